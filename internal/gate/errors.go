@@ -1,0 +1,52 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Codes of the gate's own refusals. All others are the ledger's.
+const (
+	CodeRateLimited         ledger.Code = "rate_limited"
+	CodeCostExceedsCapacity ledger.Code = "cost_exceeds_capacity"
+)
+
+// RateLimited refuses a request that one or more enforced limits denied. Nothing was charged, neither tokens nor units.
+type RateLimited struct {
+	Violated   []string       // rules that denied, never empty
+	RetryAfter time.Duration  // > 0: when all of them would let the same request pass
+	Verdicts   []LimitVerdict // of every limit that applied
+}
+
+// Error names the violated rules.
+func (e *RateLimited) Error() string {
+	return fmt.Sprintf("rate limited by %s, retry after %s", strings.Join(e.Violated, ", "), e.RetryAfter)
+}
+
+// CostExceedsCapacity refuses a request that costs more tokens than a limit can ever hold. Waiting does not help. Nothing was
+// charged.
+type CostExceedsCapacity struct {
+	Violated []string // rules that can never let it pass, never empty
+	Verdicts []LimitVerdict
+}
+
+// Error names the rules.
+func (e *CostExceedsCapacity) Error() string {
+	return "cost exceeds the capacity of " + strings.Join(e.Violated, ", ")
+}
+
+// ReducedCapacity refuses a request because a limit with `on_backend_error: closed` could not be decided. Nothing was
+// charged.
+type ReducedCapacity struct {
+	Violated   []string      // rules that could not be decided, never empty
+	RetryAfter time.Duration // > 0
+	Verdicts   []LimitVerdict
+}
+
+// Error names the rules.
+func (e *ReducedCapacity) Error() string {
+	return "limits away and closed: " + strings.Join(e.Violated, ", ")
+}

@@ -1,0 +1,131 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Mode says what happens to a debit the balance cannot pay in full.
+type Mode string
+
+// ModeNormal is all or nothing. It is the only mode so far; an empty Mode means the same.
+const ModeNormal Mode = "normal"
+
+// Request asks for units of one tenant. The same request serves Check, Consume and Debit, so that a check asks exactly what
+// the debit after it will.
+type Request struct {
+	Tenant string
+
+	// Items are what is asked for, 1..ledger.ItemsMax, each meter once. StoreDenial is the gate's to set.
+	Items []ledger.Item
+
+	// Subject is recorded with the entries and is the `per: subject` dimension of limits; '' = none.
+	Subject string
+
+	// Route and IP are dimensions of limits only; '' = not named by the caller.
+	Route, IP string
+
+	// MaxStale bounds the age of the copies a check may answer from; nil leaves it to the cache, zero or less asks
+	// PostgreSQL. Debits ignore it.
+	MaxStale *time.Duration
+
+	// Key is the Idempotency-Key of Consume and Debit. A dry run and a check need none.
+	Key string
+
+	Mode     Mode
+	Metadata []byte // JSON object or nil, kept with the entries
+
+	// DryRun decides without charging limits or writing anything.
+	DryRun bool
+}
+
+// Source says where the balances of a check came from.
+type Source string
+
+// The sources of a check's balances. When the items differ, the least fresh one is reported: local before cache before
+// ledger.
+const (
+	SourceLedger Source = "ledger" // PostgreSQL, now
+	SourceCache  Source = "cache"  // the shared copy in Redis
+	SourceLocal  Source = "local"  // a copy in this process
+)
+
+// Check is the answer to "would this be allowed now?". Nothing was charged.
+type Check struct {
+	Allowed bool
+
+	// Code says why not: what Consume would have failed with. Limits come first, as Consume charges them first. '' = allowed.
+	Code ledger.Code
+
+	// Item is the index of the item that Code is about; -1 when it is about none.
+	Item int
+
+	// Limiting is set on quota_exceeded and credits_exhausted.
+	Limiting *ledger.Limiting
+
+	// RetryAfter is when asking again may help; zero when waiting does not help or nothing is known.
+	RetryAfter time.Duration
+
+	Items  []CheckItem
+	Limits []LimitVerdict
+	Source Source
+	AsOf   time.Time // the oldest of the balances used; never zero
+
+	// Degraded says that a backend was away: balances may be older than asked for, or limits were decided locally.
+	Degraded bool
+}
+
+// CheckItem is the answer to one item of a check.
+type CheckItem struct {
+	Meter     string
+	Required  int64
+	Remaining int64
+	Limit     int64 // see ledger.Position.Limit
+
+	// MaxAllowedNow is the largest amount of this meter alone that would be allowed now.
+	MaxAllowedNow int64
+
+	// ResetAt is the period's end; zero when the period has none.
+	ResetAt time.Time
+
+	// WouldSucceedAt is when the item would be allowed if nothing else is used until then; zero when it is allowed now or
+	// when no known event makes it succeed.
+	WouldSucceedAt time.Time
+
+	Code ledger.Code // '' = allowed
+}
+
+// LimitVerdict is what one rate limit said about a request.
+type LimitVerdict struct {
+	Rule    string
+	Allowed bool
+
+	// Remaining is how many whole tokens are left after the decision; Limit is the bucket's capacity.
+	Remaining, Limit int64
+
+	// Quota tokens per WindowSeconds is the rule's rate as it was written.
+	Quota, WindowSeconds int64
+
+	// RetryAfter is when the same cost would pass; zero when it passed or never will.
+	RetryAfter time.Duration
+
+	// Reset is when one more token becomes available; zero when the bucket is full.
+	Reset time.Duration
+
+	Shadow   bool // counts and never denies
+	Never    bool // the cost is above the capacity: waiting does not help
+	Degraded bool // decided without the shared store
+}
+
+// Debited is the answer to a debit that was made, now or earlier.
+type Debited struct {
+	Result *ledger.DebitResult
+	Limits []LimitVerdict // of Consume; nil for Debit
+}
+
+// DebitOutcome is what became of one debit of a batch: exactly one field is set.
+type DebitOutcome struct {
+	Result *ledger.DebitResult
+	Err    error // what Debit would have returned
+}
