@@ -1,0 +1,92 @@
+package localstack
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// lockName is the file whose flock means "this directory is in use". The kernel
+// drops the lock when its holder dies, so it is never stale; the pid inside is
+// only for the message.
+const lockName = "lock"
+
+// InUseError says that another process works in a directory.
+type InUseError struct {
+	Dir string
+	PID int // 0 when not known
+}
+
+func (e *InUseError) Error() string {
+	if e.PID == 0 {
+		return "another quotasvc dev is using " + e.Dir
+	}
+	return fmt.Sprintf("another quotasvc dev (pid %d) is using %s: stop it first (kill -INT %d), or work in another directory", e.PID, e.Dir, e.PID)
+}
+
+// dirLock is a held lock.
+type dirLock struct{ file *os.File }
+
+// lockDir takes dir's lock or fails with *InUseError. It never waits.
+func lockDir(dir string) (*dirLock, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, explainPermission(dir, err))
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		pid := readPID(f)
+		closeErr := f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, &InUseError{Dir: dir, PID: pid}
+		}
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), closeErr)
+	}
+	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), f.Close())
+	}
+	return &dirLock{file: f}, nil
+}
+
+// release gives the lock up. The file stays: removing it would let two processes
+// lock two files of the same name.
+func (l *dirLock) release() error {
+	if err := l.file.Close(); err != nil {
+		return fmt.Errorf("release lock: %w", err)
+	}
+	return nil
+}
+
+func writePID(f *os.File) error {
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	return err
+}
+
+func readPID(r io.ReaderAt) int {
+	text, err := io.ReadAll(io.NewSectionReader(r, 0, 32))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// explainPermission turns a bare "permission denied" into what to do about it.
+func explainPermission(dir string, err error) error {
+	if !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	uid, _, statErr := ownerOf(dir)
+	if statErr != nil {
+		return err
+	}
+	return fmt.Errorf("%w: it belongs to uid %d (you are %d): run as that user, or move the directory away to start afresh", err, uid, os.Geteuid())
+}

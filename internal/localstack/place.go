@@ -1,0 +1,97 @@
+package localstack
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// FallbackRoot holds the data of directories that the run user cannot reach.
+// Only root ever needs it, so it may be below /var/lib.
+const FallbackRoot = "/var/lib/quotasvc-dev"
+
+// noteSuffix names the file beside Dir that tells where the data went instead.
+const noteSuffix = ".path"
+
+// place returns the directory to use for dir: dir itself, or its stand-in below
+// FallbackRoot when the run user cannot reach it. The result exists and is
+// private to the run user.
+func place(ctx context.Context, dir, postgres string, log *slog.Logger) (string, runUser, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", runUser{}, fmt.Errorf("data directory: %w", err)
+	}
+	u, err := chooseRunUser(dir)
+	if err != nil {
+		return "", runUser{}, err
+	}
+	err = claim(ctx, dir, u, postgres)
+	if err == nil {
+		return dir, u, nil
+	}
+	if !errors.Is(err, errUnreachable) {
+		return "", runUser{}, err
+	}
+	standIn := standInFor(FallbackRoot, dir)
+	if u, err = chooseRunUser(standIn); err != nil {
+		return "", runUser{}, err
+	}
+	if err := claim(ctx, standIn, u, postgres); err != nil {
+		return "", runUser{}, fmt.Errorf("%s cannot enter %s, and the stand-in %s failed too: %w", u, dir, standIn, err)
+	}
+	if err := writeNote(dir+noteSuffix, standIn); err != nil {
+		return "", runUser{}, err
+	}
+	log.Info("the data directory is out of reach for the user PostgreSQL runs as; using another one",
+		"wanted", dir, "used", standIn, "user", u.name, "note", dir+noteSuffix)
+	return standIn, u, nil
+}
+
+// standInFor names dir's stand-in: the same for the same absolute path, distinct
+// for distinct ones.
+func standInFor(root, dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(root, hex.EncodeToString(sum[:8]))
+}
+
+func writeNote(path, standIn string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("note where the data lies: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(standIn+"\n"), 0o644); err != nil {
+		return fmt.Errorf("note where the data lies: %w", err)
+	}
+	return nil
+}
+
+// TempDir makes a temporary directory in which the user that PostgreSQL runs as
+// can work: below TMPDIR, or below a public one if TMPDIR is closed to that user.
+// The caller removes it. A server in it never needs a stand-in.
+func TempDir(ctx context.Context, prefix string, bin PostgresBinaries) (string, error) {
+	u, err := chooseRunUser("")
+	if err != nil {
+		return "", err
+	}
+	var errs error
+	for _, root := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+		dir, err := os.MkdirTemp(root, prefix)
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		// The directory itself stays the caller's: servers get their own inside it.
+		if err = os.Chmod(dir, 0o711); err == nil {
+			err = claim(ctx, filepath.Join(dir, "probe"), u, filepath.Join(bin.Dir, "postgres"))
+		}
+		if err == nil {
+			return dir, nil
+		}
+		errs = errors.Join(errs, err, os.RemoveAll(dir))
+	}
+	return "", fmt.Errorf("no temporary directory that %s can use: %w", u, errs)
+}

@@ -1,0 +1,71 @@
+package localstack
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+// loopback is the only address a server listens on.
+const loopback = "127.0.0.1"
+
+// Free ports are taken from below the range that systems hand to outgoing
+// connections (Linux from 32768, macOS and BSD from 49152). Inside it, a client
+// that keeps dialling a stopped server can be given that very port as its own,
+// connect to itself, and block the restart.
+const (
+	firstFreePort = 20000
+	lastFreePort  = 32000
+
+	// portTries bounds the search: with 12,000 ports, that many taken in a row
+	// means that binding fails for another reason.
+	portTries = 64
+)
+
+// PortTakenError says that the asked-for port is in use.
+type PortTakenError struct {
+	Server  string // "PostgreSQL", "Redis"
+	Port    int
+	Setting string // how to choose another one; may be empty
+}
+
+func (e *PortTakenError) Error() string {
+	text := fmt.Sprintf("port %d on %s, wanted for %s, is in use by another program", e.Port, loopback, e.Server)
+	if e.Setting != "" {
+		text += ": stop that program, or choose another port with " + e.Setting
+	}
+	return text
+}
+
+// choosePort returns want if it is free, or any free port if want is 0.
+func choosePort(want int, server, setting string) (int, error) {
+	if want != 0 {
+		err := tryPort(want)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return 0, &PortTakenError{Server: server, Port: want, Setting: setting}
+		}
+		if err != nil {
+			return 0, fmt.Errorf("port for %s: %w", server, err)
+		}
+		return want, nil
+	}
+	var err error
+	for range portTries {
+		port := firstFreePort + rand.IntN(lastFreePort-firstFreePort)
+		if err = tryPort(port); err == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("find a free port for %s: %w", server, err)
+}
+
+func tryPort(port int) error {
+	l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}

@@ -1,0 +1,193 @@
+package localstack
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// connectTimeout bounds one try to reach a starting server.
+	connectTimeout = 2 * time.Second
+
+	// strangerGrace is how long after a refused password our own server may take to
+	// notice that another one has its port, and exit.
+	strangerGrace = time.Second
+
+	// PostgreSQL's codes, from its manual's appendix A.
+	codeInvalidPassword   = "28P01"
+	codeInvalidAuth       = "28000"
+	codeDuplicateDatabase = "42P04"
+)
+
+// ensureData creates the cluster if there is none. It is made under another name
+// and renamed when complete, so an interrupted first start leaves nothing half
+// made behind.
+func (p *Postgres) ensureData(ctx context.Context) error {
+	passwordFile := filepath.Join(p.dir, "password")
+	if _, err := os.Stat(p.dataDir()); err == nil {
+		text, err := os.ReadFile(passwordFile)
+		if err != nil {
+			return fmt.Errorf("the data exists but its password does not: %w (move %s away to start afresh)", err, p.dir)
+		}
+		p.password = strings.TrimSpace(string(text))
+		return nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("data directory: %w", explainPermission(p.dir, err))
+	}
+	fresh := p.dataDir() + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("remove an unfinished data directory: %w", err)
+	}
+	var err error
+	if p.cfg.Cache == "" {
+		p.log.Info("creating the PostgreSQL data directory; this happens once and takes a few seconds",
+			"dir", p.dir, "version", p.bin.Version)
+		p.password = rand.Text()
+		err = p.initdb(ctx, fresh, passwordFile)
+	} else {
+		p.password, err = p.copyCached(ctx, fresh, passwordFile)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(fresh))
+	}
+	if err := os.Rename(fresh, p.dataDir()); err != nil {
+		return fmt.Errorf("create data directory: %w", err)
+	}
+	return nil
+}
+
+// initdb makes a cluster in dir with p.password.
+func (p *Postgres) initdb(ctx context.Context, dir, passwordFile string) error {
+	if err := writeSecret(passwordFile, p.password, p.as); err != nil {
+		return err
+	}
+	args := append(initdbArgs(p.cfg.Durable), "--pgdata="+dir, "--pwfile="+passwordFile)
+	_, err := runTool(ctx, command{path: filepath.Join(p.bin.Dir, "initdb"), args: args, dir: p.dir, as: p.as})
+	if err != nil {
+		return fmt.Errorf("create PostgreSQL data: %w", err)
+	}
+	return nil
+}
+
+// initdbArgs are what shapes a cluster: C collation and UTF-8, so that ordering is
+// by byte on every machine, and passwords for every connection.
+func initdbArgs(durable bool) []string {
+	args := []string{
+		"--username=" + Superuser, "--encoding=UTF8", "--locale=C",
+		"--auth=scram-sha-256", "--no-instructions",
+	}
+	if !durable {
+		args = append(args, "--no-sync")
+	}
+	return args
+}
+
+// writeSecret writes a file that only u (and root) can read.
+func writeSecret(path, secret string, u runUser) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("write password: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write password: %w", err)
+	}
+	if u.zero() {
+		return nil
+	}
+	return own(path, u)
+}
+
+// awaitReady waits until the server answers, and proves by its data directory that
+// it is ours.
+func (p *Postgres) awaitReady(ctx context.Context) error {
+	var last error
+	err := poll(ctx, func() bool {
+		if p.proc.exited() {
+			return true
+		}
+		last = p.probe(ctx)
+		return last == nil || hasCode(last, codeInvalidPassword, codeInvalidAuth)
+	})
+	switch {
+	case p.proc.exited():
+		return fmt.Errorf("it exited: %w", p.proc.err)
+	case err != nil:
+		return fmt.Errorf("it did not answer in time: %w (last: %w)", err, last)
+	case last == nil:
+		return nil
+	}
+	grace, cancel := context.WithTimeout(ctx, strangerGrace)
+	defer cancel()
+	if p.proc.wait(grace) == nil {
+		return fmt.Errorf("it exited: %w", p.proc.err)
+	}
+	return fmt.Errorf("the password in %s is not the data's: %w", filepath.Join(p.dir, "password"), last)
+}
+
+func (p *Postgres) probe(ctx context.Context) error {
+	var dir string
+	if err := p.query(ctx, "SELECT current_setting('data_directory')", &dir); err != nil {
+		return err
+	}
+	if dir != p.dataDir() {
+		return fmt.Errorf("a server on port %d answers that is not ours (its data is in %s)", p.port, dir)
+	}
+	return nil
+}
+
+// query runs sql on the maintenance database and scans its one value.
+func (p *Postgres) query(ctx context.Context, sql string, dest any) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	return conn.QueryRow(ctx, sql).Scan(dest)
+}
+
+// connect opens a connection to the maintenance database, which always exists.
+func (p *Postgres) connect(ctx context.Context) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(p.URL())
+	if err != nil {
+		return nil, fmt.Errorf("own database URL: %w", err)
+	}
+	cfg.Database = "postgres"
+	return pgx.ConnectConfig(ctx, cfg)
+}
+
+// ensureDatabase creates the database that URL names.
+func (p *Postgres) ensureDatabase(ctx context.Context) error {
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return fmt.Errorf("create database: %w", err)
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{Superuser}.Sanitize())
+	if err != nil && !hasCode(err, codeDuplicateDatabase) {
+		return fmt.Errorf("create database: %w", err)
+	}
+	return nil
+}
+
+func hasCode(err error, codes ...string) bool {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return false
+	}
+	for _, c := range codes {
+		if pgErr.Code == c {
+			return true
+		}
+	}
+	return false
+}

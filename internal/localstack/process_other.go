@@ -1,0 +1,47 @@
+//go:build unix && !linux
+
+package localstack
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// setDeathSignal does nothing: only Linux has a parent-death signal. A server
+// orphaned by a crash is found by its pid file at the next start.
+func setDeathSignal(*syscall.SysProcAttr, syscall.Signal) {}
+
+// childrenOf lists the pids whose parent is pid; pgrep is part of the BSDs and macOS.
+func childrenOf(pid int) []int {
+	out, err := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return nil
+	}
+	var children []int
+	for _, field := range strings.Fields(string(out)) {
+		if child, err := strconv.Atoi(field); err == nil {
+			children = append(children, child)
+		}
+	}
+	return children
+}
+
+// zombie reports whether pid has exited and waits for its parent to notice. Only
+// Linux containers are known to run without a process that reaps orphans.
+func zombie(int) bool { return false }
+
+// workingDir returns the working directory of pid, or "" where it is not to be known.
+func workingDir(pid int) string {
+	out, err := exec.Command("lsof", "-a", "-d", "cwd", "-Fn", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(out)) {
+		if dir, ok := strings.CutPrefix(strings.TrimSpace(line), "n"); ok {
+			return dir
+		}
+	}
+	return ""
+}

@@ -1,0 +1,174 @@
+package localstack
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// RedisConfig says how to run a private Redis.
+type RedisConfig struct {
+	Dir         string       // holds data, configuration, log; required
+	Port        int          // 0: any free one, the same for the life of this value
+	PortSetting string       // how the user changes Port, for the message about a taken one
+	Persist     bool         // true: append-only file, synced every second. false: empty after each start
+	Databases   int          // logical databases; 0: Redis's default, 16
+	Search      *Search      // where to find the binary; nil: SystemSearch
+	Log         *slog.Logger // progress for people; nil: none
+}
+
+// Redis is a private Redis (or Valkey) server. Stop or Kill it and Start it again
+// as often as needed; the URL stays, the data only with Persist.
+type Redis struct {
+	server
+	cfg      RedisConfig
+	bin      string
+	password string
+}
+
+// StartRedis starts a server in cfg.Dir and returns once it answers. Unlike
+// PostgreSQL it runs as the caller, root included: it reads only its own
+// directory and answers only on loopback, to who knows the password. Errors
+// worth telling apart: *MissingError, *InUseError, *PortTakenError.
+func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
+	r := &Redis{cfg: cfg}
+	r.server = server{name: "Redis", port: cfg.Port, stopSignal: syscall.SIGTERM, startProc: r.start, log: orDiscard(cfg.Log)}
+	search := SystemSearch()
+	if cfg.Search != nil {
+		search = *cfg.Search
+	}
+	var err error
+	if r.bin, err = search.Redis(); err != nil {
+		return nil, err
+	}
+	if r.dir, err = filepath.Abs(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create data directory: %w", err)
+	}
+	if err := r.Start(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// URL is where the server answers. It does not change by stopping and starting.
+func (r *Redis) URL() string {
+	u := url.URL{Scheme: "redis", User: url.UserPassword("", r.password), Host: r.Addr(), Path: "/0"}
+	return u.String()
+}
+
+// Addr is host and port.
+func (r *Redis) Addr() string { return net.JoinHostPort(loopback, strconv.Itoa(r.port)) }
+
+// Password is what the server asks for.
+func (r *Redis) Password() string { return r.password }
+
+func (r *Redis) start(ctx context.Context) error {
+	if err := stopOrphan(ctx, r.path("redis.pid"), r.dir, syscall.SIGTERM, r.log); err != nil {
+		return err
+	}
+	if err := r.ensurePassword(); err != nil {
+		return err
+	}
+	if err := r.onPort(r.cfg.PortSetting, func() error { return r.launch(ctx) }); err != nil {
+		return err
+	}
+	r.log.Info("Redis is ready", "binary", filepath.Base(r.bin), "port", r.port, "dir", r.dir)
+	return nil
+}
+
+// ensurePassword keeps the password across restarts, so that a URL copied from an
+// earlier run goes on working.
+func (r *Redis) ensurePassword() error {
+	text, err := os.ReadFile(r.path("password"))
+	switch {
+	case err == nil:
+		r.password = strings.TrimSpace(string(text))
+		return nil
+	case errors.Is(err, os.ErrNotExist):
+		r.password = rand.Text()
+		return writeSecret(r.path("password"), r.password, runUser{})
+	default:
+		return fmt.Errorf("read password: %w", explainPermission(r.dir, err))
+	}
+}
+
+// launch writes the configuration, starts the server and waits until it answers.
+func (r *Redis) launch(ctx context.Context) error {
+	// A file, because a command line would show the password to every user.
+	conf := r.path("redis.conf")
+	if err := os.WriteFile(conf, []byte(r.config()), 0o600); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	logPath := r.path("redis.log")
+	logFile, offset, err := openLog(logPath)
+	if err != nil {
+		return err
+	}
+	defer logFile.Close() // the child has its own copy
+	death := syscall.SIGKILL
+	if r.cfg.Persist {
+		death = syscall.SIGTERM
+	}
+	r.proc, err = startProcess(command{path: r.bin, args: []string{conf}, dir: r.dir, log: logFile, deathSignal: death})
+	if err != nil {
+		return err
+	}
+	if err := r.awaitReady(ctx); err != nil {
+		return fmt.Errorf("start Redis: %w%s", err, quote(logTail(logPath, offset)))
+	}
+	return nil
+}
+
+func (r *Redis) config() string {
+	lines := []string{
+		"bind " + loopback,
+		"port " + strconv.Itoa(r.port),
+		"protected-mode yes",
+		"requirepass " + r.password,
+		"dir " + strconv.Quote(r.dir),
+		"pidfile " + strconv.Quote(r.path("redis.pid")),
+		"daemonize no",
+		"save \"\"", // the append-only file is the one form of persistence
+	}
+	if r.cfg.Persist {
+		lines = append(lines, "appendonly yes", "appendfsync everysec")
+	}
+	if r.cfg.Databases != 0 {
+		lines = append(lines, "databases "+strconv.Itoa(r.cfg.Databases))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// awaitReady waits until the server answers, and proves by its process id that it
+// is ours.
+func (r *Redis) awaitReady(ctx context.Context) error {
+	var last error
+	err := poll(ctx, func() bool {
+		if r.proc.exited() {
+			return true
+		}
+		last = r.probe(ctx)
+		return last == nil
+	})
+	switch {
+	case r.proc.exited():
+		return fmt.Errorf("it exited: %w", r.proc.err)
+	case err != nil:
+		return fmt.Errorf("it did not answer in time: %w (last: %w)", err, last)
+	}
+	return nil
+}
+
+func (r *Redis) path(name string) string { return filepath.Join(r.dir, name) }

@@ -1,0 +1,76 @@
+package localstack
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// maxReplyBytes bounds the reply to INFO server, which is under 1 KiB.
+const maxReplyBytes = 64 << 10
+
+// probe asks the server for its process id and compares it with the child's. It
+// speaks the protocol itself: two commands do not need a client library, which
+// this package could not import without every user of PostgreSQL linking it.
+func (r *Redis) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp4", r.Addr())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	in := bufio.NewReader(io.LimitReader(conn, maxReplyBytes))
+	// AUTH, then INFO: one write, two replies.
+	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nINFO server\r\n", r.password); err != nil {
+		return err
+	}
+	if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, "+OK") {
+		return errors.Join(fmt.Errorf("AUTH answered %q", line), err)
+	}
+	info, err := readBulk(in)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(info) {
+		if pid, ok := strings.CutPrefix(strings.TrimSpace(line), "process_id:"); ok {
+			if pid != strconv.Itoa(r.proc.pid) {
+				return fmt.Errorf("a server on port %d answers that is not ours (pid %s)", r.port, pid)
+			}
+			return nil
+		}
+	}
+	return errors.New("INFO server names no process_id")
+}
+
+// readBulk reads one bulk string: "$<length>\r\n<bytes>\r\n". While an append-only
+// file is being loaded the reply is an error ("-LOADING ..."), which is returned.
+func readBulk(in *bufio.Reader) (string, error) {
+	head, err := in.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	length, ok := strings.CutPrefix(strings.TrimSpace(head), "$")
+	if !ok {
+		return "", fmt.Errorf("INFO answered %q", strings.TrimSpace(head))
+	}
+	n, err := strconv.Atoi(length)
+	if err != nil || n < 0 || n > maxReplyBytes {
+		return "", fmt.Errorf("INFO answered %q", strings.TrimSpace(head))
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(in, body); err != nil {
+		return "", err
+	}
+	return string(body), nil
+}

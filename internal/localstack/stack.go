@@ -1,0 +1,102 @@
+package localstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// Config says how to run a Stack.
+type Config struct {
+	Dir                 string       // holds both servers' data; required; kept between runs
+	PostgresPort        int          // 0: any free one
+	PostgresPortSetting string       // how the user changes it, for messages
+	RedisPort           int          // 0: any free one
+	RedisPortSetting    string       // how the user changes it, for messages
+	Log                 *slog.Logger // progress for people; nil: none
+}
+
+// Stack is a PostgreSQL and a Redis whose data survives: what `quotasvc dev` runs on.
+type Stack struct {
+	Postgres *Postgres
+	Redis    *Redis
+	lock     *dirLock
+}
+
+// Start starts both servers and returns once both answer. If one fails the other
+// is stopped. Errors worth telling apart: *MissingError, *InUseError,
+// *PortTakenError.
+func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
+	// Open for all to enter: PostgreSQL's user must pass through. The servers' own
+	// directories inside are private.
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("create data directory: %w", err)
+	}
+	s := &Stack{}
+	if s.lock, err = lockDir(cfg.Dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	// Look for both programs first, so that one message names all that is missing.
+	if err := missingPrograms(ctx, SystemSearch()); err != nil {
+		return nil, err
+	}
+	s.Redis, err = StartRedis(ctx, RedisConfig{
+		Dir: filepath.Join(cfg.Dir, "redis"), Port: cfg.RedisPort, PortSetting: cfg.RedisPortSetting,
+		Persist: true, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Postgres, err = StartPostgres(ctx, PostgresConfig{
+		Dir: filepath.Join(cfg.Dir, "postgres"), Port: cfg.PostgresPort, PortSetting: cfg.PostgresPortSetting,
+		Durable: true, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func missingPrograms(ctx context.Context, search Search) error {
+	_, errPostgres := search.Postgres(ctx, 0)
+	_, errRedis := search.Redis()
+	return errors.Join(errPostgres, errRedis)
+}
+
+// Stop stops both servers in order within ctx (30 s each by default). It may be
+// called again.
+func (s *Stack) Stop(ctx context.Context) error {
+	var errs error
+	if s.Postgres != nil {
+		errs = errors.Join(errs, s.Postgres.Stop(ctx))
+	}
+	if s.Redis != nil {
+		errs = errors.Join(errs, s.Redis.Stop(ctx))
+	}
+	if s.lock != nil {
+		errs = errors.Join(errs, s.lock.release())
+		s.lock = nil
+	}
+	return errs
+}
+
+// Wait blocks until ctx ends, which is no error, or one of the servers has ended
+// on its own, which is.
+func (s *Stack) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.Postgres.Exited():
+		return fmt.Errorf("PostgreSQL has ended unexpectedly; its log is %s", filepath.Join(s.Postgres.Dir(), "postgres.log"))
+	case <-s.Redis.Exited():
+		return fmt.Errorf("Redis has ended unexpectedly; its log is %s", filepath.Join(s.Redis.Dir(), "redis.log"))
+	}
+}
