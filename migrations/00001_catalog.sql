@@ -21,6 +21,7 @@ CREATE TABLE plans (
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (plan, version)
 );
+CREATE INDEX plans_changed ON plans (created_at) WHERE version > 1;
 
 CREATE TABLE plan_allowances (
     plan           text COLLATE "C" NOT NULL,
@@ -60,8 +61,11 @@ CREATE TABLE tenant_terms (
     plan         text COLLATE "C" NOT NULL,
     anchor       timestamptz NOT NULL,
     timezone     text        NOT NULL,
+    initial      boolean     NOT NULL DEFAULT false,       -- the tenant's first row: no balance can be older
     PRIMARY KEY (tenant_id, effective_at)
 );
+-- Answers "when did terms last change for a tenant that may have balances?" once per ledger batch.
+CREATE INDEX tenant_terms_changed ON tenant_terms (effective_at) WHERE NOT initial;
 
 CREATE TABLE limits (
     rule       text COLLATE "C" PRIMARY KEY,
