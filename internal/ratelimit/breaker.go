@@ -1,0 +1,137 @@
+package ratelimit
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// breakerWindow and breakerAge say which calls count: the latest 20, none older than 10 s. Counting calls rather than
+	// seconds makes the breaker as quick on a busy service as on an idle one: a server that stops answering fails few
+	// calls per second, and against 10 s of earlier successes they would weigh nothing.
+	breakerWindow = 20
+	breakerAge    = 10 * time.Second
+
+	// breakerFailures of breakerWindow calls open it: half.
+	breakerFailures = breakerWindow / 2
+
+	// breakerStreak failures in a row open it at once: a hanging server costs each call its whole timeout, and 20 of them
+	// would be seconds.
+	breakerStreak = 5
+
+	// breakerOpen is how long nothing is sent before one call probes.
+	breakerOpen = 5 * time.Second
+)
+
+// breaker keeps requests from waiting for a server that does not answer. Closed, it watches calls; open, it refuses; after
+// breakerOpen it lets one probe through, and the probe's outcome closes or reopens it.
+type breaker struct {
+	onChange func(open bool, err error) // called under mu; err is why it opened
+
+	refusing atomic.Bool // open or probing: the closed path takes no lock
+
+	mu      sync.Mutex
+	until   time.Time // open: when to probe
+	probing bool
+	calls   [breakerWindow]outcome
+	next    int // oldest call
+	streak  int
+}
+
+type outcome struct {
+	at     time.Time // zero: no call yet
+	failed bool
+}
+
+// pass is a permission to call. The holder of a probe must settle it.
+type pass int
+
+const (
+	passRefused pass = iota
+	passCall
+	passProbe
+)
+
+func (b *breaker) admit(now time.Time) pass {
+	if !b.refusing.Load() {
+		return passCall
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case !b.refusing.Load():
+		return passCall
+	case b.probing || now.Before(b.until):
+		return passRefused
+	default:
+		b.probing = true
+		return passProbe
+	}
+}
+
+// record counts a call's outcome and may open the breaker. Calls that end while it is open are too late to matter.
+func (b *breaker) record(now time.Time, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refusing.Load() {
+		return
+	}
+	b.calls[b.next] = outcome{at: now, failed: err != nil}
+	b.next = (b.next + 1) % breakerWindow
+	if err == nil {
+		b.streak = 0
+		return
+	}
+	b.streak++
+	if b.streak >= breakerStreak || b.halfFailed(now) {
+		b.open(now, err)
+	}
+}
+
+// settle ends a probe. An undecided one (its caller left before anything was sent) makes room for the next at once.
+func (b *breaker) settle(now time.Time, result probe) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probing = false
+	switch result {
+	case probeUndecided:
+		b.until = now
+	case probeFailed:
+		b.until = now.Add(breakerOpen)
+	case probePassed:
+		b.calls, b.streak = [breakerWindow]outcome{}, 0
+		b.refusing.Store(false)
+		b.onChange(false, nil)
+	}
+}
+
+type probe int
+
+const (
+	probeUndecided probe = iota
+	probeFailed
+	probePassed
+)
+
+// isOpen reports whether calls are refused.
+func (b *breaker) isOpen() bool { return b.refusing.Load() }
+
+func (b *breaker) open(now time.Time, err error) {
+	b.until = now.Add(breakerOpen)
+	b.refusing.Store(true)
+	b.onChange(true, err)
+}
+
+func (b *breaker) halfFailed(now time.Time) bool {
+	failed := 0
+	for _, c := range b.calls {
+		if c.at.IsZero() || now.Sub(c.at) > breakerAge {
+			return false // fewer than breakerWindow calls that count
+		}
+		if c.failed {
+			failed++
+		}
+	}
+	return failed >= breakerFailures
+}

@@ -1,0 +1,202 @@
+package ratelimit
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// The client's timeouts. All are set, because go-redis' own add up to many seconds, and a request that waits for a rate
+// limit has lost more than the limit protects.
+const (
+	ioTimeout   = 100 * time.Millisecond // a script takes well under 1 ms; 100 ms is a server in trouble
+	dialTimeout = 250 * time.Millisecond // TCP, TLS and AUTH across one region
+	poolTimeout = 50 * time.Millisecond  // a pool that stays busy this long will not help this request
+
+	// poolSize is connections per node. The limiter uses one per lane and the balance cache a few: each carries
+	// pipelines of many requests, so this is reserve for slow replies, not a measure of concurrency.
+	poolSize = 16
+)
+
+// NewClient makes a client for a URL:
+//
+//	redis://[user:password@]host[:port][/db]           one server; rediss:// with TLS
+//	redis+sentinel://[user:password@]host[:port],host[:port]/master[/db]
+//	redis+cluster://[user:password@]host[:port],host[:port]
+//
+// rediss+sentinel:// and rediss+cluster:// add TLS. The only query parameters are pool_size=<connections per node> and
+// sentinel_user and sentinel_password. Every timeout is set, contexts are respected, and nothing is retried that may have
+// run. It does not connect. Errors never contain the URL, which may hold a password.
+func NewClient(rawURL string) (redis.UniversalClient, error) {
+	opts, kind, err := parseURL(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("redis URL: %w", err)
+	}
+	switch kind {
+	case kindCluster:
+		return redis.NewClusterClient(opts.Cluster()), nil
+	case kindSentinel:
+		return redis.NewFailoverClient(opts.Failover()), nil
+	default:
+		return redis.NewClient(opts.Simple()), nil
+	}
+}
+
+type serverKind int
+
+const (
+	kindSingle serverKind = iota
+	kindSentinel
+	kindCluster
+)
+
+func parseURL(rawURL string) (*redis.UniversalOptions, serverKind, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err // without the URL
+		}
+		if strings.Contains(err.Error(), "port") {
+			err = errors.New("a port is not a number") // the original quotes what may be a password
+		}
+		return nil, 0, err
+	}
+	opts := baseOptions()
+	scheme, secure := strings.CutPrefix(u.Scheme, "rediss")
+	if !secure {
+		scheme = strings.TrimPrefix(u.Scheme, "redis")
+	}
+	kind, port := kindSingle, "6379"
+	switch {
+	case u.Scheme == scheme:
+		kind = -1
+	case scheme == "+sentinel":
+		kind, port = kindSentinel, "26379"
+	case scheme == "+cluster":
+		kind = kindCluster
+	case scheme != "":
+		kind = -1
+	}
+	if kind < 0 {
+		return nil, 0, fmt.Errorf("scheme %q is not redis, rediss, redis+sentinel or redis+cluster", clip(u.Scheme))
+	}
+	if u.User != nil {
+		opts.Username = u.User.Username()
+		opts.Password, _ = u.User.Password()
+	}
+	if opts.Addrs, err = addresses(u.Host, port, kind); err != nil {
+		return nil, 0, err
+	}
+	if secure {
+		opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		if kind == kindSingle {
+			opts.TLSConfig.ServerName = u.Hostname()
+		}
+	}
+	if err := parsePath(u.Path, kind, opts); err != nil {
+		return nil, 0, err
+	}
+	return opts, kind, parseQuery(u, kind, opts)
+}
+
+func baseOptions() *redis.UniversalOptions {
+	return &redis.UniversalOptions{
+		MaxRetries:            -1,
+		DialTimeout:           dialTimeout,
+		DialerRetries:         1,
+		ReadTimeout:           ioTimeout,
+		WriteTimeout:          ioTimeout,
+		ContextTimeoutEnabled: true,
+		PoolSize:              poolSize,
+		PoolTimeout:           poolTimeout,
+		PipelinePoolSize:      -1, // pipelines are the normal case here: one pool is enough
+		DisableIdentity:       true,
+		// A hosted provider's hand-over notices; the handshake costs a round trip per connection elsewhere.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+func addresses(host, port string, kind serverKind) ([]string, error) {
+	if host == "" {
+		return nil, errors.New("it has no host")
+	}
+	hosts := strings.Split(host, ",")
+	if kind == kindSingle && len(hosts) > 1 {
+		return nil, errors.New("several hosts need redis+sentinel:// or redis+cluster://")
+	}
+	addrs := make([]string, len(hosts))
+	for i, h := range hosts {
+		name, p, err := net.SplitHostPort(h)
+		if err != nil {
+			name, p = strings.Trim(h, "[]"), port
+		}
+		if name == "" {
+			return nil, fmt.Errorf("host %d is empty", i+1)
+		}
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("the port of host %d is not from 1 to 65535", i+1)
+		}
+		addrs[i] = net.JoinHostPort(name, p)
+	}
+	return addrs, nil
+}
+
+func parsePath(path string, kind serverKind, opts *redis.UniversalOptions) error {
+	path = strings.TrimPrefix(path, "/")
+	if kind == kindCluster {
+		if path != "" {
+			return errors.New("a cluster has no databases: the path must be empty")
+		}
+		return nil
+	}
+	db := path
+	if kind == kindSentinel {
+		opts.MasterName, db, _ = strings.Cut(path, "/")
+		if opts.MasterName == "" {
+			return errors.New("redis+sentinel:// needs the master's name as its path")
+		}
+	}
+	if db == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(db, 10, 16)
+	if err != nil {
+		return fmt.Errorf("the database %q is not a number", clip(db))
+	}
+	opts.DB = int(n)
+	return nil
+}
+
+func parseQuery(u *url.URL, kind serverKind, opts *redis.UniversalOptions) error {
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return errors.New("the query cannot be read")
+	}
+	for name, values := range query {
+		value := values[len(values)-1]
+		switch {
+		case name == "pool_size":
+			n, err := strconv.ParseUint(value, 10, 16)
+			if err != nil || n == 0 {
+				return errors.New("pool_size is not a positive integer")
+			}
+			opts.PoolSize = int(n)
+		case name == "sentinel_user" && kind == kindSentinel:
+			opts.SentinelUsername = value
+		case name == "sentinel_password" && kind == kindSentinel:
+			opts.SentinelPassword = value
+		default:
+			return fmt.Errorf("parameter %q is unknown", clip(name))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lane"
+)
+
+var (
+	// errBackend marks everything that makes the rules' OnBackendError decide.
+	errBackend = errors.New("ratelimit: redis did not decide")
+
+	// errScript marks a refusal of the script's arguments or a reply that cannot be read: a bug, not an outage.
+	errScript = errors.New("ratelimit: script")
+
+	// errCorrupt says that a stored value is not a bucket. Redis itself is well: it does not count for the breaker.
+	errCorrupt = fmt.Errorf("%w: a stored value is not a bucket", errBackend)
+)
+
+// degraded decides without Redis, by the rules' policies. Closed wins: if one enforced rule cannot be decided, nothing is
+// charged anywhere.
+func (l *Limiter) degraded(q *query) (Decision, error) {
+	shared := query{op: q.op, tenant: q.tenant}
+	for _, c := range q.charges {
+		switch policy := c.rule.OnBackendError; {
+		case policy == BackendLocalShare:
+			shared.charges = append(shared.charges, c)
+		case policy == BackendClosed && !c.rule.Shadow:
+			l.metrics.decisions.WithLabelValues(c.rule.ID, c.rule.Kind.String(), "error", ModeLocal.String()).Inc()
+			return Decision{}, fmt.Errorf("%w: rule %s is closed without Redis", ErrUnavailable, c.rule.ID)
+		}
+	}
+	replicas := l.cfg.Replicas()
+	local := decision(&shared, l.levels.decide(&shared, l.ticker.micros(), replicas),
+		func(r *Rule) bucket { return share(r, replicas) }, ModeLocal)
+
+	d := Decision{Allowed: local.Allowed, Mode: ModeLocal, Degraded: true, Verdicts: make([]Verdict, len(q.charges))}
+	next := 0
+	for i, c := range q.charges {
+		if c.rule.OnBackendError == BackendLocalShare {
+			d.Verdicts[i] = local.Verdicts[next]
+			next++
+			continue
+		}
+		d.Verdicts[i] = Verdict{Rule: c.rule, Allowed: true, Unknown: true, Shadow: c.rule.Shadow}
+	}
+	return l.counted(d), nil
+}
+
+// decision turns an answer into a Decision. of is the bucket that a rule was decided on.
+func decision(q *query, a answer, of func(*Rule) bucket, mode Mode) Decision {
+	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
+	for i := range q.charges {
+		c := &q.charges[i]
+		d.Verdicts[i] = verdict(c, of(c.rule), a.rows[i])
+	}
+	return d
+}
+
+func verdict(c *charge, b bucket, r row) Verdict {
+	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: b.capacity}
+	if r.code == codeCorrupt {
+		v.Allowed, v.Unknown, v.Limit = true, true, 0
+		return v
+	}
+	v.Remaining = b.remaining(r.st)
+	v.Reset = b.reset(r.st)
+	if v.Remaining < b.capacity {
+		v.Next = b.wait(r.st, v.Remaining+1)
+	}
+	switch {
+	case r.code == codePass:
+		v.Allowed = true
+	case r.code == codeNever:
+		v.Never = true
+	case c.cost > b.capacity: // beyond this replica's share: only Redis can say
+		v.RetryAfter = max(v.Reset, breakerOpen)
+	default:
+		v.RetryAfter = b.wait(r.st, c.cost)
+	}
+	return v
+}
+
+// translate turns an error of the lane or of its work into one that callers know.
+func (l *Limiter) translate(ctx context.Context, err error) error {
+	cause := ""
+	switch {
+	case errors.Is(err, errBackend):
+		cause = "redis"
+	case errors.Is(err, errScript):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		cause = "queue_slow"
+	case errors.Is(err, lane.ErrFull):
+		cause = "queue_full"
+	case errors.Is(err, lane.ErrUnfinished):
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case errors.Is(err, lane.ErrStopped):
+		return ErrStopped
+	default:
+		return fmt.Errorf("ratelimit: %w", err)
+	}
+	l.metrics.failures.WithLabelValues(cause).Inc()
+	return fmt.Errorf("%w: %w", errBackend, err)
+}
+
+func probeOutcome(err error) probe {
+	switch {
+	case err == nil, errors.Is(err, errScript):
+		return probePassed
+	case errors.Is(err, errBackend):
+		return probeFailed
+	default:
+		return probeUndecided
+	}
+}
+
+// checkCorrupt returns errCorrupt if an enforced rule's stored value is not a bucket. It counts those of shadow rules too,
+// and logs one once in a while.
+func (l *Limiter) checkCorrupt(q *query, a answer) error {
+	var err error
+	for i, r := range a.rows {
+		if r.code != codeCorrupt {
+			continue
+		}
+		l.metrics.corrupt.Inc()
+		now, last := l.ticker.micros(), l.corruptLog.Load()
+		if (last == 0 || now-last >= corruptLogEvery.Microseconds()) && l.corruptLog.CompareAndSwap(last, now) {
+			l.cfg.Log.Error("a stored value is not a bucket: it is left alone, and the rule decides as if redis were away",
+				"key", q.charges[i].key)
+		}
+		if !q.charges[i].rule.Shadow {
+			err = errCorrupt
+		}
+	}
+	return err
+}
+
+// isRefusal reports whether the script itself said no. It had written nothing.
+func isRefusal(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && redis.HasErrorPrefix(reply, "ERR limits:")
+}
+
+// logDegraded is called by the breaker, once per change.
+func (l *Limiter) logDegraded(open bool, err error) {
+	if open {
+		l.metrics.degraded.Set(1)
+		l.cfg.Log.Error("redis is away: limits are decided locally", "error", err)
+		return
+	}
+	l.metrics.degraded.Set(0)
+	l.cfg.Log.Info("redis is back: limits are decided there")
+}

@@ -1,0 +1,51 @@
+// Package ratelimit decides how fast a tenant may go: token buckets, exact to the unit, several of them all or nothing.
+//
+// # Terms
+//
+//   - rule: what is allowed, compiled from a Spec: a rate, a burst (the bucket's capacity), a cost per charge.
+//   - bucket: a rule's state for one tenant and dimension. The dimension is a hash of whatever else separates buckets:
+//     subject, route and so on.
+//   - charge: one rule's part of a request; request: a tenant's charges that are decided together; decision: the answer,
+//     with a verdict per charge.
+//   - unit: the fraction of a token the arithmetic counts in, chosen per rate so that a microsecond's refill is a whole
+//     number of them.
+//   - level: a bucket's state: the debt in units as of a time.
+//
+// # Invariants
+//
+//  1. Over any interval T a rule of rate R per P and burst C admits at most C + T*R/P tokens, whoever asks, from however
+//     many replicas, as long as Redis decides. The arithmetic never rounds: nothing is lost or given away over time.
+//  2. A request is charged on all its rules or on none. A denied or peeked request changes nothing.
+//  3. After a verdict's RetryAfter the same cost passes if nothing else was charged; a microsecond earlier it does not.
+//  4. A cost beyond the capacity is never a wait: Never.
+//  5. A request is sent to Redis at most once. If the reply is lost the charge may have happened; it is not repeated.
+//  6. Many requests decided in one script call are decided as if each had its own call, in order of arrival per tenant.
+//  7. A shadow rule's verdict is reported and counted, and never decides. It is charged when the request is allowed and the
+//     rule itself passes.
+//  8. A stored value that is not a bucket is neither a full bucket nor overwritten.
+//
+// # Clock
+//
+// Redis' TIME, read once per script call, so replicas need no common clock. A bucket whose time is ahead by up to 5 s waits;
+// further ahead, the clock was set back, and the bucket continues from now with its level kept. Local decisions use this
+// process' monotonic clock.
+//
+// # Concurrency
+//
+// A Limiter is safe for concurrent use. Requests queue in lanes by tenant; a lane sends what waits as one pipeline with one
+// script call per tenant (up to MaxVector requests), so requests of a busy tenant share the script's fixed cost. The
+// goroutines are the lanes' and end with Stop.
+//
+// # Failure
+//
+// A decision takes at most its budget (120 ms): a third for the queue, two thirds for Redis. Whatever keeps Redis from
+// deciding in time, the rules' OnBackendError decides: local_share goes on in this process with its share of the rule, from
+// the level Redis last reported; open passes; closed answers ErrUnavailable. Such a decision says Degraded. A breaker keeps
+// requests from waiting for a server that is away and probes it every 5 s. On recovery local charges are forgotten: Redis'
+// levels count again.
+//
+// A level unknown to this process when Redis goes away starts as a full share. Over an outage, then, N replicas admit at
+// most C + T*R/P on top of what Redis had admitted before.
+//
+// Without a client the package runs in local mode: one process, the same rules, arithmetic and answers.
+package ratelimit

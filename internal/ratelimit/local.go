@@ -1,0 +1,204 @@
+package ratelimit
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+)
+
+const (
+	// levelShards is how many locks the levels are spread over, by tenant: a request's buckets are decided under one.
+	levelShards = 64
+
+	// DefaultMaxLocalLevels bounds the levels a process holds: about 200 bytes each, 20 MB. Beyond it the fullest of a
+	// few is forgotten, which gives its owner at most what was missing.
+	DefaultMaxLocalLevels = 100_000
+
+	// evictSample is how many levels are looked at to find one to forget; two of them are looked at on every insertion,
+	// so that full buckets disappear as fast as new ones come.
+	evictSample, sweepSample = 8, 2
+
+	// maxReplicas keeps a share's arithmetic exact: units per token stay below 2^45 * 256 = 2^53.
+	maxReplicas = 256
+)
+
+// levels are bucket levels held in this process. In local mode they are the state. Beside Redis they are its copy, kept
+// warm by every reply, from which the process goes on alone when Redis is away.
+type levels struct {
+	seed    maphash.Seed
+	max     int // per shard
+	metrics *Metrics
+	shards  [levelShards]levelShard
+}
+
+type levelShard struct {
+	mu  sync.Mutex
+	all map[string]localLevel
+}
+
+type localLevel struct {
+	level
+	// fullAt is when the bucket is full, in us: it can be forgotten then.
+	fullAt int64
+	// of is the bucket the level belongs to if it is Redis' level, and zero if it is this process' own.
+	of bucket
+}
+
+func newLevels(maximum int, metrics *Metrics) *levels {
+	if maximum <= 0 {
+		maximum = DefaultMaxLocalLevels
+	}
+	l := &levels{seed: maphash.MakeSeed(), max: max(1, maximum/levelShards), metrics: metrics}
+	for i := range l.shards {
+		l.shards[i].all = make(map[string]localLevel)
+	}
+	return l
+}
+
+func (l *levels) shard(tenant string) *levelShard {
+	return &l.shards[maphash.String(l.seed, tenant)%levelShards]
+}
+
+// decide is the script's work in this process: q all or nothing, on buckets of one replicas'th of the rules.
+func (l *levels) decide(q *query, now int64, replicas int) answer {
+	shard := l.shard(q.tenant)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+
+	a := answer{allowed: true, rows: make([]row, len(q.charges))}
+	for i := range q.charges {
+		c := &q.charges[i]
+		b := share(c.rule, replicas)
+		st := b.settle(shard.all[c.key].in(b), now)
+		code := codePass
+		if q.op != opRefund {
+			code = b.verdict(st, c.cost)
+		}
+		if code == codeNever && c.cost <= c.rule.Burst {
+			code = codeDenied // beyond this replica's share, not beyond the rule
+		}
+		if code != codePass && !c.rule.Shadow {
+			a.allowed = false
+		}
+		a.rows[i] = row{code: code, st: st}
+	}
+	for i := range q.charges {
+		c, r := &q.charges[i], &a.rows[i]
+		b := share(c.rule, replicas)
+		dirty := r.st.rebased
+		switch {
+		case q.op == opRefund && r.st.used > 0:
+			r.st, dirty = b.refund(r.st, c.cost), true
+		case q.op == opConsume && a.allowed && r.code == codePass:
+			r.st, dirty = b.charge(r.st, c.cost), true
+		}
+		if dirty {
+			l.put(shard, c.key, now, localLevel{level: b.store(r.st, now), fullAt: fullAt(b, r.st, now)})
+		}
+	}
+	return a
+}
+
+// observe notes what Redis has said about a call's buckets. now is this process' clock, which the levels are kept in.
+func (l *levels) observe(v *vector, batch []query, d decoded, now int64) {
+	last := make([]row, len(v.keys)) // as of the last request that touched the key
+	for n, i := range v.queries {
+		for j := range batch[i].charges {
+			last[v.index[batch[i].charges[j].key]] = d.answers[n].rows[j]
+		}
+	}
+	shard := l.shard(v.tenant)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	for at, key := range v.keys {
+		b, st := v.rules[at].bucket, last[at].st
+		switch {
+		case last[at].code == codeCorrupt: // the local level is all there is
+		case st.used == 0:
+			l.drop(shard, key)
+		default:
+			l.put(shard, key, now, localLevel{level: b.store(st, now), fullAt: fullAt(b, st, now), of: b})
+		}
+	}
+}
+
+// in is the level in terms of b. A level of Redis becomes the same fraction of b, rounded up to be on the safe side.
+func (e localLevel) in(b bucket) level {
+	if e.of == (bucket{}) || e.of == b {
+		return e.level
+	}
+	full, used := e.of.full(), e.used
+	if used >= full {
+		used = b.full()
+	} else {
+		used = mulDivCeil(used, b.full(), full)
+	}
+	return level{ts: e.ts, used: used, s: b.s}
+}
+
+func fullAt(b bucket, st settled, now int64) int64 {
+	return now + st.ahead + ceilDiv(st.used, b.num)
+}
+
+// put needs the shard's lock.
+func (l *levels) put(shard *levelShard, key string, now int64, e localLevel) {
+	if _, known := shard.all[key]; !known {
+		l.makeRoom(shard, now)
+		l.metrics.localLevels.Inc()
+	}
+	shard.all[key] = e
+}
+
+func (l *levels) drop(shard *levelShard, key string) {
+	if _, known := shard.all[key]; known {
+		delete(shard.all, key)
+		l.metrics.localLevels.Dec()
+	}
+}
+
+// makeRoom forgets full buckets, and if there is still no room, the one of a few that is full the soonest. Ranging over a
+// map starts anywhere, which makes the first few a sample.
+func (l *levels) makeRoom(shard *levelShard, now int64) {
+	crowded := len(shard.all) >= l.max
+	sample := sweepSample
+	if crowded {
+		sample = evictSample
+	}
+	soonest, at := "", int64(0)
+	for key, e := range shard.all {
+		if e.fullAt <= now {
+			l.drop(shard, key)
+			crowded = false
+		} else if soonest == "" || e.fullAt < at {
+			soonest, at = key, e.fullAt
+		}
+		if sample--; sample == 0 {
+			break
+		}
+	}
+	if crowded {
+		l.drop(shard, soonest)
+	}
+}
+
+// share is one replicas'th of a rule: its rate exactly, its capacity in whole tokens rounded down but at least one token
+// (so the replicas together may admit more than the rule if it has fewer tokens than there are replicas).
+func share(r *Rule, replicas int) bucket {
+	if replicas <= 1 {
+		return r.bucket
+	}
+	n := int64(min(replicas, maxReplicas))
+	period := r.Rate.Period.Microseconds() * n
+	g := gcd(r.Rate.Count, period)
+	return bucket{capacity: max(1, r.bucket.capacity/n), num: r.Rate.Count / g, s: period / g}
+}
+
+// ticker turns a clock with a monotonic reading into microseconds that do not jump when the wall clock is set.
+type ticker struct {
+	now   func() time.Time
+	start time.Time
+}
+
+func (t ticker) micros() int64 {
+	return t.start.UnixMicro() + t.now().Sub(t.start).Microseconds()
+}

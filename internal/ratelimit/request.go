@@ -1,0 +1,204 @@
+package ratelimit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+const (
+	// MaxCharges is the most rules one request may be charged on. It bounds the script's time together with MaxVector.
+	MaxCharges = 16
+
+	// dimensionLen is the length of a dimension: 128 bits in hex.
+	dimensionLen = 32
+)
+
+// Charge is one rule's part of a request.
+type Charge struct {
+	// Rule must come from Compile.
+	Rule *Rule
+	// Dimension separates buckets of one rule and tenant: subject, route and the like, hashed by Dimension. "" is one
+	// bucket for the whole tenant.
+	Dimension string
+	// Cost is the tokens to take or give back; 0 is the rule's own cost. A cost beyond the rule's burst is answered
+	// with Never, not with an error.
+	Cost int64
+}
+
+// Request is what one decision is about: a tenant and 1..MaxCharges charges with distinct buckets.
+type Request struct {
+	Tenant  string
+	Charges []Charge
+
+	local bool // a refund of what was charged in the process, not in Redis
+}
+
+// Verdict is what one rule says.
+type Verdict struct {
+	Rule *Rule
+	// Allowed says that this rule passes the request. A shadow rule's verdict is reported like any other and decides
+	// nothing.
+	Allowed bool
+	// Never says that the cost is beyond the rule's capacity: waiting does not help. RetryAfter is 0 then.
+	Never bool
+	// Unknown says that there is no bucket behind this verdict: the rule is open while Redis is away, or a shadow rule's
+	// stored state is unreadable. It passes; Remaining, RetryAfter, Next and Reset mean nothing and must not be shown.
+	Unknown bool
+	// Remaining is the whole tokens left, after this request's charge if it was charged. In a degraded decision: of this
+	// replica's share.
+	Remaining int64
+	// Limit is the rule's capacity in tokens; in a degraded decision, this replica's share.
+	Limit int64
+	// RetryAfter is when the same cost will pass if nothing else is charged: exact to the microsecond. 0 if it passes now.
+	RetryAfter time.Duration
+	// Next is when one more whole token than Remaining is there. 0 if the bucket is full.
+	Next time.Duration
+	// Reset is when the bucket is full.
+	Reset time.Duration
+	// Shadow is the rule's.
+	Shadow bool
+}
+
+// Mode is where a decision was made.
+type Mode int
+
+const (
+	// ModeRedis is Redis: one state for all replicas.
+	ModeRedis Mode = iota
+	// ModeLocal is this process.
+	ModeLocal
+)
+
+// String is the mode's name in metrics and headers.
+func (m Mode) String() string {
+	if m == ModeLocal {
+		return "local"
+	}
+	return "redis"
+}
+
+// Decision is the answer to a request. Its verdicts are in the order of the request's charges.
+type Decision struct {
+	// Allowed says that every enforced rule passed and, for Consume, that all of them were charged. If it is false
+	// nothing was charged.
+	Allowed  bool
+	Verdicts []Verdict
+	Mode     Mode
+	// Degraded says that Redis should have decided and could not: the rules' OnBackendError did.
+	Degraded bool
+}
+
+// Charged is the part of req that the decision has taken: what to pass to Refund if the work is not done after all. It
+// remembers whether Redis or this process was charged, and leaves out shadow rules that were not.
+func (d Decision) Charged(req Request) Request {
+	taken := Request{Tenant: req.Tenant, local: d.Mode == ModeLocal}
+	if !d.Allowed {
+		return taken
+	}
+	for i, v := range d.Verdicts {
+		if v.Allowed && !v.Unknown {
+			taken.Charges = append(taken.Charges, req.Charges[i])
+		}
+	}
+	return taken
+}
+
+// Dimension hashes the values that separate the buckets of one rule, in a fixed order, to 128 bits in hex. Values may be
+// any bytes: they never reach a key themselves.
+func Dimension(values ...string) string {
+	h := sha256.New()
+	var n [8]byte
+	for _, v := range values {
+		binary.BigEndian.PutUint64(n[:], uint64(len(v))) // so that ("ab","c") and ("a","bc") differ
+		h.Write(n[:])
+		h.Write([]byte(v))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:dimensionLen/2])
+}
+
+// op is what to do with a request. The values are the script's.
+type op int64
+
+const (
+	opConsume op = 0
+	opPeek    op = 1
+	opRefund  op = 2
+)
+
+// query is a checked request.
+type query struct {
+	op      op
+	tenant  string
+	charges []charge
+}
+
+// charge is a checked charge.
+type charge struct {
+	rule *Rule
+	key  string
+	cost int64
+}
+
+// check turns a request into a query. The error is a *FieldError.
+func (req Request) check(o op) (query, error) {
+	if err := checkID("tenant", req.Tenant); err != nil {
+		return query{}, err
+	}
+	if n := len(req.Charges); n > MaxCharges {
+		return query{}, &FieldError{"charges", fmt.Sprintf("%d rules; at most %d", n, MaxCharges)}
+	}
+	q := query{op: o, tenant: req.Tenant, charges: make([]charge, len(req.Charges))}
+	for i, c := range req.Charges {
+		if !c.Rule.compiled() {
+			return query{}, chargeError(i, "rule", "is not compiled")
+		}
+		cost := c.Cost
+		if cost == 0 {
+			cost = c.Rule.Cost
+		}
+		if cost < 1 || cost > maxExact {
+			return query{}, chargeError(i, "cost", fmt.Sprintf("%d is not from 1 to %d", c.Cost, int64(maxExact)))
+		}
+		if !isDimension(c.Dimension) {
+			return query{}, chargeError(i, "dimension", "is not a result of Dimension")
+		}
+		q.charges[i] = charge{rule: c.Rule, key: bucketKey(req.Tenant, c.Rule, c.Dimension), cost: cost}
+		for j := range i {
+			if q.charges[j].key == q.charges[i].key {
+				return query{}, chargeError(i, "rule", fmt.Sprintf("charges the same bucket of %s twice", c.Rule.ID))
+			}
+		}
+	}
+	return q, nil
+}
+
+// bucketKey is rl:{<tenant>}:<kind>:<rule>:<dimension>. The braces make the tenant the hash tag, so that all buckets of a
+// tenant are in one slot.
+func bucketKey(tenant string, r *Rule, dimension string) string {
+	if dimension == "" {
+		dimension = "-"
+	}
+	return "rl:{" + tenant + r.infix + dimension
+}
+
+func isDimension(s string) bool {
+	if s == "" {
+		return true
+	}
+	if len(s) != dimensionLen {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func chargeError(i int, field, reason string) error {
+	return &FieldError{fmt.Sprintf("charges[%d].%s", i, field), reason}
+}

@@ -1,0 +1,179 @@
+package ratelimit
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MaxID is the longest rule or tenant id in bytes.
+const MaxID = 128
+
+// Kind is what a rule's bucket does. The values are the script's.
+type Kind int
+
+// KindTokenBucket refills continuously at the rate up to the burst.
+const KindTokenBucket Kind = 1
+
+// String is the kind as the API writes it.
+func (k Kind) String() string {
+	if k == KindTokenBucket {
+		return "token_bucket"
+	}
+	return fmt.Sprintf("kind(%d)", int(k))
+}
+
+// code is the kind's part of a bucket's key. It is part of the key because another kind's state means something else.
+func (k Kind) code() string {
+	if k == KindTokenBucket {
+		return "tb"
+	}
+	panic("ratelimit: key of " + k.String()) // Compile lets no other kind through
+}
+
+// BackendPolicy is what a rule does while Redis is away.
+type BackendPolicy int
+
+const (
+	// BackendLocalShare decides in the process with this replica's share of rate and burst, from the last known level.
+	BackendLocalShare BackendPolicy = iota
+	// BackendOpen lets everything pass.
+	BackendOpen
+	// BackendClosed decides nothing: ErrUnavailable. For rules that protect from abuse.
+	BackendClosed
+)
+
+// String is the policy as the API writes it.
+func (p BackendPolicy) String() string {
+	switch p {
+	case BackendLocalShare:
+		return "local_share"
+	case BackendOpen:
+		return "open"
+	case BackendClosed:
+		return "closed"
+	default:
+		return fmt.Sprintf("policy(%d)", int(p))
+	}
+}
+
+// Spec is a rule as it is written in the catalogue.
+type Spec struct {
+	// ID names the rule, ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$. It is part of the buckets' keys: keep it when the rule
+	// changes, and its buckets keep their levels.
+	ID string
+	// Kind is "token_bucket"; "" means that.
+	Kind string
+	// Rate is what comes back, as ParseRate reads it.
+	Rate string
+	// Burst is the capacity in tokens; 0 is the rate's count. At most 2^53 / units per token: see Rule.
+	Burst int64
+	// Cost is what a charge takes that does not say; 0 is 1. At most the burst.
+	Cost int64
+	// Shadow counts what the rule would deny and denies nothing.
+	Shadow bool
+	// OnBackendError is "local_share", "open" or "closed"; "" is local_share.
+	OnBackendError string
+}
+
+// Rule is a compiled rule. Make it with Compile; it is immutable and may be shared.
+//
+// A rule keeps its buckets' levels when it is changed under the same ID: a larger burst adds the difference, a smaller one
+// gives nothing away (what was taken beyond the new burst is paid back first), a new rate counts from now on.
+type Rule struct {
+	ID             string
+	Kind           Kind
+	Rate           Rate
+	Burst          int64 // capacity in tokens
+	Cost           int64 // tokens
+	Shadow         bool
+	OnBackendError BackendPolicy
+
+	bucket bucket
+	infix  string // of the key, between tenant and dimension
+	args   [5]any // the script's parameters, boxed once
+}
+
+// Compile checks spec and works out its arithmetic. The error is a *FieldError that names the field and its bound.
+func Compile(spec Spec) (Rule, error) {
+	if err := checkID("id", spec.ID); err != nil {
+		return Rule{}, err
+	}
+	r := Rule{ID: spec.ID, Kind: KindTokenBucket, Burst: spec.Burst, Cost: spec.Cost, Shadow: spec.Shadow}
+	if spec.Kind != "" && spec.Kind != r.Kind.String() {
+		return Rule{}, &FieldError{"kind", fmt.Sprintf("%q is not supported; it must be token_bucket", clip(spec.Kind))}
+	}
+	var err error
+	if r.Rate, err = ParseRate(spec.Rate); err != nil {
+		return Rule{}, err
+	}
+	if r.OnBackendError, err = parsePolicy(spec.OnBackendError); err != nil {
+		return Rule{}, err
+	}
+	if err := r.compileBucket(); err != nil {
+		return Rule{}, err
+	}
+	if r.Cost == 0 {
+		r.Cost = 1
+	}
+	if r.Cost < 1 || r.Cost > r.Burst {
+		return Rule{}, &FieldError{"cost", fmt.Sprintf("%d is not from 1 to the burst, %d", r.Cost, r.Burst)}
+	}
+	enforce := int64(1)
+	if r.Shadow {
+		enforce = 0
+	}
+	r.infix = "}:" + r.Kind.code() + ":" + r.ID + ":"
+	r.args = [5]any{int64(r.Kind), r.Burst, r.bucket.num, r.bucket.s, enforce}
+	return r, nil
+}
+
+// compileBucket needs Rate and Burst.
+func (r *Rule) compileBucket() error {
+	if err := r.Rate.check(); err != nil {
+		return err
+	}
+	field := "burst"
+	if r.Burst == 0 {
+		field, r.Burst = "rate", r.Rate.Count // the burst was not written: the rate is to blame if it is too large
+	}
+	if r.Burst < 1 {
+		return &FieldError{"burst", fmt.Sprintf("%d is not at least 1", r.Burst)}
+	}
+	r.bucket = newBucket(r.Rate, r.Burst)
+	if !r.bucket.exact() {
+		return &FieldError{field, fmt.Sprintf("a burst of %d at %s cannot be counted exactly; at this rate it may be at most %d",
+			r.Burst, r.Rate, maxExact/r.bucket.s)}
+	}
+	return nil
+}
+
+// compiled reports whether r came from Compile.
+func (r *Rule) compiled() bool { return r != nil && r.infix != "" }
+
+func parsePolicy(s string) (BackendPolicy, error) {
+	for _, p := range []BackendPolicy{BackendLocalShare, BackendOpen, BackendClosed} {
+		if s == p.String() {
+			return p, nil
+		}
+	}
+	if s == "" {
+		return BackendLocalShare, nil
+	}
+	return 0, &FieldError{"on_backend_error", fmt.Sprintf("%q is not local_share, open or closed", clip(s))}
+}
+
+// checkID holds ids to an alphabet without braces, blanks and control characters: they become parts of Redis keys, where
+// a brace would move the key to another slot.
+func checkID(field, id string) error {
+	if id == "" || len(id) > MaxID {
+		return &FieldError{field, fmt.Sprintf("is %d bytes long; it must be 1 to %d", len(id), MaxID)}
+	}
+	for i := range len(id) {
+		c := id[i]
+		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		if !alnum && (i == 0 || !strings.ContainsRune("._:-", rune(c))) {
+			return &FieldError{field, fmt.Sprintf("byte %d is not allowed; it must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$", i)}
+		}
+	}
+	return nil
+}

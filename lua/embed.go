@@ -1,0 +1,18 @@
+// Package lua embeds the scripts that run inside Redis. One file is one atomic operation; its header documents KEYS, ARGV
+// with their units, the reply and the invariants. Every script replies with a flat array of integers.
+//
+// The package holds the sources only. Running them safely (once per call, resent only after NOSCRIPT) is
+// ratelimit.Script's work.
+package lua
+
+import _ "embed"
+
+// Limits decides requests of one tenant against their buckets, each request all or nothing.
+//
+//go:embed limits.lua
+var Limits string
+
+// Balances stores cached balances that are newer than what is stored.
+//
+//go:embed balances.lua
+var Balances string
