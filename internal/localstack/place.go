@@ -68,30 +68,3 @@ func writeNote(path, standIn string) error {
 	}
 	return nil
 }
-
-// TempDir makes a temporary directory in which the user that PostgreSQL runs as
-// can work: below TMPDIR, or below a public one if TMPDIR is closed to that user.
-// The caller removes it. A server in it never needs a stand-in.
-func TempDir(ctx context.Context, prefix string, bin PostgresBinaries) (string, error) {
-	u, err := chooseRunUser("")
-	if err != nil {
-		return "", err
-	}
-	var errs error
-	for _, root := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
-		dir, err := os.MkdirTemp(root, prefix)
-		if err != nil {
-			errs = errors.Join(errs, err)
-			continue
-		}
-		// The directory itself stays the caller's: servers get their own inside it.
-		if err = os.Chmod(dir, 0o711); err == nil {
-			err = claim(ctx, filepath.Join(dir, "probe"), u, filepath.Join(bin.Dir, "postgres"))
-		}
-		if err == nil {
-			return dir, nil
-		}
-		errs = errors.Join(errs, err, os.RemoveAll(dir))
-	}
-	return "", fmt.Errorf("no temporary directory that %s can use: %w", u, errs)
-}

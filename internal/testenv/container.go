@@ -1,0 +1,96 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/moby/moby/api/types/network"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+	"go.uber.org/goleak"
+)
+
+const (
+	// The same images as docker-compose.yml.
+	postgresImage = "postgres:17"
+	redisImage    = "redis:7"
+
+	// readyTimeout bounds a container's start after its image is there.
+	readyTimeout = time.Minute
+)
+
+// dockerContainers starts servers through the Docker engine.
+type dockerContainers struct{}
+
+func (dockerContainers) postgres(ctx context.Context) (backend, error) {
+	const port = "5432/tcp"
+	address := func(host, port string) string {
+		u := url.URL{
+			Scheme: "postgres", User: url.UserPassword("quotasvc", "quotasvc"),
+			Host: host + ":" + port, Path: "/quotasvc", RawQuery: "sslmode=disable",
+		}
+		return u.String()
+	}
+	return runContainer(ctx, postgresImage, port, address,
+		testcontainers.WithEnv(map[string]string{
+			"POSTGRES_USER": "quotasvc", "POSTGRES_PASSWORD": "quotasvc", "POSTGRES_DB": "quotasvc",
+			"POSTGRES_INITDB_ARGS": "--encoding=UTF8 --locale=C",
+		}),
+		testcontainers.WithCmd("postgres", "-c", "fsync=off", "-c", "full_page_writes=off",
+			"-c", "timezone=UTC", "-c", "max_connections="+maxConnections),
+		// The image's first, temporary server has no TCP port, so this is the real one.
+		testcontainers.WithWaitStrategyAndDeadline(readyTimeout, wait.ForSQL(port, "pgx",
+			func(host string, port network.Port) string { return address(host, port.Port()) })),
+	)
+}
+
+func (dockerContainers) redis(ctx context.Context) (backend, error) {
+	const port = "6379/tcp"
+	address := func(host, port string) string { return "redis://" + host + ":" + port + "/0" }
+	return runContainer(ctx, redisImage, port, address,
+		testcontainers.WithCmd("redis-server", "--save", "", "--databases", strconv.Itoa(redisDatabases)),
+		testcontainers.WithWaitStrategyAndDeadline(readyTimeout, wait.ForListeningPort(port)),
+	)
+}
+
+// runContainer starts a container and returns where its port is to be reached.
+func runContainer(ctx context.Context, image, port string, address func(host, port string) string,
+	options ...testcontainers.ContainerCustomizer,
+) (_ backend, err error) {
+	// The library panics in some of the ways in which an engine can be absent.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("docker: %v", r)
+		}
+	}()
+	options = append(options, testcontainers.WithExposedPorts(port))
+	c, err := testcontainers.Run(ctx, image, options...)
+	if err != nil {
+		return backend{}, errors.Join(fmt.Errorf("docker: start %s: %w", image, err), testcontainers.TerminateContainer(c))
+	}
+	host, err := c.Host(ctx)
+	if err != nil {
+		return backend{}, errors.Join(fmt.Errorf("docker: host of %s: %w", image, err), testcontainers.TerminateContainer(c))
+	}
+	mapped, err := c.MappedPort(ctx, port)
+	if err != nil {
+		return backend{}, errors.Join(fmt.Errorf("docker: port of %s: %w", image, err), testcontainers.TerminateContainer(c))
+	}
+	return backend{
+		url:    address(host, mapped.Port()),
+		origin: fromContainer,
+		stop:   func(ctx context.Context) error { return c.Terminate(ctx) },
+	}, nil
+}
+
+// leakOptions: the library keeps a connection to its reaper, which removes the
+// containers when this process is killed, until the process ends.
+func (dockerContainers) leakOptions() []goleak.Option {
+	return []goleak.Option{
+		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),
+	}
+}

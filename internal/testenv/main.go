@@ -1,0 +1,118 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+const (
+	// startTimeout bounds getting a server, image download by Docker included.
+	startTimeout = 3 * time.Minute
+
+	// stopTimeout bounds stopping all shared servers at the end.
+	stopTimeout = 30 * time.Second
+
+	// opTimeout bounds one administrative operation, such as cloning a database or
+	// waiting for another process to finish the template.
+	opTimeout = time.Minute
+)
+
+// env is the shared servers of one test process.
+type env struct {
+	source source
+
+	mu       sync.Mutex
+	running  bool // Main was called
+	postgres *lazy[*postgresEnv]
+	redis    *lazy[*redisEnv]
+	stops    []func(context.Context) error
+}
+
+func newEnv(s source) *env {
+	e := &env{source: s}
+	e.postgres = newLazy(e.startPostgres)
+	e.redis = newLazy(e.startRedis)
+	return e
+}
+
+// shared is the process's one environment. Tests reach it through package
+// functions because testing offers no other way to hand something from TestMain
+// to tests.
+var shared = newEnv(systemSource())
+
+// Main runs a package's tests, stops the servers they used, checks that no
+// goroutine is left, and exits. Every package whose tests use this one calls it:
+//
+//	func TestMain(m *testing.M) { testenv.Main(m) }
+func Main(m *testing.M, options ...goleak.Option) {
+	os.Exit(shared.run(m.Run, options))
+}
+
+// run is Main without the exit.
+func (e *env) run(tests func() int, options []goleak.Option) int {
+	e.mu.Lock()
+	e.running = true
+	e.mu.Unlock()
+	code := tests()
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	if err := e.stop(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "testenv: stop servers:", err)
+		code = max(code, 1)
+	}
+	if code != 0 {
+		return code // a failed test may well have left something running
+	}
+	if err := goleak.Find(append(options, e.source.leakOptions()...)...); err != nil {
+		fmt.Fprintln(os.Stderr, "testenv: goroutines are left after all tests:", err)
+		return 1
+	}
+	return 0
+}
+
+// onStop registers what ends a shared server.
+func (e *env) onStop(stop func(context.Context) error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stops = append(e.stops, stop)
+}
+
+// stop ends what was started, last first.
+func (e *env) stop(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs error
+	for i := len(e.stops) - 1; i >= 0; i-- {
+		errs = errors.Join(errs, e.stops[i](ctx))
+	}
+	e.stops = nil
+	return errs
+}
+
+// requireMain fails a test whose package would leave its servers running.
+func (e *env) requireMain(t testing.TB) {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.running {
+		t.Fatal("testenv: this package needs `func TestMain(m *testing.M) { testenv.Main(m) }`")
+	}
+}
+
+// lazy makes a value on the first call and keeps it, or the error.
+type lazy[T any] struct{ get func() (T, error) }
+
+func newLazy[T any](start func(context.Context) (T, error)) *lazy[T] {
+	return &lazy[T]{get: sync.OnceValues(func() (T, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		return start(ctx)
+	})}
+}

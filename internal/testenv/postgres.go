@@ -1,0 +1,178 @@
+package testenv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// databasePrefix begins the names of tests' databases; the hour of creation and a
+	// random part follow: quotasvc_test_<unix hours>_<random>.
+	databasePrefix = "quotasvc_test_"
+
+	// staleHours is the age from which a test's database counts as left behind.
+	staleHours = 2
+)
+
+// Postgres returns the URL of a fresh database with all migrations applied. It is
+// dropped when the test ends, whoever is still connected.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	shared.requireMain(t)
+	return shared.database(t, true)
+}
+
+// PostgresEmpty returns the URL of a fresh database without tables. It is dropped
+// when the test ends, whoever is still connected.
+func PostgresEmpty(t testing.TB) string {
+	t.Helper()
+	shared.requireMain(t)
+	return shared.database(t, false)
+}
+
+func (e *env) database(t testing.TB, migrated bool) string {
+	t.Helper()
+	p, err := e.postgres.get()
+	if err != nil {
+		t.Fatal("testenv: PostgreSQL: ", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+	defer cancel()
+	template := ""
+	if migrated {
+		if template, err = p.template.get(); err != nil {
+			t.Fatal("testenv: apply migrations: ", err)
+		}
+	}
+	name := databasePrefix + strconv.FormatInt(hours(time.Now()), 10) + "_" + strings.ToLower(rand.Text())
+	if err := p.create(ctx, name, template); err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+		defer cancel()
+		if err := p.drop(ctx, name); err != nil {
+			t.Error("testenv: ", err)
+		}
+	})
+	return p.urlOf(name)
+}
+
+func hours(t time.Time) int64 { return t.Unix() / int64(time.Hour/time.Second) }
+
+// postgresEnv is a server on which tests get databases.
+type postgresEnv struct {
+	base     *url.URL // of the maintenance database
+	origin   origin
+	template *lazy[string] // name of the migrated template
+}
+
+func (e *env) startPostgres(ctx context.Context) (*postgresEnv, error) {
+	b, err := e.source.postgres(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if b.stop != nil {
+		e.onStop(b.stop)
+	}
+	return newPostgresEnv(ctx, b)
+}
+
+func newPostgresEnv(ctx context.Context, b backend) (*postgresEnv, error) {
+	base, err := url.Parse(b.url)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", EnvPostgres, err)
+	}
+	if base.Scheme != "postgres" && base.Scheme != "postgresql" {
+		return nil, fmt.Errorf("%s must be a postgres:// URL", EnvPostgres)
+	}
+	p := &postgresEnv{base: base, origin: b.origin}
+	p.template = newLazy(p.ensureTemplate)
+	// Nobody else's databases are on a server of our own.
+	if b.origin == fromURL {
+		if err := p.dropStale(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// urlOf is the URL of one database of the server.
+func (p *postgresEnv) urlOf(name string) string {
+	u := *p.base
+	u.Path = "/" + name
+	return u.String()
+}
+
+// exec runs one statement on the maintenance database.
+func (p *postgresEnv) exec(ctx context.Context, sql string) error {
+	conn, err := pgx.Connect(ctx, p.base.String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// create makes a database, as a copy of template unless that is empty. An empty one
+// is made from template0, so that it is the same on every server.
+func (p *postgresEnv) create(ctx context.Context, name, template string) error {
+	sql := "CREATE DATABASE " + ident(name) + " TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
+	if template != "" {
+		sql = "CREATE DATABASE " + ident(name) + " TEMPLATE " + ident(template)
+	}
+	if err := p.exec(ctx, sql); err != nil {
+		return fmt.Errorf("create database: %w", err)
+	}
+	return nil
+}
+
+func (p *postgresEnv) drop(ctx context.Context, name string) error {
+	if err := p.exec(ctx, "DROP DATABASE IF EXISTS "+ident(name)+" WITH (FORCE)"); err != nil {
+		return fmt.Errorf("drop database: %w", err)
+	}
+	return nil
+}
+
+// dropStale drops the databases that killed runs left on a long-lived server.
+func (p *postgresEnv) dropStale(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, p.base.String())
+	if err != nil {
+		return fmt.Errorf("connect to the server of %s: %w", EnvPostgres, err)
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, "SELECT datname FROM pg_database WHERE starts_with(datname, $1)", databasePrefix)
+	if err != nil {
+		return fmt.Errorf("look for stale databases: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for stale databases: %w", err)
+	}
+	var errs error
+	for _, name := range names {
+		if stale(name, time.Now()) {
+			errs = errors.Join(errs, p.drop(ctx, name))
+		}
+	}
+	return errs
+}
+
+// stale reports whether a database was made so long ago that its run must be over.
+func stale(name string, now time.Time) bool {
+	hour, _, ok := strings.Cut(strings.TrimPrefix(name, databasePrefix), "_")
+	made, err := strconv.ParseInt(hour, 10, 64)
+	return ok && err == nil && hours(now)-made >= staleHours
+}
+
+func ident(name string) string { return pgx.Identifier{name}.Sanitize() }

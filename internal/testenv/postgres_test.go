@@ -1,0 +1,216 @@
+package testenv
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// connect opens a connection that ends with the test.
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// Dropping the database may have ended the session already.
+		_ = conn.Close(context.Background())
+	})
+	return conn
+}
+
+func scan[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
+	t.Helper()
+	var v T
+	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
+
+func TestADatabaseHasAllMigrationsApplied(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, Postgres(t))
+	if n := scan[int](t, conn, "SELECT count(*) FROM goose_db_version WHERE version_id > 0 AND is_applied"); n == 0 {
+		t.Error("no migration is recorded as applied")
+	}
+	if !scan[bool](t, conn, "SELECT to_regclass('balances') IS NOT NULL") {
+		t.Error("the table balances is missing")
+	}
+}
+
+func TestAnEmptyDatabaseHasNoTables(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, PostgresEmpty(t))
+	const tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+	if n := scan[int](t, conn, tables); n != 0 {
+		t.Errorf("%d tables, want none", n)
+	}
+}
+
+func TestDatabasesOrderTextByByteInUTF8AndKeepTimeInUTC(t *testing.T) {
+	t.Parallel()
+	for name, url := range map[string]string{"migrated": Postgres(t), "empty": PostgresEmpty(t)} {
+		conn := connect(t, url)
+		if !scan[bool](t, conn, "SELECT 'B' < 'a' AND 'z' < 'ä'") {
+			t.Errorf("%s: text is not ordered by byte", name)
+		}
+		if v := scan[string](t, conn, "SHOW server_encoding"); v != "UTF8" {
+			t.Errorf("%s: encoding is %s", name, v)
+		}
+		if v := scan[string](t, conn, "SHOW timezone"); v != "UTC" {
+			t.Errorf("%s: time zone is %s", name, v)
+		}
+	}
+}
+
+func TestTwoTestsNeverShareADatabase(t *testing.T) {
+	t.Parallel()
+	a, b := connect(t, PostgresEmpty(t)), connect(t, PostgresEmpty(t))
+	if _, err := a.Exec(t.Context(), "CREATE TABLE mine (n integer)"); err != nil {
+		t.Fatal(err)
+	}
+	if scan[bool](t, b, "SELECT to_regclass('mine') IS NOT NULL") {
+		t.Error("one test's table shows in the other's database")
+	}
+}
+
+func TestADatabaseIsDroppedWithItsTestThoughSomebodyIsConnected(t *testing.T) {
+	t.Parallel()
+	var name string
+	t.Run("the test", func(t *testing.T) {
+		url := Postgres(t)
+		conn, err := pgx.Connect(t.Context(), url) // and never closed by the test
+		if err != nil {
+			t.Fatal(err)
+		}
+		name = conn.Config().Database
+	})
+	observer := connect(t, PostgresEmpty(t))
+	if scan[bool](t, observer, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name) {
+		t.Errorf("database %s is still there", name)
+	}
+}
+
+// Two processes that share a server both want the template: one makes it, the
+// other waits and uses it.
+func TestTheTemplateIsMadeOnceWhenProcessesAskAtOnce(t *testing.T) {
+	t.Parallel()
+	server := PostgresPrivate(t)
+	names := make(chan string, 4)
+	for range cap(names) {
+		go func() {
+			p, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
+			if err != nil {
+				t.Error(err)
+				names <- ""
+				return
+			}
+			name, err := p.template.get()
+			if err != nil {
+				t.Error(err)
+			}
+			names <- name
+		}()
+	}
+	first := <-names
+	for range cap(names) - 1 {
+		if n := <-names; n != first {
+			t.Errorf("templates %q and %q", first, n)
+		}
+	}
+	conn := connect(t, server.URL)
+	const templates = "SELECT count(*) FROM pg_database WHERE starts_with(datname, $1)"
+	if n := scan[int](t, conn, templates, templatePrefix); n != 1 {
+		t.Errorf("%d templates, want 1", n)
+	}
+}
+
+// A process killed while it made the template leaves one that accepts connections.
+func TestAnUnfinishedTemplateIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	server := PostgresPrivate(t)
+	p, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := p.ensureTemplate(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		"DROP DATABASE " + ident(name), "CREATE DATABASE " + ident(name),
+	} {
+		if err := p.exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.ensureTemplate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.create(t.Context(), "clone", name); err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, p.urlOf("clone"))
+	if !scan[bool](t, conn, "SELECT to_regclass('balances') IS NOT NULL") {
+		t.Error("the unfinished template was used")
+	}
+}
+
+func TestAKilledRunsDatabasesAreDroppedByALaterRunAndYoungOnesKept(t *testing.T) {
+	t.Parallel()
+	server := PostgresPrivate(t)
+	conn := connect(t, server.URL)
+	for _, name := range []string{"quotasvc_test_100_killed", "quotasvc_test_99999999_young", "quotasvc_test_somebodys"} {
+		if _, err := conn.Exec(t.Context(), "CREATE DATABASE "+ident(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL}); err != nil {
+		t.Fatal(err)
+	}
+	left := scan[[]string](t, conn, "SELECT array_agg(datname::text ORDER BY datname) FROM pg_database WHERE starts_with(datname, $1)", databasePrefix)
+	if got := strings.Join(left, " "); got != "quotasvc_test_99999999_young quotasvc_test_somebodys" {
+		t.Errorf("left: %s", got)
+	}
+}
+
+func TestTheTemplatesNameChangesWithEachMigrationAndEachMonth(t *testing.T) {
+	t.Parallel()
+	november := time.Date(2026, 11, 30, 23, 59, 59, 0, time.UTC)
+	files := func(text string) fstest.MapFS { return fstest.MapFS{"00001_a.sql": {Data: []byte(text)}} }
+	two := files("x")
+	two["00002_b.sql"] = &fstest.MapFile{Data: []byte("y")}
+	seen := map[string]string{}
+	for what, args := range map[string]struct {
+		files fstest.MapFS
+		now   time.Time
+	}{
+		"base":        {files("x"), november},
+		"edited":      {files("z"), november},
+		"one more":    {two, november},
+		"next month":  {files("x"), november.Add(time.Second)},
+		"split files": {fstest.MapFS{"00001_a.sql": {}, "00002_b.sql": {Data: []byte("xy")}}, november},
+	} {
+		name, err := templateName(args.files, args.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[name]; ok {
+			t.Errorf("%q and %q share the template %s", what, other, name)
+		}
+		seen[name] = what
+	}
+	again, err := templateName(files("x"), november.Add(-29*24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen[again] != "base" {
+		t.Error("the name changes within a month though no migration did")
+	}
+}

@@ -1,0 +1,203 @@
+package testenv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// defaultRedisDatabases is what a server has that does not let us ask.
+	defaultRedisDatabases = 16
+
+	// leaseTTL frees a killed run's databases: longer than a test may take, since
+	// leases are not renewed.
+	leaseTTL = 20 * time.Minute
+
+	// leaseEvery is how often a test that found all databases taken looks again.
+	leaseEvery = 50 * time.Millisecond
+
+	// The registry in database 0: one lease key per database in use, and the set of
+	// databases that were empty when first leased. What another one holds is not ours
+	// to flush.
+	leaseKey = "quotasvc-testenv:lease:"
+	oursKey  = "quotasvc-testenv:ours"
+)
+
+// Redis returns how to reach a logical database of the test's own, empty at first
+// and emptied again when the test ends. Scripts, functions, configuration and
+// channels are the server's and are shared with other tests.
+func Redis(t testing.TB) *redis.Options {
+	t.Helper()
+	shared.requireMain(t)
+	return shared.logical(t)
+}
+
+// RedisURL is Redis as a URL.
+func RedisURL(t testing.TB) string {
+	t.Helper()
+	o := Redis(t)
+	return redisURL(o)
+}
+
+func (e *env) logical(t testing.TB) *redis.Options {
+	t.Helper()
+	r, err := e.redis.get()
+	if err != nil {
+		t.Fatal("testenv: Redis: ", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+	defer cancel()
+	lease, err := r.lease(ctx)
+	if err != nil {
+		t.Fatal("testenv: Redis database: ", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+		defer cancel()
+		if err := r.release(ctx, lease); err != nil {
+			t.Error("testenv: Redis database: ", err)
+		}
+	})
+	return r.options(lease.database)
+}
+
+// redisEnv is a server on which tests get logical databases.
+type redisEnv struct {
+	base      *redis.Options // of database 0
+	databases int
+}
+
+type lease struct {
+	database int
+	token    string
+}
+
+func (e *env) startRedis(ctx context.Context) (*redisEnv, error) {
+	b, err := e.source.redis(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if b.stop != nil {
+		e.onStop(b.stop)
+	}
+	return newRedisEnv(ctx, b)
+}
+
+func newRedisEnv(ctx context.Context, b backend) (*redisEnv, error) {
+	base, err := redis.ParseURL(b.url)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", EnvRedis, err)
+	}
+	base.DB = 0
+	r := &redisEnv{base: base, databases: defaultRedisDatabases}
+	err = r.with(ctx, 0, func(c *redis.Client) error {
+		if err := c.Ping(ctx).Err(); err != nil {
+			return fmt.Errorf("reach %s: %w", base.Addr, err)
+		}
+		// Managed servers forbid CONFIG; the default is right for most of them.
+		if config, err := c.ConfigGet(ctx, "databases").Result(); err == nil {
+			if n, err := strconv.Atoi(config["databases"]); err == nil {
+				r.databases = n
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// lease takes a database, waiting for one if all are in use.
+func (r *redisEnv) lease(ctx context.Context) (lease, error) {
+	tick := time.NewTicker(leaseEvery)
+	defer tick.Stop()
+	l := lease{token: rand.Text()}
+	for {
+		for l.database = 1; l.database < r.databases; l.database++ {
+			ok, err := r.take(ctx, l)
+			if err != nil {
+				return lease{}, err
+			}
+			if ok {
+				return l, nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return lease{}, fmt.Errorf("all %d databases of %s are in use: %w", r.databases-1, r.base.Addr, ctx.Err())
+		}
+	}
+}
+
+// take tries to lease one database and empties it. It gives a database back that
+// holds somebody else's keys.
+func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
+	key, member := leaseKey+strconv.Itoa(l.database), strconv.Itoa(l.database)
+	err = r.with(ctx, 0, func(registry *redis.Client) error {
+		ok, err = registry.SetNX(ctx, key, l.token, leaseTTL).Result()
+		if err != nil || !ok {
+			return err
+		}
+		ours, err := registry.SIsMember(ctx, oursKey, member).Result()
+		if err != nil {
+			return err
+		}
+		return r.with(ctx, l.database, func(c *redis.Client) error {
+			if ours {
+				return c.FlushDB(ctx).Err()
+			}
+			size, err := c.DBSize(ctx).Result()
+			if err != nil {
+				return err
+			}
+			if size > 0 {
+				ok = false
+				return registry.Del(ctx, key).Err()
+			}
+			return registry.SAdd(ctx, oursKey, member).Err()
+		})
+	})
+	return ok, err
+}
+
+// release empties a database and gives it back, unless the lease has run out and
+// another test has it.
+func (r *redisEnv) release(ctx context.Context, l lease) error {
+	key := leaseKey + strconv.Itoa(l.database)
+	return r.with(ctx, 0, func(registry *redis.Client) error {
+		holder, err := registry.Get(ctx, key).Result()
+		if errors.Is(err, redis.Nil) || (err == nil && holder != l.token) {
+			return fmt.Errorf("the lease of database %d ran out: the test took longer than %v", l.database, leaseTTL)
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.with(ctx, l.database, func(c *redis.Client) error { return c.FlushDB(ctx).Err() }); err != nil {
+			return err
+		}
+		return registry.Del(ctx, key).Err()
+	})
+}
+
+// with runs do on a short-lived client of one database.
+func (r *redisEnv) with(ctx context.Context, database int, do func(*redis.Client) error) (err error) {
+	c := redis.NewClient(r.options(database))
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return do(c)
+}
+
+// options are a fresh copy: clients fill in defaults.
+func (r *redisEnv) options(database int) *redis.Options {
+	o := *r.base
+	o.DB = database
+	return &o
+}

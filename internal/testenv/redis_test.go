@@ -1,0 +1,141 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// client opens a client that ends with the test.
+func client(t *testing.T, o *redis.Options) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(o)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func set(t *testing.T, c *redis.Client, key string) {
+	t.Helper()
+	if err := c.Set(t.Context(), key, "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTwoTestsNeverShareALogicalDatabase(t *testing.T) {
+	t.Parallel()
+	a, b := client(t, Redis(t)), client(t, Redis(t))
+	set(t, a, "mine")
+	if n, err := b.Exists(t.Context(), "mine").Result(); err != nil || n != 0 {
+		t.Errorf("one test's key shows in the other's database (%d, %v)", n, err)
+	}
+}
+
+func TestALogicalDatabaseIsEmptiedAndGivenBackWithItsTest(t *testing.T) {
+	t.Parallel()
+	server := RedisPrivate(t)
+	e := newEnv(source{getenv: func(name string) string {
+		return map[string]string{EnvRedis: server.URL}[name]
+	}})
+	var database int
+	t.Run("the test", func(t *testing.T) {
+		o := e.logical(t)
+		database = o.DB
+		set(t, client(t, o), "left behind")
+	})
+	o := server.Options()
+	o.DB = database
+	if n, err := client(t, o).DBSize(t.Context()).Result(); err != nil || n != 0 {
+		t.Errorf("database %d holds %d keys (%v)", database, n, err)
+	}
+	if n, err := client(t, server.Options()).Exists(t.Context(), leaseKey+"1").Result(); err != nil || n != 0 {
+		t.Errorf("the lease is still there (%d, %v)", n, err)
+	}
+}
+
+func TestSomebodyElsesKeysAreNeverFlushed(t *testing.T) {
+	t.Parallel()
+	server := RedisPrivate(t)
+	o := server.Options()
+	o.DB = 1
+	theirs := client(t, o)
+	set(t, theirs, "theirs")
+	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.lease(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.database == 1 {
+		t.Error("a database with somebody else's keys was leased")
+	}
+	if n, err := theirs.Exists(t.Context(), "theirs").Result(); err != nil || n != 1 {
+		t.Errorf("their key is gone (%d, %v)", n, err)
+	}
+}
+
+func TestAKilledRunsDatabaseIsEmptyForTheNext(t *testing.T) {
+	t.Parallel()
+	server := RedisPrivate(t)
+	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.databases = 2 // only database 1
+	if _, err = r.lease(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := server.Options()
+	o.DB = 1
+	set(t, client(t, o), "left behind")
+	// The run was killed and its lease has run out.
+	if err := client(t, server.Options()).Del(t.Context(), leaseKey+"1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = r.lease(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := client(t, o).DBSize(t.Context()).Result(); err != nil || n != 0 {
+		t.Errorf("the database still holds %d keys (%v)", n, err)
+	}
+}
+
+func TestATestWaitsForADatabaseWhenAllAreTaken(t *testing.T) {
+	t.Parallel()
+	server := RedisPrivate(t)
+	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.databases = 2 // only database 1
+	first, err := r.lease(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 2*leaseEvery)
+	defer cancel()
+	if _, err := r.lease(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("leased a taken database: %v", err)
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := r.lease(ctx)
+		waiting <- err
+	}()
+	if err := r.release(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waiting; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,157 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"go.uber.org/goleak"
+
+	"github.com/quotasvc/quotasvc/internal/localstack"
+)
+
+const (
+	// EnvPostgres and EnvRedis name servers that run already.
+	EnvPostgres = "TEST_DATABASE_URL"
+	EnvRedis    = "TEST_REDIS_URL"
+
+	// tempPrefix begins the names of all temporary directories.
+	tempPrefix = "quotasvc-test-"
+
+	// maxConnections of a local or container PostgreSQL: room for parallel tests
+	// with pools of their own. PostgreSQL's default is 100.
+	maxConnections = "200"
+
+	// redisDatabases of a local or container Redis: more than tests ever run in
+	// parallel. An empty database costs Redis nothing. Its default is 16.
+	redisDatabases = 512
+)
+
+// origin says where a server came from.
+type origin string
+
+const (
+	fromURL       origin = "environment variable"
+	fromBinaries  origin = "local binaries"
+	fromContainer origin = "container"
+)
+
+// backend is a server somebody answers for.
+type backend struct {
+	url    string
+	origin origin
+	stop   func(context.Context) error // nil: not ours to stop
+}
+
+// source finds servers. Its fields are what the choice depends on, so that each
+// of the three ways can be tested on any machine.
+type source struct {
+	getenv func(string) string
+	search localstack.Search
+	docker containers
+	cache  string // keeps a fresh cluster between runs; "" for none
+}
+
+func systemSource() source {
+	s := source{getenv: os.Getenv, search: localstack.SystemSearch(), docker: dockerContainers{}}
+	// Without a home there is no cache, and every run makes its cluster anew.
+	if dir, err := os.UserCacheDir(); err == nil {
+		s.cache = filepath.Join(dir, "quotasvc", "test-cluster")
+	}
+	return s
+}
+
+// containers starts servers in containers.
+type containers interface {
+	postgres(ctx context.Context) (backend, error)
+	redis(ctx context.Context) (backend, error)
+	leakOptions() []goleak.Option // goroutines that stay after the containers have stopped
+}
+
+func (s source) postgres(ctx context.Context) (backend, error) {
+	if url := s.getenv(EnvPostgres); url != "" {
+		return backend{url: url, origin: fromURL}, nil
+	}
+	p, stop, err := s.localPostgres(ctx)
+	if err == nil {
+		return backend{url: p.URL(), origin: fromBinaries, stop: stop}, nil
+	}
+	return fallBack(err, EnvPostgres, func() (backend, error) { return s.docker.postgres(ctx) })
+}
+
+func (s source) redis(ctx context.Context) (backend, error) {
+	if url := s.getenv(EnvRedis); url != "" {
+		return backend{url: url, origin: fromURL}, nil
+	}
+	r, stop, err := s.localRedis(ctx)
+	if err == nil {
+		return backend{url: r.URL(), origin: fromBinaries, stop: stop}, nil
+	}
+	return fallBack(err, EnvRedis, func() (backend, error) { return s.docker.redis(ctx) })
+}
+
+// fallBack turns to containers if the local way failed because nothing is
+// installed. Another failure is reported as it is: a broken installation must not
+// hide behind Docker.
+func fallBack(localErr error, variable string, start func() (backend, error)) (backend, error) {
+	if !localstack.IsMissing(localErr) {
+		return backend{}, localErr
+	}
+	b, err := start()
+	if err != nil {
+		return backend{}, fmt.Errorf("no server for tests: %w; nor in a container: %w; or name a running one in %s", localErr, err, variable)
+	}
+	return b, nil
+}
+
+// localPostgres starts a private server in a temporary directory; stop also
+// removes the directory.
+func (s source) localPostgres(ctx context.Context) (*localstack.Postgres, func(context.Context) error, error) {
+	bin, err := s.search.Postgres(ctx, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	localstack.RemoveStale(tempPrefix)
+	dir, err := localstack.TempDir(ctx, tempPrefix, bin)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := localstack.StartPostgres(ctx, localstack.PostgresConfig{
+		Dir:    filepath.Join(dir, "postgres"),
+		Extra:  map[string]string{"max_connections": maxConnections},
+		Cache:  s.cache,
+		Search: &s.search,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	stop := func(ctx context.Context) error { return errors.Join(p.Stop(ctx), os.RemoveAll(dir)) }
+	return p, stop, nil
+}
+
+// localRedis is localPostgres for Redis.
+func (s source) localRedis(ctx context.Context) (*localstack.Redis, func(context.Context) error, error) {
+	if _, err := s.search.Redis(); err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", tempPrefix)
+	if err != nil {
+		return nil, nil, fmt.Errorf("temporary directory: %w", err)
+	}
+	r, err := localstack.StartRedis(ctx, localstack.RedisConfig{
+		Dir:       filepath.Join(dir, "redis"),
+		Databases: redisDatabases,
+		Search:    &s.search,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	// There is nothing to save, so there is no need for an orderly stop.
+	stop := func(context.Context) error { return errors.Join(r.Kill(), os.RemoveAll(dir)) }
+	return r, stop, nil
+}
+
+// leakOptions tell goleak what is not a test's doing.
+func (s source) leakOptions() []goleak.Option { return s.docker.leakOptions() }

@@ -1,0 +1,102 @@
+package testenv
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // goose needs a database/sql driver
+	"github.com/pressly/goose/v3"
+
+	"github.com/quotasvc/quotasvc/migrations"
+)
+
+// templateLock is the advisory lock under which a template is made. The number is
+// arbitrary ("quotatpl" in ASCII), it only has to be the same in all processes.
+const templateLock int64 = 0x71756f746174706c
+
+// templatePrefix begins the names of templates. On a long-lived server one stays
+// for each state of the migrations that was tested there, at some 8 MB.
+const templatePrefix = "quotasvc_template_"
+
+// ensureTemplate returns the name of a database with all migrations applied, making
+// it first if nobody has. A finished template refuses connections: that marks it
+// as finished, and CREATE DATABASE would fail while anyone is connected to it.
+func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
+	name, err := templateName(migrations.FS, time.Now())
+	if err != nil {
+		return "", err
+	}
+	conn, err := pgx.Connect(ctx, p.base.String())
+	if err != nil {
+		return "", fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Close(ctx) // also gives the lock back
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", templateLock); err != nil {
+		return "", fmt.Errorf("wait for the template's lock: %w", err)
+	}
+	var unfinished bool
+	err = conn.QueryRow(ctx, "SELECT datallowconn FROM pg_database WHERE datname = $1", name).Scan(&unfinished)
+	switch {
+	case err == nil && !unfinished:
+		return name, nil
+	case err == nil:
+		if err := p.drop(ctx, name); err != nil {
+			return "", err
+		}
+	case !errors.Is(err, pgx.ErrNoRows):
+		return "", fmt.Errorf("look for the template: %w", err)
+	}
+	if err := p.create(ctx, name, ""); err != nil {
+		return "", err
+	}
+	if err := migrate(ctx, p.urlOf(name)); err != nil {
+		return "", errors.Join(err, p.drop(ctx, name))
+	}
+	if err := p.exec(ctx, "ALTER DATABASE "+ident(name)+" WITH ALLOW_CONNECTIONS false"); err != nil {
+		return "", fmt.Errorf("close the template: %w", err)
+	}
+	return name, nil
+}
+
+// templateName hashes the migrations and the month, because migrations make the
+// current month's partitions.
+func templateName(files fs.FS, now time.Time) (string, error) {
+	paths, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return "", fmt.Errorf("list migrations: %w", err)
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n", now.UTC().Format("2006-01"))
+	for _, path := range paths { // Glob sorts
+		text, err := fs.ReadFile(files, path)
+		if err != nil {
+			return "", fmt.Errorf("read migration: %w", err)
+		}
+		fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
+	}
+	return templatePrefix + hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+// migrate applies all migrations to one database.
+func migrate(ctx context.Context, databaseURL string) (err error) {
+	db, err := sql.Open("pgx", databaseURL)
+	if err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS)
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("apply migrations: %w", err)
+	}
+	return nil
+}
