@@ -45,3 +45,6 @@ func workingDir(pid int) string {
 	}
 	return ""
 }
+
+// memoryRoot finds no directory in memory: only Linux has one everywhere.
+func memoryRoot() (string, bool) { return "", false }

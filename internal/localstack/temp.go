@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -15,11 +16,18 @@ import (
 // has stopped for a while keeps its data.
 const staleAfter = time.Hour
 
-// tempRoots are where TempDir looks for room.
-func tempRoots() []string { return []string{os.TempDir(), "/tmp", "/var/tmp"} }
+// tempRoots are where TempDir looks for room, best first. TMPDIR is the user's word.
+func tempRoots() []string {
+	roots := []string{os.TempDir(), "/tmp", "/var/tmp"}
+	if root, ok := memoryRoot(); ok && os.Getenv("TMPDIR") == "" {
+		roots = slices.Insert(roots, 0, root)
+	}
+	return roots
+}
 
 // TempDir makes a temporary directory in which the user that PostgreSQL runs as
-// can work: below TMPDIR, or below a public one if TMPDIR is closed to that user.
+// can work: in memory if there is room and TMPDIR does not say otherwise, else
+// below TMPDIR, else, if that is closed to the user, below a public directory.
 // The caller removes it. Servers get directories inside it and need no stand-in.
 func TempDir(ctx context.Context, prefix string, bin PostgresBinaries) (string, error) {
 	u, err := chooseRunUser("")

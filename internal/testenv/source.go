@@ -24,6 +24,10 @@ const (
 	// with pools of their own. PostgreSQL's default is 100.
 	maxConnections = "200"
 
+	// maxWALSize of a local PostgreSQL. Its directory may lie in memory, so WAL is
+	// recycled early; checkpoints cost little without fsync. The default is 1 GB.
+	maxWALSize = "256MB"
+
 	// redisDatabases of a local or container Redis: more than tests ever run in
 	// parallel. An empty database costs Redis nothing. Its default is 16.
 	redisDatabases = 512
@@ -120,7 +124,7 @@ func (s source) localPostgres(ctx context.Context) (*localstack.Postgres, func(c
 	}
 	p, err := localstack.StartPostgres(ctx, localstack.PostgresConfig{
 		Dir:    filepath.Join(dir, "postgres"),
-		Extra:  map[string]string{"max_connections": maxConnections},
+		Extra:  map[string]string{"max_connections": maxConnections, "max_wal_size": maxWALSize},
 		Cache:  s.cache,
 		Search: &s.search,
 	})
