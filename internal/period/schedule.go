@@ -1,0 +1,224 @@
+package period
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	// Earliest is the first instant accepted. A period that contains it begins in year 1 at the earliest.
+	Earliest = time.Date(2, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+	// Latest is the first instant no longer accepted. A period that begins before it ends in year 9999 at the latest, in
+	// any zone, and so before Forever.
+	Latest = time.Date(9998, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+	// Forever is the end of a period that does not end: the last second of the last year that RFC 3339 can write.
+	Forever = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+)
+
+var (
+	// ErrOutOfRange says that an instant is before Earliest, or not before Latest.
+	ErrOutOfRange = errors.New("period: out of range")
+
+	// ErrNotStarted says that an instant is before the start of a once period.
+	ErrNotStarted = errors.New("period: not started")
+
+	// ErrNoNext says that no period follows, because this one lasts forever.
+	ErrNoNext = errors.New("period: no next period")
+)
+
+// MaxList is the largest number of periods From lists: more than a month of hours.
+const MaxList = 1000
+
+// Period is the stretch of time [Start, End). Both are UTC, with microseconds at most, and Start is before End.
+type Period struct {
+	Start time.Time
+	End   time.Time // Forever if it does not end
+}
+
+// Contains reports whether t lies in the period.
+func (p Period) Contains(t time.Time) bool {
+	return !t.Before(p.Start) && t.Before(p.End)
+}
+
+// Endless reports whether the period lasts forever.
+func (p Period) Endless() bool {
+	return p.End.Equal(Forever)
+}
+
+// Schedule is a rule that cuts time into periods.
+type Schedule struct {
+	Every    Interval
+	Anchor   AnchorKind
+	AnchorAt time.Time      // the tenant's anchor instant; unused by Calendar, but for Once
+	Location *time.Location // the zone of the wall clock; nil is UTC
+}
+
+// Containing returns the schedule's period that contains t.
+//
+// Its errors are ErrInvalid for a schedule of unknown words, ErrOutOfRange for t or the anchor, and ErrNotStarted for a
+// once schedule whose anchor is after t.
+func (s Schedule) Containing(t time.Time) (Period, error) {
+	if err := checkRange("instant", t); err != nil {
+		return Period{}, err
+	}
+	if s.Location == nil {
+		s.Location = time.UTC
+	}
+	if s.Anchor == Tenant || s.Every == Once {
+		if err := checkRange("anchor", s.AnchorAt); err != nil {
+			return Period{}, err
+		}
+		s.AnchorAt = s.AnchorAt.UTC().Truncate(time.Microsecond)
+	}
+	if _, err := ParseAnchorKind(string(s.Anchor)); err != nil {
+		return Period{}, err
+	}
+	switch s.Every {
+	case Once:
+		return s.once(t)
+	case Hour:
+		if s.Anchor == Calendar {
+			return calendarHour(t, s.Location), nil
+		}
+		start := addSeconds(s.AnchorAt, secondsPerHour*int64(stepsBetween(s.AnchorAt, t, secondsPerHour)))
+		return Period{Start: start, End: start.Add(time.Hour)}, nil
+	case Day, Week, Month, Year:
+		return s.wallPeriod(t), nil
+	}
+	_, err := ParseInterval(string(s.Every))
+	return Period{}, err
+}
+
+// Next returns the period that begins where p ends. If p is not of this schedule, because the terms changed, that is the
+// rest of the schedule's period that contains p.End. Its errors are those of Containing, and ErrNoNext if p does not end.
+func (s Schedule) Next(p Period) (Period, error) {
+	if p.Endless() {
+		return Period{}, ErrNoNext
+	}
+	next, err := s.Containing(p.End)
+	if err != nil {
+		return Period{}, err
+	}
+	next.Start = p.End
+	return next, nil
+}
+
+// From lists n periods, 0 to MaxList: the one that contains t and those after it. It lists fewer only where one does not
+// end. Its errors are those of Containing, and ErrInvalid for n.
+func (s Schedule) From(t time.Time, n int) ([]Period, error) {
+	if n < 0 || n > MaxList {
+		return nil, fmt.Errorf("%w number of periods %d: must be 0 to %d", ErrInvalid, n, MaxList)
+	}
+	periods := make([]Period, 0, n)
+	for len(periods) < n {
+		p, err := s.Containing(t)
+		if err != nil {
+			return nil, err
+		}
+		periods = append(periods, p)
+		if p.Endless() {
+			break
+		}
+		t = p.End
+	}
+	return periods, nil
+}
+
+func (s Schedule) once(t time.Time) (Period, error) {
+	if t.Before(s.AnchorAt) {
+		return Period{}, fmt.Errorf("%w: the only period begins at %s", ErrNotStarted, s.AnchorAt.Format(time.RFC3339Nano))
+	}
+	return Period{Start: s.AnchorAt, End: Forever}, nil
+}
+
+// wallPeriod is the period of days, weeks, months or years of the wall clock that contains t.
+func (s Schedule) wallPeriod(t time.Time) Period {
+	anchor := time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC) // first of a year, and a Monday
+	if s.Anchor == Tenant {
+		anchor = wallOf(s.AnchorAt, s.Location)
+	}
+	// Boundary n is not after t, because the clock shows its wall time or more at t. A later one is not after t either if t
+	// is in the second pass of a stretch that comes twice; the longest such stretch was a day.
+	n := s.steps(anchor, wallOf(t, s.Location))
+	p := Period{Start: s.boundary(anchor, n), End: s.boundary(anchor, n+1)}
+	for !p.End.After(t) {
+		n++
+		p = Period{Start: p.End, End: s.boundary(anchor, n+1)}
+	}
+	return p
+}
+
+// steps is the largest n whose boundary has a wall time that is not after wall.
+func (s Schedule) steps(anchor, wall time.Time) int {
+	switch s.Every {
+	case Day:
+		return stepsBetween(anchor, wall, secondsPerDay)
+	case Week:
+		return stepsBetween(anchor, wall, 7*secondsPerDay)
+	case Month:
+		return monthsBetween(anchor, wall)
+	default: // Year
+		return int(floorDiv(int64(monthsBetween(anchor, wall)), 12))
+	}
+}
+
+// boundary is the instant of boundary n: the anchor plus n intervals.
+func (s Schedule) boundary(anchor time.Time, n int) time.Time {
+	var wall time.Time
+	switch s.Every {
+	case Day:
+		wall = anchor.AddDate(0, 0, n)
+	case Week:
+		wall = anchor.AddDate(0, 0, 7*n)
+	case Month:
+		wall = addMonths(anchor, n)
+	default: // Year
+		wall = addMonths(anchor, 12*n)
+	}
+	return instantOf(wall, s.Location)
+}
+
+// calendarHour is the stretch from the last top of the hour of the wall clock, not after t, to the next.
+func calendarHour(t time.Time, loc *time.Location) Period {
+	var p Period
+	// Each stretch of constant offset has its own tops. Where t's has none before t, the one before it has.
+	for at := t.In(loc); ; {
+		begin, _ := stretch(at)
+		p.Start = topOfHour(at)
+		if begin.IsZero() || !p.Start.Before(begin) {
+			break
+		}
+		at = begin.Add(-time.Microsecond)
+	}
+	for at := t.In(loc); ; {
+		_, end := stretch(at)
+		p.End = topOfHour(at).Add(time.Hour)
+		if end.IsZero() || p.End.Before(end) {
+			break
+		}
+		if topOfHour(end).Equal(end) {
+			p.End = end.UTC()
+			break
+		}
+		at = end
+	}
+	return p
+}
+
+// topOfHour is the last instant, not after t, that would be a full hour if t's offset had always been in force.
+func topOfHour(t time.Time) time.Time {
+	_, offset := t.Zone()
+	shown := t.Unix() + int64(offset)
+	return time.Unix(floorDiv(shown, secondsPerHour)*secondsPerHour-int64(offset), 0).UTC()
+}
+
+func checkRange(field string, t time.Time) error {
+	if t.Before(Earliest) || !t.Before(Latest) {
+		return fmt.Errorf("%w: %s %s: must be from %s to before %s", ErrOutOfRange, field,
+			t.UTC().Format(time.RFC3339), Earliest.Format(time.RFC3339), Latest.Format(time.RFC3339))
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package period
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// MaxZoneName is the longest zone name accepted, in bytes. The longest in the database has 32.
+const MaxZoneName = 64
+
+// ParseZone loads the IANA zone called name. Its error is an ErrInvalid that names the field timezone and what it accepts.
+//
+// It refuses "" and "Local", which mean another zone on every machine, and "posix/" and "right/", which exist on some
+// machines only (the latter count leap seconds).
+func ParseZone(name string) (*time.Location, error) {
+	switch {
+	case name == "":
+		return nil, fmt.Errorf(`%w timezone "": must be an IANA zone name such as "Europe/Berlin" or "UTC"`, ErrInvalid)
+	case len(name) > MaxZoneName:
+		return nil, fmt.Errorf("%w timezone: must be an IANA zone name of at most %d bytes", ErrInvalid, MaxZoneName)
+	case strings.EqualFold(name, "local"), strings.EqualFold(name, "localtime"), strings.EqualFold(name, "posixrules"),
+		strings.HasPrefix(name, "posix/"), strings.HasPrefix(name, "right/"):
+		return nil, fmt.Errorf("%w timezone %q: must be an IANA zone name that means the same everywhere", ErrInvalid, name)
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf(`%w timezone %q: unknown; must be an IANA zone name such as "Europe/Berlin"`, ErrInvalid, name)
+	}
+	return loc, nil
+}
+
+// Zones is ParseZone with a memory, so that tenants of one zone share one *time.Location. Its size is bounded by the zone
+// database, for only names that exist are kept. The zero value is ready.
+type Zones struct {
+	known sync.Map // string -> *time.Location
+}
+
+// Parse is ParseZone.
+func (z *Zones) Parse(name string) (*time.Location, error) {
+	if loc, ok := z.known.Load(name); ok {
+		return loc.(*time.Location), nil
+	}
+	loc, err := ParseZone(name)
+	if err != nil {
+		return nil, err
+	}
+	kept, _ := z.known.LoadOrStore(name, loc)
+	return kept.(*time.Location), nil
+}
