@@ -69,7 +69,7 @@ func (l *levels) decide(q *query, now int64, replicas int) answer {
 	for i := range q.charges {
 		c := &q.charges[i]
 		b := share(c.rule, replicas)
-		st := b.settle(shard.all[c.key].in(b), now)
+		st := b.settle(shard.at(c.key, now).in(b), now)
 		code := codePass
 		if q.op != opRefund {
 			code = b.verdict(st, c.cost)
@@ -120,6 +120,15 @@ func (l *levels) observe(v *vector, batch []query, d decoded, now int64) {
 			l.put(shard, key, now, localLevel{level: b.store(st, now), fullAt: fullAt(b, st, now), of: b})
 		}
 	}
+}
+
+// at is a key's level, which is no level at all once the bucket is full: whether it has been forgotten by then must not
+// matter, not even to a rule whose rate has changed since.
+func (s *levelShard) at(key string, now int64) localLevel {
+	if e := s.all[key]; e.fullAt > now {
+		return e
+	}
+	return localLevel{}
 }
 
 // in is the level in terms of b. A level of Redis becomes the same fraction of b, rounded up to be on the safe side.

@@ -1,0 +1,343 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/lua"
+)
+
+// world is what a model test varies: a few rules, their versions over time, and a clock.
+type world struct {
+	now   int64 // us
+	rules []*Rule
+}
+
+// worldStart is a time in 2026, as large as the numbers will be in use.
+const worldStart = int64(1_790_000_000_123_456)
+
+func drawWorld(t *rapid.T) *world {
+	w := &world{now: worldStart}
+	for i := range rapid.IntRange(1, 4).Draw(t, "rules") {
+		w.rules = append(w.rules, drawRule(t, fmt.Sprintf("rule-%d", i)))
+	}
+	return w
+}
+
+// drawRule draws rates that divide and rates that do not, bursts from one token to the last exact one.
+func drawRule(t *rapid.T, id string) *Rule {
+	rate := Rate{
+		Count:  rapid.OneOf(rapid.Int64Range(1, 10), rapid.SampledFrom([]int64{7, 1000, 999_983, 1_000_000})).Draw(t, "count"),
+		Period: rapid.SampledFrom([]time.Duration{time.Millisecond, 30 * time.Millisecond, time.Second, 30 * time.Second, time.Minute, 24 * time.Hour}).Draw(t, "period"),
+	}
+	largest := maxExact / newBucket(rate, 1).s
+	burst := rapid.OneOf(
+		rapid.Int64Range(1, min(10, largest)), rapid.Int64Range(1, min(1000, largest)), rapid.Just(largest),
+	).Draw(t, "burst")
+	r, err := Compile(Spec{
+		ID: id, Rate: rate.String(), Burst: burst, Cost: rapid.Int64Range(1, min(3, burst)).Draw(t, "rule cost"),
+		Shadow: rapid.IntRange(0, 4).Draw(t, "shadow") == 0,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+// step moves the clock, or a rule's configuration.
+func (w *world) step(t *rapid.T) {
+	switch rapid.IntRange(0, 9).Draw(t, "step") {
+	case 0: // the same instant
+	case 1, 2, 3:
+		w.now += rapid.Int64Range(1, 2000).Draw(t, "us")
+	case 4, 5:
+		w.now += rapid.Int64Range(1, 5_000_000).Draw(t, "us")
+	case 6:
+		w.now += rapid.Int64Range(1, 100_000).Draw(t, "s") * 1_000_000
+	case 7: // the clock is set back
+		w.now -= rapid.SampledFrom([]int64{1, 1000, 4_000_000, 5_000_000, 5_000_001, 3_600_000_000}).Draw(t, "back")
+	case 8:
+		w.changeRule(t)
+	case 9: // the clock stays; the step is only a request
+	}
+}
+
+func (w *world) changeRule(t *rapid.T) {
+	i := rapid.IntRange(0, len(w.rules)-1).Draw(t, "changed")
+	w.rules[i] = drawRule(t, w.rules[i].ID)
+}
+
+// drawRequest draws a request on some of the rules, and what to do with it.
+func (w *world) drawRequest(t *rapid.T, tenant string) (op, Request) {
+	req := Request{Tenant: tenant}
+	for _, r := range w.rules {
+		if rapid.IntRange(0, 3).Draw(t, "matched") == 0 {
+			continue
+		}
+		c := Charge{Rule: r}
+		if rapid.Bool().Draw(t, "dimension") {
+			c.Dimension = Dimension(rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "subject"))
+		}
+		c.Cost = rapid.OneOf(
+			rapid.Just(int64(0)), rapid.Int64Range(1, min(20, r.Burst+1)), rapid.Int64Range(1, r.Burst),
+			rapid.SampledFrom([]int64{r.Burst, min(r.Burst+1, maxExact), maxExact}),
+		).Draw(t, "cost")
+		req.Charges = append(req.Charges, c)
+	}
+	return rapid.SampledFrom([]op{opConsume, opConsume, opConsume, opConsume, opPeek, opRefund}).Draw(t, "op"), req
+}
+
+func oracleCharges(q *query) []oracleCharge {
+	charges := make([]oracleCharge, len(q.charges))
+	for i, c := range q.charges {
+		charges[i] = oracleCharge{
+			key: c.key, count: c.rule.Rate.Count, period: c.rule.Rate.Period.Microseconds(), capacity: c.rule.Burst,
+			cost: c.cost, shadow: c.rule.Shadow,
+		}
+	}
+	return charges
+}
+
+// sameDecision compares a decision with the oracle's, exactly.
+func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracleRow) {
+	if d.Allowed != allowed {
+		t.Fatalf("allowed %v, the oracle says %v", d.Allowed, allowed)
+	}
+	for i, v := range d.Verdicts {
+		got := oracleRow{
+			remaining: v.Remaining, retry: v.RetryAfter.Microseconds(), next: v.Next.Microseconds(), reset: v.Reset.Microseconds(),
+		}
+		switch {
+		case v.Never:
+			got.code = codeNever
+		case !v.Allowed:
+			got.code = codeDenied
+		}
+		if got != rows[i] {
+			t.Fatalf("verdict %d is %+v, the oracle says %+v", i, got, rows[i])
+		}
+		if v.Limit != v.Rule.Burst || v.Unknown {
+			t.Fatalf("verdict %d: limit %d of %d, unknown %v", i, v.Limit, v.Rule.Burst, v.Unknown)
+		}
+	}
+}
+
+func TestLocalBucketsEqualTheOracle(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w, o := drawWorld(t), newOracle()
+		all := newLevels(0, NewMetrics(nil))
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			w.step(t)
+			what, req := w.drawRequest(t, "acme")
+			q, err := req.check(what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Forgetting happens at its own times; here it happens before each request, in both.
+			o.forget(w.now)
+			for s := range all.shards {
+				maps.DeleteFunc(all.shards[s].all, func(_ string, e localLevel) bool { return e.fullAt <= w.now })
+			}
+			a := all.decide(&q, w.now, 1)
+			allowed, rows := o.decide(w.now, what, oracleCharges(&q))
+			sameDecision(t, decision(&q, a, whole, ModeLocal), allowed, rows)
+		}
+	})
+}
+
+// TestScriptEqualsTheOracle is the proof of the script: random requests on a real Redis, with clock steps in both
+// directions and changes of the rules, answer exactly what the oracle says; what must not write does not; and every key
+// lives at least until it is full.
+func TestScriptEqualsTheOracle(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	now := worldStart
+	l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }})
+	run := 0
+	rapid.Check(t, func(t *rapid.T) {
+		run++
+		tenant := fmt.Sprintf("acme-%d", run)
+		w, o := drawWorld(t), newOracle()
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			w.step(t)
+			what, req := w.drawRequest(t, tenant)
+			q, err := req.check(what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys := make([]string, len(q.charges))
+			for i, c := range q.charges {
+				keys[i] = c.key
+			}
+			before, rebases := dump(t, client, keys), o.behind(oracleCharges(&q), w.now)
+			now = w.now
+			var d Decision
+			switch what {
+			case opConsume:
+				d, err = l.Consume(context.Background(), req)
+			case opPeek:
+				d, err = l.Peek(context.Background(), req)
+			case opRefund:
+				err = l.Refund(context.Background(), req)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			allowed, rows := o.decide(w.now, what, oracleCharges(&q))
+			if what != opRefund {
+				sameDecision(t, d, allowed, rows)
+			}
+			if writes := rebases || what == opRefund || what == opConsume && allowed; !writes {
+				if after := dump(t, client, keys); after != before {
+					t.Fatalf("a denied or peeked request changed %q into %q", before, after)
+				}
+			}
+			keepKeys(t, client, o, &q, w.now)
+		}
+	})
+}
+
+// behind reports whether one of the buckets is more than 5 s ahead of now, so that it must be moved.
+func (o *oracle) behind(charges []oracleCharge, now int64) bool {
+	for _, c := range charges {
+		if b := o.buckets[c.key]; b != nil && b.at-now > 5_000_000 {
+			return true
+		}
+	}
+	return false
+}
+
+// dump is the exact content of keys, without their TTLs.
+func dump(t *rapid.T, client redis.UniversalClient, keys []string) string {
+	all := ""
+	for _, key := range keys {
+		v, err := client.Dump(context.Background(), key).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			t.Fatal(err)
+		}
+		all += key + "=" + v + "\n"
+	}
+	return all
+}
+
+// keepKeys checks that each key lives until its bucket is full, and then keeps it for ever: the test's clock is not the
+// one by which Redis expires keys.
+func keepKeys(t *rapid.T, client redis.UniversalClient, o *oracle, q *query, now int64) {
+	ctx := context.Background()
+	for i, c := range oracleCharges(q) {
+		b := o.buckets[c.key]
+		ttl, err := client.PTTL(ctx, q.charges[i].key).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b == nil || ttl == -2 || ttl == -1 { // full; or kept earlier and not written now
+			continue
+		}
+		full := time.Duration(wait(c, b, b.at, c.capacity)) * time.Microsecond
+		if ttl > 0 && ttl < full {
+			t.Fatalf("%s expires in %s and is full in %s", c.key, ttl, full)
+		}
+		if err := client.Persist(ctx, q.charges[i].key).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestVectorEqualsOneCallPerRequest(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	script := NewScript("limits", lua.Limits, nil)
+	run := 0
+	rapid.Check(t, func(t *rapid.T) {
+		run++
+		w := drawWorld(t)
+		together, apart := fmt.Sprintf("together-%d", run), fmt.Sprintf("apart-%d", run)
+		for range rapid.IntRange(1, 3).Draw(t, "batches") {
+			batch := w.drawBatch(t, together)
+			for _, v := range vectors(batch) {
+				d, err := v.read(batch, runOnce(script, client, v.call(w.now)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for n, i := range v.queries {
+					one := []query{renamed(batch[i], apart)}
+					single := vectors(one)[0]
+					alone, err := single.read(one, runOnce(script, client, single.call(w.now)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got, want := fmt.Sprint(d.answers[n]), fmt.Sprint(alone.answers[0]); got != want {
+						t.Fatalf("request %d of a vector answers %s, alone %s", n, got, want)
+					}
+				}
+				for _, key := range v.keys {
+					if got, want := stored(t, client, key), stored(t, client, rekeyed(key, apart)); got != want {
+						t.Fatalf("%s is %q after a vector, %q after single calls", key, got, want)
+					}
+				}
+			}
+			w.now += rapid.Int64Range(-6_000_000, 60_000_000).Draw(t, "us")
+		}
+	})
+}
+
+// drawBatch draws what waits in a lane: requests of one tenant, among them some from before and after a rule's change.
+func (w *world) drawBatch(t *rapid.T, tenant string) []query {
+	var batch []query
+	for range rapid.IntRange(1, MaxVector+1).Draw(t, "requests") {
+		if rapid.IntRange(0, 30).Draw(t, "reload") == 0 {
+			w.changeRule(t)
+		}
+		what, req := w.drawRequest(t, tenant)
+		q, err := req.check(what)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(q.charges) > 0 {
+			batch = append(batch, q)
+		}
+	}
+	return batch
+}
+
+func runOnce(s *Script, client redis.UniversalClient, c Call) Reply {
+	return s.RunPipelined(context.Background(), client, []Call{c})[0]
+}
+
+// renamed is q on another tenant's buckets.
+func renamed(q query, tenant string) query {
+	other := query{op: q.op, tenant: tenant, charges: slices.Clone(q.charges)}
+	for i := range other.charges {
+		other.charges[i].key = rekeyed(q.charges[i].key, tenant)
+	}
+	return other
+}
+
+func rekeyed(key, tenant string) string {
+	_, rest, _ := strings.Cut(key, "}")
+	return "rl:{" + tenant + "}" + rest
+}
+
+// stored is a key's value. It also keeps the key for ever: the test's clock is not the one by which Redis expires keys.
+func stored(t *rapid.T, client redis.UniversalClient, key string) string {
+	ctx := context.Background()
+	v, err := client.Get(ctx, key).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	if err := client.Persist(ctx, key).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,107 @@
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestParseRateReadsCountAndPeriod(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	for in, want := range map[string]Rate{
+		"60/s":               {60, time.Second},
+		"60/sec":             {60, time.Second},
+		"60/second":          {60, time.Second},
+		"100/min":            {100, time.Minute},
+		"100/m":              {100, time.Minute},
+		"100/minutes":        {100, time.Minute},
+		"1000/h":             {1000, time.Hour},
+		"1000/hour":          {1000, time.Hour},
+		"5/30s":              {5, 30 * time.Second},
+		"10/day":             {10, day},
+		"10/2d":              {10, 2 * day},
+		"3/w":                {3, 7 * day},
+		"1/week":             {1, 7 * day},
+		"1/ms":               {1, time.Millisecond},
+		"7/250ms":            {7, 250 * time.Millisecond},
+		"1/366d":             {1, 366 * day},
+		"9007199254740991/s": {1<<53 - 1, time.Second},
+	} {
+		got, err := ParseRate(in)
+		if err != nil || got != want {
+			t.Errorf("ParseRate(%q) = %+v, %v; want %+v", in, got, err, want)
+		}
+	}
+}
+
+func TestParseRateRefusesAndNamesTheBound(t *testing.T) {
+	t.Parallel()
+	for in, bound := range map[string]string{
+		"":                                   "<count>/<period>",
+		"60":                                 "<count>/<period>",
+		"60/":                                "ms, s, min, h, day, week",
+		"/s":                                 "1 to 9007199254740991",
+		"0/s":                                "1 to 9007199254740991",
+		"-1/s":                               "1 to 9007199254740991",
+		"+1/s":                               "1 to 9007199254740991",
+		"1.5/s":                              "1 to 9007199254740991",
+		"1e3/s":                              "1 to 9007199254740991",
+		"NaN/s":                              "1 to 9007199254740991",
+		" 60/s":                              "1 to 9007199254740991",
+		"60 /s":                              "1 to 9007199254740991",
+		"9007199254740992/s":                 "1 to 9007199254740991",
+		"1" + strings.Repeat("0", 30):        "<count>/<period>",
+		"1" + strings.Repeat("0", 30) + "/s": "1 to 9007199254740991",
+		"60/ s":                              "ms, s, min, h, day, week",
+		"60/month":                           "ms, s, min, h, day, week",
+		"60/us":                              "ms, s, min, h, day, week",
+		"60/s/s":                             "ms, s, min, h, day, week",
+		"60/S":                               "ms, s, min, h, day, week",
+		"60/0s":                              "1 to 9007199254740991",
+		"60/367d":                            "366 days",
+		"60/31622400001ms":                   "366 days",
+		"60/9007199254740991w":               "366 days",
+		"60/99999999999999999999s":           "1 to 9007199254740991",
+		"60/" + strings.Repeat("x", 1e6):     "ms, s, min, h, day, week",
+	} {
+		_, err := ParseRate(in)
+		var field *FieldError
+		if !errors.As(err, &field) || field.Field != "rate" || !strings.Contains(field.Reason, bound) {
+			t.Errorf("ParseRate(%q): %v; want an error on rate that names %q", clip(in), err, bound)
+		}
+		if err != nil && len(err.Error()) > 200 {
+			t.Errorf("ParseRate(%q): the error has %d bytes", clip(in), len(err.Error()))
+		}
+	}
+}
+
+func TestRateStringIsReadBackAsTheSameRate(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := Rate{
+			Count:  rapid.Int64Range(1, maxExact).Draw(t, "count"),
+			Period: time.Duration(rapid.Int64Range(1, int64(maxPeriod/time.Millisecond)).Draw(t, "ms")) * time.Millisecond,
+		}
+		got, err := ParseRate(r.String())
+		if err != nil || got != r {
+			t.Fatalf("ParseRate(%q) = %+v, %v; want %+v", r, got, err, r)
+		}
+	})
+}
+
+func TestRateStringIsTheShortestForm(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"60/60s": "60/min", "1/7d": "1/week", "5/30s": "5/30s", "1/24h": "1/day", "9/1500ms": "9/1500ms",
+	} {
+		r, err := ParseRate(in)
+		if err != nil || fmt.Sprint(r) != want {
+			t.Errorf("%s prints as %s (%v), want %s", in, r, err, want)
+		}
+	}
+}

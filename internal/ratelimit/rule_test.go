@@ -1,0 +1,82 @@
+package ratelimit
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestCompileFillsInDefaults(t *testing.T) {
+	t.Parallel()
+	r := compile(t, Spec{ID: "search", Rate: "60/min"})
+	if r.Burst != 60 || r.Cost != 1 || r.Shadow || r.OnBackendError != BackendLocalShare || r.Kind != KindTokenBucket {
+		t.Errorf("compiled to %+v", r)
+	}
+}
+
+func TestCompileWorksOutUnitsWithoutRounding(t *testing.T) {
+	t.Parallel()
+	for rate, want := range map[string]bucket{
+		"7/s":       {7, 7, 1_000_000},      // one token is 1,000,000 units, 7 come back per us
+		"1000000/s": {1_000_000, 1, 1},      // a token per us
+		"3000000/s": {3_000_000, 3, 1},      // three tokens per us
+		"1/day":     {1, 1, 86_400_000_000}, // a unit per us
+		"1000/day":  {1000, 1, 86_400_000},  // g = 1000
+		"5/30s":     {5, 1, 6_000_000},      // g = 5
+		"7/day":     {7, 7, 86_400_000_000}, // g = 1
+	} {
+		if got := compile(t, Spec{Rate: rate}).bucket; got != want {
+			t.Errorf("%s compiles to %+v, want %+v", rate, got, want)
+		}
+	}
+}
+
+func TestCompileRefusesAndNamesFieldAndBound(t *testing.T) {
+	t.Parallel()
+	ok := Spec{ID: "search", Rate: "60/s"}
+	with := func(change func(*Spec)) Spec {
+		s := ok
+		change(&s)
+		return s
+	}
+	for name, tc := range map[string]struct {
+		spec         Spec
+		field, bound string
+	}{
+		"no id":             {with(func(s *Spec) { s.ID = "" }), "id", "1 to 128"},
+		"long id":           {with(func(s *Spec) { s.ID = strings.Repeat("a", 129) }), "id", "1 to 128"},
+		"brace in id":       {with(func(s *Spec) { s.ID = "a}b" }), "id", "^[A-Za-z0-9]"},
+		"NUL in id":         {with(func(s *Spec) { s.ID = "a\x00" }), "id", "^[A-Za-z0-9]"},
+		"dash first":        {with(func(s *Spec) { s.ID = "-a" }), "id", "^[A-Za-z0-9]"},
+		"no rate":           {with(func(s *Spec) { s.Rate = "" }), "rate", "<count>/<period>"},
+		"other kind":        {with(func(s *Spec) { s.Kind = "sliding_log" }), "kind", "token_bucket"},
+		"negative burst":    {with(func(s *Spec) { s.Burst = -1 }), "burst", "at least 1"},
+		"burst too large":   {with(func(s *Spec) { s.Rate, s.Burst = "7/day", 104_250 }), "burst", "at most 104249"},
+		"rate as burst":     {with(func(s *Spec) { s.Rate = "104251/day" }), "rate", "at most 104249"},
+		"2^53 burst":        {with(func(s *Spec) { s.Burst = 1 << 53 }), "burst", "at most"},
+		"negative cost":     {with(func(s *Spec) { s.Cost = -1 }), "cost", "1 to the burst, 60"},
+		"cost beyond burst": {with(func(s *Spec) { s.Cost = 61 }), "cost", "1 to the burst, 60"},
+		"unknown policy":    {with(func(s *Spec) { s.OnBackendError = "panic" }), "on_backend_error", "local_share, open or closed"},
+	} {
+		_, err := Compile(tc.spec)
+		var field *FieldError
+		if !errors.As(err, &field) || field.Field != tc.field || !strings.Contains(field.Reason, tc.bound) {
+			t.Errorf("%s: %v; want an error on %s that names %q", name, err, tc.field, tc.bound)
+		}
+	}
+}
+
+func TestCompileAcceptsTheLargestExactValues(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []Spec{
+		{ID: strings.Repeat("a", 128), Rate: "7/day", Burst: 104_249, Cost: 104_249},
+		{ID: "a", Rate: "1000000/day", Burst: 100_000_000_000},
+		{ID: "a", Rate: "9007199254740991/s", Burst: 9_007_199_254},
+		{ID: "a", Rate: "1/366d", Burst: 284},
+		{ID: "a", Kind: "token_bucket", Rate: "60/s", OnBackendError: "closed", Shadow: true},
+	} {
+		if _, err := Compile(spec); err != nil {
+			t.Errorf("%+v: %v", spec, err)
+		}
+	}
+}
