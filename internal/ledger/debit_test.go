@@ -1,0 +1,242 @@
+package ledger
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDebitDrawsFromTheAllowanceAndReportsWhereItStands(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	got, err := b.Debit(t.Context(), debitOf("acme", "k1", 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := got.Items[0]
+	if item.Charged != 3 || item.Remaining != 7 || item.Limit != 10 || item.ResetAt.IsZero() || got.Replayed {
+		t.Errorf("got %+v", item)
+	}
+	if len(item.Draws) != 1 || item.Draws[0].Source != SourceAllowance || item.Draws[0].Amount != 3 {
+		t.Errorf("got draws %+v", item.Draws)
+	}
+	b.mustVerify()
+}
+
+func TestRetryGetsTheFirstResultAndChargesOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	first, err := b.Debit(t.Context(), debitOf("acme", "k1", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Debit(t.Context(), debitOf("acme", "k2", 4)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := b.Debit(t.Context(), debitOf("acme", "k1", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.Replayed || again.AsOf != first.AsOf || !cmp.Equal(again.Items[0].Draws, first.Items[0].Draws) || again.Items[0].Remaining != 6 {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	if left := b.mustBalance("acme", "api_calls").Remaining; left != 2 {
+		t.Errorf("remaining is %d, want 2", left)
+	}
+	_, err = b.Debit(t.Context(), debitOf("acme", "k1", 5))
+	wantCode(t, err, CodeIdempotencyKeyReused)
+	b.mustVerify()
+}
+
+func TestDenialChangesNothingAndExplainsItself(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	if _, err := b.Debit(t.Context(), debitOf("acme", "k1", 8)); err != nil {
+		t.Fatal(err)
+	}
+	before := b.mustBalance("acme", "api_calls")
+	_, err := b.Debit(t.Context(), debitOf("acme", "k2", 3))
+	e := wantCode(t, err, CodeQuotaExceeded)
+	d := e.Denial
+	if d.Required != 3 || d.Available != 2 || d.Limiting.Meter != "api_calls" || d.Limiting.Level != "tenant" || !d.ResetAt.Equal(before.PeriodEnd) ||
+		!d.WouldSucceedAt.Equal(before.PeriodEnd) || e.RetryAfter <= 0 {
+		t.Errorf("got %+v, retry after %v", d, e.RetryAfter)
+	}
+	after := b.mustBalance("acme", "api_calls")
+	after.AsOf = before.AsOf
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("a denial changed the balance:\n%s", diff)
+	}
+	b.mustVerify()
+}
+
+func TestMeterWithoutAllowanceIsRefusedUntilGranted(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	debit := &Debit{Tenant: "acme", Key: "k1", Items: []Item{{Meter: "credits", Amount: 5}}}
+	_, err := b.Debit(t.Context(), debit)
+	wantCode(t, err, CodeMeterNotInPlan)
+	if _, err := b.Grant(t.Context(), topupOf("acme", "g1", "credits", 7)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Debit(t.Context(), debit); err != nil {
+		t.Fatal(err)
+	}
+	debit.Key = "k2"
+	_, err = b.Debit(t.Context(), debit)
+	e := wantCode(t, err, CodeCreditsExhausted)
+	if !e.Denial.ResetAt.IsZero() || e.Denial.Available != 2 {
+		t.Errorf("got %+v", e.Denial)
+	}
+	b.mustVerify()
+}
+
+func TestItemsOfOneDebitSucceedTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	if _, err := b.Grant(t.Context(), topupOf("acme", "g1", "credits", 5)); err != nil {
+		t.Fatal(err)
+	}
+	both := func(key string, calls, credits int64) error {
+		_, err := b.Debit(t.Context(), &Debit{Tenant: "acme", Key: key, Items: []Item{{Meter: "api_calls", Amount: calls}, {Meter: "credits", Amount: credits}}})
+		return err
+	}
+	wantCode(t, both("k1", 1, 6), CodeCreditsExhausted)
+	if err := both("k2", 1, 5); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, both("k3", 1, 1), CodeCreditsExhausted)
+	if got := b.mustBalance("acme", "api_calls").Remaining; got != 9 {
+		t.Errorf("api_calls remaining is %d, want 9", got)
+	}
+	b.mustVerify()
+}
+
+func TestUnknownTenantAndMeterAreNamed(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	_, err := b.Debit(t.Context(), debitOf("nobody", "k1", 1))
+	wantCode(t, err, CodeTenantNotFound)
+	_, err = b.Debit(t.Context(), &Debit{Tenant: "acme", Key: "k1", Items: []Item{{Meter: "nothing", Amount: 1}}})
+	wantCode(t, err, CodeNotFound)
+	suspended := debitOf("acme", "k9", 1)
+	suspended.Suspended = true
+	_, err = b.Debit(t.Context(), suspended)
+	wantCode(t, err, CodeTenantSuspended)
+}
+
+func TestThousandUnitsTwoHundredClientsEveryRequestTwiceSucceedExactlyAThousandTimes(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	other := openLedger(t, b.url)
+	var granted, denied, replayed atomic.Int64
+	var wg sync.WaitGroup
+	for client := range 200 {
+		wg.Go(func() {
+			for i := range 6 {
+				debit := debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1)
+				answers := make([]error, 2)
+				var twins sync.WaitGroup
+				for twin, l := range []*Ledger{b.Ledger, other} {
+					twins.Go(func() {
+						r, err := l.Debit(t.Context(), debit)
+						answers[twin] = err
+						if err == nil && r.Replayed {
+							replayed.Add(1)
+						}
+					})
+				}
+				twins.Wait()
+				switch {
+				case answers[0] == nil && answers[1] == nil:
+					granted.Add(1)
+				case CodeOf(answers[0]) == CodeQuotaExceeded && CodeOf(answers[1]) == CodeQuotaExceeded:
+					denied.Add(1)
+				default:
+					t.Errorf("twins disagree: %v and %v", answers[0], answers[1])
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if granted.Load() != 1000 || denied.Load() != 200 || replayed.Load() != 1000 {
+		t.Errorf("granted %d, denied %d, replayed %d; want 1000, 200, 1000", granted.Load(), denied.Load(), replayed.Load())
+	}
+	if r := b.mustVerify(); r.Totals["api_calls"] != (Totals{Issued: 1000, Used: 1000}) {
+		t.Errorf("totals %+v", r.Totals)
+	}
+}
+
+func TestDryRunAnswersLikeTheDebitAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	dry, err := b.DryRunDebit(t.Context(), debitOf("acme", "k1", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows int
+	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries").Scan(&rows); err != nil || rows != 0 {
+		t.Fatalf("a dry run left %d entries (%v)", rows, err)
+	}
+	real, err := b.Debit(t.Context(), debitOf("acme", "k1", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(dry.Items, real.Items); diff != "" {
+		t.Errorf("dry run differs from the debit:\n%s", diff)
+	}
+	_, err = b.DryRunDebit(t.Context(), debitOf("acme", "k2", 7))
+	wantCode(t, err, CodeQuotaExceeded)
+}
+
+func TestStoredDenialStaysADenialAfterATopUp(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	sticky := debitOf("acme", "k1", 11)
+	sticky.Items[0].StoreDenial = true
+	_, first := b.Debit(t.Context(), sticky)
+	wantCode(t, first, CodeQuotaExceeded)
+	if _, err := b.Debit(t.Context(), debitOf("acme", "k2", 11)); err == nil {
+		t.Fatal("11 of 10 were granted")
+	}
+	if _, err := b.Grant(t.Context(), topupOf("acme", "g1", "api_calls", 100)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Debit(t.Context(), sticky)
+	e := wantCode(t, err, CodeQuotaExceeded)
+	if !e.Replayed || e.Denial.Available != 10 {
+		t.Errorf("got %+v", e)
+	}
+	if _, err := b.Debit(t.Context(), debitOf("acme", "k2", 11)); err != nil {
+		t.Errorf("a denial that is not stored was not tried again: %v", err)
+	}
+	b.mustVerify()
+}
+
+func TestKeysAreRememberedForThirtyOneDaysAcrossMonthEnds(t *testing.T) {
+	t.Parallel()
+	for day := time.Date(2023, 12, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2025; day = day.AddDate(0, 0, 1) {
+		used := day.Add(-keyRetention)
+		month := time.Date(used.Year(), used.Month(), 1, 0, 0, 0, 0, time.UTC)
+		found := false
+		for _, m := range keyMonths(day) {
+			found = found || m.Time.Equal(month)
+		}
+		if !found {
+			t.Errorf("on %s a key of %s is not looked for", day.Format(time.DateOnly), used.Format(time.DateOnly))
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// check says whether amount can be drawn at now, and if not, why. It changes nothing. The book is advanced already.
+func (b *book) check(item int, amount int64, now time.Time) (*Error, error) {
+	available := b.remaining()
+	if amount <= available {
+		return nil, nil
+	}
+	if b.plan == "" && b.seq == 0 {
+		return errorf(CodeMeterNotInPlan, itemField(item, "meter"), "the plan of tenant %q has no meter %q, and no grant was ever issued for it",
+			b.Tenant, b.Meter), nil
+	}
+	// A denial reads every open grant, so its text does not depend on what else was in the batch.
+	if !b.loaded {
+		return nil, errNotLoaded
+	}
+	d := &Denial{
+		Item: item, Required: amount, Available: available, Limit: b.limit(),
+		Limiting:       Limiting{Kind: "credit", Meter: b.Meter, Subject: b.Subject, Level: "tenant"},
+		WouldSucceedAt: b.wouldSucceedAt(amount),
+	}
+	e := &Error{Code: CodeCreditsExhausted, Field: itemField(item, "amount"), Denial: d}
+	if b.renews {
+		e.Code, d.Limiting.Kind, d.ResetAt = CodeQuotaExceeded, "allowance", b.end
+		e.RetryAfter = max(b.end.Sub(now), time.Second)
+	}
+	e.Detail = d.text()
+	return e, nil
+}
+
+// text says in a sentence what is missing.
+func (d *Denial) text() string {
+	if d.ResetAt.IsZero() {
+		return fmt.Sprintf("%d of meter %s are required and %d are left; a grant is needed", d.Required, d.Limiting.Meter, d.Available)
+	}
+	return fmt.Sprintf("%d of meter %s are required and %d are left until %s",
+		d.Required, d.Limiting.Meter, d.Available, d.ResetAt.UTC().Format(time.RFC3339))
+}
+
+// wouldSucceedAt returns the first known instant up to the period's end at which amount could be drawn if nothing else
+// happened: a grant takes effect, or the period renews. Zero when there is none.
+func (b *book) wouldSucceedAt(amount int64) time.Time {
+	at := func(t time.Time) int64 {
+		sum := int64(0)
+		if b.renews && !t.Before(b.end) {
+			sum = b.allowance
+		}
+		for _, g := range b.grants {
+			switch {
+			case !g.ExpiresAt.After(t) || g.EffectiveAt.After(t):
+			case g.Status == GrantActive:
+				sum = saturatingAdd(sum, g.Remaining)
+			case g.Status == GrantPending:
+				sum = saturatingAdd(sum, g.Amount)
+			}
+		}
+		return sum
+	}
+	var best time.Time
+	consider := func(t time.Time) {
+		if (best.IsZero() || t.Before(best)) && at(t) >= amount {
+			best = t
+		}
+	}
+	for _, g := range b.grants {
+		if g.Status == GrantPending && !g.EffectiveAt.After(b.end) {
+			consider(g.EffectiveAt)
+		}
+	}
+	if b.renews && b.end.Before(period.Forever) {
+		consider(b.end)
+	}
+	return best
+}
+
+// canDraw says whether the book knows the grants that amount would be drawn from.
+func (b *book) canDraw(amount int64) bool { return b.loaded || amount <= b.headRemaining }
+
+// take draws amount in burn order and calls each for every draw, after the balance has changed. The caller has checked that
+// amount is there.
+func (b *book) take(amount int64, each func(grantID string, source Source, part int64)) {
+	if !b.loaded {
+		b.headRemaining -= amount
+		b.used += amount
+		b.dirty = true
+		each(b.headID, b.headSource, amount)
+		return
+	}
+	for _, g := range b.grants {
+		if amount == 0 {
+			break
+		}
+		if g.Status != GrantActive || g.Remaining == 0 {
+			continue
+		}
+		part := min(amount, g.Remaining)
+		amount -= part
+		b.setRemaining(g, g.Remaining-part)
+		b.used += part
+		each(g.ID, g.Source, part)
+	}
+	if amount != 0 {
+		panic(fmt.Sprintf("ledger: %d units of %v are in no grant", amount, b.key))
+	}
+	b.settle()
+}

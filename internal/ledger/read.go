@@ -1,0 +1,343 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// Balance is a balance at AsOf, with every event due until then worked off.
+type Balance struct {
+	Tenant, Meter, Subject     string
+	Plan                       string // '' = the plan has no such meter
+	PlanVersion                int32
+	Seq                        int64
+	Opening, Granted, Refunded int64
+	Used, Expired, Adjusted    int64
+	Held, Overage              int64
+	Remaining, Limit           int64
+	PeriodStart, PeriodEnd     time.Time     // PeriodEnd zero = the period has no end
+	Grants                     []GrantRecord // open ones in burn order
+	AsOf                       time.Time
+}
+
+// CheckItem is the answer to one item of a check.
+type CheckItem struct {
+	Meter          string
+	Required       int64
+	MaxAllowedNow  int64
+	WouldSucceedAt time.Time // zero: now, or never, as Err says
+	Position
+	Err *Error // nil = allowed
+}
+
+// CheckResult is what a debit would be answered at AsOf.
+type CheckResult struct {
+	Allowed bool
+	Items   []CheckItem
+	AsOf    time.Time
+	Copies  []BalanceCopy // of the balances read, for a cache
+}
+
+// view reads balances at one instant and brings them to now in memory. Nothing is locked or written.
+func (l *Ledger) view(ctx context.Context, keys []key) (*machine, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	conn, err := l.readers.Acquire(ctx)
+	if err != nil {
+		return nil, unavailable("acquire reader connection", err)
+	}
+	defer conn.Release()
+	m := &machine{books: make(map[key]*book, len(keys)), absent: map[key]missing{}, stored: map[opKey][]line{}, taken: map[grantKey]bool{}}
+	c := columnsOf(keys)
+	b := &pgx.Batch{}
+	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	b.Queue(l.queries["SelectBalances"], c.tenants, c.meters, c.subjects).Query(scanBalances(m.books))
+	b.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&m.now) })
+	b.Queue(l.queries["WhyAbsent"], c.tenants, c.meters).Query(scanAbsent(keys, m.absent))
+	more := l.queueLoad(b, keys, keys)
+	b.Queue("COMMIT")
+	if err := sendBatch(ctx, conn.Conn(), b); err != nil {
+		return nil, unavailable("read balances", err)
+	}
+	m.now = m.now.UTC()
+	l.observe(m.now)
+	for _, k := range keys {
+		if _, absent := m.absent[k]; !absent && m.books[k] == nil {
+			m.books[k] = &book{balance: balance{key: k}}
+		}
+	}
+	more.attach(m.books)
+	for {
+		again, err := m.advanceAll()
+		if err != nil {
+			return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
+		}
+		m.journal = journal{}
+		if !again {
+			return m, nil
+		}
+	}
+}
+
+// scanAbsent notes which of the keys name a tenant or meter that does not exist.
+func scanAbsent(keys []key, into map[key]missing) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		reasons, err := scanReasons(rows)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if why, ok := reasons[[2]string{k.Tenant, k.Meter}]; ok {
+				into[k] = why
+			}
+		}
+		return nil
+	}
+}
+
+// Check answers what a debit of items would be answered now, from PostgreSQL, without recording anything.
+func (l *Ledger) Check(ctx context.Context, tenant, subject string, items []Item) (*CheckResult, error) {
+	if e := firstOf(validID("tenant", tenant), validSubject(subject)); e != nil {
+		return nil, e
+	}
+	if err := validItems(items); err != nil {
+		return nil, err
+	}
+	keys := make([]key, len(items))
+	for i := range items {
+		keys[i] = key{tenant, items[i].Meter, ""}
+	}
+	m, err := l.view(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	result := &CheckResult{Allowed: true, Items: make([]CheckItem, len(items)), AsOf: m.now}
+	for i, k := range keys {
+		b, failed := m.book(k, itemField(i, "meter"))
+		if failed != nil {
+			return nil, failed
+		}
+		item, err := b.checkItem(i, items[i].Amount, later(m.now, b.updatedAt))
+		if err != nil {
+			return nil, err
+		}
+		result.Items[i] = item
+		result.Allowed = result.Allowed && item.Err == nil
+		result.Copies = append(result.Copies, b.copy(later(m.now, b.updatedAt)))
+	}
+	return result, nil
+}
+
+func (b *book) checkItem(i int, amount int64, now time.Time) (CheckItem, error) {
+	item := CheckItem{Meter: b.Meter, Required: amount, MaxAllowedNow: b.remaining(), Position: b.position()}
+	denied, err := b.check(i, amount, now)
+	if err != nil {
+		return item, &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
+	}
+	item.Err = denied
+	if denied != nil && denied.Denial != nil {
+		item.WouldSucceedAt = denied.Denial.WouldSucceedAt
+	}
+	return item, nil
+}
+
+// DryRunDebit answers what the debit would be answered now and records nothing. Its key is not looked up.
+func (l *Ledger) DryRunDebit(ctx context.Context, d *Debit) (*DebitResult, error) {
+	if err := d.validate(); err != nil {
+		return nil, err
+	}
+	c := &call{debit: d, print: d.fingerprint()}
+	if err := l.dryRun(ctx, c); err != nil {
+		return nil, err
+	}
+	return c.debitResult, c.err
+}
+
+// DryRunGrant answers what the grant would be answered now and records nothing. Whether its id is taken is not looked up.
+func (l *Ledger) DryRunGrant(ctx context.Context, g *Grant) (*GrantResult, error) {
+	if err := g.validate(); err != nil {
+		return nil, err
+	}
+	c := &call{grant: g, print: g.fingerprint()}
+	if err := l.dryRun(ctx, c); err != nil {
+		return nil, err
+	}
+	return c.grantResult, c.err
+}
+
+func (l *Ledger) dryRun(ctx context.Context, c *call) error {
+	m, err := l.view(ctx, c.keys(nil))
+	if err != nil {
+		return err
+	}
+	if err := m.decide(c); err != nil {
+		return &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
+	}
+	return nil
+}
+
+// Balances returns a tenant's balances by meter, those of its plan that were never used included.
+func (l *Ledger) Balances(ctx context.Context, tenant, subject string) ([]Balance, error) {
+	if e := firstOf(validID("tenant", tenant), validSubject(subject)); e != nil {
+		return nil, e
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if err := l.mustExist(ctx, tenant); err != nil {
+		return nil, err
+	}
+	rows, err := l.readers.Query(ctx, l.queries["MetersOf"], tenant, subject)
+	if err != nil {
+		return nil, unavailable("list meters", err)
+	}
+	meters, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, unavailable("list meters", err)
+	}
+	keys := make([]key, len(meters))
+	for i, meter := range meters {
+		keys[i] = key{tenant, meter, subject}
+	}
+	m, err := l.view(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Balance, 0, len(keys))
+	for _, k := range keys {
+		b, failed := m.book(k, "meter")
+		if failed != nil {
+			return nil, failed
+		}
+		out = append(out, b.public(m.now))
+	}
+	return out, nil
+}
+
+// Balance returns one balance. CodeMeterNotInPlan: the plan lacks the meter and nothing was ever granted.
+func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*Balance, error) {
+	b, now, err := l.viewOne(ctx, tenant, meter, subject)
+	if err != nil {
+		return nil, err
+	}
+	out := b.public(now)
+	return &out, nil
+}
+
+func (l *Ledger) viewOne(ctx context.Context, tenant, meter, subject string) (*book, time.Time, error) {
+	if e := firstOf(validID("tenant", tenant), validID("meter", meter), validSubject(subject)); e != nil {
+		return nil, time.Time{}, e
+	}
+	k := key{tenant, meter, subject}
+	m, err := l.view(ctx, []key{k})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	b, failed := m.book(k, "meter")
+	if failed != nil {
+		return nil, time.Time{}, failed
+	}
+	if b.plan == "" && b.seq == 0 {
+		return nil, time.Time{}, errorf(CodeMeterNotInPlan, "meter", "the plan of tenant %q has no meter %q, and no grant was ever issued for it", tenant, meter)
+	}
+	return b, m.now, nil
+}
+
+func (b *book) public(now time.Time) Balance {
+	out := Balance{
+		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, Plan: b.plan, PlanVersion: b.planVersion, Seq: b.seq,
+		Opening: b.opening, Granted: b.granted, Refunded: b.refunded, Used: b.used, Expired: b.expired, Adjusted: b.adjusted,
+		Held: b.held, Overage: b.overage, Remaining: b.remaining(), Limit: b.limit(), PeriodStart: b.start,
+		AsOf: later(now, b.updatedAt), Grants: []GrantRecord{},
+	}
+	if b.end.Before(period.Forever) {
+		out.PeriodEnd = b.end
+	}
+	for _, g := range b.grants {
+		if g.Status == GrantActive || g.Status == GrantPending {
+			out.Grants = append(out.Grants, g.GrantRecord.public())
+		}
+	}
+	return out
+}
+
+// PeriodInfo is one period of a balance, open or coming.
+type PeriodInfo struct {
+	Start, End           time.Time // End zero = no end
+	LocalStart, LocalEnd string    // RFC 3339 in the tenant's zone
+	Allowance            int64     // what the period brings under the terms known now
+}
+
+// PeriodsMax bounds the list of periods.
+const PeriodsMax = 100
+
+// Periods returns the open period of a balance and the next-1 that follow under the terms known now.
+func (l *Ledger) Periods(ctx context.Context, tenant, meter string, next int) ([]PeriodInfo, error) {
+	if next < 1 || next > PeriodsMax {
+		return nil, errorf(CodeInvalidArgument, "next", "must be an integer from 1 to %d", PeriodsMax)
+	}
+	b, _, err := l.viewOne(ctx, tenant, meter, "")
+	if err != nil {
+		return nil, err
+	}
+	zone := time.UTC
+	if t := b.timeline.at(period.Forever); t != nil && t.zone != nil {
+		zone = t.zone
+	}
+	p, allowance := period.Period{Start: b.start, End: b.end}, b.allowance
+	var out []PeriodInfo
+	for {
+		info := PeriodInfo{Start: p.Start, Allowance: allowance, LocalStart: p.Start.In(zone).Format(time.RFC3339)}
+		if !p.Endless() {
+			info.End, info.LocalEnd = p.End, p.End.In(zone).Format(time.RFC3339)
+		}
+		out = append(out, info)
+		t := b.timeline.at(p.End)
+		if len(out) == next || p.Endless() || t == nil || !p.End.Before(period.Latest) {
+			return out, nil
+		}
+		following, err := t.containing(p.End)
+		if err != nil {
+			return nil, &Error{Code: CodeInternal, Detail: "the next period cannot be computed", cause: err}
+		}
+		p, allowance = period.Period{Start: p.End, End: following.End}, 0
+		if t.grants {
+			allowance = t.allow.amount
+		}
+	}
+}
+
+func (l *Ledger) mustExist(ctx context.Context, tenant string) error {
+	var exists bool
+	if err := l.readers.QueryRow(ctx, l.queries["TenantExists"], tenant).Scan(&exists); err != nil {
+		return unavailable("look up tenant", err)
+	}
+	if !exists {
+		return errorf(CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
+	}
+	return nil
+}
+
+// scanReasons reads WhyAbsent: per (tenant, meter) what is missing.
+func scanReasons(rows pgx.Rows) (map[[2]string]missing, error) {
+	var tenant, meter string
+	var tenantExists, meterExists bool
+	reasons := map[[2]string]missing{}
+	_, err := pgx.ForEachRow(rows, []any{&tenant, &meter, &tenantExists, &meterExists}, func() error {
+		switch {
+		case !tenantExists:
+			reasons[[2]string{tenant, meter}] = missingTenant
+		case !meterExists:
+			reasons[[2]string{tenant, meter}] = missingMeter
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look up missing balances: %w", err)
+	}
+	return reasons, nil
+}

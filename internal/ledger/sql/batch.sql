@@ -1,0 +1,155 @@
+-- The batch transaction. BEGIN, LockBalances, Clock, StoredEntries and TakenGrants go out in one round trip; OpenGrants,
+-- TenantTerms and PlanVersions in another one only when a locked balance needs them (its head may not cover the demand, an
+-- event is due, its terms may have changed); the Insert* and Update* statements in the last one, with COMMIT.
+
+-- name: LockBalances
+-- Locks the balances of a batch ($1 tenants, $2 meters, $3 subjects, each pair once) in key order, so that two batches never
+-- wait for each other in a circle. A row that does not come back does not exist. Nothing else is ever locked.
+SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
+       b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
+       b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
+ORDER BY b.tenant_id, b.meter, b.subject
+FOR NO KEY UPDATE OF b;
+
+-- name: LockDueBalances
+-- Locks up to $2 balances with an event due at or before $1 that nobody else is working on.
+SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
+       b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
+       b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
+FROM balances b
+WHERE b.next_event_at <= $1::timestamptz
+ORDER BY b.next_event_at
+LIMIT $2::integer
+FOR NO KEY UPDATE OF b SKIP LOCKED;
+
+-- name: Clock
+-- The instant of the batch, read after the locks: before, it could lie behind what another batch wrote meanwhile. With it,
+-- when terms last changed for a tenant that may have balances already.
+SELECT clock_timestamp(),
+       coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial), 'epoch'),
+       coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch');
+
+-- name: StoredEntries
+-- What the journal knows of the batch's keys ($1 tenants, $2 operation ids, each pair once), in the months $3. It must be a
+-- statement of its own after LockBalances: a statement's snapshot is older than its wait for a lock, and would miss what
+-- the lock's former holder wrote.
+SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
+       e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
+JOIN entries e ON e.tenant_id = k.tenant_id AND e.operation_id = k.operation_id AND e.month = ANY ($3::date[]);
+
+-- name: OpenGrants
+-- The open grants of the balances $1..$3, which are locked.
+SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
+       g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject AND g.status IN ('pending', 'active');
+
+-- name: TakenGrants
+-- Which of the grant ids $4 exist already on the balances $1..$3.
+SELECT g.tenant_id, g.meter, g.subject, g.grant_id
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
+JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject AND g.grant_id = k.grant_id;
+
+-- name: TenantTerms
+-- The history of terms of the tenants $1.
+SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone
+FROM unnest($1::text[]) AS k (tenant_id)
+JOIN tenant_terms t ON t.tenant_id = k.tenant_id
+ORDER BY t.tenant_id, t.effective_at;
+
+-- name: PlanVersions
+-- Every version of the plans that the tenants $1 have or had, with its allowance of the meters $2 where it has one.
+SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount, 0), coalesce(a.every, ''), coalesce(a.anchor, '')
+FROM (SELECT DISTINCT t.plan
+      FROM unnest($1::text[]) AS k (tenant_id)
+      JOIN tenant_terms t ON t.tenant_id = k.tenant_id) AS named
+JOIN plans p ON p.plan = named.plan
+LEFT JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND a.meter = ANY ($2::text[])
+ORDER BY p.plan, p.version;
+
+-- name: InsertEntries
+-- Appends the batch's lines. A unique violation means that a key is in flight elsewhere: the batch is decided again.
+INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
+                     remaining_after, item, requested, fingerprint, created_at, effective_at, op_subject, detail, metadata)
+SELECT l.tenant_id, l.operation_id, l.line, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, l.kind, l.meter, l.subject,
+       l.period_start, l.grant_id, l.source, l.amount, l.remaining_after, l.item, l.requested, l.fingerprint, l.created_at,
+       l.effective_at, l.op_subject, l.detail, l.metadata
+FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[],
+            $10::text[], $11::bigint[], $12::bigint[], $13::integer[], $14::bigint[], $15::bytea[], $16::timestamptz[],
+            $17::timestamptz[], $18::text[], $19::jsonb[], $20::jsonb[])
+     AS l (tenant_id, operation_id, line, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after, item,
+           requested, fingerprint, created_at, effective_at, op_subject, detail, metadata);
+
+-- name: UpdateBalances
+-- Writes the changed balances; all are locked. A count other than $24 fails the transaction by a division by zero: it would
+-- mean that a locked row was not there.
+WITH written AS (
+    UPDATE balances b
+    SET seq = n.seq, plan = n.plan, plan_version = n.plan_version, allowance = n.allowance, renews = n.renews,
+        period_start = n.period_start, period_end = n.period_end, opening = n.opening, granted = n.granted,
+        refunded = n.refunded, used = n.used, expired = n.expired, adjusted = n.adjusted, held = n.held, overage = n.overage,
+        head_grant = n.head_grant, head_source = n.head_source, head_remaining = n.head_remaining,
+        next_event_at = n.next_event_at, updated_at = n.updated_at
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
+                $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
+                $16::bigint[], $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::bigint[], $22::timestamptz[], $23::timestamptz[])
+         AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
+               refunded, used, expired, adjusted, held, overage, head_grant, head_source, head_remaining, next_event_at, updated_at)
+    WHERE b.tenant_id = n.tenant_id AND b.meter = n.meter AND b.subject = n.subject
+    RETURNING 1
+)
+SELECT 1 / (CASE WHEN count(*) = $24::bigint THEN 1 ELSE 0 END) FROM written;
+
+-- name: InsertGrants
+INSERT INTO grants (tenant_id, meter, subject, grant_id, source, amount, priority, effective_at, expires_at, cost_basis, reason,
+                    operation_id, created_at, remaining, held, status)
+SELECT n.tenant_id, n.meter, n.subject, n.grant_id, n.source, n.amount, n.priority, n.effective_at, n.expires_at,
+       nullif(n.cost_basis, ''), nullif(n.reason, ''), n.operation_id, n.created_at, n.remaining, n.held, n.status
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::integer[], $8::timestamptz[],
+            $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::timestamptz[], $14::bigint[], $15::bigint[], $16::text[])
+     AS n (tenant_id, meter, subject, grant_id, source, amount, priority, effective_at, expires_at, cost_basis, reason,
+           operation_id, created_at, remaining, held, status);
+
+-- name: UpdateGrants
+-- Writes remainder and status of grants that are not their balance's head, or just stopped being it. $8 as in UpdateBalances.
+WITH written AS (
+    UPDATE grants g
+    SET remaining = n.remaining, held = n.held, status = n.status
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[])
+         AS n (tenant_id, meter, subject, grant_id, remaining, held, status)
+    WHERE g.tenant_id = n.tenant_id AND g.meter = n.meter AND g.subject = n.subject AND g.grant_id = n.grant_id
+    RETURNING 1
+)
+SELECT 1 / (CASE WHEN count(*) = $8::bigint THEN 1 ELSE 0 END) FROM written;
+
+-- name: InsertPeriods
+INSERT INTO periods (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used,
+                     expired, adjusted, overage, held, closing, last_seq, closed_at)
+SELECT n.tenant_id, n.meter, n.subject, n.period_start, n.period_end, n.plan, n.plan_version, n.opening, n.granted, n.refunded, n.used,
+       n.expired, n.adjusted, n.overage, n.held, n.closing, n.last_seq, n.closed_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::text[], $7::integer[], $8::bigint[],
+            $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
+            $17::bigint[], $18::timestamptz[])
+     AS n (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used, expired,
+           adjusted, overage, held, closing, last_seq, closed_at);
+
+-- name: CreateBalances
+-- Makes the rows of balances $1..$3 that do not exist, for tenants and meters that do. It runs in a transaction of its own
+-- before the batch, in key order.
+INSERT INTO balances (tenant_id, meter, subject)
+SELECT k.tenant_id, k.meter, k.subject
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN tenants t ON t.tenant_id = k.tenant_id
+JOIN meters m ON m.meter = k.meter
+ORDER BY k.tenant_id, k.meter, k.subject
+ON CONFLICT DO NOTHING;
+
+-- name: WhyAbsent
+-- For each of the keys $1, $2: whether tenant and meter exist.
+SELECT k.tenant_id, k.meter, t.tenant_id IS NOT NULL, m.meter IS NOT NULL
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, meter)
+LEFT JOIN tenants t ON t.tenant_id = k.tenant_id
+LEFT JOIN meters m ON m.meter = k.meter;

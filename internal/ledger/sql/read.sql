@@ -1,0 +1,69 @@
+-- Reads. Those that need several statements run in one REPEATABLE READ transaction, so that they see one instant.
+
+-- name: SelectBalances
+-- The balances $1..$3 as they are stored, without a lock.
+SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
+       b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
+       b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
+
+-- name: MetersOf
+-- The meters of tenant $1 and subject $2: those with a balance, and for the tenant itself those of its plan.
+SELECT b.meter
+FROM balances b
+WHERE b.tenant_id = $1::text AND b.subject = $2::text
+UNION
+SELECT a.meter
+FROM tenants t
+JOIN plan_allowances a ON a.plan = t.plan
+    AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan)
+WHERE t.tenant_id = $1::text AND $2::text = ''
+ORDER BY 1;
+
+-- name: TenantExists
+SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);
+
+-- name: EntriesOfMeter
+-- A page of one meter's entries in journal order, after ($3 subject, $4 seq). $5, $6: months; $7, $8: instants;
+-- $9: kind or ''; $10: subject or ''.
+SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
+       e.remaining_after, e.item, e.requested, NULL::bytea, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
+FROM entries e
+WHERE e.tenant_id = $1::text AND e.meter = $2::text AND (e.subject, e.seq) > ($3::text, $4::bigint)
+  AND e.month BETWEEN $5::date AND $6::date AND e.created_at >= $7::timestamptz AND e.created_at < $8::timestamptz
+  AND ($9::text = '' OR e.kind = $9::text) AND ($10::text = '' OR e.subject = $10::text OR e.op_subject = $10::text)
+ORDER BY e.subject, e.seq
+LIMIT $11::integer;
+
+-- name: EntriesOfTenant
+-- The same over all meters, after ($2 meter, $3 subject, $4 seq).
+SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
+       e.remaining_after, e.item, e.requested, NULL::bytea, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
+FROM entries e
+WHERE e.tenant_id = $1::text AND (e.meter, e.subject, e.seq) > ($2::text, $3::text, $4::bigint)
+  AND e.month BETWEEN $5::date AND $6::date AND e.created_at >= $7::timestamptz AND e.created_at < $8::timestamptz
+  AND ($9::text = '' OR e.kind = $9::text) AND ($10::text = '' OR e.subject = $10::text OR e.op_subject = $10::text)
+ORDER BY e.meter, e.subject, e.seq
+LIMIT $11::integer;
+
+-- name: EntriesOfOperation
+SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
+       e.remaining_after, e.item, e.requested, NULL::bytea, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
+FROM entries e
+WHERE e.tenant_id = $1 AND e.operation_id = $2
+ORDER BY e.created_at, e.line;
+
+-- name: GrantsPage
+-- A page of a tenant's grants after ($2 meter, $3 subject, $4 grant). $5: meter or ''. The head's remainder lives in the
+-- balance row.
+SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount,
+       CASE WHEN b.head_grant = g.grant_id THEN b.head_remaining ELSE g.remaining END,
+       g.held, g.priority, g.effective_at, g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status,
+       g.operation_id, g.created_at
+FROM grants g
+JOIN balances b ON b.tenant_id = g.tenant_id AND b.meter = g.meter AND b.subject = g.subject
+WHERE g.tenant_id = $1::text AND (g.meter, g.subject, g.grant_id) > ($2::text, $3::text, $4::text)
+  AND ($5::text = '' OR g.meter = $5::text)
+ORDER BY g.meter, g.subject, g.grant_id
+LIMIT $6::integer;

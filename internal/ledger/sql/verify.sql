@@ -1,0 +1,65 @@
+-- The second implementation: sums over the journal, which verify compares with what the state machine has written. It shares
+-- no code with it on purpose. Every statement runs in one REPEATABLE READ transaction per chunk.
+
+-- name: VerifyBalances
+-- The next $4 balances after ($1, $2, $3) in key order; $5 limits to one tenant unless ''.
+SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
+       b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
+       b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
+FROM balances b
+WHERE (b.tenant_id, b.meter, b.subject) > ($1::text, $2::text, $3::text) AND ($5::text = '' OR b.tenant_id = $5::text)
+ORDER BY b.tenant_id, b.meter, b.subject
+LIMIT $4::integer;
+
+-- name: VerifyChain
+-- Per balance of ($1..$3): how many entries there are, the first and last seq, where numbering has a gap, where
+-- remaining_after does not follow from the entry before, where time runs backwards, and what the last entry left.
+SELECT e.tenant_id, e.meter, e.subject, count(*), min(e.seq), max(e.seq),
+       coalesce(min(e.seq) FILTER (WHERE e.seq <> e.prev_seq + 1), 0),
+       coalesce(min(e.seq) FILTER (WHERE e.remaining_after <> e.prev_remaining + e.delta), 0),
+       coalesce(min(e.seq) FILTER (WHERE e.created_at < e.prev_at), 0),
+       coalesce(max(e.remaining_after) FILTER (WHERE e.next_seq IS NULL), 0)
+FROM (
+    SELECT n.tenant_id, n.meter, n.subject, n.seq, n.created_at, n.remaining_after,
+           CASE n.kind WHEN 'grant' THEN n.amount WHEN 'debit' THEN -n.amount WHEN 'expire' THEN -n.amount ELSE 0 END AS delta,
+           lag(n.seq) OVER w AS prev_seq, lead(n.seq) OVER w AS next_seq, lag(n.created_at) OVER w AS prev_at,
+           CASE WHEN n.seq = 1 THEN 0 ELSE lag(n.remaining_after) OVER w END AS prev_remaining
+    FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+    JOIN entries n ON n.tenant_id = k.tenant_id AND n.meter = k.meter AND n.subject = k.subject
+    WINDOW w AS (PARTITION BY n.tenant_id, n.meter, n.subject ORDER BY n.seq)
+) AS e
+GROUP BY e.tenant_id, e.meter, e.subject;
+
+-- name: VerifySums
+-- What the journal says of every period and grant of the balances ($1..$3).
+SELECT e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id, max(e.seq),
+       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'grant'), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'debit'), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'expire'), 0)::bigint,
+       count(*) FILTER (WHERE e.kind NOT IN ('grant', 'debit', 'expire', 'schedule', 'denial'))
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN entries e ON e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject
+GROUP BY e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id;
+
+-- name: VerifyPeriods
+-- The closed periods of the balances ($1..$3), oldest first.
+SELECT p.tenant_id, p.meter, p.subject, p.period_start, p.period_end, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted,
+       p.closing, p.last_seq
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN periods p ON p.tenant_id = k.tenant_id AND p.meter = k.meter AND p.subject = k.subject
+ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
+
+-- name: VerifyGrants
+-- Every grant of the balances ($1..$3) as it is stored.
+SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
+       g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject;
+
+-- name: VerifyOrphans
+-- Entries of balances that do not exist; $1 limits to one tenant unless ''.
+SELECT DISTINCT e.tenant_id, e.meter, e.subject
+FROM entries e
+LEFT JOIN balances b ON b.tenant_id = e.tenant_id AND b.meter = e.meter AND b.subject = e.subject
+WHERE b.tenant_id IS NULL AND ($1::text = '' OR e.tenant_id = $1::text)
+LIMIT 100;

@@ -1,0 +1,133 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// The checks of this file are the second line behind the API's: they keep what a CHECK would refuse, and what would break
+// an invariant, out of a batch that serves others too.
+
+func validKey(s string) *Error {
+	if len(s) < 1 || len(s) > KeyMax {
+		return errorf(CodeInvalidArgument, "Idempotency-Key", "must have 1 to %d bytes, has %d", KeyMax, len(s))
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return errorf(CodeInvalidArgument, "Idempotency-Key", "must consist of visible ASCII characters; byte %d is not one", i)
+		}
+	}
+	return nil
+}
+
+func validAmount(field string, n int64) *Error {
+	if n < 1 || n > MaxAmount {
+		return errorf(CodeInvalidArgument, field, "must be an integer from 1 to %d", MaxAmount)
+	}
+	return nil
+}
+
+// ValidID says whether s can name a tenant, meter, plan, grant, hold or rule: 1 to 128 characters, letters, digits and
+// "._:-", beginning with a letter or digit.
+func ValidID(s string) bool {
+	if len(s) < 1 || len(s) > 128 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && (i == 0 || c != '.' && c != '_' && c != ':' && c != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+func validID(field, s string) *Error {
+	if !ValidID(s) {
+		return errorf(CodeInvalidArgument, field, "must have 1 to 128 characters of A-Z a-z 0-9 . _ : - and begin with a letter or digit")
+	}
+	return nil
+}
+
+func validSubject(s string) *Error {
+	if s == "" {
+		return nil
+	}
+	return validID("subject", s)
+}
+
+func (d *Debit) validate() error {
+	if e := firstOf(validKey(d.Key), validID("tenant", d.Tenant), validSubject(d.Subject)); e != nil {
+		return e
+	}
+	return validItems(d.Items)
+}
+
+func validItems(items []Item) error {
+	if len(items) < 1 || len(items) > ItemsMax {
+		return errorf(CodeInvalidArgument, "items", "must have 1 to %d elements, has %d", ItemsMax, len(items))
+	}
+	for i := range items {
+		if e := firstOf(validID(itemField(i, "meter"), items[i].Meter), validAmount(itemField(i, "amount"), items[i].Amount)); e != nil {
+			return e
+		}
+		for j := range i {
+			if items[j].Meter == items[i].Meter {
+				return errorf(CodeInvalidArgument, itemField(i, "meter"), "names the same meter as items[%d]; use one item with the sum", j)
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Grant) validate() error {
+	e := firstOf(validKey(g.Key), validID("tenant", g.Tenant), validID("meter", g.Meter), validSubject(g.Subject), validAmount("amount", g.Amount))
+	switch {
+	case e != nil:
+		return e
+	case g.GrantID != "" && !ValidID(g.GrantID):
+		return validID("grant_id", g.GrantID)
+	case g.Source != SourceTopup && g.Source != SourcePromo && g.Source != SourceAdjustment:
+		return errorf(CodeInvalidArgument, "source", "must be topup, promo or adjustment")
+	case g.Priority != nil && (*g.Priority < 0 || *g.Priority > PriorityMax):
+		return errorf(CodeInvalidArgument, "priority", "must be an integer from 0 to %d", PriorityMax)
+	}
+	if e := firstOf(validInstant("effective_at", g.EffectiveAt), validInstant("expires_at", g.ExpiresAt)); e != nil {
+		return e
+	}
+	g.EffectiveAt, g.ExpiresAt = micros(g.EffectiveAt), micros(g.ExpiresAt)
+	return nil
+}
+
+// validInstant keeps instants where calendars, JSON and PostgreSQL agree.
+func validInstant(field string, t time.Time) *Error {
+	if t.IsZero() {
+		return nil
+	}
+	if t.Before(period.Earliest) || !t.Before(period.Latest) {
+		return errorf(CodeInvalidArgument, field, "must lie from %s up to %s", period.Earliest.Format(time.RFC3339), period.Latest.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// micros cuts an instant to PostgreSQL's resolution.
+func micros(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+func firstOf(errs ...*Error) error {
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+func itemField(i int, name string) string { return fmt.Sprintf("items[%d].%s", i, name) }

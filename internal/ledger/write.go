@@ -1,0 +1,177 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// queueWrites queues everything the machine has changed. It reports whether there is anything to write.
+func (m *machine) queueWrites(q queries, out *pgx.Batch) bool {
+	var changed []*book
+	var inserted, updated []*grant
+	var closed []closedPeriod
+	for _, b := range m.books {
+		if b.broken != nil || !b.dirty {
+			continue
+		}
+		changed = append(changed, b)
+		closed = append(closed, b.closed...)
+		for _, g := range b.grants {
+			switch {
+			case g.isNew:
+				inserted = append(inserted, g)
+			case g.dirty:
+				updated = append(updated, g)
+			}
+		}
+	}
+	if len(changed) == 0 {
+		return false
+	}
+	if len(m.journal.lines) > 0 {
+		queueLines(q, out, m.journal.lines)
+	}
+	queueBalances(q, out, changed)
+	if len(inserted) > 0 {
+		queueNewGrants(q, out, inserted)
+	}
+	if len(updated) > 0 {
+		queueGrants(q, out, updated)
+	}
+	if len(closed) > 0 {
+		queuePeriods(q, out, closed)
+	}
+	return true
+}
+
+// column collects one field of every element, for unnest.
+func column[E, F any](in []E, field func(*E) F) []F {
+	out := make([]F, len(in))
+	for i := range in {
+		out[i] = field(&in[i])
+	}
+	return out
+}
+
+func queueLines(q queries, out *pgx.Batch, l []line) {
+	out.Queue(q["InsertEntries"],
+		column(l, func(l *line) string { return l.Tenant }),
+		column(l, func(l *line) string { return l.operationID }),
+		column(l, func(l *line) int32 { return l.line }),
+		column(l, func(l *line) int64 { return l.seq }),
+		column(l, func(l *line) string { return l.kind }),
+		column(l, func(l *line) string { return l.Meter }),
+		column(l, func(l *line) string { return l.Subject }),
+		column(l, func(l *line) time.Time { return l.periodStart }),
+		column(l, func(l *line) string { return l.grantID }),
+		column(l, func(l *line) string { return string(l.source) }),
+		column(l, func(l *line) int64 { return l.amount }),
+		column(l, func(l *line) int64 { return l.remainingAfter }),
+		column(l, func(l *line) int32 { return l.item }),
+		column(l, func(l *line) *int64 { return l.requested }),
+		column(l, func(l *line) []byte { return l.fingerprint }),
+		column(l, func(l *line) time.Time { return l.createdAt }),
+		column(l, func(l *line) *time.Time { return l.effectiveAt }),
+		column(l, func(l *line) *string { return l.opSubject }),
+		column(l, func(l *line) []byte { return l.detail }),
+		column(l, func(l *line) []byte { return l.metadata }),
+	)
+}
+
+func queueBalances(q queries, out *pgx.Batch, b []*book) {
+	out.Queue(q["UpdateBalances"],
+		column(b, func(b **book) string { return (*b).Tenant }),
+		column(b, func(b **book) string { return (*b).Meter }),
+		column(b, func(b **book) string { return (*b).Subject }),
+		column(b, func(b **book) int64 { return (*b).seq }),
+		column(b, func(b **book) string { return (*b).plan }),
+		column(b, func(b **book) int32 { return (*b).planVersion }),
+		column(b, func(b **book) int64 { return (*b).allowance }),
+		column(b, func(b **book) bool { return (*b).renews }),
+		column(b, func(b **book) time.Time { return (*b).start }),
+		column(b, func(b **book) time.Time { return (*b).end }),
+		column(b, func(b **book) int64 { return (*b).opening }),
+		column(b, func(b **book) int64 { return (*b).granted }),
+		column(b, func(b **book) int64 { return (*b).refunded }),
+		column(b, func(b **book) int64 { return (*b).used }),
+		column(b, func(b **book) int64 { return (*b).expired }),
+		column(b, func(b **book) int64 { return (*b).adjusted }),
+		column(b, func(b **book) int64 { return (*b).held }),
+		column(b, func(b **book) int64 { return (*b).overage }),
+		column(b, func(b **book) string { return (*b).headID }),
+		column(b, func(b **book) string { return string((*b).headSource) }),
+		column(b, func(b **book) int64 { return (*b).headRemaining }),
+		column(b, func(b **book) time.Time { return (*b).nextEvent }),
+		column(b, func(b **book) time.Time { return (*b).updatedAt }),
+		int64(len(b)),
+	)
+}
+
+func queueNewGrants(q queries, out *pgx.Batch, g []*grant) {
+	out.Queue(q["InsertGrants"],
+		column(g, func(g **grant) string { return (*g).Tenant }),
+		column(g, func(g **grant) string { return (*g).Meter }),
+		column(g, func(g **grant) string { return (*g).Subject }),
+		column(g, func(g **grant) string { return (*g).ID }),
+		column(g, func(g **grant) string { return string((*g).Source) }),
+		column(g, func(g **grant) int64 { return (*g).Amount }),
+		column(g, func(g **grant) int32 { return (*g).Priority }),
+		column(g, func(g **grant) time.Time { return (*g).EffectiveAt }),
+		column(g, func(g **grant) time.Time { return (*g).ExpiresAt }),
+		column(g, func(g **grant) string { return (*g).CostBasis }),
+		column(g, func(g **grant) string { return (*g).Reason }),
+		column(g, func(g **grant) string { return (*g).OperationID }),
+		column(g, func(g **grant) time.Time { return (*g).CreatedAt }),
+		column(g, func(g **grant) int64 { return (*g).Remaining }),
+		column(g, func(g **grant) int64 { return (*g).Held }),
+		column(g, func(g **grant) string { return string((*g).Status) }),
+	)
+}
+
+func queueGrants(q queries, out *pgx.Batch, g []*grant) {
+	out.Queue(q["UpdateGrants"],
+		column(g, func(g **grant) string { return (*g).Tenant }),
+		column(g, func(g **grant) string { return (*g).Meter }),
+		column(g, func(g **grant) string { return (*g).Subject }),
+		column(g, func(g **grant) string { return (*g).ID }),
+		column(g, func(g **grant) int64 { return (*g).Remaining }),
+		column(g, func(g **grant) int64 { return (*g).Held }),
+		column(g, func(g **grant) string { return string((*g).Status) }),
+		int64(len(g)),
+	)
+}
+
+func queuePeriods(q queries, out *pgx.Batch, p []closedPeriod) {
+	out.Queue(q["InsertPeriods"],
+		column(p, func(p *closedPeriod) string { return p.Tenant }),
+		column(p, func(p *closedPeriod) string { return p.Meter }),
+		column(p, func(p *closedPeriod) string { return p.Subject }),
+		column(p, func(p *closedPeriod) time.Time { return p.start }),
+		column(p, func(p *closedPeriod) time.Time { return p.end }),
+		column(p, func(p *closedPeriod) string { return p.plan }),
+		column(p, func(p *closedPeriod) int32 { return p.planVersion }),
+		column(p, func(p *closedPeriod) int64 { return p.opening }),
+		column(p, func(p *closedPeriod) int64 { return p.granted }),
+		column(p, func(p *closedPeriod) int64 { return p.refunded }),
+		column(p, func(p *closedPeriod) int64 { return p.used }),
+		column(p, func(p *closedPeriod) int64 { return p.expired }),
+		column(p, func(p *closedPeriod) int64 { return p.adjusted }),
+		column(p, func(p *closedPeriod) int64 { return p.overage }),
+		column(p, func(p *closedPeriod) int64 { return p.held }),
+		column(p, func(p *closedPeriod) int64 { return p.closing }),
+		column(p, func(p *closedPeriod) int64 { return p.lastSeq }),
+		column(p, func(p *closedPeriod) time.Time { return p.closedAt }),
+	)
+}
+
+// queueCommit queues COMMIT and refuses PostgreSQL's silent ROLLBACK.
+func queueCommit(out *pgx.Batch) {
+	out.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" {
+			return errRolledBack
+		}
+		return nil
+	})
+}
