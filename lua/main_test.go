@@ -1,0 +1,46 @@
+package lua_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+func connect(t *testing.T) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(testenv.Redis(t))
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// run runs a script and returns its integers.
+func run(t *testing.T, client *redis.Client, script string, keys []string, args ...any) ([]int64, error) {
+	t.Helper()
+	return client.Eval(context.Background(), script, keys, args...).Int64Slice()
+}
+
+// contents is all keys of the database with their values, for comparison.
+func contents(t *testing.T, client *redis.Client) string {
+	t.Helper()
+	ctx := context.Background()
+	keys, err := client.Keys(ctx, "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, key := range keys {
+		v, err := client.Dump(ctx, key).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			t.Fatal(err)
+		}
+		all[key] = v
+	}
+	return fmt.Sprint(all) // maps print sorted
+}
