@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -49,4 +50,23 @@ type ReducedCapacity struct {
 // Error names the rules.
 func (e *ReducedCapacity) Error() string {
 	return "limits away and closed: " + strings.Join(e.Violated, ", ")
+}
+
+// CodeOf returns the code of any error of this package: the gate's own codes, else the ledger's.
+func CodeOf(err error) ledger.Code {
+	if _, ok := errors.AsType[*RateLimited](err); ok {
+		return CodeRateLimited
+	}
+	if _, ok := errors.AsType[*CostExceedsCapacity](err); ok {
+		return CodeCostExceedsCapacity
+	}
+	if _, ok := errors.AsType[*ReducedCapacity](err); ok {
+		return ledger.CodeUnavailable
+	}
+	return ledger.CodeOf(err)
+}
+
+// unavailable is an error after which nothing was done.
+func unavailable(detail string, cause error) error {
+	return errors.Join(&ledger.Error{Code: ledger.CodeUnavailable, Detail: detail, RetryAfter: time.Second}, cause)
 }

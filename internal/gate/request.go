@@ -47,8 +47,8 @@ type Source string
 // ledger.
 const (
 	SourceLedger Source = "ledger" // PostgreSQL, now
-	SourceCache  Source = "cache"  // the shared copy in Redis
-	SourceLocal  Source = "local"  // a copy in this process
+	SourceCache  Source = "cache"  // the newest copy that Redis or this process holds
+	SourceLocal  Source = "local"  // a copy in this process, Redis being away or not configured
 )
 
 // Check is the answer to "would this be allowed now?". Nothing was charged.
@@ -89,8 +89,8 @@ type CheckItem struct {
 	// ResetAt is the period's end; zero when the period has none.
 	ResetAt time.Time
 
-	// WouldSucceedAt is when the item would be allowed if nothing else is used until then; zero when it is allowed now or
-	// when no known event makes it succeed.
+	// WouldSucceedAt is when the item would be allowed if nothing else is used until then; zero when it is allowed now, when
+	// no known event makes it succeed, or when the answer comes from a copy, which knows no coming events.
 	WouldSucceedAt time.Time
 
 	Code ledger.Code // '' = allowed
@@ -112,6 +112,9 @@ type LimitVerdict struct {
 
 	// Reset is when one more token becomes available; zero when the bucket is full.
 	Reset time.Duration
+
+	// Unknown says that there is no bucket behind this verdict: the numbers mean nothing and must not be shown.
+	Unknown bool
 
 	Shadow   bool // counts and never denies
 	Never    bool // the cost is above the capacity: waiting does not help

@@ -1,0 +1,87 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+const (
+	// DefaultLoadsMax is the reads of PostgreSQL that checks may have under way in this process. A read is well under 1 ms,
+	// so eight are several thousand per second, and they leave most of the pool to everything else.
+	DefaultLoadsMax = 8
+
+	// DefaultLoadBudget bounds one such read, the wait for its turn included. A check that is slower than this has no use.
+	DefaultLoadBudget = time.Second
+
+	// busyRetryAfter is what a caller is told who found no turn.
+	busyRetryAfter = time.Second
+)
+
+// errBusy says that no turn to read came up in time.
+var errBusy = errors.New("reads of postgresql are at their bound")
+
+// loader reads balances from PostgreSQL for checks: the same question at the same time is asked once, and at most a fixed
+// number of questions are under way.
+type loader struct {
+	ledger *ledger.Ledger
+	turns  chan struct{}
+	budget time.Duration
+	flight singleflight.Group
+	loaded func(*ledger.CheckResult) // called once per answer
+}
+
+func newLoader(l *ledger.Ledger, loadsMax int, budget time.Duration, loaded func(*ledger.CheckResult)) *loader {
+	return &loader{ledger: l, turns: make(chan struct{}, loadsMax), budget: budget, loaded: loaded}
+}
+
+// check asks the ledger. The answer may be shared with other callers: it must not be changed. Errors are *ledger.Error.
+func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
+	answer := l.flight.DoChan(questionKey(tenant, subject, items), func() (any, error) {
+		// The answer serves everybody who asks meanwhile: one who gives up must not take it from the others.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.budget)
+		defer cancel()
+		select {
+		case l.turns <- struct{}{}:
+		case <-ctx.Done():
+			return nil, &ledger.Error{Code: ledger.CodeQueueFull, Detail: errBusy.Error(), RetryAfter: busyRetryAfter}
+		}
+		defer func() { <-l.turns }()
+		result, err := l.ledger.Check(ctx, tenant, subject, items)
+		if err == nil {
+			l.loaded(result)
+		}
+		return result, err
+	})
+	select {
+	case got := <-answer:
+		if got.Err != nil {
+			return nil, got.Err
+		}
+		return got.Val.(*ledger.CheckResult), nil
+	case <-ctx.Done():
+		return nil, unavailable("the caller went away or its deadline passed", context.Cause(ctx))
+	}
+}
+
+// questionKey tells questions apart. Every text is preceded by its length, so no choice of ids makes two questions one.
+func questionKey(tenant, subject string, items []ledger.Item) string {
+	key := make([]byte, 0, 128)
+	text := func(s string) {
+		key = strconv.AppendInt(key, int64(len(s)), 10)
+		key = append(key, ':')
+		key = append(key, s...)
+	}
+	text(tenant)
+	text(subject)
+	for i := range items {
+		text(items[i].Meter)
+		key = strconv.AppendInt(key, items[i].Amount, 10)
+	}
+	return string(key)
+}

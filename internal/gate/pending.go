@@ -1,0 +1,65 @@
+package gate
+
+import (
+	"sync"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// pendingCopies are the copies that wait to be published, the newest of each balance.
+type pendingCopies struct {
+	max int
+
+	mu      sync.Mutex
+	copies  map[balanceKey]*ledger.BalanceCopy
+	dropped uint64 // copies that found no place
+}
+
+func newPendingCopies(most int) *pendingCopies {
+	return &pendingCopies{max: most, copies: make(map[balanceKey]*ledger.BalanceCopy)}
+}
+
+// add queues copies. A copy of a balance that waits already takes that one's place if it is newer; one that finds no place
+// is dropped and counted.
+func (p *pendingCopies) add(copies []*ledger.BalanceCopy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range copies {
+		key := keyOf(c)
+		old, waits := p.copies[key]
+		switch {
+		case waits && !newer(c, old):
+		case !waits && len(p.copies) >= p.max:
+			p.dropped++
+		default:
+			p.copies[key] = c
+		}
+	}
+}
+
+// take removes up to n copies and returns them in out[:0].
+func (p *pendingCopies) take(n int, out []*ledger.BalanceCopy) []*ledger.BalanceCopy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out = out[:0]
+	for key, c := range p.copies {
+		if len(out) == n {
+			break
+		}
+		out = append(out, c)
+		delete(p.copies, key)
+	}
+	return out
+}
+
+func (p *pendingCopies) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.copies)
+}
+
+func (p *pendingCopies) droppedTotal() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dropped
+}

@@ -1,0 +1,100 @@
+package gate
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// copyOf makes a copy of tenant t's meter m.
+func copyOf(tenant string, seq int64, asOf time.Time) *ledger.BalanceCopy {
+	return &ledger.BalanceCopy{
+		Tenant: tenant, Meter: "m", Seq: seq, Remaining: 1000 - seq, Limit: 1000, InPlan: true, Renews: true, Allowance: 1000,
+		ResetAt: asOf.Add(time.Hour), ValidUntil: asOf.Add(time.Hour), AsOf: asOf,
+	}
+}
+
+func TestCopies_NeverGoBack(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1_700_000_000, 0).UTC()
+	rapid.Check(t, func(t *rapid.T) {
+		pending, known := newPendingCopies(100), newKnownCopies(100)
+		newest := map[balanceKey]*ledger.BalanceCopy{}
+		for range rapid.IntRange(1, 40).Draw(t, "publications") {
+			tenant := strconv.Itoa(rapid.IntRange(0, 3).Draw(t, "tenant"))
+			c := copyOf(tenant, rapid.Int64Range(1, 9).Draw(t, "seq"), start.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "s"))*time.Second))
+			pending.add([]*ledger.BalanceCopy{c})
+			known.put([]*ledger.BalanceCopy{c})
+			if old := newest[keyOf(c)]; old == nil || c.Seq > old.Seq || c.Seq == old.Seq && c.AsOf.After(old.AsOf) {
+				newest[keyOf(c)] = c
+			}
+		}
+		waiting := pending.take(100, nil)
+		if len(waiting) != len(newest) || pending.len() != 0 {
+			t.Fatalf("%d copies wait and %d are left, want %d and 0", len(waiting), pending.len(), len(newest))
+		}
+		for _, c := range waiting {
+			key := keyOf(c)
+			if want := newest[key]; *c != *want {
+				t.Fatalf("pending has %+v, want %+v", c, want)
+			}
+			if got := known.merge([]balanceKey{key}, nil, true)[0].copy; *got != *newest[key] {
+				t.Fatalf("known has %+v, want %+v", got, newest[key])
+			}
+		}
+	})
+}
+
+func TestPending_IsBounded(t *testing.T) {
+	t.Parallel()
+	const most = 3
+	p := newPendingCopies(most)
+	now := time.Unix(1_700_000_000, 0)
+	for i := range most + 2 {
+		p.add([]*ledger.BalanceCopy{copyOf(strconv.Itoa(i), 1, now)})
+	}
+	if p.len() != most || p.droppedTotal() != 2 {
+		t.Fatalf("%d wait and %d were dropped, want %d and 2", p.len(), p.droppedTotal(), most)
+	}
+	p.add([]*ledger.BalanceCopy{copyOf("0", 2, now)}) // a newer copy needs no room
+	if p.len() != most || p.droppedTotal() != 2 {
+		t.Fatalf("after a newer copy %d wait and %d were dropped, want %d and 2", p.len(), p.droppedTotal(), most)
+	}
+	var total int
+	for part := p.take(2, nil); len(part) > 0; part = p.take(2, part) {
+		total += len(part)
+	}
+	if total != most {
+		t.Errorf("%d copies came out, want %d", total, most)
+	}
+}
+
+func TestKnown_ABalanceRedisHasLostIsNotShared(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	k := newKnownCopies(10)
+	mine := copyOf("t", 5, now)
+	k.put([]*ledger.BalanceCopy{mine})
+	keys := []balanceKey{keyOf(mine)}
+
+	lost := k.merge(keys, []*ledger.BalanceCopy{nil}, false)[0]
+	if lost.shared || lost.copy != mine {
+		t.Errorf("a copy only this process has: got %+v, want it not shared", lost)
+	}
+	older := k.merge(keys, []*ledger.BalanceCopy{copyOf("t", 4, now)}, false)[0]
+	if !older.shared || older.copy != mine {
+		t.Errorf("redis has an older one: got %+v, want ours, shared", older)
+	}
+	theirs := copyOf("t", 6, now)
+	newer := k.merge(keys, []*ledger.BalanceCopy{theirs}, false)[0]
+	if !newer.shared || newer.copy != theirs {
+		t.Errorf("redis has a newer one: got %+v, want theirs", newer)
+	}
+	if again := k.merge(keys, nil, false)[0]; again.shared || again.copy != theirs {
+		t.Errorf("redis away: got %+v, want what was read last, not shared", again)
+	}
+}
