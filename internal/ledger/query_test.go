@@ -1,0 +1,224 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// hotStatements are sent for every batch. On tables without statistics, with many rows, none of them may read a table whole.
+var hotStatements = []string{"LockBalances", "StoredEntries", "OpenGrants", "TakenGrants", "TenantTerms", "UpdateBalances", "UpdateGrants"}
+
+func TestEveryStatementPreparesOnTheMigratedSchema(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	for name, sql := range b.queries {
+		if _, err := b.db.Prepare(t.Context(), name, sql); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEveryStatementIsUsed(t *testing.T) {
+	t.Parallel()
+	q, err := loadQueries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := readSources(t)
+	for name := range q {
+		if !strings.Contains(source, `"`+name+`"`) {
+			t.Errorf("statement %s is used nowhere", name)
+		}
+	}
+}
+
+// TestBatchStatementsUseIndexesOnTablesWithoutStatistics guards against the plan that once cost a hundredfold: sequential
+// scans and hash joins for the joins with unnest.
+func TestBatchStatementsUseIndexesOnTablesWithoutStatistics(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.exec("ALTER TABLE balances SET (autovacuum_enabled = off)")
+	b.exec("INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(1, 5000) n")
+	b.exec("INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial) SELECT 't' || n, now(), 'p', now(), 'UTC', true FROM generate_series(1, 5000) n")
+	b.exec("INSERT INTO balances (tenant_id, meter) SELECT 't' || n, 'm' FROM generate_series(1, 5000) n")
+	b.exec(`INSERT INTO grants (tenant_id, meter, grant_id, source, amount, priority, effective_at, expires_at, operation_id, created_at, remaining, status)
+		SELECT 't' || n, 'm', 'g', 'topup', 5, 10, now() - interval '1 day', now() + interval '1 day', 'o', now(), 5, 'active' FROM generate_series(1, 5000) n`)
+	for _, month := range keyMonths(time.Now()) {
+		b.exec(`INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after, item, created_at)
+			SELECT 't' || n, 'o' || n, 1, $1, n, 'debit', 'm', '', now(), '', '', 1, 1, 0, now() FROM generate_series(1, 5000) n`, month)
+	}
+	conn, err := b.writers.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for _, name := range hotStatements {
+		plan := explain(t, conn.Conn(), name, b.queries[name])
+		for _, bad := range []string{"Seq Scan", "Hash Join", "Merge Join"} {
+			if slices.Contains(plan.nodes, bad) {
+				t.Errorf("%s is planned with a %s:\n%s", name, bad, plan.text)
+			}
+		}
+		if name == "StoredEntries" && strings.Contains(plan.text, "entries_history") {
+			t.Errorf("the dedupe look-up goes through the history index:\n%s", plan.text)
+		}
+	}
+}
+
+func readSources(t *testing.T) string {
+	t.Helper()
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+type queryPlan struct {
+	nodes []string
+	text  string
+}
+
+// explain returns the generic plan that the writer's connection uses.
+func explain(t *testing.T, conn *pgx.Conn, name, sql string) queryPlan {
+	t.Helper()
+	sd, err := conn.Prepare(t.Context(), "explain_"+name, sql)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(sd.ParamOIDs)), ", ")
+	var raw []byte
+	if err := conn.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE \"explain_%s\"(%s)", name, nulls), pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	var tree []map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		t.Fatal(err)
+	}
+	p := queryPlan{text: string(raw)}
+	var walk func(node map[string]any)
+	walk = func(node map[string]any) {
+		p.nodes = append(p.nodes, fmt.Sprint(node["Node Type"]))
+		children, _ := node["Plans"].([]any)
+		for _, c := range children {
+			walk(c.(map[string]any))
+		}
+	}
+	walk(tree[0]["Plan"].(map[string]any))
+	return p
+}
+
+func TestDebitsUpdateTheBalanceInPlace(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	for i := range 50 {
+		if _, err := b.Debit(t.Context(), debitOf("acme", fmt.Sprint("k", i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, conn := range b.writers.AcquireAllIdle(t.Context()) {
+		if _, err := conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()"); err != nil {
+			t.Fatal(err)
+		}
+		conn.Release()
+	}
+	var updates, hot int
+	eventually(t, func() bool {
+		if err := b.db.QueryRow(t.Context(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'balances'").Scan(&updates, &hot); err != nil {
+			t.Fatal(err)
+		}
+		return updates >= 50
+	})
+	if hot < updates-1 { // opening the period moves next_event_at, which is indexed
+		t.Errorf("%d of %d updates of balances were heap-only", hot, updates)
+	}
+}
+
+func TestPartitionsAreMadeAheadAndOnlyOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	other := openLedger(t, b.url)
+	later := time.Now().AddDate(0, 6, 0)
+	for _, l := range []*Ledger{b.Ledger, other, b.Ledger} {
+		if err := l.makePartitions(t.Context(), later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, month := range partitionMonths(later) {
+		var exists bool
+		if err := b.db.QueryRow(t.Context(), "SELECT to_regclass($1) IS NOT NULL", partitionName(month)).Scan(&exists); err != nil || !exists {
+			t.Errorf("partition %s is missing (%v)", partitionName(month), err)
+		}
+	}
+}
+
+func TestTheDefaultPartitionTakesWhatHasNoMonthAndRetriesStillFindIt(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	b.exec("DROP TABLE " + partitionName(monthOf(time.Now())))
+	if _, err := b.Debit(t.Context(), debitOf("acme", "k1", 4)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := b.Debit(t.Context(), debitOf("acme", "k1", 4))
+	if err != nil || !again.Replayed {
+		t.Fatalf("got %+v, %v", again, err)
+	}
+	var late int
+	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries_default").Scan(&late); err != nil || late != 2 {
+		t.Errorf("%d rows in the default partition, want 2 (%v)", late, err)
+	}
+	b.mustVerify()
+}
+
+func TestRetryFindsAKeyOfTheMonthBefore(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	if _, err := b.Debit(t.Context(), debitOf("acme", "k1", 4)); err != nil {
+		t.Fatal(err)
+	}
+	last := monthOf(time.Now()).AddDate(0, -1, 0)
+	b.exec("UPDATE entries SET month = $1 WHERE operation_id = 'k1'", last)
+	again, err := b.Debit(t.Context(), debitOf("acme", "k1", 4))
+	if err != nil || !again.Replayed {
+		t.Fatalf("got %+v, %v", again, err)
+	}
+}
+
+// eventually waits for a condition that the server reaches on its own, for at most ten seconds.
+func eventually(t *testing.T, reached func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("condition not reached in ten seconds")
+		}
+	}
+}
