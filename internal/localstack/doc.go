@@ -26,7 +26,7 @@
 //
 // In Dir, if the run user can get there. A checkout below a directory that
 // only root may enter (/root, a mktemp -d) is out of reach for the run user;
-// then the data goes to FallbackRoot, under a name derived from Dir's absolute
+// then the data goes to StandInRoot, under a name derived from Dir's absolute
 // path so that the next start finds it again, and a note in Dir + ".path" says
 // where it is.
 //

@@ -1,31 +1,31 @@
 package localstack
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 )
 
-// FallbackRoot holds the data of directories that the run user cannot reach.
-// Only root ever needs it, so it may be below /var/lib.
-const FallbackRoot = "/var/lib/quotasvc-dev"
+// StandInRoot holds the data of directories that the run user cannot reach. Only
+// root ever needs it, so it may be below /var/lib.
+const StandInRoot = "/var/lib/quotasvc-dev"
 
 // noteSuffix names the file beside Dir that tells where the data went instead.
 const noteSuffix = ".path"
 
-// place returns the directory to use for dir: dir itself, or its stand-in below
-// FallbackRoot when the run user cannot reach it. The result exists and is
-// private to the run user.
-func place(ctx context.Context, dir, postgres string, log *slog.Logger) (string, runUser, error) {
-	dir, err := filepath.Abs(dir)
+// place returns the directory to use for cfg.Dir: that itself, or its stand-in when
+// the run user cannot reach it. The result exists and is private to the run user.
+func (p *Postgres) place(ctx context.Context) (string, runUser, error) {
+	dir, err := filepath.Abs(p.cfg.Dir)
 	if err != nil {
 		return "", runUser{}, fmt.Errorf("data directory: %w", err)
 	}
+	postgres := filepath.Join(p.bin.Dir, "postgres")
 	u, err := chooseRunUser(dir)
 	if err != nil {
 		return "", runUser{}, err
@@ -37,7 +37,7 @@ func place(ctx context.Context, dir, postgres string, log *slog.Logger) (string,
 	if !errors.Is(err, errUnreachable) {
 		return "", runUser{}, err
 	}
-	standIn := standInFor(FallbackRoot, dir)
+	standIn := standInFor(cmp.Or(p.cfg.standIns, StandInRoot), dir)
 	if u, err = chooseRunUser(standIn); err != nil {
 		return "", runUser{}, err
 	}
@@ -47,7 +47,7 @@ func place(ctx context.Context, dir, postgres string, log *slog.Logger) (string,
 	if err := writeNote(dir+noteSuffix, standIn); err != nil {
 		return "", runUser{}, err
 	}
-	log.Info("the data directory is out of reach for the user PostgreSQL runs as; using another one",
+	p.log.Info("the data directory is out of reach for the user PostgreSQL runs as; using another one",
 		"wanted", dir, "used", standIn, "user", u.name, "note", dir+noteSuffix)
 	return standIn, u, nil
 }

@@ -29,6 +29,8 @@ type PostgresConfig struct {
 	Cache       string            // directory that keeps a fresh cluster to copy instead of initdb; "": always initdb
 	Search      *Search           // where to find binaries; nil: SystemSearch
 	Log         *slog.Logger      // progress for people; nil: none
+
+	standIns string // where stand-ins for Dir go; "": StandInRoot
 }
 
 // Postgres is a private PostgreSQL server. Stop or Kill it and Start it again as
@@ -55,7 +57,7 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	if p.bin, err = search.Postgres(ctx, 0); err != nil {
 		return nil, err
 	}
-	if p.dir, p.as, err = place(ctx, cfg.Dir, filepath.Join(p.bin.Dir, "postgres"), p.log); err != nil {
+	if p.dir, p.as, err = p.place(ctx); err != nil {
 		return nil, err
 	}
 	// The server reports its directory without links; readiness compares the two.
@@ -172,6 +174,8 @@ func (p *Postgres) args() []string {
 	if !p.cfg.Durable {
 		settings["fsync"] = "off"
 		settings["full_page_writes"] = "off"
+		// In the data directory, not /dev/shm: a killed test server leaves nothing there.
+		settings["dynamic_shared_memory_type"] = "mmap"
 	}
 	maps.Copy(settings, p.cfg.Extra)
 	args := []string{"-D", p.dataDir()}

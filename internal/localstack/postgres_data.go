@@ -18,14 +18,15 @@ const (
 	// connectTimeout bounds one try to reach a starting server.
 	connectTimeout = 2 * time.Second
 
-	// strangerGrace is how long after a refused password our own server may take to
-	// notice that another one has its port, and exit.
+	// strangerGrace is how long after a refusal our own server may take to notice that
+	// another one has its port, and exit.
 	strangerGrace = time.Second
 
 	// PostgreSQL's codes, from its manual's appendix A.
-	codeInvalidPassword   = "28P01"
-	codeInvalidAuth       = "28000"
-	codeDuplicateDatabase = "42P04"
+	codeInvalidPassword    = "28P01"
+	codeCannotConnectNow   = "57P03" // starting, stopping or in recovery
+	codeTooManyConnections = "53300"
+	codeDuplicateDatabase  = "42P04"
 )
 
 // ensureData creates the cluster if there is none. It is made under another name
@@ -114,7 +115,7 @@ func (p *Postgres) awaitReady(ctx context.Context) error {
 			return true
 		}
 		last = p.probe(ctx)
-		return last == nil || hasCode(last, codeInvalidPassword, codeInvalidAuth)
+		return last == nil || refused(last)
 	})
 	switch {
 	case p.proc.exited():
@@ -129,7 +130,16 @@ func (p *Postgres) awaitReady(ctx context.Context) error {
 	if p.proc.wait(grace) == nil {
 		return fmt.Errorf("it exited: %w", p.proc.err)
 	}
-	return fmt.Errorf("the password in %s is not the data's: %w", filepath.Join(p.dir, "password"), last)
+	if hasCode(last, codeInvalidPassword) {
+		return fmt.Errorf("the password in %s is not the data's: %w", filepath.Join(p.dir, "password"), last)
+	}
+	return fmt.Errorf("it refuses to answer: %w", last)
+}
+
+// refused reports that a server answered, with an error that waiting does not cure.
+func refused(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && !hasCode(err, codeCannotConnectNow, codeTooManyConnections)
 }
 
 func (p *Postgres) probe(ctx context.Context) error {
@@ -162,6 +172,7 @@ func (p *Postgres) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, fmt.Errorf("own database URL: %w", err)
 	}
 	cfg.Database = "postgres"
+	cfg.RuntimeParams = nil // the driver has put the caller's PGOPTIONS there
 	return pgx.ConnectConfig(ctx, cfg)
 }
 

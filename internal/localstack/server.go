@@ -24,7 +24,7 @@ const (
 
 	// orphanGrace is how long a server left over from a dead owner, which the kernel
 	// has told to stop, gets before it is told again.
-	orphanGrace = 5 * time.Second
+	orphanGrace = 3 * time.Second
 
 	// startTries bounds how often a start is repeated because another process took
 	// the free port between the check and the server's bind.

@@ -30,10 +30,15 @@ type Stack struct {
 // is stopped. Errors worth telling apart: *MissingError, *InUseError,
 // *PortTakenError.
 func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
-	// Open for all to enter: PostgreSQL's user must pass through. The servers' own
-	// directories inside are private.
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
+	}
+	if os.Geteuid() == 0 {
+		// PostgreSQL's user must pass through, whatever the umask. What is inside stays
+		// private: each server's own directory is closed.
+		if err := os.Chmod(cfg.Dir, 0o755); err != nil {
+			return nil, fmt.Errorf("open data directory: %w", err)
+		}
 	}
 	s := &Stack{}
 	if s.lock, err = lockDir(cfg.Dir); err != nil {

@@ -1,0 +1,156 @@
+package localstack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+)
+
+// helperDir makes the test binary act as an owner of servers in that directory: it
+// starts them, says so and waits to be killed.
+const helperDir = "LOCALSTACK_TEST_HELPER_DIR"
+
+// testLimit bounds a wait in a test; everything waited for takes milliseconds.
+const testLimit = 30 * time.Second
+
+// cacheDir keeps the cluster that tests copy; made once per run, since a test of
+// initdb must not depend on what an earlier run left.
+var cacheDir string
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(helperDir); dir != "" {
+		os.Exit(helper(dir))
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if cacheDir, err = os.MkdirTemp("", "localstack-cache-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(cacheDir)
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return code
+}
+
+// helper is the other process of the tests on dying owners and taken directories.
+func helper(dir string) int {
+	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+	defer cancel()
+	s, err := Start(ctx, Config{Dir: dir})
+	if err != nil {
+		fmt.Println("error:", err)
+		return 1
+	}
+	fmt.Println("ready", s.Postgres.proc.pid, s.Redis.proc.pid, s.Postgres.URL())
+	if err := s.Wait(ctx); err != nil {
+		fmt.Println("error:", err)
+	}
+	return 1
+}
+
+// newDir is a directory that the run user can reach; t.TempDir's parents are
+// closed to it when the tests run as root.
+func newDir(t *testing.T) string {
+	t.Helper()
+	bin, err := SystemSearch().Postgres(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := TempDir(t.Context(), "localstack-test-", bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// startPostgres starts a server that ends with the test.
+func startPostgres(t *testing.T, cfg PostgresConfig) *Postgres {
+	t.Helper()
+	if cfg.Dir == "" {
+		cfg.Dir = filepath.Join(newDir(t), "postgres")
+	}
+	if cfg.Cache == "" && !cfg.Durable {
+		cfg.Cache = cacheDir
+	}
+	p, err := StartPostgres(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endWithTest(t, p.Stop)
+	return p
+}
+
+// startRedis starts a server that ends with the test.
+func startRedis(t *testing.T, cfg RedisConfig) *Redis {
+	t.Helper()
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
+	r, err := StartRedis(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endWithTest(t, r.Stop)
+	return r
+}
+
+func endWithTest(t *testing.T, stop func(context.Context) error) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testLimit)
+		defer cancel()
+		if err := stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// sql runs statements on a server, the last of which returns one value.
+func sql[T any](t *testing.T, url string, statements ...string) T {
+	t.Helper()
+	var v T
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, s := range statements[:len(statements)-1] {
+		if _, err := conn.Exec(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	if err := conn.QueryRow(t.Context(), statements[len(statements)-1]).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", statements[len(statements)-1], err)
+	}
+	return v
+}
+
+// eventually waits until done or fails the test.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	defer cancel()
+	if err := poll(ctx, done); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,235 @@
+package localstack
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// owner is another process that runs servers.
+type owner struct {
+	cmd             *exec.Cmd
+	postgres, redis int // pids
+	url             string
+}
+
+func startOwner(t *testing.T, dir string) *owner {
+	t.Helper()
+	o := &owner{cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	o.cmd.Env = append(os.Environ(), helperDir+"="+dir)
+	o.cmd.Stderr = os.Stderr
+	out, err := o.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(line, "ready %d %d %s", &o.postgres, &o.redis, &o.url); err != nil {
+		t.Fatalf("the other process says %q", line)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // ends when the process does
+	return o
+}
+
+// die ends the owner as a crash would.
+func (o *owner) die(t *testing.T) {
+	t.Helper()
+	if err := o.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = o.cmd.Wait() // "signal: killed"
+}
+
+func TestServersEndWithAKilledOwnerAndTheDataIsThereForTheNext(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells a child of its parent's death; elsewhere the next start stops the leftover")
+	}
+	dir := filepath.Join(newDir(t), "dev")
+	o := startOwner(t, dir)
+	sql[int](t, o.url, "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept")
+	o.die(t)
+	eventually(t, "both servers to end", func() bool { return !alive(o.postgres) && !alive(o.redis) })
+
+	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	defer cancel()
+	s, err := Start(ctx, Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	endWithTest(t, s.Stop)
+	if n := sql[int](t, s.Postgres.URL(), "SELECT n FROM kept"); n != 42 {
+		t.Errorf("n = %d", n)
+	}
+}
+
+// The next start must not need anybody to tidy up, however soon it comes.
+func TestAStartRightAfterTheOwnersDeathSucceeds(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(newDir(t), "dev")
+	for range 3 {
+		startOwner(t, dir).die(t)
+	}
+	s, err := Start(t.Context(), Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	endWithTest(t, s.Stop)
+}
+
+func TestASecondDevIsToldThePidOfTheFirst(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(newDir(t), "dev")
+	o := startOwner(t, dir)
+	defer o.die(t)
+	_, err := Start(t.Context(), Config{Dir: dir})
+	want := fmt.Sprintf("another quotasvc dev (pid %d) is using %s", o.cmd.Process.Pid, dir)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("want %q, got %v", want, err)
+	}
+}
+
+// Where the kernel does not end the servers of a dead owner, the next one does.
+func TestALeftoverServerIsStoppedByTheNextStart(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(*testing.T) (pid int, again func() error){
+		"PostgreSQL": func(t *testing.T) (int, func() error) {
+			p := startPostgres(t, PostgresConfig{})
+			forget(t, &p.server)
+			return p.proc.pid, func() error {
+				next, err := StartPostgres(t.Context(), PostgresConfig{Dir: p.Dir()})
+				if err == nil {
+					endWithTest(t, next.Stop)
+				}
+				return err
+			}
+		},
+		"Redis": func(t *testing.T) (int, func() error) {
+			r := startRedis(t, RedisConfig{})
+			forget(t, &r.server)
+			return r.proc.pid, func() error {
+				next, err := StartRedis(t.Context(), RedisConfig{Dir: r.Dir()})
+				if err == nil {
+					endWithTest(t, next.Stop)
+				}
+				return err
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pid, again := leave(t)
+			if err := again(); err != nil {
+				t.Fatal(err)
+			}
+			if alive(pid) {
+				t.Errorf("the leftover, pid %d, still runs", pid)
+			}
+		})
+	}
+}
+
+// forget gives the lock up as a crash would, without stopping the server.
+func forget(t *testing.T, s *server) {
+	t.Helper()
+	if err := s.unlock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPidGivenToAnotherProgramSinceIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pidFile := filepath.Join(dir, "redis.pid")
+	if err := os.WriteFile(pidFile, fmt.Appendln(nil, os.Getppid()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	defer cancel()
+	begun := time.Now()
+	// Were it taken for a leftover, the signal would end the test run.
+	if err := stopOrphan(ctx, pidFile, dir, syscall.SIGKILL, orDiscard(nil)); err != nil {
+		t.Error(err)
+	}
+	if time.Since(begun) >= orphanGrace {
+		t.Error("waited for a program that is not ours")
+	}
+}
+
+// The parent-death signal comes when the forking thread dies, not the process.
+func TestAServerSurvivesTheThreadThatAskedForIt(t *testing.T) {
+	t.Parallel()
+	var r *Redis
+	dir := t.TempDir()
+	asked := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		var err error
+		r, err = StartRedis(context.Background(), RedisConfig{Dir: dir})
+		asked <- err
+	}()
+	if err := <-asked; err != nil {
+		t.Fatal(err)
+	}
+	endWithTest(t, r.Stop)
+	select {
+	case <-r.Exited():
+		t.Fatal("the server ended with the thread")
+	case <-time.After(200 * time.Millisecond): // the signal comes within microseconds
+	}
+	if err := r.probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWaitReportsAServerThatEndsOnItsOwn(t *testing.T) {
+	t.Parallel()
+	s, err := Start(t.Context(), Config{Dir: filepath.Join(newDir(t), "dev")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	endWithTest(t, s.Stop)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Wait(over); err != nil {
+		t.Errorf("waiting is over and both run: %v", err)
+	}
+	if err := syscall.Kill(s.Redis.proc.pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "redis.log") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestDevRedisKeepsItsDataAcrossAnOrderlyStop(t *testing.T) {
+	t.Parallel()
+	r := startRedis(t, RedisConfig{Persist: true})
+	url := r.URL()
+	if reply := redisCommand(t, r, "SET kept 42"); reply != "+OK" {
+		t.Fatal(reply)
+	}
+	if err := r.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.URL() != url {
+		t.Errorf("the URL changed from %s to %s", url, r.URL())
+	}
+	if reply := redisCommand(t, r, "STRLEN kept"); reply != ":2" {
+		t.Errorf("STRLEN kept answers %s", reply)
+	}
+}

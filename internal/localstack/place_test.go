@@ -1,0 +1,158 @@
+package localstack
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func asRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root changes the user; an ordinary user runs servers as itself")
+	}
+}
+
+func TestAsRootPostgreSQLRunsUnprivilegedInADirectoryOfItsOwn(t *testing.T) {
+	t.Parallel()
+	asRoot(t)
+	p := startPostgres(t, PostgresConfig{Durable: true})
+	for _, path := range []string{p.Dir(), p.dataDir(), filepath.Join(p.Dir(), "password"), "/proc/" + strconv.Itoa(p.proc.pid)} {
+		uid, _, err := ownerOf(path)
+		if err != nil || uid == 0 || uid != p.as.uid {
+			t.Errorf("%s belongs to uid %d, want %d (%v)", path, uid, p.as.uid, err)
+		}
+	}
+	info, err := os.Stat(p.Dir())
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%s: %v, %v", p.Dir(), info.Mode(), err)
+	}
+}
+
+func TestAsRootACheckoutNobodyElseMayEnterHasItsDataElsewhereAndFindsItAgain(t *testing.T) {
+	t.Parallel()
+	asRoot(t)
+	closed, standIns := t.TempDir(), filepath.Join(newDir(t), "stand-ins")
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cfg := PostgresConfig{Dir: filepath.Join(closed, "checkout", ".quotasvc", "postgres"), standIns: standIns}
+	first := startPostgres(t, cfg)
+	if !strings.HasPrefix(first.Dir(), standIns) {
+		t.Fatalf("the data is in %s", first.Dir())
+	}
+	note, err := os.ReadFile(cfg.Dir + ".path")
+	if err != nil || strings.TrimSpace(string(note)) != first.Dir() {
+		t.Errorf("the note says %q, the data is in %s (%v)", note, first.Dir(), err)
+	}
+	if _, err := os.Stat(cfg.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the unusable directory was left behind: %v", err)
+	}
+	sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept")
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := sql[int](t, startPostgres(t, cfg).URL(), "SELECT n FROM kept"); n != 42 {
+		t.Errorf("n = %d", n)
+	}
+	cfg.Dir = filepath.Join(closed, "another", ".quotasvc", "postgres")
+	if other := startPostgres(t, cfg); other.Dir() == first.Dir() {
+		t.Error("two checkouts share one data directory")
+	}
+}
+
+func TestAsRootWhoeverOwnsTheDataGoesOnUsingIt(t *testing.T) {
+	t.Parallel()
+	asRoot(t)
+	dir := filepath.Join(newDir(t), "postgres")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const ordinary = 12345
+	if err := os.Chown(dir, ordinary, ordinary); err != nil {
+		t.Fatal(err)
+	}
+	if p := startPostgres(t, PostgresConfig{Dir: dir}); p.as.uid != ordinary {
+		t.Errorf("runs as %v", p.as)
+	}
+}
+
+func TestAnotherUsersDirectoryIsRefusedWithWhoseItIs(t *testing.T) {
+	t.Parallel()
+	err := explainPermission("/", os.ErrPermission)
+	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "belongs to uid 0") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestATemporaryDirectoryIsReachableThoughTMPDIRIsClosed(t *testing.T) {
+	closed := t.TempDir()
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", closed)
+	p := startPostgres(t, PostgresConfig{})
+	if sql[int](t, p.URL(), "SELECT 1") != 1 {
+		t.Error("the server does not answer")
+	}
+	if outside := !strings.HasPrefix(p.Dir(), closed); outside != (os.Geteuid() == 0) {
+		t.Errorf("the data is in %s, TMPDIR is %s", p.Dir(), closed)
+	}
+}
+
+func TestOnlyOldDirectoriesThatNobodyUsesAreRemovedAsStale(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("TMPDIR", root)
+	const prefix = "localstack-stale-test-"
+	age := func(name string, by time.Duration) string {
+		dir := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Join(dir, "server"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		then := time.Now().Add(-by)
+		if err := os.Chtimes(dir, then, then); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	gone := age(prefix+"gone", staleAfter+time.Minute)
+	kept := []string{age(prefix+"young", staleAfter-time.Minute), age("other-old", staleAfter+time.Minute)}
+	used := age(prefix+"used", staleAfter+time.Minute)
+	lock, err := lockDir(filepath.Join(used, "server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	RemoveStale(prefix)
+	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", gone, err)
+	}
+	for _, dir := range append(kept, used) {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := lock.release(); err != nil {
+		t.Fatal(err)
+	}
+	RemoveStale(prefix)
+	if _, err := os.Stat(used); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there though free: %v", used, err)
+	}
+}
+
+func TestAFreePortIsNeverOneOfOutgoingConnections(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		port, err := choosePort(0, "a test", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if port < firstFreePort || port >= lastFreePort {
+			t.Fatalf("port %d", port)
+		}
+	}
+}

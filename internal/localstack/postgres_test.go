@@ -1,0 +1,317 @@
+package localstack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func TestDataAndURLSurviveAStopAndANewOwner(t *testing.T) {
+	t.Parallel()
+	cfg := PostgresConfig{Dir: filepath.Join(newDir(t), "postgres"), Durable: true}
+	first := startPostgres(t, cfg)
+	if v := sql[string](t, first.URL(), "SHOW fsync"); v != "on" {
+		t.Errorf("a durable server has fsync %s", v)
+	}
+	if n := sql[int](t, first.URL(), "CREATE TABLE kept AS SELECT 42 AS n", "SELECT n FROM kept"); n != 42 {
+		t.Fatalf("n = %d", n)
+	}
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Port = first.Port()
+	second := startPostgres(t, cfg)
+	if second.URL() != first.URL() {
+		t.Errorf("the URL changed from %s to %s", first.URL(), second.URL())
+	}
+	if n := sql[int](t, second.URL(), "SELECT n FROM kept"); n != 42 {
+		t.Errorf("n = %d", n)
+	}
+}
+
+func TestADirectoryHasOneOwnerAndTheOtherIsToldWho(t *testing.T) {
+	t.Parallel()
+	p := startPostgres(t, PostgresConfig{})
+	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: p.Dir()})
+	var inUse *InUseError
+	if !errors.As(err, &inUse) || inUse.PID != os.Getpid() {
+		t.Fatalf("err = %v", err)
+	}
+	if want := fmt.Sprintf("another quotasvc dev (pid %d) is using %s", os.Getpid(), p.Dir()); !strings.Contains(err.Error(), want) {
+		t.Errorf("the error does not say %q: %v", want, err)
+	}
+	if sql[int](t, p.URL(), "SELECT 1") != 1 {
+		t.Error("the owner was disturbed")
+	}
+}
+
+func TestATakenPortIsNamedWithTheSettingThatChangesIt(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	_, errPostgres := StartPostgres(t.Context(), PostgresConfig{
+		Dir: filepath.Join(newDir(t), "postgres"), Port: port, PortSetting: "--postgres-port", Cache: cacheDir,
+	})
+	_, errRedis := StartRedis(t.Context(), RedisConfig{Dir: t.TempDir(), Port: port, PortSetting: "--redis-port"})
+	for server, err := range map[string]error{"PostgreSQL": errPostgres, "Redis": errRedis} {
+		var taken *PortTakenError
+		if !errors.As(err, &taken) || taken.Port != port || taken.Server != server {
+			t.Errorf("%s: %v", server, err)
+			continue
+		}
+		setting := map[string]string{"PostgreSQL": "--postgres-port", "Redis": "--redis-port"}[server]
+		if text := err.Error(); !strings.Contains(text, strconv.Itoa(port)) || !strings.Contains(text, setting) {
+			t.Errorf("%s: %s", server, text)
+		}
+	}
+}
+
+func TestAServerAnswersOnLoopbackOnlyAndOnlyWithThePassword(t *testing.T) {
+	t.Parallel()
+	p := startPostgres(t, PostgresConfig{})
+	if v := sql[string](t, p.URL(), "SHOW listen_addresses"); v != "127.0.0.1" {
+		t.Errorf("PostgreSQL listens on %s", v)
+	}
+	if v := sql[string](t, p.URL(), "SHOW unix_socket_directories"); v != "" {
+		t.Errorf("PostgreSQL has sockets in %s", v)
+	}
+	c, err := pgx.Connect(t.Context(), fmt.Sprintf("postgres://quotasvc:guess@127.0.0.1:%d/quotasvc?sslmode=disable", p.Port()))
+	if err == nil {
+		_ = c.Close(t.Context())
+		t.Error("PostgreSQL lets a wrong password in")
+	}
+	r := startRedis(t, RedisConfig{})
+	r.password = "guess"
+	if err := r.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
+		t.Errorf("Redis answers a wrong password with %v", err)
+	}
+}
+
+func TestAPasswordIsInNoCommandLineAndInNoFileThatOthersCanRead(t *testing.T) {
+	t.Parallel()
+	p, r := startPostgres(t, PostgresConfig{}), startRedis(t, RedisConfig{})
+	for pid, password := range map[int]string{p.proc.pid: p.password, r.proc.pid: r.password} {
+		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.Contains(string(text), password) {
+			t.Errorf("the command line shows the password: %q", text)
+		}
+	}
+	for _, path := range []string{
+		filepath.Join(p.Dir(), "password"), filepath.Join(r.Dir(), "password"), filepath.Join(r.Dir(), "redis.conf"),
+	} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+}
+
+func TestAFailedStartQuotesTheServersLogAndLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(newDir(t), "postgres")
+	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: dir, Cache: cacheDir, Extra: map[string]string{"no_such_setting": "1"}})
+	if err == nil || !strings.Contains(err.Error(), "unrecognized configuration parameter") {
+		t.Errorf("err = %v", err)
+	}
+	// The directory is free again and good.
+	startPostgres(t, PostgresConfig{Dir: dir})
+}
+
+func TestALostPasswordIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	p := startPostgres(t, PostgresConfig{})
+	if err := p.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(p.Dir(), "password")
+	if err := os.WriteFile(file, []byte("another\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
+	defer cancel()
+	if err := p.Start(ctx); err == nil || !strings.Contains(err.Error(), "the password in "+file+" is not the data's") {
+		t.Errorf("err = %v", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(ctx); err == nil || !strings.Contains(err.Error(), "to start afresh") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestAnInterruptedFirstStartIsBegunAnew(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(newDir(t), "postgres")
+	half := filepath.Join(dir, "data.new")
+	if err := os.MkdirAll(half, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(half, "PG_VERSION"), []byte("15\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startPostgres(t, PostgresConfig{Dir: dir})
+	if sql[int](t, p.URL(), "SELECT 1") != 1 {
+		t.Error("the server does not answer")
+	}
+	if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the half-made directory is still there: %v", err)
+	}
+}
+
+func TestDataOfAnotherVersionIsRefusedWithWhatToDo(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(newDir(t), "postgres")
+	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "data", "PG_VERSION"), []byte("99\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: dir})
+	if !IsMissing(err) || !strings.Contains(err.Error(), "was written by PostgreSQL 99") || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// Clusters copied from one cache share their password, so the password alone does
+// not tell our server from another test's on a port we lost.
+func TestAForeignServerOnThePortIsNotMistakenForOurs(t *testing.T) {
+	t.Parallel()
+	ours, theirs := startPostgres(t, PostgresConfig{}), startPostgres(t, PostgresConfig{})
+	if ours.password != theirs.password {
+		t.Fatal("the test's premise is gone: the passwords differ")
+	}
+	if err := ours.probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+	elsewhere := &Postgres{server: server{port: theirs.port, dir: ours.dir}, password: ours.password}
+	if err := elsewhere.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "not ours") {
+		t.Errorf("PostgreSQL: %v", err)
+	}
+	r := startRedis(t, RedisConfig{})
+	other := &Redis{server: server{port: r.port, proc: &process{pid: 1}}, password: r.password}
+	if err := other.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "not ours") {
+		t.Errorf("Redis: %v", err)
+	}
+}
+
+func TestStopPastItsDeadlineKillsAndSaysSo(t *testing.T) {
+	t.Parallel()
+	p := startPostgres(t, PostgresConfig{})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Stop(over); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "killed it instead") {
+		t.Errorf("err = %v", err)
+	}
+	if alive(p.proc.pid) {
+		t.Error("the server is still there")
+	}
+	// And it recovers.
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := p.Stop(t.Context()); err != nil {
+		t.Errorf("stopping twice: %v", err)
+	}
+}
+
+func TestKillTakesTheBackendsAlong(t *testing.T) {
+	t.Parallel()
+	p := startPostgres(t, PostgresConfig{})
+	conn, err := pgx.Connect(t.Context(), p.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	busy := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(t.Context(), "SELECT pg_sleep(60)")
+		busy <- err
+	}()
+	const sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+	eventually(t, "a busy backend", func() bool { return sql[int](t, p.URL(), sleeping) == 1 })
+	backends := childrenOf(p.proc.pid)
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range backends {
+		if alive(pid) {
+			t.Errorf("process %d outlived its server", pid)
+		}
+	}
+	if err := <-busy; err == nil {
+		t.Error("the query of a killed backend succeeded")
+	}
+	if err := p.Start(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStrayEnvironmentDoesNotReachTheServer(t *testing.T) {
+	stray := map[string]string{"PGDATA": "/nowhere", "PGPORT": "1", "PGOPTIONS": "-c x=y", "LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Tokyo"}
+	for name, value := range stray {
+		t.Setenv(name, value)
+	}
+	for _, entry := range (command{path: "/bin/true"}).cmd(t.Context()).Env {
+		if name, value, _ := strings.Cut(entry, "="); stray[name] == value && value != "" {
+			t.Errorf("%s reaches the server", entry)
+		}
+	}
+	p := startPostgres(t, PostgresConfig{Durable: true})
+	if err := os.Unsetenv("PGOPTIONS"); err != nil { // the test's own driver reads it
+		t.Fatal(err)
+	}
+	if v := sql[string](t, p.URL(), "SHOW timezone"); v != "UTC" {
+		t.Errorf("time zone %s", v)
+	}
+	if v := sql[string](t, p.URL(), "SELECT datcollate || datctype FROM pg_database WHERE datname = current_database()"); v != "CC" {
+		t.Errorf("locale %s", v)
+	}
+}
+
+func TestAPausedServerStopsInOrder(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), testLimit/2)
+	defer cancel()
+	for name, s := range map[string]*server{
+		"PostgreSQL": &startPostgres(t, PostgresConfig{}).server, "Redis": &startRedis(t, RedisConfig{}).server,
+	} {
+		if err := s.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Stop(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s.Pause() == nil || s.Resume() == nil {
+			t.Errorf("%s: a stopped server was paused or resumed without an error", name)
+		}
+	}
+}
+
+func TestAServerIsOutOfReachOfTheTerminalsSignals(t *testing.T) {
+	t.Parallel()
+	for name, pid := range map[string]int{
+		"PostgreSQL": startPostgres(t, PostgresConfig{}).proc.pid, "Redis": startRedis(t, RedisConfig{}).proc.pid,
+	} {
+		group, err := syscall.Getpgid(pid)
+		if err != nil || group != pid {
+			t.Errorf("%s is in process group %d, want its own, %d (%v)", name, group, pid, err)
+		}
+	}
+}

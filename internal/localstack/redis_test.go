@@ -1,0 +1,56 @@
+package localstack
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// redisCommand sends one command and returns the first line of the reply.
+func redisCommand(t *testing.T, r *Redis, command string) string {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp4", r.Addr(), testLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(testLimit)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "AUTH %s\r\n%s\r\n", r.password, command); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(conn)
+	if line, err := in.ReadString('\n'); err != nil || line != "+OK\r\n" {
+		t.Fatalf("AUTH: %q, %v", line, err)
+	}
+	line, err := in.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func TestInfoIsReadWithinBounds(t *testing.T) {
+	t.Parallel()
+	for reply, want := range map[string]string{
+		"$3\r\nabc\r\n":                 "abc",
+		"-LOADING loading the data\r\n": "error",
+		"$-1\r\n":                       "error",
+		"$99999999\r\n":                 "error",
+		"$x\r\n":                        "error",
+		"$5\r\nabc":                     "error",
+		"":                              "error",
+	} {
+		got, err := readBulk(bufio.NewReader(strings.NewReader(reply)))
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%q gives %q, want %q", reply, got, want)
+		}
+	}
+}
