@@ -59,16 +59,14 @@ const (
 )
 
 func parseURL(rawURL string) (*redis.UniversalOptions, serverKind, error) {
+	rawURL, hosts := cutHosts(rawURL)
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		var parse *url.Error
-		if errors.As(err, &parse) {
-			err = parse.Err // without the URL
-		}
-		if strings.Contains(err.Error(), "port") {
-			err = errors.New("a port is not a number") // the original quotes what may be a password
-		}
-		return nil, 0, err
+		// The original error quotes the URL or parts of the password.
+		return nil, 0, errors.New("it cannot be read; special characters in user and password must be percent-encoded")
+	}
+	if u.Fragment != "" {
+		return nil, 0, errors.New("it has a fragment; # must be percent-encoded as %23")
 	}
 	opts := baseOptions()
 	scheme, secure := strings.CutPrefix(u.Scheme, "rediss")
@@ -93,19 +91,33 @@ func parseURL(rawURL string) (*redis.UniversalOptions, serverKind, error) {
 		opts.Username = u.User.Username()
 		opts.Password, _ = u.User.Password()
 	}
-	if opts.Addrs, err = addresses(u.Host, port, kind); err != nil {
+	if opts.Addrs, err = addresses(hosts, port, kind); err != nil {
 		return nil, 0, err
 	}
 	if secure {
 		opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		if kind == kindSingle {
-			opts.TLSConfig.ServerName = u.Hostname()
+			opts.TLSConfig.ServerName, _, _ = net.SplitHostPort(opts.Addrs[0])
 		}
 	}
 	if err := parsePath(u.Path, kind, opts); err != nil {
 		return nil, 0, err
 	}
 	return opts, kind, parseQuery(u, kind, opts)
+}
+
+// cutHosts takes the hosts out of a URL: a list of them is more than net/url reads.
+func cutHosts(rawURL string) (rest, hosts string) {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok {
+		return rawURL, ""
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	begin := strings.LastIndexByte(rest[:end], '@') + 1
+	return scheme + "://" + rest[:begin] + "host" + rest[end:], rest[begin:end]
 }
 
 func baseOptions() *redis.UniversalOptions {
@@ -137,10 +149,10 @@ func addresses(host, port string, kind serverKind) ([]string, error) {
 	for i, h := range hosts {
 		name, p, err := net.SplitHostPort(h)
 		if err != nil {
-			name, p = strings.Trim(h, "[]"), port
+			name, p = strings.TrimSuffix(strings.TrimPrefix(h, "["), "]"), port
 		}
-		if name == "" {
-			return nil, fmt.Errorf("host %d is empty", i+1)
+		if name == "" || strings.ContainsFunc(name, notInHost) {
+			return nil, fmt.Errorf("host %d is not a name or an address", i+1)
 		}
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
 			return nil, fmt.Errorf("the port of host %d is not from 1 to 65535", i+1)
@@ -148,6 +160,11 @@ func addresses(host, port string, kind serverKind) ([]string, error) {
 		addrs[i] = net.JoinHostPort(name, p)
 	}
 	return addrs, nil
+}
+
+func notInHost(c rune) bool {
+	alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+	return !alnum && !strings.ContainsRune(".-_:%", c)
 }
 
 func parsePath(path string, kind serverKind, opts *redis.UniversalOptions) error {
@@ -170,7 +187,7 @@ func parsePath(path string, kind serverKind, opts *redis.UniversalOptions) error
 	}
 	n, err := strconv.ParseUint(db, 10, 16)
 	if err != nil {
-		return fmt.Errorf("the database %q is not a number", clip(db))
+		return errors.New("the database is not a number from 0 to 65535")
 	}
 	opts.DB = int(n)
 	return nil
@@ -195,7 +212,7 @@ func parseQuery(u *url.URL, kind serverKind, opts *redis.UniversalOptions) error
 		case name == "sentinel_password" && kind == kindSentinel:
 			opts.SentinelPassword = value
 		default:
-			return fmt.Errorf("parameter %q is unknown", clip(name))
+			return errors.New("it has a parameter that is unknown for its scheme")
 		}
 	}
 	return nil

@@ -2,11 +2,15 @@ package ratelimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// errNoReply says that a call came back with neither a reply nor an error.
+var errNoReply = errors.New("no reply")
 
 // Script is a Lua script that is sent at most once per call.
 //
@@ -92,13 +96,20 @@ func (s *Script) send(
 	pipe := client.Pipeline()
 	for n, i := range only {
 		cmds[n] = once{redis.NewIntSliceCmd(ctx, commandArgs(command, script, calls[i])...)}
-		_ = pipe.Process(ctx, cmds[n]) // queues; the errors are in the commands
+		_ = pipe.Process(ctx, cmds[n]) // queues; it cannot fail
 	}
-	_, _ = pipe.Exec(ctx)
+	_, execErr := pipe.Exec(ctx)
 
 	var missing []int
 	for n, i := range only {
 		ints, err := cmds[n].Result()
+		if err == nil && ints == nil {
+			// go-redis leaves the commands without an error when it could not set the connection up, after a wrong
+			// password for example. A script always replies with an array.
+			if err = execErr; err == nil {
+				err = errNoReply
+			}
+		}
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			missing = append(missing, i)
 		}

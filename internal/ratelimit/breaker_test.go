@@ -1,0 +1,126 @@
+package ratelimit
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var errDown = errors.New("down")
+
+// testBreaker is a breaker with a clock and a log of its changes.
+type testBreaker struct {
+	*breaker
+	now     time.Time
+	changes []string
+}
+
+func newTestBreaker() *testBreaker {
+	b := &testBreaker{now: time.UnixMicro(worldStart)}
+	b.breaker = &breaker{onChange: func(open bool, err error) { b.changes = append(b.changes, fmt.Sprint(open, err)) }}
+	return b
+}
+
+func (b *testBreaker) outcomes(s string) {
+	for _, c := range s {
+		if c == '+' {
+			b.record(b.now, nil)
+		} else {
+			b.record(b.now, errDown)
+		}
+	}
+}
+
+func TestBreakerOpensAtHalfOfTwentyCallsOrFiveInARow(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		calls string
+		open  bool
+	}{
+		{"", false},
+		{"----", false},                                   // four calls say nothing
+		{"-----", true},                                   // five in a row do
+		{"-+-+-+-+-+-+-+-+-+-", false},                    // 19 calls
+		{"-+-+-+-+-+-+-+-+-+-+-", true},                   // half of the latest 20
+		{"++-+-+-+-+-+-+-+-+-+", false},                   // 9 of 20
+		{"++++++++++++++++++++++++++++++++++----", false}, // four after many
+		{"++++++++++++++++++++++++++++++++++-----", true}, // five, however many went well before
+	} {
+		b := newTestBreaker()
+		b.outcomes(tc.calls)
+		if b.isOpen() != tc.open {
+			t.Errorf("after %q: open is %v", tc.calls, b.isOpen())
+		}
+	}
+}
+
+func TestBreakerForgetsCallsOfMoreThanTenSecondsAgo(t *testing.T) {
+	t.Parallel()
+	b := newTestBreaker()
+	b.outcomes("-+-+-+-+-+-+-+-+-+")
+	b.now = b.now.Add(breakerAge + time.Microsecond)
+	b.outcomes("-+-+-+-+-+-+-+-+-")
+	if b.isOpen() {
+		t.Error("it opened on old calls")
+	}
+	b.outcomes("+-+-")
+	if !b.isOpen() {
+		t.Error("it did not open on twenty fresh ones")
+	}
+}
+
+func TestBreakerRefusesForFiveSecondsAndThenLetsOneProbe(t *testing.T) {
+	t.Parallel()
+	b := newTestBreaker()
+	b.outcomes("-----")
+	b.now = b.now.Add(breakerOpen - time.Microsecond)
+	if got := b.admit(b.now); got != passRefused {
+		t.Fatalf("just before: %v", got)
+	}
+	b.now = b.now.Add(time.Microsecond)
+	var probes, refused atomic.Int64
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			switch b.admit(b.now) {
+			case passProbe:
+				probes.Add(1)
+			case passRefused:
+				refused.Add(1)
+			case passCall:
+				t.Error("an open breaker lets a call through")
+			}
+		})
+	}
+	all.Wait()
+	if probes.Load() != 1 || refused.Load() != 15 {
+		t.Fatalf("%d probes, %d refused", probes.Load(), refused.Load())
+	}
+
+	b.settle(b.now, probeFailed)
+	if got := b.admit(b.now.Add(breakerOpen - time.Microsecond)); got != passRefused {
+		t.Fatalf("after a failed probe: %v", got)
+	}
+	b.now = b.now.Add(breakerOpen)
+	if got := b.admit(b.now); got != passProbe {
+		t.Fatalf("the second probe: %v", got)
+	}
+	b.settle(b.now, probeUndecided)
+	if got := b.admit(b.now); got != passProbe {
+		t.Fatalf("after an undecided probe: %v", got)
+	}
+	b.settle(b.now, probePassed)
+	if got := b.admit(b.now); got != passCall || b.isOpen() {
+		t.Fatalf("after a good probe: %v", got)
+	}
+	b.outcomes("----")
+	if b.isOpen() {
+		t.Error("it remembers the failures of before")
+	}
+	if got := fmt.Sprint(b.changes); got != "[true down false <nil>]" {
+		t.Errorf("changes: %s; want one line per change", got)
+	}
+}

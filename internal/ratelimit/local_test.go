@@ -1,0 +1,115 @@
+package ratelimit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"pgregory.net/rapid"
+)
+
+func TestLocalLevelsStayBounded(t *testing.T) {
+	t.Parallel()
+	clock := time.UnixMicro(worldStart)
+	metrics := NewMetrics(nil)
+	l := patientLimiter(t, nil, Config{MaxLocalLevels: 10 * levelShards, Metrics: metrics, Now: func() time.Time { return clock }})
+	rule := compile(t, Spec{Rate: "1/min", Burst: 5})
+	held := func() int {
+		n := 0
+		for i := range l.levels.shards {
+			n += len(l.levels.shards[i].all)
+			if len(l.levels.shards[i].all) > 10 {
+				t.Fatalf("shard %d holds %d levels, at most 10", i, len(l.levels.shards[i].all))
+			}
+		}
+		if got := int(testutil.ToFloat64(metrics.localLevels)); got != n {
+			t.Fatalf("the metric says %d levels, there are %d", got, n)
+		}
+		return n
+	}
+	for i := range 5000 {
+		mustConsume(t, l, Request{Tenant: fmt.Sprintf("t%d", i), Charges: []Charge{{Rule: rule}}})
+	}
+	if n := held(); n < 9*levelShards {
+		t.Errorf("only %d levels are held", n)
+	}
+	// Long after, all are full: new ones take their place twice as fast as they come.
+	clock = clock.Add(time.Hour)
+	for i := range 10 * levelShards {
+		mustConsume(t, l, Request{Tenant: fmt.Sprintf("u%d", i), Charges: []Charge{{Rule: rule}}})
+	}
+	if n := held(); n > 11*levelShards {
+		t.Errorf("%d levels are held", n)
+	}
+}
+
+func TestEvictionForgetsTheFullest(t *testing.T) {
+	t.Parallel()
+	clock := time.UnixMicro(worldStart)
+	l := patientLimiter(t, nil, Config{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
+	slow, quick := compile(t, Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, Spec{ID: "quick", Rate: "1/s", Burst: 5})
+	one := func(r *Rule, subject string) Request {
+		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: Dimension(subject)}}}
+	}
+	for range 5 {
+		mustConsume(t, l, one(slow, "hammerer"))
+	}
+	for i := range 100 { // all in one shard of two levels
+		mustConsume(t, l, one(quick, fmt.Sprint(i)))
+	}
+	if v := mustPeek(t, l, one(slow, "hammerer")).Verdicts[0]; v.Remaining != 0 {
+		t.Errorf("the emptiest bucket was forgotten: %d left", v.Remaining)
+	}
+}
+
+func TestSharesTogetherAreTheRule(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRule(t, "rule")
+		n := rapid.IntRange(1, 300).Draw(t, "replicas")
+		b := share(r, n)
+		n = min(n, maxReplicas)
+		if !b.exact() || b.num < 1 || b.s < 1 || b.num > maxExact {
+			t.Fatalf("a share of %d is not exact: %+v", n, b)
+		}
+		// num/s tokens per us, times n, is the rule's rate: cross-multiplied in lowest terms.
+		if b.num*int64(n)/gcd(b.num*int64(n), b.s) != r.bucket.num || b.s/gcd(b.num*int64(n), b.s) != r.bucket.s {
+			t.Fatalf("%d x %d/%d is not %d/%d", n, b.num, b.s, r.bucket.num, r.bucket.s)
+		}
+		if total := b.capacity * int64(n); total > r.Burst && r.Burst >= int64(n) || b.capacity < 1 {
+			t.Fatalf("%d x %d tokens for a burst of %d", n, b.capacity, r.Burst)
+		}
+	})
+}
+
+func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRule(t, "rule")
+		of, in := r.bucket, share(r, rapid.IntRange(1, 8).Draw(t, "replicas"))
+		used := rapid.Int64Range(1, maxExact).Draw(t, "used")
+		e := localLevel{level: level{ts: worldStart, used: used, s: of.s}, of: of}
+		got := e.in(in)
+		if got.s != in.s || got.ts != worldStart {
+			t.Fatalf("%+v", got)
+		}
+		if of != in && used >= of.full() && got.used != in.full() {
+			t.Fatalf("an empty bucket becomes %d of %d", got.used, in.full())
+		}
+		if used < of.full() && (got.used < 1 || got.used > in.full()) {
+			t.Fatalf("%d of %d becomes %d of %d", used, of.full(), got.used, in.full())
+		}
+	})
+}
+
+func TestLocalClockIgnoresTheWallClock(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	now := start
+	tk := ticker{now: func() time.Time { return now }, start: start}
+	now = start.Add(time.Second).AddDate(0, 0, 0) // keeps the monotonic reading
+	if got := tk.micros() - start.UnixMicro(); got != 1_000_000 {
+		t.Errorf("a second is %d us", got)
+	}
+}

@@ -1,0 +1,385 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// movableClock is the real clock plus what a test adds, so that nothing has to wait for the breaker.
+type movableClock struct{ ahead atomic.Int64 }
+
+func (c *movableClock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *movableClock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// lines collects log messages.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(p))
+	return len(p), nil
+}
+
+func (l *lines) containing(s string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.all {
+		if strings.Contains(line, s) {
+			n++
+		}
+	}
+	return n
+}
+
+// productionClient is what the service uses, with its timeouts.
+func productionClient(t testing.TB, url string) redis.UniversalClient {
+	t.Helper()
+	c, err := NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// eventually waits for a state that the outside world brings about.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatal("never: ", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestNoDecisionOutlivesItsBudget takes Redis away under load in three ways and brings it back.
+func TestNoDecisionOutlivesItsBudget(t *testing.T) {
+	t.Parallel()
+	for name, outage := range map[string]struct{ away, back func(*testenv.RedisServer) }{
+		"hangs":  {(*testenv.RedisServer).Pause, (*testenv.RedisServer).Resume},
+		"killed": {(*testenv.RedisServer).Kill, (*testenv.RedisServer).Start},
+		"stops":  {(*testenv.RedisServer).Stop, (*testenv.RedisServer).Start},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.RedisPrivate(t)
+			clock, log := &movableClock{}, &lines{}
+			l := limiterOn(t, productionClient(t, server.URL), Config{
+				Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: NewMetrics(nil),
+			})
+			rule := compile(t, Spec{Rate: "1000000/s"})
+			req := func(i int) Request {
+				return Request{Tenant: fmt.Sprintf("t%d", i%5), Charges: []Charge{{Rule: rule}}}
+			}
+
+			ctx, cancel := context.WithCancel(context.Background())
+			var slowest, redisDecided, localDecided atomic.Int64
+			var load sync.WaitGroup
+			for c := range 16 {
+				load.Go(func() {
+					tick := time.NewTicker(4 * time.Millisecond) // 4,000 requests/s in all: a busy service, not a busy machine
+					defer tick.Stop()
+					for i := c; ctx.Err() == nil; i++ {
+						<-tick.C
+						started := time.Now()
+						d, err := l.Consume(context.Background(), req(i))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						took := int64(time.Since(started))
+						for old := slowest.Load(); took > old && !slowest.CompareAndSwap(old, took); old = slowest.Load() {
+						}
+						if d.Mode == ModeRedis {
+							redisDecided.Add(1)
+						} else {
+							localDecided.Add(1)
+						}
+					}
+				})
+			}
+			defer func() {
+				cancel()
+				load.Wait()
+			}()
+			eventually(t, "redis decides", func() bool { return redisDecided.Load() > 200 })
+			outage.away(server)
+			eventually(t, "the breaker opens", l.Degraded)
+			local := localDecided.Load()
+			eventually(t, "decisions go on", func() bool { return localDecided.Load() > local+200 })
+			for range 3 { // probes that fail
+				clock.advance(breakerOpen)
+				local := localDecided.Load()
+				eventually(t, "decisions go on", func() bool { return localDecided.Load() > local+50 })
+			}
+			outage.back(server)
+			eventually(t, "redis decides again", func() bool {
+				clock.advance(breakerOpen)
+				before := redisDecided.Load()
+				time.Sleep(10 * time.Millisecond)
+				return !l.Degraded() && redisDecided.Load() > before
+			})
+			cancel()
+			load.Wait()
+			// The slack is for the machine, not for the limiter.
+			if took := time.Duration(slowest.Load()); took > DefaultBudget+100*time.Millisecond {
+				t.Errorf("a decision took %s, the budget is %s", took, DefaultBudget)
+			}
+			if away, back := log.containing("redis is away"), log.containing("redis is back"); away != back || away < 1 || away > 3 {
+				t.Errorf("%d lines about the outage, %d about its end", away, back)
+			}
+		})
+	}
+}
+
+func TestDeadAddressesCostTheBudgetAtMost(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made and nothing is ever said
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	refusing, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = refusing.Close()
+	for name, url := range map[string]string{
+		"silent":           "redis://" + silent.Addr().String(),
+		"refusing":         "redis://" + refusing.Addr().String(),
+		"unroutable":       "redis://192.0.2.1:6379",
+		"silent cluster":   "redis+cluster://" + silent.Addr().String(),
+		"silent sentinel":  "redis+sentinel://" + silent.Addr().String() + "/main",
+		"refusing cluster": "redis+cluster://" + refusing.Addr().String(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := limiterOn(t, productionClient(t, url), Config{})
+			rule := compile(t, Spec{Rate: "1/day", Burst: 3})
+			var answers []bool
+			for range 8 {
+				started := time.Now()
+				d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}})
+				if took := time.Since(started); took > DefaultBudget+100*time.Millisecond {
+					t.Errorf("a decision took %s", took)
+				}
+				answers = append(answers, d.Allowed)
+				if !d.Degraded || d.Mode != ModeLocal {
+					t.Errorf("%+v", d)
+				}
+			}
+			if want := []bool{true, true, true, false, false, false, false, false}; !slices.Equal(answers, want) {
+				t.Errorf("admitted %v, want the burst of 3", answers)
+			}
+			if !l.Degraded() {
+				t.Error("the breaker is closed")
+			}
+		})
+	}
+}
+
+// TestServersThatCannotWriteAreAway: they answer, but a limiter that cannot charge has no limit.
+func TestServersThatCannotWriteAreAway(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, harm := range map[string]func(*redis.Client) error{
+		"out of memory":     func(c *redis.Client) error { return c.ConfigSet(ctx, "maxmemory", "1").Err() },
+		"read-only replica": func(c *redis.Client) error { return c.ReplicaOf(ctx, "127.0.0.1", "1").Err() },
+		"other password":    func(c *redis.Client) error { return c.ConfigSet(ctx, "requirepass", "another").Err() },
+		"no scripts":        func(c *redis.Client) error { return c.Do(ctx, "ACL", "SETUSER", "default", "-evalsha", "-eval").Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.RedisPrivate(t)
+			if err := harm(patientClient(t, server.Options())); err != nil {
+				t.Fatal(err)
+			}
+			metrics := NewMetrics(nil)
+			l := limiterOn(t, productionClient(t, server.URL), Config{Metrics: metrics})
+			rule := compile(t, Spec{Rate: "1/day", Burst: 3})
+			admitted := 0
+			for range 10 {
+				d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}})
+				if !d.Degraded {
+					t.Errorf("%+v", d)
+				}
+				if d.Allowed {
+					admitted++
+				}
+			}
+			if admitted != 3 || !l.Degraded() {
+				t.Errorf("%d admitted, degraded %v; want 3, true", admitted, l.Degraded())
+			}
+			if n := testutil.ToFloat64(metrics.failures.WithLabelValues("redis")); n != breakerStreak {
+				t.Errorf("%v decisions failed in redis, want %d until the breaker opened", n, breakerStreak)
+			}
+		})
+	}
+}
+
+func TestStartWithoutRedisAndFindItLater(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	server.Stop()
+	clock := &movableClock{}
+	l := limiterOn(t, productionClient(t, server.URL), Config{Now: clock.now})
+	if err := l.Start(context.Background()); err == nil {
+		t.Error("Start does not say that the script is not loaded")
+	}
+	rule := compile(t, Spec{Rate: "1/day", Burst: 100})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	for range breakerStreak {
+		if d := mustConsume(t, l, req); !d.Degraded {
+			t.Errorf("%+v", d)
+		}
+	}
+	server.Start()
+	clock.advance(breakerOpen)
+	eventually(t, "redis decides", func() bool {
+		clock.advance(breakerOpen)
+		return mustConsume(t, l, req).Mode == ModeRedis
+	})
+	if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining < 90 {
+		t.Errorf("%d left: local charges are forgotten when Redis is back", v.Remaining)
+	}
+}
+
+// away is a limiter whose Redis has just gone, after warm has run.
+func away(t *testing.T, cfg Config, warm func(l *Limiter)) *Limiter {
+	t.Helper()
+	server := testenv.RedisPrivate(t)
+	l := patientLimiter(t, productionClient(t, server.URL), cfg)
+	warm(l)
+	server.Kill()
+	return l
+}
+
+func TestPoliciesDecideWithoutRedis(t *testing.T) {
+	t.Parallel()
+	l := away(t, Config{}, func(*Limiter) {})
+	ctx := context.Background()
+	rule := func(id, policy string, shadow bool) Charge {
+		return Charge{Rule: compile(t, Spec{ID: id, Rate: "1/day", Burst: 2, OnBackendError: policy, Shadow: shadow})}
+	}
+	shared, open := rule("shared", "local_share", false), rule("open", "open", false)
+	closed, closedShadow := rule("closed", "closed", false), rule("closed-shadow", "closed", true)
+
+	d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}})
+	if !d.Allowed || !d.Degraded || d.Mode != ModeLocal {
+		t.Errorf("%+v", d)
+	}
+	for i, unknown := range []bool{true, false, true} {
+		if v := d.Verdicts[i]; v.Unknown != unknown || !v.Allowed {
+			t.Errorf("verdict %d: %+v", i, v)
+		}
+	}
+	if v := d.Verdicts[1]; v.Remaining != 1 || v.Limit != 2 {
+		t.Errorf("the local share: %+v", v)
+	}
+	// Closed refuses before anything is charged.
+	for _, do := range []func(context.Context, Request) (Decision, error){l.Consume, l.Peek} {
+		if _, err := do(ctx, Request{Tenant: "acme", Charges: []Charge{shared, closed}}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "closed") {
+			t.Errorf("closed: %v", err)
+		}
+	}
+	if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{shared}}).Verdicts[0]; v.Remaining != 1 {
+		t.Errorf("%d left: the refused request was charged", v.Remaining)
+	}
+	// What was charged here is given back here; what Redis was charged cannot be.
+	if err := l.Refund(ctx, d.Charged(Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}})); err != nil {
+		t.Error(err)
+	}
+	if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{shared}}).Verdicts[0]; v.Remaining != 2 {
+		t.Errorf("%d left after the refund", v.Remaining)
+	}
+	if err := l.Refund(ctx, Request{Tenant: "acme", Charges: []Charge{shared}}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a refund to Redis: %v", err)
+	}
+}
+
+func TestOutageStartsFromTheLastKnownLevel(t *testing.T) {
+	t.Parallel()
+	rule := compile(t, Spec{Rate: "1/day", Burst: 100})
+	req := func(tenant string, cost int64) Request {
+		return Request{Tenant: tenant, Charges: []Charge{{Rule: rule, Cost: cost}}}
+	}
+	l := away(t, Config{Replicas: func() int { return 4 }}, func(l *Limiter) {
+		mustConsume(t, l, req("heavy", 100))
+		mustConsume(t, l, req("half", 50))
+		mustPeek(t, l, req("idle", 1))
+	})
+	for tenant, want := range map[string]int64{"heavy": 0, "half": 12, "idle": 25, "unknown": 25} {
+		v := mustPeek(t, l, req(tenant, 1)).Verdicts[0]
+		if v.Remaining != want || v.Limit != 25 {
+			t.Errorf("%s: %d of %d left, want %d of 25: a quarter", tenant, v.Remaining, v.Limit, want)
+		}
+	}
+	// More than a share, but not more than the rule: not never.
+	if v := mustConsume(t, l, req("idle", 26)).Verdicts[0]; v.Allowed || v.Never || v.RetryAfter < breakerOpen {
+		t.Errorf("26 of a share of 25: %+v", v)
+	}
+	if v := mustConsume(t, l, req("idle", 101)).Verdicts[0]; v.Allowed || !v.Never {
+		t.Errorf("101 of 100: %+v", v)
+	}
+}
+
+// TestReplicasTogetherStayWithinTheRuleDuringAnOutage: with the full limit in each replica, four replicas would admit
+// four times the rule.
+func TestReplicasTogetherStayWithinTheRuleDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	const replicas, burst = 4, 40
+	server := testenv.RedisPrivate(t)
+	rule := compile(t, Spec{Rate: "1/day", Burst: burst})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	var all []*Limiter
+	for range replicas {
+		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: func() int { return replicas }}))
+	}
+	before := 0
+	for i := range 16 { // every replica knows some level
+		if mustConsume(t, all[i%replicas], req).Allowed {
+			before++
+		}
+	}
+	server.Kill()
+	during := 0
+	var mu sync.Mutex
+	var load sync.WaitGroup
+	for _, l := range all {
+		load.Go(func() {
+			for range burst {
+				if d, err := l.Consume(context.Background(), req); err != nil {
+					t.Error(err)
+				} else if d.Allowed {
+					mu.Lock()
+					during++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	load.Wait()
+	if before != 16 || during > burst-before+replicas || during < burst/2 {
+		t.Errorf("%d admitted before and %d during the outage, of a burst of %d", before, during, burst)
+	}
+}
