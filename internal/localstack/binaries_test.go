@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -109,5 +110,27 @@ func TestValkeyServesWhereThereIsNoRedis(t *testing.T) {
 	write(redis)
 	if got, err := search.Redis(); err != nil || got != redis {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// The installer decides by the same places whether something is missing; were they
+// to differ, it would install what is there, or not what is not found.
+func TestTheInstallerLooksWhereWeLook(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile("../../scripts/install-servers.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for variable, dirs := range map[string][]string{
+		"postgres_dirs": SystemSearch().PostgresDirs, "redis_dirs": SystemSearch().RedisDirs,
+	} {
+		_, rest, ok := strings.Cut(string(script), "\n"+variable+"='")
+		if !ok {
+			t.Fatalf("the script has no %s", variable)
+		}
+		list, _, _ := strings.Cut(rest, "'")
+		if got, want := strings.Fields(list), dirs; !slices.Equal(got, want) {
+			t.Errorf("%s: the script has %q, SystemSearch %q", variable, got, want)
+		}
 	}
 }

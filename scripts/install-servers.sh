@@ -1,0 +1,160 @@
+#!/bin/sh
+# Installs PostgreSQL and Redis with the system's package manager if they are
+# missing. When nothing is missing it prints nothing and uses no network.
+# Existing services are left alone, and the new packages' own services are not
+# started: quotasvc runs private servers from the binaries.
+set -eu
+
+say() { printf '%s\n' "$*" >&2; }
+
+# The places are those of internal/localstack (binaries.go); a test compares them.
+postgres_dirs='/usr/lib/postgresql/*/bin /usr/pgsql-*/bin
+	/opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin
+	/opt/homebrew/opt/postgresql/bin /usr/local/opt/postgresql/bin
+	/usr/libexec/postgresql* /usr/local/pgsql/bin /usr/bin'
+redis_dirs='/usr/bin /usr/local/bin /opt/homebrew/bin /usr/sbin'
+
+have_postgres() {
+	command -v postgres >/dev/null 2>&1 && command -v initdb >/dev/null 2>&1 && return 0
+	for dir in $postgres_dirs; do # unquoted: the wildcards are meant
+		[ -x "$dir/postgres" ] && [ -x "$dir/initdb" ] && return 0
+	done
+	return 1
+}
+
+have_redis() {
+	for name in redis-server valkey-server; do
+		command -v "$name" >/dev/null 2>&1 && return 0
+		for dir in $redis_dirs; do
+			[ -x "$dir/$name" ] && return 0
+		done
+	done
+	return 1
+}
+
+missing=
+have_postgres || missing=PostgreSQL
+have_redis || missing="${missing:+$missing and }Redis"
+[ -n "$missing" ] || exit 0
+
+give_up() {
+	say "quotasvc needs $missing, and this script $1."
+	say 'Install them by hand:'
+	say '  Debian, Ubuntu   apt-get install postgresql redis-server'
+	say '  Fedora, RHEL     dnf install postgresql-server redis      (or valkey)'
+	say '  macOS            brew install postgresql@17 redis'
+	say 'or run everything in containers, without installing anything:'
+	say '  docker compose up --build'
+	exit 1
+}
+
+# become_root decides how as_root works: directly, by sudo without a password, or by
+# sudo that has asked for one if somebody is there to answer.
+become_root() {
+	if [ "$(id -u)" = 0 ]; then
+		sudo=
+	elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
+		sudo='sudo -n'
+	elif command -v sudo >/dev/null 2>&1 && (: </dev/tty) 2>/dev/null; then
+		say "$missing must be installed with the package manager, as root."
+		sudo -v || give_up 'may not install packages'
+		sudo=sudo
+	else
+		give_up 'may not install packages: you are not root and sudo does not work here'
+	fi
+}
+
+as_root() {
+	$sudo "$@" # unquoted: none, one or two words
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+trap 'exit 130' INT TERM
+
+# quietly shows a package manager's output only if it fails.
+quietly() {
+	"$@" >"$log" 2>&1 </dev/null || {
+		cat "$log" >&2
+		return 1
+	}
+}
+
+# policy is asked by Debian's packages before they start a service.
+policy=/usr/sbin/policy-rc.d
+
+# hold_services keeps the new packages from starting theirs while this script
+# runs. The answer depends on this process being alive, so that a file left behind
+# by a crash holds nothing up; an existing policy is the administrator's and stays.
+hold_services() {
+	[ -e "$policy" ] && return 0
+	trap 'rm -f "$log"; as_root rm -f "$policy"' EXIT
+	as_root sh -c "cat >$policy && chmod 755 $policy" <<-END
+		#!/bin/sh
+		# Written by quotasvc's scripts/install-servers.sh; without effect once that has ended.
+		kill -0 $$ 2>/dev/null || [ -d /proc/$$ ] || exit 0
+		case "\$1" in postgresql*|redis*|valkey*) exit 101 ;; esac
+		exit 0
+	END
+}
+
+apt() {
+	quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get -q \
+		-o DPkg::Lock::Timeout=120 -o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@"
+}
+
+# apt_knows tells whether the package lists hold an installable version.
+apt_knows() {
+	apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+}
+
+with_apt() {
+	become_root
+	set --
+	have_postgres || set -- "$@" postgresql
+	have_redis || set -- "$@" redis-server
+	for package in "$@"; do
+		if ! apt_knows "$package"; then
+			apt update || return 1
+			break
+		fi
+	done
+	hold_services || return 1
+	apt install -y --no-install-recommends "$@" && return 0
+	say 'trying again with fresh package lists: old ones name files that the mirrors no longer have'
+	apt update && apt install -y --no-install-recommends "$@"
+}
+
+with_dnf() {
+	become_root
+	if ! have_postgres; then
+		quietly as_root dnf install -y postgresql-server || return 1
+	fi
+	# Fedora has replaced Redis by Valkey.
+	have_redis || quietly as_root dnf install -y redis || quietly as_root dnf install -y valkey
+}
+
+# Homebrew refuses root and needs none.
+with_brew() {
+	if ! have_postgres; then
+		quietly brew install postgresql@17 || return 1
+	fi
+	have_redis || quietly brew install redis
+}
+
+if command -v apt-get >/dev/null 2>&1; then
+	manager=apt
+elif command -v dnf >/dev/null 2>&1; then
+	manager=dnf
+elif command -v brew >/dev/null 2>&1; then
+	manager=brew
+else
+	give_up 'knows apt, dnf and brew only'
+fi
+say "installing $missing with $manager (once; takes about a minute) ..."
+"with_$manager" || give_up "could not install them with $manager (its message is above)"
+missing=
+have_postgres || missing=PostgreSQL
+have_redis || missing="${missing:+$missing and }Redis"
+[ -z "$missing" ] || give_up "has run $manager without an error but still does not find them"
+say 'done; the packages'\'' own services were not started'
