@@ -7,7 +7,7 @@ package lua
 
 import _ "embed"
 
-// Limits decides requests of one tenant against their buckets, each request all or nothing.
+// Limits decides requests against their buckets, each request all or nothing.
 //
 //go:embed limits.lua
 var Limits string

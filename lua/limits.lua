@@ -1,19 +1,21 @@
--- limits: decides requests of one tenant against their buckets, in order, each request all or nothing.
+-- limits: decides requests against their buckets, in order, each request all or nothing.
 --
 -- KEYS      the buckets the requests touch, each once, all in one hash slot; 1..1024
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: this server's TIME, read once. Otherwise the time to use, in us: for tests only
---   count     requests, 1..64
+--   forms     forms of request, 1..64
 --   per key   kind, a, b, c, enforce
 --     kind      1 token bucket
---     a, b, c   the kind's parameters. Token bucket: capacity in tokens, refill in units per us, units per token; each
---               >= 1 and capacity * units per token < 2^53
+--     a         capacity in tokens, >= 1
+--     b, c      the kind's parameters. Token bucket: refill in units per us and units per token, each >= 1, with
+--               a * c < 2^53
 --     enforce   1: denies; 0: shadow, it is charged like the others and never denies
---   per request: mode, rules, then per rule: key, cost
+--   per form: mode, rules, then per rule: key, cost
 --     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed)
---     rules     rules of this request, 1..16
---     key       index into KEYS, at most once per request
+--     rules     rules of this form, 1..16
+--     key       index into KEYS, at most once per form
 --     cost      tokens, >= 1
+--   requests  the rest: each request's form, 1..64. Waiting requests of a busy tenant are mostly alike
 -- Reply     flat integers: now in us, keys rebased,
 --           per key:     us by which the bucket's time is ahead of now (it refills only after them)
 --           per request: allowed 1|0, then per rule: code, level
@@ -39,7 +41,7 @@ local MAX = 9007199254740991
 local AHEAD_US = 5000000
 local GRACE_MS = 1000
 local MAX_REQUESTS, MAX_RULES = 64, 16
-local CONSUME, PEEK, REFUND = 0, 1, 2
+local PEEK, REFUND = 1, 2
 local PASS, DENIED, NEVER, CORRUPT = 0, 1, 2, 3
 
 local floor, ceil, match, format = math.floor, math.ceil, string.match, string.format
@@ -61,29 +63,21 @@ local function mul_div_ceil(a, b, c)
   return q
 end
 
--- A kind is a table of functions on a bucket b, which has the parameters a, b, c and whatever load sets:
---   check(b)            false if the parameters are out of bounds
---   load(b, raw, now)   reads the stored value (false: no key) as of now; false if it is not a bucket. Sets b.ahead and,
---                       if the value must be stored whatever is decided, b.dirty and b.rebased
---   verdict(b, cost)    PASS, DENIED or NEVER
---   charge(b, cost), refund(b, cost)   change the level and set b.dirty if that changes what is stored
---   level(b)            the reply's level
---   save(b, now)        the value to store, and its TTL in ms
+-- A kind says what its level means; the decision is the same for all: a cost of n tokens raises the level by n * unit and
+-- passes if the level stays at most top.
+--   open(raw, a, b, c, now)           the stored value (false: no key) as of now: top, unit, level, ahead, rebased; no
+--                                     level if the value is not this kind's; nothing at all if a, b, c are out of bounds
+--   save(level, ahead, a, b, c, now)  the value to store, and its TTL in ms
 local token_bucket = {}
 
-function token_bucket.check(b)
-  return b.a >= 1 and b.b >= 1 and b.c >= 1 and b.a * b.c <= MAX
-end
-
-function token_bucket.load(b, raw, now)
-  local num, units = b.b, b.c
-  b.cap = b.a * units
-  b.used, b.ahead = 0, 0
-  if not raw then return true end
+function token_bucket.open(raw, a, num, units, now)
+  if a < 1 or num < 1 or units < 1 or a * units > MAX then return nil end
+  local top = a * units
+  if not raw then return top, units, 0, 0, false end
 
   local ts, used, stored_units = match(raw, '^(%d+) (%d+) (%d+)$')
   ts, used, stored_units = tonumber(ts), tonumber(used), tonumber(stored_units)
-  if not ts or ts > MAX or used > MAX or stored_units > MAX or stored_units < 1 then return false end
+  if not ts or ts > MAX or used > MAX or stored_units > MAX or stored_units < 1 then return top, units, nil end
 
   if stored_units ~= units then
     -- The rule's rate was changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
@@ -93,38 +87,16 @@ function token_bucket.load(b, raw, now)
   end
   if ts <= now then
     local refill = (now - ts) * num
-    if refill < used then b.used = used - refill end
+    return top, units, refill < used and used - refill or 0, 0, false
   elseif ts - now <= AHEAD_US then
-    b.used, b.ahead = used, ts - now
-  else
-    b.used, b.dirty, b.rebased = used, true, true
+    return top, units, used, ts - now, false
   end
-  return true
+  return top, units, used, 0, true
 end
 
-function token_bucket.verdict(b, cost)
-  if cost > b.a then return NEVER end
-  if b.used > b.cap - cost * b.c then return DENIED end
-  return PASS
-end
-
-function token_bucket.charge(b, cost)
-  b.used, b.dirty = b.used + cost * b.c, true
-end
-
-function token_bucket.refund(b, cost)
-  if b.used == 0 then return end
-  local units = cost * b.c
-  b.used, b.dirty = units < b.used and b.used - units or 0, true
-end
-
-function token_bucket.level(b)
-  return b.used
-end
-
-function token_bucket.save(b, now)
-  local full_us = ceil(b.used / b.b) + b.ahead
-  return format('%.0f %.0f %.0f', now + b.ahead, b.used, b.c), ceil(full_us / 1000) + GRACE_MS
+function token_bucket.save(used, ahead, _, num, units, now)
+  local full_us = ceil(used / num) + ahead
+  return format('%.0f %.0f %.0f', now + ahead, used, units), ceil(full_us / 1000) + GRACE_MS
 end
 
 local KINDS = { token_bucket }
@@ -134,15 +106,15 @@ local function refuse(what)
 end
 
 -- Arguments.
-local args = {}
-for i = 1, #ARGV do
+local args, count = {}, #ARGV
+for i = 1, count do
   local x = tonumber(ARGV[i])
-  if not x or x < 0 or x > MAX or x ~= floor(x) then return refuse('argument ' .. i .. ' is not an integer below 2^53') end
+  if not x or x < 0 or x > MAX or x % 1 ~= 0 then return refuse('argument ' .. i .. ' is not an integer below 2^53') end
   args[i] = x
 end
-local keys, count = #KEYS, args[2]
+local keys, forms = #KEYS, args[2]
 if keys < 1 or keys > MAX_REQUESTS * MAX_RULES then return refuse('1 to 1024 keys') end
-if not count or count < 1 or count > MAX_REQUESTS then return refuse('1 to 64 requests') end
+if not forms or forms < 1 or forms > MAX_REQUESTS then return refuse('1 to 64 forms') end
 
 local now = args[1]
 if now == 0 then
@@ -150,75 +122,97 @@ if now == 0 then
   now = time[1] * 1000000 + time[2]
 end
 
--- Buckets.
-local buckets, seen = {}, {}
+-- Buckets: a column per property, indexed like KEYS.
+local tops, unit, level, aheads, enforced, dirty, seen = {}, {}, {}, {}, {}, {}, {}
 local raws = redis.call('MGET', unpack(KEYS))
-local rebased = 0
-local out, o = { now, 0 }, 2
+local out, o, at = { now, 0 }, 2, 2
 for i = 1, keys do
-  local at = 2 + (i - 1) * 5
-  local kind, enforce = KINDS[args[at + 1]], args[at + 5]
-  local b = { a = args[at + 2], b = args[at + 3], c = args[at + 4], enforce = enforce == 1, last = 0, kind = kind }
-  if not kind or not enforce or enforce > 1 or not kind.check(b) then return refuse('parameters of key ' .. i) end
-  if seen[KEYS[i]] then return refuse('key ' .. i .. ' is given twice') end
-  seen[KEYS[i]] = true
+  local key, kind, enforce = KEYS[i], KINDS[args[at + 1]], args[at + 5]
+  if not kind or not enforce or enforce > 1 then return refuse('parameters of key ' .. i) end
+  local top, units, l, ahead, rebased = kind.open(raws[i], args[at + 2], args[at + 3], args[at + 4], now)
+  if not top then return refuse('parameters of key ' .. i) end
+  if seen[key] then return refuse('key ' .. i .. ' is given twice') end
+  seen[key] = true
 
-  -- MGET answers nil for a value of another type; that is not a missing key.
-  local raw = raws[i]
-  b.bad = not raw and redis.call('EXISTS', KEYS[i]) == 1 or not kind.load(b, raw, now)
-  if b.bad then b.used, b.ahead, b.dirty = 0, 0, false end
-  if b.rebased then rebased = rebased + 1 end
-  buckets[i] = b
+  -- MGET answers nil for a value of another type, too; that is not a missing key.
+  if not raws[i] and redis.call('EXISTS', key) == 1 then l = nil end
+  tops[i], unit[i], level[i], aheads[i] = top, units, l or false, l and ahead or 0
+  enforced[i], dirty[i] = enforce == 1, l and rebased
+  if dirty[i] then out[2] = out[2] + 1 end
   o = o + 1
-  out[o] = b.ahead
+  out[o] = aheads[i]
+  at = at + 5
 end
 
--- Decisions.
-local at = 2 + keys * 5
-for r = 1, count do
+-- Forms: the columns of their rules follow each other, indexed by the position of their first.
+local modes, firsts, lasts, which, costs, nevers, n = {}, {}, {}, {}, {}, {}, 0
+for f = 1, forms do
   local mode, rules = args[at + 1], args[at + 2]
-  if not rules or mode > REFUND or rules < 1 or rules > MAX_RULES then return refuse('request ' .. r) end
-  local head = o + 1
-  o = head
-  local allowed = 1
+  if not rules or mode > REFUND or rules < 1 or rules > MAX_RULES then return refuse('form ' .. f) end
+  modes[f], firsts[f], lasts[f] = mode, n + 1, n + rules
+  at = at + 2
   for j = 1, rules do
-    local b, cost = buckets[args[at + 1 + 2 * j]], args[at + 2 + 2 * j]
-    if not b or not cost or cost < 1 or b.last == r then return refuse('rule ' .. j .. ' of request ' .. r) end
-    b.last = r
-    local code = PASS
-    if b.bad then
+    local key, cost = args[at + 1], args[at + 2]
+    if not cost or cost < 1 or not tops[key] or seen[key] == f then return refuse('rule ' .. j .. ' of form ' .. f) end
+    seen[key] = f
+    n = n + 1
+    which[n], costs[n], nevers[n] = key, cost * unit[key], cost > args[key * 5 - 1]
+    at = at + 2
+  end
+end
+if at == count or count - at > MAX_REQUESTS then return refuse('1 to 64 requests') end
+
+-- Decisions.
+for r = at + 1, count do
+  local f = args[r]
+  local mode, first, last = modes[f], firsts[f], lasts[f]
+  if not mode then return refuse('form of request ' .. r - at) end
+  local head = o + 1
+  local allowed = 1
+  o = head
+  for j = first, last do
+    local key = which[j]
+    local l, code = level[key], PASS
+    if not l then
       code = CORRUPT
     elseif mode ~= REFUND then
-      code = b.kind.verdict(b, cost)
+      if nevers[j] then
+        code = NEVER
+      elseif l > tops[key] - costs[j] then
+        code = DENIED
+      end
     end
-    if code ~= PASS and b.enforce and mode ~= REFUND then allowed = 0 end
-    out[o + 1] = code
+    if code ~= PASS and mode ~= REFUND and enforced[key] then allowed = 0 end
+    out[o + 1], out[o + 2] = code, l or 0
     o = o + 2
   end
   out[head] = allowed
-  for j = 1, rules do
-    local b, cost = buckets[args[at + 1 + 2 * j]], args[at + 2 + 2 * j]
-    local row = head + 2 * j - 1
-    if not b.bad then
-      if mode == REFUND then
-        b.kind.refund(b, cost)
-      elseif mode == CONSUME and allowed == 1 and out[row] == PASS then
-        b.kind.charge(b, cost)
+  if allowed == 1 and mode ~= PEEK then
+    local row = head + 1
+    for j = first, last do
+      local key = which[j]
+      if out[row] == PASS then
+        local l = level[key]
+        if mode ~= REFUND then
+          l = l + costs[j]
+          dirty[key] = true
+        elseif l > 0 then
+          l = l > costs[j] and l - costs[j] or 0
+          dirty[key] = true
+        end
+        level[key], out[row + 1] = l, l
       end
+      row = row + 2
     end
-    out[row + 1] = b.bad and 0 or b.kind.level(b)
   end
-  at = at + 2 + 2 * rules
 end
-if at ~= #args then return refuse('too many arguments') end
 
 -- Writes.
 for i = 1, keys do
-  local b = buckets[i]
-  if b.dirty then
-    local value, ttl_ms = b.kind.save(b, now)
+  if dirty[i] then
+    local p = i * 5 - 2
+    local value, ttl_ms = KINDS[args[p]].save(level[i], aheads[i], args[p + 1], args[p + 2], args[p + 3], now)
     redis.call('SET', KEYS[i], value, 'PX', ttl_ms)
   end
 end
-out[2] = rebased
 return out

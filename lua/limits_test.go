@@ -10,7 +10,7 @@ import (
 )
 
 // oneCharge is the arguments of one request of cost on one bucket of 10 tokens at 1/s.
-func oneCharge(cost any) []any { return []any{0, 1, 1, 10, 1, 1_000_000, 1, 0, 1, 1, cost} }
+func oneCharge(cost any) []any { return []any{0, 1, 1, 10, 1, 1_000_000, 1, 0, 1, 1, cost, 1} }
 
 func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -20,29 +20,35 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	}
 	before := contents(t, client)
 
+	bucket := []any{1, 10, 1, 1_000_000, 1}
+	args := func(forms any, rest ...any) []any { return append(append([]any{0, forms}, bucket...), rest...) }
 	bad := map[string][]any{
-		"no arguments":         {},
-		"no requests":          {0, 0, 1, 10, 1, 1_000_000, 1},
-		"too many requests":    {0, 65, 1, 10, 1, 1_000_000, 1},
-		"missing parameters":   {0, 1, 1, 10, 1},
-		"missing enforce":      {0, 1, 1, 10, 1, 1_000_000},
-		"enforce is 2":         {0, 1, 1, 10, 1, 1_000_000, 2, 0, 1, 1, 1},
-		"unknown kind":         {0, 1, 2, 10, 1, 1_000_000, 1, 0, 1, 1, 1},
-		"no capacity":          {0, 1, 1, 0, 1, 1_000_000, 1, 0, 1, 1, 1},
-		"no refill":            {0, 1, 1, 10, 0, 1_000_000, 1, 0, 1, 1, 1},
-		"no units":             {0, 1, 1, 10, 1, 0, 1, 0, 1, 1, 1},
-		"capacity in units":    {0, 1, 1, 9_007_199_255, 1, 1_000_000, 1, 0, 1, 1, 1},
-		"unknown mode":         {0, 1, 1, 10, 1, 1_000_000, 1, 3, 1, 1, 1},
-		"no rules":             {0, 1, 1, 10, 1, 1_000_000, 1, 0, 0},
-		"too many rules":       append([]any{0, 1, 1, 10, 1, 1_000_000, 1, 0, 17}, repeat(17, 1, 1)...),
-		"key 0":                {0, 1, 1, 10, 1, 1_000_000, 1, 0, 1, 0, 1},
-		"key 2 of 1":           {0, 1, 1, 10, 1, 1_000_000, 1, 0, 1, 2, 1},
-		"same key twice":       {0, 1, 1, 10, 1, 1_000_000, 1, 0, 2, 1, 1, 1, 1},
-		"missing cost":         {0, 1, 1, 10, 1, 1_000_000, 1, 0, 1, 1},
-		"missing request":      {0, 2, 1, 10, 1, 1_000_000, 1, 0, 1, 1, 1},
-		"surplus arguments":    append(oneCharge(1), 1),
-		"good, then bad":       {0, 2, 1, 10, 1, 1_000_000, 1, 0, 1, 1, 1, 0, 1, 1, 0},
-		"bad, after all costs": {0, 1, 1, 10, 1, 1_000_000, 1, 0, 1, 1, 1, "x"},
+		"no arguments":           {},
+		"no forms":               args(0, 1),
+		"too many forms":         args(65, 0, 1, 1, 1, 1),
+		"missing parameters":     {0, 1, 1, 10, 1},
+		"missing enforce":        {0, 1, 1, 10, 1, 1_000_000},
+		"enforce is 2":           {0, 1, 1, 10, 1, 1_000_000, 2, 0, 1, 1, 1, 1},
+		"unknown kind":           {0, 1, 2, 10, 1, 1_000_000, 1, 0, 1, 1, 1, 1},
+		"no capacity":            {0, 1, 1, 0, 1, 1_000_000, 1, 0, 1, 1, 1, 1},
+		"no refill":              {0, 1, 1, 10, 0, 1_000_000, 1, 0, 1, 1, 1, 1},
+		"no units":               {0, 1, 1, 10, 1, 0, 1, 0, 1, 1, 1, 1},
+		"capacity in units":      {0, 1, 1, 9_007_199_255, 1, 1_000_000, 1, 0, 1, 1, 1, 1},
+		"unknown mode":           args(1, 3, 1, 1, 1, 1),
+		"no rules":               args(1, 0, 0, 1),
+		"too many rules":         args(1, append([]any{0, 17}, repeat(18, 1, 1)...)...),
+		"key 0":                  args(1, 0, 1, 0, 1, 1),
+		"key 2 of 1":             args(1, 0, 1, 2, 1, 1),
+		"same key twice":         args(1, 0, 2, 1, 1, 1, 1, 1),
+		"missing cost":           args(1, 0, 1, 1),
+		"missing form":           args(2, 0, 1, 1, 1),
+		"no request":             args(1, 0, 1, 1, 1),
+		"too many requests":      args(1, append([]any{0, 1, 1, 1}, repeat(65, 1)...)...),
+		"form 0":                 args(1, 0, 1, 1, 1, 0),
+		"form 2 of 1":            args(1, 0, 1, 1, 1, 2),
+		"good, then a bad form":  args(2, 0, 1, 1, 1, 0, 1, 1, 0, 1),
+		"good, then bad request": args(1, 0, 1, 1, 1, 1, 2),
+		"bad at the end":         args(1, 0, 1, 1, 1, 1, "x"),
 	}
 	for _, cost := range []any{"-1", "0", "1.5", "9007199254740992", "1e30", "nan", "-nan", "inf", "-inf", "", "x", "1 2", "\x00"} {
 		bad[fmt.Sprintf("cost %q", cost)] = oneCharge(cost)
@@ -55,7 +61,7 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 			t.Fatalf("%s: changed %s into %s", name, before, after)
 		}
 	}
-	two := []any{0, 1, 1, 10, 1, 1_000_000, 1, 1, 10, 1, 1_000_000, 1, 0, 2, 1, 1, 2, 1}
+	two := []any{0, 1, 1, 10, 1, 1_000_000, 1, 1, 10, 1, 1_000_000, 1, 0, 2, 1, 1, 2, 1, 1}
 	if _, err := run(t, client, lua.Limits, []string{"k", "k"}, two...); err == nil || !strings.Contains(err.Error(), "key 2 is given twice") {
 		t.Errorf("the same key twice: %v", err)
 	}
@@ -78,6 +84,9 @@ func TestLimitsAcceptsTheLargestCall(t *testing.T) {
 		for j := range 16 {
 			args = append(args, r*16+j+1, 1)
 		}
+	}
+	for r := range 64 {
+		args = append(args, r+1)
 	}
 	reply, err := run(t, client, lua.Limits, keys, args...)
 	if err != nil || len(reply) != 2+1024+64*33 {
@@ -112,7 +121,7 @@ func TestLimitsNeverTakesAnotherValueForABucket(t *testing.T) {
 	for i := range n + 2 {
 		for mode, want := range []string{"0 3 0", "0 3 0", "1 3 0"} { // consume, peek, refund
 			reply, err := run(t, client, lua.Limits, []string{fmt.Sprintf("k%d", i), "sibling"},
-				0, 1, 1, 10, 1, 1_000_000, 1, 1, 10, 1, 1_000_000, 1, mode, 2, 1, 1, 2, 1)
+				0, 1, 1, 10, 1, 1_000_000, 1, 1, 10, 1, 1_000_000, 1, mode, 2, 1, 1, 2, 1, 1)
 			if err != nil {
 				t.Fatalf("key %d: %v", i, err)
 			}

@@ -65,6 +65,7 @@ type Config struct {
 type Limiter struct {
 	cfg     Config
 	client  redis.UniversalClient // nil: local mode
+	cluster bool
 	script  *Script
 	lanes   []*lane.Lane[query, answer]
 	seed    maphash.Seed
@@ -90,6 +91,7 @@ func New(client redis.UniversalClient, cfg Config) *Limiter {
 		levels:  newLevels(cfg.MaxLocalLevels, cfg.Metrics),
 		ticker:  ticker{now: cfg.Now, start: cfg.Now()},
 	}
+	_, l.cluster = client.(*redis.ClusterClient)
 	l.breaker = &breaker{onChange: l.logDegraded}
 	if client == nil {
 		return l
@@ -247,11 +249,11 @@ func (l *Limiter) lane(tenant string) *lane.Lane[query, answer] {
 	return l.lanes[maphash.String(l.seed, tenant)%uint64(len(l.lanes))]
 }
 
-// process is the lanes' work: one pipeline, one script call per tenant.
+// process is the lanes' work: one pipeline with as few script calls as hold the batch.
 func (l *Limiter) process(ctx context.Context, batch []query) []answer {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget*2/3)
 	defer cancel()
-	vs := vectors(batch)
+	vs := vectors(batch, l.cluster)
 	calls := make([]Call, len(vs))
 	for i, v := range vs {
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))

@@ -107,18 +107,21 @@ func (l *levels) observe(v *vector, batch []query, d decoded, now int64) {
 			last[v.index[batch[i].charges[j].key]] = d.answers[n].rows[j]
 		}
 	}
-	shard := l.shard(v.tenant)
+	for at, key := range v.keys {
+		l.observeKey(v.tenants[at], key, v.rules[at].bucket, last[at], now)
+	}
+}
+
+func (l *levels) observeKey(tenant, key string, b bucket, r row, now int64) {
+	shard := l.shard(tenant)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	for at, key := range v.keys {
-		b, st := v.rules[at].bucket, last[at].st
-		switch {
-		case last[at].code == codeCorrupt: // the local level is all there is
-		case st.used == 0:
-			l.drop(shard, key)
-		default:
-			l.put(shard, key, now, localLevel{level: b.store(st, now), fullAt: fullAt(b, st, now), of: b})
-		}
+	switch {
+	case r.code == codeCorrupt: // the local level is all there is
+	case r.st.used == 0:
+		l.drop(shard, key)
+	default:
+		l.put(shard, key, now, localLevel{level: b.store(r.st, now), fullAt: fullAt(b, r.st, now), of: b})
 	}
 }
 

@@ -262,17 +262,17 @@ func TestVectorEqualsOneCallPerRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run++
 		w := drawWorld(t)
-		together, apart := fmt.Sprintf("together-%d", run), fmt.Sprintf("apart-%d", run)
+		tenants := []string{fmt.Sprintf("together-%d", run), fmt.Sprintf("together-%d-b", run)}
 		for range rapid.IntRange(1, 3).Draw(t, "batches") {
-			batch := w.drawBatch(t, together)
-			for _, v := range vectors(batch) {
+			batch := w.drawBatch(t, tenants)
+			for _, v := range vectors(batch, false) {
 				d, err := v.read(batch, runOnce(script, client, v.call(w.now)))
 				if err != nil {
 					t.Fatal(err)
 				}
 				for n, i := range v.queries {
-					one := []query{renamed(batch[i], apart)}
-					single := vectors(one)[0]
+					one := []query{apart(batch[i])}
+					single := vectors(one, false)[0]
 					alone, err := single.read(one, runOnce(script, client, single.call(w.now)))
 					if err != nil {
 						t.Fatal(err)
@@ -282,7 +282,7 @@ func TestVectorEqualsOneCallPerRequest(t *testing.T) {
 					}
 				}
 				for _, key := range v.keys {
-					if got, want := stored(t, client, key), stored(t, client, rekeyed(key, apart)); got != want {
+					if got, want := stored(t, client, key), stored(t, client, apartKey(key)); got != want {
 						t.Fatalf("%s is %q after a vector, %q after single calls", key, got, want)
 					}
 				}
@@ -292,14 +292,18 @@ func TestVectorEqualsOneCallPerRequest(t *testing.T) {
 	})
 }
 
-// drawBatch draws what waits in a lane: requests of one tenant, among them some from before and after a rule's change.
-func (w *world) drawBatch(t *rapid.T, tenant string) []query {
+// drawBatch draws what waits in a lane: requests of two tenants, among them some from before and after a rule's change.
+func (w *world) drawBatch(t *rapid.T, tenants []string) []query {
 	var batch []query
 	for range rapid.IntRange(1, MaxVector+1).Draw(t, "requests") {
 		if rapid.IntRange(0, 30).Draw(t, "reload") == 0 {
 			w.changeRule(t)
 		}
-		what, req := w.drawRequest(t, tenant)
+		if len(batch) > 0 && rapid.Bool().Draw(t, "alike") {
+			batch = append(batch, batch[rapid.IntRange(max(0, len(batch)-6), len(batch)-1).Draw(t, "which")])
+			continue
+		}
+		what, req := w.drawRequest(t, rapid.SampledFrom(tenants).Draw(t, "tenant"))
 		q, err := req.check(what)
 		if err != nil {
 			t.Fatal(err)
@@ -315,19 +319,16 @@ func runOnce(s *Script, client redis.UniversalClient, c Call) Reply {
 	return s.RunPipelined(context.Background(), client, []Call{c})[0]
 }
 
-// renamed is q on another tenant's buckets.
-func renamed(q query, tenant string) query {
-	other := query{op: q.op, tenant: tenant, charges: slices.Clone(q.charges)}
+// apart is q on the buckets of a tenant that is decided one call at a time.
+func apart(q query) query {
+	other := query{op: q.op, tenant: apartKey(q.tenant), charges: slices.Clone(q.charges)}
 	for i := range other.charges {
-		other.charges[i].key = rekeyed(q.charges[i].key, tenant)
+		other.charges[i].key = apartKey(q.charges[i].key)
 	}
 	return other
 }
 
-func rekeyed(key, tenant string) string {
-	_, rest, _ := strings.Cut(key, "}")
-	return "rl:{" + tenant + "}" + rest
-}
+func apartKey(key string) string { return strings.Replace(key, "together", "apart", 1) }
 
 // stored is a key's value. It also keeps the key for ever: the test's clock is not the one by which Redis expires keys.
 func stored(t *rapid.T, client redis.UniversalClient, key string) string {
