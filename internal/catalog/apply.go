@@ -1,0 +1,213 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxUnlisted is how many tenants that a file does not name are reported. There may be millions.
+const maxUnlisted = 100
+
+// Apply makes the catalogue what f says, in one transaction: all of it or nothing. What f does not name is left alone and
+// reported. dryRun does the same and rolls it back, so the diff is what the real run would do at that moment.
+//
+// Its error is an *Error; references to nothing are listed all at once, with their lines. It may take applyTimeout, in which
+// other changes of meters, plans, limits and of the file's tenants wait.
+func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*Diff, error) {
+	var diff *Diff
+	err := s.write(ctx, "apply", applyTimeout, true, func(ctx context.Context, tx *txn) error {
+		a := &application{tx: tx, file: f, diff: &Diff{DryRun: dryRun}}
+		for _, step := range []func(context.Context) error{a.meters, a.plans, a.limits, a.tenants} {
+			if err := step(ctx); err != nil {
+				return err
+			}
+		}
+		if a.faults != nil {
+			return a.faults
+		}
+		diff = a.diff
+		if dryRun {
+			return errRollback
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return diff, nil
+}
+
+// application is one run of Apply.
+type application struct {
+	tx     *txn
+	file   *File
+	diff   *Diff
+	faults *Error
+}
+
+// refused takes over an error about the object at path if it is the file's fault. The transaction is still good then, and
+// the other objects are looked at too.
+func (a *application) refused(path string, err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || len(e.Fields) == 0 {
+		return false
+	}
+	if a.faults == nil {
+		a.faults = &Error{Code: e.Code}
+	}
+	for _, f := range e.Fields {
+		at := path + "." + f.Field
+		if line, ok := a.file.lines[at]; ok {
+			f.Message += fmt.Sprintf(" (line %d)", line)
+		}
+		a.faults.Fields = append(a.faults.Fields, FieldError{at, f.Message})
+	}
+	return true
+}
+
+func (a *application) meters(ctx context.Context) error {
+	stored, err := a.tx.meters(ctx, nil, "", unlimited)
+	if err != nil {
+		return err
+	}
+	id := func(m *Meter) string { return m.ID }
+	known := byID(stored, id)
+	for i := range a.file.Meters {
+		m := a.file.Meters[i]
+		after, err := a.tx.putMeter(ctx, known[m.ID], m)
+		if err != nil {
+			return err
+		}
+		if err := a.diff.add(kindMeter, m.ID, orNil(known[m.ID]), &after); err != nil {
+			return err
+		}
+	}
+	a.diff.addUnlisted(kindMeter, column(stored, id), column(a.file.Meters, id))
+	return nil
+}
+
+func (a *application) plans(ctx context.Context) error {
+	stored, err := a.tx.plans(ctx, nil, "", unlimited)
+	if err != nil {
+		return err
+	}
+	id := func(p *Plan) string { return p.ID }
+	known := byID(stored, id)
+	for i := range a.file.Plans {
+		p := a.file.Plans[i]
+		p.normalize()
+		after, err := a.tx.putPlan(ctx, known[p.ID], p)
+		if a.refused("plans."+p.ID, err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.diff.add(kindPlan, p.ID, orNil(known[p.ID]), &after); err != nil {
+			return err
+		}
+	}
+	a.diff.addUnlisted(kindPlan, column(stored, id), column(a.file.Plans, id))
+	return nil
+}
+
+func (a *application) limits(ctx context.Context) error {
+	stored, err := a.tx.limits(ctx, nil, "", unlimited)
+	if err != nil {
+		return err
+	}
+	id := func(l *Limit) string { return l.Rule }
+	known := byID(stored, id)
+	for i := range a.file.Limits {
+		l := a.file.Limits[i]
+		l.normalize()
+		after, err := a.tx.putLimit(ctx, known[l.Rule], l)
+		if a.refused("limits."+l.Rule, err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.diff.add(kindLimit, l.Rule, orNil(known[l.Rule]), &after); err != nil {
+			return err
+		}
+	}
+	a.diff.addUnlisted(kindLimit, column(stored, id), column(a.file.Limits, id))
+	return nil
+}
+
+func (a *application) tenants(ctx context.Context) error {
+	if a.file.Tenants == nil {
+		return nil
+	}
+	wanted := slices.Clone(a.file.Tenants)
+	refs := make([]reference, len(wanted))
+	for i := range wanted {
+		wanted[i].normalize()
+		refs[i] = reference{wanted[i].ID, wanted[i].Plan}
+	}
+	// In order of ids, as everybody who inserts or locks several tenants.
+	slices.SortFunc(wanted, func(a, b Tenant) int { return strings.Compare(a.ID, b.ID) })
+	missing, err := a.tx.missing(ctx, "MissingPlans", refs)
+	if err != nil {
+		return err
+	}
+	for _, ref := range missing {
+		a.refused("tenants."+ref.field, refersToNothing("plan", kindPlan, ref.id))
+	}
+	if a.faults != nil {
+		return nil
+	}
+	locked, err := a.tx.lockTenants(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	for i := range wanted {
+		t := wanted[i]
+		before := locked[t.ID]
+		after, err := a.tx.putTenant(ctx, before, t)
+		if err != nil {
+			return err
+		}
+		var old any
+		if before != nil {
+			old = &before.Tenant
+		}
+		if err := a.diff.add(kindTenant, t.ID, old, &after); err != nil {
+			return err
+		}
+	}
+	return a.unlistedTenants(ctx)
+}
+
+func (a *application) unlistedTenants(ctx context.Context) error {
+	listed := column(a.file.Tenants, func(t *Tenant) string { return t.ID })
+	others, err := a.tx.tenantIDs(ctx, listed, maxUnlisted+1)
+	if err != nil {
+		return err
+	}
+	if len(others) > maxUnlisted {
+		others, a.diff.MoreTenants = others[:maxUnlisted], true
+	}
+	a.diff.addUnlisted(kindTenant, others, nil)
+	return nil
+}
+
+// orNil is p as an interface that is nil if p is.
+func orNil[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
+func byID[T any](items []T, id func(*T) string) map[string]*T {
+	m := make(map[string]*T, len(items))
+	for i := range items {
+		m[id(&items[i])] = &items[i]
+	}
+	return m
+}

@@ -1,0 +1,201 @@
+package catalog
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Action says what Apply did, or would do, with an object.
+type Action string
+
+// The actions.
+const (
+	Created   Action = "created"
+	Changed   Action = "changed"
+	Unchanged Action = "unchanged"
+	Unlisted  Action = "unlisted" // it is in the catalogue and not in the file; nothing was done
+)
+
+// Diff is what Apply did, or would do: meters, plans, limits, tenants, each in the file's order and then those that are not
+// in the file.
+type Diff struct {
+	Changes     []Change
+	DryRun      bool
+	MoreTenants bool // there are more unlisted tenants than are reported
+}
+
+// Change is what happened to one object.
+type Change struct {
+	Kind   string // meter, plan, limit or tenant
+	ID     string
+	Action Action
+	Fields []FieldChange // all fields of a created object, those that differ of a changed one
+}
+
+// FieldChange is one field before and after, as JSON; "" where there was none.
+type FieldChange struct{ Field, Before, After string }
+
+// Count returns how many objects had action done.
+func (d *Diff) Count(action Action) int {
+	n := 0
+	for i := range d.Changes {
+		if d.Changes[i].Action == action {
+			n++
+		}
+	}
+	return n
+}
+
+// String is the diff for people.
+func (d *Diff) String() string {
+	var b strings.Builder
+	for i := range d.Changes {
+		d.Changes[i].print(&b)
+	}
+	if d.MoreTenants {
+		b.WriteString("? more tenants are not in the file\n")
+	}
+	fmt.Fprintf(&b, "%d created, %d changed, %d unchanged, %d not in the file (left as they are)\n",
+		d.Count(Created), d.Count(Changed), d.Count(Unchanged), d.Count(Unlisted))
+	if d.DryRun {
+		b.WriteString("dry run: nothing was written\n")
+	}
+	return b.String()
+}
+
+func (c *Change) print(b *strings.Builder) {
+	switch c.Action {
+	case Created:
+		fmt.Fprintf(b, "+ %s %s\n", c.Kind, c.ID)
+	case Changed:
+		fmt.Fprintf(b, "~ %s %s\n", c.Kind, c.ID)
+	case Unchanged:
+		fmt.Fprintf(b, "= %s %s\n", c.Kind, c.ID)
+	case Unlisted:
+		fmt.Fprintf(b, "? %s %s is not in the file\n", c.Kind, c.ID)
+	}
+	for _, f := range c.Fields {
+		switch {
+		case f.Before == "":
+			fmt.Fprintf(b, "    + %s: %s\n", f.Field, f.After)
+		case f.After == "":
+			fmt.Fprintf(b, "    - %s: %s\n", f.Field, f.Before)
+		default:
+			fmt.Fprintf(b, "    ~ %s: %s -> %s\n", f.Field, f.Before, f.After)
+		}
+	}
+}
+
+// add compares an object before, nil if there was none, with what it is after.
+func (d *Diff) add(kind, id string, before, after any) error {
+	c := Change{Kind: kind, ID: id, Action: Unchanged}
+	old, err := fieldsOf(before)
+	if err != nil {
+		return err
+	}
+	now, err := fieldsOf(after)
+	if err != nil {
+		return err
+	}
+	names := maps.Clone(old)
+	maps.Copy(names, now)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if old[name] != now[name] {
+			c.Fields = append(c.Fields, FieldChange{name, old[name], now[name]})
+			c.Action = Changed
+		}
+	}
+	if before == nil {
+		c.Action = Created
+	}
+	d.Changes = append(d.Changes, c)
+	return nil
+}
+
+// addUnlisted adds those of the stored ids that are not listed.
+func (d *Diff) addUnlisted(kind string, stored, listed []string) {
+	isListed := make(map[string]bool, len(listed))
+	for _, id := range listed {
+		isListed[id] = true
+	}
+	for _, id := range stored {
+		if !isListed[id] {
+			d.Changes = append(d.Changes, Change{Kind: kind, ID: id, Action: Unlisted})
+		}
+	}
+}
+
+// fieldsOf takes an object apart into its fields, by path. A plan has its version too.
+func fieldsOf(object any) (map[string]string, error) {
+	fields := map[string]string{}
+	if object == nil {
+		return fields, nil
+	}
+	text, err := json.Marshal(object, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("describe %T: %w", object, err)
+	}
+	if err := flattenJSON(fields, "", text); err != nil {
+		return nil, fmt.Errorf("describe %T: %w", object, err)
+	}
+	for _, id := range []string{"meter", "plan", "rule", "tenant"} {
+		if _, isTenant := object.(*Tenant); !isTenant || id != "plan" {
+			delete(fields, id) // the heading
+		}
+	}
+	if p, ok := object.(*Plan); ok {
+		fields["version"] = fmt.Sprint(p.Version)
+	}
+	return fields, nil
+}
+
+// flattenJSON adds the scalars of a JSON value to fields. Elements of lists of objects are known by the meter or rule they
+// are about, so that an insertion in the middle does not look like a change of all after it.
+func flattenJSON(fields map[string]string, path string, text jsontext.Value) error {
+	switch text.Kind() {
+	case '{':
+		var members map[string]jsontext.Value
+		if err := json.Unmarshal(text, &members); err != nil {
+			return err
+		}
+		for name, value := range members {
+			if err := flattenJSON(fields, strings.TrimPrefix(path+"."+name, "."), value); err != nil {
+				return err
+			}
+		}
+		return nil
+	case '[':
+		var elements []jsontext.Value
+		if err := json.Unmarshal(text, &elements); err != nil {
+			return err
+		}
+		if len(elements) == 0 || elements[0].Kind() != '{' {
+			break // of scalars: one value
+		}
+		for i, element := range elements {
+			if err := flattenJSON(fields, path+"["+nameOfElement(element, i)+"]", element); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	fields[path] = string(bytes.TrimSpace(text))
+	return nil
+}
+
+func nameOfElement(element jsontext.Value, i int) string {
+	var named struct {
+		Meter string `json:"meter"`
+		Rule  string `json:"rule"`
+	}
+	if json.Unmarshal(element, &named) == nil && named.Meter+named.Rule != "" {
+		return named.Rule + named.Meter
+	}
+	return fmt.Sprint(i)
+}

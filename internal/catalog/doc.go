@@ -1,0 +1,42 @@
+// Package catalog knows what can be counted, what plans grant, who the tenants are and which rate limits apply: it stores
+// these facts in PostgreSQL and gives every instance a copy of them in memory that is less than a second old.
+//
+// # Terms
+//
+//   - meter: what is counted, in its smallest unit.
+//   - plan: a named set of allowances (and of limits for its tenants). Each change makes a version; versions are immutable
+//     and never deleted, because open periods keep the version they were opened with.
+//   - tenant: the billed party, on one plan, with an anchor instant and a zone for its periods.
+//   - terms: plan, anchor and zone of a tenant since an instant. Their history is what the ledger reads: a period that is
+//     opened late is opened under the terms that were in force when it was due.
+//   - limit: a rate limit. This package stores it; what its rate means is the limiter's business.
+//   - snapshot: all meters, newest plans and limits at one moment, immutable.
+//
+// # Invariants
+//
+//  1. Every exported method that writes is one transaction: done or not done. Writing what is stored already changes nothing,
+//     makes no version and no history, and tells nobody.
+//  2. A plan's versions are 1, 2, 3, ... with strictly rising created_at; a tenant's terms have strictly rising effective_at.
+//  3. What a plan or limit refers to exists: meters in use cannot be deleted.
+//  4. A change is announced on the channel quotasvc_catalog in its own transaction, so it is heard by every instance if and
+//     only if it is committed.
+//  5. A cached tenant is dropped by the announcement of its change. A row that was read before an announcement is not cached
+//     after it.
+//
+// # Clock
+//
+// Stored instants are PostgreSQL's clock_timestamp(), read inside the transaction after its locks. The process's clock only
+// measures the age of cached rows.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine. Writers of meters, plans, limits and files take one advisory lock, so they
+// run one after another and cannot deadlock. Writers of a tenant lock its row; a file locks its tenants in order of their
+// ids. A Catalog has three goroutines from Start to Stop: listener, reloader and the lane that reads tenants.
+//
+// # Failure
+//
+// Errors are *Error with a Code. CodeUnavailable says that PostgreSQL did not answer in time; sending the same write again
+// is always safe. While PostgreSQL is away the snapshot and cached tenants stay in use as they are. While only the
+// announcements are away, the snapshot is reloaded periodically and a cached tenant is good for a second.
+package catalog

@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Code names one way an operation can fail. The words are those of the REST contract.
+type Code string
+
+// The codes this package fails with.
+const (
+	CodeInvalidArgument Code = "invalid_argument"
+	CodeNotFound        Code = "not_found" // a meter, plan or limit
+	CodeTenantNotFound  Code = "tenant_not_found"
+	CodeConflict        Code = "precondition_failed" // the state forbids it, as deleting a meter in use
+	CodeUnavailable     Code = "unavailable"         // PostgreSQL did not answer in time; sending the same again is safe
+	CodeInternal        Code = "internal"
+)
+
+// FieldError is one thing that is wrong with an object.
+type FieldError struct {
+	Field   string `json:"field"`   // a path such as allowances[0].amount
+	Message string `json:"message"` // what it must be
+}
+
+// Error is every failure this package reports. Detail is written for the caller; the cause is for the log only.
+type Error struct {
+	Code   Code
+	Fields []FieldError // on CodeInvalidArgument all of them; on CodeNotFound the field that refers to nothing, if one does
+	Detail string
+	cause  error
+}
+
+// Errors to compare with by errors.Is: an *Error matches the one with its code.
+var (
+	ErrInvalid     = &Error{Code: CodeInvalidArgument}
+	ErrNotFound    = &Error{Code: CodeNotFound}
+	ErrNoTenant    = &Error{Code: CodeTenantNotFound}
+	ErrConflict    = &Error{Code: CodeConflict}
+	ErrUnavailable = &Error{Code: CodeUnavailable}
+)
+
+// Error returns code, detail, fields and cause, for logs.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("catalog: " + string(e.Code))
+	if e.Detail != "" {
+		b.WriteString(": " + e.Detail)
+	}
+	for i, f := range e.Fields {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		b.WriteString(sep + f.Field + " " + f.Message)
+	}
+	if e.cause != nil {
+		b.WriteString(": " + e.cause.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is reports whether target is the Err of e's code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && t.Detail == "" && t.Fields == nil && t.cause == nil
+}
+
+func errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// refersToNothing says that field names a meter or plan that does not exist.
+func refersToNothing(field, kind, id string) *Error {
+	return &Error{Code: CodeNotFound, Fields: []FieldError{{field, fmt.Sprintf("names the %s %q, which does not exist", kind, id)}}}
+}
+
+// translate is the seam between the driver and this package: it turns a driver's error during operation op into an *Error.
+// Errors of this package pass.
+func translate(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	cause := fmt.Errorf("%s: %w", op, err)
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch {
+		case pgErr.Code == "42P01", pgErr.Code == "42703": // undefined table, undefined column
+			return &Error{Code: CodeInternal, Detail: "the schema is not up to date; run `quotasvc migrate up`", cause: cause}
+		case temporary(pgErr.Code):
+			return &Error{Code: CodeUnavailable, Detail: unavailableDetail, cause: cause}
+		}
+		return &Error{Code: CodeInternal, cause: cause}
+	}
+	var netErr net.Error
+	var connectErr *pgconn.ConnectError
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &netErr) || errors.As(err, &connectErr) ||
+		pgconn.SafeToRetry(err) {
+		return &Error{Code: CodeUnavailable, Detail: unavailableDetail, cause: cause}
+	}
+	return &Error{Code: CodeInternal, cause: cause}
+}
+
+const unavailableDetail = "PostgreSQL did not answer in time; sending the same request again is safe"
+
+// temporary reports whether a SQLSTATE is about the server's state and not about the statement.
+func temporary(code string) bool {
+	switch code {
+	case "25006", // read-only transaction: a failover is under way
+		"55P03",                            // lock timeout
+		"57014",                            // statement timeout
+		"57P01", "57P02", "57P03", "57P05": // shutting down, crashed, starting up, idle for too long
+		return true
+	}
+	switch code[:min(2, len(code))] {
+	case "08", // connection
+		"40", // deadlock, serialisation: what is left of them after the retries
+		"53", // out of connections, disk or memory
+		"58": // the system below PostgreSQL
+		return true
+	}
+	return false
+}
+
+// retryable reports whether a transaction that failed so may succeed when it is run again from its start.
+func retryable(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return errors.Is(err, errRace) || ok && (pgErr.Code == "40001" || pgErr.Code == "40P01" || pgErr.Code == "23505")
+}

@@ -1,0 +1,70 @@
+package catalog
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// soon bounds what tests wait for: far longer than anything takes.
+const soon = 20 * time.Second
+
+func openPool(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
+	t.Helper()
+	store, err := NewStore(openPool(t, url), cfg)
+	require.NoError(t, err)
+	return store
+}
+
+// newStore is a store on a database of its own.
+func newStore(t *testing.T) *Store {
+	t.Helper()
+	return openStore(t, testenv.Postgres(t), StoreConfig{})
+}
+
+// startCatalog runs a catalogue on a database until the test ends.
+func startCatalog(t *testing.T, url string, cfg Config) *Catalog {
+	t.Helper()
+	c := New(openStore(t, url, StoreConfig{}), cfg)
+	require.NoError(t, c.Start(t.Context()))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		require.NoError(t, c.Stop(ctx))
+	})
+	return c
+}
+
+func put[T any](t *testing.T, put func(context.Context, T) (T, bool, error), object T) T {
+	t.Helper()
+	stored, _, err := put(t.Context(), object)
+	require.NoError(t, err)
+	return stored
+}
+
+// fieldsIn lists the fields an error is about.
+func fieldsIn(t *testing.T, err error) []string {
+	t.Helper()
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	fields := make([]string, len(e.Fields))
+	for i, f := range e.Fields {
+		fields[i] = f.Field
+	}
+	return fields
+}

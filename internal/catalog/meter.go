@@ -1,0 +1,37 @@
+package catalog
+
+import "time"
+
+const (
+	// MaxUnit and MaxDescription bound texts for people, in bytes.
+	MaxUnit        = 64
+	MaxDescription = 1024
+)
+
+// Meter is what is counted.
+type Meter struct {
+	ID          string `json:"meter"`
+	Unit        string `json:"unit"` // what one unit is; amounts are integers of it
+	Description string `json:"description,omitzero"`
+
+	// DenialReplay keeps a denial under its idempotency key and replays it, like a success.
+	DenialReplay bool `json:"denial_replay,omitzero"`
+
+	CreatedAt time.Time `json:"-"`
+	UpdatedAt time.Time `json:"-"`
+}
+
+// Validate reports everything that is wrong with m as an *Error with CodeInvalidArgument, or nil.
+func (m *Meter) Validate() error {
+	var c checker
+	c.id("meter", m.ID)
+	c.text("unit", m.Unit, 1, MaxUnit)
+	c.text("description", m.Description, 0, MaxDescription)
+	return c.err()
+}
+
+// same reports whether storing m in place of o changes nothing.
+func (m Meter) same(o Meter) bool {
+	m.CreatedAt, m.UpdatedAt = o.CreatedAt, o.UpdatedAt
+	return m == o
+}

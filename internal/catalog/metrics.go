@@ -1,0 +1,54 @@
+package catalog
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics of a Catalog.
+type metrics struct {
+	reloads *prometheus.CounterVec
+	lost    prometheus.Counter
+
+	hits, misses, stale prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
+	lookups := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotasvc_catalog_tenant_lookups_total",
+		Help: "Tenants asked for: in memory (hit), read from PostgreSQL (miss), or older than wanted because it was away (stale).",
+	}, []string{"result"})
+	m := &metrics{
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quotasvc_catalog_reloads_total",
+			Help: "Attempts to read meters, plans and limits anew.",
+		}, []string{"result"}),
+		lost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_catalog_listener_lost_total",
+			Help: "Times the connection that hears of changes was lost.",
+		}),
+		hits: lookups.WithLabelValues("hit"), misses: lookups.WithLabelValues("miss"), stale: lookups.WithLabelValues("stale"),
+	}
+	if reg == nil {
+		return m
+	}
+	reg.MustRegister(lookups, m.reloads, m.lost,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotasvc_catalog_listening",
+			Help: "1 while changes of the catalogue are heard.",
+		}, func() float64 {
+			if c.Listening() {
+				return 1
+			}
+			return 0
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotasvc_catalog_age_seconds",
+			Help: "Time since meters, plans and limits were last read. They may be current all the same.",
+		}, func() float64 {
+			s := c.Snapshot()
+			if s.ReadAt.IsZero() {
+				return 0
+			}
+			return c.cfg.Now().Sub(s.ReadAt).Seconds()
+		}),
+	)
+	return m
+}

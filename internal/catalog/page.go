@@ -1,0 +1,50 @@
+package catalog
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math"
+)
+
+// MaxPage bounds a listing's page (REST contract).
+const MaxPage = 500
+
+// unlimited is LIMIT's way to say all.
+const unlimited = math.MaxInt32
+
+// Page says which part of a listing is wanted.
+type Page struct {
+	Limit  int    // 1..MaxPage
+	Cursor string // "" for the beginning, else the NextCursor of the page before
+}
+
+// List is a page of a listing, in order of ids.
+type List[T any] struct {
+	Items      []T
+	NextCursor string // "" on the last page
+}
+
+// after is the id that the page begins behind.
+func (p Page) after() (string, error) {
+	var c checker
+	c.require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
+	id, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	c.require(err == nil && (len(id) == 0 || validID(string(id))), "cursor", "must be the next_cursor of the page before")
+	return string(id), c.err()
+}
+
+// listed makes a page of items, of which one more than the page holds was read.
+func listed[T any](items []T, p Page, id func(*T) string) List[T] {
+	if len(items) <= p.Limit {
+		return List[T]{Items: items}
+	}
+	items = items[:p.Limit]
+	return List[T]{Items: items, NextCursor: base64.RawURLEncoding.EncodeToString([]byte(id(&items[p.Limit-1])))}
+}
+
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,43 @@
+package catalog
+
+import (
+	"context"
+	"time"
+)
+
+// Snapshot is all meters, the newest version of every plan, and all limits, at one moment. It is shared: read it only.
+type Snapshot struct {
+	Meters map[string]*Meter
+	Plans  map[string]*Plan
+	Limits []Limit // in order of their rules; without those that are part of a plan
+
+	// ReadAt is when the process began to read it, by its own clock.
+	ReadAt time.Time
+}
+
+// readSnapshot reads a snapshot from PostgreSQL, in one view of the database.
+func (s *Store) readSnapshot(ctx context.Context, now time.Time) (*Snapshot, error) {
+	snapshot := &Snapshot{Meters: map[string]*Meter{}, Plans: map[string]*Plan{}, ReadAt: now}
+	err := s.read(ctx, "read the catalogue", func(ctx context.Context, tx *txn) error {
+		meters, err := tx.meters(ctx, nil, "", unlimited)
+		if err != nil {
+			return err
+		}
+		for i := range meters {
+			snapshot.Meters[meters[i].ID] = &meters[i]
+		}
+		plans, err := tx.plans(ctx, nil, "", unlimited)
+		if err != nil {
+			return err
+		}
+		for i := range plans {
+			snapshot.Plans[plans[i].ID] = &plans[i]
+		}
+		snapshot.Limits, err = tx.limits(ctx, nil, "", unlimited)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return snapshot, nil
+}

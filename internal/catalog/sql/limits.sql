@@ -1,0 +1,21 @@
+-- name: SelectLimits
+-- Limits $1 (all if it is null) after $2, at most $3, in order.
+SELECT rule, spec, created_at, updated_at
+FROM limits
+WHERE ($1::text[] IS NULL OR rule = ANY ($1)) AND rule > $2
+ORDER BY rule
+LIMIT $3;
+
+-- name: InsertLimit
+INSERT INTO limits (rule, spec)
+VALUES ($1, $2)
+RETURNING created_at, updated_at;
+
+-- name: UpdateLimit
+UPDATE limits
+SET spec = $2, updated_at = clock_timestamp()
+WHERE rule = $1
+RETURNING created_at, updated_at;
+
+-- name: DeleteLimit
+DELETE FROM limits WHERE rule = $1;

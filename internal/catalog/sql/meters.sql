@@ -1,0 +1,41 @@
+-- name: SelectMeters
+-- Meters $1 (all if it is null) after $2, at most $3, in order.
+SELECT meter, unit, description, denial_replay, created_at, updated_at
+FROM meters
+WHERE ($1::text[] IS NULL OR meter = ANY ($1)) AND meter > $2
+ORDER BY meter
+LIMIT $3;
+
+-- name: InsertMeter
+INSERT INTO meters (meter, unit, description, denial_replay)
+VALUES ($1, $2, $3, $4)
+RETURNING created_at, updated_at;
+
+-- name: UpdateMeter
+UPDATE meters
+SET unit = $2, description = $3, denial_replay = $4, updated_at = clock_timestamp()
+WHERE meter = $1
+RETURNING created_at, updated_at;
+
+-- name: DeleteMeter
+DELETE FROM meters WHERE meter = $1;
+
+-- name: MeterInUse
+-- What stands in the way of deleting the meter $1: one row or none. Old plan versions count, for history refers to them.
+SELECT what FROM (
+    (SELECT 'version ' || a.version || ' of plan ' || a.plan AS what FROM plan_allowances a
+     WHERE a.meter = $1 OR a.overflow_meter = $1 ORDER BY a.plan, a.version DESC LIMIT 1)
+    UNION ALL
+    (SELECT 'limit ' || l.rule FROM limits l WHERE l.spec -> 'match' ->> 'meter' = $1 ORDER BY l.rule LIMIT 1)
+    UNION ALL
+    (SELECT 'a limit of version ' || p.version || ' of plan ' || p.plan FROM plans p
+     WHERE p.limits @> jsonb_build_array(jsonb_build_object('match', jsonb_build_object('meter', $1::text)))
+     ORDER BY p.plan, p.version DESC LIMIT 1)
+    UNION ALL
+    (SELECT 'the balance of tenant ' || b.tenant_id FROM balances b WHERE b.meter = $1 LIMIT 1)
+) AS uses
+LIMIT 1;
+
+-- name: MissingMeters
+-- Those of the ids $1 that name no meter.
+SELECT k.meter FROM unnest($1::text[]) AS k (meter) WHERE NOT EXISTS (SELECT 1 FROM meters m WHERE m.meter = k.meter);

@@ -1,0 +1,37 @@
+-- name: SelectPlans
+-- The newest versions of the plans $1 (all if it is null) after $2, at most $3, in order.
+SELECT DISTINCT ON (plan) plan, version, limits, created_at
+FROM plans
+WHERE ($1::text[] IS NULL OR plan = ANY ($1)) AND plan > $2
+ORDER BY plan, version DESC
+LIMIT $3;
+
+-- name: SelectPlanVersion
+SELECT plan, version, limits, created_at
+FROM plans
+WHERE plan = $1 AND version = $2;
+
+-- name: SelectAllowances
+-- The allowances of the plan versions $1, $2 (parallel arrays), each plan's in the order in which they were written.
+SELECT a.plan, a.meter, a.amount, a.every, a.anchor, a.rollover_min, a.rollover_max, a.overage_policy, a.overage_cap,
+       a.overflow_meter, a.overflow_price, a.per_subject
+FROM unnest($1::text[], $2::integer[]) AS k (plan, version)
+JOIN plan_allowances a ON a.plan = k.plan AND a.version = k.version
+ORDER BY a.plan, a.ordinal;
+
+-- name: InsertPlan
+-- Version $2 of plan $1, created after the version before it, however the server's clock was set.
+INSERT INTO plans (plan, version, limits, created_at)
+SELECT $1, $2, $3, greatest(clock_timestamp(), (SELECT max(p.created_at) + interval '1 microsecond' FROM plans p WHERE p.plan = $1))
+RETURNING created_at;
+
+-- name: InsertAllowances
+INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max, overage_policy,
+                             overage_cap, overflow_meter, overflow_price, per_subject)
+SELECT $1, $2, n.*
+FROM unnest($3::text[], $4::integer[], $5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::text[],
+            $11::bigint[], $12::text[], $13::bigint[], $14::bigint[]) AS n;
+
+-- name: MissingPlans
+-- Those of the ids $1 that name no plan.
+SELECT k.plan FROM unnest($1::text[]) AS k (plan) WHERE NOT EXISTS (SELECT 1 FROM plans p WHERE p.plan = k.plan);

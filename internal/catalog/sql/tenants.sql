@@ -1,0 +1,53 @@
+-- name: SelectTenants
+-- Tenants $1 (all if it is null) after $2, at most $3, in order.
+SELECT tenant_id, plan, anchor, timezone, status, metadata, created_at, updated_at
+FROM tenants
+WHERE ($1::text[] IS NULL OR tenant_id = ANY ($1)) AND tenant_id > $2
+ORDER BY tenant_id
+LIMIT $3;
+
+-- name: SelectTenantIDs
+-- For the report of what a file does not name: tenants that are not among $1, at most $2, in order.
+SELECT tenant_id
+FROM tenants
+WHERE tenant_id <> ALL ($1::text[])
+ORDER BY tenant_id
+LIMIT $2;
+
+-- name: LockTenants
+-- Locks those of the tenants $1 that exist, in order, against other changes; the ledger reads on. The last column says whether
+-- the stored metadata equals $2 (parallel to $1; null: not asked) in the eyes of jsonb.
+SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.created_at, t.updated_at,
+       coalesce(t.metadata = k.metadata::jsonb, false)
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, metadata)
+JOIN tenants t ON t.tenant_id = k.tenant_id
+ORDER BY t.tenant_id
+FOR NO KEY UPDATE OF t;
+
+-- name: InsertTenant
+-- A tenant and its first terms, which carry the tenant's created_at. A null anchor is created_at too. No row if it exists.
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS at
+), made AS (
+    INSERT INTO tenants (tenant_id, plan, anchor, timezone, status, metadata, created_at, updated_at)
+    SELECT $1, $2, coalesce($3, clock.at), $4, $5, $6, clock.at, clock.at FROM clock
+    ON CONFLICT DO NOTHING
+    RETURNING tenant_id, plan, anchor, timezone, metadata, created_at
+), terms AS (
+    INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
+    SELECT tenant_id, created_at, plan, anchor, timezone, true FROM made
+)
+SELECT anchor, metadata, created_at FROM made;
+
+-- name: UpdateTenant
+-- The row is locked.
+UPDATE tenants
+SET plan = $2, anchor = $3, timezone = $4, status = $5, metadata = $6, updated_at = clock_timestamp()
+WHERE tenant_id = $1
+RETURNING metadata, updated_at;
+
+-- name: InsertTerms
+-- New terms of a locked tenant, effective now and after the terms before, however the server's clock was set.
+INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
+SELECT $1, greatest(clock_timestamp(), (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1)),
+       $2, $3, $4, false;

@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+)
+
+// PutLimit creates or replaces a limit and returns it as it is stored, with defaults filled in, and whether it is new.
+func (s *Store) PutLimit(ctx context.Context, l Limit) (stored Limit, created bool, err error) {
+	if err := l.Validate(); err != nil {
+		return Limit{}, false, err
+	}
+	l.normalize()
+	err = s.write(ctx, "put limit", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+		before, err := tx.limits(ctx, []string{l.Rule}, "", 1)
+		if err != nil {
+			return err
+		}
+		created = len(before) == 0
+		stored, err = tx.putLimit(ctx, first(before), l)
+		return err
+	})
+	return stored, created, err
+}
+
+// Limit returns the limit rule.
+func (s *Store) Limit(ctx context.Context, rule string) (l Limit, err error) {
+	err = s.read(ctx, "read limit", func(ctx context.Context, tx *txn) error {
+		items, err := tx.limits(ctx, []string{rule}, "", 1)
+		l, err = one(items, err, notFound(kindLimit, rule))
+		return err
+	})
+	return l, err
+}
+
+// ListLimits returns a page of all limits. Those that are part of a plan are not among them.
+func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err error) {
+	after, err := p.after()
+	if err != nil {
+		return list, err
+	}
+	err = s.read(ctx, "list limits", func(ctx context.Context, tx *txn) error {
+		items, err := tx.limits(ctx, nil, after, p.Limit+1)
+		list = listed(items, p, func(l *Limit) string { return l.Rule })
+		return err
+	})
+	return list, err
+}
+
+// DeleteLimit deletes a limit.
+func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
+	return s.write(ctx, "delete limit", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+		n, err := tx.exec(ctx, "DeleteLimit", rule)
+		if err != nil {
+			return wrap("delete", err)
+		}
+		if n == 0 {
+			return notFound(kindLimit, rule)
+		}
+		tx.changed(kindLimit, rule)
+		return nil
+	})
+}
+
+// limits reads the limits rules (all if nil) after a rule.
+func (tx *txn) limits(ctx context.Context, rules []string, after string, limit int) ([]Limit, error) {
+	rows, err := tx.query(ctx, "SelectLimits", rules, after, limit)
+	if err != nil {
+		return nil, wrap("select limits", err)
+	}
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Limit, error) {
+		var (
+			stored Limit
+			l      Limit
+			spec   []byte
+		)
+		if err := row.Scan(&stored.Rule, &spec, &stored.CreatedAt, &stored.UpdatedAt); err != nil {
+			return l, err
+		}
+		if err := json.Unmarshal(spec, &l); err != nil {
+			return l, fmt.Errorf("limit %s: %w", stored.Rule, err)
+		}
+		l.normalize()
+		l.Rule, l.CreatedAt, l.UpdatedAt = stored.Rule, stored.CreatedAt.UTC(), stored.UpdatedAt.UTC()
+		return l, nil
+	})
+	return items, wrap("select limits", err)
+}
+
+// putLimit stores l, normalized, where before, nil if there is none, was read under the catalogue's lock.
+func (tx *txn) putLimit(ctx context.Context, before *Limit, l Limit) (Limit, error) {
+	statement := "InsertLimit"
+	if before != nil {
+		if l.same(*before) {
+			return *before, nil
+		}
+		statement = "UpdateLimit"
+	}
+	if err := tx.store.checkLimit("", &l); err != nil {
+		return Limit{}, err
+	}
+	if m := l.Match.Meter; m != "" {
+		if err := tx.requireMeters(ctx, []reference{{"match.meter", m}}); err != nil {
+			return Limit{}, err
+		}
+	}
+	if p := l.Match.Plan; p != "" {
+		if err := tx.require(ctx, "MissingPlans", kindPlan, []reference{{"match.plan", p}}); err != nil {
+			return Limit{}, err
+		}
+	}
+	spec, err := json.Marshal(&l)
+	if err != nil {
+		return Limit{}, wrap("encode limit", err)
+	}
+	err = tx.queryRow(ctx, statement, l.Rule, spec).Scan(&l.CreatedAt, &l.UpdatedAt)
+	l.CreatedAt, l.UpdatedAt = l.CreatedAt.UTC(), l.UpdatedAt.UTC()
+	tx.changed(kindLimit, l.Rule)
+	return l, wrap("store limit "+l.Rule, err)
+}

@@ -1,0 +1,113 @@
+package catalog
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// PutMeter creates or replaces a meter and returns it as it is stored, and whether it is new.
+func (s *Store) PutMeter(ctx context.Context, m Meter) (stored Meter, created bool, err error) {
+	if err := m.Validate(); err != nil {
+		return Meter{}, false, err
+	}
+	err = s.write(ctx, "put meter", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+		before, err := tx.meters(ctx, []string{m.ID}, "", 1)
+		if err != nil {
+			return err
+		}
+		created = len(before) == 0
+		stored, err = tx.putMeter(ctx, first(before), m)
+		return err
+	})
+	return stored, created, err
+}
+
+// Meter returns the meter id.
+func (s *Store) Meter(ctx context.Context, id string) (m Meter, err error) {
+	err = s.read(ctx, "read meter", func(ctx context.Context, tx *txn) error {
+		items, err := tx.meters(ctx, []string{id}, "", 1)
+		m, err = one(items, err, notFound(kindMeter, id))
+		return err
+	})
+	return m, err
+}
+
+// ListMeters returns a page of all meters.
+func (s *Store) ListMeters(ctx context.Context, p Page) (list List[Meter], err error) {
+	after, err := p.after()
+	if err != nil {
+		return list, err
+	}
+	err = s.read(ctx, "list meters", func(ctx context.Context, tx *txn) error {
+		items, err := tx.meters(ctx, nil, after, p.Limit+1)
+		list = listed(items, p, func(m *Meter) string { return m.ID })
+		return err
+	})
+	return list, err
+}
+
+// DeleteMeter deletes a meter that nothing refers to. It fails with CodeConflict while a version of a plan, a limit or a
+// balance does.
+func (s *Store) DeleteMeter(ctx context.Context, id string) error {
+	return s.write(ctx, "delete meter", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+		rows, err := tx.query(ctx, "MeterInUse", id)
+		if err != nil {
+			return wrap("meter in use", err)
+		}
+		uses, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return wrap("meter in use", err)
+		}
+		if len(uses) > 0 {
+			return errorf(CodeConflict, "the meter %q is used by %s", id, uses[0])
+		}
+		n, err := tx.exec(ctx, "DeleteMeter", id)
+		if err != nil {
+			return wrap("delete", err)
+		}
+		if n == 0 {
+			return notFound(kindMeter, id)
+		}
+		tx.changed(kindMeter, id)
+		return nil
+	})
+}
+
+// meters reads the meters ids (all if nil) after an id.
+func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int) ([]Meter, error) {
+	rows, err := tx.query(ctx, "SelectMeters", ids, after, limit)
+	if err != nil {
+		return nil, wrap("select meters", err)
+	}
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Meter, error) {
+		var m Meter
+		err := row.Scan(&m.ID, &m.Unit, &m.Description, &m.DenialReplay, &m.CreatedAt, &m.UpdatedAt)
+		m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
+		return m, err
+	})
+	return items, wrap("select meters", err)
+}
+
+// putMeter stores m where before, nil if there is none, was read under the catalogue's lock.
+func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, error) {
+	statement := "InsertMeter"
+	if before != nil {
+		if m.same(*before) {
+			return *before, nil
+		}
+		statement = "UpdateMeter"
+	}
+	err := tx.queryRow(ctx, statement, m.ID, m.Unit, m.Description, m.DenialReplay).Scan(&m.CreatedAt, &m.UpdatedAt)
+	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
+	tx.changed(kindMeter, m.ID)
+	return m, wrap("store meter "+m.ID, err)
+}
+
+// first is the first of items, or nil.
+func first[T any](items []T) *T {
+	if len(items) == 0 {
+		return nil
+	}
+	return &items[0]
+}

@@ -1,0 +1,213 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+)
+
+// PutPlan makes p the newest version of its plan, unless the newest version grants the same already. It returns the newest
+// version and whether the plan is new. p.Version and p.CreatedAt do not matter.
+func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool, err error) {
+	if err := p.Validate(); err != nil {
+		return Plan{}, false, err
+	}
+	p.normalize()
+	err = s.write(ctx, "put plan", writeTimeout, true, func(ctx context.Context, tx *txn) error {
+		before, err := tx.plans(ctx, []string{p.ID}, "", 1)
+		if err != nil {
+			return err
+		}
+		created = len(before) == 0
+		stored, err = tx.putPlan(ctx, first(before), p)
+		return err
+	})
+	return stored, created, err
+}
+
+// Plan returns a version of the plan id; 0 is the newest.
+func (s *Store) Plan(ctx context.Context, id string, version int32) (p Plan, err error) {
+	err = s.read(ctx, "read plan", func(ctx context.Context, tx *txn) error {
+		if version == 0 {
+			items, err := tx.plans(ctx, []string{id}, "", 1)
+			p, err = one(items, err, notFound(kindPlan, id))
+			return err
+		}
+		items, err := tx.collectPlans(ctx, "SelectPlanVersion", id, version)
+		p, err = one(items, err, errorf(CodeNotFound, "the plan %.128q has no version %d", id, version))
+		return err
+	})
+	return p, err
+}
+
+// ListPlans returns a page of the newest versions of all plans.
+func (s *Store) ListPlans(ctx context.Context, p Page) (list List[Plan], err error) {
+	after, err := p.after()
+	if err != nil {
+		return list, err
+	}
+	err = s.read(ctx, "list plans", func(ctx context.Context, tx *txn) error {
+		items, err := tx.plans(ctx, nil, after, p.Limit+1)
+		list = listed(items, p, func(p *Plan) string { return p.ID })
+		return err
+	})
+	return list, err
+}
+
+// plans reads the newest versions of the plans ids (all if nil) after an id.
+func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int) ([]Plan, error) {
+	return tx.collectPlans(ctx, "SelectPlans", ids, after, limit)
+}
+
+// collectPlans reads the plan versions that a statement selects, with their allowances.
+func (tx *txn) collectPlans(ctx context.Context, statement string, args ...any) ([]Plan, error) {
+	rows, err := tx.query(ctx, statement, args...)
+	if err != nil {
+		return nil, wrap("select plans", err)
+	}
+	plans, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Plan, error) {
+		var (
+			p      Plan
+			limits []byte
+		)
+		if err := row.Scan(&p.ID, &p.Version, &limits, &p.CreatedAt); err != nil {
+			return p, err
+		}
+		p.CreatedAt = p.CreatedAt.UTC()
+		if err := json.Unmarshal(limits, &p.Limits); err != nil {
+			return p, fmt.Errorf("limits of plan %s version %d: %w", p.ID, p.Version, err)
+		}
+		p.normalize()
+		return p, nil
+	})
+	if err != nil {
+		return nil, wrap("select plans", err)
+	}
+	return plans, tx.addAllowances(ctx, plans)
+}
+
+func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
+	if len(plans) == 0 {
+		return nil
+	}
+	ids, versions, byID := make([]string, len(plans)), make([]int32, len(plans)), make(map[string]*Plan, len(plans))
+	for i := range plans {
+		ids[i], versions[i], byID[plans[i].ID] = plans[i].ID, plans[i].Version, &plans[i]
+	}
+	rows, err := tx.query(ctx, "SelectAllowances", ids, versions)
+	if err != nil {
+		return wrap("select allowances", err)
+	}
+	var (
+		plan string
+		r    allowanceRow
+	)
+	_, err = pgx.ForEachRow(rows, []any{
+		&plan, &r.meter, &r.amount, &r.every, &r.anchor, &r.rolloverMin, &r.rolloverMax, &r.overagePolicy, &r.overageCap,
+		&r.overflowMeter, &r.overflowPrice, &r.perSubject,
+	}, func() error {
+		p := byID[plan]
+		p.Allowances = append(p.Allowances, r.allowance())
+		return nil
+	})
+	return wrap("select allowances", err)
+}
+
+// putPlan stores p, normalized, as the version after before, which was read under the catalogue's lock; nil is none.
+func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) {
+	if before != nil && p.same(before) {
+		return *before, nil
+	}
+	for i := range p.Limits {
+		if err := tx.store.checkLimit(fmt.Sprintf("limits[%d].", i), &p.Limits[i]); err != nil {
+			return Plan{}, err
+		}
+	}
+	if err := tx.requireMeters(ctx, p.meters()); err != nil {
+		return Plan{}, err
+	}
+	p.Version = 1
+	if before != nil {
+		p.Version = before.Version + 1
+	}
+	limits, err := json.Marshal(p.Limits)
+	if err != nil {
+		return Plan{}, wrap("encode limits", err)
+	}
+	if err := tx.queryRow(ctx, "InsertPlan", p.ID, p.Version, limits).Scan(&p.CreatedAt); err != nil {
+		return Plan{}, wrap("store plan "+p.ID, err)
+	}
+	p.CreatedAt = p.CreatedAt.UTC()
+	if err := tx.insertAllowances(ctx, &p); err != nil {
+		return Plan{}, wrap("store allowances of plan "+p.ID, err)
+	}
+	tx.changed(kindPlan, p.ID)
+	return p, nil
+}
+
+func (tx *txn) insertAllowances(ctx context.Context, p *Plan) error {
+	rows := make([]allowanceRow, len(p.Allowances))
+	ordinals := make([]int32, len(p.Allowances))
+	for i := range p.Allowances {
+		rows[i], ordinals[i] = rowOf(&p.Allowances[i]), int32(i)
+	}
+	_, err := tx.exec(ctx, "InsertAllowances", p.ID, p.Version,
+		column(rows, func(r *allowanceRow) string { return r.meter }), ordinals,
+		column(rows, func(r *allowanceRow) int64 { return r.amount }),
+		column(rows, func(r *allowanceRow) string { return r.every }),
+		column(rows, func(r *allowanceRow) string { return r.anchor }),
+		column(rows, func(r *allowanceRow) *int64 { return r.rolloverMin }),
+		column(rows, func(r *allowanceRow) *int64 { return r.rolloverMax }),
+		column(rows, func(r *allowanceRow) *string { return r.overagePolicy }),
+		column(rows, func(r *allowanceRow) *int64 { return r.overageCap }),
+		column(rows, func(r *allowanceRow) *string { return r.overflowMeter }),
+		column(rows, func(r *allowanceRow) *int64 { return r.overflowPrice }),
+		column(rows, func(r *allowanceRow) *int64 { return r.perSubject }))
+	return err
+}
+
+// requireMeters fails, naming all of them, for references to meters that do not exist.
+func (tx *txn) requireMeters(ctx context.Context, refs []reference) error {
+	return tx.require(ctx, "MissingMeters", kindMeter, refs)
+}
+
+// require fails, naming all of them, for references to nothing.
+func (tx *txn) require(ctx context.Context, statement, kind string, refs []reference) error {
+	missing, err := tx.missing(ctx, statement, refs)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	e := &Error{Code: CodeNotFound}
+	for _, ref := range missing {
+		e.Fields = append(e.Fields, refersToNothing(ref.field, kind, ref.id).Fields...)
+	}
+	return e
+}
+
+// missing returns those of refs that name nothing.
+func (tx *txn) missing(ctx context.Context, statement string, refs []reference) ([]reference, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.query(ctx, statement, column(refs, func(r *reference) string { return r.id }))
+	if err != nil {
+		return nil, wrap("look up references", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, wrap("look up references", err)
+	}
+	return slices.DeleteFunc(slices.Clone(refs), func(r reference) bool { return !slices.Contains(ids, r.id) }), nil
+}
+
+// column is one column of rows, for unnest.
+func column[R, V any](rows []R, value func(*R) V) []V {
+	values := make([]V, len(rows))
+	for i := range rows {
+		values[i] = value(&rows[i])
+	}
+	return values
+}

@@ -1,0 +1,410 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+var call = Meter{ID: "api_calls", Unit: "call"}
+
+func monthly(meter string, amount int64) Allowance {
+	return Allowance{Meter: meter, Amount: amount, Every: period.Month, Anchor: period.Tenant}
+}
+
+func starter(amount int64) Plan {
+	return Plan{ID: "starter", Allowances: []Allowance{monthly("api_calls", amount)}}
+}
+
+// seed stores a meter, a plan and a tenant.
+func seed(t *testing.T, s *Store) {
+	t.Helper()
+	put(t, s.PutMeter, call)
+	put(t, s.PutPlan, starter(1000))
+	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "starter"})
+}
+
+func TestEveryStatementIsValidOnTheMigratedSchema(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	conn, err := s.pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	require.NotEmpty(t, s.queries)
+	for name, statement := range s.queries {
+		if name == "Listen" {
+			continue // a command, which cannot be prepared
+		}
+		_, err := conn.Conn().Prepare(t.Context(), name, statement)
+		require.NoError(t, err, name)
+	}
+}
+
+func TestAMeterIsCreatedThenReplacedAndLeftAloneWhenNothingChanges(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	first, created, err := s.PutMeter(t.Context(), call)
+	require.NoError(t, err)
+	require.True(t, created)
+	require.WithinDuration(t, time.Now(), first.CreatedAt, time.Minute)
+	require.Equal(t, first.CreatedAt, first.UpdatedAt.Truncate(0), "created and updated at once")
+
+	again, created, err := s.PutMeter(t.Context(), call)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, first, again)
+
+	changed := call
+	changed.DenialReplay = true
+	third, created, err := s.PutMeter(t.Context(), changed)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.True(t, third.DenialReplay)
+	require.Equal(t, first.CreatedAt, third.CreatedAt)
+	require.True(t, third.UpdatedAt.After(first.UpdatedAt))
+
+	read, err := s.Meter(t.Context(), call.ID)
+	require.NoError(t, err)
+	require.Equal(t, third, read)
+	_, err = s.Meter(t.Context(), "none")
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+func TestAMeterInUseCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	require.ErrorIs(t, s.DeleteMeter(ctx, "none"), ErrNotFound)
+	for _, id := range []string{"free", "granted", "overflow", "limited", "plan_limited", "balance"} {
+		put(t, s.PutMeter, Meter{ID: id, Unit: "unit"})
+	}
+	a := monthly("granted", 1)
+	a.Overflow = &Overflow{Meter: "overflow", Price: 3}
+	put(t, s.PutPlan, Plan{ID: "p", Allowances: []Allowance{a}, Limits: []Limit{
+		{Rule: "in-plan", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s", Match: Match{Meter: "plan_limited"}},
+	}})
+	put(t, s.PutPlan, Plan{ID: "p", Allowances: []Allowance{monthly("free", 1)}}) // only history uses the others now
+	put(t, s.PutPlan, Plan{ID: "p"})
+	put(t, s.PutLimit, Limit{Rule: "global", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s", Match: Match{Meter: "limited"}})
+	put(t, s.PutMeter, Meter{ID: "unused", Unit: "unit"})
+	_, err := s.pool.Exec(ctx, "INSERT INTO balances (tenant_id, meter) VALUES ('acme', 'balance')")
+	require.NoError(t, err)
+
+	for id, by := range map[string]string{
+		"granted": "version 1 of plan p", "overflow": "version 1 of plan p", "free": "version 2 of plan p",
+		"limited": "limit global", "plan_limited": "a limit of version 1 of plan p", "balance": "the balance of tenant acme",
+	} {
+		err := s.DeleteMeter(ctx, id)
+		require.ErrorIs(t, err, ErrConflict, id)
+		require.ErrorContains(t, err, by)
+	}
+	require.NoError(t, s.DeleteMeter(ctx, "unused"))
+	require.NoError(t, s.DeleteLimit(ctx, "global"))
+	require.NoError(t, s.DeleteMeter(ctx, "limited"))
+	_, err = s.Meter(ctx, "unused")
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+func TestAPlanGetsANewVersionOnlyWhenItGrantsSomethingElse(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	put(t, s.PutMeter, call)
+	put(t, s.PutMeter, Meter{ID: "credits", Unit: "cent"})
+	amount, limit := int64(50), int64(7)
+	full := Plan{ID: "full", Allowances: []Allowance{
+		{
+			Meter: "api_calls", Amount: 1, Every: period.Day, Anchor: period.Calendar,
+			Rollover: &Rollover{Min: 1, Max: 10}, Overage: &Overage{Policy: "allow", Cap: &amount},
+			Overflow: &Overflow{Meter: "credits", Price: 2}, PerSubject: &limit,
+		},
+		{Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Tenant, Overage: &Overage{Policy: "deny"}},
+	}, Limits: []Limit{
+		{Rule: "b", Per: []string{"tenant", "route"}, Kind: "token_bucket", Rate: "60/s", Match: Match{Route: "/x"}},
+		{Rule: "a", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "100/min", Burst: 7, Cost: 2, Mode: "shadow", OnBackendError: "open"},
+	}}
+	first, created, err := s.PutPlan(ctx, full)
+	require.NoError(t, err)
+	require.True(t, created)
+	require.EqualValues(t, 1, first.Version)
+	require.Equal(t, full.Allowances, first.Allowances)
+	require.EqualValues(t, 60, first.Limits[0].Burst, "the burst is the rate's count unless it is given")
+
+	read, err := s.Plan(ctx, "full", 0)
+	require.NoError(t, err)
+	require.Equal(t, first, read, "everything comes back as it was written")
+
+	reordered := full
+	reordered.Allowances = []Allowance{full.Allowances[1], full.Allowances[0]}
+	reordered.Limits = []Limit{full.Limits[1], full.Limits[0]}
+	same, created, err := s.PutPlan(ctx, reordered)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, first, same)
+
+	for version := int32(2); version <= 4; version++ {
+		full.Allowances[0].Amount++
+		next := put(t, s.PutPlan, full)
+		require.Equal(t, version, next.Version)
+		require.True(t, next.CreatedAt.After(first.CreatedAt))
+	}
+	old, err := s.Plan(ctx, "full", 1)
+	require.NoError(t, err)
+	require.Equal(t, first, old, "versions do not change")
+	_, err = s.Plan(ctx, "full", 5)
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = s.Plan(ctx, "none", 0)
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+func TestWhatAPlanLimitOrTenantRefersToMustExist(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	seed(t, s)
+	a := monthly("none1", 1)
+	a.Overflow = &Overflow{Meter: "none2", Price: 1}
+	_, _, err := s.PutPlan(ctx, Plan{ID: "p", Allowances: []Allowance{monthly("api_calls", 1), a}})
+	require.ErrorIs(t, err, ErrNotFound)
+	require.Equal(t, []string{"allowances[1].meter", "allowances[1].overflow.meter"}, fieldsIn(t, err))
+	_, _, err = s.PutTenant(ctx, Tenant{ID: "x", Plan: "none"})
+	require.Equal(t, []string{"plan"}, fieldsIn(t, err))
+	none := "none"
+	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: &none})
+	require.Equal(t, []string{"plan"}, fieldsIn(t, err))
+	_, err = s.PatchTenant(ctx, "none", TenantPatch{})
+	require.ErrorIs(t, err, ErrNoTenant)
+	limit := Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s"}
+	limit.Match.Meter = "none"
+	_, _, err = s.PutLimit(ctx, limit)
+	require.Equal(t, []string{"match.meter"}, fieldsIn(t, err))
+	limit.Match = Match{Plan: "none"}
+	_, _, err = s.PutLimit(ctx, limit)
+	require.Equal(t, []string{"match.plan"}, fieldsIn(t, err))
+	limit.Match = Match{Plan: "starter", Meter: "api_calls"}
+	put(t, s.PutLimit, limit)
+}
+
+type terms struct {
+	Plan     string
+	Anchor   time.Time
+	Timezone string
+	Initial  bool
+	At       time.Time
+}
+
+func termsOf(t *testing.T, s *Store, tenant string) []terms {
+	t.Helper()
+	rows, err := s.pool.Query(t.Context(),
+		"SELECT plan, anchor, timezone, initial, effective_at FROM tenant_terms WHERE tenant_id = $1 ORDER BY effective_at", tenant)
+	require.NoError(t, err)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (terms, error) {
+		var x terms
+		err := row.Scan(&x.Plan, &x.Anchor, &x.Timezone, &x.Initial, &x.At)
+		x.Anchor, x.At = x.Anchor.UTC(), x.At.UTC()
+		return x, err
+	})
+	require.NoError(t, err)
+	return list
+}
+
+func TestATenantsTermsAreHistoryAndItsOtherFieldsAreNot(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	seed(t, s)
+	put(t, s.PutPlan, Plan{ID: "pro"})
+	tenant, created, err := s.PutTenant(ctx, Tenant{ID: "x", Plan: "starter"})
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, tenant.CreatedAt, tenant.Anchor, "the anchor is when it was made unless it is given")
+	require.Equal(t, "UTC", tenant.Timezone)
+	require.Equal(t, StatusActive, tenant.Status)
+	require.JSONEq(t, "{}", string(tenant.Metadata))
+	want := []terms{{"starter", tenant.Anchor, "UTC", true, tenant.CreatedAt}}
+	require.Equal(t, want, termsOf(t, s, "x"))
+
+	same, created, err := s.PutTenant(ctx, Tenant{ID: "x", Plan: "starter"})
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, tenant, same)
+
+	suspended := StatusSuspended
+	patched, err := s.PatchTenant(ctx, "x", TenantPatch{Status: &suspended, Metadata: json.RawMessage(`{"b": 1, "a": [1.50]}`)})
+	require.NoError(t, err)
+	require.True(t, patched.Suspended())
+	require.True(t, patched.UpdatedAt.After(tenant.UpdatedAt))
+	again, err := s.PatchTenant(ctx, "x", TenantPatch{Metadata: json.RawMessage(`{"a":[1.5], "b":1}`)})
+	require.NoError(t, err)
+	require.Equal(t, patched, again, "jsonb takes them for the same")
+	require.Equal(t, want, termsOf(t, s, "x"), "neither status nor metadata are terms")
+
+	for i, patch := range []TenantPatch{
+		{Plan: ptr("pro")}, {Timezone: ptr("Europe/Berlin")}, {Anchor: ptr(time.Date(2026, 1, 31, 0, 0, 0, 123456789, time.UTC))},
+	} {
+		tenant, err = s.PatchTenant(ctx, "x", patch)
+		require.NoError(t, err)
+		got := termsOf(t, s, "x")
+		require.Len(t, got, i+2)
+		last := got[i+1]
+		require.True(t, last.At.After(got[i].At))
+		require.Equal(t, terms{tenant.Plan, tenant.Anchor, tenant.Timezone, false, last.At}, last)
+	}
+	require.Equal(t, time.Date(2026, 1, 31, 0, 0, 0, 123456000, time.UTC), tenant.Anchor, "PostgreSQL keeps microseconds")
+	read, err := s.Tenant(ctx, "x")
+	require.NoError(t, err)
+	require.Equal(t, tenant, read)
+
+	replaced := put(t, s.PutTenant, Tenant{ID: "x", Plan: "pro"})
+	require.Equal(t, tenant.CreatedAt, replaced.Anchor)
+	require.Equal(t, StatusActive, replaced.Status, "a PUT replaces")
+	require.JSONEq(t, "{}", string(replaced.Metadata))
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestVersionsAndTermsRiseThoughTheServersClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	seed(t, s)
+	future := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	_, err := s.pool.Exec(ctx, "UPDATE plans SET created_at = $1", future)
+	require.NoError(t, err)
+	_, err = s.pool.Exec(ctx, "UPDATE tenant_terms SET effective_at = $1", future)
+	require.NoError(t, err)
+	require.Equal(t, future.Add(time.Microsecond), put(t, s.PutPlan, starter(5)).CreatedAt)
+	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Timezone: ptr("Asia/Kathmandu")})
+	require.NoError(t, err)
+	require.Equal(t, future.Add(time.Microsecond), termsOf(t, s, "acme")[1].At)
+}
+
+func TestRacingWritersMakeOneHistory(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	seed(t, s)
+	const writers, rounds = 8, 5
+	var done sync.WaitGroup
+	errs := make(chan error, 3*writers*rounds)
+	for w := range writers {
+		done.Go(func() {
+			for r := range rounds {
+				_, _, err := s.PutPlan(context.Background(), starter(int64(w*rounds+r)+1))
+				errs <- err
+				_, _, err = s.PutTenant(context.Background(), Tenant{ID: fmt.Sprintf("new%d", r), Plan: "starter"})
+				errs <- err
+				zone := []string{"UTC", "Europe/Berlin"}[w%2]
+				_, err = s.PatchTenant(context.Background(), "acme", TenantPatch{Timezone: &zone})
+				errs <- err
+			}
+		})
+	}
+	done.Wait()
+	close(errs)
+	for err := range errs {
+		require.NoError(t, err)
+	}
+	newest, err := s.Plan(t.Context(), "starter", 0)
+	require.NoError(t, err)
+	require.EqualValues(t, writers*rounds+1, newest.Version)
+	var last time.Time
+	for v := int32(1); v <= newest.Version; v++ {
+		p, err := s.Plan(t.Context(), "starter", v)
+		require.NoError(t, err)
+		require.True(t, p.CreatedAt.After(last))
+		last = p.CreatedAt
+	}
+	history := termsOf(t, s, "acme")
+	for i := 1; i < len(history); i++ {
+		require.NotEqual(t, history[i-1].Timezone, history[i].Timezone, "each row is a change")
+	}
+	require.Len(t, termsOf(t, s, "new0"), 1)
+}
+
+func TestListingsComeInPagesInOrder(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	seed(t, s)
+	ids := []string{"B", "a", "a-1", "a.1", "a1", "api_calls", "b"} // bytewise
+	for _, id := range ids {
+		put(t, s.PutMeter, Meter{ID: id, Unit: "u"})
+		put(t, s.PutPlan, Plan{ID: id})
+		put(t, s.PutPlan, Plan{ID: id, Allowances: []Allowance{monthly("api_calls", 3)}})
+		put(t, s.PutTenant, Tenant{ID: id, Plan: "starter"})
+		put(t, s.PutLimit, Limit{Rule: id, Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s"})
+	}
+	page := Page{Limit: 3}
+	var got []string
+	for {
+		list, err := s.ListMeters(ctx, page)
+		require.NoError(t, err)
+		for _, m := range list.Items {
+			got = append(got, m.ID)
+		}
+		if page.Cursor = list.NextCursor; page.Cursor == "" {
+			break
+		}
+	}
+	require.Equal(t, ids, got)
+
+	plans, err := s.ListPlans(ctx, Page{Limit: 7})
+	require.NoError(t, err)
+	require.Len(t, plans.Items, 7)
+	require.NotEmpty(t, plans.NextCursor)
+	require.EqualValues(t, 2, plans.Items[0].Version, "the newest versions")
+	require.Len(t, plans.Items[0].Allowances, 1)
+	plans, err = s.ListPlans(ctx, Page{Limit: 1, Cursor: plans.NextCursor})
+	require.NoError(t, err)
+	require.Equal(t, "starter", plans.Items[0].ID)
+	require.Empty(t, plans.NextCursor, "an exactly full last page is the last")
+	tenants, err := s.ListTenants(ctx, Page{Limit: MaxPage})
+	require.NoError(t, err)
+	require.Len(t, tenants.Items, 8)
+	limits, err := s.ListLimits(ctx, Page{Limit: 2})
+	require.NoError(t, err)
+	require.Equal(t, []string{"B", "a"}, []string{limits.Items[0].Rule, limits.Items[1].Rule})
+
+	for _, bad := range []Page{{Limit: 0}, {Limit: MaxPage + 1}, {Limit: 1, Cursor: "%"}, {Limit: 1, Cursor: "AAAA"}} {
+		_, err := s.ListTenants(ctx, bad)
+		require.ErrorIs(t, err, ErrInvalid)
+	}
+}
+
+func TestALimitTheHookRefusesIsNotStored(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := openStore(t, testenv.Postgres(t), StoreConfig{CheckLimit: func(l *Limit) error {
+		if strings.HasPrefix(l.Rate, "9") {
+			return &FieldError{"rate", fmt.Sprintf("is too fast for a burst of %d", l.Burst)}
+		}
+		return nil
+	}})
+	fast := Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "99/s"}
+	_, _, err := s.PutLimit(ctx, fast)
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "rate is too fast for a burst of 99")
+	_, _, err = s.PutPlan(ctx, Plan{ID: "p", Limits: []Limit{{Rule: "ok", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/s"}, fast}})
+	require.Equal(t, []string{"limits[1].rate"}, fieldsIn(t, err))
+	_, err = s.Limit(ctx, "r")
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+func TestWithoutTheSchemaTheErrorSaysWhatToRun(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, testenv.PostgresEmpty(t), StoreConfig{})
+	c := New(s, Config{})
+	err := c.Start(t.Context())
+	require.ErrorContains(t, err, "quotasvc migrate up")
+	require.NoError(t, c.Stop(t.Context()))
+}

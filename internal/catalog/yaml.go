@@ -1,0 +1,172 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// yamlDepth bounds nesting. The shapes need 6 levels, metadata has its own bound.
+const yamlDepth = 32
+
+// yamlReader turns YAML into JSON, so that a file and a request body go through the same types, and remembers on which line
+// each value stands. It takes the part of YAML that JSON has: no anchors, aliases, merge keys or tags.
+type yamlReader struct {
+	lines map[string]int // by path, as in plans.starter.allowances[0].amount
+	at    *problems
+}
+
+// parseYAML returns the only document's root, nil if there is none.
+func parseYAML(data []byte, at *problems) ast.Node {
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		line, message := 1, err.Error()
+		if syntax, ok := errors.AsType[yaml.Error](err); ok {
+			message = syntax.GetMessage()
+			if token := syntax.GetToken(); token != nil {
+				line = token.Position.Line
+			}
+		}
+		at.add(line, "", message)
+		return nil
+	}
+	var root ast.Node
+	for _, doc := range file.Docs {
+		switch {
+		case doc.Body == nil:
+		case root != nil:
+			at.add(lineOf(doc.Body), "", "must not be a second document; put everything into one")
+		default:
+			root = doc.Body
+		}
+	}
+	return root
+}
+
+func lineOf(n ast.Node) int {
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line
+	}
+	return 1
+}
+
+// pairs returns the pairs of a mapping, or nil with a problem if it is something else. A null is an empty mapping.
+func (r *yamlReader) pairs(path string, n ast.Node) []*ast.MappingValueNode {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	case *ast.NullNode:
+		return nil
+	}
+	r.at.add(lineOf(n), path, "must be a mapping")
+	return nil
+}
+
+// key returns a key's text.
+func (r *yamlReader) key(path string, pair *ast.MappingValueNode) (string, bool) {
+	switch k := pair.Key.(type) {
+	case *ast.StringNode:
+		return k.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode: // an id may look like one
+		return k.GetToken().Value, true
+	}
+	r.at.add(lineOf(pair.Key), path, "has a key that is not a plain text")
+	return "", false
+}
+
+// json appends n as JSON. It reports false, after adding a problem, where JSON has no such thing.
+func (r *yamlReader) json(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
+	r.lines[path] = lineOf(n)
+	if depth > yamlDepth {
+		r.at.add(lineOf(n), path, fmt.Sprintf("must be at most %d levels deep", yamlDepth))
+		return to, false
+	}
+	switch n := n.(type) {
+	case *ast.NullNode:
+		return append(to, "null"...), true
+	case *ast.BoolNode:
+		return strconv.AppendBool(to, n.Value), true
+	case *ast.StringNode:
+		return r.text(to, path, n, n.Value)
+	case *ast.LiteralNode:
+		return r.text(to, path, n, n.Value.Value)
+	case *ast.IntegerNode, *ast.FloatNode:
+		return r.number(to, path, n)
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return r.object(to, path, n, depth)
+	case *ast.SequenceNode:
+		to = append(to, '[')
+		for i, v := range n.Values {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			var ok bool
+			if to, ok = r.json(to, path+"["+strconv.Itoa(i)+"]", v, depth+1); !ok {
+				return to, false
+			}
+		}
+		return append(to, ']'), true
+	}
+	what := strings.TrimSuffix(n.Type().String(), "Node")
+	r.at.add(lineOf(n), path, fmt.Sprintf("must be a plain value: YAML's %q is not supported here", what))
+	return to, false
+}
+
+func (r *yamlReader) object(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
+	to = append(to, '{')
+	seen := map[string]bool{}
+	for i, pair := range r.pairs(path, n) {
+		name, ok := r.key(path, pair)
+		if !ok {
+			return to, false
+		}
+		at := path + "." + name
+		if seen[name] {
+			r.at.add(lineOf(pair.Key), at, "is there twice")
+			return to, false
+		}
+		seen[name] = true
+		if i > 0 {
+			to = append(to, ',')
+		}
+		if to, ok = r.text(to, at, pair.Key, name); !ok {
+			return to, false
+		}
+		to = append(to, ':')
+		if to, ok = r.json(to, at, pair.Value, depth+1); !ok {
+			return to, false
+		}
+		r.lines[at] = lineOf(pair.Key) // where a reader looks for it
+	}
+	return append(to, '}'), true
+}
+
+func (r *yamlReader) text(to []byte, path string, n ast.Node, s string) ([]byte, bool) {
+	quoted, err := jsontext.AppendQuote(to, s)
+	if err != nil {
+		r.at.add(lineOf(n), path, "must be UTF-8")
+		return to, false
+	}
+	return quoted, true
+}
+
+// plainNumber is a number that YAML and JSON read alike. 010 is 8 in one version of YAML and 10 in another.
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+func (r *yamlReader) number(to []byte, path string, n ast.Node) ([]byte, bool) {
+	digits := n.GetToken().Value
+	if !plainNumber.MatchString(digits) {
+		r.at.add(lineOf(n), path, fmt.Sprintf("must be written in plain decimal digits, not %.40s", digits))
+		return to, false
+	}
+	return append(to, digits...), true
+}
