@@ -175,6 +175,8 @@ func (a *application) tenants(ctx context.Context) error {
 		var old any
 		if before != nil {
 			old = &before.Tenant
+		} else if t.Anchor.IsZero() {
+			after.Anchor = t.Anchor // the moment of creation: not what the file says, and another one in each dry run
 		}
 		if err := a.diff.add(kindTenant, t.ID, old, &after); err != nil {
 			return err

@@ -52,7 +52,7 @@ func (d *Diff) Count(action Action) int {
 	return n
 }
 
-// String is the diff for people.
+// String is the diff for people. Unchanged objects are only counted.
 func (d *Diff) String() string {
 	var b strings.Builder
 	for i := range d.Changes {
@@ -75,8 +75,6 @@ func (c *Change) print(b *strings.Builder) {
 		fmt.Fprintf(b, "+ %s %s\n", c.Kind, c.ID)
 	case Changed:
 		fmt.Fprintf(b, "~ %s %s\n", c.Kind, c.ID)
-	case Unchanged:
-		fmt.Fprintf(b, "= %s %s\n", c.Kind, c.ID)
 	case Unlisted:
 		fmt.Fprintf(b, "? %s %s is not in the file\n", c.Kind, c.ID)
 	}

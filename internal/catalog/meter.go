@@ -15,7 +15,7 @@ type Meter struct {
 	Description string `json:"description,omitzero"`
 
 	// DenialReplay keeps a denial under its idempotency key and replays it, like a success.
-	DenialReplay bool `json:"denial_replay,omitzero"`
+	DenialReplay bool `json:"denial_replay"`
 
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`

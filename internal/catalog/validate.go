@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -108,8 +110,11 @@ func (c *checker) metadata(field string, raw []byte) []byte {
 	dec := jsontext.NewDecoder(bytes.NewReader(v))
 	for range len(v) {
 		token, err := dec.ReadToken()
-		if err != nil {
-			return v // the end: Compact has found it valid
+		if errors.Is(err, io.EOF) {
+			return v
+		}
+		if !c.require(err == nil, field, "must be a JSON object, each name once") {
+			return nil
 		}
 		ok := c.require(dec.StackDepth() <= metadataDepth, field, "must be at most %d levels deep", metadataDepth)
 		switch token.Kind() {

@@ -1,0 +1,143 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func parsed(t *testing.T, text string) *File {
+	t.Helper()
+	f, err := ParseFile([]byte(text))
+	require.NoError(t, err)
+	return f
+}
+
+func TestApplyMakesTheCatalogueWhatTheFileSaysAndSaysWhatItDid(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	put(t, s.PutMeter, Meter{ID: "old", Unit: "u"})
+	f := parsed(t, fileAsMappings)
+
+	dry, err := s.Apply(ctx, f, true)
+	require.NoError(t, err)
+	require.Equal(t, 5, dry.Count(Created))
+	_, err = s.Meter(ctx, "api_calls")
+	require.ErrorIs(t, err, ErrNotFound, "a dry run writes nothing")
+	again, err := s.Apply(ctx, f, true)
+	require.NoError(t, err)
+	require.Equal(t, dry, again)
+
+	done, err := s.Apply(ctx, f, false)
+	require.NoError(t, err)
+	require.Equal(t, dry.Changes, done.Changes, "a dry run shows what the run does")
+	require.Equal(t, strings.ReplaceAll(dry.String(), "dry run: nothing was written\n", ""), done.String())
+	acme, err := s.Tenant(ctx, "acme")
+	require.NoError(t, err)
+	require.Equal(t, "Europe/Berlin", acme.Timezone)
+	require.Len(t, termsOf(t, s, "acme"), 1)
+
+	for _, same := range []string{fileAsMappings, fileAsLists} {
+		diff, err := s.Apply(ctx, parsed(t, same), false)
+		require.NoError(t, err)
+		require.Equal(t, "? meter old is not in the file\n0 created, 0 changed, 5 unchanged, 1 not in the file (left as they are)\n", diff.String())
+	}
+	plan, err := s.Plan(ctx, "starter", 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, plan.Version)
+}
+
+func TestTheDiffIsForPeople(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	_, err := s.Apply(ctx, parsed(t, fileAsMappings), false)
+	require.NoError(t, err)
+	text := strings.NewReplacer(
+		`description: "Calls", denial_replay: true`, "denial_replay: false",
+		"amount: 9007199254740991", "amount: 500",
+		"rollover: {max: 10}", "rollover: {min: 1, max: 10}",
+		"        per_subject: 5\n", "      - {meter: \"007\", amount: 7, every: once, anchor: calendar}\n",
+		"rate: 60/s", "rate: 70/s",
+		"timezone: Europe/Berlin", "timezone: Asia/Kathmandu",
+		"tags: [a, 1, null, true]", "tags: []",
+	).Replace(fileAsMappings)
+	text = text[:strings.Index(text, "limits:\n  global")] + "limits:\n  other: {per: [tenant], kind: token_bucket, rate: 1/s}\n" +
+		text[strings.Index(text, "tenants:"):]
+	diff, err := s.Apply(ctx, parsed(t, text), true)
+	require.NoError(t, err)
+	require.Equal(t, `~ meter api_calls
+    ~ denial_replay: true -> false
+    - description: "Calls"
+~ plan starter
+    + allowances[007].amount: 7
+    + allowances[007].anchor: "calendar"
+    + allowances[007].every: "once"
+    + allowances[007].meter: "007"
+    ~ allowances[api_calls].amount: 9007199254740991 -> 500
+    - allowances[api_calls].per_subject: 5
+    + allowances[api_calls].rollover.min: 1
+    ~ limits[search].burst: 60 -> 70
+    ~ limits[search].rate: "60/s" -> "70/s"
+    ~ version: 1 -> 2
++ limit other
+    + burst: 1
+    + cost: 1
+    + kind: "token_bucket"
+    + mode: "enforce"
+    + on_backend_error: "local_share"
+    + per: ["tenant"]
+    + rate: "1/s"
+? limit global is not in the file
+~ tenant acme
+    ~ metadata.tags: ["a",1,null,true] -> []
+    ~ timezone: "Europe/Berlin" -> "Asia/Kathmandu"
+1 created, 3 changed, 1 unchanged, 1 not in the file (left as they are)
+dry run: nothing was written
+`, diff.String())
+}
+
+func TestApplyIsAllOrNothingAndNamesEveryReferenceToNothing(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	_, err := s.Apply(ctx, parsed(t, `meters:
+  fine: {unit: u}
+plans:
+  p:
+    allowances:
+      - {meter: fine, amount: 1, every: day, anchor: tenant}
+      - {meter: none, amount: 1, every: day, anchor: tenant}
+  q: {allowances: []}
+limits:
+  l: {per: [tenant], kind: token_bucket, rate: 1/s, match: {plan: nope}}
+tenants:
+  t1: {plan: q}
+  t2:
+    plan: gone
+`), false)
+	require.ErrorIs(t, err, ErrNotFound)
+	require.Equal(t, []string{"plans.p.allowances[1].meter", "limits.l.match.plan", "tenants.t2.plan"}, fieldsIn(t, err))
+	require.ErrorContains(t, err, `names the meter "none", which does not exist (line 7)`)
+	require.ErrorContains(t, err, `(line 14)`)
+	_, err = s.Meter(ctx, "fine")
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+func TestApplyReportsUnlistedTenantsOnlyWhenTheFileIsAboutTenants(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	seed(t, s)
+	_, err := s.pool.Exec(ctx, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'x' || n, 'starter', now() FROM generate_series(1, 150) n`)
+	require.NoError(t, err)
+	diff, err := s.Apply(ctx, parsed(t, "meters:\n  m: {unit: u}\n"), true)
+	require.NoError(t, err)
+	require.Equal(t, 2, diff.Count(Unlisted), "the meter and the plan")
+	diff, err = s.Apply(ctx, parsed(t, "tenants:\n  acme: {plan: starter}\n"), true)
+	require.NoError(t, err)
+	require.Equal(t, 2+maxUnlisted, diff.Count(Unlisted))
+	require.Contains(t, diff.String(), "? more tenants are not in the file\n")
+}

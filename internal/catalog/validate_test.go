@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+func TestIDsFollowTheContractToTheByte(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{"a", "Z9", "0", "a.b_c:d-e", strings.Repeat("x", 128)} {
+		require.NoError(t, (&Meter{ID: good, Unit: "u"}).Validate(), good)
+	}
+	for _, bad := range []string{"", ".a", "-a", "_a", ":a", "a b", "a/b", "a{b", "a}b", "a\x00b", "ä", "a\n", strings.Repeat("x", 129)} {
+		require.ErrorIs(t, (&Meter{ID: bad, Unit: "u"}).Validate(), ErrInvalid, bad)
+	}
+}
+
+func TestValidateReportsAllFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	over := int64(MaxAmount + 1)
+	minus := int64(-1)
+	for name, tc := range map[string]struct {
+		object interface{ Validate() error }
+		want   []string
+	}{
+		"meter": {&Meter{Description: strings.Repeat("x", MaxDescription+1)}, []string{"meter", "unit", "description"}},
+		"meter with what PostgreSQL cannot store": {
+			&Meter{ID: "m", Unit: "a\x00", Description: "\xff"}, []string{"unit", "description"},
+		},
+		"plan": {
+			&Plan{Allowances: []Allowance{
+				{Meter: "a", Amount: -1, Every: "fortnight", Anchor: ""},
+				{
+					Meter: "a", Amount: over, Every: period.Day, Anchor: period.Calendar, Rollover: &Rollover{Min: 0, Max: 0},
+					Overage: &Overage{Policy: "maybe", Cap: &minus}, Overflow: &Overflow{Meter: "a", Price: 0}, PerSubject: &over,
+				},
+				{
+					Meter: "b", Every: period.Day, Anchor: period.Calendar, Rollover: &Rollover{Min: 3, Max: 2},
+					Overage: &Overage{Policy: "deny", Cap: &over},
+				},
+			}, Limits: []Limit{{Rule: "r"}, {Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/s"}}},
+			[]string{
+				"plan", "allowances[0].amount", "allowances[0].every", "allowances[0].anchor",
+				"allowances[1].amount", "allowances[1].rollover.max", "allowances[1].overage.policy", "allowances[1].overage.cap",
+				"allowances[1].overflow.meter", "allowances[1].overflow.price", "allowances[1].per_subject", "allowances[1].meter",
+				"allowances[2].rollover.min", "allowances[2].overage.cap", "allowances[2].overage.cap",
+				"limits[0].per", "limits[0].kind", "limits[0].rate", "limits[1].rule",
+			},
+		},
+		"limit": {
+			&Limit{
+				Rule: "r", Per: []string{"tenant", "planet", "tenant"}, Match: Match{Route: strings.Repeat("x", MaxRoute+1), Meter: "a b", Plan: "/"},
+				Kind: "guess", Rate: "0/s", Burst: over, Cost: -1, Mode: "test", OnBackendError: "panic",
+			},
+			[]string{
+				"per[1]", "per[2]", "match.route", "match.meter", "match.plan", "kind", "rate", "burst", "cost", "mode", "on_backend_error",
+			},
+		},
+		"tenant": {
+			&Tenant{
+				Plan: "a b", Anchor: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), Timezone: "Local", Status: "gone",
+				Metadata: json.RawMessage(`[]`),
+			},
+			[]string{"tenant", "plan", "anchor", "timezone", "status", "metadata"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := tc.object.Validate()
+			require.ErrorIs(t, err, ErrInvalid)
+			require.Equal(t, tc.want, fieldsIn(t, err))
+		})
+	}
+}
+
+func TestAmountsAreBoundToTheUnit(t *testing.T) {
+	t.Parallel()
+	for _, amount := range []int64{0, 1, MaxAmount} {
+		p := starter(amount)
+		require.NoError(t, p.Validate())
+	}
+	for _, amount := range []int64{-1, MaxAmount + 1, -1 << 63} {
+		p := starter(amount)
+		require.ErrorContains(t, p.Validate(), "must be an integer from 0 to 9007199254740991")
+	}
+	p := Plan{ID: "p", Allowances: make([]Allowance, MaxAllowances)}
+	for i := range p.Allowances {
+		p.Allowances[i] = monthly("m"+strings.Repeat("x", i), 1)
+	}
+	require.NoError(t, p.Validate())
+	p.Allowances = append(p.Allowances, monthly("last", 1))
+	require.Equal(t, []string{"allowances"}, fieldsIn(t, p.Validate()))
+}
+
+func TestMetadataIsWhatJSONBCanStoreAndNoMore(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	seed(t, s)
+	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	for _, good := range []string{
+		`{}`, ` { "a" : 1 } `, `{"a":"` + strings.Repeat("x", MaxMetadata-8) + `"}`, nested(metadataDepth),
+		`{"n":` + strings.Repeat("9", metadataNumber) + `}`, `{"n":1e999}`, `{"n":-1.5E-999}`, `{"n":1e0000001}`, `{"ü":"\u0001\ud83d\ude00"}`,
+	} {
+		require.NoError(t, (&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(good)}).Validate(), good)
+		_, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Metadata: json.RawMessage(good)})
+		require.NoError(t, err, good)
+	}
+	for _, bad := range []string{
+		``, `null`, `[]`, `1`, `"a"`, `{`, `{}x`, `{"a":1,"a":2}`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}",
+		`{"a":"` + strings.Repeat("x", MaxMetadata-7) + `"}`, nested(metadataDepth + 1),
+		`{"n":` + strings.Repeat("9", metadataNumber+1) + `}`, `{"n":1e1000}`, `{"n":1e-1000}`,
+	} {
+		require.ErrorIs(t, (&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(bad)}).Validate(), ErrInvalid, bad)
+		_, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Metadata: json.RawMessage(bad)})
+		require.ErrorIs(t, err, ErrInvalid, bad)
+	}
+}
