@@ -48,7 +48,7 @@ func (c *BalanceCache) one(t *testing.T, key balanceKey) (found, Source) {
 }
 
 // eventually polls until done says so.
-func eventually(t *testing.T, what string, done func() bool) {
+func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(soon)
 	defer deadline.Stop()

@@ -1,3 +1,53 @@
 // Package gate makes one decision out of three: rate limits, balance, debit. It also says how the service degrades when a
 // backend is away, and keeps the copies of balances that checks answer from.
+//
+// # Terms
+//
+// A check says what would be decided now and charges nothing. A consume charges the limits that apply and then debits; a
+// debit does not ask the limits. A copy is a balance as of an instant, numbered by the seq of its newest entry. The
+// candidates of a tenant are its plan's rules, then the global rules whose ids the plan does not use itself: a plan's rule
+// replaces the global one of that id.
+//
+// # Which limits apply
+//
+// A rule applies to a request if its match (route, meter of any item, the tenant's plan) holds and the request names every
+// dimension in per. A bucket always belongs to one tenant; subject and route divide it further. At most
+// ratelimit.MaxCharges rules apply, the plan's first.
+//
+// # Invariants
+//
+//	G1  A check answers with the code that Consume would fail with at that moment, and in the same order: limits, what does
+//	    not exist, suspension, items.
+//	G2  No limit stays charged for a consume that was refused, failed or was a replay. One whose outcome is unknown stays
+//	    charged: the debit may stand.
+//	G3  A copy never gives way to an older one, neither in Redis nor here.
+//	G4  A check that names no bound is not answered from a copy that is older than CacheConfig.FreshFor, unless the answer is
+//	    marked degraded. No check is answered from a copy whose balance has had an event due since.
+//	G5  Publishing costs the caller of a debit nothing: no call to Redis is made before its answer.
+//
+// # Staleness
+//
+// A copy reaches Redis a few milliseconds after its COMMIT (publishGap and a round trip). It waits longer while Redis is
+// away, and for ever when the process dies in between or when more than pendingMax wait. Such a balance's older copy goes on
+// being served, but only until its age passes FreshFor: then a check reads PostgreSQL and publishes what it found. A copy
+// that only this process knows, because Redis is away or has lost it, is not trusted to be current when there may be other
+// instances. Callers who need less say so (Request.MaxStale), down to zero.
+//
+// # Clock
+//
+// Copies carry PostgreSQL's clock; their age is taken with the service's. Hosts are expected to keep time by NTP: a skew
+// adds to the staleness above and to nothing else. Limits have the limiter's clock, debits the ledger's.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine. A BalanceCache with Redis owns two: the publisher, and the lane that reads
+// many checks' copies in one round trip. The same question to PostgreSQL at the same time is asked once, and at most
+// Config.LoadsMax are under way.
+//
+// # Failure
+//
+//	PostgreSQL away   checks answer from the newest usable copies, marked degraded, or fail with CodeUnavailable if there are
+//	                  none; debits fail with CodeUnavailable or CodeOutcomeUnknown
+//	Redis away        limits are decided as each rule says (package ratelimit); checks read PostgreSQL
+//	both              checks answer from this process's copies, marked degraded
 package gate

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -18,6 +19,10 @@ const (
 
 	// DefaultLoadBudget bounds one such read, the wait for its turn included. A check that is slower than this has no use.
 	DefaultLoadBudget = time.Second
+
+	// loadPause is how long checks that have a copy to fall back on leave PostgreSQL alone after it did not answer. It keeps
+	// a server that hangs from costing each of them the budget.
+	loadPause = time.Second
 
 	// busyRetryAfter is what a caller is told who found no turn.
 	busyRetryAfter = time.Second
@@ -34,11 +39,16 @@ type loader struct {
 	budget time.Duration
 	flight singleflight.Group
 	loaded func(*ledger.CheckResult) // called once per answer
+	now    func() time.Time
+	away   atomic.Int64 // unix nanoseconds: until then PostgreSQL is expected not to answer
 }
 
-func newLoader(l *ledger.Ledger, loadsMax int, budget time.Duration, loaded func(*ledger.CheckResult)) *loader {
-	return &loader{ledger: l, turns: make(chan struct{}, loadsMax), budget: budget, loaded: loaded}
+func newLoader(l *ledger.Ledger, cfg Config, loaded func(*ledger.CheckResult)) *loader {
+	return &loader{ledger: l, turns: make(chan struct{}, cfg.LoadsMax), budget: cfg.LoadBudget, loaded: loaded, now: cfg.Now}
 }
+
+// expectsAnswer says whether PostgreSQL has not failed to answer just now.
+func (l *loader) expectsAnswer() bool { return l.now().UnixNano() >= l.away.Load() }
 
 // check asks the ledger. The answer may be shared with other callers: it must not be changed. Errors are *ledger.Error.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
@@ -53,8 +63,12 @@ func (l *loader) check(ctx context.Context, tenant, subject string, items []ledg
 		}
 		defer func() { <-l.turns }()
 		result, err := l.ledger.Check(ctx, tenant, subject, items)
-		if err == nil {
+		switch {
+		case err == nil:
+			l.away.Store(0)
 			l.loaded(result)
+		case ledger.CodeOf(err) == ledger.CodeUnavailable:
+			l.away.Store(l.now().Add(loadPause).UnixNano())
 		}
 		return result, err
 	})

@@ -89,14 +89,16 @@ type CheckItem struct {
 	// ResetAt is the period's end; zero when the period has none.
 	ResetAt time.Time
 
-	// WouldSucceedAt is when the item would be allowed if nothing else is used until then; zero when it is allowed now, when
-	// no known event makes it succeed, or when the answer comes from a copy, which knows no coming events.
+	// WouldSucceedAt is when the item would be allowed if nothing else is used until then; zero when it is allowed now or
+	// when no known event makes it succeed. A copy knows one event, the period's end, and of what there will be then only
+	// the allowance: an answer from a copy may be zero where PostgreSQL's is not.
 	WouldSucceedAt time.Time
 
 	Code ledger.Code // '' = allowed
 }
 
-// LimitVerdict is what one rate limit said about a request.
+// LimitVerdict is what one rate limit said about a request. A rule that lets everything pass while Redis is away says
+// nothing and has none.
 type LimitVerdict struct {
 	Rule    string
 	Allowed bool
@@ -112,9 +114,6 @@ type LimitVerdict struct {
 
 	// Reset is when one more token becomes available; zero when the bucket is full.
 	Reset time.Duration
-
-	// Unknown says that there is no bucket behind this verdict: the numbers mean nothing and must not be shown.
-	Unknown bool
 
 	Shadow   bool // counts and never denies
 	Never    bool // the cost is above the capacity: waiting does not help

@@ -1,0 +1,185 @@
+package gate
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// instance is one instance of the service below its API.
+type instance struct {
+	*Gate
+	t testing.TB
+}
+
+// newInstance starts an instance on the given backends; redisURL "" is local mode.
+func newInstance(t testing.TB, databaseURL, redisURL string, change ...func(*Config)) *instance {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	stop := func(what string, f func(context.Context) error) {
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), soon)
+			defer cancel()
+			if err := f(ctx); err != nil {
+				t.Logf("stop %s: %v", what, err) // tests that kill backends leave some of this behind
+			}
+		})
+	}
+	var client redis.UniversalClient
+	if redisURL != "" {
+		var err error
+		if client, err = ratelimit.NewClient(redisURL); err != nil {
+			t.Fatal(err)
+		}
+		stop("redis", func(context.Context) error { return client.Close() })
+	}
+	limiter := ratelimit.New(client, ratelimit.Config{})
+	stop("limiter", limiter.Stop)
+	cache := NewBalanceCache(client, CacheConfig{})
+	cache.Start()
+	stop("cache", cache.Stop)
+	pool, err := pgxpool.New(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop("pool", func(context.Context) error { pool.Close(); return nil })
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: CheckLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat := catalog.New(store, catalog.Config{})
+	if err := cat.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop("catalog", cat.Stop)
+	l, err := ledger.Open(t.Context(), ledger.Config{
+		DatabaseURL: databaseURL, Readers: 2, Log: log, Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop("ledger", l.Stop)
+	var cfg Config
+	for _, f := range change {
+		f(&cfg)
+	}
+	return &instance{Gate: New(l, cat, limiter, cache, cfg), t: t}
+}
+
+// newShared is an instance on the test process's shared servers.
+func newShared(t testing.TB, change ...func(*Config)) *instance {
+	t.Helper()
+	return newInstance(t, testenv.Postgres(t), testenv.RedisURL(t), change...)
+}
+
+// catalogue stores meters calls and credits, plan basic with 10 calls a year and limits, and tenant acme on it.
+func (in *instance) catalogue(limits ...catalog.Limit) {
+	in.t.Helper()
+	ctx, c := in.t.Context(), in.terms.catalog
+	for _, id := range []string{"calls", "credits", "other"} {
+		if _, _, err := c.PutMeter(ctx, catalog.Meter{ID: id, Unit: "unit"}); err != nil {
+			in.t.Fatal(err)
+		}
+	}
+	in.putPlan(catalog.Plan{ID: "basic", Limits: limits, Allowances: []catalog.Allowance{
+		{Meter: "calls", Amount: 10, Every: period.Year, Anchor: period.Calendar},
+		{Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Calendar},
+	}})
+	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic"})
+}
+
+// putPlan waits until the plan is in the snapshot.
+func (in *instance) putPlan(p catalog.Plan) {
+	in.t.Helper()
+	stored, _, err := in.terms.catalog.PutPlan(in.t.Context(), p)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	eventually(in.t, "the plan is in the snapshot", func() bool {
+		got := in.terms.catalog.Snapshot().Plans[p.ID]
+		return got != nil && got.Version == stored.Version
+	})
+}
+
+func (in *instance) putTenant(tn catalog.Tenant) {
+	in.t.Helper()
+	if _, _, err := in.terms.catalog.PutTenant(in.t.Context(), tn); err != nil {
+		in.t.Fatal(err)
+	}
+}
+
+func (in *instance) topUp(key, meter string, amount int64) {
+	in.t.Helper()
+	g := &ledger.Grant{Tenant: "acme", Key: key, Meter: meter, Amount: amount, Source: ledger.SourceTopup}
+	if _, err := in.Grant(in.t.Context(), g, false); err != nil {
+		in.t.Fatal(err)
+	}
+}
+
+// ask is a request of acme for amount of meter.
+func ask(key, meter string, amount int64) Request {
+	return Request{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}}
+}
+
+// fresh is req answered by PostgreSQL.
+func fresh(req Request) Request {
+	zero := time.Duration(0)
+	req.MaxStale = &zero
+	return req
+}
+
+// expect holds the outcome of a consume or debit against code; "" is success.
+func (in *instance) expect(code ledger.Code, what string, err error) {
+	in.t.Helper()
+	got := ledger.Code("")
+	if err != nil {
+		got = CodeOf(err)
+	}
+	if got != code {
+		in.t.Errorf("%s: %q (%v), want %q", what, got, err, code)
+	}
+}
+
+func (in *instance) remaining(meter string) int64 {
+	in.t.Helper()
+	b, err := in.ledger.Balance(in.t.Context(), "acme", meter, "")
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return b.Remaining
+}
+
+// settle waits until everything the catalogue has announced so far was heard: until then a tenant that was just read may be
+// forgotten again.
+func (in *instance) settle(databaseURL string) {
+	in.t.Helper()
+	conn, err := pgx.Connect(in.t.Context(), databaseURL)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	// Announcements are heard in order, and each of these makes a new snapshot. The first round may see one that an earlier
+	// announcement made; the second cannot end before the first round's was heard.
+	for range 2 {
+		before := in.terms.catalog.Snapshot()
+		if _, err := conn.Exec(in.t.Context(), "SELECT pg_notify('quotasvc_catalog', 'meter:calls')"); err != nil {
+			in.t.Fatal(err)
+		}
+		eventually(in.t, "the announcement is heard", func() bool { return in.terms.catalog.Snapshot() != before })
+	}
+}

@@ -1,0 +1,218 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Check says whether Consume would allow req now, and charges nothing.
+//
+// Balances come from copies that are fresh enough for req.MaxStale, else from PostgreSQL; when PostgreSQL cannot be asked,
+// from the newest copies there are, marked degraded. Errors: *ReducedCapacity and *ledger.Error, for requests that cannot
+// be decided or that name what does not exist. A refusal is not an error.
+func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
+	out, err := g.check(ctx, &req)
+	label := outcome(err, false)
+	if err == nil {
+		g.metrics.sources.WithLabelValues(string(out.Source), strconv.FormatBool(out.Degraded)).Inc()
+		if !out.Allowed {
+			label = string(out.Code)
+		}
+	}
+	g.metrics.decisions.WithLabelValues("check", label).Inc()
+	return out, err
+}
+
+func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
+	if err := errors.Join(req.validate(), validItems(req.Items)); err != nil {
+		return Check{}, err
+	}
+	// A tenant that cannot be looked up now is checked as one nobody knows: an answer that says "degraded" is worth more to
+	// a check than none. Debits are stricter.
+	facts, unknown := g.terms.of(ctx, req.Tenant)
+	said, err := g.limits(ctx, req, facts.rulesFor(req), false)
+	if err != nil {
+		return Check{}, err
+	}
+	if _, undecided := errors.AsType[*ReducedCapacity](said.refusal); undecided {
+		return Check{}, said.refusal
+	}
+	out, err := g.balances(ctx, req, &facts)
+	if err != nil {
+		return Check{}, err
+	}
+	out.Limits = said.verdicts
+	out.Degraded = out.Degraded || said.degraded || unknown != nil
+	g.conclude(&out, said.refusal, facts.suspended)
+	return out, nil
+}
+
+// conclude gives out its verdict: the limits' refusal, the tenant's suspension, then the items' own in order, as Consume
+// meets them.
+func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
+	out.Item = -1
+	first := -1
+	for i := range out.Items {
+		if out.Items[i].Code != "" {
+			first = i
+			break
+		}
+	}
+	limited, isLimited := errors.AsType[*RateLimited](refusal)
+	switch {
+	case isLimited:
+		out.Code, out.RetryAfter = CodeRateLimited, limited.RetryAfter
+	case refusal != nil:
+		out.Code = CodeOf(refusal)
+	case suspended:
+		out.Code = ledger.CodeTenantSuspended
+	case first >= 0:
+		item := &out.Items[first]
+		out.Code, out.Item = item.Code, first
+		out.Limiting = limitingOf(item)
+		if item.Code == ledger.CodeQuotaExceeded {
+			out.RetryAfter = max(wait(g.now(), item.ResetAt), time.Second)
+		}
+	default:
+		out.Allowed = true
+	}
+}
+
+// limitingOf names what stands in an item's way; nil when nothing was short.
+func limitingOf(item *CheckItem) *ledger.Limiting {
+	switch item.Code {
+	case ledger.CodeQuotaExceeded:
+		return &ledger.Limiting{Kind: "allowance", Meter: item.Meter, Level: "tenant"}
+	case ledger.CodeCreditsExhausted:
+		return &ledger.Limiting{Kind: "credit", Meter: item.Meter, Level: "tenant"}
+	default:
+		return nil
+	}
+}
+
+// balances answers the items of req.
+func (g *Gate) balances(ctx context.Context, req *Request, facts *facts) (Check, error) {
+	keys := make([]balanceKey, len(req.Items))
+	for i := range req.Items {
+		keys[i] = balanceKey{Tenant: req.Tenant, Meter: req.Items[i].Meter}
+	}
+	copies, source := g.cache.get(ctx, keys, req.MaxStale)
+	if !slices.ContainsFunc(copies, func(f found) bool {
+		return !g.cache.fresh(f, req.MaxStale) || f.copy.AsOf.Before(facts.changedAt)
+	}) {
+		return fromCopies(req.Items, copies, source), nil
+	}
+	fallback := !slices.ContainsFunc(copies, func(f found) bool { return !g.cache.usable(f) })
+	degraded := func() Check {
+		out := fromCopies(req.Items, copies, source)
+		out.Degraded = true
+		return out
+	}
+	if fallback && !g.loader.expectsAnswer() {
+		return degraded(), nil
+	}
+	result, err := g.loader.check(ctx, req.Tenant, req.Subject, req.Items)
+	switch {
+	case err == nil:
+		return fromLedger(result)
+	case fallback && undecided(err):
+		return degraded(), nil
+	default:
+		return Check{}, err
+	}
+}
+
+// undecided says whether err leaves the question open, so that an older copy is better than no answer.
+func undecided(err error) bool {
+	switch ledger.CodeOf(err) {
+	case ledger.CodeUnavailable, ledger.CodeQueueFull:
+		return true
+	default:
+		return false
+	}
+}
+
+// fromCopies decides as the ledger would if the copies were current.
+func fromCopies(items []ledger.Item, copies []found, source Source) Check {
+	out := Check{Items: make([]CheckItem, len(items)), Source: source, AsOf: copies[0].copy.AsOf}
+	for i := range copies {
+		cp := copies[i].copy
+		item := CheckItem{
+			Meter: items[i].Meter, Required: items[i].Amount, Remaining: cp.Remaining, Limit: cp.Limit, MaxAllowedNow: cp.Remaining,
+			ResetAt: cp.ResetAt,
+		}
+		if items[i].Amount > cp.Remaining {
+			item.Code = denialCode(cp)
+			if cp.Renews && cp.Allowance >= items[i].Amount {
+				item.WouldSucceedAt = cp.ResetAt
+			}
+		}
+		out.Items[i] = item
+		if cp.AsOf.Before(out.AsOf) {
+			out.AsOf = cp.AsOf
+		}
+	}
+	return out
+}
+
+// denialCode is the ledger's code for a balance that is short.
+func denialCode(cp *ledger.BalanceCopy) ledger.Code {
+	switch {
+	case !cp.InPlan && cp.Seq == 0:
+		return ledger.CodeMeterNotInPlan
+	case cp.Renews:
+		return ledger.CodeQuotaExceeded
+	default:
+		return ledger.CodeCreditsExhausted
+	}
+}
+
+// fromLedger translates the ledger's answer, which may be shared. What names something that does not exist is an error
+// here, as it is for a debit.
+func fromLedger(result *ledger.CheckResult) (Check, error) {
+	out := Check{Items: make([]CheckItem, len(result.Items)), Source: SourceLedger, AsOf: result.AsOf}
+	for i := range result.Items {
+		r := &result.Items[i]
+		item := CheckItem{
+			Meter: r.Meter, Required: r.Required, Remaining: r.Remaining, Limit: r.Limit, MaxAllowedNow: r.MaxAllowedNow,
+			ResetAt: r.ResetAt, WouldSucceedAt: r.WouldSucceedAt,
+		}
+		if r.Err != nil {
+			switch r.Err.Code {
+			case ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan:
+				item.Code = r.Err.Code
+			default:
+				return Check{}, r.Err
+			}
+		}
+		out.Items[i] = item
+	}
+	return out, nil
+}
+
+// validItems refuses what a debit would refuse, also when no ledger is asked.
+func validItems(items []ledger.Item) error {
+	refuse := func(field, format string, args ...any) error {
+		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field, Detail: fmt.Sprintf(format, args...)}
+	}
+	if len(items) < 1 || len(items) > ledger.ItemsMax {
+		return refuse("items", "must have 1 to %d elements, has %d", ledger.ItemsMax, len(items))
+	}
+	for i := range items {
+		if items[i].Amount < 1 || items[i].Amount > ledger.MaxAmount {
+			return refuse(fmt.Sprintf("items[%d].amount", i), "must be an integer from 1 to %d", ledger.MaxAmount)
+		}
+		for j := range i {
+			if items[j].Meter == items[i].Meter {
+				return refuse(fmt.Sprintf("items[%d].meter", i), "names the same meter as items[%d]; use one item with the sum", j)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Scopes tell the endpoints apart in an operation's fingerprint: a key used with one of them is not a retry on the other.
+const (
+	scopeConsume = "consume"
+	scopeDebit   = ""
+)
+
+// Consume charges the limits that apply and debits the units, or does neither.
+//
+// The limits are charged first, so that a flood is stopped before PostgreSQL sees it. What was charged is given back when
+// the debit is refused, fails or turns out to be a replay; only when its outcome is unknown the tokens stay charged, as the
+// debit may stand. Errors: *RateLimited, *CostExceedsCapacity, *ReducedCapacity, or *ledger.Error. Retrying with the same
+// key is always safe.
+func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
+	out, err := g.consume(ctx, &req)
+	g.metrics.decisions.WithLabelValues("consume", outcome(err, out.Result != nil && out.Result.Replayed)).Inc()
+	return out, err
+}
+
+func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
+	if err := req.validate(); err != nil {
+		return Debited{}, err
+	}
+	facts, err := g.terms.of(ctx, req.Tenant)
+	if err != nil {
+		return Debited{}, err
+	}
+	said, err := g.limits(ctx, req, facts.rulesFor(req), !req.DryRun)
+	if err != nil {
+		return Debited{}, err
+	}
+	if said.refusal != nil {
+		return Debited{Limits: said.verdicts}, said.refusal
+	}
+	result, err := g.decide(ctx, req, &facts, scopeConsume)
+	if err != nil && ledger.CodeOf(err) != ledger.CodeOutcomeUnknown || err == nil && result.Replayed {
+		g.giveBack(ctx, said.charged)
+	}
+	return Debited{Result: result, Limits: said.verdicts}, err
+}
+
+// Debit debits units without asking the limits. Errors are *ledger.Error.
+func (g *Gate) Debit(ctx context.Context, req Request) (Debited, error) {
+	out, err := g.debit(ctx, &req)
+	g.metrics.decisions.WithLabelValues("debit", outcome(err, out.Result != nil && out.Result.Replayed)).Inc()
+	return out, err
+}
+
+func (g *Gate) debit(ctx context.Context, req *Request) (Debited, error) {
+	if err := req.validate(); err != nil {
+		return Debited{}, err
+	}
+	facts, err := g.terms.of(ctx, req.Tenant)
+	if err != nil {
+		return Debited{}, err
+	}
+	result, err := g.decide(ctx, req, &facts, scopeDebit)
+	return Debited{Result: result}, err
+}
+
+// decide lets the ledger decide. result is nil if and only if err is not.
+func (g *Gate) decide(ctx context.Context, req *Request, facts *facts, scope string) (*ledger.DebitResult, error) {
+	d := debitOf(req, facts, scope)
+	if req.DryRun {
+		return g.ledger.DryRunDebit(ctx, d)
+	}
+	return g.ledger.Debit(ctx, d)
+}
+
+// debitOf adds to a request what the catalogue knows. The ledger answers a replay before it looks at Suspended, so a
+// tenant that was suspended since gets the answer it was given.
+func debitOf(req *Request, facts *facts, scope string) *ledger.Debit {
+	items := make([]ledger.Item, len(req.Items))
+	for i, it := range req.Items {
+		items[i] = ledger.Item{Meter: it.Meter, Amount: it.Amount, StoreDenial: facts.storesDenials(it.Meter)}
+	}
+	return &ledger.Debit{
+		Tenant: req.Tenant, Key: req.Key, Subject: req.Subject, Items: items, Metadata: req.Metadata,
+		Suspended: facts.suspended, Scope: scope,
+	}
+}
+
+// DebitBatch makes independent debits, each with its own key, and answers each in order. At most ledger.BatchMax.
+func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
+	out := make([]DebitOutcome, len(reqs))
+	debits := make([]*ledger.Debit, 0, len(reqs))
+	places := make([]int, 0, len(reqs))
+	for i := range reqs {
+		if err := reqs[i].validate(); err != nil {
+			out[i].Err = err
+			continue
+		}
+		facts, err := g.terms.of(ctx, reqs[i].Tenant)
+		if err != nil {
+			out[i].Err = err
+			continue
+		}
+		if reqs[i].DryRun {
+			out[i].Result, out[i].Err = g.decide(ctx, &reqs[i], &facts, scopeDebit)
+			continue
+		}
+		debits = append(debits, debitOf(&reqs[i], &facts, scopeDebit))
+		places = append(places, i)
+	}
+	if len(debits) > 0 {
+		for j, o := range g.ledger.DebitBatch(ctx, debits) {
+			out[places[j]] = DebitOutcome{Result: o.Result, Err: o.Err}
+		}
+	}
+	for i := range out {
+		g.metrics.decisions.WithLabelValues("debit", outcome(out[i].Err, out[i].Result != nil && out[i].Result.Replayed)).Inc()
+	}
+	return out
+}
+
+// Grant issues units; dryRun only decides. Suspended tenants can be granted units: it is how some of them come back. Errors
+// are *ledger.Error.
+func (g *Gate) Grant(ctx context.Context, grant *ledger.Grant, dryRun bool) (*ledger.GrantResult, error) {
+	if dryRun {
+		return g.ledger.DryRunGrant(ctx, grant)
+	}
+	return g.ledger.Grant(ctx, grant)
+}
+
+// wait is the time from now until t in whole terms of a Retry-After: never negative.
+func wait(now, t time.Time) time.Duration { return max(t.Sub(now), 0) }

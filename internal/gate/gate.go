@@ -1,0 +1,83 @@
+package gate
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+)
+
+// Config says how a Gate decides. The zero value is valid.
+type Config struct {
+	// LoadsMax is the reads of PostgreSQL that checks may have under way; 0 is DefaultLoadsMax.
+	LoadsMax int
+
+	// LoadBudget bounds one of them, the wait for its turn included; 0 is DefaultLoadBudget.
+	LoadBudget time.Duration
+
+	Log     *slog.Logger          // nil discards
+	Metrics prometheus.Registerer // nil: not registered
+	Now     func() time.Time      // nil is time.Now
+}
+
+// Gate composes decisions. It has no goroutines of its own and nothing to stop. All methods are safe for concurrent use.
+type Gate struct {
+	ledger  *ledger.Ledger
+	limiter *ratelimit.Limiter
+	cache   *BalanceCache
+	terms   *terms
+	loader  *loader
+	metrics *gateMetrics
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// New makes a gate. The ledger must have been opened with cache.Publish as its OnCommit.
+func New(l *ledger.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, cache *BalanceCache, cfg Config) *Gate {
+	if cfg.LoadsMax <= 0 {
+		cfg.LoadsMax = DefaultLoadsMax
+	}
+	if cfg.LoadBudget <= 0 {
+		cfg.LoadBudget = DefaultLoadBudget
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	metrics := newGateMetrics(cfg.Metrics)
+	return &Gate{
+		ledger: l, limiter: limiter, cache: cache, terms: newTerms(c, cfg.Log), metrics: metrics, log: cfg.Log, now: cfg.Now,
+		loader: newLoader(l, cfg, func(result *ledger.CheckResult) {
+			metrics.loads.Inc()
+			cache.Publish(result.Copies)
+		}),
+	}
+}
+
+// validate refuses what no operation takes. Everything else about a request is the ledger's to refuse.
+func (r *Request) validate() error {
+	if r.Mode != "" && r.Mode != ModeNormal {
+		return &ledger.Error{
+			Code: ledger.CodeInvalidArgument, Field: "mode", Detail: fmt.Sprintf("mode %q is not supported; it must be normal", r.Mode),
+		}
+	}
+	return nil
+}
+
+// outcome is the label of a decision in metrics.
+func outcome(err error, replayed bool) string {
+	switch {
+	case err == nil && replayed:
+		return "replayed"
+	case err == nil:
+		return "allowed"
+	}
+	return string(CodeOf(err))
+}

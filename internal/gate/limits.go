@@ -1,0 +1,125 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+)
+
+const (
+	// refundBudget bounds giving tokens back. The caller waits for it: whoever was refused finds its tokens there when it
+	// asks again.
+	refundBudget = 200 * time.Millisecond
+
+	// reducedRetryAfter is when a caller may come back that met a closed rule while Redis is away: the breaker tries Redis
+	// again after 5 s.
+	reducedRetryAfter = 5 * time.Second
+)
+
+// limited is what the limits said about a request.
+type limited struct {
+	verdicts []LimitVerdict
+	refusal  error // *RateLimited, *CostExceedsCapacity, *ReducedCapacity, or nil
+	degraded bool
+	charged  ratelimit.Request // what to give back if the work is not done; empty after a peek
+}
+
+// limits asks the limits that apply. A limiter that cannot answer at all is an error; closed rules are a refusal.
+func (g *Gate) limits(ctx context.Context, req *Request, rules []*rule, charge bool) (limited, error) {
+	if len(rules) == 0 {
+		return limited{}, nil
+	}
+	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules))}
+	for i, r := range rules {
+		ask.Charges[i] = ratelimit.Charge{Rule: &r.compiled, Dimension: r.dimension(req)}
+	}
+	decide := g.limiter.Peek
+	if charge {
+		decide = g.limiter.Consume
+	}
+	decision, err := decide(ctx, ask)
+	switch {
+	case errors.Is(err, ratelimit.ErrUnavailable):
+		return limited{degraded: true, refusal: &ReducedCapacity{Violated: closed(rules), RetryAfter: reducedRetryAfter}}, nil
+	case err != nil:
+		return limited{}, limiterError(err)
+	}
+	out := limited{degraded: decision.Degraded, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
+	for i := range decision.Verdicts {
+		if v := &decision.Verdicts[i]; !v.Unknown { // there is no bucket behind such a verdict, so nothing to report
+			out.verdicts = append(out.verdicts, verdictOf(v, decision.Degraded))
+		}
+	}
+	if charge {
+		out.charged = decision.Charged(ask)
+	}
+	if !decision.Allowed {
+		out.refusal = refusalOf(out.verdicts)
+	}
+	return out, nil
+}
+
+func limiterError(err error) error {
+	if field, ok := errors.AsType[*ratelimit.FieldError](err); ok {
+		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field.Field, Detail: field.Reason}
+	}
+	return unavailable("the limits could not be decided; nothing was done", err)
+}
+
+func closed(rules []*rule) []string {
+	var names []string
+	for _, r := range rules {
+		if r.compiled.OnBackendError == ratelimit.BackendClosed && !r.compiled.Shadow {
+			names = append(names, r.compiled.ID)
+		}
+	}
+	return names
+}
+
+func verdictOf(v *ratelimit.Verdict, degraded bool) LimitVerdict {
+	return LimitVerdict{
+		Rule: v.Rule.ID, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
+		Quota: v.Rule.Rate.Count, WindowSeconds: int64(max(v.Rule.Rate.Period/time.Second, 1)),
+		RetryAfter: v.RetryAfter, Reset: v.Next, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
+	}
+}
+
+// refusalOf turns the verdicts of a denied request into an error. A rule that can never let it pass comes first: waiting for
+// the others would be in vain.
+func refusalOf(verdicts []LimitVerdict) error {
+	var never, denied []string
+	var wait time.Duration
+	for i := range verdicts {
+		v := &verdicts[i]
+		switch {
+		case v.Allowed || v.Shadow:
+		case v.Never:
+			never = append(never, v.Rule)
+		default:
+			denied = append(denied, v.Rule)
+			wait = max(wait, v.RetryAfter)
+		}
+	}
+	if len(never) > 0 {
+		return &CostExceedsCapacity{Violated: never, Verdicts: verdicts}
+	}
+	return &RateLimited{Violated: denied, RetryAfter: max(wait, time.Millisecond), Verdicts: verdicts}
+}
+
+// giveBack returns charged tokens. The caller may have gone; what was charged for it must come back all the same.
+func (g *Gate) giveBack(ctx context.Context, charged ratelimit.Request) {
+	if len(charged.Charges) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundBudget)
+	defer cancel()
+	if err := g.limiter.Refund(ctx, charged); err != nil {
+		g.metrics.refunds.WithLabelValues("lost").Inc()
+		g.log.WarnContext(ctx, "charged limits not given back; they refill by themselves", "error", err)
+		return
+	}
+	g.metrics.refunds.WithLabelValues("done").Inc()
+}
