@@ -108,11 +108,11 @@ func (s Search) examine(ctx context.Context, dirs []string, major int, missing *
 			continue
 		}
 		// The real directory, so that a link in PATH leads to the siblings.
-		real, err := filepath.EvalSymlinks(postgres)
+		resolved, err := filepath.EvalSymlinks(postgres)
 		if err != nil {
 			continue
 		}
-		b, err := identify(ctx, filepath.Dir(real))
+		b, err := identify(ctx, filepath.Dir(resolved))
 		switch {
 		case err != nil:
 			missing.Cause = err

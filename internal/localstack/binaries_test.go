@@ -21,11 +21,11 @@ func install(t *testing.T, dir, version string) string {
 			t.Fatal(err)
 		}
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return real
+	return resolved
 }
 
 func TestTheNewestInstalledPostgreSQLWinsAndPathGoesFirst(t *testing.T) {
@@ -51,14 +51,14 @@ func TestTheNewestInstalledPostgreSQLWinsAndPathGoesFirst(t *testing.T) {
 
 func TestALinkInPathLeadsToTheRealInstallation(t *testing.T) {
 	t.Parallel()
-	real := install(t, filepath.Join(t.TempDir(), "real"), "16.3")
+	target := install(t, filepath.Join(t.TempDir(), "target"), "16.3")
 	links := t.TempDir()
 	for _, name := range []string{"postgres", "initdb"} {
-		if err := os.Symlink(filepath.Join(real, name), filepath.Join(links, name)); err != nil {
+		if err := os.Symlink(filepath.Join(target, name), filepath.Join(links, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if b, err := (Search{Path: []string{links}}).Postgres(t.Context(), 0); err != nil || b.Dir != real {
+	if b, err := (Search{Path: []string{links}}).Postgres(t.Context(), 0); err != nil || b.Dir != target {
 		t.Errorf("%+v, %v", b, err)
 	}
 }

@@ -1,6 +1,7 @@
 package localstack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -63,7 +64,9 @@ func choosePort(want int, server, setting string) (int, error) {
 }
 
 func tryPort(port int) error {
-	l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	var config net.ListenConfig
+	// Binding to loopback never waits, so there is nothing to cancel.
+	l, err := config.Listen(context.Background(), "tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func (p *Postgres) start(ctx context.Context) error {
 	if err := p.ensureDatabase(ctx); err != nil {
 		return err
 	}
-	p.log.Info("PostgreSQL is ready", "version", p.bin.Version, "port", p.port, "dir", p.dir)
+	p.log.Info("server is ready", "server", p.name, "version", p.bin.Version, "port", p.port, "dir", p.dir)
 	return nil
 }
 

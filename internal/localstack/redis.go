@@ -84,7 +84,7 @@ func (r *Redis) start(ctx context.Context) error {
 	if err := r.onPort(r.cfg.PortSetting, func() error { return r.launch(ctx) }); err != nil {
 		return err
 	}
-	r.log.Info("Redis is ready", "binary", filepath.Base(r.bin), "port", r.port, "dir", r.dir)
+	r.log.Info("server is ready", "server", r.name, "binary", filepath.Base(r.bin), "port", r.port, "dir", r.dir)
 	return nil
 }
 

@@ -96,7 +96,7 @@ func (s *server) Stop(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("stop %s: %w, killed it instead", s.name, err), s.kill(), s.unlock())
 	}
-	s.log.Info(s.name+" has stopped", "port", s.port)
+	s.log.Info("server has stopped", "server", s.name, "port", s.port)
 	return s.unlock()
 }
 

@@ -120,6 +120,7 @@ func (s *RedisServer) Resume() { s.t.Helper(); check(s.t, "resume Redis", s.r.Re
 
 // cleanUp ends a private server with its test.
 func cleanUp(t testing.TB, stop func(context.Context) error) {
+	t.Helper()
 	t.Cleanup(func() { within(t, "stop a private server", stop) })
 }
 

@@ -97,7 +97,7 @@ func newRedisEnv(ctx context.Context, b backend) (*redisEnv, error) {
 	}
 	base.DB = 0
 	r := &redisEnv{base: base, databases: defaultRedisDatabases}
-	err = r.with(ctx, 0, func(c *redis.Client) error {
+	err = r.with(0, func(c *redis.Client) error {
 		if err := c.Ping(ctx).Err(); err != nil {
 			return fmt.Errorf("reach %s: %w", base.Addr, err)
 		}
@@ -142,7 +142,7 @@ func (r *redisEnv) lease(ctx context.Context) (lease, error) {
 // holds somebody else's keys.
 func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
 	key, member := leaseKey+strconv.Itoa(l.database), strconv.Itoa(l.database)
-	err = r.with(ctx, 0, func(registry *redis.Client) error {
+	err = r.with(0, func(registry *redis.Client) error {
 		ok, err = registry.SetNX(ctx, key, l.token, leaseTTL).Result()
 		if err != nil || !ok {
 			return err
@@ -151,7 +151,7 @@ func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
 		if err != nil {
 			return err
 		}
-		return r.with(ctx, l.database, func(c *redis.Client) error {
+		return r.with(l.database, func(c *redis.Client) error {
 			if ours {
 				return c.FlushDB(ctx).Err()
 			}
@@ -173,7 +173,7 @@ func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
 // another test has it.
 func (r *redisEnv) release(ctx context.Context, l lease) error {
 	key := leaseKey + strconv.Itoa(l.database)
-	return r.with(ctx, 0, func(registry *redis.Client) error {
+	return r.with(0, func(registry *redis.Client) error {
 		holder, err := registry.Get(ctx, key).Result()
 		if errors.Is(err, redis.Nil) || (err == nil && holder != l.token) {
 			return fmt.Errorf("the lease of database %d ran out: the test took longer than %v", l.database, leaseTTL)
@@ -181,7 +181,7 @@ func (r *redisEnv) release(ctx context.Context, l lease) error {
 		if err != nil {
 			return err
 		}
-		if err := r.with(ctx, l.database, func(c *redis.Client) error { return c.FlushDB(ctx).Err() }); err != nil {
+		if err := r.with(l.database, func(c *redis.Client) error { return c.FlushDB(ctx).Err() }); err != nil {
 			return err
 		}
 		return registry.Del(ctx, key).Err()
@@ -189,7 +189,7 @@ func (r *redisEnv) release(ctx context.Context, l lease) error {
 }
 
 // with runs do on a short-lived client of one database.
-func (r *redisEnv) with(ctx context.Context, database int, do func(*redis.Client) error) (err error) {
+func (r *redisEnv) with(database int, do func(*redis.Client) error) (err error) {
 	c := redis.NewClient(r.options(database))
 	defer func() { err = errors.Join(err, c.Close()) }()
 	return do(c)

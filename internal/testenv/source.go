@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// EnvPostgres and EnvRedis name servers that run already.
+	// EnvPostgres names a PostgreSQL that runs already.
 	EnvPostgres = "TEST_DATABASE_URL"
-	EnvRedis    = "TEST_REDIS_URL"
+
+	// EnvRedis names a Redis that runs already.
+	EnvRedis = "TEST_REDIS_URL"
 
 	// tempPrefix begins the names of all temporary directories.
 	tempPrefix = "quotasvc-test-"

@@ -1,0 +1,339 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport names, for each package of ours, those packages of ours that its code
+// may import. Imports go down only: cmd -> httpapi -> gate -> {ledger, ratelimit,
+// catalog} -> {lane, period}; ledger and ratelimit never meet.
+var mayImport = map[string][]string{
+	"migrations":          {},
+	"lua":                 {},
+	"deploy":              {},
+	"internal/archtest":   {},
+	"internal/period":     {},
+	"internal/lane":       {},
+	"internal/localstack": {},
+	"internal/testenv":    {"internal/localstack", "migrations"},
+	"internal/catalog":    {"internal/lane", "internal/period"},
+	"internal/ledger":     {"internal/lane", "internal/period"},
+	"internal/ratelimit":  {"internal/lane", "lua"},
+	"internal/gate":       {"internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane", "internal/period", "lua"},
+	"internal/httpapi":    {"internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/period"},
+	"cmd/quotasvc": {
+		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
+		"internal/period", "internal/localstack", "migrations",
+	},
+}
+
+// outsideTheOrder are packages that any test may use: servers and embedded files.
+var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
+
+// onlyIn names the packages whose code may import a library. Tests may use any of
+// them, to look at what really is in a server, but for those in notEvenInTests.
+var onlyIn = map[string][]string{
+	"github.com/labstack/echo":                    {"internal/httpapi"},
+	"github.com/jackc/pgx":                        {"internal/ledger", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose asks for it
+	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
+	"github.com/redis/go-redis":                   {"internal/ratelimit", "internal/gate", "internal/testenv", "cmd/quotasvc"},
+	"github.com/alecthomas/kong":                  {"cmd/quotasvc"},
+	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},
+	"github.com/moby/moby":                        {"internal/testenv"},
+	"go.uber.org/goleak":                          {"internal/testenv"},
+	"pgregory.net/rapid":                          {},
+	"testing":                                     {"internal/testenv"},
+	"github.com/stretchr/testify":                 {},
+	"unsafe":                                      {},
+	"C":                                           {},
+}
+
+var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
+
+// pure matches the files that decide without input or output: the state machine,
+// the burn order, calendars and bucket arithmetic. They can be tested to the last
+// case because nothing reaches them but their arguments.
+var pure = regexp.MustCompile(`^internal/(period/\w+|` +
+	`ledger/(advance|amount|book|decide|draw|journal|operation|terms)|` +
+	`ratelimit/(bucket|rate|rule|vector))\.go$`)
+
+// impure are standard packages that reach out of a pure file.
+var impure = []string{"context", "database/", "io/", "log", "math/rand", "crypto/rand", "net", "os", "runtime", "syscall"}
+
+const (
+	// maxLines bounds hand-written code. The style asks for about 400; this is where
+	// a file surely holds two nouns.
+	maxLines = 500
+
+	// maxTestLines bounds a test file, where tables are long.
+	maxTestLines = 800
+)
+
+// A rule returns what is wrong with a file, one line each.
+type rule func(f *file) []string
+
+func importsGoDown(f *file) []string {
+	var wrong []string
+	allowed, known := mayImport[f.pkg]
+	if !known {
+		return []string{fmt.Sprintf("%s: package %s has no place in the house yet: give it one in mayImport", f.path, f.pkg)}
+	}
+	for _, p := range f.imports() {
+		ours, ok := strings.CutPrefix(p, module+"/")
+		switch {
+		case !ok || ours == f.pkg || slices.Contains(allowed, ours):
+		case f.test && ours == "internal/testenv" && f.pkg != "internal/localstack": // testenv stands on localstack
+		case f.test && slices.Contains(outsideTheOrder, ours):
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s: %s must not import %s", f.path, f.pkg, ours))
+		}
+	}
+	return wrong
+}
+
+func librariesStayWhereTheyBelong(f *file) []string {
+	var wrong []string
+	for _, p := range f.imports() {
+		for library, packages := range onlyIn {
+			if p != library && !strings.HasPrefix(p, library+"/") {
+				continue
+			}
+			applies := !f.test || slices.Contains(notEvenInTests, library)
+			if applies && !slices.Contains(packages, f.pkg) {
+				wrong = append(wrong, fmt.Sprintf("%s: %s must not import %s", f.path, f.pkg, p))
+			}
+		}
+	}
+	return wrong
+}
+
+func pureFilesTouchNothing(f *file) []string {
+	if f.test || !pure.MatchString(f.path) {
+		return nil
+	}
+	var wrong []string
+	for _, p := range f.imports() {
+		standard := !strings.Contains(strings.Split(p, "/")[0], ".")
+		if !standard && p != module+"/internal/period" {
+			wrong = append(wrong, fmt.Sprintf("%s: a pure file must not import %s", f.path, p))
+		}
+		for _, bad := range impure {
+			if p == strings.TrimSuffix(bad, "/") || strings.HasPrefix(p, strings.TrimSuffix(bad, "/")+"/") {
+				wrong = append(wrong, fmt.Sprintf("%s: a pure file must not import %s", f.path, p))
+			}
+		}
+	}
+	for _, pos := range f.calls("time", "Now", "Since", "Until", "Sleep", "After", "NewTimer", "NewTicker", "Tick", "AfterFunc") {
+		wrong = append(wrong, fmt.Sprintf("%s: a pure file is told the time, it does not ask", f.at(pos)))
+	}
+	return wrong
+}
+
+func filesStayShort(f *file) []string {
+	limit := maxLines
+	if f.test {
+		limit = maxTestLines
+	}
+	if f.generated || f.lines <= limit {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s has %d lines; a file is one noun, and %d lines hold two", f.path, f.lines, limit)}
+}
+
+func nothingHappensBeforeMain(f *file) []string {
+	var wrong []string
+	for _, d := range f.syntax.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" && !f.generated {
+			wrong = append(wrong, f.at(fn.Pos())+": no init(): a package does nothing until it is called")
+		}
+	}
+	return wrong
+}
+
+// todo matches a promise; issue, the number that makes somebody keep it.
+var (
+	todo  = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
+	issue = regexp.MustCompile(`#\d+`)
+)
+
+func noPromisesInComments(f *file) []string {
+	if f.pkg == "internal/archtest" {
+		return nil // has to name them
+	}
+	var wrong []string
+	for _, group := range f.syntax.Comments {
+		for _, c := range group.List {
+			if todo.MatchString(c.Text) && !issue.MatchString(c.Text) {
+				wrong = append(wrong, f.at(c.Pos())+": do it, or open an issue and name it")
+			}
+		}
+	}
+	return wrong
+}
+
+// banned are words for which the glossary has another one. Only exported names are
+// checked: they are what other packages, and readers, meet.
+var banned = map[string]string{
+	"Account": "tenant", "Customer": "tenant", "Organization": "tenant", "Feature": "meter", "Tier": "plan",
+	"Entitlement": "allowance", "Cycle": "period", "Reservation": "hold", "Decrement": "debit", "Accrual": "grant",
+}
+
+var words = regexp.MustCompile(`[A-Z][a-z]+`)
+
+func exportedNamesFollowTheGlossary(f *file) []string {
+	if f.test || f.generated {
+		return nil
+	}
+	var wrong []string
+	check := func(id *ast.Ident) {
+		if !id.IsExported() {
+			return
+		}
+		for _, w := range words.FindAllString(id.Name, -1) {
+			if better, ok := banned[strings.TrimSuffix(w, "s")]; ok {
+				wrong = append(wrong, fmt.Sprintf("%s: %s: the glossary's word is %q", f.at(id.Pos()), id.Name, better))
+			}
+		}
+	}
+	for _, d := range f.syntax.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			check(d.Name)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					check(s.Name)
+				case *ast.ValueSpec:
+					for _, name := range s.Names {
+						check(name)
+					}
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+var rules = map[string]rule{
+	"imports go down only":               importsGoDown,
+	"libraries stay where they belong":   librariesStayWhereTheyBelong,
+	"pure files touch nothing":           pureFilesTouchNothing,
+	"files stay short":                   filesStayShort,
+	"nothing happens before main":        nothingHappensBeforeMain,
+	"no promises in comments":            noPromisesInComments,
+	"exported names follow the glossary": exportedNamesFollowTheGlossary,
+}
+
+func TestTheHouseRulesHold(t *testing.T) {
+	t.Parallel()
+	files := repository(t)
+	for name, check := range rules {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range files {
+				for _, wrong := range check(f) {
+					t.Error(wrong)
+				}
+			}
+		})
+	}
+}
+
+// A rule about files that no longer exist holds nothing.
+func TestThePureFilesExist(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for _, f := range repository(t) {
+		if !f.test && pure.MatchString(f.path) {
+			found[f.path] = true
+		}
+	}
+	for _, name := range []string{
+		"ledger/advance", "ledger/amount", "ledger/book", "ledger/decide", "ledger/draw", "ledger/journal", "ledger/operation", "ledger/terms",
+		"ratelimit/bucket", "ratelimit/rate", "ratelimit/rule", "ratelimit/vector", "period/schedule",
+	} {
+		if p := path.Join("internal", name+".go"); !found[p] {
+			t.Errorf("%s is gone or no longer counts as pure", p)
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	documented := map[string]bool{}
+	for _, f := range repository(t) {
+		if f.test || f.generated {
+			continue
+		}
+		documented[f.pkg] = documented[f.pkg] || f.syntax.Doc != nil
+		if strings.HasPrefix(f.pkg, "internal/") && path.Base(f.path) != "doc.go" && f.syntax.Doc != nil {
+			t.Errorf("%s: the package comment belongs into doc.go", f.path)
+		}
+	}
+	for pkg, ok := range documented {
+		if !ok {
+			t.Errorf("%s has no package comment", pkg)
+		}
+	}
+}
+
+// The rules are code and can be wrong: each one catches what it is there for.
+func TestEachRuleCatchesItsViolation(t *testing.T) {
+	t.Parallel()
+	long := "package lane\n" + strings.Repeat("// line\n", maxLines)
+	for _, c := range []struct{ rule, path, text string }{
+		{"imports go down only", "internal/lane/x.go", `package lane; import _ "github.com/quotasvc/quotasvc/internal/ledger"`},
+		{"imports go down only", "internal/ledger/x.go", `package ledger; import _ "github.com/quotasvc/quotasvc/internal/ratelimit"`},
+		{"imports go down only", "internal/ledger/x_test.go", `package ledger; import _ "github.com/quotasvc/quotasvc/internal/ratelimit"`},
+		{"imports go down only", "internal/ratelimit/x.go", `package ratelimit; import _ "github.com/quotasvc/quotasvc/internal/ledger"`},
+		{"imports go down only", "internal/gate/x.go", `package gate; import _ "github.com/quotasvc/quotasvc/internal/httpapi"`},
+		{"imports go down only", "internal/gate/x.go", `package gate; import _ "github.com/quotasvc/quotasvc/internal/testenv"`},
+		{"imports go down only", "internal/common/x.go", `package common`},
+		{"libraries stay where they belong", "internal/gate/x.go", `package gate; import _ "github.com/labstack/echo/v4"`},
+		{"libraries stay where they belong", "internal/gate/x_test.go", `package gate; import _ "github.com/labstack/echo/v4/middleware"`},
+		{"libraries stay where they belong", "internal/httpapi/x.go", `package httpapi; import _ "github.com/jackc/pgx/v5"`},
+		{"libraries stay where they belong", "internal/ledger/x.go", `package ledger; import _ "github.com/redis/go-redis/v9"`},
+		{"libraries stay where they belong", "internal/ledger/x.go", `package ledger; import _ "pgregory.net/rapid"`},
+		{"pure files touch nothing", "internal/period/x.go", `package period; import _ "github.com/google/uuid"`},
+		{"pure files touch nothing", "internal/ledger/decide.go", `package ledger; import _ "log/slog"`},
+		{"pure files touch nothing", "internal/ledger/decide.go", `package ledger; import _ "context"`},
+		{"pure files touch nothing", "internal/ratelimit/bucket.go", `package ratelimit; import "time"; var x = time.Now`},
+		{"files stay short", "internal/lane/x.go", long},
+		{"nothing happens before main", "internal/lane/x.go", `package lane; func init() {}`},
+		{"no promises in comments", "internal/lane/x.go", "package lane\n\n// TODO: later\nvar x int\n"},
+		{"exported names follow the glossary", "internal/ledger/x.go", `package ledger; type CustomerID string`},
+		{"exported names follow the glossary", "internal/ledger/x.go", `package ledger; func (l *Ledger) NewReservations() {}`},
+	} {
+		f, err := parse(c.path, c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rules[c.rule](f)) == 0 {
+			t.Errorf("%q lets %s pass: %.80q", c.rule, c.path, c.text)
+		}
+	}
+	for _, c := range []struct{ path, text string }{
+		{"internal/gate/x.go", `package gate; import _ "github.com/quotasvc/quotasvc/internal/ledger"`},
+		{"internal/gate/x_test.go", `package gate; import (_ "github.com/quotasvc/quotasvc/internal/testenv"; _ "github.com/jackc/pgx/v5")`},
+		{"internal/ledger/decide.go", `package ledger; import ("time"; _ "github.com/quotasvc/quotasvc/internal/period"); var _ time.Time`},
+		{"internal/lane/x.go", "package lane\n\n// TODO(#12): later\nfunc (l *Lane) init() {}\n"},
+	} {
+		f, err := parse(c.path, c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, check := range rules {
+			if wrong := check(f); len(wrong) > 0 {
+				t.Errorf("%q objects to %s: %v", name, c.path, wrong)
+			}
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// module is the import path of the repository's root.
+const module = "github.com/quotasvc/quotasvc"
+
+// file is one Go file of the repository.
+type file struct {
+	path      string // from the root, with slashes
+	pkg       string // its directory, "." for the root
+	test      bool
+	generated bool
+	lines     int
+	syntax    *ast.File
+	positions *token.FileSet
+}
+
+// imports lists what the file imports.
+func (f *file) imports() []string {
+	var paths []string
+	for _, spec := range f.syntax.Imports {
+		// The parser has seen that it is a string literal.
+		p, _ := strconv.Unquote(spec.Path.Value)
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// at is a position in the file, as compilers write it.
+func (f *file) at(pos token.Pos) string {
+	return f.path + ":" + strconv.Itoa(f.positions.Position(pos).Line)
+}
+
+// repository parses every Go file below the root.
+func repository(t *testing.T) []*file {
+	t.Helper()
+	const root = "../.."
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		t.Fatal("the repository's root is not where it was: ", err)
+	}
+	var files []*file
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := entry.Name()
+		if entry.IsDir() && name != root && (strings.HasPrefix(base, ".") || base == "testdata" || base == "bin") {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(base, ".go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		f, err := parse(filepath.ToSlash(rel), string(text))
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("found %d Go files only: the test looks in the wrong place", len(files))
+	}
+	return files
+}
+
+func parse(name, text string) (*file, error) {
+	positions := token.NewFileSet()
+	syntax, err := parser.ParseFile(positions, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	return &file{
+		path: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), generated: ast.IsGenerated(syntax),
+		lines: strings.Count(text, "\n"), syntax: syntax, positions: positions,
+	}, nil
+}
+
+// calls lists where the file names pkg.name, such as time.Now, for one of names.
+func (f *file) calls(pkg string, names ...string) []token.Pos {
+	var found []token.Pos
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		base, ok := selector.X.(*ast.Ident)
+		if !ok || base.Name != pkg {
+			return true
+		}
+		for _, name := range names {
+			if selector.Sel.Name == name {
+				found = append(found, selector.Pos())
+			}
+		}
+		return true
+	})
+	return found
+}
