@@ -1,0 +1,266 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// faultsOf decodes a debit and returns what is wrong with it, one line per fault.
+func faultsOf(t *testing.T, body string) (r gate.Request, faults []string) {
+	t.Helper()
+	var d document
+	err := decodeBody(&d, []byte(body), &r, newRequests().debit)
+	if err == nil {
+		return r, nil
+	}
+	refused, ok := errors.AsType[*invalid](err)
+	if !ok {
+		t.Fatalf("%T: %v", err, err)
+	}
+	for _, f := range refused.fields {
+		faults = append(faults, f.Field+" "+f.Message)
+	}
+	return r, faults
+}
+
+func TestAGoodBodyIsReadWhateverTheOrderOfItsFieldsAndTheEscapesInIt(t *testing.T) {
+	t.Parallel()
+	want := gate.Request{
+		Tenant: "acme", Subject: "u1", Mode: gate.ModeNormal, DryRun: true, Metadata: []byte(`{"a":[1,2.5],"b":"é"}`),
+		Items: []ledger.Item{{Meter: "api_calls", Amount: 9007199254740991}, {Meter: "b", Amount: 1}},
+	}
+	for name, body := range map[string]string{
+		"plain": `{"tenant":"acme","items":[{"meter":"api_calls","amount":9007199254740991},{"meter":"b","amount":1}],
+			"subject":"u1","mode":"normal","metadata":{"a":[1,2.5],"b":"é"},"dry_run":true}`,
+		"reordered": `{"dry_run":true,"metadata":{"b":"é", "a": [1, 2.5]},"mode":"normal","subject":"u1",
+			"items":[{"amount":9007199254740991,"meter":"api_calls"},{"meter":"b","amount":1}],"tenant":"acme"}`,
+		"escaped": ` {"\u0074enant":"\u0061cme","items":[{"meter":"api\u005fcalls","amount":9007199254740991},{"meter":"b","amount":1}],` +
+			`"subject":"u1","mode":"normal","metadata":{"a":[1,2.5],"\u0062":"\u00e9"},"dry_run":true} `,
+	} {
+		got, faults := faultsOf(t, body)
+		if faults != nil {
+			t.Errorf("%s: %q", name, faults)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestAllFaultsOfABodyAreReportedAtOnceByTheirPath(t *testing.T) {
+	t.Parallel()
+	_, got := faultsOf(t, `{"tenant":"a b","items":[{"meter":"x","amount":0},{"amount":1.5,"colour":1},7],"mode":"drain","refund":{"a":[1]},"metadata":[]}`)
+	want := []string{
+		"tenant " + mustBeID,
+		"items[0].amount must be an integer from 1 to 9007199254740991",
+		"items[1].amount must be an integer from 1 to 9007199254740991",
+		"items[1].colour is not a field of this request",
+		"items[1].meter is required",
+		"items[2] must be an object",
+		"mode must be normal",
+		"refund is not a field of this request",
+		"metadata " + mustBeMetadata,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTextThatIsNoJSONObjectIsRefusedWithThePlaceWhereItEnds(t *testing.T) {
+	t.Parallel()
+	const good = `{"tenant":"acme","items":[{"meter":"x","amount":1}]}`
+	for body, want := range map[string]string{
+		"":                                      "body must be a JSON object; it is empty",
+		" \n":                                   "body must be a JSON object; it is empty",
+		"null":                                  "body must be an object",
+		"[]":                                    "body must be an object",
+		`"x"`:                                   "body must be an object",
+		"7":                                     "body must be an object",
+		"{":                                     "body is not JSON: it ends early, at byte 1",
+		good[:len(good)-1]:                      "body is not JSON: it ends early, at byte 51",
+		good + "{}":                             "body must end after the JSON object",
+		good + "x":                              "body must end after the JSON object",
+		good + "\x00":                           "body must end after the JSON object",
+		`{"tenant":"a","tenant"`:                "tenant is there twice",
+		`{"items":[{"meter":"x","meter":"y"}]}`: "items[0].meter is there twice",
+		`{"metadata":{"k":1,"\u006b":2}}`:       "metadata.k is there twice",
+		`{"tenant":01}`:                         "body is not JSON at byte 11: invalid character '1' after object value (expecting ',' or '}')",
+		`{'tenant':1}`:                          "body is not JSON at byte 1: invalid character '\\'' at start of value",
+		"{\"tenant\":\"\xff\"}":                 "tenant is not JSON at byte 11: invalid UTF-8",
+		"{\"tenant\":\"\\ud800\"}":              "tenant is not JSON at byte 11: invalid surrogate pair `\\ud800\"}` in string",
+		"{\"tenant\":\"a\x00\"}":                "tenant is not JSON at byte 12: invalid character '\\x00' in string (expecting non-control character)",
+		`{"tenant":NaN}`:                        "tenant is not JSON at byte 10: invalid character 'N' at start of value",
+		`{"metadata":` + strings.Repeat("[", 10_001):    "metadata" + strings.Repeat(".0", 76) + "... is not JSON at byte 10011: exceeded max depth",
+		"\xef\xbb\xbf" + good:                           "body is not JSON at byte 0: invalid character '\\ufeff' at start of value",
+		`{"tenant":"a","items":[{"meter":"x" "amount"}`: "items[0] is not JSON at byte 36: invalid character '\"' after object value (expecting ',' or '}')",
+	} {
+		_, got := faultsOf(t, body)
+		if len(got) == 0 || got[len(got)-1] != want {
+			t.Errorf("%.60q:\n got %q\nwant %q", body, got, want)
+		}
+	}
+}
+
+func TestAnAmountIsAJSONIntegerWithinItsBounds(t *testing.T) {
+	t.Parallel()
+	body := func(amount string) string {
+		return fmt.Sprintf(`{"tenant":"a","items":[{"meter":"m","amount":%s}]}`, amount)
+	}
+	for _, amount := range []string{"1", "2", "9007199254740991"} {
+		if r, faults := faultsOf(t, body(amount)); faults != nil || fmt.Sprint(r.Items[0].Amount) != amount {
+			t.Errorf("%s: %d %q", amount, r.Items[0].Amount, faults)
+		}
+	}
+	for _, amount := range []string{
+		"0", "-0", "-1", "-9007199254740991", "9007199254740992", "9007199254740993", "9223372036854775807", "9223372036854775808",
+		"18446744073709551617", "1000000000000000000000000000000", "1e3", "1E0", "1.0", "1.5", "0.1", "1e-3", "1e400",
+		`"1"`, "true", "false", "null", "[]", "[1]", "{}", `""`,
+	} {
+		_, faults := faultsOf(t, body(amount))
+		if diff := cmp.Diff([]string{"items[0].amount must be an integer from 1 to 9007199254740991"}, faults); diff != "" {
+			t.Errorf("%s: %s", amount, diff)
+		}
+	}
+}
+
+func TestIdsAreHeldToTheirAlphabetAndLength(t *testing.T) {
+	t.Parallel()
+	body := func(id string) string { return `{"tenant":"` + id + `","items":[{"meter":"m","amount":1}]}` }
+	for _, id := range []string{"a", "0", "a.b_c:d-e", strings.Repeat("x", 128)} {
+		if r, faults := faultsOf(t, body(id)); faults != nil || r.Tenant != id {
+			t.Errorf("%q: %q", id, faults)
+		}
+	}
+	for _, id := range []string{
+		"", " ", "a b", "a/b", "{a}", "a{b}", ".a", "-a", "_a", ":a", "a%00", `a\u0000`, `\n`, "é", "a\u00e9", strings.Repeat("x", 129),
+	} {
+		if _, faults := faultsOf(t, body(id)); len(faults) != 1 || faults[0] != "tenant "+mustBeID {
+			t.Errorf("%q: %q", id, faults)
+		}
+	}
+}
+
+func TestItemsAreOneToSixteenOfDistinctMeters(t *testing.T) {
+	t.Parallel()
+	body := func(n int, meter string) string {
+		var items []string
+		for i := range n {
+			items = append(items, fmt.Sprintf(`{"meter":"%s%d","amount":1}`, meter, i))
+		}
+		return `{"tenant":"a","items":[` + strings.Join(items, ",") + `]}`
+	}
+	for n, want := range map[int]string{
+		0: "items must have 1 to 16 elements; it has 0", 1: "", 16: "",
+		17: "items must have 1 to 16 elements; it has 17", 5000: "items must have 1 to 16 elements; it has 5000",
+	} {
+		_, faults := faultsOf(t, body(n, "m"))
+		if got := strings.Join(faults, "; "); got != want {
+			t.Errorf("%d items: %q, want %q", n, got, want)
+		}
+	}
+	_, faults := faultsOf(t, `{"tenant":"a","items":[{"meter":"m","amount":1},{"meter":"n","amount":1},{"meter":"m","amount":2}]}`)
+	if diff := cmp.Diff([]string{"items[2].meter must not be the meter of item 0 too"}, faults); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetadataIsWhatPostgreSQLCanKeep(t *testing.T) {
+	t.Parallel()
+	body := func(metadata string) string {
+		return `{"tenant":"a","items":[{"meter":"m","amount":1}],"metadata":` + metadata + `}`
+	}
+	filled := func(n int) string { return `{"a":"` + strings.Repeat("x", n-len(`{"a":""}`)) + `"}` }
+	nested := func(levels int) string {
+		return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
+	}
+	digits := strings.Repeat("9", metadataNumberMax)
+	for _, metadata := range []string{
+		`{}`, `{"a":null,"b":[true,{"c":-1.5e-3}]}`, `{"a":"\\u0000"}`, `{"a":"\"\\"}`, filled(metadataMax), nested(metadataDepthMax),
+		`{"a":1e999,"b":` + digits + `}`,
+	} {
+		if _, faults := faultsOf(t, body(metadata)); faults != nil {
+			t.Errorf("%.40s: %q", metadata, faults)
+		}
+	}
+	for _, metadata := range []string{
+		`[]`, `"x"`, `1`, `null`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":["\\\u0000"]}`, filled(metadataMax + 1),
+		nested(metadataDepthMax + 1), `{"a":1e1000}`, `{"a":1E+1000}`, `{"a":9` + digits + `}`,
+	} {
+		if _, faults := faultsOf(t, body(metadata)); len(faults) != 1 || faults[0] != "metadata "+mustBeMetadata {
+			t.Errorf("%.40s: %q", metadata, faults)
+		}
+	}
+}
+
+func TestAHostileBodyGetsAShortAnswer(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&b, `"%d%s":1,`, i, strings.Repeat("\U0001F600", 5))
+	}
+	_, faults := faultsOf(t, "{"+b.String()+`"tenant":"a"}`)
+	if len(faults) != faultsMax {
+		t.Errorf("%d faults, want %d", len(faults), faultsMax)
+	}
+	_, faults = faultsOf(t, `{"`+strings.Repeat("x", 1<<19)+`":1}`)
+	for _, f := range faults {
+		if len(f) > 2*pathMax {
+			t.Errorf("a fault of %d bytes", len(f))
+		}
+	}
+}
+
+func TestADocumentIsAsGoodAsNewAfterABrokenOne(t *testing.T) {
+	t.Parallel()
+	var d document
+	members := newRequests().debit
+	for _, body := range []string{`{"tenant":`, `{"x":1}`, `{"tenant":"\u12"}`, `{"a":1,"a":2}`} {
+		if err := decodeBody(&d, []byte(body), new(gate.Request), members); err == nil {
+			t.Fatalf("%s was accepted", body)
+		}
+		var r gate.Request
+		if err := decodeBody(&d, []byte(`{"tenant":"a","items":[{"meter":"m","amount":1}]}`), &r, members); err != nil || r.Tenant != "a" {
+			t.Fatalf("after %s: %v", body, err)
+		}
+	}
+}
+
+// FuzzBody holds the decoder to its promise: whatever comes in, it ends, it does not panic, and what it accepts is within
+// every bound.
+func FuzzBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"tenant":"acme","items":[{"meter":"m","amount":1}]}`, `{"tenant":"a","items":[{"meter":"m","amount":1e3}]}`, `{`, `{"metadata":{"a":"\\"}}`,
+		`{"debits":[{"idempotency_key":"k","tenant":"a","items":[{"meter":"m","amount":1}],"metadata":{"x":[{}]}}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	all := newRequests()
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var d document
+		var r gate.Request
+		if err := decodeBody(&d, body, &r, all.debit); err == nil {
+			if !ledger.ValidID(r.Tenant) || len(r.Items) < 1 || len(r.Items) > ledger.ItemsMax || len(r.Metadata) > metadataMax {
+				t.Fatalf("accepted: %+v", r)
+			}
+			for _, it := range r.Items {
+				if !ledger.ValidID(it.Meter) || it.Amount < 1 || it.Amount > ledger.MaxAmount {
+					t.Fatalf("accepted: %+v", it)
+				}
+			}
+		} else if _, ok := errors.AsType[*invalid](err); !ok {
+			t.Fatalf("%T: %v", err, err)
+		}
+		var many batch
+		_ = decodeBody(&d, body, &many, all.batch)
+		if len(many.debits) > ledger.BatchMax {
+			t.Fatalf("%d debits", len(many.debits))
+		}
+	})
+}

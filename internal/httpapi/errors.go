@@ -1,0 +1,227 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Codes this package answers with by itself. All others come from the ledger and the gate.
+const (
+	codeIdempotencyKeyMissing ledger.Code = "idempotency_key_missing"
+	codeUnauthenticated       ledger.Code = "unauthenticated"
+	codeMethodNotAllowed      ledger.Code = "method_not_allowed"
+)
+
+const (
+	// problemBase is where the problem types are described, each under its code.
+	problemBase = "https://github.com/quotasvc/quotasvc/blob/main/docs/api.md#"
+
+	// The registered problem types of the RateLimit header fields' specification.
+	typeQuotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	typeReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+
+	// retryAfterDefault is for failures that come with no better idea. A backend that is away is rarely back sooner.
+	retryAfterDefault = time.Second
+)
+
+// problemKind is what a code looks like over HTTP.
+type problemKind struct {
+	status int
+	title  string
+	detail string // when the error brings none
+}
+
+// problemKinds is the one place where codes become HTTP. A code that is missing here is answered as internal.
+func problemKinds() map[ledger.Code]problemKind {
+	return map[ledger.Code]problemKind{
+		ledger.CodeInvalidArgument:      {http.StatusBadRequest, "Invalid request", "the request is invalid"},
+		codeIdempotencyKeyMissing:       {http.StatusBadRequest, "Idempotency key missing", "this request needs an Idempotency-Key header of 1 to 255 visible ASCII characters"},
+		codeUnauthenticated:             {http.StatusUnauthorized, "Not authenticated", "this request needs the header Authorization: Bearer <key> with a valid key"},
+		ledger.CodeCreditsExhausted:     {http.StatusPaymentRequired, "Credits exhausted", "nothing is left and no period brings more"},
+		ledger.CodeTenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
+		ledger.CodeMeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
+		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "there is nothing here"},
+		ledger.CodeTenantNotFound:       {http.StatusNotFound, "Tenant not found", "the tenant does not exist"},
+		ledger.CodeGrantNotFound:        {http.StatusNotFound, "Grant not found", "the grant does not exist"},
+		ledger.CodeOperationNotFound:    {http.StatusNotFound, "Operation not found", "the operation does not exist"},
+		codeMethodNotAllowed:            {http.StatusMethodNotAllowed, "Method not allowed", "this resource does not have this method; Allow lists those it has"},
+		ledger.CodeConflict:             {http.StatusConflict, "Conflict", "the present state forbids it"},
+		ledger.CodeIdempotencyKeyReused: {http.StatusUnprocessableEntity, "Idempotency key reused", "the key was used for another request"},
+		gate.CodeCostExceedsCapacity:    {http.StatusUnprocessableEntity, "Cost exceeds capacity", "the request costs more than a rate limit can ever allow"},
+		ledger.CodeQuotaExceeded:        {http.StatusTooManyRequests, "Quota exceeded", "not enough is left in this period"},
+		gate.CodeRateLimited:            {http.StatusTooManyRequests, "Rate limited", "a rate limit was reached"},
+		ledger.CodeInternal:             {http.StatusInternalServerError, "Internal error", "an error on our side; the request id finds it in our log"},
+		ledger.CodeQueueFull:            {http.StatusServiceUnavailable, "Queue full", "too much is waiting; nothing was done"},
+		ledger.CodeUnavailable:          {http.StatusServiceUnavailable, "Unavailable", "a backend did not answer in time; nothing was done"},
+		ledger.CodeOutcomeUnknown:       {http.StatusServiceUnavailable, "Outcome unknown", "it may have been done; retry with the same Idempotency-Key to find out"},
+	}
+}
+
+// problem is an error on its way to a client.
+type problem struct {
+	code       ledger.Code
+	kind       problemKind
+	uri        string // the type
+	detail     string
+	fields     []FieldError
+	denial     *ledger.Denial
+	asOf       time.Time // when a denial was decided
+	violated   []string
+	limits     []gate.LimitVerdict
+	retryAfter time.Duration // > 0 on 429 and 503 only
+	replayed   bool
+}
+
+// problemOf translates an error, whoever made it. What it cannot place is internal, and says nothing about itself.
+func (s *Server) problemOf(err error) problem {
+	p := problem{code: ledger.CodeInternal}
+	if e, ok := errors.AsType[*ledger.Error](err); ok {
+		p.fromLedger(e)
+	} else if e, ok := errors.AsType[*invalid](err); ok {
+		p.code, p.fields = ledger.CodeInvalidArgument, e.fields
+	} else if e, ok := errors.AsType[*refusal](err); ok {
+		p.code, p.detail = e.code, e.detail
+	} else if !p.fromGate(err) && !p.fromCatalog(err) {
+		p.fromTransport(err)
+	}
+	return s.complete(p)
+}
+
+// complete fills in what the code decides.
+func (s *Server) complete(p problem) problem {
+	kind, known := s.problems[p.code]
+	if !known {
+		p = problem{code: ledger.CodeInternal}
+		kind = s.problems[p.code]
+	}
+	p.kind = kind
+	if kind.status == http.StatusInternalServerError {
+		p = problem{code: p.code, kind: kind, uri: p.uri}
+	}
+	if p.uri == "" {
+		p.uri = problemBase + string(p.code)
+	}
+	if p.detail == "" {
+		p.detail = p.explain()
+	}
+	switch kind.status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		if p.retryAfter <= 0 {
+			p.retryAfter = p.untilDenialEnds()
+		}
+	default:
+		p.retryAfter = 0
+	}
+	return p
+}
+
+// explain writes the detail of errors that bring facts instead of words.
+func (p *problem) explain() string {
+	if len(p.fields) > 0 {
+		detail := p.fields[0].Field + " " + p.fields[0].Message
+		if more := len(p.fields) - 1; more > 0 {
+			detail += fmt.Sprintf(" (and %d more)", more)
+		}
+		return detail
+	}
+	if d := p.denial; d != nil {
+		return fmt.Sprintf("%d of %s needed, %d available", d.Required, d.Limiting.Meter, d.Available)
+	}
+	return p.kind.detail
+}
+
+// untilDenialEnds is when a retry makes sense by what the denial knows.
+func (p *problem) untilDenialEnds() time.Duration {
+	if p.denial == nil {
+		return retryAfterDefault
+	}
+	at := p.denial.WouldSucceedAt
+	if at.IsZero() {
+		at = p.denial.ResetAt
+	}
+	if at.IsZero() || p.asOf.IsZero() {
+		return retryAfterDefault
+	}
+	return max(at.Sub(p.asOf), retryAfterDefault)
+}
+
+func (p *problem) fromLedger(e *ledger.Error) {
+	p.code, p.detail, p.retryAfter = e.Code, e.Detail, e.RetryAfter
+	p.denial, p.asOf, p.replayed = e.Denial, e.AsOf, e.Replayed
+	if e.Code == ledger.CodeInvalidArgument {
+		field := e.Field
+		if field == "" {
+			field = "body"
+		}
+		p.fields = []FieldError{{Field: field, Message: e.Detail}}
+	}
+}
+
+func (p *problem) fromGate(err error) bool {
+	if e, ok := errors.AsType[*gate.RateLimited](err); ok {
+		p.code, p.uri = gate.CodeRateLimited, typeQuotaExceeded
+		p.violated, p.limits, p.retryAfter = e.Violated, e.Verdicts, e.RetryAfter
+		p.detail = "a rate limit was reached; nothing was charged"
+		return true
+	}
+	if e, ok := errors.AsType[*gate.CostExceedsCapacity](err); ok {
+		p.code, p.violated, p.limits = gate.CodeCostExceedsCapacity, e.Violated, e.Verdicts
+		p.detail = "the request costs more than a rate limit can ever allow; nothing was charged"
+		return true
+	}
+	if e, ok := errors.AsType[*gate.ReducedCapacity](err); ok {
+		p.code, p.uri = ledger.CodeUnavailable, typeReducedCapacity
+		p.violated, p.limits, p.retryAfter = e.Violated, e.Verdicts, e.RetryAfter
+		p.detail = "a rate limit that must not be passed unseen cannot be decided; nothing was charged"
+		return true
+	}
+	return false
+}
+
+func (p *problem) fromCatalog(err error) bool {
+	e, ok := errors.AsType[*catalog.Error](err)
+	if !ok {
+		return false
+	}
+	p.code, p.detail = ledger.Code(e.Code), e.Detail
+	for _, f := range e.Fields {
+		p.fields = append(p.fields, FieldError(f))
+	}
+	return true
+}
+
+// fromTransport places errors of echo and of contexts.
+func (p *problem) fromTransport(err error) {
+	if e, ok := errors.AsType[*echo.HTTPError](err); ok {
+		switch e.Code {
+		case http.StatusNotFound:
+			p.code = ledger.CodeNotFound
+		case http.StatusMethodNotAllowed:
+			p.code = codeMethodNotAllowed
+		}
+		return
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		p.code = ledger.CodeUnavailable
+		// Unlike the ledger, a bare deadline cannot say that nothing was done.
+		p.detail = "no answer in time; retry with the same Idempotency-Key"
+	}
+}
+
+// refusal is an error of this package that is about no single field.
+type refusal struct {
+	code   ledger.Code
+	detail string
+}
+
+// Error names the code.
+func (e *refusal) Error() string { return string(e.code) + ": " + e.detail }

@@ -1,0 +1,200 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/labstack/echo/v4"
+
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+const (
+	typeJSON    = "application/json"
+	typeProblem = "application/problem+json"
+
+	// bufferKeep is the largest buffer an exchange keeps for the next request. Nearly every request is smaller; a few
+	// full batches must not pin a megabyte each.
+	bufferKeep = 64 << 10
+)
+
+// exchange is one request and its answer on their way through the handlers. Exchanges are reused: nothing that outlives the
+// request may keep one, nor what it holds.
+type exchange struct {
+	echo.Context
+	server *Server
+
+	ctx       context.Context // ends with the client or the request's deadline
+	requestID string
+	query     query
+	doc       document
+	in        bytes.Buffer // the body
+	out       []byte       // the answer
+
+	// What a request for units is decoded into, and what the limits said of it: here to be reused.
+	request gate.Request
+	limits  []gate.LimitVerdict
+
+	// What the access line says besides the request itself.
+	tenant string
+	code   ledger.Code
+	cause  error
+}
+
+// handler serves one operation. What it returns is answered as a problem.
+type handler func(x *exchange) error
+
+// decode reads the request's body as one JSON object of these members.
+func decode[T any](x *exchange, into *T, members []member[T]) error {
+	if err := x.readBody(); err != nil {
+		return err
+	}
+	return decodeBody(&x.doc, x.in.Bytes(), into, members)
+}
+
+func (x *exchange) readBody() error {
+	r := x.Request()
+	if given := r.Header.Get("Content-Type"); given != typeJSON && given != "" {
+		media, parameters, err := mime.ParseMediaType(given)
+		charset := parameters["charset"]
+		if err != nil || media != typeJSON || charset != "" && !strings.EqualFold(charset, "utf-8") {
+			return invalidField("Content-Type", "must be application/json in UTF-8")
+		}
+	}
+	if r.ContentLength > BodyMax {
+		return errTooLarge()
+	}
+	x.in.Reset()
+	if n, err := x.in.ReadFrom(io.LimitReader(r.Body, BodyMax+1)); err != nil {
+		return invalidField("body", "could not be read to its end")
+	} else if n > BodyMax {
+		return errTooLarge()
+	}
+	return nil
+}
+
+func errTooLarge() error { return invalidField("body", "must be at most %d bytes", BodyMax) }
+
+// parameter returns a path parameter as the client meant it. Echo hands out the segment as it stands in the path it matched:
+// escaped if the URL has a RawPath, and plain otherwise.
+func (x *exchange) parameter(name string) string {
+	value := x.Param(name)
+	if x.Request().URL.RawPath != "" {
+		if plain, err := url.PathUnescape(value); err == nil {
+			return plain
+		}
+	}
+	return value
+}
+
+// idParameter returns a path parameter that must be an id.
+func (x *exchange) idParameter(name string) (string, error) {
+	value := x.parameter(name)
+	if !ledger.ValidID(value) {
+		return "", invalidField(name, mustBeID)
+	}
+	return value, nil
+}
+
+// tenantParameter returns the path's tenant and notes it for the access line.
+func (x *exchange) tenantParameter() (string, error) {
+	tenant, err := x.idParameter("tenant")
+	x.tenant = tenant // "" if it is no id
+	return tenant, err
+}
+
+// idempotencyKey returns the request's key, or "" if there is none.
+func (x *exchange) idempotencyKey() (string, error) {
+	values := x.Request().Header[headerIdempotencyKey]
+	switch {
+	case len(values) == 0:
+		return "", nil
+	case len(values) > 1 || !isKey(values[0]):
+		return "", invalidField(headerIdempotencyKey, mustBeKey)
+	default:
+		return values[0], nil
+	}
+}
+
+// requiredKey is idempotencyKey for requests that move amounts. A dry run moves none.
+func (x *exchange) requiredKey(dryRun bool) (string, error) {
+	key, err := x.idempotencyKey()
+	if err == nil && key == "" && !dryRun {
+		return "", &refusal{code: codeIdempotencyKeyMissing}
+	}
+	return key, err
+}
+
+// sendBytes answers with JSON that is encoded already.
+func (x *exchange) sendBytes(status int, contentType string, body []byte) error {
+	x.out = body
+	h := x.Response().Header()
+	set(h, echo.HeaderContentType, contentType)
+	set(h, echo.HeaderContentLength, strconv.Itoa(len(body)))
+	x.Response().WriteHeader(status)
+	if _, err := x.Response().Write(body); err != nil {
+		// The client is gone. The answer is committed, so this is for the access line only.
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	return nil
+}
+
+// send answers with a value of a generated type.
+func (x *exchange) send(status int, value any) error {
+	body := bytes.NewBuffer(x.out[:0])
+	if err := json.MarshalWrite(body, value); err != nil {
+		return fmt.Errorf("encode %T: %w", value, err)
+	}
+	return x.sendBytes(status, typeJSON, body.Bytes())
+}
+
+// sendProblem answers with err.
+func (x *exchange) sendProblem(err error) {
+	p := x.server.problemOf(err)
+	x.code, x.cause = p.code, err
+	h := x.Response().Header()
+	var tight tightest
+	if p.denial != nil {
+		tight.offerDenial(p.denial, p.asOf)
+		tight.write(h)
+	}
+	if p.limits == nil {
+		p.limits = x.limits
+	}
+	wait := x.server.writeLimits(h, p.limits)
+	if p.retryAfter > 0 {
+		set(h, headerRetryAfter, strconv.FormatInt(ceil(max(p.retryAfter, wait), time.Second), 10))
+	}
+	if p.replayed {
+		set(h, headerReplayed, "true")
+	}
+	if p.kind.status == http.StatusUnauthorized {
+		set(h, "WWW-Authenticate", `Bearer realm="quotasvc"`)
+	}
+	if err := x.sendBytes(p.kind.status, typeProblem, appendProblem(x.out[:0], &p, x.requestID)); err != nil {
+		x.cause = fmt.Errorf("%w (answering %w)", err, x.cause)
+	}
+}
+
+// reset forgets the request, and keeps the buffers unless they have grown large.
+func (x *exchange) reset() {
+	if x.in.Cap() > bufferKeep {
+		x.in = bytes.Buffer{}
+	}
+	if cap(x.out) > bufferKeep {
+		x.out = nil
+	}
+	x.Context, x.ctx = nil, nil
+	x.query, x.request, x.limits = query{}, gate.Request{}, nil
+	x.requestID, x.tenant, x.code, x.cause = "", "", "", nil
+}

@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+const (
+	costBasisMax = 128
+	reasonMax    = 512
+)
+
+// grantRequest is a GrantRequest.
+type grantRequest struct {
+	ledger.Grant
+	dryRun bool
+}
+
+func grantMembers() []member[grantRequest] {
+	sources := []string{string(ledger.SourceTopup), string(ledger.SourcePromo), string(ledger.SourceAdjustment)}
+	return []member[grantRequest]{
+		{"meter", true, func(d *document, g *grantRequest) { g.Meter = d.id() }},
+		{"amount", true, func(d *document, g *grantRequest) { g.Amount = d.amount() }},
+		{"source", true, func(d *document, g *grantRequest) { g.Source = ledger.Source(d.word(sources...)) }},
+		{"grant_id", false, func(d *document, g *grantRequest) { g.GrantID = d.id() }},
+		{"priority", false, func(d *document, g *grantRequest) {
+			priority := int32(d.integer(0, int64(ledger.PriorityMax)))
+			g.Priority = &priority
+		}},
+		{"effective_at", false, func(d *document, g *grantRequest) { g.EffectiveAt = d.instant() }},
+		{"expires_at", false, func(d *document, g *grantRequest) { g.ExpiresAt = d.instant() }},
+		{"cost_basis", false, func(d *document, g *grantRequest) { g.CostBasis = d.prose(1, costBasisMax) }},
+		{"reason", false, func(d *document, g *grantRequest) { g.Reason = d.prose(1, reasonMax) }},
+		{"dry_run", false, func(d *document, g *grantRequest) { g.dryRun = d.boolean() }},
+	}
+}
+
+// grant issues units.
+func (s *Server) grant(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	var req grantRequest
+	if err := decode(x, &req, s.requests.grant); err != nil {
+		return err
+	}
+	req.Tenant = tenant
+	if req.Key, err = x.requiredKey(req.dryRun); err != nil {
+		return err
+	}
+	if req.Key == "" {
+		req.Key = dryRunKey
+	}
+	result, err := s.gate.Grant(x.ctx, &req.Grant, req.dryRun)
+	if err != nil {
+		return err
+	}
+	if result.Replayed {
+		set(x.Response().Header(), headerReplayed, "true")
+	}
+	status := http.StatusCreated
+	if req.dryRun {
+		status = http.StatusOK
+	}
+	return x.send(status, grantAnswer(result, req.dryRun))
+}
+
+// listGrants lists a tenant's grants, closed ones included.
+func (s *Server) listGrants(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	q := ledger.GrantQuery{Tenant: tenant, Meter: x.query.id("meter")}
+	q.Limit, q.Cursor = x.query.page()
+	if err := x.query.err(); err != nil {
+		return err
+	}
+	page, err := s.ledger.Grants(x.ctx, q)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, GrantList{Items: mapSlice(page.Items, grantOf), NextCursor: nextCursor(page.NextCursor)})
+}
+
+func grantOf(g *ledger.GrantRecord) Grant {
+	return Grant{
+		GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: Source(g.Source), Amount: g.Amount, Remaining: g.Remaining,
+		Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: orNull(g.ExpiresAt),
+		CostBasis: g.CostBasis, Reason: g.Reason, Status: GrantStatus(g.Status), OperationID: g.OperationID,
+		CreatedAt: g.CreatedAt.UTC(),
+	}
+}
+
+func grantAnswer(r *ledger.GrantResult, dryRun bool) GrantAnswer {
+	g := grantOf(&r.Grant)
+	return GrantAnswer{
+		Tenant: r.Grant.Tenant, GrantID: g.GrantID, Meter: g.Meter, Subject: g.Subject, Source: g.Source, Amount: g.Amount,
+		Remaining: g.Remaining, Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt, ExpiresAt: g.ExpiresAt,
+		CostBasis: g.CostBasis, Reason: g.Reason, Status: g.Status, OperationID: g.OperationID,
+		CreatedAt: g.CreatedAt, AsOf: r.AsOf.UTC(), DryRun: dryRun,
+		Balance: Position{Remaining: r.Position.Remaining, Limit: r.Position.Limit, ResetAt: orNull(r.Position.ResetAt)},
+	}
+}
+
+// orNull is t in UTC, or null for none.
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// mapSlice translates each element; the result is never nil, so that it is [] in JSON.
+func mapSlice[A, B any](in []A, translate func(*A) B) []B {
+	out := make([]B, len(in))
+	for i := range in {
+		out[i] = translate(&in[i])
+	}
+	return out
+}

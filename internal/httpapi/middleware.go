@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	// requestIDMax bounds an X-Request-Id that is taken over.
+	requestIDMax = 128
+
+	// statusClientGone is what logs and metrics say when the client left before there was an answer. It is nginx's number;
+	// nobody receives it, and an outage can be told from impatient clients.
+	statusClientGone = 499
+)
+
+// serve is the middleware around every request, matched or not: it makes the exchange, answers what the handlers return as a
+// problem, survives their panics, and measures and logs.
+func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		started := s.now()
+		x := s.exchanges.Get().(*exchange)
+		x.Context, x.server = c, s
+		x.requestID = requestID(c.Request().Header)
+		set(c.Response().Header(), headerRequestID, x.requestID)
+		ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+		defer cancel()
+		x.ctx = ctx
+		s.metrics.inFlight.Inc()
+		defer s.metrics.inFlight.Dec()
+
+		whole := s.answer(x, next)
+		s.observe(x, s.now().Sub(started))
+		if whole {
+			x.reset()
+			s.exchanges.Put(x)
+		}
+		return nil
+	}
+}
+
+// answer runs the handlers and reports whether they returned: after a panic nobody knows who still holds the exchange.
+func (s *Server) answer(x *exchange, next echo.HandlerFunc) (whole bool) {
+	defer func() {
+		if whole {
+			return
+		}
+		cause := recover()
+		if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way: it is a panic value
+			panic(cause)
+		}
+		x.fail(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+	}()
+	if err := next(x); err != nil {
+		x.fail(err)
+	}
+	return true
+}
+
+// fail answers with err, if nothing has been answered yet.
+func (x *exchange) fail(err error) {
+	if x.Response().Committed {
+		x.cause = err
+		return
+	}
+	x.sendProblem(err)
+}
+
+// observe counts the request and writes its access line.
+func (s *Server) observe(x *exchange, took time.Duration) {
+	r, status := x.Request(), x.Response().Status
+	if status == http.StatusServiceUnavailable && errors.Is(r.Context().Err(), context.Canceled) {
+		status = statusClientGone
+	}
+	s.metrics.observe(x.Path(), r.Method, status, took)
+	level := slog.LevelInfo
+	switch status {
+	case http.StatusInternalServerError:
+		level = slog.LevelError
+	case http.StatusServiceUnavailable:
+		level = slog.LevelWarn
+	}
+	if !s.log.Enabled(r.Context(), level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 12)
+	attrs = append(attrs,
+		slog.String("request_id", x.requestID),
+		slog.String("method", r.Method),
+		slog.String("route", x.Path()),
+		slog.Int("status", status),
+		slog.Int64("duration_us", took.Microseconds()),
+		slog.Int64("bytes", x.Response().Size),
+		slog.String("remote_addr", r.RemoteAddr),
+	)
+	if x.tenant != "" {
+		attrs = append(attrs, slog.String("tenant", x.tenant))
+	}
+	if x.code != "" {
+		attrs = append(attrs, slog.String("code", string(x.code)))
+	}
+	if x.cause != nil && status != statusClientGone {
+		attrs = append(attrs, slog.String("error", x.cause.Error()))
+	}
+	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// requestID takes the client's id over, if it can stand in a header and a log, and makes one otherwise.
+func requestID(h http.Header) string {
+	if given := h[headerRequestID]; len(given) == 1 && isPrintable(given[0], '!', requestIDMax) {
+		return given[0]
+	}
+	var id [16]byte
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	var text [2 * len(id)]byte
+	hex.Encode(text[:], id[:])
+	return string(text[:])
+}

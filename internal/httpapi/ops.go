@@ -1,0 +1,73 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// checkTimeout bounds each question of /readyz: a load balancer asks every few seconds and must not wait for a backend that
+// hangs.
+const checkTimeout = time.Second
+
+// Check is one reason why the service may not be ready.
+type Check struct {
+	Name string
+	// Ready returns nil, or why not. The text is shown to operators.
+	Ready func(ctx context.Context) error
+}
+
+// readiness is the answer of /readyz.
+type readiness struct {
+	Ready  bool              `json:"ready"`
+	Checks map[string]string `json:"checks"` // "ok", or why not
+}
+
+// opsHandler serves the operators' endpoints. They tell no secrets, but they have no authentication: the listener belongs on
+// an address that only operators reach.
+func (s *Server) opsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		// Alive means that the process answers. A backend that is away is no reason to restart it.
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	answer := readiness{Ready: true, Checks: map[string]string{}}
+	if s.stopping.Load() {
+		answer.Ready, answer.Checks["shutdown"] = false, "shutting down"
+	}
+	for _, check := range s.checks() {
+		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+		answer.Checks[check.Name] = "ok"
+		if err := check.Ready(ctx); err != nil {
+			answer.Ready, answer.Checks[check.Name] = false, err.Error()
+		}
+		cancel()
+	}
+	status := http.StatusOK
+	if !answer.Ready {
+		status = http.StatusServiceUnavailable
+	}
+	set(w.Header(), "Content-Type", typeJSON)
+	w.WriteHeader(status)
+	// A client that has gone is no error of ours.
+	_ = json.MarshalWrite(w, answer, json.Deterministic(true))
+}
+
+func (s *Server) checks() []Check {
+	return append([]Check{{Name: "postgresql", Ready: s.ledger.Ping}}, s.cfg.Checks...)
+}

@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+const (
+	// pageMax bounds a page: the contract's.
+	pageMax = 500
+	// pageDefault is a page nobody asked a size for.
+	pageDefault = 100
+	// cursorMax is longer than any cursor the service makes.
+	cursorMax = 1024
+)
+
+// query takes the request's query parameters apart. Like a body it is strict: a parameter that is unknown or there twice is a
+// fault, for a mistyped filter must not silently select everything.
+type query struct {
+	values url.Values
+	faults []FieldError
+}
+
+// parse reads a query, which may have these parameters.
+func (q *query) parse(raw string, names []string) error {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return invalidField("query", "must be percent-encoded parameters separated by &")
+	}
+	q.values = values
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(names, name) {
+			q.fault(strings.ToValidUTF8(name[:min(len(name), pathMax)], ""), "is not a query parameter of this resource")
+		} else if len(values[name]) > 1 {
+			q.fault(name, "is there twice")
+		}
+	}
+	return q.err()
+}
+
+func (q *query) fault(field, message string) {
+	if len(q.faults) < faultsMax {
+		q.faults = append(q.faults, FieldError{Field: field, Message: message})
+	}
+}
+
+// err is what was wrong, *invalid or nil.
+func (q *query) err() error {
+	if len(q.faults) == 0 {
+		return nil
+	}
+	return &invalid{fields: q.faults}
+}
+
+// integer returns a parameter of low to high.
+func (q *query) integer(name string, low, high, absent int64) int64 {
+	if !q.values.Has(name) {
+		return absent
+	}
+	n, ok := parseInteger(q.values.Get(name))
+	if !ok || n < low || n > high {
+		q.fault(name, fmt.Sprintf("must be an integer from %d to %d", low, high))
+		return absent
+	}
+	return n
+}
+
+// id returns a parameter that is an id, or "" if it is absent.
+func (q *query) id(name string) string {
+	value := q.values.Get(name)
+	if q.values.Has(name) && !ledger.ValidID(value) {
+		q.fault(name, mustBeID)
+	}
+	return value
+}
+
+// requiredID is id for a parameter that must be there.
+func (q *query) requiredID(name string) string {
+	if !q.values.Has(name) {
+		q.fault(name, "is required")
+	}
+	return q.id(name)
+}
+
+// instant returns a parameter that is a time; the zero time if it is absent.
+func (q *query) instant(name string) time.Time {
+	if !q.values.Has(name) {
+		return time.Time{}
+	}
+	t, ok := parseInstant(q.values.Get(name))
+	if !ok {
+		q.fault(name, mustBeInstant())
+	}
+	return t
+}
+
+// page returns limit and cursor.
+func (q *query) page() (limit int, cursor string) {
+	limit = int(q.integer("limit", 1, pageMax, pageDefault))
+	cursor = q.values.Get("cursor")
+	if q.values.Has("cursor") && !isPrintable(cursor, '!', cursorMax) {
+		q.fault("cursor", "must be the next_cursor of the page before")
+	}
+	return limit, cursor
+}
+
+// nextCursor is a cursor as an answer has it: null on the last page.
+func nextCursor(cursor string) NextCursor {
+	if cursor == "" {
+		return nil
+	}
+	return &cursor
+}

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+func allowanceMembers() []member[catalog.Allowance] {
+	return []member[catalog.Allowance]{
+		{"meter", true, func(d *document, a *catalog.Allowance) { a.Meter = d.id() }},
+		{"amount", true, func(d *document, a *catalog.Allowance) { a.Amount = d.integer(0, ledger.MaxAmount) }},
+		{"every", true, func(d *document, a *catalog.Allowance) {
+			a.Every = period.Interval(d.word("hour", "day", "week", "month", "year", "once"))
+		}},
+		{"anchor", true, func(d *document, a *catalog.Allowance) { a.Anchor = period.AnchorKind(d.word("calendar", "tenant")) }},
+	}
+}
+
+func planMembers(allowance []member[catalog.Allowance], limit []member[catalog.Limit]) []member[catalog.Plan] {
+	return []member[catalog.Plan]{
+		{"allowances", true, func(d *document, p *catalog.Plan) {
+			readList(d, &p.Allowances, 0, catalog.MaxAllowances, func(d *document, a *catalog.Allowance) { readObject(d, a, allowance) })
+		}},
+		{"limits", false, func(d *document, p *catalog.Plan) {
+			readList(d, &p.Limits, 0, catalog.MaxPlanLimits, func(d *document, l *catalog.Limit) { readObject(d, l, limit) })
+		}},
+	}
+}
+
+// putPlan makes a new version of a plan.
+func (s *Server) putPlan(x *exchange) error {
+	id, err := x.idParameter("plan")
+	if err != nil {
+		return err
+	}
+	p := catalog.Plan{ID: id}
+	if err := decode(x, &p, s.requests.plan); err != nil {
+		return err
+	}
+	stored, created, err := s.store.PutPlan(x.ctx, p)
+	if err != nil {
+		return err
+	}
+	return x.send(putStatus(created), planOf(&stored))
+}
+
+// getPlan answers the newest version of a plan.
+func (s *Server) getPlan(x *exchange) error {
+	id, err := x.idParameter("plan")
+	if err != nil {
+		return err
+	}
+	p, err := s.store.Plan(x.ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, planOf(&p))
+}
+
+// listPlans answers a page of the newest versions.
+func (s *Server) listPlans(x *exchange) error {
+	page, err := x.catalogPage()
+	if err != nil {
+		return err
+	}
+	list, err := s.store.ListPlans(x.ctx, page)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, PlanList{Items: mapSlice(list.Items, planOf), NextCursor: nextCursor(list.NextCursor)})
+}
+
+func planOf(p *catalog.Plan) Plan {
+	return Plan{
+		Plan: p.ID, Version: p.Version, Allowances: mapSlice(p.Allowances, allowanceOf), Limits: mapSlice(p.Limits, planLimitOf),
+		CreatedAt: p.CreatedAt,
+	}
+}
+
+func allowanceOf(a *catalog.Allowance) Allowance {
+	return Allowance{Meter: a.Meter, Amount: a.Amount, Every: AllowanceEvery(a.Every), Anchor: AllowanceAnchor(a.Anchor)}
+}

@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+const (
+	// kindMax is longer than the name of any kind of entry.
+	kindMax = 32
+	// operationIDMax leaves room for the ledger's own operations, whose ids name meter, subject and instant.
+	operationIDMax = 1024
+	// periodsDefault is a year of months.
+	periodsDefault = 12
+)
+
+// listBalances answers all balances of a tenant.
+func (s *Server) listBalances(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	balances, err := s.ledger.Balances(x.ctx, tenant, "")
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, BalanceList{Items: mapSlice(balances, balanceOf)})
+}
+
+// getBalance answers one balance.
+func (s *Server) getBalance(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	meter, err := x.idParameter("meter")
+	if err != nil {
+		return err
+	}
+	balance, err := s.ledger.Balance(x.ctx, tenant, meter, "")
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, balanceOf(balance))
+}
+
+func balanceOf(b *ledger.Balance) Balance {
+	return Balance{
+		Meter: b.Meter, Subject: b.Subject, Plan: b.Plan, PlanVersion: b.PlanVersion, Limit: b.Limit, Opening: b.Opening,
+		Granted: b.Granted, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held,
+		Remaining: b.Remaining, Overage: b.Overage, Period: BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
+		Grants: mapSlice(b.Grants, grantOf), AsOf: b.AsOf.UTC(),
+	}
+}
+
+// listEntries answers a page of the journal.
+func (s *Server) listEntries(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	q := ledger.EntryQuery{
+		Tenant: tenant, Meter: x.query.id("meter"), Kind: x.query.values.Get("kind"), From: x.query.instant("from"),
+		To: x.query.instant("to"),
+	}
+	if x.query.values.Has("kind") && !isPrintable(q.Kind, '!', kindMax) {
+		x.query.fault("kind", "must be the kind of an entry")
+	}
+	q.Limit, q.Cursor = x.query.page()
+	if err := x.query.err(); err != nil {
+		return err
+	}
+	page, err := s.ledger.Entries(x.ctx, q)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, EntryList{Items: mapSlice(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor)})
+}
+
+func entryOf(e *ledger.Entry) Entry {
+	out := Entry{
+		OperationID: e.OperationID, Line: e.Line, Seq: e.Seq, Kind: e.Kind, Meter: e.Meter, Subject: e.Subject,
+		PeriodStart: e.PeriodStart.UTC(), Grant: e.Grant, Source: string(e.Source), Amount: e.Amount,
+		RemainingAfter: e.RemainingAfter, Item: e.Item, CreatedAt: e.CreatedAt.UTC(), OperationSubject: e.OpSubject,
+		Metadata: jsontext.Value(e.Metadata), Detail: jsontext.Value(e.Detail),
+	}
+	if !e.EffectiveAt.Equal(e.CreatedAt) {
+		out.EffectiveAt = e.EffectiveAt.UTC()
+	}
+	return out
+}
+
+// getOperation answers what one operation did. Its id is a client's idempotency key or one of the ledger's own.
+func (s *Server) getOperation(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	id := x.parameter("operation_id")
+	if !isProse(id, 1, operationIDMax) {
+		return invalidField("operation_id", "must be 1 to %d characters without control characters", operationIDMax)
+	}
+	op, err := s.ledger.Operation(x.ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, Operation{
+		OperationID: op.ID, Tenant: op.Tenant, Kind: op.Kind, CreatedAt: op.CreatedAt.UTC(), Entries: mapSlice(op.Entries, entryOf),
+	})
+}
+
+// listPeriods answers the open period of a balance and those that follow.
+func (s *Server) listPeriods(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	meter, next := x.query.requiredID("meter"), x.query.integer("next", 1, ledger.PeriodsMax, periodsDefault)
+	if err := x.query.err(); err != nil {
+		return err
+	}
+	periods, err := s.ledger.Periods(x.ctx, tenant, meter, int(next))
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, PeriodList{Items: mapSlice(periods, periodOf)})
+}
+
+func periodOf(p *ledger.PeriodInfo) Period {
+	out := Period{Start: p.Start.UTC(), End: orNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
+	if p.LocalEnd != "" {
+		out.LocalEnd = &p.LocalEnd
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	_ "embed"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+)
+
+//go:embed openapi.yaml
+var specification []byte
+
+// route is one operation of the contract.
+type route struct {
+	method, path string
+	query        []string // the parameters it has
+	public       bool     // needs no key
+	handler      handler
+}
+
+// routes are the operations in the order of openapi.yaml, which a test holds equal to it.
+func (s *Server) routes() []route {
+	return []route{
+		{method: http.MethodPost, path: "/v1/check", handler: s.check},
+		{method: http.MethodPost, path: "/v1/consume", handler: s.consume},
+		{method: http.MethodPost, path: "/v1/debits", handler: s.debit},
+		{method: http.MethodPost, path: "/v1/debits/batch", handler: s.debitBatch},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/balances", handler: s.listBalances},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/balances/:meter", handler: s.getBalance},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/entries", query: []string{"meter", "kind", "from", "to", "limit", "cursor"}, handler: s.listEntries},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/operations/:operation_id", handler: s.getOperation},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/periods", query: []string{"meter", "next"}, handler: s.listPeriods},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/grants", query: []string{"meter", "limit", "cursor"}, handler: s.listGrants},
+		{method: http.MethodPost, path: "/v1/tenants/:tenant/grants", handler: s.grant},
+		{method: http.MethodGet, path: "/v1/meters", query: []string{"limit", "cursor"}, handler: s.listMeters},
+		{method: http.MethodPut, path: "/v1/meters/:meter", handler: s.putMeter},
+		{method: http.MethodGet, path: "/v1/meters/:meter", handler: s.getMeter},
+		{method: http.MethodDelete, path: "/v1/meters/:meter", handler: s.deleteMeter},
+		{method: http.MethodGet, path: "/v1/plans", query: []string{"limit", "cursor"}, handler: s.listPlans},
+		{method: http.MethodPut, path: "/v1/plans/:plan", handler: s.putPlan},
+		{method: http.MethodGet, path: "/v1/plans/:plan", handler: s.getPlan},
+		{method: http.MethodGet, path: "/v1/tenants", query: []string{"limit", "cursor"}, handler: s.listTenants},
+		{method: http.MethodPut, path: "/v1/tenants/:tenant", handler: s.putTenant},
+		{method: http.MethodPatch, path: "/v1/tenants/:tenant", handler: s.patchTenant},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant", handler: s.getTenant},
+		{method: http.MethodGet, path: "/v1/limits", query: []string{"limit", "cursor"}, handler: s.listLimits},
+		{method: http.MethodPut, path: "/v1/limits/:rule", handler: s.putLimit},
+		{method: http.MethodGet, path: "/v1/limits/:rule", handler: s.getLimit},
+		{method: http.MethodDelete, path: "/v1/limits/:rule", handler: s.deleteLimit},
+		{method: http.MethodPost, path: "/v1/rolls", handler: s.startRoll},
+		{method: http.MethodGet, path: "/v1/rolls/:roll_id", handler: s.getRoll},
+		{method: http.MethodGet, path: "/v1/openapi.yaml", public: true, handler: s.getSpec},
+	}
+}
+
+// guard puts in front of a handler what all have in common: who calls, and with which query parameters.
+func (s *Server) guard(r route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		x := c.(*exchange)
+		if !r.public {
+			if err := s.keys.authenticate(x.Request().Header.Get(echo.HeaderAuthorization)); err != nil {
+				return err
+			}
+		}
+		if raw := x.Request().URL.RawQuery; raw != "" {
+			if err := x.query.parse(raw, r.query); err != nil {
+				return err
+			}
+		}
+		return r.handler(x)
+	}
+}
+
+// getSpec serves the contract.
+func (s *Server) getSpec(x *exchange) error {
+	return x.sendBytes(http.StatusOK, "application/yaml", specification)
+}

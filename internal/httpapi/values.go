@@ -1,0 +1,257 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+const (
+	// routeMax is longer than the route templates of any service.
+	routeMax = 256
+
+	// Metadata is stored with every entry of its operation. 4 KiB is a hundred times the rest of the entry; the other
+	// bounds keep out what PostgreSQL's jsonb cannot hold.
+	metadataMax         = 4096
+	metadataDepthMax    = 16
+	metadataNumberMax   = 64 // characters
+	metadataExponentMax = 3  // digits
+)
+
+const (
+	mustBeID       = "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
+	mustBeKey      = "must be 1 to 255 visible ASCII characters"
+	mustBeRoute    = "must be 1 to 256 printable ASCII characters"
+	mustBeMetadata = "must be a JSON object of at most 4096 bytes without blanks and 16 levels, without U+0000 and without " +
+		"numbers beyond 64 characters or an exponent beyond 3 digits"
+)
+
+// text reads a string that check accepts, or records what it must be.
+func (d *document) text(check func(string) bool, must string) string {
+	raw, ok := d.value()
+	if !ok {
+		return ""
+	}
+	if raw.Kind() == '"' {
+		if plain, err := unquote(raw); err == nil {
+			if text := string(plain); check(text) {
+				return text
+			}
+		}
+	}
+	d.faultHere(must)
+	return ""
+}
+
+func (d *document) id() string { return d.text(ledger.ValidID, mustBeID) }
+
+func (d *document) key() string { return d.text(isKey, mustBeKey) }
+
+func (d *document) route() string { return d.text(isRoute, mustBeRoute) }
+
+// prose reads text written for people: low to high characters, without control characters but for line ends and tabs.
+func (d *document) prose(low, high int) string {
+	return d.text(func(s string) bool { return isProse(s, low, high) },
+		fmt.Sprintf("must be %d to %d characters without control characters", low, high))
+}
+
+// word reads one of a few words.
+func (d *document) word(words ...string) string {
+	return d.text(func(s string) bool { return slices.Contains(words, s) }, "must be "+strings.Join(words, ", "))
+}
+
+// amount reads an amount of units.
+func (d *document) amount() int64 { return d.integer(1, ledger.MaxAmount) }
+
+// integer reads a JSON integer written without fraction or exponent.
+func (d *document) integer(low, high int64) int64 {
+	raw, ok := d.value()
+	if !ok {
+		return 0
+	}
+	if n, ok := parseInteger(raw); ok && n >= low && n <= high {
+		return n
+	}
+	d.faultHere(fmt.Sprintf("must be an integer from %d to %d", low, high))
+	return 0
+}
+
+// parseInteger reads decimal digits. No bound of this API is negative or over 2^53-1, so nothing else needs a value.
+func parseInteger[B ~[]byte | ~string](digits B) (int64, bool) {
+	if len(digits) == 0 || len(digits) > len("9007199254740991") {
+		return 0, false
+	}
+	var n int64
+	for i := range len(digits) {
+		c := digits[i]
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+func (d *document) boolean() bool {
+	raw, ok := d.value()
+	if !ok {
+		return false
+	}
+	switch raw.Kind() {
+	case 't':
+		return true
+	case 'f':
+		return false
+	default:
+		d.faultHere("must be true or false")
+		return false
+	}
+}
+
+// instant reads an RFC 3339 time within the bounds of package period.
+func (d *document) instant() (t time.Time) {
+	d.text(func(s string) (ok bool) { t, ok = parseInstant(s); return ok }, mustBeInstant())
+	return t
+}
+
+func mustBeInstant() string {
+	return fmt.Sprintf("must be an RFC 3339 time from %s to before %s", period.Earliest.Format(time.RFC3339),
+		period.Latest.Format(time.RFC3339))
+}
+
+// parseInstant cuts to microseconds, which is what PostgreSQL keeps.
+func parseInstant(text string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.Before(period.Earliest) || !t.Before(period.Latest) {
+		return time.Time{}, false
+	}
+	return t.UTC().Truncate(time.Microsecond), true
+}
+
+// address reads an IP address and returns it in its one canonical form.
+func (d *document) address() (address string) {
+	d.text(func(s string) bool {
+		a, err := netip.ParseAddr(s)
+		if err != nil || a.Zone() != "" {
+			return false
+		}
+		address = a.Unmap().String()
+		return true
+	}, "must be an IPv4 or IPv6 address")
+	return address
+}
+
+// metadata reads the client's own object and returns it without blanks and with its members in order, so that the same
+// metadata is the same bytes however a retry writes it.
+func (d *document) metadata() []byte {
+	raw, ok := d.value()
+	if !ok {
+		return nil
+	}
+	if raw.Kind() == '{' {
+		value := raw.Clone()
+		if err := value.Format(jsontext.ReorderRawObjects(true)); err == nil && isMetadata(value) {
+			return value
+		}
+	}
+	d.faultHere(mustBeMetadata)
+	return nil
+}
+
+// isMetadata checks formatted JSON against the bounds of metadata.
+func isMetadata(v jsontext.Value) bool {
+	if len(v) > metadataMax {
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case c == '{' || c == '[':
+			if depth++; depth > metadataDepthMax {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == '"':
+			end, ok := stringEnd(v, i)
+			if !ok {
+				return false
+			}
+			i = end
+		case c == '-' || c >= '0' && c <= '9':
+			end := i
+			for end < len(v) && strings.IndexByte("+-.0123456789Ee", v[end]) >= 0 {
+				end++
+			}
+			if !isMetadataNumber(string(v[i:end])) {
+				return false
+			}
+			i = end - 1
+		}
+	}
+	return true
+}
+
+// stringEnd returns the index of the closing quote of the string that begins at start, and false if it holds U+0000.
+func stringEnd(v []byte, start int) (int, bool) {
+	for i := start + 1; ; i++ {
+		switch v[i] {
+		case '"':
+			return i, true
+		case '\\':
+			if strings.HasPrefix(string(v[i:min(i+6, len(v))]), `\u0000`) {
+				return 0, false
+			}
+			i++ // whatever is escaped is not the end
+		}
+	}
+}
+
+func isMetadataNumber(number string) bool {
+	if len(number) > metadataNumberMax {
+		return false
+	}
+	if e := strings.IndexAny(number, "eE"); e >= 0 {
+		return len(strings.TrimLeft(number[e+1:], "+-")) <= metadataExponentMax
+	}
+	return true
+}
+
+// isKey reports whether s is an idempotency key.
+func isKey(s string) bool { return isPrintable(s, '!', ledger.KeyMax) }
+
+func isRoute(s string) bool { return isPrintable(s, ' ', routeMax) }
+
+// isPrintable reports whether s is 1 to limit ASCII characters from first to '~'.
+func isPrintable(s string, first byte, limit int) bool {
+	if len(s) == 0 || len(s) > limit {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < first || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// isProse reports whether s is low to high characters, none of them a control character but line ends and tabs.
+func isProse(s string, low, high int) bool {
+	if n := utf8.RuneCountInString(s); n < low || n > high || !utf8.ValidString(s) {
+		return false
+	}
+	for _, c := range s {
+		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
