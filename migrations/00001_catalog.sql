@@ -62,6 +62,8 @@ CREATE TABLE tenant_terms (
     anchor       timestamptz NOT NULL,
     timezone     text        NOT NULL,
     initial      boolean     NOT NULL DEFAULT false,       -- the tenant's first row: no balance can be older
+    immediate    boolean     NOT NULL DEFAULT false,       -- open periods end at effective_at instead of running out
+    prorate      boolean     NOT NULL DEFAULT false,       -- the period opened then gets its share of the allowance
     PRIMARY KEY (tenant_id, effective_at)
 );
 -- Answers "when did terms last change for a tenant that may have balances?" once per ledger batch.

@@ -89,20 +89,50 @@ CREATE TABLE grants (
     CHECK (remaining + held <= amount),
     CHECK (effective_at < expires_at)
 );
-CREATE INDEX grants_open ON grants (tenant_id, meter, subject) WHERE status IN ('pending', 'active');
+CREATE INDEX grants_open ON grants (tenant_id, meter, subject) WHERE status IN ('pending', 'active') OR held > 0;
+-- Finds the balance of a grant that is named alone.
+CREATE INDEX grants_by_id ON grants (tenant_id, grant_id);
 
+-- A hold's facts and fate. What it reserves of which grant is in hold_lines, which belong to their balance: they are read and
+-- written under its lock. A hold that ran out is told by its expires_at; its status stays as it was.
 CREATE TABLE holds (
     tenant_id    text COLLATE "C" NOT NULL,
     hold_id      text COLLATE "C" NOT NULL,
     subject      text COLLATE "C" NOT NULL DEFAULT '',
     status       text        NOT NULL CHECK (status IN ('active', 'captured', 'released', 'expired')),
-    lines        jsonb       NOT NULL,
+    items        jsonb       NOT NULL,                     -- per item: meter, amount reserved, amount captured
     created_at   timestamptz NOT NULL,
     expires_at   timestamptz NOT NULL,
-    resolved_at  timestamptz,
     PRIMARY KEY (tenant_id, hold_id)
 );
-CREATE INDEX holds_due ON holds (expires_at) WHERE status = 'active';
+
+CREATE TABLE hold_lines (
+    tenant_id    text COLLATE "C" NOT NULL,
+    hold_id      text COLLATE "C" NOT NULL,
+    line         integer     NOT NULL,
+    item         integer     NOT NULL,
+    meter        text COLLATE "C" NOT NULL,                -- of the balance: the item's, or its overflow meter
+    subject      text COLLATE "C" NOT NULL,
+    grant_id     text COLLATE "C" NOT NULL,
+    source       text        NOT NULL,
+    price        bigint      NOT NULL CHECK (price >= 1),  -- units of this line for one unit of the item's meter
+    amount       bigint      NOT NULL CHECK (amount >= 1),
+    captured     bigint      NOT NULL DEFAULT 0 CHECK (captured >= 0),
+    returned     bigint      NOT NULL DEFAULT 0 CHECK (returned >= 0),
+    expires_at   timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, hold_id, line),
+    CHECK (captured + returned <= amount)
+);
+CREATE INDEX hold_lines_open ON hold_lines (tenant_id, meter, subject) WHERE captured + returned < amount;
+
+-- How much of which line of a debit or capture was refunded; read and written under the lock of the line's balance.
+CREATE TABLE refunds (
+    tenant_id    text COLLATE "C" NOT NULL,
+    operation_id text COLLATE "C" NOT NULL,
+    line         integer NOT NULL,
+    refunded     bigint  NOT NULL CHECK (refunded >= 1),
+    PRIMARY KEY (tenant_id, operation_id, line)
+);
 
 -- The journal and the memory of idempotency keys in one table: append-only, line 1 of an operation carries the
 -- fingerprint of the request. The primary key is in this order on purpose: the dedupe look-up is by (tenant_id,
@@ -150,6 +180,8 @@ CREATE TABLE rolls (
 -- +goose Down
 DROP TABLE rolls;
 DROP TABLE entries;
+DROP TABLE refunds;
+DROP TABLE hold_lines;
 DROP TABLE holds;
 DROP TABLE grants;
 DROP TABLE periods;

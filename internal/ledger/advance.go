@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -19,12 +20,12 @@ var errNotLoaded = errors.New("ledger: grants or terms not loaded")
 // due says whether advance has something to do at now.
 func (b *book) due(now time.Time) bool { return !b.nextEvent.After(now) || b.endedByTerms() }
 
-// endedByTerms says whether new terms end an open-ended period.
+// endedByTerms says whether new terms end the open period before its own end.
 func (b *book) endedByTerms() bool {
-	if !b.opened() || b.end.Before(period.Forever) || len(b.timeline) == 0 {
+	if !b.opened() || len(b.timeline) == 0 {
 		return false
 	}
-	_, ends := b.timeline.endsOpenPeriod(b.start, b.plan)
+	_, ends := b.timeline.endsPeriod(&b.balance)
 	return ends
 }
 
@@ -61,13 +62,13 @@ func (b *book) advanceAt(until, now time.Time, j *journal) (more bool, err error
 	return false, nil
 }
 
-// cutOpenPeriod gives an open-ended period the end that new terms set. The end never lies before the newest entry: what
+// cutOpenPeriod gives the open period the end that new terms set. The end never lies before the newest entry: what
 // was written stays in its period.
 func (b *book) cutOpenPeriod() {
 	if !b.endedByTerms() {
 		return
 	}
-	at, _ := b.timeline.endsOpenPeriod(b.start, b.plan)
+	at, _ := b.timeline.endsPeriod(&b.balance)
 	b.end = later(at, b.updatedAt)
 	b.dirty = true
 	b.settle()
@@ -87,17 +88,29 @@ func (b *book) openFirst(j *journal, now time.Time) error {
 	return nil
 }
 
-// step works off everything due at one instant.
+// step works off everything due at one instant: holds first, so that what they give back meets its grant's end.
 func (b *book) step(due, now time.Time, j *journal) error {
+	for _, h := range b.holds {
+		if n := h.open(); n > 0 && !h.expiresAt.After(due) {
+			b.giveBack(h, n, ReturnForfeit, systemID("hold-expire", b.key, fmt.Sprint(h.holdID, "/", h.line)), due, now, j)
+		}
+	}
+	closes := !b.end.After(due)
+	var next period.Period
+	if closes {
+		var err error
+		if next, err = b.nextPeriod(); err != nil {
+			return err
+		}
+		b.carryOver(next, due, now, j)
+	}
 	for _, g := range b.grants {
-		if g.Status == GrantActive && !g.ExpiresAt.After(due) {
+		if g.Status == GrantActive && (!g.ExpiresAt.After(due) || closes && g.fromPlan() && g != b.carried) {
 			b.expire(g, due, now, j)
 		}
 	}
-	if !b.end.After(due) {
-		if err := b.roll(now, j); err != nil {
-			return err
-		}
+	if closes {
+		b.roll(next, now, j)
 	}
 	for _, g := range b.grants {
 		if g.Status == GrantPending && !g.EffectiveAt.After(due) {
@@ -106,6 +119,65 @@ func (b *book) step(due, now time.Time, j *journal) error {
 	}
 	b.settle()
 	return nil
+}
+
+// fromPlan says whether the grant ends with its period, also when that one is cut short.
+func (g *grant) fromPlan() bool {
+	return (g.Source == SourceAllowance || g.Source == SourceRollover) && g.ExpiresAt.Before(period.Forever)
+}
+
+// nextPeriod is the period that follows the open one, under the terms in force at its start.
+func (b *book) nextPeriod() (period.Period, error) {
+	t := b.timeline.at(b.end)
+	if t == nil {
+		return period.Period{}, errNotLoaded
+	}
+	return t.containing(b.end)
+}
+
+// carryOver moves what the closing period's terms let go on from the plan's grants into one of the next period. It moves
+// nothing on the balance: the units were remaining and stay so. A minimum above what is left is granted in the next period.
+func (b *book) carryOver(next period.Period, due, now time.Time, j *journal) {
+	a := b.timeline.ofVersion(b.plan, b.planVersion)
+	if b.Subject != "" || !a.rolls() {
+		return
+	}
+	left := int64(0)
+	for _, g := range b.grants {
+		if g.Status == GrantActive && g.fromPlan() {
+			left += g.Remaining
+		}
+	}
+	carry := a.carry(left)
+	if carry == 0 {
+		return
+	}
+	to := &grant{isNew: true, GrantRecord: GrantRecord{
+		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: "rollover:" + instantID(b.end), Source: SourceRollover,
+		Amount: carry, Priority: PriorityAllowance, EffectiveAt: b.end, ExpiresAt: next.End, Status: GrantActive,
+		OperationID: systemID("rollover", b.key, instantID(b.end)), CreatedAt: now,
+	}}
+	moved := min(carry, left)
+	excess := left - moved
+	n := int32(0)
+	for _, g := range b.grants {
+		if g.Status != GrantActive || !g.fromPlan() || g.Remaining == 0 {
+			continue
+		}
+		lost := min(excess, g.Remaining) // the units that would burn first are those that are lost
+		excess -= lost
+		part := g.Remaining - lost
+		if part == 0 {
+			continue
+		}
+		b.setRemaining(g, lost)
+		to.Remaining += part
+		n += 2
+		j.system(b, lineRolloverOut, to.OperationID, n-1, g, part, due, now)
+		j.system(b, lineRolloverIn, to.OperationID, n, to, part, due, now)
+	}
+	b.carried = to
+	b.addGrant(to)
 }
 
 // expire ends a grant. What is left of it is gone, visibly.
@@ -117,7 +189,7 @@ func (b *book) expire(g *grant, due, now time.Time, j *journal) {
 		return
 	}
 	b.expired += lost
-	j.system(b, lineExpire, systemID("expire", b.key, g.ID), g, lost, due, now)
+	j.system(b, lineExpire, systemID("expire", b.key, g.ID), 1, g, lost, due, now)
 }
 
 // activate makes a grant spendable that was issued for a later instant.
@@ -126,20 +198,13 @@ func (b *book) activate(g *grant, due, now time.Time, j *journal) {
 	g.Remaining = g.Amount
 	b.granted += g.Amount
 	b.dirty = true
-	j.system(b, lineGrant, systemID("effective", b.key, g.ID), g, g.Amount, due, now)
+	j.system(b, lineGrant, systemID("effective", b.key, g.ID), 1, g, g.Amount, due, now)
 }
 
-// roll closes the open period at its end and opens the next one there, under the terms in force at that instant.
-func (b *book) roll(now time.Time, j *journal) error {
+// roll closes the open period at its end and opens next there, under the terms in force at that instant.
+func (b *book) roll(next period.Period, now time.Time, j *journal) {
 	at := b.end
 	t := b.timeline.at(at)
-	if t == nil {
-		return errNotLoaded
-	}
-	p, err := t.containing(at)
-	if err != nil {
-		return err
-	}
 	closing := b.remaining() + b.held
 	b.closed = append(b.closed, closedPeriod{
 		key: b.key, start: b.start, end: at, plan: b.plan, planVersion: b.planVersion,
@@ -147,36 +212,52 @@ func (b *book) roll(now time.Time, j *journal) error {
 		overage: b.overage, held: b.held, closing: closing, lastSeq: b.seq, closedAt: later(now, at),
 	})
 	b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage = closing, 0, 0, 0, 0, 0, 0
-	p.Start = at
-	b.open(t, p, at, j, now)
-	return nil
+	b.open(t, next, at, j, now)
 }
 
-// open starts period p under terms t, due at due, and issues its allowance.
+// open starts period p under terms t, due at due, and issues its allowance. Only the first period of a balance may begin
+// before it is due.
 func (b *book) open(t *terms, p period.Period, due time.Time, j *journal, now time.Time) {
-	b.start, b.end, b.dirty = p.Start, p.End, true
-	b.plan, b.planVersion, b.allowance, b.renews = "", 0, 0, false
+	amount := int64(0)
 	if t.grants {
-		b.plan, b.planVersion, b.allowance, b.renews = t.plan, t.version, t.allow.amount, t.renews()
+		amount = t.amountFrom(due, p)
 	}
-	if b.allowance > 0 {
+	if b.opened() {
+		p.Start = due
+	}
+	b.start, b.end, b.dirty = p.Start, p.End, true
+	b.plan, b.planVersion, b.allowance, b.renews, b.terms = "", 0, 0, false, nil
+	if t.grants {
+		b.plan, b.planVersion, b.allowance, b.renews, b.terms = t.plan, t.version, t.allow.amount, t.renews(), &t.allow
+	}
+	if amount > 0 {
 		g := &grant{isNew: true, GrantRecord: GrantRecord{
 			Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: allowanceID(p.Start),
-			Source: SourceAllowance, Amount: b.allowance, Remaining: b.allowance, Priority: PriorityAllowance,
+			Source: SourceAllowance, Amount: amount, Remaining: amount, Priority: PriorityAllowance,
 			EffectiveAt: p.Start, ExpiresAt: p.End, Status: GrantActive,
-			OperationID: systemID("allowance", b.key, p.Start.Format(time.RFC3339Nano)), CreatedAt: now,
+			OperationID: systemID("allowance", b.key, instantID(p.Start)), CreatedAt: now,
 		}}
 		b.addGrant(g)
-		b.granted += b.allowance
-		j.system(b, lineGrant, g.OperationID, g, g.Amount, due, now)
+		b.granted += amount
+		j.system(b, lineGrant, g.OperationID, 1, g, amount, due, now)
+	}
+	if g := b.carried; g != nil {
+		b.carried = nil
+		if extra := g.Amount - g.Remaining; extra > 0 {
+			b.setRemaining(g, g.Amount)
+			b.granted += extra
+			j.system(b, lineGrant, systemID("rollover-min", b.key, instantID(p.Start)), 1, g, extra, due, now)
+		}
 	}
 	b.settle()
 }
 
 // allowanceID names the allowance of the period that starts at start.
 func allowanceID(start time.Time) string {
-	return "allowance:" + start.UTC().Format("2006-01-02T15:04:05.999999Z")
+	return "allowance:" + instantID(start)
 }
+
+func instantID(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }
 
 // systemID names an operation of the ledger's own. It is the same whoever performs it, so that lazy path, sweeper and
 // retries converge; '§' cannot occur in a client's key.

@@ -43,8 +43,8 @@ func (b *balance) remaining() int64 {
 	return b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held
 }
 
-// limit is what could be used in the open period in all.
-func (b *balance) limit() int64 { return b.used + b.held + b.remaining() }
+// limit is what could be used in the open period in all. Refunds of earlier periods' debits can outweigh what was used.
+func (b *balance) limit() int64 { return max(0, b.used-b.refunded) + b.held + b.remaining() }
 
 func (b *balance) opened() bool { return !b.start.IsZero() }
 
@@ -94,10 +94,13 @@ type closedPeriod struct {
 // balance alone.
 type book struct {
 	balance
-	grants   []*grant // open grants in burn order
+	grants   []*grant    // open grants in burn order
+	holds    []*holdLine // what holds reserve of them
+	terms    *allowance  // of the open period; nil = the plan has no such meter, or not read
 	loaded   bool
 	timeline timeline // terms; only when an event is due or the plan has no such meter yet
 	closed   []closedPeriod
+	carried  *grant // what the closing period hands to the next one, while advance is between the two
 	dirty    bool
 	broken   error // the next period cannot be computed: the book is neither used nor written
 }
@@ -113,8 +116,8 @@ func (b *book) head() *grant {
 }
 
 // attach gives the book its open grants as stored. The stored remainder of the head is stale; the balance knows it.
-func (b *book) attach(grants []*grant) {
-	b.grants, b.loaded = grants, true
+func (b *book) attach(grants []*grant, holds []*holdLine) {
+	b.grants, b.holds, b.loaded = grants, holds, true
 	slices.SortFunc(b.grants, burnsBefore)
 	if h := b.head(); h != nil {
 		h.Remaining = b.headRemaining
@@ -155,6 +158,11 @@ func (b *book) settle() {
 		case GrantExhausted, GrantExpired, GrantVoided:
 		}
 	}
+	for _, h := range b.holds {
+		if h.open() > 0 {
+			next = earlier(next, h.expiresAt)
+		}
+	}
 	b.moveHead(head)
 	if !b.nextEvent.Equal(next) {
 		b.nextEvent, b.dirty = next, true
@@ -181,6 +189,11 @@ func (b *book) clone() *book {
 	for i, g := range b.grants {
 		copied := *g
 		c.grants[i] = &copied
+	}
+	c.holds = make([]*holdLine, len(b.holds))
+	for i, h := range b.holds {
+		copied := *h
+		c.holds[i] = &copied
 	}
 	c.closed = slices.Clone(b.closed)
 	return &c

@@ -25,7 +25,9 @@ func (v *verification) compare(r *VerifyReport) {
 		for _, s := range v.sums[k] {
 			t.Issued += s.granted
 			t.Used += s.used
+			t.Refunded += s.refunded
 			t.Expired += s.expired
+			t.Adjusted += s.adjusted
 		}
 		r.Totals[k.Meter] = t
 	}
@@ -59,17 +61,14 @@ func (v *verification) comparePeriods(k key, r *VerifyReport) {
 	b := v.books[k]
 	byPeriod := map[int64]sums{}
 	for _, s := range v.sums[k] {
-		p := byPeriod[s.period.UnixMicro()]
-		p.granted, p.used, p.expired = p.granted+s.granted, p.used+s.used, p.expired+s.expired
-		p.unknown += s.unknown
-		p.lastSeq = max(p.lastSeq, s.lastSeq)
-		byPeriod[s.period.UnixMicro()] = p
+		byPeriod[s.period.UnixMicro()] = byPeriod[s.period.UnixMicro()].plus(s)
 	}
 	list := v.periods[k]
 	if b.opened() {
 		list = append(slices.Clip(list), closedPeriod{
 			key: k, start: b.start, end: b.end, opening: b.opening, granted: b.granted, refunded: b.refunded, used: b.used,
-			expired: b.expired, adjusted: b.adjusted, closing: b.remaining() + b.held, lastSeq: b.seq,
+			expired: b.expired, adjusted: b.adjusted, overage: b.overage,
+			closing: b.remaining() + b.held, lastSeq: b.seq,
 		})
 	}
 	for i, p := range list {
@@ -92,8 +91,9 @@ func (v *verification) comparePeriods(k key, r *VerifyReport) {
 		r.equal(k, at+"granted", s.granted, p.granted)
 		r.equal(k, at+"used", s.used, p.used)
 		r.equal(k, at+"expired", s.expired, p.expired)
-		r.equal(k, at+"refunded", 0, p.refunded)
-		r.equal(k, at+"adjusted", 0, p.adjusted)
+		r.equal(k, at+"refunded", s.refunded, p.refunded)
+		r.equal(k, at+"adjusted", s.adjusted, p.adjusted)
+		r.equal(k, at+"overage", s.overage, p.overage)
 		r.equal(k, at+"entries of unknown kind", 0, s.unknown)
 		delete(byPeriod, p.start.UnixMicro())
 	}
@@ -109,9 +109,7 @@ func (v *verification) compareGrants(k key, r *VerifyReport) {
 	b := v.books[k]
 	byGrant := map[string]sums{}
 	for _, s := range v.sums[k] {
-		g := byGrant[s.grant]
-		g.granted, g.used, g.expired = g.granted+s.granted, g.used+s.used, g.expired+s.expired
-		byGrant[s.grant] = g
+		byGrant[s.grant] = byGrant[s.grant].plus(s)
 	}
 	open, held := int64(0), int64(0)
 	var first *grant
@@ -130,10 +128,12 @@ func (v *verification) compareGrants(k key, r *VerifyReport) {
 		case GrantPending, GrantExhausted, GrantExpired, GrantVoided:
 			r.equal(k, "remainder of "+string(g.Status)+" grant "+g.ID, 0, g.Remaining)
 		}
+		r.equal(k, "held of grant "+g.ID, v.held[grantKey{k, g.ID}], g.Held)
 		if s := byGrant[g.ID]; v.whole(k) {
-			r.equal(k, "remainder of grant "+g.ID, s.granted-s.used-s.expired, g.Remaining+g.Held)
-			if g.Status != GrantPending {
-				r.equal(k, "amount of grant "+g.ID, s.granted, g.Amount)
+			r.equal(k, "remainder of grant "+g.ID, s.left, g.Remaining)
+			// What refunds issue anew is entered as the refund; a grant voided before it took effect was never issued.
+			if g.Status != GrantPending && g.Source != SourceRefund && s.issued != 0 {
+				r.equal(k, "amount of grant "+g.ID, s.issued, g.Amount)
 			}
 		}
 		delete(byGrant, g.ID)
@@ -144,6 +144,13 @@ func (v *verification) compareGrants(k key, r *VerifyReport) {
 	}
 	r.equal(k, "sum of open grants", b.remaining(), open)
 	r.equal(k, "sum of held in grants", b.held, held)
+	if v.whole(k) {
+		journal := int64(0)
+		for _, s := range v.sums[k] {
+			journal += s.held
+		}
+		r.equal(k, "held", journal, b.held)
+	}
 	// A head that was drawn to zero stays in place until the next draw reads the grants.
 	if first != nil && b.headRemaining > 0 && first.ID != b.headID {
 		r.add(k, "head grant", first.ID, b.headID)

@@ -7,29 +7,35 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// check says whether amount can be drawn at now, and if not, why. It changes nothing. The book is advanced already.
-func (b *book) check(item int, amount int64, now time.Time) (*Error, error) {
-	available := b.remaining()
-	if amount <= available {
-		return nil, nil
-	}
-	if b.plan == "" && b.seq == 0 {
+// unknown says that the balance stands for nothing: the plan has no such meter, and no grant was ever issued for it.
+func (b *book) unknown() bool { return b.plan == "" && b.seq == 0 }
+
+// deny explains why amount cannot be charged in full at now. It reads every open grant of the limiting balance, so that its
+// text does not depend on what else was in the batch.
+func (w *well) deny(item int, amount int64, now time.Time) (*Error, error) {
+	own := w.own
+	if own.unknown() {
 		return errorf(CodeMeterNotInPlan, itemField(item, "meter"), "the plan of tenant %q has no meter %q, and no grant was ever issued for it",
-			b.Tenant, b.Meter), nil
+			own.Tenant, own.Meter), nil
 	}
-	// A denial reads every open grant, so its text does not depend on what else was in the batch.
-	if !b.loaded {
+	s := w.split(amount)
+	limiting, missing := own, amount-s.overflow-s.overage
+	d := &Denial{
+		Item: item, Required: amount, Available: s.units(), Limit: own.limit(),
+		Limiting: Limiting{Kind: "credit", Meter: own.Meter, Level: "tenant"},
+	}
+	if w.subject != nil && w.subject.remaining() < amount {
+		limiting, missing = w.subject, amount
+		d.Limiting.Subject, d.Limiting.Level, d.Limit = w.subject.Subject, "subject", w.subject.limit()
+	}
+	if !limiting.loaded {
 		return nil, errNotLoaded
 	}
-	d := &Denial{
-		Item: item, Required: amount, Available: available, Limit: b.limit(),
-		Limiting:       Limiting{Kind: "credit", Meter: b.Meter, Subject: b.Subject, Level: "tenant"},
-		WouldSucceedAt: b.wouldSucceedAt(amount),
-	}
-	e := &Error{Code: CodeCreditsExhausted, Field: itemField(item, "amount"), Denial: d}
-	if b.renews {
-		e.Code, d.Limiting.Kind, d.ResetAt = CodeQuotaExceeded, "allowance", b.end
-		e.RetryAfter = max(b.end.Sub(now), time.Second)
+	d.WouldSucceedAt = limiting.wouldSucceedAt(missing)
+	e := &Error{Code: CodeCreditsExhausted, Field: itemField(item, "amount"), Denial: d, AsOf: now}
+	if limiting.renews {
+		e.Code, d.Limiting.Kind, d.ResetAt = CodeQuotaExceeded, "allowance", limiting.end
+		e.RetryAfter = max(limiting.end.Sub(now), time.Second)
 	}
 	e.Detail = d.text()
 	return e, nil
@@ -37,6 +43,9 @@ func (b *book) check(item int, amount int64, now time.Time) (*Error, error) {
 
 // text says in a sentence what is missing.
 func (d *Denial) text() string {
+	if d.Limiting.Level == "subject" {
+		return fmt.Sprintf("%d of meter %s are required and the cap of subject %s leaves %d", d.Required, d.Limiting.Meter, d.Limiting.Subject, d.Available)
+	}
 	if d.ResetAt.IsZero() {
 		return fmt.Sprintf("%d of meter %s are required and %d are left; a grant is needed", d.Required, d.Limiting.Meter, d.Available)
 	}
@@ -83,14 +92,24 @@ func (b *book) wouldSucceedAt(amount int64) time.Time {
 // canDraw says whether the book knows the grants that amount would be drawn from.
 func (b *book) canDraw(amount int64) bool { return b.loaded || amount <= b.headRemaining }
 
-// take draws amount in burn order and calls each for every draw, after the balance has changed. The caller has checked that
+// take uses amount in burn order and calls each for every draw, after the balance has changed. The caller has checked that
 // amount is there.
 func (b *book) take(amount int64, each func(grantID string, source Source, part int64)) {
+	b.takeAs(amount, func(grantID string, source Source, part int64) {
+		b.used += part
+		each(grantID, source, part)
+	})
+}
+
+// takeAs takes amount off the grants in burn order. move is called for every part, and moves the balance's sums.
+func (b *book) takeAs(amount int64, move func(grantID string, source Source, part int64)) {
+	if amount == 0 {
+		return
+	}
+	b.dirty = true
 	if !b.loaded {
 		b.headRemaining -= amount
-		b.used += amount
-		b.dirty = true
-		each(b.headID, b.headSource, amount)
+		move(b.headID, b.headSource, amount)
 		return
 	}
 	for _, g := range b.grants {
@@ -103,8 +122,7 @@ func (b *book) take(amount int64, each func(grantID string, source Source, part 
 		part := min(amount, g.Remaining)
 		amount -= part
 		b.setRemaining(g, g.Remaining-part)
-		b.used += part
-		each(g.ID, g.Source, part)
+		move(g.ID, g.Source, part)
 	}
 	if amount != 0 {
 		panic(fmt.Sprintf("ledger: %d units of %v are in no grant", amount, b.key))

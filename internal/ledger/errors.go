@@ -16,12 +16,15 @@ const (
 	CodeTenantNotFound       Code = "tenant_not_found"
 	CodeNotFound             Code = "not_found" // a meter or plan that does not exist
 	CodeGrantNotFound        Code = "grant_not_found"
+	CodeHoldNotFound         Code = "hold_not_found"
 	CodeOperationNotFound    Code = "operation_not_found"
 	CodeTenantSuspended      Code = "tenant_suspended"
 	CodeMeterNotInPlan       Code = "meter_not_in_plan"
 	CodeConflict             Code = "precondition_failed" // the state forbids it, e.g. a grant id that is taken
-	CodeQuotaExceeded        Code = "quota_exceeded"      // the period's end brings more
-	CodeCreditsExhausted     Code = "credits_exhausted"   // waiting does not help
+	CodeHoldNotActive        Code = "hold_not_active"
+	CodeRefundExceedsDebit   Code = "refund_exceeds_debit"
+	CodeQuotaExceeded        Code = "quota_exceeded"    // the period's end brings more
+	CodeCreditsExhausted     Code = "credits_exhausted" // waiting does not help
 	CodeQueueFull            Code = "queue_full"
 	CodeUnavailable          Code = "unavailable"     // PostgreSQL did not answer in time; nothing was done
 	CodeOutcomeUnknown       Code = "outcome_unknown" // it may have been done: retry with the same key
@@ -30,7 +33,7 @@ const (
 
 // Limiting names what stood in the way of a denied operation.
 type Limiting struct {
-	Kind    string // "allowance": the next period brings more; "credit": only a grant does
+	Kind    string // "allowance": the next period brings more; "credit": only a grant does; "overage": its cap is reached
 	Meter   string
 	Subject string // '' = the tenant itself
 	Level   string // "tenant" or "subject"

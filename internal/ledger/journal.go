@@ -5,13 +5,26 @@ import (
 	"time"
 )
 
-// Kinds of lines. Every kind but schedule and denial moves the amount it carries.
+// Kinds of lines, and what their amount moves.
 const (
-	lineDebit    = "debit"    // remaining -> used
-	lineGrant    = "grant"    // a grant took effect
-	lineExpire   = "expire"   // what was left of a grant at its expiry
-	lineSchedule = "schedule" // a grant was issued that takes effect later; moves nothing
-	lineDenial   = "denial"   // a denial stored for its key; moves nothing
+	lineGrant        = "grant"         // -> remaining: a grant took effect
+	lineDebit        = "debit"         // remaining -> used
+	lineOverage      = "overage"       // -> overage: use that no grant pays
+	lineRefund       = "refund"        // -> remaining: a debit is taken back
+	lineUnoverage    = "unoverage"     // overage ->: overage is taken back
+	lineClosedRefund = "closed_refund" // nothing: overage of a closed period is taken back
+	lineExpire       = "expire"        // remaining -> expired: what was left of a grant
+	lineVoid         = "void"          // remaining ->, adjusted: a grant was taken back
+	lineAdjustUp     = "adjust_up"     // -> remaining, adjusted
+	lineAdjustDown   = "adjust_down"   // remaining ->, adjusted
+	lineHold         = "hold"          // remaining -> held
+	lineCapture      = "capture"       // held -> used
+	lineRelease      = "release"       // held -> remaining: released, expired, or not captured
+	lineRolloverOut  = "rollover_out"  // nothing: units leave a closing period's grant
+	lineRolloverIn   = "rollover_in"   // nothing: for one of the next period
+	lineSchedule     = "schedule"      // nothing: a grant was issued that takes effect later
+	lineExtend       = "extend"        // nothing: a hold lasts longer
+	lineDenial       = "denial"        // nothing: a denial stored for its key
 )
 
 // line is one row of entries.
@@ -54,10 +67,10 @@ func (j *journal) add(b *book, now time.Time, l line) *line {
 }
 
 // system appends a line of the ledger's own, due at due.
-func (j *journal) system(b *book, kind, operationID string, g *grant, amount int64, due, now time.Time) {
+func (j *journal) system(b *book, kind, operationID string, number int32, g *grant, amount int64, due, now time.Time) {
 	effective := due
 	j.add(b, now, line{
-		operationID: operationID, line: 1, kind: kind,
+		operationID: operationID, line: number, kind: kind,
 		grantID: g.ID, source: g.Source, amount: amount, effectiveAt: &effective,
 	})
 }
@@ -77,6 +90,7 @@ type denialDetail struct {
 	Item           int        `json:"item"`
 	Kind           string     `json:"kind"`
 	Level          string     `json:"level"`
+	Subject        string     `json:"subject,omitempty"`
 	Required       int64      `json:"required"`
 	Available      int64      `json:"available"`
 	Limit          int64      `json:"limit"`
@@ -105,4 +119,21 @@ func orZero(t *time.Time) time.Time {
 		return time.Time{}
 	}
 	return t.UTC()
+}
+
+func replayDenial(l *line, now time.Time) *Error {
+	var stored denialDetail
+	if err := json.Unmarshal(l.detail, &stored); err != nil {
+		return &Error{Code: CodeInternal, Detail: "stored denial cannot be read", cause: err}
+	}
+	e := &Error{Code: stored.Code, Field: itemField(stored.Item, "amount"), Replayed: true, AsOf: l.createdAt, Denial: &Denial{
+		Item: stored.Item, Required: stored.Required, Available: stored.Available, Limit: stored.Limit,
+		Limiting: Limiting{Kind: stored.Kind, Meter: l.Meter, Subject: stored.Subject, Level: stored.Level},
+		ResetAt:  orZero(stored.ResetAt), WouldSucceedAt: orZero(stored.WouldSucceedAt),
+	}}
+	e.Detail = e.Denial.text()
+	if !e.Denial.ResetAt.IsZero() {
+		e.RetryAfter = max(e.Denial.ResetAt.Sub(now), time.Second)
+	}
+	return e
 }

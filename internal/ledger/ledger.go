@@ -56,6 +56,8 @@ type Ledger struct {
 	lanes   []*lane.Lane[[]*call, struct{}]
 	seed    maphash.Seed
 	metrics *metrics
+	terms   *termsCache
+	hints   *hints
 
 	// clockOffset is PostgreSQL's clock minus ours, in nanoseconds. It only chooses partitions to look into.
 	clockOffset atomic.Int64
@@ -74,7 +76,10 @@ type BalanceCopy struct {
 	Renews                 bool      // the period's end brings a new allowance
 	ResetAt                time.Time // the period's end; zero when it has none
 	ValidUntil             time.Time // the next event: from then on the copy is wrong
-	AsOf                   time.Time
+	// Beyond says that a debit may be charged to more than this balance holds, or less: the plan has overflow or overage, or
+	// caps subjects. A copy then proves neither that a debit passes nor that it is denied.
+	Beyond bool
+	AsOf   time.Time
 }
 
 // Open connects the pools and prepares the lanes. It does not wait for PostgreSQL; Start does.
@@ -90,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{cfg: cfg, log: cfg.Log, queries: q, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics)}
+	l := &Ledger{cfg: cfg, log: cfg.Log, queries: q, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), terms: newTermsCache(), hints: newHints()}
 	if l.writers, err = newPool(ctx, cfg.DatabaseURL, cfg.Lanes+writersSpare, writerParams()); err != nil {
 		return nil, err
 	}
@@ -244,20 +249,6 @@ func (l *Ledger) submit(ctx context.Context, ln *lane.Lane[[]*call, struct{}], g
 	return e
 }
 
-// Debit uses units, once per (tenant, key). A retry gets the stored answer with Replayed set.
-// Errors are *Error; see Code for what each promises.
-func (l *Ledger) Debit(ctx context.Context, d *Debit) (*DebitResult, error) {
-	if err := d.validate(); err != nil {
-		return nil, err
-	}
-	c := &call{debit: d, print: d.fingerprint()}
-	if err := l.submit(ctx, l.laneOf(d.Tenant), []*call{c}); err != nil {
-		return nil, l.countError(KindDebit, err)
-	}
-	l.count(c)
-	return c.debitResult, c.err
-}
-
 // DebitOutcome is the answer to one debit of a batch.
 type DebitOutcome struct {
 	Result *DebitResult
@@ -274,7 +265,7 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*Debit) []DebitOutcome
 			out[i].Err = err
 			continue
 		}
-		calls[i] = &call{debit: d, print: d.fingerprint()}
+		calls[i] = d.call()
 		ln := l.laneOf(d.Tenant)
 		groups[ln] = append(groups[ln], i)
 	}
@@ -292,7 +283,7 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*Debit) []DebitOutcome
 					continue
 				}
 				l.count(calls[i])
-				out[i] = DebitOutcome{Result: calls[i].debitResult, Err: calls[i].err}
+				out[i].Result, out[i].Err = answer[DebitResult](calls[i])
 			}
 		})
 	}
@@ -300,31 +291,15 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*Debit) []DebitOutcome
 	return out
 }
 
-// Grant issues units, once per (tenant, key).
-func (l *Ledger) Grant(ctx context.Context, g *Grant) (*GrantResult, error) {
-	if err := g.validate(); err != nil {
-		return nil, err
-	}
-	c := &call{grant: g, print: g.fingerprint()}
-	if err := l.submit(ctx, l.laneOf(g.Tenant), []*call{c}); err != nil {
-		return nil, l.countError(KindGrant, err)
-	}
-	l.count(c)
-	return c.grantResult, c.err
-}
-
 func (l *Ledger) count(c *call) {
-	kind, outcome := KindDebit, "ok"
-	if c.grant != nil {
-		kind = KindGrant
-	}
+	outcome := "ok"
 	switch {
 	case c.err != nil:
 		outcome = string(CodeOf(c.err))
-	case c.debitResult != nil && c.debitResult.Replayed, c.grantResult != nil && c.grantResult.Replayed:
+	case c.replayed:
 		outcome = "replayed"
 	}
-	l.metrics.decided.WithLabelValues(string(kind), outcome).Inc()
+	l.metrics.decided.WithLabelValues(string(c.kind), outcome).Inc()
 }
 
 func (l *Ledger) countError(kind Kind, err error) error {
@@ -350,6 +325,9 @@ func (b *book) copy(asOf time.Time) BalanceCopy {
 	}
 	if b.end.Before(period.Forever) {
 		c.ResetAt = b.end
+	}
+	if t := b.terms; b.plan != "" && b.Subject == "" {
+		c.Beyond = t == nil || t.overageAllowed || t.overflowMeter != "" || t.perSubject != nil
 	}
 	return c
 }

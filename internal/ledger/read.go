@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,6 +45,24 @@ type CheckResult struct {
 	Copies  []BalanceCopy // of the balances read, for a cache
 }
 
+// viewFor reads what a call needs, at one instant.
+func (l *Ledger) viewFor(ctx context.Context, c *call, extra []key) (*machine, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	conn, err := l.readers.Acquire(ctx)
+	if err != nil {
+		return nil, unavailable("acquire reader connection", err)
+	}
+	defer conn.Release()
+	a := newAttempt([]*call{c})
+	if a.found, err = l.locate(ctx, conn.Conn(), a.refs); err != nil {
+		return nil, unavailable("look up operation", err)
+	}
+	a.extra = extra
+	a.plan()
+	return l.viewOn(ctx, conn.Conn(), a.keys, a)
+}
+
 // view reads balances at one instant and brings them to now in memory. Nothing is locked or written.
 func (l *Ledger) view(ctx context.Context, keys []key) (*machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -52,16 +72,22 @@ func (l *Ledger) view(ctx context.Context, keys []key) (*machine, error) {
 		return nil, unavailable("acquire reader connection", err)
 	}
 	defer conn.Release()
-	m := &machine{books: make(map[key]*book, len(keys)), absent: map[key]missing{}, stored: map[opKey][]line{}, taken: map[grantKey]bool{}}
+	return l.viewOn(ctx, conn.Conn(), keys, &attempt{})
+}
+
+func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, keys []key, a *attempt) (*machine, error) {
+	m := newMachine()
+	m.found = a.found
 	c := columnsOf(keys)
 	b := &pgx.Batch{}
 	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	b.Queue(l.queries["SelectBalances"], c.tenants, c.meters, c.subjects).Query(scanBalances(m.books))
 	b.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&m.now) })
 	b.Queue(l.queries["WhyAbsent"], c.tenants, c.meters).Query(scanAbsent(keys, m.absent))
-	more := l.queueLoad(b, keys, keys)
+	l.queueState(b, &m, a.refs)
+	more := l.queueLoad(b, keys, keys, a.found.namedGrants())
 	b.Queue("COMMIT")
-	if err := sendBatch(ctx, conn.Conn(), b); err != nil {
+	if err := sendBatch(ctx, conn, b); err != nil {
 		return nil, unavailable("read balances", err)
 	}
 	m.now = m.now.UTC()
@@ -71,7 +97,9 @@ func (l *Ledger) view(ctx context.Context, keys []key) (*machine, error) {
 			m.books[k] = &book{balance: balance{key: k}}
 		}
 	}
-	more.attach(m.books)
+	more.grantKeys = slices.DeleteFunc(slices.Clone(keys), func(k key) bool { return m.books[k] == nil })
+	more.termKeys = more.grantKeys
+	more.attach(m.books, l.terms)
 	for {
 		again, err := m.advanceAll()
 		if err != nil {
@@ -79,7 +107,7 @@ func (l *Ledger) view(ctx context.Context, keys []key) (*machine, error) {
 		}
 		m.journal = journal{}
 		if !again {
-			return m, nil
+			return &m, nil
 		}
 	}
 }
@@ -108,77 +136,64 @@ func (l *Ledger) Check(ctx context.Context, tenant, subject string, items []Item
 	if err := validItems(items); err != nil {
 		return nil, err
 	}
-	keys := make([]key, len(items))
-	for i := range items {
-		keys[i] = key{tenant, items[i].Meter, ""}
-	}
-	m, err := l.view(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
-	result := &CheckResult{Allowed: true, Items: make([]CheckItem, len(items)), AsOf: m.now}
-	for i, k := range keys {
-		b, failed := m.book(k, itemField(i, "meter"))
-		if failed != nil {
-			return nil, failed
-		}
-		item, err := b.checkItem(i, items[i].Amount, later(m.now, b.updatedAt))
+	probe := &Debit{Tenant: tenant, Subject: subject, Items: items}
+	var extra []key
+	for range extraKeyRounds {
+		m, err := l.viewFor(ctx, probe.call(), extra)
 		if err != nil {
 			return nil, err
 		}
+		result, err := m.checkItems(probe)
+		if more, ok := errors.AsType[*errNeedKeys](err); ok {
+			extra = append(extra, more.keys...)
+			continue
+		}
+		return result, err
+	}
+	return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed"}
+}
+
+func (m *machine) checkItems(d *Debit) (*CheckResult, error) {
+	result := &CheckResult{Allowed: true, Items: make([]CheckItem, len(d.Items)), AsOf: m.now}
+	for i := range d.Items {
+		// As if everything were asked for: the answer says how much there is, whoever it comes from.
+		w, failed, err := m.wellOf(d.Tenant, d.Items[i].Meter, d.Subject, MaxAmount, itemField(i, "meter"))
+		if failed != nil {
+			return nil, failed
+		}
+		if err != nil {
+			return nil, internalUnlessKeys(err)
+		}
+		amount := d.Items[i].Amount
+		item := CheckItem{Meter: w.own.Meter, Required: amount, MaxAllowedNow: w.available(), Position: w.own.position()}
+		if w.own.unknown() || item.MaxAllowedNow < amount {
+			if item.Err, err = w.deny(i, amount, later(m.now, w.own.updatedAt)); err != nil {
+				return nil, internalUnlessKeys(err)
+			}
+			if item.Err.Denial != nil {
+				item.WouldSucceedAt = item.Err.Denial.WouldSucceedAt
+			}
+		}
 		result.Items[i] = item
 		result.Allowed = result.Allowed && item.Err == nil
-		result.Copies = append(result.Copies, b.copy(later(m.now, b.updatedAt)))
+		result.Copies = append(result.Copies, w.own.copy(later(m.now, w.own.updatedAt)))
+	}
+	// Items may share an overflow meter: only deciding them together tells whether all of them pass.
+	c := d.call()
+	if err := m.decide(c); err != nil {
+		return nil, internalUnlessKeys(err)
+	}
+	if e, denied := c.err.(*Error); denied && e.Denial != nil && result.Allowed {
+		result.Allowed, result.Items[e.Denial.Item].Err = false, e
 	}
 	return result, nil
 }
 
-func (b *book) checkItem(i int, amount int64, now time.Time) (CheckItem, error) {
-	item := CheckItem{Meter: b.Meter, Required: amount, MaxAllowedNow: b.remaining(), Position: b.position()}
-	denied, err := b.check(i, amount, now)
-	if err != nil {
-		return item, &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
-	}
-	item.Err = denied
-	if denied != nil && denied.Denial != nil {
-		item.WouldSucceedAt = denied.Denial.WouldSucceedAt
-	}
-	return item, nil
-}
-
-// DryRunDebit answers what the debit would be answered now and records nothing. Its key is not looked up.
-func (l *Ledger) DryRunDebit(ctx context.Context, d *Debit) (*DebitResult, error) {
-	if err := d.validate(); err != nil {
-		return nil, err
-	}
-	c := &call{debit: d, print: d.fingerprint()}
-	if err := l.dryRun(ctx, c); err != nil {
-		return nil, err
-	}
-	return c.debitResult, c.err
-}
-
-// DryRunGrant answers what the grant would be answered now and records nothing. Whether its id is taken is not looked up.
-func (l *Ledger) DryRunGrant(ctx context.Context, g *Grant) (*GrantResult, error) {
-	if err := g.validate(); err != nil {
-		return nil, err
-	}
-	c := &call{grant: g, print: g.fingerprint()}
-	if err := l.dryRun(ctx, c); err != nil {
-		return nil, err
-	}
-	return c.grantResult, c.err
-}
-
-func (l *Ledger) dryRun(ctx context.Context, c *call) error {
-	m, err := l.view(ctx, c.keys(nil))
-	if err != nil {
+func internalUnlessKeys(err error) error {
+	if _, ok := errors.AsType[*errNeedKeys](err); ok {
 		return err
 	}
-	if err := m.decide(c); err != nil {
-		return &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
-	}
-	return nil
+	return &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
 }
 
 // Balances returns a tenant's balances by meter, those of its plan that were never used included.

@@ -37,7 +37,12 @@ type attempt struct {
 	calls     []*call
 	keys      []key // sorted, each once
 	opKeys    []opKey
-	force     bool // read grants and terms of every balance
+	refs      references
+	found     found
+	located   bool          // found is filled and keys are complete
+	extra     []key         // balances that decisions asked for
+	demand    map[key]int64 // what may be drawn at most
+	force     bool          // read grants and terms of every balance
 	absent    map[key]missing
 	committed bool // RT2 was sent: a lost connection leaves the outcome unknown
 }
@@ -83,7 +88,7 @@ func (l *Ledger) executeWithin(ctx context.Context, calls []*call) {
 // isolate finds the call that PostgreSQL refuses by halving, so that its neighbours are served.
 func (l *Ledger) isolate(ctx context.Context, calls []*call, cause error) {
 	if len(calls) == 1 {
-		l.log.Error("ledger operation refused by the database", "tenant", calls[0].opKey().tenant, "operation_id", calls[0].opKey().id, "error", cause)
+		l.log.Error("ledger operation refused by the database", "tenant", calls[0].id.tenant, "operation_id", calls[0].id.id, "error", cause)
 		l.metrics.isolated.Inc()
 		calls[0].reset()
 		calls[0].err = &Error{Code: CodeInternal, Detail: "the operation could not be stored; nothing was changed", cause: cause}
@@ -119,20 +124,33 @@ func pause(ctx context.Context, failures int) {
 }
 
 func newAttempt(calls []*call) *attempt {
-	a := &attempt{calls: calls, absent: map[key]missing{}}
+	a := &attempt{calls: calls, absent: map[key]missing{}, refs: referencesOf(calls)}
 	seen := make(map[opKey]struct{}, len(calls))
-	var keys []key
 	for _, c := range calls {
-		keys = c.keys(keys)
-		ok := c.opKey()
-		if _, dup := seen[ok]; !dup {
-			seen[ok] = struct{}{}
-			a.opKeys = append(a.opKeys, ok)
+		if _, dup := seen[c.id]; !dup {
+			seen[c.id] = struct{}{}
+			a.opKeys = append(a.opKeys, c.id)
 		}
 	}
-	slices.SortFunc(keys, compareKeys)
-	a.keys = slices.Compact(keys)
 	return a
+}
+
+// plan lists the balances to lock, in order, with what may be drawn from them.
+func (a *attempt) plan() {
+	a.demand = make(map[key]int64, len(a.calls))
+	for _, c := range a.calls {
+		for _, n := range c.req.needs(&a.found) {
+			a.demand[n.key] = saturatingAdd(a.demand[n.key], n.demand)
+		}
+	}
+	for _, k := range a.extra {
+		a.demand[k] = needAll
+	}
+	a.keys = a.keys[:0]
+	for k := range a.demand {
+		a.keys = append(a.keys, k)
+	}
+	slices.SortFunc(a.keys, compareKeys)
 }
 
 // try runs the batch through one transaction. again = true: the transaction committed, or made rows, but the batch has to
@@ -184,6 +202,14 @@ func (tx *batchTx) dropIfReadOnly(err error) {
 
 func (tx *batchTx) run(ctx context.Context) (again bool, err error) {
 	a := tx.attempt
+	if !a.located {
+		if a.found, err = tx.ledger.locate(ctx, tx.conn, a.refs); err != nil {
+			return false, err
+		}
+		a.extra = tx.ledger.hints.keysFor(a.calls)
+		a.located = true
+	}
+	a.plan()
 	if err := tx.lock(ctx); err != nil {
 		return false, err
 	}
@@ -201,6 +227,12 @@ func (tx *batchTx) run(ctx context.Context) (again bool, err error) {
 			break
 		}
 		err = m.decide(c)
+	}
+	if more, ok := errors.AsType[*errNeedKeys](err); ok {
+		a.extra = append(a.extra, more.keys...)
+		tx.ledger.hints.learn(more.keys, a.calls)
+		tx.rollback(ctx)
+		return true, nil
 	}
 	if errors.Is(err, errNotLoaded) && !a.force {
 		a.force = true
@@ -220,10 +252,8 @@ func (tx *batchTx) run(ctx context.Context) (again bool, err error) {
 func (tx *batchTx) lock(ctx context.Context) error {
 	a, q := tx.attempt, tx.ledger.queries
 	m := &tx.machine
-	*m = machine{
-		books: make(map[key]*book, len(a.keys)), absent: a.absent,
-		stored: make(map[opKey][]line, len(a.opKeys)), taken: map[grantKey]bool{},
-	}
+	*m = newMachine()
+	m.absent, m.found = a.absent, a.found
 	cols := columnsOf(a.keys)
 	tenants, ids := make([]string, len(a.opKeys)), make([]string, len(a.opKeys))
 	for i, k := range a.opKeys {
@@ -243,6 +273,7 @@ func (tx *batchTx) lock(ctx context.Context) error {
 		c := columnsOf(keys)
 		b.Queue(q["TakenGrants"], c.tenants, c.meters, c.subjects, names).Query(scanTaken(m.taken))
 	}
+	tx.ledger.queueState(b, m, a.refs)
 	if err := sendBatch(ctx, tx.conn, b); err != nil {
 		return err
 	}
@@ -278,8 +309,8 @@ func scanTaken(into map[grantKey]bool) func(pgx.Rows) error {
 func (a *attempt) grantIDs() []grantKey {
 	var out []grantKey
 	for _, c := range a.calls {
-		if c.grant != nil {
-			out = append(out, grantKey{key{c.grant.Tenant, c.grant.Meter, c.grant.Subject}, c.grant.id()})
+		if g, ok := c.req.(*Grant); ok {
+			out = append(out, grantKey{g.balance(), g.id()})
 		}
 	}
 	return out
@@ -302,64 +333,60 @@ func (tx *batchTx) unknownKeys() []key {
 // readMore reads grants and terms of the balances that need them. In the normal case none does, and nothing is read.
 func (tx *batchTx) readMore(ctx context.Context) error {
 	a, m := tx.attempt, &tx.machine
-	demand := a.demand()
 	var grants, terms []key
 	for k, b := range m.books {
 		due := !b.nextEvent.After(m.now)
-		openEnded := b.opened() && !b.end.Before(period.Forever)
-		stale := openEnded && tx.termsChanged.After(b.updatedAt.Add(-termsCommitMargin))
+		endless := b.opened() && !b.end.Before(period.Forever)
+		stale := endless && tx.termsChanged.After(b.updatedAt.Add(-termsCommitMargin))
+		if !due && b.plan != "" {
+			b.terms = tx.ledger.terms.get(k, b.plan, b.planVersion)
+			stale = stale || b.terms == nil
+		}
 		if due || stale || a.force {
 			terms = append(terms, k)
 		}
-		if due || a.force || b.headRemaining < demand[k] {
+		if due || a.force || b.headRemaining < a.demand[k] {
 			grants = append(grants, k)
 		}
 	}
-	if len(grants) == 0 && len(terms) == 0 {
+	named := a.found.namedGrants()
+	if len(grants)+len(terms)+len(named) == 0 {
 		return nil
 	}
-	return tx.ledger.load(ctx, tx.conn, m.books, grants, terms)
-}
-
-// demand sums, per balance, what the batch may draw at most. Grants need the balance's open grants in any case.
-func (a *attempt) demand() map[key]int64 {
-	out := make(map[key]int64, len(a.keys))
-	for _, c := range a.calls {
-		if c.grant != nil {
-			out[key{c.grant.Tenant, c.grant.Meter, c.grant.Subject}] = 1<<63 - 1
-			continue
-		}
-		for i := range c.debit.Items {
-			k := key{c.debit.Tenant, c.debit.Items[i].Meter, ""}
-			out[k] = saturatingAdd(out[k], c.debit.Items[i].Amount)
-		}
-	}
-	return out
-}
-
-// load reads open grants and terms into books.
-func (l *Ledger) load(ctx context.Context, conn *pgx.Conn, books map[key]*book, grants, terms []key) error {
 	b := &pgx.Batch{}
-	more := l.queueLoad(b, grants, terms)
-	if err := sendBatch(ctx, conn, b); err != nil {
+	more := tx.ledger.queueLoad(b, grants, terms, named)
+	if err := sendBatch(ctx, tx.conn, b); err != nil {
 		return err
 	}
-	more.attach(books)
+	more.attach(m.books, tx.ledger.terms)
 	return nil
 }
 
 // loading is what queueLoad has asked for; it is filled when the batch is sent.
 type loading struct {
 	grantKeys, termKeys []key
-	grants              map[key][]*grant
+	grants, named       map[key][]*grant
+	holds               map[key][]*holdLine
 	reader              *termsReader
 }
 
-func (l *Ledger) queueLoad(b *pgx.Batch, grants, terms []key) *loading {
-	more := &loading{grantKeys: grants, termKeys: terms, grants: map[key][]*grant{}, reader: newTermsReader()}
+func (l *Ledger) queueLoad(b *pgx.Batch, grants, terms []key, named []grantKey) *loading {
+	more := &loading{
+		grantKeys: grants, termKeys: terms, grants: map[key][]*grant{}, named: map[key][]*grant{},
+		holds: map[key][]*holdLine{}, reader: newTermsReader(),
+	}
 	if len(grants) > 0 {
 		c := columnsOf(grants)
 		b.Queue(l.queries["OpenGrants"], c.tenants, c.meters, c.subjects).Query(scanGrants(more.grants))
+		b.Queue(l.queries["OpenHoldLines"], c.tenants, c.meters, c.subjects).Query(scanHoldLines(more.holds))
+	}
+	if len(named) > 0 {
+		keys, ids := make([]key, len(named)), make([]string, len(named))
+		for i, n := range named {
+			keys[i], ids[i] = n.key, n.id
+		}
+		c := columnsOf(keys)
+		b.Queue(l.queries["NamedGrants"], c.tenants, c.meters, c.subjects, ids).Query(scanGrants(more.named))
 	}
 	if len(terms) > 0 {
 		tenants, meters := distinct(terms)
@@ -369,12 +396,25 @@ func (l *Ledger) queueLoad(b *pgx.Batch, grants, terms []key) *loading {
 	return more
 }
 
-func (more *loading) attach(books map[key]*book) {
+// attach hands the books what was read, and the cache the terms of their plans.
+func (more *loading) attach(books map[key]*book, cache *termsCache) {
 	for _, k := range more.grantKeys {
-		books[k].attach(more.grants[k])
+		grants := more.grants[k]
+		for _, g := range more.named[k] {
+			if !slices.ContainsFunc(grants, func(o *grant) bool { return o.ID == g.ID }) {
+				grants = append(grants, g)
+			}
+		}
+		books[k].attach(grants, more.holds[k])
 	}
 	for _, k := range more.termKeys {
-		books[k].timeline = more.reader.timeline(k)
+		b := books[k]
+		b.timeline = more.reader.timeline(k)
+		if b.plan != "" {
+			if b.terms = b.timeline.ofVersion(b.plan, b.planVersion); b.terms != nil {
+				cache.put(k, b.plan, b.planVersion, b.terms)
+			}
+		}
 	}
 }
 

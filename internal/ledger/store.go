@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -116,6 +117,65 @@ func grantTargets(g *GrantRecord) []any {
 	}
 }
 
+func scanHoldLines(into map[key][]*holdLine) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var k key
+		var h holdLine
+		_, err := pgx.ForEachRow(rows, []any{
+			&k.Tenant, &k.Meter, &k.Subject, &h.holdID, &h.line, &h.item, &h.grantID, &h.source, &h.price, &h.amount, &h.captured,
+			&h.returned, &h.expiresAt,
+		}, func() error {
+			row := h
+			row.expiresAt = row.expiresAt.UTC()
+			into[k] = append(into[k], &row)
+			return nil
+		})
+		return err
+	}
+}
+
+func scanHolds(into map[holdKey]*holdRow) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var h holdRow
+		var items []byte
+		_, err := pgx.ForEachRow(rows, []any{&h.tenant, &h.id, &h.subject, &h.status, &items, &h.createdAt, &h.expiresAt}, func() error {
+			row := h
+			row.createdAt, row.expiresAt, row.items = h.createdAt.UTC(), h.expiresAt.UTC(), nil
+			if err := json.Unmarshal(items, &row.items); err != nil {
+				return fmt.Errorf("items of hold %s/%s: %w", row.tenant, row.id, err)
+			}
+			into[row.holdKey] = &row
+			return nil
+		})
+		return err
+	}
+}
+
+func scanRefunds(into map[refundKey]*refundSum) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var k refundKey
+		var n int64
+		_, err := pgx.ForEachRow(rows, []any{&k.tenant, &k.id, &k.line, &n}, func() error {
+			into[k] = &refundSum{amount: n}
+			return nil
+		})
+		return err
+	}
+}
+
+// scanHomes reads (tenant, id, meter, subject) rows.
+func scanHomes(add func(tenant, id string, k key)) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var k key
+		var id string
+		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &id, &k.Meter, &k.Subject}, func() error {
+			add(k.Tenant, id, k)
+			return nil
+		})
+		return err
+	}
+}
+
 // termsReader collects the rows of TenantTerms and PlanVersions.
 type termsReader struct {
 	history map[string][]tenantTerms
@@ -129,7 +189,7 @@ func newTermsReader() *termsReader {
 func (r *termsReader) scanHistory(rows pgx.Rows) error {
 	var tenant, zone string
 	var t tenantTerms
-	_, err := pgx.ForEachRow(rows, []any{&tenant, &t.since, &t.plan, &t.anchorAt, &zone}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&tenant, &t.since, &t.plan, &t.anchorAt, &zone, &t.now, &t.prorate}, func() error {
 		loc, err := period.ParseZone(zone)
 		if err != nil {
 			return fmt.Errorf("time zone of tenant %s: %w", tenant, err)
@@ -142,27 +202,29 @@ func (r *termsReader) scanHistory(rows pgx.Rows) error {
 }
 
 func (r *termsReader) scanPlans(rows pgx.Rows) error {
-	var plan, meter, every, anchor string
-	var amount int64
+	var plan, meter string
+	var a allowance
 	var v planVersion
-	_, err := pgx.ForEachRow(rows, []any{&plan, &v.version, &v.createdAt, &meter, &amount, &every, &anchor}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{
+		&plan, &v.version, &v.createdAt, &meter, &a.amount, &a.every, &a.anchor, &a.rolloverMin, &a.rolloverMax,
+		&a.overageAllowed, &a.overageCap, &a.overflowMeter, &a.overflowPrice, &a.perSubject,
+	}, func() error {
 		versions := r.plans[plan]
 		if n := len(versions); n == 0 || versions[n-1].version != v.version {
 			versions = append(versions, planVersion{version: v.version, createdAt: v.createdAt.UTC(), allowances: map[string]allowance{}})
 			r.plans[plan] = versions
 		}
 		if meter != "" {
-			versions[len(versions)-1].allowances[meter] = allowance{
-				amount: amount, every: period.Interval(every), anchor: period.AnchorKind(anchor),
-			}
+			versions[len(versions)-1].allowances[meter] = a
 		}
+		a = allowance{}
 		return nil
 	})
 	return err
 }
 
 func (r *termsReader) timeline(k key) timeline {
-	return newTimeline(k.Meter, r.history[k.Tenant], r.plans)
+	return newTimeline(k, r.history[k.Tenant], r.plans)
 }
 
 // sendBatch runs queued statements in one round trip.

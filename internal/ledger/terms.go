@@ -2,17 +2,47 @@ package ledger
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// allowance is what a plan version grants of one meter.
+// allowance is what a plan version says of one meter. nil pointers mean that it says nothing.
 type allowance struct {
-	amount int64
-	every  period.Interval
-	anchor period.AnchorKind
+	amount         int64
+	every          period.Interval
+	anchor         period.AnchorKind
+	rolloverMin    *int64
+	rolloverMax    *int64
+	overageAllowed bool
+	overageCap     *int64 // nil = no cap
+	overflowMeter  string // '' = none
+	overflowPrice  int64
+	perSubject     *int64 // what each subject may use of it per period
+}
+
+// rolls says whether unused units go on into the next period.
+func (a *allowance) rolls() bool { return a != nil && (a.rolloverMin != nil || a.rolloverMax != nil) }
+
+// carry returns how much goes on of what is left: left, but at most the maximum and at least the minimum.
+func (a *allowance) carry(left int64) int64 {
+	if a.rolloverMin != nil {
+		left = max(left, *a.rolloverMin)
+	}
+	if a.rolloverMax != nil {
+		left = min(left, *a.rolloverMax)
+	}
+	return left
+}
+
+// ofSubject is the allowance of one subject's own balance.
+func (a allowance) ofSubject() (allowance, bool) {
+	if a.perSubject == nil {
+		return allowance{}, false
+	}
+	return allowance{amount: *a.perSubject, every: a.every, anchor: a.anchor}, true
 }
 
 // tenantTerms is a row of tenant_terms: what a tenant has agreed to since an instant.
@@ -21,6 +51,8 @@ type tenantTerms struct {
 	plan     string
 	anchorAt time.Time
 	zone     *time.Location
+	now      bool // the change ends open periods instead of waiting for their end
+	prorate  bool // and the period it opens gets its share of the allowance only
 }
 
 // planVersion is one immutable version of a plan.
@@ -39,6 +71,8 @@ type terms struct {
 	allow    allowance
 	anchorAt time.Time
 	zone     *time.Location
+	now      bool
+	prorate  bool
 }
 
 // schedule is the rhythm of the terms' periods.
@@ -66,10 +100,10 @@ func (t *terms) containing(at time.Time) (period.Period, error) {
 // timeline lists the terms of one balance, oldest first. The first element also holds for every earlier instant.
 type timeline []terms
 
-// newTimeline merges a tenant's history with the versions of the plans it names, for one meter. An instant's terms are the
+// newTimeline merges a tenant's history with the versions of the plans it names, for one balance. An instant's terms are the
 // newest tenant row at or before it, and of that row's plan the newest version at or before it (a plan's first version
 // stands in for instants before it).
-func newTimeline(meter string, history []tenantTerms, plans map[string][]planVersion) timeline {
+func newTimeline(k key, history []tenantTerms, plans map[string][]planVersion) timeline {
 	var tl timeline
 	for i, h := range history {
 		until := period.Forever
@@ -91,10 +125,13 @@ func newTimeline(meter string, history []tenantTerms, plans map[string][]planVer
 			if !since.Before(until) {
 				break
 			}
-			allow, ok := versions[j].allowances[meter]
+			allow, ok := versions[j].allowances[k.Meter]
+			if ok && k.Subject != "" {
+				allow, ok = allow.ofSubject()
+			}
 			tl = append(tl, terms{
-				since: since, plan: h.plan, version: versions[j].version,
-				grants: ok, allow: allow, anchorAt: h.anchorAt, zone: h.zone,
+				since: since, plan: h.plan, version: versions[j].version, grants: ok, allow: allow,
+				anchorAt: h.anchorAt, zone: h.zone, now: h.now && j == first, prorate: h.prorate && j == first,
 			})
 		}
 	}
@@ -123,20 +160,46 @@ func (tl timeline) born() *terms {
 	return tl.at(time.Time{})
 }
 
-// endsOpenPeriod returns the first instant after since at which a period without an end, opened for plan with grants as
-// given, is over: the plan gains the meter, or another plan applies, or the allowance is no longer a once-only one.
-// A period that has an end is never cut short: new terms wait for it.
-func (tl timeline) endsOpenPeriod(since time.Time, plan string) (time.Time, bool) {
+// endsPeriod returns the first instant after since at which terms end the period of b before its own end: a change that
+// applies at once; and for a period without an end, when the plan gains the meter, another plan applies, or the allowance is
+// no longer a once-only one. All other changes wait for the period's end.
+func (tl timeline) endsPeriod(b *balance) (time.Time, bool) {
 	for i := range tl {
 		t := &tl[i]
-		if !t.since.After(since) {
+		if !t.since.After(b.start) {
 			continue
 		}
-		gained := plan == "" && t.grants
-		changed := plan != "" && (t.plan != plan || !t.grants || t.allow.every != period.Once)
-		if gained || changed {
+		if !t.since.Before(b.end) {
+			break
+		}
+		endless := !b.end.Before(period.Forever)
+		gained := endless && b.plan == "" && t.grants
+		changed := endless && b.plan != "" && (t.plan != b.plan || !t.grants || t.allow.every != period.Once)
+		if t.now || gained || changed {
 			return t.since, true
 		}
 	}
 	return time.Time{}, false
+}
+
+// ofVersion returns what the version of the plan says of the balance's meter, nil when it is not in the timeline.
+func (tl timeline) ofVersion(plan string, version int32) *allowance {
+	for i := range tl {
+		if tl[i].grants && tl[i].plan == plan && tl[i].version == version {
+			return &tl[i].allow
+		}
+	}
+	return nil
+}
+
+// amountFrom is the allowance of a period that is opened at at: all of it, or under prorated terms that begin at at, its
+// share of the rest of the period, rounded down to whole units.
+func (t *terms) amountFrom(at time.Time, p period.Period) int64 {
+	if !t.prorate || !t.now || p.Endless() || !at.After(p.Start) || t.since.Before(p.Start) {
+		return t.allow.amount
+	}
+	rest, whole := uint64(p.End.Sub(at).Microseconds()), uint64(p.End.Sub(p.Start).Microseconds())
+	hi, lo := bits.Mul64(uint64(t.allow.amount), rest)
+	share, _ := bits.Div64(hi, lo, whole)
+	return int64(share)
 }

@@ -59,13 +59,6 @@ func validSubject(s string) *Error {
 	return validID("subject", s)
 }
 
-func (d *Debit) validate() error {
-	if e := firstOf(validKey(d.Key), validID("tenant", d.Tenant), validSubject(d.Subject)); e != nil {
-		return e
-	}
-	return validItems(d.Items)
-}
-
 func validItems(items []Item) error {
 	if len(items) < 1 || len(items) > ItemsMax {
 		return errorf(CodeInvalidArgument, "items", "must have 1 to %d elements, has %d", ItemsMax, len(items))
@@ -80,25 +73,6 @@ func validItems(items []Item) error {
 			}
 		}
 	}
-	return nil
-}
-
-func (g *Grant) validate() error {
-	e := firstOf(validKey(g.Key), validID("tenant", g.Tenant), validID("meter", g.Meter), validSubject(g.Subject), validAmount("amount", g.Amount))
-	switch {
-	case e != nil:
-		return e
-	case g.GrantID != "" && !ValidID(g.GrantID):
-		return validID("grant_id", g.GrantID)
-	case g.Source != SourceTopup && g.Source != SourcePromo && g.Source != SourceAdjustment:
-		return errorf(CodeInvalidArgument, "source", "must be topup, promo or adjustment")
-	case g.Priority != nil && (*g.Priority < 0 || *g.Priority > PriorityMax):
-		return errorf(CodeInvalidArgument, "priority", "must be an integer from 0 to %d", PriorityMax)
-	}
-	if e := firstOf(validInstant("effective_at", g.EffectiveAt), validInstant("expires_at", g.ExpiresAt)); e != nil {
-		return e
-	}
-	g.EffectiveAt, g.ExpiresAt = micros(g.EffectiveAt), micros(g.ExpiresAt)
 	return nil
 }
 

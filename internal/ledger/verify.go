@@ -49,7 +49,7 @@ func (d Difference) String() string {
 }
 
 // Totals are sums over all balances verified, by meter.
-type Totals struct{ Issued, Used, Expired, Remaining, Held int64 }
+type Totals struct{ Issued, Used, Refunded, Expired, Adjusted, Remaining, Held int64 }
 
 // VerifyReport is the result of a verification.
 type VerifyReport struct {
@@ -127,6 +127,7 @@ type verification struct {
 	sums    map[key][]sums
 	periods map[key][]closedPeriod
 	grants  map[key][]GrantRecord
+	held    map[grantKey]int64
 }
 
 // chain is a balance's journal at a glance.
@@ -137,11 +138,22 @@ type chain struct {
 
 // sums is what the journal says of one grant in one period.
 type sums struct {
-	period                 time.Time
-	grant                  string
-	lastSeq                int64
-	granted, used, expired int64
-	unknown                int64
+	period                     time.Time
+	grant                      string
+	lastSeq                    int64
+	granted, refunded, used    int64
+	expired, adjusted, overage int64
+	held, issued, left         int64
+	unknown                    int64
+}
+
+// plus adds up two sums of the same period, or of the same grant.
+func (s sums) plus(o sums) sums {
+	s.lastSeq = max(s.lastSeq, o.lastSeq)
+	s.granted, s.refunded, s.used = s.granted+o.granted, s.refunded+o.refunded, s.used+o.used
+	s.expired, s.adjusted, s.overage = s.expired+o.expired, s.adjusted+o.adjusted, s.overage+o.overage
+	s.held, s.issued, s.left, s.unknown = s.held+o.held, s.issued+o.issued, s.left+o.left, s.unknown+o.unknown
+	return s
 }
 
 func (l *Ledger) verifyChunk(ctx context.Context, after key, tenant string) (*verification, error) {
@@ -149,7 +161,7 @@ func (l *Ledger) verifyChunk(ctx context.Context, after key, tenant string) (*ve
 	defer cancel()
 	v := &verification{
 		books: map[key]*book{}, chains: map[key]chain{}, sums: map[key][]sums{}, periods: map[key][]closedPeriod{},
-		grants: map[key][]GrantRecord{},
+		grants: map[key][]GrantRecord{}, held: map[grantKey]int64{},
 	}
 	err := pgx.BeginTxFunc(ctx, l.readers, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		// One chunk of a hot tenant may hold millions of entries: the reader's usual time limit does not fit.
@@ -173,6 +185,7 @@ func (l *Ledger) verifyChunk(ctx context.Context, after key, tenant string) (*ve
 		b.Queue(l.queries["VerifySums"], c.tenants, c.meters, c.subjects).Query(v.scanSums)
 		b.Queue(l.queries["VerifyPeriods"], c.tenants, c.meters, c.subjects).Query(v.scanPeriods)
 		b.Queue(l.queries["VerifyGrants"], c.tenants, c.meters, c.subjects).Query(v.scanGrants)
+		b.Queue(l.queries["VerifyHolds"], c.tenants, c.meters, c.subjects).Query(v.scanHolds)
 		return tx.SendBatch(ctx, b).Close()
 	})
 	if err != nil {
@@ -197,7 +210,8 @@ func (v *verification) scanSums(rows pgx.Rows) error {
 	var k key
 	var s sums
 	_, err := pgx.ForEachRow(rows, []any{
-		&k.Tenant, &k.Meter, &k.Subject, &s.period, &s.grant, &s.lastSeq, &s.granted, &s.used, &s.expired, &s.unknown,
+		&k.Tenant, &k.Meter, &k.Subject, &s.period, &s.grant, &s.lastSeq, &s.granted, &s.refunded, &s.used, &s.expired,
+		&s.adjusted, &s.overage, &s.held, &s.issued, &s.left, &s.unknown,
 	}, func() error {
 		v.sums[k] = append(v.sums[k], s)
 		return nil
@@ -209,7 +223,7 @@ func (v *verification) scanPeriods(rows pgx.Rows) error {
 	var p closedPeriod
 	_, err := pgx.ForEachRow(rows, []any{
 		&p.Tenant, &p.Meter, &p.Subject, &p.start, &p.end, &p.opening, &p.granted, &p.refunded, &p.used, &p.expired, &p.adjusted,
-		&p.closing, &p.lastSeq,
+		&p.overage, &p.closing, &p.lastSeq,
 	}, func() error {
 		v.periods[p.key] = append(v.periods[p.key], p)
 		return nil
@@ -222,6 +236,16 @@ func (v *verification) scanGrants(rows pgx.Rows) error {
 	_, err := pgx.ForEachRow(rows, grantTargets(&g), func() error {
 		k := key{g.Tenant, g.Meter, g.Subject}
 		v.grants[k] = append(v.grants[k], g)
+		return nil
+	})
+	return err
+}
+
+func (v *verification) scanHolds(rows pgx.Rows) error {
+	var k grantKey
+	var held int64
+	_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject, &k.id, &held}, func() error {
+		v.held[k] = held
 		return nil
 	})
 	return err

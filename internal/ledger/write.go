@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +32,8 @@ func (m *machine) queueWrites(q queries, out *pgx.Batch) bool {
 	if len(changed) == 0 {
 		return false
 	}
+	m.queueHolds(q, out, changed)
+	m.queueRefunds(q, out)
 	if len(m.journal.lines) > 0 {
 		queueLines(q, out, m.journal.lines)
 	}
@@ -163,6 +167,88 @@ func queuePeriods(q queries, out *pgx.Batch, p []closedPeriod) {
 		column(p, func(p *closedPeriod) int64 { return p.closing }),
 		column(p, func(p *closedPeriod) int64 { return p.lastSeq }),
 		column(p, func(p *closedPeriod) time.Time { return p.closedAt }),
+	)
+}
+
+func (m *machine) queueHolds(q queries, out *pgx.Batch, changed []*book) {
+	var rows []*holdRow
+	for _, h := range m.holds {
+		if h.isNew || h.dirty {
+			rows = append(rows, h)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *holdRow) int { return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.id, b.id)) })
+	if len(rows) > 0 {
+		out.Queue(q["WriteHolds"],
+			column(rows, func(h **holdRow) string { return (*h).tenant }),
+			column(rows, func(h **holdRow) string { return (*h).id }),
+			column(rows, func(h **holdRow) string { return (*h).subject }),
+			column(rows, func(h **holdRow) string { return string((*h).status) }),
+			column(rows, func(h **holdRow) []byte { return mustJSON((*h).items) }),
+			column(rows, func(h **holdRow) time.Time { return (*h).createdAt }),
+			column(rows, func(h **holdRow) time.Time { return (*h).expiresAt }),
+		)
+	}
+	var inserted, updated []heldLine
+	for _, b := range changed {
+		for _, h := range b.holds {
+			switch {
+			case h.isNew:
+				inserted = append(inserted, heldLine{b, h})
+			case h.dirty:
+				updated = append(updated, heldLine{b, h})
+			}
+		}
+	}
+	if len(inserted) > 0 {
+		queueNewHoldLines(q, out, inserted)
+	}
+	if len(updated) > 0 {
+		out.Queue(q["UpdateHoldLines"],
+			column(updated, func(h *heldLine) string { return h.book.Tenant }),
+			column(updated, func(h *heldLine) string { return h.holdID }),
+			column(updated, func(h *heldLine) int32 { return h.line }),
+			column(updated, func(h *heldLine) int64 { return h.captured }),
+			column(updated, func(h *heldLine) int64 { return h.returned }),
+			column(updated, func(h *heldLine) time.Time { return h.expiresAt }),
+			int64(len(updated)),
+		)
+	}
+}
+
+func queueNewHoldLines(q queries, out *pgx.Batch, h []heldLine) {
+	out.Queue(q["InsertHoldLines"],
+		column(h, func(h *heldLine) string { return h.book.Tenant }),
+		column(h, func(h *heldLine) string { return h.holdID }),
+		column(h, func(h *heldLine) int32 { return h.line }),
+		column(h, func(h *heldLine) int32 { return h.item }),
+		column(h, func(h *heldLine) string { return h.book.Meter }),
+		column(h, func(h *heldLine) string { return h.book.Subject }),
+		column(h, func(h *heldLine) string { return h.grantID }),
+		column(h, func(h *heldLine) string { return string(h.source) }),
+		column(h, func(h *heldLine) int64 { return h.price }),
+		column(h, func(h *heldLine) int64 { return h.amount }),
+		column(h, func(h *heldLine) int64 { return h.captured }),
+		column(h, func(h *heldLine) int64 { return h.returned }),
+		column(h, func(h *heldLine) time.Time { return h.expiresAt }),
+	)
+}
+
+func (m *machine) queueRefunds(q queries, out *pgx.Batch) {
+	var keys []refundKey
+	for k, s := range m.refunds {
+		if s.dirty {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	out.Queue(q["WriteRefunds"],
+		column(keys, func(k *refundKey) string { return k.tenant }),
+		column(keys, func(k *refundKey) string { return k.id }),
+		column(keys, func(k *refundKey) int32 { return k.line }),
+		column(keys, func(k *refundKey) int64 { return m.refunds[*k].amount }),
 	)
 }
 

@@ -1,5 +1,5 @@
 -- The batch transaction. BEGIN, LockBalances, Clock, StoredEntries and TakenGrants go out in one round trip; OpenGrants,
--- TenantTerms and PlanVersions in another one only when a locked balance needs them (its head may not cover the demand, an
+-- TenantTerms, PlanVersions and the other reads in another one only when a locked balance needs them (its head may not cover the demand, an
 -- event is due, its terms may have changed); the Insert* and Update* statements in the last one, with COMMIT.
 
 -- name: LockBalances
@@ -41,11 +41,60 @@ FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 JOIN entries e ON e.tenant_id = k.tenant_id AND e.operation_id = k.operation_id AND e.month = ANY ($3::date[]);
 
 -- name: OpenGrants
--- The open grants of the balances $1..$3, which are locked.
+-- The open grants of the balances $1..$3, which are locked: those that can be drawn from, now or later, and those that ended
+-- while units of them are held.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
        g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject AND g.status IN ('pending', 'active');
+JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject
+    AND (g.status IN ('pending', 'active') OR g.held > 0);
+
+-- name: NamedGrants
+-- The grants $4 of the balances $1..$3, which are locked, whatever their state.
+SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
+       g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
+JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject AND g.grant_id = k.grant_id;
+
+-- name: OpenHoldLines
+-- What holds reserve on the balances $1..$3, which are locked.
+SELECT h.tenant_id, h.meter, h.subject, h.hold_id, h.line, h.item, h.grant_id, h.source, h.price, h.amount, h.captured, h.returned,
+       h.expires_at
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.meter = k.meter AND h.subject = k.subject
+    AND h.captured + h.returned < h.amount
+ORDER BY h.tenant_id, h.hold_id, h.line;
+
+-- name: Holds
+-- The holds $1, $2. The balances of their lines are locked.
+SELECT h.tenant_id, h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
+JOIN holds h ON h.tenant_id = k.tenant_id AND h.hold_id = k.hold_id;
+
+-- name: Refunds
+-- What was refunded of the operations $1, $2. The balances of their lines are locked.
+SELECT r.tenant_id, r.operation_id, r.line, r.refunded
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
+JOIN refunds r ON r.tenant_id = k.tenant_id AND r.operation_id = k.operation_id;
+
+-- name: HoldBalances
+-- Before the locks: the balances of the holds $1, $2. They never change.
+SELECT DISTINCT h.tenant_id, h.hold_id, h.meter, h.subject
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
+JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.hold_id = k.hold_id;
+
+-- name: GrantBalances
+-- Before the locks: the balances that have a grant $1, $2. A grant never moves.
+SELECT g.tenant_id, g.grant_id, g.meter, g.subject
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, grant_id)
+JOIN grants g ON g.tenant_id = k.tenant_id AND g.grant_id = k.grant_id;
+
+-- name: EntriesOfOperations
+-- Before the locks: the entries of the operations $1, $2, of every month. They never change.
+SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
+       e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
+JOIN entries e ON e.tenant_id = k.tenant_id AND e.operation_id = k.operation_id;
 
 -- name: TakenGrants
 -- Which of the grant ids $4 exist already on the balances $1..$3.
@@ -55,14 +104,16 @@ JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject =
 
 -- name: TenantTerms
 -- The history of terms of the tenants $1.
-SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone
+SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate
 FROM unnest($1::text[]) AS k (tenant_id)
 JOIN tenant_terms t ON t.tenant_id = k.tenant_id
 ORDER BY t.tenant_id, t.effective_at;
 
 -- name: PlanVersions
--- Every version of the plans that the tenants $1 have or had, with its allowance of the meters $2 where it has one.
-SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount, 0), coalesce(a.every, ''), coalesce(a.anchor, '')
+-- Every version of the plans that the tenants $1 have or had, with what it says of the meters $2 where it has them.
+SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount, 0), coalesce(a.every, ''), coalesce(a.anchor, ''),
+       a.rollover_min, a.rollover_max, coalesce(a.overage_policy = 'allow', false), a.overage_cap,
+       coalesce(a.overflow_meter, ''), coalesce(a.overflow_price, 0), a.per_subject
 FROM (SELECT DISTINCT t.plan
       FROM unnest($1::text[]) AS k (tenant_id)
       JOIN tenant_terms t ON t.tenant_id = k.tenant_id) AS named
@@ -124,6 +175,43 @@ WITH written AS (
     RETURNING 1
 )
 SELECT 1 / (CASE WHEN count(*) = $8::bigint THEN 1 ELSE 0 END) FROM written;
+
+-- name: WriteHolds
+-- New holds, and the fate of changed ones; the balances of their lines are locked.
+INSERT INTO holds (tenant_id, hold_id, subject, status, items, created_at, expires_at)
+SELECT n.tenant_id, n.hold_id, n.subject, n.status, n.items, n.created_at, n.expires_at
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::timestamptz[])
+     AS n (tenant_id, hold_id, subject, status, items, created_at, expires_at)
+ON CONFLICT (tenant_id, hold_id) DO UPDATE
+SET status = excluded.status, items = excluded.items, expires_at = excluded.expires_at
+WHERE holds.created_at = excluded.created_at;
+
+-- name: InsertHoldLines
+INSERT INTO hold_lines (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, amount, captured, returned, expires_at)
+SELECT n.tenant_id, n.hold_id, n.line, n.item, n.meter, n.subject, n.grant_id, n.source, n.price, n.amount, n.captured, n.returned,
+       n.expires_at
+FROM unnest($1::text[], $2::text[], $3::integer[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
+            $10::bigint[], $11::bigint[], $12::bigint[], $13::timestamptz[])
+     AS n (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, amount, captured, returned, expires_at);
+
+-- name: UpdateHoldLines
+-- $7 as the last parameter of UpdateBalances.
+WITH written AS (
+    UPDATE hold_lines h
+    SET captured = n.captured, returned = n.returned, expires_at = n.expires_at
+    FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::timestamptz[])
+         AS n (tenant_id, hold_id, line, captured, returned, expires_at)
+    WHERE h.tenant_id = n.tenant_id AND h.hold_id = n.hold_id AND h.line = n.line
+    RETURNING 1
+)
+SELECT 1 / (CASE WHEN count(*) = $7::bigint THEN 1 ELSE 0 END) FROM written;
+
+-- name: WriteRefunds
+-- How much of each line is refunded by now.
+INSERT INTO refunds (tenant_id, operation_id, line, refunded)
+SELECT n.tenant_id, n.operation_id, n.line, n.refunded
+FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[]) AS n (tenant_id, operation_id, line, refunded)
+ON CONFLICT (tenant_id, operation_id, line) DO UPDATE SET refunded = excluded.refunded;
 
 -- name: InsertPeriods
 INSERT INTO periods (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used,

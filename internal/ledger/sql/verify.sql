@@ -21,7 +21,9 @@ SELECT e.tenant_id, e.meter, e.subject, count(*), min(e.seq), max(e.seq),
        coalesce(max(e.remaining_after) FILTER (WHERE e.next_seq IS NULL), 0)
 FROM (
     SELECT n.tenant_id, n.meter, n.subject, n.seq, n.created_at, n.remaining_after,
-           CASE n.kind WHEN 'grant' THEN n.amount WHEN 'debit' THEN -n.amount WHEN 'expire' THEN -n.amount ELSE 0 END AS delta,
+           CASE WHEN n.kind IN ('grant', 'refund', 'adjust_up', 'release') THEN n.amount
+                WHEN n.kind IN ('debit', 'expire', 'void', 'adjust_down', 'hold') THEN -n.amount
+                ELSE 0 END AS delta,
            lag(n.seq) OVER w AS prev_seq, lead(n.seq) OVER w AS next_seq, lag(n.created_at) OVER w AS prev_at,
            CASE WHEN n.seq = 1 THEN 0 ELSE lag(n.remaining_after) OVER w END AS prev_remaining
     FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -31,20 +33,42 @@ FROM (
 GROUP BY e.tenant_id, e.meter, e.subject;
 
 -- name: VerifySums
--- What the journal says of every period and grant of the balances ($1..$3).
+-- What the journal says of every period and grant of the balances ($1..$3): the period's sums, what the grant was issued with,
+-- what is left of it, and what is held.
 SELECT e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id, max(e.seq),
        coalesce(sum(e.amount) FILTER (WHERE e.kind = 'grant'), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'debit'), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'refund'), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
        coalesce(sum(e.amount) FILTER (WHERE e.kind = 'expire'), 0)::bigint,
-       count(*) FILTER (WHERE e.kind NOT IN ('grant', 'debit', 'expire', 'schedule', 'denial'))
+       coalesce(sum(CASE e.kind WHEN 'adjust_up' THEN e.amount ELSE -e.amount END)
+                FILTER (WHERE e.kind IN ('adjust_up', 'adjust_down', 'void')), 0)::bigint,
+       coalesce(sum(CASE e.kind WHEN 'overage' THEN e.amount ELSE -e.amount END)
+                FILTER (WHERE e.kind IN ('overage', 'unoverage')), 0)::bigint,
+       coalesce(sum(CASE e.kind WHEN 'hold' THEN e.amount ELSE -e.amount END)
+                FILTER (WHERE e.kind IN ('hold', 'capture', 'release')), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('grant', 'adjust_up', 'rollover_in')), 0)::bigint,
+       coalesce(sum(CASE WHEN e.kind IN ('grant', 'refund', 'adjust_up', 'release', 'rollover_in') THEN e.amount
+                         WHEN e.kind IN ('debit', 'expire', 'void', 'adjust_down', 'hold', 'rollover_out') THEN -e.amount
+                         ELSE 0 END), 0)::bigint,
+       count(*) FILTER (WHERE e.kind NOT IN ('grant', 'debit', 'overage', 'refund', 'unoverage', 'closed_refund', 'expire', 'void',
+                                             'adjust_up', 'adjust_down', 'hold', 'capture', 'release', 'rollover_out', 'rollover_in',
+                                             'schedule', 'extend', 'denial'))
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN entries e ON e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject
 GROUP BY e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id;
 
+-- name: VerifyHolds
+-- What holds reserve of every grant of the balances ($1..$3).
+SELECT h.tenant_id, h.meter, h.subject, h.grant_id, sum(h.amount - h.captured - h.returned)::bigint
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.meter = k.meter AND h.subject = k.subject
+    AND h.captured + h.returned < h.amount
+GROUP BY h.tenant_id, h.meter, h.subject, h.grant_id;
+
 -- name: VerifyPeriods
 -- The closed periods of the balances ($1..$3), oldest first.
 SELECT p.tenant_id, p.meter, p.subject, p.period_start, p.period_end, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted,
-       p.closing, p.last_seq
+       p.overage, p.closing, p.last_seq
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN periods p ON p.tenant_id = k.tenant_id AND p.meter = k.meter AND p.subject = k.subject
 ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
