@@ -318,6 +318,21 @@ func (m *machine) heldLines(k holdKey) []heldLine {
 	return out
 }
 
+// heldUnits is how many units of item i are reserved. Lines on an overflow meter may each hold a part of a unit.
+func heldUnits(lines []heldLine, i int) int64 {
+	own, cost, price := int64(0), int64(0), int64(1)
+	for _, l := range lines {
+		switch {
+		case int(l.item) != i || l.book.Subject != "":
+		case l.price == 1:
+			own += l.open()
+		default:
+			cost, price = cost+l.open(), l.price
+		}
+	}
+	return own + cost/price
+}
+
 type heldLine struct {
 	book *book
 	*holdLine
@@ -342,16 +357,11 @@ func (m *machine) answerHold(c *call, row *holdRow, first int, draws [][]Draw, m
 		OperationID: c.id.id, HoldID: row.id, Tenant: row.tenant, Status: row.status, ExpiresAt: row.expiresAt, AsOf: at,
 		Items: slices.Clone(row.items),
 	}
-	held := make([]int64, len(row.items))
-	for _, h := range m.heldLines(row.holdKey) {
-		if h.book.Subject == "" {
-			held[h.item] += h.open() / h.price
-		}
-	}
+	lines := m.heldLines(row.holdKey)
 	for i := range result.Items {
 		item := &result.Items[i]
 		p := m.position(key{row.tenant, item.Meter, ""})
-		item.Held, item.Draws, item.Remaining, item.Limit, item.ResetAt = held[i], draws[i], p.Remaining, p.Limit, p.ResetAt
+		item.Held, item.Draws, item.Remaining, item.Limit, item.ResetAt = heldUnits(lines, i), draws[i], p.Remaining, p.Limit, p.ResetAt
 	}
 	m.journal.lines[first].detail = mustJSON(holdDetail{Hold: row.id, Answer: mustJSON(result)})
 	c.result = result

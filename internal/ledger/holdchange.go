@@ -115,13 +115,7 @@ func (h *HoldChange) capture(m *machine, row *holdRow, lines []heldLine) (*Error
 		if !asked {
 			continue
 		}
-		held := int64(0)
-		for _, l := range lines {
-			if int(l.item) == i && l.book.Subject == "" {
-				held += l.open() / l.price
-			}
-		}
-		part := min(amount, held)
+		part := min(amount, heldUnits(lines, i))
 		m.captureItem(i, part, lines)
 		row.items[i].Captured += amount
 		if extra := amount - part; extra > 0 {
@@ -161,12 +155,7 @@ func (row *holdRow) itemOf(meter string) int {
 // amountFor says how much of item i to capture.
 func (h *HoldChange) amountFor(row *holdRow, i int, lines []heldLine) (int64, bool) {
 	if len(h.Items) == 0 {
-		held := int64(0)
-		for _, l := range lines {
-			if int(l.item) == i && l.book.Subject == "" {
-				held += l.open() / l.price
-			}
-		}
+		held := heldUnits(lines, i)
 		return held, held > 0
 	}
 	for _, item := range h.Items {
