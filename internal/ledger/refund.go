@@ -131,9 +131,12 @@ func (r *Refund) needs(f *found) []need {
 
 // refundable is one item of the operation to be refunded.
 type refundable struct {
-	meter string
-	lines []line // what was drawn, in order
-	units int64  // of the item, that can still be refunded
+	meter    string
+	lines    []line // what was drawn, in order
+	units    int64  // of the item, that can still be refunded
+	cost     int64  // what of that the overflow meter paid, in its units
+	price    int64  // of one unit, 0 = nothing overflowed
+	overflow int64  // units that the overflow meter paid for
 }
 
 func (r *Refund) decide(m *machine, c *call) error {
@@ -195,13 +198,20 @@ func (r *Refund) items(m *machine) ([]refundable, *Error) {
 			continue
 		}
 		left := l.amount - m.refunded(r.target(), l.line)
-		price := linePrice(&l)
-		if price == 1 {
-			it.meter = l.Meter
-		} else if it.meter == "" {
-			it.meter = overflowFor(&l)
+		meter, price, overflow := overflowOf(&l)
+		it.meter = meter
+		if overflow {
+			it.cost += left
+			it.price = price
+			continue
 		}
-		it.units += left / price
+		it.units += left
+	}
+	for i := range items {
+		if items[i].price > 0 {
+			items[i].overflow = items[i].cost / items[i].price
+			items[i].units += items[i].overflow
+		}
 	}
 	items = slices.DeleteFunc(items, func(it refundable) bool { return len(it.lines) == 0 || r.Meter != "" && it.meter != r.Meter })
 	switch {
@@ -213,19 +223,14 @@ func (r *Refund) items(m *machine) ([]refundable, *Error) {
 	return items, nil
 }
 
-// linePrice is how many units of the line's meter one unit of its item costs.
-func linePrice(l *line) int64 {
+// overflowOf tells what a line on an overflow meter pays for: price units of the line's meter for one unit of meter. Other lines
+// have price 1 and their own meter.
+func overflowOf(l *line) (meter string, price int64, overflow bool) {
 	var d overflowDetail
 	if l.kind == lineDebit && l.detail != nil && json.Unmarshal(l.detail, &d) == nil && d.Price > 0 {
-		return d.Price
+		return d.For, d.Price, true
 	}
-	return 1
-}
-
-func overflowFor(l *line) string {
-	var d overflowDetail
-	_ = json.Unmarshal(l.detail, &d)
-	return d.For
+	return l.Meter, 1, false
 }
 
 func (m *machine) refunded(op opKey, line int32) int64 {
@@ -243,12 +248,12 @@ func (r *Refund) refundItem(m *machine, it refundable, units int64) RefundItem {
 	for i := len(it.lines) - 1; i >= 0; i-- {
 		l := &it.lines[i]
 		left := l.amount - m.refunded(r.target(), l.line)
-		switch price := linePrice(l); {
+		switch _, price, overflow := overflowOf(l); {
 		case l.Subject != "":
 			subject -= r.refundLine(m, l, min(left, subject), nil)
-		case price > 1:
+		case overflow:
 			if cost < 0 {
-				cost = min(tenant, overflowLeft(m, r.target(), it.lines)) * price
+				cost = min(tenant, it.overflow) * price
 				tenant -= cost / price
 			}
 			cost -= r.refundLine(m, l, min(left, cost), &out)
@@ -259,18 +264,6 @@ func (r *Refund) refundItem(m *machine, it refundable, units int64) RefundItem {
 	p := m.position(key{r.Tenant, it.meter, ""})
 	out.Remaining, out.Limit, out.ResetAt = p.Remaining, p.Limit, p.ResetAt
 	return out
-}
-
-// overflowLeft is how many units of an item the overflow meter paid for and was not refunded.
-func overflowLeft(m *machine, op opKey, lines []line) int64 {
-	sum, price := int64(0), int64(1)
-	for i := range lines {
-		if p := linePrice(&lines[i]); p > 1 && lines[i].Subject == "" {
-			price = p
-			sum += lines[i].amount - m.refunded(op, lines[i].line)
-		}
-	}
-	return sum / price
 }
 
 // refundLine returns n of what line l drew and records it.

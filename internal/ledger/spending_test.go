@@ -380,6 +380,24 @@ func TestRefundsReturnToTheirGrantsInPartsUpToTheDebit(t *testing.T) {
 	b.mustVerify()
 }
 
+func TestRefundOfUnitsThatOverflowedAtPriceOneNamesTheirOwnMeter(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("credits")
+	b.allowance("pro", "api_calls", 1, "month", "overflow_meter = 'credits', overflow_price = 1")
+	b.signUp("acme", "pro")
+	b.mustGrant("acme", "g1", "credits", 6)
+	b.mustDebit(debitOf("acme", "k1", 5))
+	r, err := b.Refund(t.Context(), &Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Meter: "api_calls", Amount: 4})
+	if err != nil || r.Items[0].Refunded != 4 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if got := b.mustBalance("acme", "credits"); got.Remaining != 6 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+}
+
 func TestRefundOfAnEndedAllowanceIsForfeitedOrRegrantedAsAsked(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
