@@ -104,11 +104,7 @@ func translate(op string, err error) error {
 		}
 		return &Error{Code: CodeInternal, cause: cause}
 	}
-	var netErr net.Error
-	var connectErr *pgconn.ConnectError
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &netErr) || errors.As(err, &connectErr) ||
-		pgconn.SafeToRetry(err) {
+	if lost(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return &Error{Code: CodeUnavailable, Detail: unavailableDetail, cause: cause}
 	}
 	return &Error{Code: CodeInternal, cause: cause}
@@ -139,4 +135,19 @@ func temporary(code string) bool {
 func retryable(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, errRace) || ok && (pgErr.Code == "40001" || pgErr.Code == "40P01" || pgErr.Code == "23505")
+}
+
+// lost reports whether err is about the connection: it could not be made, or it is gone. What was asked on it may have been
+// done if it was the commit, and was not done otherwise.
+func lost(err error) bool {
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pgErr.Code == "57P01" || pgErr.Code == "57P02" || strings.HasPrefix(pgErr.Code, "08")
+	}
+	var netErr net.Error
+	var connectErr *pgconn.ConnectError
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
+		errors.As(err, &netErr) || errors.As(err, &connectErr) || pgconn.SafeToRetry(err)
 }

@@ -20,9 +20,10 @@ const (
 	// clock was read.
 	applyTimeout = 30 * time.Second
 
-	// writeAttempts is how often a transaction is run that another one got in the way of. One writer of each pair makes
-	// progress, so a second attempt is rare and a fourth means something else is wrong.
-	writeAttempts = 4
+	// attempts is how often a transaction is run that another one got in the way of, or whose connection was dead. One writer
+	// of each pair makes progress, and dead connections are few once PostgreSQL is back, so a fourth failure is another
+	// matter.
+	attempts = 4
 
 	// retryPause bounds the random pause between them: about the length of the other transaction.
 	retryPause = 20 * time.Millisecond
@@ -54,24 +55,33 @@ type Store struct {
 	queries map[string]string
 	cfg     StoreConfig
 
+	// Writers wait for each other here, before they take a connection: however many there are, half of the pool is left for
+	// readers, on whom requests wait.
+	serial  chan struct{} // held by the one that takes the catalogue's lock
+	writers chan struct{} // held by each
+
 	// committed, if not nil, hears what a transaction of this store announced, once it is committed.
 	committed func(changes []string)
 }
 
-// NewStore makes a store. It does not touch the pool.
+// NewStore makes a store. It does not touch the pool, which should allow for 2 connections or more.
 func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 	queries, err := loadQueries()
 	if err != nil {
 		return nil, err
 	}
-	return &Store{pool: pool, queries: queries, cfg: cfg}, nil
+	return &Store{
+		pool: pool, queries: queries, cfg: cfg,
+		serial: make(chan struct{}, 1), writers: make(chan struct{}, max(1, pool.Config().MaxConns/2)),
+	}, nil
 }
 
 // txn is a transaction under way.
 type txn struct {
 	pgx.Tx
-	store   *Store
-	changes []string // to announce
+	store      *Store
+	changes    []string // to announce
+	committing bool     // nothing is left to do but to commit: from now on a failure may be a success
 }
 
 func (tx *txn) changed(kind, id string) { tx.changes = append(tx.changes, kind+":"+id) }
@@ -93,36 +103,44 @@ func (tx *txn) exec(ctx context.Context, name string, args ...any) (int64, error
 var errRollback = errors.New("rolled back on request")
 
 // write runs do in one transaction, announces what it changed and commits. It runs do again, from the start, if another
-// transaction got in the way. serial takes the catalogue's lock first.
+// transaction got in the way, or if the connection turned out to be dead before it was asked to commit. serial takes the
+// catalogue's lock first.
 func (s *Store) write(ctx context.Context, op string, timeout time.Duration, serial bool, do func(context.Context, *txn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	for attempt := 1; ; attempt++ {
-		changes, err := s.writeOnce(ctx, serial, do)
-		if err == nil {
-			if s.committed != nil && len(changes) > 0 {
-				s.committed(changes)
-			}
-			return nil
-		}
-		if errors.Is(err, errRollback) {
-			return nil
-		}
-		if !retryable(err) || attempt == writeAttempts {
-			return translate(op, err)
-		}
+	turns := []chan struct{}{s.writers}
+	if serial {
+		turns = []chan struct{}{s.serial, s.writers}
+	}
+	for _, turn := range turns {
 		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
 		case <-ctx.Done():
-			return translate(op, err)
-		case <-time.After(rand.N(retryPause)):
+			return translate(op, ctx.Err())
 		}
 	}
+	var tx *txn
+	err := retry(ctx, func(ctx context.Context) (again bool, err error) {
+		tx, err = s.writeOnce(ctx, serial, do)
+		return retryable(err) || lost(err) && !tx.committing, err
+	})
+	if errors.Is(err, errRollback) {
+		return nil
+	}
+	if err != nil {
+		return translate(op, err)
+	}
+	if s.committed != nil && len(tx.changes) > 0 {
+		s.committed(tx.changes)
+	}
+	return nil
 }
 
-func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Context, *txn) error) ([]string, error) {
-	var changes []string
+func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Context, *txn) error) (*txn, error) {
+	tx := &txn{store: s}
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(raw pgx.Tx) error {
-		tx := &txn{Tx: raw, store: s}
+		tx.Tx = raw
 		if serial {
 			// In a statement of its own: those after it see what the holder before us committed.
 			if _, err := tx.exec(ctx, "LockCatalog"); err != nil {
@@ -132,29 +150,46 @@ func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Cont
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
-		changes = tx.changes
-		if len(changes) == 0 {
-			return nil
+		if len(tx.changes) > maxAnnouncements {
+			tx.changes = []string{everything}
 		}
-		if len(changes) > maxAnnouncements {
-			changes = []string{everything}
+		if len(tx.changes) > 0 {
+			if _, err := tx.exec(ctx, "Announce", tx.changes); err != nil {
+				return fmt.Errorf("announce: %w", err)
+			}
 		}
-		if _, err := tx.exec(ctx, "Announce", changes); err != nil {
-			return fmt.Errorf("announce: %w", err)
-		}
+		tx.committing = true
 		return nil
 	})
-	return changes, err
+	return tx, err
 }
 
-// read runs do in one read-only transaction with one view of the database.
+// read runs do in one read-only transaction with one view of the database, again if the connection turned out to be dead.
 func (s *Store) read(ctx context.Context, op string, do func(context.Context, *txn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return translate(op, pgx.BeginTxFunc(ctx, s.pool, options, func(raw pgx.Tx) error {
-		return do(ctx, &txn{Tx: raw, store: s})
+	return translate(op, retry(ctx, func(ctx context.Context) (bool, error) {
+		err := pgx.BeginTxFunc(ctx, s.pool, options, func(raw pgx.Tx) error {
+			return do(ctx, &txn{Tx: raw, store: s})
+		})
+		return lost(err), err
 	}))
+}
+
+// retry calls do until it succeeds or does not ask for more, at most attempts times and not beyond ctx.
+func retry(ctx context.Context, do func(context.Context) (again bool, err error)) error {
+	for attempt := 1; ; attempt++ {
+		again, err := do(ctx)
+		if !again || attempt == attempts {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(rand.N(retryPause)):
+		}
+	}
 }
 
 // Ping asks PostgreSQL for a sign of life.

@@ -7,8 +7,11 @@ ORDER BY rule
 LIMIT $3;
 
 -- name: InsertLimit
-INSERT INTO limits (rule, spec)
-VALUES ($1, $2)
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS at
+)
+INSERT INTO limits (rule, spec, created_at, updated_at)
+SELECT $1, $2, clock.at, clock.at FROM clock
 RETURNING created_at, updated_at;
 
 -- name: UpdateLimit

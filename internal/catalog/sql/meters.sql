@@ -7,8 +7,11 @@ ORDER BY meter
 LIMIT $3;
 
 -- name: InsertMeter
-INSERT INTO meters (meter, unit, description, denial_replay)
-VALUES ($1, $2, $3, $4)
+WITH clock AS MATERIALIZED (
+    SELECT clock_timestamp() AS at
+)
+INSERT INTO meters (meter, unit, description, denial_replay, created_at, updated_at)
+SELECT $1, $2, $3, $4, clock.at, clock.at FROM clock
 RETURNING created_at, updated_at;
 
 -- name: UpdateMeter

@@ -1,0 +1,308 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// eventually polls until ok, for conditions that another goroutine or server brings about.
+func eventually(t *testing.T, within time.Duration, what string, ok func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	for !ok() {
+		require.Less(t, time.Since(start), within, what)
+		time.Sleep(time.Millisecond)
+	}
+	return time.Since(start)
+}
+
+func count(t *testing.T, s *Store, sql string, args ...any) (n int) {
+	t.Helper()
+	require.NoError(t, s.pool.QueryRow(t.Context(), sql, args...).Scan(&n))
+	return n
+}
+
+func TestEveryInstanceSeesAChangeWithinASecond(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	url := testenv.Postgres(t)
+	cfg := Config{ReloadEvery: time.Hour} // so that only announcements can bring news
+	here, there := startCatalog(t, url, cfg), startCatalog(t, url, cfg)
+	within := func(what string, ok func() bool) {
+		t.Helper()
+		eventually(t, time.Second, what, ok)
+	}
+
+	put(t, here.PutMeter, call)
+	within("meter", func() bool { return there.Snapshot().Meters["api_calls"] != nil })
+	put(t, here.PutPlan, starter(10))
+	within("plan", func() bool { return there.Snapshot().Plans["starter"] != nil })
+	put(t, there.PutPlan, starter(20))
+	within("version", func() bool {
+		p := here.Snapshot().Plans["starter"]
+		return p != nil && p.Version == 2
+	})
+	require.EqualValues(t, 20, here.Snapshot().Plans["starter"].Allowances[0].Amount)
+	put(t, here.PutLimit, Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s"})
+	within("limit", func() bool { return len(there.Snapshot().Limits) == 1 })
+	require.NoError(t, there.DeleteLimit(ctx, "r"))
+	within("no limit", func() bool { return len(here.Snapshot().Limits) == 0 })
+
+	_, err := there.Tenant(ctx, "acme")
+	require.ErrorIs(t, err, ErrNoTenant)
+	put(t, here.PutTenant, Tenant{ID: "acme", Plan: "starter"})
+	within("tenant", func() bool {
+		acme, err := there.Tenant(ctx, "acme")
+		return err == nil && acme.Plan == "starter"
+	})
+	_, err = here.PatchTenant(ctx, "acme", TenantPatch{Status: ptr(StatusSuspended)})
+	require.NoError(t, err)
+	acme, err := here.Tenant(ctx, "acme")
+	require.NoError(t, err)
+	require.True(t, acme.Suspended(), "the instance that made the change sees it at once")
+	within("suspension", func() bool {
+		acme, err := there.Tenant(ctx, "acme")
+		return err == nil && acme.Suspended()
+	})
+
+	_, err = here.Apply(ctx, parsed(t, fileAsMappings), false)
+	require.NoError(t, err)
+	within("file", func() bool {
+		s := there.Snapshot()
+		acme, err := there.Tenant(ctx, "acme")
+		return s.Meters["007"] != nil && len(s.Limits) == 1 && err == nil && acme.Timezone == "Europe/Berlin"
+	})
+}
+
+func TestAFileOfManyChangesIsHeardAsEverything(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	here, there := startCatalog(t, url, Config{ReloadEvery: time.Hour}), startCatalog(t, url, Config{ReloadEvery: time.Hour})
+	seed(t, here.Store)
+	text := "tenants:\n  acme: {plan: starter, timezone: Asia/Kathmandu}\n"
+	for i := range maxAnnouncements {
+		text += fmt.Sprintf("  t%d: {plan: starter}\n", i)
+	}
+	_, err := there.Tenant(t.Context(), "acme")
+	require.NoError(t, err)
+	_, err = here.Apply(t.Context(), parsed(t, text), false)
+	require.NoError(t, err)
+	eventually(t, 2*time.Second, "tenant", func() bool {
+		acme, err := there.Tenant(t.Context(), "acme")
+		return err == nil && acme.Timezone == "Asia/Kathmandu"
+	})
+}
+
+func TestTheSafetyReloadFindsWhatNobodyAnnounced(t *testing.T) {
+	t.Parallel()
+	c := startCatalog(t, testenv.Postgres(t), Config{ReloadEvery: 10 * time.Millisecond})
+	_, err := c.pool.Exec(t.Context(), "INSERT INTO meters (meter, unit) VALUES ('by_hand', 'u')")
+	require.NoError(t, err)
+	eventually(t, soon, "meter", func() bool { return c.Snapshot().Meters["by_hand"] != nil })
+}
+
+func TestAnInstanceThatLostItsListenerCatchesUp(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	url := testenv.Postgres(t)
+	reg := prometheus.NewRegistry()
+	c := startCatalog(t, url, Config{ReloadEvery: time.Hour, Metrics: reg})
+	other := openStore(t, url, StoreConfig{})
+	seed(t, other)
+	_, err := c.Tenant(ctx, "acme")
+	require.NoError(t, err)
+	for round := range 3 {
+		// The change is committed while nobody can listen: in the transaction that ends the listener.
+		n := count(t, other, `WITH ended AS MATERIALIZED (
+			SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'
+		), changed AS (UPDATE tenants SET timezone = 'Etc/GMT+' || $1::text RETURNING 1), made AS (
+			INSERT INTO meters (meter, unit) VALUES ('m' || $1::text, 'u') RETURNING 1
+		) SELECT count(*) FROM ended, changed, made`, fmt.Sprint(round+1))
+		require.Equal(t, 1, n)
+		eventually(t, soon, "caught up", func() bool {
+			acme, err := c.Tenant(ctx, "acme")
+			return err == nil && acme.Timezone == fmt.Sprintf("Etc/GMT+%d", round+1) && c.Snapshot().Meters[fmt.Sprintf("m%d", round+1)] != nil &&
+				c.Listening()
+		})
+	}
+	require.GreaterOrEqual(t, gathered(t, reg, "quotasvc_catalog_listener_lost_total"), 3.0)
+	require.Equal(t, 1.0, gathered(t, reg, "quotasvc_catalog_listening"))
+}
+
+func gathered(t *testing.T, reg *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
+
+func TestWhatIsKnownStaysInUseWhilePostgreSQLIsAway(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := testenv.PostgresPrivate(t)
+	var ahead atomic.Int64 // of the clock
+	c := startCatalog(t, server.URL, Config{
+		ReloadEvery: 50 * time.Millisecond, Heartbeat: 200 * time.Millisecond,
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+	})
+	other := openStore(t, server.URL, StoreConfig{})
+	seed(t, other)
+	put(t, other.PutMeter, Meter{ID: "last", Unit: "u"})
+	eventually(t, soon, "all announcements", func() bool { return c.Snapshot().Meters["last"] != nil })
+	_, err := c.Tenant(ctx, "acme")
+	require.NoError(t, err)
+
+	for name, outage := range map[string]struct{ begin, end func() }{
+		"stopped": {server.Stop, server.Start},
+		"frozen":  {server.Pause, server.Resume},
+	} {
+		outage.begin()
+		eventually(t, soon, "loss noticed", func() bool { return !c.Listening() })
+		ahead.Add(int64(time.Hour)) // nothing in memory is fresh
+		start := time.Now()
+		acme, err := c.Tenant(ctx, "acme")
+		require.NoError(t, err, name)
+		require.Equal(t, "starter", acme.Plan)
+		require.Less(t, time.Since(start), 3*loadTimeout)
+		start = time.Now()
+		_, err = c.Tenant(ctx, "acme")
+		require.NoError(t, err, name)
+		require.Less(t, time.Since(start), loadTimeout/2, "asked once, PostgreSQL is left in peace")
+		_, err = c.Tenant(ctx, "unknown")
+		require.ErrorIs(t, err, ErrUnavailable, name)
+		require.NotNil(t, c.Snapshot().Plans["starter"])
+		_, _, err = c.PutMeter(ctx, Meter{ID: "m" + name, Unit: "u"})
+		require.ErrorIs(t, err, ErrUnavailable, name)
+
+		outage.end()
+		eventually(t, soon, "back", func() bool {
+			_, _, err := c.PutMeter(ctx, Meter{ID: "m" + name, Unit: "u"})
+			return err == nil && c.Listening()
+		})
+		eventually(t, soon, "reloaded", func() bool { return c.Snapshot().Meters["m"+name] != nil })
+		_, err = c.Tenant(ctx, "unknown")
+		require.ErrorIs(t, err, ErrNoTenant, name)
+	}
+}
+
+func TestACatalogueNeedsPostgreSQLToStartAndSaysSo(t *testing.T) {
+	t.Parallel()
+	c := New(openStore(t, "postgres://nobody:hunter2@127.0.0.1:1/none", StoreConfig{}), Config{})
+	require.Empty(t, c.Snapshot().Meters)
+	_, err := c.Tenant(t.Context(), "acme")
+	require.ErrorIs(t, err, ErrUnavailable, "not started")
+	err = c.Start(t.Context())
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorContains(t, err, "127.0.0.1")
+	require.NotContains(t, err.Error(), "hunter2")
+	require.NoError(t, c.Stop(t.Context()))
+}
+
+func TestACatalogueStartsOnceAndStopsAsOftenAsItIsTold(t *testing.T) {
+	t.Parallel()
+	c := New(newStore(t), Config{})
+	starting, cancel := context.WithCancel(t.Context())
+	require.NoError(t, c.Start(starting))
+	cancel() // of the start only
+	require.Error(t, c.Start(t.Context()))
+	seed(t, c.Store)
+	_, err := c.Tenant(t.Context(), "acme")
+	require.NoError(t, err)
+	require.NoError(t, c.Stop(t.Context()))
+	require.NoError(t, c.Stop(t.Context()))
+	require.Error(t, c.Start(t.Context()))
+	_, err = c.Tenant(t.Context(), "other")
+	require.ErrorIs(t, err, ErrUnavailable)
+}
+
+func TestDriverErrorsBecomeCodesOnce(t *testing.T) {
+	t.Parallel()
+	for _, away := range []error{
+		context.DeadlineExceeded, context.Canceled, io.ErrUnexpectedEOF, &pgconn.ConnectError{}, &pgconn.PgError{Code: "57P01"},
+		&pgconn.PgError{Code: "53300"}, &pgconn.PgError{Code: "08006"}, &pgconn.PgError{Code: "25006"}, &pgconn.PgError{Code: "40P01"},
+		&pgconn.PgError{Code: "55P03"}, &pgconn.PgError{Code: "57014"},
+	} {
+		err := translate("test", fmt.Errorf("wrapped: %w", away))
+		require.ErrorIs(t, err, ErrUnavailable, "%v", away)
+		require.ErrorIs(t, err, away, "the cause stays")
+	}
+	for _, bug := range []error{errors.New("scan"), &pgconn.PgError{Code: "22P02"}, &pgconn.PgError{Code: "X"}, &pgconn.PgError{}} {
+		var e *Error
+		require.ErrorAs(t, translate("test", bug), &e)
+		require.Equal(t, CodeInternal, e.Code)
+		require.Empty(t, e.Detail)
+	}
+	conflict := errorf(CodeConflict, "no")
+	require.Same(t, conflict, translate("test", fmt.Errorf("wrapped: %w", conflict)))
+	require.NoError(t, translate("test", nil))
+}
+
+func TestReadersAndWritersMeetWithoutARace(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	here, there := startCatalog(t, url, Config{Tenants: 8}), startCatalog(t, url, Config{Tenants: 8})
+	seed(t, here.Store)
+	const tenants, changes = 16, 10
+	for i := range tenants {
+		put(t, here.PutTenant, Tenant{ID: fmt.Sprint("t", i), Plan: "starter"})
+	}
+	var (
+		stop    atomic.Bool
+		readers sync.WaitGroup
+		writers sync.WaitGroup
+	)
+	for _, c := range []*Catalog{here, there} {
+		eventually(t, soon, "snapshot", func() bool { return c.Snapshot().Plans["starter"] != nil })
+		for r := range 4 {
+			readers.Go(func() {
+				for i := r; !stop.Load(); i++ {
+					tenant, err := c.Tenant(context.Background(), fmt.Sprint("t", i%tenants))
+					if err != nil || tenant.Plan != "starter" || len(c.Snapshot().Plans["starter"].Allowances) != 1 {
+						t.Errorf("%v %v", tenant, err)
+						return
+					}
+				}
+			})
+		}
+	}
+	for w := range tenants {
+		writers.Go(func() {
+			for i := range changes {
+				_, err := here.PatchTenant(context.Background(), fmt.Sprint("t", w), TenantPatch{Timezone: ptr(fmt.Sprintf("Etc/GMT+%d", i+1))})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if _, _, err := there.PutPlan(context.Background(), starter(int64(w)+1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writers.Wait()
+	for i := range tenants {
+		eventually(t, time.Second, "the last change", func() bool {
+			tenant, err := there.Tenant(t.Context(), fmt.Sprint("t", i))
+			return err == nil && tenant.Timezone == fmt.Sprintf("Etc/GMT+%d", changes)
+		})
+	}
+	stop.Store(true)
+	readers.Wait()
+}

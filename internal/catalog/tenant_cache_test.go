@@ -1,0 +1,146 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// cacheRig is a started cache without a listener, over a clock that the test moves.
+type cacheRig struct {
+	*tenantCache
+	store   *Store
+	clock   atomic.Int64
+	hearing atomic.Bool
+}
+
+func newCacheRig(t *testing.T, size int) *cacheRig {
+	t.Helper()
+	r := &cacheRig{store: newStore(t)}
+	r.clock.Store(time.Now().UnixNano())
+	r.hearing.Store(true)
+	cfg := Config{Tenants: size, Now: func() time.Time { return time.Unix(0, r.clock.Load()) }}
+	r.tenantCache = newTenantCache(r.store, cfg, newMetrics(nil, nil), &r.hearing)
+	r.start()
+	t.Cleanup(func() { require.NoError(t, r.stop(context.Background())) })
+	seed(t, r.store)
+	return r
+}
+
+func (r *cacheRig) pass(d time.Duration) { r.clock.Add(int64(d)) }
+
+// zone is what the cache says acme's zone is.
+func (r *cacheRig) zone(t *testing.T) string {
+	t.Helper()
+	acme, err := r.get(t.Context(), "acme")
+	require.NoError(t, err)
+	return acme.Timezone
+}
+
+// change changes acme behind the cache's back.
+func (r *cacheRig) change(t *testing.T, zone string) {
+	t.Helper()
+	_, err := r.store.PatchTenant(t.Context(), "acme", TenantPatch{Timezone: &zone})
+	require.NoError(t, err)
+}
+
+func TestACachedTenantIsGoodUntilItsChangeIsHeard(t *testing.T) {
+	t.Parallel()
+	r := newCacheRig(t, 10)
+	require.Equal(t, "UTC", r.zone(t))
+	r.change(t, "Asia/Kathmandu")
+	r.pass(heardAge - time.Second)
+	require.Equal(t, "UTC", r.zone(t))
+	r.drop("acme")
+	require.Equal(t, "Asia/Kathmandu", r.zone(t))
+	r.change(t, "UTC")
+	r.pass(heardAge)
+	require.Equal(t, "UTC", r.zone(t), "the net under announcements")
+}
+
+func TestACachedTenantIsGoodForASecondWhileNothingIsHeard(t *testing.T) {
+	t.Parallel()
+	r := newCacheRig(t, 10)
+	require.Equal(t, "UTC", r.zone(t))
+	r.change(t, "Asia/Kathmandu")
+	r.hearing.Store(false)
+	r.pass(unheardAge - time.Millisecond)
+	require.Equal(t, "UTC", r.zone(t))
+	r.pass(time.Millisecond)
+	require.Equal(t, "Asia/Kathmandu", r.zone(t))
+}
+
+func TestWhatWasReadBeforeReconnectingIsReadAgain(t *testing.T) {
+	t.Parallel()
+	r := newCacheRig(t, 10)
+	require.Equal(t, "UTC", r.zone(t))
+	r.change(t, "Asia/Kathmandu")
+	r.pass(unheardAge)
+	r.distrust()
+	require.Equal(t, "Asia/Kathmandu", r.zone(t))
+	r.change(t, "UTC")
+	r.pass(unheardAge)
+	require.Equal(t, "Asia/Kathmandu", r.zone(t), "what was read since is trusted")
+}
+
+func TestThatATenantDoesNotExistIsBelievedForASecondAtMost(t *testing.T) {
+	t.Parallel()
+	r := newCacheRig(t, 10)
+	_, err := r.get(t.Context(), "new")
+	require.ErrorIs(t, err, ErrNoTenant)
+	put(t, r.store.PutTenant, Tenant{ID: "new", Plan: "starter"})
+	_, err = r.get(t.Context(), "new")
+	require.ErrorIs(t, err, ErrNoTenant)
+	r.pass(unheardAge)
+	_, err = r.get(t.Context(), "new")
+	require.NoError(t, err)
+
+	_, err = r.get(t.Context(), "new2")
+	require.ErrorIs(t, err, ErrNoTenant)
+	put(t, r.store.PutTenant, Tenant{ID: "new2", Plan: "starter"})
+	r.drop("new2")
+	_, err = r.get(t.Context(), "new2")
+	require.NoError(t, err, "unless its creation is heard")
+	for _, bad := range []string{"", "a b", "a\x00"} {
+		_, err = r.get(t.Context(), bad)
+		require.ErrorIs(t, err, ErrNoTenant)
+	}
+}
+
+func TestTheCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newCacheRig(t, 3)
+	for i := range 10 {
+		_, _ = r.get(t.Context(), fmt.Sprint("t", i))
+	}
+	require.Equal(t, 3, r.entries.Len())
+}
+
+func TestARowReadBeforeAChangeWasHeardIsNotKept(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	r := newCacheRig(t, 10)
+	blocker, err := r.store.pool.Begin(ctx)
+	require.NoError(t, err)
+	_, err = blocker.Exec(ctx, "LOCK TABLE tenants IN ACCESS EXCLUSIVE MODE")
+	require.NoError(t, err)
+	got := make(chan error, 1)
+	go func() {
+		_, err := r.get(ctx, "acme")
+		got <- err
+	}()
+	eventually(t, soon, "the read waits", func() bool {
+		return count(t, r.store, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
+	})
+	r.drop("acme")
+	require.NoError(t, blocker.Rollback(ctx))
+	require.NoError(t, <-got)
+	require.False(t, r.entries.Contains("acme"))
+	_, err = r.get(ctx, "acme")
+	require.NoError(t, err)
+	require.True(t, r.entries.Contains("acme"))
+}
