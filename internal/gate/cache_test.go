@@ -113,7 +113,7 @@ func TestPublish_CoalescesToTheNewestPerBalance(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := NewBalanceCache(client, CacheConfig{}) // not started: everything waits
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	now := time.Now()
 	for seq := range int64(1000) {
 		c.Publish([]ledger.BalanceCopy{*copyOf("hot", seq, now)})
@@ -160,7 +160,7 @@ func TestPublish_TheCopyDiesAtTheNextEvent(t *testing.T) {
 	t.Parallel()
 	opts := testenv.Redis(t)
 	client := redis.NewClient(opts)
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	now := time.Now()
 	c := NewBalanceCache(client, CacheConfig{KeepFor: time.Hour})
 	soonOver, farOff := copyOf("soon", 1, now), copyOf("far", 1, now)
@@ -294,7 +294,7 @@ func TestStop_SaysWhenCopiesAreLost(t *testing.T) {
 func TestStop_BeforeStart(t *testing.T) {
 	t.Parallel()
 	c := NewBalanceCache(redis.NewClient(testenv.Redis(t)), CacheConfig{})
-	defer c.redis.client.Close()
+	defer func() { _ = c.redis.client.Close() }()
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

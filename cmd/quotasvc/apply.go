@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/gate"
+)
+
+// catalogConns is the pool of the catalogue: writes are rare, and reads are batched.
+const catalogConns = 4
+
+// applyCmd stores a catalogue file.
+type applyCmd struct {
+	databaseConfig
+	File   string `short:"f" required:"" placeholder:"FILE" help:"catalog.yaml with meters, plans, limits and tenants; - is standard input."`
+	DryRun bool   `name:"dry-run" help:"Show what would change and change nothing."`
+}
+
+// Run prints what has changed, or would. All of the file is stored or nothing.
+func (c *applyCmd) Run(ctx context.Context, _ *slog.Logger) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	text, err := readFile(c.File)
+	if err != nil {
+		return err
+	}
+	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
+		return err
+	}
+	diff, err := applyText(ctx, string(c.DatabaseURL), text, c.DryRun)
+	if err != nil {
+		return explainFile(c.File, err)
+	}
+	_, err = io.WriteString(os.Stdout, diff.String())
+	return err
+}
+
+func readFile(name string) ([]byte, error) {
+	in := os.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("read the catalogue: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, catalog.MaxFile+1)) // one more, so that too much is seen as such
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return text, nil
+}
+
+// applyText parses and applies a catalogue.
+func applyText(ctx context.Context, databaseURL string, text []byte, dryRun bool) (*catalog.Diff, error) {
+	file, err := catalog.ParseFile(text)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := newCatalogPool(ctx, databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit})
+	if err != nil {
+		return nil, err
+	}
+	return store.Apply(ctx, file, dryRun)
+}
+
+// explainFile prints what is wrong with a file as a line per problem.
+func explainFile(name string, err error) error {
+	if problems, ok := errors.AsType[*catalog.FileError](err); ok {
+		return fmt.Errorf("%s is not valid:\n  %s", name, strings.ReplaceAll(problems.Error(), "\n", "\n  "))
+	}
+	if e, ok := errors.AsType[*catalog.Error](err); ok && len(e.Fields) > 0 {
+		lines := make([]string, len(e.Fields))
+		for i, f := range e.Fields {
+			lines[i] = "\n  " + f.Field + " " + f.Message
+		}
+		return fmt.Errorf("%s cannot be applied; nothing was changed:%s", name, strings.Join(lines, ""))
+	}
+	return fmt.Errorf("apply %s: %w", name, err)
+}
+
+func newCatalogPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", redactedParse(err))
+	}
+	cfg.MaxConns = catalogConns
+	cfg.ConnConfig.RuntimeParams["application_name"] = "quotasvc-catalog"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the catalogue's pool: %w", err)
+	}
+	return pool, nil
+}

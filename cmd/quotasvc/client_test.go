@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+const testKey = "0123456789abcdef0123456789abcdef"
+
+// backends are the environment of instances that share a database and a Redis.
+func backends(t testing.TB) []string {
+	t.Helper()
+	return []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=warn",
+	}
+}
+
+// instance is a running service and a client of it.
+type instance struct {
+	*process
+	api, ops string
+	http     *http.Client
+}
+
+// serve starts an instance on free ports, or on those of listen.
+func serve(t testing.TB, env []string, listen ...string) *instance {
+	t.Helper()
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
+	if len(listen) > 0 {
+		args[2] = listen[0]
+	}
+	p := launch(t, env, args...)
+	transport := &http.Transport{MaxIdleConnsPerHost: 512}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &instance{
+		process: p, api: p.line("API "), ops: p.line("ops "),
+		http: &http.Client{Transport: transport, Timeout: soon},
+	}
+}
+
+// answer is a response.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
+
+func (a answer) into(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, v); err != nil {
+		t.Fatalf("%s: %v", a, err)
+	}
+}
+
+// send makes a request; an error means that there was no whole answer.
+func (in *instance) send(ctx context.Context, method, path, key string, body any) (answer, error) {
+	var payload io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return answer{}, err
+		}
+		payload = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, in.api+path, payload)
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+testKey)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := in.http.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{resp.StatusCode, resp.Header, raw}, nil
+}
+
+// do makes a request that has to be answered with status.
+func (in *instance) do(t testing.TB, status int, method, path, key string, body any) answer {
+	t.Helper()
+	got, err := in.send(t.Context(), method, path, key, body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	if got.status != status {
+		t.Fatalf("%s %s: got %s, want %d", method, path, got, status)
+	}
+	return got
+}
+
+type object = map[string]any
+
+// debitOf is the body of a debit.
+func debitOf(tenant, meter string, amount int64) object {
+	return object{"tenant": tenant, "items": []object{{"meter": meter, "amount": amount}}}
+}
+
+// setUp makes tenant acme on a plan that grants amount api_calls a year.
+func (in *instance) setUp(t testing.TB, amount int64) {
+	t.Helper()
+	in.do(t, http.StatusCreated, "PUT", "/v1/meters/api_calls", "", object{"unit": "call"})
+	in.do(t, http.StatusCreated, "PUT", "/v1/plans/basic", "", object{"allowances": []object{
+		{"meter": "api_calls", "amount": amount, "every": "year", "anchor": "calendar"},
+	}})
+	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/acme", "", object{"plan": "basic"})
+}
+
+// balance is what the service says of a balance.
+type balance struct {
+	Granted, Used, Remaining int64
+	Period                   struct{ Start, End *time.Time }
+}
+
+func (in *instance) balance(t testing.TB, tenant, meter string) balance {
+	t.Helper()
+	var b balance
+	in.do(t, http.StatusOK, "GET", "/v1/tenants/"+tenant+"/balances/"+meter, "", nil).into(t, &b)
+	return b
+}

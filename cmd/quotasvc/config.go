@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+)
+
+const (
+	defaultListen    = "127.0.0.1:8080"
+	defaultOpsListen = "127.0.0.1:9090"
+
+	// adminKeyMin is the least length of the bootstrap key: 32 characters of a random alphabet cannot be guessed.
+	adminKeyMin = 32
+	adminKeyMax = 512 // what fits a header line with room to spare
+)
+
+// databaseConfig is where PostgreSQL is. Every command but health and version needs it.
+type databaseConfig struct {
+	DatabaseURL secret `name:"database-url" env:"QUOTASVC_DATABASE_URL" placeholder:"URL" group:"Backends" help:"PostgreSQL, postgres://user:password@host/db. Several hosts and target_session_attrs=read-write are allowed."`
+}
+
+// redisConfig is where Redis is.
+type redisConfig struct {
+	RedisURL secret `name:"redis-url" env:"QUOTASVC_REDIS_URL" placeholder:"URL" group:"Backends" help:"Redis, as redis://, rediss://, redis+sentinel:// or redis+cluster://. None: local mode, right for a single instance."`
+}
+
+// serviceConfig is the configuration of `serve`, and of `dev`, which fills it in itself.
+type serviceConfig struct {
+	databaseConfig
+	redisConfig
+
+	Listen    string `env:"QUOTASVC_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free one, which is printed."`
+	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics and pprof. Keep it private."`
+	AdminKey  secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
+
+	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"0s" group:"Stopping" help:"How long to go on serving after /readyz has turned 503: a little more than the load balancer's probe interval."`
+	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"8s" group:"Stopping" help:"Bound of the stop after the drain delay. Container runtimes kill after 10 s by default, so stay below what yours allows."`
+
+	Replicas    int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Instances of the service: what rate limits are divided by while Redis is away."`
+	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"2" group:"Tuning" help:"Writers of the ledger, each with a PostgreSQL connection of its own."`
+	CheckReads  int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Reads of PostgreSQL that checks may have under way at once."`
+	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check names its own max_stale_ms."`
+}
+
+// configError lists everything that is wrong with a configuration.
+type configError struct{ problems []string }
+
+// Error is a line per problem.
+func (e *configError) Error() string {
+	return "the configuration is not valid:\n  " + strings.Join(e.problems, "\n  ")
+}
+
+// checker collects problems.
+type checker struct{ problems []string }
+
+func (c *checker) require(ok bool, setting, format string, args ...any) {
+	if !ok {
+		c.problems = append(c.problems, setting+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *checker) err() error {
+	if len(c.problems) == 0 {
+		return nil
+	}
+	return &configError{c.problems}
+}
+
+// settingName is how a setting is named in messages.
+func settingName(flag string) string {
+	return "--" + flag + " (QUOTASVC_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) + ")"
+}
+
+// validate reports everything that is wrong, at once.
+func (c *serviceConfig) validate() error {
+	var check checker
+	c.databaseConfig.check(&check)
+	c.redisConfig.check(&check)
+	checkListen(&check, "listen", c.Listen)
+	checkListen(&check, "ops-listen", c.OpsListen)
+	samePort := c.Listen == c.OpsListen && !strings.HasSuffix(c.Listen, ":0")
+	check.require(!samePort, settingName("ops-listen"), "is the same as --listen: %s", c.Listen)
+	checkAdminKey(&check, string(c.AdminKey))
+	check.require(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, settingName("drain-delay"), "is %s; allowed are 0s to 1m", c.DrainDelay)
+	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
+		"is %s; allowed are 1s to 10m", c.StopTimeout)
+	check.require(c.Replicas >= 1 && c.Replicas <= 10_000, settingName("replicas"), "is %d; allowed are 1 to 10000", c.Replicas)
+	check.require(c.LedgerLanes >= 1 && c.LedgerLanes <= 64, settingName("ledger-lanes"), "is %d; allowed are 1 to 64", c.LedgerLanes)
+	check.require(c.CheckReads >= 1 && c.CheckReads <= 1024, settingName("check-reads"), "is %d; allowed are 1 to 1024", c.CheckReads)
+	check.require(c.CacheFresh >= 10*time.Millisecond && c.CacheFresh <= 24*time.Hour, settingName("cache-fresh"),
+		"is %s; allowed are 10ms to 24h", c.CacheFresh)
+	return check.err()
+}
+
+func (c *databaseConfig) check(check *checker) {
+	setting := settingName("database-url")
+	if c.DatabaseURL == "" {
+		check.require(false, setting, "is required, for example postgres://quotasvc:password@127.0.0.1:5432/quotasvc")
+		return
+	}
+	_, err := pgx.ParseConfig(string(c.DatabaseURL))
+	check.require(err == nil, setting, "%v", redactedParse(err))
+}
+
+// validate is for the commands that need nothing else.
+func (c *databaseConfig) validate() error {
+	var check checker
+	c.check(&check)
+	return check.err()
+}
+
+// redactedParse keeps only the cause of a parse error: the rest quotes the URL.
+func redactedParse(err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	if parse, ok := errors.AsType[*url.Error](err); ok {
+		return parse.Err
+	}
+	return err
+}
+
+func (c *redisConfig) check(check *checker) {
+	if c.RedisURL == "" {
+		return
+	}
+	client, err := ratelimit.NewClient(string(c.RedisURL))
+	check.require(err == nil, settingName("redis-url"), "%v", err)
+	if err == nil {
+		_ = client.Close() // never connected
+	}
+}
+
+func checkListen(check *checker, flag, address string) {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	check.require(err == nil, settingName(flag), "%q is not host:port", address)
+}
+
+func checkAdminKey(check *checker, key string) {
+	setting := settingName("admin-key")
+	if key == "" {
+		check.require(false, setting, "is required: without it nobody can use the API. Make one with: openssl rand -hex 32")
+		return
+	}
+	check.require(len(key) >= adminKeyMin && len(key) <= adminKeyMax, setting,
+		"has %d characters; allowed are %d to %d", len(key), adminKeyMin, adminKeyMax)
+	visible := !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > unicode.MaxASCII || r == 0x7f })
+	check.require(visible, setting, "has characters other than visible ASCII, which no Authorization header can carry")
+}

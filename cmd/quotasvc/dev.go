@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"text/template"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/localstack"
+)
+
+// devCmd runs everything on this machine: for a newcomer's first five minutes and for development.
+type devCmd struct {
+	Dir          string `env:"QUOTASVC_DEV_DIR" default:".quotasvc" type:"path" help:"Directory of data, logs and the key; kept between runs. Delete it to start afresh."`
+	Listen       string `env:"QUOTASVC_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the API. Port 0 picks a free one."`
+	OpsListen    string `env:"QUOTASVC_OPS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDR" help:"Address of /livez, /readyz, /metrics and pprof."`
+	PostgresPort int    `env:"QUOTASVC_DEV_POSTGRES_PORT" placeholder:"PORT" help:"Port of the private PostgreSQL; default is a free one."`
+	RedisPort    int    `env:"QUOTASVC_DEV_REDIS_PORT" placeholder:"PORT" help:"Port of the private Redis; default is a free one."`
+}
+
+const (
+	// stackStop bounds stopping the private servers: a checkpoint of PostgreSQL on a slow disk takes seconds.
+	stackStop = 30 * time.Second
+
+	// devStop is the service's own stop bound in dev mode: nobody waits behind a load balancer.
+	devStop = 8 * time.Second
+
+	keyFile = "admin.key"
+)
+
+//go:embed demo.yaml
+var demoCatalog []byte
+
+//go:embed dev.txt
+var devText string
+
+// Run runs until ctx ends or one of the servers does.
+func (c *devCmd) Run(ctx context.Context, log *slog.Logger) (err error) {
+	cfg := serviceConfig{
+		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, LedgerLanes: 2, CheckReads: 8, CacheFresh: 30 * time.Second,
+	}
+	lst, err := listen(ctx, &cfg)
+	if err != nil {
+		return err
+	}
+	defer lst.close()
+	// Like localstack's directories: PostgreSQL's user must pass through.
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	fmt.Fprintf(os.Stderr, "starting PostgreSQL and Redis in %s\n", c.Dir)
+	stack, err := localstack.Start(ctx, localstack.Config{
+		Dir:          c.Dir,
+		PostgresPort: c.PostgresPort, PostgresPortSetting: "--postgres-port (QUOTASVC_DEV_POSTGRES_PORT)",
+		RedisPort: c.RedisPort, RedisPortSetting: "--redis-port (QUOTASVC_DEV_REDIS_PORT)",
+		Log: log,
+	})
+	if err != nil {
+		return explainStack(err)
+	}
+	defer func() {
+		stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stackStop)
+		defer cancel()
+		err = errors.Join(err, stack.Stop(stopCtx))
+		if err == nil {
+			fmt.Fprintf(os.Stderr, "stopped; the data stays in %s\n", c.Dir)
+		}
+	}()
+	key, err := devKey(filepath.Join(c.Dir, keyFile))
+	if err != nil {
+		return err
+	}
+	cfg.DatabaseURL, cfg.RedisURL, cfg.AdminKey = secret(stack.Postgres.URL()), secret(stack.Redis.URL()), secret(key)
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	if err := migrateUp(ctx, string(cfg.DatabaseURL), log); err != nil {
+		return err
+	}
+	if _, err := applyText(ctx, string(cfg.DatabaseURL), demoCatalog, false); err != nil {
+		return fmt.Errorf("store the demo catalogue: %w", err)
+	}
+	return runOnStack(ctx, stack, &cfg, lst, log)
+}
+
+// runOnStack serves until ctx ends or a server of the stack has ended on its own.
+func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig, lst *listeners, log *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- stack.Wait(ctx)
+		cancel()
+	}()
+	err := run(ctx, cfg, lst, log, func(a addresses) {
+		if err := printDevText(os.Stdout, a, string(cfg.AdminKey)); err != nil {
+			log.Warn("the introduction was not printed", "error", err)
+		}
+	})
+	cancel()
+	return errors.Join(<-ended, err)
+}
+
+// explainStack adds what to do about the errors a newcomer meets.
+func explainStack(err error) error {
+	if localstack.IsMissing(err) {
+		return fmt.Errorf("%w\n`make run` installs what is missing with the system's package manager; `docker compose up` needs only Docker", err)
+	}
+	return err
+}
+
+// devKey reads the key from path, making it at the first run. It stays the same, so that what a newcomer has pasted
+// somewhere goes on working.
+func devKey(path string) (string, error) {
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		return string(bytes.TrimSpace(raw)), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the admin key: %w", err)
+	}
+	random := make([]byte, 24) // 192 bits, 48 characters
+	if _, err := rand.Read(random); err != nil {
+		return "", fmt.Errorf("make an admin key: %w", err)
+	}
+	key := hex.EncodeToString(random)
+	if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keep the admin key: %w", err)
+	}
+	return key, nil
+}
+
+// printDevText introduces the service. Every command is one line and stands for itself, so that any of them can be pasted
+// alone; idempotency keys are new in each run, as the ledger remembers the old ones.
+func printDevText(out io.Writer, a addresses, key string) error {
+	text, err := template.New("dev").Parse(devText)
+	if err != nil {
+		return err
+	}
+	run := make([]byte, 3)
+	if _, err := rand.Read(run); err != nil {
+		return err
+	}
+	return text.Execute(out, map[string]string{
+		"API": "http://" + a.api, "Ops": "http://" + a.ops, "Key": key, "Run": hex.EncodeToString(run),
+	})
+}

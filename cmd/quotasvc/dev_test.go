@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func execSQL(t *testing.T, databaseURL, statement string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// introduction is what dev prints.
+type introduction struct {
+	*process
+	api, key string
+	commands []string
+}
+
+func launchDev(t *testing.T, dir string) *introduction {
+	t.Helper()
+	p := launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "warn")
+	in := &introduction{process: p, api: p.line("  API "), key: p.line("  key ")}
+	p.line("Ctrl-C")
+	for line := range strings.Lines(p.stdout.String()) {
+		if strings.HasPrefix(line, "curl ") || strings.HasPrefix(line, "for ") {
+			in.commands = append(in.commands, strings.TrimSpace(line))
+		}
+	}
+	return in
+}
+
+// paste runs a command as a newcomer's shell would and returns what it prints.
+func paste(t *testing.T, command string) string {
+	t.Helper()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Fatal("this test pastes curl commands: install curl")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+func TestDev_TheIntroductionIsTrueAndTheDataSurvives(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	first := launchDev(t, dir)
+	awaitRoomInTheHour()
+	for i, step := range []struct {
+		again  int // how often the command is pasted
+		expect []string
+	}{
+		{1, []string{`"meter":"api_calls"`, `"remaining":5`}},
+		{2, []string{"200 OK", "X-Quota-Remaining: 2", "Idempotent-Replayed: true"}},
+		{1, []string{"429 Too Many Requests", "quota_exceeded", "X-Quota-Remaining: 2", "Retry-After: "}},
+		{1, []string{"402 Payment Required", "credits_exhausted", "X-Quota-Remaining: 0"}},
+		{1, []string{"201 Created", `"source":"topup"`}},
+		{4, []string{"200 OK", `"allowed":true`, `"remaining":100`, "RateLimit: \"demo-search\";r=3"}},
+		{1, []string{"200 OK", "429 Too Many Requests", "rate_limited", "demo-search", "X-Quota-Remaining: 97"}},
+		{1, []string{`"items":[`, `"kind":"debit"`, `"kind":"grant"`}},
+	} {
+		var printed strings.Builder
+		for range step.again {
+			printed.WriteString(paste(t, first.commands[i]))
+		}
+		for _, want := range step.expect {
+			if !strings.Contains(printed.String(), want) {
+				t.Errorf("command %d: no %s in what it prints:\n%s\n%s", i+1, want, first.commands[i], printed.String())
+			}
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, keyFile)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file: %v, %v; want mode 0600", info, err)
+	}
+
+	if status, _, stderr := tool(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"); status != 1 ||
+		!strings.Contains(stderr, "(pid ") {
+		t.Errorf("a second dev in the same directory ended with %d: %s", status, stderr)
+	}
+
+	first.signal(syscall.SIGINT)
+	if status := first.wait(); status != 0 {
+		t.Errorf("dev ended with %d after Ctrl-C; its log:\n%s", status, first.stderr.tail())
+	}
+	second := launchDev(t, dir)
+	if second.key != first.key {
+		t.Error("the key has changed")
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, second.api+"/v1/tenants/demo/balances/ai_credits", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+second.key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	defer resp.Body.Close()
+	var body strings.Builder
+	if err := resp.Write(&body); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(body.String(), `"remaining":97`) {
+		t.Errorf("after a restart the balance is\n%s", body.String())
+	}
+	second.signal(syscall.SIGINT)
+	second.wait()
+}
+
+// awaitRoomInTheHour waits out the end of an hour: the demo's allowance is renewed then, and the introduction's numbers are
+// of one hour.
+func awaitRoomInTheHour() {
+	if left := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)); left < soon/2 {
+		time.Sleep(left)
+	}
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The crowd asks for more than there is, and every request is sent twice at the same moment.
+const (
+	crowdUnits   = 1000
+	crowdClients = 200
+	crowdEach    = 6 // 1,200 operations for 1,000 units
+)
+
+// crowd sends every client's operations, each twice, and returns the final answers by key: what the two senders were told.
+// pick chooses the instance for the n-th sending of a request. A sender that gets no answer, or a 503, sends again.
+func crowd(t *testing.T, pick func(client, sending int) *instance, progress func(succeeded int64)) map[string][2]answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	var mu sync.Mutex
+	answers := map[string][2]answer{}
+	var succeeded atomic.Int64
+	var all sync.WaitGroup
+	for client := range crowdClients {
+		all.Go(func() {
+			for n := range crowdEach {
+				key := fmt.Sprintf("client-%d-%d", client, n)
+				var pair [2]answer
+				var both sync.WaitGroup
+				for sending := range pair {
+					both.Go(func() {
+						pair[sending] = untilAnswered(ctx, func(try int) *instance { return pick(client, sending+try) }, key)
+					})
+				}
+				both.Wait()
+				if pair[0].status == http.StatusOK {
+					progress(succeeded.Add(1))
+				}
+				mu.Lock()
+				answers[key] = pair
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		t.Fatalf("the crowd was not served within %s", soon)
+	}
+	return answers
+}
+
+// untilAnswered sends a debit of one unit until it is answered for good, as a client with a key may.
+func untilAnswered(ctx context.Context, pick func(try int) *instance, key string) answer {
+	for try := 0; ctx.Err() == nil; try++ {
+		got, err := pick(try).send(ctx, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
+		if err == nil && got.status != http.StatusServiceUnavailable {
+			return got
+		}
+		select { // back off as a client should; nothing is synchronised by this
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return answer{}
+}
+
+// expectExact holds the answers against what must be true of them and of what is stored.
+func expectExact(t *testing.T, in *instance, env []string, answers map[string][2]answer) {
+	t.Helper()
+	var succeeded, denied int
+	for key, pair := range answers {
+		for _, a := range pair {
+			if a.status != pair[0].status {
+				t.Errorf("%s: one sender was told %s, the other %s", key, pair[0], pair[1])
+			}
+			if a.status == http.StatusTooManyRequests && !strings.Contains(string(a.body), "quota_exceeded") {
+				t.Errorf("%s: denied with %s", key, a)
+			}
+		}
+		switch pair[0].status {
+		case http.StatusOK:
+			succeeded++
+			if replays := replayed(pair[0]) + replayed(pair[1]); replays < 1 {
+				t.Errorf("%s: neither of two equal requests was a replay", key)
+			}
+		case http.StatusTooManyRequests:
+			denied++
+		default:
+			t.Errorf("%s: answered %s", key, pair[0])
+		}
+	}
+	if succeeded != crowdUnits || denied != crowdClients*crowdEach-crowdUnits {
+		t.Errorf("%d debits succeeded and %d were denied, want %d and %d", succeeded, denied, crowdUnits, crowdClients*crowdEach-crowdUnits)
+	}
+	if b := in.balance(t, "acme", "api_calls"); b.Used != crowdUnits || b.Remaining != 0 {
+		t.Errorf("used %d, remaining %d; want %d, 0", b.Used, b.Remaining, crowdUnits)
+	}
+	if status, stdout, stderr := tool(t, env, "verify"); status != 0 || !strings.Contains(stdout, "all agree") {
+		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
+	}
+}
+
+func replayed(a answer) int {
+	if a.header.Get("Idempotent-Replayed") == "true" {
+		return 1
+	}
+	return 0
+}
+
+func TestServe_AThousandUnitsAreUsedExactlyAThousandTimes(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, crowdUnits)
+	answers := crowd(t, func(int, int) *instance { return in }, func(int64) {})
+	expectExact(t, in, env, answers)
+	in.stop()
+}
+
+func TestServe_TwoInstancesOnOneDatabaseAgree(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	both := [2]*instance{serve(t, env), serve(t, env)}
+	both[0].setUp(t, crowdUnits)
+	// The two sendings of a request meet in two instances.
+	answers := crowd(t, func(client, sending int) *instance { return both[(client+sending)%2] }, func(int64) {})
+	expectExact(t, both[0], env, answers)
+	if a, b := both[0].balance(t, "acme", "api_calls"), both[1].balance(t, "acme", "api_calls"); a.Used != b.Used || a.Remaining != b.Remaining {
+		t.Errorf("one instance says %+v, the other %+v", a, b)
+	}
+}
+
+func TestServe_KilledAndRestartedEndsTheSame(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	first := serve(t, env)
+	first.setUp(t, crowdUnits)
+	var current atomic.Pointer[instance]
+	current.Store(first)
+	var once sync.Once
+	restarted := make(chan struct{})
+	answers := crowd(t, func(int, int) *instance { return current.Load() }, func(succeeded int64) {
+		if succeeded < crowdUnits/3 {
+			return
+		}
+		once.Do(func() {
+			first.signal(syscall.SIGKILL)
+			go func() {
+				defer close(restarted)
+				<-first.ended
+				current.Store(serve(t, env))
+			}()
+		})
+	})
+	<-restarted
+	if current.Load() == first {
+		t.Fatal("the service was not killed")
+	}
+	expectExact(t, current.Load(), env, answers)
+}
+
+func TestServe_AGracefulStopUnderLoadLosesNothingAnswered(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 1_000_000)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	var mu sync.Mutex
+	answered := map[string]bool{}
+	var sent, answers atomic.Int64
+	var clients sync.WaitGroup
+	for client := range 50 {
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				key := fmt.Sprintf("client-%d-%d", client, n)
+				sent.Add(1)
+				got, err := in.send(ctx, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
+				if err != nil {
+					return // the listener is closed
+				}
+				if got.status != http.StatusOK {
+					t.Errorf("%s: answered %s while stopping", key, got)
+					return
+				}
+				mu.Lock()
+				answered[key] = true
+				mu.Unlock()
+				if answers.Add(1) == 500 {
+					in.signal(syscall.SIGTERM)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	if status := in.wait(); status != 0 {
+		t.Errorf("quotasvc ended with %d after SIGTERM; its log:\n%s", status, in.stderr.tail())
+	}
+	again := serve(t, env)
+	for key := range answered {
+		got := again.do(t, http.StatusOK, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
+		if replayed(got) != 1 {
+			t.Errorf("%s was answered and is not stored", key)
+		}
+	}
+	// A request that was cut off before its answer may have been done: never more than was sent.
+	if used := again.balance(t, "acme", "api_calls").Used; used < int64(len(answered)) || used > sent.Load() {
+		t.Errorf("used %d, with %d answered and %d sent", used, len(answered), sent.Load())
+	}
+	if status, stdout, _ := tool(t, env, "verify"); status != 0 {
+		t.Errorf("verify ended with %d\n%s", status, stdout)
+	}
+}

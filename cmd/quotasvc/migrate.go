@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver goose works through
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/quotasvc/quotasvc/migrations"
+)
+
+const (
+	// migrateTimeout bounds a whole migration. The steps are made to be short; one that has to wait this long for a lock
+	// should be looked at by a person.
+	migrateTimeout = 5 * time.Minute
+
+	// lockEvery and lockTries are how another instance's migration is waited for: a minute.
+	lockEvery = 1 // s
+	lockTries = 60
+)
+
+// migrateCmd groups the schema commands.
+type migrateCmd struct {
+	Up     migrateUpCmd     `cmd:"" help:"Apply all steps that are missing."`
+	Status migrateStatusCmd `cmd:"" help:"List the steps; exit status 1 if some are missing."`
+	Down   migrateDownCmd   `cmd:"" help:"Undo the newest step. What only that step could hold is lost."`
+}
+
+type migrateUpCmd struct{ databaseConfig }
+
+// Run applies what is missing.
+func (c *migrateUpCmd) Run(ctx context.Context, log *slog.Logger) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	return migrateUp(ctx, string(c.DatabaseURL), log)
+}
+
+type migrateStatusCmd struct{ databaseConfig }
+
+// Run prints a line per step.
+func (c *migrateStatusCmd) Run(ctx context.Context, _ *slog.Logger) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	return withMigrations(ctx, string(c.DatabaseURL), func(ctx context.Context, p *goose.Provider) error {
+		steps, err := p.Status(ctx)
+		if err != nil {
+			return fmt.Errorf("read the schema's state: %w", err)
+		}
+		missing := 0
+		out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+		for _, s := range steps {
+			at := "missing"
+			if s.State == goose.StateApplied {
+				at = s.AppliedAt.UTC().Format(time.RFC3339)
+			} else {
+				missing++
+			}
+			fmt.Fprintf(out, "%s\t%s\n", s.Source.Path, at)
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		if missing > 0 {
+			return exitStatus(1)
+		}
+		return nil
+	})
+}
+
+type migrateDownCmd struct{ databaseConfig }
+
+// Run undoes one step.
+func (c *migrateDownCmd) Run(ctx context.Context, log *slog.Logger) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	return withMigrations(ctx, string(c.DatabaseURL), func(ctx context.Context, p *goose.Provider) error {
+		current, err := p.GetDBVersion(ctx)
+		if err != nil {
+			return fmt.Errorf("read the schema's version: %w", err)
+		}
+		if current == 0 {
+			return errors.New("the schema is empty: there is nothing to undo")
+		}
+		result, err := p.Down(ctx)
+		if err != nil {
+			return fmt.Errorf("undo step %d: %w", current, err)
+		}
+		log.Info("schema step undone", "step", result.Source.Path, "duration", result.Duration)
+		return nil
+	})
+}
+
+// migrateUp brings the schema up to this program's version. Several instances may do it at once.
+func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error {
+	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
+		results, err := p.Up(ctx)
+		for _, r := range results {
+			log.Info("schema step applied", "step", r.Source.Path, "duration", r.Duration)
+		}
+		if err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+		if len(results) == 0 {
+			log.Info("schema is up to date")
+		}
+		return nil
+	})
+}
+
+// errSchemaBehind says that the service must not start on this database yet.
+var errSchemaBehind = errors.New("the database's schema is behind this version of quotasvc: run `quotasvc migrate up` first, or start with --migrate")
+
+// checkSchema fails with errSchemaBehind if steps are missing. A schema that is ahead is fine: steps only expand what the
+// previous version works with.
+func checkSchema(ctx context.Context, databaseURL string) error {
+	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
+		current, wanted, err := p.GetVersions(ctx)
+		if err != nil {
+			return fmt.Errorf("read the schema's version: %w", err)
+		}
+		if current < wanted {
+			return fmt.Errorf("%w (it is at step %d of %d)", errSchemaBehind, current, wanted)
+		}
+		return nil
+	})
+}
+
+func withMigrations(ctx context.Context, databaseURL string, do func(context.Context, *goose.Provider) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
+	defer cancel()
+	db, err := sql.Open("pgx", databaseURL)
+	if err != nil {
+		return fmt.Errorf("open database: %w", redactedParse(err))
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	db.SetMaxOpenConns(2) // goose keeps one for the lock
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockEvery, lockTries))
+	if err != nil {
+		return fmt.Errorf("migration lock: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS,
+		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	return do(ctx, provider)
+}

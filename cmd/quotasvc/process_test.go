@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+const (
+	// asProgram makes the test binary behave as quotasvc itself. So the tests run the real program as a process of its own,
+	// with everything that main does, and with the race detector if the tests have it.
+	asProgram = "QUOTASVC_TEST_AS_PROGRAM"
+
+	// soon bounds everything a test waits for; the machine may be busy.
+	soon = 30 * time.Second
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		_ = os.Unsetenv(asProgram)
+		os.Exit(execute(os.Args[1:]))
+	}
+	testenv.Main(m)
+}
+
+// process is quotasvc running beside the test.
+type process struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	lines  chan string // standard output
+	stderr logBuffer
+	stdout logBuffer
+}
+
+// launch starts quotasvc with args and nothing of the test's own configuration in its environment but env.
+func launch(t testing.TB, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, ended: make(chan struct{}), lines: make(chan string, 256)}
+	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Env = append(withoutSettings(os.Environ()), asProgram+"=1")
+	p.cmd.Env = append(p.cmd.Env, env...)
+	p.cmd.Stderr = &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C at the test's terminal is the test's
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go p.follow(out)
+	t.Cleanup(func() {
+		p.signal(syscall.SIGKILL)
+		<-p.ended
+		if t.Failed() {
+			t.Logf("quotasvc %s: standard output:\n%s\nlog:\n%s", strings.Join(args, " "), p.stdout.tail(), p.stderr.tail())
+		}
+	})
+	return p
+}
+
+func withoutSettings(env []string) []string {
+	var out []string
+	for _, pair := range env {
+		if !strings.HasPrefix(pair, "QUOTASVC_") {
+			out = append(out, pair)
+		}
+	}
+	return out
+}
+
+// follow reads standard output to its end and then waits for the process.
+func (p *process) follow(out io.Reader) {
+	scanner := bufio.NewScanner(out)
+	for scanner.Scan() {
+		_, _ = p.stdout.Write([]byte(scanner.Text() + "\n"))
+		select {
+		case p.lines <- scanner.Text():
+		default: // nobody reads that much
+		}
+	}
+	close(p.lines)
+	_ = p.cmd.Wait() // the status is in ProcessState
+	close(p.ended)
+}
+
+// line returns the rest of the next line of standard output that begins with prefix.
+func (p *process) line(prefix string) string {
+	p.t.Helper()
+	deadline := time.NewTimer(soon)
+	defer deadline.Stop()
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				<-p.ended
+				p.t.Fatalf("quotasvc ended with %d before it printed %q; its log:\n%s", p.cmd.ProcessState.ExitCode(), prefix, p.stderr.tail())
+			}
+			if rest, found := strings.CutPrefix(line, prefix); found {
+				return strings.TrimSpace(rest)
+			}
+		case <-deadline.C:
+			p.t.Fatalf("quotasvc did not print %q within %s; its log:\n%s", prefix, soon, p.stderr.tail())
+		}
+	}
+}
+
+// logged waits until text stands in the log so many times.
+func (p *process) logged(text string, times int) {
+	p.t.Helper()
+	deadline := time.NewTimer(soon)
+	defer deadline.Stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for strings.Count(p.stderr.String(), text) < times {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			p.t.Fatalf("quotasvc did not log %q %d times within %s; its log:\n%s", text, times, soon, p.stderr.tail())
+		}
+	}
+}
+
+func (p *process) signal(s syscall.Signal) {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Errorf("signal %s: %v", s, err)
+	}
+}
+
+// wait returns the exit status once the process has ended.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(soon):
+		p.t.Fatalf("quotasvc did not end within %s; its log:\n%s", soon, p.stderr.tail())
+		return -1
+	}
+}
+
+// stop ends the process in order and fails the test if that is not what happens.
+func (p *process) stop() {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	if status := p.wait(); status != 0 {
+		p.t.Errorf("quotasvc ended with %d after SIGTERM; its log:\n%s", status, p.stderr.tail())
+	}
+}
+
+// tool runs quotasvc to its end.
+func tool(t testing.TB, env []string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(withoutSettings(os.Environ()), asProgram+"=1")
+	cmd.Env = append(cmd.Env, env...)
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	err := cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		t.Fatalf("quotasvc %s: %v\n%s", strings.Join(args, " "), err, log.String())
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), log.String()
+}
+
+// must is tool for what has to succeed.
+func must(t testing.TB, env []string, args ...string) (stdout string) {
+	t.Helper()
+	status, stdout, stderr := tool(t, env, args...)
+	if status != 0 {
+		t.Fatalf("quotasvc %s ended with %d\n%s\n%s", strings.Join(args, " "), status, stdout, stderr)
+	}
+	return stdout
+}
+
+// logBuffer collects output that is written and read at the same time.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// tail is the end of it.
+func (b *logBuffer) tail() string {
+	const enough = 8000
+	all := b.String()
+	return all[max(0, len(all)-enough):]
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi"
+	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+)
+
+// service is everything that runs. Its parts are started in the order in which they need each other and stopped in the
+// opposite one: the listener, the ledger (whose lanes finish what was accepted), the catalogue, the cache (which publishes
+// what the ledger committed last), the limiter, the connections.
+type service struct {
+	log    *slog.Logger
+	server *httpapi.Server
+	stops  []stopper
+}
+
+type stopper struct {
+	what string
+	stop func(context.Context) error
+}
+
+// start builds and starts the service. If a part does not start, the others are stopped again.
+func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger) (_ *service, err error) {
+	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
+		return nil, err
+	}
+	s := &service{log: log}
+	defer func() {
+		if err != nil {
+			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.StopTimeout)
+			defer cancel()
+			err = errors.Join(err, s.stop(stopCtx))
+		}
+	}()
+	m := newMeasurements()
+	limiter, cache, err := s.startRedis(ctx, cfg, m)
+	if err != nil {
+		return nil, err
+	}
+	cat, err := s.startCatalog(ctx, cfg, m)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.startLedger(ctx, cfg, m, cache)
+	if err != nil {
+		return nil, err
+	}
+	g := gate.New(l, cat, limiter, cache, gate.Config{LoadsMax: cfg.CheckReads, Log: log, Metrics: m.registry})
+	s.server, err = httpapi.New(g, l, cat, httpapi.Config{
+		AdminKey: string(cfg.AdminKey), DrainDelay: cfg.DrainDelay, Log: log, Registry: m.registry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the server: %w", err)
+	}
+	s.server.Start(lst.api, lst.ops)
+	s.onStop("http", s.server.Shutdown)
+	return s, nil
+}
+
+// measurements are what several parts share to measure with.
+type measurements struct {
+	registry *prometheus.Registry
+	lanes    *lane.Metrics
+	scripts  *ratelimit.Metrics
+}
+
+func newMeasurements() *measurements {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &measurements{registry: registry, lanes: lane.NewMetrics(registry), scripts: ratelimit.NewMetrics(registry)}
+}
+
+// startRedis starts what lives on Redis: limits and cached balances. A Redis that is away does not keep the service from
+// starting; without a URL both are this process's own.
+func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*ratelimit.Limiter, *gate.BalanceCache, error) {
+	limits := ratelimit.Config{
+		Replicas: func() int { return cfg.Replicas }, Log: s.log, Metrics: m.scripts, LaneMetrics: m.lanes,
+	}
+	copies := gate.CacheConfig{
+		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes, ScriptStats: m.scripts,
+	}
+	if cfg.RedisURL == "" {
+		s.log.Warn("no redis is configured: limits and cached balances are this process's own, which is right for one instance only")
+		limiter, cache := ratelimit.New(nil, limits), gate.NewBalanceCache(nil, copies)
+		s.onStop("limiter", limiter.Stop)
+		s.onStop("balance cache", cache.Stop)
+		return limiter, cache, nil
+	}
+	client, err := ratelimit.NewClient(string(cfg.RedisURL))
+	if err != nil {
+		return nil, nil, err
+	}
+	s.onStop("redis connections", func(context.Context) error { return client.Close() })
+	limiter := ratelimit.New(client, limits)
+	s.onStop("limiter", limiter.Stop)
+	if err := limiter.Start(ctx); err != nil {
+		s.log.Warn("redis is away; the service starts without it", "error", err)
+	}
+	cache := gate.NewBalanceCache(client, copies)
+	cache.Start()
+	s.onStop("balance cache", func(ctx context.Context) error {
+		if err := cache.Stop(ctx); err != nil {
+			// Nothing is lost that anybody was told: the cache makes up for it by the age of its copies.
+			s.log.Warn("the last balances were not published", "error", err)
+		}
+		return nil
+	})
+	return limiter, cache, nil
+}
+
+func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measurements) (*catalog.Catalog, error) {
+	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL))
+	if err != nil {
+		return nil, err
+	}
+	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit})
+	if err != nil {
+		return nil, err
+	}
+	c := catalog.New(store, catalog.Config{Log: s.log, Metrics: m.registry})
+	s.onStop("catalogue", c.Stop)
+	return c, c.Start(ctx)
+}
+
+func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, cache *gate.BalanceCache) (*ledger.Ledger, error) {
+	l, err := ledger.Open(ctx, ledger.Config{
+		DatabaseURL: string(cfg.DatabaseURL), Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
+		OnCommit: cache.Publish,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.onStop("ledger", l.Stop)
+	if err := l.Start(ctx); err != nil {
+		return nil, fmt.Errorf("start the ledger: %w", err)
+	}
+	return l, nil
+}
+
+func (s *service) onStop(what string, stop func(context.Context) error) {
+	s.stops = append(s.stops, stopper{what, stop})
+}
+
+// stop ends everything in order, within ctx. Every part gets its chance, also after another one has failed to stop.
+func (s *service) stop(ctx context.Context) error {
+	var errs []error
+	for _, part := range slices.Backward(s.stops) {
+		if err := part.stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", part.what, err))
+		}
+	}
+	s.stops = nil
+	return errors.Join(errs...)
+}

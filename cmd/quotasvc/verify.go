@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+)
+
+// verifyCmd proves that every record of the same fact agrees.
+type verifyCmd struct {
+	databaseConfig
+	redisConfig
+	Tenant string `placeholder:"ID" help:"Verify one tenant only."`
+}
+
+// Run prints what was compared and every difference found, up to a bound, and fails if there is one.
+func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
+	var check checker
+	c.databaseConfig.check(&check)
+	c.redisConfig.check(&check)
+	if err := check.err(); err != nil {
+		return err
+	}
+	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
+		return err
+	}
+	return withLedger(ctx, string(c.DatabaseURL), log, func(l *ledger.Ledger) error {
+		options := ledger.VerifyOptions{Tenant: c.Tenant}
+		if c.RedisURL != "" {
+			client, err := ratelimit.NewClient(string(c.RedisURL))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = client.Close() }() // nothing was written
+			options.Copies = gate.NewBalanceCache(client, gate.CacheConfig{}).Stored
+		}
+		finish := func() {}
+		if term.IsTerminal(int(os.Stderr.Fd())) {
+			options.Progress, finish = verifyProgress()
+		}
+		report, err := l.Verify(ctx, options)
+		finish()
+		if err != nil {
+			return err
+		}
+		if err := printReport(os.Stdout, report, c.RedisURL != ""); err != nil {
+			return err
+		}
+		if !report.Clean() {
+			return exitStatus(1)
+		}
+		return nil
+	})
+}
+
+// verifyProgress shows what was read so far. How much there is in all would cost a scan to know.
+func verifyProgress() (progress func(ledger.VerifyReport), finish func()) {
+	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr),
+		progressbar.OptionSetDescription("entries"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
+	progress = func(r ledger.VerifyReport) { _ = bar.Set64(r.Entries) } // only the bar suffers
+	return progress, func() { _ = bar.Finish() }
+}
+
+func printReport(out io.Writer, r *ledger.VerifyReport, copies bool) error {
+	for _, d := range r.Differences {
+		fmt.Fprintln(out, d)
+	}
+	if more := r.Count - int64(len(r.Differences)); more > 0 {
+		fmt.Fprintf(out, "... and %d more\n", more)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "meter\tissued\tused\texpired\tremaining\theld\t")
+	for _, meter := range slices.Sorted(maps.Keys(r.Totals)) {
+		t := r.Totals[meter]
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t\n", meter, t.Issued, t.Used, t.Expired, t.Remaining, t.Held)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	compared := fmt.Sprintf("%d balances, %d entries, %d grants, %d closed periods", r.Balances, r.Entries, r.Grants, r.Periods)
+	if copies {
+		compared += fmt.Sprintf(", %d cached copies", r.Copies)
+	}
+	verdict := "all agree"
+	if !r.Clean() {
+		verdict = fmt.Sprintf("%d DIFFERENCES", r.Count)
+	}
+	_, err := fmt.Fprintf(out, "%s: %s (%s)\n", compared, verdict, r.Elapsed.Round(1e6))
+	return err
+}
