@@ -1,0 +1,334 @@
+// Package deploy_test checks what is deployed against what exists: a compose file
+// names stages, commands, flags, variables and services, and nothing compiles it.
+package deploy_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
+)
+
+const (
+	root = ".."
+
+	// buildLimit bounds one build of the binary with a cold cache.
+	buildLimit = 5 * time.Minute
+)
+
+// binary is what the image would hold: built from the files that .dockerignore
+// lets into the context, and from nothing else.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "quotasvc-deploy-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "quotasvc")
+	if err := buildFromContext(filepath.Join(dir, "context"), binary); err != nil {
+		fmt.Fprintln(os.Stderr, "build as the Dockerfile does:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// buildFromContext copies the build context and builds the service in it.
+func buildFromContext(dir, target string) error {
+	list, err := os.Open(filepath.Join(root, ".dockerignore"))
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	patterns, err := ignorefile.ReadAll(list)
+	if err != nil {
+		return err
+	}
+	matcher, err := patternmatcher.New(patterns)
+	if err != nil {
+		return err
+	}
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil || rel == "." {
+			return err
+		}
+		if entry.IsDir() && (rel == ".git" || rel == ".quotasvc" || rel == "bin") {
+			return filepath.SkipDir // the patterns exclude them, too; this saves the walk
+		}
+		ignored, err := matcher.MatchesOrParentMatches(rel)
+		if err != nil || ignored || !entry.Type().IsRegular() {
+			return err
+		}
+		return copyFile(name, filepath.Join(dir, rel))
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", target, "./cmd/quotasvc")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o644)
+}
+
+// project is docker-compose.yml, interpolated without any variable set, as a
+// newcomer has it.
+func project(t *testing.T, env ...string) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
+		cli.WithInterpolation(true), cli.WithEnv(env), cli.WithoutEnvironmentResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// ours are the services that run our image.
+func ours(t *testing.T, p *types.Project) map[string]types.ServiceConfig {
+	t.Helper()
+	services := map[string]types.ServiceConfig{}
+	for name, s := range p.Services {
+		if s.Build != nil {
+			services[name] = s
+		}
+	}
+	if len(services) < 3 {
+		t.Fatalf("only %d services run our image; expected the service, the migration and the roll", len(services))
+	}
+	return services
+}
+
+// help is what the binary prints for a command; a command that does not exist fails.
+func help(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, binary, append(args, "--help")...).CombinedOutput()
+	if err != nil {
+		t.Errorf("quotasvc %s --help: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// command splits a command line into its subcommands and its flags.
+func command(line []string) (subcommands, flags []string) {
+	for i, word := range line {
+		if strings.HasPrefix(word, "-") {
+			for _, w := range line[i:] {
+				if strings.HasPrefix(w, "-") {
+					name, _, _ := strings.Cut(w, "=")
+					flags = append(flags, name)
+				}
+			}
+			return line[:i], flags
+		}
+	}
+	return line, nil
+}
+
+func TestComposeBringsUpTheServersTheServiceTheSchemaAndTheRoll(t *testing.T) {
+	t.Parallel()
+	p := project(t)
+	if p.Services["postgres"].Image != "postgres:17" || p.Services["redis"].Image != "redis:7" {
+		t.Errorf("images %q and %q", p.Services["postgres"].Image, p.Services["redis"].Image)
+	}
+	// Tests that fall back to containers run on the same versions.
+	harness, err := os.ReadFile(filepath.Join(root, "internal", "testenv", "container.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, image := range []string{p.Services["postgres"].Image, p.Services["redis"].Image} {
+		if !bytes.Contains(harness, []byte(`"`+image+`"`)) {
+			t.Errorf("the test harness does not use %s", image)
+		}
+	}
+	for name, want := range map[string]string{"quotasvc": "serve", "migrate": "migrate up", "roll": "roll --every 1h"} {
+		if got := strings.Join(p.Services[name].Command, " "); got != want {
+			t.Errorf("%s runs %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestEveryCommandFlagAndVariableInComposeExists(t *testing.T) {
+	t.Parallel()
+	p := project(t)
+	for name, s := range ours(t, p) {
+		subcommands, flags := command(s.Command)
+		text := help(t, subcommands...)
+		for _, flag := range flags {
+			if !regexp.MustCompile(`(^|[ ,])` + flag + `\b`).MatchString(text) {
+				t.Errorf("%s: quotasvc %s has no flag %s", name, strings.Join(subcommands, " "), flag)
+			}
+		}
+		for variable := range s.Environment {
+			if !strings.Contains(text, variable) {
+				t.Errorf("%s: quotasvc %s does not know %s", name, strings.Join(subcommands, " "), variable)
+			}
+		}
+	}
+	check := []string(p.Services["quotasvc"].HealthCheck.Test)
+	if len(check) < 3 || check[0] != "CMD" || check[1] != "/quotasvc" {
+		t.Fatalf("the health check is %q; the image has no shell", check)
+	}
+	help(t, check[2:]...)
+}
+
+// The other way round: a test of the test, since --help may be generous.
+func TestAnUnknownCommandIsNoticed(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, binary, "no-such-command", "--help").CombinedOutput(); err == nil {
+		t.Errorf("an unknown command has help: %s", out)
+	}
+	if text := help(t, "serve"); strings.Contains(text, "QUOTASVC_NO_SUCH_SETTING") {
+		t.Error("every variable seems to be known")
+	}
+}
+
+func TestTheServiceAcceptsItsConfigurationFromCompose(t *testing.T) {
+	t.Parallel()
+	s := project(t).Services["quotasvc"]
+	key := s.Environment["QUOTASVC_ADMIN_KEY"]
+	if key == nil || len(*key) < 32 {
+		t.Errorf("the default admin key is %v; the service wants 32 characters", key)
+	}
+	for variable, port := range map[string]string{"QUOTASVC_LISTEN": "8080", "QUOTASVC_OPS_LISTEN": "9090"} {
+		address := s.Environment[variable]
+		if address == nil || *address != ":"+port {
+			t.Errorf("%s is %v: loopback would be unreachable from outside the container", variable, address)
+		}
+		published := slices.IndexFunc(s.Ports, func(p types.ServicePortConfig) bool { return fmt.Sprint(p.Target) == port })
+		if published < 0 {
+			t.Errorf("port %s is not published", port)
+		} else if s.Ports[published].HostIP != "127.0.0.1" {
+			t.Errorf("port %s is open to the network with a default key", port)
+		}
+	}
+}
+
+func TestSecretsComeFromTheEnvironmentIntoEveryPlaceThatNeedsThem(t *testing.T) {
+	t.Parallel()
+	p := project(t, "POSTGRES_PASSWORD=pgsecret", "REDIS_PASSWORD=redissecret", "QUOTASVC_ADMIN_KEY="+strings.Repeat("k", 32))
+	for name, s := range ours(t, p) {
+		if url := s.Environment["QUOTASVC_DATABASE_URL"]; url == nil || !strings.Contains(*url, ":pgsecret@postgres:5432/") {
+			t.Errorf("%s: database URL %v", name, url)
+		}
+	}
+	service, postgres, redis := p.Services["quotasvc"], p.Services["postgres"], p.Services["redis"]
+	for what, value := range map[string]*string{
+		"the service's Redis URL": service.Environment["QUOTASVC_REDIS_URL"], "PostgreSQL's password": postgres.Environment["POSTGRES_PASSWORD"],
+		"the key": service.Environment["QUOTASVC_ADMIN_KEY"], "redis-cli's password": redis.Environment["REDISCLI_AUTH"],
+	} {
+		if value == nil || !regexp.MustCompile(`pgsecret|redissecret|k{32}`).MatchString(*value) {
+			t.Errorf("%s does not come from the environment", what)
+		}
+	}
+	if !slices.Contains(redis.Command, "redissecret") {
+		t.Errorf("Redis runs %q, without its password", redis.Command)
+	}
+	for _, name := range []string{"postgres", "redis"} {
+		if len(p.Services[name].Ports) != 0 {
+			t.Errorf("%s is published", name)
+		}
+	}
+}
+
+func TestDependenciesExistAndAreWaitedForInTheRightWay(t *testing.T) {
+	t.Parallel()
+	p := project(t)
+	for name, s := range p.Services {
+		for other, dependency := range s.DependsOn {
+			target, ok := p.Services[other]
+			if !ok {
+				t.Errorf("%s depends on %s, which does not exist", name, other)
+				continue
+			}
+			switch dependency.Condition {
+			case types.ServiceConditionHealthy:
+				if target.HealthCheck == nil || target.HealthCheck.Disable {
+					t.Errorf("%s waits for %s to be healthy, which has no health check", name, other)
+				}
+			case types.ServiceConditionCompletedSuccessfully:
+				if target.Restart != "no" {
+					t.Errorf("%s waits for %s to complete, which is restarted (%q)", name, other, target.Restart)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"quotasvc", "roll"} {
+		if p.Services[name].DependsOn["migrate"].Condition != types.ServiceConditionCompletedSuccessfully {
+			t.Errorf("%s may start before the schema is there", name)
+		}
+	}
+	for _, name := range []string{"postgres", "redis", "quotasvc"} {
+		if c := p.Services[name].HealthCheck; c == nil || c.Disable || len(c.Test) == 0 || c.Interval == nil || c.Timeout == nil {
+			t.Errorf("%s has no bounded health check", name)
+		}
+	}
+	for name, s := range p.Services {
+		for _, v := range s.Volumes {
+			if _, ok := p.Volumes[v.Source]; v.Type == types.VolumeTypeVolume && !ok {
+				t.Errorf("%s mounts the volume %s, which does not exist", name, v.Source)
+			}
+		}
+	}
+}
+
+func TestTheServiceNeverRunsAsRoot(t *testing.T) {
+	t.Parallel()
+	d := readDockerfile(t)
+	for name, s := range ours(t, project(t)) {
+		if s.User != d.user {
+			t.Errorf("%s runs as %q, the image as %q", name, s.User, d.user)
+		}
+		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") {
+			t.Errorf("%s may write its file system or has capabilities", name)
+		}
+	}
+	if !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(d.user) {
+		t.Errorf("the image's user is %q, not a number other than 0", d.user)
+	}
+}
