@@ -100,9 +100,11 @@ type book struct {
 	loaded   bool
 	timeline timeline // terms; only when an event is due or the plan has no such meter yet
 	closed   []closedPeriod
-	carried  *grant // what the closing period hands to the next one, while advance is between the two
-	dirty    bool
-	broken   error // the next period cannot be computed: the book is neither used nor written
+	// unwritten is what advance made in memory, for reads that break a period down.
+	unwritten []line
+	carried   *grant // what the closing period hands to the next one, while advance is between the two
+	dirty     bool
+	broken    error // the next period cannot be computed: the book is neither used nor written
 }
 
 // head returns the loaded element of the head grant, or nil.

@@ -299,7 +299,7 @@ func (b *bundle) rewind(tenant string, by time.Duration) {
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval WHERE $1 IN ('', tenant_id)`,
 		`UPDATE grants SET effective_at = effective_at - $2::interval,
 			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $2::interval ELSE expires_at END WHERE $1 IN ('', tenant_id)`,
-		`UPDATE entries SET period_start = period_start - $2::interval, created_at = created_at - $2::interval WHERE $1 IN ('', tenant_id)`,
+		`UPDATE entries SET period_start = period_start - $2::interval, created_at = created_at - $2::interval, effective_at = effective_at - $2::interval WHERE $1 IN ('', tenant_id)`,
 		`UPDATE tenants SET anchor = anchor - $2::interval WHERE $1 IN ('', tenant_id)`,
 		`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval WHERE $1 IN ('', tenant_id)`,
 	} {

@@ -100,16 +100,41 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, keys []key, a *atte
 	more.grantKeys = slices.DeleteFunc(slices.Clone(keys), func(k key) bool { return m.books[k] == nil })
 	more.termKeys = more.grantKeys
 	more.attach(m.books, l.terms)
+	if !a.until.IsZero() && a.until.Before(m.now) {
+		m.now = a.until
+	}
 	for {
 		again, err := m.advanceAll()
 		if err != nil {
 			return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
 		}
-		m.journal = journal{}
+		m.keepUnwritten()
 		if !again {
 			return &m, nil
 		}
 	}
+}
+
+// keepUnwritten hands each book the entries that advance made in memory.
+func (m *machine) keepUnwritten() {
+	for _, l := range m.journal.lines {
+		b := m.books[l.key]
+		b.unwritten = append(b.unwritten, l)
+	}
+	m.journal = journal{}
+}
+
+// viewAt reads one balance and brings it to at in memory, which is not in the future; a balance with newer entries stays as
+// it is.
+func (l *Ledger) viewAt(ctx context.Context, k key, at time.Time) (*machine, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	conn, err := l.readers.Acquire(ctx)
+	if err != nil {
+		return nil, unavailable("acquire reader connection", err)
+	}
+	defer conn.Release()
+	return l.viewOn(ctx, conn.Conn(), []key{k}, &attempt{until: at})
 }
 
 // scanAbsent notes which of the keys name a tenant or meter that does not exist.

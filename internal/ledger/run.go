@@ -42,6 +42,7 @@ type attempt struct {
 	located   bool          // found is filled and keys are complete
 	extra     []key         // balances that decisions asked for
 	demand    map[key]int64 // what may be drawn at most
+	until     time.Time     // of a view: advance no further; zero = to now
 	force     bool          // read grants and terms of every balance
 	absent    map[key]missing
 	committed bool // RT2 was sent: a lost connection leaves the outcome unknown
