@@ -30,7 +30,7 @@ func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
 }
 
 func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
-	if err := errors.Join(req.validate(), validItems(req.Items)); err != nil {
+	if err := validItems(req.Items); err != nil {
 		return Check{}, err
 	}
 	// A tenant that cannot be looked up now is checked as one nobody knows: an answer that says "degraded" is worth more to
@@ -75,24 +75,14 @@ func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
 	case first >= 0:
 		item := &out.Items[first]
 		out.Code, out.Item = item.Code, first
-		out.Limiting = limitingOf(item)
+		if item.Limiting != (ledger.Limiting{}) {
+			out.Limiting = &item.Limiting
+		}
 		if item.Code == ledger.CodeQuotaExceeded {
-			out.RetryAfter = max(wait(g.now(), item.ResetAt), time.Second)
+			out.RetryAfter = max(item.ResetAt.Sub(g.now()), time.Second)
 		}
 	default:
 		out.Allowed = true
-	}
-}
-
-// limitingOf names what stands in an item's way; nil when nothing was short.
-func limitingOf(item *CheckItem) *ledger.Limiting {
-	switch item.Code {
-	case ledger.CodeQuotaExceeded:
-		return &ledger.Limiting{Kind: "allowance", Meter: item.Meter, Level: "tenant"}
-	case ledger.CodeCreditsExhausted:
-		return &ledger.Limiting{Kind: "credit", Meter: item.Meter, Level: "tenant"}
-	default:
-		return nil
 	}
 }
 
@@ -104,7 +94,7 @@ func (g *Gate) balances(ctx context.Context, req *Request, facts *facts) (Check,
 	}
 	copies, source := g.cache.get(ctx, keys, req.MaxStale)
 	if !slices.ContainsFunc(copies, func(f found) bool {
-		return !g.cache.fresh(f, req.MaxStale) || f.copy.AsOf.Before(facts.changedAt)
+		return !g.cache.fresh(f, req.MaxStale) || f.copy.Beyond || f.copy.AsOf.Before(facts.changedAt)
 	}) {
 		return fromCopies(req.Items, copies, source), nil
 	}
@@ -148,7 +138,7 @@ func fromCopies(items []ledger.Item, copies []found, source Source) Check {
 			ResetAt: cp.ResetAt,
 		}
 		if items[i].Amount > cp.Remaining {
-			item.Code = denialCode(cp)
+			item.Code, item.Limiting = denialOf(cp)
 			if cp.Renews && cp.Allowance >= items[i].Amount {
 				item.WouldSucceedAt = cp.ResetAt
 			}
@@ -161,15 +151,17 @@ func fromCopies(items []ledger.Item, copies []found, source Source) Check {
 	return out
 }
 
-// denialCode is the ledger's code for a balance that is short.
-func denialCode(cp *ledger.BalanceCopy) ledger.Code {
+// denialOf is what the ledger says of a balance that is short.
+func denialOf(cp *ledger.BalanceCopy) (ledger.Code, ledger.Limiting) {
+	limiting := ledger.Limiting{Kind: "credit", Meter: cp.Meter, Subject: cp.Subject, Level: "tenant"}
 	switch {
 	case !cp.InPlan && cp.Seq == 0:
-		return ledger.CodeMeterNotInPlan
+		return ledger.CodeMeterNotInPlan, ledger.Limiting{}
 	case cp.Renews:
-		return ledger.CodeQuotaExceeded
+		limiting.Kind = "allowance"
+		return ledger.CodeQuotaExceeded, limiting
 	default:
-		return ledger.CodeCreditsExhausted
+		return ledger.CodeCreditsExhausted, limiting
 	}
 }
 
@@ -187,6 +179,9 @@ func fromLedger(result *ledger.CheckResult) (Check, error) {
 			switch r.Err.Code {
 			case ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan:
 				item.Code = r.Err.Code
+				if r.Err.Denial != nil {
+					item.Limiting = r.Err.Denial.Limiting
+				}
 			default:
 				return Check{}, r.Err
 			}

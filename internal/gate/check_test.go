@@ -55,22 +55,23 @@ func TestCheck_AnswersWithTheCodeOfConsume(t *testing.T) {
 		item int
 		kind string
 	}{
-		"allowed":                       {ask("k", "calls", 8), "", -1, ""},
-		"a unit too many, it renews":    {ask("k", "calls", 9), ledger.CodeQuotaExceeded, 0, "allowance"},
-		"a unit too many, prepaid":      {ask("k", "credits", 6), ledger.CodeCreditsExhausted, 0, "credit"},
-		"never granted, not in plan":    {ask("k", "other", 1), ledger.CodeMeterNotInPlan, 0, ""},
-		"two items":                     {two(8, 5), "", -1, ""},
-		"two items, the second short":   {two(8, 6), ledger.CodeCreditsExhausted, 1, "credit"},
-		"two items, both short":         {two(9, 6), ledger.CodeQuotaExceeded, 0, "allowance"},
-		"rate limited":                  {route(ask("k", "calls", 1), "search"), CodeRateLimited, -1, ""},
-		"rate limited and short":        {route(ask("k", "calls", 9), "search"), CodeRateLimited, -1, ""},
-		"a shadow rule would deny":      {route(ask("k", "calls", 1), "quiet"), "", -1, ""},
-		"the same meter twice":          {Request{Tenant: "acme", Key: "k", Items: append(ask("", "calls", 1).Items, ask("", "calls", 1).Items...)}, ledger.CodeInvalidArgument, 0, ""},
-		"nothing asked for":             {Request{Tenant: "acme", Key: "k"}, ledger.CodeInvalidArgument, 0, ""},
-		"no amount":                     {ask("k", "calls", 0), ledger.CodeInvalidArgument, 0, ""},
-		"beyond the largest amount":     {ask("k", "calls", ledger.MaxAmount+1), ledger.CodeInvalidArgument, 0, ""},
-		"the largest amount":            {ask("k", "calls", ledger.MaxAmount), ledger.CodeQuotaExceeded, 0, "allowance"},
-		"a mode that is not there yet ": {Request{Tenant: "acme", Key: "k", Mode: "drain", Items: ask("", "calls", 1).Items}, ledger.CodeInvalidArgument, 0, ""},
+		"allowed":                     {ask("k", "calls", 8), "", -1, ""},
+		"a unit too many, it renews":  {ask("k", "calls", 9), ledger.CodeQuotaExceeded, 0, "allowance"},
+		"a unit too many, prepaid":    {ask("k", "credits", 6), ledger.CodeCreditsExhausted, 0, "credit"},
+		"never granted, not in plan":  {ask("k", "other", 1), ledger.CodeMeterNotInPlan, 0, ""},
+		"two items":                   {two(8, 5), "", -1, ""},
+		"two items, the second short": {two(8, 6), ledger.CodeCreditsExhausted, 1, "credit"},
+		"two items, both short":       {two(9, 6), ledger.CodeQuotaExceeded, 0, "allowance"},
+		"rate limited":                {route(ask("k", "calls", 1), "search"), CodeRateLimited, -1, ""},
+		"rate limited and short":      {route(ask("k", "calls", 9), "search"), CodeRateLimited, -1, ""},
+		"a shadow rule would deny":    {route(ask("k", "calls", 1), "quiet"), "", -1, ""},
+		"no such meter":               {ask("k", "nothing", 1), ledger.CodeNotFound, 0, ""},
+		"no such tenant":              {Request{Tenant: "nobody", Key: "k", Items: ask("", "calls", 1).Items}, ledger.CodeTenantNotFound, 0, ""},
+		"the same meter twice":        {Request{Tenant: "acme", Key: "k", Items: append(ask("", "calls", 1).Items, ask("", "calls", 1).Items...)}, ledger.CodeInvalidArgument, 0, ""},
+		"nothing asked for":           {Request{Tenant: "acme", Key: "k"}, ledger.CodeInvalidArgument, 0, ""},
+		"no amount":                   {ask("k", "calls", 0), ledger.CodeInvalidArgument, 0, ""},
+		"beyond the largest amount":   {ask("k", "calls", ledger.MaxAmount+1), ledger.CodeInvalidArgument, 0, ""},
+		"the largest amount":          {ask("k", "calls", ledger.MaxAmount), ledger.CodeQuotaExceeded, 0, "allowance"},
 	} {
 		dry := tc.req
 		dry.DryRun = true
@@ -157,6 +158,33 @@ func TestCheck_SeesItsOwnInstancesDebitsAtOnceAndOthersSoon(t *testing.T) {
 			got, err := b.Check(t.Context(), ask("", "calls", 1))
 			return err == nil && got.Items[0].Remaining == 10-used
 		})
+	}
+}
+
+// Where overflow, overage or a subject's cap decide as well, the balance's own copy proves nothing.
+func TestCheck_ABalanceThatIsNotAllThereIsToItIsReadFromPostgres(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue()
+	overage := int64(5)
+	in.putPlan(catalog.Plan{ID: "generous", Allowances: []catalog.Allowance{{
+		Meter: "calls", Amount: 10, Every: period.Year, Anchor: period.Calendar,
+		Overage: &catalog.Overage{Policy: "allow", Cap: &overage},
+	}}})
+	in.putTenant(catalog.Tenant{ID: "rich", Plan: "generous"})
+	of := func(req Request) Request { req.Tenant = "rich"; return req }
+	if _, err := in.Debit(t.Context(), of(ask("k", "calls", 9))); err != nil {
+		t.Fatal(err)
+	}
+	for amount, want := range map[int64]ledger.Code{1: "", 6: "", 7: ledger.CodeQuotaExceeded} {
+		got, err := in.Check(t.Context(), of(ask("", "calls", amount)))
+		if err != nil || got.Code != want || got.Source != SourceLedger || got.Items[0].MaxAllowedNow != 6 {
+			t.Errorf("%d of 1 left and 5 overage: %+v, %v; want %q from the ledger", amount, got, err, want)
+		}
+		dry := of(ask("dry", "calls", amount))
+		dry.DryRun = true
+		_, err = in.Consume(t.Context(), dry)
+		in.expect(want, "consume", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -26,9 +25,6 @@ func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 }
 
 func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
-	if err := req.validate(); err != nil {
-		return Debited{}, err
-	}
 	facts, err := g.terms.of(ctx, req.Tenant)
 	if err != nil {
 		return Debited{}, err
@@ -55,9 +51,6 @@ func (g *Gate) Debit(ctx context.Context, req Request) (Debited, error) {
 }
 
 func (g *Gate) debit(ctx context.Context, req *Request) (Debited, error) {
-	if err := req.validate(); err != nil {
-		return Debited{}, err
-	}
 	facts, err := g.terms.of(ctx, req.Tenant)
 	if err != nil {
 		return Debited{}, err
@@ -83,7 +76,7 @@ func debitOf(req *Request, facts *facts, scope string) *ledger.Debit {
 		items[i] = ledger.Item{Meter: it.Meter, Amount: it.Amount, StoreDenial: facts.storesDenials(it.Meter)}
 	}
 	return &ledger.Debit{
-		Tenant: req.Tenant, Key: req.Key, Subject: req.Subject, Items: items, Metadata: req.Metadata,
+		Tenant: req.Tenant, Key: req.Key, Subject: req.Subject, Items: items, Mode: req.Mode, Metadata: req.Metadata,
 		Suspended: facts.suspended, Scope: scope,
 	}
 }
@@ -94,10 +87,6 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	debits := make([]*ledger.Debit, 0, len(reqs))
 	places := make([]int, 0, len(reqs))
 	for i := range reqs {
-		if err := reqs[i].validate(); err != nil {
-			out[i].Err = err
-			continue
-		}
 		facts, err := g.terms.of(ctx, reqs[i].Tenant)
 		if err != nil {
 			out[i].Err = err
@@ -129,6 +118,3 @@ func (g *Gate) Grant(ctx context.Context, grant *ledger.Grant, dryRun bool) (*le
 	}
 	return g.ledger.Grant(ctx, grant)
 }
-
-// wait is the time from now until t in whole terms of a Retry-After: never negative.
-func wait(now, t time.Time) time.Duration { return max(t.Sub(now), 0) }

@@ -200,15 +200,28 @@ func TestDebit_AKeyOfConsumeIsNotARetryOfDebit(t *testing.T) {
 	in.expect(ledger.CodeIdempotencyKeyReused, "debit with the key of a consume", err)
 }
 
+func TestConsume_TheModeReachesTheLedger(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue()
+	req := ask("k", "calls", 12)
+	req.Mode = ledger.ModeBestEffort
+	got, err := in.Consume(t.Context(), req)
+	in.expect("", "best effort", err)
+	if err == nil && (got.Result.Items[0].Charged != 10 || got.Result.Items[0].Shortfall != 2) {
+		t.Errorf("best effort: %+v", got.Result.Items[0])
+	}
+}
+
 func TestDebitBatch_AnswersEachInOrder(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue()
-	drain := ask("c", "calls", 1)
-	drain.Mode = "drain"
+	odd := ask("c", "calls", 1)
+	odd.Mode = "nonsense"
 	stranger := ask("d", "calls", 1)
 	stranger.Tenant = "nobody"
-	got := in.DebitBatch(t.Context(), []Request{ask("a", "calls", 6), ask("b", "calls", 6), drain, stranger, ask("a", "calls", 6)})
+	got := in.DebitBatch(t.Context(), []Request{ask("a", "calls", 6), ask("b", "calls", 6), odd, stranger, ask("a", "calls", 6)})
 	for i, want := range []ledger.Code{"", ledger.CodeQuotaExceeded, ledger.CodeInvalidArgument, ledger.CodeTenantNotFound, ""} {
 		in.expect(want, fmt.Sprint("debit ", i), got[i].Err)
 		if (got[i].Result == nil) != (want != "") {

@@ -32,6 +32,7 @@ const copyFormat = "1"
 const (
 	flagRenews = 1 << iota
 	flagInPlan
+	flagBeyond
 )
 
 // encodeCopy writes what a copy says beside its key and seq: format, flags, remaining, limit, allowance, and period's end,
@@ -43,6 +44,9 @@ func encodeCopy(c *ledger.BalanceCopy) string {
 	}
 	if c.InPlan {
 		flags |= flagInPlan
+	}
+	if c.Beyond {
+		flags |= flagBeyond
 	}
 	buf := make([]byte, 0, 96)
 	buf = append(buf, copyFormat...)
@@ -77,7 +81,7 @@ func decodeCopy(k balanceKey, stored string) (c *ledger.BalanceCopy, ok bool) {
 	}
 	return &ledger.BalanceCopy{
 		Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject, Seq: seq,
-		Renews: fields[0]&flagRenews != 0, InPlan: fields[0]&flagInPlan != 0,
+		Renews: fields[0]&flagRenews != 0, InPlan: fields[0]&flagInPlan != 0, Beyond: fields[0]&flagBeyond != 0,
 		Remaining: fields[1], Limit: fields[2], Allowance: fields[3],
 		ResetAt: fromMicros(fields[4]), ValidUntil: fromMicros(fields[5]), AsOf: fromMicros(fields[6]),
 	}, true

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -59,16 +58,6 @@ func New(l *ledger.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, cache
 			cache.Publish(result.Copies)
 		}),
 	}
-}
-
-// validate refuses what no operation takes. Everything else about a request is the ledger's to refuse.
-func (r *Request) validate() error {
-	if r.Mode != "" && r.Mode != ModeNormal {
-		return &ledger.Error{
-			Code: ledger.CodeInvalidArgument, Field: "mode", Detail: fmt.Sprintf("mode %q is not supported; it must be normal", r.Mode),
-		}
-	}
-	return nil
 }
 
 // outcome is the label of a decision in metrics.

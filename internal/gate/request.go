@@ -7,10 +7,10 @@ import (
 )
 
 // Mode says what happens to a debit the balance cannot pay in full.
-type Mode string
+type Mode = ledger.Mode
 
-// ModeNormal is all or nothing. It is the only mode so far; an empty Mode means the same.
-const ModeNormal Mode = "normal"
+// ModeNormal is all or nothing; an empty Mode means the same.
+const ModeNormal = ledger.ModeNormal
 
 // Request asks for units of one tenant. The same request serves Check, Consume and Debit, so that a check asks exactly what
 // the debit after it will.
@@ -33,6 +33,7 @@ type Request struct {
 	// Key is the Idempotency-Key of Consume and Debit. A dry run and a check need none.
 	Key string
 
+	// Mode of Consume and Debit. A check always asks for everything.
 	Mode     Mode
 	Metadata []byte // JSON object or nil, kept with the entries
 
@@ -95,6 +96,9 @@ type CheckItem struct {
 	WouldSucceedAt time.Time
 
 	Code ledger.Code // '' = allowed
+
+	// Limiting says what is short; zero where Code is another refusal or none.
+	Limiting ledger.Limiting
 }
 
 // LimitVerdict is what one rate limit said about a request. A rule that lets everything pass while Redis is away says
