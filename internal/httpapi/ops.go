@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/pprof"
 	"time"
@@ -68,6 +69,16 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	_ = json.MarshalWrite(w, answer, json.Deterministic(true))
 }
 
+// checks are what every service needs, and what the configuration adds.
 func (s *Server) checks() []Check {
-	return append([]Check{{Name: "postgresql", Ready: s.ledger.Ping}}, s.cfg.Checks...)
+	own := []Check{
+		{Name: "postgresql", Ready: s.ledger.Ping},
+		{Name: "catalogue", Ready: func(context.Context) error {
+			if s.catalog.Snapshot().ReadAt.IsZero() {
+				return errors.New("not read yet")
+			}
+			return nil
+		}},
+	}
+	return append(own, s.cfg.Checks...)
 }

@@ -60,12 +60,13 @@ type Config struct {
 
 // Server answers the API on one listener and operators on another.
 type Server struct {
-	gate   *gate.Gate
-	ledger *ledger.Ledger
-	store  *catalog.Store
-	cfg    Config
-	log    *slog.Logger
-	now    func() time.Time // for durations only
+	gate    *gate.Gate
+	ledger  *ledger.Ledger
+	catalog *catalog.Catalog
+	store   *catalog.Store // the catalogue's, which answers from PostgreSQL
+	cfg     Config
+	log     *slog.Logger
+	now     func() time.Time // for durations only
 
 	keys      keys
 	problems  map[ledger.Code]problemKind
@@ -90,7 +91,7 @@ func New(g *gate.Gate, l *ledger.Ledger, c *catalog.Catalog, cfg Config) (*Serve
 		return nil, err
 	}
 	s := &Server{
-		gate: g, ledger: l, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now,
+		gate: g, ledger: l, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now,
 		keys: known, problems: problemKinds(), requests: newRequests(), metrics: newMetrics(cfg.Registry),
 	}
 	s.exchanges.New = func() any { return new(exchange) }

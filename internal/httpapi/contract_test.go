@@ -1,0 +1,194 @@
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+func TestTheContractIsAValidOpenAPIDocument(t *testing.T) {
+	t.Parallel()
+	if err := contract().Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheRoutesAreTheContractsOperationsBothWays(t *testing.T) {
+	t.Parallel()
+	parameter := regexp.MustCompile(`\{([a-z_]+)\}`)
+	type operation struct {
+		Method, Path string
+		Query        []string
+		Public       bool
+	}
+	var written, served []operation
+	for template, item := range contract().Paths.Map() {
+		for method, op := range item.Operations() {
+			o := operation{Method: method, Path: parameter.ReplaceAllString(template, ":$1"), Public: op.Security != nil}
+			for _, p := range append(slices.Clone(item.Parameters), op.Parameters...) {
+				if p.Value.In == openapi3.ParameterInQuery {
+					o.Query = append(o.Query, p.Value.Name)
+				}
+			}
+			written = append(written, o)
+		}
+	}
+	for _, r := range (&Server{}).routes() {
+		served = append(served, operation{r.method, r.path, r.query, r.public})
+	}
+	for _, list := range [][]operation{written, served} {
+		for i := range list {
+			slices.Sort(list[i].Query)
+		}
+		slices.SortFunc(list, func(a, b operation) int {
+			return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
+		})
+	}
+	if diff := gocmp.Diff(written, served); diff != "" {
+		t.Errorf("contract - / routes +\n%s", diff)
+	}
+}
+
+// field is what a body's table or schema says of one field.
+type field struct {
+	Name     string
+	Required bool
+}
+
+func fieldsOf[T any](members []member[T]) []field {
+	var out []field
+	for _, m := range members {
+		out = append(out, field{m.name, m.required})
+	}
+	return out
+}
+
+func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
+	t.Parallel()
+	r := newRequests()
+	limit := limitMembers(matchMembers())
+	tables := map[string][]field{
+		"CheckRequest": fieldsOf(r.check), "ConsumeRequest": fieldsOf(r.consume), "DebitRequest": fieldsOf(r.debit),
+		"DebitBatchRequest": fieldsOf(r.batch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
+		"MeterRequest": fieldsOf(r.meter), "PlanRequest": fieldsOf(r.plan), "TenantRequest": fieldsOf(r.tenant),
+		"TenantPatch": fieldsOf(r.patch), "LimitRequest": fieldsOf(r.limit), "LimitMatch": fieldsOf(matchMembers()),
+		"Item": fieldsOf(itemMembers()), "Allowance": fieldsOf(allowanceMembers()),
+		"BatchDebit": append(fieldsOf(r.debit), field{"idempotency_key", false}),
+		"PlanLimit":  append(fieldsOf(limit), field{"rule", true}),
+	}
+	bodies := map[string]bool{}
+	for _, item := range contract().Paths.Map() {
+		for _, op := range item.Operations() {
+			if op.RequestBody != nil {
+				bodies[strings.TrimPrefix(op.RequestBody.Value.Content.Get(typeJSON).Schema.Ref, "#/components/schemas/")] = true
+			}
+		}
+	}
+	for name := range bodies {
+		if _, ok := tables[name]; !ok {
+			t.Errorf("the body %s has no table in this test", name)
+		}
+	}
+	for name, table := range tables {
+		schema := contract().Components.Schemas[name].Value
+		var want []field
+		for property := range schema.Properties {
+			want = append(want, field{property, slices.Contains(schema.Required, property)})
+		}
+		byName := func(a, b field) int { return strings.Compare(a.Name, b.Name) }
+		slices.SortFunc(want, byName)
+		slices.SortFunc(table, byName)
+		if diff := gocmp.Diff(want, table); diff != "" {
+			t.Errorf("%s: schema - / table +\n%s", name, diff)
+		}
+		if schema.AdditionalProperties.Has == nil || *schema.AdditionalProperties.Has {
+			t.Errorf("%s allows other fields; the decoder does not", name)
+		}
+	}
+}
+
+func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
+	t.Parallel()
+	schemas := contract().Components.Schemas
+	property := func(schema, name string) *openapi3.Schema { return schemas[schema].Value.Properties[name].Value }
+	for what, pair := range map[string][2]int64{
+		"amount":          {int64(*schemas["Amount"].Value.Max), ledger.MaxAmount},
+		"items":           {int64(*schemas["Items"].Value.MaxItems), ledger.ItemsMax},
+		"debits":          {int64(*property("DebitBatchRequest", "debits").MaxItems), ledger.BatchMax},
+		"page":            {int64(*contract().Components.Parameters["PageLimit"].Value.Schema.Value.Max), min(pageMax, ledger.PageMax, catalog.MaxPage)},
+		"page default":    {int64(contract().Components.Parameters["PageLimit"].Value.Schema.Value.Default.(float64)), pageDefault},
+		"cursor":          {int64(*contract().Components.Parameters["PageCursor"].Value.Schema.Value.MaxLength), cursorMax},
+		"stale":           {int64(*property("CheckRequest", "max_stale_ms").Max), staleMaxMs},
+		"priority":        {int64(*property("GrantRequest", "priority").Max), int64(ledger.PriorityMax)},
+		"cost basis":      {int64(*property("GrantRequest", "cost_basis").MaxLength), costBasisMax},
+		"reason":          {int64(*property("GrantRequest", "reason").MaxLength), reasonMax},
+		"unit":            {int64(*property("MeterRequest", "unit").MaxLength), catalog.MaxUnit},
+		"description":     {int64(*property("MeterRequest", "description").MaxLength), catalog.MaxDescription},
+		"allowances":      {int64(*property("PlanRequest", "allowances").MaxItems), catalog.MaxAllowances},
+		"plan limits":     {int64(*property("PlanRequest", "limits").MaxItems), catalog.MaxPlanLimits},
+		"rate":            {int64(*property("LimitRequest", "rate").MaxLength), rateMax},
+		"tenant metadata": {catalog.MaxMetadata, metadataMax},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %d and %d", what, pair[0], pair[1])
+		}
+	}
+	for schema, matches := range map[string]func(string) bool{"Id": ledger.ValidID, "Subject": ledger.ValidID, "Route": isRoute} {
+		pattern := regexp.MustCompile(schemas[schema].Value.Pattern)
+		for _, s := range []string{
+			"", "a", "Z9", "a.b_c:d-e", "-a", ".a", "a b", " a", "a/b", "{a}", "é", "a\x00", "\x7f", "a\n",
+			strings.Repeat("x", 128), strings.Repeat("x", 129), strings.Repeat("x", 256), strings.Repeat("x", 257),
+		} {
+			if pattern.MatchString(s) != matches(s) {
+				t.Errorf("%s: %.20q (%d bytes) matches %s: %v", schema, s, len(s), pattern, pattern.MatchString(s))
+			}
+		}
+	}
+}
+
+func TestEveryCodeHasARowAndEveryStatusIsTheContracts(t *testing.T) {
+	t.Parallel()
+	want := map[ledger.Code]int{
+		ledger.CodeInvalidArgument: 400, codeIdempotencyKeyMissing: 400, codeUnauthenticated: 401, ledger.CodeCreditsExhausted: 402,
+		ledger.CodeTenantSuspended: 403, ledger.CodeMeterNotInPlan: 403, ledger.CodeNotFound: 404, ledger.CodeTenantNotFound: 404,
+		ledger.CodeGrantNotFound: 404, ledger.CodeOperationNotFound: 404, codeMethodNotAllowed: 405, ledger.CodeConflict: 409,
+		ledger.CodeIdempotencyKeyReused: 422, gate.CodeCostExceedsCapacity: 422, ledger.CodeQuotaExceeded: 429,
+		gate.CodeRateLimited: 429, ledger.CodeInternal: 500, ledger.CodeQueueFull: 503, ledger.CodeUnavailable: 503, ledger.CodeOutcomeUnknown: 503,
+	}
+	got := map[ledger.Code]int{}
+	for code, kind := range problemKinds() {
+		got[code] = kind.status
+		if kind.title == "" || kind.detail == "" {
+			t.Errorf("%s has no title or no detail", code)
+		}
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, code := range []catalog.Code{
+		catalog.CodeInvalidArgument, catalog.CodeNotFound, catalog.CodeTenantNotFound, catalog.CodeConflict, catalog.CodeUnavailable, catalog.CodeInternal,
+	} {
+		if _, ok := got[ledger.Code(code)]; !ok {
+			t.Errorf("the catalogue's %s has no row", code)
+		}
+	}
+}
+
+func TestTheContractIsServedToEveryone(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	a := s.call("GET", "/v1/openapi.yaml", "", "Authorization").want(http.StatusOK)
+	if string(a.body) != string(specification) || a.header.Get("Content-Type") != "application/yaml" {
+		t.Errorf("%s: %d bytes", a.header.Get("Content-Type"), len(a.body))
+	}
+}

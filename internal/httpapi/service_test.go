@@ -1,0 +1,341 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+const (
+	testKey = "0123456789abcdef0123456789abcdef"
+	// soon bounds every wait of a test.
+	soon = 20 * time.Second
+)
+
+// service is a whole instance on a database of its own, in local mode, behind its real listeners.
+type service struct {
+	t        testing.TB
+	server   *Server
+	pool     *pgxpool.Pool // to look behind the API
+	url, ops string
+	client   *http.Client
+	log      *lines
+}
+
+// lines collects a log.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Split(strings.TrimSpace(l.buf.String()), "\n")
+}
+
+func newService(t testing.TB, change ...func(*Config)) *service {
+	t.Helper()
+	return newServiceOn(t, testenv.Postgres(t), change...)
+}
+
+func newServiceOn(t testing.TB, databaseURL string, change ...func(*Config)) *service {
+	t.Helper()
+	s := &service{t: t, log: &lines{}, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: soon}}
+	cfg := Config{AdminKey: testKey, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry()}
+	for _, f := range change {
+		f(&cfg)
+	}
+	g, l, c := s.below(databaseURL)
+	var err error
+	s.server, err = New(g, l, c, cfg)
+	s.check(err)
+	api, ops := s.listen(), s.listen()
+	s.url, s.ops = "http://"+api.Addr().String(), "http://"+ops.Addr().String()
+	s.server.Start(api, ops)
+	s.onStop("http", s.server.Shutdown)
+	t.Cleanup(s.client.CloseIdleConnections)
+	return s
+}
+
+// below starts what the API stands on.
+func (s *service) below(databaseURL string) (*gate.Gate, *ledger.Ledger, *catalog.Catalog) {
+	s.t.Helper()
+	limiter := ratelimit.New(nil, ratelimit.Config{})
+	s.onStop("limiter", limiter.Stop)
+	cache := gate.NewBalanceCache(nil, gate.CacheConfig{})
+	cache.Start()
+	s.onStop("cache", cache.Stop)
+	pool, err := pgxpool.New(s.t.Context(), databaseURL)
+	s.check(err)
+	s.pool = pool
+	s.onStop("pool", func(context.Context) error { pool.Close(); return nil })
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit})
+	s.check(err)
+	c := catalog.New(store, catalog.Config{})
+	s.check(c.Start(s.t.Context()))
+	s.onStop("catalogue", c.Stop)
+	l, err := ledger.Open(s.t.Context(), ledger.Config{
+		DatabaseURL: databaseURL, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish,
+	})
+	s.check(err)
+	s.check(l.Start(s.t.Context()))
+	s.onStop("ledger", l.Stop)
+	return gate.New(l, c, limiter, cache, gate.Config{}), l, c
+}
+
+func (s *service) listen() net.Listener {
+	s.t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(s.t.Context(), "tcp", "127.0.0.1:0")
+	s.check(err)
+	return l
+}
+
+func (s *service) check(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *service) onStop(what string, stop func(context.Context) error) {
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := stop(ctx); err != nil {
+			s.t.Errorf("stop %s: %v", what, err)
+		}
+	})
+}
+
+// answer is what came back.
+type answer struct {
+	t      testing.TB
+	status int
+	header http.Header
+	body   []byte
+}
+
+// call sends a request and holds the answer to the contract. extra are header names and values; a name without a value takes
+// the header away.
+func (s *service) call(method, path, body string, extra ...string) *answer {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	s.check(err)
+	r.Header.Set("Authorization", "Bearer "+testKey)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(extra); i += 2 {
+		r.Header.Del(extra[i])
+		if i+1 < len(extra) {
+			r.Header[extra[i]] = []string{extra[i+1]}
+		}
+	}
+	return s.do(r)
+}
+
+func (s *service) do(r *http.Request) *answer {
+	s.t.Helper()
+	response, err := s.client.Do(r)
+	s.check(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	s.check(err)
+	a := &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body}
+	if err := conforms(r, a); err != nil {
+		s.t.Errorf("%s %s: the answer is not in the contract: %v\n%s", r.Method, r.URL, err, body)
+	}
+	return a
+}
+
+// want fails the test unless the status is one of these, and returns the answer.
+func (a *answer) want(statuses ...int) *answer {
+	a.t.Helper()
+	for _, status := range statuses {
+		if a.status == status {
+			return a
+		}
+	}
+	a.t.Fatalf("status %d, want %d: %s", a.status, statuses, a.body)
+	return nil
+}
+
+// problem fails the test unless the answer is a problem with this status and code.
+func (a *answer) problem(status int, code string) Problem {
+	a.t.Helper()
+	var p Problem
+	a.into(&p)
+	if a.status != status || p.Code != code || p.Status != status || a.header.Get("Content-Type") != typeProblem {
+		a.t.Fatalf("%d %s, want %d %s: %s", a.status, p.Code, status, code, a.body)
+	}
+	if p.RequestID != a.header.Get(headerRequestID) || p.Title == "" || p.Detail == "" {
+		a.t.Fatalf("request id %q, body %s", a.header.Get(headerRequestID), a.body)
+	}
+	if retry := a.header.Get(headerRetryAfter); (retry != "") != (status == 429 || status == 503) {
+		a.t.Fatalf("Retry-After %q with %d", retry, status)
+	}
+	return p
+}
+
+// refused fails the test unless the answer is a 400 that names field.
+func (a *answer) refused(field string) {
+	a.t.Helper()
+	for _, f := range a.problem(http.StatusBadRequest, "invalid_argument").Errors {
+		if f.Field == field {
+			return
+		}
+	}
+	a.t.Errorf("no fault names %q: %s", field, a.body)
+}
+
+func (a *answer) into(v any) {
+	a.t.Helper()
+	if err := json.Unmarshal(a.body, v, json.RejectUnknownMembers(true)); err != nil {
+		a.t.Fatalf("%d %s: %v", a.status, a.body, err)
+	}
+}
+
+// number returns a header that is an integer.
+func (a *answer) number(header string) int64 {
+	a.t.Helper()
+	n, ok := parseInteger(a.header.Get(header))
+	if !ok {
+		a.t.Fatalf("%s is %q: %d %s", header, a.header.Get(header), a.status, a.body)
+	}
+	return n
+}
+
+// catalogue puts meters calls (10 a month to tenants of plan basic) and credits, and tenant acme on basic.
+func (s *service) catalogue() {
+	s.t.Helper()
+	for _, meter := range []string{"calls", "credits", "other"} {
+		s.call("PUT", "/v1/meters/"+meter, `{"unit":"unit"}`).want(201)
+	}
+	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"year","anchor":"calendar"},
+		{"meter":"credits","amount":0,"every":"once","anchor":"calendar"}]}`).want(201)
+	s.tenant("acme")
+}
+
+func (s *service) tenant(id string) {
+	s.t.Helper()
+	s.call("PUT", "/v1/tenants/"+id, `{"plan":"basic"}`).want(201)
+}
+
+// debit sends a debit of one item.
+func (s *service) debit(key, tenant, meter string, amount int64) *answer {
+	s.t.Helper()
+	return s.call("POST", "/v1/debits", demandOf(tenant, meter, amount), headerIdempotencyKey, key)
+}
+
+func demandOf(tenant, meter string, amount int64) string {
+	return fmt.Sprintf(`{"tenant":%q,"items":[{"meter":%q,"amount":%d}]}`, tenant, meter, amount)
+}
+
+// remaining is what a balance has, as its own resource tells.
+func (s *service) remaining(tenant, meter string) int64 {
+	s.t.Helper()
+	var b Balance
+	s.call("GET", "/v1/tenants/"+tenant+"/balances/"+meter, "").want(200).into(&b)
+	return b.Remaining
+}
+
+// state is a sum over everything that is stored: equal before and after means that nothing was done.
+func (s *service) state() string {
+	s.t.Helper()
+	var out string
+	s.check(s.pool.QueryRow(s.t.Context(), `
+		SELECT concat_ws(' ', (SELECT count(*) FROM entries), (SELECT coalesce(sum(used), 0) FROM balances), (SELECT count(*) FROM grants),
+			(SELECT count(*) FROM meters), (SELECT count(*) FROM plans), (SELECT count(*) FROM limits), (SELECT count(*) FROM rolls),
+			(SELECT md5(string_agg(t::text, ',' ORDER BY tenant_id)) FROM tenants t), (SELECT count(*) FROM tenant_terms))`).Scan(&out))
+	return out
+}
+
+// eventually waits for what happens by itself.
+func (s *service) eventually(what string, ok func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(soon); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not within %s: %s", soon, what)
+		}
+	}
+}
+
+// contract is the specification, parsed.
+var contract = sync.OnceValue(func() *openapi3.T {
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		panic(err)
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		panic(err)
+	}
+	return doc
+})
+
+// operationOf finds the operation of a request by its escaped path.
+func operationOf(method string, u *url.URL) (template string, item *openapi3.PathItem, op *openapi3.Operation) {
+	segments := strings.Split(u.EscapedPath(), "/")
+	for _, exact := range []bool{true, false} { // /v1/debits/batch before a template of the same length
+		for template, item := range contract().Paths.Map() {
+			parts := strings.Split(template, "/")
+			match := len(parts) == len(segments) && exact == !strings.Contains(template, "{")
+			for i := 0; match && i < len(parts); i++ {
+				match = parts[i] == segments[i] || strings.HasPrefix(parts[i], "{") && segments[i] != ""
+			}
+			if op := item.GetOperation(method); match && op != nil {
+				return template, item, op
+			}
+		}
+	}
+	return "", nil, nil
+}
+
+// conforms holds an answer to the contract. Requests that match no operation are answered with problems.
+func conforms(r *http.Request, a *answer) error {
+	template, item, op := operationOf(r.Method, r.URL)
+	if op == nil {
+		if a.status != 404 && a.status != 405 || a.header.Get("Content-Type") != typeProblem {
+			return fmt.Errorf("%d %s for what is not in it", a.status, a.header.Get("Content-Type"))
+		}
+		return nil
+	}
+	options := &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: op.OperationID == "getSpec"}
+	return openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: r, Options: options,
+			Route: &routers.Route{Spec: contract(), Path: template, PathItem: item, Method: r.Method, Operation: op},
+		},
+		Status: a.status, Header: a.header, Body: io.NopCloser(bytes.NewReader(a.body)), Options: options,
+	})
+}
