@@ -306,3 +306,19 @@ func TestReadersAndWritersMeetWithoutARace(t *testing.T) {
 	stop.Store(true)
 	readers.Wait()
 }
+
+func TestDeadConnectionsOfThePoolAreNotTheCallersProblem(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	s, other := openStore(t, url, StoreConfig{}), openStore(t, url, StoreConfig{})
+	for _, use := range []func() error{
+		func() error { return s.DeleteMeter(t.Context(), "m") },
+		func() error { _, _, err := s.PutMeter(t.Context(), Meter{ID: "m", Unit: "u"}); return err },
+		func() error { _, err := s.Meter(t.Context(), "m"); return err },
+	} {
+		put(t, s.PutMeter, Meter{ID: "m", Unit: "u"})
+		require.Equal(t, 1, count(t, other, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`))
+		require.NoError(t, use())
+	}
+}

@@ -1,0 +1,76 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// BenchmarkTenant measures what a request pays to know its tenant: from memory, and read for the first time by many at once.
+func BenchmarkTenant(b *testing.B) {
+	const tenants = 100_000
+	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
+	require.NoError(b, err)
+	defer pool.Close()
+	store, err := NewStore(pool, StoreConfig{})
+	require.NoError(b, err)
+	_, err = pool.Exec(b.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(1, $1) n`, tenants)
+	require.NoError(b, err)
+	ids := make([]string, tenants)
+	for i := range ids {
+		ids[i] = fmt.Sprint("t", i+1)
+	}
+	for name, size := range map[string]int{"memory": tenants, "first read": 1} {
+		b.Run(name, func(b *testing.B) {
+			c := New(store, Config{Tenants: size})
+			require.NoError(b, c.Start(b.Context()))
+			if size > 1 {
+				for _, id := range ids[:1000] {
+					_, err := c.Tenant(b.Context(), id)
+					require.NoError(b, err)
+				}
+				b.ResetTimer()
+			}
+			b.ReportAllocs()
+			b.SetParallelism(256)
+			b.RunParallel(func(pb *testing.PB) {
+				for i := 0; pb.Next(); i++ {
+					if _, err := c.Tenant(context.Background(), ids[i%1000]); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			b.StopTimer()
+			require.NoError(b, c.Stop(context.Background()))
+		})
+	}
+}
+
+// BenchmarkApply measures a file of many tenants, new and unchanged, against applyTimeout.
+func BenchmarkApply(b *testing.B) {
+	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
+	require.NoError(b, err)
+	defer pool.Close()
+	store, err := NewStore(pool, StoreConfig{})
+	require.NoError(b, err)
+	f := &File{Plans: []Plan{{ID: "p"}}, Tenants: make([]Tenant, MaxFileObjects-1)}
+	for i := range f.Tenants {
+		f.Tenants[i] = Tenant{ID: fmt.Sprint("t", i), Plan: "p"}
+	}
+	for _, name := range []string{"new", "unchanged"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, err := store.Apply(b.Context(), f, name == "new")
+				require.NoError(b, err)
+			}
+		})
+		_, err := store.Apply(b.Context(), f, false)
+		require.NoError(b, err)
+	}
+}
