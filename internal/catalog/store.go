@@ -243,7 +243,8 @@ func (f *FieldError) Error() string { return f.Field + " " + f.Message }
 
 // flatten lists the errors that errors.Join put together.
 func flatten(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
 		return joined.Unwrap()
 	}
 	return []error{err}
