@@ -13,8 +13,8 @@ import (
 // The answers of the spending endpoints and the problems are appended by hand: they are most of the traffic, and this costs no
 // allocation. A test holds each of them equal to the JSON of its generated type. All else is marshalled.
 
-// appendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD: nothing the service stores is, so only a log of
-// a client's own bytes could be.
+// appendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD; only the client's own bytes, quoted back in a
+// fault, can be that.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

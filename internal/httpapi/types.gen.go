@@ -434,20 +434,22 @@ type BatchResult struct {
 	Code      string        `json:"code,omitempty,omitzero"`
 	Detail    string        `json:"detail,omitempty,omitzero"`
 	DryRun    bool          `json:"dry_run,omitempty,omitzero"`
+	Errors    []FieldError  `json:"errors,omitempty,omitzero"`
 	Items     []DebitedItem `json:"items,omitempty,omitzero"`
 
 	// Limiting What stood in the way.
-	Limiting       Limiting   `json:"limiting,omitempty,omitzero"`
-	OperationID    string     `json:"operation_id,omitempty,omitzero"`
-	Replayed       bool       `json:"replayed"`
-	Required       *int64     `json:"required,omitempty"`
-	ResetAt        *time.Time `json:"reset_at,omitempty"`
-	RetryAfterMs   int64      `json:"retry_after_ms,omitempty,omitzero"`
-	Status         int        `json:"status"`
-	Tenant         ID         `json:"tenant,omitempty,omitzero"`
-	Title          string     `json:"title,omitempty,omitzero"`
-	Type           string     `json:"type,omitempty,omitzero"`
-	WouldSucceedAt time.Time  `json:"would_succeed_at,omitempty,omitzero"`
+	Limiting         Limiting   `json:"limiting,omitempty,omitzero"`
+	OperationID      string     `json:"operation_id,omitempty,omitzero"`
+	Replayed         bool       `json:"replayed"`
+	Required         *int64     `json:"required,omitempty"`
+	ResetAt          *time.Time `json:"reset_at,omitempty"`
+	RetryAfterMs     int64      `json:"retry_after_ms,omitempty,omitzero"`
+	Status           int        `json:"status"`
+	Tenant           ID         `json:"tenant,omitempty,omitzero"`
+	Title            string     `json:"title,omitempty,omitzero"`
+	Type             string     `json:"type,omitempty,omitzero"`
+	ViolatedPolicies []string   `json:"violated-policies,omitempty,omitzero"`
+	WouldSucceedAt   time.Time  `json:"would_succeed_at,omitempty,omitzero"`
 }
 
 // CheckAnswer defines model for CheckAnswer.
@@ -856,11 +858,11 @@ type LimitVerdict struct {
 	// Degraded Decided by one replica alone.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
-	// Limit The bucket's capacity in tokens; null when no bucket could be asked.
-	Limit *int64 `json:"limit"`
+	// Limit The bucket's capacity in tokens.
+	Limit int64 `json:"limit"`
 
-	// Remaining Whole tokens left; null when no bucket could be asked.
-	Remaining *int64 `json:"remaining"`
+	// Remaining Whole tokens left.
+	Remaining int64 `json:"remaining"`
 
 	// RetryAfterMs When the same cost would pass; 0 when it passed, null when it never will.
 	RetryAfterMs *int64 `json:"retry_after_ms"`

@@ -1,0 +1,216 @@
+package httpapi
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// text draws what a string of an answer can hold: ids mostly, and whatever a log or an error quotes.
+func text() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9._:-]{1,20}`), rapid.String(), rapid.SampledFrom([]string{"", "§open/é", "a\"\\\n\x00<&>", "\u2028"}))
+}
+
+func amount() *rapid.Generator[int64] {
+	return rapid.OneOf(rapid.Int64Range(0, ledger.MaxAmount), rapid.Int64Range(0, 3))
+}
+
+// instant draws a time in any zone with microseconds, as PostgreSQL gives them.
+func instant() *rapid.Generator[time.Time] {
+	return rapid.Custom(func(t *rapid.T) time.Time {
+		at := time.UnixMicro(rapid.Int64Range(-60e15, 250e15).Draw(t, "at"))
+		if rapid.Bool().Draw(t, "whole") {
+			at = at.Truncate(time.Second)
+		}
+		return at.In(time.FixedZone("", rapid.IntRange(-12, 14).Draw(t, "zone")*3600))
+	})
+}
+
+func instantOrZero() *rapid.Generator[time.Time] {
+	return rapid.OneOf(instant(), rapid.Just(time.Time{}))
+}
+
+// sameJSON fails the test unless written is the JSON of value, which is of a generated type.
+func sameJSON(t *rapid.T, written []byte, value any) {
+	t.Helper()
+	want, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b any
+	if err := json.Unmarshal(written, &a); err != nil {
+		t.Fatalf("%s: %v", written, err)
+	}
+	if err := json.Unmarshal(want, &b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(b, a); diff != "" {
+		t.Fatalf("type - / written +\n%s", diff)
+	}
+}
+
+func drawDebit(t *rapid.T) *ledger.DebitResult {
+	r := &ledger.DebitResult{
+		OperationID: "k" + text().Draw(t, "operation"), Tenant: "t" + text().Draw(t, "tenant"), AsOf: instant().Draw(t, "as of"),
+		Replayed: rapid.Bool().Draw(t, "replayed"),
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "items") {
+		it := ledger.ItemResult{
+			Meter: text().Draw(t, "meter"), Requested: amount().Draw(t, "requested"), Charged: amount().Draw(t, "charged"),
+			Shortfall: amount().Draw(t, "shortfall"), Position: ledger.Position{Remaining: amount().Draw(t, "remaining")},
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "draws") {
+			it.Draws = append(it.Draws, ledger.Draw{
+				Grant: text().Draw(t, "grant"), Source: ledger.Source(text().Draw(t, "source")), Meter: it.Meter, Amount: amount().Draw(t, "drawn"),
+			})
+		}
+		r.Items = append(r.Items, it)
+	}
+	return r
+}
+
+func itemsOf(r *ledger.DebitResult) []DebitedItem {
+	return mapSlice(r.Items, func(it *ledger.ItemResult) DebitedItem {
+		return DebitedItem{
+			Meter: it.Meter, Requested: it.Requested, Charged: it.Charged, Shortfall: it.Shortfall, Remaining: it.Remaining,
+			Draws: mapSlice(it.Draws, func(d *ledger.Draw) Draw {
+				return Draw{Grant: d.Grant, Source: Source(d.Source), Meter: d.Meter, Amount: d.Amount}
+			}),
+		}
+	})
+}
+
+func TestAWrittenDebitAnswerIsTheJSONOfItsType(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r, dry := drawDebit(t), rapid.Bool().Draw(t, "dry")
+		sameJSON(t, appendDebitAnswer(nil, r, dry), DebitAnswer{
+			OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), AsOf: r.AsOf.UTC(), DryRun: dry,
+		})
+		sameJSON(t, appendBatchResult(nil, r, nil, dry), BatchResult{
+			Status: 200, Replayed: r.Replayed, OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), AsOf: r.AsOf.UTC(), DryRun: dry,
+		})
+	})
+}
+
+func TestAWrittenCheckAnswerIsTheJSONOfItsType(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := &gate.Check{
+			Allowed: rapid.Bool().Draw(t, "allowed"), Code: ledger.Code(text().Draw(t, "code")), Source: gate.Source(text().Draw(t, "source")),
+			AsOf: instant().Draw(t, "as of"), Degraded: rapid.Bool().Draw(t, "degraded"),
+		}
+		want := CheckAnswer{
+			Allowed: c.Allowed, Code: string(c.Code), Source: CheckAnswerSource(c.Source), AsOf: c.AsOf.UTC(), Degraded: c.Degraded,
+			Items: []CheckedItem{}, Limits: []LimitVerdict{},
+		}
+		if rapid.Bool().Draw(t, "limiting") {
+			c.Limiting = &ledger.Limiting{Kind: text().Draw(t, "kind"), Meter: text().Draw(t, "meter"), Level: "tenant"}
+			want.Limiting = Limiting{Kind: LimitingKind(c.Limiting.Kind), Meter: c.Limiting.Meter, Level: "tenant"}
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "items") {
+			it := gate.CheckItem{
+				Meter: text().Draw(t, "meter"), Required: amount().Draw(t, "required"), Remaining: amount().Draw(t, "remaining"),
+				Limit: amount().Draw(t, "limit"), MaxAllowedNow: amount().Draw(t, "most"), WouldSucceedAt: instantOrZero().Draw(t, "then"),
+				Code: ledger.Code(text().Draw(t, "code")),
+			}
+			c.Items = append(c.Items, it)
+			out := CheckedItem{
+				Meter: it.Meter, Required: it.Required, Remaining: it.Remaining, Limit: it.Limit, MaxAllowedNow: it.MaxAllowedNow, Code: string(it.Code),
+			}
+			if !it.WouldSucceedAt.IsZero() {
+				out.WouldSucceedAt = it.WouldSucceedAt.UTC()
+			}
+			want.Items = append(want.Items, out)
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "limits") {
+			v := gate.LimitVerdict{
+				Rule: text().Draw(t, "rule"), Allowed: rapid.Bool().Draw(t, "passes"), Remaining: amount().Draw(t, "tokens"), Limit: amount().Draw(t, "burst"),
+				RetryAfter: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry")), Shadow: rapid.Bool().Draw(t, "shadow"),
+				Never: rapid.Bool().Draw(t, "never"), Degraded: rapid.Bool().Draw(t, "degraded"),
+			}
+			c.Limits = append(c.Limits, v)
+			out := LimitVerdict{Rule: v.Rule, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit, Shadow: v.Shadow, Degraded: v.Degraded}
+			if !v.Never {
+				out.RetryAfterMs = new((v.RetryAfter + time.Millisecond - 1).Milliseconds())
+			}
+			want.Limits = append(want.Limits, out)
+		}
+		sameJSON(t, appendCheckAnswer(nil, c), want)
+	})
+}
+
+func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
+	t.Parallel()
+	s := &Server{problems: problemKinds()}
+	rapid.Check(t, func(t *rapid.T) {
+		p := problem{code: rapid.SampledFrom([]ledger.Code{
+			ledger.CodeQuotaExceeded, ledger.CodeUnavailable, ledger.CodeInvalidArgument, gate.CodeRateLimited, ledger.CodeConflict,
+		}).Draw(t, "code"), detail: text().Draw(t, "detail"), violated: rapid.SliceOfN(text(), 0, 3).Draw(t, "violated"), asOf: instant().Draw(t, "as of")}
+		p.retryAfter = time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry"))
+		for range rapid.IntRange(0, 2).Draw(t, "fields") {
+			p.fields = append(p.fields, FieldError{Field: text().Draw(t, "field"), Message: text().Draw(t, "message")})
+		}
+		if rapid.Bool().Draw(t, "denied") {
+			p.denial = &ledger.Denial{
+				Limiting: ledger.Limiting{Kind: "credit", Meter: text().Draw(t, "meter"), Subject: text().Draw(t, "subject"), Level: "tenant"},
+				Required: amount().Draw(t, "required"), Available: amount().Draw(t, "available"), ResetAt: instant().Draw(t, "reset"),
+				WouldSucceedAt: instantOrZero().Draw(t, "then"),
+			}
+		}
+		p = s.complete(p)
+		want := Problem{
+			Type: p.uri, Title: p.kind.title, Status: p.kind.status, Detail: p.detail, Code: string(p.code), RequestID: "r1",
+			Errors: p.fields, ViolatedPolicies: p.violated,
+		}
+		if p.retryAfter > 0 && len(p.violated) > 0 {
+			want.RetryAfterMs = ceil(p.retryAfter, time.Millisecond)
+		}
+		if d := p.denial; d != nil {
+			want.Limiting = Limiting{Kind: "credit", Meter: d.Limiting.Meter, Subject: d.Limiting.Subject, Level: "tenant"}
+			want.Required, want.Available, want.ResetAt = &d.Required, &d.Available, new(d.ResetAt.UTC())
+			if !d.WouldSucceedAt.IsZero() {
+				want.WouldSucceedAt = d.WouldSucceedAt.UTC()
+			}
+		}
+		sameJSON(t, appendProblem(nil, &p, "r1"), want)
+		sameJSON(t, appendBatchResult(nil, nil, &p, false), BatchResult{
+			Type: want.Type, Title: want.Title, Status: want.Status, Detail: want.Detail, Code: want.Code, Errors: want.Errors, ViolatedPolicies: want.ViolatedPolicies,
+			RetryAfterMs: want.RetryAfterMs, Limiting: want.Limiting, Required: want.Required, Available: want.Available, ResetAt: want.ResetAt,
+			WouldSucceedAt: want.WouldSucceedAt,
+		})
+	})
+}
+
+func TestAResetThatNeverComesIsNullAndTextThatIsNotUTF8IsMended(t *testing.T) {
+	t.Parallel()
+	s := &Server{problems: problemKinds()}
+	p := s.complete(problem{code: ledger.CodeCreditsExhausted, denial: &ledger.Denial{Required: 2, Available: 1}})
+	var got map[string]any
+	if err := json.Unmarshal(appendProblem(nil, &p, "r"), &got); err != nil {
+		t.Fatal(err)
+	}
+	if at, there := got["reset_at"]; !there || at != nil {
+		t.Errorf("reset_at: %v, %v", at, there)
+	}
+	if got := string(appendText(nil, "a\xffb")); got != "\"a\ufffdb\"" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestRoundingUpNeverPromisesTooEarly(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]int64{
+		-1: 0, 0: 0, 1: 1, time.Second - 1: 1, time.Second: 1, time.Second + 1: 2, 10 * time.Second: 10,
+	} {
+		if got := ceil(d, time.Second); got != want {
+			t.Errorf("%s: %d, want %d", d, got, want)
+		}
+	}
+}

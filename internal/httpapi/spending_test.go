@@ -1,0 +1,402 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestADebitIsAnsweredWithItsDrawsAndTheQuotaHeaders(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	a := s.debit("k1", "acme", "calls", 3).want(200)
+	var got DebitAnswer
+	a.into(&got)
+	if time.Since(got.AsOf).Abs() > time.Minute {
+		t.Errorf("as_of is %s", got.AsOf)
+	}
+	grant := got.Items[0].Draws[0].Grant
+	want := DebitAnswer{OperationID: "k1", Tenant: "acme", AsOf: got.AsOf, Items: []DebitedItem{{
+		Meter: "calls", Requested: 3, Charged: 3, Remaining: 7,
+		Draws: []Draw{{Grant: grant, Source: SourceAllowance, Meter: "calls", Amount: 3}},
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" || grant == "" {
+		t.Error(diff)
+	}
+	if a.number(headerQuotaLimit) != 10 || a.number(headerQuotaRemaining) != 7 {
+		t.Errorf("headers: %v", a.header)
+	}
+	newYear := time.Date(got.AsOf.Year()+1, 1, 1, 0, 0, 0, 0, time.UTC)
+	if reset := a.number(headerQuotaReset); reset != ceil(newYear.Sub(got.AsOf), time.Second) {
+		t.Errorf("reset in %d s", reset)
+	}
+	if a.header.Get(headerReplayed) != "" || a.header.Get(headerRateLimit) != "" || a.header.Get(headerQuotaSource) != "" {
+		t.Errorf("headers: %v", a.header)
+	}
+}
+
+func TestARepeatedDebitIsAReplayAndAnotherRequestUnderItsKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	first := s.debit("k1", "acme", "calls", 3).want(200)
+	again := s.debit("k1", "acme", "calls", 3).want(200)
+	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
+		t.Errorf("%v: %s, first %s", again.header, again.body, first.body)
+	}
+	if again.number(headerQuotaRemaining) != 7 {
+		t.Errorf("headers: %v", again.header)
+	}
+	s.debit("k1", "acme", "calls", 4).problem(422, "idempotency_key_reused")
+	s.call("POST", "/v1/consume", demandOf("acme", "calls", 3), headerIdempotencyKey, "k1").problem(422, "idempotency_key_reused")
+	body := `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"metadata":%s}`
+	s.call("POST", "/v1/debits", fmt.Sprintf(body, `{"a":1,"b":[2]}`), headerIdempotencyKey, "k2").want(200)
+	s.call("POST", "/v1/debits", fmt.Sprintf(body, `{ "b": [2], "a": 1 }`), headerIdempotencyKey, "k2").want(200)
+	s.call("POST", "/v1/debits", fmt.Sprintf(body, `{"a":1,"b":[3]}`), headerIdempotencyKey, "k2").problem(422, "idempotency_key_reused")
+	if got := s.remaining("acme", "calls"); got != 6 {
+		t.Errorf("%d remain", got)
+	}
+}
+
+func TestADebitBeyondTheAllowanceIs429UntilThePeriodEnds(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.debit("k1", "acme", "calls", 8).want(200)
+	a := s.debit("k2", "acme", "calls", 3)
+	p := a.problem(429, "quota_exceeded")
+	if p.Limiting != (Limiting{Kind: "allowance", Meter: "calls", Level: "tenant"}) || *p.Required != 3 || *p.Available != 2 {
+		t.Errorf("%s", a.body)
+	}
+	year := time.Now().UTC().Year() + 1
+	if p.ResetAt == nil || !p.ResetAt.Equal(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("reset_at: %v", p.ResetAt)
+	}
+	if a.number(headerQuotaLimit) != 10 || a.number(headerQuotaRemaining) != 2 || a.number(headerRetryAfter) != a.number(headerQuotaReset) {
+		t.Errorf("headers: %v", a.header)
+	}
+	if got := s.remaining("acme", "calls"); got != 2 {
+		t.Errorf("%d remain", got)
+	}
+	// An amount no period brings is refused all the same, but waiting for the next one would be in vain.
+	s.debit("k3", "acme", "calls", 11).want(402, 429)
+}
+
+func TestADebitThatOnlyAGrantCouldPayIs402WithAResetThatIsNull(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	a := s.debit("k1", "acme", "credits", 1)
+	p := a.problem(402, "credits_exhausted")
+	if p.Limiting.Kind != "credit" || p.ResetAt != nil || !strings.Contains(string(a.body), `"reset_at":null`) {
+		t.Errorf("%s", a.body)
+	}
+	if a.number(headerQuotaRemaining) != 0 || a.number(headerQuotaLimit) != 0 || a.header.Get(headerQuotaReset) != "" {
+		t.Errorf("headers: %v", a.header)
+	}
+	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"topup"}`, headerIdempotencyKey, "g1").want(201)
+	s.debit("k1", "acme", "credits", 1).want(200) // a denial is not remembered
+}
+
+func TestAStoredDenialIsReplayedAsADenial(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.call("PUT", "/v1/meters/money", `{"unit":"cent","denial_replay":true}`).want(201)
+	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"money","amount":0,"every":"once","anchor":"calendar"}]}`).want(201)
+	s.tenant("acme")
+	s.eventually("the snapshot has the meter", func() bool { return s.server.catalog.Snapshot().Meters["money"] != nil })
+	s.debit("k1", "acme", "money", 1).problem(402, "credits_exhausted")
+	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"money","amount":5,"source":"topup"}`, headerIdempotencyKey, "g1").want(201)
+	a := s.debit("k1", "acme", "money", 1)
+	a.problem(402, "credits_exhausted")
+	if a.header.Get(headerReplayed) != "true" {
+		t.Errorf("headers: %v", a.header)
+	}
+}
+
+func TestWhoOrWhatDoesNotExistIs404AndWhatThePlanForbidsIs403(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for _, path := range []string{"/v1/debits", "/v1/consume", "/v1/check"} {
+		post := func(tenant, meter string) *answer {
+			return s.call("POST", path, demandOf(tenant, meter, 1), headerIdempotencyKey, "k")
+		}
+		post("nobody", "calls").problem(404, "tenant_not_found")
+		post("acme", "nothing").problem(404, "not_found")
+		if path == "/v1/check" {
+			var c CheckAnswer
+			if post("acme", "other").want(200).into(&c); c.Allowed || c.Code != "meter_not_in_plan" {
+				t.Errorf("%+v", c)
+			}
+			continue
+		}
+		post("acme", "other").problem(403, "meter_not_in_plan")
+	}
+}
+
+func TestASuspendedTenantIsRefusedWith403AndKeepsItsBalance(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.debit("k1", "acme", "calls", 1).want(200)
+	s.call("PATCH", "/v1/tenants/acme", `{"status":"suspended"}`).want(200)
+	s.eventually("the suspension is known", func() bool { return s.debit("k2", "acme", "calls", 1).status == 403 })
+	s.debit("k3", "acme", "calls", 1).problem(403, "tenant_suspended")
+	s.call("POST", "/v1/consume", demandOf("acme", "calls", 1), headerIdempotencyKey, "k4").problem(403, "tenant_suspended")
+	s.debit("k1", "acme", "calls", 1).want(200) // what was answered stays answered
+	var c CheckAnswer
+	if s.call("POST", "/v1/check", demandOf("acme", "calls", 1)).want(200).into(&c); c.Allowed || c.Code != "tenant_suspended" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestACheckAnswersWhatADebitWouldAndChargesNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	check := func(amount int64, more string) (CheckAnswer, *answer) {
+		body := fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}]%s}`, amount, more)
+		a := s.call("POST", "/v1/check", body).want(200)
+		var c CheckAnswer
+		a.into(&c)
+		return c, a
+	}
+	c, a := check(10, `,"max_stale_ms":0`)
+	want := CheckAnswer{Allowed: true, Source: "ledger", AsOf: c.AsOf, Limits: []LimitVerdict{}, Items: []CheckedItem{
+		{Meter: "calls", Required: 10, Remaining: 10, Limit: 10, MaxAllowedNow: 10},
+	}}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Error(diff)
+	}
+	if a.number(headerQuotaLimit) != 10 || a.number(headerQuotaRemaining) != 10 || a.number(headerQuotaReset) < 1 || a.header.Get(headerQuotaSource) != "ledger" {
+		t.Errorf("headers: %v", a.header)
+	}
+	s.debit("k", "acme", "calls", 8).want(200)
+	c, a = check(3, `,"max_stale_ms":0`)
+	if c.Allowed || c.Code != "quota_exceeded" || c.Limiting.Kind != "allowance" || c.Items[0].MaxAllowedNow != 2 || c.Items[0].WouldSucceedAt.IsZero() {
+		t.Errorf("%s", a.body)
+	}
+	if a.header.Get(headerRetryAfter) != "" || a.number(headerQuotaRemaining) != 2 {
+		t.Errorf("headers: %v", a.header)
+	}
+	if c, a = check(1, ""); a.header.Get(headerQuotaSource) == "" || a.header.Get(headerQuotaSource) != string(c.Source) {
+		t.Errorf("source %q and %q", a.header.Get(headerQuotaSource), c.Source)
+	}
+	if got := s.remaining("acme", "calls"); got != 2 {
+		t.Errorf("%d remain", got)
+	}
+}
+
+// limited puts a rule of 2 tokens for /search to plan basic, and one in shadow.
+func (s *service) limited() {
+	s.t.Helper()
+	s.catalogue()
+	s.call("PUT", "/v1/limits/search", `{"per":["tenant","route"],"match":{"route":"/search"},"kind":"token_bucket","rate":"2/h"}`).want(201)
+	s.call("PUT", "/v1/limits/watch", `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","mode":"shadow"}`).want(201)
+	s.eventually("the snapshot has the limits", func() bool { return len(s.server.catalog.Snapshot().Limits) == 2 })
+}
+
+func TestAConsumeChargesLimitsAndBalanceOrNeither(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(c *Config) { c.LegacyHeaders = true })
+	s.limited()
+	consume := func(key string, amount int64) *answer {
+		body := fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"route":"/search"}`, amount)
+		return s.call("POST", "/v1/consume", body, headerIdempotencyKey, key)
+	}
+	a := consume("k1", 1).want(200)
+	if a.header.Get(headerRateLimitPolicy) != `"search";q=2;w=3600` || a.header.Get(headerRateLimit) != `"search";r=1;t=1800` {
+		t.Errorf("headers: %v", a.header)
+	}
+	if a.header.Get("X-RateLimit-Limit") != "2" || a.header.Get("RateLimit-Remaining") != "1" || a.header.Get("X-RateLimit-Reset") != "1800" {
+		t.Errorf("headers: %v", a.header)
+	}
+	if replay := consume("k1", 1).want(200); replay.header.Get(headerReplayed) != "true" {
+		t.Errorf("headers: %v", replay.header)
+	}
+	consume("k2", 100).want(402, 429) // the balance denies: the token comes back
+	consume("k3", 1).want(200)
+	a = consume("k4", 1)
+	p := a.problem(429, "rate_limited")
+	if p.Type != typeQuotaExceeded || len(p.ViolatedPolicies) != 1 || p.ViolatedPolicies[0] != "search" || p.RetryAfterMs < 1 {
+		t.Errorf("%s", a.body)
+	}
+	items := parseList(t, a.header.Get(headerRateLimit))
+	if len(items) != 1 || items[0].value != "search" || items[0].parameters["r"] != int64(0) {
+		t.Errorf("headers: %v", a.header)
+	}
+	if wait := items[0].parameters["t"].(int64); a.number(headerRetryAfter) < wait || wait < 1 || ceil(time.Duration(p.RetryAfterMs)*time.Millisecond, time.Second) != wait {
+		t.Errorf("t=%d, Retry-After %d, retry_after_ms %d", wait, a.number(headerRetryAfter), p.RetryAfterMs)
+	}
+	if a.number(headerQuotaRemaining) != 8 || a.number(headerQuotaLimit) != 10 {
+		t.Errorf("headers: %v", a.header)
+	}
+	if got := s.remaining("acme", "calls"); got != 8 {
+		t.Errorf("%d remain", got)
+	}
+	var c CheckAnswer
+	check := s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":"/search","ip":"192.0.2.1"}`).want(200)
+	check.into(&c)
+	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get(headerRateLimit) == "" {
+		t.Errorf("%v %s", check.header, check.body)
+	}
+}
+
+func TestACostThatNoLimitCanEverAllowIs422WithoutRetryAfter(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	// The gate's rules refuse such a limit when it is written, so none can be met: nothing may cost more than its burst.
+	s.call("PUT", "/v1/limits/small", `{"per":["tenant"],"kind":"token_bucket","rate":"2/h","cost":3}`).refused("cost")
+}
+
+func TestADryRunAnswersAsTheDebitWouldAndDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.limited()
+	before := s.state()
+	dry := func(path, more string, amount int64, extra ...string) *answer {
+		body := fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"dry_run":true%s}`, amount, more)
+		return s.call("POST", path, body, extra...)
+	}
+	for range 5 {
+		var got DebitAnswer
+		if dry("/v1/debits", "", 10).want(200).into(&got); !got.DryRun || got.Items[0].Remaining != 0 {
+			t.Errorf("%+v", got)
+		}
+		dry("/v1/consume", `,"route":"/search"`, 10).want(200)
+	}
+	if got := dry("/v1/debits", "", 1, headerIdempotencyKey, "mine").want(200); !strings.Contains(string(got.body), `"operation_id":"mine"`) {
+		t.Errorf("%s", got.body)
+	}
+	dry("/v1/debits", "", 11).want(402, 429)
+	var g GrantAnswer
+	if s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"promo","dry_run":true}`).want(200).into(&g); !g.DryRun || g.Balance.Remaining != 5 {
+		t.Errorf("%+v", g)
+	}
+	var b DebitBatchAnswer
+	s.call("POST", "/v1/debits/batch", `{"dry_run":true,"debits":[`+demandOf("acme", "calls", 7)+`,`+demandOf("acme", "calls", 7)+`]}`).want(200).into(&b)
+	if len(b.Results) != 2 || b.Results[0].Status != 200 || b.Results[1].Status != 200 || !b.Results[1].DryRun {
+		t.Errorf("%+v", b)
+	}
+	if after := s.state(); after != before {
+		t.Errorf("stored before: %s, after: %s", before, after)
+	}
+}
+
+func TestABatchAnswersEachDebitOnItsOwn(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	debit := func(key, tenant, meter string, amount int64) string {
+		return fmt.Sprintf(`{"idempotency_key":%q,%s`, key, demandOf(tenant, meter, amount)[1:])
+	}
+	body := `{"debits":[` + strings.Join([]string{
+		debit("a", "acme", "calls", 4), debit("a", "acme", "calls", 4), debit("a", "acme", "calls", 5), debit("b", "acme", "calls", 7),
+		debit("c", "nobody", "calls", 1), debit("d", "acme", "credits", 1), debit("e", "acme", "calls", 6),
+	}, ",") + `]}`
+	a := s.call("POST", "/v1/debits/batch", body).want(200)
+	var got DebitBatchAnswer
+	a.into(&got)
+	type short struct {
+		Status   int
+		Replayed bool
+		Code     string
+	}
+	var results []short
+	for _, r := range got.Results {
+		results = append(results, short{r.Status, r.Replayed, r.Code})
+	}
+	want := []short{
+		{200, false, ""}, {200, true, ""}, {422, false, "idempotency_key_reused"}, {429, false, "quota_exceeded"},
+		{404, false, "tenant_not_found"}, {402, false, "credits_exhausted"}, {200, false, ""},
+	}
+	if diff := cmp.Diff(want, results); diff != "" {
+		t.Error(diff)
+	}
+	if got.Results[0].OperationID != "a" || got.Results[0].Items[0].Remaining != 6 || *got.Results[3].Available != 6 || got.Results[3].ResetAt == nil {
+		t.Errorf("%s", a.body)
+	}
+	if a.number(headerQuotaRemaining) != 0 {
+		t.Errorf("headers: %v", a.header)
+	}
+	again := s.call("POST", "/v1/debits/batch", body).want(200)
+	again.into(&got)
+	if !got.Results[0].Replayed || !got.Results[6].Replayed || got.Results[3].Status != 429 {
+		t.Errorf("%s", again.body)
+	}
+	if got := s.remaining("acme", "calls"); got != 0 {
+		t.Errorf("%d remain", got)
+	}
+}
+
+func TestABatchWithOneBadDebitIsRefusedAsAWhole(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	before := s.state()
+	good := `{"idempotency_key":"a",` + demandOf("acme", "calls", 1)[1:]
+	for body, field := range map[string]string{
+		`{"debits":[]}`: "debits",
+		`{"debits":[` + strings.Repeat(good+",", 1000) + good + `]}`:           "debits",
+		`{"debits":[` + good + `,` + demandOf("acme", "calls", 1) + `]}`:       "debits[1].idempotency_key",
+		`{"debits":[` + good + `,{"idempotency_key":""}]}`:                     "debits[1].idempotency_key",
+		`{"debits":[` + good + `,` + demandOf("acme", "calls", 0) + `]}`:       "debits[1].items[0].amount",
+		`{"debits":[` + good + `,` + good[:len(good)-1] + `,"route":"/"}]}`:    "debits[1].route",
+		`{"debits":[` + good + `,` + good[:len(good)-1] + `,"mode":"drain"}]}`: "debits[1].mode",
+	} {
+		s.call("POST", "/v1/debits/batch", body).refused(field)
+	}
+	if after := s.state(); after != before {
+		t.Errorf("stored before: %s, after: %s", before, after)
+	}
+	full := make([]string, 1000)
+	for i := range full {
+		full[i] = fmt.Sprintf(`{"idempotency_key":"k%d",%s`, i, demandOf("acme", "calls", 1)[1:])
+	}
+	var got DebitBatchAnswer
+	s.call("POST", "/v1/debits/batch", `{"debits":[`+strings.Join(full, ",")+`]}`).want(200).into(&got)
+	made := 0
+	for _, r := range got.Results {
+		if r.Status == 200 {
+			made++
+		}
+	}
+	if len(got.Results) != 1000 || made != 10 {
+		t.Errorf("%d results, %d made", len(got.Results), made)
+	}
+}
+
+func TestAnIdempotencyKeyIsRequiredAndHeldToItsBounds(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for path, body := range map[string]string{
+		"/v1/debits": demandOf("acme", "calls", 1), "/v1/consume": demandOf("acme", "calls", 1),
+		"/v1/tenants/acme/grants": `{"meter":"credits","amount":1,"source":"topup"}`,
+	} {
+		before := s.state()
+		if p := s.call("POST", path, body).problem(400, "idempotency_key_missing"); !strings.Contains(p.Detail, headerIdempotencyKey) {
+			t.Errorf("%+v", p)
+		}
+		for _, key := range []string{"", strings.Repeat("k", 256), "a b", "a\tb", "§open", "é"} {
+			s.call("POST", path, body, headerIdempotencyKey, key).refused(headerIdempotencyKey)
+		}
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+		r.Header = http.Header{"Authorization": {"Bearer " + testKey}, headerIdempotencyKey: {"a", "b"}}
+		s.do(r).refused(headerIdempotencyKey)
+		if after := s.state(); after != before {
+			t.Errorf("%s: stored before: %s, after: %s", path, before, after)
+		}
+		for _, key := range []string{path + "!", path + strings.Repeat("~", 255-len(path))} {
+			s.call("POST", path, body, headerIdempotencyKey, key).want(200, 201)
+		}
+	}
+	s.call("POST", "/v1/rolls", `{}`, headerIdempotencyKey, "").refused(headerIdempotencyKey)
+}
