@@ -38,6 +38,7 @@ CREATE TABLE plan_allowances (
     overflow_meter text COLLATE "C" REFERENCES meters (meter),
     overflow_price bigint  CHECK (overflow_price >= 1),    -- units of overflow_meter for one unit of meter
     per_subject    bigint  CHECK (per_subject >= 0),
+    expires_in_days integer CHECK (expires_in_days IS NULL OR expires_in_days >= 1 AND every = 'once'),  -- of a trial
     PRIMARY KEY (plan, version, meter),
     FOREIGN KEY (plan, version) REFERENCES plans (plan, version)
 );
@@ -49,6 +50,7 @@ CREATE TABLE tenants (
     timezone   text        NOT NULL DEFAULT 'UTC',
     status     text        NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'suspended')),
     metadata   jsonb       NOT NULL DEFAULT '{}',
+    overrides  jsonb       NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
@@ -64,6 +66,7 @@ CREATE TABLE tenant_terms (
     initial      boolean     NOT NULL DEFAULT false,       -- the tenant's first row: no balance can be older
     immediate    boolean     NOT NULL DEFAULT false,       -- open periods end at effective_at instead of running out
     prorate      boolean     NOT NULL DEFAULT false,       -- the period opened then gets its share of the allowance
+    overrides    jsonb       NOT NULL DEFAULT '{}',        -- meter: amount instead of the plan's
     PRIMARY KEY (tenant_id, effective_at)
 );
 -- Answers "when did terms last change for a tenant that may have balances?" once per ledger batch.

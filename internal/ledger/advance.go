@@ -231,10 +231,14 @@ func (b *book) open(t *terms, p period.Period, due time.Time, j *journal, now ti
 		b.plan, b.planVersion, b.allowance, b.renews, b.terms = t.plan, t.version, t.allow.amount, t.renews(), &t.allow
 	}
 	if amount > 0 {
+		expires := p.End
+		if t.allow.lasts > 0 {
+			expires = earlier(expires, later(due, p.Start).Add(t.allow.lasts))
+		}
 		g := &grant{isNew: true, GrantRecord: GrantRecord{
 			Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: allowanceID(p.Start),
 			Source: SourceAllowance, Amount: amount, Remaining: amount, Priority: PriorityAllowance,
-			EffectiveAt: p.Start, ExpiresAt: p.End, Status: GrantActive,
+			EffectiveAt: p.Start, ExpiresAt: expires, Status: GrantActive,
 			OperationID: systemID("allowance", b.key, instantID(p.Start)), CreatedAt: now,
 		}}
 		b.addGrant(g)

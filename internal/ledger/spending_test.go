@@ -541,3 +541,25 @@ func TestOverflowPriceNearTheLargestAmountDoesNotWrap(t *testing.T) {
 	b.mustDebit(debitOf("acme", "k2", 2))
 	b.mustVerify()
 }
+
+func TestTrialUnitsExpireAndOverridesReplaceTheAmountOfOneTenant(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("trial", "api_calls", 100, "once", "expires_in_days = 14")
+	b.allowance("pro", "credits", 50, "hour", "")
+	b.signUp("acme", "trial")
+	b.signUp("big", "pro")
+	b.exec(`UPDATE tenant_terms SET overrides = '{"credits": 900}' WHERE tenant_id = 'big'`)
+	if got := b.mustBalance("big", "credits"); got.Granted != 900 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustDebit(debitOf("acme", "k1", 30))
+	b.rewind("acme", 13*24*time.Hour)
+	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 70 {
+		t.Errorf("got %+v", got)
+	}
+	b.rewind("acme", 25*time.Hour)
+	_, err := b.Debit(t.Context(), debitOf("acme", "k2", 1))
+	wantCode(t, err, CodeCreditsExhausted)
+	b.mustVerify()
+}

@@ -188,8 +188,13 @@ func newTermsReader() *termsReader {
 
 func (r *termsReader) scanHistory(rows pgx.Rows) error {
 	var tenant, zone string
+	var overrides []byte
 	var t tenantTerms
-	_, err := pgx.ForEachRow(rows, []any{&tenant, &t.since, &t.plan, &t.anchorAt, &zone, &t.now, &t.prorate}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&tenant, &t.since, &t.plan, &t.anchorAt, &zone, &t.now, &t.prorate, &overrides}, func() error {
+		t.overrides = nil
+		if err := json.Unmarshal(overrides, &t.overrides); err != nil {
+			return fmt.Errorf("overrides of tenant %s: %w", tenant, err)
+		}
 		loc, err := period.ParseZone(zone)
 		if err != nil {
 			return fmt.Errorf("time zone of tenant %s: %w", tenant, err)
@@ -203,17 +208,19 @@ func (r *termsReader) scanHistory(rows pgx.Rows) error {
 
 func (r *termsReader) scanPlans(rows pgx.Rows) error {
 	var plan, meter string
+	var days int
 	var a allowance
 	var v planVersion
 	_, err := pgx.ForEachRow(rows, []any{
 		&plan, &v.version, &v.createdAt, &meter, &a.amount, &a.every, &a.anchor, &a.rolloverMin, &a.rolloverMax,
-		&a.overageAllowed, &a.overageCap, &a.overflowMeter, &a.overflowPrice, &a.perSubject,
+		&a.overageAllowed, &a.overageCap, &a.overflowMeter, &a.overflowPrice, &a.perSubject, &days,
 	}, func() error {
 		versions := r.plans[plan]
 		if n := len(versions); n == 0 || versions[n-1].version != v.version {
 			versions = append(versions, planVersion{version: v.version, createdAt: v.createdAt.UTC(), allowances: map[string]allowance{}})
 			r.plans[plan] = versions
 		}
+		a.lasts = time.Duration(days) * 24 * time.Hour
 		if meter != "" {
 			versions[len(versions)-1].allowances[meter] = a
 		}

@@ -20,7 +20,8 @@ type allowance struct {
 	overageCap     *int64 // nil = no cap
 	overflowMeter  string // '' = none
 	overflowPrice  int64
-	perSubject     *int64 // what each subject may use of it per period
+	perSubject     *int64        // what each subject may use of it per period
+	lasts          time.Duration // of a once-only allowance, from when it is granted; 0 = for ever
 }
 
 // rolls says whether unused units go on into the next period.
@@ -53,6 +54,8 @@ type tenantTerms struct {
 	zone     *time.Location
 	now      bool // the change ends open periods instead of waiting for their end
 	prorate  bool // and the period it opens gets its share of the allowance only
+	// overrides are amounts of this tenant's own, by meter. They replace the amount of an allowance the plan has.
+	overrides map[string]int64
 }
 
 // planVersion is one immutable version of a plan.
@@ -126,6 +129,9 @@ func newTimeline(k key, history []tenantTerms, plans map[string][]planVersion) t
 				break
 			}
 			allow, ok := versions[j].allowances[k.Meter]
+			if amount, own := h.overrides[k.Meter]; own {
+				allow.amount = amount
+			}
 			if ok && k.Subject != "" {
 				allow, ok = allow.ofSubject()
 			}

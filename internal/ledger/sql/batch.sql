@@ -104,7 +104,7 @@ JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject =
 
 -- name: TenantTerms
 -- The history of terms of the tenants $1.
-SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate
+SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate, t.overrides
 FROM unnest($1::text[]) AS k (tenant_id)
 JOIN tenant_terms t ON t.tenant_id = k.tenant_id
 ORDER BY t.tenant_id, t.effective_at;
@@ -113,7 +113,8 @@ ORDER BY t.tenant_id, t.effective_at;
 -- Every version of the plans that the tenants $1 have or had, with what it says of the meters $2 where it has them.
 SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount, 0), coalesce(a.every, ''), coalesce(a.anchor, ''),
        a.rollover_min, a.rollover_max, coalesce(a.overage_policy = 'allow', false), a.overage_cap,
-       coalesce(a.overflow_meter, ''), coalesce(a.overflow_price, 0), a.per_subject
+       coalesce(a.overflow_meter, ''), coalesce(a.overflow_price, 0), a.per_subject,
+       coalesce(a.expires_in_days, 0)
 FROM (SELECT DISTINCT t.plan
       FROM unnest($1::text[]) AS k (tenant_id)
       JOIN tenant_terms t ON t.tenant_id = k.tenant_id) AS named
@@ -226,13 +227,14 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
 
 -- name: CreateBalances
 -- Makes the rows of balances $1..$3 that do not exist, for tenants and meters that do. It runs in a transaction of its own
--- before the batch, in key order.
+-- before the batch, in key order, and keeps tenant and meter from being deleted meanwhile.
 INSERT INTO balances (tenant_id, meter, subject)
 SELECT k.tenant_id, k.meter, k.subject
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN tenants t ON t.tenant_id = k.tenant_id
 JOIN meters m ON m.meter = k.meter
 ORDER BY k.tenant_id, k.meter, k.subject
+FOR KEY SHARE OF t, m
 ON CONFLICT DO NOTHING;
 
 -- name: WhyAbsent
