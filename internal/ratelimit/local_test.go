@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"math/big"
 	"testing"
 	"time"
 
@@ -63,6 +64,24 @@ func TestEvictionForgetsTheFullest(t *testing.T) {
 	}
 }
 
+func TestRoomMadeByAFullBucketCostsNoOther(t *testing.T) {
+	t.Parallel()
+	clock := time.UnixMicro(worldStart)
+	l := patientLimiter(t, nil, Config{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
+	slow, quick := compile(t, Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, Spec{ID: "quick", Rate: "1/ms", Burst: 5})
+	one := func(r *Rule, subject string) Request {
+		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: Dimension(subject)}}}
+	}
+	mustConsume(t, l, one(slow, "a"))
+	for i := range 50 {
+		mustConsume(t, l, one(quick, fmt.Sprint(i))) // takes the second place, full since long
+		clock = clock.Add(time.Second)
+		if v := mustPeek(t, l, one(slow, "a")).Verdicts[0]; v.Remaining != 4 {
+			t.Fatalf("forgotten at the insertion of %d", i)
+		}
+	}
+}
+
 func TestSharesTogetherAreTheRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -97,8 +116,11 @@ func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
 		if of != in && used >= of.full() && got.used != in.full() {
 			t.Fatalf("an empty bucket becomes %d of %d", got.used, in.full())
 		}
-		if used < of.full() && (got.used < 1 || got.used > in.full()) {
-			t.Fatalf("%d of %d becomes %d of %d", used, of.full(), got.used, in.full())
+		if of != in && used < of.full() {
+			exact := new(big.Rat).Mul(big.NewRat(used, of.full()), tokens(in.full()))
+			if got.used != ceilRat(exact) {
+				t.Fatalf("%d of %d becomes %d of %d", used, of.full(), got.used, in.full())
+			}
 		}
 	})
 }

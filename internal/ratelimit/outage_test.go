@@ -198,6 +198,32 @@ func TestDeadAddressesCostTheBudgetAtMost(t *testing.T) {
 	}
 }
 
+// TestBudgetDoesNotDependOnTheClientsTimeouts: they are the second line of defence, not the first.
+func TestBudgetDoesNotDependOnTheClientsTimeouts(t *testing.T) {
+	t.Parallel()
+	const budget = 600 * time.Millisecond // of which the slack below is a small part
+	server := testenv.RedisPrivate(t)
+	l := limiterOn(t, patientClient(t, server.Options()), Config{Lanes: 1, Budget: budget})
+	rule := compile(t, Spec{Rate: "1/day"})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	eventually(t, "redis decides", func() bool { return mustPeek(t, l, req).Mode == ModeRedis })
+	server.Pause()
+	defer server.Resume()
+	var all sync.WaitGroup
+	for range 3 { // some wait for Redis, some in the queue
+		all.Go(func() {
+			started := time.Now()
+			if _, err := l.Peek(context.Background(), req); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(started); took > budget+100*time.Millisecond {
+				t.Errorf("a decision took %s", took)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // TestServersThatCannotWriteAreAway: they answer, but a limiter that cannot charge has no limit.
 func TestServersThatCannotWriteAreAway(t *testing.T) {
 	t.Parallel()

@@ -220,6 +220,53 @@ func TestMissingScriptIsSentAgainAndNothingIsLostOrDoubled(t *testing.T) {
 	}
 }
 
+// TestOnlyTheCallsThatMissedTheScriptAreSentAgain uses two servers, of which one has the script.
+func TestOnlyTheCallsThatMissedTheScriptAreSentAgain(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := NewScript("count", `return {redis.call('INCR', KEYS[1])}`, nil)
+	var servers [2]*redis.Options
+	for i := range servers {
+		servers[i] = testenv.RedisPrivate(t).Options()
+	}
+	if err := s.Load(ctx, patientClient(t, servers[0])); err != nil {
+		t.Fatal(err)
+	}
+	opts := baseOptions().Cluster()
+	opts.Addrs = []string{servers[0].Addr}
+	opts.ReadTimeout, opts.PoolTimeout = patience, patience
+	opts.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) {
+		return []redis.ClusterSlot{
+			{Start: 0, End: 8191, Nodes: []redis.ClusterNode{{Addr: servers[0].Addr}}},
+			{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: servers[1].Addr}}},
+		}, nil
+	}
+	opts.NewClient = func(o *redis.Options) *redis.Client {
+		for _, server := range servers {
+			if strings.HasSuffix(server.Addr, o.Addr) { // go-redis drops a loopback host
+				o.Password = server.Password
+			}
+		}
+		return redis.NewClient(o)
+	}
+	client := redis.NewClusterClient(opts)
+	defer func() { _ = client.Close() }()
+	var calls []Call
+	for i := range 20 { // keys in slots of both halves
+		calls = append(calls, Call{Keys: []string{fmt.Sprintf("key-%d", i)}})
+	}
+	for i, reply := range s.RunPipelined(ctx, client, calls) {
+		if reply.Err != nil || reply.Ints[0] != 1 {
+			t.Errorf("key %d: ran %v times (%v)", i, reply.Ints, reply.Err)
+		}
+	}
+	for i, server := range servers {
+		if n := patientClient(t, server).DBSize(ctx).Val(); n < 3 {
+			t.Errorf("server %d got %d of the keys: the test proved nothing", i, n)
+		}
+	}
+}
+
 func TestRunPipelinedAnswersEachCallInOrder(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
