@@ -32,20 +32,20 @@
 //
 // # Concurrency
 //
-// A Limiter is safe for concurrent use. Requests queue in lanes by tenant; a lane sends what waits as one pipeline with one
-// script call per tenant (up to MaxVector requests), so requests of a busy tenant share the script's fixed cost. The
-// goroutines are the lanes' and end with Stop.
+// A Limiter is safe for concurrent use. Requests queue in lanes by tenant; a lane sends what waits as one pipeline of
+// script calls, each of up to MaxVector requests (of one tenant on a cluster, of any otherwise), so that requests share the
+// calls' fixed cost. The goroutines are the lanes' and end with Stop.
 //
 // # Failure
 //
-// A decision takes at most its budget (120 ms): a third for the queue, two thirds for Redis. Whatever keeps Redis from
-// deciding in time, the rules' OnBackendError decides: local_share goes on in this process with its share of the rule, from
-// the level Redis last reported; open passes; closed answers ErrUnavailable. Such a decision says Degraded. A breaker keeps
-// requests from waiting for a server that is away and probes it every 5 s. On recovery local charges are forgotten: Redis'
-// levels count again.
+// A decision takes at most its budget (120 ms): half for the queue, half for Redis. Whatever keeps Redis from deciding in
+// time, the rules' OnBackendError decides: local_share goes on in this process with its share of the rule, from the level
+// Redis last reported; open passes; closed answers ErrUnavailable. Such a decision says Degraded. A breaker keeps requests
+// from waiting for a server that is away and probes it every 5 s. On recovery local charges are forgotten: Redis' levels
+// count again.
 //
 // A level unknown to this process when Redis goes away starts as a full share. Over an outage, then, N replicas admit at
-// most C + T*R/P on top of what Redis had admitted before.
+// most C + T*R/P (with at least one token each) on top of what Redis had admitted before.
 //
 // Without a client the package runs in local mode: one process, the same rules, arithmetic and answers.
 package ratelimit
