@@ -27,8 +27,12 @@ var mayImport = map[string][]string{
 	"internal/ratelimit":  {"internal/lane", "lua"},
 	"internal/gate":       {"internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane", "internal/period", "lua"},
 	"internal/httpapi":    {"internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/period"},
-	"cmd/quotasvc": {
+	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
+		"internal/localstack", "migrations",
+	},
+	"cmd/quotasvc": {
+		"internal/bench", "internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
 		"internal/period", "internal/localstack", "migrations",
 	},
 }
@@ -39,8 +43,8 @@ var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 // onlyIn names the packages whose code may import a library. Tests may use any of
 // them, to look at what really is in a server, but for those in notEvenInTests.
 var onlyIn = map[string][]string{
-	"github.com/labstack/echo":                    {"internal/httpapi"},
-	"github.com/jackc/pgx":                        {"internal/ledger", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
+	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose asks for it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/ratelimit", "internal/gate", "internal/testenv", "cmd/quotasvc"},
@@ -61,7 +65,7 @@ var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 // the burn order, calendars and bucket arithmetic. They can be tested to the last
 // case because nothing reaches them but their arguments.
 var pure = regexp.MustCompile(`^internal/(period/\w+|` +
-	`ledger/(advance|amount|book|decide|draw|journal|operation|terms)|` +
+	`ledger/(adjust|advance|amount|book|debit|draw|grant|hold|holdchange|journal|machine|operation|refund|request|terms|waterfall)|` +
 	`ratelimit/(bucket|rate|rule|vector))\.go$`)
 
 // impure are standard packages that reach out of a pure file.
@@ -257,7 +261,9 @@ func TestThePureFilesExist(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"ledger/advance", "ledger/amount", "ledger/book", "ledger/decide", "ledger/draw", "ledger/journal", "ledger/operation", "ledger/terms",
+		"ledger/adjust", "ledger/advance", "ledger/amount", "ledger/book", "ledger/debit", "ledger/draw", "ledger/grant", "ledger/hold",
+		"ledger/holdchange", "ledger/journal", "ledger/machine", "ledger/operation", "ledger/refund", "ledger/request", "ledger/terms",
+		"ledger/waterfall",
 		"ratelimit/bucket", "ratelimit/rate", "ratelimit/rule", "ratelimit/vector", "period/schedule",
 	} {
 		if p := path.Join("internal", name+".go"); !found[p] {
@@ -303,8 +309,8 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 		{"libraries stay where they belong", "internal/ledger/x.go", `package ledger; import _ "github.com/redis/go-redis/v9"`},
 		{"libraries stay where they belong", "internal/ledger/x.go", `package ledger; import _ "pgregory.net/rapid"`},
 		{"pure files touch nothing", "internal/period/x.go", `package period; import _ "github.com/google/uuid"`},
-		{"pure files touch nothing", "internal/ledger/decide.go", `package ledger; import _ "log/slog"`},
-		{"pure files touch nothing", "internal/ledger/decide.go", `package ledger; import _ "context"`},
+		{"pure files touch nothing", "internal/ledger/machine.go", `package ledger; import _ "log/slog"`},
+		{"pure files touch nothing", "internal/ledger/machine.go", `package ledger; import _ "context"`},
 		{"pure files touch nothing", "internal/ratelimit/bucket.go", `package ratelimit; import "time"; var x = time.Now`},
 		{"files stay short", "internal/lane/x.go", long},
 		{"nothing happens before main", "internal/lane/x.go", `package lane; func init() {}`},
@@ -323,7 +329,7 @@ func TestEachRuleCatchesItsViolation(t *testing.T) {
 	for _, c := range []struct{ path, text string }{
 		{"internal/gate/x.go", `package gate; import _ "github.com/quotasvc/quotasvc/internal/ledger"`},
 		{"internal/gate/x_test.go", `package gate; import (_ "github.com/quotasvc/quotasvc/internal/testenv"; _ "github.com/jackc/pgx/v5")`},
-		{"internal/ledger/decide.go", `package ledger; import ("time"; _ "github.com/quotasvc/quotasvc/internal/period"); var _ time.Time`},
+		{"internal/ledger/machine.go", `package ledger; import ("time"; _ "github.com/quotasvc/quotasvc/internal/period"); var _ time.Time`},
 		{"internal/lane/x.go", "package lane\n\n// TODO(#12): later\nfunc (l *Lane) init() {}\n"},
 	} {
 		f, err := parse(c.path, c.text)

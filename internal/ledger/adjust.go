@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
@@ -52,30 +51,6 @@ const ReasonMax = 500
 type changeDetail struct {
 	Reason string          `json:"reason"`
 	Answer json.RawMessage `json:"answer,omitempty"`
-}
-
-// Adjust corrects a balance, once per (tenant, key).
-func (l *Ledger) Adjust(ctx context.Context, a *Adjust) (*Change, error) {
-	if err := a.validate(); err != nil {
-		return nil, err
-	}
-	return submitOne[Change](ctx, l, a.call())
-}
-
-// DryRunAdjust answers what the adjustment would be answered now and records nothing.
-func (l *Ledger) DryRunAdjust(ctx context.Context, a *Adjust) (*Change, error) {
-	if err := a.validate(); err != nil {
-		return nil, err
-	}
-	return dryRunOne[Change](ctx, l, a.call())
-}
-
-// Void takes back what is left of a grant, once per (tenant, key).
-func (l *Ledger) Void(ctx context.Context, v *Void) (*Change, error) {
-	if err := v.validate(); err != nil {
-		return nil, err
-	}
-	return submitOne[Change](ctx, l, v.call())
 }
 
 func validReason(s string) *Error {

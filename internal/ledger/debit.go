@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 )
@@ -60,23 +59,6 @@ type DebitResult struct {
 	Items       []ItemResult
 	AsOf        time.Time // when it was decided, by PostgreSQL's clock
 	Replayed    bool
-}
-
-// Debit uses units, once per (tenant, key). A retry gets the stored answer with Replayed set.
-// Errors are *Error; see Code for what each promises.
-func (l *Ledger) Debit(ctx context.Context, d *Debit) (*DebitResult, error) {
-	if err := d.validate(); err != nil {
-		return nil, err
-	}
-	return submitOne[DebitResult](ctx, l, d.call())
-}
-
-// DryRunDebit answers what the debit would be answered now and records nothing. Its key is not looked up.
-func (l *Ledger) DryRunDebit(ctx context.Context, d *Debit) (*DebitResult, error) {
-	if err := d.validate(); err != nil {
-		return nil, err
-	}
-	return dryRunOne[DebitResult](ctx, l, d.call())
 }
 
 func (d *Debit) call() *call {

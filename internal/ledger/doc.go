@@ -26,8 +26,9 @@
 //
 // # Shape
 //
-// The decision is a pure state machine without I/O (book.go, advance.go, decide.go) over state that store.go loads and
-// writes. Requests wait in lanes (package lane); a lane takes what waits, and run.go turns it into one transaction of two
+// The decision is a pure state machine without I/O (machine.go, book.go, advance.go, waterfall.go, and a file for each kind of operation) over
+// state that load.go, store.go
+// and write.go move. Requests wait in lanes (package lane); a lane takes what waits, and run.go turns it into one transaction of two
 // round trips: lock and read, then write and commit. No SQL error ever stands for a business outcome.
 //
 // # Failure

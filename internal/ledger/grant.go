@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -85,22 +84,6 @@ type GrantResult struct {
 	Position Position
 	AsOf     time.Time
 	Replayed bool
-}
-
-// Grant issues units, once per (tenant, key).
-func (l *Ledger) Grant(ctx context.Context, g *Grant) (*GrantResult, error) {
-	if err := g.validate(); err != nil {
-		return nil, err
-	}
-	return submitOne[GrantResult](ctx, l, g.call())
-}
-
-// DryRunGrant answers what the grant would be answered now and records nothing. Whether its id is taken is not looked up.
-func (l *Ledger) DryRunGrant(ctx context.Context, g *Grant) (*GrantResult, error) {
-	if err := g.validate(); err != nil {
-		return nil, err
-	}
-	return dryRunOne[GrantResult](ctx, l, g.call())
 }
 
 func (g *Grant) call() *call {

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -124,30 +123,6 @@ type holdDetail struct {
 	From   string          `json:"from,omitempty"` // the grant the units were held on, where they went to another
 	Policy ReturnPolicy    `json:"policy,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
-}
-
-// Hold reserves units, once per (tenant, key).
-func (l *Ledger) Hold(ctx context.Context, h *Hold) (*HoldResult, error) {
-	if err := h.validate(); err != nil {
-		return nil, err
-	}
-	return submitOne[HoldResult](ctx, l, h.call())
-}
-
-// DryRunHold answers what the hold would be answered now and records nothing.
-func (l *Ledger) DryRunHold(ctx context.Context, h *Hold) (*HoldResult, error) {
-	if err := h.validate(); err != nil {
-		return nil, err
-	}
-	return dryRunOne[HoldResult](ctx, l, h.call())
-}
-
-// ChangeHold captures, releases or extends a hold, once per (tenant, key).
-func (l *Ledger) ChangeHold(ctx context.Context, h *HoldChange) (*HoldResult, error) {
-	if err := h.validate(); err != nil {
-		return nil, err
-	}
-	return submitOne[HoldResult](ctx, l, h.call())
 }
 
 func (h *Hold) call() *call {

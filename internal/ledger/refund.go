@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -80,14 +79,6 @@ type refundKey struct {
 type refundSum struct {
 	amount int64
 	dirty  bool
-}
-
-// Refund gives units back, once per (tenant, key), to the grants they were drawn from, the last drawn first.
-func (l *Ledger) Refund(ctx context.Context, r *Refund) (*RefundResult, error) {
-	if err := r.validate(); err != nil {
-		return nil, err
-	}
-	return submitOne[RefundResult](ctx, l, r.call())
 }
 
 func (r *Refund) call() *call {

@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"context"
-	"errors"
 	"slices"
 )
 
@@ -61,44 +59,4 @@ func (m *machine) needKeys(keys ...key) error {
 		return nil
 	}
 	return &errNeedKeys{keys: missing}
-}
-
-// submitOne sends one request through its tenant's lane and returns its answer.
-func submitOne[R any](ctx context.Context, l *Ledger, c *call) (*R, error) {
-	if err := l.submit(ctx, l.laneOf(c.id.tenant), []*call{c}); err != nil {
-		return nil, l.countError(c.kind, err)
-	}
-	l.count(c)
-	return answer[R](c)
-}
-
-// dryRunOne decides one request on a view of its balances and records nothing. Its key is not looked up.
-func dryRunOne[R any](ctx context.Context, l *Ledger, c *call) (*R, error) {
-	extra := []key(nil)
-	for range extraKeyRounds {
-		m, err := l.viewFor(ctx, c, extra)
-		if err != nil {
-			return nil, err
-		}
-		err = m.decide(c)
-		if more, ok := errors.AsType[*errNeedKeys](err); ok {
-			extra = append(extra, more.keys...)
-			continue
-		}
-		if err != nil {
-			return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
-		}
-		return answer[R](c)
-	}
-	return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed"}
-}
-
-// extraKeyRounds bounds how often a decision may ask for more balances: subject caps once, overflow meters once.
-const extraKeyRounds = 4
-
-func answer[R any](c *call) (*R, error) {
-	if c.err != nil {
-		return nil, c.err
-	}
-	return c.result.(*R), nil
 }

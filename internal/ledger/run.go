@@ -32,22 +32,6 @@ const (
 	verdictData                   // this batch can never be written as it is: find the culprit
 )
 
-// attempt is one run of a batch through one transaction.
-type attempt struct {
-	calls     []*call
-	keys      []key // sorted, each once
-	opKeys    []opKey
-	refs      references
-	found     found
-	located   bool          // found is filled and keys are complete
-	extra     []key         // balances that decisions asked for
-	demand    map[key]int64 // what may be drawn at most
-	until     time.Time     // of a view: advance no further; zero = to now
-	force     bool          // read grants and terms of every balance
-	absent    map[key]missing
-	committed bool // RT2 was sent: a lost connection leaves the outcome unknown
-}
-
 // execute decides and writes calls and gives each its answer. It never fails as a whole.
 func (l *Ledger) execute(ctx context.Context, calls []*call) {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
@@ -122,36 +106,6 @@ func pause(ctx context.Context, failures int) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-func newAttempt(calls []*call) *attempt {
-	a := &attempt{calls: calls, absent: map[key]missing{}, refs: referencesOf(calls)}
-	seen := make(map[opKey]struct{}, len(calls))
-	for _, c := range calls {
-		if _, dup := seen[c.id]; !dup {
-			seen[c.id] = struct{}{}
-			a.opKeys = append(a.opKeys, c.id)
-		}
-	}
-	return a
-}
-
-// plan lists the balances to lock, in order, with what may be drawn from them.
-func (a *attempt) plan() {
-	a.demand = make(map[key]int64, len(a.calls))
-	for _, c := range a.calls {
-		for _, n := range c.req.needs(&a.found) {
-			a.demand[n.key] = saturatingAdd(a.demand[n.key], n.demand)
-		}
-	}
-	for _, k := range a.extra {
-		a.demand[k] = needAll
-	}
-	a.keys = a.keys[:0]
-	for k := range a.demand {
-		a.keys = append(a.keys, k)
-	}
-	slices.SortFunc(a.keys, compareKeys)
 }
 
 // try runs the batch through one transaction. again = true: the transaction committed, or made rows, but the batch has to
@@ -306,17 +260,6 @@ func scanTaken(into map[grantKey]bool) func(pgx.Rows) error {
 	}
 }
 
-// grantIDs lists the grant ids the batch wants to use.
-func (a *attempt) grantIDs() []grantKey {
-	var out []grantKey
-	for _, c := range a.calls {
-		if g, ok := c.req.(*Grant); ok {
-			out = append(out, grantKey{g.balance(), g.id()})
-		}
-	}
-	return out
-}
-
 // unknownKeys lists keys without a row that are not known to be absent for a reason.
 func (tx *batchTx) unknownKeys() []key {
 	var out []key
@@ -361,71 +304,6 @@ func (tx *batchTx) readMore(ctx context.Context) error {
 	}
 	more.attach(m.books, tx.ledger.terms)
 	return nil
-}
-
-// loading is what queueLoad has asked for; it is filled when the batch is sent.
-type loading struct {
-	grantKeys, termKeys []key
-	grants, named       map[key][]*grant
-	holds               map[key][]*holdLine
-	reader              *termsReader
-}
-
-func (l *Ledger) queueLoad(b *pgx.Batch, grants, terms []key, named []grantKey) *loading {
-	more := &loading{
-		grantKeys: grants, termKeys: terms, grants: map[key][]*grant{}, named: map[key][]*grant{},
-		holds: map[key][]*holdLine{}, reader: newTermsReader(),
-	}
-	if len(grants) > 0 {
-		c := columnsOf(grants)
-		b.Queue(l.queries["OpenGrants"], c.tenants, c.meters, c.subjects).Query(scanGrants(more.grants))
-		b.Queue(l.queries["OpenHoldLines"], c.tenants, c.meters, c.subjects).Query(scanHoldLines(more.holds))
-	}
-	if len(named) > 0 {
-		keys, ids := make([]key, len(named)), make([]string, len(named))
-		for i, n := range named {
-			keys[i], ids[i] = n.key, n.id
-		}
-		c := columnsOf(keys)
-		b.Queue(l.queries["NamedGrants"], c.tenants, c.meters, c.subjects, ids).Query(scanGrants(more.named))
-	}
-	if len(terms) > 0 {
-		tenants, meters := distinct(terms)
-		b.Queue(l.queries["TenantTerms"], tenants).Query(more.reader.scanHistory)
-		b.Queue(l.queries["PlanVersions"], tenants, meters).Query(more.reader.scanPlans)
-	}
-	return more
-}
-
-// attach hands the books what was read, and the cache the terms of their plans.
-func (more *loading) attach(books map[key]*book, cache *termsCache) {
-	for _, k := range more.grantKeys {
-		grants := more.grants[k]
-		for _, g := range more.named[k] {
-			if !slices.ContainsFunc(grants, func(o *grant) bool { return o.ID == g.ID }) {
-				grants = append(grants, g)
-			}
-		}
-		books[k].attach(grants, more.holds[k])
-	}
-	for _, k := range more.termKeys {
-		b := books[k]
-		b.timeline = more.reader.timeline(k)
-		if b.plan != "" {
-			if b.terms = b.timeline.ofVersion(b.plan, b.planVersion); b.terms != nil {
-				cache.put(k, b.plan, b.planVersion, b.terms)
-			}
-		}
-	}
-}
-
-func distinct(keys []key) (tenants, meters []string) {
-	for _, k := range keys {
-		tenants, meters = append(tenants, k.Tenant), append(meters, k.Meter)
-	}
-	slices.Sort(tenants)
-	slices.Sort(meters)
-	return slices.Compact(tenants), slices.Compact(meters)
 }
 
 // commit is the last round trip: write and commit. A batch that changed nothing only ends its transaction.
