@@ -157,6 +157,9 @@ func (v *verification) compareGrants(k key, r *VerifyReport) {
 	}
 }
 
+// copySettles is longer than a copy takes from COMMIT to the cache.
+const copySettles = 250 * time.Millisecond
+
 // verifyCopies compares cached copies with the balances they were made of. A copy may be older for the moment between a
 // COMMIT and its publication, so a stale one is looked at again before it counts.
 func (l *Ledger) verifyCopies(ctx context.Context, v *verification, read CopyReader, r *VerifyReport) error {
@@ -165,12 +168,8 @@ func (l *Ledger) verifyCopies(ctx context.Context, v *verification, read CopyRea
 		r.Copies += int64(len(v.order))
 		return err
 	}
-	timer := time.NewTimer(250 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := sleep(ctx, copySettles); err != nil {
+		return err
 	}
 	again := &verification{books: map[key]*book{}}
 	c := columnsOf(stale)

@@ -42,6 +42,10 @@ type Config struct {
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
 	LaneMetrics *lane.Metrics         // nil = none
+	// VerifyEvery lets a verifier go over all balances in the background, at a low rate, again and again: the pause between
+	// two passes. 0 = no such verifier.
+	VerifyEvery time.Duration
+	Copies      CopyReader // what that verifier compares cached copies by; nil = it does not
 	// OnCommit is handed every changed balance right after its COMMIT, before callers are answered. It must not block.
 	OnCommit func([]BalanceCopy)
 }
@@ -63,6 +67,7 @@ type Ledger struct {
 	clockOffset atomic.Int64
 
 	upkeep *upkeep
+	watch  *watch
 	rolls  *roller
 }
 
@@ -110,6 +115,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		}, weight, l.process))
 	}
 	l.upkeep = newUpkeep(l)
+	l.watch = &watch{ledger: l, cancel: func() {}}
 	l.rolls = newRoller(l)
 	return l, nil
 }
@@ -178,7 +184,11 @@ func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.Ping(ctx); err != nil {
 		return err
 	}
-	return l.upkeep.start(ctx)
+	if err := l.upkeep.start(ctx); err != nil {
+		return err
+	}
+	l.watch.start()
+	return nil
 }
 
 // Stop refuses new operations, finishes what is queued and running within ctx's deadline, and closes the pools.
@@ -189,6 +199,7 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	}
 	errs = append(errs, l.rolls.stop(ctx))
 	l.upkeep.stop()
+	l.watch.stop()
 	l.writers.Close()
 	l.readers.Close()
 	return errors.Join(errs...)

@@ -7,6 +7,9 @@ type metrics struct {
 	isolated       prometheus.Counter
 	decided        *prometheus.CounterVec
 	lateEntries    prometheus.Gauge
+	verified       prometheus.Counter
+	differences    prometheus.Gauge
+	verifiedAt     prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -28,6 +31,18 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Rows in the DEFAULT partition of entries. Above zero: a monthly partition was not made in time.",
 		}),
 	}
-	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.lateEntries)
+	m.verified = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "quotasvc_ledger_verified_balances_total",
+		Help: "Balances compared with the journal by the continuous verifier.",
+	})
+	m.differences = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "quotasvc_ledger_verify_differences",
+		Help: "Differences between journal and balances found by the newest complete pass. Anything above zero is a bug or a change by hand.",
+	})
+	m.verifiedAt = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "quotasvc_ledger_verify_last_pass_timestamp_seconds",
+		Help: "When the newest complete pass of the continuous verifier ended.",
+	})
+	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.lateEntries, m.verified, m.differences, m.verifiedAt)
 	return m
 }

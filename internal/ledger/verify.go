@@ -29,6 +29,7 @@ type VerifyOptions struct {
 	Tenant   string             // '' = all
 	Copies   CopyReader         // nil = no cache is compared
 	Progress func(VerifyReport) // called after every chunk; nil = not wanted
+	Pause    time.Duration      // between chunks, for a verification that shall not be felt
 }
 
 // Difference is one way in which two records of the same fact disagree.
@@ -111,12 +112,30 @@ func (l *Ledger) Verify(ctx context.Context, o VerifyOptions) (*VerifyReport, er
 		if o.Progress != nil {
 			o.Progress(*report)
 		}
+		if err := sleep(ctx, o.Pause); err != nil {
+			return nil, err
+		}
 	}
 	if err := l.verifyOrphans(ctx, o.Tenant, report); err != nil {
 		return nil, err
 	}
 	report.Elapsed = time.Since(started)
 	return report, nil
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("verify: %w", ctx.Err())
+	}
 }
 
 // verification is what one chunk has read.
