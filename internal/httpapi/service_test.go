@@ -63,6 +63,16 @@ func (l *lines) all() []string {
 	return strings.Split(strings.TrimSpace(l.buf.String()), "\n")
 }
 
+// with is the line that holds text, or "".
+func (l *lines) with(text string) string {
+	for _, line := range l.all() {
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+	return ""
+}
+
 func newService(t testing.TB, change ...func(*Config)) *service {
 	t.Helper()
 	return newServiceOn(t, testenv.Postgres(t), change...)
@@ -149,19 +159,22 @@ type answer struct {
 // the header away.
 func (s *service) call(method, path, body string, extra ...string) *answer {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	return s.do(s.request(method, path, strings.NewReader(body), extra...))
+}
+
+func (s *service) request(method, path string, body io.Reader, extra ...string) *http.Request {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, body)
 	s.check(err)
 	r.Header.Set("Authorization", "Bearer "+testKey)
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
+	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(extra); i += 2 {
 		r.Header.Del(extra[i])
 		if i+1 < len(extra) {
 			r.Header[extra[i]] = []string{extra[i+1]}
 		}
 	}
-	return s.do(r)
+	return r
 }
 
 func (s *service) do(r *http.Request) *answer {
@@ -172,6 +185,11 @@ func (s *service) do(r *http.Request) *answer {
 	body, err := io.ReadAll(response.Body)
 	s.check(err)
 	a := &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body}
+	if a.status >= http.StatusInternalServerError {
+		id := a.header.Get(headerRequestID)
+		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
+		s.t.Log(s.log.with(id))
+	}
 	if err := conforms(r, a); err != nil {
 		s.t.Errorf("%s %s: the answer is not in the contract: %v\n%s", r.Method, r.URL, err, body)
 	}

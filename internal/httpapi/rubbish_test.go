@@ -1,0 +1,369 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-json-experiment/json"
+)
+
+// fullBodies has a good body with every field for each operation that takes one. The paths are of resources that exist where
+// the operation needs them.
+func fullBodies() map[string]struct{ method, path, body string } {
+	const limit = `"per":["tenant","route"],"match":{"route":"/x","meter":"calls","plan":"basic"},"kind":"token_bucket","rate":"60/s","burst":5,` +
+		`"cost":2,"mode":"enforce","on_backend_error":"open"`
+	const demand = `"tenant":"acme","items":[{"meter":"calls","amount":1}],"subject":"u1"`
+	const change = `"mode":"normal","metadata":{"a":1},"dry_run":false`
+	const terms = `"plan":"basic","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin","status":"active","metadata":{"a":1}`
+	return map[string]struct{ method, path, body string }{
+		"check":      {"POST", "/v1/check", `{` + demand + `,"route":"/x","ip":"192.0.2.1","max_stale_ms":5}`},
+		"consume":    {"POST", "/v1/consume", `{` + demand + `,"route":"/x","ip":"2001:db8::1",` + change + `}`},
+		"debit":      {"POST", "/v1/debits", `{` + demand + `,` + change + `}`},
+		"debitBatch": {"POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"k",` + demand + `,` + change + `}],"dry_run":false}`},
+		"grant": {"POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","grant_id":"g1","priority":7,
+			"effective_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00+02:00","cost_basis":"0.01 EUR","reason":"sold","dry_run":false}`},
+		"putMeter":    {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true}`},
+		"putPlan":     {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"}],"limits":[{"rule":"r",` + limit + `}]}`},
+		"putTenant":   {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
+		"patchTenant": {"PATCH", "/v1/tenants/acme", `{` + terms + `}`},
+		"putLimit":    {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
+		"startRoll":   {"POST", "/v1/rolls", `{"as_of":"2026-01-01T00:00:00Z"}`},
+	}
+}
+
+// fault is a good body with one thing wrong, and the field that the answer must name.
+type fault struct{ body, field string }
+
+// faultsAt makes faults of what stands at path in a body, by its schema. put returns the body with another value there.
+func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string) []fault {
+	var out []fault
+	wrong := func(raws ...string) {
+		for _, raw := range raws {
+			out = append(out, fault{put(raw), path})
+		}
+	}
+	wrong("null")
+	switch {
+	case schema.Type.Is("integer"):
+		wrong(`"1"`, "1.5", "1.0", "1e3", "1E2", "-1", "true", "[1]", "{}", `""`, "9007199254740992", "18446744073709551617", "1"+strings.Repeat("0", 30), "1e400")
+		wrong(fmt.Sprint(int64(*schema.Min)-1), fmt.Sprint(int64(*schema.Max)+1))
+	case schema.Type.Is("boolean"):
+		wrong(`"true"`, "1", "0", "[]", "{}")
+	case schema.Type.Is("string"):
+		wrong("1", "true", "[]", "{}", `"\u0000"`, `"a\u0000b"`)
+		if schema.MinLength > 0 || schema.Pattern != "" || schema.Format == "date-time" || schema.Enum != nil {
+			wrong(`""`)
+		}
+		if schema.MaxLength != nil {
+			wrong(`"` + strings.Repeat("x", int(*schema.MaxLength)+1) + `"`)
+		}
+		if schema.Enum != nil {
+			wrong(`"nonsense"`, `"Normal"`)
+		}
+		if schema.Format == "date-time" {
+			wrong(`"yesterday"`, `"2026-01-01"`, `"2026-13-01T00:00:00Z"`, `"2026-02-30T00:00:00Z"`, `"9999-01-01T00:00:00Z"`, `"9998-01-01T00:00:00Z"`,
+				`"10000-01-01T00:00:00Z"`, `"0001-01-01T00:00:00Z"`, `"0000-01-01T00:00:00Z"`, `"2026-01-01 00:00:00"`)
+		}
+		if strings.HasPrefix(schema.Pattern, "^[A-Za-z0-9]") {
+			wrong(`"a b"`, `"a/b"`, `"{a}"`, `" a"`, `"-a"`, `"\u00e9"`, `"`+strings.Repeat("x", 129)+`"`)
+		}
+		if strings.HasPrefix(schema.Pattern, "^[!-~]") {
+			wrong(`"a b"`, `"\u00e9"`, `"`+strings.Repeat("x", 256)+`"`)
+		}
+	case schema.Type.Is("array"):
+		wrong("{}", `"x"`, "1")
+		if schema.MinItems > 0 {
+			wrong("[]")
+		}
+	default:
+		wrong("[]", `"x"`, "1", "true")
+	}
+	return out
+}
+
+// faultsOfBody makes faults of every field of an object, and of those in it.
+func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
+	var out []fault
+	encode := func(change func(m map[string]any)) string {
+		m := map[string]any{}
+		for k, v := range object {
+			m[k] = v
+		}
+		change(m)
+		return put(encoded(m))
+	}
+	out = append(out, fault{encode(func(m map[string]any) { m["surprise"] = 1 }), joinPath(path, "surprise")})
+	once, name := encoded(object), firstKey(object)
+	out = append(out, fault{put(once[:len(once)-1] + fmt.Sprintf(`,%q:1}`, name)), joinPath(path, name)})
+	for name, ref := range schema.Properties {
+		at := joinPath(path, name)
+		with := func(raw string) string {
+			return replaced(encode(func(m map[string]any) { m[name] = hole }), raw)
+		}
+		out = append(out, faultsAt(ref.Value, at, with)...)
+		if slices.Contains(schema.Required, name) {
+			out = append(out, fault{encode(func(m map[string]any) { delete(m, name) }), at})
+		}
+		switch value := object[name].(type) {
+		case map[string]any:
+			if len(ref.Value.Properties) > 0 { // metadata is the client's own
+				out = append(out, faultsOfBody(ref.Value, value, at, with)...)
+			}
+		case []any:
+			element := func(raw string) string {
+				return with(replaced(encoded(append([]any{hole}, value[1:]...)), raw))
+			}
+			inner := ref.Value.Items.Value
+			out = append(out, faultsAt(inner, at+"[0]", element)...)
+			if m, ok := value[0].(map[string]any); ok {
+				out = append(out, faultsOfBody(inner, m, at+"[0]", element)...)
+			}
+			if ref.Value.MaxItems != nil && *ref.Value.MaxItems < 500 {
+				list := slices.Repeat([]any{value[0]}, int(*ref.Value.MaxItems)+1)
+				out = append(out, fault{with(encoded(list)), at})
+			}
+		}
+	}
+	return out
+}
+
+// hole stands in a body where raw text goes that need not be JSON.
+const hole = "@hole@"
+
+func replaced(body, raw string) string { return strings.Replace(body, `"`+hole+`"`, raw, 1) }
+
+func encoded(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func firstKey(m map[string]any) string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	return slices.Min(names)
+}
+
+func TestEveryWrongFieldOfEveryBodyIsA400ThatNamesItAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	operations := 0
+	for _, item := range contract().Paths.Map() {
+		for _, op := range item.Operations() {
+			if op.RequestBody == nil {
+				continue
+			}
+			operations++
+			good, ok := fullBodies()[op.OperationID]
+			if !ok {
+				t.Errorf("%s has no full body in this test", op.OperationID)
+				continue
+			}
+			schema := op.RequestBody.Value.Content.Get(typeJSON).Schema.Value
+			var object map[string]any
+			if err := json.Unmarshal([]byte(good.body), &object); err != nil {
+				t.Fatal(err)
+			}
+			if len(object) != len(schema.Properties) {
+				t.Errorf("%s: the full body has %d of %d fields", op.OperationID, len(object), len(schema.Properties))
+			}
+			before, sent := s.state(), 0
+			for _, f := range faultsOfBody(schema, object, "", func(raw string) string { return raw }) {
+				sent++
+				a := s.call(good.method, good.path, f.body, headerIdempotencyKey, fmt.Sprint("k", sent))
+				names := ""
+				var p Problem
+				if a.status == 400 && json.Unmarshal(a.body, &p) == nil && p.Code == "invalid_argument" {
+					for _, e := range p.Errors {
+						names += e.Field + " "
+						if e.Field == f.field && e.Message != "" {
+							names = f.field
+							break
+						}
+					}
+				}
+				if names != f.field {
+					t.Errorf("%s: %.200s\n%d, want a fault of %q, not %q: %.300s", op.OperationID, f.body, a.status, f.field, names, a.body)
+				}
+			}
+			if after := s.state(); after != before {
+				t.Errorf("%s: stored before: %s, after: %s", op.OperationID, before, after)
+			}
+			if sent < 15 {
+				t.Errorf("%s: only %d faults", op.OperationID, sent)
+			}
+			if a := s.call(good.method, good.path, good.body, headerIdempotencyKey, "good-"+op.OperationID); a.status >= 400 {
+				t.Errorf("%s: the full body is refused: %s", op.OperationID, a.body)
+			}
+		}
+	}
+	if operations != len(fullBodies()) {
+		t.Errorf("%d operations with a body, %d bodies", operations, len(fullBodies()))
+	}
+}
+
+func TestBodiesThatAreNoJSONObjectAre400InEveryOperation(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	big := func(n int) string {
+		body := demandOf("acme", "calls", 1)
+		return body + strings.Repeat(" ", n-len(body))
+	}
+	for operation, good := range fullBodies() {
+		before := s.state()
+		send := func(body string, extra ...string) *answer {
+			return s.call(good.method, good.path, body, append(extra, headerIdempotencyKey, "k")...)
+		}
+		for _, body := range []string{
+			" ", "null", "[]", `"x"`, "1", "{", good.body + "{}", good.body + "x", good.body[:len(good.body)-1], good.body + "\x00", "\xef\xbb\xbf" + good.body,
+		} {
+			if p := send(body).problem(400, "invalid_argument"); len(p.Errors) == 0 {
+				t.Errorf("%s: %q: %+v", operation, body, p)
+			}
+		}
+		if operation != "startRoll" { // where a bare POST means now
+			send("").refused("body")
+		}
+		send(big(BodyMax + 1)).refused("body")
+		for _, given := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/problem+json", ";"} {
+			send(good.body, "Content-Type", given).refused("Content-Type")
+		}
+		if after := s.state(); after != before {
+			t.Errorf("%s: stored before: %s, after: %s", operation, before, after)
+		}
+	}
+	s.call("POST", "/v1/debits", big(BodyMax), headerIdempotencyKey, "k1").want(200)
+	s.call("POST", "/v1/debits", demandOf("acme", "calls", 1), headerIdempotencyKey, "k2", "Content-Type", "application/json; charset=UTF-8").want(200)
+	s.call("POST", "/v1/debits", demandOf("acme", "calls", 1), headerIdempotencyKey, "k3", "Content-Type").want(200)
+}
+
+func TestABodyOfUnknownLengthIsHeldToTheSameBound(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for extra, status := range map[int]int{0: 200, 1: 400} {
+		good := demandOf("acme", "calls", 1)
+		body := good + strings.Repeat(" ", BodyMax-len(good)+extra)
+		r := s.request("POST", "/v1/debits", struct{ *strings.Reader }{strings.NewReader(body)}, headerIdempotencyKey, fmt.Sprint("k", extra))
+		r.ContentLength = -1
+		if a := s.do(r); a.status != status {
+			t.Errorf("%d bytes: %d %s", len(body), a.status, a.body)
+		}
+	}
+}
+
+func TestFieldsOfTheContractsFutureAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	before := s.state()
+	add := func(body, field string) string { return body[:len(body)-1] + "," + field + "}" }
+	debit := demandOf("acme", "calls", 1)
+	allowance := `{"allowances":[{"meter":"calls","amount":1,"every":"month","anchor":"tenant",%s}]}`
+	for _, c := range [][4]string{
+		{"POST", "/v1/debits", add(debit, `"mode":"best_effort"`), "mode"},
+		{"POST", "/v1/debits", add(debit, `"mode":"drain"`), "mode"},
+		{"POST", "/v1/consume", add(debit, `"mode":"drain"`), "mode"},
+		{"POST", "/v1/check", add(debit, `"mode":"normal"`), "mode"},
+		{"POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":1,"source":"topup","subject":"u1"}`, "subject"},
+		{"PUT", "/v1/plans/p", fmt.Sprintf(allowance, `"rollover":{"min":0,"max":1}`), "allowances[0].rollover"},
+		{"PUT", "/v1/plans/p", fmt.Sprintf(allowance, `"overage":{"policy":"allow"}`), "allowances[0].overage"},
+		{"PUT", "/v1/plans/p", fmt.Sprintf(allowance, `"overflow":{"meter":"credits","price":1}`), "allowances[0].overflow"},
+		{"PUT", "/v1/plans/p", fmt.Sprintf(allowance, `"per_subject":1`), "allowances[0].per_subject"},
+		{"PATCH", "/v1/tenants/acme", `{"plan":"basic","apply":"now"}`, "apply"},
+		{"PUT", "/v1/limits/l", `{"per":["tenant"],"kind":"fixed_window","rate":"1/s"}`, "kind"},
+		{"PUT", "/v1/limits/l", `{"per":["tenant","ip"],"kind":"token_bucket","rate":"1/s"}`, "per[1]"},
+		{"PUT", "/v1/limits/l", `{"per":["global"],"kind":"token_bucket","rate":"1/s"}`, "per[0]"},
+		{"PUT", "/v1/limits/l", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s","region_share":1}`, "region_share"},
+		{"GET", "/v1/tenants/acme/balances?subject=u1", "", "subject"},
+		{"GET", "/v1/tenants/acme/balances?as_of=2026-01-01T00:00:00Z", "", "as_of"},
+		{"GET", "/v1/tenants/acme/balances/calls?as_of=2026-01-01T00:00:00Z", "", "as_of"},
+	} {
+		s.call(c[0], c[1], c[2], headerIdempotencyKey, "k").refused(c[3])
+	}
+	for _, path := range []string{
+		"/v1/holds", "/v1/refunds", "/v1/holds/h/capture", "/v1/leases", "/v1/authorize/nginx", "/v1/tenants/acme/adjustments",
+		"/v1/tenants/acme/grants/g/void", "/v1/verifications", "/v1/keys",
+	} {
+		s.call("POST", path, `{}`, headerIdempotencyKey, "k").problem(404, "not_found")
+	}
+	if after := s.state(); after != before {
+		t.Errorf("stored before: %s, after: %s", before, after)
+	}
+}
+
+func TestIdsInPathsAreHeldToTheirAlphabetHoweverTheyAreEncoded(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	before := s.state()
+	bodies := fullBodies()
+	for template, item := range contract().Paths.Map() {
+		if !strings.Contains(template, "{") || strings.Contains(template, "{operation_id}") {
+			continue
+		}
+		for method, op := range item.Operations() {
+			for i, segment := range strings.Split(template, "/") {
+				if !strings.HasPrefix(segment, "{") {
+					continue
+				}
+				for _, id := range []string{"a b", "a/b", "{a}", "a{", "a\x00", "\x00", "a\n", "é", ".a", "..", "-a", "a%b", "a?b", "a+b", "a#b", "\xff", strings.Repeat("x", 129)} {
+					segments := strings.Split(template, "/")
+					for j := range segments {
+						if strings.HasPrefix(segments[j], "{") {
+							segments[j] = "acme"
+						}
+					}
+					segments[i] = url.PathEscape(id)
+					query := ""
+					if op.OperationID == "listPeriods" {
+						query = "?meter=calls"
+					}
+					a := s.call(method, strings.Join(segments, "/")+query, bodies[op.OperationID].body, headerIdempotencyKey, "k")
+					a.refused(strings.Trim(segment, "{}"))
+				}
+			}
+		}
+	}
+	if after := s.state(); after != before {
+		t.Errorf("stored before: %s, after: %s", before, after)
+	}
+	for _, id := range []string{"a", "a.b_c:d-e", strings.Repeat("x", 128)} {
+		s.call("PUT", "/v1/meters/"+id, `{"unit":"call"}`).want(201)
+		s.call("GET", "/v1/meters/"+url.PathEscape(id), "").want(200)
+	}
+	s.call("GET", "/v1/meters/%61", "").want(200) // a
+}
+
+func TestQueryParametersAreStrict(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for _, c := range [][2]string{
+		{"/v1/meters?limit=0", "limit"}, {"/v1/meters?limit=501", "limit"}, {"/v1/meters?limit=1.0", "limit"}, {"/v1/meters?limit=", "limit"},
+		{"/v1/meters?limit=-1", "limit"}, {"/v1/meters?limit=99999999999999999999", "limit"}, {"/v1/meters?limit=1&limit=2", "limit"},
+		{"/v1/meters?cursor=", "cursor"}, {"/v1/meters?cursor=%00", "cursor"}, {"/v1/meters?cursor=!!", "cursor"}, {"/v1/meters?cursor=AAAA", "cursor"},
+		{"/v1/meters?cursor=" + strings.Repeat("x", 1025), "cursor"}, {"/v1/meters?Limit=1", "Limit"}, {"/v1/meters?x=1", "x"}, {"/v1/meters?a=%zz", "query"},
+		{"/v1/meters?a;b", "query"}, {"/v1/meters/calls?x", "x"}, {"/v1/tenants/acme/entries?from=9999-01-01T00:00:00Z", "from"},
+		{"/v1/tenants/acme/entries?to=now", "to"}, {"/v1/tenants/acme/entries?meter=a%20b", "meter"}, {"/v1/tenants/acme/entries?kind=%00", "kind"},
+		{"/v1/tenants/acme/entries?cursor=AAAA", "cursor"}, {"/v1/tenants/acme/entries?subject=u", "subject"}, {"/v1/tenants/acme/grants?meter=", "meter"},
+		{"/v1/tenants/acme/grants?cursor=bm9uc2Vuc2U", "cursor"}, {"/v1/tenants/acme/periods", "meter"}, {"/v1/tenants/acme/periods?meter=calls&next=0", "next"},
+		{"/v1/tenants/acme/periods?meter=calls&next=101", "next"}, {"/v1/tenants/acme/periods?meter=calls&next=1e1", "next"},
+	} {
+		s.call("GET", c[0], "").refused(c[1])
+	}
+	s.call("POST", "/v1/debits?dry_run=true", demandOf("acme", "calls", 1), headerIdempotencyKey, "k").refused("dry_run")
+	if got := s.remaining("acme", "calls"); got != 10 {
+		t.Errorf("%d remain", got)
+	}
+}
