@@ -130,13 +130,6 @@ func (b bucket) reset(st settled) time.Duration {
 	return b.wait(st, b.capacity)
 }
 
-// ttl is how long a stored level must be kept: its time to full, with a second's grace for clocks that differ in
-// rounding. A key that expires then was full.
-func (b bucket) ttl(st settled) time.Duration {
-	us := ceilDiv(st.used, b.num) + st.ahead
-	return time.Duration(ceilDiv(us, 1000))*time.Millisecond + time.Second
-}
-
 // convert turns a debt in units of from per token into units of to per token. It rounds up: less than one unit.
 func convert(used, from, to int64) int64 {
 	whole, rest := used/from, used%from

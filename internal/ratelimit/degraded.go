@@ -87,7 +87,7 @@ func verdict(c *charge, b bucket, r row) Verdict {
 
 // translate turns an error of the lane or of its work into one that callers know.
 func (l *Limiter) translate(ctx context.Context, err error) error {
-	cause := ""
+	var cause string
 	switch {
 	case errors.Is(err, errBackend):
 		cause = "redis"

@@ -1,0 +1,170 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestRetryAfterIsExactToTheMicrosecond(t *testing.T) {
+	t.Parallel()
+	now := worldStart
+	redisLimiter := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }})
+	clock := time.UnixMicro(now)
+	localLimiter := patientLimiter(t, nil, Config{Now: func() time.Time { return clock }})
+	advance := func(d time.Duration) { now, clock = now+d.Microseconds(), clock.Add(d) }
+	for _, rate := range []string{"7/s", "1/3s", "1000000/s", "999983/min", "1/day"} {
+		rule := compile(t, Spec{ID: "rule-" + strings.ReplaceAll(rate, "/", "-"), Rate: rate, Burst: 5})
+		for _, l := range []*Limiter{redisLimiter, localLimiter} {
+			req := func(cost int64) Request {
+				return Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: cost}}}
+			}
+			mustConsume(t, l, req(5))
+			denied := mustConsume(t, l, req(3)).Verdicts[0]
+			advance(denied.RetryAfter - time.Microsecond)
+			if d := mustConsume(t, l, req(3)); d.Allowed || d.Verdicts[0].RetryAfter != time.Microsecond {
+				t.Errorf("%s: allowed %v a microsecond early, retry after %s", rate, d.Allowed, d.Verdicts[0].RetryAfter)
+			}
+			advance(time.Microsecond)
+			if d := mustConsume(t, l, req(3)); !d.Allowed {
+				t.Errorf("%s: denied after RetryAfter: %+v", rate, d.Verdicts[0])
+			}
+			reset := mustPeek(t, l, req(1)).Verdicts[0].Reset
+			advance(reset - time.Microsecond)
+			if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != time.Microsecond || v.Next != time.Microsecond || v.Remaining != 4 {
+				t.Errorf("%s: a microsecond before Reset: %+v", rate, v)
+			}
+			advance(time.Microsecond)
+			if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != 0 || v.Next != 0 || v.Remaining != 5 {
+				t.Errorf("%s: at Reset: %+v", rate, v)
+			}
+		}
+	}
+}
+
+// TestFractionsAreNotLost: a bucket that is asked often must refill as fast as one that is asked never.
+func TestFractionsAreNotLost(t *testing.T) {
+	t.Parallel()
+	now := worldStart
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }})
+	rule := compile(t, Spec{Rate: "7/min", Burst: 100})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 100}}})
+	admitted := 0
+	for range 3000 { // 10 minutes, five requests per second: 70 tokens come back
+		now += 200_000
+		if mustConsume(t, l, req).Allowed {
+			admitted++
+		}
+	}
+	if admitted != 70 {
+		t.Errorf("%d admitted in ten minutes at 7/min", admitted)
+	}
+}
+
+// TestClockSetBackGrantsNothingAndStarvesNobody: the danger is both ways. A refill that is paid twice is a leak; a bucket
+// that waits for the clock to catch up is an outage, even if every single request is denied.
+func TestClockSetBackGrantsNothingAndStarvesNobody(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	for _, step := range []time.Duration{time.Microsecond, time.Millisecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, 24 * time.Hour} {
+		for _, o := range []op{opConsume, opPeek} {
+			now := worldStart
+			metrics := NewMetrics(nil)
+			l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }, Metrics: metrics})
+			rule := compile(t, Spec{Rate: "10/min", Burst: 10})
+			req := Request{Tenant: fmt.Sprintf("acme-%d-%d", step, o), Charges: []Charge{{Rule: rule}}}
+			for mustConsume(t, l, req).Allowed {
+			}
+			if got := mustPeek(t, l, req).Verdicts[0].Remaining; got != 0 {
+				t.Fatalf("%d left", got)
+			}
+
+			now -= step.Microseconds()
+			wait := mustPeek(t, l, req).Verdicts[0].RetryAfter
+			if longest := 6*time.Second + min(step, 5*time.Second); wait > longest {
+				t.Errorf("step of %s: retry after %s, at most %s", step, wait, longest)
+			}
+			// Denied requests all the way: they must not keep the bucket from refilling.
+			end := now + wait.Microseconds()
+			for now < end-1000 {
+				now += 100_000
+				now = min(now, end-1)
+				d, err := l.decide(context.Background(), req, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Allowed {
+					t.Fatalf("step of %s: admitted %d us early", step, end-now)
+				}
+			}
+			now = end
+			if d := mustConsume(t, l, req); !d.Allowed {
+				t.Errorf("step of %s, %v only: still denied after %s: %+v", step, o, wait, d.Verdicts[0])
+			}
+			if rebased := testutil.ToFloat64(metrics.rebased); (rebased > 0) != (step > 5*time.Second) {
+				t.Errorf("step of %s: %v buckets rebased", step, rebased)
+			}
+			// And forth again: what passed twice is not paid twice beyond the burst.
+			now += step.Microseconds()
+			if got := mustPeek(t, l, req).Verdicts[0].Remaining; got > 10 {
+				t.Errorf("step of %s: %d left of 10", step, got)
+			}
+		}
+	}
+}
+
+func TestChangedRuleKeepsTheDebt(t *testing.T) {
+	t.Parallel()
+	now := worldStart
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }})
+	peek := func(r *Rule) Verdict {
+		return mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}).Verdicts[0]
+	}
+	hundred := compile(t, Spec{Rate: "1/s", Burst: 100})
+	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: hundred, Cost: 60}}})
+	if v := peek(compile(t, Spec{Rate: "1/s", Burst: 150})); v.Remaining != 90 {
+		t.Errorf("a larger burst adds the difference: %d left, want 90", v.Remaining)
+	}
+	if v := peek(compile(t, Spec{Rate: "1/s", Burst: 50})); v.Remaining != 0 || v.Allowed || v.RetryAfter != 11*time.Second {
+		t.Errorf("a smaller burst gives nothing away: %+v", v)
+	}
+	if v := peek(compile(t, Spec{Rate: "7/min", Burst: 100})); v.Remaining != 40 {
+		t.Errorf("another rate keeps the debt in tokens: %d left, want 40", v.Remaining)
+	}
+	if v := peek(hundred); v.Remaining != 40 {
+		t.Errorf("looking at it has changed it: %d left, want 40", v.Remaining)
+	}
+}
+
+func TestExpiryOfAFullBucketChangesNothing(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	l := patientLimiter(t, client, Config{})
+	rule := compile(t, Spec{Rate: "20/s", Burst: 4}) // full again in 200 ms; the key lives a second longer
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 4}}}
+	key := bucketKey("acme", rule, "")
+	mustConsume(t, l, req)
+	wasFullAt := time.Duration(-1)
+	started := time.Now()
+	for client.Exists(context.Background(), key).Val() == 1 {
+		if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining == 4 && wasFullAt < 0 {
+			wasFullAt = time.Since(started)
+		}
+		if time.Since(started) > patience {
+			t.Fatal("the key never expires")
+		}
+	}
+	if wasFullAt < 0 || wasFullAt > time.Since(started)-500*time.Millisecond {
+		t.Errorf("full after %s, expired after %s: expiry made it full", wasFullAt, time.Since(started))
+	}
+	if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining != 4 {
+		t.Errorf("%d left after expiry", v.Remaining)
+	}
+}

@@ -1,0 +1,90 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestRequestsAreChecked(t *testing.T) {
+	t.Parallel()
+	l := patientLimiter(t, nil, Config{})
+	rule := compile(t, Spec{Rate: "10/s"})
+	var seventeen []Charge
+	for i := range 17 {
+		seventeen = append(seventeen, Charge{Rule: compile(t, Spec{ID: fmt.Sprintf("r%d", i), Rate: "1/s"})})
+	}
+	for name, tc := range map[string]struct {
+		req   Request
+		field string
+	}{
+		"no tenant":          {Request{}, "tenant"},
+		"tenant with braces": {Request{Tenant: "a}{b"}, "tenant"},
+		"tenant newline":     {Request{Tenant: "a\n"}, "tenant"},
+		"tenant of 129":      {Request{Tenant: strings.Repeat("a", 129)}, "tenant"},
+		"17 rules":           {Request{Tenant: "a", Charges: seventeen}, "charges"},
+		"no rule":            {Request{Tenant: "a", Charges: []Charge{{}}}, "charges[0].rule"},
+		"rule not compiled":  {Request{Tenant: "a", Charges: []Charge{{Rule: &Rule{ID: "x"}}}}, "charges[0].rule"},
+		"negative cost":      {Request{Tenant: "a", Charges: []Charge{{Rule: rule, Cost: -1}}}, "charges[0].cost"},
+		"cost of 2^53":       {Request{Tenant: "a", Charges: []Charge{{Rule: rule, Cost: 1 << 53}}}, "charges[0].cost"},
+		"raw dimension":      {Request{Tenant: "a", Charges: []Charge{{Rule: rule, Dimension: "alice}"}}}, "charges[0].dimension"},
+		"same bucket twice":  {Request{Tenant: "a", Charges: []Charge{{Rule: rule}, {Rule: rule, Cost: 2}}}, "charges[1].rule"},
+	} {
+		for _, do := range []func(context.Context, Request) error{
+			func(ctx context.Context, r Request) error { _, err := l.Consume(ctx, r); return err },
+			func(ctx context.Context, r Request) error { _, err := l.Peek(ctx, r); return err },
+			l.Refund,
+		} {
+			var field *FieldError
+			if err := do(context.Background(), tc.req); !errors.As(err, &field) || field.Field != tc.field {
+				t.Errorf("%s: %v; want an error on %s", name, err, tc.field)
+			}
+		}
+	}
+	ok := Request{Tenant: strings.Repeat("a", 128), Charges: append(seventeen[:15:15], Charge{Rule: rule, Dimension: Dimension("x")})}
+	if d := mustConsume(t, l, ok); !d.Allowed {
+		t.Error("16 rules are refused")
+	}
+	if d := mustConsume(t, l, Request{Tenant: "a"}); !d.Allowed || len(d.Verdicts) != 0 {
+		t.Errorf("a request without rules: %+v", d)
+	}
+}
+
+func TestDimensionSeparatesValuesAndHidesThem(t *testing.T) {
+	t.Parallel()
+	hostile := strings.Repeat("}{\n\x00", 250_000)
+	seen := make(map[string][]string)
+	for _, values := range [][]string{{}, {""}, {"", ""}, {"ab", "c"}, {"a", "bc"}, {"abc"}, {"abc", ""}, {hostile}, {"a\x00b"}, {"a", "b"}} {
+		d := Dimension(values...)
+		if !isDimension(d) || len(d) != 32 {
+			t.Errorf("Dimension gives %q", d)
+		}
+		if other, dup := seen[d]; dup {
+			t.Errorf("%.20q and %.20q share a bucket", values, other)
+		}
+		seen[d] = values
+		if d != Dimension(values...) {
+			t.Error("Dimension is not a function")
+		}
+	}
+}
+
+func TestBucketsOfOneTenantShareASlotAndNothingElse(t *testing.T) {
+	t.Parallel()
+	a, b := compile(t, Spec{ID: "a", Rate: "1/s"}), compile(t, Spec{ID: "a:b", Rate: "1/s"})
+	keys := []string{
+		bucketKey("acme", a, ""), bucketKey("acme", b, ""), bucketKey("acme", a, Dimension("b")), bucketKey("acme:tb:a", a, ""),
+	}
+	seen := make(map[string]bool)
+	for _, key := range keys {
+		if seen[key] {
+			t.Errorf("%s is two buckets", key)
+		}
+		seen[key] = true
+	}
+	if keys[0] != "rl:{acme}:tb:a:-" {
+		t.Errorf("the key is %s", keys[0])
+	}
+}
