@@ -24,8 +24,8 @@ type instance struct {
 	t testing.TB
 }
 
-// newInstance starts an instance on the given backends; redisURL "" is local mode.
-func newInstance(t testing.TB, databaseURL, redisURL string, change ...func(*Config)) *instance {
+// newInstance starts an instance on a database and a Redis; a nil client is local mode.
+func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient, change ...func(*Config)) *instance {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	stop := func(what string, f func(context.Context) error) {
@@ -37,15 +37,10 @@ func newInstance(t testing.TB, databaseURL, redisURL string, change ...func(*Con
 			}
 		})
 	}
-	var client redis.UniversalClient
-	if redisURL != "" {
-		var err error
-		if client, err = ratelimit.NewClient(redisURL); err != nil {
-			t.Fatal(err)
-		}
+	if client != nil {
 		stop("redis", func(context.Context) error { return client.Close() })
 	}
-	limiter := ratelimit.New(client, ratelimit.Config{})
+	limiter := ratelimit.New(client, ratelimit.Config{Budget: soon})
 	stop("limiter", limiter.Stop)
 	cache := NewBalanceCache(client, CacheConfig{})
 	cache.Start()
@@ -81,10 +76,27 @@ func newInstance(t testing.TB, databaseURL, redisURL string, change ...func(*Con
 	return &instance{Gate: New(l, cat, limiter, cache, cfg), t: t}
 }
 
+// patient is a client for tests in which Redis is not to fail: a busy machine must not look like an outage.
+func patient(options *redis.Options) redis.UniversalClient {
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = soon, soon, soon, soon
+	options.ContextTimeoutEnabled = true
+	return redis.NewClient(options)
+}
+
+// prompt is a client as the service has it.
+func prompt(t testing.TB, url string) redis.UniversalClient {
+	t.Helper()
+	client, err := ratelimit.NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 // newShared is an instance on the test process's shared servers.
 func newShared(t testing.TB, change ...func(*Config)) *instance {
 	t.Helper()
-	return newInstance(t, testenv.Postgres(t), testenv.RedisURL(t), change...)
+	return newInstance(t, testenv.Postgres(t), patient(testenv.Redis(t)), change...)
 }
 
 // catalogue stores meters calls and credits, plan basic with 10 calls a year and limits, and tenant acme on it.
@@ -182,4 +194,47 @@ func (in *instance) settle(databaseURL string) {
 		}
 		eventually(in.t, "the announcement is heard", func() bool { return in.terms.catalog.Snapshot() != before })
 	}
+}
+
+// blocker is a transaction that holds locks until it is released.
+type blocker struct {
+	t    testing.TB
+	conn *pgx.Conn
+}
+
+// block runs a statement that takes locks and keeps them.
+func block(t testing.TB, databaseURL, statement string) *blocker {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	b := &blocker{t, conn}
+	b.exec("BEGIN")
+	b.exec(statement)
+	return b
+}
+
+func (b *blocker) exec(statement string) {
+	b.t.Helper()
+	if _, err := b.conn.Exec(b.t.Context(), statement); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// awaitWaiter returns when n sessions wait for locks in this database.
+func (b *blocker) awaitWaiter(n int) {
+	b.t.Helper()
+	const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+	eventually(b.t, "somebody waits for the lock", func() bool {
+		var waiting int
+		err := b.conn.QueryRow(b.t.Context(), query).Scan(&waiting)
+		return err == nil && waiting >= n
+	})
+}
+
+func (b *blocker) release() {
+	b.t.Helper()
+	b.exec("ROLLBACK")
 }

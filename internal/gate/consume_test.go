@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -111,40 +109,23 @@ func TestConsume_ADryRunChangesNothing(t *testing.T) {
 func TestConsume_ACallerWhoGaveUpInTheQueueCostsNoTokens(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
-	in := newInstance(t, url, testenv.RedisURL(t))
+	in := newInstance(t, url, patient(testenv.Redis(t)))
 	in.catalogue(twoADay)
 	_, err := in.Debit(t.Context(), ask("first", "calls", 1)) // makes the row
 	in.expect("", "first", err)
 
-	blocker, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer blocker.Close(context.Background())
-	tx, err := blocker.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "SELECT FROM balances FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	rows := block(t, url, "SELECT FROM balances FOR UPDATE")
 	blocked := make(chan error, 1)
 	go func() {
 		_, err := in.Debit(t.Context(), ask("blocked", "calls", 1))
 		blocked <- err
 	}()
-	eventually(t, "the batch waits for the lock", func() bool {
-		var waiting int
-		err := blocker.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
-		return err == nil && waiting > 0
-	})
+	rows.awaitWaiter(1)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = in.Consume(ctx, ask("gone", "calls", 1))
 	in.expect(ledger.CodeUnavailable, "consume behind a blocked batch", err)
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	rows.release()
 	in.expect("", "the blocked debit", <-blocked)
 	if got := in.tokens(); got != 2 {
 		t.Errorf("%d tokens are left, want 2", got)

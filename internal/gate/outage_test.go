@@ -14,7 +14,7 @@ import (
 func TestOutage_RedisKilled(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	in := newInstance(t, testenv.Postgres(t), server.URL)
+	in := newInstance(t, testenv.Postgres(t), prompt(t, server.URL))
 	in.catalogue(
 		catalog.Limit{Rule: "two", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "2/day"},
 		catalog.Limit{
@@ -58,7 +58,7 @@ func TestOutage_RedisKilled(t *testing.T) {
 func TestOutage_PostgresKilled(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
-	in := newInstance(t, server.URL, testenv.RedisURL(t))
+	in := newInstance(t, server.URL, patient(testenv.Redis(t)))
 	in.catalogue(twoADay)
 	if _, err := in.Consume(t.Context(), ask("one", "calls", 4)); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestOutage_PostgresKilled(t *testing.T) {
 func TestOutage_AHangingPostgresDoesNotHangChecks(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
-	in := newInstance(t, server.URL, testenv.RedisURL(t), func(c *Config) { c.LoadBudget = 200 * time.Millisecond })
+	in := newInstance(t, server.URL, patient(testenv.Redis(t)), func(c *Config) { c.LoadBudget = 200 * time.Millisecond })
 	in.catalogue()
 	in.settle(server.URL)
 	if _, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil {
@@ -130,7 +130,7 @@ func TestOutage_AHangingPostgresDoesNotHangChecks(t *testing.T) {
 func TestOutage_BothKilled(t *testing.T) {
 	t.Parallel()
 	pg, rd := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
-	in := newInstance(t, pg.URL, rd.URL)
+	in := newInstance(t, pg.URL, prompt(t, rd.URL))
 	in.catalogue()
 	if _, err := in.Debit(t.Context(), ask("one", "calls", 4)); err != nil {
 		t.Fatal(err)
