@@ -45,19 +45,16 @@ type Change struct {
 	Replayed    bool      `json:"-"`
 }
 
-// ReasonMax bounds the text that explains a correction.
-const ReasonMax = 500
-
 type changeDetail struct {
 	Reason string          `json:"reason"`
 	Answer json.RawMessage `json:"answer,omitempty"`
 }
 
 func validReason(s string) *Error {
-	if len(s) < 1 || len(s) > ReasonMax {
-		return errorf(CodeInvalidArgument, "reason", "must have 1 to %d bytes", ReasonMax)
+	if s == "" {
+		return errorf(CodeInvalidArgument, "reason", "must have 1 to %d bytes", TextMax)
 	}
-	return nil
+	return validFreeText("reason", s)
 }
 
 func (a *Adjust) validate() error {

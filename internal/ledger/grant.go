@@ -112,7 +112,8 @@ func (g *Grant) validate() error {
 	case g.Priority != nil && (*g.Priority < 0 || *g.Priority > PriorityMax):
 		return errorf(CodeInvalidArgument, "priority", "must be an integer from 0 to %d", PriorityMax)
 	}
-	if e := firstOf(validInstant("effective_at", g.EffectiveAt), validInstant("expires_at", g.ExpiresAt)); e != nil {
+	if e := firstOf(validInstant("effective_at", g.EffectiveAt), validInstant("expires_at", g.ExpiresAt),
+		validFreeText("cost_basis", g.CostBasis), validFreeText("reason", g.Reason)); e != nil {
 		return e
 	}
 	g.EffectiveAt, g.ExpiresAt = micros(g.EffectiveAt), micros(g.ExpiresAt)

@@ -88,11 +88,9 @@ func (r *Refund) call() *call {
 }
 
 func (r *Refund) validate() error {
-	if e := firstOf(validKey(r.Key), validID("tenant", r.Tenant), validReturn(r.Return)); e != nil {
+	if e := firstOf(validKey(r.Key), validID("tenant", r.Tenant), validKeyIn("operation_id", r.OperationID), validReturn(r.Return),
+		validFreeText("reason", r.Reason)); e != nil {
 		return e
-	}
-	if len(r.OperationID) < 1 || len(r.OperationID) > KeyMax {
-		return errorf(CodeInvalidArgument, "operation_id", "must have 1 to %d bytes", KeyMax)
 	}
 	if r.Amount != 0 {
 		if e := validAmount("amount", r.Amount); e != nil {

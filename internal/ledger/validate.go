@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/quotasvc/quotasvc/internal/period"
 )
@@ -10,14 +12,27 @@ import (
 // The checks of this file are the second line behind the API's: they keep what a CHECK would refuse, and what would break
 // an invariant, out of a batch that serves others too.
 
-func validKey(s string) *Error {
+func validKey(s string) *Error { return validKeyIn("Idempotency-Key", s) }
+
+func validKeyIn(field, s string) *Error {
 	if len(s) < 1 || len(s) > KeyMax {
-		return errorf(CodeInvalidArgument, "Idempotency-Key", "must have 1 to %d bytes, has %d", KeyMax, len(s))
+		return errorf(CodeInvalidArgument, field, "must have 1 to %d bytes, has %d", KeyMax, len(s))
 	}
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
-			return errorf(CodeInvalidArgument, "Idempotency-Key", "must consist of visible ASCII characters; byte %d is not one", i)
+			return errorf(CodeInvalidArgument, field, "must consist of visible ASCII characters; byte %d is not one", i)
 		}
+	}
+	return nil
+}
+
+// TextMax bounds free text: reasons and cost bases.
+const TextMax = 500
+
+// validFreeText keeps out what PostgreSQL cannot store.
+func validFreeText(field, s string) *Error {
+	if len(s) > TextMax || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return errorf(CodeInvalidArgument, field, "must be UTF-8 text of at most %d bytes without NUL", TextMax)
 	}
 	return nil
 }

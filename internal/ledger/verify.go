@@ -16,6 +16,8 @@ const (
 	DifferencesMax = 100
 	// verifyTimeout bounds one chunk.
 	verifyTimeout = 60 * time.Second
+	// orphansTimeout bounds the one statement that reads the whole journal.
+	orphansTimeout = 30 * time.Minute
 )
 
 // BalanceKey names a balance to a CopyReader.
@@ -271,11 +273,11 @@ func (v *verification) scanHolds(rows pgx.Rows) error {
 }
 
 func (l *Ledger) verifyOrphans(ctx context.Context, tenant string, report *VerifyReport) error {
-	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, orphansTimeout)
 	defer cancel()
 	return pgx.BeginFunc(ctx, l.readers, func(tx pgx.Tx) error {
 		// This is the one statement that has to read the journal whole; a hash join is its best plan.
-		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = "+milliseconds(verifyTimeout)+"; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on"); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = "+milliseconds(orphansTimeout)+"; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on"); err != nil {
 			return unavailable("verify orphans", err)
 		}
 		rows, err := tx.Query(ctx, l.queries["VerifyOrphans"], tenant)

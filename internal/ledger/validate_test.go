@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBadRequestsAreRefusedByFieldBeforeTheyReachADatabase(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	long := strings.Repeat("x", KeyMax+1)
+	bad := func(name, field string, err error) {
+		t.Helper()
+		e := wantCode(t, err, CodeInvalidArgument)
+		if e.Field != field {
+			t.Errorf("%s: field %q, want %q", name, e.Field, field)
+		}
+	}
+	debit := func(change func(*Debit)) error {
+		d := debitOf("acme", "k1", 1)
+		change(d)
+		_, err := b.Debit(t.Context(), d)
+		return err
+	}
+	bad("no key", "Idempotency-Key", debit(func(d *Debit) { d.Key = "" }))
+	bad("long key", "Idempotency-Key", debit(func(d *Debit) { d.Key = long }))
+	bad("blank in key", "Idempotency-Key", debit(func(d *Debit) { d.Key = "a b" }))
+	bad("the ledger's own prefix", "Idempotency-Key", debit(func(d *Debit) { d.Key = "§x" }))
+	bad("tenant", "tenant", debit(func(d *Debit) { d.Tenant = "a/b" }))
+	bad("subject", "subject", debit(func(d *Debit) { d.Subject = "{x}" }))
+	bad("no items", "items", debit(func(d *Debit) { d.Items = nil }))
+	bad("many items", "items", debit(func(d *Debit) { d.Items = make([]Item, ItemsMax+1) }))
+	bad("zero", "items[0].amount", debit(func(d *Debit) { d.Items[0].Amount = 0 }))
+	bad("negative", "items[0].amount", debit(func(d *Debit) { d.Items[0].Amount = -1 }))
+	bad("too much", "items[0].amount", debit(func(d *Debit) { d.Items[0].Amount = MaxAmount + 1 }))
+	bad("meter twice", "items[1].meter", debit(func(d *Debit) { d.Items = append(d.Items, d.Items[0]) }))
+	bad("mode", "mode", debit(func(d *Debit) { d.Mode = "all" }))
+	grant := func(change func(*Grant)) error {
+		g := topupOf("acme", "k1", "api_calls", 1)
+		change(g)
+		_, err := b.Grant(t.Context(), g)
+		return err
+	}
+	bad("source", "source", grant(func(g *Grant) { g.Source = SourceAllowance }))
+	bad("priority", "priority", grant(func(g *Grant) { g.Priority = new(PriorityMax + 1) }))
+	bad("NUL", "reason", grant(func(g *Grant) { g.Reason = "a\x00b" }))
+	bad("not UTF-8", "cost_basis", grant(func(g *Grant) { g.CostBasis = "\xff" }))
+	bad("year 9999", "expires_at", grant(func(g *Grant) { g.ExpiresAt = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }))
+	bad("past", "expires_at", grant(func(g *Grant) { g.ExpiresAt = time.Now().Add(-time.Hour) }))
+	bad("past before effect", "expires_at", grant(func(g *Grant) {
+		g.EffectiveAt, g.ExpiresAt = time.Now().Add(2*time.Hour), time.Now().Add(time.Hour)
+	}))
+	hold := func(ttl time.Duration) error {
+		h := holdOf("acme", "k1", "h1", 1)
+		h.TTL = ttl
+		_, err := b.Hold(t.Context(), h)
+		return err
+	}
+	bad("short hold", "ttl_seconds", hold(time.Millisecond))
+	bad("long hold", "ttl_seconds", hold(HoldTTLMax+time.Second))
+	_, err := b.Refund(t.Context(), &Refund{Tenant: "acme", Key: "k1", OperationID: "a\x00"})
+	bad("NUL in operation", "operation_id", err)
+	_, err = b.Adjust(t.Context(), &Adjust{Tenant: "acme", Key: "k1", Meter: "api_calls", Reason: "x"})
+	bad("nothing", "amount", err)
+	_, err = b.Adjust(t.Context(), &Adjust{Tenant: "acme", Key: "k1", Meter: "api_calls", Amount: 1})
+	bad("no reason", "reason", err)
+	_, err = b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: PageMax + 1})
+	bad("page", "limit", err)
+	_, err = b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1, Cursor: "!"})
+	bad("cursor", "cursor", err)
+	_, err = b.Periods(t.Context(), "acme", "api_calls", PeriodsMax+1)
+	bad("periods", "next", err)
+	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 10 || got.Seq != 1 {
+		t.Errorf("refused requests left something behind: %+v", got)
+	}
+}
+
+func TestMetadataThatTheDatabaseRefusesFailsAloneInItsBatch(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	odd := debitOf("acme", "k2", 1)
+	odd.Metadata = []byte(`{"a":"\u0000"}`)
+	out := b.DebitBatch(t.Context(), []*Debit{debitOf("acme", "k1", 1), odd, debitOf("acme", "k3", 1)})
+	if out[0].Err != nil || out[2].Err != nil {
+		t.Errorf("neighbours failed: %v, %v", out[0].Err, out[2].Err)
+	}
+	wantCode(t, out[1].Err, CodeInternal)
+	if got := b.mustBalance("acme", "api_calls"); got.Used != 2 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+}
