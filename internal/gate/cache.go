@@ -208,26 +208,36 @@ func (c *BalanceCache) read(ctx context.Context, keys []balanceKey) (copies []*l
 	return answer.copies, true
 }
 
-// readBatch reads the keys of all requests of a batch in one round trip.
+// readBatch reads the keys of all requests of a batch in one round trip, each key once: a hot tenant's is in most of them.
 func (c *BalanceCache) readBatch(ctx context.Context, batch [][]balanceKey) []readAnswer {
 	answers := make([]readAnswer, len(batch))
-	keys := batch[0]
-	if len(batch) > 1 {
-		keys = nil
-		for _, part := range batch {
-			keys = append(keys, part...)
+	place := make(map[balanceKey]int, len(batch)) // in keys
+	keys := make([]balanceKey, 0, len(batch))
+	asked := 0
+	for _, part := range batch {
+		asked += len(part)
+		for _, key := range part {
+			if _, seen := place[key]; !seen {
+				place[key] = len(keys)
+				keys = append(keys, key)
+			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisBudget)
 	defer cancel()
-	copies, err := c.redis.get(ctx, keys)
+	read, err := c.redis.get(ctx, keys)
 	c.noteRedis(err)
+	copies := make([]*ledger.BalanceCopy, 0, asked)
 	for i, part := range batch {
 		if err != nil {
 			answers[i].err = err
 			continue
 		}
-		answers[i].copies, copies = copies[:len(part):len(part)], copies[len(part):]
+		from := len(copies)
+		for _, key := range part {
+			copies = append(copies, read[place[key]])
+		}
+		answers[i].copies = copies[from:len(copies):len(copies)]
 	}
 	return answers
 }

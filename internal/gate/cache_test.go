@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -347,4 +348,38 @@ func TestRead_ACallerWhoHasGoneIsNotServed(t *testing.T) {
 	if c.isAway() {
 		t.Error("a caller's cancellation was taken for an outage of redis")
 	}
+}
+
+func TestRead_CallersOfOneBatchGetTheirOwn(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	writer := startCache(t, url, CacheConfig{})
+	now := time.Now()
+	for i := range 5 { // balances 5..9 are in nobody's cache
+		writer.Publish([]ledger.BalanceCopy{*copyOf(strconv.Itoa(i), int64(i)+1, now)})
+	}
+	if err := writer.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := startCache(t, url, CacheConfig{})
+	var callers sync.WaitGroup
+	for i := range 200 {
+		callers.Go(func() {
+			which := []int{i % 10, i / 10 % 10, i % 10} // the same key twice, too
+			keys := make([]balanceKey, len(which))
+			for j, n := range which {
+				keys[j] = balanceKey{Tenant: strconv.Itoa(n), Meter: "m"}
+			}
+			got, source := c.get(t.Context(), keys, nil)
+			if source != SourceCache {
+				return // a busy machine; the copies are known then, or not
+			}
+			for j, n := range which {
+				if has := got[j].copy != nil; has != (n < 5) || has && got[j].copy.Seq != int64(n)+1 {
+					t.Errorf("asked for %v, place %d: got %+v", which, j, got[j].copy)
+				}
+			}
+		})
+	}
+	callers.Wait()
 }

@@ -1,0 +1,55 @@
+package gate
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// BenchmarkCheck is a check of one balance from the cache and three limits, all of one tenant or of a thousand. It runs many
+// callers per core, as lanes batch what waits.
+func BenchmarkCheck(b *testing.B) {
+	for _, tenants := range []int{1, 1000} {
+		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
+			in := newInstance(b, testenv.Postgres(b), patient(testenv.Redis(b)))
+			var limits []catalog.Limit
+			for i := range 3 {
+				limits = append(limits, catalog.Limit{Rule: fmt.Sprint("rule", i), Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s"})
+			}
+			in.catalogue(limits...)
+			requests := make([]Request, tenants)
+			for i := range requests {
+				id := fmt.Sprint("tenant", i)
+				in.putTenant(catalog.Tenant{ID: id, Plan: "basic"})
+				requests[i] = Request{Tenant: id, Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
+				if _, err := in.Check(b.Context(), requests[i]); err != nil {
+					b.Fatal(err)
+				}
+			}
+			var n, degraded, loaded atomic.Int64
+			b.SetParallelism(128)
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					got, err := in.Check(b.Context(), requests[int(n.Add(1))%tenants])
+					switch {
+					case err != nil || !got.Allowed:
+						b.Errorf("%+v, %v", got, err)
+					case got.Degraded:
+						degraded.Add(1)
+					case got.Source == SourceLedger:
+						loaded.Add(1)
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "checks/s")
+			b.ReportMetric(float64(degraded.Load())/float64(b.N), "degraded/op")
+			b.ReportMetric(float64(loaded.Load())/float64(b.N), "loaded/op")
+		})
+	}
+}
