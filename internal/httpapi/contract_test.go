@@ -82,7 +82,8 @@ func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 		"DebitBatchRequest": fieldsOf(r.batch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
 		"MeterRequest": fieldsOf(r.meter), "PlanRequest": fieldsOf(r.plan), "TenantRequest": fieldsOf(r.tenant),
 		"TenantPatch": fieldsOf(r.patch), "LimitRequest": fieldsOf(r.limit), "LimitMatch": fieldsOf(matchMembers()),
-		"Item": fieldsOf(itemMembers()), "Allowance": fieldsOf(allowanceMembers()),
+		"Item": fieldsOf(itemMembers()), "Rollover": fieldsOf(rolloverMembers()), "Overage": fieldsOf(overageMembers()),
+		"Overflow": fieldsOf(overflowMembers()), "Allowance": fieldsOf(allowanceMembers()),
 		"BatchDebit": append(fieldsOf(r.debit), field{"idempotency_key", false}),
 		"PlanLimit":  append(fieldsOf(limit), field{"rule", true}),
 	}
@@ -161,8 +162,8 @@ func TestEveryCodeHasARowAndEveryStatusIsTheContracts(t *testing.T) {
 	want := map[ledger.Code]int{
 		ledger.CodeInvalidArgument: 400, codeIdempotencyKeyMissing: 400, codeUnauthenticated: 401, ledger.CodeCreditsExhausted: 402,
 		ledger.CodeTenantSuspended: 403, ledger.CodeMeterNotInPlan: 403, ledger.CodeNotFound: 404, ledger.CodeTenantNotFound: 404,
-		ledger.CodeGrantNotFound: 404, ledger.CodeOperationNotFound: 404, codeMethodNotAllowed: 405, ledger.CodeConflict: 409,
-		ledger.CodeIdempotencyKeyReused: 422, gate.CodeCostExceedsCapacity: 422, ledger.CodeQuotaExceeded: 429,
+		ledger.CodeGrantNotFound: 404, ledger.CodeHoldNotFound: 404, ledger.CodeOperationNotFound: 404, codeMethodNotAllowed: 405, ledger.CodeConflict: 409, ledger.CodeHoldNotActive: 409,
+		ledger.CodeIdempotencyKeyReused: 422, ledger.CodeRefundExceedsDebit: 422, gate.CodeCostExceedsCapacity: 422, ledger.CodeQuotaExceeded: 429,
 		gate.CodeRateLimited: 429, ledger.CodeInternal: 500, ledger.CodeQueueFull: 503, ledger.CodeUnavailable: 503, ledger.CodeOutcomeUnknown: 503,
 	}
 	got := map[ledger.Code]int{}

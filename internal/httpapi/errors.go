@@ -52,10 +52,13 @@ func problemKinds() map[ledger.Code]problemKind {
 		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "there is nothing here"},
 		ledger.CodeTenantNotFound:       {http.StatusNotFound, "Tenant not found", "the tenant does not exist"},
 		ledger.CodeGrantNotFound:        {http.StatusNotFound, "Grant not found", "the grant does not exist"},
+		ledger.CodeHoldNotFound:         {http.StatusNotFound, "Hold not found", "the hold does not exist"},
 		ledger.CodeOperationNotFound:    {http.StatusNotFound, "Operation not found", "the operation does not exist"},
 		codeMethodNotAllowed:            {http.StatusMethodNotAllowed, "Method not allowed", "this resource does not have this method; Allow lists those it has"},
 		ledger.CodeConflict:             {http.StatusConflict, "Conflict", "the present state forbids it"},
+		ledger.CodeHoldNotActive:        {http.StatusConflict, "Hold not active", "the hold was captured, released or has expired"},
 		ledger.CodeIdempotencyKeyReused: {http.StatusUnprocessableEntity, "Idempotency key reused", "the key was used for another request"},
+		ledger.CodeRefundExceedsDebit:   {http.StatusUnprocessableEntity, "Refund exceeds debit", "more than can still be refunded"},
 		gate.CodeCostExceedsCapacity:    {http.StatusUnprocessableEntity, "Cost exceeds capacity", "the request costs more than a rate limit can ever allow"},
 		ledger.CodeQuotaExceeded:        {http.StatusTooManyRequests, "Quota exceeded", "not enough is left in this period"},
 		gate.CodeRateLimited:            {http.StatusTooManyRequests, "Rate limited", "a rate limit was reached"},
@@ -157,12 +160,12 @@ func (p *problem) untilDenialEnds() time.Duration {
 func (p *problem) fromLedger(e *ledger.Error) {
 	p.code, p.detail, p.retryAfter = e.Code, e.Detail, e.RetryAfter
 	p.denial, p.asOf, p.replayed = e.Denial, e.AsOf, e.Replayed
-	if e.Code == ledger.CodeInvalidArgument {
-		field := e.Field
-		if field == "" {
-			field = "body"
-		}
-		p.fields = []FieldError{{Field: field, Message: e.Detail}}
+	switch {
+	case e.Denial != nil: // says itself what it is about
+	case e.Field != "":
+		p.fields = []FieldError{{Field: e.Field, Message: e.Detail}}
+	case e.Code == ledger.CodeInvalidArgument:
+		p.fields = []FieldError{{Field: "body", Message: e.Detail}}
 	}
 }
 

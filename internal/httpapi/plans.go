@@ -8,7 +8,29 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
+func rolloverMembers() []member[catalog.Rollover] {
+	return []member[catalog.Rollover]{
+		{"min", false, func(d *document, r *catalog.Rollover) { r.Min = d.integer(0, ledger.MaxAmount) }},
+		{"max", true, func(d *document, r *catalog.Rollover) { r.Max = d.amount() }},
+	}
+}
+
+func overageMembers() []member[catalog.Overage] {
+	return []member[catalog.Overage]{
+		{"policy", true, func(d *document, o *catalog.Overage) { o.Policy = d.word("deny", "allow") }},
+		{"cap", false, func(d *document, o *catalog.Overage) { o.Cap = new(d.integer(0, ledger.MaxAmount)) }},
+	}
+}
+
+func overflowMembers() []member[catalog.Overflow] {
+	return []member[catalog.Overflow]{
+		{"meter", true, func(d *document, o *catalog.Overflow) { o.Meter = d.id() }},
+		{"price", true, func(d *document, o *catalog.Overflow) { o.Price = d.amount() }},
+	}
+}
+
 func allowanceMembers() []member[catalog.Allowance] {
+	rollover, overage, overflow := rolloverMembers(), overageMembers(), overflowMembers()
 	return []member[catalog.Allowance]{
 		{"meter", true, func(d *document, a *catalog.Allowance) { a.Meter = d.id() }},
 		{"amount", true, func(d *document, a *catalog.Allowance) { a.Amount = d.integer(0, ledger.MaxAmount) }},
@@ -16,6 +38,19 @@ func allowanceMembers() []member[catalog.Allowance] {
 			a.Every = period.Interval(d.word("hour", "day", "week", "month", "year", "once"))
 		}},
 		{"anchor", true, func(d *document, a *catalog.Allowance) { a.Anchor = period.AnchorKind(d.word("calendar", "tenant")) }},
+		{"rollover", false, func(d *document, a *catalog.Allowance) {
+			a.Rollover = new(catalog.Rollover)
+			readObject(d, a.Rollover, rollover)
+		}},
+		{"overage", false, func(d *document, a *catalog.Allowance) {
+			a.Overage = new(catalog.Overage)
+			readObject(d, a.Overage, overage)
+		}},
+		{"overflow", false, func(d *document, a *catalog.Allowance) {
+			a.Overflow = new(catalog.Overflow)
+			readObject(d, a.Overflow, overflow)
+		}},
+		{"per_subject", false, func(d *document, a *catalog.Allowance) { a.PerSubject = new(d.integer(0, ledger.MaxAmount)) }},
 	}
 }
 
@@ -81,5 +116,17 @@ func planOf(p *catalog.Plan) Plan {
 }
 
 func allowanceOf(a *catalog.Allowance) Allowance {
-	return Allowance{Meter: a.Meter, Amount: a.Amount, Every: AllowanceEvery(a.Every), Anchor: AllowanceAnchor(a.Anchor)}
+	out := Allowance{
+		Meter: a.Meter, Amount: a.Amount, Every: AllowanceEvery(a.Every), Anchor: AllowanceAnchor(a.Anchor), PerSubject: a.PerSubject,
+	}
+	if r := a.Rollover; r != nil {
+		out.Rollover = &Rollover{Min: r.Min, Max: r.Max}
+	}
+	if o := a.Overage; o != nil {
+		out.Overage = &Overage{Policy: OveragePolicy(o.Policy), Cap: o.Cap}
+	}
+	if o := a.Overflow; o != nil {
+		out.Overflow = &Overflow{Meter: o.Meter, Price: o.Price}
+	}
+	return out
 }

@@ -26,8 +26,9 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"debitBatch": {"POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"k",` + demand + `,` + change + `}],"dry_run":false}`},
 		"grant": {"POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","grant_id":"g1","priority":7,
 			"effective_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00+02:00","cost_basis":"0.01 EUR","reason":"sold","dry_run":false}`},
-		"putMeter":    {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true}`},
-		"putPlan":     {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"}],"limits":[{"rule":"r",` + limit + `}]}`},
+		"putMeter": {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true}`},
+		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
+			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3},"overflow":{"meter":"credits","price":2},"per_subject":4}],"limits":[{"rule":"r",` + limit + `}]}`},
 		"putTenant":   {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
 		"patchTenant": {"PATCH", "/v1/tenants/acme", `{` + terms + `}`},
 		"putLimit":    {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
@@ -269,17 +270,9 @@ func TestFieldsOfTheContractsFutureAreRefusedByName(t *testing.T) {
 	before := s.state()
 	add := func(body, field string) string { return body[:len(body)-1] + "," + field + "}" }
 	debit := demandOf("acme", "calls", 1)
-	allowance := `{"allowances":[{"meter":"calls","amount":1,"every":"month","anchor":"tenant",%s}]}`
 	for _, c := range [][4]string{
-		{"POST", "/v1/debits", add(debit, `"mode":"best_effort"`), "mode"},
-		{"POST", "/v1/debits", add(debit, `"mode":"drain"`), "mode"},
-		{"POST", "/v1/consume", add(debit, `"mode":"drain"`), "mode"},
 		{"POST", "/v1/check", add(debit, `"mode":"normal"`), "mode"},
 		{"POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":1,"source":"topup","subject":"u1"}`, "subject"},
-		{"PUT", "/v1/plans/p", fmt.Sprintf(allowance, `"rollover":{"min":0,"max":1}`), "allowances[0].rollover"},
-		{"PUT", "/v1/plans/p", fmt.Sprintf(allowance, `"overage":{"policy":"allow"}`), "allowances[0].overage"},
-		{"PUT", "/v1/plans/p", fmt.Sprintf(allowance, `"overflow":{"meter":"credits","price":1}`), "allowances[0].overflow"},
-		{"PUT", "/v1/plans/p", fmt.Sprintf(allowance, `"per_subject":1`), "allowances[0].per_subject"},
 		{"PATCH", "/v1/tenants/acme", `{"plan":"basic","apply":"now"}`, "apply"},
 		{"PUT", "/v1/limits/l", `{"per":["tenant"],"kind":"fixed_window","rate":"1/s"}`, "kind"},
 		{"PUT", "/v1/limits/l", `{"per":["tenant","ip"],"kind":"token_bucket","rate":"1/s"}`, "per[1]"},

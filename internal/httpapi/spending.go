@@ -52,8 +52,9 @@ func dimensionMembers() []member[gate.Request] {
 }
 
 func changeMembers() []member[gate.Request] {
+	modes := []string{string(ledger.ModeNormal), string(ledger.ModeBestEffort), string(ledger.ModeDrain)}
 	return []member[gate.Request]{
-		{"mode", false, func(d *document, r *gate.Request) { r.Mode = gate.Mode(d.word(string(gate.ModeNormal))) }},
+		{"mode", false, func(d *document, r *gate.Request) { r.Mode = gate.Mode(d.word(modes...)) }},
 		{"metadata", false, func(d *document, r *gate.Request) { r.Metadata = d.metadata() }},
 		{"dry_run", false, func(d *document, r *gate.Request) { r.DryRun = d.boolean() }},
 	}

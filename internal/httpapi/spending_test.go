@@ -349,7 +349,7 @@ func TestABatchWithOneBadDebitIsRefusedAsAWhole(t *testing.T) {
 		`{"debits":[` + good + `,{"idempotency_key":""}]}`:                     "debits[1].idempotency_key",
 		`{"debits":[` + good + `,` + demandOf("acme", "calls", 0) + `]}`:       "debits[1].items[0].amount",
 		`{"debits":[` + good + `,` + good[:len(good)-1] + `,"route":"/"}]}`:    "debits[1].route",
-		`{"debits":[` + good + `,` + good[:len(good)-1] + `,"mode":"drain"}]}`: "debits[1].mode",
+		`{"debits":[` + good + `,` + good[:len(good)-1] + `,"mode":"force"}]}`: "debits[1].mode",
 	} {
 		s.call("POST", "/v1/debits/batch", body).refused(field)
 	}

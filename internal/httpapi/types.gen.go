@@ -184,6 +184,7 @@ func (e LimitPer) Valid() bool {
 const (
 	LimitingKindAllowance LimitingKind = "allowance"
 	LimitingKindCredit    LimitingKind = "credit"
+	LimitingKindOverage   LimitingKind = "overage"
 )
 
 // Valid indicates whether the value is a known member of the LimitingKind enum.
@@ -192,6 +193,8 @@ func (e LimitingKind) Valid() bool {
 	case LimitingKindAllowance:
 		return true
 	case LimitingKindCredit:
+		return true
+	case LimitingKindOverage:
 		return true
 	default:
 		return false
@@ -218,12 +221,18 @@ func (e LimitingLevel) Valid() bool {
 
 // Defines values for Mode.
 const (
-	ModeNormal Mode = "normal"
+	ModeBestEffort Mode = "best_effort"
+	ModeDrain      Mode = "drain"
+	ModeNormal     Mode = "normal"
 )
 
 // Valid indicates whether the value is a known member of the Mode enum.
 func (e Mode) Valid() bool {
 	switch e {
+	case ModeBestEffort:
+		return true
+	case ModeDrain:
+		return true
 	case ModeNormal:
 		return true
 	default:
@@ -246,6 +255,24 @@ func (e OnBackendError) Valid() bool {
 	case OnBackendErrorLocalShare:
 		return true
 	case OnBackendErrorOpen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OveragePolicy.
+const (
+	OveragePolicyAllow OveragePolicy = "allow"
+	OveragePolicyDeny  OveragePolicy = "deny"
+)
+
+// Valid indicates whether the value is a known member of the OveragePolicy enum.
+func (e OveragePolicy) Valid() bool {
+	switch e {
+	case OveragePolicyAllow:
+		return true
+	case OveragePolicyDeny:
 		return true
 	default:
 		return false
@@ -280,6 +307,7 @@ func (e RollStatus) Valid() bool {
 const (
 	SourceAdjustment Source = "adjustment"
 	SourceAllowance  Source = "allowance"
+	SourceOverage    Source = "overage"
 	SourcePromo      Source = "promo"
 	SourceRefund     Source = "refund"
 	SourceRollover   Source = "rollover"
@@ -292,6 +320,8 @@ func (e Source) Valid() bool {
 	case SourceAdjustment:
 		return true
 	case SourceAllowance:
+		return true
+	case SourceOverage:
 		return true
 	case SourcePromo:
 		return true
@@ -333,6 +363,18 @@ type Allowance struct {
 	Anchor AllowanceAnchor `json:"anchor"`
 	Every  AllowanceEvery  `json:"every"`
 	Meter  ID              `json:"meter"`
+
+	// Overage Whether use may go beyond what remains; it may not if absent.
+	Overage *Overage `json:"overage,omitempty"`
+
+	// Overflow The meter that pays when this one is used up, before overage.
+	Overflow *Overflow `json:"overflow,omitempty"`
+
+	// PerSubject The most of it that each subject may use per period; no cap if absent.
+	PerSubject *int64 `json:"per_subject,omitempty"`
+
+	// Rollover What of a period's remainder the next one takes over: all of it, but no less than `min` and no more than `max`. What is left expires with the period if absent.
+	Rollover *Rollover `json:"rollover,omitempty"`
 }
 
 // AllowanceAnchor `calendar`: periods begin with the calendar's in the tenant's zone. `tenant`: at the tenant's anchor instant and every interval after it, the day clamped to the month's last.
@@ -419,7 +461,7 @@ type BatchDebit struct {
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode `normal` is all or nothing.
+	// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Subject Someone below the tenant, for the records and for limits per subject.
@@ -527,7 +569,7 @@ type ConsumeRequest struct {
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode `normal` is all or nothing.
+	// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Route What is called, for limits per route.
@@ -575,7 +617,7 @@ type DebitRequest struct {
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode `normal` is all or nothing.
+	// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Subject Someone below the tenant, for the records and for limits per subject.
@@ -606,8 +648,14 @@ type DebitedItem struct {
 type Draw struct {
 	// Amount In the meter's smallest unit.
 	Amount Amount `json:"amount"`
-	Grant  string `json:"grant"`
-	Meter  ID     `json:"meter"`
+
+	// Grant Empty for overage.
+	Grant string `json:"grant"`
+
+	// Meter The item's meter, or its overflow meter.
+	Meter string `json:"meter"`
+
+	// Source Where a grant came from; overage is use that no grant paid.
 	Source Source `json:"source"`
 }
 
@@ -684,10 +732,12 @@ type Grant struct {
 	Reason      string `json:"reason,omitempty,omitzero"`
 
 	// Remaining In the meter's smallest unit.
-	Remaining Count       `json:"remaining"`
-	Source    Source      `json:"source"`
-	Status    GrantStatus `json:"status"`
-	Subject   string      `json:"subject"`
+	Remaining Count `json:"remaining"`
+
+	// Source Where a grant came from; overage is use that no grant paid.
+	Source  Source      `json:"source"`
+	Status  GrantStatus `json:"status"`
+	Subject string      `json:"subject"`
 }
 
 // GrantAnswer defines model for GrantAnswer.
@@ -719,11 +769,13 @@ type GrantAnswer struct {
 	Reason      string `json:"reason,omitempty,omitzero"`
 
 	// Remaining In the meter's smallest unit.
-	Remaining Count       `json:"remaining"`
-	Source    Source      `json:"source"`
-	Status    GrantStatus `json:"status"`
-	Subject   string      `json:"subject"`
-	Tenant    ID          `json:"tenant"`
+	Remaining Count `json:"remaining"`
+
+	// Source Where a grant came from; overage is use that no grant paid.
+	Source  Source      `json:"source"`
+	Status  GrantStatus `json:"status"`
+	Subject string      `json:"subject"`
+	Tenant  ID          `json:"tenant"`
 }
 
 // GrantList defines model for GrantList.
@@ -743,7 +795,7 @@ type GrantRequest struct {
 	CostBasis string `json:"cost_basis,omitempty,omitzero"`
 	DryRun    bool   `json:"dry_run,omitempty,omitzero"`
 
-	// EffectiveAt Not drawn before; now if absent.
+	// EffectiveAt Not drawn before; now if absent or past.
 	EffectiveAt time.Time `json:"effective_at,omitempty,omitzero"`
 
 	// ExpiresAt Not drawn from this instant on; never if absent.
@@ -844,7 +896,7 @@ type LimitRequest struct {
 	// OnBackendError What to do while Redis is away; `local_share` if absent.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
 
-	// Per Every combination of these has a bucket of its own. tenant must be among them.
+	// Per Every combination of these has a bucket of its own. tenant or subject must be among them.
 	Per []LimitPer `json:"per"`
 
 	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day.
@@ -874,7 +926,7 @@ type LimitVerdict struct {
 
 // Limiting What stood in the way.
 type Limiting struct {
-	// Kind allowance: the next period brings more. credit: only a grant does.
+	// Kind allowance: the next period brings more. credit: only a grant does. overage: its cap is reached.
 	Kind  LimitingKind  `json:"kind"`
 	Level LimitingLevel `json:"level"`
 	Meter ID            `json:"meter"`
@@ -883,7 +935,7 @@ type Limiting struct {
 	Subject string `json:"subject"`
 }
 
-// LimitingKind allowance: the next period brings more. credit: only a grant does.
+// LimitingKind allowance: the next period brings more. credit: only a grant does. overage: its cap is reached.
 type LimitingKind string
 
 // LimitingLevel defines model for Limiting.Level.
@@ -920,7 +972,7 @@ type MeterRequest struct {
 	Unit string `json:"unit"`
 }
 
-// Mode `normal` is all or nothing.
+// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap.
 type Mode string
 
 // NextCursor null on the last page.
@@ -936,6 +988,24 @@ type Operation struct {
 	Kind        string    `json:"kind"`
 	OperationID string    `json:"operation_id"`
 	Tenant      ID        `json:"tenant"`
+}
+
+// Overage Whether use may go beyond what remains; it may not if absent.
+type Overage struct {
+	// Cap The most overage of a period, with `allow` only; no cap if absent.
+	Cap    *int64        `json:"cap,omitempty"`
+	Policy OveragePolicy `json:"policy"`
+}
+
+// OveragePolicy defines model for Overage.Policy.
+type OveragePolicy string
+
+// Overflow The meter that pays when this one is used up, before overage.
+type Overflow struct {
+	Meter ID `json:"meter"`
+
+	// Price What one unit costs, in units of that meter.
+	Price int64 `json:"price"`
 }
 
 // Period defines model for Period.
@@ -987,7 +1057,7 @@ type PlanLimit struct {
 	// OnBackendError What to do while Redis is away; `local_share` if absent.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
 
-	// Per Every combination of these has a bucket of its own. tenant must be among them.
+	// Per Every combination of these has a bucket of its own. tenant or subject must be among them.
 	Per []LimitPer `json:"per"`
 
 	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day.
@@ -1075,10 +1145,17 @@ type RollRequest struct {
 	AsOf time.Time `json:"as_of,omitempty,omitzero"`
 }
 
+// Rollover What of a period's remainder the next one takes over: all of it, but no less than `min` and no more than `max`. What is left expires with the period if absent.
+type Rollover struct {
+	// Max In the meter's smallest unit.
+	Max Amount `json:"max"`
+	Min int64  `json:"min,omitempty,omitzero"`
+}
+
 // Route What is called, for limits per route.
 type Route = string
 
-// Source defines model for Source.
+// Source Where a grant came from; overage is use that no grant paid.
 type Source string
 
 // Subject Someone below the tenant, for the records and for limits per subject.
