@@ -161,8 +161,8 @@ func TestServe_DrainsAfterTheFirstSignalAndEndsAtTheSecond(t *testing.T) {
 	}
 	in.do(t, http.StatusOK, "POST", "/v1/debits", "while-draining", debitOf("acme", "api_calls", 1))
 	in.signal(syscall.SIGTERM)
-	if status := in.wait(); status != exitForced {
-		t.Errorf("ended with %d after a second signal, want %d", status, exitForced)
+	if status := in.wait(); status != exitInterrupted {
+		t.Errorf("ended with %d after a second signal, want %d", status, exitInterrupted)
 	}
 }
 

@@ -135,3 +135,17 @@ func awaitRoomInTheHour() {
 		time.Sleep(left)
 	}
 }
+
+func TestDev_InterruptedWhileStartingLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "info")
+	p.logged("creating the PostgreSQL data directory", 1)
+	p.signal(syscall.SIGINT)
+	if status := p.wait(); status != exitInterrupted {
+		t.Errorf("ended with %d, want %d; its log:\n%s", status, exitInterrupted, p.stderr.tail())
+	}
+	again := launchDev(t, dir) // nothing holds the directory, and what was half made is made again
+	again.signal(syscall.SIGINT)
+	again.wait()
+}

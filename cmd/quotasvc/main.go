@@ -56,7 +56,12 @@ func execute(args []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
 	command.BindTo(ctx, (*context.Context)(nil))
-	if err := command.Run(c.Log.logger(os.Stderr)); err != nil {
+	err = command.Run(c.Log.logger(os.Stderr))
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "quotasvc: interrupted")
+		return exitInterrupted
+	}
+	if err != nil {
 		return report(err)
 	}
 	return 0
@@ -96,7 +101,7 @@ func untilSignal() (context.Context, func()) {
 		select {
 		case s := <-signals:
 			fmt.Fprintf(os.Stderr, "quotasvc: %s again: stopping at once\n", s)
-			os.Exit(exitForced)
+			os.Exit(exitInterrupted)
 		case <-done:
 		}
 	}()
@@ -107,8 +112,9 @@ func untilSignal() (context.Context, func()) {
 	}
 }
 
-// exitForced is the status after a second signal: 128 + SIGINT, as shells report it.
-const exitForced = 130
+// exitInterrupted is the status of a command that a signal kept from its end: 128 + SIGINT, as shells report it. For serve
+// and dev a signal is the end; they need a second one for this.
+const exitInterrupted = 130
 
 // unsetEmpty makes a variable that is set to nothing one that is not set: compose files pass optional settings that way.
 func unsetEmpty() {
