@@ -56,7 +56,7 @@ func TestAGoodBodyIsReadWhateverTheOrderOfItsFieldsAndTheEscapesInIt(t *testing.
 
 func TestAllFaultsOfABodyAreReportedAtOnceByTheirPath(t *testing.T) {
 	t.Parallel()
-	_, got := faultsOf(t, `{"tenant":"a b","items":[{"meter":"x","amount":0},{"amount":1.5,"colour":1},7],"mode":"drain","refund":{"a":[1]},"metadata":[]}`)
+	_, got := faultsOf(t, `{"tenant":"a b","items":[{"meter":"x","amount":0},{"amount":1.5,"colour":1},7],"dry_run":1,"refund":{"a":[1]},"metadata":[]}`)
 	want := []string{
 		"tenant " + mustBeID,
 		"items[0].amount must be an integer from 1 to 9007199254740991",
@@ -64,7 +64,7 @@ func TestAllFaultsOfABodyAreReportedAtOnceByTheirPath(t *testing.T) {
 		"items[1].colour is not a field of this request",
 		"items[1].meter is required",
 		"items[2] must be an object",
-		"mode must be normal",
+		"dry_run must be true or false",
 		"refund is not a field of this request",
 		"metadata " + mustBeMetadata,
 	}

@@ -47,11 +47,11 @@ func (s *Server) opsHandler() http.Handler {
 }
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
-	answer := readiness{Ready: true, Checks: map[string]string{}}
-	if s.stopping.Load() {
-		answer.Ready, answer.Checks["shutdown"] = false, "shutting down"
+	answer, checks := readiness{Ready: true, Checks: map[string]string{}}, s.checks()
+	if s.stopping.Load() { // nothing else matters any more
+		answer.Ready, answer.Checks["shutdown"], checks = false, "shutting down", nil
 	}
-	for _, check := range s.checks() {
+	for _, check := range checks {
 		ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
 		answer.Checks[check.Name] = "ok"
 		if err := check.Ready(ctx); err != nil {

@@ -80,12 +80,30 @@ func newService(t testing.TB, change ...func(*Config)) *service {
 
 func newServiceOn(t testing.TB, databaseURL string, change ...func(*Config)) *service {
 	t.Helper()
-	s := &service{t: t, log: &lines{}, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: soon}}
+	s := &service{t: t}
+	g, l, c := s.below(databaseURL)
+	s.serve(g, l, c, change)
+	return s
+}
+
+// newHandlerService is a server with nothing below it, for what is answered before anything below is asked.
+func newHandlerService(t testing.TB, change ...func(*Config)) *service {
+	t.Helper()
+	s := &service{t: t}
+	s.serve(nil, nil, nil, change)
+	return s
+}
+
+func (s *service) serve(g *gate.Gate, l *ledger.Ledger, c *catalog.Catalog, change []func(*Config)) {
+	s.t.Helper()
+	s.log, s.client = &lines{}, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: soon}
 	cfg := Config{AdminKey: testKey, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&cfg)
 	}
-	g, l, c := s.below(databaseURL)
+	if c == nil {
+		c = catalog.New(new(catalog.Store), catalog.Config{})
+	}
 	var err error
 	s.server, err = New(g, l, c, cfg)
 	s.check(err)
@@ -93,8 +111,18 @@ func newServiceOn(t testing.TB, databaseURL string, change ...func(*Config)) *se
 	s.url, s.ops = "http://"+api.Addr().String(), "http://"+ops.Addr().String()
 	s.server.Start(api, ops)
 	s.onStop("http", s.server.Shutdown)
-	t.Cleanup(s.client.CloseIdleConnections)
-	return s
+	s.t.Cleanup(s.client.CloseIdleConnections)
+}
+
+// bare sends nothing to a route that a test has added, which is in no contract.
+func (s *service) bare(path string) *answer {
+	s.t.Helper()
+	response, err := s.client.Do(s.request("POST", path, nil))
+	s.check(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	s.check(err)
+	return &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body}
 }
 
 // below starts what the API stands on.

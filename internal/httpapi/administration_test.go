@@ -1,0 +1,261 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestAMeterIsCreatedReplacedListedAndDeletedUnlessItIsInUse(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	var created, replaced, got Meter
+	s.call("PUT", "/v1/meters/m", `{"unit":"call"}`).want(201).into(&created)
+	s.call("PUT", "/v1/meters/m", `{"unit":"token","description":"Tokens\n","denial_replay":true}`).want(200).into(&replaced)
+	s.call("GET", "/v1/meters/m", "").want(200).into(&got)
+	want := Meter{Meter: "m", Unit: "token", Description: "Tokens\n", DenialReplay: true, CreatedAt: created.CreatedAt, UpdatedAt: replaced.UpdatedAt}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	s.call("DELETE", "/v1/meters/calls", "").problem(409, "precondition_failed")
+	if a := s.call("DELETE", "/v1/meters/m", "").want(204); len(a.body) != 0 {
+		t.Errorf("%s", a.body)
+	}
+	s.call("DELETE", "/v1/meters/m", "").problem(404, "not_found")
+	s.call("GET", "/v1/meters/m", "").problem(404, "not_found")
+}
+
+func TestAPutPlanMakesAVersionOnlyIfItChangesSomething(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	const one = `{"allowances":[{"meter":"calls","amount":5,"every":"month","anchor":"tenant"}],
+		"limits":[{"rule":"r","per":["tenant"],"match":{"route":"/x"},"kind":"token_bucket","rate":"5/30s"}]}`
+	var first, second, third, got Plan
+	s.call("PUT", "/v1/plans/p", one).want(201).into(&first)
+	s.call("PUT", "/v1/plans/p", one).want(200).into(&second)
+	s.call("PUT", "/v1/plans/p", strings.Replace(one, `"amount":5`, `"amount":6`, 1)).want(200).into(&third)
+	s.call("GET", "/v1/plans/p", "").want(200).into(&got)
+	want := Plan{
+		Plan: "p", Version: 2, CreatedAt: got.CreatedAt,
+		Allowances: []Allowance{{Meter: "calls", Amount: 6, Every: "month", Anchor: "tenant"}},
+		Limits: []PlanLimit{{
+			Rule: "r", Per: []LimitPer{"tenant"}, Match: LimitMatch{Route: "/x"}, Kind: "token_bucket", Rate: "5/30s", Burst: 5, Cost: 1,
+			Mode: "enforce", OnBackendError: "local_share",
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || first.Version != 1 || second.Version != 1 || third.Version != 2 {
+		t.Errorf("versions %d, %d, %d\n%s", first.Version, second.Version, third.Version, diff)
+	}
+	a := s.call("PUT", "/v1/plans/p", strings.Replace(one, `"calls"`, `"nothing"`, 1))
+	if p := a.problem(404, "not_found"); len(p.Errors) != 1 || p.Errors[0].Field != "allowances[0].meter" {
+		t.Errorf("%s", a.body)
+	}
+	s.call("PUT", "/v1/plans/p", strings.Replace(one, "5/30s", "5/30fortnights", 1)).refused("limits[0].rate")
+	s.call("GET", "/v1/plans/none", "").problem(404, "not_found")
+}
+
+func TestATenantIsCreatedReplacedAndPatched(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	var created, patched, replaced, got Tenant
+	s.call("PUT", "/v1/tenants/t1", `{"plan":"basic","anchor":"2026-01-31T01:00:00.123456789+01:00","timezone":"Europe/Berlin","metadata":{"b":1,"a":[2]}}`).
+		want(201).into(&created)
+	want := Tenant{
+		Tenant: "t1", Plan: "basic", Anchor: time.Date(2026, 1, 31, 0, 0, 0, 123456000, time.UTC), Timezone: "Europe/Berlin", Status: "active",
+		Metadata: []byte(`{"a":[2],"b":1}`), CreatedAt: created.CreatedAt, UpdatedAt: created.UpdatedAt,
+	}
+	if diff := cmp.Diff(want, created); diff != "" {
+		t.Error(diff)
+	}
+	s.call("PATCH", "/v1/tenants/t1", `{"status":"suspended"}`).want(200).into(&patched)
+	want.Status = "suspended"
+	if diff := cmp.Diff(want, patched, cmpopts.IgnoreFields(Tenant{}, "UpdatedAt")); diff != "" {
+		t.Error(diff)
+	}
+	s.call("PATCH", "/v1/tenants/t1", `{}`).want(200)
+	s.call("PUT", "/v1/tenants/t1", `{"plan":"basic"}`).want(200).into(&replaced)
+	s.call("GET", "/v1/tenants/t1", "").want(200).into(&got)
+	if diff := cmp.Diff(replaced, got); diff != "" || got.Status != "active" || got.Timezone != "UTC" || string(got.Metadata) != "{}" {
+		t.Errorf("%+v\n%s", got, diff)
+	}
+	for _, method := range []string{"PUT", "PATCH"} {
+		a := s.call(method, "/v1/tenants/t1", `{"plan":"nothing"}`)
+		if p := a.problem(404, "not_found"); len(p.Errors) != 1 || p.Errors[0].Field != "plan" {
+			t.Errorf("%s", a.body)
+		}
+		s.call(method, "/v1/tenants/t1", `{"plan":"basic","timezone":"Mars/Olympus"}`).refused("timezone")
+		s.call(method, "/v1/tenants/t1", `{"plan":"basic","timezone":"Local"}`).refused("timezone")
+	}
+	s.call("PATCH", "/v1/tenants/nobody", `{"status":"active"}`).problem(404, "tenant_not_found")
+	s.call("GET", "/v1/tenants/nobody", "").problem(404, "tenant_not_found")
+}
+
+func TestALimitIsCreatedReplacedAndDeletedAndMustBeOneTheGateCanEnforce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	var got Limit
+	s.call("PUT", "/v1/limits/r", `{"per":["tenant","subject"],"match":{"meter":"calls"},"kind":"token_bucket","rate":"60/s"}`).want(201).into(&got)
+	want := Limit{
+		Rule: "r", Per: []LimitPer{"tenant", "subject"}, Match: LimitMatch{Meter: "calls"}, Kind: "token_bucket", Rate: "60/s", Burst: 60, Cost: 1,
+		Mode: "enforce", OnBackendError: "local_share", CreatedAt: got.CreatedAt, UpdatedAt: got.UpdatedAt,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	s.call("PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/day","burst":7,"cost":3,"mode":"shadow","on_backend_error":"closed"}`).want(200)
+	s.call("GET", "/v1/limits/r", "").want(200).into(&got)
+	if got.Burst != 7 || got.Cost != 3 || got.Mode != "shadow" || got.OnBackendError != "closed" {
+		t.Errorf("%+v", got)
+	}
+	for body, field := range map[string]string{
+		`{"per":["tenant"],"kind":"token_bucket","rate":"0/s"}`:                          "rate",
+		`{"per":["tenant"],"kind":"token_bucket","rate":"1/month"}`:                      "rate",
+		`{"per":["tenant"],"kind":"token_bucket","rate":"1/s","cost":2}`:                 "cost",
+		`{"per":["route"],"kind":"token_bucket","rate":"1/s"}`:                           "per",
+		`{"per":["tenant","tenant"],"kind":"token_bucket","rate":"1/s"}`:                 "per[1]",
+		`{"per":["tenant"],"kind":"token_bucket","rate":"1/s","burst":9007199254740991}`: "burst",
+	} {
+		s.call("PUT", "/v1/limits/r", body).refused(field)
+	}
+	a := s.call("PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s","match":{"meter":"nothing"}}`)
+	if p := a.problem(404, "not_found"); len(p.Errors) != 1 || p.Errors[0].Field != "match.meter" {
+		t.Errorf("%s", a.body)
+	}
+	s.call("DELETE", "/v1/limits/r", "").want(204)
+	s.call("DELETE", "/v1/limits/r", "").problem(404, "not_found")
+	s.call("GET", "/v1/limits/r", "").problem(404, "not_found")
+}
+
+func TestListsArePagedToTheirEndWithoutGapOrRepetition(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for i := range 4 {
+		s.call("PUT", fmt.Sprintf("/v1/plans/p%d", i), `{"allowances":[]}`).want(201)
+		s.call("PUT", fmt.Sprintf("/v1/limits/l%d", i), `{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}`).want(201)
+		s.tenant(fmt.Sprintf("t%d", i))
+		s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":"credits","amount":1,"source":"promo","grant_id":"g%d"}`, i), headerIdempotencyKey, fmt.Sprint("g", i)).want(201)
+	}
+	for path, want := range map[string]string{
+		"/v1/meters?":                            "calls credits other",
+		"/v1/plans?":                             "basic p0 p1 p2 p3",
+		"/v1/tenants?":                           "acme t0 t1 t2 t3",
+		"/v1/limits?":                            "l0 l1 l2 l3",
+		"/v1/tenants/acme/grants?meter=credits&": "g0 g1 g2 g3",
+		"/v1/tenants/acme/entries?meter=credits&kind=grant&": "g0 g1 g2 g3",
+	} {
+		for _, limit := range []int{1, 2, 500} {
+			var ids []string
+			next := ""
+			for range 10 {
+				var page struct {
+					Items []map[string]any `json:"items"`
+					Next  *string          `json:"next_cursor"`
+				}
+				a := s.call("GET", path+fmt.Sprintf("limit=%d", limit)+next, "").want(200)
+				a.into(&page)
+				if len(page.Items) > limit {
+					t.Errorf("%s: %d items", path, len(page.Items))
+				}
+				for _, it := range page.Items {
+					ids = append(ids, idOf(it))
+				}
+				if page.Next == nil {
+					break
+				}
+				next = "&cursor=" + *page.Next
+			}
+			if got := strings.Join(ids, " "); got != want {
+				t.Errorf("%s in pages of %d: %q, want %q", path, limit, got, want)
+			}
+		}
+	}
+	for _, path := range []string{"grants", "entries"} {
+		s.call("GET", "/v1/tenants/nobody/"+path, "").problem(404, "tenant_not_found")
+	}
+}
+
+// idOf is the id of a listed object.
+func idOf(item map[string]any) string {
+	for _, name := range []string{"rule", "grant_id", "operation_id", "version", "unit", "timezone"} {
+		if _, ok := item[name]; !ok {
+			continue
+		}
+		switch name {
+		case "version":
+			return item["plan"].(string)
+		case "unit":
+			return item["meter"].(string)
+		case "timezone":
+			return item["tenant"].(string)
+		default:
+			return item[name].(string)
+		}
+	}
+	return fmt.Sprint(item)
+}
+
+func TestAGrantIsIssuedOnceWithItsFactsAndRaisesTheBalance(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	const body = `{"meter":"credits","amount":50,"source":"topup","grant_id":"g1","priority":7,"effective_at":"2026-01-01T00:00:00+01:00",
+		"expires_at":"2097-01-01T00:00:00Z","cost_basis":"0.01 EUR","reason":"order 17"}`
+	first := s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1").want(201)
+	var got GrantAnswer
+	first.into(&got)
+	want := GrantAnswer{
+		Tenant: "acme", GrantID: "g1", Meter: "credits", Source: "topup", Amount: 50, Remaining: 50, Priority: 7,
+		EffectiveAt: got.CreatedAt, ExpiresAt: new(time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC)),
+		CostBasis: "0.01 EUR", Reason: "order 17", Status: "active", OperationID: "k1", CreatedAt: got.CreatedAt, AsOf: got.AsOf,
+		Balance: Position{Remaining: 50, Limit: 50},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	again := s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1").want(201)
+	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
+		t.Errorf("%v %s", again.header, again.body)
+	}
+	s.call("POST", "/v1/tenants/acme/grants", strings.Replace(body, "50", "51", 1), headerIdempotencyKey, "k1").problem(422, "idempotency_key_reused")
+	s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k2").problem(409, "precondition_failed")
+	s.call("POST", "/v1/tenants/nobody/grants", body, headerIdempotencyKey, "k3").problem(404, "tenant_not_found")
+	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"nothing","amount":1,"source":"promo"}`, headerIdempotencyKey, "k4").problem(404, "not_found")
+	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":1,"source":"promo","effective_at":"2090-01-01T00:00:00Z","expires_at":"2080-01-01T00:00:00Z"}`,
+		headerIdempotencyKey, "k5").refused("expires_at")
+	if got := s.remaining("acme", "credits"); got != 50 {
+		t.Errorf("%d remain", got)
+	}
+}
+
+func TestARollRunsInTheBackgroundAndTellsItsProgress(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.debit("k", "acme", "calls", 1).want(200)
+	for _, body := range []string{"", `{}`, `{"as_of":"2026-01-01T00:00:00Z"}`} {
+		a := s.call("POST", "/v1/rolls", body).want(202)
+		var started, got Roll
+		a.into(&started)
+		if a.header.Get("Location") != "/v1/rolls/"+started.RollID {
+			t.Errorf("Location %q", a.header.Get("Location"))
+		}
+		s.eventually("the roll is done", func() bool {
+			s.call("GET", "/v1/rolls/"+started.RollID, "").want(200).into(&got)
+			return got.Status == "done"
+		})
+		if got.FinishedAt == nil || !got.AsOf.Equal(started.AsOf) {
+			t.Errorf("%+v", got)
+		}
+	}
+	s.call("POST", "/v1/rolls", `{"as_of":"2097-01-01T00:00:00Z"}`).refused("as_of")
+	s.call("GET", "/v1/rolls/none", "").problem(404, "not_found")
+}

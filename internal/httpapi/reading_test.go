@@ -1,0 +1,163 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestABalanceShowsWhatIsLeftAndWhereItComesFrom(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.debit("k", "acme", "calls", 3).want(200)
+	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","grant_id":"g1"}`, headerIdempotencyKey, "g").want(201)
+	var got Balance
+	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&got)
+	if got.Limit != 15 || got.Granted != 15 || got.Used != 3 || got.Held != 0 || got.Remaining != 12 || got.Overage != 0 || got.Plan != "basic" || got.PlanVersion != 1 {
+		t.Errorf("%+v", got)
+	}
+	year := got.AsOf.Year()
+	period := BalancePeriod{Start: new(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)), End: new(time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC))}
+	if diff := cmp.Diff(period, got.Period); diff != "" {
+		t.Error(diff)
+	}
+	if len(got.Grants) != 2 || got.Grants[0].Source != "allowance" || got.Grants[0].Remaining != 7 || got.Grants[1].GrantID != "g1" || got.Grants[1].ExpiresAt != nil {
+		t.Errorf("%+v", got.Grants)
+	}
+	var list BalanceList
+	s.call("GET", "/v1/tenants/acme/balances", "").want(200).into(&list)
+	if len(list.Items) != 2 || list.Items[0].Meter != "calls" || list.Items[0].Remaining != 12 || list.Items[1].Meter != "credits" || list.NextCursor != nil {
+		t.Errorf("%+v", list)
+	}
+	if list.Items[1].Period.End != nil {
+		t.Errorf("an endless period ends at %s", list.Items[1].Period.End)
+	}
+	s.call("GET", "/v1/tenants/acme/balances/other", "").problem(403, "meter_not_in_plan")
+	s.call("GET", "/v1/tenants/acme/balances/nothing", "").problem(404, "not_found")
+	s.call("GET", "/v1/tenants/nobody/balances/calls", "").problem(404, "tenant_not_found")
+	s.call("GET", "/v1/tenants/nobody/balances", "").problem(404, "tenant_not_found")
+}
+
+func TestEntriesAreTheJournalAndAnOperationIsFoundByItsKey(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("POST", "/v1/debits", `{"tenant":"acme","items":[{"meter":"calls","amount":2}],"subject":"u1","metadata":{"b":[1,{"c":null}],"a":"é"}}`, headerIdempotencyKey, "k1").want(200)
+	var list EntryList
+	s.call("GET", "/v1/tenants/acme/entries?meter=calls&kind=debit", "").want(200).into(&list)
+	if len(list.Items) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	e := list.Items[0]
+	if e.OperationID != "k1" || e.Amount != 2 || e.RemainingAfter != 8 || e.OperationSubject != "u1" || e.Subject != "" || !e.EffectiveAt.IsZero() {
+		t.Errorf("%+v", e)
+	}
+	if err := e.Metadata.Compact(); err != nil || string(e.Metadata) != `{"a":"é","b":[1,{"c":null}]}` {
+		t.Errorf("metadata %s: %v", e.Metadata, err)
+	}
+	var op Operation
+	s.call("GET", "/v1/tenants/acme/operations/k1", "").want(200).into(&op)
+	if op.OperationID != "k1" || op.Tenant != "acme" || op.Kind != "debit" || len(op.Entries) < 1 || !op.CreatedAt.Equal(e.CreatedAt) {
+		t.Errorf("%+v", op)
+	}
+	count := func(query string) int {
+		var list EntryList
+		s.call("GET", "/v1/tenants/acme/entries?meter=calls&"+query, "").want(200).into(&list)
+		return len(list.Items)
+	}
+	at := func(d time.Duration) string { return url.QueryEscape(e.CreatedAt.Add(d).Format(time.RFC3339Nano)) }
+	all := count("")
+	for query, want := range map[string]int{
+		"from=" + at(0): all, "from=" + at(time.Microsecond): 0, "to=" + at(0): 0, "to=" + at(time.Microsecond): all, "kind=refund": 0,
+	} {
+		if got := count(query); got != want {
+			t.Errorf("%s: %d entries, want %d", query, got, want)
+		}
+	}
+	// The ledger's own operations are found by the ids that entries show.
+	s.call("GET", "/v1/tenants/acme/entries?meter=calls", "").want(200).into(&list)
+	for _, e := range list.Items {
+		s.call("GET", "/v1/tenants/acme/operations/"+url.PathEscape(e.OperationID), "").want(200)
+	}
+	s.call("GET", "/v1/tenants/acme/operations/none", "").problem(404, "operation_not_found")
+	s.call("GET", "/v1/tenants/nobody/operations/k1", "").problem(404, "tenant_not_found")
+}
+
+func TestAnyIdempotencyKeyCanBeLookedUpThroughAPath(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	keys := []string{
+		"a/b", "/", "//", "a%2Fb", "%", "100%", "%41", "%zz", "a?b=c&d", "#", "{a}", "[x]", `"q"`, `\`, "a+b", ";", ":", "..", ".", "a=b,c", "~!$'()*@|^`<>",
+		strings.Repeat("/", 255),
+	}
+	for i, key := range keys {
+		tenant := fmt.Sprintf("t%d", i)
+		s.tenant(tenant)
+		s.debit(key, tenant, "calls", 1).want(200)
+		path := "/v1/tenants/" + tenant + "/operations/"
+		var op Operation
+		s.call("GET", path+url.PathEscape(key), "").want(200).into(&op)
+		if op.OperationID != key {
+			t.Errorf("%q was found as %q", key, op.OperationID)
+		}
+		// The same with every byte encoded, as a cautious client does.
+		var full strings.Builder
+		for _, c := range []byte(key) {
+			fmt.Fprintf(&full, "%%%02X", c)
+		}
+		s.call("GET", path+full.String(), "").want(200)
+	}
+	for _, id := range []string{"%00", "a%00b", "%ff", strings.Repeat("x", 1025)} {
+		s.call("GET", "/v1/tenants/t0/operations/"+id, "").refused("operation_id")
+	}
+	for _, id := range []string{"%20", "%0a", "%C3%A9", strings.Repeat("x", 256), strings.Repeat("x", 1024)} {
+		s.call("GET", "/v1/tenants/t0/operations/"+id, "").problem(404, "operation_not_found")
+	}
+}
+
+func TestPeriodsOfATenantAnchoredOnThe31stEndOnTheMonthsLastDays(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/plans/monthly", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"},
+		{"meter":"credits","amount":3,"every":"once","anchor":"tenant"}]}`).want(201)
+	s.call("PUT", "/v1/tenants/t", `{"plan":"monthly","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin"}`).want(201)
+	periods := func(query string) []Period {
+		var list PeriodList
+		s.call("GET", "/v1/tenants/t/periods?"+query, "").want(200).into(&list)
+		return list.Items
+	}
+	got := periods("meter=calls")
+	if len(got) != 12 {
+		t.Fatalf("%d periods by default", len(got))
+	}
+	for i, p := range got {
+		if p.Allowance != 10 || p.End == nil || i > 0 && !p.Start.Equal(*got[i-1].End) {
+			t.Errorf("%+v", p)
+		}
+		start, err := time.Parse(time.RFC3339, p.LocalStart)
+		if err != nil || !start.Equal(p.Start) || i > 0 && start.Day() != min(31, daysIn(start)) {
+			t.Errorf("a period begins at %s, %s: %v", p.Start, p.LocalStart, err)
+		}
+	}
+	if n := len(periods("meter=calls&next=100")); n != 100 {
+		t.Errorf("%d periods", n)
+	}
+	once := periods("meter=credits&next=5")
+	if len(once) != 1 || once[0].End != nil || once[0].LocalEnd != nil {
+		t.Errorf("%+v", once)
+	}
+	s.call("GET", "/v1/tenants/t/periods?meter=other", "").problem(403, "meter_not_in_plan")
+	s.call("GET", "/v1/tenants/t/periods?meter=nothing", "").problem(404, "not_found")
+	s.call("GET", "/v1/tenants/nobody/periods?meter=calls", "").problem(404, "tenant_not_found")
+}
+
+func daysIn(t time.Time) int {
+	return time.Date(t.Year(), t.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
+}

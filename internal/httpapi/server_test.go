@@ -1,0 +1,407 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"github.com/labstack/echo/v4"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// unbacked is a server without backends, with a route of its own.
+func unbacked(t testing.TB, h handler) *service {
+	t.Helper()
+	s := newHandlerService(t)
+	if h != nil {
+		e := s.server.api.Handler.(*echo.Echo)
+		e.POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: h}))
+	}
+	return s
+}
+
+func TestEveryOperationNeedsTheKey(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	for _, r := range s.server.routes() {
+		if r.public {
+			continue
+		}
+		path := strings.NewReplacer(":tenant", "a", ":meter", "a", ":plan", "a", ":rule", "a", ":roll_id", "a", ":operation_id", "a").Replace(r.path)
+		for _, authorization := range [][]string{
+			{"Authorization"}, {"Authorization", ""}, {"Authorization", "Bearer"}, {"Authorization", "Bearer "}, {"Authorization", testKey},
+			{"Authorization", "Basic " + testKey}, {"Authorization", "Bearer " + testKey + "x"}, {"Authorization", "Bearer " + testKey[1:]},
+		} {
+			a := s.call(r.method, path, "{}", authorization...)
+			a.problem(401, "unauthenticated")
+			if a.header.Get("WWW-Authenticate") != `Bearer realm="quotasvc"` {
+				t.Errorf("headers: %v", a.header)
+			}
+		}
+	}
+	for _, authorization := range []string{"Bearer " + testKey, "bearer " + testKey, "BEARER  " + testKey} {
+		s.call("GET", "/v1/meters?limit=0", "", "Authorization", authorization).refused("limit")
+	}
+}
+
+func TestAnAdminKeyIsLongEnoughToBeASecret(t *testing.T) {
+	t.Parallel()
+	for key, ok := range map[string]bool{
+		strings.Repeat("k", 31): false, strings.Repeat("k", 32): true, "": false, strings.Repeat("k", 31) + " ": false, strings.Repeat("k", 4097): false,
+		strings.Repeat("é", 20): false,
+	} {
+		_, err := newKeys(key)
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", key, err)
+		}
+		if err != nil && key != "" && strings.Contains(err.Error(), key) {
+			t.Errorf("the error tells the key: %v", err)
+		}
+	}
+}
+
+func TestWhatIsNotRoutedIsAProblemWithTheMethodsThatAre(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	for _, path := range []string{"/", "/v1", "/v1/", "/v2/debits", "/v1/debit", "/v1/debits/", "/v1/debits/x/y", "/v1/tenants/a/b", "//v1/debits", "/v1/meters/", "/%00", "/metrics"} {
+		s.call("GET", path, "").problem(404, "not_found")
+	}
+	for path, allow := range map[string]string{
+		"/v1/debits": "POST", "/v1/meters/m": "DELETE GET PUT", "/v1/tenants/t/balances": "GET", "/v1/tenants/t": "GET PATCH PUT",
+	} {
+		a := s.call("TRACE", path, "")
+		a.problem(405, "method_not_allowed")
+		for _, method := range strings.Fields(allow) {
+			if !strings.Contains(a.header.Get("Allow"), method) {
+				t.Errorf("%s: Allow %q lacks %s", path, a.header.Get("Allow"), method)
+			}
+		}
+	}
+}
+
+func TestARequestIdIsTakenOverIfItIsFitAndMadeOtherwise(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	seen := map[string]bool{}
+	for _, c := range []struct {
+		given string
+		fit   bool
+	}{
+		{"abc", true}, {strings.Repeat("x", 128), true}, {"~!{}\"", true}, {"", false}, {"a b", false}, {strings.Repeat("x", 129), false}, {"é", false}, {"a\tb", false},
+	} {
+		a := s.call("GET", "/v1/nothing", "", headerRequestID, c.given)
+		got := a.problem(404, "not_found").RequestID
+		if c.fit && got != c.given || !c.fit && (got == c.given || len(got) != 32 || seen[got]) {
+			t.Errorf("%q became %q", c.given, got)
+		}
+		seen[got] = true
+	}
+	if a := s.call("GET", "/v1/openapi.yaml", "", headerRequestID, "mine"); a.header.Get(headerRequestID) != "mine" {
+		t.Errorf("headers: %v", a.header)
+	}
+}
+
+func TestAPanicIsA500ThatTellsNothingAndTheNextRequestIsServed(t *testing.T) {
+	t.Parallel()
+	s := unbacked(t, func(*exchange) error { panic("the word is xyzzy") })
+	for range 3 {
+		a := s.bare("/v1/rolls/x/y")
+		if p := a.problem(500, "internal"); strings.Contains(string(a.body), "xyzzy") || strings.Contains(p.Detail, "panic") {
+			t.Errorf("%s", a.body)
+		}
+		id := a.header.Get(headerRequestID)
+		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
+		if line := s.log.with(id); !strings.Contains(line, "the word is xyzzy") || !strings.Contains(line, "server_test.go") {
+			t.Errorf("the access line has no cause: %s", line)
+		}
+	}
+	s.call("GET", "/v1/openapi.yaml", "").want(200)
+}
+
+func TestErrorsOfEveryKindBecomeTheirStatusAndInternalOnesTellNothing(t *testing.T) {
+	t.Parallel()
+	var next atomic.Value
+	s := unbacked(t, func(*exchange) error { return next.Load().(struct{ error }).error })
+	for err, want := range map[error]string{
+		errors.New("dial tcp 10.0.0.1: secret"):                                                                   "500 internal",
+		fmt.Errorf("consume: %w", &ledger.Error{Code: ledger.CodeTenantNotFound, Detail: "no tenant"}):            "404 tenant_not_found",
+		errors.Join(&ledger.Error{Code: ledger.CodeUnavailable, Detail: "away", RetryAfter: time.Second}, io.EOF): "503 unavailable",
+		&ledger.Error{Code: "a_code_of_the_future", Detail: "secret"}:                                             "500 internal",
+		&ledger.Error{Code: ledger.CodeInternal, Detail: "secret"}:                                                "500 internal",
+		&ledger.Error{Code: ledger.CodeOutcomeUnknown, Detail: "maybe"}:                                           "503 outcome_unknown",
+		&ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: 2 * time.Second}:                                    "503 queue_full",
+		fmt.Errorf("wait: %w", context.DeadlineExceeded):                                                          "503 unavailable",
+		echo.NewHTTPError(http.StatusTeapot, "secret"):                                                            "500 internal",
+		fmt.Errorf("wrapped: %w", echo.ErrNotFound):                                                               "404 not_found",
+	} {
+		next.Store(struct{ error }{err})
+		a := s.bare("/v1/rolls/x/y")
+		var p Problem
+		a.into(&p)
+		if got := fmt.Sprint(a.status, " ", p.Code); got != want || strings.Contains(string(a.body), "secret") {
+			t.Errorf("%v: %s, want %s: %s", err, got, want, a.body)
+		}
+	}
+}
+
+func TestARequestThatTakesTooLongIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t, func(c *Config) { c.RequestTimeout = 20 * time.Millisecond })
+	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(x *exchange) error {
+		<-x.ctx.Done()
+		return fmt.Errorf("wait for a backend: %w", x.ctx.Err())
+	}}))
+	s.bare("/v1/rolls/x/y").problem(503, "unavailable")
+}
+
+func TestEveryRequestHasOneAccessLineAndNoSecretInIt(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	s.call("GET", "/v1/openapi.yaml", "", headerRequestID, "r1").want(200)
+	s.call("PUT", "/v1/meters/a%20b", "{}", headerRequestID, "r2").want(400)
+	s.call("GET", "/nothing/here?key="+testKey, "", headerRequestID, "r3").want(404)
+	s.call("GET", "/v1/tenants/acme/grants?limit=0", "", headerRequestID, "r4").want(400)
+	s.call("GET", "/v1/tenants/a%20b/grants", "", headerRequestID, "r5").want(400)
+	want := map[string]string{
+		"r1": "GET /v1/openapi.yaml 200  ", "r2": "PUT /v1/meters/:meter 400 invalid_argument ", "r3": "GET  404 not_found ",
+		"r4": "GET /v1/tenants/:tenant/grants 400 invalid_argument acme", "r5": "GET /v1/tenants/:tenant/grants 400 invalid_argument ",
+	}
+	got := map[string]string{}
+	s.eventually("all lines", func() bool { return len(s.log.all()) >= len(want) })
+	for _, line := range s.log.all() {
+		var l struct {
+			Msg       string `json:"msg"`
+			Level     string `json:"level"`
+			RequestID string `json:"request_id"`
+			Method    string `json:"method"`
+			Route     string `json:"route"`
+			Status    int    `json:"status"`
+			Code      string `json:"code"`
+			Tenant    string `json:"tenant"`
+			Took      *int64 `json:"duration_us"`
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if _, twice := got[l.RequestID]; twice || l.Msg != "request" || l.Level != "INFO" || l.Took == nil {
+			t.Errorf("%s", line)
+		}
+		got[l.RequestID] = fmt.Sprint(l.Method, " ", l.Route, " ", l.Status, " ", l.Code, " ", l.Tenant)
+		if strings.Contains(line, testKey) {
+			t.Errorf("the line tells the key: %s", line)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRequestsAreCountedByRouteMethodAndStatusOnly(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	for i := range 50 {
+		s.call("GET", fmt.Sprintf("/nothing/%d", i), "")
+		s.call("GET", fmt.Sprintf("/v1/tenants/t%d/grants?limit=0", i), "")
+		s.call(fmt.Sprintf("METHOD%d", i), "/v1/debits", "")
+	}
+	var body string
+	s.eventually("all requests are counted", func() bool { // after their answer
+		body = s.operate("/metrics", 200)
+		return strings.Contains(body, "quotasvc_http_in_flight_requests 0")
+	})
+	for _, line := range []string{
+		`quotasvc_http_requests_total{method="GET",route="none",status="404"} 50`,
+		`quotasvc_http_requests_total{method="GET",route="/v1/tenants/:tenant/grants",status="400"} 50`,
+		`quotasvc_http_requests_total{method="other",route="/v1/debits",status="405"} 50`,
+		`quotasvc_http_request_duration_seconds_count{method="GET",route="none"} 50`,
+	} {
+		if !strings.Contains(body, line) {
+			t.Errorf("/metrics lacks %s", line)
+		}
+	}
+	if n := strings.Count(body, "quotasvc_http_requests_total{"); n != 3 {
+		t.Errorf("%d series", n)
+	}
+}
+
+// operate asks the operators' listener.
+func (s *service) operate(path string, status int) string {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.ops+path, nil)
+	s.check(err)
+	response, err := s.client.Do(r)
+	s.check(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	s.check(err)
+	if response.StatusCode != status {
+		s.t.Fatalf("%s: %d, want %d: %s", path, response.StatusCode, status, body)
+	}
+	return string(body)
+}
+
+func TestReadinessNamesWhatIsMissingAndLivenessDoesNotCare(t *testing.T) {
+	t.Parallel()
+	pg := testenv.PostgresPrivate(t)
+	migrations := errors.New("step 3 is missing")
+	var behind atomic.Bool
+	s := newServiceOn(t, pg.URL, func(c *Config) {
+		c.Checks = []Check{{Name: "migrations", Ready: func(context.Context) error {
+			if behind.Load() {
+				return migrations
+			}
+			return nil
+		}}}
+	})
+	if got, want := s.operate("/readyz", 200), `{"ready":true,"checks":{"catalogue":"ok","migrations":"ok","postgresql":"ok"}}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	behind.Store(true)
+	if got := s.operate("/readyz", 503); !strings.Contains(got, `"migrations":"step 3 is missing"`) || !strings.Contains(got, `"ready":false`) {
+		t.Errorf("%s", got)
+	}
+	behind.Store(false)
+	pg.Stop()
+	if got := s.operate("/readyz", 503); !strings.Contains(got, `"postgresql":"unavailable`) || !strings.Contains(got, `"migrations":"ok"`) {
+		t.Errorf("%s", got)
+	}
+	s.operate("/livez", 200)
+	s.debit("k", "acme", "calls", 1).problem(503, "unavailable")
+	s.call("GET", "/v1/meters", "").problem(503, "unavailable")
+	s.call("GET", "/v1/tenants/acme/balances", "").problem(503, "unavailable")
+	s.call("POST", "/v1/check", demandOf("acme", "calls", 1)).problem(503, "unavailable")
+	pg.Start()
+	s.eventually("ready again", func() bool {
+		r, err := s.client.Get(s.ops + "/readyz")
+		s.check(err)
+		defer r.Body.Close()
+		return r.StatusCode == 200
+	})
+	s.operate("/debug/pprof/", 200)
+}
+
+func TestShutdownSaysNotReadyAndFinishesWhatWasAccepted(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := newHandlerService(t, func(c *Config) { c.DrainDelay = 300 * time.Millisecond })
+	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(x *exchange) error {
+		entered <- struct{}{}
+		<-leave
+		return x.sendBytes(http.StatusAccepted, typeJSON, []byte(`{}`))
+	}}))
+	slow := make(chan *http.Response, 1)
+	go func() {
+		r, _ := http.NewRequest(http.MethodPost, s.url+"/v1/rolls/x/y", nil)
+		response, err := s.client.Do(r)
+		if err != nil {
+			t.Error(err)
+			close(slow)
+			return
+		}
+		slow <- response
+	}()
+	<-entered
+	done := make(chan error, 1)
+	go func() { done <- s.server.Shutdown(context.Background()) }()
+	s.eventually("not ready", func() bool { return s.server.stopping.Load() })
+	if got := s.operate("/readyz", 503); !strings.Contains(got, `"shutdown":"shutting down"`) {
+		t.Errorf("%s", got)
+	}
+	// Whoever the load balancer still sends is served, and told to come back elsewhere.
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/openapi.yaml", nil)
+	response, err := s.client.Do(r)
+	s.check(err)
+	s.check(response.Body.Close())
+	if response.StatusCode != 200 || !response.Close {
+		t.Errorf("%d, close %v", response.StatusCode, response.Close)
+	}
+	s.eventually("the listener is closed", func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	select {
+	case err := <-done:
+		t.Fatalf("shut down before the request was answered: %v", err)
+	default:
+	}
+	close(leave)
+	if response := <-slow; response != nil {
+		defer response.Body.Close()
+		if response.StatusCode != 202 {
+			t.Errorf("status %d", response.StatusCode)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := s.server.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShutdownCutsOffWhatOutlivesItsDeadline(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := newHandlerService(t)
+	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(x *exchange) error {
+		close(entered)
+		<-leave
+		return nil
+	}}))
+	defer close(leave)
+	cut := make(chan error, 1)
+	go func() {
+		response, err := s.client.Post(s.url+"/v1/rolls/x/y", typeJSON, nil)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		cut <- err
+	}()
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if err := <-cut; err == nil {
+		t.Error("the request was answered")
+	}
+}
+
+func TestAListenerThatFailsEndsTheServer(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	api := s.listen()
+	s.check(api.Close())
+	other := &Server{api: &http.Server{Handler: http.NotFoundHandler()}, ops: &http.Server{Handler: http.NotFoundHandler()}}
+	other.Start(api, s.listen())
+	if err := other.Wait(); err == nil || !strings.Contains(err.Error(), "serve the API") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAHeaderBeyondItsBoundIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	r := s.request("GET", "/v1/openapi.yaml", nil, "X-Large", strings.Repeat("x", 2*headerBytesMax))
+	response, err := s.client.Do(r)
+	s.check(err)
+	s.check(response.Body.Close())
+	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("status %d", response.StatusCode)
+	}
+}
