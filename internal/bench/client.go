@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+const (
+	// requestTimeout ends a client whose server has hung: far beyond any latency worth measuring.
+	requestTimeout = 20 * time.Second
+
+	readBuffer = 16 << 10
+)
+
+// client is one keep-alive connection. It writes prebuilt requests and reads as little of the answers as it must: what the
+// load generator costs is taken from the server it shares its cores with.
+type client struct {
+	conn net.Conn
+	in   *bufio.Reader
+	out  []byte // a copy of the template in use
+	of   *template
+}
+
+// dial opens n connections.
+func dial(ctx context.Context, address string, n int) (_ []*client, err error) {
+	out := make([]*client, 0, n)
+	defer func() {
+		if err != nil {
+			closeAll(out)
+		}
+	}()
+	var d net.Dialer
+	for range n {
+		conn, err := d.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", address, err)
+		}
+		out = append(out, &client{conn: conn, in: bufio.NewReaderSize(conn, readBuffer)})
+	}
+	return out, nil
+}
+
+func closeAll(clients []*client) {
+	for _, c := range clients {
+		_ = c.conn.Close() // nothing is under way
+	}
+}
+
+// send makes request number n of t and reads its answer's status.
+func (c *client) send(t *template, n uint64, tenants int) (status int, err error) {
+	if c.of != t {
+		c.of, c.out = t, append(c.out[:0], t.text...)
+	}
+	t.fill(c.out, n, tenants)
+	if _, err := c.conn.Write(c.out); err != nil {
+		return 0, fmt.Errorf("send: %w", err)
+	}
+	return c.receive()
+}
+
+var (
+	contentLength = []byte("content-length:")
+	errFraming    = errors.New("the answer is not HTTP/1.1 with a Content-Length")
+)
+
+func (c *client) receive() (status int, err error) {
+	line, err := c.in.ReadSlice('\n')
+	if err != nil {
+		return 0, fmt.Errorf("receive: %w", err)
+	}
+	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
+		return 0, errFraming
+	}
+	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+		return 0, errFraming
+	}
+	length := -1
+	for {
+		line, err = c.in.ReadSlice('\n')
+		if err != nil {
+			return 0, fmt.Errorf("receive: %w", err)
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if line[0]|0x20 == 'c' && len(line) > len(contentLength) && bytes.EqualFold(line[:len(contentLength)], contentLength) {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(line[len(contentLength):]))); err != nil {
+				return 0, errFraming
+			}
+		}
+	}
+	if length < 0 {
+		return 0, errFraming
+	}
+	if _, err := c.in.Discard(length); err != nil {
+		return 0, fmt.Errorf("receive: %w", err)
+	}
+	return status, nil
+}

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+const (
+	// Histograms reach from a microsecond to a minute with three digits.
+	latencyMaxMicros = int64(time.Minute / time.Microsecond)
+	latencyDigits    = 3
+
+	// drainMax is how long requests that were due may take beyond an open loop's end before they are given up.
+	drainMax = 5 * time.Second
+
+	openRateMax = 200_000 // requests/s an open loop may ask for: bounds its queue
+)
+
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, latencyMaxMicros, latencyDigits)
+}
+
+// sample is what one slice of load gave.
+type sample struct {
+	units   int64 // answered with 200: requests, or debits of batches
+	errors  int64 // answered otherwise
+	sent    int64
+	elapsed time.Duration
+	latency *hdrhistogram.Histogram // µs
+}
+
+func (s *sample) rate() float64 { return float64(s.units) / s.elapsed.Seconds() }
+
+// worker is the private part of a sample.
+type worker struct {
+	units, errors, sent int64
+	latency             *hdrhistogram.Histogram
+	err                 error
+}
+
+func (w *worker) note(status, units int, took time.Duration) {
+	w.sent++
+	if status == http.StatusOK {
+		w.units += int64(units)
+	} else {
+		w.errors++
+	}
+	_ = w.latency.RecordValue(min(max(took.Microseconds(), 1), latencyMaxMicros)) // within its bounds by the clamp
+}
+
+func gather(workers []worker, elapsed time.Duration) (sample, error) {
+	out := sample{elapsed: elapsed, latency: newHistogram()}
+	var errs []error
+	for i := range workers {
+		w := &workers[i]
+		out.units += w.units
+		out.errors += w.errors
+		out.sent += w.sent
+		out.latency.Merge(w.latency)
+		if w.err != nil && len(errs) < 3 {
+			errs = append(errs, w.err)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// closedLoop keeps n callers busy for d: each calls one, waits for its answer, calls again. one gets the caller's number.
+func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (status, units int, err error)) (sample, error) {
+	workers := make([]worker, n)
+	start := time.Now()
+	end := start.Add(d)
+	var wg sync.WaitGroup
+	for i := range workers {
+		w := &workers[i]
+		w.latency = newHistogram()
+		wg.Go(func() {
+			now := time.Now()
+			for now.Before(end) && ctx.Err() == nil {
+				status, units, err := one(i)
+				if err != nil {
+					w.err = err
+					return
+				}
+				then := now
+				now = time.Now()
+				w.note(status, units, now.Sub(then))
+			}
+		})
+	}
+	wg.Wait()
+	s, err := gather(workers, time.Since(start))
+	return s, errors.Join(err, ctx.Err())
+}
+
+// openLoop sends rate requests a second for d, however long answers take. A request's latency counts from when it was due:
+// one that waits for a free connection, because earlier ones are slow, is slow itself.
+func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.Uint64, tenants, rate int, d time.Duration) (sample, error) {
+	rate = min(rate, openRateMax)
+	total := int(float64(rate) * d.Seconds())
+	due := make(chan time.Duration, total) // since start; roomy, so that the pace never waits for the server
+	workers := make([]worker, len(clients))
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i, c := range clients {
+		w := &workers[i]
+		w.latency = newHistogram()
+		wg.Go(func() {
+			for at := range due {
+				if time.Since(start) > d+drainMax {
+					w.note(0, 0, time.Since(start)-at) // never sent: an error
+					continue
+				}
+				status, err := c.send(t, seq.Add(1), tenants)
+				if err != nil {
+					w.err = err
+					return
+				}
+				w.note(status, t.debits, time.Since(start)-at)
+			}
+		})
+	}
+	pace(ctx, start, rate, total, due)
+	close(due)
+	paced := time.Since(start)
+	wg.Wait()
+	s, err := gather(workers, max(paced, d))
+	return s, errors.Join(err, ctx.Err())
+}
+
+// paceTick is how often the pace looks at the clock: a tenth of the shortest latency of interest.
+const paceTick = 100 * time.Microsecond
+
+// pace hands out due times as they come. It wakes by the system's timer: the runtime's rounds short sleeps up to a
+// millisecond, which would be seen as latency.
+func pace(ctx context.Context, start time.Time, rate, total int, due chan<- time.Duration) {
+	gap := time.Second / time.Duration(rate)
+	for sent := 0; sent < total && ctx.Err() == nil; {
+		now := time.Since(start)
+		for ; sent < total; sent++ {
+			at := time.Duration(sent) * gap
+			if at > now {
+				break
+			}
+			due <- at
+		}
+		sleep(paceTick)
+	}
+}

@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs a handler and returns where.
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+func TestClientCountsAnswersOtherThan200AsErrors(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	at := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1)%4 == 0 {
+			http.Error(w, "no", http.StatusTooManyRequests)
+			return
+		}
+		_, _ = w.Write([]byte("{}"))
+	})
+	clients, err := dial(t.Context(), at, 2)
+	require.NoError(t, err)
+	t.Cleanup(func() { closeAll(clients) })
+	tm := newTemplate("/", "", "{}", 1)
+	s, err := closedLoop(t.Context(), 2, 100*time.Millisecond, func(i int) (int, int, error) {
+		status, err := clients[i].send(tm, 1, 1)
+		return status, 1, err
+	})
+	require.NoError(t, err)
+	require.Equal(t, calls.Load(), s.sent)
+	require.Equal(t, calls.Load()/4, s.errors)
+	require.Equal(t, s.sent-s.errors, s.units)
+}
+
+func TestOpenLoopCountsTheTimeARequestWaitsForAConnection(t *testing.T) {
+	t.Parallel()
+	const took = 20 * time.Millisecond
+	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(took):
+		case <-r.Context().Done():
+		}
+		_, _ = w.Write([]byte("{}"))
+	})
+	clients, err := dial(t.Context(), at, 1)
+	require.NoError(t, err)
+	t.Cleanup(func() { closeAll(clients) })
+	var seq atomic.Uint64
+	// 50/s is all that one connection can do; 200/s are due.
+	s, err := openLoop(t.Context(), clients, newTemplate("/", "", "{}", 1), &seq, 1, 200, 250*time.Millisecond)
+	require.NoError(t, err)
+	require.EqualValues(t, 50, s.sent)
+	// The last of 50 was due after 250 ms and answered after a second at the earliest.
+	require.Greater(t, s.latency.Max(), (600 * time.Millisecond).Microseconds())
+	require.Less(t, s.latency.Min(), (10 * took).Microseconds())
+}
+
+func TestOpenLoopEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	at := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	clients, err := dial(t.Context(), at, 1)
+	require.NoError(t, err)
+	t.Cleanup(func() { closeAll(clients) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var seq atomic.Uint64
+	_, err = openLoop(ctx, clients, newTemplate("/", "", "{}", 1), &seq, 1, 10, time.Minute)
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -1,0 +1,401 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Config says how much to measure.
+type Config struct {
+	Exe         string        // our own binary; required
+	Dir         string        // results go here, and the servers' data while it runs; required, on the disk to be measured
+	Rounds      int           // 1..100
+	Slice       time.Duration // of a variant in a round
+	Connections int           // of the load generator, 1..4096
+	Tenants     int           // 1..tenantsMax
+	Batch       int           // debits per batch request, 1..1000
+	Rates       []int         // of the open loops, requests/s
+	OpenFor     time.Duration // of each open loop
+	Progress    io.Writer     // a line per step
+	Log         io.Writer     // what the servers say
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Rounds < 1 || c.Rounds > 100:
+		return fmt.Errorf("rounds is %d; allowed are 1 to 100", c.Rounds)
+	case c.Slice < 100*time.Millisecond || c.Slice > time.Minute:
+		return fmt.Errorf("slice is %s; allowed are 100ms to 1m", c.Slice)
+	case c.OpenFor < 100*time.Millisecond || c.OpenFor > time.Minute:
+		return fmt.Errorf("open-for is %s; allowed are 100ms to 1m", c.OpenFor)
+	case c.Connections < 1 || c.Connections > 4096:
+		return fmt.Errorf("connections is %d; allowed are 1 to 4096", c.Connections)
+	case c.Tenants < 1 || c.Tenants > tenantsMax:
+		return fmt.Errorf("tenants is %d; allowed are 1 to %d", c.Tenants, tenantsMax)
+	case c.Batch < 1 || c.Batch > 1000:
+		return fmt.Errorf("batch is %d; allowed are 1 to 1000", c.Batch)
+	}
+	for _, r := range c.Rates {
+		if r < 1 || r > openRateMax {
+			return fmt.Errorf("rate %d; allowed are 1 to %d", r, openRateMax)
+		}
+	}
+	return nil
+}
+
+// The variants' names, as in the results.
+const (
+	echoDebits   = "echo, debit shapes"
+	echoCheck    = "echo, check shapes"
+	debitsMany   = "debits, many tenants"
+	debitsHot    = "debits, one hot tenant"
+	debitBatches = "debits in batches"
+	checks       = "check, 3 limits + balance"
+	plsqlMany    = "PL/pgSQL, many tenants"
+	plsqlHot     = "PL/pgSQL, one hot tenant"
+	plsqlWebMany = "PL/pgSQL behind echo, many tenants"
+	plsqlWebHot  = "PL/pgSQL behind echo, one hot tenant"
+)
+
+// batchClients send batches: enough to keep both lanes and the encoder busy.
+const batchClients = 8
+
+// probeConns are the pool sizes the baseline may choose from, and probeFor how long each is tried.
+var probeConns = []int{4, 8, 16, 32, 64}
+
+const probeFor = 500 * time.Millisecond
+
+// variant is one kind of load.
+type variant struct {
+	name string
+	run  func(ctx context.Context, d time.Duration) (sample, error)
+}
+
+// runner is a run under way.
+type runner struct {
+	cfg   Config
+	stand *stand
+	seq   atomic.Uint64 // of requests: no key is used twice
+	pools []*pgxpool.Pool
+	acked atomic.Int64 // debits the service has answered with 200
+	out   Results
+}
+
+// Run measures and writes results.json and charts into cfg.Dir.
+func Run(ctx context.Context, cfg Config) (_ *Results, err error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("results directory: %w", err)
+	}
+	dir, err := os.MkdirTemp(cfg.Dir, "data-")
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir), removeNotes(dir)) }()
+	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	r := &runner{cfg: cfg}
+	r.say("starting PostgreSQL, Redis, the service and the baseline in %s", dir)
+	if r.stand, err = build(ctx, cfg, dir, webConns); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.stand.stop()) }()
+	defer r.close()
+	if err := r.measure(ctx); err != nil {
+		return nil, err
+	}
+	r.out.Took = time.Since(began).Round(time.Second).String()
+	return &r.out, r.out.write(cfg.Dir)
+}
+
+// webConns is the pool of the baseline's HTTP server: on few cores more connections only wait for each other's locks.
+const webConns = 16
+
+func removeNotes(dir string) error {
+	notes, err := filepath.Glob(dir + "*.path")
+	for _, n := range notes {
+		err = errors.Join(err, os.Remove(n))
+	}
+	return err
+}
+
+func (r *runner) say(format string, args ...any) { fmt.Fprintf(r.cfg.Progress, format+"\n", args...) }
+
+func (r *runner) close() {
+	for _, p := range r.pools {
+		p.Close()
+	}
+}
+
+func (r *runner) measure(ctx context.Context) error {
+	if err := r.out.describe(ctx, r.stand, &r.cfg); err != nil {
+		return err
+	}
+	many, err := r.probe(ctx, false)
+	if err != nil {
+		return err
+	}
+	hot, err := r.probe(ctx, true)
+	if err != nil {
+		return err
+	}
+	r.out.Machine.BaselineConns = fmt.Sprintf("%d for many tenants, %d for one (the best of %v); %d behind echo",
+		many.Config().MaxConns, hot.Config().MaxConns, probeConns, webConns)
+	variants := r.variants(many, hot)
+	if err := r.warmUp(ctx, variants); err != nil {
+		return err
+	}
+	if err := r.rounds(ctx, variants); err != nil {
+		return err
+	}
+	if err := r.openLoops(ctx); err != nil {
+		return err
+	}
+	r.out.Machine.ServiceMemory = peakMemory(r.stand.service.cmd.Process.Pid)
+	if err := r.prove(ctx); err != nil {
+		return err
+	}
+	r.out.judge()
+	return nil
+}
+
+// probe finds the pool that serves the bare baseline best.
+func (r *runner) probe(ctx context.Context, hot bool) (*pgxpool.Pool, error) {
+	var best *pgxpool.Pool
+	bestRate := 0.0
+	for _, n := range probeConns {
+		pool, err := openPool(ctx, r.stand.postgres.URL(), n)
+		if err != nil {
+			return nil, err
+		}
+		s, err := r.direct(pool, hot)(ctx, probeFor)
+		if err != nil {
+			pool.Close()
+			return nil, err
+		}
+		loser := pool
+		if s.rate() > bestRate {
+			loser, best, bestRate = best, pool, s.rate()
+		}
+		if loser != nil {
+			loser.Close()
+		}
+	}
+	if best == nil {
+		return nil, errors.New("the PL/pgSQL baseline answers nothing")
+	}
+	r.pools = append(r.pools, best)
+	r.say("PL/pgSQL baseline, hot=%t: %d connections serve it best", hot, best.Config().MaxConns)
+	return best, nil
+}
+
+// direct calls the baseline's function from as many callers as the pool has connections.
+func (r *runner) direct(pool *pgxpool.Pool, hot bool) func(context.Context, time.Duration) (sample, error) {
+	return func(ctx context.Context, d time.Duration) (sample, error) {
+		return closedLoop(ctx, int(pool.Config().MaxConns), d, func(int) (int, int, error) {
+			n := r.seq.Add(1)
+			tenant := hotTenant
+			if !hot {
+				tenant = tenantID(tenantOf(n, 0, r.cfg.Tenants))
+			}
+			key := make([]byte, len(keyMark))
+			putKey(key, keyOf(n, 0))
+			var left int64
+			if err := pool.QueryRow(ctx, callBaseline, tenant, meter, string(key), 1).Scan(&left); err != nil {
+				return 0, 0, fmt.Errorf("call the baseline: %w", err)
+			}
+			return 200, 1, nil
+		})
+	}
+}
+
+// over sends t on n connections. They are new in each slice, whose time does not include making them: a server may end the
+// ones that have been idle since the last round.
+func (r *runner) over(address string, n int, t *template) func(context.Context, time.Duration) (sample, error) {
+	return func(ctx context.Context, d time.Duration) (sample, error) {
+		clients, err := dial(ctx, address, n)
+		if err != nil {
+			return sample{}, err
+		}
+		defer closeAll(clients)
+		s, err := closedLoop(ctx, n, d, func(caller int) (int, int, error) {
+			status, err := clients[caller].send(t, r.seq.Add(1), r.cfg.Tenants)
+			return status, t.debits, err
+		})
+		r.note(t, &s)
+		return s, err
+	}
+}
+
+// note remembers what the journal must hold in the end.
+func (r *runner) note(t *template, s *sample) {
+	if t.recorded {
+		r.acked.Add(s.units)
+	}
+}
+
+func (r *runner) templates() (debit, hot, check *template) {
+	auth := bearer(r.stand.adminKey)
+	debit = newTemplate("/v1/debits", auth+keyHeader(), debitBody(tenantMark), 1)
+	hot = newTemplate("/v1/debits", auth+keyHeader(), debitBody(hotTenant), 1)
+	debit.recorded, hot.recorded = true, true
+	return debit, hot, newTemplate("/v1/check", auth, checkBody(tenantMark), 1)
+}
+
+func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
+	debit, debitHot, check := r.templates()
+	auth := bearer(r.stand.adminKey)
+	batch := newTemplate("/v1/debits/batch", auth, batchBody(r.cfg.Batch), r.cfg.Batch)
+	batch.recorded = true
+	web := func(t *template) func(context.Context, time.Duration) (sample, error) {
+		return r.over(r.stand.serviceAt, r.cfg.Connections, t)
+	}
+	base := func(path, body string) func(context.Context, time.Duration) (sample, error) {
+		return r.over(r.stand.baseAt, r.cfg.Connections, newTemplate(path, auth+keyHeader(), body, 1))
+	}
+	return []variant{
+		{echoDebits, base("/echo/debits", debitBody(tenantMark))},
+		{debitsMany, web(debit)},
+		{plsqlMany, r.direct(many, false)},
+		{plsqlWebMany, base("/plpgsql/debits", debitBody(tenantMark))},
+		{debitBatches, r.over(r.stand.serviceAt, min(batchClients, r.cfg.Connections), batch)},
+		{echoCheck, base("/echo/check", checkBody(tenantMark))},
+		{checks, web(check)},
+		{debitsHot, web(debitHot)},
+		{plsqlHot, r.direct(hot, true)},
+		{plsqlWebHot, base("/plpgsql/debits", debitBody(hotTenant))},
+	}
+}
+
+// warmUp opens every balance, so that rounds measure debits and not first periods, and runs every variant shortly.
+func (r *runner) warmUp(ctx context.Context, variants []variant) error {
+	r.say("opening %d balances", r.cfg.Tenants+1)
+	auth := bearer(r.stand.adminKey)
+	clients, err := dial(ctx, r.stand.serviceAt, 1)
+	if err != nil {
+		return err
+	}
+	defer closeAll(clients)
+	const perRequest = 500
+	for from := 0; from < r.cfg.Tenants; from += perRequest {
+		size := min(perRequest, r.cfg.Tenants-from)
+		t := newTemplate("/v1/debits/batch", auth, batchBody(size), size)
+		n := r.seq.Add(1)
+		c := clients[0]
+		// The template's tenants are random; here each is visited once.
+		c.of, c.out = t, append(c.out[:0], t.text...)
+		t.fill(c.out, n, r.cfg.Tenants)
+		for i, at := range t.tenants {
+			putTenant(c.out[at:at+tenantDigits], from+i)
+		}
+		if _, err := c.conn.Write(c.out); err != nil {
+			return fmt.Errorf("open balances: %w", err)
+		}
+		status, err := c.receive()
+		if err != nil || status != 200 {
+			return fmt.Errorf("open balances: status %d: %w", status, err)
+		}
+		r.acked.Add(int64(size))
+	}
+	for _, v := range variants {
+		s, err := v.run(ctx, probeFor)
+		if err != nil {
+			return fmt.Errorf("warm up %s: %w", v.name, err)
+		}
+		if s.units == 0 {
+			return fmt.Errorf("%s: none of %d requests was answered with 200", v.name, s.sent)
+		}
+	}
+	return nil
+}
+
+func (r *runner) rounds(ctx context.Context, variants []variant) error {
+	for _, v := range variants {
+		r.out.Variants = append(r.out.Variants, Variant{Name: v.name, latency: newHistogram()})
+	}
+	for round := range r.cfg.Rounds {
+		for i := range variants {
+			at := (i + round*3) % len(variants) // each round begins elsewhere
+			v := variants[at]
+			s, err := v.run(ctx, r.cfg.Slice)
+			if err != nil {
+				return fmt.Errorf("%s: %w", v.name, err)
+			}
+			out := &r.out.Variants[at]
+			out.Rates = append(out.Rates, s.rate())
+			out.Errors += s.errors
+			out.latency.Merge(s.latency)
+			r.say("round %d/%d  %-38s %9.0f/s", round+1, r.cfg.Rounds, v.name, s.rate())
+		}
+	}
+	for i := range r.out.Variants {
+		v := &r.out.Variants[i]
+		v.Median = median(v.Rates)
+		v.Latency = percentilesOf(v.latency)
+	}
+	return nil
+}
+
+func (r *runner) openLoops(ctx context.Context) error {
+	debit, _, check := r.templates()
+	echo := newTemplate("/echo/debits", keyHeader(), debitBody(tenantMark), 1)
+	loads := []struct {
+		name, address string
+		t             *template
+	}{{"echo", r.stand.baseAt, echo}, {"check", r.stand.serviceAt, check}, {"debit", r.stand.serviceAt, debit}}
+	for _, rate := range slices.Sorted(slices.Values(r.cfg.Rates)) {
+		for _, l := range loads {
+			s, err := r.open(ctx, l.address, l.t, rate)
+			if err != nil {
+				return fmt.Errorf("%s at %d/s: %w", l.name, rate, err)
+			}
+			o := OpenLoop{Name: l.name, Rate: rate, Achieved: s.rate(), Errors: s.errors, Latency: percentilesOf(s.latency)}
+			r.out.OpenLoops = append(r.out.OpenLoops, o)
+			r.say("%6d/s open loop  %-6s p50 %s  p99 %s  p99.9 %s", rate, l.name, micros(o.P50), micros(o.P99), micros(o.P999))
+		}
+	}
+	return nil
+}
+
+func (r *runner) open(ctx context.Context, address string, t *template, rate int) (sample, error) {
+	clients, err := dial(ctx, address, r.cfg.Connections)
+	if err != nil {
+		return sample{}, err
+	}
+	defer closeAll(clients)
+	s, err := openLoop(ctx, clients, t, &r.seq, r.cfg.Tenants, rate, r.cfg.OpenFor)
+	r.note(t, &s)
+	return s, err
+}
+
+// prove holds what was answered against what is in the journal.
+func (r *runner) prove(ctx context.Context) error {
+	var journal int64
+	if err := r.stand.db.QueryRow(ctx, "SELECT count(*) FROM entries WHERE kind = 'debit'").Scan(&journal); err != nil {
+		return fmt.Errorf("count the journal: %w", err)
+	}
+	r.out.Answered, r.out.Journal = r.acked.Load(), journal
+	if journal < r.out.Answered {
+		return fmt.Errorf("%d debits were answered and only %d are in the journal", r.out.Answered, journal)
+	}
+	r.say("%d debits were answered, %d are in the journal; verifying", r.out.Answered, journal)
+	began := time.Now()
+	if err := r.stand.tool(ctx, "verify"); err != nil {
+		return err
+	}
+	r.out.VerifyPerSecond = float64(journal) / time.Since(began).Seconds()
+	return nil
+}
