@@ -38,7 +38,7 @@ func itemMembers() []member[ledger.Item] {
 func demandMembers(items []member[ledger.Item]) []member[gate.Request] {
 	return []member[gate.Request]{
 		{"tenant", true, func(d *document, r *gate.Request) { r.Tenant = d.id() }},
-		{"items", true, func(d *document, r *gate.Request) { readItems(d, r, items) }},
+		{"items", true, func(d *document, r *gate.Request) { readItems(d, &r.Items, items) }},
 		{"subject", false, func(d *document, r *gate.Request) { r.Subject = d.id() }},
 	}
 }
@@ -77,11 +77,11 @@ func batchMembers(debit []member[gate.Request]) []member[batch] {
 }
 
 // readItems reads the items of a request, each meter once.
-func readItems(d *document, r *gate.Request, items []member[ledger.Item]) {
-	readList(d, &r.Items, 1, ledger.ItemsMax, func(d *document, it *ledger.Item) { readObject(d, it, items) })
-	for i := range r.Items {
+func readItems(d *document, into *[]ledger.Item, items []member[ledger.Item]) {
+	readList(d, into, 1, ledger.ItemsMax, func(d *document, it *ledger.Item) { readObject(d, it, items) })
+	for i := range *into {
 		for j := range i {
-			if meter := r.Items[i].Meter; meter != "" && meter == r.Items[j].Meter && !d.broken {
+			if meter := (*into)[i].Meter; meter != "" && meter == (*into)[j].Meter && !d.broken {
 				d.fault(fmt.Sprintf("%s[%d].meter", d.path(), i), fmt.Sprintf("must not be the meter of item %d too", j))
 				break
 			}
@@ -99,14 +99,18 @@ func (s *Server) check(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	return x.sendCheck(&answer)
+}
+
+func (x *exchange) sendCheck(answer *gate.Check) error {
 	x.code = answer.Code
 	h := x.Response().Header()
 	var tight tightest
-	tight.offerCheck(&answer)
+	tight.offerCheck(answer)
 	tight.write(h)
-	s.writeLimits(h, answer.Limits)
+	x.server.writeLimits(h, answer.Limits)
 	set(h, headerQuotaSource, string(answer.Source))
-	return x.sendBytes(http.StatusOK, typeJSON, appendCheckAnswer(x.out[:0], &answer))
+	return x.sendBytes(http.StatusOK, typeJSON, appendCheckAnswer(x.out[:0], answer))
 }
 
 // consume charges the limits and debits the balance.

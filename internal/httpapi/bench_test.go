@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// sink is a response writer that keeps its header map and nothing else, as a connection's would be made anew for each request
+// in both of what is compared.
+type sink struct {
+	header http.Header
+	status int
+}
+
+func (s *sink) Header() http.Header         { return s.header }
+func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
+func (s *sink) WriteHeader(status int)      { s.status = status }
+
+// drive sends the same request over and over.
+func drive(b *testing.B, h http.Handler, path, body string) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header = http.Header{"Authorization": {"Bearer " + testKey}, "Content-Type": {typeJSON}, headerIdempotencyKey: {"0123456789abcdef"}}
+	r.RemoteAddr, r.ContentLength = "192.0.2.1:1234", int64(len(body))
+	reader := bytes.NewReader(nil)
+	r.Body = io.NopCloser(reader)
+	w := &sink{header: http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		reader.Reset([]byte(body))
+		clear(w.header)
+		h.ServeHTTP(w, r)
+		if w.status != http.StatusOK {
+			b.Fatalf("status %d", w.status)
+		}
+	}
+}
+
+// BenchmarkBareEcho is what the API's own cost is compared with: echo's binder, the standard encoder, no checks.
+func BenchmarkBareEcho(b *testing.B) {
+	type in struct {
+		Tenant string `json:"tenant"`
+		Items  []struct {
+			Meter  string `json:"meter"`
+			Amount int64  `json:"amount"`
+		} `json:"items"`
+	}
+	e := echo.New()
+	e.POST("/v1/debits", func(c echo.Context) error {
+		var body in
+		if err := c.Bind(&body); err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, DebitAnswer{
+			OperationID: "0123456789abcdef", Tenant: body.Tenant, AsOf: time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC), Items: []DebitedItem{{
+				Meter: body.Items[0].Meter, Requested: body.Items[0].Amount, Charged: body.Items[0].Amount, Remaining: 1,
+				Draws: []Draw{{Grant: "g", Source: "allowance", Meter: body.Items[0].Meter, Amount: body.Items[0].Amount}},
+			}},
+		})
+	})
+	drive(b, e, "/v1/debits", demandOf("acme", "api_calls", 1))
+}
+
+// newBenchServer is a server with nothing below it and its access lines written to nowhere.
+func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
+	b.Helper()
+	s, err := New(nil, nil, catalog.New(new(catalog.Store), catalog.Config{}), Config{
+		AdminKey: testKey, Registry: prometheus.NewRegistry(), Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.Handler().(*echo.Echo).POST("/bench/spend", s.guard(route{handler: h(s)}))
+	return s.Handler()
+}
+
+// BenchmarkDebit is all of POST /v1/debits but the decision: reading, checking, answering, measuring, logging.
+func BenchmarkDebit(b *testing.B) {
+	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
+	result := &ledger.DebitResult{OperationID: "0123456789abcdef", Tenant: "acme", AsOf: at, Items: []ledger.ItemResult{{
+		Meter: "api_calls", Requested: 1, Charged: 1, Position: ledger.Position{Remaining: 1, Limit: 2, ResetAt: at.Add(time.Hour)},
+		Draws: []ledger.Draw{{Grant: "g", Source: "allowance", Meter: "api_calls", Amount: 1}},
+	}}}
+	h := newBenchServer(b, func(s *Server) handler {
+		return func(x *exchange) error {
+			if err := x.demand(s.requests.debit); err != nil {
+				return err
+			}
+			return x.sendDebit(result)
+		}
+	})
+	drive(b, h, "/bench/spend", demandOf("acme", "api_calls", 1))
+}
+
+// BenchmarkCheck is the same of POST /v1/check with three limits.
+func BenchmarkCheck(b *testing.B) {
+	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
+	verdict := func(rule string) gate.LimitVerdict {
+		return gate.LimitVerdict{Rule: rule, Allowed: true, Remaining: 9, Limit: 10, Quota: 10, WindowSeconds: 1, Reset: 100 * time.Millisecond}
+	}
+	answer := &gate.Check{
+		Allowed: true, Source: gate.SourceCache, AsOf: at, Limits: []gate.LimitVerdict{verdict("a"), verdict("b"), verdict("c")},
+		Items: []gate.CheckItem{{Meter: "api_calls", Required: 1, Remaining: 5, Limit: 10, MaxAllowedNow: 5, ResetAt: at.Add(time.Hour)}},
+	}
+	h := newBenchServer(b, func(s *Server) handler {
+		return func(x *exchange) error {
+			if err := decode(x, &x.request, s.requests.check); err != nil {
+				return err
+			}
+			return x.sendCheck(answer)
+		}
+	})
+	drive(b, h, "/bench/spend", demandOf("acme", "api_calls", 1))
+}
+
+// BenchmarkDecodeDebit is the reading of a debit alone.
+func BenchmarkDecodeDebit(b *testing.B) {
+	var d document
+	members, body := newRequests().debit, []byte(demandOf("acme", "api_calls", 1))
+	var r gate.Request
+	b.ReportAllocs()
+	for b.Loop() {
+		r = gate.Request{}
+		if err := decodeBody(&d, body, &r, members); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
