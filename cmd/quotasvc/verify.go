@@ -91,7 +91,7 @@ func printReport(out io.Writer, r *ledger.VerifyReport, copies bool) error {
 	}
 	compared := fmt.Sprintf("%d balances, %d entries, %d grants, %d closed periods", r.Balances, r.Entries, r.Grants, r.Periods)
 	if copies {
-		compared += fmt.Sprintf(", %d cached copies", r.Copies)
+		compared += fmt.Sprintf(", %d cached copies (%d of them waiting to be renewed)", r.Copies, r.StaleCopies)
 	}
 	verdict := "all agree"
 	if !r.Clean() {

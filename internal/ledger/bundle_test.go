@@ -24,15 +24,25 @@ type bundle struct {
 
 func newBundle(t testing.TB, change ...func(*Config)) *bundle {
 	t.Helper()
-	url := testenv.Postgres(t)
+	return newBundleOn(t, testenv.Postgres(t), change...)
+}
+
+func newBundleOn(t testing.TB, url string, change ...func(*Config)) *bundle {
+	t.Helper()
 	b := &bundle{t: t, url: url, Ledger: openLedger(t, url, change...)}
-	db, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close(context.Background()) })
-	b.db = db
+	b.reconnect()
 	return b
+}
+
+// reconnect gives the test a new connection of its own.
+func (b *bundle) reconnect() {
+	b.t.Helper()
+	db, err := pgx.Connect(b.t.Context(), b.url)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = db.Close(context.Background()) })
+	b.db = db
 }
 
 // openLedger opens one more ledger on url: another instance of the service.

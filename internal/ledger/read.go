@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/period"
 )
@@ -45,34 +46,56 @@ type CheckResult struct {
 	Copies  []BalanceCopy // of the balances read, for a cache
 }
 
-// viewFor reads what a call needs, at one instant.
-func (l *Ledger) viewFor(ctx context.Context, c *call, extra []key) (*machine, error) {
+// onReader runs read on a connection for reads. A connection that turns out dead (the server was restarted, or failed over)
+// is not the caller's problem: the idle ones are dropped with it, and read runs once more.
+func (l *Ledger) onReader(ctx context.Context, read func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	conn, err := l.readers.Acquire(ctx)
-	if err != nil {
-		return nil, unavailable("acquire reader connection", err)
+	var err error
+	for range 2 {
+		var conn *pgxpool.Conn
+		if conn, err = l.readers.Acquire(ctx); err != nil {
+			return unavailable("acquire reader connection", err)
+		}
+		err = read(ctx, conn.Conn())
+		dead := conn.Conn().IsClosed()
+		conn.Release()
+		if err == nil || !dead || ctx.Err() != nil {
+			return err
+		}
+		l.readers.Reset()
 	}
-	defer conn.Release()
-	a := newAttempt([]*call{c})
-	if a.found, err = l.locate(ctx, conn.Conn(), a.refs); err != nil {
-		return nil, unavailable("look up operation", err)
-	}
-	a.extra = extra
-	a.plan()
-	return l.viewOn(ctx, conn.Conn(), a.keys, a)
+	return err
+}
+
+// viewFor reads what a call needs, at one instant.
+func (l *Ledger) viewFor(ctx context.Context, c *call, extra []key) (m *machine, err error) {
+	err = l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		a := newAttempt([]*call{c})
+		if a.found, err = l.locate(ctx, conn, a.refs); err != nil {
+			return unavailable("look up operation", err)
+		}
+		a.extra = extra
+		a.plan()
+		m, err = l.viewOn(ctx, conn, a.keys, a)
+		return err
+	})
+	return m, err
 }
 
 // view reads balances at one instant and brings them to now in memory. Nothing is locked or written.
 func (l *Ledger) view(ctx context.Context, keys []key) (*machine, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	conn, err := l.readers.Acquire(ctx)
-	if err != nil {
-		return nil, unavailable("acquire reader connection", err)
-	}
-	defer conn.Release()
-	return l.viewOn(ctx, conn.Conn(), keys, &attempt{})
+	return l.viewAt(ctx, keys, time.Time{})
+}
+
+// viewAt reads balances and brings them to at in memory, which is not in the future (zero: to now). A balance with newer
+// entries stays as it is.
+func (l *Ledger) viewAt(ctx context.Context, keys []key, at time.Time) (m *machine, err error) {
+	err = l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		m, err = l.viewOn(ctx, conn, keys, &attempt{until: at})
+		return err
+	})
+	return m, err
 }
 
 func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, keys []key, a *attempt) (*machine, error) {
@@ -122,19 +145,6 @@ func (m *machine) keepUnwritten() {
 		b.unwritten = append(b.unwritten, l)
 	}
 	m.journal = journal{}
-}
-
-// viewAt reads one balance and brings it to at in memory, which is not in the future; a balance with newer entries stays as
-// it is.
-func (l *Ledger) viewAt(ctx context.Context, k key, at time.Time) (*machine, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	conn, err := l.readers.Acquire(ctx)
-	if err != nil {
-		return nil, unavailable("acquire reader connection", err)
-	}
-	defer conn.Release()
-	return l.viewOn(ctx, conn.Conn(), []key{k}, &attempt{until: at})
 }
 
 // scanAbsent notes which of the keys name a tenant or meter that does not exist.
@@ -353,7 +363,10 @@ func (l *Ledger) Periods(ctx context.Context, tenant, meter string, next int) ([
 
 func (l *Ledger) mustExist(ctx context.Context, tenant string) error {
 	var exists bool
-	if err := l.readers.QueryRow(ctx, l.queries["TenantExists"], tenant).Scan(&exists); err != nil {
+	err := l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, l.queries["TenantExists"], tenant).Scan(&exists)
+	})
+	if err != nil {
 		return unavailable("look up tenant", err)
 	}
 	if !exists {

@@ -124,6 +124,10 @@ func (l *Ledger) try(ctx context.Context, a *attempt) (again bool, err error) {
 	if err != nil {
 		tx.rollback(ctx)
 		tx.dropIfReadOnly(err)
+		if tx.conn.IsClosed() {
+			// Where one connection died, the idle ones most likely have too.
+			l.writers.Reset()
+		}
 	}
 	return again, err
 }

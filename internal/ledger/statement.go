@@ -190,7 +190,7 @@ func (l *Ledger) BalanceAsOf(ctx context.Context, tenant, meter, subject string,
 	if now := l.estimate(); at.After(now.Add(time.Second)) {
 		return nil, errorf(CodeInvalidArgument, "as_of", "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))
 	}
-	m, err := l.viewAt(ctx, k, at)
+	m, err := l.viewAt(ctx, []key{k}, at)
 	if err != nil {
 		return nil, err
 	}

@@ -56,11 +56,13 @@ type Totals struct{ Issued, Used, Refunded, Expired, Adjusted, Remaining, Held i
 
 // VerifyReport is the result of a verification.
 type VerifyReport struct {
-	Balances, Entries, Periods, Grants, Copies int64
-	Totals                                     map[string]Totals
-	Count                                      int64        // differences found
-	Differences                                []Difference // the first DifferencesMax
-	Elapsed                                    time.Duration
+	Balances, Entries, Periods, Grants int64
+	Copies                             int64 // cached copies compared
+	StaleCopies                        int64 // of these, how many are older than their balance; no difference
+	Totals                             map[string]Totals
+	Count                              int64        // differences found
+	Differences                        []Difference // the first DifferencesMax
+	Elapsed                            time.Duration
 }
 
 // Clean says that nothing differs.
