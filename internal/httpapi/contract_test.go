@@ -83,7 +83,10 @@ func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 		"MeterRequest": fieldsOf(r.meter), "PlanRequest": fieldsOf(r.plan), "TenantRequest": fieldsOf(r.tenant),
 		"TenantPatch": fieldsOf(r.patch), "LimitRequest": fieldsOf(r.limit), "LimitMatch": fieldsOf(matchMembers()),
 		"Item": fieldsOf(itemMembers()), "Rollover": fieldsOf(rolloverMembers()), "Overage": fieldsOf(overageMembers()),
-		"Overflow": fieldsOf(overflowMembers()), "Allowance": fieldsOf(allowanceMembers()),
+		"Overflow": fieldsOf(overflowMembers()), "HoldRequest": fieldsOf(r.hold), "CaptureRequest": fieldsOf(r.capture),
+		"ReleaseRequest": fieldsOf(r.release), "ExtendRequest": fieldsOf(r.extend), "RefundRequest": fieldsOf(r.refund),
+		"VoidRequest": fieldsOf(r.void), "AdjustmentRequest": fieldsOf(r.adjustment),
+		"Allowance":  fieldsOf(allowanceMembers()),
 		"BatchDebit": append(fieldsOf(r.debit), field{"idempotency_key", false}),
 		"PlanLimit":  append(fieldsOf(limit), field{"rule", true}),
 	}
@@ -138,6 +141,9 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 		"allowances":      {int64(*property("PlanRequest", "allowances").MaxItems), catalog.MaxAllowances},
 		"plan limits":     {int64(*property("PlanRequest", "limits").MaxItems), catalog.MaxPlanLimits},
 		"rate":            {int64(*property("LimitRequest", "rate").MaxLength), rateMax},
+		"any reason":      {int64(*schemas["Reason"].Value.MaxLength), ledger.TextMax},
+		"ttl":             {int64(*schemas["TtlSeconds"].Value.Max), int64(ledger.HoldTTLMax.Seconds())},
+		"difference":      {-int64(*property("AdjustmentRequest", "amount").Min), ledger.MaxAmount},
 		"tenant metadata": {catalog.MaxMetadata, metadataMax},
 	} {
 		if pair[0] != pair[1] {

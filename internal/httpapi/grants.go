@@ -9,7 +9,7 @@ import (
 
 const (
 	costBasisMax = 128
-	reasonMax    = 512
+	reasonMax    = ledger.TextMax
 )
 
 // grantRequest is a GrantRequest.
@@ -24,6 +24,7 @@ func grantMembers() []member[grantRequest] {
 		{"meter", true, func(d *document, g *grantRequest) { g.Meter = d.id() }},
 		{"amount", true, func(d *document, g *grantRequest) { g.Amount = d.amount() }},
 		{"source", true, func(d *document, g *grantRequest) { g.Source = ledger.Source(d.word(sources...)) }},
+		{"subject", false, func(d *document, g *grantRequest) { g.Subject = d.id() }},
 		{"grant_id", false, func(d *document, g *grantRequest) { g.GrantID = d.id() }},
 		{"priority", false, func(d *document, g *grantRequest) {
 			priority := int32(d.integer(0, int64(ledger.PriorityMax)))
@@ -32,7 +33,7 @@ func grantMembers() []member[grantRequest] {
 		{"effective_at", false, func(d *document, g *grantRequest) { g.EffectiveAt = d.instant() }},
 		{"expires_at", false, func(d *document, g *grantRequest) { g.ExpiresAt = d.instant() }},
 		{"cost_basis", false, func(d *document, g *grantRequest) { g.CostBasis = d.prose(1, costBasisMax) }},
-		{"reason", false, func(d *document, g *grantRequest) { g.Reason = d.prose(1, reasonMax) }},
+		{"reason", false, func(d *document, g *grantRequest) { g.Reason = d.reason() }},
 		{"dry_run", false, func(d *document, g *grantRequest) { g.dryRun = d.boolean() }},
 	}
 }

@@ -100,6 +100,32 @@ func (q *query) instant(name string) time.Time {
 	return t
 }
 
+// requiredInstant is instant for a parameter that must be there.
+func (q *query) requiredInstant(name string) time.Time {
+	if !q.values.Has(name) {
+		q.fault(name, "is required")
+	}
+	return q.instant(name)
+}
+
+// word returns a parameter that is one of a few words, or "" if it is absent.
+func (q *query) word(name string, words ...string) string {
+	value := q.values.Get(name)
+	if q.values.Has(name) && !slices.Contains(words, value) {
+		q.fault(name, "must be "+strings.Join(words, ", "))
+	}
+	return value
+}
+
+// zone returns a parameter that is an IANA zone, or "" if it is absent.
+func (q *query) zone(name string) string {
+	value := q.values.Get(name)
+	if q.values.Has(name) && !isZone(value) {
+		q.fault(name, mustBeZone)
+	}
+	return value
+}
+
 // page returns limit and cursor.
 func (q *query) page() (limit int, cursor string) {
 	limit = int(q.integer("limit", 1, pageMax, pageDefault))

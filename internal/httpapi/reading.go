@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -23,11 +26,33 @@ func (s *Server) listBalances(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	balances, err := s.ledger.Balances(x.ctx, tenant, "")
+	subject, at := x.query.id("subject"), x.query.instant("as_of")
+	if err := x.query.err(); err != nil {
+		return err
+	}
+	balances, err := s.ledger.Balances(x.ctx, tenant, subject)
+	if err == nil && x.query.values.Has("as_of") {
+		balances, err = s.pastBalances(x.ctx, balances, at)
+	}
 	if err != nil {
 		return err
 	}
 	return x.send(http.StatusOK, BalanceList{Items: mapSlice(balances, balanceOf)})
+}
+
+// pastBalances returns these balances as they were at an instant, without those that did not exist then.
+func (s *Server) pastBalances(ctx context.Context, now []ledger.Balance, at time.Time) ([]ledger.Balance, error) {
+	var past []ledger.Balance
+	for i := range now {
+		b, err := s.ledger.BalanceAsOf(ctx, now[i].Tenant, now[i].Meter, now[i].Subject, at)
+		switch {
+		case err == nil:
+			past = append(past, *b)
+		case ledger.CodeOf(err) != ledger.CodeNotFound:
+			return nil, err
+		}
+	}
+	return past, nil
 }
 
 // getBalance answers one balance.
@@ -40,10 +65,22 @@ func (s *Server) getBalance(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	balance, err := s.ledger.Balance(x.ctx, tenant, meter, "")
+	subject, at := x.query.id("subject"), x.query.instant("as_of")
+	if err := x.query.err(); err != nil {
+		return err
+	}
+	if x.query.values.Has("as_of") {
+		balance, err := s.ledger.BalanceAsOf(x.ctx, tenant, meter, subject, at)
+		if err != nil {
+			return err
+		}
+		return x.send(http.StatusOK, balanceOf(balance))
+	}
+	balance, err := s.ledger.Balance(x.ctx, tenant, meter, subject)
 	if err != nil {
 		return err
 	}
+	set(x.Response().Header(), headerETag, `"`+strconv.FormatInt(balance.Seq, 10)+`"`)
 	return x.send(http.StatusOK, balanceOf(balance))
 }
 
@@ -51,7 +88,7 @@ func balanceOf(b *ledger.Balance) Balance {
 	return Balance{
 		Meter: b.Meter, Subject: b.Subject, Plan: b.Plan, PlanVersion: b.PlanVersion, Limit: b.Limit, Opening: b.Opening,
 		Granted: b.Granted, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held,
-		Remaining: b.Remaining, Overage: b.Overage, Period: BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
+		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
 		Grants: mapSlice(b.Grants, grantOf), AsOf: b.AsOf.UTC(),
 	}
 }
@@ -63,7 +100,7 @@ func (s *Server) listEntries(x *exchange) error {
 		return err
 	}
 	q := ledger.EntryQuery{
-		Tenant: tenant, Meter: x.query.id("meter"), Kind: x.query.values.Get("kind"), From: x.query.instant("from"),
+		Tenant: tenant, Meter: x.query.id("meter"), Subject: x.query.id("subject"), Kind: x.query.values.Get("kind"), From: x.query.instant("from"),
 		To: x.query.instant("to"),
 	}
 	if x.query.values.Has("kind") && !isPrintable(q.Kind, '!', kindMax) {

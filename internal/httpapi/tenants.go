@@ -30,8 +30,12 @@ func patchMembers() []member[catalog.TenantPatch] {
 }
 
 func (d *document) zone() string {
-	return d.text(func(s string) bool { _, err := period.ParseZone(s); return err == nil },
-		`must be an IANA zone name such as "Europe/Berlin" or "UTC"`)
+	return d.text(isZone, mustBeZone)
+}
+
+func isZone(name string) bool {
+	_, err := period.ParseZone(name)
+	return err == nil
 }
 
 func (d *document) tenantStatus() string {

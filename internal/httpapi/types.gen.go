@@ -126,6 +126,30 @@ func (e GrantStatus) Valid() bool {
 	}
 }
 
+// Defines values for HoldAnswerStatus.
+const (
+	HoldAnswerStatusActive   HoldAnswerStatus = "active"
+	HoldAnswerStatusCaptured HoldAnswerStatus = "captured"
+	HoldAnswerStatusExpired  HoldAnswerStatus = "expired"
+	HoldAnswerStatusReleased HoldAnswerStatus = "released"
+)
+
+// Valid indicates whether the value is a known member of the HoldAnswerStatus enum.
+func (e HoldAnswerStatus) Valid() bool {
+	switch e {
+	case HoldAnswerStatusActive:
+		return true
+	case HoldAnswerStatusCaptured:
+		return true
+	case HoldAnswerStatusExpired:
+		return true
+	case HoldAnswerStatusReleased:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for LimitKind.
 const (
 	LimitKindTokenBucket LimitKind = "token_bucket"
@@ -261,6 +285,24 @@ func (e OnBackendError) Valid() bool {
 	}
 }
 
+// Defines values for OnExpired.
+const (
+	OnExpiredForfeit OnExpired = "forfeit"
+	OnExpiredRegrant OnExpired = "regrant"
+)
+
+// Valid indicates whether the value is a known member of the OnExpired enum.
+func (e OnExpired) Valid() bool {
+	switch e {
+	case OnExpiredForfeit:
+		return true
+	case OnExpiredRegrant:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OveragePolicy.
 const (
 	OveragePolicyAllow OveragePolicy = "allow"
@@ -354,6 +396,56 @@ func (e TenantStatus) Valid() bool {
 	}
 }
 
+// Defines values for GetStatementParamsFormat.
+const (
+	GetStatementParamsFormatCsv  GetStatementParamsFormat = "csv"
+	GetStatementParamsFormatJSON GetStatementParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the GetStatementParamsFormat enum.
+func (e GetStatementParamsFormat) Valid() bool {
+	switch e {
+	case GetStatementParamsFormatCsv:
+		return true
+	case GetStatementParamsFormatJSON:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListUsageParamsBy.
+const (
+	ListUsageParamsByDay  ListUsageParamsBy = "day"
+	ListUsageParamsByHour ListUsageParamsBy = "hour"
+)
+
+// Valid indicates whether the value is a known member of the ListUsageParamsBy enum.
+func (e ListUsageParamsBy) Valid() bool {
+	switch e {
+	case ListUsageParamsByDay:
+		return true
+	case ListUsageParamsByHour:
+		return true
+	default:
+		return false
+	}
+}
+
+// AdjustmentRequest defines model for AdjustmentRequest.
+type AdjustmentRequest struct {
+	// Amount What to add or, below zero, to take off. Not 0.
+	Amount int64 `json:"amount"`
+	DryRun bool  `json:"dry_run,omitempty,omitzero"`
+	Meter  ID    `json:"meter"`
+
+	// Reason Why it was done, for the records. At most 500 bytes of UTF-8.
+	Reason Reason `json:"reason"`
+
+	// Subject Whose balance; the tenant's own if absent.
+	Subject string `json:"subject,omitempty,omitzero"`
+}
+
 // Allowance defines model for Allowance.
 type Allowance struct {
 	// Amount What every period begins with; 0 for a meter that only grants pay.
@@ -424,6 +516,9 @@ type Balance struct {
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
+	// Seq The number of its newest entry; what an adjustment's If-Match names.
+	Seq int64 `json:"seq"`
+
 	// Subject Empty for the tenant itself.
 	Subject string `json:"subject"`
 
@@ -492,6 +587,49 @@ type BatchResult struct {
 	Type             string     `json:"type,omitempty,omitzero"`
 	ViolatedPolicies []string   `json:"violated-policies,omitempty,omitzero"`
 	WouldSucceedAt   time.Time  `json:"would_succeed_at,omitempty,omitzero"`
+}
+
+// CaptureRequest defines model for CaptureRequest.
+type CaptureRequest struct {
+	// Final Release what the capture leaves. A capture without items leaves nothing.
+	Final bool `json:"final,omitempty,omitzero"`
+
+	// Items Each meter once.
+	Items Items `json:"items,omitempty,omitzero"`
+
+	// OnExpired Where units go whose grant has ended meanwhile. `forfeit`, the default: they expire at once. `regrant`: they are issued anew, until the period's end where they were part of an allowance, without an end otherwise.
+	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
+	Tenant    ID        `json:"tenant"`
+}
+
+// ChangeAnswer defines model for ChangeAnswer.
+type ChangeAnswer struct {
+	// Amount By which remaining changed.
+	Amount int64     `json:"amount"`
+	AsOf   time.Time `json:"as_of"`
+
+	// Before What remained before.
+	Before int64 `json:"before"`
+
+	// DryRun Present and true when nothing was done.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Grant The grant that was voided, or issued by an adjustment.
+	Grant string `json:"grant,omitempty,omitzero"`
+	Meter ID     `json:"meter"`
+
+	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	OperationID string `json:"operation_id"`
+
+	// Remaining What remains after it.
+	Remaining int64 `json:"remaining"`
+
+	// Seq The number of the balance's newest entry after it.
+	Seq int64 `json:"seq"`
+
+	// Subject Empty for the tenant itself.
+	Subject string `json:"subject"`
+	Tenant  ID     `json:"tenant"`
 }
 
 // CheckAnswer defines model for CheckAnswer.
@@ -703,6 +841,14 @@ type EntryList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
+// ExtendRequest defines model for ExtendRequest.
+type ExtendRequest struct {
+	Tenant ID `json:"tenant"`
+
+	// TTLSeconds How long from now; an hour if absent, a day at most.
+	TTLSeconds TTLSeconds `json:"ttl_seconds"`
+}
+
 // FieldError defines model for FieldError.
 type FieldError struct {
 	// Field A path such as items[0].amount, a header, a query parameter, or body.
@@ -804,9 +950,14 @@ type GrantRequest struct {
 	Meter     ID        `json:"meter"`
 
 	// Priority Lower burns first. Allowances have 10, promos 50, the others 100 unless this says otherwise.
-	Priority *int32             `json:"priority,omitempty"`
-	Reason   string             `json:"reason,omitempty,omitzero"`
-	Source   GrantRequestSource `json:"source"`
+	Priority *int32 `json:"priority,omitempty"`
+
+	// Reason Why it was done, for the records. At most 500 bytes of UTF-8.
+	Reason Reason             `json:"reason,omitempty,omitzero"`
+	Source GrantRequestSource `json:"source"`
+
+	// Subject Whose balance, where the plan caps subjects; the tenant's own if absent.
+	Subject string `json:"subject,omitempty,omitzero"`
 }
 
 // GrantRequestSource defines model for GrantRequest.Source.
@@ -814,6 +965,63 @@ type GrantRequestSource string
 
 // GrantStatus defines model for GrantStatus.
 type GrantStatus string
+
+// HeldItem defines model for HeldItem.
+type HeldItem struct {
+	// Amount In the meter's smallest unit.
+	Amount Amount `json:"amount"`
+
+	// Captured In the meter's smallest unit.
+	Captured Count `json:"captured"`
+
+	// Draws What this capture drew; of other operations, what is held where.
+	Draws []Draw `json:"draws"`
+
+	// Held In the meter's smallest unit.
+	Held  Count `json:"held"`
+	Meter ID    `json:"meter"`
+
+	// Remaining In the meter's smallest unit.
+	Remaining Count `json:"remaining"`
+}
+
+// HoldAnswer defines model for HoldAnswer.
+type HoldAnswer struct {
+	AsOf time.Time `json:"as_of"`
+
+	// DryRun Present and true when nothing was done.
+	DryRun    bool       `json:"dry_run,omitempty,omitzero"`
+	ExpiresAt time.Time  `json:"expires_at"`
+	HoldID    ID         `json:"hold_id"`
+	Items     []HeldItem `json:"items"`
+
+	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	OperationID string           `json:"operation_id"`
+	Status      HoldAnswerStatus `json:"status"`
+	Tenant      ID               `json:"tenant"`
+}
+
+// HoldAnswerStatus defines model for HoldAnswer.Status.
+type HoldAnswerStatus string
+
+// HoldRequest defines model for HoldRequest.
+type HoldRequest struct {
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+	HoldID ID   `json:"hold_id"`
+
+	// Items Each meter once.
+	Items Items `json:"items"`
+
+	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	Metadata Metadata `json:"metadata,omitempty,omitzero"`
+
+	// Subject Someone below the tenant, for the records and for limits per subject.
+	Subject Subject `json:"subject,omitempty,omitzero"`
+	Tenant  ID      `json:"tenant"`
+
+	// TTLSeconds How long from now; an hour if absent, a day at most.
+	TTLSeconds TTLSeconds `json:"ttl_seconds,omitempty,omitzero"`
+}
 
 // ID defines model for Id.
 type ID = string
@@ -981,6 +1189,9 @@ type NextCursor = *string
 // OnBackendError What to do while Redis is away; `local_share` if absent.
 type OnBackendError string
 
+// OnExpired Where units go whose grant has ended meanwhile. `forfeit`, the default: they expire at once. `regrant`: they are issued anew, until the period's end where they were part of an allowance, without an end otherwise.
+type OnExpired string
+
 // Operation defines model for Operation.
 type Operation struct {
 	CreatedAt   time.Time `json:"created_at"`
@@ -1120,6 +1331,60 @@ type Problem struct {
 	WouldSucceedAt time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 
+// Reason Why it was done, for the records. At most 500 bytes of UTF-8.
+type Reason = string
+
+// RefundAnswer defines model for RefundAnswer.
+type RefundAnswer struct {
+	AsOf        time.Time      `json:"as_of"`
+	Items       []RefundedItem `json:"items"`
+	OperationID string         `json:"operation_id"`
+	RefundOf    string         `json:"refund_of"`
+	Tenant      ID             `json:"tenant"`
+}
+
+// RefundRequest defines model for RefundRequest.
+type RefundRequest struct {
+	// Amount In the units of the item; all that was not refunded yet if absent.
+	Amount int64 `json:"amount,omitempty,omitzero"`
+
+	// Meter The item to refund; all of them if absent. Needed with `amount` where the operation has several.
+	Meter string `json:"meter,omitempty,omitzero"`
+
+	// OnExpired Where units go whose grant has ended meanwhile. `forfeit`, the default: they expire at once. `regrant`: they are issued anew, until the period's end where they were part of an allowance, without an end otherwise.
+	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
+
+	// OperationID Of the debit or capture, its idempotency key.
+	OperationID string `json:"operation_id"`
+
+	// Reason Why it was done, for the records. At most 500 bytes of UTF-8.
+	Reason Reason `json:"reason,omitempty,omitzero"`
+	Tenant ID     `json:"tenant"`
+}
+
+// RefundedItem defines model for RefundedItem.
+type RefundedItem struct {
+	// Draws Where the units went back to.
+	Draws []Draw `json:"draws"`
+
+	// Forfeited What of the draws expired at once, because its grant had ended.
+	Forfeited int64 `json:"forfeited"`
+	Meter     ID    `json:"meter"`
+
+	// Refunded In the meter's smallest unit.
+	Refunded Amount `json:"refunded"`
+
+	// Remaining In the meter's smallest unit.
+	Remaining Count `json:"remaining"`
+}
+
+// ReleaseRequest defines model for ReleaseRequest.
+type ReleaseRequest struct {
+	// OnExpired Where units go whose grant has ended meanwhile. `forfeit`, the default: they expire at once. `regrant`: they are issued anew, until the period's end where they were part of an allowance, without an end otherwise.
+	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
+	Tenant    ID        `json:"tenant"`
+}
+
 // Roll defines model for Roll.
 type Roll struct {
 	AsOf       time.Time  `json:"as_of"`
@@ -1157,6 +1422,59 @@ type Route = string
 
 // Source Where a grant came from; overage is use that no grant paid.
 type Source string
+
+// Statement defines model for Statement.
+type Statement struct {
+	Adjusted int64     `json:"adjusted"`
+	AsOf     time.Time `json:"as_of"`
+
+	// Closed False while the period is open; the figures are those of as_of then.
+	Closed bool `json:"closed"`
+
+	// Closing What remains, and what is held.
+	Closing int64 `json:"closing"`
+
+	// Expired In the meter's smallest unit.
+	Expired Count `json:"expired"`
+
+	// Granted In the meter's smallest unit.
+	Granted Count `json:"granted"`
+
+	// Held In the meter's smallest unit.
+	Held Count `json:"held"`
+
+	// Lines The sums of the entries of a kind that concern grants of a source.
+	Lines []StatementLine `json:"lines"`
+	Meter ID              `json:"meter"`
+
+	// Opening In the meter's smallest unit.
+	Opening Count `json:"opening"`
+
+	// Overage Use beyond what grants paid for. Not part of the sum.
+	Overage     int64         `json:"overage"`
+	Period      BalancePeriod `json:"period"`
+	Plan        string        `json:"plan,omitempty,omitzero"`
+	PlanVersion int32         `json:"plan_version,omitempty,omitzero"`
+
+	// Refunded In the meter's smallest unit.
+	Refunded Count `json:"refunded"`
+
+	// Subject Empty for the tenant itself.
+	Subject string `json:"subject"`
+	Tenant  ID     `json:"tenant"`
+
+	// Used In the meter's smallest unit.
+	Used Count `json:"used"`
+}
+
+// StatementLine defines model for StatementLine.
+type StatementLine struct {
+	// Amount In the meter's smallest unit.
+	Amount  Count  `json:"amount"`
+	Entries int64  `json:"entries"`
+	Kind    string `json:"kind"`
+	Source  string `json:"source"`
+}
 
 // Subject Someone below the tenant, for the records and for limits per subject.
 type Subject = string
@@ -1217,6 +1535,43 @@ type TenantRequest struct {
 // TenantStatus A suspended tenant is refused with 403, and keeps its balances.
 type TenantStatus string
 
+// TTLSeconds How long from now; an hour if absent, a day at most.
+type TTLSeconds = int64
+
+// Usage defines model for Usage.
+type Usage struct {
+	Operations int64 `json:"operations"`
+
+	// Overage In the meter's smallest unit.
+	Overage Count `json:"overage"`
+
+	// Refunded In the meter's smallest unit.
+	Refunded Count `json:"refunded"`
+
+	// Start When the hour or day begins.
+	Start time.Time `json:"start"`
+
+	// Used Drawn from grants.
+	Used int64 `json:"used"`
+}
+
+// UsageList defines model for UsageList.
+type UsageList struct {
+	Items []Usage `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// VoidRequest defines model for VoidRequest.
+type VoidRequest struct {
+	// Meter Needed only where several meters have a grant of this id.
+	Meter string `json:"meter,omitempty,omitzero"`
+
+	// Reason Why it was done, for the records. At most 500 bytes of UTF-8.
+	Reason Reason `json:"reason"`
+}
+
 // IdempotencyKeyHeader defines model for IdempotencyKeyHeader.
 type IdempotencyKeyHeader = string
 
@@ -1238,6 +1593,9 @@ type RulePath = ID
 // TenantPath defines model for TenantPath.
 type TenantPath = ID
 
+// Changed defines model for Changed.
+type Changed = ChangeAnswer
+
 // Conflict RFC 9457. Fields below request_id are there where the code gives them a meaning.
 type Conflict = Problem
 
@@ -1252,6 +1610,9 @@ type Denied = Problem
 
 // Forbidden RFC 9457. Fields below request_id are there where the code gives them a meaning.
 type Forbidden = Problem
+
+// Held defines model for Held.
+type Held = HoldAnswer
 
 // Impossible RFC 9457. Fields below request_id are there where the code gives them a meaning.
 type Impossible = Problem
@@ -1283,6 +1644,30 @@ type DebitParams struct {
 	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
+// HoldParams defines parameters for Hold.
+type HoldParams struct {
+	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
+	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// CaptureHoldParams defines parameters for CaptureHold.
+type CaptureHoldParams struct {
+	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
+	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// ExtendHoldParams defines parameters for ExtendHold.
+type ExtendHoldParams struct {
+	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
+	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// ReleaseHoldParams defines parameters for ReleaseHold.
+type ReleaseHoldParams struct {
+	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
+	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
 // ListLimitsParams defines parameters for ListLimits.
 type ListLimitsParams struct {
 	// Limit The page's size.
@@ -1310,6 +1695,12 @@ type ListPlansParams struct {
 	Cursor PageCursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
+// RefundParams defines parameters for Refund.
+type RefundParams struct {
+	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
+	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
 // ListTenantsParams defines parameters for ListTenants.
 type ListTenantsParams struct {
 	// Limit The page's size.
@@ -1319,10 +1710,40 @@ type ListTenantsParams struct {
 	Cursor PageCursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
+// AdjustParams defines parameters for Adjust.
+type AdjustParams struct {
+	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
+	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+
+	// IfMatch The ETag of the balance that was looked at. Refused with 409 if the balance has changed since.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
+// ListBalancesParams defines parameters for ListBalances.
+type ListBalancesParams struct {
+	// Subject The balance of this subject, instead of the tenant's own.
+	Subject ID `form:"subject,omitempty" json:"subject,omitempty,omitzero"`
+
+	// AsOf The balance as it was at this past instant, without its grants.
+	AsOf time.Time `form:"as_of,omitempty" json:"as_of,omitempty,omitzero"`
+}
+
+// GetBalanceParams defines parameters for GetBalance.
+type GetBalanceParams struct {
+	// Subject The balance of this subject, instead of the tenant's own.
+	Subject ID `form:"subject,omitempty" json:"subject,omitempty,omitzero"`
+
+	// AsOf The balance as it was at this past instant, without its grants.
+	AsOf time.Time `form:"as_of,omitempty" json:"as_of,omitempty,omitzero"`
+}
+
 // ListEntriesParams defines parameters for ListEntries.
 type ListEntriesParams struct {
 	// Meter Only entries of this meter.
 	Meter ID `form:"meter,omitempty" json:"meter,omitempty,omitzero"`
+
+	// Subject Only entries of this subject's balances.
+	Subject ID `form:"subject,omitempty" json:"subject,omitempty,omitzero"`
 
 	// Kind Only entries of this kind.
 	Kind string `form:"kind,omitempty" json:"kind,omitempty,omitzero"`
@@ -1358,6 +1779,12 @@ type GrantParams struct {
 	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
+// VoidGrantParams defines parameters for VoidGrant.
+type VoidGrantParams struct {
+	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
+	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
 // ListPeriodsParams defines parameters for ListPeriods.
 type ListPeriodsParams struct {
 	Meter ID `form:"meter" json:"meter"`
@@ -1365,6 +1792,37 @@ type ListPeriodsParams struct {
 	// Next How many periods to list, the open one included.
 	Next int `form:"next,omitempty" json:"next,omitempty,omitzero"`
 }
+
+// GetStatementParams defines parameters for GetStatement.
+type GetStatementParams struct {
+	// Subject The balance of this subject, instead of the tenant's own.
+	Subject ID `form:"subject,omitempty" json:"subject,omitempty,omitzero"`
+
+	// Format What Accept asks for if absent, and JSON if that asks for nothing.
+	Format GetStatementParamsFormat `form:"format,omitempty" json:"format,omitempty,omitzero"`
+}
+
+// GetStatementParamsFormat defines parameters for GetStatement.
+type GetStatementParamsFormat string
+
+// ListUsageParams defines parameters for ListUsage.
+type ListUsageParams struct {
+	Meter ID `form:"meter" json:"meter"`
+
+	// Subject The use of this subject, where the plan caps subjects.
+	Subject ID        `form:"subject,omitempty" json:"subject,omitempty,omitzero"`
+	From    time.Time `form:"from" json:"from"`
+
+	// To Exclusive.
+	To time.Time         `form:"to" json:"to"`
+	By ListUsageParamsBy `form:"by,omitempty" json:"by,omitempty,omitzero"`
+
+	// Timezone The IANA zone whose days are meant.
+	Timezone string `form:"timezone,omitempty" json:"timezone,omitempty,omitzero"`
+}
+
+// ListUsageParamsBy defines parameters for ListUsage.
+type ListUsageParamsBy string
 
 // CheckJSONRequestBody defines body for Check for application/json ContentType.
 type CheckJSONRequestBody = CheckRequest
@@ -1378,6 +1836,18 @@ type DebitJSONRequestBody = DebitRequest
 // DebitBatchJSONRequestBody defines body for DebitBatch for application/json ContentType.
 type DebitBatchJSONRequestBody = DebitBatchRequest
 
+// HoldJSONRequestBody defines body for Hold for application/json ContentType.
+type HoldJSONRequestBody = HoldRequest
+
+// CaptureHoldJSONRequestBody defines body for CaptureHold for application/json ContentType.
+type CaptureHoldJSONRequestBody = CaptureRequest
+
+// ExtendHoldJSONRequestBody defines body for ExtendHold for application/json ContentType.
+type ExtendHoldJSONRequestBody = ExtendRequest
+
+// ReleaseHoldJSONRequestBody defines body for ReleaseHold for application/json ContentType.
+type ReleaseHoldJSONRequestBody = ReleaseRequest
+
 // PutLimitJSONRequestBody defines body for PutLimit for application/json ContentType.
 type PutLimitJSONRequestBody = LimitRequest
 
@@ -1386,6 +1856,9 @@ type PutMeterJSONRequestBody = MeterRequest
 
 // PutPlanJSONRequestBody defines body for PutPlan for application/json ContentType.
 type PutPlanJSONRequestBody = PlanRequest
+
+// RefundJSONRequestBody defines body for Refund for application/json ContentType.
+type RefundJSONRequestBody = RefundRequest
 
 // StartRollJSONRequestBody defines body for StartRoll for application/json ContentType.
 type StartRollJSONRequestBody = RollRequest
@@ -1396,5 +1869,11 @@ type PatchTenantJSONRequestBody = TenantPatch
 // PutTenantJSONRequestBody defines body for PutTenant for application/json ContentType.
 type PutTenantJSONRequestBody = TenantRequest
 
+// AdjustJSONRequestBody defines body for Adjust for application/json ContentType.
+type AdjustJSONRequestBody = AdjustmentRequest
+
 // GrantJSONRequestBody defines body for Grant for application/json ContentType.
 type GrantJSONRequestBody = GrantRequest
+
+// VoidGrantJSONRequestBody defines body for VoidGrant for application/json ContentType.
+type VoidGrantJSONRequestBody = VoidRequest

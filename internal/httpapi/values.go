@@ -27,10 +27,14 @@ const (
 )
 
 const (
-	mustBeID       = "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
-	mustBeKey      = "must be 1 to 255 visible ASCII characters"
-	mustBeRoute    = "must be 1 to 256 printable ASCII characters"
-	mustBeMetadata = "must be a JSON object of at most 4096 bytes without blanks and 16 levels, without U+0000 and without " +
+	mustBeID     = "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
+	mustBeKey    = "must be 1 to 255 visible ASCII characters"
+	mustBeRoute  = "must be 1 to 256 printable ASCII characters"
+	mustBeZone   = `must be an IANA zone name such as "Europe/Berlin" or "UTC"`
+	mustBeReason = "must be 1 to 500 bytes of UTF-8 without control characters"
+
+	mustBeDifference = "must be an integer from -9007199254740991 to 9007199254740991 and not 0"
+	mustBeMetadata   = "must be a JSON object of at most 4096 bytes without blanks and 16 levels, without U+0000 and without " +
 		"numbers beyond 64 characters or an exponent beyond 3 digits"
 )
 

@@ -1,0 +1,27 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Hold reserves units; dryRun only decides. Limits are not asked, as for a debit. A suspended tenant is refused, but what it
+// has on hold can still be captured or released: that ends what was begun before. Errors are *ledger.Error.
+func (g *Gate) Hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.HoldResult, error) {
+	result, err := g.hold(ctx, h, dryRun)
+	g.metrics.decisions.WithLabelValues("hold", outcome(err, result != nil && result.Replayed)).Inc()
+	return result, err
+}
+
+func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.HoldResult, error) {
+	facts, err := g.terms.of(ctx, h.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	h.Suspended = facts.suspended
+	if dryRun {
+		return g.ledger.DryRunHold(ctx, h)
+	}
+	return g.ledger.Hold(ctx, h)
+}

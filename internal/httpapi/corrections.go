@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// The state of a balance, which an adjustment can be bound to.
+const (
+	headerETag    = "ETag"
+	headerIfMatch = "If-Match"
+)
+
+// adjustment is an AdjustmentRequest.
+type adjustment struct {
+	ledger.Adjust
+	dryRun bool
+}
+
+func refundMembers() []member[ledger.Refund] {
+	return []member[ledger.Refund]{
+		{"tenant", true, func(d *document, r *ledger.Refund) { r.Tenant = d.id() }},
+		{"operation_id", true, func(d *document, r *ledger.Refund) { r.OperationID = d.key() }},
+		{"amount", false, func(d *document, r *ledger.Refund) { r.Amount = d.amount() }},
+		{"meter", false, func(d *document, r *ledger.Refund) { r.Meter = d.id() }},
+		{"on_expired", false, func(d *document, r *ledger.Refund) { r.Return = d.returnPolicy() }},
+		{"reason", false, func(d *document, r *ledger.Refund) { r.Reason = d.reason() }},
+	}
+}
+
+func voidMembers() []member[ledger.Void] {
+	return []member[ledger.Void]{
+		{"reason", true, func(d *document, v *ledger.Void) { v.Reason = d.reason() }},
+		{"meter", false, func(d *document, v *ledger.Void) { v.Meter = d.id() }},
+	}
+}
+
+func adjustmentMembers() []member[adjustment] {
+	return []member[adjustment]{
+		{"meter", true, func(d *document, a *adjustment) { a.Meter = d.id() }},
+		{"amount", true, func(d *document, a *adjustment) { a.Amount = d.difference() }},
+		{"reason", true, func(d *document, a *adjustment) { a.Reason = d.reason() }},
+		{"subject", false, func(d *document, a *adjustment) { a.Subject = d.id() }},
+		{"dry_run", false, func(d *document, a *adjustment) { a.dryRun = d.boolean() }},
+	}
+}
+
+// reason reads why something was done. The ledger bounds its bytes, so characters beyond ASCII count as several.
+func (d *document) reason() string {
+	return d.text(func(s string) bool { return len(s) <= reasonMax && isProse(s, 1, reasonMax) }, mustBeReason)
+}
+
+// difference reads an amount to add or, below zero, to take off.
+func (d *document) difference() int64 {
+	raw, ok := d.value()
+	if !ok {
+		return 0
+	}
+	digits, negative := strings.CutPrefix(string(raw), "-")
+	n, ok := parseInteger(digits)
+	if !ok || n < 1 || n > ledger.MaxAmount {
+		d.faultHere(mustBeDifference)
+		return 0
+	}
+	if negative {
+		return -n
+	}
+	return n
+}
+
+// refund takes back a debit or a capture, in whole or in part.
+func (s *Server) refund(x *exchange) error {
+	var req ledger.Refund
+	if err := decode(x, &req, s.requests.refund); err != nil {
+		return err
+	}
+	x.tenant = req.Tenant
+	var err error
+	if req.Key, err = x.requiredKey(false); err != nil {
+		return err
+	}
+	r, err := s.ledger.Refund(x.ctx, &req)
+	if err != nil {
+		return err
+	}
+	x.noteReplay(r.Replayed)
+	return x.send(http.StatusOK, RefundAnswer{
+		OperationID: r.OperationID, RefundOf: r.RefundOf, Tenant: r.Tenant, AsOf: r.AsOf.UTC(),
+		Items: mapSlice(r.Items, func(it *ledger.RefundItem) RefundedItem {
+			return RefundedItem{
+				Meter: it.Meter, Refunded: it.Refunded, Draws: mapSlice(it.Draws, drawOf), Forfeited: it.Forfeited, Remaining: it.Remaining,
+			}
+		}),
+	})
+}
+
+// voidGrant takes back what is left of a grant.
+func (s *Server) voidGrant(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	id, err := x.idParameter("grant_id")
+	if err != nil {
+		return err
+	}
+	req := ledger.Void{Tenant: tenant, GrantID: id}
+	if err := decode(x, &req, s.requests.void); err != nil {
+		return err
+	}
+	if req.Key, err = x.requiredKey(false); err != nil {
+		return err
+	}
+	change, err := s.ledger.Void(x.ctx, &req)
+	if err != nil {
+		return err
+	}
+	return x.sendChange(change, false)
+}
+
+// adjust corrects a balance by hand.
+func (s *Server) adjust(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	var req adjustment
+	if err := decode(x, &req, s.requests.adjustment); err != nil {
+		return err
+	}
+	req.Tenant = tenant
+	if req.IfSeq, err = x.ifMatch(); err != nil {
+		return err
+	}
+	if req.Key, err = x.requiredKey(req.dryRun); err != nil {
+		return err
+	}
+	decide := s.ledger.Adjust
+	if req.dryRun {
+		decide = s.ledger.DryRunAdjust
+	}
+	if req.Key == "" {
+		req.Key = dryRunKey
+	}
+	change, err := decide(x.ctx, &req.Adjust)
+	if err != nil {
+		return err
+	}
+	return x.sendChange(change, req.dryRun)
+}
+
+func (x *exchange) sendChange(c *ledger.Change, dryRun bool) error {
+	x.noteReplay(c.Replayed)
+	return x.send(http.StatusOK, ChangeAnswer{
+		OperationID: c.OperationID, Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject, Grant: c.Grant, Amount: c.Amount,
+		Before: c.Before, Remaining: c.Remaining, Seq: c.Seq, AsOf: c.AsOf.UTC(), DryRun: dryRun,
+	})
+}
+
+// ifMatch returns the seq of an If-Match header, nil if there is none.
+func (x *exchange) ifMatch() (*int64, error) {
+	values := x.Request().Header[headerIfMatch]
+	if len(values) == 0 {
+		return nil, nil //nolint:nilnil // no header is no condition
+	}
+	tag := values[0]
+	if n := len(tag); len(values) == 1 && n > 2 && tag[0] == '"' && tag[n-1] == '"' {
+		if seq, ok := parseInteger(tag[1 : n-1]); ok && seq <= ledger.MaxAmount {
+			return &seq, nil
+		}
+	}
+	return nil, invalidField(headerIfMatch, `must be the ETag of the balance, its seq in quotes, such as "17"`)
+}

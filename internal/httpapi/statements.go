@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+const (
+	typeCSV = "text/csv"
+
+	// sourceTotal marks the rows of a CSV statement that sum it up. No grant has this source.
+	sourceTotal = "total"
+)
+
+// getStatement answers the account of one period, as JSON or CSV.
+func (s *Server) getStatement(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	meter, err := x.idParameter("meter")
+	if err != nil {
+		return err
+	}
+	start, ok := parseInstant(x.parameter("period_start"))
+	if !ok {
+		return invalidField("period_start", "%s", mustBeInstant())
+	}
+	subject, format := x.query.id("subject"), x.query.word("format", "json", "csv")
+	if err := x.query.err(); err != nil {
+		return err
+	}
+	statement, err := s.ledger.Statement(x.ctx, tenant, meter, subject, start)
+	if err != nil {
+		return err
+	}
+	h := x.Response().Header()
+	set(h, echo.HeaderVary, echo.HeaderAccept)
+	if format == "csv" || format == "" && prefersCSV(x.Request().Header[echo.HeaderAccept]) {
+		set(h, echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", statementName(statement)))
+		body, err := appendStatement(x.out[:0], statement)
+		if err != nil {
+			return err
+		}
+		return x.sendBytes(http.StatusOK, typeCSV+"; charset=utf-8; header=present", body)
+	}
+	return x.send(http.StatusOK, statementOf(statement))
+}
+
+func statementOf(s *ledger.Statement) Statement {
+	return Statement{
+		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
+		Period: BalancePeriod{Start: orNull(s.Start), End: orNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
+		Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
+		Closing: s.Closing, AsOf: s.AsOf.UTC(),
+		Lines: mapSlice(s.Lines, func(l *ledger.StatementLine) StatementLine {
+			return StatementLine{Kind: l.Kind, Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
+		}),
+	}
+}
+
+// statementName is the file a CSV statement is saved as. Ids may have colons, which some file systems do not.
+func statementName(s *ledger.Statement) string {
+	name := "statement_" + s.Tenant + "_" + s.Meter
+	if s.Subject != "" {
+		name += "_" + s.Subject
+	}
+	return strings.ReplaceAll(name+"_"+s.Start.UTC().Format("20060102T150405Z"), ":", "-") + ".csv"
+}
+
+// appendStatement appends a statement as CSV (RFC 4180): its lines, then the sums they foot to, in the order of the sum.
+func appendStatement(b []byte, s *ledger.Statement) ([]byte, error) {
+	out := bytes.NewBuffer(b)
+	w := csv.NewWriter(out)
+	w.UseCRLF = true
+	rows := [][]string{{"kind", "source", "amount", "entries"}}
+	for _, l := range s.Lines {
+		rows = append(rows, []string{cell(l.Kind), cell(string(l.Source)), strconv.FormatInt(l.Amount, 10), strconv.FormatInt(l.Entries, 10)})
+	}
+	for _, t := range []struct {
+		kind   string
+		amount int64
+	}{
+		{"opening", s.Opening}, {"granted", s.Granted}, {"refunded", s.Refunded}, {"used", s.Used}, {"expired", s.Expired},
+		{"adjusted", s.Adjusted}, {"closing", s.Closing}, {"held", s.Held}, {"overage", s.Overage},
+	} {
+		rows = append(rows, []string{t.kind, sourceTotal, strconv.FormatInt(t.amount, 10), ""})
+	}
+	if err := w.WriteAll(rows); err != nil {
+		return nil, fmt.Errorf("write a statement: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// cell keeps a spreadsheet from taking text for a formula.
+func cell(text string) string {
+	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
+		return "'" + text
+	}
+	return text
+}
+
+// prefersCSV says whether an Accept header ranks CSV above JSON. JSON is what a client gets that does not care.
+func prefersCSV(accept []string) bool {
+	csvRank, jsonRank, anyRank := 0.0, -1.0, 0.0
+	for _, part := range strings.Split(strings.Join(accept, ","), ",") {
+		media, parameters, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		rank := 1.0
+		if q, given := parameters["q"]; given {
+			if rank, err = strconv.ParseFloat(q, 64); err != nil {
+				continue
+			}
+		}
+		switch media {
+		case typeCSV, "text/*":
+			csvRank = max(csvRank, rank)
+		case typeJSON, "application/*":
+			jsonRank = max(jsonRank, rank)
+		case "*/*":
+			anyRank = max(anyRank, rank)
+		}
+	}
+	if jsonRank < 0 {
+		jsonRank = anyRank
+	}
+	return csvRank > jsonRank
+}

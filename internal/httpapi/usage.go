@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// usage answers the use of one balance per hour or day.
+func (s *Server) usage(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	q := ledger.UsageQuery{
+		Tenant: tenant, Meter: x.query.requiredID("meter"), Subject: x.query.id("subject"), From: x.query.requiredInstant("from"),
+		To: x.query.requiredInstant("to"), Zone: x.query.zone("timezone"),
+	}
+	q.Step = ledger.UsageStep(x.query.word("by", string(ledger.UsageByHour), string(ledger.UsageByDay)))
+	if q.Step == "" {
+		q.Step = ledger.UsageByDay
+	}
+	if err := x.query.err(); err != nil {
+		return err
+	}
+	buckets, err := s.ledger.Usage(x.ctx, q)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, UsageList{Items: mapSlice(buckets, func(u *ledger.UsageBucket) Usage {
+		return Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
+	})})
+}
