@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -42,7 +43,10 @@ func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 		Extra: map[string]string{"max_wal_size": "8GB", "checkpoint_timeout": "30min", "shared_buffers": "512MB"},
 	})
 	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, p.Stop(context.Background())) })
+	b.Cleanup(func() {
+		require.NoError(b, p.Stop(context.Background()))
+		require.NoError(b, os.RemoveAll(p.Dir())) // a stand-in, if PostgreSQL's user may not enter the test's directory
+	})
 	migrateForBench(b, p.URL())
 	seedForBench(b, p.URL(), tenants)
 	l, err := Open(ctx, Config{
