@@ -70,7 +70,7 @@ func decodeBody[T any](d *document, body []byte, into *T, members []member[T]) e
 	}
 	readObject(d, into, members)
 	if !d.broken {
-		if _, err := d.dec.ReadToken(); err != io.EOF {
+		if _, err := d.dec.ReadToken(); !errors.Is(err, io.EOF) {
 			d.fault("body", "must end after the JSON object")
 		}
 	}

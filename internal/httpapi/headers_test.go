@@ -24,10 +24,10 @@ func TestTheMostRestrictiveLimitComesFirstAndShadowsAreNotShown(t *testing.T) {
 		{Rule: "late", Remaining: 3, Limit: 5, Quota: 5, WindowSeconds: 10, RetryAfter: 1500 * time.Millisecond, Reset: time.Second},
 		{Rule: "full", Allowed: true, Remaining: 100, Limit: 100, Quota: 100, WindowSeconds: 1},
 	})
-	if got, want := h[headerRateLimitPolicy][0], `"late";q=5;w=10, "soon";q=5;w=1, "tight";q=2;w=3600, "roomy";q=100;w=60, "full";q=100;w=1`; got != want {
+	if got, want := only(t, h, headerRateLimitPolicy), `"late";q=5;w=10, "soon";q=5;w=1, "tight";q=2;w=3600, "roomy";q=100;w=60, "full";q=100;w=1`; got != want {
 		t.Errorf("policy\n got %s\nwant %s", got, want)
 	}
-	if got, want := h[headerRateLimit][0], `"late";r=3;t=2, "soon";r=0;t=1, "tight";r=1;t=1800, "roomy";r=90;t=1, "full";r=100;t=0`; got != want {
+	if got, want := only(t, h, headerRateLimit), `"late";r=3;t=2, "soon";r=0;t=1, "tight";r=1;t=1800, "roomy";r=90;t=1, "full";r=100;t=0`; got != want {
 		t.Errorf("state\n got %s\nwant %s", got, want)
 	}
 	if wait != 30*time.Minute {
@@ -55,7 +55,7 @@ func TestLimitHeadersAreStructuredFieldsWhateverTheRulesAreCalled(t *testing.T) 
 		want := map[string]gate.LimitVerdict{}
 		for i := range rapid.IntRange(1, 16).Draw(rt, "n") {
 			v := gate.LimitVerdict{
-				Rule: fmt.Sprint(i) + rapid.StringMatching(`[ -~]{0,20}`).Draw(rt, "rule"), Allowed: rapid.Bool().Draw(rt, "allowed"),
+				Rule: fmt.Sprint(i, "-") + rapid.StringMatching(`[ -~]{0,20}`).Draw(rt, "rule"), Allowed: rapid.Bool().Draw(rt, "allowed"),
 				Remaining: amount().Draw(rt, "r"), Quota: amount().Draw(rt, "q"), WindowSeconds: rapid.Int64Range(1, 1e9).Draw(rt, "w"),
 				RetryAfter: time.Duration(rapid.Int64Range(0, 1e18).Draw(rt, "retry")), Reset: time.Duration(rapid.Int64Range(0, 1e18).Draw(rt, "reset")),
 			}
@@ -64,7 +64,7 @@ func TestLimitHeadersAreStructuredFieldsWhateverTheRulesAreCalled(t *testing.T) 
 		}
 		h := http.Header{}
 		(&Server{}).writeLimits(h, verdicts)
-		policy, state := parseList(t, h[headerRateLimitPolicy][0]), parseList(t, h[headerRateLimit][0])
+		policy, state := parseList(t, only(t, h, headerRateLimitPolicy)), parseList(t, only(t, h, headerRateLimit))
 		if len(policy) != len(verdicts) || len(state) != len(verdicts) {
 			rt.Fatalf("%d limits: %v", len(verdicts), h)
 		}
@@ -145,4 +145,13 @@ func TestRetryAfterIsAtLeastOneAndNeverEarlierThanALimitsT(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got.retryAfter, c.want)
 		}
 	}
+}
+
+// only is the one value of a header that is set under exactly this spelling.
+func only(t testing.TB, h map[string][]string, name string) string {
+	t.Helper()
+	if len(h[name]) != 1 {
+		t.Fatalf("%s: %q in %v", name, h[name], h)
+	}
+	return h[name][0]
 }

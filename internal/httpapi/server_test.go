@@ -40,8 +40,14 @@ func TestEveryOperationNeedsTheKey(t *testing.T) {
 		}
 		path := strings.NewReplacer(":tenant", "a", ":meter", "a", ":plan", "a", ":rule", "a", ":roll_id", "a", ":operation_id", "a").Replace(r.path)
 		for _, authorization := range [][]string{
-			{"Authorization"}, {"Authorization", ""}, {"Authorization", "Bearer"}, {"Authorization", "Bearer "}, {"Authorization", testKey},
-			{"Authorization", "Basic " + testKey}, {"Authorization", "Bearer " + testKey + "x"}, {"Authorization", "Bearer " + testKey[1:]},
+			{"Authorization"},
+			{"Authorization", ""},
+			{"Authorization", "Bearer"},
+			{"Authorization", "Bearer "},
+			{"Authorization", testKey},
+			{"Authorization", "Basic " + testKey},
+			{"Authorization", "Bearer " + testKey + "x"},
+			{"Authorization", "Bearer " + testKey[1:]},
 		} {
 			a := s.call(r.method, path, "{}", authorization...)
 			a.problem(401, "unauthenticated")
@@ -286,7 +292,7 @@ func TestReadinessNamesWhatIsMissingAndLivenessDoesNotCare(t *testing.T) {
 		r, err := s.client.Get(s.ops + "/readyz")
 		s.check(err)
 		defer r.Body.Close()
-		return r.StatusCode == 200
+		return r.StatusCode == http.StatusOK
 	})
 	s.operate("/debug/pprof/", 200)
 }
@@ -300,16 +306,17 @@ func TestShutdownSaysNotReadyAndFinishesWhatWasAccepted(t *testing.T) {
 		<-leave
 		return x.sendBytes(http.StatusAccepted, typeJSON, []byte(`{}`))
 	}}))
-	slow := make(chan *http.Response, 1)
+	slow := make(chan int, 1)
 	go func() {
+		defer close(slow)
 		r, _ := http.NewRequest(http.MethodPost, s.url+"/v1/rolls/x/y", nil)
 		response, err := s.client.Do(r)
 		if err != nil {
 			t.Error(err)
-			close(slow)
 			return
 		}
-		slow <- response
+		defer response.Body.Close()
+		slow <- response.StatusCode
 	}()
 	<-entered
 	done := make(chan error, 1)
@@ -323,7 +330,7 @@ func TestShutdownSaysNotReadyAndFinishesWhatWasAccepted(t *testing.T) {
 	response, err := s.client.Do(r)
 	s.check(err)
 	s.check(response.Body.Close())
-	if response.StatusCode != 200 || !response.Close {
+	if response.StatusCode != http.StatusOK || !response.Close {
 		t.Errorf("%d, close %v", response.StatusCode, response.Close)
 	}
 	s.eventually("the listener is closed", func() bool {
@@ -339,11 +346,8 @@ func TestShutdownSaysNotReadyAndFinishesWhatWasAccepted(t *testing.T) {
 	default:
 	}
 	close(leave)
-	if response := <-slow; response != nil {
-		defer response.Body.Close()
-		if response.StatusCode != 202 {
-			t.Errorf("status %d", response.StatusCode)
-		}
+	if status := <-slow; status != http.StatusAccepted {
+		t.Errorf("status %d", status)
 	}
 	if err := <-done; err != nil {
 		t.Error(err)

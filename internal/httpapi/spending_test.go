@@ -314,8 +314,13 @@ func TestABatchAnswersEachDebitOnItsOwn(t *testing.T) {
 		results = append(results, short{r.Status, r.Replayed, r.Code})
 	}
 	want := []short{
-		{200, false, ""}, {200, true, ""}, {422, false, "idempotency_key_reused"}, {429, false, "quota_exceeded"},
-		{404, false, "tenant_not_found"}, {402, false, "credits_exhausted"}, {200, false, ""},
+		{200, false, ""},
+		{200, true, ""},
+		{422, false, "idempotency_key_reused"},
+		{429, false, "quota_exceeded"},
+		{404, false, "tenant_not_found"},
+		{402, false, "credits_exhausted"},
+		{200, false, ""},
 	}
 	if diff := cmp.Diff(want, results); diff != "" {
 		t.Error(diff)
