@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -210,6 +211,56 @@ func TestEveryRequestHasOneAccessLineAndNoSecretInIt(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAnAccessLineSaysNothingOfTheRequestBefore(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	for i := range 20 { // the exchanges are reused
+		s.call("GET", "/v1/tenants/acme/grants?limit=0", "", headerRequestID, fmt.Sprint("bad", i)).want(400)
+		id := fmt.Sprint("good", i)
+		s.call("GET", "/v1/openapi.yaml", "", headerRequestID, id).want(200)
+		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
+		if line := s.log.with(id); strings.Contains(line, "acme") || strings.Contains(line, `"code"`) || strings.Contains(line, `"error"`) {
+			t.Fatalf("%s", line)
+		}
+	}
+}
+
+func TestAClientThatLeavesIsNoOutage(t *testing.T) {
+	t.Parallel()
+	entered := make(chan struct{})
+	s := unbacked(t, func(x *exchange) error {
+		close(entered)
+		<-x.ctx.Done()
+		return &ledger.Error{Code: ledger.CodeUnavailable, Detail: "the caller went away"}
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		<-entered
+		leave()
+	}()
+	r := s.request("POST", "/v1/rolls/x/y", nil, headerRequestID, "gone").WithContext(ctx)
+	if response, err := s.client.Do(r); err == nil {
+		t.Error(response.Body.Close())
+	}
+	s.eventually("the access line", func() bool { return s.log.with("gone") != "" })
+	if line := s.log.with("gone"); !strings.Contains(line, `"status":499`) || !strings.Contains(line, `"level":"INFO"`) {
+		t.Errorf("%s", line)
+	}
+}
+
+func TestRetryAfterWaitsForALimitThatOpensLater(t *testing.T) {
+	t.Parallel()
+	s := unbacked(t, func(x *exchange) error {
+		x.limits = []gate.LimitVerdict{{Rule: "slow", Allowed: true, Quota: 1, WindowSeconds: 60, Reset: 59500 * time.Millisecond}}
+		return &ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: 2 * time.Second}
+	})
+	a := s.bare("/v1/rolls/x/y")
+	a.problem(503, "queue_full")
+	if a.number(headerRetryAfter) != 60 || parseList(t, a.header.Get(headerRateLimit))[0].parameters["t"] != int64(60) {
+		t.Errorf("headers: %v", a.header)
 	}
 }
 
