@@ -141,7 +141,8 @@ func (c Config) withDefaults() Config {
 func writerParams() map[string]string {
 	return map[string]string{
 		"application_name": "quotasvc-writer", "timezone": "UTC",
-		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
+		"enable_bitmapscan": "off", "jit": "off",
 		"plan_cache_mode":                     "force_generic_plan",
 		"statement_timeout":                   milliseconds(statementTimeout),
 		"lock_timeout":                        milliseconds(lockTimeout),

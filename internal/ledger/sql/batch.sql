@@ -32,13 +32,20 @@ SELECT clock_timestamp(),
        coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch');
 
 -- name: StoredEntries
--- What the journal knows of the batch's keys ($1 tenants, $2 operation ids, each pair once), in the months $3. It must be a
--- statement of its own after LockBalances: a statement's snapshot is older than its wait for a lock, and would miss what
--- the lock's former holder wrote.
+-- What the journal knows of the batch's keys ($1 tenants, $2 operation ids, each pair once), in the three months $3 (NULL = none).
+-- It must be a statement of its own after LockBalances: a statement's snapshot is older than its wait for a lock, and would miss
+-- what the lock's former holder wrote. One branch per month, because a list of months would not prune partitions; and LATERAL,
+-- because a plan made while the tables were empty must be right when they are full.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
-JOIN entries e ON e.tenant_id = k.tenant_id AND e.operation_id = k.operation_id AND e.month = ANY ($3::date[]);
+CROSS JOIN LATERAL (
+    SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id AND j.month = ($3::date[])[1]
+    UNION ALL
+    SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id AND j.month = ($3::date[])[2]
+    UNION ALL
+    SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id AND j.month = ($3::date[])[3]
+) AS e;
 
 -- name: OpenGrants
 -- The open grants of the balances $1..$3, which are locked: those that can be drawn from, now or later, and those that ended
@@ -46,67 +53,83 @@ JOIN entries e ON e.tenant_id = k.tenant_id AND e.operation_id = k.operation_id 
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
        g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject
-    AND (g.status IN ('pending', 'active') OR g.held > 0);
+CROSS JOIN LATERAL (
+    SELECT * FROM grants o
+    WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND (o.status IN ('pending', 'active') OR o.held > 0)
+    OFFSET 0
+) AS g;
 
 -- name: NamedGrants
 -- The grants $4 of the balances $1..$3, which are locked, whatever their state.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
        g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
-JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject AND g.grant_id = k.grant_id;
+CROSS JOIN LATERAL (
+    SELECT * FROM grants o
+    WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND o.grant_id = k.grant_id
+    OFFSET 0
+) AS g;
 
 -- name: OpenHoldLines
 -- What holds reserve on the balances $1..$3, which are locked.
 SELECT h.tenant_id, h.meter, h.subject, h.hold_id, h.line, h.item, h.grant_id, h.source, h.price, h.amount, h.captured, h.returned,
        h.expires_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.meter = k.meter AND h.subject = k.subject
-    AND h.captured + h.returned < h.amount
+CROSS JOIN LATERAL (
+    SELECT * FROM hold_lines o
+    WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND o.captured + o.returned < o.amount
+    OFFSET 0
+) AS h
 ORDER BY h.tenant_id, h.hold_id, h.line;
 
 -- name: Holds
 -- The holds $1, $2. The balances of their lines are locked.
 SELECT h.tenant_id, h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
-JOIN holds h ON h.tenant_id = k.tenant_id AND h.hold_id = k.hold_id;
+CROSS JOIN LATERAL (SELECT * FROM holds o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id OFFSET 0) AS h;
 
 -- name: Refunds
 -- What was refunded of the operations $1, $2. The balances of their lines are locked.
 SELECT r.tenant_id, r.operation_id, r.line, r.refunded
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
-JOIN refunds r ON r.tenant_id = k.tenant_id AND r.operation_id = k.operation_id;
+CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND o.operation_id = k.operation_id OFFSET 0) AS r;
 
 -- name: HoldBalances
 -- Before the locks: the balances of the holds $1, $2. They never change.
 SELECT DISTINCT h.tenant_id, h.hold_id, h.meter, h.subject
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
-JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.hold_id = k.hold_id;
+CROSS JOIN LATERAL (SELECT * FROM hold_lines o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id OFFSET 0) AS h;
 
 -- name: GrantBalances
 -- Before the locks: the balances that have a grant $1, $2. A grant never moves.
 SELECT g.tenant_id, g.grant_id, g.meter, g.subject
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, grant_id)
-JOIN grants g ON g.tenant_id = k.tenant_id AND g.grant_id = k.grant_id;
+CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o.grant_id = k.grant_id OFFSET 0) AS g;
 
 -- name: EntriesOfOperations
 -- Before the locks: the entries of the operations $1, $2, of every month. They never change.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
-JOIN entries e ON e.tenant_id = k.tenant_id AND e.operation_id = k.operation_id;
+CROSS JOIN LATERAL (
+    SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id OFFSET 0
+) AS e;
 
 -- name: TakenGrants
 -- Which of the grant ids $4 exist already on the balances $1..$3.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
-JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject AND g.grant_id = k.grant_id;
+CROSS JOIN LATERAL (
+    SELECT * FROM grants o
+    WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND o.grant_id = k.grant_id
+    OFFSET 0
+) AS g;
 
 -- name: TenantTerms
 -- The history of terms of the tenants $1.
 SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate, t.overrides
 FROM unnest($1::text[]) AS k (tenant_id)
-JOIN tenant_terms t ON t.tenant_id = k.tenant_id
+CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t
 ORDER BY t.tenant_id, t.effective_at;
 
 -- name: PlanVersions
@@ -117,7 +140,7 @@ SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount
        coalesce(a.expires_in_days, 0)
 FROM (SELECT DISTINCT t.plan
       FROM unnest($1::text[]) AS k (tenant_id)
-      JOIN tenant_terms t ON t.tenant_id = k.tenant_id) AS named
+      CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t) AS named
 JOIN plans p ON p.plan = named.plan
 LEFT JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND a.meter = ANY ($2::text[])
 ORDER BY p.plan, p.version;

@@ -30,7 +30,7 @@ SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, NULL::bytea, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM entries e
-WHERE e.tenant_id = $1::text AND e.meter = $2::text AND (e.subject, e.seq) > ($3::text, $4::bigint)
+WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.seq > 0 AND (e.subject, e.seq) > ($3::text, $4::bigint)
   AND e.month BETWEEN $5::date AND $6::date AND e.created_at >= $7::timestamptz AND e.created_at < $8::timestamptz
   AND ($9::text = '' OR e.kind = $9::text) AND ($10::text = '' OR e.subject = $10::text OR e.op_subject = $10::text)
 ORDER BY e.subject, e.seq
@@ -41,7 +41,7 @@ LIMIT $11::integer;
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, NULL::bytea, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM entries e
-WHERE e.tenant_id = $1::text AND (e.meter, e.subject, e.seq) > ($2::text, $3::text, $4::bigint)
+WHERE e.tenant_id = $1::text AND e.seq > 0 AND (e.meter, e.subject, e.seq) > ($2::text, $3::text, $4::bigint)
   AND e.month BETWEEN $5::date AND $6::date AND e.created_at >= $7::timestamptz AND e.created_at < $8::timestamptz
   AND ($9::text = '' OR e.kind = $9::text) AND ($10::text = '' OR e.subject = $10::text OR e.op_subject = $10::text)
 ORDER BY e.meter, e.subject, e.seq

@@ -18,7 +18,7 @@ SELECT coalesce(max(p.last_seq), 0) FROM periods p WHERE p.tenant_id = $1 AND p.
 -- What entries of balance ($1..$3) with seq in ($4, $5] that were due at or before $6 have moved, by kind and source.
 SELECT e.kind, e.source, sum(e.amount)::bigint, count(*)
 FROM entries e
-WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq > $4 AND e.seq <= $5
+WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq > 0 AND e.seq > $4 AND e.seq <= $5
   AND coalesce(e.effective_at, e.created_at) <= $6
 GROUP BY e.kind, e.source
 ORDER BY e.kind, e.source;
@@ -29,7 +29,7 @@ SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(sum(e.amount) FILT
        coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
        coalesce(sum(e.amount) FILTER (WHERE e.kind = 'refund'), 0)::bigint, count(DISTINCT e.operation_id)
 FROM entries e
-WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > $8::bigint
+WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $8::bigint
   AND e.month BETWEEN date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date AND ($5::timestamptz AT TIME ZONE 'UTC')::date
   AND e.created_at >= $4::timestamptz AND e.created_at < $5::timestamptz
   AND e.kind IN ('debit', 'capture', 'overage', 'refund')

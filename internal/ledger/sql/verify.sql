@@ -27,7 +27,7 @@ FROM (
            lag(n.seq) OVER w AS prev_seq, lead(n.seq) OVER w AS next_seq, lag(n.created_at) OVER w AS prev_at,
            CASE WHEN n.seq = 1 THEN 0 ELSE lag(n.remaining_after) OVER w END AS prev_remaining
     FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-    JOIN entries n ON n.tenant_id = k.tenant_id AND n.meter = k.meter AND n.subject = k.subject
+    JOIN entries n ON n.tenant_id = k.tenant_id AND n.meter = k.meter AND n.subject = k.subject AND n.seq > 0
     WINDOW w AS (PARTITION BY n.tenant_id, n.meter, n.subject ORDER BY n.seq)
 ) AS e
 GROUP BY e.tenant_id, e.meter, e.subject;
@@ -54,7 +54,7 @@ SELECT e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id, max(e.seq),
                                              'adjust_up', 'adjust_down', 'hold', 'capture', 'release', 'rollover_out', 'rollover_in',
                                              'schedule', 'extend', 'denial'))
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-JOIN entries e ON e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject
+JOIN entries e ON e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
 GROUP BY e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id;
 
 -- name: VerifyHolds
