@@ -1742,7 +1742,7 @@ type ListEntriesParams struct {
 	// Meter Only entries of this meter.
 	Meter ID `form:"meter,omitempty" json:"meter,omitempty,omitzero"`
 
-	// Subject Only entries of this subject's balances.
+	// Subject Only entries of this subject's balances, and those of requests that named it.
 	Subject ID `form:"subject,omitempty" json:"subject,omitempty,omitzero"`
 
 	// Kind Only entries of this kind.

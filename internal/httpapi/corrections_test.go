@@ -1,0 +1,277 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// refundOf is the body of a refund by acme; more has fields beside the operation.
+func refundOf(operation, more string) string {
+	return fmt.Sprintf(`{"tenant":"acme","operation_id":%q%s}`, operation, more)
+}
+
+func TestARefundGivesBackPartByPartUpToTheDebit(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	var d DebitAnswer
+	s.debit("order", "acme", "calls", 6).want(200).into(&d)
+	refund := func(key, more string) *answer { return s.send("/v1/refunds", key, refundOf("order", more)) }
+	var got RefundAnswer
+	first := refund("r1", `,"amount":2,"reason":"wrong result"`).want(200)
+	first.into(&got)
+	want := RefundAnswer{OperationID: "r1", RefundOf: "order", Tenant: "acme", AsOf: got.AsOf, Items: []RefundedItem{{
+		Meter: "calls", Refunded: 2, Remaining: 6,
+		Draws: []Draw{{Grant: d.Items[0].Draws[0].Grant, Source: SourceAllowance, Meter: "calls", Amount: 2}},
+	}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	again := refund("r1", `,"amount":2,"reason":"wrong result"`).want(200)
+	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
+		t.Errorf("%v %s", again.header, again.body)
+	}
+	s.unmoved("too much", func() {
+		p := refund("r2", `,"amount":5`).problem(422, "refund_exceeds_debit")
+		if p.Errors[0].Field != "amount" || !strings.HasPrefix(p.Detail, "4 can still be refunded") {
+			t.Errorf("%+v", p)
+		}
+		refund("r1", `,"amount":3`).problem(422, "idempotency_key_reused")
+	})
+	refund("r3", "").want(200).into(&got)
+	if got.Items[0].Refunded != 4 || got.Items[0].Remaining != 10 {
+		t.Errorf("%+v", got)
+	}
+	s.unmoved("nothing left", func() {
+		refund("r4", "").problem(422, "refund_exceeds_debit")
+		refund("r4", `,"amount":1`).problem(422, "refund_exceeds_debit")
+	})
+	var b Balance
+	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&b)
+	if b.Used != 6 || b.Refunded != 6 || b.Remaining != 10 {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestOnlyDebitsAndCapturesOfTheTenantCanBeRefunded(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/meters/money", `{"unit":"cent","denial_replay":true}`).want(201)
+	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"year","anchor":"calendar"},
+		{"meter":"credits","amount":0,"every":"once","anchor":"calendar"},{"meter":"money","amount":0,"every":"once","anchor":"calendar"}]}`).want(200)
+	s.tenant("other")
+	s.eventually("the snapshot has the meter", func() bool { return s.server.catalog.Snapshot().Meters["money"] != nil })
+	s.debit("forgotten-denial", "acme", "credits", 1).want(402)
+	s.eventually("the denial is stored", func() bool {
+		s.debit("denial", "acme", "money", 1).want(402, 403)
+		return s.call("GET", "/v1/tenants/acme/operations/denial", "").status == 200
+	})
+	s.debit("others", "other", "calls", 1).want(200)
+	s.hold("h1", 2).want(201)
+	s.send("/v1/tenants/acme/grants", "grant", `{"meter":"credits","amount":5,"source":"topup"}`).want(201)
+	s.unmoved("refused", func() {
+		for operation, code := range map[string]string{
+			"forgotten-denial": "operation_not_found", "others": "operation_not_found", "none": "operation_not_found",
+			"denial": "invalid_argument", "hold-h1": "invalid_argument", "grant": "invalid_argument",
+		} {
+			status := 404
+			if code == "invalid_argument" {
+				status = 400
+			}
+			p := s.send("/v1/refunds", "r", refundOf(operation, "")).problem(status, code)
+			if len(p.Errors) != 1 || p.Errors[0].Field != "operation_id" {
+				t.Errorf("%s: %+v", operation, p)
+			}
+		}
+		s.send("/v1/refunds", "r", `{"tenant":"nobody","operation_id":"others"}`).problem(404, "operation_not_found")
+	})
+	s.send("/v1/holds/h1/capture", "capture", `{"tenant":"acme"}`).want(200)
+	var got RefundAnswer
+	if s.send("/v1/refunds", "r", refundOf("capture", "")).want(200).into(&got); got.Items[0].Refunded != 2 || got.Items[0].Remaining != 10 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestARefundOfOneOfSeveralItemsNamesItsMeter(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	s.send("/v1/debits", "two", `{"tenant":"acme","items":[{"meter":"calls","amount":11},{"meter":"jobs","amount":7}]}`).want(200)
+	refund := func(key, more string) *answer { return s.send("/v1/refunds", key, refundOf("two", more)) }
+	s.unmoved("refused", func() {
+		refund("r", `,"amount":1`).refused("meter")
+		refund("r", `,"meter":"seats"`).refused("meter")
+		refund("r", `,"amount":8,"meter":"jobs"`).problem(422, "refund_exceeds_debit")
+	})
+	var got RefundAnswer
+	refund("r1", `,"amount":3,"meter":"jobs"`).want(200).into(&got)
+	if it := got.Items[0]; it.Meter != "jobs" || len(it.Draws) != 2 || it.Draws[0] != (Draw{Source: SourceOverage, Meter: "jobs", Amount: 2}) || it.Remaining != 1 {
+		t.Errorf("%+v", got) // overage first, for it was drawn last
+	}
+	refund("r2", "").want(200).into(&got)
+	if len(got.Items) != 2 || got.Items[0].Refunded != 11 || got.Items[1].Refunded != 4 || s.remaining("acme", "credits") != 7 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestUnitsOfAGrantThatHasEndedAreForfeitedOrGrantedAnew(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	ends := time.Now().Add(1500 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+	s.send("/v1/tenants/acme/grants", "g", `{"meter":"credits","amount":9,"source":"promo","expires_at":"`+ends+`"}`).want(201)
+	s.debit("spent", "acme", "credits", 6).want(200)
+	s.send("/v1/holds", "held", `{"tenant":"acme","hold_id":"held","items":[{"meter":"credits","amount":3}]}`).want(201)
+	s.eventually("the grant has ended", func() bool {
+		var b Balance
+		s.call("GET", "/v1/tenants/acme/balances/credits", "").want(200).into(&b)
+		return len(b.Grants) == 0
+	})
+	var got RefundAnswer
+	s.send("/v1/refunds", "r1", refundOf("spent", `,"amount":2`)).want(200).into(&got)
+	if it := got.Items[0]; it.Refunded != 2 || it.Forfeited != 2 || it.Remaining != 0 {
+		t.Errorf("%+v", got)
+	}
+	s.send("/v1/refunds", "r2", refundOf("spent", `,"amount":4,"on_expired":"regrant"`)).want(200).into(&got)
+	if it := got.Items[0]; it.Forfeited != 0 || it.Remaining != 4 || it.Draws[0].Source != SourceRefund {
+		t.Errorf("%+v", got)
+	}
+	if h := holdIn(s.send("/v1/holds/held/release", "rel", `{"tenant":"acme","on_expired":"regrant"}`).want(200)); h.Items[0].Remaining != 7 {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestAVoidTakesBackWhatIsLeftOfAGrantAndNoMore(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.tenant("other")
+	for _, meter := range []string{"calls", "credits"} {
+		s.send("/v1/tenants/acme/grants", "twin-"+meter, `{"meter":"`+meter+`","amount":5,"source":"promo","grant_id":"twin"}`).want(201)
+	}
+	s.send("/v1/tenants/acme/grants", "g", `{"meter":"credits","amount":20,"source":"topup","grant_id":"paid","priority":1}`).want(201)
+	s.debit("spent", "acme", "credits", 6).want(200)
+	void := func(tenant, grant, key, body string) *answer {
+		return s.send("/v1/tenants/"+tenant+"/grants/"+grant+"/void", key, body)
+	}
+	s.unmoved("refused", func() {
+		if p := void("acme", "none", "v", `{"reason":"x"}`).problem(404, "grant_not_found"); p.Errors[0].Field != "grant_id" {
+			t.Errorf("%+v", p)
+		}
+		void("other", "paid", "v", `{"reason":"x"}`).problem(404, "grant_not_found")
+		void("nobody", "paid", "v", `{"reason":"x"}`).problem(404, "grant_not_found")
+		void("acme", "paid", "v", `{"reason":"x","meter":"calls"}`).problem(404, "grant_not_found")
+		void("acme", "twin", "v", `{"reason":"x"}`).refused("meter")
+		void("acme", "paid", "v", `{"reason":"`+strings.Repeat("é", 251)+`"}`).refused("reason")
+		void("acme", "paid", "v", `{}`).refused("reason")
+	})
+	var got ChangeAnswer
+	void("acme", "paid", "v1", `{"reason":"payment failed"}`).want(200).into(&got)
+	want := ChangeAnswer{
+		OperationID: "v1", Tenant: "acme", Meter: "credits", Grant: "paid", Amount: -14, Before: 19, Remaining: 5, Seq: got.Seq, AsOf: got.AsOf,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || got.Seq < 1 {
+		t.Error(diff)
+	}
+	if a := void("acme", "paid", "v1", `{"reason":"payment failed"}`).want(200); a.header.Get(headerReplayed) != "true" {
+		t.Errorf("%v", a.header)
+	}
+	s.unmoved("again", func() {
+		void("acme", "paid", "v2", `{"reason":"payment failed"}`).problem(409, "precondition_failed")
+	})
+	void("acme", "twin", "v3", `{"reason":"mistake","meter":"calls"}`).want(200)
+	if s.remaining("acme", "calls") != 10 || s.remaining("acme", "credits") != 5 {
+		t.Errorf("%d and %d remain", s.remaining("acme", "calls"), s.remaining("acme", "credits"))
+	}
+}
+
+func TestAnAdjustmentShowsBeforeAndAfterAndIsBoundToTheStateItWasDecidedOn(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.debit("k", "acme", "calls", 4).want(200)
+	var b Balance
+	look := func() (etag string) {
+		a := s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200)
+		a.into(&b)
+		if etag = a.header.Get(headerETag); etag != fmt.Sprintf(`"%d"`, b.Seq) {
+			t.Errorf("ETag %s of seq %d", etag, b.Seq)
+		}
+		return etag
+	}
+	adjust := func(key, body string, extra ...string) *answer {
+		return s.send("/v1/tenants/acme/adjustments", key, body, extra...)
+	}
+	const up = `{"meter":"calls","amount":5,"reason":"goodwill"}`
+	stale := look()
+	s.debit("k2", "acme", "calls", 1).want(200)
+	s.unmoved("refused", func() {
+		p := adjust("a1", up, headerIfMatch, stale).problem(409, "precondition_failed")
+		if p.Errors[0].Field != headerIfMatch {
+			t.Errorf("%+v", p)
+		}
+		for _, tag := range []string{"", "*", "1", `"`, `""`, `"x"`, `"-1"`, `W/"1"`, `"1", "2"`, `"99999999999999999"`, `"9007199254740992"`} {
+			adjust("a1", up, headerIfMatch, tag).refused(headerIfMatch)
+		}
+		if p := adjust("a1", `{"meter":"calls","amount":-6,"reason":"x"}`).problem(409, "precondition_failed"); p.Errors[0].Field != "amount" {
+			t.Errorf("%+v", p)
+		}
+		adjust("a1", `{"meter":"none","amount":1,"reason":"x"}`).problem(404, "not_found")
+		s.send("/v1/tenants/nobody/adjustments", "a1", up).problem(404, "tenant_not_found")
+		adjust("a1", `{"meter":"calls","amount":9007199254740991,"reason":"x"}`).refused("amount")
+	})
+	s.unmoved("dry", func() {
+		var c ChangeAnswer
+		dry := strings.TrimSuffix(up, "}") + `,"dry_run":true}`
+		s.call("POST", "/v1/tenants/acme/adjustments", dry, headerIfMatch, look()).want(200).into(&c)
+		if !c.DryRun || c.Before != 5 || c.Remaining != 10 || c.OperationID != dryRunKey {
+			t.Errorf("%+v", c)
+		}
+		s.call("POST", "/v1/tenants/acme/adjustments", dry, headerIfMatch, stale).problem(409, "precondition_failed")
+	})
+	var c ChangeAnswer
+	adjust("a2", up, headerIfMatch, look()).want(200).into(&c)
+	want := ChangeAnswer{OperationID: "a2", Tenant: "acme", Meter: "calls", Grant: c.Grant, Amount: 5, Before: 5, Remaining: 10, Seq: b.Seq + 1, AsOf: c.AsOf}
+	if diff := cmp.Diff(want, c); diff != "" || c.Grant == "" {
+		t.Error(diff)
+	}
+	if a := adjust("a2", up, headerIfMatch, stale).want(200); a.header.Get(headerReplayed) != "true" { // what was decided stays decided
+		t.Errorf("%v", a.header)
+	}
+	c = ChangeAnswer{}
+	adjust("a3", `{"meter":"calls","amount":-10,"reason":"counted twice"}`).want(200).into(&c)
+	if c.Before != 10 || c.Remaining != 0 || c.Grant != "" {
+		t.Errorf("%+v", c)
+	}
+	if look(); b.Adjusted != -5 || b.Remaining != 0 {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestASubjectsCapCanBeAdjustedAndGrantedTo(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	seat := func(key string, amount int) *answer {
+		return s.send("/v1/debits", key, fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"seats","amount":%d}],"subject":"u1"}`, amount))
+	}
+	seat("k1", 3).want(429)
+	var c ChangeAnswer
+	s.send("/v1/tenants/acme/adjustments", "a", `{"meter":"seats","amount":1,"subject":"u1","reason":"asked"}`).want(200).into(&c)
+	if c.Subject != "u1" || c.Before != 2 || c.Remaining != 3 {
+		t.Errorf("%+v", c)
+	}
+	s.send("/v1/tenants/acme/grants", "g", `{"meter":"seats","amount":1,"subject":"u1","source":"promo"}`).want(201)
+	seat("k2", 4).want(200)
+	seat("k3", 1).want(429)
+	var b Balance
+	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200).into(&b)
+	if b.Subject != "u1" || b.Used != 4 || b.Remaining != 0 || s.remaining("acme", "seats") != 2 {
+		t.Errorf("%+v", b)
+	}
+}

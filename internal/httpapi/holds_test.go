@@ -1,0 +1,333 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// books is a sum over every row of the ledger: equal before and after means that nothing moved.
+func (s *service) books() string {
+	s.t.Helper()
+	var out string
+	s.check(s.pool.QueryRow(s.t.Context(), `
+		SELECT concat_ws(' ', (SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) FROM balances t),
+			(SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) FROM grants t), (SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) FROM holds t),
+			(SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) FROM hold_lines t), (SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) FROM refunds t),
+			(SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) FROM entries t))`).Scan(&out))
+	return out
+}
+
+// unmoved fails the test if what is done moves anything in the ledger.
+func (s *service) unmoved(what string, do func()) {
+	s.t.Helper()
+	before := s.books()
+	do()
+	if after := s.books(); after != before {
+		s.t.Errorf("%s: stored before: %s, after: %s", what, before, after)
+	}
+}
+
+// holdOf is the body of a hold of acme's calls.
+func holdOf(id string, amount int64) string {
+	return fmt.Sprintf(`{"tenant":"acme","hold_id":%q,"items":[{"meter":"calls","amount":%d}]}`, id, amount)
+}
+
+func (s *service) hold(id string, amount int64) *answer {
+	s.t.Helper()
+	return s.send("/v1/holds", "hold-"+id, holdOf(id, amount))
+}
+
+func holdIn(a *answer) (h HoldAnswer) {
+	a.t.Helper()
+	a.into(&h)
+	return h
+}
+
+func TestAHoldIsCapturedInPartsAndItsRestGoesBack(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	first := s.hold("h1", 6).want(201)
+	h := holdIn(first)
+	grant := h.Items[0].Draws[0].Grant
+	want := HoldAnswer{
+		OperationID: "hold-h1", HoldID: "h1", Tenant: "acme", Status: HoldAnswerStatusActive, AsOf: h.AsOf, ExpiresAt: h.AsOf.Add(time.Hour),
+		Items: []HeldItem{{Meter: "calls", Amount: 6, Held: 6, Remaining: 4, Draws: []Draw{{Grant: grant, Source: SourceAllowance, Meter: "calls", Amount: 6}}}},
+	}
+	if diff := cmp.Diff(want, h); diff != "" {
+		t.Error(diff)
+	}
+	if first.number(headerQuotaLimit) != 10 || first.number(headerQuotaRemaining) != 4 || first.number(headerQuotaReset) < 1 {
+		t.Errorf("headers: %v", first.header)
+	}
+	again := s.hold("h1", 6).want(201)
+	if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
+		t.Errorf("%v: %s, first %s", again.header, again.body, first.body)
+	}
+
+	capture := func(key, more string) HoldAnswer {
+		a := s.send("/v1/holds/h1/capture", key, `{"tenant":"acme"`+more+`}`).want(200)
+		if a.number(headerQuotaRemaining) < 4 {
+			t.Errorf("headers: %v", a.header)
+		}
+		return holdIn(a)
+	}
+	for _, replay := range []bool{false, true} {
+		h = capture("c1", `,"items":[{"meter":"calls","amount":2}]`)
+		if it := h.Items[0]; h.Status != HoldAnswerStatusActive || it.Captured != 2 || it.Held != 4 || it.Remaining != 4 || it.Draws[0].Amount != 2 {
+			t.Errorf("replay %v: %+v", replay, h)
+		}
+	}
+	h = capture("c2", `,"items":[{"meter":"calls","amount":1}],"final":true`)
+	if it := h.Items[0]; h.Status != HoldAnswerStatusCaptured || it.Captured != 3 || it.Held != 0 || it.Remaining != 7 {
+		t.Errorf("%+v", h)
+	}
+	var b Balance
+	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&b)
+	if b.Used != 3 || b.Held != 0 || b.Remaining != 7 {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestACaptureWithoutItemsTakesAllThatIsHeld(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.hold("h1", 6).want(201)
+	if h := holdIn(s.send("/v1/holds/h1/capture", "c", `{"tenant":"acme"}`).want(200)); h.Status != HoldAnswerStatusCaptured || h.Items[0].Captured != 6 {
+		t.Errorf("%+v", h)
+	}
+	if got := s.remaining("acme", "calls"); got != 4 {
+		t.Errorf("%d remain", got)
+	}
+}
+
+func TestAReleaseGivesBackWhatIsHeldAndAnExtensionKeepsItForLonger(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	taken := holdIn(s.hold("h1", 6).want(201))
+	h := holdIn(s.send("/v1/holds/h1/extend", "e1", `{"tenant":"acme","ttl_seconds":86400}`).want(200))
+	if !h.ExpiresAt.Equal(h.AsOf.Add(24*time.Hour)) || h.Items[0].Held != 6 {
+		t.Errorf("%+v", h)
+	}
+	if shorter := holdIn(s.send("/v1/holds/h1/extend", "e2", `{"tenant":"acme","ttl_seconds":1}`).want(200)); shorter.ExpiresAt.Before(h.ExpiresAt) {
+		t.Errorf("taken %s, extended to %s, then to %s", taken.AsOf, h.ExpiresAt, shorter.ExpiresAt)
+	}
+	for range 2 {
+		h = holdIn(s.send("/v1/holds/h1/release", "r1", `{"tenant":"acme"}`).want(200))
+		if h.Status != HoldAnswerStatusReleased || h.Items[0].Held != 0 || h.Items[0].Remaining != 10 || len(h.Items[0].Draws) != 0 {
+			t.Errorf("%+v", h)
+		}
+	}
+}
+
+func TestAHoldLives1SecondTo1Day(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.hold("open", 1).want(201)
+	hold := func(id, ttl string) *answer {
+		return s.send("/v1/holds", "k-"+id, strings.TrimSuffix(holdOf(id, 1), "}")+`,"ttl_seconds":`+ttl+`}`)
+	}
+	s.unmoved("refused", func() {
+		for _, ttl := range []string{"0", "86401", "-1", "1.5", `"60"`, "null", "9007199254740992"} {
+			hold("bad", ttl).refused("ttl_seconds")
+			s.send("/v1/holds/open/extend", "k", `{"tenant":"acme","ttl_seconds":`+ttl+`}`).refused("ttl_seconds")
+		}
+	})
+	if h := holdIn(hold("day", "86400").want(201)); h.ExpiresAt.Sub(h.AsOf) != 24*time.Hour {
+		t.Errorf("%+v", h)
+	}
+	if h := holdIn(hold("second", "1").want(201)); h.ExpiresAt.Sub(h.AsOf) != time.Second {
+		t.Errorf("%+v", h)
+	}
+	s.eventually("the hold of one second ends", func() bool { return s.remaining("acme", "calls") == 8 })
+	p := s.send("/v1/holds/second/capture", "late", `{"tenant":"acme"}`).problem(409, "hold_not_active")
+	if len(p.Errors) != 1 || p.Errors[0].Field != "hold_id" || !strings.Contains(p.Detail, "expired") {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestAHoldThatIsOverIsRefusedWith409AndNothingMoves(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.hold("released", 2).want(201)
+	s.hold("captured", 2).want(201)
+	s.send("/v1/holds/released/release", "r", `{"tenant":"acme"}`).want(200)
+	s.send("/v1/holds/captured/capture", "c", `{"tenant":"acme"}`).want(200)
+	s.unmoved("changes of holds that are over", func() {
+		for _, id := range []string{"released", "captured"} {
+			for action, more := range map[string]string{"capture": "", "release": "", "extend": `,"ttl_seconds":60`} {
+				p := s.send("/v1/holds/"+id+"/"+action, id+action, `{"tenant":"acme"`+more+`}`).problem(409, "hold_not_active")
+				if p.Errors[0].Field != "hold_id" || !strings.Contains(p.Detail, id) {
+					t.Errorf("%s %s: %+v", action, id, p)
+				}
+			}
+		}
+	})
+}
+
+func TestAHoldIsTheTenantsOwnAndNamedOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.tenant("other")
+	s.hold("h1", 2).want(201)
+	s.unmoved("refused", func() {
+		for action, more := range map[string]string{"capture": "", "release": "", "extend": `,"ttl_seconds":60`} {
+			for tenant, id := range map[string]string{"other": "h1", "acme": "none", "nobody": "h1"} {
+				if p := s.send("/v1/holds/"+id+"/"+action, "k", fmt.Sprintf(`{"tenant":%q%s}`, tenant, more)).problem(404, "hold_not_found"); p.Errors[0].Field != "hold_id" {
+					t.Errorf("%+v", p)
+				}
+			}
+		}
+		if p := s.send("/v1/holds", "another key", holdOf("h1", 2)); p.status != 400 { // a blank is no key
+			t.Errorf("%s", p.body)
+		}
+		if p := s.send("/v1/holds", "another-key", holdOf("h1", 2)).problem(409, "precondition_failed"); p.Errors[0].Field != "hold_id" {
+			t.Errorf("%+v", p)
+		}
+		s.send("/v1/holds", "hold-h1", holdOf("h1", 3)).problem(422, "idempotency_key_reused")
+		s.send("/v1/holds/h1/release", "hold-h1", `{"tenant":"acme"}`).problem(422, "idempotency_key_reused")
+		s.debit("hold-h1", "acme", "calls", 2).problem(422, "idempotency_key_reused")
+		s.send("/v1/holds/h1/capture", "k", `{"tenant":"acme","items":[{"meter":"credits","amount":1}]}`).refused("items[0].meter")
+		s.send("/v1/holds/h1/capture", "k", `{"tenant":"acme","items":[{"meter":"calls","amount":1},{"meter":"calls","amount":1}]}`).refused("items[1].meter")
+	})
+}
+
+func TestAHoldThatCannotBePaidIsDeniedLikeADebit(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.tenant("frozen")
+	s.hold("h1", 8).want(201)
+	s.call("PATCH", "/v1/tenants/frozen", `{"status":"suspended"}`).want(200)
+	hold := func(tenant, meter string, amount int64) *answer {
+		return s.send("/v1/holds", "k", `{"hold_id":"h2",`+demandOf(tenant, meter, amount)[1:])
+	}
+	s.eventually("the suspension is known", func() bool { return hold("frozen", "credits", 1).status == 403 })
+	hold("acme", "credits", 1).want(402) // opens the balance, which is the calendar's doing and not the hold's
+	hold("acme", "other", 1).want(403)
+	hold("frozen", "calls", 1).want(403)
+	s.unmoved("denied", func() {
+		a := hold("acme", "calls", 3)
+		if p := a.problem(429, "quota_exceeded"); *p.Required != 3 || *p.Available != 2 || a.number(headerQuotaRemaining) != 2 || a.number(headerRetryAfter) < 1 {
+			t.Errorf("%v %s", a.header, a.body)
+		}
+		hold("acme", "credits", 1).problem(402, "credits_exhausted")
+		hold("acme", "other", 1).problem(403, "meter_not_in_plan")
+		hold("acme", "nothing", 1).problem(404, "not_found")
+		hold("nobody", "calls", 1).problem(404, "tenant_not_found")
+		hold("frozen", "calls", 1).problem(403, "tenant_suspended")
+		two := `{"tenant":"acme","hold_id":"h2","items":[{"meter":"calls","amount":1},{"meter":"credits","amount":1}]}`
+		s.send("/v1/holds", "k", two).problem(402, "credits_exhausted")
+	})
+}
+
+func TestASuspendedTenantFinishesTheHoldsItHas(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.hold("h1", 2).want(201)
+	s.hold("h2", 2).want(201)
+	s.call("PATCH", "/v1/tenants/acme", `{"status":"suspended"}`).want(200)
+	s.eventually("the suspension is known", func() bool { return s.debit("k", "acme", "calls", 1).status == 403 })
+	s.hold("h3", 1).problem(403, "tenant_suspended")
+	s.hold("h1", 2).want(201) // a replay
+	s.send("/v1/holds/h1/capture", "c", `{"tenant":"acme"}`).want(200)
+	s.send("/v1/holds/h2/release", "r", `{"tenant":"acme"}`).want(200)
+}
+
+func TestACaptureBeyondTheHoldIsDecidedLikeADebit(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.hold("h1", 4).want(201)
+	capture := func(key string, amount int64) *answer {
+		return s.send("/v1/holds/h1/capture", key, fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}]}`, amount))
+	}
+	s.unmoved("more than there is", func() {
+		a := capture("c1", 11)
+		if p := a.problem(429, "quota_exceeded"); *p.Required != 7 || *p.Available != 6 {
+			t.Errorf("%s", a.body)
+		}
+	})
+	if h := holdIn(capture("c1", 7).want(200)); h.Status != HoldAnswerStatusCaptured || h.Items[0].Captured != 7 || h.Items[0].Remaining != 3 {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestTheQuotaHeadersOfAHoldAreThoseOfItsTightestItem(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	a := s.send("/v1/holds", "k", `{"tenant":"acme","hold_id":"h","items":[{"meter":"calls","amount":1},{"meter":"jobs","amount":4}]}`).want(201)
+	if a.number(headerQuotaLimit) != 5 || a.number(headerQuotaRemaining) != 1 {
+		t.Errorf("headers: %v", a.header)
+	}
+	a = s.send("/v1/holds", "k2", `{"tenant":"acme","hold_id":"h2","items":[{"meter":"jobs","amount":2}]}`)
+	if p := a.problem(429, "quota_exceeded"); *p.Available != 1 { // overage cannot be held
+		t.Errorf("%s", a.body)
+	}
+}
+
+func TestADryRunOfAHoldNeedsNoKeyAndHoldsNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.debit("k", "acme", "calls", 1).want(200)
+	dry := func(amount int64) *answer {
+		return s.call("POST", "/v1/holds", strings.TrimSuffix(holdOf("h1", amount), "}")+`,"dry_run":true}`)
+	}
+	s.unmoved("dry", func() {
+		if h := holdIn(dry(9).want(200)); !h.DryRun || h.Items[0].Remaining != 0 || h.OperationID != dryRunKey {
+			t.Errorf("%+v", h)
+		}
+		dry(10).problem(429, "quota_exceeded")
+	})
+}
+
+// keyed are the operations that need an idempotency key, with a good body each.
+func keyed() map[string]string {
+	out := map[string]string{}
+	for name, good := range fullBodies() {
+		switch name {
+		case "hold", "captureHold", "releaseHold", "extendHold", "refund", "voidGrant", "adjust":
+			out[good.path] = good.body
+		}
+	}
+	return out
+}
+
+func TestHoldsRefundsAndCorrectionsNeedAnIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.materials()
+	operations := keyed()
+	if len(operations) != 7 {
+		t.Errorf("%d operations", len(operations))
+	}
+	for path, body := range operations {
+		s.unmoved(path, func() {
+			s.call(http.MethodPost, path, body).problem(400, "idempotency_key_missing")
+			for _, key := range []string{"", "a b", "é", strings.Repeat("k", 256)} {
+				s.send(path, key, body).refused(headerIdempotencyKey)
+			}
+		})
+	}
+	for path, body := range operations {
+		key := path[max(0, len(path)-200):]
+		first := s.send(path, key, body).want(200, 201)
+		again := s.send(path, key, body).want(first.status)
+		if again.header.Get(headerReplayed) != "true" || string(again.body) != string(first.body) {
+			t.Errorf("%s: %v %s, first %s", path, again.header, again.body, first.body)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// thisYear is where the period of a yearly calendar allowance begins.
+func thisYear() string { return fmt.Sprintf("%d-01-01T00:00:00Z", time.Now().UTC().Year()) }
+
+// storied gives acme's calls a history: 10 from the plan, 5 sold, 12 used, 3 of them refunded, 2 held, 1 taken off.
+func (s *service) storied() {
+	s.t.Helper()
+	s.catalogue()
+	s.send("/v1/tenants/acme/grants", "g", `{"meter":"calls","amount":5,"source":"topup","grant_id":"sold"}`).want(201)
+	s.debit("d", "acme", "calls", 12).want(200)
+	s.send("/v1/refunds", "r", refundOf("d", `,"amount":3`)).want(200)
+	s.hold("h", 2).want(201)
+	s.send("/v1/tenants/acme/adjustments", "a", `{"meter":"calls","amount":-1,"reason":"x"}`).want(200)
+}
+
+func TestAStatementFootsAndShowsPaidAndGivenUnitsApart(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.storied()
+	var got Statement
+	s.call("GET", "/v1/tenants/acme/statements/calls/"+thisYear(), "").want(200).into(&got)
+	start, err := time.Parse(time.RFC3339, thisYear())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Statement{
+		Tenant: "acme", Meter: "calls", Plan: "basic", PlanVersion: 1, AsOf: got.AsOf,
+		Period:  BalancePeriod{Start: &start, End: new(start.AddDate(1, 0, 0))},
+		Granted: 15, Used: 12, Refunded: 3, Adjusted: -1, Held: 2, Closing: 5,
+		Lines: []StatementLine{
+			{Kind: "adjust_down", Source: "allowance", Amount: 1, Entries: 1},
+			{Kind: "debit", Source: "allowance", Amount: 10, Entries: 1}, {Kind: "debit", Source: "topup", Amount: 2, Entries: 1},
+			{Kind: "grant", Source: "allowance", Amount: 10, Entries: 1}, {Kind: "grant", Source: "topup", Amount: 5, Entries: 1},
+			{Kind: "hold", Source: "topup", Amount: 2, Entries: 1},
+			{Kind: "refund", Source: "allowance", Amount: 1, Entries: 1}, {Kind: "refund", Source: "topup", Amount: 2, Entries: 1},
+		},
+	}
+	if got.Opening+got.Granted+got.Refunded-got.Used-got.Expired+got.Adjusted != got.Closing {
+		t.Errorf("%+v does not foot", got)
+	}
+	got.Lines, want.Lines = withoutHolds(got.Lines), withoutHolds(want.Lines)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// withoutHolds leaves out what depends on the order in which grants were drawn after a refund.
+func withoutHolds(lines []StatementLine) (out []StatementLine) {
+	for _, l := range lines {
+		if l.Kind != "hold" && !strings.HasPrefix(l.Kind, "adjust") {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func TestAStatementIsCSVForThoseWhoAskForIt(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.storied()
+	path := "/v1/tenants/acme/statements/calls/" + thisYear()
+	byFormat := s.call("GET", path+"?format=csv", "").want(200)
+	if byAccept := s.call("GET", path, "", "Accept", "text/csv").want(200); string(byAccept.body) != string(byFormat.body) {
+		t.Errorf("%s\n%s", byAccept.body, byFormat.body)
+	}
+	rows := strings.Split(string(byFormat.body), "\r\n")
+	if rows[0] != "kind,source,amount,entries" || rows[len(rows)-1] != "" {
+		t.Errorf("%q", rows)
+	}
+	text := strings.Join(rows, "\n")
+	for _, want := range []string{
+		"\ndebit,allowance,10,1\n", "\ndebit,topup,2,1\n",
+		"\nopening,total,0,\ngranted,total,15,\nrefunded,total,3,\nused,total,12,\nexpired,total,0,\nadjusted,total,-1,\nclosing,total,5,\nheld,total,2,\noverage,total,0,\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	wantName := `attachment; filename="statement_acme_calls_` + strings.NewReplacer("-", "", ":", "").Replace(thisYear()) + `.csv"`
+	if got := byFormat.header.Get("Content-Disposition"); got != wantName {
+		t.Errorf("%s, want %s", got, wantName)
+	}
+	for _, a := range []*answer{
+		s.call("GET", path, "", "Accept", "application/json, text/csv;q=0.5"), s.call("GET", path+"?format=json", "", "Accept", "text/csv"),
+		s.call("GET", path, "", "Accept"),
+	} {
+		if got := a.want(200).header.Get("Content-Type"); got != typeJSON || a.header.Get("Vary") != "Accept" {
+			t.Errorf("%s: %s", got, a.body)
+		}
+	}
+}
+
+func TestAStatementOfWhatDoesNotExistIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.storied()
+	get := func(path string) *answer { return s.call("GET", "/v1/tenants/"+path, "") }
+	year := time.Now().UTC().Year()
+	s.unmoved("reading", func() {
+		for _, start := range []string{
+			fmt.Sprintf("%d-01-01T00:00:00Z", year-1), fmt.Sprintf("%d-01-01T00:00:00Z", year+1), fmt.Sprintf("%d-01-01T00:00:00.000001Z", year),
+			fmt.Sprintf("%d-01-01T00:00:00-01:00", year), "0002-01-01T00:00:00Z", "9997-12-31T23:59:59Z",
+		} {
+			if p := get("acme/statements/calls/"+start).problem(404, "not_found"); p.Errors[0].Field != "period_start" {
+				t.Errorf("%s: %+v", start, p)
+			}
+		}
+		for _, start := range []string{"now", "2026", "2026-01-01", "2026-02-30T00:00:00Z", "2026-01-01T00:00:00", "9999-01-01T00:00:00Z", "0001-01-01T00:00:00Z"} {
+			get("acme/statements/calls/" + url.PathEscape(start)).refused("period_start")
+		}
+		get("acme/statements/none/"+thisYear()).problem(404, "not_found")
+		get("nobody/statements/calls/"+thisYear()).problem(404, "tenant_not_found")
+		get("acme/statements/other/"+thisYear()).problem(403, "meter_not_in_plan")
+		get("acme/statements/calls/" + thisYear() + "?format=xml").refused("format")
+		get("acme/statements/calls/" + thisYear() + "?format=").refused("format")
+		get("acme/statements/calls/" + thisYear() + "?subject=a/b").refused("subject")
+		get("acme/statements/calls/" + thisYear() + "?meter=calls").refused("meter")
+	})
+	get("acme/statements/calls/" + fmt.Sprintf("%d-12-31T23:00:00-01:00", year-1)).want(200) // the same instant
+}
+
+func TestCSVHoldsNoFormulas(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "debit": "debit", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "\n=1": "'\n=1", "a=b": "a=b",
+	} {
+		if got := cell(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	body, err := appendStatement(nil, &ledger.Statement{Lines: []ledger.StatementLine{{Kind: `=HYPERLINK("x")`, Source: "a,b\r\n=c", Amount: 1, Entries: 1}}})
+	if err != nil || !strings.Contains(string(body), "\r\n\"'=HYPERLINK(\"\"x\"\")\",\"a,b\r\n=c\",1,1\r\n") {
+		t.Errorf("%v: %q", err, body)
+	}
+}
+
+func TestCSVIsAnsweredOnlyIfItIsPreferred(t *testing.T) {
+	t.Parallel()
+	for accept, want := range map[string]bool{
+		"": false, "*/*": false, "application/json": false, "text/csv": true, "TEXT/CSV; charset=utf-8": true, "text/csv, */*;q=0.1": true,
+		"text/csv;q=0.5, application/json;q=0.4": true, "text/csv, application/json": false, "text/*, application/json;q=0.9": true,
+		"text/csv;q=0": false, "text/csv;q=x": false, "text/html": false, "text/csv;;": false, "text/html, text/csv": true,
+	} {
+		if got := prefersCSV([]string{accept}); got != want {
+			t.Errorf("%q: %v", accept, got)
+		}
+	}
+	if !prefersCSV([]string{"application/json;q=0.1", "text/csv"}) {
+		t.Error("the second header is not read")
+	}
+}
+
+func TestABalanceOfThePastIsWhatItWasThen(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	born := time.Now().UTC()
+	var first, second DebitAnswer
+	s.debit("k1", "acme", "calls", 3).want(200).into(&first)
+	s.debit("k2", "acme", "calls", 4).want(200).into(&second)
+	past := func(at time.Time) string { return "as_of=" + at.UTC().Format(time.RFC3339Nano) }
+	for at, used := range map[time.Time]int64{first.AsOf: 3, second.AsOf.Add(-time.Microsecond): 3, second.AsOf: 7} {
+		var b Balance
+		a := s.call("GET", "/v1/tenants/acme/balances/calls?"+past(at), "").want(200)
+		if a.into(&b); b.Used != used || b.Remaining != 10-used || !b.AsOf.Equal(at) || len(b.Grants) != 0 || a.header.Get(headerETag) != "" {
+			t.Errorf("%s: %+v", at, b)
+		}
+		var list BalanceList
+		s.call("GET", "/v1/tenants/acme/balances?"+past(at), "").want(200).into(&list)
+		if len(list.Items) != 2 || list.Items[0].Meter != "calls" || list.Items[0].Used != used {
+			t.Errorf("%s: %+v", at, list)
+		}
+	}
+	s.unmoved("reading", func() {
+		for _, path := range []string{"/v1/tenants/acme/balances/calls?", "/v1/tenants/acme/balances?"} {
+			s.call("GET", path+past(time.Now().Add(time.Hour)), "").refused("as_of")
+		}
+		long := born.AddDate(-5, 0, 0)
+		if p := s.call("GET", "/v1/tenants/acme/balances/calls?"+past(long), "").problem(404, "not_found"); p.Errors[0].Field != "as_of" {
+			t.Errorf("%+v", p)
+		}
+		var list BalanceList
+		if s.call("GET", "/v1/tenants/acme/balances?"+past(long), "").want(200).into(&list); len(list.Items) != 0 {
+			t.Errorf("%+v", list)
+		}
+		s.call("GET", "/v1/tenants/nobody/balances/calls?"+past(born), "").problem(404, "tenant_not_found")
+		s.call("GET", "/v1/tenants/nobody/balances?"+past(born), "").problem(404, "tenant_not_found")
+		s.call("GET", "/v1/tenants/acme/balances/none?"+past(born), "").problem(404, "not_found")
+	})
+}
+
+func TestBalancesAndEntriesOfASubjectAreItsOwn(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	var d DebitAnswer
+	s.send("/v1/debits", "k", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"u1"}`).want(200).into(&d)
+	var b Balance
+	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200).into(&b)
+	if b.Subject != "u1" || b.Used != 1 || b.Limit != 2 {
+		t.Errorf("%+v", b)
+	}
+	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1&as_of="+d.AsOf.Format(time.RFC3339Nano), "").want(200).into(&b)
+	if b.Subject != "u1" || b.Used != 1 {
+		t.Errorf("%+v", b)
+	}
+	var list BalanceList
+	s.call("GET", "/v1/tenants/acme/balances?subject=u1", "").want(200).into(&list)
+	for _, b := range list.Items {
+		if b.Subject != "u1" {
+			t.Errorf("%+v", b)
+		}
+	}
+	var entries EntryList
+	s.call("GET", "/v1/tenants/acme/entries?subject=u1", "").want(200).into(&entries)
+	owners := map[string]bool{}
+	for _, e := range entries.Items {
+		owners[e.Subject] = true
+		if e.Subject != "u1" && e.OperationSubject != "u1" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if !owners["u1"] || !owners[""] { // the cap's account of the use, and the tenant's
+		t.Errorf("%+v", entries.Items)
+	}
+	var statement Statement
+	s.call("GET", "/v1/tenants/acme/statements/seats/"+thisYear()+"?subject=u1", "").want(200).into(&statement)
+	if statement.Subject != "u1" || statement.Used != 1 {
+		t.Errorf("%+v", statement)
+	}
+	if a := s.call("GET", "/v1/tenants/acme/statements/seats/"+thisYear()+"?subject=u1&format=csv", ""); !strings.Contains(a.header.Get("Content-Disposition"), "_seats_u1_") {
+		t.Errorf("%v", a.header)
+	}
+}
+
+func TestUseIsSummedPerHourAndDay(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.storied()
+	now := time.Now().UTC()
+	span := func(from, to time.Time) string {
+		return "meter=calls&from=" + from.Format(time.RFC3339) + "&to=" + to.Format(time.RFC3339)
+	}
+	around := span(now.Add(-24*time.Hour), now.Add(24*time.Hour))
+	for _, by := range []string{"", "&by=day", "&by=hour", "&by=day&timezone=Asia/Kathmandu"} {
+		var got UsageList
+		s.call("GET", "/v1/tenants/acme/usage?"+around+by, "").want(200).into(&got)
+		var sum Usage
+		for _, u := range got.Items {
+			sum.Used, sum.Refunded, sum.Overage, sum.Operations = sum.Used+u.Used, sum.Refunded+u.Refunded, sum.Overage+u.Overage, sum.Operations+u.Operations
+		}
+		if sum.Used != 12 || sum.Refunded != 3 || sum.Overage != 0 || sum.Operations < 1 || len(got.Items) > 2 {
+			t.Errorf("%q: %+v", by, got)
+		}
+		if by == "&by=day&timezone=Asia/Kathmandu" && got.Items[0].Start.Minute() != 15 { // midnight there is 18:15 UTC
+			t.Errorf("%+v", got)
+		}
+	}
+	var none UsageList
+	if s.call("GET", "/v1/tenants/acme/usage?"+span(now.AddDate(-1, 0, 0), now.AddDate(0, -1, 0)), "").want(200).into(&none); len(none.Items) != 0 {
+		t.Errorf("%+v", none)
+	}
+	s.call("GET", "/v1/tenants/nobody/usage?"+around, "").problem(404, "tenant_not_found")
+	day := 24 * time.Hour
+	s.call("GET", "/v1/tenants/acme/usage?by=hour&"+span(now, now.Add(31*day)), "").want(200)
+	s.call("GET", "/v1/tenants/acme/usage?by=day&"+span(now, now.Add(366*day)), "").want(200)
+	for query, field := range map[string]string{
+		"by=hour&" + span(now, now.Add(31*day+time.Second)): "to", "by=day&" + span(now, now.Add(366*day+time.Second)): "to", span(now, now): "to",
+		span(now, now.Add(-time.Second)): "to", "by=week&" + around: "by", "by=&" + around: "by", "timezone=Mars/Base&" + around: "timezone",
+		"timezone=&" + around: "timezone", "subject=-&" + around: "subject", "meter=calls&from=" + thisYear(): "to", "meter=calls&to=" + thisYear(): "from",
+		strings.TrimPrefix(around, "meter=calls&"): "meter", "meter=calls&from=x&to=" + thisYear(): "from", "meter=calls&from=" + thisYear() + "&to=2026-13-01T00:00:00Z": "to",
+	} {
+		s.call("GET", "/v1/tenants/acme/usage?"+query, "").refused(field)
+	}
+}
