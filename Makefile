@@ -1,5 +1,5 @@
 # quotasvc. `make` lists the targets. A machine with Go and make is enough: run and
-# test install PostgreSQL and Redis with the system's package manager if missing.
+# test install PostgreSQL, Redis and curl with the system's package manager if missing.
 
 BIN     := bin/quotasvc
 RESULTS := bench-results
@@ -72,7 +72,7 @@ build: ## Build bin/quotasvc
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -o $(BIN) ./cmd/quotasvc
 
 .PHONY: servers
-servers: ## Install PostgreSQL and Redis if they are missing
+servers: ## Install PostgreSQL, Redis and curl if they are missing
 	@scripts/install-servers.sh
 
 .PHONY: clean

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs PostgreSQL and Redis with the system's package manager if they are
-# missing. When nothing is missing it prints nothing and uses no network.
+# Installs PostgreSQL, Redis and curl (the introduction of `make run` is curl lines,
+# and a test pastes them) with the system's package manager if they are missing.
+# When nothing is missing it prints nothing and uses no network.
 # Existing services are left alone, and the new packages' own services are not
 # started: quotasvc runs private servers from the binaries.
 set -eu
@@ -32,16 +33,25 @@ have_redis() {
 	return 1
 }
 
-missing=
-have_postgres || missing=PostgreSQL
-have_redis || missing="${missing:+$missing and }Redis"
+have_curl() {
+	command -v curl >/dev/null 2>&1
+}
+
+look() {
+	missing=
+	have_postgres || missing=PostgreSQL
+	have_redis || missing="${missing:+$missing, }Redis"
+	have_curl || missing="${missing:+$missing, }curl"
+}
+
+look
 [ -n "$missing" ] || exit 0
 
 give_up() {
 	say "quotasvc needs $missing, and this script $1."
 	say 'Install them by hand:'
-	say '  Debian, Ubuntu   apt-get install postgresql redis-server'
-	say '  Fedora, RHEL     dnf install postgresql-server redis      (or valkey)'
+	say '  Debian, Ubuntu   apt-get install postgresql redis-server curl'
+	say '  Fedora, RHEL     dnf install postgresql-server redis curl      (or valkey for redis)'
 	say '  macOS            brew install postgresql@17 redis'
 	say 'or run everything in containers, without installing anything:'
 	say '  docker compose up --build'
@@ -113,6 +123,7 @@ with_apt() {
 	set --
 	have_postgres || set -- "$@" postgresql
 	have_redis || set -- "$@" redis-server
+	have_curl || set -- "$@" curl
 	for package in "$@"; do
 		if ! apt_knows "$package"; then
 			apt update || return 1
@@ -130,11 +141,14 @@ with_dnf() {
 	if ! have_postgres; then
 		quietly as_root dnf install -y postgresql-server || return 1
 	fi
+	if ! have_curl; then
+		quietly as_root dnf install -y curl || return 1
+	fi
 	# Fedora has replaced Redis by Valkey.
 	have_redis || quietly as_root dnf install -y redis || quietly as_root dnf install -y valkey
 }
 
-# Homebrew refuses root and needs none.
+# Homebrew refuses root and needs none. macOS has curl.
 with_brew() {
 	if ! have_postgres; then
 		quietly brew install postgresql@17 || return 1
@@ -153,8 +167,6 @@ else
 fi
 say "installing $missing with $manager (once; takes about a minute) ..."
 "with_$manager" || give_up "could not install them with $manager (its message is above)"
-missing=
-have_postgres || missing=PostgreSQL
-have_redis || missing="${missing:+$missing and }Redis"
+look
 [ -z "$missing" ] || give_up "has run $manager without an error but still does not find them"
-say 'done; the packages'\'' own services were not started'
+say "done; the packages' own services were not started"
