@@ -18,7 +18,7 @@ import (
 // must be right when they are full: keys outermost, everything else by index.
 var batchStatements = []string{
 	"LockBalances", "StoredEntries", "OpenGrants", "NamedGrants", "TakenGrants", "OpenHoldLines", "Holds", "Refunds", "HoldBalances",
-	"GrantBalances", "EntriesOfOperations", "TenantTerms", "UpdateBalances", "UpdateGrants", "UpdateHoldLines",
+	"GrantBalances", "EntriesOfOperations", "TenantTerms", "UpdateBalances", "UpdateDrawnBalances", "UpdateGrants", "UpdateHoldLines",
 }
 
 func TestEveryStatementPreparesOnTheMigratedSchema(t *testing.T) {

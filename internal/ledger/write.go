@@ -34,10 +34,8 @@ func (m *machine) queueWrites(q queries, out *pgx.Batch) bool {
 	}
 	m.queueHolds(q, out, changed)
 	m.queueRefunds(q, out)
-	if len(m.journal.lines) > 0 {
-		queueLines(q, out, m.journal.lines)
-	}
-	queueBalances(q, out, changed)
+	queueJournal(q, out, m.journal.lines)
+	queueChanged(q, out, changed)
 	if len(inserted) > 0 {
 		queueNewGrants(q, out, inserted)
 	}
@@ -57,6 +55,76 @@ func column[E, F any](in []E, field func(*E) F) []F {
 		out[i] = field(&in[i])
 	}
 	return out
+}
+
+// queueJournal writes the lines, plain debits apart.
+func queueJournal(q queries, out *pgx.Batch, lines []line) {
+	plain := make([]*line, 0, len(lines))
+	var others []line
+	for i := range lines {
+		if lines[i].plainDebit() {
+			plain = append(plain, &lines[i])
+		} else {
+			others = append(others, lines[i])
+		}
+	}
+	if len(plain) > 0 {
+		queuePlainDebits(q, out, plain)
+	}
+	if len(others) > 0 {
+		queueLines(q, out, others)
+	}
+}
+
+// plainDebit says whether InsertPlainDebits can write the line.
+func (l *line) plainDebit() bool {
+	return l.kind == lineDebit && l.line == 1 && l.item == 0 && l.Subject == "" && l.requested != nil && *l.requested == l.amount &&
+		l.fingerprint != nil && l.effectiveAt == nil && l.opSubject == nil && l.detail == nil && l.metadata == nil
+}
+
+func queuePlainDebits(q queries, out *pgx.Batch, l []*line) {
+	out.Queue(q["InsertPlainDebits"],
+		column(l, func(l **line) string { return (*l).Tenant }),
+		column(l, func(l **line) string { return (*l).operationID }),
+		column(l, func(l **line) int64 { return (*l).seq }),
+		column(l, func(l **line) string { return (*l).Meter }),
+		column(l, func(l **line) time.Time { return (*l).periodStart }),
+		column(l, func(l **line) string { return (*l).grantID }),
+		column(l, func(l **line) string { return string((*l).source) }),
+		column(l, func(l **line) int64 { return (*l).amount }),
+		column(l, func(l **line) int64 { return (*l).remainingAfter }),
+		column(l, func(l **line) []byte { return (*l).fingerprint }),
+		column(l, func(l **line) time.Time { return (*l).createdAt }),
+	)
+}
+
+// queueChanged writes the balances. One whose grants were not read was only drawn from.
+func queueChanged(q queries, out *pgx.Batch, changed []*book) {
+	drawn := make([]*book, 0, len(changed))
+	var others []*book
+	for _, b := range changed {
+		if b.loaded {
+			others = append(others, b)
+		} else {
+			drawn = append(drawn, b)
+		}
+	}
+	if len(drawn) > 0 {
+		out.Queue(q["UpdateDrawnBalances"],
+			column(drawn, func(b **book) string { return (*b).Tenant }),
+			column(drawn, func(b **book) string { return (*b).Meter }),
+			column(drawn, func(b **book) string { return (*b).Subject }),
+			column(drawn, func(b **book) int64 { return (*b).seq }),
+			column(drawn, func(b **book) int64 { return (*b).used }),
+			column(drawn, func(b **book) int64 { return (*b).overage }),
+			column(drawn, func(b **book) int64 { return (*b).headRemaining }),
+			column(drawn, func(b **book) time.Time { return (*b).updatedAt }),
+			int64(len(drawn)),
+		)
+	}
+	if len(others) > 0 {
+		queueBalances(q, out, others)
+	}
 }
 
 func queueLines(q queries, out *pgx.Batch, l []line) {
