@@ -134,6 +134,12 @@ func (p *postgresEnv) create(ctx context.Context, name, template string) error {
 	if err := p.exec(ctx, sql); err != nil {
 		return fmt.Errorf("create database: %w", err)
 	}
+	if p.origin != fromURL {
+		return nil // servers of our own are set up like this
+	}
+	if err := p.exec(ctx, "ALTER DATABASE "+ident(name)+" SET timezone TO 'UTC'"); err != nil {
+		return fmt.Errorf("set the time zone: %w", err)
+	}
 	return nil
 }
 

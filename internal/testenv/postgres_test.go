@@ -55,7 +55,22 @@ func TestAnEmptyDatabaseHasNoTables(t *testing.T) {
 
 func TestDatabasesOrderTextByByteInUTF8AndKeepTimeInUTC(t *testing.T) {
 	t.Parallel()
-	for name, url := range map[string]string{"migrated": Postgres(t), "empty": PostgresEmpty(t)} {
+	server := PostgresPrivate(t)
+	admin := connect(t, server.URL)
+	// For all roles: our servers' command line is stronger than their configuration.
+	if _, err := admin.Exec(t.Context(), "ALTER ROLE ALL SET timezone TO 'Asia/Tokyo'"); err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := foreign.create(t.Context(), "abroad", ""); err != nil {
+		t.Fatal(err)
+	}
+	for name, url := range map[string]string{
+		"migrated": Postgres(t), "empty": PostgresEmpty(t), "on a foreign server": foreign.urlOf("abroad"),
+	} {
 		conn := connect(t, url)
 		if !scan[bool](t, conn, "SELECT 'B' < 'a' AND 'z' < 'ä'") {
 			t.Errorf("%s: text is not ordered by byte", name)
