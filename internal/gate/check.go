@@ -98,7 +98,7 @@ func (g *Gate) balances(ctx context.Context, req *Request, facts *facts) (Check,
 	}) {
 		return fromCopies(req.Items, copies, source), nil
 	}
-	fallback := !slices.ContainsFunc(copies, func(f found) bool { return !g.cache.usable(f) })
+	fallback := g.cache.decides(req, copies)
 	degraded := func() Check {
 		out := fromCopies(req.Items, copies, source)
 		out.Degraded = true
@@ -116,6 +116,17 @@ func (g *Gate) balances(ctx context.Context, req *Request, facts *facts) (Check,
 	default:
 		return Check{}, err
 	}
+}
+
+// decides says whether copies are something to answer req from when PostgreSQL is away. One that says Beyond proves only that
+// its own balance can pay, and not even that for a subject that may have a cap.
+func (c *BalanceCache) decides(req *Request, copies []found) bool {
+	for i, f := range copies {
+		if !c.usable(f) || f.copy.Beyond && (req.Subject != "" || req.Items[i].Amount > f.copy.Remaining) {
+			return false
+		}
+	}
+	return true
 }
 
 // undecided says whether err leaves the question open, so that an older copy is better than no answer.

@@ -47,7 +47,7 @@
 // # Failure
 //
 //	PostgreSQL away   checks answer from the newest usable copies, marked degraded, or fail with CodeUnavailable if there are
-//	                  none; debits fail with CodeUnavailable or CodeOutcomeUnknown
+//	                  none, or if overflow, overage or a subject's cap would have to decide; debits fail with CodeUnavailable or CodeOutcomeUnknown
 //	Redis away        limits are decided as each rule says (package ratelimit); checks read PostgreSQL
 //	both              checks answer from this process's copies, marked degraded
 package gate

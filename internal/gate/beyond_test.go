@@ -1,0 +1,142 @@
+package gate
+
+import (
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// beyond puts acme on a plan whose balances' copies decide nothing alone: calls overflow into credits, other has overage, and
+// seats are capped per subject. One unit of each is used, so that there is a copy, and the cap of u1 is used up.
+func (in *instance) beyond() {
+	in.t.Helper()
+	for _, id := range []string{"calls", "credits", "other", "seats"} {
+		if _, _, err := in.terms.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"}); err != nil {
+			in.t.Fatal(err)
+		}
+	}
+	yearly := func(meter string, amount int64) catalog.Allowance {
+		return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
+	}
+	calls, other, seats := yearly("calls", 10), yearly("other", 5), yearly("seats", 6)
+	calls.Overflow = &catalog.Overflow{Meter: "credits", Price: 3}
+	other.Overage = &catalog.Overage{Policy: "allow", Cap: new(int64(4))}
+	seats.PerSubject = new(int64(2))
+	in.putPlan(catalog.Plan{ID: "pro", Allowances: []catalog.Allowance{
+		calls, other, seats, {Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Calendar},
+	}})
+	in.putTenant(catalog.Tenant{ID: "acme", Plan: "pro"})
+	in.topUp("paid", "credits", 9)
+	for meter, amount := range map[string]int64{"calls": 1, "other": 1, "seats": 2} {
+		if _, err := in.Debit(in.t.Context(), of("u1", ask("first-"+meter, meter, amount))); err != nil {
+			in.t.Fatal(err)
+		}
+	}
+	eventually(in.t, "redis has the copies, and they say what they cannot decide", func() bool {
+		keys := []balanceKey{{"acme", "calls", ""}, {"acme", "other", ""}, {"acme", "seats", ""}}
+		copies, err := in.cache.redis.get(in.t.Context(), keys)
+		if err != nil {
+			return false
+		}
+		for _, c := range copies {
+			if c == nil || !c.Beyond {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func of(subject string, req Request) Request {
+	req.Subject = subject
+	return req
+}
+
+func TestCheck_ACopyThatCannotDecideIsNotAskedTo(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.beyond()
+	for name, tc := range map[string]struct {
+		req   Request
+		code  ledger.Code
+		level string
+		most  int64
+	}{
+		"own units":                    {ask("", "calls", 9), "", "", 12},
+		"overflow pays the rest":       {ask("", "calls", 12), "", "", 12},
+		"beyond what overflow pays":    {ask("", "calls", 13), ledger.CodeQuotaExceeded, "tenant", 12},
+		"overage":                      {ask("", "other", 8), "", "", 8},
+		"beyond the cap of overage":    {ask("", "other", 9), ledger.CodeQuotaExceeded, "tenant", 8},
+		"nobody in particular":         {ask("", "seats", 4), "", "", 4},
+		"a subject whose cap is used":  {of("u1", ask("", "seats", 1)), ledger.CodeQuotaExceeded, "subject", 0},
+		"a subject within its cap":     {of("u2", ask("", "seats", 2)), "", "", 2},
+		"a subject above its cap":      {of("u2", ask("", "seats", 3)), ledger.CodeQuotaExceeded, "subject", 2},
+		"a subject where none has cap": {of("u1", ask("", "calls", 12)), "", "", 12},
+	} {
+		got, err := in.Check(t.Context(), tc.req)
+		if err != nil || got.Code != tc.code || got.Source != SourceLedger || got.Items[0].MaxAllowedNow != tc.most {
+			t.Errorf("%s: %+v, %v; want %q, at most %d, from the ledger", name, got, err, tc.code, tc.most)
+			continue
+		}
+		if got.Limiting != nil && got.Limiting.Level != tc.level {
+			t.Errorf("%s: limiting %+v, want level %q", name, got.Limiting, tc.level)
+		}
+		dry := tc.req
+		dry.DryRun, dry.Key = true, "dry"
+		_, err = in.Debit(t.Context(), dry)
+		in.expect(tc.code, name+": debit", err)
+	}
+}
+
+func TestOutage_ACopyThatCannotDecideAnswersOnlyWhatItProves(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresPrivate(t)
+	in := newInstance(t, server.URL, patient(testenv.Redis(t)))
+	in.beyond()
+	in.settle(server.URL)
+	if _, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil { // the tenant is known from here on
+		t.Fatal(err)
+	}
+	server.Kill()
+	got, err := in.Check(t.Context(), ask("", "calls", 9))
+	if err != nil || !got.Allowed || !got.Degraded {
+		t.Errorf("own units: %+v, %v", got, err)
+	}
+	for name, req := range map[string]Request{
+		"overflow might pay": ask("", "calls", 10), "overage might": ask("", "other", 5), "a cap might be used": of("u1", ask("", "seats", 1)),
+	} {
+		got, err := in.Check(t.Context(), req)
+		if CodeOf(err) != ledger.CodeUnavailable {
+			t.Errorf("%s: %+v, %v; want no answer", name, got, err)
+		}
+	}
+}
+
+func TestHold_ASuspendedTenantGetsNoneButReplaysTheOneItHas(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue()
+	hold := func(id string) *ledger.Hold {
+		return &ledger.Hold{Tenant: "acme", Key: "hold-" + id, HoldID: id, Items: ask("", "calls", 4).Items}
+	}
+	if _, err := in.Hold(t.Context(), hold("dry"), true); err != nil || in.remaining("calls") != 10 {
+		t.Errorf("a dry run left %d: %v", in.remaining("calls"), err)
+	}
+	if got, err := in.Hold(t.Context(), hold("h1"), false); err != nil || got.Replayed || in.remaining("calls") != 6 {
+		t.Errorf("%+v, %v, left %d", got, err, in.remaining("calls"))
+	}
+	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic", Status: catalog.StatusSuspended})
+	if got, err := in.Hold(t.Context(), hold("h1"), false); err != nil || !got.Replayed {
+		t.Errorf("a replay: %+v, %v", got, err)
+	}
+	for _, dry := range []bool{true, false} {
+		_, err := in.Hold(t.Context(), hold("h2"), dry)
+		in.expect(ledger.CodeTenantSuspended, "hold", err)
+	}
+	if got := in.remaining("calls"); got != 6 {
+		t.Errorf("%d are left", got)
+	}
+}
