@@ -171,3 +171,32 @@ func TestADenialByASubjectsCapNamesTheSubjectAndItsLevel(t *testing.T) {
 		t.Errorf("%d remain", got)
 	}
 }
+
+func TestAStoredDenialIsReplayedByEveryEndpointThatDebits(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.call("PUT", "/v1/meters/money", `{"unit":"cent","denial_replay":true}`).want(201)
+	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"money","amount":5,"every":"year","anchor":"calendar"}]}`).want(201)
+	s.tenant("acme")
+	s.eventually("the snapshot has the meter", func() bool { return s.server.catalog.Snapshot().Meters["money"] != nil })
+	for _, path := range []string{"/v1/debits", "/v1/consume"} {
+		first, again := s.send(path, path, demandOf("acme", "money", 6)), s.send(path, path, demandOf("acme", "money", 6))
+		p, q := first.problem(429, "quota_exceeded"), again.problem(429, "quota_exceeded")
+		p.RequestID, q.RequestID = "", ""
+		if diff := cmp.Diff(p, q); diff != "" {
+			t.Errorf("%s: first - / again +\n%s", path, diff)
+		}
+		if first.header.Get(headerReplayed) != "" || again.header.Get(headerReplayed) != "true" || again.number(headerQuotaRemaining) != first.number(headerQuotaRemaining) {
+			t.Errorf("%s: %v, again %v", path, first.header, again.header)
+		}
+		s.send(path, path, demandOf("acme", "money", 7)).problem(422, "idempotency_key_reused")
+	}
+	batch := `{"debits":[{"idempotency_key":"b",` + demandOf("acme", "money", 6)[1:] + `]}`
+	for _, replayed := range []bool{false, true} {
+		var got DebitBatchAnswer
+		if s.call("POST", "/v1/debits/batch", batch).want(200).into(&got); got.Results[0].Status != 429 || got.Results[0].Replayed != replayed {
+			t.Errorf("%+v", got.Results)
+		}
+	}
+	s.send("/v1/debits", "paid", demandOf("acme", "money", 5)).want(200)
+}
