@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// guide is docs/api.md, to which the types of problems link.
+func guide(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestEveryCodeIsExplainedWhereItsTypeLinksToWithItsStatus(t *testing.T) {
+	t.Parallel()
+	_, errorPart, found := strings.Cut(guide(t), "\n# Errors\n")
+	if !found || !strings.HasSuffix(problemBase, "/docs/api.md#") {
+		t.Fatalf("the page has no errors, or is not where %s links to", problemBase)
+	}
+	explained := map[ledger.Code]string{}
+	for _, m := range regexp.MustCompile(`(?m)^## (.+)\n\n(\d{3})\. `).FindAllStringSubmatch(errorPart, -1) {
+		explained[ledger.Code(m[1])] = m[2]
+	}
+	want := map[ledger.Code]string{}
+	for code, kind := range problemKinds() {
+		want[code] = statusText(kind.status)
+	}
+	if diff := cmp.Diff(want, explained); diff != "" {
+		t.Errorf("code - / page +\n%s", diff)
+	}
+}
+
+func statusText(status int) string { return string(appendField(nil, "", int64(status))) }
+
+// example is a call of the page's shell function.
+var example = regexp.MustCompile("(?m)^api ([A-Z]+) ('[^']+'|\"[^\"]+\"|\\S+)((?: -H '[^']+')*)(?: -d '([^']*)')?$")
+
+func TestEveryExampleOfTheGuideWorksInTheOrderItStandsThere(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	text := guide(t)
+	examples := example.FindAllStringSubmatch(text, -1)
+	if lines := strings.Count(text, "\napi "); len(examples) != lines || lines < 30 {
+		t.Fatalf("%d of %d examples are read", len(examples), lines)
+	}
+	date := regexp.MustCompile(`\$\(date -u \+([^)]+)\)`)
+	now := time.Now().UTC()
+	clock := strings.NewReplacer("%Y", now.Format("2006"), "%m", now.Format("01"), "%d", now.Format("02"), "%H", now.Format("15"),
+		"%M", now.Format("04"), "%S", now.Format("05"))
+	shown := map[string]bool{}
+	for _, e := range examples {
+		path := date.ReplaceAllStringFunc(strings.Trim(e[2], `'"`), func(cmd string) string { return clock.Replace(date.FindStringSubmatch(cmd)[1]) })
+		var headers []string
+		for _, h := range regexp.MustCompile(`-H '([^:]+): ([^']+)'`).FindAllStringSubmatch(e[3], -1) {
+			headers = append(headers, h[1], h[2])
+		}
+		a := s.call(e[1], path, e[4], headers...)
+		if a.status >= 400 {
+			t.Errorf("%s\n%d %s", e[0], a.status, a.body)
+		}
+		if _, _, op := operationOf(e[1], s.request(e[1], path, nil).URL); op != nil {
+			shown[op.OperationID] = true
+		}
+	}
+	for _, operation := range []string{
+		"check", "consume", "debit", "debitBatch", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "adjust",
+		"listBalances", "getBalance", "listEntries", "getOperation", "listPeriods", "getStatement", "listUsage", "putMeter", "putPlan", "putTenant",
+		"putLimit", "startRoll",
+	} {
+		if !shown[operation] {
+			t.Errorf("%s has no example; shown are %v", operation, slices.Sorted(maps.Keys(shown)))
+		}
+	}
+}
