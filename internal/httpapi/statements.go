@@ -90,8 +90,15 @@ func appendStatement(b []byte, s *ledger.Statement) ([]byte, error) {
 		kind   string
 		amount int64
 	}{
-		{"opening", s.Opening}, {"granted", s.Granted}, {"refunded", s.Refunded}, {"used", s.Used}, {"expired", s.Expired},
-		{"adjusted", s.Adjusted}, {"closing", s.Closing}, {"held", s.Held}, {"overage", s.Overage},
+		{"opening", s.Opening},
+		{"granted", s.Granted},
+		{"refunded", s.Refunded},
+		{"used", s.Used},
+		{"expired", s.Expired},
+		{"adjusted", s.Adjusted},
+		{"closing", s.Closing},
+		{"held", s.Held},
+		{"overage", s.Overage},
 	} {
 		rows = append(rows, []string{t.kind, sourceTotal, strconv.FormatInt(t.amount, 10), ""})
 	}

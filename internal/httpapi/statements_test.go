@@ -42,10 +42,13 @@ func TestAStatementFootsAndShowsPaidAndGivenUnitsApart(t *testing.T) {
 		Granted: 15, Used: 12, Refunded: 3, Adjusted: -1, Held: 2, Closing: 5,
 		Lines: []StatementLine{
 			{Kind: "adjust_down", Source: "allowance", Amount: 1, Entries: 1},
-			{Kind: "debit", Source: "allowance", Amount: 10, Entries: 1}, {Kind: "debit", Source: "topup", Amount: 2, Entries: 1},
-			{Kind: "grant", Source: "allowance", Amount: 10, Entries: 1}, {Kind: "grant", Source: "topup", Amount: 5, Entries: 1},
+			{Kind: "debit", Source: "allowance", Amount: 10, Entries: 1},
+			{Kind: "debit", Source: "topup", Amount: 2, Entries: 1},
+			{Kind: "grant", Source: "allowance", Amount: 10, Entries: 1},
+			{Kind: "grant", Source: "topup", Amount: 5, Entries: 1},
 			{Kind: "hold", Source: "topup", Amount: 2, Entries: 1},
-			{Kind: "refund", Source: "allowance", Amount: 1, Entries: 1}, {Kind: "refund", Source: "topup", Amount: 2, Entries: 1},
+			{Kind: "refund", Source: "allowance", Amount: 1, Entries: 1},
+			{Kind: "refund", Source: "topup", Amount: 2, Entries: 1},
 		},
 	}
 	if got.Opening+got.Granted+got.Refunded-got.Used-got.Expired+got.Adjusted != got.Closing {
