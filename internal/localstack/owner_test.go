@@ -223,6 +223,10 @@ func TestDevRedisKeepsItsDataAcrossAnOrderlyStop(t *testing.T) {
 	if reply := redisCommand(t, r, "SET kept 42"); reply != "+OK" {
 		t.Fatal(reply)
 	}
+	// Enough to take a while to load: a server that still loads is not ready.
+	if reply := redisCommand(t, r, `EVAL "for i = 1, 300000 do redis.call('SET', i, i) end return 1" 0`); reply != ":1" {
+		t.Fatal(reply)
+	}
 	if err := r.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

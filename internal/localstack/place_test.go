@@ -65,6 +65,42 @@ func TestAsRootACheckoutNobodyElseMayEnterHasItsDataElsewhereAndFindsItAgain(t *
 	}
 }
 
+func TestTheStandInOfATemporaryCheckoutGoesWithIt(t *testing.T) {
+	t.Parallel()
+	root, checkouts := t.TempDir(), t.TempDir()
+	add := func(name, origin string) string {
+		dir := filepath.Join(root, name)
+		if err := writeNote(filepath.Join(dir, originName), origin); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	gone := add("gone", filepath.Join(checkouts, "gone"))
+	kept := []string{
+		add("there", filepath.Join(checkouts, "there")), add("permanent", "/srv/on-a-disk-that-is-not-mounted"),
+		add("used", filepath.Join(checkouts, "used")),
+	}
+	if err := writeNote(filepath.Join(checkouts, "there")+noteSuffix, kept[0]); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockDir(kept[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	removeAbandoned(root)
+	if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", gone, err)
+	}
+	for _, dir := range kept {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := lock.release(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAsRootWhoeverOwnsTheDataGoesOnUsingIt(t *testing.T) {
 	t.Parallel()
 	asRoot(t)

@@ -49,6 +49,7 @@ type Postgres struct {
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	p := &Postgres{cfg: cfg}
 	p.server = server{name: "PostgreSQL", port: cfg.Port, stopSignal: syscall.SIGINT, startProc: p.start, log: orDiscard(cfg.Log)}
+	p.afterKill = func() { removeSharedMemory(p.dataDir()) }
 	search := SystemSearch()
 	if cfg.Search != nil {
 		search = *cfg.Search

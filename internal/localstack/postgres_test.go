@@ -247,8 +247,12 @@ func TestKillTakesTheBackendsAlong(t *testing.T) {
 	const sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 	eventually(t, "a busy backend", func() bool { return sql[int](t, p.URL(), sleeping) == 1 })
 	backends := childrenOf(p.proc.pid)
+	segments := segmentsOf(p.proc.pid)
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
+	}
+	if left := segmentsOf(p.proc.pid); left != 0 {
+		t.Errorf("%d of %d segments of shared memory are left", left, segments)
 	}
 	for _, pid := range backends {
 		if alive(pid) {
@@ -261,6 +265,23 @@ func TestKillTakesTheBackendsAlong(t *testing.T) {
 	if err := p.Start(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// segmentsOf counts the System V segments that a process has made; 0 on systems that
+// do not list them.
+func segmentsOf(pid int) int {
+	text, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		return 0
+	}
+	made := 0
+	for line := range strings.Lines(string(text)) {
+		// key shmid perms size cpid ...
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == strconv.Itoa(pid) {
+			made++
+		}
+	}
+	return made
 }
 
 func TestAStrayEnvironmentDoesNotReachTheServer(t *testing.T) {

@@ -42,6 +42,7 @@ type Redis struct {
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
 	r := &Redis{cfg: cfg}
 	r.server = server{name: "Redis", port: cfg.Port, stopSignal: syscall.SIGTERM, startProc: r.start, log: orDiscard(cfg.Log)}
+	r.afterKill = func() {} // it leaves nothing outside its directory
 	search := SystemSearch()
 	if cfg.Search != nil {
 		search = *cfg.Search

@@ -15,7 +15,7 @@ import (
 const maxReplyBytes = 64 << 10
 
 // probe asks the server for its process id and compares it with the child's. It
-// speaks the protocol itself: two commands do not need a client library, which
+// speaks the protocol itself: three commands do not need a client library, which
 // this package could not import without every user of PostgreSQL linking it.
 func (r *Redis) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
@@ -31,12 +31,14 @@ func (r *Redis) probe(ctx context.Context) error {
 		return err
 	}
 	in := bufio.NewReader(io.LimitReader(conn, maxReplyBytes))
-	// AUTH, then INFO: one write, two replies.
-	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nINFO server\r\n", r.password); err != nil {
+	// One write, three replies. PING is refused while data is being loaded, INFO is not.
+	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nPING\r\nINFO server\r\n", r.password); err != nil {
 		return err
 	}
-	if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, "+OK") {
-		return errors.Join(fmt.Errorf("AUTH answered %q", line), err)
+	for _, want := range []string{"+OK", "+PONG"} {
+		if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, want) {
+			return errors.Join(fmt.Errorf("answered %q instead of %s", line, want), err)
+		}
 	}
 	info, err := readBulk(in)
 	if err != nil {
@@ -53,8 +55,7 @@ func (r *Redis) probe(ctx context.Context) error {
 	return errors.New("INFO server names no process_id")
 }
 
-// readBulk reads one bulk string: "$<length>\r\n<bytes>\r\n". While an append-only
-// file is being loaded the reply is an error ("-LOADING ..."), which is returned.
+// readBulk reads one bulk string: "$<length>\r\n<bytes>\r\n".
 func readBulk(in *bufio.Reader) (string, error) {
 	head, err := in.ReadString('\n')
 	if err != nil {

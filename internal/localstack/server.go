@@ -39,6 +39,7 @@ type server struct {
 	port       int    // 0 until the first start has chosen one; then fixed
 	stopSignal syscall.Signal
 	startProc  func(context.Context) error // sets proc and returns once it is ready
+	afterKill  func()                      // tidies up what only an orderly stop would
 	log        *slog.Logger
 
 	mu   sync.Mutex // one change of state at a time
@@ -177,7 +178,11 @@ func (s *server) kill() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
-	return s.proc.kill(ctx)
+	if err := s.proc.kill(ctx); err != nil {
+		return err
+	}
+	s.afterKill()
+	return nil
 }
 
 func (s *server) unlock() error {

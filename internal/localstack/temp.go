@@ -14,7 +14,7 @@ import (
 // staleAfter is the age from which an unused temporary directory counts as left
 // behind: longer than a test run may take, so that a server which a running test
 // has stopped for a while keeps its data.
-const staleAfter = time.Hour
+const staleAfter = 30 * time.Minute
 
 // tempRoots are where TempDir looks for room, best first. TMPDIR is the user's word.
 func tempRoots() []string {
@@ -65,7 +65,7 @@ func tempDirIn(ctx context.Context, root, prefix string, u runUser, bin Postgres
 }
 
 // RemoveStale removes what processes that were killed left behind: directories
-// made by TempDir with this prefix that are over an hour old and in which no
+// made by TempDir with this prefix that are over half an hour old and in which no
 // server holds a lock. It removes what it can and reports nothing: tidying is
 // not worth failing for, and another user's leftovers are not ours to remove.
 func RemoveStale(prefix string) {
@@ -74,26 +74,29 @@ func RemoveStale(prefix string) {
 		dirs, _ := filepath.Glob(filepath.Join(root, prefix+"*"))
 		for _, dir := range dirs {
 			info, err := os.Stat(dir)
-			if err == nil && time.Since(info.ModTime()) > staleAfter && !inUse(dir) {
+			if err == nil && time.Since(info.ModTime()) > staleAfter && !anyInUse(dir) {
 				_ = os.RemoveAll(dir)
 			}
 		}
 	}
 }
 
-// inUse reports whether a server in one of dir's subdirectories holds its lock.
-func inUse(dir string) bool {
+// anyInUse reports whether a server in one of dir's subdirectories holds its lock.
+func anyInUse(dir string) bool {
+	// Glob's only error is a malformed pattern.
 	locks, _ := filepath.Glob(filepath.Join(dir, "*", lockName))
-	for _, path := range locks {
-		f, err := os.Open(path)
-		if err != nil {
-			return true // not ours to judge
-		}
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-		_ = f.Close() // only read from
-		if err != nil {
-			return true
-		}
+	return slices.ContainsFunc(locks, func(path string) bool { return inUse(filepath.Dir(path)) })
+}
+
+// inUse reports whether somebody holds dir's lock, or might.
+func inUse(dir string) bool {
+	f, err := os.Open(filepath.Join(dir, lockName))
+	if errors.Is(err, os.ErrNotExist) {
+		return false
 	}
-	return false
+	if err != nil {
+		return true // not ours to judge
+	}
+	defer f.Close()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }
