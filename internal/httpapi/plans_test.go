@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAPlanKeepsWhatItSaysOfAnAllowance(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	const body = `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant","rollover":{"min":2,"max":5},
+		"overage":{"policy":"allow","cap":0},"overflow":{"meter":"credits","price":3},"per_subject":0},
+		{"meter":"credits","amount":0,"every":"once","anchor":"calendar","overage":{"policy":"deny"},"rollover":{"max":1}}]}`
+	want := []Allowance{
+		{
+			Meter: "calls", Amount: 10, Every: AllowanceEveryMonth, Anchor: AllowanceAnchorTenant, Rollover: &Rollover{Min: 2, Max: 5},
+			Overage: &Overage{Policy: OveragePolicyAllow, Cap: new(int64(0))}, Overflow: &Overflow{Meter: "credits", Price: 3}, PerSubject: new(int64(0)),
+		},
+		{
+			Meter: "credits", Every: AllowanceEveryOnce, Anchor: AllowanceAnchorCalendar, Rollover: &Rollover{Max: 1},
+			Overage: &Overage{Policy: OveragePolicyDeny},
+		},
+	}
+	for _, a := range []*answer{s.call("PUT", "/v1/plans/p", body).want(201), s.call("PUT", "/v1/plans/p", body).want(200), s.call("GET", "/v1/plans/p", "").want(200)} {
+		var got Plan
+		a.into(&got)
+		if diff := cmp.Diff(want, got.Allowances); diff != "" || got.Version != 1 {
+			t.Errorf("version %d: %s", got.Version, diff)
+		}
+	}
+}
+
+func TestAnAllowanceThatContradictsItselfIsRefusedByField(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	before := s.state()
+	for more, field := range map[string]string{
+		`"rollover":{"min":6,"max":5}`:               "rollover.min",
+		`"rollover":{"min":1}`:                       "rollover.max",
+		`"overage":{"policy":"deny","cap":1}`:        "overage.cap",
+		`"overage":{"cap":1}`:                        "overage.policy",
+		`"overflow":{"meter":"calls","price":1}`:     "overflow.meter",
+		`"overflow":{"meter":"credits"}`:             "overflow.price",
+		`"overflow":{"meter":"credits","price":0}`:   "overflow.price",
+		`"overflow":{"meter":"credits","price":1.5}`: "overflow.price",
+		`"per_subject":-1`:                           "per_subject",
+	} {
+		body := `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",` + more + `}]}`
+		s.call("PUT", "/v1/plans/p", body).refused("allowances[0]." + field)
+	}
+	if after := s.state(); after != before {
+		t.Errorf("stored before: %s, after: %s", before, after)
+	}
+	a := s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant","overflow":{"meter":"none","price":1}}]}`)
+	if a.status != 400 && a.status != 404 || !strings.Contains(string(a.body), `"field":"allowances[0].overflow.meter"`) {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestAPriceNearTheLargestAmountIsExact(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	const largest = 9007199254740991
+	s.call("PUT", "/v1/plans/dear", fmt.Sprintf(`{"allowances":[
+		{"meter":"calls","amount":0,"every":"year","anchor":"calendar","overflow":{"meter":"credits","price":%d}},
+		{"meter":"credits","amount":%d,"every":"year","anchor":"calendar"}]}`, largest, largest)).want(201)
+	s.call("PUT", "/v1/tenants/rich", `{"plan":"dear"}`).want(201)
+	p := s.debit("k1", "rich", "calls", largest).problem(402, "credits_exhausted")
+	if *p.Available != 1 || *p.Required != largest {
+		t.Errorf("%+v", p)
+	}
+	s.debit("k2", "rich", "calls", 2).want(402)
+	if got := s.remaining("rich", "credits"); got != largest {
+		t.Errorf("%d credits remain", got)
+	}
+	s.debit("k3", "rich", "calls", 1).want(200)
+	if got := s.remaining("rich", "credits"); got != 0 {
+		t.Errorf("%d credits remain", got)
+	}
+}
