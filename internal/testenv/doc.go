@@ -32,5 +32,5 @@
 //
 // Everything may be called from parallel tests. Wall time is used for deadlines
 // and for the age of leftovers. Databases are dropped when their test ends, also
-// when it failed; those of killed runs are dropped an hour later by the next run.
+// when it failed; those of killed runs are dropped by a run two hours later.
 package testenv
