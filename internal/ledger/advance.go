@@ -62,14 +62,14 @@ func (b *book) advanceAt(until, now time.Time, j *journal) (more bool, err error
 	return false, nil
 }
 
-// cutOpenPeriod gives the open period the end that new terms set. The end never lies before the newest entry: what
-// was written stays in its period.
+// cutOpenPeriod gives the open period the end that new terms set. The end never lies before what was written
+// when the book was read: that stays in its period, also if the change was stamped before it and committed after it.
 func (b *book) cutOpenPeriod() {
 	if !b.endedByTerms() {
 		return
 	}
 	at, _ := b.timeline.endsPeriod(&b.balance)
-	b.end = later(at, b.updatedAt)
+	b.end = later(at, b.writtenAt)
 	b.dirty = true
 	b.settle()
 }

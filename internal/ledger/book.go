@@ -94,12 +94,14 @@ type closedPeriod struct {
 // balance alone.
 type book struct {
 	balance
-	grants   []*grant    // open grants in burn order
-	holds    []*holdLine // what holds reserve of them
-	terms    *allowance  // of the open period; nil = the plan has no such meter, or not read
-	loaded   bool
-	timeline timeline // terms; only when an event is due or the plan has no such meter yet
-	closed   []closedPeriod
+	grants []*grant    // open grants in burn order
+	holds  []*holdLine // what holds reserve of them
+	terms  *allowance  // of the open period; nil = the plan has no such meter, or not read
+	loaded bool
+	// writtenAt is updatedAt as it was read: everything due until then had been worked off.
+	writtenAt time.Time
+	timeline  timeline // terms; only when an event is due or the plan has no such meter yet
+	closed    []closedPeriod
 	// unwritten is what advance made in memory, for reads that break a period down.
 	unwritten []line
 	carried   *grant // what the closing period hands to the next one, while advance is between the two

@@ -116,7 +116,7 @@ func (d *Debit) decide(m *machine, c *call) error {
 		if denied != nil {
 			c.fail(denied)
 			if d.Items[i].StoreDenial && denied.Denial != nil {
-				m.storeDenial(c, d, denied)
+				m.storeDenial(c, opMeta{d.Subject, d.Metadata}, denied)
 			}
 			return nil
 		}
@@ -158,10 +158,11 @@ func (m *machine) debitItem(d *Debit, i int, out *ItemResult) (*Error, error) {
 	return nil, nil
 }
 
-func (m *machine) storeDenial(c *call, d *Debit, e *Error) {
+// storeDenial keeps a denial under its key.
+func (m *machine) storeDenial(c *call, meta opMeta, e *Error) {
 	dn := e.Denial
 	first := len(m.journal.lines)
-	m.journal.add(m.books[key{d.Tenant, dn.Limiting.Meter, ""}], m.now, line{
+	m.journal.add(m.books[key{c.id.tenant, dn.Limiting.Meter, ""}], m.now, line{
 		kind: lineDenial, item: int32(dn.Item), requested: &dn.Required,
 		detail: mustJSON(denialDetail{
 			Code: e.Code, Item: dn.Item, Kind: dn.Limiting.Kind, Level: dn.Limiting.Level, Subject: dn.Limiting.Subject,
@@ -169,7 +170,7 @@ func (m *machine) storeDenial(c *call, d *Debit, e *Error) {
 			ResetAt: pointerTo(dn.ResetAt), WouldSucceedAt: pointerTo(dn.WouldSucceedAt),
 		}),
 	})
-	m.seal(c, first, opMeta{d.Subject, d.Metadata})
+	m.seal(c, first, meta)
 }
 
 // replay rebuilds the answer. The fingerprint has matched, so what was asked is in d itself.

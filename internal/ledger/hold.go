@@ -211,6 +211,9 @@ func (h *Hold) decide(m *machine, c *call) error {
 		}
 		if failed != nil {
 			c.fail(failed)
+			if item.StoreDenial && failed.Denial != nil {
+				m.storeDenial(c, opMeta{h.Subject, h.Metadata}, failed)
+			}
 			return nil
 		}
 	}

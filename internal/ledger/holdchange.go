@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -18,6 +19,14 @@ func (h *HoldChange) decide(m *machine, c *call) error {
 	if row == nil {
 		c.fail(errorf(CodeHoldNotFound, "hold_id", "tenant %q has no hold %q", h.Tenant, h.HoldID))
 		return nil
+	}
+	// A hold may lie on other meters' grants altogether; its items' own balances are part of every answer.
+	own := make([]key, len(row.items))
+	for i := range row.items {
+		own[i] = key{row.tenant, row.items[i].Meter, ""}
+	}
+	if err := m.needKeys(own...); err != nil {
+		return err
 	}
 	lines := m.heldLines(row.holdKey)
 	if row.status == HoldActive && len(lines) == 0 {
@@ -40,6 +49,9 @@ func (h *HoldChange) decide(m *machine, c *call) error {
 	}
 	if failed != nil {
 		c.fail(failed)
+		if failed.Denial != nil && slices.ContainsFunc(h.Items, func(it Item) bool { return it.StoreDenial && it.Meter == failed.Denial.Limiting.Meter }) {
+			m.storeDenial(c, opMeta{subject: row.subject}, failed)
+		}
 		return nil
 	}
 	row.dirty = true
@@ -236,7 +248,7 @@ func (b *book) giveBack(h *holdLine, n int64, policy ReturnPolicy, opID string, 
 	h.returned, h.dirty = h.returned+n, true
 	b.unhold(h.grantID, n)
 	b.dirty = true
-	to := b.restore(h.grantID, h.source, n, policy, derivedID("regrant-", fmt.Sprint("hold/", h.holdID, "/", h.line, "/", h.returned)), now)
+	to := b.restore(h.grantID, h.source, n, policy, derivedID("regrant-", fmt.Sprint("hold/", h.holdID, "/", h.line, "/", h.returned)), due)
 	detail := holdDetail{Hold: h.holdID}
 	if to.policy != "" {
 		detail.From, detail.Policy = h.grantID, to.policy

@@ -314,11 +314,20 @@ type returned struct {
 	policy  ReturnPolicy
 }
 
+// lives says whether units can return to g. One of the plan's ends with its period, which a plan change may have cut short
+// after the grant was used up.
+func (b *book) lives(g *grant, now time.Time) bool {
+	if g.fromPlan() && g.EffectiveAt.Before(b.start) {
+		return false
+	}
+	return (g.Status == GrantActive || g.Status == GrantExhausted) && g.ExpiresAt.After(now)
+}
+
 // restore puts n units back on the grant they came from, or where policy says when that grant has ended. It changes grants
 // only; the caller moves the balance's sums and writes the line.
 func (b *book) restore(grantID string, source Source, n int64, policy ReturnPolicy, newID string, now time.Time) returned {
 	for _, g := range b.grants {
-		if g.ID == grantID && (g.Status == GrantActive || g.Status == GrantExhausted) && g.ExpiresAt.After(now) {
+		if g.ID == grantID && b.lives(g, now) {
 			if g.Status == GrantExhausted {
 				g.Status, g.dirty = GrantActive, true
 			}

@@ -64,7 +64,7 @@ func scanBalances(into map[key]*book) func(pgx.Rows) error {
 			row := b
 			row.start, row.end = fromDB(row.start), fromDB(row.end)
 			row.nextEvent, row.updatedAt = fromDB(row.nextEvent), fromDB(row.updatedAt)
-			into[row.key] = &book{balance: row}
+			into[row.key] = &book{balance: row, writtenAt: row.updatedAt}
 			return nil
 		})
 		return err

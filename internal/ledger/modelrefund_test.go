@@ -1,0 +1,165 @@
+package ledger
+
+import (
+	"fmt"
+)
+
+func (m *model) refund(r *Refund) func(*model, *modelOp) string {
+	return func(m *model, _ *modelOp) string {
+		target := m.ops[r.OperationID]
+		if target == nil {
+			m.refuse(CodeOperationNotFound)
+		}
+		if !target.refundable {
+			m.refuse(CodeInvalidArgument)
+		}
+		for i := range target.parts {
+			m.touch(target.parts[i].balance)
+		}
+		items := 0
+		left := map[int]int64{}
+		for i := range target.parts {
+			items = max(items, target.parts[i].item+1)
+		}
+		seen := map[int]bool{}
+		for i := range items {
+			own, cost, price := int64(0), int64(0), int64(1)
+			for _, p := range target.parts {
+				if p.item != i || p.balance.Subject != "" {
+					continue
+				}
+				seen[i] = true
+				if p.price < 0 {
+					cost, price = cost+p.amount-p.back, -p.price
+				} else {
+					own += p.amount - p.back
+				}
+			}
+			left[i] = own + cost/price
+		}
+		total := int64(0)
+		for i := range items {
+			total += left[i]
+		}
+		if r.Amount > 0 && max(len(seen), target.items) > 1 {
+			m.refuse(CodeInvalidArgument)
+		}
+		if r.Amount > total || total == 0 {
+			m.refuse(CodeRefundExceedsDebit)
+		}
+		answer := "ok"
+		for i := range items {
+			n := left[i]
+			if r.Amount > 0 {
+				n = r.Amount
+			}
+			if seen[i] && n > 0 {
+				answer += m.refundItem(target, i, n, r)
+			}
+		}
+		return answer
+	}
+}
+
+// refundItem gives units back, the last drawn first.
+func (m *model) refundItem(op *modelOp, item int, units int64, r *Refund) string {
+	over, price := int64(0), int64(1)
+	for _, p := range op.parts {
+		if p.item == item && p.price < 0 && p.balance.Subject == "" {
+			over, price = over+p.amount-p.back, -p.price
+		}
+	}
+	tenant, subject, cost, forfeited := units, units, int64(-1), int64(0)
+	for i := len(op.parts) - 1; i >= 0; i-- {
+		p := &op.parts[i]
+		if p.item != item {
+			continue
+		}
+		left := p.amount - p.back
+		var n int64
+		switch {
+		case p.balance.Subject != "":
+			n = min(left, subject)
+			subject -= n
+		case p.price < 0:
+			if cost < 0 {
+				cost = min(tenant, over/price) * price
+				tenant -= cost / price
+			}
+			n = min(left, cost)
+			cost -= n
+		default:
+			n = min(left, tenant)
+			tenant -= n
+		}
+		if n == 0 {
+			continue
+		}
+		p.back += n
+		b := m.balances[p.balance]
+		b.entries++
+		if p.overage {
+			if b.start.Equal(p.start) {
+				b.overage -= n
+			}
+			continue
+		}
+		b.refunded += n
+		lost := m.restoreTo(b, p.grant, p.source, n, r.Return, derivedID("regrant-", fmt.Sprint("refund/", r.Key, "/", i+1)))
+		if p.balance.Subject == "" {
+			forfeited += lost
+		}
+	}
+	return fmt.Sprintf(" [%d back, %d forfeited]", units, forfeited)
+}
+
+// restoreTo is restore for a grant that may be used up.
+func (m *model) restoreTo(b *modelBalance, id, source string, n int64, policy ReturnPolicy, newID string) int64 {
+	g := b.grant(id)
+	if g == nil {
+		g = &modelGrant{source: source, state: "gone"}
+	}
+	return m.restore(b, g, n, policy, m.now, newID)
+}
+
+func (m *model) adjust(a *Adjust) func(*model, *modelOp) string {
+	return func(m *model, _ *modelOp) string {
+		b := m.touch(key{memTenant, a.Meter, ""})
+		if a.Amount < 0 {
+			if -a.Amount > b.remaining() {
+				m.refuse(CodeConflict)
+			}
+			b.draw(-a.Amount, func(_ *modelGrant, n int64) { b.adjusted -= n })
+		} else {
+			b.grants = append(b.grants, modelGrant{
+				id: derivedID("adjustment-", a.Key), source: "adjustment", amount: a.Amount, left: a.Amount, priority: 100,
+				from: m.now, until: farAway, state: "active",
+			})
+			b.adjusted += a.Amount
+		}
+		b.entries++
+		return fmt.Sprintf("ok left %d", b.remaining())
+	}
+}
+
+func (m *model) void(v *Void) func(*model, *modelOp) string {
+	return func(m *model, _ *modelOp) string {
+		for _, k := range m.keys() {
+			b := m.balances[k]
+			if b.grant(v.GrantID) == nil {
+				continue
+			}
+			b = m.touch(k)
+			g := b.grant(v.GrantID)
+			if g.state == "gone" || g.state == "active" && g.left == 0 && g.held == 0 {
+				m.refuse(CodeConflict)
+			}
+			b.adjusted -= g.left
+			g.left, g.state = 0, "gone"
+			b.entries++
+			return fmt.Sprintf("ok left %d", b.remaining())
+		}
+		m.refuse(CodeGrantNotFound)
+		return ""
+	}
+}
