@@ -8,15 +8,9 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"time"
 )
 
-const (
-	// requestTimeout ends a client whose server has hung: far beyond any latency worth measuring.
-	requestTimeout = 20 * time.Second
-
-	readBuffer = 16 << 10
-)
+const readBuffer = 16 << 10
 
 // client is one keep-alive connection. It writes prebuilt requests and reads as little of the answers as it must: what the
 // load generator costs is taken from the server it shares its cores with.

@@ -283,7 +283,7 @@ func diskSync(dir string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("measure the disk: %w", err)
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // an empty file in a temporary directory
 	defer f.Close()
 	h, block := newHistogram(), make([]byte, 8<<10)
 	for range 200 {

@@ -77,6 +77,7 @@ func (c *Change) print(b *strings.Builder) {
 		fmt.Fprintf(b, "~ %s %s\n", c.Kind, c.ID)
 	case Unlisted:
 		fmt.Fprintf(b, "? %s %s is not in the file\n", c.Kind, c.ID)
+	case Unchanged:
 	}
 	for _, f := range c.Fields {
 		switch {

@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	// MaxFile bounds a file in bytes, and MaxFileObjects what it holds: about what one transaction stores within its time.
-	MaxFile        = 8 << 20
+	// MaxFile bounds a file, in bytes.
+	MaxFile = 8 << 20
+
+	// MaxFileObjects bounds what a file holds: about what one transaction stores within its time.
 	MaxFileObjects = 10_000
 
 	// maxProblems is how many problems of a file are listed: more than anyone reads.

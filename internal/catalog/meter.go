@@ -3,8 +3,10 @@ package catalog
 import "time"
 
 const (
-	// MaxUnit and MaxDescription bound texts for people, in bytes.
-	MaxUnit        = 64
+	// MaxUnit bounds the name of a meter's unit, in bytes.
+	MaxUnit = 64
+
+	// MaxDescription bounds a meter's description, in bytes.
 	MaxDescription = 1024
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -49,8 +50,8 @@ func (c *checker) within(prefix string, fields []FieldError) {
 	}
 }
 
-func (c *checker) id(field, id string) bool {
-	return c.require(validID(id), field, "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")
+func (c *checker) id(field, id string) {
+	c.require(validID(id), field, "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")
 }
 
 func (c *checker) amount(field string, n, low int64) bool {
@@ -58,18 +59,14 @@ func (c *checker) amount(field string, n, low int64) bool {
 }
 
 // text checks length in bytes and that PostgreSQL can store it.
-func (c *checker) text(field, s string, low, high int) bool {
-	return c.require(len(s) >= low && len(s) <= high, field, "must have %d to %d bytes", low, high) &&
+func (c *checker) text(field, s string, low, high int) {
+	if c.require(len(s) >= low && len(s) <= high, field, "must have %d to %d bytes", low, high) {
 		c.require(utf8.ValidString(s) && !strings.ContainsRune(s, 0), field, "must be UTF-8 without the character U+0000")
+	}
 }
 
-func (c *checker) oneOf(field, s string, choices ...string) bool {
-	for _, choice := range choices {
-		if s == choice {
-			return true
-		}
-	}
-	return c.require(false, field, "must be one of %s", strings.Join(choices, ", "))
+func (c *checker) oneOf(field, s string, choices ...string) {
+	c.require(slices.Contains(choices, s), field, "must be one of %s", strings.Join(choices, ", "))
 }
 
 func (c *checker) instant(field string, t time.Time) bool {

@@ -72,7 +72,7 @@ func migrateForBench(b *testing.B, url string) {
 	b.Helper()
 	db, err := sql.Open("pgx", url)
 	require.NoError(b, err)
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS)
 	require.NoError(b, err)
 	_, err = provider.Up(b.Context())

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -162,6 +163,6 @@ func wantCode(t testing.TB, err error, code Code) *Error {
 	if got := CodeOf(err); got != code {
 		t.Fatalf("got code %q (%v), want %q", got, err, code)
 	}
-	e, _ := err.(*Error)
+	e, _ := errors.AsType[*Error](err)
 	return e
 }

@@ -190,11 +190,11 @@ func TestDryRunAnswersLikeTheDebitAndWritesNothing(t *testing.T) {
 	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries").Scan(&rows); err != nil || rows != 0 {
 		t.Fatalf("a dry run left %d entries (%v)", rows, err)
 	}
-	real, err := b.Debit(t.Context(), debitOf("acme", "k1", 4))
+	made, err := b.Debit(t.Context(), debitOf("acme", "k1", 4))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(dry.Items, real.Items); diff != "" {
+	if diff := cmp.Diff(dry.Items, made.Items); diff != "" {
 		t.Errorf("dry run differs from the debit:\n%s", diff)
 	}
 	_, err = b.DryRunDebit(t.Context(), debitOf("acme", "k2", 7))

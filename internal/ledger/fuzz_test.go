@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -188,7 +189,7 @@ func (p *program) request() sent {
 // answerOf renders a call's answer as the model does.
 func answerOf(c *call) string {
 	if c.err != nil {
-		e := c.err.(*Error)
+		e, _ := errors.AsType[*Error](c.err)
 		if e.Denial != nil {
 			return fmt.Sprintf("%s available %d of %s", e.Code, e.Denial.Available, e.Denial.Limiting.Meter)
 		}

@@ -53,7 +53,7 @@ type line struct {
 type journal struct{ lines []line }
 
 // add appends l as the book's next line. The caller has applied the amount already: remaining_after is read here.
-func (j *journal) add(b *book, now time.Time, l line) *line {
+func (j *journal) add(b *book, now time.Time, l line) {
 	b.seq++
 	b.updatedAt = later(b.updatedAt, now)
 	b.dirty = true
@@ -63,7 +63,6 @@ func (j *journal) add(b *book, now time.Time, l line) *line {
 	l.remainingAfter = b.remaining()
 	l.createdAt = b.updatedAt
 	j.lines = append(j.lines, l)
-	return &j.lines[len(j.lines)-1]
 }
 
 // system appends a line of the ledger's own, due at due.

@@ -166,8 +166,7 @@ func (m *model) instants() []time.Time {
 }
 
 func (m *model) hour(t time.Time) (time.Time, time.Time) {
-	n := t.Sub(m.anchor) / time.Hour
-	start := m.anchor.Add(n * time.Hour)
+	start := m.anchor.Add(t.Sub(m.anchor).Truncate(time.Hour))
 	if start.After(t) {
 		start = start.Add(-time.Hour)
 	}

@@ -144,6 +144,9 @@ func (m *model) debitItem(op *modelOp, i int, meter, subject string, amount int6
 		}
 	}
 	b.entries++
+	if charged+beyond == 0 {
+		op.parts = append(op.parts, modelPart{item: i, meter: meter, balance: k, price: 1}) // the line that remembers the operation
+	}
 	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
 		sk := key{memTenant, meter, subject}
 		s := m.touch(sk)

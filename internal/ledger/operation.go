@@ -61,12 +61,11 @@ func (h *hasher) flag(b bool) *hasher {
 	return h.number(0)
 }
 
-func (h *hasher) items(items []Item) *hasher {
+func (h *hasher) items(items []Item) {
 	h.number(int64(len(items)))
 	for i := range items {
 		h.text(items[i].Meter).number(items[i].Amount)
 	}
-	return h
 }
 
 func (h *hasher) sum() fingerprint {

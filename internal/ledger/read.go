@@ -218,7 +218,7 @@ func (m *machine) checkItems(d *Debit) (*CheckResult, error) {
 	if err := m.decide(c); err != nil {
 		return nil, internalUnlessKeys(err)
 	}
-	if e, denied := c.err.(*Error); denied && e.Denial != nil && result.Allowed {
+	if e, denied := errors.AsType[*Error](c.err); denied && e.Denial != nil && result.Allowed {
 		result.Allowed, result.Items[e.Denial.Item].Err = false, e
 	}
 	return result, nil

@@ -83,8 +83,9 @@ func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	if err != nil {
 		return Roll{}, err
 	}
+	running := roll // the caller's copy stays as it is
 	l.rolls.wg.Go(func() {
-		if err := l.runRoll(l.rolls.ctx, &roll, func(Roll) {}); err != nil {
+		if err := l.runRoll(l.rolls.ctx, &running, func(Roll) {}); err != nil {
 			l.log.Error("roll failed", "roll_id", roll.ID, "error", err)
 		}
 	})
@@ -146,8 +147,7 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 			failures++
 			if failures > retriesMax || ctx.Err() != nil {
 				roll.Status, roll.Error = RollFailed, err.Error()
-				l.saveRoll(context.WithoutCancel(ctx), roll)
-				return fmt.Errorf("roll %s: %w", roll.ID, err)
+				return errors.Join(fmt.Errorf("roll %s: %w", roll.ID, err), l.saveRoll(context.WithoutCancel(ctx), roll))
 			}
 			pause(ctx, failures)
 			continue
