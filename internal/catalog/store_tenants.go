@@ -36,6 +36,9 @@ func (s *Store) PutTenant(ctx context.Context, t Tenant) (stored Tenant, created
 
 // PatchTenant changes what p names, as PutTenant does, and returns the tenant as it is stored.
 func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (stored Tenant, err error) {
+	if err := p.Validate(); err != nil {
+		return Tenant{}, err
+	}
 	err = s.write(ctx, "patch tenant", writeTimeout, false, func(ctx context.Context, tx *txn) error {
 		asked := Tenant{ID: id, Metadata: p.Metadata}
 		if asked.Metadata != nil {
@@ -60,7 +63,7 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (stor
 		if err := tx.requirePlan(ctx, t.Plan); err != nil {
 			return err
 		}
-		stored, err = tx.putTenant(ctx, before, t)
+		stored, err = tx.putTenantAt(ctx, before, t, p.Apply == ApplyNow, p.Prorate)
 		return err
 	})
 	return stored, err
@@ -163,6 +166,11 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 
 // putTenant stores t, normalized, where before, nil if there is none, is locked. Its plan exists.
 func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (Tenant, error) {
+	return tx.putTenantAt(ctx, before, t, false, false)
+}
+
+// putTenantAt is putTenant with terms that apply at the next periods, or now.
+func (tx *txn) putTenantAt(ctx context.Context, before *lockedTenant, t Tenant, now, prorate bool) (Tenant, error) {
 	if before == nil {
 		return tx.insertTenant(ctx, t)
 	}
@@ -185,12 +193,31 @@ func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (T
 		return Tenant{}, err
 	}
 	if !t.sameTerms(&before.Tenant) {
-		if _, err := tx.exec(ctx, "InsertTerms", t.ID, t.Plan, t.Anchor, t.Timezone); err != nil {
+		if err := tx.insertTerms(ctx, &t, now, prorate); err != nil {
 			return Tenant{}, wrap("store terms of tenant "+t.ID, err)
 		}
 	}
 	tx.changed(kindTenant, t.ID)
 	return t, nil
+}
+
+// insertTerms writes the terms of t. Those that apply now end open periods: the balances are locked first, so that the terms
+// are later than anything decided under the old ones, and made due.
+func (tx *txn) insertTerms(ctx context.Context, t *Tenant, now, prorate bool) error {
+	if now {
+		if _, err := tx.exec(ctx, "LockBalances", t.ID); err != nil {
+			return err
+		}
+	}
+	var at time.Time
+	if err := tx.queryRow(ctx, "InsertTerms", t.ID, t.Plan, t.Anchor, t.Timezone, now, prorate).Scan(&at); err != nil {
+		return err
+	}
+	if !now {
+		return nil
+	}
+	_, err := tx.exec(ctx, "MakeDue", t.ID, at)
+	return err
 }
 
 // errRace says that another transaction made the row in the meantime.

@@ -37,6 +37,29 @@ type TenantPatch struct {
 	Timezone *string
 	Status   *string
 	Metadata json.RawMessage // replaces the whole object; nil: no change
+
+	// Apply says when a new plan, anchor or zone takes hold: at the next period of each meter, or now, which ends the open
+	// period of every meter of the tenant. "": ApplyNextPeriod.
+	Apply string
+	// Prorate gives the periods that Apply now opens their share of the allowance only.
+	Prorate bool
+}
+
+// When a change of terms takes hold.
+const (
+	ApplyNow        = "now"
+	ApplyNextPeriod = "next_period"
+)
+
+// Validate reports what is wrong with how the patch is to be applied.
+func (p *TenantPatch) Validate() error {
+	var c checker
+	if p.Apply != "" {
+		c.oneOf("apply", p.Apply, ApplyNow, ApplyNextPeriod)
+	}
+	c.require(!p.Prorate || p.Apply == ApplyNow, "prorate", "goes with apply now only")
+	c.require(p.Apply == "" || p.Plan != nil || p.Anchor != nil || p.Timezone != nil, "apply", "goes with plan, anchor or timezone only")
+	return c.err()
 }
 
 // Validate reports everything that is wrong with t as an *Error with CodeInvalidArgument, or nil. Whether the plan exists is

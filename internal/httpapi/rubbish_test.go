@@ -30,7 +30,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
 			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3},"overflow":{"meter":"credits","price":2},"per_subject":4}],"limits":[{"rule":"r",` + limit + `}]}`},
 		"putTenant":   {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
-		"patchTenant": {"PATCH", "/v1/tenants/acme", `{` + terms + `}`},
+		"patchTenant": {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true}`},
 		"putLimit":    {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
 		"hold": {"POST", "/v1/holds", `{"tenant":"acme","hold_id":"fresh","items":[{"meter":"calls","amount":1}],"subject":"u1","ttl_seconds":60,
 			"metadata":{"a":1},"dry_run":false}`},
@@ -302,7 +302,6 @@ func TestFieldsOfTheContractsFutureAreRefusedByName(t *testing.T) {
 	debit := demandOf("acme", "calls", 1)
 	for _, c := range [][4]string{
 		{"POST", "/v1/check", add(debit, `"mode":"normal"`), "mode"},
-		{"PATCH", "/v1/tenants/acme", `{"plan":"basic","apply":"now"}`, "apply"},
 		{"PUT", "/v1/limits/l", `{"per":["tenant"],"kind":"fixed_window","rate":"1/s"}`, "kind"},
 		{"PUT", "/v1/limits/l", `{"per":["tenant","ip"],"kind":"token_bucket","rate":"1/s"}`, "per[1]"},
 		{"PUT", "/v1/limits/l", `{"per":["global"],"kind":"token_bucket","rate":"1/s"}`, "per[0]"},

@@ -26,6 +26,8 @@ func patchMembers() []member[catalog.TenantPatch] {
 		{"timezone", false, func(d *document, p *catalog.TenantPatch) { p.Timezone = new(d.zone()) }},
 		{"status", false, func(d *document, p *catalog.TenantPatch) { p.Status = new(d.tenantStatus()) }},
 		{"metadata", false, func(d *document, p *catalog.TenantPatch) { p.Metadata = d.metadata() }},
+		{"apply", false, func(d *document, p *catalog.TenantPatch) { p.Apply = d.word(catalog.ApplyNow, catalog.ApplyNextPeriod) }},
+		{"prorate", false, func(d *document, p *catalog.TenantPatch) { p.Prorate = d.boolean() }},
 	}
 }
 

@@ -378,6 +378,24 @@ func (e Source) Valid() bool {
 	}
 }
 
+// Defines values for TenantPatchApply.
+const (
+	TenantPatchApplyNextPeriod TenantPatchApply = "next_period"
+	TenantPatchApplyNow        TenantPatchApply = "now"
+)
+
+// Valid indicates whether the value is a known member of the TenantPatchApply enum.
+func (e TenantPatchApply) Valid() bool {
+	switch e {
+	case TenantPatchApplyNextPeriod:
+		return true
+	case TenantPatchApplyNow:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TenantStatus.
 const (
 	TenantStatusActive    TenantStatus = "active"
@@ -1507,14 +1525,23 @@ type TenantList struct {
 type TenantPatch struct {
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`
 
+	// Apply When a new plan, anchor or timezone takes hold: at the next period of each meter (the default), or now, which ends the open period of every meter of the tenant. Paid grants are never touched.
+	Apply TenantPatchApply `json:"apply,omitempty,omitzero"`
+
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 	Plan     ID       `json:"plan,omitempty,omitzero"`
+
+	// Prorate Give the periods that apply now opens their share of the allowance only, rounded down.
+	Prorate bool `json:"prorate,omitempty,omitzero"`
 
 	// Status A suspended tenant is refused with 403, and keeps its balances.
 	Status   TenantStatus `json:"status,omitempty,omitzero"`
 	Timezone string       `json:"timezone,omitempty,omitzero"`
 }
+
+// TenantPatchApply When a new plan, anchor or timezone takes hold: at the next period of each meter (the default), or now, which ends the open period of every meter of the tenant. Paid grants are never touched.
+type TenantPatchApply string
 
 // TenantRequest defines model for TenantRequest.
 type TenantRequest struct {

@@ -48,6 +48,24 @@ RETURNING metadata, updated_at;
 
 -- name: InsertTerms
 -- New terms of a locked tenant, effective now and after the terms before, however the server's clock was set.
-INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
-SELECT $1, greatest(clock_timestamp(), (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1)),
-       $2, $3, $4, false;
+-- Those that apply at once ($5) lie after every entry of the tenant's balances, which are locked.
+INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial, immediate, prorate)
+SELECT $1, greatest(clock_timestamp(),
+                    (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1),
+                    (SELECT max(b.updated_at) + interval '1 microsecond' FROM balances b WHERE b.tenant_id = $1 AND $5)),
+       $2, $3, $4, false, $5, $6
+RETURNING effective_at;
+
+-- name: LockBalances
+-- The open balances of tenant $1, in the ledger's order, so that no batch and no other change waits in a circle.
+SELECT b.tenant_id
+FROM balances b
+WHERE b.tenant_id = $1
+ORDER BY b.tenant_id, b.meter, b.subject
+FOR NO KEY UPDATE OF b;
+
+-- name: MakeDue
+-- Has the ledger look at the terms of the locked balances of tenant $1 before it decides anything at or after $2.
+UPDATE balances
+SET next_event_at = least(next_event_at, $2)
+WHERE tenant_id = $1 AND period_start > 'epoch';
