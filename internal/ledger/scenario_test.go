@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -252,7 +253,7 @@ func (s *scenario) submit(tenant string, c *call) error {
 
 // answered begins an answer: ok, replayed, or the code of the error and what a denial explains.
 func answered(c *call) string {
-	e, failed := c.err.(*Error)
+	e, failed := errors.AsType[*Error](c.err)
 	if !failed {
 		return map[bool]string{false: "ok", true: "replayed"}[c.replayed]
 	}
