@@ -50,6 +50,7 @@ type serviceConfig struct {
 	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"2" group:"Tuning" help:"Writers of the ledger, each with a PostgreSQL connection of its own."`
 	CheckReads  int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Reads of PostgreSQL that checks may have under way at once."`
 	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check names its own max_stale_ms."`
+	VerifyEvery time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two passes of the background verification of journal and balances. 0s: none."`
 }
 
 // configError lists everything that is wrong with a configuration.
@@ -99,6 +100,8 @@ func (c *serviceConfig) validate() error {
 	check.require(c.CheckReads >= 1 && c.CheckReads <= 1024, settingName("check-reads"), "is %d; allowed are 1 to 1024", c.CheckReads)
 	check.require(c.CacheFresh >= 10*time.Millisecond && c.CacheFresh <= 24*time.Hour, settingName("cache-fresh"),
 		"is %s; allowed are 10ms to 24h", c.CacheFresh)
+	check.require(c.VerifyEvery == 0 || c.VerifyEvery >= time.Second && c.VerifyEvery <= 30*24*time.Hour, settingName("verify-every"),
+		"is %s; allowed are 0s and 1s to 720h", c.VerifyEvery)
 	return check.err()
 }
 

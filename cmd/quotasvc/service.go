@@ -139,7 +139,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measu
 func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, cache *gate.BalanceCache) (*ledger.Ledger, error) {
 	l, err := ledger.Open(ctx, ledger.Config{
 		DatabaseURL: string(cfg.DatabaseURL), Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
-		OnCommit: cache.Publish,
+		OnCommit: cache.Publish, VerifyEvery: cfg.VerifyEvery, Copies: cache.Stored,
 	})
 	if err != nil {
 		return nil, err
