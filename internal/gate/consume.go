@@ -71,12 +71,8 @@ func (g *Gate) decide(ctx context.Context, req *Request, facts *facts, scope str
 // debitOf adds to a request what the catalogue knows. The ledger answers a replay before it looks at Suspended, so a
 // tenant that was suspended since gets the answer it was given.
 func debitOf(req *Request, facts *facts, scope string) *ledger.Debit {
-	items := make([]ledger.Item, len(req.Items))
-	for i, it := range req.Items {
-		items[i] = ledger.Item{Meter: it.Meter, Amount: it.Amount, StoreDenial: facts.storesDenials(it.Meter)}
-	}
 	return &ledger.Debit{
-		Tenant: req.Tenant, Key: req.Key, Subject: req.Subject, Items: items, Mode: req.Mode, Metadata: req.Metadata,
+		Tenant: req.Tenant, Key: req.Key, Subject: req.Subject, Items: facts.itemsOf(req.Items), Mode: req.Mode, Metadata: req.Metadata,
 		Suspended: facts.suspended, Scope: scope,
 	}
 }

@@ -20,8 +20,30 @@ func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.H
 		return nil, err
 	}
 	h.Suspended = facts.suspended
+	h.Items = facts.itemsOf(h.Items)
 	if dryRun {
 		return g.ledger.DryRunHold(ctx, h)
 	}
 	return g.ledger.Hold(ctx, h)
+}
+
+// ChangeHold captures, releases or extends a hold; dryRun only decides. Errors are *ledger.Error.
+func (g *Gate) ChangeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool) (*ledger.HoldResult, error) {
+	result, err := g.changeHold(ctx, h, dryRun)
+	g.metrics.decisions.WithLabelValues(string(h.Action), outcome(err, result != nil && result.Replayed)).Inc()
+	return result, err
+}
+
+func (g *Gate) changeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool) (*ledger.HoldResult, error) {
+	if len(h.Items) > 0 { // what a capture takes beyond its hold is decided like a debit, and so is its denial
+		facts, err := g.terms.of(ctx, h.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		h.Items = facts.itemsOf(h.Items)
+	}
+	if dryRun {
+		return g.ledger.DryRunChangeHold(ctx, h)
+	}
+	return g.ledger.ChangeHold(ctx, h)
 }

@@ -117,8 +117,14 @@ func (f *facts) rulesFor(req *Request) []*rule {
 	return out[:min(len(out), ratelimit.MaxCharges)]
 }
 
-// storesDenials says whether denials of the meter are stored under their key.
-func (f *facts) storesDenials(meter string) bool { return f.denials[meter] }
+// itemsOf returns items with what the catalogue says of their meters: whether denials are stored under their key.
+func (f *facts) itemsOf(items []ledger.Item) []ledger.Item {
+	out := make([]ledger.Item, len(items))
+	for i, it := range items {
+		out[i] = ledger.Item{Meter: it.Meter, Amount: it.Amount, StoreDenial: f.denials[it.Meter]}
+	}
+	return out
+}
 
 // terms reads facts from the catalogue. It compiles a snapshot's rules once.
 type terms struct {

@@ -13,12 +13,6 @@ const (
 	headerIfMatch = "If-Match"
 )
 
-// adjustment is an AdjustmentRequest.
-type adjustment struct {
-	ledger.Adjust
-	dryRun bool
-}
-
 func refundMembers() []member[ledger.Refund] {
 	return []member[ledger.Refund]{
 		{"tenant", true, func(d *document, r *ledger.Refund) { r.Tenant = d.id() }},
@@ -37,13 +31,12 @@ func voidMembers() []member[ledger.Void] {
 	}
 }
 
-func adjustmentMembers() []member[adjustment] {
-	return []member[adjustment]{
-		{"meter", true, func(d *document, a *adjustment) { a.Meter = d.id() }},
-		{"amount", true, func(d *document, a *adjustment) { a.Amount = d.difference() }},
-		{"reason", true, func(d *document, a *adjustment) { a.Reason = d.reason() }},
-		{"subject", false, func(d *document, a *adjustment) { a.Subject = d.id() }},
-		{"dry_run", false, func(d *document, a *adjustment) { a.dryRun = d.boolean() }},
+func adjustmentMembers() []member[ledger.Adjust] {
+	return []member[ledger.Adjust]{
+		{"meter", true, func(d *document, a *ledger.Adjust) { a.Meter = d.id() }},
+		{"amount", true, func(d *document, a *ledger.Adjust) { a.Amount = d.difference() }},
+		{"reason", true, func(d *document, a *ledger.Adjust) { a.Reason = d.reason() }},
+		{"subject", false, func(d *document, a *ledger.Adjust) { a.Subject = d.id() }},
 	}
 }
 
@@ -72,22 +65,22 @@ func (d *document) difference() int64 {
 
 // refund takes back a debit or a capture, in whole or in part.
 func (s *Server) refund(x *exchange) error {
-	var req ledger.Refund
+	var req dryable[ledger.Refund]
 	if err := decode(x, &req, s.requests.refund); err != nil {
 		return err
 	}
-	x.tenant = req.Tenant
+	x.tenant = req.body.Tenant
 	var err error
-	if req.Key, err = x.requiredKey(false); err != nil {
+	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	r, err := s.ledger.Refund(x.ctx, &req)
+	r, err := dryOr(req.dryRun, s.ledger.DryRunRefund, s.ledger.Refund)(x.ctx, &req.body)
 	if err != nil {
 		return err
 	}
 	x.noteReplay(r.Replayed)
 	return x.send(http.StatusOK, RefundAnswer{
-		OperationID: r.OperationID, RefundOf: r.RefundOf, Tenant: r.Tenant, AsOf: r.AsOf.UTC(),
+		OperationID: r.OperationID, RefundOf: r.RefundOf, Tenant: r.Tenant, AsOf: r.AsOf.UTC(), DryRun: req.dryRun,
 		Items: mapSlice(r.Items, func(it *ledger.RefundItem) RefundedItem {
 			return RefundedItem{
 				Meter: it.Meter, Refunded: it.Refunded, Draws: mapSlice(it.Draws, drawOf), Forfeited: it.Forfeited, Remaining: it.Remaining,
@@ -106,18 +99,18 @@ func (s *Server) voidGrant(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	req := ledger.Void{Tenant: tenant, GrantID: id}
+	req := dryable[ledger.Void]{body: ledger.Void{Tenant: tenant, GrantID: id}}
 	if err := decode(x, &req, s.requests.void); err != nil {
 		return err
 	}
-	if req.Key, err = x.requiredKey(false); err != nil {
+	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	change, err := s.ledger.Void(x.ctx, &req)
+	change, err := dryOr(req.dryRun, s.ledger.DryRunVoid, s.ledger.Void)(x.ctx, &req.body)
 	if err != nil {
 		return err
 	}
-	return x.sendChange(change, false)
+	return x.sendChange(change, req.dryRun)
 }
 
 // adjust corrects a balance by hand.
@@ -126,25 +119,18 @@ func (s *Server) adjust(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	var req adjustment
+	var req dryable[ledger.Adjust]
 	if err := decode(x, &req, s.requests.adjustment); err != nil {
 		return err
 	}
-	req.Tenant = tenant
-	if req.IfSeq, err = x.ifMatch(); err != nil {
+	req.body.Tenant = tenant
+	if req.body.IfSeq, err = x.ifMatch(); err != nil {
 		return err
 	}
-	if req.Key, err = x.requiredKey(req.dryRun); err != nil {
+	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	decide := s.ledger.Adjust
-	if req.dryRun {
-		decide = s.ledger.DryRunAdjust
-	}
-	if req.Key == "" {
-		req.Key = dryRunKey
-	}
-	change, err := decide(x.ctx, &req.Adjust)
+	change, err := dryOr(req.dryRun, s.ledger.DryRunAdjust, s.ledger.Adjust)(x.ctx, &req.body)
 	if err != nil {
 		return err
 	}

@@ -126,13 +126,17 @@ func (x *exchange) idempotencyKey() (string, error) {
 	}
 }
 
-// requiredKey is idempotencyKey for requests that move amounts. A dry run moves none.
-func (x *exchange) requiredKey(dryRun bool) (string, error) {
+// operationKey returns the Idempotency-Key, which only a dry run may do without: dryRunKey stands in for it there.
+func (x *exchange) operationKey(dryRun bool) (string, error) {
 	key, err := x.idempotencyKey()
-	if err == nil && key == "" && !dryRun {
+	switch {
+	case err != nil || key != "":
+		return key, err
+	case dryRun:
+		return dryRunKey, nil
+	default:
 		return "", &refusal{code: codeIdempotencyKeyMissing}
 	}
-	return key, err
 }
 
 // sendBytes answers with JSON that is encoded already.

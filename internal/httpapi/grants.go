@@ -12,29 +12,22 @@ const (
 	reasonMax    = ledger.TextMax
 )
 
-// grantRequest is a GrantRequest.
-type grantRequest struct {
-	ledger.Grant
-	dryRun bool
-}
-
-func grantMembers() []member[grantRequest] {
+func grantMembers() []member[ledger.Grant] {
 	sources := []string{string(ledger.SourceTopup), string(ledger.SourcePromo), string(ledger.SourceAdjustment)}
-	return []member[grantRequest]{
-		{"meter", true, func(d *document, g *grantRequest) { g.Meter = d.id() }},
-		{"amount", true, func(d *document, g *grantRequest) { g.Amount = d.amount() }},
-		{"source", true, func(d *document, g *grantRequest) { g.Source = ledger.Source(d.word(sources...)) }},
-		{"subject", false, func(d *document, g *grantRequest) { g.Subject = d.id() }},
-		{"grant_id", false, func(d *document, g *grantRequest) { g.GrantID = d.id() }},
-		{"priority", false, func(d *document, g *grantRequest) {
+	return []member[ledger.Grant]{
+		{"meter", true, func(d *document, g *ledger.Grant) { g.Meter = d.id() }},
+		{"amount", true, func(d *document, g *ledger.Grant) { g.Amount = d.amount() }},
+		{"source", true, func(d *document, g *ledger.Grant) { g.Source = ledger.Source(d.word(sources...)) }},
+		{"subject", false, func(d *document, g *ledger.Grant) { g.Subject = d.id() }},
+		{"grant_id", false, func(d *document, g *ledger.Grant) { g.GrantID = d.id() }},
+		{"priority", false, func(d *document, g *ledger.Grant) {
 			priority := int32(d.integer(0, int64(ledger.PriorityMax)))
 			g.Priority = &priority
 		}},
-		{"effective_at", false, func(d *document, g *grantRequest) { g.EffectiveAt = d.instant() }},
-		{"expires_at", false, func(d *document, g *grantRequest) { g.ExpiresAt = d.instant() }},
-		{"cost_basis", false, func(d *document, g *grantRequest) { g.CostBasis = d.prose(1, costBasisMax) }},
-		{"reason", false, func(d *document, g *grantRequest) { g.Reason = d.reason() }},
-		{"dry_run", false, func(d *document, g *grantRequest) { g.dryRun = d.boolean() }},
+		{"effective_at", false, func(d *document, g *ledger.Grant) { g.EffectiveAt = d.instant() }},
+		{"expires_at", false, func(d *document, g *ledger.Grant) { g.ExpiresAt = d.instant() }},
+		{"cost_basis", false, func(d *document, g *ledger.Grant) { g.CostBasis = d.prose(1, costBasisMax) }},
+		{"reason", false, func(d *document, g *ledger.Grant) { g.Reason = d.reason() }},
 	}
 }
 
@@ -44,18 +37,15 @@ func (s *Server) grant(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	var req grantRequest
+	var req dryable[ledger.Grant]
 	if err := decode(x, &req, s.requests.grant); err != nil {
 		return err
 	}
-	req.Tenant = tenant
-	if req.Key, err = x.requiredKey(req.dryRun); err != nil {
+	req.body.Tenant = tenant
+	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	if req.Key == "" {
-		req.Key = dryRunKey
-	}
-	result, err := s.gate.Grant(x.ctx, &req.Grant, req.dryRun)
+	result, err := s.gate.Grant(x.ctx, &req.body, req.dryRun)
 	if err != nil {
 		return err
 	}

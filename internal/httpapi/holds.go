@@ -10,21 +10,14 @@ import (
 // ttlMax bounds ttl_seconds.
 const ttlMax = int64(ledger.HoldTTLMax / time.Second)
 
-// holdRequest is a HoldRequest.
-type holdRequest struct {
-	ledger.Hold
-	dryRun bool
-}
-
-func holdMembers(items []member[ledger.Item]) []member[holdRequest] {
-	return []member[holdRequest]{
-		{"tenant", true, func(d *document, h *holdRequest) { h.Tenant = d.id() }},
-		{"hold_id", true, func(d *document, h *holdRequest) { h.HoldID = d.id() }},
-		{"items", true, func(d *document, h *holdRequest) { readItems(d, &h.Items, items) }},
-		{"subject", false, func(d *document, h *holdRequest) { h.Subject = d.id() }},
-		{"ttl_seconds", false, func(d *document, h *holdRequest) { h.TTL = d.ttl() }},
-		{"metadata", false, func(d *document, h *holdRequest) { h.Metadata = d.metadata() }},
-		{"dry_run", false, func(d *document, h *holdRequest) { h.dryRun = d.boolean() }},
+func holdMembers(items []member[ledger.Item]) []member[ledger.Hold] {
+	return []member[ledger.Hold]{
+		{"tenant", true, func(d *document, h *ledger.Hold) { h.Tenant = d.id() }},
+		{"hold_id", true, func(d *document, h *ledger.Hold) { h.HoldID = d.id() }},
+		{"items", true, func(d *document, h *ledger.Hold) { readItems(d, &h.Items, items) }},
+		{"subject", false, func(d *document, h *ledger.Hold) { h.Subject = d.id() }},
+		{"ttl_seconds", false, func(d *document, h *ledger.Hold) { h.TTL = d.ttl() }},
+		{"metadata", false, func(d *document, h *ledger.Hold) { h.Metadata = d.metadata() }},
 	}
 }
 
@@ -57,19 +50,16 @@ func (d *document) returnPolicy() ledger.ReturnPolicy {
 
 // hold reserves units.
 func (s *Server) hold(x *exchange) error {
-	var req holdRequest
+	var req dryable[ledger.Hold]
 	if err := decode(x, &req, s.requests.hold); err != nil {
 		return err
 	}
-	x.tenant = req.Tenant
-	key, err := x.requiredKey(req.dryRun)
-	if err != nil {
+	x.tenant = req.body.Tenant
+	var err error
+	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	if req.Key = key; key == "" {
-		req.Key = dryRunKey
-	}
-	result, err := s.gate.Hold(x.ctx, &req.Hold, req.dryRun)
+	result, err := s.gate.Hold(x.ctx, &req.body, req.dryRun)
 	if err != nil {
 		return err
 	}
@@ -95,24 +85,24 @@ func (s *Server) extendHold(x *exchange) error {
 	return s.changeHold(x, ledger.ActionExtend, s.requests.extend)
 }
 
-func (s *Server) changeHold(x *exchange, action ledger.HoldAction, members []member[ledger.HoldChange]) error {
+func (s *Server) changeHold(x *exchange, action ledger.HoldAction, members []member[dryable[ledger.HoldChange]]) error {
 	id, err := x.idParameter("hold_id")
 	if err != nil {
 		return err
 	}
-	change := ledger.HoldChange{HoldID: id, Action: action}
-	if err := decode(x, &change, members); err != nil {
+	req := dryable[ledger.HoldChange]{body: ledger.HoldChange{HoldID: id, Action: action}}
+	if err := decode(x, &req, members); err != nil {
 		return err
 	}
-	x.tenant = change.Tenant
-	if change.Key, err = x.requiredKey(false); err != nil {
+	x.tenant = req.body.Tenant
+	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	result, err := s.ledger.ChangeHold(x.ctx, &change)
+	result, err := s.gate.ChangeHold(x.ctx, &req.body, req.dryRun)
 	if err != nil {
 		return err
 	}
-	return x.sendHold(http.StatusOK, result, false)
+	return x.sendHold(http.StatusOK, result, req.dryRun)
 }
 
 func (x *exchange) sendHold(status int, r *ledger.HoldResult, dryRun bool) error {

@@ -12,14 +12,14 @@ import (
 type requests struct {
 	check, consume, debit []member[gate.Request]
 	batch                 []member[batch]
-	hold                  []member[holdRequest]
-	capture               []member[ledger.HoldChange]
-	release               []member[ledger.HoldChange]
-	extend                []member[ledger.HoldChange]
-	refund                []member[ledger.Refund]
-	grant                 []member[grantRequest]
-	void                  []member[ledger.Void]
-	adjustment            []member[adjustment]
+	hold                  []member[dryable[ledger.Hold]]
+	capture               []member[dryable[ledger.HoldChange]]
+	release               []member[dryable[ledger.HoldChange]]
+	extend                []member[dryable[ledger.HoldChange]]
+	refund                []member[dryable[ledger.Refund]]
+	grant                 []member[dryable[ledger.Grant]]
+	void                  []member[dryable[ledger.Void]]
+	adjustment            []member[dryable[ledger.Adjust]]
 	roll                  []member[rollRequest]
 	meter                 []member[catalog.Meter]
 	plan                  []member[catalog.Plan]
@@ -40,14 +40,14 @@ func newRequests() *requests {
 		consume:    slices.Concat(demand, dimensionMembers(), changeMembers()),
 		debit:      debit,
 		batch:      batchMembers(slices.Concat(debit, []member[gate.Request]{key})),
-		hold:       holdMembers(items),
-		capture:    captureMembers(items),
-		release:    releaseMembers(),
-		extend:     extendMembers(),
-		refund:     refundMembers(),
-		grant:      grantMembers(),
-		void:       voidMembers(),
-		adjustment: adjustmentMembers(),
+		hold:       dryables(holdMembers(items)),
+		capture:    dryables(captureMembers(items)),
+		release:    dryables(releaseMembers()),
+		extend:     dryables(extendMembers()),
+		refund:     dryables(refundMembers()),
+		grant:      dryables(grantMembers()),
+		void:       dryables(voidMembers()),
+		adjustment: dryables(adjustmentMembers()),
 		roll:       rollMembers(),
 		meter:      meterMembers(),
 		plan:       planMembers(allowanceMembers(), slices.Concat(limit, []member[catalog.Limit]{rule})),
@@ -55,4 +55,27 @@ func newRequests() *requests {
 		patch:      patchMembers(),
 		limit:      limit,
 	}
+}
+
+// dryable is a request that can be tried out: `"dry_run": true` decides it and does nothing.
+type dryable[R any] struct {
+	body   R
+	dryRun bool
+}
+
+// dryables adds the member dry_run to those of a request.
+func dryables[R any](members []member[R]) []member[dryable[R]] {
+	out := make([]member[dryable[R]], 0, len(members)+1)
+	for _, m := range members {
+		out = append(out, member[dryable[R]]{m.name, m.required, func(d *document, r *dryable[R]) { m.read(d, &r.body) }})
+	}
+	return append(out, member[dryable[R]]{"dry_run", false, func(d *document, r *dryable[R]) { r.dryRun = d.boolean() }})
+}
+
+// dryOr is what a request is to be handed to.
+func dryOr[F any](dryRun bool, try, do F) F {
+	if dryRun {
+		return try
+	}
+	return do
 }

@@ -160,11 +160,8 @@ func (x *exchange) demand(members []member[gate.Request]) error {
 		return err
 	}
 	x.tenant = x.request.Tenant
-	key, err := x.requiredKey(x.request.DryRun)
+	key, err := x.operationKey(x.request.DryRun)
 	x.request.Key = key
-	if key == "" {
-		x.request.Key = dryRunKey
-	}
 	return err
 }
 

@@ -609,6 +609,8 @@ type BatchResult struct {
 
 // CaptureRequest defines model for CaptureRequest.
 type CaptureRequest struct {
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
 	// Final Release what the capture leaves. A capture without items leaves nothing.
 	Final bool `json:"final,omitempty,omitzero"`
 
@@ -861,7 +863,8 @@ type EntryList struct {
 
 // ExtendRequest defines model for ExtendRequest.
 type ExtendRequest struct {
-	Tenant ID `json:"tenant"`
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+	Tenant ID   `json:"tenant"`
 
 	// TTLSeconds How long from now; an hour if absent, a day at most.
 	TTLSeconds TTLSeconds `json:"ttl_seconds"`
@@ -1354,17 +1357,23 @@ type Reason = string
 
 // RefundAnswer defines model for RefundAnswer.
 type RefundAnswer struct {
-	AsOf        time.Time      `json:"as_of"`
-	Items       []RefundedItem `json:"items"`
-	OperationID string         `json:"operation_id"`
-	RefundOf    string         `json:"refund_of"`
-	Tenant      ID             `json:"tenant"`
+	AsOf time.Time `json:"as_of"`
+
+	// DryRun Present and true when nothing was done.
+	DryRun bool           `json:"dry_run,omitempty,omitzero"`
+	Items  []RefundedItem `json:"items"`
+
+	// OperationID The idempotency key; `dry-run` on a dry run without one.
+	OperationID string `json:"operation_id"`
+	RefundOf    string `json:"refund_of"`
+	Tenant      ID     `json:"tenant"`
 }
 
 // RefundRequest defines model for RefundRequest.
 type RefundRequest struct {
 	// Amount In the units of the item; all that was not refunded yet if absent.
 	Amount int64 `json:"amount,omitempty,omitzero"`
+	DryRun bool  `json:"dry_run,omitempty,omitzero"`
 
 	// Meter The item to refund; all of them if absent. Needed with `amount` where the operation has several.
 	Meter string `json:"meter,omitempty,omitzero"`
@@ -1398,6 +1407,8 @@ type RefundedItem struct {
 
 // ReleaseRequest defines model for ReleaseRequest.
 type ReleaseRequest struct {
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
 	// OnExpired Where units go whose grant has ended meanwhile. `forfeit`, the default: they expire at once. `regrant`: they are issued anew, until the period's end where they were part of an allowance, without an end otherwise.
 	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
 	Tenant    ID        `json:"tenant"`
@@ -1592,6 +1603,8 @@ type UsageList struct {
 
 // VoidRequest defines model for VoidRequest.
 type VoidRequest struct {
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
 	// Meter Needed only where several meters have a grant of this id.
 	Meter string `json:"meter,omitempty,omitzero"`
 

@@ -62,12 +62,28 @@ func (l *Ledger) ChangeHold(ctx context.Context, h *HoldChange) (*HoldResult, er
 	return submitOne[HoldResult](ctx, l, h.call())
 }
 
+// DryRunChangeHold answers what the change would be answered now and records nothing.
+func (l *Ledger) DryRunChangeHold(ctx context.Context, h *HoldChange) (*HoldResult, error) {
+	if err := h.validate(); err != nil {
+		return nil, err
+	}
+	return dryRunOne[HoldResult](ctx, l, h.call())
+}
+
 // Refund gives units back, once per (tenant, key), to the grants they were drawn from, the last drawn first.
 func (l *Ledger) Refund(ctx context.Context, r *Refund) (*RefundResult, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
 	return submitOne[RefundResult](ctx, l, r.call())
+}
+
+// DryRunRefund answers what the refund would be answered now and records nothing.
+func (l *Ledger) DryRunRefund(ctx context.Context, r *Refund) (*RefundResult, error) {
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	return dryRunOne[RefundResult](ctx, l, r.call())
 }
 
 // Adjust corrects a balance, once per (tenant, key).
@@ -92,6 +108,14 @@ func (l *Ledger) Void(ctx context.Context, v *Void) (*Change, error) {
 		return nil, err
 	}
 	return submitOne[Change](ctx, l, v.call())
+}
+
+// DryRunVoid answers what the void would be answered now and records nothing.
+func (l *Ledger) DryRunVoid(ctx context.Context, v *Void) (*Change, error) {
+	if err := v.validate(); err != nil {
+		return nil, err
+	}
+	return dryRunOne[Change](ctx, l, v.call())
 }
 
 // submitOne sends one request through its tenant's lane and returns its answer.

@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// dried is body as a dry run.
+func dried(body string) string { return strings.TrimSuffix(body, "}") + `,"dry_run":true}` }
+
+// facts is what an answer says apart from what a dry run cannot know: its key, its instant and what follows from them.
+func (a *answer) facts() map[string]any {
+	a.t.Helper()
+	var got map[string]any
+	if err := json.Unmarshal(a.body, &got); err != nil {
+		a.t.Fatal(err)
+	}
+	for _, name := range []string{"operation_id", "as_of", "dry_run", "expires_at", "grant"} {
+		delete(got, name)
+	}
+	return got
+}
+
+// A dry run answers what the same request is answered right after it, allowed or not, and leaves no trace.
+func TestADryRunOfAChangeAnswersLikeTheChangeAndDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	s.hold("part", 4).want(201)
+	s.hold("free", 2).want(201)
+	s.hold("long", 1).want(201)
+	s.debit("order", "acme", "calls", 3).want(200)
+	s.send("/v1/tenants/acme/grants", "gift", `{"meter":"credits","amount":7,"source":"promo","grant_id":"gift"}`).want(201)
+
+	for _, step := range []struct {
+		name, path, body string
+		status           int
+	}{
+		{"capture a part", "/v1/holds/part/capture", `{"tenant":"acme","items":[{"meter":"calls","amount":1}]}`, 200},
+		{"capture beyond all", "/v1/holds/part/capture", `{"tenant":"acme","items":[{"meter":"calls","amount":1000}]}`, 429},
+		{"capture the rest", "/v1/holds/part/capture", `{"tenant":"acme","final":true}`, 200},
+		{"capture what is captured", "/v1/holds/part/capture", `{"tenant":"acme"}`, 409},
+		{"release", "/v1/holds/free/release", `{"tenant":"acme"}`, 200},
+		{"release twice", "/v1/holds/free/release", `{"tenant":"acme"}`, 409},
+		{"release no hold", "/v1/holds/none/release", `{"tenant":"acme"}`, 404},
+		{"extend", "/v1/holds/long/extend", `{"tenant":"acme","ttl_seconds":7200}`, 200},
+		{"refund a part", "/v1/refunds", refundOf("order", `,"amount":1`), 200},
+		{"refund more than is left", "/v1/refunds", refundOf("order", `,"amount":3`), 422},
+		{"refund the rest", "/v1/refunds", refundOf("order", ""), 200},
+		{"refund nothing", "/v1/refunds", refundOf("none", ""), 404},
+		{"void", "/v1/tenants/acme/grants/gift/void", `{"reason":"by mistake"}`, 200},
+		{"void again", "/v1/tenants/acme/grants/gift/void", `{"reason":"by mistake"}`, 409},
+		{"adjust", "/v1/tenants/acme/adjustments", `{"meter":"credits","amount":-1,"reason":"counted twice"}`, 200},
+	} {
+		var dry *answer
+		s.unmoved(step.name, func() { dry = s.call("POST", step.path, dried(step.body)) })
+		done := s.send(step.path, step.name[:3]+strings.ReplaceAll(step.name, " ", "-"), step.body)
+		if done.status != step.status || dry.status != step.status {
+			t.Errorf("%s: %d, dry run %d, want %d\n%s\n%s", step.name, done.status, dry.status, step.status, done.body, dry.body)
+			continue
+		}
+		if step.status >= 300 {
+			var got, want Problem
+			dry.into(&got)
+			if done.into(&want); got.Code != want.Code || got.Detail != want.Detail {
+				t.Errorf("%s: %s (%s), dry run %s (%s)", step.name, want.Code, want.Detail, got.Code, got.Detail)
+			}
+			continue
+		}
+		if got, want := dry.facts(), done.facts(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: dry run\n%v\nthen\n%v", step.name, got, want)
+		}
+		if !strings.Contains(string(dry.body), `"dry_run":true`) || strings.Contains(string(done.body), "dry_run") {
+			t.Errorf("%s:\n%s\n%s", step.name, dry.body, done.body)
+		}
+	}
+}
+
+// What a hold, or a capture beyond its hold, is refused is stored where the meter says so, as a debit's refusal is.
+func TestDenialsOfHoldsAndCapturesAreReplayedWhereTheMeterSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/meters/credits", `{"unit":"credit","denial_replay":true}`).want(200)
+	s.eventually("the snapshot has the meter", func() bool { return s.server.catalog.Snapshot().Meters["credits"].DenialReplay })
+	s.send("/v1/tenants/acme/grants", "g1", `{"meter":"credits","amount":5,"source":"topup"}`).want(201)
+	hold := `{"tenant":"acme","hold_id":"h","items":[{"meter":"credits","amount":9}]}`
+	s.send("/v1/holds", "h", hold).problem(402, "credits_exhausted")
+	s.send("/v1/holds", "small", `{"tenant":"acme","hold_id":"small","items":[{"meter":"credits","amount":5}]}`).want(201)
+	beyond := `{"tenant":"acme","items":[{"meter":"credits","amount":8}]}`
+	s.send("/v1/holds/small/capture", "c", beyond).problem(402, "credits_exhausted")
+	s.send("/v1/tenants/acme/grants", "g2", `{"meter":"credits","amount":50,"source":"topup"}`).want(201)
+	for path, body := range map[string]string{"/v1/holds": hold, "/v1/holds/small/capture": beyond} {
+		key := map[bool]string{true: "h", false: "c"}[path == "/v1/holds"]
+		a := s.send(path, key, body)
+		if a.problem(402, "credits_exhausted"); a.header.Get(headerReplayed) != "true" {
+			t.Errorf("%s: %v", path, a.header)
+		}
+	}
+	s.send("/v1/holds/small/capture", "c2", beyond).want(200)
+}
