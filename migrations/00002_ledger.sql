@@ -179,7 +179,19 @@ CREATE TABLE rolls (
     finished_at  timestamptz
 );
 
+CREATE TABLE verifications (
+    verification_id text COLLATE "C" PRIMARY KEY,
+    tenant_id       text COLLATE "C" NOT NULL,             -- '' = all
+    status          text        NOT NULL CHECK (status IN ('running', 'clean', 'drift', 'failed')),
+    report          jsonb       NOT NULL DEFAULT '{}',     -- so far, or in the end
+    error           text        NOT NULL DEFAULT '',
+    started_at      timestamptz NOT NULL,
+    heartbeat_at    timestamptz NOT NULL,
+    finished_at     timestamptz
+);
+
 -- +goose Down
+DROP TABLE verifications;
 DROP TABLE rolls;
 DROP TABLE entries;
 DROP TABLE refunds;

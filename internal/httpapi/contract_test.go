@@ -80,7 +80,8 @@ func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 	tables := map[string][]field{
 		"CheckRequest": fieldsOf(r.check), "ConsumeRequest": fieldsOf(r.consume), "DebitRequest": fieldsOf(r.debit),
 		"DebitBatchRequest": fieldsOf(r.batch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
-		"MeterRequest": fieldsOf(r.meter), "PlanRequest": fieldsOf(r.plan), "TenantRequest": fieldsOf(r.tenant),
+		"VerificationRequest": fieldsOf(r.verification),
+		"MeterRequest":        fieldsOf(r.meter), "PlanRequest": fieldsOf(r.plan), "TenantRequest": fieldsOf(r.tenant),
 		"TenantPatch": fieldsOf(r.patch), "LimitRequest": fieldsOf(r.limit), "LimitMatch": fieldsOf(matchMembers()),
 		"Item": fieldsOf(itemMembers()), "Rollover": fieldsOf(rolloverMembers()), "Overage": fieldsOf(overageMembers()),
 		"Overflow": fieldsOf(overflowMembers()), "HoldRequest": fieldsOf(r.hold), "CaptureRequest": fieldsOf(r.capture),

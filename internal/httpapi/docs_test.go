@@ -78,7 +78,7 @@ func TestEveryExampleOfTheGuideWorksInTheOrderItStandsThere(t *testing.T) {
 	for _, operation := range []string{
 		"check", "consume", "debit", "debitBatch", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "adjust",
 		"listBalances", "getBalance", "listEntries", "getOperation", "listPeriods", "getStatement", "listUsage", "putMeter", "putPlan", "putTenant",
-		"putLimit", "startRoll",
+		"putLimit", "startRoll", "startVerification",
 	} {
 		if !shown[operation] {
 			t.Errorf("%s has no example; shown are %v", operation, slices.Sorted(maps.Keys(shown)))

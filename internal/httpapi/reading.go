@@ -1,10 +1,8 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -30,29 +28,16 @@ func (s *Server) listBalances(x *exchange) error {
 	if err := x.query.err(); err != nil {
 		return err
 	}
-	balances, err := s.ledger.Balances(x.ctx, tenant, subject)
-	if err == nil && x.query.values.Has("as_of") {
-		balances, err = s.pastBalances(x.ctx, balances, at)
+	var balances []ledger.Balance
+	if x.query.values.Has("as_of") {
+		balances, err = s.ledger.BalancesAsOf(x.ctx, tenant, subject, at)
+	} else {
+		balances, err = s.ledger.Balances(x.ctx, tenant, subject)
 	}
 	if err != nil {
 		return err
 	}
 	return x.send(http.StatusOK, BalanceList{Items: mapSlice(balances, balanceOf)})
-}
-
-// pastBalances returns these balances as they were at an instant, without those that did not exist then.
-func (s *Server) pastBalances(ctx context.Context, now []ledger.Balance, at time.Time) ([]ledger.Balance, error) {
-	var past []ledger.Balance
-	for i := range now {
-		b, err := s.ledger.BalanceAsOf(ctx, now[i].Tenant, now[i].Meter, now[i].Subject, at)
-		switch {
-		case err == nil:
-			past = append(past, *b)
-		case ledger.CodeOf(err) != ledger.CodeNotFound:
-			return nil, err
-		}
-	}
-	return past, nil
 }
 
 // getBalance answers one balance.

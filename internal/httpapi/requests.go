@@ -21,6 +21,7 @@ type requests struct {
 	void                  []member[dryable[ledger.Void]]
 	adjustment            []member[dryable[ledger.Adjust]]
 	roll                  []member[rollRequest]
+	verification          []member[verificationRequest]
 	meter                 []member[catalog.Meter]
 	plan                  []member[catalog.Plan]
 	tenant                []member[catalog.Tenant]
@@ -36,24 +37,25 @@ func newRequests() *requests {
 	limit := limitMembers(matchMembers())
 	rule := member[catalog.Limit]{"rule", true, func(d *document, l *catalog.Limit) { l.Rule = d.id() }}
 	return &requests{
-		check:      append(slices.Concat(demand, dimensionMembers()), staleMember()),
-		consume:    slices.Concat(demand, dimensionMembers(), changeMembers()),
-		debit:      debit,
-		batch:      batchMembers(slices.Concat(debit, []member[gate.Request]{key})),
-		hold:       dryables(holdMembers(items)),
-		capture:    dryables(captureMembers(items)),
-		release:    dryables(releaseMembers()),
-		extend:     dryables(extendMembers()),
-		refund:     dryables(refundMembers()),
-		grant:      dryables(grantMembers()),
-		void:       dryables(voidMembers()),
-		adjustment: dryables(adjustmentMembers()),
-		roll:       rollMembers(),
-		meter:      meterMembers(),
-		plan:       planMembers(allowanceMembers(), slices.Concat(limit, []member[catalog.Limit]{rule})),
-		tenant:     tenantMembers(),
-		patch:      patchMembers(),
-		limit:      limit,
+		check:        append(slices.Concat(demand, dimensionMembers()), staleMember()),
+		consume:      slices.Concat(demand, dimensionMembers(), changeMembers()),
+		debit:        debit,
+		batch:        batchMembers(slices.Concat(debit, []member[gate.Request]{key})),
+		hold:         dryables(holdMembers(items)),
+		capture:      dryables(captureMembers(items)),
+		release:      dryables(releaseMembers()),
+		extend:       dryables(extendMembers()),
+		refund:       dryables(refundMembers()),
+		grant:        dryables(grantMembers()),
+		void:         dryables(voidMembers()),
+		adjustment:   dryables(adjustmentMembers()),
+		roll:         rollMembers(),
+		verification: verificationMembers(),
+		meter:        meterMembers(),
+		plan:         planMembers(allowanceMembers(), slices.Concat(limit, []member[catalog.Limit]{rule})),
+		tenant:       tenantMembers(),
+		patch:        patchMembers(),
+		limit:        limit,
 	}
 }
 

@@ -58,6 +58,8 @@ func (s *Server) routes() []route {
 		{method: http.MethodDelete, path: "/v1/limits/:rule", handler: s.deleteLimit},
 		{method: http.MethodPost, path: "/v1/rolls", handler: s.startRoll},
 		{method: http.MethodGet, path: "/v1/rolls/:roll_id", handler: s.getRoll},
+		{method: http.MethodPost, path: "/v1/verifications", handler: s.startVerification},
+		{method: http.MethodGet, path: "/v1/verifications/:verification_id", handler: s.getVerification},
 		{method: http.MethodGet, path: "/v1/openapi.yaml", public: true, handler: s.getSpec},
 	}
 }

@@ -322,6 +322,7 @@ func (s *service) state() string {
 	s.check(s.pool.QueryRow(s.t.Context(), `
 		SELECT concat_ws(' ', (SELECT count(*) FROM entries), (SELECT coalesce(sum(used), 0) FROM balances), (SELECT count(*) FROM grants),
 			(SELECT count(*) FROM meters), (SELECT count(*) FROM plans), (SELECT count(*) FROM limits), (SELECT count(*) FROM rolls),
+			(SELECT count(*) FROM verifications),
 			(SELECT md5(string_agg(t::text, ',' ORDER BY tenant_id)) FROM tenants t), (SELECT count(*) FROM tenant_terms))`).Scan(&out))
 	return out
 }

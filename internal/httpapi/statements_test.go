@@ -202,6 +202,10 @@ func TestABalanceOfThePastIsWhatItWasThen(t *testing.T) {
 		s.call("GET", "/v1/tenants/nobody/balances/calls?"+past(born), "").problem(404, "tenant_not_found")
 		s.call("GET", "/v1/tenants/nobody/balances?"+past(born), "").problem(404, "tenant_not_found")
 		s.call("GET", "/v1/tenants/acme/balances/none?"+past(born), "").problem(404, "not_found")
+		s.call("PUT", "/v1/meters/unplanned", `{"unit":"call"}`).want(201)
+		for _, at := range []string{"", past(second.AsOf), past(long)} { // no period brings it, then or now
+			s.call("GET", "/v1/tenants/acme/balances/unplanned?"+at, "").problem(403, "meter_not_in_plan")
+		}
 	})
 }
 

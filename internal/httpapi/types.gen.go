@@ -414,6 +414,33 @@ func (e TenantStatus) Valid() bool {
 	}
 }
 
+// Defines values for VerificationStatus.
+const (
+	VerificationStatusAbandoned VerificationStatus = "abandoned"
+	VerificationStatusClean     VerificationStatus = "clean"
+	VerificationStatusDrift     VerificationStatus = "drift"
+	VerificationStatusFailed    VerificationStatus = "failed"
+	VerificationStatusRunning   VerificationStatus = "running"
+)
+
+// Valid indicates whether the value is a known member of the VerificationStatus enum.
+func (e VerificationStatus) Valid() bool {
+	switch e {
+	case VerificationStatusAbandoned:
+		return true
+	case VerificationStatusClean:
+		return true
+	case VerificationStatusDrift:
+		return true
+	case VerificationStatusFailed:
+		return true
+	case VerificationStatusRunning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetStatementParamsFormat.
 const (
 	GetStatementParamsFormatCsv  GetStatementParamsFormat = "csv"
@@ -800,6 +827,16 @@ type DebitedItem struct {
 
 	// Shortfall In the meter's smallest unit.
 	Shortfall Count `json:"shortfall"`
+}
+
+// Difference Two records of one fact that disagree.
+type Difference struct {
+	Journal string `json:"journal"`
+	Meter   string `json:"meter"`
+	Stored  string `json:"stored"`
+	Subject string `json:"subject"`
+	Tenant  string `json:"tenant"`
+	What    string `json:"what"`
 }
 
 // Draw defines model for Draw.
@@ -1601,6 +1638,60 @@ type UsageList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
+// Verification defines model for Verification.
+type Verification struct {
+	// Balances What was compared so far.
+	Balances int64 `json:"balances"`
+
+	// Copies Cached copies that were compared.
+	Copies          int64 `json:"copies"`
+	DifferenceCount int64 `json:"difference_count"`
+
+	// Differences The first 100.
+	Differences []Difference `json:"differences"`
+	Entries     int64        `json:"entries"`
+	Error       string       `json:"error,omitempty,omitzero"`
+	FinishedAt  *time.Time   `json:"finished_at"`
+	Grants      int64        `json:"grants"`
+	Periods     int64        `json:"periods"`
+
+	// StaleCopies Those of them that are older than their balance and will be renewed; no difference.
+	StaleCopies int64     `json:"stale_copies"`
+	StartedAt   time.Time `json:"started_at"`
+
+	// Status `clean`: nothing differs. `drift`: something does. `failed`: it could not be finished; see `error`. An abandoned one lost its process; start another.
+	Status VerificationStatus `json:"status"`
+	Tenant ID                 `json:"tenant,omitempty,omitzero"`
+
+	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held.
+	Totals         []VerifiedMeter `json:"totals"`
+	VerificationID ID              `json:"verification_id"`
+}
+
+// VerificationStatus `clean`: nothing differs. `drift`: something does. `failed`: it could not be finished; see `error`. An abandoned one lost its process; start another.
+type VerificationStatus string
+
+// VerificationRequest defines model for VerificationRequest.
+type VerificationRequest struct {
+	// Tenant Verify this tenant only; all of them if absent.
+	Tenant string `json:"tenant,omitempty,omitzero"`
+}
+
+// VerifiedMeter defines model for VerifiedMeter.
+type VerifiedMeter struct {
+	Adjusted int64 `json:"adjusted"`
+	Expired  int64 `json:"expired"`
+	Held     int64 `json:"held"`
+	Issued   int64 `json:"issued"`
+	Meter    ID    `json:"meter"`
+
+	// Partial Some entries lie in months that were exported and dropped; the sums lack them.
+	Partial   bool  `json:"partial"`
+	Refunded  int64 `json:"refunded"`
+	Remaining int64 `json:"remaining"`
+	Used      int64 `json:"used"`
+}
+
 // VoidRequest defines model for VoidRequest.
 type VoidRequest struct {
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
@@ -1917,3 +2008,6 @@ type GrantJSONRequestBody = GrantRequest
 
 // VoidGrantJSONRequestBody defines body for VoidGrant for application/json ContentType.
 type VoidGrantJSONRequestBody = VoidRequest
+
+// StartVerificationJSONRequestBody defines body for StartVerification for application/json ContentType.
+type StartVerificationJSONRequestBody = VerificationRequest

@@ -29,7 +29,18 @@ func (v *verification) compare(r *VerifyReport) {
 			t.Expired += s.expired
 			t.Adjusted += s.adjusted
 		}
+		t.Partial = t.Partial || !v.whole(k)
 		r.Totals[k.Meter] = t
+	}
+}
+
+// conserve holds each meter's sums over all balances against each other: what came in is used, expired, held or still there.
+func (r *VerifyReport) conserve() {
+	for meter, t := range r.Totals {
+		if !t.Partial {
+			r.equal(key{Tenant: "*", Meter: meter}, "issued + refunded + adjusted = used + expired + remaining + held",
+				t.Issued+t.Refunded+t.Adjusted, t.Used+t.Expired+t.Remaining+t.Held)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ type Ledger struct {
 
 	upkeep *upkeep
 	watch  *watch
-	rolls  *roller
+	jobs   *jobs
 }
 
 // BalanceCopy is what a cache may keep of a balance.
@@ -116,7 +116,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	}
 	l.upkeep = newUpkeep(l)
 	l.watch = &watch{ledger: l, cancel: func() {}}
-	l.rolls = newRoller(l)
+	l.jobs = newJobs()
 	return l, nil
 }
 
@@ -198,7 +198,7 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	for _, lane := range l.lanes {
 		errs = append(errs, lane.Stop(ctx))
 	}
-	errs = append(errs, l.rolls.stop(ctx))
+	errs = append(errs, l.jobs.stop(ctx))
 	l.upkeep.stop()
 	l.watch.stop()
 	l.writers.Close()

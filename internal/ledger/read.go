@@ -233,39 +233,62 @@ func internalUnlessKeys(err error) error {
 
 // Balances returns a tenant's balances by meter, those of its plan that were never used included.
 func (l *Ledger) Balances(ctx context.Context, tenant, subject string) ([]Balance, error) {
-	if e := firstOf(validID("tenant", tenant), validSubject(subject)); e != nil {
-		return nil, e
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	if err := l.mustExist(ctx, tenant); err != nil {
+	books, now, err := l.booksOf(ctx, tenant, subject, time.Time{})
+	if err != nil {
 		return nil, err
 	}
+	out := make([]Balance, len(books))
+	for i, b := range books {
+		out[i] = b.public(now)
+	}
+	return out, nil
+}
+
+// booksOf reads all balances of a tenant and subject as viewAt does.
+func (l *Ledger) booksOf(ctx context.Context, tenant, subject string, at time.Time) ([]*book, time.Time, error) {
+	if e := firstOf(validID("tenant", tenant), validSubject(subject)); e != nil {
+		return nil, time.Time{}, e
+	}
+	if err := l.mustExist(ctx, tenant); err != nil {
+		return nil, time.Time{}, err
+	}
+	keys, err := l.keysOf(ctx, tenant, subject)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	m, err := l.viewAt(ctx, keys, at)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	books := make([]*book, len(keys))
+	for i, k := range keys {
+		b, failed := m.book(k, "meter")
+		if failed != nil {
+			return nil, time.Time{}, failed
+		}
+		books[i] = b
+	}
+	return books, m.now, nil
+}
+
+// keysOf names the balances of a tenant and subject by meter, those of its plan that were never used included.
+func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]key, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	rows, err := l.readers.Query(ctx, l.queries["MetersOf"], tenant, subject)
 	if err != nil {
 		return nil, unavailable("list meters", err)
 	}
-	meters, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	keys := []key{}
+	var meter string
+	_, err = pgx.ForEachRow(rows, []any{&meter}, func() error {
+		keys = append(keys, key{tenant, meter, subject})
+		return nil
+	})
 	if err != nil {
 		return nil, unavailable("list meters", err)
 	}
-	keys := make([]key, len(meters))
-	for i, meter := range meters {
-		keys[i] = key{tenant, meter, subject}
-	}
-	m, err := l.view(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Balance, 0, len(keys))
-	for _, k := range keys {
-		b, failed := m.book(k, "meter")
-		if failed != nil {
-			return nil, failed
-		}
-		out = append(out, b.public(m.now))
-	}
-	return out, nil
+	return keys, nil
 }
 
 // Balance returns one balance. CodeMeterNotInPlan: the plan lacks the meter and nothing was ever granted.
@@ -291,10 +314,14 @@ func (l *Ledger) viewOne(ctx context.Context, tenant, meter, subject string) (*b
 	if failed != nil {
 		return nil, time.Time{}, failed
 	}
-	if b.plan == "" && b.seq == 0 {
-		return nil, time.Time{}, errorf(CodeMeterNotInPlan, "meter", "the plan of tenant %q has no meter %q, and no grant was ever issued for it", tenant, meter)
+	if b.unknown() {
+		return nil, time.Time{}, b.notInPlan()
 	}
 	return b, m.now, nil
+}
+
+func (b *book) notInPlan() *Error {
+	return errorf(CodeMeterNotInPlan, "meter", "the plan of tenant %q has no meter %q, and no grant was ever issued for it", b.Tenant, b.Meter)
 }
 
 func (b *book) public(now time.Time) Balance {

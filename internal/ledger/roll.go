@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,53 +41,24 @@ type Roll struct {
 	FinishedAt time.Time // zero while running
 }
 
-// roller owns the rolls that run in the background of this process.
-type roller struct {
-	ledger *Ledger
-	ctx    context.Context
-	cancel context.CancelFunc
-	mu     sync.Mutex
-	closed bool
-	wg     sync.WaitGroup
-}
-
-func newRoller(l *Ledger) *roller {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &roller{ledger: l, ctx: ctx, cancel: cancel}
-}
-
-func (r *roller) stop(ctx context.Context) error {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.cancel()
-	done := make(chan struct{})
-	go func() { r.wg.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("ledger: stop rolls: %w", ctx.Err())
-	}
-}
-
 // StartRoll begins a roll in the background and returns at once. asOf nil means now; it must not lie in the future.
 func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
-	l.rolls.mu.Lock()
-	defer l.rolls.mu.Unlock()
-	if l.rolls.closed {
-		return Roll{}, unavailable("start roll", errors.New("the ledger is stopping"))
-	}
-	roll, err := l.beginRoll(ctx, asOf)
+	var roll Roll
+	err := l.jobs.start(func() (func(context.Context), error) {
+		var err error
+		if roll, err = l.beginRoll(ctx, asOf); err != nil {
+			return nil, err
+		}
+		running := roll // the caller's copy stays as it is
+		return func(ctx context.Context) {
+			if err := l.runRoll(ctx, &running, func(Roll) {}); err != nil {
+				l.log.Error("roll failed", "roll_id", running.ID, "error", err)
+			}
+		}, nil
+	})
 	if err != nil {
 		return Roll{}, err
 	}
-	running := roll // the caller's copy stays as it is
-	l.rolls.wg.Go(func() {
-		if err := l.runRoll(l.rolls.ctx, &running, func(Roll) {}); err != nil {
-			l.log.Error("roll failed", "roll_id", roll.ID, "error", err)
-		}
-	})
 	return roll, nil
 }
 

@@ -177,19 +177,16 @@ func (l *Ledger) sumsUntil(ctx context.Context, k key, after, last int64, at tim
 	return lines, nil
 }
 
-// BalanceAsOf returns a balance as it was at a past instant. Its list of grants is left out.
+// BalanceAsOf returns a balance as it was at a past instant. Its list of grants is left out. CodeNotFound: there was none yet.
 func (l *Ledger) BalanceAsOf(ctx context.Context, tenant, meter, subject string, at time.Time) (*Balance, error) {
-	at = micros(at)
-	if e := validInstant("as_of", at); e != nil {
-		return nil, e
-	}
-	k := key{tenant, meter, subject}
 	if e := firstOf(validID("tenant", tenant), validID("meter", meter), validSubject(subject)); e != nil {
 		return nil, e
 	}
-	if now := l.estimate(); at.After(now.Add(time.Second)) {
-		return nil, errorf(CodeInvalidArgument, "as_of", "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))
+	at, e := l.past(at)
+	if e != nil {
+		return nil, e
 	}
+	k := key{tenant, meter, subject}
 	m, err := l.viewAt(ctx, []key{k}, at)
 	if err != nil {
 		return nil, err
@@ -198,8 +195,51 @@ func (l *Ledger) BalanceAsOf(ctx context.Context, tenant, meter, subject string,
 	if failed != nil {
 		return nil, failed
 	}
+	if b.unknown() {
+		return nil, b.notInPlan()
+	}
+	return l.bookAsOf(ctx, b, at)
+}
+
+// BalancesAsOf returns a tenant's balances as they were at a past instant, without those that did not exist yet.
+func (l *Ledger) BalancesAsOf(ctx context.Context, tenant, subject string, at time.Time) ([]Balance, error) {
+	at, e := l.past(at)
+	if e != nil {
+		return nil, e
+	}
+	books, _, err := l.booksOf(ctx, tenant, subject, at)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Balance, 0, len(books))
+	for _, b := range books {
+		past, err := l.bookAsOf(ctx, b, at)
+		switch {
+		case err == nil:
+			out = append(out, *past)
+		case CodeOf(err) != CodeNotFound:
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// past is at, to the microsecond, if it lies in the past.
+func (l *Ledger) past(at time.Time) (time.Time, *Error) {
+	at = micros(at)
+	if e := validInstant("as_of", at); e != nil {
+		return at, e
+	}
+	if now := l.estimate(); at.After(now.Add(time.Second)) {
+		return at, errorf(CodeInvalidArgument, "as_of", "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))
+	}
+	return at, nil
+}
+
+// bookAsOf is b, which was viewed at at, as it was then.
+func (l *Ledger) bookAsOf(ctx context.Context, b *book, at time.Time) (*Balance, error) {
 	if b.seq == int64(len(b.unwritten)) && at.Before(b.start) {
-		return nil, errorf(CodeNotFound, "as_of", "meter %q of tenant %q has no period at %s", meter, tenant, at.Format(time.RFC3339))
+		return nil, errorf(CodeNotFound, "as_of", "meter %q of tenant %q has no period at %s", b.Meter, b.Tenant, at.Format(time.RFC3339))
 	}
 	if len(b.unwritten) > 0 || !b.updatedAt.After(at) {
 		out := b.public(at) // nothing was written since: what was due until then is worked off in memory

@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,8 +53,12 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s/%s%s: %s: journal says %s, stored is %s", d.Tenant, d.Meter, subject, d.What, d.Want, d.Got)
 }
 
-// Totals are sums over all balances verified, by meter.
-type Totals struct{ Issued, Used, Refunded, Expired, Adjusted, Remaining, Held int64 }
+// Totals are a meter's sums over all balances verified: Issued + Refunded + Adjusted = Used + Expired + Remaining + Held.
+type Totals struct {
+	Issued, Used, Refunded, Expired, Adjusted, Remaining, Held int64
+	// Partial says that some of the entries lie in months that were dropped: the sums above are not those of all time.
+	Partial bool
+}
 
 // VerifyReport is the result of a verification.
 type VerifyReport struct {
@@ -63,6 +69,13 @@ type VerifyReport struct {
 	Count                              int64        // differences found
 	Differences                        []Difference // the first DifferencesMax
 	Elapsed                            time.Duration
+}
+
+// clone is a copy that shares nothing with r, which goes on growing.
+func (r *VerifyReport) clone() VerifyReport {
+	out := *r
+	out.Totals, out.Differences = maps.Clone(r.Totals), slices.Clone(r.Differences)
+	return out
 }
 
 // Clean says that nothing differs.
@@ -120,6 +133,7 @@ func (l *Ledger) Verify(ctx context.Context, o VerifyOptions) (*VerifyReport, er
 			return nil, err
 		}
 	}
+	report.conserve()
 	if err := l.verifyOrphans(ctx, o.Tenant, report); err != nil {
 		return nil, err
 	}

@@ -87,3 +87,20 @@ FROM entries e
 LEFT JOIN balances b ON b.tenant_id = e.tenant_id AND b.meter = e.meter AND b.subject = e.subject
 WHERE b.tenant_id IS NULL AND ($1::text = '' OR e.tenant_id = $1::text)
 LIMIT 100;
+
+-- name: InsertVerification
+INSERT INTO verifications (verification_id, tenant_id, status, started_at, heartbeat_at)
+VALUES ($1, $2, 'running', clock_timestamp(), clock_timestamp())
+RETURNING started_at;
+
+-- name: UpdateVerification
+UPDATE verifications
+SET status = $2, report = $3, error = $4, heartbeat_at = clock_timestamp(),
+    finished_at = CASE WHEN $2 = 'running' THEN NULL ELSE clock_timestamp() END
+WHERE verification_id = $1;
+
+-- name: VerificationByID
+SELECT tenant_id, status, report, error, started_at, finished_at,
+       status = 'running' AND heartbeat_at < clock_timestamp() - interval '1 minute'
+FROM verifications
+WHERE verification_id = $1;

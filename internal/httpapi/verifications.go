@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// verificationRequest is a VerificationRequest.
+type verificationRequest struct{ tenant string }
+
+func verificationMembers() []member[verificationRequest] {
+	return []member[verificationRequest]{
+		{"tenant", false, func(d *document, v *verificationRequest) { v.tenant = d.id() }},
+	}
+}
+
+// startVerification begins to verify in the background.
+func (s *Server) startVerification(x *exchange) error {
+	if _, err := x.idempotencyKey(); err != nil {
+		return err // verifying twice does no harm, but whoever sends a key must send a good one
+	}
+	var req verificationRequest
+	if x.Request().ContentLength != 0 { // a bare POST means all tenants
+		if err := decode(x, &req, s.requests.verification); err != nil {
+			return err
+		}
+	}
+	v, err := s.ledger.StartVerification(x.ctx, req.tenant)
+	if err != nil {
+		return err
+	}
+	set(x.Response().Header(), "Location", "/v1/verifications/"+v.ID)
+	return x.send(http.StatusAccepted, verificationOf(&v))
+}
+
+// getVerification answers how far a verification is, and what it found.
+func (s *Server) getVerification(x *exchange) error {
+	id, err := x.idParameter("verification_id")
+	if err != nil {
+		return err
+	}
+	v, err := s.ledger.VerificationStatus(x.ctx, id)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, verificationOf(&v))
+}
+
+func verificationOf(v *ledger.Verification) Verification {
+	r := &v.Report
+	out := Verification{
+		VerificationID: v.ID, Tenant: v.Tenant, Status: VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
+		Grants: r.Grants, Periods: r.Periods, Copies: r.Copies, StaleCopies: r.StaleCopies, DifferenceCount: r.Count, Error: v.Error,
+		StartedAt: v.StartedAt.UTC(), FinishedAt: orNull(v.FinishedAt), Totals: []VerifiedMeter{},
+		Differences: mapSlice(r.Differences, func(d *ledger.Difference) Difference {
+			return Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
+		}),
+	}
+	for _, meter := range slices.Sorted(maps.Keys(r.Totals)) {
+		t := r.Totals[meter]
+		out.Totals = append(out.Totals, VerifiedMeter{
+			Meter: meter, Issued: t.Issued, Used: t.Used, Refunded: t.Refunded, Expired: t.Expired, Adjusted: t.Adjusted,
+			Remaining: t.Remaining, Held: t.Held, Partial: t.Partial,
+		})
+	}
+	return out
+}

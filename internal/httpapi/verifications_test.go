@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// verified runs a verification to its end.
+func (s *service) verified(body string) Verification {
+	s.t.Helper()
+	a := s.call("POST", "/v1/verifications", body).want(202)
+	var started, got Verification
+	a.into(&started)
+	if a.header.Get("Location") != "/v1/verifications/"+started.VerificationID || started.Status != "running" || started.FinishedAt != nil {
+		s.t.Errorf("Location %q: %+v", a.header.Get("Location"), started)
+	}
+	s.eventually("the verification has ended", func() bool {
+		got = Verification{}
+		s.call("GET", "/v1/verifications/"+started.VerificationID, "").want(200).into(&got)
+		return got.Status != "running"
+	})
+	if got.FinishedAt == nil {
+		s.t.Errorf("%+v", got)
+	}
+	return got
+}
+
+func TestAVerificationSaysThatAllAgreesOrWhatDoesNot(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.tenant("other")
+	s.debit("k1", "acme", "calls", 4).want(200)
+	s.send("/v1/refunds", "r", refundOf("k1", `,"amount":1`)).want(200)
+	s.hold("h1", 2).want(201)
+	s.debit("k2", "other", "calls", 3).want(200)
+	for body, want := range map[string]Verification{
+		"": {Balances: 2, Entries: 6, Grants: 2, Totals: []VerifiedMeter{{Meter: "calls", Issued: 20, Used: 7, Refunded: 1, Remaining: 12, Held: 2}}},
+		`{"tenant":"acme"}`: {
+			Tenant: "acme", Balances: 1, Entries: 4, Grants: 1,
+			Totals: []VerifiedMeter{{Meter: "calls", Issued: 10, Used: 4, Refunded: 1, Remaining: 5, Held: 2}},
+		},
+	} {
+		got := s.verified(body)
+		want.VerificationID, want.StartedAt, want.FinishedAt = got.VerificationID, got.StartedAt, got.FinishedAt
+		want.Status, want.Differences, want.Copies, want.StaleCopies = "clean", []Difference{}, got.Copies, got.StaleCopies
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
+	}
+	if _, err := s.pool.Exec(t.Context(), `UPDATE balances SET used = used - 1 WHERE tenant_id = 'other'`); err != nil {
+		t.Fatal(err)
+	}
+	got := s.verified("{}")
+	if got.Status != "drift" || got.DifferenceCount != int64(len(got.Differences)) || got.DifferenceCount < 2 {
+		t.Fatalf("%+v", got)
+	}
+	tenants := map[string]bool{}
+	for _, d := range got.Differences {
+		tenants[d.Tenant] = true
+	}
+	if !tenants["other"] || !tenants["*"] || tenants["acme"] { // the balance, and the sum over all balances
+		t.Errorf("%+v", got.Differences)
+	}
+	if got := s.verified(`{"tenant":"acme"}`); got.Status != "clean" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAVerificationOfNobodyIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.unmoved("refused", func() {
+		s.call("POST", "/v1/verifications", `{"tenant":"nobody"}`).problem(404, "tenant_not_found")
+		s.call("POST", "/v1/verifications", "", headerIdempotencyKey, "a b").refused(headerIdempotencyKey)
+		s.call("GET", "/v1/verifications/none", "").problem(404, "not_found")
+	})
+}
+
+func TestAVerificationWhoseProcessDiedIsAbandoned(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	_, err := s.pool.Exec(t.Context(), `INSERT INTO verifications (verification_id, tenant_id, status, report, started_at, heartbeat_at)
+		VALUES ('lost', '', 'running', '{"Balances": 7}', now() - interval '5 minutes', now() - interval '2 minutes')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Verification
+	if s.call("GET", "/v1/verifications/lost", "").want(200).into(&got); got.Status != "abandoned" || got.Balances != 7 || got.FinishedAt != nil {
+		t.Errorf("%+v", got)
+	}
+}
