@@ -4,12 +4,12 @@
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: this server's TIME, read once. Otherwise the time to use, in us: for tests only
 --   forms     forms of request, 1..64
---   per key   kind, a, b, c, enforce
+--   per key   word, a, b, c, d
+--     word      2 * kind, + 1 if the rule denies; without it is a shadow: charged like the others, it never denies
 --     kind      1 token bucket
 --     a         capacity in tokens, >= 1
---     b, c      the kind's parameters. Token bucket: refill in units per us and units per token, each >= 1, with
---               a * c < 2^53
---     enforce   1: denies; 0: shadow, it is charged like the others and never denies
+--     b, c, d   the kind's parameters. Token bucket: refill in units per us and units per token, each >= 1, with
+--               a * c < 2^53; 0
 --   per form: mode, rules, then per rule: key, cost
 --     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed)
 --     rules     rules of this form, 1..16
@@ -65,12 +65,12 @@ end
 
 -- A kind says what its level means; the decision is the same for all: a cost of n tokens raises the level by n * unit and
 -- passes if the level stays at most top.
---   open(raw, a, b, c, now)           the stored value (false: no key) as of now: top, unit, level, ahead, rebased; no
---                                     level if the value is not this kind's; nothing at all if a, b, c are out of bounds
---   save(level, ahead, a, b, c, now)  the value to store, and its TTL in ms
+--   open(raw, a, b, c, d, now)        the stored value (false: no key) as of now: top, unit, level, ahead, rebased; no
+--                                     level if the value is not this kind's; nothing at all if a..d are out of bounds
+--   save(level, ahead, a, b, c, d, now)  the value to store, and its TTL in ms
 local token_bucket = {}
 
-function token_bucket.open(raw, a, num, units, now)
+function token_bucket.open(raw, a, num, units, _, now)
   if a < 1 or num < 1 or units < 1 or a * units > MAX then return nil end
   local top = a * units
   if not raw then return top, units, 0, 0, false end
@@ -94,7 +94,7 @@ function token_bucket.open(raw, a, num, units, now)
   return top, units, used, 0, true
 end
 
-function token_bucket.save(used, ahead, _, num, units, now)
+function token_bucket.save(used, ahead, _, num, units, _, now)
   local full_us = ceil(used / num) + ahead
   return format('%.0f %.0f %.0f', now + ahead, used, units), ceil(full_us / 1000) + GRACE_MS
 end
@@ -127,9 +127,10 @@ local tops, unit, level, aheads, enforced, dirty, seen = {}, {}, {}, {}, {}, {},
 local raws = redis.call('MGET', unpack(KEYS))
 local out, o, at = { now, 0 }, 2, 2
 for i = 1, keys do
-  local key, kind, enforce = KEYS[i], KINDS[args[at + 1]], args[at + 5]
-  if not kind or not enforce or enforce > 1 then return refuse('parameters of key ' .. i) end
-  local top, units, l, ahead, rebased = kind.open(raws[i], args[at + 2], args[at + 3], args[at + 4], now)
+  local key, word = KEYS[i], args[at + 1]
+  local kind = word and KINDS[floor(word / 2)]
+  if not kind or not args[at + 5] then return refuse('parameters of key ' .. i) end
+  local top, units, l, ahead, rebased = kind.open(raws[i], args[at + 2], args[at + 3], args[at + 4], args[at + 5], now)
   if not top then return refuse('parameters of key ' .. i) end
   if seen[key] then return refuse('key ' .. i .. ' is given twice') end
   seen[key] = true
@@ -137,7 +138,7 @@ for i = 1, keys do
   -- MGET answers nil for a value of another type, too; that is not a missing key.
   if not raws[i] and redis.call('EXISTS', key) == 1 then l = nil end
   tops[i], unit[i], level[i], aheads[i] = top, units, l or false, l and ahead or 0
-  enforced[i], dirty[i] = enforce == 1, l and rebased
+  enforced[i], dirty[i] = word % 2 == 1, l and rebased
   if dirty[i] then out[2] = out[2] + 1 end
   o = o + 1
   out[o] = aheads[i]
@@ -211,7 +212,8 @@ end
 for i = 1, keys do
   if dirty[i] then
     local p = i * 5 - 2
-    local value, ttl_ms = KINDS[args[p]].save(level[i], aheads[i], args[p + 1], args[p + 2], args[p + 3], now)
+    local value, ttl_ms = KINDS[floor(args[p] / 2)].save(
+      level[i], aheads[i], args[p + 1], args[p + 2], args[p + 3], args[p + 4], now)
     redis.call('SET', KEYS[i], value, 'PX', ttl_ms)
   end
 end

@@ -42,7 +42,7 @@ func BenchmarkScript(b *testing.B) {
 			for done := 0; done < b.N; done += perBatch {
 				var vs []*vector
 				for from := 0; from < perBatch; from += perCall {
-					vs = append(vs, vectors(batch[:perCall], true)...)
+					vs = append(vs, vectors(batch[:perCall], true, 0)...)
 				}
 				calls := make([]Call, len(vs))
 				for i, v := range vs {

@@ -14,56 +14,43 @@ const maxAheadUS = 5_000_000
 //
 //	rate R per P us, g = gcd(R, P):  num = R/g,  s = P/g
 //
-// Invariants: capacity, num, s >= 1; capacity*s < 2^53; num < 2^53.
+// The state is the debt in units, not what is left, so that no state at all is a full bucket, a larger capacity adds exactly
+// the difference and a smaller one gives nothing away.
+//
+// Invariants: tokens, num, s >= 1; tokens*s < 2^53; num < 2^53.
 type bucket struct {
-	capacity int64 // tokens
-	num      int64 // units per us
-	s        int64 // units per token
+	tokens int64 // capacity
+	num    int64 // units per us
+	s      int64 // units per token
 }
-
-// level is a bucket's state: the debt, not what is left, so that no state at all is a full bucket, a larger capacity adds
-// exactly the difference and a smaller one gives nothing away. The zero value is a full bucket.
-type level struct {
-	ts   int64 // us; the debt is as of this time
-	used int64 // units of s per token, 0..2^53-1
-	s    int64 // units per token when used was written; 0 only in the zero value
-}
-
-// settled is a level as of now.
-type settled struct {
-	used    int64 // units
-	ahead   int64 // us by which the bucket's time is ahead of now: nothing comes back before they have passed
-	rebased bool  // the clock was set back: the level must be stored whatever is decided, or time stands still
-}
-
-// code is the verdict of one bucket on one request. The values are the script's.
-type code int64
-
-const (
-	codePass    code = 0
-	codeDenied  code = 1 // for now: RetryAfter says how long
-	codeNever   code = 2 // the cost is beyond the capacity
-	codeCorrupt code = 3 // the stored value is not a bucket
-)
 
 func newBucket(r Rate, capacity int64) bucket {
 	period := r.Period.Microseconds()
 	g := gcd(r.Count, period)
-	return bucket{capacity: capacity, num: r.Count / g, s: period / g}
+	return bucket{tokens: capacity, num: r.Count / g, s: period / g}
+}
+
+func (b bucket) capacity() int64 { return b.tokens }
+
+func (b bucket) params(moment) params { return params{b.tokens, b.num, b.s} }
+
+func (b bucket) width() int { return 2 }
+
+func (b bucket) read(row []int64, ahead, _ int64, _ params) settled {
+	return settled{used: row[0], ahead: ahead}
 }
 
 // exact reports whether all of the bucket's arithmetic stays below 2^53.
-func (b bucket) exact() bool { return b.capacity <= maxExact/b.s }
+func (b bucket) exact() bool { return b.tokens <= maxExact/b.s }
 
-func (b bucket) full() int64 { return b.capacity * b.s }
+func (b bucket) full() int64 { return b.tokens * b.s }
 
-// settle brings l to now: it refills the time that has passed, waits where the clock is a little behind, and rebases where
-// it is far behind.
-func (b bucket) settle(l level, now int64) settled {
-	if l == (level{}) {
+// settle refills the time that has passed, waits where the clock is a little behind, and rebases where it is far behind.
+func (b bucket) settle(l state, at moment) settled {
+	if l == (state{}) {
 		return settled{}
 	}
-	used := l.used
+	used, now := l.used, at.now
 	if l.s != b.s {
 		used = convert(used, l.s, b.s)
 	}
@@ -79,24 +66,14 @@ func (b bucket) settle(l level, now int64) settled {
 	}
 }
 
-func (b bucket) verdict(st settled, cost int64) code {
-	switch {
-	case cost > b.capacity:
-		return codeNever
-	case st.used > b.full()-cost*b.s:
-		return codeDenied
-	default:
-		return codePass
-	}
-}
+func (b bucket) fits(st settled, cost int64) bool { return st.used <= b.full()-cost*b.s }
 
-// charge needs a verdict of codePass.
 func (b bucket) charge(st settled, cost int64) settled {
 	st.used += cost * b.s
 	return st
 }
 
-func (b bucket) refund(st settled, cost int64) settled {
+func (b bucket) refund(st settled, cost, _ int64) settled {
 	if cost >= ceilDiv(st.used, b.s) {
 		st.used = 0
 	} else {
@@ -105,18 +82,16 @@ func (b bucket) refund(st settled, cost int64) settled {
 	return st
 }
 
-func (b bucket) store(st settled, now int64) level {
-	return level{ts: now + st.ahead, used: st.used, s: b.s}
+func (b bucket) store(st settled, now int64) (s state, until int64) {
+	ts := now + st.ahead
+	return state{ts: ts, used: st.used, s: b.s}, ts + ceilDiv(st.used, b.num)
 }
 
-// remaining is the whole tokens that a request could take now. A debt beyond the capacity, left by a rule that allowed
-// more, is none.
+// remaining is none for a debt beyond the capacity, left by a rule that allowed more.
 func (b bucket) remaining(st settled) int64 {
 	return max(0, b.full()-st.used) / b.s
 }
 
-// wait is the time until cost tokens are there, exact to the microsecond: one earlier they are not. The cost must be at
-// most the capacity.
 func (b bucket) wait(st settled, cost int64) time.Duration {
 	missing := st.used - (b.full() - cost*b.s)
 	if missing <= 0 {
@@ -125,9 +100,24 @@ func (b bucket) wait(st settled, cost int64) time.Duration {
 	return time.Duration(ceilDiv(missing, b.num)+st.ahead) * time.Microsecond
 }
 
-// reset is the time until the bucket is full.
-func (b bucket) reset(st settled) time.Duration {
-	return b.wait(st, b.capacity)
+func (b bucket) delay(settled, int64) time.Duration { return 0 }
+
+// share has one n'th of the rate exactly, and of the capacity in whole tokens rounded down but at least one token (so the
+// shares together may admit more than the rule if it has fewer tokens than there are shares).
+func (b bucket) share(n int64) limit {
+	g := gcd(b.num, n)
+	return bucket{tokens: max(1, b.tokens/n), num: b.num / g, s: b.s * (n / g)}
+}
+
+func (b bucket) scale(s state, from limit) state {
+	of := from.(bucket)
+	full, used := of.full(), s.used
+	if used >= full {
+		used = b.full()
+	} else {
+		used = mulDivCeil(used, b.full(), full)
+	}
+	return state{ts: s.ts, used: used, s: b.s}
 }
 
 // convert turns a debt in units of from per token into units of to per token. It rounds up: less than one unit.

@@ -149,7 +149,7 @@ func TestExpiryOfAFullBucketChangesNothing(t *testing.T) {
 	l := patientLimiter(t, client, Config{})
 	rule := compile(t, Spec{Rate: "20/s", Burst: 4}) // full again in 200 ms; the key lives a second longer
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 4}}}
-	key := bucketKey("acme", rule, "")
+	key, _ := bucketKey("acme", rule, "")
 	mustConsume(t, l, req)
 	wasFullAt := time.Duration(-1)
 	started := time.Now()

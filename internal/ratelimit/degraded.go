@@ -35,8 +35,7 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 		}
 	}
 	replicas := l.cfg.Replicas()
-	local := decision(&shared, l.levels.decide(&shared, l.ticker.micros(), replicas),
-		func(r *Rule) bucket { return share(r, replicas) }, ModeLocal)
+	local := decision(&shared, l.levels.decide(&shared, l.ticker.micros(), replicas), replicas, ModeLocal)
 
 	d := Decision{Allowed: local.Allowed, Mode: ModeLocal, Degraded: true, Verdicts: make([]Verdict, len(q.charges))}
 	next := 0
@@ -51,36 +50,36 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 	return l.counted(d), nil
 }
 
-// decision turns an answer into a Decision. of is the bucket that a rule was decided on.
-func decision(q *query, a answer, of func(*Rule) bucket, mode Mode) Decision {
+// decision turns an answer into a Decision. The rules were decided on one replicas'th of them.
+func decision(q *query, a answer, replicas int, mode Mode) Decision {
 	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
 		c := &q.charges[i]
-		d.Verdicts[i] = verdict(c, of(c.rule), a.rows[i])
+		d.Verdicts[i] = verdictOf(c, share(c.rule, replicas), a.rows[i])
 	}
 	return d
 }
 
-func verdict(c *charge, b bucket, r row) Verdict {
-	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: b.capacity}
+func verdictOf(c *charge, l limit, r row) Verdict {
+	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.capacity()}
 	if r.code == codeCorrupt {
 		v.Allowed, v.Unknown, v.Limit = true, true, 0
 		return v
 	}
-	v.Remaining = b.remaining(r.st)
-	v.Reset = b.reset(r.st)
-	if v.Remaining < b.capacity {
-		v.Next = b.wait(r.st, v.Remaining+1)
+	v.Remaining = l.remaining(r.st)
+	v.Reset = l.wait(r.st, l.capacity())
+	if v.Remaining < l.capacity() {
+		v.Next = l.wait(r.st, v.Remaining+1)
 	}
 	switch {
 	case r.code == codePass:
-		v.Allowed = true
+		v.Allowed, v.Delay = true, l.delay(r.st, c.cost)
 	case r.code == codeNever:
 		v.Never = true
-	case c.cost > b.capacity: // beyond this replica's share: only Redis can say
+	case c.cost > l.capacity(): // beyond this replica's share: only Redis can say
 		v.RetryAfter = max(v.Reset, breakerOpen)
 	default:
-		v.RetryAfter = b.wait(r.st, c.cost)
+		v.RetryAfter = l.wait(r.st, c.cost)
 	}
 	return v
 }

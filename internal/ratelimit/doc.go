@@ -3,8 +3,9 @@
 // # Terms
 //
 //   - rule: what is allowed, compiled from a Spec: a rate, a burst (the bucket's capacity), a cost per charge.
-//   - bucket: a rule's state for one tenant and dimension. The dimension is a hash of whatever else separates buckets:
-//     subject, route and so on.
+//   - bucket: a rule's state for one tenant and dimension; of a shared rule, for one dimension. The dimension is a hash of
+//     whatever else separates buckets: subject, route and so on.
+//   - tag: what decides a bucket's slot on a cluster: the tenant, or a shared bucket's own name.
 //   - charge: one rule's part of a request; request: a tenant's charges that are decided together; decision: the answer,
 //     with a verdict per charge.
 //   - unit: the fraction of a token the arithmetic counts in, chosen per rate so that a microsecond's refill is a whole

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,7 +208,7 @@ func (l *Limiter) decide(ctx context.Context, req Request, o op) (Decision, erro
 	}
 	if l.client == nil {
 		a := l.levels.decide(&q, l.ticker.micros(), 1)
-		return l.counted(decision(&q, a, whole, ModeLocal)), nil
+		return l.counted(decision(&q, a, 1, ModeLocal)), nil
 	}
 	if len(q.charges) == 0 {
 		return Decision{Allowed: true}, nil
@@ -215,7 +216,7 @@ func (l *Limiter) decide(ctx context.Context, req Request, o op) (Decision, erro
 	a, err := l.ask(ctx, q)
 	switch {
 	case err == nil:
-		return l.counted(decision(&q, a, whole, ModeRedis)), nil
+		return l.counted(decision(&q, a, 1, ModeRedis)), nil
 	case errors.Is(err, errBackend):
 		return l.degraded(&q)
 	default:
@@ -253,11 +254,12 @@ func (l *Limiter) lane(tenant string) *lane.Lane[query, answer] {
 func (l *Limiter) process(ctx context.Context, batch []query) []answer {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
 	defer cancel()
-	vs := vectors(batch, l.cluster)
+	sent := l.cfg.redisNow()
+	vs := vectors(batch, l.cluster, cmp.Or(sent, l.ticker.micros()))
 	calls := make([]Call, len(vs))
 	for i, v := range vs {
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
-		calls[i] = v.call(l.cfg.redisNow())
+		calls[i] = v.call(sent)
 	}
 	replies := l.script.RunPipelined(ctx, l.client, calls)
 
@@ -284,9 +286,6 @@ func (l *Limiter) process(ctx context.Context, batch []query) []answer {
 	l.breaker.record(l.cfg.Now(), away)
 	return answers
 }
-
-// whole is the bucket of a rule that is decided in one place.
-func whole(r *Rule) bucket { return r.bucket }
 
 func (l *Limiter) counted(d Decision) Decision {
 	l.metrics.count(d)

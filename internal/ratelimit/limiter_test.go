@@ -278,7 +278,7 @@ func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
 		}
 		rule := compile(t, spec)
 		req := Request{Tenant: "t-" + strings.ReplaceAll(policy, "_", "-"), Charges: []Charge{{Rule: rule}, {Rule: healthy}}}
-		key := bucketKey(req.Tenant, rule, "")
+		key, _ := bucketKey(req.Tenant, rule, "")
 		client.Set(ctx, key, "not a bucket", 0)
 		check(rule, req)
 		if got := client.Get(ctx, key).Val(); got != "not a bucket" {
@@ -287,7 +287,8 @@ func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
 		if policy == "shadow" {
 			continue
 		}
-		if n := client.Exists(ctx, bucketKey(req.Tenant, healthy, "")).Val(); n != 0 {
+		sibling, _ := bucketKey(req.Tenant, healthy, "")
+		if n := client.Exists(ctx, sibling).Val(); n != 0 {
 			t.Errorf("%s: the other rule was charged in Redis", policy)
 		}
 	}
@@ -375,4 +376,39 @@ quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="would_n
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "quotasvc_limit_decisions_total"); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestSharedBucketsAreCommonToAllTenants and are decided together with a tenant's own, all or nothing.
+func TestSharedBucketsAreCommonToAllTenants(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *Limiter) {
+		shared := compile(t, Spec{ID: "shared", Rate: "1/day", Burst: 10, Shared: true})
+		own := compile(t, Spec{ID: "own", Rate: "1/day", Burst: 4})
+		req := func(tenant string) Request {
+			return Request{Tenant: tenant, Charges: []Charge{{Rule: own}, {Rule: shared, Dimension: Dimension("/search")}}}
+		}
+		var admitted atomic.Int64
+		var all sync.WaitGroup
+		for _, tenant := range []string{"a", "b"} {
+			all.Go(func() {
+				for range 10 {
+					if d, err := l.Consume(context.Background(), req(tenant)); err != nil {
+						t.Error(err)
+					} else if d.Allowed {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if got := admitted.Load(); got != 8 {
+			t.Errorf("%d admitted of 4 for each of two tenants", got)
+		}
+		for range 5 {
+			mustConsume(t, l, req("c"))
+		}
+		d := mustPeek(t, l, req("c"))
+		if own, shared := d.Verdicts[0].Remaining, d.Verdicts[1].Remaining; d.Allowed || own != 2 || shared != 0 {
+			t.Errorf("a third tenant has %d left of its own and %d of the shared bucket, want 2 and 0", own, shared)
+		}
+	})
 }

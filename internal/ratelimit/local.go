@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"hash/maphash"
+	"math/bits"
 	"sync"
 	"time"
 )
@@ -37,11 +38,11 @@ type levelShard struct {
 }
 
 type localLevel struct {
-	level
+	state
 	// fullAt is when the bucket is full, in us: it can be forgotten then.
 	fullAt int64
-	// of is the bucket the level belongs to if it is Redis' level, and zero if it is this process' own.
-	of bucket
+	// of is the limit the level belongs to if it is Redis' level, and nil if it is this process' own.
+	of limit
 }
 
 func newLevels(maximum int, metrics *Metrics) *levels {
@@ -55,24 +56,38 @@ func newLevels(maximum int, metrics *Metrics) *levels {
 	return l
 }
 
-func (l *levels) shard(tenant string) *levelShard {
-	return &l.shards[maphash.String(l.seed, tenant)%levelShards]
+func (l *levels) shard(tag string) *levelShard { return &l.shards[l.shardOf(tag)] }
+
+func (l *levels) shardOf(tag string) uint64 { return maphash.String(l.seed, tag) % levelShards }
+
+// lock holds the shards of q's buckets, always in the same order. A tenant's are all in one.
+func (l *levels) lock(q *query) (unlock func()) {
+	var held uint64 // a bit per shard
+	for i := range q.charges {
+		held |= 1 << l.shardOf(q.charges[i].tag)
+	}
+	for rest := held; rest != 0; rest &= rest - 1 {
+		l.shards[bits.TrailingZeros64(rest)].mu.Lock()
+	}
+	return func() {
+		for rest := held; rest != 0; rest &= rest - 1 {
+			l.shards[bits.TrailingZeros64(rest)].mu.Unlock()
+		}
+	}
 }
 
 // decide is the script's work in this process: q all or nothing, on buckets of one replicas'th of the rules.
 func (l *levels) decide(q *query, now int64, replicas int) answer {
-	shard := l.shard(q.tenant)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
+	defer l.lock(q)()
 
 	a := answer{allowed: true, rows: make([]row, len(q.charges))}
 	for i := range q.charges {
 		c := &q.charges[i]
 		b := share(c.rule, replicas)
-		st := b.settle(shard.at(c.key, now).in(b), now)
+		st := b.settle(l.shard(c.tag).at(c.key, now).in(b), c.at(now))
 		code := codePass
 		if q.op != opRefund {
-			code = b.verdict(st, c.cost)
+			code = verdict(b, st, c.cost)
 		}
 		if code == codeNever && c.cost <= c.rule.Burst {
 			code = codeDenied // beyond this replica's share, not beyond the rule
@@ -88,12 +103,13 @@ func (l *levels) decide(q *query, now int64, replicas int) answer {
 		dirty := r.st.rebased
 		switch {
 		case q.op == opRefund && r.st.used > 0:
-			r.st, dirty = b.refund(r.st, c.cost), true
+			r.st, dirty = b.refund(r.st, c.cost, 0), true
 		case q.op == opConsume && a.allowed && r.code == codePass:
 			r.st, dirty = b.charge(r.st, c.cost), true
 		}
 		if dirty {
-			l.put(shard, c.key, now, localLevel{level: b.store(r.st, now), fullAt: fullAt(b, r.st, now)})
+			s, until := b.store(r.st, now)
+			l.put(l.shard(c.tag), c.key, now, localLevel{state: s, fullAt: until})
 		}
 	}
 	return a
@@ -108,12 +124,12 @@ func (l *levels) observe(v *vector, batch []query, d decoded, now int64) {
 		}
 	}
 	for at, key := range v.keys {
-		l.observeKey(v.tenants[at], key, v.rules[at].bucket, last[at], now)
+		l.observeKey(v.charges[at].tag, key, v.charges[at].rule.limit, last[at], now)
 	}
 }
 
-func (l *levels) observeKey(tenant, key string, b bucket, r row, now int64) {
-	shard := l.shard(tenant)
+func (l *levels) observeKey(tag, key string, of limit, r row, now int64) {
+	shard := l.shard(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	switch {
@@ -121,7 +137,8 @@ func (l *levels) observeKey(tenant, key string, b bucket, r row, now int64) {
 	case r.st.used == 0:
 		l.drop(shard, key)
 	default:
-		l.put(shard, key, now, localLevel{level: b.store(r.st, now), fullAt: fullAt(b, r.st, now), of: b})
+		s, until := of.store(r.st, now)
+		l.put(shard, key, now, localLevel{state: s, fullAt: until, of: of})
 	}
 }
 
@@ -135,21 +152,11 @@ func (s *levelShard) at(key string, now int64) localLevel {
 }
 
 // in is the level in terms of b. A level of Redis becomes the same fraction of b, rounded up to be on the safe side.
-func (e localLevel) in(b bucket) level {
-	if e.of == (bucket{}) || e.of == b {
-		return e.level
+func (e localLevel) in(b limit) state {
+	if e.of == nil || e.of == b {
+		return e.state
 	}
-	full, used := e.of.full(), e.used
-	if used >= full {
-		used = b.full()
-	} else {
-		used = mulDivCeil(used, b.full(), full)
-	}
-	return level{ts: e.ts, used: used, s: b.s}
-}
-
-func fullAt(b bucket, st settled, now int64) int64 {
-	return now + st.ahead + ceilDiv(st.used, b.num)
+	return b.scale(e.state, e.of)
 }
 
 // put needs the shard's lock.
@@ -193,16 +200,12 @@ func (l *levels) makeRoom(shard *levelShard, now int64) {
 	}
 }
 
-// share is one replicas'th of a rule: its rate exactly, its capacity in whole tokens rounded down but at least one token
-// (so the replicas together may admit more than the rule if it has fewer tokens than there are replicas).
-func share(r *Rule, replicas int) bucket {
+// share is one replicas'th of a rule.
+func share(r *Rule, replicas int) limit {
 	if replicas <= 1 {
-		return r.bucket
+		return r.limit
 	}
-	n := int64(min(replicas, maxReplicas))
-	period := r.Rate.Period.Microseconds() * n
-	g := gcd(r.Rate.Count, period)
-	return bucket{capacity: max(1, r.bucket.capacity/n), num: r.Rate.Count / g, s: period / g}
+	return r.limit.share(int64(min(replicas, maxReplicas)))
 }
 
 // ticker turns a clock with a monotonic reading into microseconds that do not jump when the wall clock is set.

@@ -87,17 +87,17 @@ func TestSharesTogetherAreTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRule(t, "rule")
 		n := rapid.IntRange(1, 300).Draw(t, "replicas")
-		b := share(r, n)
+		whole, b := r.limit.(bucket), share(r, n).(bucket)
 		n = min(n, maxReplicas)
 		if !b.exact() || b.num < 1 || b.s < 1 || b.num > maxExact {
 			t.Fatalf("a share of %d is not exact: %+v", n, b)
 		}
 		// num/s tokens per us, times n, is the rule's rate: cross-multiplied in lowest terms.
-		if b.num*int64(n)/gcd(b.num*int64(n), b.s) != r.bucket.num || b.s/gcd(b.num*int64(n), b.s) != r.bucket.s {
-			t.Fatalf("%d x %d/%d is not %d/%d", n, b.num, b.s, r.bucket.num, r.bucket.s)
+		if b.num*int64(n)/gcd(b.num*int64(n), b.s) != whole.num || b.s/gcd(b.num*int64(n), b.s) != whole.s {
+			t.Fatalf("%d x %d/%d is not %d/%d", n, b.num, b.s, whole.num, whole.s)
 		}
-		if total := b.capacity * int64(n); total > r.Burst && r.Burst >= int64(n) || b.capacity < 1 {
-			t.Fatalf("%d x %d tokens for a burst of %d", n, b.capacity, r.Burst)
+		if total := b.tokens * int64(n); total > r.Burst && r.Burst >= int64(n) || b.tokens < 1 {
+			t.Fatalf("%d x %d tokens for a burst of %d", n, b.tokens, r.Burst)
 		}
 	})
 }
@@ -106,9 +106,9 @@ func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRule(t, "rule")
-		of, in := r.bucket, share(r, rapid.IntRange(1, 8).Draw(t, "replicas"))
+		of, in := r.limit.(bucket), share(r, rapid.IntRange(1, 8).Draw(t, "replicas")).(bucket)
 		used := rapid.Int64Range(1, maxExact).Draw(t, "used")
-		e := localLevel{level: level{ts: worldStart, used: used, s: of.s}, of: of}
+		e := localLevel{state: state{ts: worldStart, used: used, s: of.s}, of: of}
 		got := e.in(in)
 		if got.s != in.s || got.ts != worldStart {
 			t.Fatalf("%+v", got)

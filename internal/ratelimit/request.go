@@ -2,8 +2,8 @@ package ratelimit
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"time"
 )
@@ -12,8 +12,9 @@ const (
 	// MaxCharges is the most rules one request may be charged on. It bounds the script's time together with MaxVector.
 	MaxCharges = 16
 
-	// dimensionLen is the length of a dimension: 128 bits in hex.
-	dimensionLen = 32
+	// dimensionLen is the length of a dimension in base64url: 96 bits, so that among a billion subjects of one rule two
+	// share a bucket with a probability of 10^-11. Every further character costs memory in each of as many keys.
+	dimensionLen = 16
 )
 
 // Charge is one rule's part of a request.
@@ -21,8 +22,10 @@ type Charge struct {
 	// Rule must come from Compile.
 	Rule *Rule
 	// Dimension separates buckets of one rule and tenant: subject, route and the like, hashed by Dimension. "" is one
-	// bucket for the whole tenant.
+	// bucket for the whole tenant; of a shared rule, one for all.
 	Dimension string
+	// Zone is the calendar that the rule's windows follow for this request; nil is the rule's own.
+	Zone *time.Location
 	// Cost is the tokens to take or give back; 0 is the rule's own cost. A cost beyond the rule's burst is answered
 	// with Never, not with an error.
 	Cost int64
@@ -58,6 +61,8 @@ type Verdict struct {
 	Next time.Duration
 	// Reset is when the bucket is full.
 	Reset time.Duration
+	// Delay is how long an admitted request must wait for its turn in a leaky bucket; 0 for other kinds.
+	Delay time.Duration
 	// Shadow is the rule's.
 	Shadow bool
 }
@@ -106,8 +111,8 @@ func (d Decision) Charged(req Request) Request {
 	return taken
 }
 
-// Dimension hashes the values that separate the buckets of one rule, in a fixed order, to 128 bits in hex. Values may be
-// any bytes: they never reach a key themselves.
+// Dimension hashes the values that separate the buckets of one rule, in a fixed order, to 96 bits in base64url. Values may
+// be any bytes: they never reach a key themselves.
 func Dimension(values ...string) string {
 	h := sha256.New()
 	var n [8]byte
@@ -116,7 +121,7 @@ func Dimension(values ...string) string {
 		h.Write(n[:])
 		h.Write([]byte(v))
 	}
-	return hex.EncodeToString(h.Sum(nil)[:dimensionLen/2])
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:dimensionLen*6/8])
 }
 
 // op is what to do with a request. The values are the script's.
@@ -139,8 +144,13 @@ type query struct {
 type charge struct {
 	rule *Rule
 	key  string
+	tag  string // the key's hash tag: buckets of one tag share a slot
 	cost int64
+	zone *time.Location
 }
+
+// at is the moment now of the charge's calendar.
+func (c *charge) at(now int64) moment { return moment{now: now, zone: c.zone} }
 
 // check turns a request into a query. The error is a *FieldError.
 func (req Request) check(o op) (query, error) {
@@ -165,7 +175,11 @@ func (req Request) check(o op) (query, error) {
 		if !isDimension(c.Dimension) {
 			return query{}, chargeError(i, "dimension", "is not a result of Dimension")
 		}
-		q.charges[i] = charge{rule: c.Rule, key: bucketKey(req.Tenant, c.Rule, c.Dimension), cost: cost}
+		key, tag := bucketKey(req.Tenant, c.Rule, c.Dimension)
+		q.charges[i] = charge{rule: c.Rule, key: key, tag: tag, cost: cost, zone: c.Zone}
+		if c.Zone == nil {
+			q.charges[i].zone = c.Rule.Zone
+		}
 		for j := range i {
 			if q.charges[j].key == q.charges[i].key {
 				return query{}, chargeError(i, "rule", fmt.Sprintf("charges the same bucket of %s twice", c.Rule.ID))
@@ -175,13 +189,53 @@ func (req Request) check(o op) (query, error) {
 	return q, nil
 }
 
-// bucketKey is rl:{<tenant>}:<kind>:<rule>:<dimension>. The braces make the tenant the hash tag, so that all buckets of a
-// tenant are in one slot.
-func bucketKey(tenant string, r *Rule, dimension string) string {
-	if dimension == "" {
-		dimension = "-"
+// part is the charges of a query that share a slot on a cluster.
+type part struct {
+	query
+
+	positions []int // of the charges in the whole query
+}
+
+// parts splits q by hash tag. The tenant's own part is the last: the others, whose slots it does not share, can be taken
+// back when it is denied.
+func (q *query) parts() []part {
+	var all []part
+	index := make(map[string]int, 1)
+	for _, own := range []bool{false, true} {
+		for i := range q.charges {
+			c := &q.charges[i]
+			if own == c.rule.Shared {
+				continue
+			}
+			at, known := index[c.tag]
+			if !known {
+				at = len(all)
+				index[c.tag] = at
+				all = append(all, part{query: query{op: q.op, tenant: q.tenant}})
+			}
+			all[at].charges = append(all[at].charges, *c)
+			all[at].positions = append(all[at].positions, i)
+		}
 	}
-	return "rl:{" + tenant + r.infix + dimension
+	return all
+}
+
+// bucketKey is a bucket's key and its hash tag:
+//
+//	rl:{<tenant>}<kind>:<rule>[/<dimension>]   a tenant's: all of them are in one slot
+//	rl:{<rule>[/<dimension>]}<kind>            a shared one: in a slot of its own
+//
+// Neither tenants nor rules contain a brace or a slash. The keys are short because memory comes in size classes: a key of at
+// most 44 bytes, so 20 for tenant and rule together beside a dimension, costs 48.
+func bucketKey(tenant string, r *Rule, dimension string) (key, tag string) {
+	if dimension != "" {
+		dimension = "/" + dimension
+	}
+	if r.Shared {
+		tag = r.ID + dimension
+		return "rl:{" + tag + "}" + r.letter, tag
+	}
+	return "rl:{" + tenant + "}" + r.letter + ":" + r.ID + dimension, tenant
 }
 
 func isDimension(s string) bool {
@@ -192,7 +246,9 @@ func isDimension(s string) bool {
 		return false
 	}
 	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+		c := s[i]
+		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		if !alnum && c != '-' && c != '_' {
 			return false
 		}
 	}

@@ -58,7 +58,7 @@ func TestDimensionSeparatesValuesAndHidesThem(t *testing.T) {
 	seen := make(map[string][]string)
 	for _, values := range [][]string{{}, {""}, {"", ""}, {"ab", "c"}, {"a", "bc"}, {"abc"}, {"abc", ""}, {hostile}, {"a\x00b"}, {"a", "b"}} {
 		d := Dimension(values...)
-		if !isDimension(d) || len(d) != 32 {
+		if !isDimension(d) || len(d) != 16 {
 			t.Errorf("Dimension gives %q", d)
 		}
 		if other, dup := seen[d]; dup {
@@ -71,20 +71,58 @@ func TestDimensionSeparatesValuesAndHidesThem(t *testing.T) {
 	}
 }
 
-func TestBucketsOfOneTenantShareASlotAndNothingElse(t *testing.T) {
+func TestBucketsOfOneTenantShareASlotAndSharedOnesHaveTheirOwn(t *testing.T) {
 	t.Parallel()
 	a, b := compile(t, Spec{ID: "a", Rate: "1/s"}), compile(t, Spec{ID: "a:b", Rate: "1/s"})
-	keys := []string{
-		bucketKey("acme", a, ""), bucketKey("acme", b, ""), bucketKey("acme", a, Dimension("b")), bucketKey("acme:tb:a", a, ""),
-	}
+	shared := compile(t, Spec{ID: "a", Rate: "1/s", Shared: true})
 	seen := make(map[string]bool)
-	for _, key := range keys {
-		if seen[key] {
-			t.Errorf("%s is two buckets", key)
+	for _, tc := range []struct {
+		tenant    string
+		rule      *Rule
+		dimension string
+		key, tag  string
+	}{
+		{"acme", a, "", "rl:{acme}t:a", "acme"},
+		{"acme", b, "", "rl:{acme}t:a:b", "acme"},
+		{"acme", a, Dimension("b"), "rl:{acme}t:a/" + Dimension("b"), "acme"},
+		{"acme", b, Dimension("b"), "rl:{acme}t:a:b/" + Dimension("b"), "acme"},
+		{"a", a, "", "rl:{a}t:a", "a"},
+		{"acme", shared, "", "rl:{a}t", "a"},
+		{"acme", shared, Dimension("b"), "rl:{a/" + Dimension("b") + "}t", "a/" + Dimension("b")},
+	} {
+		key, tag := bucketKey(tc.tenant, tc.rule, tc.dimension)
+		if key != tc.key || tag != tc.tag || seen[key] {
+			t.Errorf("the key is %s with tag %s, want %s and %s", key, tag, tc.key, tc.tag)
 		}
 		seen[key] = true
 	}
-	if keys[0] != "rl:{acme}:tb:a:-" {
-		t.Errorf("the key is %s", keys[0])
+	if _, again := bucketKey("other", shared, ""); again != "a" {
+		t.Errorf("another tenant's shared bucket has tag %s", again)
+	}
+}
+
+// TestAQueryIsSplitByHashTagWithTheTenantsOwnLast: what is taken first must be what can be given back alone.
+func TestAQueryIsSplitByHashTagWithTheTenantsOwnLast(t *testing.T) {
+	t.Parallel()
+	own, global := compile(t, Spec{ID: "own", Rate: "1/s"}), compile(t, Spec{ID: "global", Rate: "1/s", Shared: true})
+	ip := compile(t, Spec{ID: "ip", Rate: "1/s", Shared: true})
+	q := queryFor(t, "acme", Charge{Rule: own}, Charge{Rule: global}, Charge{Rule: own, Dimension: Dimension("x")},
+		Charge{Rule: ip, Dimension: Dimension("192.0.2.1")})
+	parts := q.parts()
+	got := ""
+	for _, p := range parts {
+		got += fmt.Sprint(p.positions)
+		for i, c := range p.charges {
+			if c.key != q.charges[p.positions[i]].key || p.tenant != "acme" || p.op != opConsume {
+				t.Errorf("%+v is not charge %d", c, p.positions[i])
+			}
+		}
+	}
+	if got != "[1][3][0 2]" {
+		t.Errorf("parts are %s", got)
+	}
+	empty := query{}
+	if parts := empty.parts(); len(parts) != 0 {
+		t.Errorf("a request without rules has parts %v", parts)
 	}
 }

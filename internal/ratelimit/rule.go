@@ -3,32 +3,11 @@ package ratelimit
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // MaxID is the longest rule or tenant id in bytes.
 const MaxID = 128
-
-// Kind is what a rule's bucket does. The values are the script's.
-type Kind int
-
-// KindTokenBucket refills continuously at the rate up to the burst.
-const KindTokenBucket Kind = 1
-
-// String is the kind as the API writes it.
-func (k Kind) String() string {
-	if k == KindTokenBucket {
-		return "token_bucket"
-	}
-	return fmt.Sprintf("kind(%d)", int(k))
-}
-
-// code is the kind's part of a bucket's key. It is part of the key because another kind's state means something else.
-func (k Kind) code() string {
-	if k == KindTokenBucket {
-		return "tb"
-	}
-	panic("ratelimit: key of " + k.String()) // Compile lets no other kind through
-}
 
 // BackendPolicy is what a rule does while Redis is away.
 type BackendPolicy int
@@ -73,6 +52,11 @@ type Spec struct {
 	Shadow bool
 	// OnBackendError is "local_share", "open" or "closed"; "" is local_share.
 	OnBackendError string
+	// Shared makes the rule's buckets common to all tenants: a dimension then is a route, an address or nothing at all.
+	// On a cluster each has a slot of its own.
+	Shared bool
+	// Zone is the calendar that windows of a minute to a month follow; nil is UTC. A charge may bring its own.
+	Zone *time.Location
 }
 
 // Rule is a compiled rule. Make it with Compile; it is immutable and may be shared.
@@ -87,10 +71,11 @@ type Rule struct {
 	Cost           int64 // tokens
 	Shadow         bool
 	OnBackendError BackendPolicy
+	Shared         bool
+	Zone           *time.Location
 
-	bucket bucket
-	infix  string // of the key, between tenant and dimension
-	args   [5]any // the script's parameters, boxed once
+	limit  limit
+	letter string // the kind's, in keys
 }
 
 // Compile checks spec and works out its arithmetic. The error is a *FieldError that names the field and its bound.
@@ -98,7 +83,9 @@ func Compile(spec Spec) (Rule, error) {
 	if err := checkID("id", spec.ID); err != nil {
 		return Rule{}, err
 	}
-	r := Rule{ID: spec.ID, Kind: KindTokenBucket, Burst: spec.Burst, Cost: spec.Cost, Shadow: spec.Shadow}
+	r := Rule{
+		ID: spec.ID, Kind: KindTokenBucket, Burst: spec.Burst, Cost: spec.Cost, Shadow: spec.Shadow, Shared: spec.Shared, Zone: spec.Zone,
+	}
 	if spec.Kind != "" && spec.Kind != r.Kind.String() {
 		return Rule{}, &FieldError{"kind", fmt.Sprintf("%q is not supported; it must be token_bucket", clip(spec.Kind))}
 	}
@@ -118,12 +105,7 @@ func Compile(spec Spec) (Rule, error) {
 	if r.Cost < 1 || r.Cost > r.Burst {
 		return Rule{}, &FieldError{"cost", fmt.Sprintf("%d is not from 1 to the burst, %d", r.Cost, r.Burst)}
 	}
-	enforce := int64(1)
-	if r.Shadow {
-		enforce = 0
-	}
-	r.infix = "}:" + r.Kind.code() + ":" + r.ID + ":"
-	r.args = [5]any{int64(r.Kind), r.Burst, r.bucket.num, r.bucket.s, enforce}
+	r.letter = kindNames()[r.Kind].letter
 	return r, nil
 }
 
@@ -139,16 +121,25 @@ func (r *Rule) compileBucket() error {
 	if r.Burst < 1 {
 		return &FieldError{"burst", fmt.Sprintf("%d is not at least 1", r.Burst)}
 	}
-	r.bucket = newBucket(r.Rate, r.Burst)
-	if !r.bucket.exact() {
+	b := newBucket(r.Rate, r.Burst)
+	if !b.exact() {
 		return &FieldError{field, fmt.Sprintf("a burst of %d at %s cannot be counted exactly; at this rate it may be at most %d",
-			r.Burst, r.Rate, maxExact/r.bucket.s)}
+			r.Burst, r.Rate, maxExact/b.s)}
 	}
+	r.limit = b
 	return nil
 }
 
 // compiled reports whether r came from Compile.
-func (r *Rule) compiled() bool { return r != nil && r.infix != "" }
+func (r *Rule) compiled() bool { return r != nil && r.limit != nil }
+
+// word is the script's word for the rule's kind and whether it denies.
+func (r *Rule) word() int64 {
+	if r.Shadow {
+		return 2 * int64(r.Kind)
+	}
+	return 2*int64(r.Kind) + 1
+}
 
 func parsePolicy(s string) (BackendPolicy, error) {
 	for _, p := range []BackendPolicy{BackendLocalShare, BackendOpen, BackendClosed} {

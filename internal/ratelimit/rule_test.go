@@ -25,7 +25,7 @@ func TestCompileWorksOutUnitsWithoutRounding(t *testing.T) {
 		"5/30s":     {5, 1, 6_000_000},      // g = 5
 		"7/day":     {7, 7, 86_400_000_000}, // g = 1
 	} {
-		if got := compile(t, Spec{Rate: rate}).bucket; got != want {
+		if got := compile(t, Spec{Rate: rate}).limit; got != want {
 			t.Errorf("%s compiles to %+v, want %+v", rate, got, want)
 		}
 	}

@@ -31,32 +31,33 @@ type answer struct {
 
 // vector is one script call under construction: queries of one hash slot, in order. Equal queries share a form.
 type vector struct {
+	now      int64 // us; windows are those of this time
 	keys     []string
-	tenants  []string       // of keys
-	rules    []*Rule        // of keys
+	charges  []*charge      // of keys: each one's first
+	params   []params       // of keys
 	index    map[string]int // of a key in keys
 	queries  []int          // positions in the batch
 	requests []any          // the queries' forms
 	forms    []*query
-	params   []any // of keys, 5 each
+	keyArgs  []any // of keys, 5 each
 	formArgs []any // of forms
 }
 
 // vectors splits a batch into script calls, keeping the order of arrival. Without a cluster everything is in one slot, and
 // requests of all tenants share calls: a third of a call's time is spent whatever it decides. On a cluster a call holds
-// requests of one tenant.
-func vectors(batch []query, cluster bool) []*vector {
+// requests of one hash tag, and each query must have been split into parts. now is the time in us, as far as it is known.
+func vectors(batch []query, cluster bool, now int64) []*vector {
 	var all []*vector
 	open := make(map[string]*vector)
 	for i := range batch {
 		q := &batch[i]
 		slot := ""
 		if cluster {
-			slot = q.tenant
+			slot = q.charges[0].tag
 		}
 		v := open[slot]
 		if v == nil || !v.fits(q) {
-			v = &vector{index: make(map[string]int)}
+			v = &vector{now: now, index: make(map[string]int)}
 			open[slot] = v
 			all = append(all, v)
 		}
@@ -78,11 +79,20 @@ func (v *vector) fits(q *query) bool {
 		switch {
 		case !known:
 			added++
-		case v.rules[at] != c.rule && v.rules[at].args != c.rule.args:
+		case !v.agrees(at, c):
 			return false
 		}
 	}
 	return len(v.keys)+added <= maxVectorKeys
+}
+
+// agrees reports whether c means the same bucket in the same way as the key's first charge.
+func (v *vector) agrees(at int, c *charge) bool {
+	first := v.charges[at]
+	if first.rule == c.rule && first.zone == c.zone {
+		return true
+	}
+	return first.rule.word() == c.rule.word() && v.params[at] == c.rule.limit.params(c.at(v.now))
 }
 
 func (v *vector) add(position int, q *query) {
@@ -103,9 +113,10 @@ func (v *vector) add(position int, q *query) {
 			at = len(v.keys)
 			v.index[c.key] = at
 			v.keys = append(v.keys, c.key)
-			v.tenants = append(v.tenants, q.tenant)
-			v.rules = append(v.rules, c.rule)
-			v.params = append(v.params, c.rule.args[:]...)
+			v.charges = append(v.charges, c)
+			p := c.rule.limit.params(c.at(v.now))
+			v.params = append(v.params, p)
+			v.keyArgs = append(v.keyArgs, c.rule.word(), p[0], p[1], p[2], p[3])
 		}
 		v.formArgs = append(v.formArgs, at+1, c.cost)
 	}
@@ -120,9 +131,9 @@ func (q *query) equal(other *query) bool {
 
 // call is the script call. now is the time to use in us; 0 is the server's.
 func (v *vector) call(now int64) Call {
-	args := make([]any, 0, 2+len(v.params)+len(v.formArgs)+len(v.requests))
+	args := make([]any, 0, 2+len(v.keyArgs)+len(v.formArgs)+len(v.requests))
 	args = append(args, now, len(v.forms))
-	args = append(args, v.params...)
+	args = append(args, v.keyArgs...)
 	args = append(args, v.formArgs...)
 	return Call{Keys: v.keys, Args: append(args, v.requests...)}
 }
@@ -151,7 +162,10 @@ func (v *vector) read(batch []query, reply Reply) (decoded, error) {
 func (v *vector) decode(batch []query, ints []int64) (decoded, error) {
 	want := 2 + len(v.keys)
 	for _, i := range v.queries {
-		want += 1 + 2*len(batch[i].charges)
+		want++
+		for j := range batch[i].charges {
+			want += batch[i].charges[j].rule.limit.width()
+		}
 	}
 	if len(ints) != want {
 		return decoded{}, fmt.Errorf("%w: a reply of %d integers, want %d", errScript, len(ints), want)
@@ -161,14 +175,14 @@ func (v *vector) decode(batch []query, ints []int64) (decoded, error) {
 	for n, i := range v.queries {
 		charges := batch[i].charges
 		a := answer{allowed: rest[0] == 1, rows: make([]row, len(charges))}
+		rest = rest[1:]
 		for j := range charges {
-			a.rows[j] = row{
-				code: code(rest[1+2*j]),
-				st:   settled{used: rest[2+2*j], ahead: d.ahead[v.index[charges[j].key]]},
-			}
+			l, at := charges[j].rule.limit, v.index[charges[j].key]
+			width := l.width()
+			a.rows[j] = row{code: code(rest[0]), st: l.read(rest[1:width], d.ahead[at], d.now, v.params[at])}
+			rest = rest[width:]
 		}
 		d.answers[n] = a
-		rest = rest[1+2*len(charges):]
 	}
 	return d, nil
 }
