@@ -28,6 +28,9 @@ type benchRunCmd struct {
 	Tenants     int           `default:"10000" help:"Tenants the load is spread over."`
 	Batch       int           `default:"500" help:"Debits of one batch request."`
 	Rates       []int         `default:"1000,5000,10000" help:"Fixed rates to measure latency at, in requests/s."`
+	Only        []string      `placeholder:"TEXT" sep:"none" help:"Measure only the variants with this in their names; may be given several times."`
+	Profile     time.Duration `placeholder:"DURATION" help:"Afterwards, store CPU profiles of the service under each of its variants."`
+	Against     string        `placeholder:"FILE" type:"existingfile" help:"Another binary of quotasvc to measure in the same rounds: what did a change do?"`
 	Strict      bool          `help:"Exit with status 1 if a target is missed."`
 }
 
@@ -60,7 +63,7 @@ func (c *benchRunCmd) Run(ctx context.Context, _ *slog.Logger) (err error) {
 	defer func() { err = errors.Join(err, servers.Close()) }()
 	results, err := bench.Run(ctx, bench.Config{
 		Exe: exe, Dir: c.Dir, Rounds: rounds, Slice: slice, OpenFor: openFor, Connections: c.Connections, Tenants: c.Tenants,
-		Batch: c.Batch, Rates: c.Rates, Progress: os.Stderr, Log: servers,
+		Batch: c.Batch, Rates: c.Rates, Only: c.Only, Profile: c.Profile, Against: c.Against, Progress: os.Stderr, Log: servers,
 	})
 	if err != nil {
 		return explainStack(err)

@@ -89,6 +89,7 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	defer tuneCollector()()
 	at := addresses{api: lst.api.Addr().String(), ops: lst.ops.Addr().String()}
 	log.Info("serving", "version", versionText(), "api", at.api, "ops", at.ops,
 		"database", cfg.DatabaseURL, "redis", cfg.RedisURL, "local_mode", cfg.RedisURL == "")

@@ -56,9 +56,12 @@ type Variant struct {
 	Rates   []float64 `json:"per_second"` // by round
 	Median  float64   `json:"median_per_second"`
 	Errors  int64     `json:"errors"`
+	CPU     CPU       `json:"cpu_ns_per_unit"` // 0 where the system does not say
 	Latency `json:"latency_micros"`
 
 	latency *hdrhistogram.Histogram
+	used    CPU
+	units   int64
 }
 
 // OpenLoop is the latency at one fixed rate.
@@ -143,6 +146,7 @@ const (
 	debitP99Max  = 10_000 // µs
 	batchTarget  = 8.0    // x the baseline, or batchRate
 	batchRate    = 60_000.0
+	keptTarget   = 0.95  // x another binary: two runs of the same one differ by less
 	memoryTarget = 150.0 // MB
 	verifyTarget = 500_000.0
 )
@@ -156,10 +160,14 @@ func (r *Results) judge() {
 		r.ratio("POST /v1/debits, one hot tenant, to one PL/pgSQL call per debit", debitsHot, plsqlHot, 14),
 		r.ratio("POST /v1/debits/batch to one PL/pgSQL call per debit", debitBatches, plsqlMany, batchTarget),
 		r.ratio("POST /v1/check, 3 limits + balance, to the bare echo handler", checks, echoCheck, 0.6),
+		r.ratio("POST /v1/debits, many tenants, to the binary before", debitsMany, beforeMany, keptTarget),
+		r.ratio("POST /v1/debits, one hot tenant, to the binary before", debitsHot, beforeHot, keptTarget),
+		r.ratio("POST /v1/check to the binary before", checks, beforeChecks, keptTarget),
 	}
 	batch := &r.Targets[4]
 	batch.What += fmt.Sprintf(" (or %.0f debits/s: %.0f)", batchRate, r.variant(debitBatches).Median)
 	batch.Pass = batch.Pass || r.variant(debitBatches).Median >= batchRate
+	r.Targets = slices.DeleteFunc(r.Targets, func(t Target) bool { return t.High == 0 }) // not measured in this run
 	for _, l := range []struct {
 		name string
 		max  float64
@@ -192,16 +200,18 @@ func (r *Results) Print(out io.Writer) error {
 		m.CPU, m.Cores, m.OS, m.Go, m.PostgreSQL, m.Redis, m.Durability, micros(m.SyncMicros), m.LoadBefore,
 		m.Connections, m.Tenants, m.Rounds, m.Slice, r.Took)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "throughput\tmedian/s\tlow\thigh\tp50\tp99\terrors\t\n")
+	fmt.Fprint(t, "\t\t\t\t\t\t\tCPU µs\tper\tunit\t\t\n")
+	fmt.Fprint(t, "throughput\tmedian/s\tlow\thigh\tp50\tp99\terrors\tweb\tPostgreSQL\tRedis\tgenerator\t\n")
 	for i := range r.Variants {
 		v := &r.Variants[i]
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t%s\t%s\t%d\t\n", v.Name, v.Median, slices.Min(v.Rates), slices.Max(v.Rates),
-			micros(v.P50), micros(v.P99), v.Errors)
+		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.0f\t%s\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t\n", v.Name, v.Median, slices.Min(v.Rates),
+			slices.Max(v.Rates), micros(v.P50), micros(v.P99), v.Errors, us(v.CPU.Service), us(v.CPU.PostgreSQL), us(v.CPU.Redis),
+			us(v.CPU.Generator))
 	}
-	fmt.Fprint(t, "\t\t\t\t\t\t\t\nfixed rate\tachieved/s\tp50\tp90\tp99\tp99.9\terrors\t\n")
+	fmt.Fprint(t, "\t\t\t\t\t\t\t\t\t\t\t\nfixed rate\tachieved/s\tp50\tp90\tp99\tp99.9\terrors\t\t\t\t\t\n")
 	for i := range r.OpenLoops {
 		o := &r.OpenLoops[i]
-		fmt.Fprintf(t, "%s at %d/s\t%.0f\t%s\t%s\t%s\t%s\t%d\t\n", o.Name, o.Rate, o.Achieved, micros(o.P50), micros(o.P90),
+		fmt.Fprintf(t, "%s at %d/s\t%.0f\t%s\t%s\t%s\t%s\t%d\t\t\t\t\t\n", o.Name, o.Rate, o.Achieved, micros(o.P50), micros(o.P90),
 			micros(o.P99), micros(o.P999), o.Errors)
 	}
 	if err := t.Flush(); err != nil {
@@ -234,6 +244,8 @@ func amount(v float64, unit string) string {
 	}
 	return fmt.Sprintf("%.2f %s", v, unit)
 }
+
+func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 func micros(us int64) string {
 	if us >= 1000 {

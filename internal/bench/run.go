@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,9 @@ type Config struct {
 	Batch       int           // debits per batch request, 1..1000
 	Rates       []int         // of the open loops, requests/s
 	OpenFor     time.Duration // of each open loop
+	Only        []string      // measure the variants whose names contain one of these, and nothing else; empty: everything
+	Profile     time.Duration // how long to profile the service under each of its variants after the rounds; 0: not at all
+	Against     string        // another binary of the service to measure beside this one; '' = none
 	Progress    io.Writer     // a line per step
 	Log         io.Writer     // what the servers say
 }
@@ -43,6 +47,9 @@ func (c *Config) validate() error {
 		return fmt.Errorf("tenants is %d; allowed are 1 to %d", c.Tenants, tenantsMax)
 	case c.Batch < 1 || c.Batch > 1000:
 		return fmt.Errorf("batch is %d; allowed are 1 to 1000", c.Batch)
+	}
+	if c.Profile < 0 || c.Profile > time.Minute {
+		return fmt.Errorf("profile is %s; allowed are 0s to 1m", c.Profile)
 	}
 	for _, r := range c.Rates {
 		if r < 1 || r > openRateMax {
@@ -64,6 +71,11 @@ const (
 	plsqlHot     = "PL/pgSQL, one hot tenant"
 	plsqlWebMany = "PL/pgSQL behind echo, many tenants"
 	plsqlWebHot  = "PL/pgSQL behind echo, one hot tenant"
+
+	// Those of Config.Against.
+	beforeMany   = debitsMany + ", before"
+	beforeHot    = debitsHot + ", before"
+	beforeChecks = checks + ", before"
 )
 
 // batchClients send batches: enough to keep both lanes and the encoder busy.
@@ -78,6 +90,7 @@ const probeFor = 500 * time.Millisecond
 type variant struct {
 	name string
 	run  func(ctx context.Context, d time.Duration) (sample, error)
+	site *site // of a service; nil for baselines
 }
 
 // runner is a run under way.
@@ -154,21 +167,55 @@ func (r *runner) measure(ctx context.Context) error {
 	}
 	r.out.Machine.BaselineConns = fmt.Sprintf("%d for many tenants, %d for one (the best of %v); %d behind echo",
 		many.Config().MaxConns, hot.Config().MaxConns, probeConns, webConns)
-	variants := r.variants(many, hot)
+	variants := slices.DeleteFunc(r.variants(many, hot), func(v variant) bool { return !r.cfg.wants(v.name) })
+	if len(variants) == 0 {
+		return fmt.Errorf("no variant has one of %q in its name", r.cfg.Only)
+	}
 	if err := r.warmUp(ctx, variants); err != nil {
 		return err
 	}
 	if err := r.rounds(ctx, variants); err != nil {
 		return err
 	}
-	if err := r.openLoops(ctx); err != nil {
+	if len(r.cfg.Only) == 0 {
+		if err := r.openLoops(ctx); err != nil {
+			return err
+		}
+		r.out.Machine.ServiceMemory = peakMemory(r.stand.service.child.cmd.Process.Pid)
+	}
+	if err := r.profiles(ctx, variants); err != nil {
 		return err
 	}
-	r.out.Machine.ServiceMemory = peakMemory(r.stand.service.cmd.Process.Pid)
 	if err := r.prove(ctx); err != nil {
 		return err
 	}
 	r.out.judge()
+	return nil
+}
+
+// wants says whether a variant is to be measured.
+func (c *Config) wants(name string) bool {
+	return len(c.Only) == 0 || slices.ContainsFunc(c.Only, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// profiles runs the services' variants once more, under the profiler: it costs a few percent, so the rounds went without it.
+func (r *runner) profiles(ctx context.Context, variants []variant) error {
+	if r.cfg.Profile == 0 {
+		return nil
+	}
+	for _, v := range variants {
+		if v.site == nil {
+			continue
+		}
+		file := filepath.Join(r.cfg.Dir, strings.NewReplacer(" ", "-", ",", "", "+", "and").Replace(v.name)+".pprof")
+		done := make(chan error, 1)
+		go func() { done <- r.stand.profile(ctx, v.site, r.cfg.Profile, file) }()
+		_, err := v.run(ctx, r.cfg.Profile+time.Second)
+		if err = errors.Join(err, <-done); err != nil {
+			return fmt.Errorf("profile %s: %w", v.name, err)
+		}
+		r.say("CPU profile of %s: go tool pprof -top %s", v.name, file)
+	}
 	return nil
 }
 
@@ -260,55 +307,44 @@ func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 	auth := bearer(r.stand.adminKey)
 	batch := newTemplate("/v1/debits/batch", auth, batchBody(r.cfg.Batch), r.cfg.Batch)
 	batch.recorded = true
-	web := func(t *template) func(context.Context, time.Duration) (sample, error) {
-		return r.over(r.stand.serviceAt, r.cfg.Connections, t)
+	web := func(name string, at *site, t *template) variant {
+		return variant{name, r.over(at.api, r.cfg.Connections, t), at}
 	}
-	base := func(path, body string) func(context.Context, time.Duration) (sample, error) {
-		return r.over(r.stand.baseAt, r.cfg.Connections, newTemplate(path, auth+keyHeader(), body, 1))
+	base := func(name, path, body string) variant {
+		return variant{name, r.over(r.stand.baseAt, r.cfg.Connections, newTemplate(path, auth+keyHeader(), body, 1)), nil}
 	}
-	return []variant{
-		{echoDebits, base("/echo/debits", debitBody(tenantMark))},
-		{debitsMany, web(debit)},
-		{plsqlMany, r.direct(many, false)},
-		{plsqlWebMany, base("/plpgsql/debits", debitBody(tenantMark))},
-		{debitBatches, r.over(r.stand.serviceAt, min(batchClients, r.cfg.Connections), batch)},
-		{echoCheck, base("/echo/check", checkBody(tenantMark))},
-		{checks, web(check)},
-		{debitsHot, web(debitHot)},
-		{plsqlHot, r.direct(hot, true)},
-		{plsqlWebHot, base("/plpgsql/debits", debitBody(hotTenant))},
+	service := r.stand.service
+	out := []variant{
+		base(echoDebits, "/echo/debits", debitBody(tenantMark)),
+		web(debitsMany, service, debit),
+		{plsqlMany, r.direct(many, false), nil},
+		base(plsqlWebMany, "/plpgsql/debits", debitBody(tenantMark)),
+		{debitBatches, r.over(service.api, min(batchClients, r.cfg.Connections), batch), service},
+		base(echoCheck, "/echo/check", checkBody(tenantMark)),
+		web(checks, service, check),
+		web(debitsHot, service, debitHot),
+		{plsqlHot, r.direct(hot, true), nil},
+		base(plsqlWebHot, "/plpgsql/debits", debitBody(hotTenant)),
 	}
+	if before := r.stand.before; before != nil {
+		// What it answers is in its own journal.
+		many, hot := *debit, *debitHot
+		many.recorded, hot.recorded = false, false
+		out = append(out, web(beforeMany, before, &many), web(beforeHot, before, &hot), web(beforeChecks, before, check))
+	}
+	return out
 }
 
 // warmUp opens every balance, so that rounds measure debits and not first periods, and runs every variant shortly.
 func (r *runner) warmUp(ctx context.Context, variants []variant) error {
 	r.say("opening %d balances", r.cfg.Tenants+1)
-	auth := bearer(r.stand.adminKey)
-	clients, err := dial(ctx, r.stand.serviceAt, 1)
-	if err != nil {
-		return err
-	}
-	defer closeAll(clients)
-	const perRequest = 500
-	for from := 0; from < r.cfg.Tenants; from += perRequest {
-		size := min(perRequest, r.cfg.Tenants-from)
-		t := newTemplate("/v1/debits/batch", auth, batchBody(size), size)
-		n := r.seq.Add(1)
-		c := clients[0]
-		// The template's tenants are random; here each is visited once.
-		c.of, c.out = t, append(c.out[:0], t.text...)
-		t.fill(c.out, n, r.cfg.Tenants)
-		for i, at := range t.tenants {
-			putTenant(c.out[at:at+tenantDigits], from+i)
+	for _, at := range []*site{r.stand.service, r.stand.before} {
+		if at == nil {
+			continue
 		}
-		if _, err := c.conn.Write(c.out); err != nil {
-			return fmt.Errorf("open balances: %w", err)
+		if err := r.openBalances(ctx, at); err != nil {
+			return err
 		}
-		status, err := c.receive()
-		if err != nil || status != 200 {
-			return fmt.Errorf("open balances: status %d: %w", status, err)
-		}
-		r.acked.Add(int64(size))
 	}
 	for _, v := range variants {
 		s, err := v.run(ctx, probeFor)
@@ -322,6 +358,40 @@ func (r *runner) warmUp(ctx context.Context, variants []variant) error {
 	return nil
 }
 
+// openBalances debits every tenant of a site once.
+func (r *runner) openBalances(ctx context.Context, at *site) error {
+	auth := bearer(r.stand.adminKey)
+	clients, err := dial(ctx, at.api, 1)
+	if err != nil {
+		return err
+	}
+	defer closeAll(clients)
+	const perRequest = 500
+	for from := 0; from < r.cfg.Tenants; from += perRequest {
+		size := min(perRequest, r.cfg.Tenants-from)
+		t := newTemplate("/v1/debits/batch", auth, batchBody(size), size)
+		n := r.seq.Add(1)
+		c := clients[0]
+		// The template's tenants are random; here each is visited once.
+		c.of, c.out = t, append(c.out[:0], t.text...)
+		t.fill(c.out, n, r.cfg.Tenants)
+		for i, offset := range t.tenants {
+			putTenant(c.out[offset:offset+tenantDigits], from+i)
+		}
+		if _, err := c.conn.Write(c.out); err != nil {
+			return fmt.Errorf("open balances: %w", err)
+		}
+		status, err := c.receive()
+		if err != nil || status != 200 {
+			return fmt.Errorf("open balances: status %d: %w", status, err)
+		}
+		if at == r.stand.service {
+			r.acked.Add(int64(size))
+		}
+	}
+	return nil
+}
+
 func (r *runner) rounds(ctx context.Context, variants []variant) error {
 	for _, v := range variants {
 		r.out.Variants = append(r.out.Variants, Variant{Name: v.name, latency: newHistogram()})
@@ -330,11 +400,17 @@ func (r *runner) rounds(ctx context.Context, variants []variant) error {
 		for i := range variants {
 			at := (i + round*3) % len(variants) // each round begins elsewhere
 			v := variants[at]
+			web := r.stand.baseline.cmd.Process.Pid
+			if v.site != nil {
+				web = v.site.child.cmd.Process.Pid
+			}
+			before := cpuOf(os.Getpid(), web)
 			s, err := v.run(ctx, r.cfg.Slice)
 			if err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
 			out := &r.out.Variants[at]
+			out.used, out.units = out.used.plus(cpuOf(os.Getpid(), web).minus(before)), out.units+s.units
 			out.Rates = append(out.Rates, s.rate())
 			out.Errors += s.errors
 			out.latency.Merge(s.latency)
@@ -343,7 +419,7 @@ func (r *runner) rounds(ctx context.Context, variants []variant) error {
 	}
 	for i := range r.out.Variants {
 		v := &r.out.Variants[i]
-		v.Median = median(v.Rates)
+		v.Median, v.CPU = median(v.Rates), v.used.per(v.units)
 		v.Latency = percentilesOf(v.latency)
 	}
 	return nil
@@ -355,7 +431,7 @@ func (r *runner) openLoops(ctx context.Context) error {
 	loads := []struct {
 		name, address string
 		t             *template
-	}{{"echo", r.stand.baseAt, echo}, {"check", r.stand.serviceAt, check}, {"debit", r.stand.serviceAt, debit}}
+	}{{"echo", r.stand.baseAt, echo}, {"check", r.stand.service.api, check}, {"debit", r.stand.service.api, debit}}
 	for _, rate := range slices.Sorted(slices.Values(r.cfg.Rates)) {
 		for _, l := range loads {
 			s, err := r.open(ctx, l.address, l.t, rate)
@@ -393,7 +469,7 @@ func (r *runner) prove(ctx context.Context) error {
 	}
 	r.say("%d debits were answered, %d are in the journal; verifying", r.out.Answered, journal)
 	began := time.Now()
-	if err := r.stand.tool(ctx, "verify"); err != nil {
+	if err := r.stand.tool(ctx, r.stand.service, "verify"); err != nil {
 		return err
 	}
 	r.out.VerifyPerSecond = float64(journal) / time.Since(began).Seconds()

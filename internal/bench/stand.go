@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,15 +35,25 @@ func serverSettings() map[string]string {
 
 // stand is everything that is measured: servers, processes, where they answer.
 type stand struct {
-	cfg       Config
-	postgres  *localstack.Postgres
-	redis     *localstack.Redis
-	children  []*child
-	service   *child
-	adminKey  string
-	serviceAt string // host:port of the API
-	baseAt    string // host:port of the baseline
-	db        *pgx.Conn
+	cfg      Config
+	postgres *localstack.Postgres
+	redis    *localstack.Redis
+	children []*child
+	service  *site
+	before   *site // of Config.Against; nil without
+	adminKey string
+	baseline *child
+	baseAt   string // host:port of the baseline
+	db       *pgx.Conn
+}
+
+// site is a running service and what it needs.
+type site struct {
+	exe         string
+	databaseURL string
+	redisURL    string
+	child       *child
+	api, ops    string // host:port
 }
 
 // child is a process made from our own binary.
@@ -127,52 +138,90 @@ func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, er
 	if err != nil {
 		return nil, err
 	}
-	if err := s.tool(ctx, "migrate", "up"); err != nil {
-		return nil, err
-	}
 	if s.db, err = pgx.Connect(ctx, s.postgres.URL()); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	seed := baselineSQL + strings.ReplaceAll(seedSQL, "$TENANTS", fmt.Sprint(cfg.Tenants))
-	if _, err := s.db.Exec(ctx, seed, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return nil, fmt.Errorf("seed: %w", err)
+	if s.service, err = s.open(ctx, cfg.Exe, s.postgres.URL(), s.redis.URL()); err != nil {
+		return nil, err
 	}
-	base, err := s.launch("bench", "baseline", "--conns", fmt.Sprint(conns))
+	if cfg.Against != "" {
+		if s.before, err = s.openBefore(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.baseline, err = s.launch(cfg.Exe, s.env(s.service), "bench", "baseline", "--conns", fmt.Sprint(conns))
 	if err != nil {
 		return nil, err
 	}
-	if s.baseAt, err = base.address(ctx, "baseline "); err != nil {
+	s.baseAt, err = s.baseline.address(ctx, "baseline ")
+	return s, err
+}
+
+// openBefore starts Config.Against beside the service, on a database of its own in the same servers.
+func (s *stand) openBefore(ctx context.Context) (*site, error) {
+	const name = "before"
+	if _, err := s.db.Exec(ctx, "CREATE DATABASE "+name); err != nil {
+		return nil, fmt.Errorf("create database: %w", err)
+	}
+	database, err := url.Parse(s.postgres.URL())
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	store, err := url.Parse(s.redis.URL())
+	if err != nil {
+		return nil, fmt.Errorf("redis URL: %w", err)
+	}
+	database.Path, store.Path = "/"+name, "/1"
+	return s.open(ctx, s.cfg.Against, database.String(), store.String())
+}
+
+// open migrates and seeds a database and starts a service on it.
+func (s *stand) open(ctx context.Context, exe, databaseURL, redisURL string) (*site, error) {
+	at := &site{exe: exe, databaseURL: databaseURL, redisURL: redisURL}
+	if err := s.tool(ctx, at, "migrate", "up"); err != nil {
 		return nil, err
 	}
-	if s.service, err = s.launch("serve"); err != nil {
+	db, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	defer func() { _ = db.Close(ctx) }() // what it did is committed
+	seed := baselineSQL + strings.ReplaceAll(seedSQL, "$TENANTS", fmt.Sprint(s.cfg.Tenants))
+	if _, err := db.Exec(ctx, seed, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return nil, fmt.Errorf("seed: %w", err)
+	}
+	if at.child, err = s.launch(exe, s.env(at), "serve"); err != nil {
 		return nil, err
 	}
-	if s.serviceAt, err = s.service.address(ctx, "API http://"); err != nil {
+	if at.api, err = at.child.address(ctx, "API http://"); err != nil {
 		return nil, err
 	}
-	return s, s.putLimits(ctx)
+	if at.ops, err = at.child.address(ctx, "ops http://"); err != nil {
+		return nil, err
+	}
+	return at, s.putLimits(ctx, at)
 }
 
 // env is the configuration of the children. Access lines are off: a line per request would measure the log's disk.
-func (s *stand) env() []string {
+func (s *stand) env(at *site) []string {
 	return []string{
-		"QUOTASVC_DATABASE_URL=" + s.postgres.URL(), "QUOTASVC_REDIS_URL=" + s.redis.URL(), "QUOTASVC_ADMIN_KEY=" + s.adminKey,
+		"QUOTASVC_DATABASE_URL=" + at.databaseURL, "QUOTASVC_REDIS_URL=" + at.redisURL, "QUOTASVC_ADMIN_KEY=" + s.adminKey,
 		"QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0", "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text",
 	}
 }
 
-func (s *stand) launch(args ...string) (*child, error) {
-	c, err := start(s.cfg.Log, s.env(), s.cfg.Exe, args...)
+func (s *stand) launch(exe string, env []string, args ...string) (*child, error) {
+	c, err := start(s.cfg.Log, env, exe, args...)
 	if err == nil {
 		s.children = append(s.children, c)
 	}
 	return c, err
 }
 
-// tool runs a command of our own to its end.
-func (s *stand) tool(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, s.cfg.Exe, args...)
-	cmd.Env = append(os.Environ(), s.env()...)
+// tool runs a command of a site's binary to its end.
+func (s *stand) tool(ctx context.Context, at *site, args ...string) error {
+	cmd := exec.CommandContext(ctx, at.exe, args...)
+	cmd.Env = append(os.Environ(), s.env(at)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
 	}
@@ -184,10 +233,10 @@ var limitRules = []struct{ name, per string }{
 	{"per-tenant", `["tenant"]`}, {"per-route", `["tenant","route"]`}, {"per-user", `["tenant","subject"]`},
 }
 
-func (s *stand) putLimits(ctx context.Context) error {
+func (s *stand) putLimits(ctx context.Context, at *site) error {
 	for _, r := range limitRules {
 		body := `{"per":` + r.per + `,"kind":"token_bucket","rate":"1000000/s"}`
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+s.serviceAt+"/v1/limits/"+r.name, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+at.api+"/v1/limits/"+r.name, strings.NewReader(body))
 		if err != nil {
 			return fmt.Errorf("put limit: %w", err)
 		}
@@ -202,6 +251,28 @@ func (s *stand) putLimits(ctx context.Context) error {
 		if answer.StatusCode >= http.StatusMultipleChoices {
 			return fmt.Errorf("put limit %s: %s: %s", r.name, answer.Status, text)
 		}
+	}
+	return nil
+}
+
+// profile takes a CPU profile of a site for d and stores it.
+func (s *stand) profile(ctx context.Context, at *site, d time.Duration, file string) error {
+	address := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", at.ops, max(1, int(d.Seconds())))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("profile: %w", err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("profile: %s: %w", answer.Status, err)
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return fmt.Errorf("profile: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestTheHeapGrowsToItsGoalAndALargeOneIsCollectedAsEver(t *testing.T) {
+	t.Parallel()
+	for live, want := range map[uint64]int{
+		0: 400, 1 << 20: 400, 16 << 20: 400, 20 << 20: 300, 30 << 20: 150, 40 << 20: 100, 60 << 20: 100, 80 << 20: 100, 8 << 30: 100,
+	} {
+		if got := percentFor(live); got != want {
+			t.Errorf("%d MiB alive: %d%%, want %d%%", live>>20, got, want)
+		}
+	}
+}
+
+// Not parallel: the percentage is the process's.
+func TestTheCollectorIsTunedAfterEachCollectionAndLeftAsItWas(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	before := debug.SetGCPercent(percentMin)
+	defer debug.SetGCPercent(before)
+	stop := tuneCollector()
+	current := func() int {
+		p := debug.SetGCPercent(percentMin)
+		debug.SetGCPercent(p)
+		return p
+	}
+	for deadline := time.Now().Add(20 * time.Second); current() == percentMin; {
+		if time.Now().After(deadline) {
+			t.Fatal("20 s of collections have changed nothing")
+		}
+		runtime.GC()
+	}
+	stop()
+	if got := current(); got != percentMin {
+		t.Errorf("%d%% afterwards", got)
+	}
+	t.Setenv("GOGC", "70")
+	debug.SetGCPercent(70)
+	stop = tuneCollector()
+	runtime.GC()
+	runtime.GC()
+	if stop(); current() != 70 {
+		t.Errorf("GOGC=70 has become %d", current())
+	}
+}

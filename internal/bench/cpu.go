@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of the CPU times in /proc: Linux reports hundredths of a second whatever the kernel counts in.
+const tick = 10 * time.Millisecond
+
+// CPU is the time that processes have used: what a request costs, however busy the machine is otherwise.
+type CPU struct {
+	Service    time.Duration `json:"service"` // or the baseline's HTTP server
+	PostgreSQL time.Duration `json:"postgresql"`
+	Redis      time.Duration `json:"redis"`
+	Generator  time.Duration `json:"generator"` // this process
+}
+
+func (c CPU) minus(o CPU) CPU {
+	return CPU{c.Service - o.Service, c.PostgreSQL - o.PostgreSQL, c.Redis - o.Redis, c.Generator - o.Generator}
+}
+
+func (c CPU) plus(o CPU) CPU {
+	return CPU{c.Service + o.Service, c.PostgreSQL + o.PostgreSQL, c.Redis + o.Redis, c.Generator + o.Generator}
+}
+
+// per is c divided over n units.
+func (c CPU) per(n int64) CPU {
+	d := time.Duration(max(n, 1))
+	return CPU{c.Service / d, c.PostgreSQL / d, c.Redis / d, c.Generator / d}
+}
+
+// process is a line of /proc.
+type process struct {
+	parent int
+	name   string
+	used   time.Duration
+}
+
+// processes reads /proc; empty where there is none.
+func processes() map[int]process {
+	out := map[int]process{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		if pid, p, ok := parseStat(text); ok {
+			out[pid] = p
+		}
+	}
+	return out
+}
+
+// parseStat reads /proc/<pid>/stat. The name is in parentheses and may have blanks and parentheses itself.
+func parseStat(text []byte) (pid int, p process, ok bool) {
+	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 1 || end < open {
+		return 0, p, false
+	}
+	fields := strings.Fields(string(text[end+1:]))
+	if len(fields) < 13 {
+		return 0, p, false
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:open])))
+	if err != nil {
+		return 0, p, false
+	}
+	p.name = string(text[open+1 : end])
+	p.parent, _ = strconv.Atoi(fields[1])
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	p.used = time.Duration(user+system) * tick
+	return pid, p, true
+}
+
+// cpuOf sums up what this process, its server children, and the process web have used so far.
+func cpuOf(self, web int) CPU {
+	all := processes()
+	var c CPU
+	for pid, p := range all {
+		switch {
+		case pid == self:
+			c.Generator += p.used
+		case pid == web:
+			c.Service += p.used
+		case !descends(all, pid, self):
+		case p.name == "postgres":
+			c.PostgreSQL += p.used
+		case p.name == "redis-server":
+			c.Redis += p.used
+		}
+	}
+	return c
+}
+
+// descends says whether pid is a child of ancestor's, or a child of one.
+func descends(all map[int]process, pid, ancestor int) bool {
+	for range len(all) { // parents cannot form a circle, but /proc was not read at one instant
+		p, ok := all[pid]
+		if !ok {
+			return false
+		}
+		if pid = p.parent; pid == ancestor {
+			return true
+		}
+	}
+	return false
+}
