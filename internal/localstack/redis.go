@@ -15,6 +15,19 @@ import (
 	"syscall"
 )
 
+// RedisMode is what a Redis process is.
+type RedisMode int
+
+const (
+	// RedisStandalone is a server of its own, or a master or replica under Sentinel.
+	RedisStandalone RedisMode = iota
+	// RedisClusterNode is a node of a Redis Cluster that its owner puts together.
+	RedisClusterNode
+	// RedisSentinel watches standalone servers. It keeps what it has learned in its
+	// configuration, which is therefore written once only.
+	RedisSentinel
+)
+
 // RedisConfig says how to run a private Redis.
 type RedisConfig struct {
 	Dir         string       // holds data, configuration, log; required
@@ -22,6 +35,9 @@ type RedisConfig struct {
 	PortSetting string       // how the user changes Port, for the message about a taken one
 	Persist     bool         // true: append-only file, synced every second. false: empty after each start
 	Databases   int          // logical databases; 0: Redis's default, 16
+	Mode        RedisMode    // what the process is
+	Password    string       // "": one of its own. Servers that copy from each other need a common one
+	Extra       []string     // further lines of configuration
 	Search      *Search      // where to find the binary; nil: SystemSearch
 	Log         *slog.Logger // progress for people; nil: none
 }
@@ -33,6 +49,8 @@ type Redis struct {
 	cfg      RedisConfig
 	bin      string
 	password string
+	busPort  int  // of a cluster node; chosen with the first start
+	settled  bool // it has been ready once: ports stay, and a Sentinel's configuration is its own
 }
 
 // StartRedis starts a server in cfg.Dir and returns once it answers. Unlike
@@ -72,6 +90,9 @@ func (r *Redis) URL() string {
 // Addr is host and port.
 func (r *Redis) Addr() string { return net.JoinHostPort(loopback, strconv.Itoa(r.port)) }
 
+// BusPort is where the other nodes of a cluster reach this one.
+func (r *Redis) BusPort() int { return r.busPort }
+
 // Password is what the server asks for.
 func (r *Redis) Password() string { return r.password }
 
@@ -92,6 +113,10 @@ func (r *Redis) start(ctx context.Context) error {
 // ensurePassword keeps the password across restarts, so that a URL copied from an
 // earlier run goes on working.
 func (r *Redis) ensurePassword() error {
+	if r.cfg.Password != "" {
+		r.password = r.cfg.Password
+		return nil
+	}
 	text, err := os.ReadFile(r.path("password"))
 	switch {
 	case err == nil:
@@ -109,8 +134,12 @@ func (r *Redis) ensurePassword() error {
 func (r *Redis) launch(ctx context.Context) error {
 	// A file, because a command line would show the password to every user.
 	conf := r.path("redis.conf")
-	if err := os.WriteFile(conf, []byte(r.config()), 0o600); err != nil {
-		return fmt.Errorf("write configuration: %w", err)
+	args := []string{conf}
+	if r.cfg.Mode == RedisSentinel {
+		args = append(args, "--sentinel")
+	}
+	if err := r.writeConfig(conf); err != nil {
+		return err
 	}
 	logPath := r.path("redis.log")
 	logFile, offset, err := openLog(logPath)
@@ -122,12 +151,30 @@ func (r *Redis) launch(ctx context.Context) error {
 	if r.cfg.Persist {
 		death = syscall.SIGTERM
 	}
-	r.proc, err = startProcess(command{path: r.bin, args: []string{conf}, dir: r.dir, log: logFile, deathSignal: death})
+	r.proc, err = startProcess(command{path: r.bin, args: args, dir: r.dir, log: logFile, deathSignal: death})
 	if err != nil {
 		return err
 	}
 	if err := r.awaitReady(ctx); err != nil {
 		return fmt.Errorf("start Redis: %w%s", err, quote(logTail(logPath, offset)))
+	}
+	r.settled = true
+	return nil
+}
+
+// writeConfig leaves alone what a Sentinel has written itself.
+func (r *Redis) writeConfig(path string) error {
+	if r.cfg.Mode == RedisSentinel && r.settled {
+		return nil
+	}
+	if r.cfg.Mode == RedisClusterNode && !r.settled {
+		var err error
+		if r.busPort, err = choosePort(0, r.name+"'s cluster bus", ""); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(path, []byte(r.config()), 0o600); err != nil {
+		return fmt.Errorf("write configuration: %w", err)
 	}
 	return nil
 }
@@ -149,6 +196,13 @@ func (r *Redis) config() string {
 	if r.cfg.Databases != 0 {
 		lines = append(lines, "databases "+strconv.Itoa(r.cfg.Databases))
 	}
+	if r.cfg.Mode != RedisSentinel {
+		lines = append(lines, "masterauth "+r.password)
+	}
+	if r.cfg.Mode == RedisClusterNode {
+		lines = append(lines, "cluster-enabled yes", "cluster-port "+strconv.Itoa(r.busPort))
+	}
+	lines = append(lines, r.cfg.Extra...)
 	return strings.Join(lines, "\n") + "\n"
 }
 

@@ -26,7 +26,9 @@
 // leased in database 0, so test binaries can share one server here too; a test
 // waits when all are taken. What Redis keeps per server and not per database is
 // shared all the same: scripts, functions, configuration, channels. A test of
-// those, or of failures, takes RedisPrivate.
+// those, or of failures, takes RedisPrivate; RedisClusterPrivate is a cluster of
+// three masters with a replica each, RedisSentinelsPrivate a master and a replica
+// that three sentinels watch.
 //
 // # Clock, concurrency, failure
 //

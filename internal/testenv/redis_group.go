@@ -1,0 +1,118 @@
+package testenv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quotasvc/quotasvc/internal/localstack"
+)
+
+const (
+	// groupTimeout bounds making a cluster or a set of sentinels ready, and each wait
+	// for a change of theirs: gossip takes seconds where others use the machine, too.
+	groupTimeout = 90 * time.Second
+
+	// groupPoll is how often their state is looked at.
+	groupPoll = 20 * time.Millisecond
+
+	// failureTimeout is after how long a silent node counts as failed. Production has
+	// 15 or 30 s. Shorter than this, a busy machine makes nodes fail that are well.
+	failureTimeout = 2 * time.Second
+)
+
+// group is Redis processes that know each other and share a password.
+type group struct {
+	t        testing.TB
+	dir      string
+	password string
+}
+
+func newGroup(t testing.TB) *group {
+	t.Helper()
+	shared.requireMain(t)
+	dir, err := os.MkdirTemp("", tempPrefix)
+	if err != nil {
+		t.Fatal("testenv: temporary directory: ", err)
+	}
+	t.Cleanup(func() { check(t, "remove a temporary directory", os.RemoveAll(dir)) })
+	return &group{t: t, dir: dir, password: rand.Text()}
+}
+
+// start starts a process per mode; they end with the test.
+func (g *group) start(n int, cfg localstack.RedisConfig) []*RedisServer {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	servers := make([]*RedisServer, n)
+	all, ctx := errgroup.WithContext(ctx)
+	for i := range servers {
+		cfg := cfg
+		cfg.Dir, cfg.Password = filepath.Join(g.dir, fmt.Sprintf("%d-%d", cfg.Mode, i)), g.password
+		cfg.Search = &shared.source.search
+		all.Go(func() error {
+			r, err := localstack.StartRedis(ctx, cfg)
+			if err == nil {
+				servers[i] = &RedisServer{Addr: r.Addr(), URL: r.URL(), t: g.t, r: r}
+			}
+			return err
+		})
+	}
+	err := all.Wait()
+	for _, s := range servers {
+		if s != nil {
+			g.t.Cleanup(s.Kill)
+		}
+	}
+	if err != nil {
+		g.t.Fatal("testenv: private Redis servers need local binaries: ", err)
+	}
+	return servers
+}
+
+// await waits until done says nil.
+func (g *group) await(what string, done func(ctx context.Context) error) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+	defer cancel()
+	tick := time.NewTicker(groupPoll)
+	defer tick.Stop()
+	for {
+		err := done(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			g.t.Fatalf("testenv: never happened: %s (%v)", what, err)
+		}
+	}
+}
+
+// client is a plain client of one process that ends with the test.
+func (s *RedisServer) client() *redis.Client {
+	c := redis.NewClient(s.Options())
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// do runs administrative commands, which must succeed.
+func (g *group) do(c *redis.Client, command ...any) any {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
+	defer cancel()
+	reply, err := c.Do(ctx, command...).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		g.t.Fatalf("testenv: %v: %v", command, err)
+	}
+	return reply
+}

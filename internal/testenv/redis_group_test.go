@@ -1,0 +1,50 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestAClusterServesEverySlotAndMovesThem(t *testing.T) {
+	t.Parallel()
+	c := RedisClusterPrivate(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Masters[0].Addr}, Password: c.Password})
+	defer func() { _ = client.Close() }()
+	for i := range 50 {
+		if err := client.Set(t.Context(), fmt.Sprint("key", i), i, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, m := range c.Masters {
+		if n := c.Client(m).DBSize(t.Context()).Val(); n == 0 {
+			t.Errorf("master %d has no keys", i)
+		}
+	}
+	from, slot := c.Owner("key7"), c.Slot("key7")
+	to := (from + 1) % len(c.Masters)
+	c.Move(slot, c.Masters[from], c.Masters[to])
+	if got := c.Client(c.Masters[to]).Get(t.Context(), "key7").Val(); got != "7" {
+		t.Errorf("the new owner says %q", got)
+	}
+}
+
+func TestAReplicaTakesOverFromAKilledMaster(t *testing.T) {
+	t.Parallel()
+	c := RedisClusterPrivate(t)
+	c.Masters[1].Kill()
+	c.AwaitPromotion(c.Replicas[1], c.Masters[0])
+}
+
+func TestSentinelsReplaceAKilledMaster(t *testing.T) {
+	t.Parallel()
+	s := RedisSentinelsPrivate(t)
+	ctx := context.Background()
+	if err := s.Master.client().Set(ctx, "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Master.Kill()
+	s.AwaitMaster(s.Replica)
+}
