@@ -119,4 +119,14 @@ func firstOf(errs ...*Error) error {
 	return nil
 }
 
-func itemField(i int, name string) string { return fmt.Sprintf("items[%d].%s", i, name) }
+func itemField(i int, name string) string {
+	if i == 0 { // nearly every operation has one item, and names its fields before it knows of a fault
+		switch name {
+		case "meter":
+			return "items[0].meter"
+		case "amount":
+			return "items[0].amount"
+		}
+	}
+	return fmt.Sprintf("items[%d].%s", i, name)
+}
