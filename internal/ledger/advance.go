@@ -74,9 +74,10 @@ func (b *book) cutOpenPeriod() {
 	b.settle()
 }
 
-// openFirst opens the balance's first period: the one around the instant at which the meter came into the tenant's plan.
+// openFirst opens the balance's first period: the one around the tenant's sign-up, whether or not its plan had the meter then. So
+// nothing depends on when the balance is looked at for the first time.
 func (b *book) openFirst(j *journal, now time.Time) error {
-	t := b.timeline.born()
+	t := b.timeline.at(time.Time{})
 	if t == nil {
 		return errNotLoaded
 	}

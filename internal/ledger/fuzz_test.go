@@ -3,14 +3,13 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -112,9 +111,13 @@ func (p *program) tick(d time.Duration) {
 
 // request makes one random request.
 func (p *program) request() sent {
-	t := p.t
 	p.serial++
-	id := fmt.Sprint("op", p.serial)
+	return p.requestUnder(fmt.Sprint("op", p.serial))
+}
+
+// requestUnder makes one under a key of which there may be others.
+func (p *program) requestUnder(id string) sent {
+	t := p.t
 	amount := func() int64 { return rapid.Int64Range(1, 12).Draw(t, "amount") }
 	subject := rapid.SampledFrom([]string{"", "", "ann", "bob"}).Draw(t, "subject")
 	items := func(most int) []Item {
@@ -226,6 +229,16 @@ func answerOf(c *call) string {
 	return "?"
 }
 
+// suspend tells the ledger that the tenant is suspended, or not, as its callers do with every request.
+func suspend(c *call, suspended bool) {
+	switch r := c.req.(type) {
+	case *Debit:
+		r.Suspended = suspended
+	case *Hold:
+		r.Suspended = suspended
+	}
+}
+
 // batch sends some requests as one batch, new ones, repeated ones and ones that reuse a key; it may be lost before or after
 // its commit, and is then sent again.
 func (p *program) batch() {
@@ -242,11 +255,7 @@ func (p *program) batch() {
 			batch = append(batch, s)
 		}
 		if rapid.IntRange(0, 9).Draw(t, "reuse?") == 0 {
-			other := p.request()
-			made := other.call
-			other.id = s.id
-			other.call = func() *call { c := made(); c.id.id = s.id; return c }
-			batch = append(batch, other)
+			batch = append(batch, p.requestUnder(s.id))
 		}
 	}
 	// What an operation refers to is looked up before its batch begins. Requests of one batch are concurrent, so one that refers
@@ -263,6 +272,7 @@ func (p *program) batch() {
 	calls := make([]*call, len(batch))
 	for i := range batch {
 		calls[i] = batch[i].call()
+		suspend(calls[i], p.model.suspended)
 	}
 	// One that is sent again may succeed only now, together with its refund: those go one after the other.
 	most := len(calls)
@@ -342,6 +352,10 @@ func (p *program) sweep() {
 	}
 }
 
+func (c *closedPeriod) account() string {
+	return accountText(c.plan, c.start, c.end, [...]int64{c.opening, c.granted, c.refunded, c.used, c.expired, c.adjusted, c.overage, c.held, c.closing})
+}
+
 // compare reads every balance in memory, advanced to now, and holds it against the model.
 func (p *program) compare() {
 	for k := range p.memory.balances {
@@ -353,23 +367,27 @@ func (p *program) compare() {
 		if diff := cmp.Diff(p.model.describe(k), describeBook(m.books[k])); diff != "" {
 			p.t.Fatalf("balance %v differs (-model +ledger):\n%s", k, diff)
 		}
+		var closed []string
+		for _, c := range slices.Concat(p.memory.periods[k], m.books[k].closed) {
+			closed = append(closed, c.account())
+		}
+		if diff := cmp.Diff(p.model.balances[k].closed, closed, cmpopts.EquateEmpty()); diff != "" {
+			p.t.Fatalf("the closed periods of %v differ (-model +ledger):\n%s", k, diff)
+		}
 	}
 	p.memory.check(p.t)
 }
 
 // TestTheStateMachineAgreesWithASecondImplementation runs random programs: all operations, duplicates, reused keys, clock
 // steps over several periods, new plan versions, plan changes, a sweeper that runs or not, batches cut anywhere, crashes
-// before and after the commit. QUOTASVC_SOAK_STEPS sets how many steps a program has; -rapid.checks how many programs run.
+// before and after the commit. QUOTASVC_SOAK_STEPS says how many steps a soak has.
 func TestTheStateMachineAgreesWithASecondImplementation(t *testing.T) {
 	t.Parallel()
-	steps := 60
-	if text := os.Getenv("QUOTASVC_SOAK_STEPS"); text != "" {
-		var err error
-		if steps, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("QUOTASVC_SOAK_STEPS: %v", err)
-		}
+	wanted, steps := soakSteps(t, "QUOTASVC_SOAK_STEPS"), 60
+	if wanted > 0 {
+		steps = 200
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	runPrograms(t, wanted, func(t *rapid.T) int {
 		p := start(t)
 		for range steps {
 			switch rapid.IntRange(0, 11).Draw(t, "step") {
@@ -380,6 +398,7 @@ func TestTheStateMachineAgreesWithASecondImplementation(t *testing.T) {
 			case 3:
 				p.sweep()
 			case 4:
+				p.model.suspended = rapid.IntRange(0, 3).Draw(t, "suspended") == 0
 				if rapid.IntRange(0, 2).Draw(t, "plan?") == 0 {
 					p.tick(time.Second)
 					p.addVersion(rapid.SampledFrom([]string{"small", "large"}).Draw(t, "plan"), p.now)
@@ -395,5 +414,6 @@ func TestTheStateMachineAgreesWithASecondImplementation(t *testing.T) {
 			}
 		}
 		p.compare()
+		return steps
 	})
 }

@@ -97,21 +97,26 @@ func (s *memory) locate(r references) found {
 func (s *memory) load(a *attempt, now time.Time) *machine {
 	m := newMachine()
 	m.now, m.found = now, a.found
-	for id, lines := range s.entries {
-		m.stored[id] = lines
-	}
-	for k, h := range s.holds {
-		row := h
-		row.items = slices.Clone(h.items)
-		m.holds[k] = &row
-	}
-	for k, n := range s.refunds {
-		m.refunds[k] = &refundSum{amount: n}
-	}
-	for k, grants := range s.grants {
-		for id := range grants {
-			m.taken[grantKey{k, id}] = true
+	for _, id := range a.opKeys {
+		if lines, known := s.entries[id]; known {
+			m.stored[id] = lines
 		}
+	}
+	for _, k := range slices.Concat(a.refs.holds, a.refs.fresh) {
+		if row, known := s.holds[k]; known {
+			row.items = slices.Clone(row.items)
+			m.holds[k] = &row
+		}
+	}
+	for _, d := range a.refs.debits {
+		for _, l := range s.entries[d] {
+			if n, known := s.refunds[refundKey{d, l.line}]; known {
+				m.refunds[refundKey{d, l.line}] = &refundSum{amount: n}
+			}
+		}
+	}
+	for _, g := range a.grantIDs() {
+		_, m.taken[g] = s.grants[g.key][g.id]
 	}
 	named := map[key][]string{}
 	for _, n := range a.found.namedGrants() {

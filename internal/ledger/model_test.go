@@ -63,6 +63,7 @@ type modelBalance struct {
 	opening, granted, refunded, used, expired, adjusted, overage int64
 	entries                                                      int
 	grants                                                       []modelGrant
+	closed                                                       []string // the accounts of its closed periods
 }
 
 type modelHold struct {
@@ -93,14 +94,15 @@ type modelOp struct {
 }
 
 type model struct {
-	anchor   time.Time
-	now      time.Time
-	plans    map[string][]modelVersion
-	changes  []modelChange
-	balances map[key]*modelBalance
-	reserves []modelReserve
-	holds    map[string]*modelHold
-	ops      map[string]*modelOp
+	anchor    time.Time
+	now       time.Time
+	suspended bool
+	plans     map[string][]modelVersion
+	changes   []modelChange
+	balances  map[key]*modelBalance
+	reserves  []modelReserve
+	holds     map[string]*modelHold
+	ops       map[string]*modelOp
 }
 
 func (m *model) clone() *model {
@@ -108,7 +110,7 @@ func (m *model) clone() *model {
 	c.balances, c.holds, c.ops = map[key]*modelBalance{}, map[string]*modelHold{}, map[string]*modelOp{}
 	for k, b := range m.balances {
 		copied := *b
-		copied.grants = slices.Clone(b.grants)
+		copied.grants, copied.closed = slices.Clone(b.grants), slices.Clip(b.closed)
 		c.balances[k] = &copied
 	}
 	for id, h := range m.holds {
@@ -180,12 +182,6 @@ func (m *model) touch(k key) *modelBalance {
 		b = &modelBalance{}
 		m.balances[k] = b
 		born := m.changes[0].at
-		for _, t := range m.instants() {
-			if plan, _ := m.termsAt(k, t); plan != "" && !t.Before(m.changes[0].at) {
-				born = t
-				break
-			}
-		}
 		plan, terms := m.termsAt(k, born)
 		start, _ := m.hour(born)
 		if plan == "" || terms.once {
@@ -327,7 +323,10 @@ func (m *model) event(k key, b *modelBalance, due time.Time) {
 	if closes {
 		at := b.end
 		opening := b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted
-		*b = modelBalance{opening: opening, grants: b.grants, entries: b.entries}
+		closed := append(slices.Clip(b.closed), accountText(b.plan, b.start, at, [...]int64{
+			b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), opening,
+		}))
+		*b = modelBalance{opening: opening, grants: b.grants, entries: b.entries, closed: closed}
 		m.open(k, b, at, at)
 		if carry > 0 {
 			b.grants = append(b.grants, modelGrant{
@@ -344,6 +343,12 @@ func (m *model) event(k key, b *modelBalance, due time.Time) {
 			b.entries++
 		}
 	}
+}
+
+// accountText is a closed period's account as both implementations must give it.
+func accountText(plan string, start, end time.Time, n [9]int64) string {
+	return fmt.Sprintf("%s %s-%s opening %d granted %d refunded %d used %d expired %d adjusted %d overage %d held %d closing %d",
+		plan, start.Format(time.RFC3339Nano), end.Format(time.RFC3339Nano), n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8])
 }
 
 func (b *modelBalance) remaining() int64 {

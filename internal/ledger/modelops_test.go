@@ -87,8 +87,17 @@ func (m *model) deny(meter, subject string, amount, available int64) {
 	panic(refused{fmt.Sprintf("%s available %d of %s", code, available, meter)})
 }
 
+// refuseIfSuspended says no to a suspended tenant's new use.
+func (m *model) refuseIfSuspended(meter string) {
+	if m.suspended {
+		m.touch(key{memTenant, meter, ""})
+		m.refuse(CodeTenantSuspended)
+	}
+}
+
 func (m *model) debit(d *Debit) func(*model, *modelOp) string {
 	return func(m *model, op *modelOp) string {
+		m.refuseIfSuspended(d.Items[0].Meter)
 		op.refundable, op.items = true, len(d.Items)
 		answer := "ok"
 		for i, item := range d.Items {
@@ -193,6 +202,7 @@ var farAway = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 func (m *model) hold(h *Hold) func(*model, *modelOp) string {
 	return func(m *model, _ *modelOp) string {
+		m.refuseIfSuspended(h.Items[0].Meter)
 		m.touch(key{memTenant, h.Items[0].Meter, ""})
 		if m.holds[h.HoldID] != nil {
 			m.refuse(CodeConflict)

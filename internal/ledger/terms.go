@@ -156,16 +156,6 @@ func (tl timeline) at(t time.Time) *terms {
 	return &tl[max(0, i-1)]
 }
 
-// born returns the first terms that have the meter, or the first of all when none has it; nil on an empty timeline.
-func (tl timeline) born() *terms {
-	for i := range tl {
-		if tl[i].grants {
-			return &tl[i]
-		}
-	}
-	return tl.at(time.Time{})
-}
-
 // endsPeriod returns the first instant after since at which terms end the period of b before its own end: a change that
 // applies at once; and for a period without an end, when the plan gains the meter, another plan applies, or the allowance is
 // no longer a once-only one. All other changes wait for the period's end.
