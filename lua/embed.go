@@ -16,3 +16,8 @@ var Limits string
 //
 //go:embed balances.lua
 var Balances string
+
+// Leases gives, renews, counts or takes back one lease of a concurrency limit.
+//
+//go:embed leases.lua
+var Leases string

@@ -11,6 +11,8 @@
 //   - unit: the fraction of a token the arithmetic counts in, chosen per rate so that a microsecond's refill is a whole
 //     number of them.
 //   - level: a bucket's state: the debt in units as of a time.
+//   - lease: the right to be one of a concurrency rule's Burst at a time. Its holder renews it while it works and gives it
+//     back; what a dead holder has ends by itself.
 //
 // # Invariants
 //
@@ -24,12 +26,18 @@
 //  7. A shadow rule's verdict is reported and counted, and never decides. It is charged when the request is allowed and the
 //     rule itself passes.
 //  8. A stored value that is not a bucket is neither a full bucket nor overwritten.
+//  9. Never more than Burst leases of a concurrency rule are held in a bucket, whoever asks, from however many replicas, as
+//     long as Redis decides and its clock does not jump ahead. A lease that is not renewed is over at its time, and whoever
+//     renews it after that is told so. (With a lowered Burst what is held stays held, and nothing is given.)
 //
 // # Clock
 //
 // Redis' TIME, read once per script call, so replicas need no common clock. A bucket whose time is ahead by up to 5 s waits;
 // further ahead, the clock was set back, and the bucket continues from now with its level kept. Local decisions use this
 // process' monotonic clock.
+//
+// A lease ends by Redis' clock. If that is set forward, leases end early: nothing tells it from time that has passed. If it is
+// set back, up to 5 s make leases last that much longer; more, and the leases keep the time they had left.
 //
 // # Concurrency
 //
@@ -47,6 +55,11 @@
 //
 // A level unknown to this process when Redis goes away starts as a full share. Over an outage, then, N replicas admit at
 // most C + T*R/P (with at least one token each) on top of what Redis had admitted before.
+//
+// Leases follow the same policies. Under local_share a process gives away its share of the capacity, less its part of what
+// Redis said last was held, and renews what it knows; open counts nothing. When Redis is back, a lease of the outage moves
+// there with its first renewal, if there is room. A release that Redis does not hear of is an error; the lease ends at its
+// time. An outage, then, adds at most Burst leases (or one per replica) to those that Redis had given.
 //
 // Without a client the package runs in local mode: one process, the same rules, arithmetic and answers.
 package ratelimit

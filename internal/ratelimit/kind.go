@@ -11,6 +11,8 @@ type Kind int
 const (
 	// KindTokenBucket refills continuously at the rate up to the burst.
 	KindTokenBucket Kind = 1
+	// KindConcurrency bounds how much is under way at a time, by leases. Its script is leases, and only leases take it.
+	KindConcurrency Kind = 6
 )
 
 // kindNames are the kinds as the API writes them and as the buckets' keys do. The letter is part of the key because
@@ -18,6 +20,7 @@ const (
 func kindNames() map[Kind]struct{ name, letter string } {
 	return map[Kind]struct{ name, letter string }{
 		KindTokenBucket: {"token_bucket", "t"},
+		KindConcurrency: {"concurrency", "c"},
 	}
 }
 

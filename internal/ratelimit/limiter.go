@@ -72,6 +72,7 @@ type Limiter struct {
 	seed    maphash.Seed
 	breaker *breaker
 	levels  *levels
+	leases  *leases
 	ticker  ticker
 	metrics *Metrics
 
@@ -94,6 +95,7 @@ func New(client redis.UniversalClient, cfg Config) *Limiter {
 	}
 	_, l.cluster = client.(*redis.ClusterClient)
 	l.breaker = &breaker{onChange: l.logDegraded}
+	l.leases = newLeases(l)
 	if client == nil {
 		return l
 	}
@@ -144,16 +146,19 @@ func (l *Limiter) Start(ctx context.Context) error {
 	if l.client == nil {
 		return nil
 	}
-	return l.script.Load(ctx, l.client)
+	return errors.Join(l.script.Load(ctx, l.client), l.leases.script.Load(ctx, l.client))
 }
 
 // Stop refuses new requests, decides the queued ones and ends the lanes. If ctx ends first they are cut off, and what they
 // had under way may or may not have been charged. It does not close the client.
 func (l *Limiter) Stop(ctx context.Context) error {
 	l.stopped.Store(true)
-	errs := make([]error, len(l.lanes))
+	errs := make([]error, len(l.lanes), len(l.lanes)+1)
 	for i, ln := range l.lanes {
 		errs[i] = ln.Stop(ctx)
+	}
+	if l.leases.lane != nil {
+		errs = append(errs, l.leases.lane.Stop(ctx))
 	}
 	return errors.Join(errs...)
 }

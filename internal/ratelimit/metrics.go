@@ -16,6 +16,8 @@ type Metrics struct {
 	degraded    prometheus.Gauge
 	failures    *prometheus.CounterVec
 	localLevels prometheus.Gauge
+	leases      *prometheus.CounterVec
+	held        *leaseGauge
 }
 
 // NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a
@@ -61,10 +63,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "quotasvc_limit_local_levels",
 			Help: "Bucket levels held in the process.",
 		}),
+		leases: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quotasvc_limit_leases_total",
+			Help: "Leases of concurrency limits by operation (acquire, renew, release, count) and outcome.",
+		}, []string{"rule", "operation", "outcome", "mode"}),
+		held: newLeaseGauge(),
 	}
 	if reg != nil {
 		reg.MustRegister(m.decisions, m.evalSeconds, m.vectorSize, m.noScript, m.rebased, m.corrupt, m.degraded, m.failures,
-			m.localLevels)
+			m.localLevels, m.leases, m.held)
 	}
 	return m
 }

@@ -83,6 +83,9 @@ func Compile(spec Spec) (Rule, error) {
 	if err := checkID("id", spec.ID); err != nil {
 		return Rule{}, err
 	}
+	if spec.Kind == KindConcurrency.String() {
+		return compileConcurrency(spec)
+	}
 	r := Rule{
 		ID: spec.ID, Kind: KindTokenBucket, Burst: spec.Burst, Cost: spec.Cost, Shadow: spec.Shadow, Shared: spec.Shared, Zone: spec.Zone,
 	}

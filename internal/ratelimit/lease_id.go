@@ -1,0 +1,101 @@
+package ratelimit
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+)
+
+// nonceLen is 128 bits: nobody meets another's lease by chance or by trying.
+const nonceLen = 16
+
+// LeaseID names a lease and says where it counts, so that whoever renews or gives it back needs nothing else. Its text is
+// opaque to clients; it is not secret and not signed. What forging one gives a client is what it may do anyway: the bucket of
+// a tenant is the tenant's, and a lease's name in the bucket is a hash of the tenant and the nonce, so that leases of a
+// shared rule can be named by their own tenant only.
+type LeaseID struct {
+	Tenant    string
+	Rule      string
+	Dimension string
+
+	shared bool // the rule's
+	// away says that the lease was given while Redis was away, or was not counted at all: Redis may not know it. A renewal
+	// counts it there, if there is room.
+	away  bool
+	nonce [nonceLen]byte
+}
+
+// The first byte of an id: a version, so that another form can follow, and flags.
+const (
+	leaseIDVersion = 0x10
+	leaseIDShared  = 0x01
+	leaseIDAway    = 0x02
+	leaseIDFlags   = leaseIDShared | leaseIDAway
+)
+
+// errLeaseID says nothing more: nobody writes an id by hand.
+var errLeaseID = errors.New("ratelimit: not a lease id")
+
+// String is the id as clients see it: base64url of a version and flags, the tenant, rule and dimension with a length each,
+// and the nonce.
+func (id LeaseID) String() string {
+	b := make([]byte, 0, 3+1+len(id.Tenant)+len(id.Rule)+len(id.Dimension)+nonceLen)
+	head := byte(leaseIDVersion)
+	if id.shared {
+		head |= leaseIDShared
+	}
+	if id.away {
+		head |= leaseIDAway
+	}
+	b = append(b, head)
+	for _, part := range []string{id.Tenant, id.Rule, id.Dimension} {
+		b = append(b, byte(len(part))) // at most MaxID
+		b = append(b, part...)
+	}
+	return base64.RawURLEncoding.EncodeToString(append(b, id.nonce[:]...))
+}
+
+// ParseLeaseID reads what String writes, and nothing else: a lease has one id.
+func ParseLeaseID(text string) (LeaseID, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) == 0 || raw[0]&^leaseIDFlags != leaseIDVersion {
+		return LeaseID{}, errLeaseID
+	}
+	id := LeaseID{shared: raw[0]&leaseIDShared != 0, away: raw[0]&leaseIDAway != 0}
+	rest := raw[1:]
+	for _, part := range []*string{&id.Tenant, &id.Rule, &id.Dimension} {
+		if len(rest) == 0 || len(rest) <= int(rest[0]) {
+			return LeaseID{}, errLeaseID
+		}
+		*part, rest = string(rest[1:1+rest[0]]), rest[1+int(rest[0]):]
+	}
+	if len(rest) != nonceLen || checkID("tenant", id.Tenant) != nil || checkID("rule", id.Rule) != nil || !isDimension(id.Dimension) {
+		return LeaseID{}, errLeaseID
+	}
+	copy(id.nonce[:], rest)
+	if id.String() != text { // the decoder skips line ends
+		return LeaseID{}, errLeaseID
+	}
+	return id, nil
+}
+
+// key is the bucket's key.
+func (id LeaseID) key() string {
+	r := Rule{ID: id.Rule, Shared: id.shared, letter: kindNames()[KindConcurrency].letter}
+	key, _ := bucketKey(id.Tenant, &r, id.Dimension)
+	return key
+}
+
+// name is the lease's name in its bucket.
+func (id LeaseID) name() string {
+	h := sha256.New()
+	h.Write(id.nonce[:])
+	h.Write([]byte(id.Tenant))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:nonceLen])
+}
+
+// nonceOf makes the nonce of a lease that is asked for with an idempotency key: the same for every try.
+func nonceOf(idempotencyKey string) [nonceLen]byte {
+	sum := sha256.Sum256([]byte(idempotencyKey))
+	return [nonceLen]byte(sum[:nonceLen])
+}

@@ -1,0 +1,225 @@
+package ratelimit
+
+import (
+	"math"
+	"slices"
+	"sync"
+)
+
+// fullSweepEvery is how often a full table looks for leases that have ended, in us: it looks at all of them.
+const fullSweepEvery = 1_000_000
+
+// leaseTable is the leases that this process knows of. In local mode they are the state. Beside Redis it has those that this
+// replica gave or renewed there, from which it goes on alone when Redis is away, and what it gave by itself since.
+type leaseTable struct {
+	mu      sync.Mutex
+	max     int
+	held    int // leases in all buckets, ended ones that have not been looked at since included
+	swept   int64
+	buckets map[string]*leaseBucket
+}
+
+// leaseBucket is what is known of one bucket. All times are in us of this process's clock.
+type leaseBucket struct {
+	rule    string
+	leases  map[string]heldLease
+	soonest int64 // no lease ends before
+
+	// What Redis said last: how many leases were held, how many of them this table knew, and until when that is taken for
+	// a fact. The others are other replicas'; none of them is known to end at a time.
+	said, known int64
+	until       int64
+}
+
+type heldLease struct {
+	ends int64
+	away bool // decided here while Redis was away: Redis may not know it, or think that it ends earlier
+}
+
+func newLeaseTable(maximum int) *leaseTable {
+	if maximum <= 0 {
+		maximum = DefaultMaxLocalLevels
+	}
+	return &leaseTable{max: maximum, buckets: make(map[string]*leaseBucket)}
+}
+
+// decide is the script's work in this process, on a bucket of capacity leases.
+func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key, name := c.id.key(), c.id.name()
+	b := t.settle(key, now)
+	mine, isHeld := b.leases[name]
+	isHeld = isHeld && c.op != leaseCount // which asks for one more, whoever asks
+	others := int64(0)
+	if c.rule != nil {
+		others = b.others(now, c.rule.Burst, capacity)
+	}
+	held := int64(len(b.leases)) + others
+	r := leaseReply{now: now}
+	switch {
+	case c.op == leaseRelease && isHeld:
+		t.drop(b, name)
+		held--
+	case c.op == leaseRelease, c.op == leaseRenew && !isHeld:
+		r.code = leaseNotHeld
+	case c.op == leaseAcquire && isHeld:
+		r.code, r.ends = leaseHeld, mine.ends-now
+	case !isHeld && held >= capacity:
+		r.code = leaseFull
+	case c.op == leaseCount:
+	case !isHeld && t.crowded(now):
+		r.code = leaseNoRoom
+	default:
+		if !isHeld {
+			held++
+		}
+		r.ends = c.ttl.Microseconds()
+		t.put(b, c, name, heldLease{ends: now + r.ends, away: true})
+	}
+	r.held = held
+	if c.op != leaseRelease && held >= capacity {
+		r.frees = b.frees(now, held-capacity)
+	}
+	t.tidy(key, b)
+	return r
+}
+
+// observe notes what Redis has said about a lease. now is this process's clock.
+func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key, name := c.id.key(), c.id.name()
+	b := t.settle(key, now)
+	switch {
+	case c.op == leaseCount:
+	case r.code == leaseDone || r.code == leaseHeld:
+		if _, known := b.leases[name]; known || t.held < t.max {
+			t.put(b, c, name, heldLease{ends: now + r.ends})
+		}
+	case r.code == leaseNotHeld, c.op == leaseAdopt: // the latter: there was no room for it
+		t.drop(b, name)
+	}
+	b.said, b.known, b.until = r.held, int64(len(b.leases)), now+c.rule.LeaseTTL().Microseconds()
+	t.tidy(key, b)
+}
+
+// away reports whether this process knows the lease as held in a way that Redis does not.
+func (t *leaseTable) away(c *leaseCall, now int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buckets[c.id.key()]
+	if b == nil {
+		return false
+	}
+	mine, isHeld := b.leases[c.id.name()]
+	return isHeld && mine.away && mine.ends > now
+}
+
+// byRule is how many leases are held per rule.
+func (t *leaseTable) byRule(now int64) map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make(map[string]int)
+	for _, b := range t.buckets {
+		for _, l := range b.leases {
+			if l.ends > now {
+				all[b.rule]++
+			}
+		}
+	}
+	return all
+}
+
+// others is what to count for leases that other replicas hold, in a share of the rule: the share's part of what Redis said
+// was held in all, as far as the leases known then are not that already.
+func (b *leaseBucket) others(now, capacity, share int64) int64 {
+	if share >= capacity || b.until <= now {
+		return 0
+	}
+	return max(0, ceilDiv(b.said*share, capacity)-b.known)
+}
+
+// frees is the time until more than n leases have ended.
+func (b *leaseBucket) frees(now, n int64) int64 {
+	ends := make([]int64, 0, len(b.leases))
+	for _, l := range b.leases {
+		ends = append(ends, l.ends)
+	}
+	if n >= int64(len(ends)) { // it is the others that hold them
+		return b.until - now
+	}
+	slices.Sort(ends)
+	return ends[n] - now
+}
+
+// settle is a key's bucket without leases that have ended. It needs the lock.
+func (t *leaseTable) settle(key string, now int64) *leaseBucket {
+	b := t.buckets[key]
+	if b == nil {
+		t.sweep(now, sweepSample)
+		b = &leaseBucket{leases: make(map[string]heldLease)}
+		t.buckets[key] = b
+		return b
+	}
+	if b.until <= now {
+		b.said = 0
+	}
+	if b.soonest > now {
+		return b
+	}
+	b.soonest = math.MaxInt64
+	for name, l := range b.leases {
+		if l.ends <= now {
+			t.drop(b, name)
+		} else {
+			b.soonest = min(b.soonest, l.ends)
+		}
+	}
+	return b
+}
+
+// sweep settles n buckets, so that forgotten ones go as fast as new ones come. Ranging over a map starts anywhere.
+func (t *leaseTable) sweep(now int64, n int) {
+	for key := range t.buckets {
+		if n--; n < 0 {
+			return
+		}
+		t.tidy(key, t.settle(key, now))
+	}
+}
+
+// crowded reports whether the process holds as many leases as it may.
+func (t *leaseTable) crowded(now int64) bool {
+	if t.held >= t.max && now-t.swept >= fullSweepEvery {
+		t.swept = now
+		for key := range t.buckets {
+			t.settle(key, now)
+		}
+	}
+	return t.held >= t.max
+}
+
+// tidy forgets a bucket that says nothing, or nothing that there is room for.
+func (t *leaseTable) tidy(key string, b *leaseBucket) {
+	if len(b.leases) == 0 && (b.said == 0 || len(t.buckets) > t.max) {
+		delete(t.buckets, key)
+	}
+}
+
+func (t *leaseTable) put(b *leaseBucket, c *leaseCall, name string, l heldLease) {
+	if _, known := b.leases[name]; !known {
+		t.held++
+	}
+	if len(b.leases) == 0 || l.ends < b.soonest {
+		b.soonest = l.ends
+	}
+	b.rule, b.leases[name] = c.rule.ID, l
+}
+
+func (t *leaseTable) drop(b *leaseBucket, name string) {
+	if _, known := b.leases[name]; known {
+		delete(b.leases, name)
+		t.held--
+	}
+}

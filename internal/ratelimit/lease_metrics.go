@@ -1,0 +1,62 @@
+package ratelimit
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// leaseGauge says, when it is asked, how many leases this process has given and not seen end.
+type leaseGauge struct {
+	desc *prometheus.Desc
+
+	mu     sync.Mutex
+	counts []func() map[string]int // by rule
+}
+
+func newLeaseGauge() *leaseGauge {
+	return &leaseGauge{desc: prometheus.NewDesc(
+		"quotasvc_limit_leases_held",
+		"Leases that this process gave or renewed and that have neither been given back here nor ended.",
+		[]string{"rule"}, nil,
+	)}
+}
+
+func (g *leaseGauge) track(count func() map[string]int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.counts = append(g.counts, count)
+}
+
+// Describe implements prometheus.Collector.
+func (g *leaseGauge) Describe(ch chan<- *prometheus.Desc) { ch <- g.desc }
+
+// Collect implements prometheus.Collector.
+func (g *leaseGauge) Collect(ch chan<- prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	sum := make(map[string]int)
+	for _, count := range g.counts {
+		for rule, n := range count() {
+			sum[rule] += n
+		}
+	}
+	for rule, n := range sum {
+		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, float64(n), rule)
+	}
+}
+
+// countLease counts what became of a call. The rule of a release is known only if the lease was: an id can say anything.
+func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
+	rule := ""
+	switch {
+	case c.rule != nil:
+		rule = c.rule.ID
+	case outcome == "done":
+		rule = c.id.Rule
+	}
+	m.leases.WithLabelValues(rule, c.op.String(), outcome, mode.String()).Inc()
+	if c.op == leaseAcquire {
+		m.decisions.WithLabelValues(rule, KindConcurrency.String(), outcome, mode.String()).Inc()
+	}
+}

@@ -1,0 +1,245 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// leaseOracle is a second implementation of one bucket. It keeps the time that each lease has left as of the last write, not
+// when it ends: that a clock which is set back takes nothing from anybody and gives nothing to the dead is plain then.
+type leaseOracle struct {
+	clock int64 // us
+	left  map[string]int64
+}
+
+// settle is the bucket as of now, and by how much its time is ahead.
+func (o *leaseOracle) settle(now int64) (s leaseOracle, ahead int64, rebased bool) {
+	s = leaseOracle{clock: now, left: make(map[string]int64)}
+	for name, left := range o.left {
+		if left -= max(0, now-o.clock); left > 0 {
+			s.left[name] = left
+		}
+	}
+	switch ahead := o.clock - now; {
+	case len(s.left) == 0 || ahead <= 0:
+		return s, 0, false
+	case ahead <= 5_000_000:
+		s.clock = o.clock
+		return s, ahead, false
+	default:
+		return s, 0, true
+	}
+}
+
+// decide is the script's contract.
+func (o *leaseOracle) decide(now int64, op leaseOp, name string, capacity, ttl int64) leaseReply {
+	s, ahead, rebased := o.settle(now)
+	left, held := s.left[name]
+	r := leaseReply{now: now}
+	write := rebased
+	switch {
+	case op == leaseCount && len(s.left) < int(capacity):
+	case op == leaseRelease && held:
+		delete(s.left, name)
+		write = true
+	case op == leaseRelease, op == leaseRenew && !held:
+		r.code = leaseNotHeld
+	case op == leaseAcquire && held:
+		r.code = leaseHeld
+	case op == leaseCount, !held && len(s.left) >= int(capacity):
+		r.code = leaseFull
+	default:
+		s.left[name], left, held, write = ttl, ttl, true, true
+	}
+	if held && op != leaseRelease && op != leaseCount {
+		if r.code == leaseHeld {
+			left = s.left[name]
+		}
+		r.ends = left + ahead
+	}
+	r.held = int64(len(s.left))
+	if op != leaseRelease && r.held >= capacity {
+		r.frees = s.leastLeft(int(r.held-capacity)) + ahead
+	}
+	if write {
+		*o = s
+	}
+	return r
+}
+
+// leastLeft is the n'th smallest time left.
+func (o *leaseOracle) leastLeft(n int) int64 {
+	for _, left := range o.left {
+		shorter, same := 0, 0
+		for _, other := range o.left {
+			if other < left {
+				shorter++
+			} else if other == left {
+				same++
+			}
+		}
+		if shorter <= n && n < shorter+same {
+			return left
+		}
+	}
+	return -1
+}
+
+// drawLeaseStep moves a clock; back says whether it may be set back.
+func drawLeaseStep(t *rapid.T, now int64, back bool) int64 {
+	switch rapid.IntRange(0, 7).Draw(t, "step") {
+	case 0, 1:
+		return now
+	case 2, 3:
+		return now + rapid.Int64Range(1, 2_000_000).Draw(t, "us")
+	case 4:
+		return now + rapid.Int64Range(1, 30_000_000).Draw(t, "us")
+	case 5:
+		return now + rapid.Int64Range(1, 3600).Draw(t, "s")*1_000_000
+	default:
+		if back {
+			now -= rapid.SampledFrom([]int64{1, 1000, 3_000_000, 5_000_000, 5_000_001, 60_000_000, 3_600_000_000, 86_400_000_000}).Draw(t, "back")
+		}
+		return now
+	}
+}
+
+// drawLeaseCall draws a question about one of a few leases of a bucket. Its rule may have changed since the last one.
+func drawLeaseCall(t *rapid.T, tenant string) leaseCall {
+	capacity := rapid.OneOf(rapid.Int64Range(1, 4), rapid.Just(int64(MaxLeases))).Draw(t, "capacity")
+	id := LeaseID{Tenant: tenant, Rule: "exports", nonce: nonceOf(rapid.StringMatching("[a-f]").Draw(t, "lease"))}
+	return leaseCall{
+		op: rapid.SampledFrom([]leaseOp{leaseAcquire, leaseAcquire, leaseAcquire, leaseRenew, leaseAdopt, leaseRelease, leaseCount}).Draw(t, "op"),
+		id: id, rule: &Rule{ID: "exports", Kind: KindConcurrency, Burst: capacity},
+		ttl: time.Duration(rapid.OneOf(rapid.SampledFrom([]int64{1, 60, 3600}), rapid.Int64Range(1, 20)).Draw(t, "ttl")) * time.Second,
+	}
+}
+
+// TestLeaseScriptEqualsTheOracle is the proof of the script: random calls on a real Redis, with clock steps in both directions,
+// changed capacities, and keys that disappear when their leases have ended, are answered exactly as the oracle says; what
+// gives and takes nothing writes nothing; and a key lives at least as long as its longest lease.
+func TestLeaseScriptEqualsTheOracle(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	now := worldStart
+	l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }})
+	run := 0
+	rapid.Check(t, func(t *rapid.T) {
+		run++
+		now = worldStart
+		tenant := fmt.Sprintf("acme-%d", run)
+		o := &leaseOracle{}
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now = drawLeaseStep(t, now, true)
+			c := drawLeaseCall(t, tenant)
+			key := c.id.key()
+			settled, _, rebased := o.settle(now)
+			if len(settled.left) == 0 && rapid.Bool().Draw(t, "expired") {
+				client.Del(context.Background(), key)
+				*o = leaseOracle{}
+			}
+			before := dump(t, client, []string{key})
+			got, err := l.askLease(context.Background(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := o.decide(now, c.op, c.id.name(), c.rule.Burst, c.ttl.Microseconds())
+			if got != want {
+				t.Fatalf("%s: %+v, the oracle says %+v", c.op, got, want)
+			}
+			writes := rebased || want.code == leaseDone && c.op != leaseCount
+			if after := dump(t, client, []string{key}); !writes && after != before {
+				t.Fatalf("a %s that changes nothing turned %q into %q", c.op, before, after)
+			}
+			keepLeases(t, client, o, key, now)
+		}
+	})
+}
+
+// keepLeases checks that the key lives until its last lease has ended, and then keeps it for ever: the test's clock is not
+// the one by which Redis expires keys.
+func keepLeases(t *rapid.T, client redis.UniversalClient, o *leaseOracle, key string, now int64) {
+	ctx := context.Background()
+	ttl, err := client.PTTL(ctx, key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := int64(0)
+	for left := range maps.Values(o.left) {
+		longest = max(longest, left+o.clock-now)
+	}
+	switch needed := time.Duration(longest) * time.Microsecond; {
+	case ttl == -1, ttl == -2: // kept earlier and not written now; or nothing is left
+	case ttl < needed:
+		t.Fatalf("expires in %s; a lease lasts %s", ttl, needed)
+	case ttl > needed+(MaxLeaseTTL+2*time.Second):
+		t.Fatalf("expires in %s, long after its last lease, in %s", ttl, needed)
+	}
+	if err := client.Persist(ctx, key).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLocalLeasesEqualTheOracle(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		table, now := newLeaseTable(0), worldStart
+		buckets := map[string]*leaseOracle{"acme": {}, "other": {}}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now = drawLeaseStep(t, now, false)
+			c := drawLeaseCall(t, rapid.SampledFrom([]string{"acme", "acme", "other"}).Draw(t, "tenant"))
+			got := table.decide(&c, now, c.rule.Burst)
+			want := buckets[c.id.Tenant].decide(now, c.op, c.id.name(), c.rule.Burst, c.ttl.Microseconds())
+			if got != want {
+				t.Fatalf("%s: %+v, the oracle says %+v", c.op, got, want)
+			}
+			held := 0
+			for _, o := range buckets {
+				s, _, _ := o.settle(now)
+				held += len(s.left)
+			}
+			if by := table.byRule(now)["exports"]; by != held || table.held < held {
+				t.Fatalf("the table says %d and counts %d, the oracle %d", by, table.held, held)
+			}
+		}
+	})
+}
+
+// TestLeasesLeaveNothingBehind: what a process notes of leases goes with them.
+func TestLeasesLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		table, now := newLeaseTable(8), worldStart
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			now = drawLeaseStep(t, now, false)
+			c := drawLeaseCall(t, rapid.StringMatching("[a-z]").Draw(t, "tenant"))
+			if rapid.Bool().Draw(t, "observed") {
+				table.observe(&c, leaseReply{code: leaseCode(rapid.IntRange(0, 3).Draw(t, "code")), ends: c.ttl.Microseconds(), held: 3}, now)
+			} else {
+				table.decide(&c, now, c.rule.Burst)
+			}
+			counted := 0
+			for _, b := range table.buckets {
+				counted += len(b.leases)
+			}
+			if counted != table.held || counted > 8 || len(table.buckets) > 2*8+1 {
+				t.Fatalf("%d leases in %d buckets, counted as %d; room for 8", counted, len(table.buckets), table.held)
+			}
+		}
+		now += 2 * MaxLeaseTTL.Microseconds()
+		for range 20 {
+			table.sweep(now, 8)
+		}
+		if len(table.buckets) != 0 || table.held != 0 {
+			t.Fatalf("%d buckets and %d leases are left when all have ended", len(table.buckets), table.held)
+		}
+	})
+}

@@ -1,0 +1,299 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// TestLostReplyAndTheSameKeyIsTheSameLease: the script ran, its answer was lost, and the caller asks again.
+func TestLostReplyAndTheSameKeyIsTheSameLease(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	direct := patientClient(t, server.Options())
+	o := server.Options()
+	proxy := newLossyProxy(t, o.Addr)
+	client, err := NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: proxy.addr}).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	l := patientLimiter(t, client, Config{})
+	if err := l.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 2, func(s *Spec) { s.OnBackendError = "closed" }), Key: "job-1"}
+	proxy.lose.Store(true)
+	before := evalCalls(t, direct)
+	if _, err := l.Acquire(t.Context(), req); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("a lost reply answers %v, want ErrUnavailable", err)
+	}
+	proxy.lose.Store(false)
+	if sent := evalCalls(t, direct) - before; sent != 1 {
+		t.Errorf("the script was sent %d times", sent)
+	}
+	again := mustAcquire(t, l, req)
+	if !again.Held || !again.Replayed || again.InUse != 1 {
+		t.Errorf("asked again: %+v", again)
+	}
+	// A release whose answer is lost is given back once, and may be repeated.
+	proxy.lose.Store(true)
+	if err := l.Release(t.Context(), again.ID); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("a lost release answers %v", err)
+	}
+	proxy.lose.Store(false)
+	mustRelease(t, l, again.ID)
+	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 0 {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+func TestPoliciesDecideLeasesWithoutRedis(t *testing.T) {
+	t.Parallel()
+	rule := func(id, policy string, shadow bool) *Rule {
+		return concurrency(t, 4, func(s *Spec) { s.ID, s.OnBackendError, s.Shadow = id, policy, shadow })
+	}
+	shared, open := rule("shared", "local_share", false), rule("open", "open", false)
+	closed, closedShadow := rule("closed", "closed", false), rule("closed-shadow", "closed", true)
+	var known, unknown LeaseID
+	l := away(t, Config{Replicas: func() int { return 2 }}, func(l *Limiter) {
+		known = mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared}).ID
+		unknown = LeaseID{Tenant: "acme", Rule: "shared", nonce: nonceOf("another replica's")}
+	})
+	ctx := t.Context()
+	for _, r := range []*Rule{open, closedShadow} {
+		for range 9 {
+			lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: r})
+			if !lease.Held || !lease.Unknown || !lease.Degraded || lease.Mode != ModeLocal || lease.TTL != time.Minute {
+				t.Fatalf("%s: %+v", r.ID, lease)
+			}
+			if renewed, err := l.Renew(ctx, lease.ID, r, time.Hour); err != nil || renewed.TTL != time.Hour || !renewed.Degraded {
+				t.Errorf("%s: %+v, %v", r.ID, renewed, err)
+			}
+		}
+	}
+	if _, err := l.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: closed}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("closed: %v", err)
+	}
+	if _, err := l.Renew(ctx, LeaseID{Tenant: "acme", Rule: "closed"}, closed, 0); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("closed: %v", err)
+	}
+	// The share is 2 of 4; one lease of it was given by Redis.
+	own := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared})
+	if !own.Held || !own.Degraded || own.Limit != 2 || own.InUse != 2 || own.Remaining != 0 {
+		t.Errorf("%+v", own)
+	}
+	if got := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared}); got.Held || got.RetryAfter <= 0 {
+		t.Errorf("beyond the share: %+v", got)
+	}
+	for _, id := range []LeaseID{known, own.ID} {
+		if renewed, err := l.Renew(ctx, id, shared, 0); err != nil || !renewed.Degraded || renewed.ID != id {
+			t.Errorf("%+v, %v", renewed, err)
+		}
+	}
+	// Whether another replica's lease is held only Redis can say, and there is no room to take it over.
+	if _, err := l.Renew(ctx, unknown, shared, 0); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("renew another replica's: %v", err)
+	}
+	mustRelease(t, l, own.ID)
+	if renewed, err := l.Renew(ctx, unknown, shared, 0); err != nil || renewed.InUse != 2 {
+		t.Errorf("take another replica's over: %+v, %v", renewed, err)
+	}
+	// Redis cannot be told: the lease ends by itself.
+	if err := l.Release(ctx, known); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("release what Redis holds: %v", err)
+	}
+}
+
+// TestReplicasTogetherStayWithinTheConcurrencyDuringAnOutage: with what Redis said last, four replicas give away what was
+// free, not the whole capacity again.
+func TestReplicasTogetherStayWithinTheConcurrencyDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	const replicas, capacity = 4, 40
+	server := testenv.RedisPrivate(t)
+	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, capacity)}
+	var all []*Limiter
+	for range replicas {
+		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: func() int { return replicas }}))
+	}
+	var held [replicas]int
+	for i := range 20 { // the first replica has most of them
+		r := min(i%7, replicas-1)
+		if mustAcquire(t, all[r], req).Held {
+			held[r]++
+		}
+	}
+	for _, l := range all { // every replica has heard of the last level
+		if _, err := l.Count(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Kill()
+	before, during, allowed := 0, 0, 0
+	for r, l := range all {
+		given := 0
+		for range capacity {
+			if mustAcquire(t, l, req).Held {
+				given++
+			}
+		}
+		before, during = before+held[r], during+given
+		allowed += max(0, capacity/replicas-max(held[r], 20/replicas))
+	}
+	if before != 20 || during != allowed || before+during > capacity || during < 10 {
+		t.Errorf("%d held before and %d given during the outage, want %d; the capacity is %d", before, during, allowed, capacity)
+	}
+}
+
+// TestLeasesOfAnOutageMoveToRedisWhenItIsBack: if there is room; the others are gone, and their holders learn it.
+func TestLeasesOfAnOutageMoveToRedisWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	clock := &movableClock{}
+	l := patientLimiter(t, productionClient(t, server.URL), Config{Now: clock.now})
+	rule := concurrency(t, 4)
+	req := LeaseRequest{Tenant: "acme", Rule: rule, TTL: time.Hour}
+	var old, born []LeaseID
+	for range 2 {
+		old = append(old, mustAcquire(t, l, req).ID)
+	}
+	server.Kill()
+	for range 2 {
+		lease := mustAcquire(t, l, req)
+		if !lease.Held || !lease.Degraded {
+			t.Fatalf("%+v", lease)
+		}
+		born = append(born, lease.ID)
+	}
+	for _, id := range old {
+		if _, err := l.Renew(t.Context(), id, rule, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Start() // empty: the old leases are lost there
+	eventually(t, "redis decides", func() bool {
+		clock.advance(breakerOpen)
+		n, err := l.Count(t.Context(), req)
+		return err == nil && n.Mode == ModeRedis
+	})
+	renew := func(id LeaseID, inUse int64) {
+		t.Helper()
+		switch renewed, err := l.Renew(t.Context(), id, rule, time.Hour); {
+		case inUse == 0 && !errors.Is(err, ErrNoLease):
+			t.Errorf("renewed without room: %+v, %v", renewed, err)
+		case inUse > 0 && (err != nil || renewed.ID != id || renewed.Mode != ModeRedis || renewed.InUse != inUse):
+			t.Errorf("%+v, %v; want %d in use", renewed, err, inUse)
+		}
+	}
+	stranger := mustAcquire(t, l, req)
+	renew(old[0], 2)
+	renew(born[0], 3)
+	mustAcquire(t, l, req)
+	renew(born[1], 0)
+	renew(old[1], 0)
+	mustRelease(t, l, stranger.ID)
+	renew(old[1], 0) // was told that it is gone
+	renew(born[1], 4)
+	mustRelease(t, l, born[1])
+	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 3 {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre: neither empty nor full, and never overwritten.
+func TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	client, metrics := patientClient(t, testenv.Redis(t)), NewMetrics(nil)
+	l := patientLimiter(t, client, Config{Metrics: metrics})
+	ctx := t.Context()
+	for i, spoil := range []func(key string) error{
+		func(key string) error { return client.Set(ctx, key, "5", 0).Err() },
+		func(key string) error { return client.HSet(ctx, key, "a", "b").Err() },
+		func(key string) error { return client.ZAdd(ctx, key, redis.Z{Score: 1, Member: "somebody"}).Err() },
+	} {
+		rule := concurrency(t, 4, func(s *Spec) { s.ID = fmt.Sprint("rule-", i) })
+		req := LeaseRequest{Tenant: "acme", Rule: rule}
+		key := LeaseID{Tenant: "acme", Rule: rule.ID}.key()
+		if err := spoil(key); err != nil {
+			t.Fatal(err)
+		}
+		before := client.Dump(ctx, key).Val()
+		for n := range 6 {
+			if lease := mustAcquire(t, l, req); lease.Held != (n < 4) || !lease.Degraded {
+				t.Errorf("%d: lease %d: %+v", i, n, lease)
+			}
+		}
+		req.Rule = concurrency(t, 4, func(s *Spec) { s.ID, s.OnBackendError = rule.ID, "closed" })
+		if _, err := l.Acquire(ctx, req); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%d: closed: %v", i, err)
+		}
+		if after := client.Dump(ctx, key).Val(); after != before {
+			t.Errorf("%d: %q became %q", i, before, after)
+		}
+	}
+	if got := testutil.ToFloat64(metrics.corrupt); got != 21 || l.Degraded() {
+		t.Errorf("%v counted, degraded %v: Redis itself is well", got, l.Degraded())
+	}
+}
+
+// TestNoLeaseOutlivesItsBudget: a Redis that hangs costs a caller the budget and no more, and then the breaker opens.
+func TestNoLeaseOutlivesItsBudget(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	l := limiterOn(t, productionClient(t, server.URL), Config{})
+	rule := concurrency(t, 1000)
+	mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: rule})
+	server.Pause()
+	defer server.Resume()
+	var mu sync.Mutex
+	var took []time.Duration
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 25 {
+				started := time.Now()
+				lease, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule})
+				if err != nil || !lease.Held || !lease.Degraded {
+					t.Errorf("%+v, %v", lease, err)
+				}
+				mu.Lock()
+				took = append(took, time.Since(started))
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	// Twice the budget leaves room for a busy machine.
+	if slowest := took[len(took)-1]; slowest > 2*DefaultBudget || took[len(took)/2] > 10*time.Millisecond || !l.Degraded() {
+		t.Errorf("at most %s, the median %s, degraded %v", slowest, took[len(took)/2], l.Degraded())
+	}
+}
+
+func TestLeasesHeldByAProcessAreBounded(t *testing.T) {
+	t.Parallel()
+	clock := &movableClock{}
+	l := patientLimiter(t, nil, Config{MaxLocalLevels: 10, Now: clock.now})
+	rule := concurrency(t, 1)
+	req := func(i int) LeaseRequest { return LeaseRequest{Tenant: fmt.Sprint("t", i), Rule: rule} }
+	for i := range 10 {
+		mustAcquire(t, l, req(i))
+	}
+	if _, err := l.Acquire(t.Context(), req(10)); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("the eleventh of ten: %v", err)
+	}
+	clock.advance(rule.LeaseTTL() + time.Second)
+	for i := range 10 {
+		mustAcquire(t, l, req(10+i))
+	}
+}

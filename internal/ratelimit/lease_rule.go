@@ -1,0 +1,71 @@
+package ratelimit
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// MinLeaseTTL and MaxLeaseTTL bound how long a lease lasts without being renewed: what a dead holder keeps from others.
+	// Work that takes longer than an hour renews.
+	MinLeaseTTL = time.Second
+	MaxLeaseTTL = time.Hour
+
+	// DefaultLeaseTTL is for rules that have no rate: a dead holder is forgotten within a minute, and a living one renews
+	// every 20 s or so, which costs nothing.
+	DefaultLeaseTTL = time.Minute
+
+	// MaxLeases is the largest capacity of a concurrency rule: a bucket of that size is 1 MB of Redis, and moving it after a
+	// step of the clock takes 30 ms.
+	MaxLeases = 10_000
+)
+
+// compileConcurrency compiles a rule of kind concurrency: at most Burst leases at a time. The rate is optional there: its
+// count stands in for the burst, and its period is how long a lease lasts that does not say.
+func compileConcurrency(spec Spec) (Rule, error) {
+	r := Rule{ID: spec.ID, Kind: KindConcurrency, Burst: spec.Burst, Cost: 1, Shadow: spec.Shadow, Shared: spec.Shared}
+	field := "burst"
+	if spec.Rate != "" {
+		var err error
+		if r.Rate, err = ParseRate(spec.Rate); err != nil {
+			return Rule{}, err
+		}
+		if p := r.Rate.Period; p < MinLeaseTTL || p > MaxLeaseTTL || p%time.Second != 0 {
+			return Rule{}, rateError("the period %s is how long a lease lasts; it must be whole seconds from %s to %s", p, MinLeaseTTL, MaxLeaseTTL)
+		}
+		if r.Burst == 0 {
+			field, r.Burst = "rate", r.Rate.Count
+		}
+	}
+	if r.Burst < 1 || r.Burst > MaxLeases {
+		return Rule{}, &FieldError{field, fmt.Sprintf("%d leases at a time is not from 1 to %d", r.Burst, MaxLeases)}
+	}
+	if spec.Cost != 0 && spec.Cost != 1 {
+		return Rule{}, &FieldError{"cost", fmt.Sprintf("is %d; a lease is one of the burst, so it must be 1 or absent", spec.Cost)}
+	}
+	var err error
+	if r.OnBackendError, err = parsePolicy(spec.OnBackendError); err != nil {
+		return Rule{}, err
+	}
+	r.letter = kindNames()[r.Kind].letter
+	return r, nil
+}
+
+// LeaseTTL is how long a lease of a concurrency rule lasts that does not say.
+func (r *Rule) LeaseTTL() time.Duration {
+	if r.Rate.Period > 0 {
+		return r.Rate.Period
+	}
+	return DefaultLeaseTTL
+}
+
+// leaseTTL checks how long a lease is asked to last; 0 is the rule's default. The error is a *FieldError.
+func (r *Rule) leaseTTL(asked time.Duration) (time.Duration, error) {
+	if asked == 0 {
+		return r.LeaseTTL(), nil
+	}
+	if asked < MinLeaseTTL || asked > MaxLeaseTTL {
+		return 0, &FieldError{"ttl_seconds", fmt.Sprintf("%s is not from %s to %s", asked, MinLeaseTTL, MaxLeaseTTL)}
+	}
+	return asked, nil
+}

@@ -1,0 +1,477 @@
+package ratelimit
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// concurrency is a rule of that kind.
+func concurrency(t testing.TB, burst int64, change ...func(*Spec)) *Rule {
+	t.Helper()
+	spec := Spec{ID: "exports", Kind: "concurrency", Burst: burst}
+	for _, f := range change {
+		f(&spec)
+	}
+	return compile(t, spec)
+}
+
+func mustAcquire(t testing.TB, l *Limiter, req LeaseRequest) Lease {
+	t.Helper()
+	lease, err := l.Acquire(context.Background(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func mustRelease(t testing.TB, l *Limiter, id LeaseID) {
+	t.Helper()
+	if err := l.Release(context.Background(), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConcurrencyRulesAreCompiled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spec  Spec
+		burst int64
+		ttl   time.Duration
+	}{
+		"burst only":      {Spec{Burst: 5}, 5, time.Minute},
+		"rate only":       {Spec{Rate: "3/30s"}, 3, 30 * time.Second},
+		"both":            {Spec{Rate: "3/h", Burst: 7}, 7, time.Hour},
+		"largest":         {Spec{Burst: MaxLeases}, MaxLeases, time.Minute},
+		"cost of a lease": {Spec{Burst: 1, Cost: 1}, 1, time.Minute},
+	} {
+		c.spec.ID, c.spec.Kind = "exports", "concurrency"
+		r, err := Compile(c.spec)
+		if err != nil || r.Kind != KindConcurrency || r.Burst != c.burst || r.LeaseTTL() != c.ttl {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	for field, spec := range map[string]Spec{
+		"burst":            {},
+		"cost":             {Burst: 2, Cost: 2},
+		"rate":             {Rate: "3/100ms"},
+		"on_backend_error": {Burst: 1, OnBackendError: "maybe"},
+		"burst ":           {Burst: MaxLeases + 1},
+		"burst  ":          {Burst: -1},
+		"rate ":            {Rate: "10001/min"},
+		"rate  ":           {Rate: "3/2h"},
+		"rate   ":          {Rate: "3/1500ms"},
+		"rate    ":         {Rate: "three"},
+	} {
+		spec.ID, spec.Kind = "exports", "concurrency"
+		_, err := Compile(spec)
+		if got, ok := errors.AsType[*FieldError](err); !ok || got.Field != strings.TrimSpace(field) {
+			t.Errorf("%+v: %v", spec, err)
+		}
+	}
+}
+
+func TestOnlyLeasesTakeConcurrencyRulesAndLeasesTakeNoOthers(t *testing.T) {
+	t.Parallel()
+	l := patientLimiter(t, nil, Config{})
+	if _, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: concurrency(t, 1)}}}); err == nil {
+		t.Error("consumed")
+	}
+	for name, req := range map[string]LeaseRequest{
+		"rule":         {Tenant: "acme", Rule: compile(t, Spec{Rate: "1/s"})},
+		"rule ":        {Tenant: "acme"},
+		"rule  ":       {Tenant: "acme", Rule: &Rule{Kind: KindConcurrency}},
+		"tenant":       {Tenant: "{acme}", Rule: concurrency(t, 1)},
+		"dimension":    {Tenant: "acme", Rule: concurrency(t, 1), Dimension: "alice"},
+		"ttl_seconds":  {Tenant: "acme", Rule: concurrency(t, 1), TTL: MinLeaseTTL - 1},
+		"ttl_seconds ": {Tenant: "acme", Rule: concurrency(t, 1), TTL: MaxLeaseTTL + 1},
+	} {
+		for _, do := range []func(context.Context, LeaseRequest) (Lease, error){l.Acquire, l.Count} {
+			if _, err := do(t.Context(), req); err == nil {
+				t.Errorf("%s: accepted", name)
+			} else if field, ok := errors.AsType[*FieldError](err); !ok || field.Field != strings.TrimSpace(name) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestLeasesAreGivenUpToTheCapacityAndComeBack(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *Limiter) {
+		rule := concurrency(t, 2)
+		req := LeaseRequest{Tenant: "acme", Rule: rule, TTL: time.Minute}
+		first, second := mustAcquire(t, l, req), mustAcquire(t, l, req)
+		if !first.Held || !second.Held || first.ID == second.ID || second.InUse != 2 || second.Remaining != 0 || second.Limit != 2 || second.TTL != time.Minute {
+			t.Errorf("%+v\n%+v", first, second)
+		}
+		if ahead := time.Until(first.ExpiresAt); ahead < 0 || ahead > time.Minute+time.Second {
+			t.Errorf("ends in %s", ahead)
+		}
+		third := mustAcquire(t, l, req)
+		if third.Held || third.ID != (LeaseID{}) || third.InUse != 2 || third.RetryAfter <= 0 || third.RetryAfter > leaseRetryMax {
+			t.Errorf("beyond the capacity: %+v", third)
+		}
+		if n, err := l.Count(t.Context(), req); err != nil || n.Held || n.InUse != 2 || n.ID != (LeaseID{}) {
+			t.Errorf("%+v, %v", n, err)
+		}
+		for _, other := range []LeaseRequest{
+			{Tenant: "other", Rule: rule}, {Tenant: "acme", Rule: rule, Dimension: Dimension("alice")},
+			{Tenant: "acme", Rule: concurrency(t, 2, func(s *Spec) { s.ID = "imports" })},
+			{Tenant: "acme", Rule: concurrency(t, 2, func(s *Spec) { s.Shared = true })},
+		} {
+			if got := mustAcquire(t, l, other); !got.Held || got.InUse != 1 {
+				t.Errorf("a bucket of its own: %+v", got)
+			}
+		}
+		mustRelease(t, l, first.ID)
+		mustRelease(t, l, first.ID) // again
+		if got := mustAcquire(t, l, req); !got.Held || got.InUse != 2 {
+			t.Errorf("after a release: %+v", got)
+		}
+		renewed, err := l.Renew(t.Context(), second.ID, rule, time.Hour)
+		if err != nil || !renewed.Held || renewed.ID != second.ID || renewed.TTL != time.Hour || renewed.InUse != 2 {
+			t.Errorf("%+v, %v", renewed, err)
+		}
+		if renewed, err = l.Renew(t.Context(), second.ID, rule, 0); err != nil || renewed.TTL != rule.LeaseTTL() {
+			t.Errorf("%+v, %v", renewed, err)
+		}
+	})
+}
+
+func TestSharedRuleHasOneBucketForAllTenantsAndEachNamesItsOwnLeasesOnly(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *Limiter) {
+		rule := concurrency(t, 2, func(s *Spec) { s.Shared = true })
+		acme := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: rule, Key: "1"})
+		other := mustAcquire(t, l, LeaseRequest{Tenant: "other", Rule: rule, Key: "1"})
+		if other.Replayed || other.InUse != 2 {
+			t.Errorf("%+v", other)
+		}
+		forged := acme.ID
+		forged.Tenant = "other"
+		forged.nonce[0]++
+		mustRelease(t, l, forged)
+		stolen := acme.ID
+		stolen.Tenant = "thief"
+		mustRelease(t, l, stolen)
+		if _, err := l.Renew(t.Context(), stolen, rule, 0); !errors.Is(err, ErrNoLease) {
+			t.Errorf("renewed: %v", err)
+		}
+		if n, err := l.Count(t.Context(), LeaseRequest{Tenant: "any", Rule: rule}); err != nil || n.InUse != 2 {
+			t.Errorf("%+v, %v", n, err)
+		}
+	})
+}
+
+// TestHolderThatDiesFreesItsLeaseAtItsTime: and not a microsecond earlier; whoever comes late is told that it is gone.
+func TestHolderThatDiesFreesItsLeaseAtItsTime(t *testing.T) {
+	t.Parallel()
+	now := worldStart
+	clock := time.UnixMicro(now)
+	for name, l := range map[string]*Limiter{
+		"redis": patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }}),
+		"local": patientLimiter(t, nil, Config{Now: func() time.Time { return clock }}),
+	} {
+		advance := func(d time.Duration) { now, clock = now+d.Microseconds(), clock.Add(d) }
+		rule := concurrency(t, 1)
+		req := LeaseRequest{Tenant: "acme", Rule: rule, TTL: 3 * time.Second}
+		dead := mustAcquire(t, l, req)
+		denied := mustAcquire(t, l, req)
+		if denied.Held || denied.RetryAfter != 3*time.Second {
+			t.Errorf("%s: %+v", name, denied)
+		}
+		advance(3*time.Second - time.Microsecond)
+		if got := mustAcquire(t, l, req); got.Held {
+			t.Errorf("%s: given a microsecond early: %+v", name, got)
+		}
+		advance(time.Microsecond)
+		if _, err := l.Renew(context.Background(), dead.ID, rule, 0); !errors.Is(err, ErrNoLease) {
+			t.Errorf("%s: renewed after its end: %v", name, err)
+		}
+		if got := mustAcquire(t, l, req); !got.Held || got.InUse != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if _, err := l.Renew(context.Background(), dead.ID, rule, 0); !errors.Is(err, ErrNoLease) {
+			t.Errorf("%s: renewed while another holds it: %v", name, err)
+		}
+		mustRelease(t, l, dead.ID) // must not take the other's
+		if got := mustAcquire(t, l, req); got.Held {
+			t.Errorf("%s: a dead lease gave back a living one: %+v", name, got)
+		}
+		if err := l.Release(context.Background(), LeaseID{Tenant: "acme", Rule: "nonsense"}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestClockSetBackKeepsNoDeadLeaseAlive: were the bucket not moved, a dead holder's lease would last until the clock has
+// caught up. Every call here but the first is denied or reads, so that nothing else can repair it.
+func TestClockSetBackKeepsNoDeadLeaseAlive(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	for i, step := range []time.Duration{time.Microsecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, 24 * time.Hour} {
+		now, metrics := worldStart, NewMetrics(nil)
+		l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }, Metrics: metrics})
+		req := LeaseRequest{Tenant: fmt.Sprint("acme-", i), Rule: concurrency(t, 1), TTL: time.Minute}
+		mustAcquire(t, l, req)
+		now -= step.Microseconds()
+		started := now
+		for !mustAcquire(t, l, req).Held {
+			if now += 1_000_000; now-started > 70_000_000 {
+				t.Fatalf("%s back: denied for more than the lease and 5 s", step)
+			}
+		}
+		if waited := time.Duration(now-started) * time.Microsecond; waited < time.Minute {
+			t.Errorf("%s back: the lease ended after %s", step, waited)
+		}
+		if moved := testutil.ToFloat64(metrics.rebased) == 1; moved != (step > 5*time.Second) {
+			t.Errorf("%s back: moved %v", step, moved)
+		}
+	}
+}
+
+// TestLargestBucketSurvivesAStepOfTheClock: moving 10,000 leases must not pass Lua's limit of values on its stack.
+func TestLargestBucketSurvivesAStepOfTheClock(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	now := worldStart
+	l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }, MaxQueue: MaxLeases})
+	rule := concurrency(t, MaxLeases)
+	req := LeaseRequest{Tenant: "acme", Rule: rule, TTL: time.Hour}
+	var all sync.WaitGroup
+	var given atomic.Int64
+	for range 100 {
+		all.Go(func() {
+			for range MaxLeases/100 + 1 {
+				if lease, err := l.Acquire(context.Background(), req); err != nil {
+					t.Error(err)
+					return
+				} else if lease.Held {
+					given.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	now -= time.Hour.Microseconds()
+	n, err := l.Count(t.Context(), req)
+	if err != nil || given.Load() != MaxLeases || n.InUse != MaxLeases || n.Held {
+		t.Fatalf("%d given; %+v, %v", given.Load(), n, err)
+	}
+	now += time.Hour.Microseconds() - 1
+	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != MaxLeases {
+		t.Errorf("%+v, %v", n, err)
+	}
+	now++
+	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 0 {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// TestNeverMoreHoldersThanTheCapacity counts the holders themselves, in two limiters on one Redis, by real time.
+func TestNeverMoreHoldersThanTheCapacity(t *testing.T) {
+	t.Parallel()
+	const capacity = 5
+	server := testenv.Redis(t)
+	rule := concurrency(t, capacity)
+	limiters := []*Limiter{
+		patientLimiter(t, patientClient(t, server), Config{}), patientLimiter(t, patientClient(t, server), Config{}),
+	}
+	var holding, most, given atomic.Int64
+	var all sync.WaitGroup
+	for c := range 16 {
+		all.Go(func() {
+			l := limiters[c%len(limiters)]
+			for i := range 60 {
+				lease, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule, Key: fmt.Sprintf("%d-%d", c, i)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !lease.Held {
+					continue
+				}
+				n := holding.Add(1)
+				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+				}
+				given.Add(1)
+				again, err := l.Acquire(context.Background(), LeaseRequest{Tenant: "acme", Rule: rule, Key: fmt.Sprintf("%d-%d", c, i)})
+				if err != nil || !again.Replayed || again.ID != lease.ID {
+					t.Errorf("asked again: %+v, %v", again, err)
+				}
+				if _, err := l.Renew(context.Background(), lease.ID, rule, 0); err != nil {
+					t.Error(err)
+				}
+				holding.Add(-1)
+				if err := l.Release(context.Background(), lease.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if most.Load() > capacity || most.Load() < 2 || given.Load() < 60 {
+		t.Errorf("at most %d held at a time, %d in all; the capacity is %d", most.Load(), given.Load(), capacity)
+	}
+	if n, err := limiters[0].Count(t.Context(), LeaseRequest{Tenant: "acme", Rule: rule}); err != nil || n.InUse != 0 {
+		t.Errorf("all given back: %+v, %v", n, err)
+	}
+}
+
+func TestLoweredCapacityTakesNothingAwayAndGivesNothingUntilItIsReached(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *Limiter) {
+		req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 3)}
+		var held []Lease
+		for range 3 {
+			held = append(held, mustAcquire(t, l, req))
+		}
+		req.Rule = concurrency(t, 1)
+		got := mustAcquire(t, l, req)
+		if got.Held || got.InUse != 3 || got.Remaining != 0 || got.Limit != 1 {
+			t.Errorf("%+v", got)
+		}
+		for _, lease := range held {
+			if _, err := l.Renew(t.Context(), lease.ID, req.Rule, 0); err != nil {
+				t.Errorf("renewed under a lower capacity: %v", err)
+			}
+			if mustAcquire(t, l, req).Held {
+				t.Error("given beyond the capacity")
+			}
+			mustRelease(t, l, lease.ID)
+		}
+		if !mustAcquire(t, l, req).Held {
+			t.Error("not given when all are back")
+		}
+	})
+}
+
+func TestShadowConcurrencyRuleGivesAlwaysAndCountsWhatItWouldDeny(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *Limiter) {
+		rule := concurrency(t, 1, func(s *Spec) { s.Shadow = true })
+		req := LeaseRequest{Tenant: "acme", Rule: rule}
+		first, second := mustAcquire(t, l, req), mustAcquire(t, l, req)
+		if !first.Held || first.Unknown || !second.Held || !second.Unknown || second.InUse != 1 || second.TTL != time.Minute {
+			t.Errorf("%+v\n%+v", first, second)
+		}
+		if got := testutil.ToFloat64(l.metrics.leases.WithLabelValues("exports", "acquire", "would_deny", modeOf(l))); got != 1 {
+			t.Errorf("%v would be denied, want 1", got)
+		}
+		for _, lease := range []Lease{first, second} {
+			if renewed, err := l.Renew(t.Context(), lease.ID, rule, 0); err != nil && lease.ID == first.ID || err == nil && !renewed.Held {
+				t.Errorf("%+v, %v", renewed, err)
+			}
+			mustRelease(t, l, lease.ID)
+		}
+		if got := mustAcquire(t, l, req); got.Unknown || got.InUse != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func modeOf(l *Limiter) string {
+	if l.client == nil {
+		return ModeLocal.String()
+	}
+	return ModeRedis.String()
+}
+
+func TestLeaseIDsAreReadBackAndNothingElseIs(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		id := LeaseID{
+			Tenant: rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`).Draw(t, "tenant"),
+			Rule:   rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`).Draw(t, "rule"),
+			shared: rapid.Bool().Draw(t, "shared"), away: rapid.Bool().Draw(t, "away"),
+			nonce: nonceOf(rapid.String().Draw(t, "key")),
+		}
+		if rapid.Bool().Draw(t, "dimension") {
+			id.Dimension = Dimension(rapid.String().Draw(t, "value"))
+		}
+		text := id.String()
+		back, err := ParseLeaseID(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(id, back, cmp.AllowUnexported(LeaseID{})); diff != "" {
+			t.Fatal(diff)
+		}
+		// Whatever is done to the text, it is refused or names the bucket of some valid tenant and rule in its own slot.
+		forged := []byte(text)
+		switch i := rapid.IntRange(0, len(text)-1).Draw(t, "at"); rapid.IntRange(0, 2).Draw(t, "how") {
+		case 0:
+			forged[i] = rapid.Byte().Draw(t, "byte")
+		case 1:
+			forged = forged[:i]
+		case 2:
+			forged = append(forged, rapid.SampledFrom([]string{"A", "=", "\n", "AAAA"}).Draw(t, "tail")...)
+		}
+		other, err := ParseLeaseID(string(forged))
+		if err != nil {
+			return
+		}
+		if other.String() != string(forged) || checkID("", other.Tenant) != nil || checkID("", other.Rule) != nil || strings.Count(other.key(), "{") != 1 {
+			t.Fatalf("%q is read as %+v", forged, other)
+		}
+	})
+	for _, text := range []string{"", "A", "=", "EA", base64.RawURLEncoding.EncodeToString([]byte("\x10\xff")), strings.Repeat("A", 1<<16), "../../etc", "\x00"} {
+		if id, err := ParseLeaseID(text); err == nil {
+			t.Errorf("%q is read as %+v", text, id)
+		}
+	}
+}
+
+func TestLeaseOfAnotherRuleIsNotRenewed(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *Limiter) {
+		rule := concurrency(t, 1)
+		lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: rule})
+		for _, other := range []*Rule{
+			concurrency(t, 1, func(s *Spec) { s.ID = "imports" }), concurrency(t, 1, func(s *Spec) { s.Shared = true }),
+		} {
+			if _, err := l.Renew(t.Context(), lease.ID, other, 0); !errors.Is(err, ErrNoLease) {
+				t.Errorf("%+v: %v", other, err)
+			}
+		}
+		if _, err := l.Renew(t.Context(), lease.ID, rule, time.Millisecond); err == nil {
+			t.Error("a TTL of a millisecond is accepted")
+		}
+	})
+}
+
+func TestLeaseMetricsNameRulesOfTheCatalogueOnly(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	l := patientLimiter(t, nil, Config{Metrics: NewMetrics(reg)})
+	lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: concurrency(t, 1)})
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP quotasvc_limit_leases_held Leases that this process gave or renewed and that have neither been given back here nor ended.
+# TYPE quotasvc_limit_leases_held gauge
+quotasvc_limit_leases_held{rule="exports"} 1
+`), "quotasvc_limit_leases_held"); err != nil {
+		t.Error(err)
+	}
+	mustRelease(t, l, lease.ID)
+	forged := lease.ID
+	forged.Rule = "made-up"
+	mustRelease(t, l, forged)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if text := f.String(); strings.Contains(text, "made-up") || strings.Contains(text, "acme") {
+			t.Error(text)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package lua_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/lua"
+)
+
+const (
+	leaseA = "aaaaaaaaaaaaaaaaaaaaaa"
+	leaseB = "bbbbbbbbbbbbbbbbbbbbb_"
+)
+
+func TestLeasesRefusesBadArgumentsAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	if _, err := run(t, client, lua.Leases, []string{"k"}, 0, 0, 5, 60_000_000, leaseA); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, client)
+	bad := map[string][]any{
+		"no arguments":       {},
+		"four":               {0, 0, 5, 60_000_000},
+		"six":                {0, 0, 5, 60_000_000, leaseB, 1},
+		"unknown op":         {5, 0, 5, 60_000_000, leaseB},
+		"now of 2^53":        {0, int64(1 << 53), 5, 60_000_000, leaseB},
+		"no capacity":        {0, 0, 0, 60_000_000, leaseB},
+		"capacity too large": {0, 0, 10_001, 60_000_000, leaseB},
+		"count, no capacity": {4, 0, 0, 60_000_000, leaseB},
+		"no ttl":             {0, 0, 5, 0, leaseB},
+		"renew without ttl":  {1, 0, 5, 0, leaseA},
+		"adopt without ttl":  {2, 0, 5, 0, leaseA},
+		"ttl too long":       {0, 0, 5, 3_600_000_001, leaseB},
+	}
+	for _, name := range []string{"", "a", leaseB + "b", "clock", "bbbbbbbbbbbbbbbbbbbb\x00b", "bbbbbbbbbbbbbbbbbbbbb ", "bbbbbbbbbbbbbbbbbbbbb\n"} {
+		bad[fmt.Sprintf("lease %q", name)] = []any{0, 0, 5, 60_000_000, name}
+		bad[fmt.Sprintf("release of %q", name)] = []any{3, 0, 5, 60_000_000, name}
+	}
+	for _, number := range []string{"-1", "1.5", "1e3", "nan", "inf", "", "x", "1 2", "0x10", "9007199254740992"} {
+		for i := range 4 {
+			args := []any{0, 0, 5, 60_000_000, leaseB}
+			args[i] = number
+			bad[fmt.Sprintf("argument %d is %q", i, number)] = args
+		}
+	}
+	for name, args := range bad {
+		if reply, err := run(t, client, lua.Leases, []string{"k"}, args...); err == nil || !strings.HasPrefix(err.Error(), "ERR leases: ") {
+			t.Errorf("%s: answers %v, %v", name, reply, err)
+		}
+		if after := contents(t, client); after != before {
+			t.Fatalf("%s: changed %s into %s", name, before, after)
+		}
+	}
+	for _, keys := range [][]string{nil, {"k", "l"}} {
+		if _, err := run(t, client, lua.Leases, keys, 0, 0, 5, 60_000_000, leaseB); err == nil || !strings.Contains(err.Error(), "one key") {
+			t.Errorf("%d keys: %v", len(keys), err)
+		}
+	}
+}
+
+// TestLeasesNeverTakesAnotherValueForABucket: whatever a key holds, if it is not leases it is an error and stays as it is.
+func TestLeasesNeverTakesAnotherValueForABucket(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	ctx := context.Background()
+	now := float64(time.Now().UnixMicro())
+	client.Set(ctx, "string", "5", 0)
+	client.LPush(ctx, "list", "5")
+	client.HSet(ctx, "hash", "clock", "5")
+	client.SAdd(ctx, "set", "clock")
+	for name, members := range map[string][]redis.Z{
+		"no clock":          {{Score: now, Member: leaseA}},
+		"a clock to come":   {{Score: now, Member: "clock"}, {Score: now, Member: leaseA}},
+		"half a us":         {{Score: -0.5, Member: "clock"}, {Score: now, Member: leaseA}},
+		"before the clock":  {{Score: -now, Member: "clock"}, {Score: -now - 1, Member: leaseA}},
+		"lasts for ever":    {{Score: -now, Member: "clock"}, {Score: now + 3_600_000_001, Member: leaseA}},
+		"ends at infinity":  {{Score: -now, Member: "clock"}, {Score: math.Inf(1), Member: leaseA}},
+		"clock at infinity": {{Score: math.Inf(-1), Member: "clock"}, {Score: now, Member: leaseA}},
+		"clock beyond 2^53": {{Score: -1e17, Member: "clock"}, {Score: now, Member: leaseA}},
+	} {
+		client.ZAdd(ctx, name, members...)
+	}
+	before := contents(t, client)
+	keys := client.Keys(ctx, "*").Val()
+	if len(keys) != 12 {
+		t.Fatal(keys)
+	}
+	for _, key := range keys {
+		for op := range 5 {
+			reply, err := run(t, client, lua.Leases, []string{key}, op, 0, 5, 60_000_000, leaseA)
+			if err == nil || !strings.HasPrefix(err.Error(), "CORRUPT leases: ") {
+				t.Errorf("%s, op %d: %v, %v", key, op, reply, err)
+			}
+		}
+	}
+	if after := contents(t, client); after != before {
+		t.Errorf("changed %s into %s", before, after)
+	}
+}
+
+func TestLeasesForgetsWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	for i, at := range []int64{1_000_000, 1_000_000, 1_500_000, 3_000_000} {
+		lease := string(rune('a'+i)) + leaseA[1:]
+		if _, err := run(t, client, lua.Leases, []string{"k"}, 0, at, 5, 1_000_000, lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := client.ZCard(context.Background(), "k").Val(); n != 2 {
+		t.Errorf("%d members, want the clock and the one lease that has not ended", n)
+	}
+}
+
+// TestLeasesLeavesNoKeyBehind: a bucket that is empty is no key, and one that is not expires.
+func TestLeasesLeavesNoKeyBehind(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	ctx := context.Background()
+	call := func(want string, args ...any) {
+		t.Helper()
+		reply, err := run(t, client, lua.Leases, []string{"k"}, args...)
+		if err != nil || len(reply) != 6 {
+			t.Fatal(reply, err)
+		}
+		if got := fmt.Sprint(reply[2], reply[4]); got != want {
+			t.Fatalf("code and held are %s, want %s", got, want)
+		}
+	}
+	call("0 1", 0, 0, 5, 60_000_000, leaseA)
+	call("0 2", 0, 0, 5, 3_600_000_000, leaseB)
+	if ttl := client.PTTL(ctx, "k").Val(); ttl < 59*time.Minute || ttl > time.Hour+time.Second {
+		t.Errorf("expires in %s", ttl)
+	}
+	call("0 2", 1, 0, 5, 1_000_000, leaseB)
+	if ttl := client.PTTL(ctx, "k").Val(); ttl < 50*time.Second || ttl > 61*time.Second {
+		t.Errorf("expires in %s", ttl)
+	}
+	call("0 1", 3, 0, 0, 0, leaseA)
+	call("0 0", 3, 0, 0, 0, leaseB)
+	call("3 0", 3, 0, 0, 0, leaseB)
+	call("3 0", 1, 0, 5, 60_000_000, leaseB)
+	call("0 0", 4, 0, 5, 0, "")
+	if n := client.DBSize(ctx).Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}
