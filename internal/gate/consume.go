@@ -16,7 +16,7 @@ const (
 //
 // The limits are charged first, so that a flood is stopped before PostgreSQL sees it. What was charged is given back when
 // the debit is refused, fails or turns out to be a replay; only when its outcome is unknown the tokens stay charged, as the
-// debit may stand. Errors: *RateLimited, *CostExceedsCapacity, *ReducedCapacity, or *ledger.Error. Retrying with the same
+// debit may stand, and for a replay at a gateway, which is traffic like any other. Errors: *RateLimited, *CostExceedsCapacity, *ReducedCapacity, or *ledger.Error. Retrying with the same
 // key is always safe.
 func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 	out, err := g.consume(ctx, &req)
@@ -36,8 +36,8 @@ func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 	if said.refusal != nil {
 		return Debited{Limits: said.verdicts}, said.refusal
 	}
-	result, err := g.decide(ctx, req, &facts, scopeConsume)
-	if err != nil && ledger.CodeOf(err) != ledger.CodeOutcomeUnknown || err == nil && result.Replayed {
+	result, err := g.decide(ctx, req, &facts, scopeOfConsume(req))
+	if err != nil && ledger.CodeOf(err) != ledger.CodeOutcomeUnknown || err == nil && result.Replayed && req.Passage == "" {
 		g.giveBack(ctx, said.charged)
 	}
 	return Debited{Result: result, Limits: said.verdicts}, err

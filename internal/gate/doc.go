@@ -19,7 +19,7 @@
 //	G1  A check answers with the code that Consume would fail with at that moment, and in the same order: limits, what does
 //	    not exist, suspension, items.
 //	G2  No limit stays charged for a consume that was refused, failed or was a replay. One whose outcome is unknown stays
-//	    charged: the debit may stand.
+//	    charged: the debit may stand. So does a replay of a gateway's (Request.Passage): it is one more request.
 //	G3  A copy never gives way to an older one, neither in Redis nor here.
 //	G4  A check that names no bound is not answered from a copy that is older than CacheConfig.FreshFor, unless the answer is
 //	    marked degraded. No check is answered from a copy whose balance has had an event due since.

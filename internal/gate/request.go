@@ -39,6 +39,11 @@ type Request struct {
 
 	// DryRun decides without charging limits or writing anything.
 	DryRun bool
+
+	// Passage is what a gateway is asked to let through, its method and URI; '' = the request is not a gateway's. A key is
+	// good for one passage, and refused as reused for another. A replay keeps its tokens charged: it was paid for in units, but
+	// every passage is traffic. Check ignores it.
+	Passage string
 }
 
 // Source says where the balances of a check came from.
