@@ -125,6 +125,50 @@ func (x *exchange) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 	})
 }
 
+// listHolds answers a page of a tenant's holds.
+func (s *Server) listHolds(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	q := ledger.HoldQuery{Tenant: tenant, Status: ledger.HoldStatus(x.query.word("status", "active", "captured", "released", "expired"))}
+	q.Limit, q.Cursor = x.query.page()
+	if err := x.query.err(); err != nil {
+		return err
+	}
+	page, err := s.ledger.Holds(x.ctx, q)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
+}
+
+// getHold answers one hold as it stands.
+func (s *Server) getHold(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	id, err := x.idParameter("hold_id")
+	if err != nil {
+		return err
+	}
+	h, err := s.ledger.HoldByID(x.ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, listedHold(h))
+}
+
+func listedHold(h *ledger.HoldRecord) Hold {
+	return Hold{
+		HoldID: h.ID, Subject: h.Subject, Status: HoldStatus(h.Status), CreatedAt: h.CreatedAt, ExpiresAt: h.ExpiresAt,
+		Items: mapSlice(h.Items, func(it *ledger.HoldItem) HoldPart {
+			return HoldPart{Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held}
+		}),
+	}
+}
+
 // noteReplay marks an answer that was stored when the request came first.
 func (x *exchange) noteReplay(replayed bool) {
 	if replayed {

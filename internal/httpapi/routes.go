@@ -38,6 +38,8 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/statements/:meter/:period_start", query: []string{"subject", "format"}, handler: s.getStatement},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/usage", query: []string{"meter", "subject", "from", "to", "by", "timezone"}, handler: s.usage},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/grants", query: []string{"meter", "limit", "cursor"}, handler: s.listGrants},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/holds", query: []string{"status", "limit", "cursor"}, handler: s.listHolds},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/holds/:hold_id", handler: s.getHold},
 		{method: http.MethodPost, path: "/v1/tenants/:tenant/grants", handler: s.grant},
 		{method: http.MethodPost, path: "/v1/tenants/:tenant/grants/:grant_id/void", handler: s.voidGrant},
 		{method: http.MethodPost, path: "/v1/tenants/:tenant/adjustments", handler: s.adjust},

@@ -150,6 +150,30 @@ func (e HoldAnswerStatus) Valid() bool {
 	}
 }
 
+// Defines values for HoldStatus.
+const (
+	HoldStatusActive   HoldStatus = "active"
+	HoldStatusCaptured HoldStatus = "captured"
+	HoldStatusExpired  HoldStatus = "expired"
+	HoldStatusReleased HoldStatus = "released"
+)
+
+// Valid indicates whether the value is a known member of the HoldStatus enum.
+func (e HoldStatus) Valid() bool {
+	switch e {
+	case HoldStatusActive:
+		return true
+	case HoldStatusCaptured:
+		return true
+	case HoldStatusExpired:
+		return true
+	case HoldStatusReleased:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for LimitKind.
 const (
 	LimitKindTokenBucket LimitKind = "token_bucket"
@@ -1043,6 +1067,18 @@ type HeldItem struct {
 	Remaining Count `json:"remaining"`
 }
 
+// Hold defines model for Hold.
+type Hold struct {
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt time.Time  `json:"expires_at"`
+	HoldID    ID         `json:"hold_id"`
+	Items     []HoldPart `json:"items"`
+
+	// Status A hold of which a part was captured before the rest was released counts as captured; one of which the rest ran out, as expired.
+	Status  HoldStatus `json:"status"`
+	Subject string     `json:"subject"`
+}
+
 // HoldAnswer defines model for HoldAnswer.
 type HoldAnswer struct {
 	AsOf time.Time `json:"as_of"`
@@ -1062,6 +1098,27 @@ type HoldAnswer struct {
 // HoldAnswerStatus defines model for HoldAnswer.Status.
 type HoldAnswerStatus string
 
+// HoldList defines model for HoldList.
+type HoldList struct {
+	Items []Hold `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// HoldPart defines model for HoldPart.
+type HoldPart struct {
+	// Amount What was reserved at first.
+	Amount int64 `json:"amount"`
+
+	// Captured What was used; above `amount` where a capture went beyond the hold.
+	Captured int64 `json:"captured"`
+
+	// Held What is still reserved.
+	Held  int64 `json:"held"`
+	Meter ID    `json:"meter"`
+}
+
 // HoldRequest defines model for HoldRequest.
 type HoldRequest struct {
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
@@ -1080,6 +1137,9 @@ type HoldRequest struct {
 	// TTLSeconds How long from now; an hour if absent, a day at most.
 	TTLSeconds TTLSeconds `json:"ttl_seconds,omitempty,omitzero"`
 }
+
+// HoldStatus A hold of which a part was captured before the rest was released counts as captured; one of which the rest ran out, as expired.
+type HoldStatus string
 
 // ID defines model for Id.
 type ID = string
@@ -1914,6 +1974,18 @@ type GrantParams struct {
 type VoidGrantParams struct {
 	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
 	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// ListHoldsParams defines parameters for ListHolds.
+type ListHoldsParams struct {
+	// Status Only holds in this state.
+	Status HoldStatus `form:"status,omitempty" json:"status,omitempty,omitzero"`
+
+	// Limit The page's size.
+	Limit PageLimit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The `next_cursor` of the page before. Opaque, and only good with the same filters.
+	Cursor PageCursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
 // ListPeriodsParams defines parameters for ListPeriods.

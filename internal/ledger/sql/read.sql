@@ -67,3 +67,26 @@ WHERE g.tenant_id = $1::text AND (g.meter, g.subject, g.grant_id) > ($2::text, $
   AND ($5::text = '' OR g.meter = $5::text)
 ORDER BY g.meter, g.subject, g.grant_id
 LIMIT $6::integer;
+
+-- name: HoldsPage
+-- A page of a tenant's holds after $2, with what each still reserves per item, in the item's own units. $3: a status or ''; $4: one
+-- hold's id or ''. What has run out counts as expired, though nobody has returned it yet.
+SELECT h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at, coalesce(r.items, '{}'), coalesce(r.held, '{}')
+FROM (
+    SELECT o.tenant_id, o.hold_id, o.subject, o.items, o.created_at, o.expires_at,
+           CASE WHEN o.status = 'active' AND o.expires_at <= clock_timestamp() THEN 'expired' ELSE o.status END AS status
+    FROM holds o
+    WHERE o.tenant_id = $1::text AND o.hold_id > $2::text AND ($4::text = '' OR o.hold_id = $4::text)
+) AS h
+LEFT JOIN LATERAL (
+    SELECT array_agg(s.item) AS items, array_agg(s.held) AS held
+    FROM (
+        SELECT l.item, sum((l.amount - l.captured - l.returned) / l.price)::bigint AS held
+        FROM hold_lines l
+        WHERE l.tenant_id = h.tenant_id AND l.hold_id = h.hold_id
+        GROUP BY l.item
+    ) AS s
+) AS r ON h.status = 'active'
+WHERE $3::text = '' OR h.status = $3::text
+ORDER BY h.hold_id
+LIMIT $5::integer;

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHoldsAreListedAsTheyStand(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	hold := func(id, more string) {
+		s.send("/v1/holds", "hold-"+id, fmt.Sprintf(`{"tenant":"acme","hold_id":%q,%s}`, id, more)).want(201)
+	}
+	hold("a-over", `"subject":"u1","items":[{"meter":"calls","amount":11},{"meter":"jobs","amount":2}]`) // one call is paid with credits
+	hold("b-part", `"items":[{"meter":"jobs","amount":2}]`)
+	hold("c-gone", `"items":[{"meter":"credits","amount":1}]`)
+	hold("d-back", `"items":[{"meter":"credits","amount":1}]`)
+	s.send("/v1/holds/a-over/capture", "c1", `{"tenant":"acme","items":[{"meter":"calls","amount":4}]}`).want(200)
+	s.send("/v1/holds/b-part/capture", "c2", `{"tenant":"acme","items":[{"meter":"jobs","amount":1}],"final":true}`).want(200)
+	s.send("/v1/holds/d-back/release", "r1", `{"tenant":"acme"}`).want(200)
+	for _, table := range []string{"holds", "hold_lines"} { // its time is over, and nobody has looked since
+		if _, err := s.pool.Exec(t.Context(), `UPDATE `+table+` SET expires_at = now() - interval '1 minute' WHERE hold_id = 'c-gone'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []Hold{
+		{HoldID: "a-over", Subject: "u1", Status: "active", Items: []HoldPart{{Meter: "calls", Amount: 11, Captured: 4, Held: 7}, {Meter: "jobs", Amount: 2, Held: 2}}},
+		{HoldID: "b-part", Status: "captured", Items: []HoldPart{{Meter: "jobs", Amount: 2, Captured: 1}}},
+		{HoldID: "c-gone", Status: "expired", Items: []HoldPart{{Meter: "credits", Amount: 1}}},
+		{HoldID: "d-back", Status: "released", Items: []HoldPart{{Meter: "credits", Amount: 1}}},
+	}
+	s.unmoved("reading", func() {
+		var got []Hold
+		for cursor := "limit=3"; ; {
+			var page HoldList
+			s.call("GET", "/v1/tenants/acme/holds?"+cursor, "").want(200).into(&page)
+			got = append(got, page.Items...)
+			if page.NextCursor == nil {
+				break
+			}
+			cursor = "limit=3&cursor=" + *page.NextCursor
+		}
+		for i := range got {
+			if !got[i].ExpiresAt.After(got[i].CreatedAt) && got[i].HoldID != "c-gone" {
+				t.Errorf("%+v", got[i])
+			}
+			want[i].CreatedAt, want[i].ExpiresAt = got[i].CreatedAt, got[i].ExpiresAt
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		for i, status := range []string{"active", "captured", "expired", "released"} {
+			var page HoldList
+			s.call("GET", "/v1/tenants/acme/holds?status="+status, "").want(200).into(&page)
+			if diff := cmp.Diff(want[i:i+1], page.Items); diff != "" {
+				t.Errorf("%s: %s", status, diff)
+			}
+		}
+		var one Hold
+		s.call("GET", "/v1/tenants/acme/holds/a-over", "").want(200).into(&one)
+		if diff := cmp.Diff(want[0], one); diff != "" {
+			t.Error(diff)
+		}
+		s.call("GET", "/v1/tenants/acme/holds/none", "").problem(404, "hold_not_found")
+		s.call("GET", "/v1/tenants/nobody/holds", "").problem(404, "tenant_not_found")
+		s.call("GET", "/v1/tenants/nobody/holds/a-over", "").problem(404, "tenant_not_found")
+		s.call("GET", "/v1/tenants/acme/holds?status=lost", "").refused("status")
+		s.call("GET", "/v1/tenants/acme/holds?limit=501", "").refused("limit")
+		s.call("GET", "/v1/tenants/acme/holds?cursor=x", "").refused("cursor")
+	})
+}

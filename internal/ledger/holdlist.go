@@ -1,0 +1,106 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// HoldRecord is a hold as it stands.
+type HoldRecord struct {
+	Tenant, ID, Subject  string
+	Status               HoldStatus
+	Items                []HoldItem // without Draws, Remaining and Limit
+	CreatedAt, ExpiresAt time.Time
+}
+
+// HoldQuery selects holds of a tenant. Order: hold id.
+type HoldQuery struct {
+	Tenant string
+	Status HoldStatus // '' = all
+	Limit  int        // 1..PageMax
+	Cursor string
+}
+
+// HoldPage is a page of holds; NextCursor is '' on the last.
+type HoldPage struct {
+	Items      []HoldRecord
+	NextCursor string
+}
+
+// Holds returns a page of a tenant's holds, ended ones included.
+func (l *Ledger) Holds(ctx context.Context, q HoldQuery) (HoldPage, error) {
+	if e := firstOf(validID("tenant", q.Tenant), validLimit(q.Limit)); e != nil {
+		return HoldPage{}, e
+	}
+	switch q.Status {
+	case "", HoldActive, HoldCaptured, HoldReleased, HoldExpired:
+	default:
+		return HoldPage{}, errorf(CodeInvalidArgument, "status", "must be active, captured, released or expired")
+	}
+	after, err := openCursor(q.Cursor, 1)
+	if err != nil {
+		return HoldPage{}, err
+	}
+	if err := l.mustExist(ctx, q.Tenant); err != nil {
+		return HoldPage{}, err
+	}
+	items, err := l.readHolds(ctx, q.Tenant, after[0], q.Status, "", q.Limit+1)
+	if err != nil {
+		return HoldPage{}, err
+	}
+	page := HoldPage{Items: items}
+	if len(items) > q.Limit {
+		page.Items, page.NextCursor = items[:q.Limit], sealCursor(items[q.Limit-1].ID)
+	}
+	return page, nil
+}
+
+// HoldByID returns one hold of a tenant. CodeHoldNotFound when it has none of this id.
+func (l *Ledger) HoldByID(ctx context.Context, tenant, id string) (*HoldRecord, error) {
+	if e := firstOf(validID("tenant", tenant), validID("hold_id", id)); e != nil {
+		return nil, e
+	}
+	if err := l.mustExist(ctx, tenant); err != nil {
+		return nil, err
+	}
+	items, err := l.readHolds(ctx, tenant, "", "", id, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return nil, errorf(CodeHoldNotFound, "hold_id", "tenant %q has no hold %q", tenant, id)
+	}
+	return &items[0], nil
+}
+
+func (l *Ledger) readHolds(ctx context.Context, tenant, after string, status HoldStatus, id string, limit int) ([]HoldRecord, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	rows, err := l.readers.Query(ctx, l.queries["HoldsPage"], tenant, after, string(status), id, limit)
+	if err != nil {
+		return nil, unavailable("read holds", err)
+	}
+	out := []HoldRecord{}
+	h, stored := HoldRecord{Tenant: tenant}, []byte(nil)
+	var items, held []int64
+	_, err = pgx.ForEachRow(rows, []any{&h.ID, &h.Subject, &h.Status, &stored, &h.CreatedAt, &h.ExpiresAt, &items, &held}, func() error {
+		record := h
+		record.CreatedAt, record.ExpiresAt = h.CreatedAt.UTC(), h.ExpiresAt.UTC()
+		if err := json.Unmarshal(stored, &record.Items); err != nil {
+			return fmt.Errorf("items of hold %s: %w", h.ID, err)
+		}
+		for i, item := range items {
+			record.Items[item].Held = held[i]
+		}
+		out = append(out, record)
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable("read holds", err)
+	}
+	return out, nil
+}
