@@ -21,11 +21,12 @@ func TestServe_ListsEverythingThatIsWrongWithItsConfigurationAtOnce(t *testing.T
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://u:hunter2@h:port/db", "QUOTASVC_REDIS_URL=http://:hunter2@h", "QUOTASVC_ADMIN_KEY=short",
 		"QUOTASVC_LISTEN=nowhere", "QUOTASVC_STOP_TIMEOUT=1ms", "QUOTASVC_LEDGER_LANES=0", "QUOTASVC_REPLICAS=0",
+		"QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,x-ratelimit-delta",
 	}, "serve")
 	if status != exitUsage {
 		t.Errorf("ended with %d, want %d", status, exitUsage)
 	}
-	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "REPLICAS"} {
+	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "REPLICAS", "LEGACY_HEADERS"} {
 		if !strings.Contains(stderr, "(QUOTASVC_"+name+")") {
 			t.Errorf("nothing is said about %s", name)
 		}
@@ -43,6 +44,7 @@ func TestServe_EmptyVariablesAreNotSet(t *testing.T) {
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://h/db", "QUOTASVC_ADMIN_KEY=" + testKey,
 		"QUOTASVC_REDIS_URL=", "QUOTASVC_DRAIN_DELAY=", "QUOTASVC_LISTEN=", "QUOTASVC_LOG_LEVEL=",
+		"QUOTASVC_LEGACY_HEADERS=",
 	}, "serve", "--validate")
 	if status != 0 {
 		t.Errorf("ended with %d: %s", status, stderr)

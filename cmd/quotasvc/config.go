@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -42,6 +43,8 @@ type serviceConfig struct {
 	Listen    string `env:"QUOTASVC_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free one, which is printed."`
 	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics and pprof. Keep it private."`
 	AdminKey  secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
+
+	LegacyHeaders []string `env:"QUOTASVC_LEGACY_HEADERS" placeholder:"SET,..." group:"Listeners" help:"Rate-limit headers of older clients, beside RateLimit: x-ratelimit-epoch or x-ratelimit-delta (X-RateLimit-Limit, -Remaining, and -Reset as the time in seconds since 1970, or as the seconds until then), ratelimit (RateLimit-Limit, -Remaining, -Reset in seconds)."`
 
 	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"0s" group:"Stopping" help:"How long to go on serving after /readyz has turned 503: a little more than the load balancer's probe interval."`
 	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"8s" group:"Stopping" help:"Bound of the stop after the drain delay. Container runtimes kill after 10 s by default, so stay below what yours allows."`
@@ -92,6 +95,8 @@ func (c *serviceConfig) validate() error {
 	samePort := c.Listen == c.OpsListen && !strings.HasSuffix(c.Listen, ":0")
 	check.require(!samePort, settingName("ops-listen"), "is the same as --listen: %s", c.Listen)
 	checkAdminKey(&check, string(c.AdminKey))
+	legacy := httpapi.CheckLegacyHeaders(c.legacyHeaders())
+	check.require(legacy == nil, settingName("legacy-headers"), "%v", legacy)
 	check.require(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, settingName("drain-delay"), "is %s; allowed are 0s to 1m", c.DrainDelay)
 	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
 		"is %s; allowed are 1s to 10m", c.StopTimeout)
@@ -103,6 +108,14 @@ func (c *serviceConfig) validate() error {
 	check.require(c.VerifyEvery == 0 || c.VerifyEvery >= time.Second && c.VerifyEvery <= 30*24*time.Hour, settingName("verify-every"),
 		"is %s; allowed are 0s and 1s to 720h", c.VerifyEvery)
 	return check.err()
+}
+
+func (c *serviceConfig) legacyHeaders() []httpapi.LegacyHeaders {
+	var sets []httpapi.LegacyHeaders
+	for _, name := range c.LegacyHeaders {
+		sets = append(sets, httpapi.LegacyHeaders(strings.TrimSpace(name)))
+	}
+	return sets
 }
 
 func (c *databaseConfig) check(check *checker) {

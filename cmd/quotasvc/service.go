@@ -60,7 +60,7 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	}
 	g := gate.New(l, cat, limiter, cache, gate.Config{LoadsMax: cfg.CheckReads, Log: log, Metrics: m.registry})
 	s.server, err = httpapi.New(g, l, cat, httpapi.Config{
-		AdminKey: string(cfg.AdminKey), DrainDelay: cfg.DrainDelay, Log: log, Registry: m.registry,
+		AdminKey: string(cfg.AdminKey), DrainDelay: cfg.DrainDelay, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)

@@ -80,9 +80,10 @@ func closed(rules []*rule) []string {
 }
 
 func verdictOf(v *ratelimit.Verdict, degraded bool) LimitVerdict {
+	quota, window := v.Rule.Rate.PerSeconds()
 	return LimitVerdict{
 		Rule: v.Rule.ID, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
-		Quota: v.Rule.Rate.Count, WindowSeconds: int64(max(v.Rule.Rate.Period/time.Second, 1)),
+		Quota: quota, WindowSeconds: window, Window: v.Rule.Kind.Windowed(),
 		RetryAfter: v.RetryAfter, Reset: v.Next, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
 	}
 }

@@ -115,8 +115,12 @@ type LimitVerdict struct {
 	// Remaining is how many whole tokens are left after the decision; Limit is the bucket's capacity.
 	Remaining, Limit int64
 
-	// Quota tokens per WindowSeconds is the rule's rate as it was written.
+	// Quota tokens per WindowSeconds is the rule's rate, in whole seconds. Of a concurrency rule Quota is its capacity, and
+	// there is no window.
 	Quota, WindowSeconds int64
+
+	Concurrent bool // it counts what is under way at a time
+	Window     bool // its tokens come back all at once, for everybody whom it turned away
 
 	// RetryAfter is when the same cost would pass; zero when it passed or never will.
 	RetryAfter time.Duration

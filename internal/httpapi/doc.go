@@ -17,7 +17,8 @@
 //  3. An internal error tells the client its request id and nothing else. Its cause is in the access line.
 //  4. Every request is answered, measured and logged once, also after a panic and also when no route matches.
 //  5. Labels of metrics come from the route table; nothing a client sends becomes one.
-//  6. Retry-After is on 429 and 503 only, at least 1, and never earlier than the t of a RateLimit header beside it.
+//  6. Retry-After is on 429 and 503 only, at least 1, and never earlier than the t of a RateLimit header beside it. A denial's t
+//     is of limits that denied.
 //
 // # Clock
 //

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
@@ -177,7 +176,7 @@ func (x *exchange) sendProblem(err error) {
 	}
 	wait := x.server.writeLimits(h, p.limits)
 	if p.retryAfter > 0 {
-		set(h, headerRetryAfter, strconv.FormatInt(ceil(max(p.retryAfter, wait), time.Second), 10))
+		set(h, headerRetryAfter, x.server.retryAfter(max(p.retryAfter, wait), p.limits))
 	}
 	if p.replayed {
 		set(h, headerReplayed, "true")

@@ -1,12 +1,9 @@
 package httpapi
 
 import (
-	"cmp"
 	"math/bits"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -22,6 +19,7 @@ const (
 	headerQuotaSource     = "X-Quota-Source"
 	headerRateLimitPolicy = "RateLimit-Policy"
 	headerRateLimit       = "RateLimit"
+	headerRateLimitMode   = "X-RateLimit-Mode"
 	headerReplayed        = "Idempotent-Replayed"
 	headerRetryAfter      = "Retry-After"
 	headerIdempotencyKey  = "Idempotency-Key"
@@ -99,99 +97,3 @@ func (t *tightest) write(h http.Header) {
 }
 
 func set(h http.Header, name, value string) { h[name] = []string{value} }
-
-// writeLimits sets RateLimit-Policy and RateLimit for the enforced limits among the verdicts and returns the longest time
-// until tokens are back: Retry-After must not be earlier.
-func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.Duration {
-	enforced := make([]*gate.LimitVerdict, 0, 8)
-	for i := range verdicts {
-		if v := &verdicts[i]; !v.Shadow {
-			enforced = append(enforced, v)
-		}
-	}
-	if len(enforced) == 0 {
-		return 0
-	}
-	slices.SortStableFunc(enforced, compareRestriction)
-	policy, state := make([]byte, 0, 256), make([]byte, 0, 256)
-	longest := time.Duration(0)
-	for i, v := range enforced {
-		if i > 0 {
-			policy, state = append(policy, ", "...), append(state, ", "...)
-		}
-		policy = appendItem(policy, v.Rule)
-		policy = appendParameter(policy, ";q=", v.Quota)
-		if v.WindowSeconds > 0 {
-			policy = appendParameter(policy, ";w=", v.WindowSeconds)
-		}
-		wait := untilTokens(v)
-		longest = max(longest, wait)
-		state = appendItem(state, v.Rule)
-		state = appendParameter(state, ";r=", v.Remaining)
-		state = appendParameter(state, ";t=", ceil(wait, time.Second))
-	}
-	set(h, headerRateLimitPolicy, string(policy))
-	set(h, headerRateLimit, string(state))
-	if s.cfg.LegacyHeaders {
-		writeLegacy(h, enforced[0])
-	}
-	return longest
-}
-
-// writeLegacy sets the headers that came before the structured ones, of the most restrictive limit, with delta seconds.
-func writeLegacy(h http.Header, v *gate.LimitVerdict) {
-	for _, prefix := range []string{"X-RateLimit-", "RateLimit-"} {
-		set(h, prefix+"Limit", strconv.FormatInt(v.Limit, 10))
-		set(h, prefix+"Remaining", strconv.FormatInt(v.Remaining, 10))
-		set(h, prefix+"Reset", strconv.FormatInt(ceil(untilTokens(v), time.Second), 10))
-	}
-}
-
-// untilTokens is when the limit lets more pass: the same request after a denial, one more token otherwise.
-func untilTokens(v *gate.LimitVerdict) time.Duration {
-	if !v.Allowed && !v.Never {
-		return v.RetryAfter
-	}
-	return v.Reset
-}
-
-// compareRestriction orders the most restrictive limit first: those that denied, the longest wait before the shortest, then
-// those with the fewest tokens left.
-func compareRestriction(a, b *gate.LimitVerdict) int {
-	if a.Allowed != b.Allowed {
-		if b.Allowed {
-			return -1
-		}
-		return 1
-	}
-	if order := cmp.Compare(b.RetryAfter, a.RetryAfter); order != 0 && !a.Allowed {
-		return order
-	}
-	if order := cmp.Compare(a.Remaining, b.Remaining); order != 0 {
-		return order
-	}
-	return strings.Compare(a.Rule, b.Rule)
-}
-
-// appendItem appends a structured-field string (RFC 9651 3.3.3). Rule ids have no quotes; a rule's name must not become
-// syntax if that ever changes.
-func appendItem(b []byte, name string) []byte {
-	b = append(b, '"')
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c >= ' ' && c <= '~':
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
-}
-
-// structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).
-const structuredMax = 999_999_999_999_999
-
-func appendParameter(b []byte, name string, n int64) []byte {
-	b = append(b, name...)
-	return strconv.AppendInt(b, min(max(n, 0), structuredMax), 10)
-}

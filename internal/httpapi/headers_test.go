@@ -7,85 +7,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
-
-func TestTheMostRestrictiveLimitComesFirstAndShadowsAreNotShown(t *testing.T) {
-	t.Parallel()
-	h := http.Header{}
-	wait := (&Server{}).writeLimits(h, []gate.LimitVerdict{
-		{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Quota: 100, WindowSeconds: 60, Reset: 600 * time.Millisecond},
-		{Rule: "shadow", Shadow: true, RetryAfter: time.Hour, Quota: 1, WindowSeconds: 1},
-		{Rule: "soon", Remaining: 0, Limit: 5, Quota: 5, WindowSeconds: 1, RetryAfter: 100 * time.Millisecond, Reset: 100 * time.Millisecond},
-		{Rule: "tight", Allowed: true, Remaining: 1, Limit: 2, Quota: 2, WindowSeconds: 3600, Reset: 30 * time.Minute},
-		{Rule: "late", Remaining: 3, Limit: 5, Quota: 5, WindowSeconds: 10, RetryAfter: 1500 * time.Millisecond, Reset: time.Second},
-		{Rule: "full", Allowed: true, Remaining: 100, Limit: 100, Quota: 100, WindowSeconds: 1},
-	})
-	if got, want := only(t, h, headerRateLimitPolicy), `"late";q=5;w=10, "soon";q=5;w=1, "tight";q=2;w=3600, "roomy";q=100;w=60, "full";q=100;w=1`; got != want {
-		t.Errorf("policy\n got %s\nwant %s", got, want)
-	}
-	if got, want := only(t, h, headerRateLimit), `"late";r=3;t=2, "soon";r=0;t=1, "tight";r=1;t=1800, "roomy";r=90;t=1, "full";r=100;t=0`; got != want {
-		t.Errorf("state\n got %s\nwant %s", got, want)
-	}
-	if wait != 30*time.Minute {
-		t.Errorf("the longest wait is %s", wait)
-	}
-	if len(h) != 2 {
-		t.Errorf("%v", h)
-	}
-}
-
-func TestNoEnforcedLimitMeansNoHeader(t *testing.T) {
-	t.Parallel()
-	h := http.Header{}
-	(&Server{}).writeLimits(h, []gate.LimitVerdict{{Rule: "a", Shadow: true}})
-	(&Server{}).writeLimits(h, nil)
-	if len(h) != 0 {
-		t.Errorf("%v", h)
-	}
-}
-
-func TestLimitHeadersAreStructuredFieldsWhateverTheRulesAreCalled(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		var verdicts []gate.LimitVerdict
-		want := map[string]gate.LimitVerdict{}
-		for i := range rapid.IntRange(1, 16).Draw(rt, "n") {
-			v := gate.LimitVerdict{
-				Rule: fmt.Sprint(i, "-") + rapid.StringMatching(`[ -~]{0,20}`).Draw(rt, "rule"), Allowed: rapid.Bool().Draw(rt, "allowed"),
-				Remaining: amount().Draw(rt, "r"), Quota: amount().Draw(rt, "q"), WindowSeconds: rapid.Int64Range(1, 1e9).Draw(rt, "w"),
-				RetryAfter: time.Duration(rapid.Int64Range(0, 1e18).Draw(rt, "retry")), Reset: time.Duration(rapid.Int64Range(0, 1e18).Draw(rt, "reset")),
-			}
-			verdicts = append(verdicts, v)
-			want[v.Rule] = v
-		}
-		h := http.Header{}
-		(&Server{}).writeLimits(h, verdicts)
-		policy, state := parseList(t, only(t, h, headerRateLimitPolicy)), parseList(t, only(t, h, headerRateLimit))
-		if len(policy) != len(verdicts) || len(state) != len(verdicts) {
-			rt.Fatalf("%d limits: %v", len(verdicts), h)
-		}
-		for i := range policy {
-			v, ok := want[policy[i].value]
-			if !ok || state[i].value != v.Rule {
-				rt.Fatalf("%q and %q", policy[i].value, state[i].value)
-			}
-			if diff := cmp.Diff(map[string]any{"q": min(v.Quota, structuredMax), "w": v.WindowSeconds}, policy[i].parameters); diff != "" {
-				rt.Fatal(diff)
-			}
-			wait := v.Reset
-			if !v.Allowed {
-				wait = v.RetryAfter
-			}
-			if diff := cmp.Diff(map[string]any{"r": min(v.Remaining, structuredMax), "t": ceil(wait, time.Second)}, state[i].parameters); diff != "" {
-				rt.Fatal(diff)
-			}
-		}
-	})
-}
 
 func TestTheTightestItemIsTheOneThatRepeatingTheRequestExhaustsFirst(t *testing.T) {
 	t.Parallel()

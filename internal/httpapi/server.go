@@ -45,8 +45,8 @@ type Config struct {
 	// balancer needs to notice. Zero is none.
 	DrainDelay time.Duration
 
-	// LegacyHeaders adds X-RateLimit-* and RateLimit-Limit, -Remaining and -Reset, of the most restrictive limit.
-	LegacyHeaders bool
+	// LegacyHeaders are sent beside the structured ones.
+	LegacyHeaders []LegacyHeaders
 
 	// Checks are what /readyz asks besides PostgreSQL and the catalogue.
 	Checks []Check
@@ -66,7 +66,8 @@ type Server struct {
 	store   *catalog.Store // the catalogue's, which answers from PostgreSQL
 	cfg     Config
 	log     *slog.Logger
-	now     func() time.Time // for durations only
+	now     func() time.Time // for durations, and for headers that tell the time of day
+	jitter  func(limit time.Duration) time.Duration
 
 	keys      keys
 	problems  map[ledger.Code]problemKind
@@ -90,8 +91,11 @@ func New(g *gate.Gate, l *ledger.Ledger, c *catalog.Catalog, cfg Config) (*Serve
 	if err != nil {
 		return nil, err
 	}
+	if err := CheckLegacyHeaders(cfg.LegacyHeaders); err != nil {
+		return nil, err
+	}
 	s := &Server{
-		gate: g, ledger: l, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now,
+		gate: g, ledger: l, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
 		keys: known, problems: problemKinds(), requests: newRequests(), metrics: newMetrics(cfg.Registry),
 	}
 	s.exchanges.New = func() any { return new(exchange) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// item is an Item of a structured field: a string with parameters that are integers.
+// item is an Item of a structured field: a string with parameters that are integers or strings.
 type item struct {
 	value      string
 	parameters map[string]any
@@ -39,7 +39,33 @@ func parseList(t testing.TB, field string) []item {
 func parseItem(t testing.TB, field, rest string) (item, string) {
 	t.Helper()
 	it := item{parameters: map[string]any{}}
-	if rest[0] != '"' {
+	it.value, rest = parseString(t, field, rest)
+	for strings.HasPrefix(rest, ";") {
+		rest = strings.TrimLeft(rest[1:], " ")
+		end := strings.IndexFunc(rest, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.*", r)
+		})
+		if end <= 0 || rest[end] != '=' || rest[0] != '*' && (rest[0] < 'a' || rest[0] > 'z') {
+			t.Fatalf("%q: a bad parameter at %q", field, rest)
+		}
+		key := rest[:end]
+		if _, twice := it.parameters[key]; twice {
+			t.Fatalf("%q: %s is there twice", field, key) // legal, and still nothing to send
+		}
+		rest = rest[end+1:]
+		if strings.HasPrefix(rest, `"`) {
+			it.parameters[key], rest = parseString(t, field, rest)
+		} else {
+			it.parameters[key], rest = parseInt(t, field, rest)
+		}
+	}
+	return it, rest
+}
+
+// parseString is section 4.2.5.
+func parseString(t testing.TB, field, rest string) (value, after string) {
+	t.Helper()
+	if rest == "" || rest[0] != '"' {
 		t.Fatalf("%q: no string at %q", field, rest)
 	}
 	rest = rest[1:]
@@ -50,7 +76,7 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 		c := rest[0]
 		rest = rest[1:]
 		if c == '"' {
-			break
+			return value, rest
 		}
 		if c == '\\' {
 			if rest == "" || rest[0] != '"' && rest[0] != '\\' {
@@ -60,27 +86,20 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 		} else if c < ' ' || c > '~' {
 			t.Fatalf("%q: byte %#x in a string", field, c)
 		}
-		it.value += string(c)
+		value += string(c)
 	}
-	for strings.HasPrefix(rest, ";") {
-		rest = strings.TrimLeft(rest[1:], " ")
-		end := strings.IndexFunc(rest, func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.*", r)
-		})
-		if end <= 0 || rest[end] != '=' || rest[0] != '*' && (rest[0] < 'a' || rest[0] > 'z') {
-			t.Fatalf("%q: a bad parameter at %q", field, rest)
-		}
-		key := rest[:end]
-		rest = rest[end+1:]
-		end = 0
-		for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || end == 0 && rest[end] == '-') {
-			end++
-		}
-		n, err := strconv.ParseInt(rest[:end], 10, 64)
-		if err != nil || end > 15 {
-			t.Fatalf("%q: a bad integer at %q", field, rest)
-		}
-		it.parameters[key], rest = n, rest[end:]
+}
+
+// parseInt is section 4.2.4 without decimals.
+func parseInt(t testing.TB, field, rest string) (n int64, after string) {
+	t.Helper()
+	end := 0
+	for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || end == 0 && rest[end] == '-') {
+		end++
 	}
-	return it, rest
+	n, err := strconv.ParseInt(rest[:end], 10, 64)
+	if err != nil || end > 15 {
+		t.Fatalf("%q: a bad integer at %q", field, rest)
+	}
+	return n, rest[end:]
 }

@@ -32,6 +32,12 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", int(k))
 }
 
+// Windowed reports whether tokens come back all at once, at an instant that is the same for many: then those who were
+// denied should not all return at that instant.
+func (k Kind) Windowed() bool {
+	return k.String() == "fixed_window" || k.String() == "sliding_window"
+}
+
 // moment is when something is decided, and on whose calendar.
 type moment struct {
 	now  int64          // us

@@ -92,6 +92,16 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%s", r.Count, r.Period)
 }
 
+// PerSeconds is the same rate as a count per whole seconds, the shortest there is: 5/100ms is 50 in 1, 1/1500ms is 2 in 3.
+func (r Rate) PerSeconds() (count, seconds int64) {
+	if r.Period <= 0 {
+		return 0, 0
+	}
+	ms := int64(r.Period / time.Millisecond)
+	times := 1000 / gcd(ms, 1000)
+	return r.Count * times, ms * times / 1000 // the count is below 2^53 and times is at most 1000
+}
+
 // check reports a rate that ParseRate would not have made.
 func (r Rate) check() error {
 	if r.Count < 1 || r.Count > maxExact {

@@ -1,0 +1,297 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/gate"
+)
+
+// noon is the time of day of tests that need one.
+func noon() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 250_000_000, time.UTC) }
+
+func TestTheMostRestrictiveLimitComesFirstAndShadowsAreNotShown(t *testing.T) {
+	t.Parallel()
+	h := http.Header{}
+	wait := (&Server{}).writeLimits(h, []gate.LimitVerdict{
+		{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Quota: 100, WindowSeconds: 60, Reset: 600 * time.Millisecond},
+		{Rule: "shadow", Shadow: true, RetryAfter: time.Hour, Quota: 1, WindowSeconds: 1},
+		{Rule: "tight", Allowed: true, Remaining: 1, Limit: 2, Quota: 2, WindowSeconds: 3600, Reset: 30 * time.Minute},
+		{Rule: "jobs", Allowed: true, Remaining: 2, Limit: 5, Quota: 5, Concurrent: true},
+		{Rule: "full", Allowed: true, Remaining: 100, Limit: 100, Quota: 100, WindowSeconds: 1},
+	})
+	if got, want := only(t, h, headerRateLimitPolicy), `"tight";q=2;w=3600, "jobs";q=5;qu="concurrent-requests", "roomy";q=100;w=60, "full";q=100;w=1`; got != want {
+		t.Errorf("policy\n got %s\nwant %s", got, want)
+	}
+	if got, want := only(t, h, headerRateLimit), `"tight";r=1;t=1800, "jobs";r=2, "roomy";r=90;t=1, "full";r=100;t=0`; got != want {
+		t.Errorf("state\n got %s\nwant %s", got, want)
+	}
+	if wait != 30*time.Minute || len(h) != 2 {
+		t.Errorf("the longest wait is %s: %v", wait, h)
+	}
+}
+
+// TestADenialSaysWhenItEndsAndNothingElse: that another limit gets its next token in half an hour does not keep a client waiting
+// for half an hour, because of that one it has tokens left.
+func TestADenialSaysWhenItEndsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	h := http.Header{}
+	wait := (&Server{}).writeLimits(h, []gate.LimitVerdict{
+		{Rule: "tight", Allowed: true, Remaining: 1, Limit: 2, Quota: 2, WindowSeconds: 3600, Reset: 30 * time.Minute},
+		{Rule: "soon", Remaining: 0, Limit: 5, Quota: 5, WindowSeconds: 1, RetryAfter: 100 * time.Millisecond, Reset: 100 * time.Millisecond},
+		{Rule: "late", Remaining: 3, Limit: 5, Quota: 5, WindowSeconds: 10, RetryAfter: 1500 * time.Millisecond, Reset: time.Second},
+		{Rule: "jobs", Remaining: 0, Limit: 1, Quota: 1, Concurrent: true, RetryAfter: time.Second},
+		{Rule: "never", Never: true, Remaining: 4, Limit: 4, Quota: 4, WindowSeconds: 1},
+	})
+	if got, want := only(t, h, headerRateLimit), `"never";r=4;t=0, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`; got != want {
+		t.Errorf("state\n got %s\nwant %s", got, want)
+	}
+	if wait != 1500*time.Millisecond {
+		t.Errorf("the longest wait is %s", wait)
+	}
+}
+
+func TestAtMostFiveLimitsAreNamedAndTheMostRestrictiveAreThose(t *testing.T) {
+	t.Parallel()
+	var verdicts []gate.LimitVerdict
+	for i := range 16 {
+		verdicts = append(verdicts, gate.LimitVerdict{Rule: fmt.Sprint("r", i), Allowed: true, Remaining: int64(16 - i), Quota: 16, WindowSeconds: 1})
+	}
+	h := http.Header{}
+	(&Server{}).writeLimits(h, verdicts)
+	if got, want := only(t, h, headerRateLimit), `"r15";r=1;t=0, "r14";r=2;t=0, "r13";r=3;t=0, "r12";r=4;t=0, "r11";r=5;t=0`; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if got := parseList(t, only(t, h, headerRateLimitPolicy)); len(got) != namedMax {
+		t.Errorf("%d policies", len(got))
+	}
+}
+
+func TestNoEnforcedLimitMeansNoHeader(t *testing.T) {
+	t.Parallel()
+	h := http.Header{}
+	s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{LegacyXDelta}}}
+	s.writeLimits(h, []gate.LimitVerdict{{Rule: "a", Shadow: true}})
+	s.writeLimits(h, nil)
+	if len(h) != 0 {
+		t.Errorf("%v", h)
+	}
+}
+
+func TestALimitThatIsDecidedLocallyIsSaidSo(t *testing.T) {
+	t.Parallel()
+	for _, v := range []gate.LimitVerdict{{Rule: "a", Degraded: true}, {Rule: "a", Degraded: true, Shadow: true}} {
+		h := http.Header{}
+		(&Server{}).writeLimits(h, []gate.LimitVerdict{{Rule: "b", Allowed: true}, v})
+		if got := only(t, h, headerRateLimitMode); got != "local" {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+func TestLegacyHeadersAreOfTheMostRestrictiveLimitInTheFormThatWasChosen(t *testing.T) {
+	t.Parallel()
+	verdicts := []gate.LimitVerdict{
+		{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Reset: time.Second},
+		{Rule: "tight", Allowed: true, Remaining: 3, Limit: 5, Reset: 90*time.Second + time.Millisecond},
+	}
+	for _, c := range []struct {
+		sets []LegacyHeaders
+		want map[string]string
+	}{
+		{nil, nil},
+		{[]LegacyHeaders{LegacyXDelta}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "91"}},
+		// 12:00:00.250 and 90.001 s.
+		{[]LegacyHeaders{LegacyXEpoch}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891"}},
+		{[]LegacyHeaders{LegacyXEpoch, LegacyDraft}, map[string]string{
+			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891",
+			"RateLimit-Limit": "5", "RateLimit-Remaining": "3", "RateLimit-Reset": "91",
+		}},
+	} {
+		s := &Server{cfg: Config{LegacyHeaders: c.sets}, now: noon}
+		h := http.Header{}
+		s.writeLimits(h, verdicts)
+		delete(h, headerRateLimit)
+		delete(h, headerRateLimitPolicy)
+		got := map[string]string{}
+		for name := range h {
+			got[name] = only(t, h, name)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" && len(got)+len(c.want) > 0 {
+			t.Errorf("%v: %s", c.sets, diff)
+		}
+	}
+}
+
+func TestLegacyHeadersThatMeanTwoThingsAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, sets := range map[string][]LegacyHeaders{
+		"is not":      {"x-ratelimit"},
+		"both say":    {LegacyXEpoch, LegacyXDelta},
+		"there twice": {LegacyDraft, LegacyDraft},
+	} {
+		if err := CheckLegacyHeaders(sets); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v: %v", sets, err)
+		}
+		if _, err := New(nil, nil, nil, Config{AdminKey: testKey, LegacyHeaders: sets}); err == nil {
+			t.Errorf("%v: a server starts with it", sets)
+		}
+	}
+	if err := errors.Join(CheckLegacyHeaders(nil), CheckLegacyHeaders([]LegacyHeaders{LegacyDraft, LegacyXEpoch})); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRetryAfterIsSpreadOnlyWhereManyWaitForTheSameInstant(t *testing.T) {
+	t.Parallel()
+	window := []gate.LimitVerdict{{Rule: "w", Window: true}}
+	for name, c := range map[string]struct {
+		verdicts []gate.LimitVerdict
+		wait     time.Duration
+		spread   time.Duration
+	}{
+		"bucket":             {[]gate.LimitVerdict{{Rule: "b"}}, 100 * time.Second, 0},
+		"no limit":           {nil, 100 * time.Second, 0},
+		"window":             {window, 100 * time.Second, 10 * time.Second},
+		"window for a day":   {window, 10 * time.Hour, time.Minute},
+		"window that passes": {[]gate.LimitVerdict{{Rule: "b"}, {Rule: "w", Window: true, Allowed: true}}, 100 * time.Second, 0},
+		"window in shadow":   {[]gate.LimitVerdict{{Rule: "b"}, {Rule: "w", Window: true, Shadow: true}}, 100 * time.Second, 0},
+	} {
+		for _, part := range []int64{0, 50, 100} {
+			s := &Server{jitter: func(limit time.Duration) time.Duration {
+				if limit != c.spread {
+					t.Errorf("%s: up to %s more, want %s", name, limit, c.spread)
+				}
+				return limit * time.Duration(part) / 100
+			}}
+			want := ceil(c.wait+c.spread*time.Duration(part)/100, time.Second)
+			if got := s.retryAfter(c.wait, c.verdicts); got != fmt.Sprint(want) {
+				t.Errorf("%s: %s, want %d", name, got, want)
+			}
+		}
+	}
+	if got := (&Server{}).retryAfter(0, nil); got != "1" {
+		t.Errorf("%s, want at least 1", got)
+	}
+	seen := map[time.Duration]bool{}
+	for range 200 {
+		d := randomUpTo(3)
+		seen[d] = true
+		if d < 0 || d > 3 {
+			t.Fatal(d)
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("only %v of 0..3 occur", seen)
+	}
+}
+
+// drawVerdict is any verdict a limiter could come to, of any kind, and some it could not.
+func drawVerdict(t *rapid.T, i int) gate.LimitVerdict {
+	v := gate.LimitVerdict{
+		Rule: fmt.Sprint(i, "-") + rapid.StringMatching(`[ -~]{0,20}`).Draw(t, "rule"), Allowed: rapid.Bool().Draw(t, "allowed"),
+		Remaining: amount().Draw(t, "r"), Limit: amount().Draw(t, "limit"), Quota: amount().Draw(t, "q"),
+		RetryAfter: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "retry")), Reset: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "reset")),
+		Shadow: rapid.IntRange(0, 5).Draw(t, "shadow") == 0, Degraded: rapid.Bool().Draw(t, "degraded"),
+	}
+	switch rapid.SampledFrom([]string{"bucket", "window", "concurrency"}).Draw(t, "kind") {
+	case "concurrency":
+		v.Concurrent = true
+	case "window":
+		v.Window = true
+		fallthrough
+	default:
+		v.WindowSeconds = rapid.Int64Range(1, 1e9).Draw(t, "w")
+	}
+	v.Never = !v.Allowed && rapid.Bool().Draw(t, "never")
+	return v
+}
+
+// TestEveryLimitHeaderParsesAndSaysWhatTheVerdictsSay: whatever the rules are called and whatever the numbers are, the
+// structured fields parse by RFC 9651 and name the most restrictive limits, the legacy ones are integers, and Retry-After is
+// at least 1 and at least every t.
+func TestEveryLimitHeaderParsesAndSaysWhatTheVerdictsSay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		var verdicts []gate.LimitVerdict
+		enforced := map[string]gate.LimitVerdict{}
+		denied := false
+		for i := range rapid.IntRange(1, 16).Draw(rt, "n") {
+			v := drawVerdict(rt, i)
+			verdicts = append(verdicts, v)
+			if !v.Shadow {
+				enforced[v.Rule] = v
+				denied = denied || !v.Allowed
+			}
+		}
+		s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{rapid.SampledFrom([]LegacyHeaders{LegacyXDelta, LegacyXEpoch}).Draw(rt, "x"), LegacyDraft}}, now: noon, jitter: randomUpTo}
+		h := http.Header{}
+		longest := s.writeLimits(h, verdicts)
+		retry, ok := parseInteger(s.retryAfter(longest, verdicts))
+		if !ok || retry < 1 {
+			rt.Fatalf("Retry-After %d", retry)
+		}
+		if len(enforced) == 0 {
+			return
+		}
+		policy, state := parseList(t, only(t, h, headerRateLimitPolicy)), parseList(t, only(t, h, headerRateLimit))
+		if want := min(len(enforced), namedMax); len(policy) != want || len(state) != want {
+			rt.Fatalf("%d limits: %v", want, h)
+		}
+		var shown []string
+		for i := range policy {
+			v, ok := enforced[policy[i].value]
+			if !ok || state[i].value != v.Rule || slices.Contains(shown, v.Rule) {
+				rt.Fatalf("%q and %q", policy[i].value, state[i].value)
+			}
+			shown = append(shown, v.Rule)
+			if diff := cmp.Diff(policyOf(v), policy[i].parameters); diff != "" {
+				rt.Fatal(diff)
+			}
+			if diff := cmp.Diff(stateOf(v, denied), state[i].parameters); diff != "" {
+				rt.Fatal(diff)
+			}
+			if t, ok := state[i].parameters["t"].(int64); ok && t > retry {
+				rt.Fatalf("t is %d, Retry-After %d", t, retry)
+			}
+		}
+		for _, v := range enforced { // nobody who is left out is more restrictive
+			if last := enforced[shown[len(shown)-1]]; !slices.Contains(shown, v.Rule) && compareRestriction(&v, &last) < 0 {
+				rt.Fatalf("%+v is left out, %+v is not", v, last)
+			}
+		}
+		for _, prefix := range []string{"X-RateLimit-", "RateLimit-"} {
+			for _, name := range []string{"Limit", "Remaining", "Reset"} {
+				if _, ok := parseInteger(only(t, h, prefix+name)); !ok {
+					rt.Fatalf("%s%s: %v", prefix, name, h)
+				}
+			}
+		}
+	})
+}
+
+func policyOf(v gate.LimitVerdict) map[string]any {
+	if v.Concurrent {
+		return map[string]any{"q": min(v.Quota, structuredMax), "qu": "concurrent-requests"}
+	}
+	return map[string]any{"q": min(v.Quota, structuredMax), "w": v.WindowSeconds}
+}
+
+func stateOf(v gate.LimitVerdict, denied bool) map[string]any {
+	out := map[string]any{"r": min(v.Remaining, structuredMax)}
+	switch {
+	case !v.Allowed && !v.Never:
+		out["t"] = ceil(v.RetryAfter, time.Second)
+	case v.Never, !denied && !v.Concurrent:
+		out["t"] = ceil(v.Reset, time.Second)
+	}
+	return out
+}
