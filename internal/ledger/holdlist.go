@@ -25,7 +25,7 @@ type HoldQuery struct {
 	Cursor string
 }
 
-// HoldPage is a page of holds; NextCursor is '' on the last.
+// HoldPage is a page of holds; NextCursor is ” on the last.
 type HoldPage struct {
 	Items      []HoldRecord
 	NextCursor string
