@@ -96,3 +96,25 @@ func BenchmarkConsume(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDenied is a tenant that hammers at an empty bucket, with and without a memory of the denial.
+func BenchmarkDenied(b *testing.B) {
+	for _, forgetful := range []bool{true, false} {
+		b.Run(fmt.Sprintf("memo=%v", !forgetful), func(b *testing.B) {
+			l := patientLimiter(b, patientClient(b, testenv.Redis(b)), Config{forgetful: forgetful})
+			req := Request{Tenant: "acme", Charges: append(threeRules(b), Charge{Rule: compile(b, Spec{ID: "empty", Rate: "1/day"})})}
+			mustConsume(b, l, req)
+			b.ReportAllocs()
+			b.SetParallelism(128)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if d, err := l.Consume(context.Background(), req); err != nil || d.Allowed || d.Degraded {
+						b.Errorf("%+v, %v", d, err)
+						return
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+		})
+	}
+}

@@ -106,6 +106,17 @@ func (b *breaker) settle(now time.Time, result probe) {
 	}
 }
 
+// reset closes an open breaker without a probe: what it watched is gone.
+func (b *breaker) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refusing.Load() {
+		b.calls, b.streak = [breakerWindow]outcome{}, 0
+		b.refusing.Store(false)
+		b.onChange(false, nil)
+	}
+}
+
 type probe int
 
 const (

@@ -14,6 +14,14 @@ var (
 	// errBackend marks everything that makes the rules' OnBackendError decide.
 	errBackend = errors.New("ratelimit: redis did not decide")
 
+	// errRefused says that the shard's breaker is open: nothing was sent.
+	errRefused = fmt.Errorf("%w: the breaker is open", errBackend)
+
+	// errMoving says that a request's slot is between two nodes of a cluster, errUnserved that no node has it. Nothing ran.
+	// The node that says so is well: it does not count for its breaker.
+	errMoving   = fmt.Errorf("%w: the slot is moving", errBackend)
+	errUnserved = fmt.Errorf("%w: no node has the slot", errBackend)
+
 	// errScript marks a refusal of the script's arguments or a reply that cannot be read: a bug, not an outage.
 	errScript = errors.New("ratelimit: script")
 
@@ -45,9 +53,9 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 			next++
 			continue
 		}
-		d.Verdicts[i] = Verdict{Rule: c.rule, Allowed: true, Unknown: true, Shadow: c.rule.Shadow}
+		d.Verdicts[i] = Verdict{Rule: c.rule, Allowed: true, Unknown: true, Shadow: c.rule.Shadow, Mode: ModeLocal}
 	}
-	return l.counted(d), nil
+	return d, nil
 }
 
 // decision turns an answer into a Decision. The rules were decided on one replicas'th of them.
@@ -56,6 +64,7 @@ func decision(q *query, a answer, replicas int, mode Mode) Decision {
 	for i := range q.charges {
 		c := &q.charges[i]
 		d.Verdicts[i] = verdictOf(c, share(c.rule, replicas), a.rows[i])
+		d.Verdicts[i].Mode = mode
 	}
 	return d
 }
@@ -88,6 +97,12 @@ func verdictOf(c *charge, l limit, r row) Verdict {
 func (l *Limiter) translate(ctx context.Context, err error) error {
 	var cause string
 	switch {
+	case errors.Is(err, errRefused):
+		cause = "breaker_open"
+	case errors.Is(err, errMoving):
+		cause = "slot_moving"
+	case errors.Is(err, errUnserved):
+		cause = "slot_unserved"
 	case errors.Is(err, errBackend):
 		cause = "redis"
 	case errors.Is(err, errScript):
@@ -106,17 +121,39 @@ func (l *Limiter) translate(ctx context.Context, err error) error {
 		return fmt.Errorf("ratelimit: %w", err)
 	}
 	l.metrics.failures.WithLabelValues(cause).Inc()
+	if errors.Is(err, errBackend) {
+		return err
+	}
 	return fmt.Errorf("%w: %w", errBackend, err)
 }
 
 func probeOutcome(err error) probe {
 	switch {
-	case err == nil, errors.Is(err, errScript):
+	case err == nil, errors.Is(err, errScript), errors.Is(err, errCorrupt):
 		return probePassed
-	case errors.Is(err, errBackend):
+	case blamesShard(err):
 		return probeFailed
+	case errors.Is(err, errBackend):
+		return probePassed
 	default:
 		return probeUndecided
+	}
+}
+
+// blamesShard reports whether err says that the shard itself does not decide, and not only one slot or bucket of it.
+func blamesShard(err error) bool {
+	return errors.Is(err, errBackend) && !errors.Is(err, errMoving) && !errors.Is(err, errUnserved) && !errors.Is(err, errCorrupt)
+}
+
+// notDecided says why a script did not run, in terms that match errBackend.
+func notDecided(err error) error {
+	switch {
+	case isMoving(err):
+		return fmt.Errorf("%w: %w", errMoving, err)
+	case isUnserved(err):
+		return fmt.Errorf("%w: %w", errUnserved, err)
+	default:
+		return fmt.Errorf("%w: %w", errBackend, err)
 	}
 }
 
@@ -147,13 +184,18 @@ func isRefusal(err error) bool {
 	return errors.As(err, &reply) && redis.HasErrorPrefix(reply, "ERR limits:")
 }
 
-// logDegraded is called by the breaker, once per change.
-func (l *Limiter) logDegraded(open bool, err error) {
+// noteShard is called by a shard's breaker, once per change.
+func (l *Limiter) noteShard(sh *shard, open bool, err error) {
 	if open {
+		l.metrics.shardAway.WithLabelValues(sh.name).Set(1)
 		l.metrics.degraded.Set(1)
-		l.cfg.Log.Error("redis is away: limits are decided locally", "error", err)
+		l.away.Add(1)
+		l.cfg.Log.Error("redis is away: limits are decided locally", "shard", sh.name, "error", err)
 		return
 	}
-	l.metrics.degraded.Set(0)
-	l.cfg.Log.Info("redis is back: limits are decided there")
+	l.metrics.shardAway.WithLabelValues(sh.name).Set(0)
+	if l.away.Add(-1) == 0 {
+		l.metrics.degraded.Set(0)
+	}
+	l.cfg.Log.Info("redis is back: limits are decided there", "shard", sh.name)
 }

@@ -6,6 +6,7 @@
 //   - bucket: a rule's state for one tenant and dimension; of a shared rule, for one dimension. The dimension is a hash of
 //     whatever else separates buckets: subject, route and so on.
 //   - tag: what decides a bucket's slot on a cluster: the tenant, or a shared bucket's own name.
+//   - shard: one place where Redis decides: a server, the master the sentinels name, or one of a cluster's masters.
 //   - charge: one rule's part of a request; request: a tenant's charges that are decided together; decision: the answer,
 //     with a verdict per charge.
 //   - unit: the fraction of a token the arithmetic counts in, chosen per rate so that a microsecond's refill is a whole
@@ -18,17 +19,30 @@
 //
 //  1. Over any interval T a rule of rate R per P and burst C admits at most C + T*R/P tokens, whoever asks, from however
 //     many replicas, as long as Redis decides. The arithmetic never rounds: nothing is lost or given away over time.
-//  2. A request is charged on all its rules or on none. A denied or peeked request changes nothing.
+//
+//  2. A request is charged on all its rules or on none. A denied or peeked request changes nothing. On a cluster, where no
+//     script reaches more than one slot, that is so at the end: the slots are charged one after another, the tenant's own
+//     last, and what was taken comes back when a later one denies. In between others may be denied, never allowed.
+//
 //  3. After a verdict's RetryAfter the same cost passes if nothing else was charged; a microsecond earlier it does not.
+//
 //  4. A cost beyond the capacity is never a wait: Never.
+//
 //  5. A request is sent to Redis at most once. If the reply is lost the charge may have happened; it is not repeated.
+//
 //  6. Many requests decided in one script call are decided as if each had its own call, in order of arrival per tenant.
+//
 //  7. A shadow rule's verdict is reported and counted, and never decides. It is charged when the request is allowed and the
 //     rule itself passes.
+//
 //  8. A stored value that is not a bucket is neither a full bucket nor overwritten.
+//
 //  9. Never more than Burst leases of a concurrency rule are held in a bucket, whoever asks, from however many replicas, as
 //     long as Redis decides and its clock does not jump ahead. A lease that is not renewed is over at its time, and whoever
 //     renews it after that is told so. (With a lowered Burst what is held stays held, and nothing is given.)
+//
+//  10. A denial that is answered from memory is one that Redis would give, too: until the time that Redis said, or a second,
+//     nothing can have come back, but for a refund or reset in another process.
 //
 // # Clock
 //
@@ -41,17 +55,22 @@
 //
 // # Concurrency
 //
-// A Limiter is safe for concurrent use. Requests queue in lanes by tenant; a lane sends what waits as one pipeline of
-// script calls, each of up to MaxVector requests (of one tenant on a cluster, of any otherwise), so that requests share the
-// calls' fixed cost. The goroutines are the lanes' and end with Stop.
+// A Limiter is safe for concurrent use. Requests queue in lanes of their shard, by tag; a lane sends what waits as one
+// pipeline of script calls, each of up to MaxVector requests (of one tag on a cluster, of any otherwise), so that requests
+// share the calls' fixed cost. The goroutines are the lanes', one that gives a cluster's new nodes their scripts, and those
+// that give back what was charged in another slot. All end with Stop.
 //
 // # Failure
 //
 // A decision takes at most its budget (120 ms): half for the queue, half for Redis. Whatever keeps Redis from deciding in
 // time, the rules' OnBackendError decides: local_share goes on in this process with its share of the rule, from the level
-// Redis last reported; open passes; closed answers ErrUnavailable. Such a decision says Degraded. A breaker keeps requests
-// from waiting for a server that is away and probes it every 5 s. On recovery local charges are forgotten: Redis' levels
-// count again.
+// Redis last reported; open passes; closed answers ErrUnavailable. Such a decision says Degraded. Each shard has a breaker
+// that keeps requests from waiting while it is away and lets one probe it every 5 s; the other shards' requests do not notice.
+// On recovery local charges are forgotten: Redis' levels count again.
+//
+// In a cluster, redirections are followed, a slot between two nodes is waited for within the budget, and while a master is
+// away the masters are looked up every second. A failover may lose the charges of its last moments, as replication is
+// asynchronous.
 //
 // A level unknown to this process when Redis goes away starts as a full share. Over an outage, then, N replicas admit at
 // most C + T*R/P (with at least one token each) on top of what Redis had admitted before.

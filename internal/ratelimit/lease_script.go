@@ -73,74 +73,52 @@ type leaseReply struct {
 // leases are a limiter's leases: what it asks Redis with, and what it knows by itself.
 type leases struct {
 	script *Script
-	lane   *lane.Lane[leaseCall, leaseReply] // nil in local mode
 	table  *leaseTable
 }
 
 func newLeases(l *Limiter) *leases {
 	s := &leases{script: NewScript("leases", lua.Leases, l.cfg.Metrics), table: newLeaseTable(l.cfg.MaxLocalLevels)}
 	l.metrics.held.track(func() map[string]int { return s.table.byRule(l.ticker.micros()) })
-	if l.client != nil {
-		s.lane = lane.New(
-			lane.Config{
-				Name: "leases", MaxQueue: l.cfg.MaxQueue, MaxBatch: maxLeaseBatch,
-				Metrics: l.cfg.LaneMetrics, Log: l.cfg.Log, Now: l.cfg.Now,
-			},
-			nil, l.processLeases,
-		)
-	}
 	return s
 }
 
 // askLease gets the answer from Redis. Errors that make the rule's OnBackendError decide match errBackend.
 func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error) {
-	pass := l.breaker.admit(l.cfg.Now())
-	if pass == passRefused {
-		l.metrics.failures.WithLabelValues("breaker_open").Inc()
-		return leaseReply{}, errBackend
-	}
 	queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
 	defer cancel()
-	r, err := l.leases.lane.Do(queueing, c)
-	if err == nil {
-		err = r.err
-	}
-	if pass == passProbe {
-		outcome := probeOutcome(err)
-		if errors.Is(err, errCorrupt) {
-			outcome = probePassed // Redis itself is well
-		}
-		l.breaker.settle(l.cfg.Now(), outcome)
-	}
-	if err != nil {
-		return leaseReply{}, l.translate(ctx, err)
-	}
-	return r, nil
+	of := func(sh *shard) *lane.Lane[leaseCall, leaseReply] { return sh.leases }
+	return through(ctx, queueing, l, c.id.key(), c, of, func(r leaseReply) error { return r.err })
 }
 
 // processLeases is the lane's work: one pipeline, each call once.
-func (l *Limiter) processLeases(ctx context.Context, batch []leaseCall) []leaseReply {
+func (l *Limiter) processLeases(ctx context.Context, sh *shard, batch []leaseCall) []leaseReply {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
 	defer cancel()
+	out := make([]leaseReply, len(batch))
+	if err := l.findMasters(ctx, sh, batch[0].id.key()); err != nil {
+		for i := range out {
+			out[i].err = err
+		}
+		return out
+	}
 	calls := make([]Call, len(batch))
 	for i := range batch {
 		calls[i] = batch[i].call(l.cfg.redisNow())
 	}
-	out := make([]leaseReply, len(batch))
 	var away error
 	for i, reply := range l.leases.script.RunPipelined(ctx, l.client, calls) {
 		r, rebased := readLease(reply)
 		switch {
 		case errors.Is(r.err, errCorrupt):
 			l.corruptLease(batch[i].id.key())
-		case errors.Is(r.err, errBackend):
+		case blamesShard(r.err):
 			away = r.err
 		case rebased:
 			l.metrics.rebased.Inc()
 		}
 		out[i] = r
 	}
-	l.breaker.record(l.cfg.Now(), away)
+	sh.breaker.record(l.cfg.Now(), away)
 	return out
 }
 
@@ -168,7 +146,7 @@ func readLease(reply Reply) (r leaseReply, rebased bool) {
 	case errors.As(reply.Err, &said) && strings.HasPrefix(said.Error(), "CORRUPT leases:"):
 		r.err = fmt.Errorf("%w: %w", errCorrupt, reply.Err)
 	default:
-		r.err = fmt.Errorf("%w: %w", errBackend, reply.Err)
+		r.err = notDecided(reply.Err)
 	}
 	return r, false
 }

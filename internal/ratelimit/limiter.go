@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,9 @@ const (
 
 	// maxBatchCharges is the charges in one pipeline. It bounds a pipeline's time to a few ms, far below the budget.
 	maxBatchCharges = 1024
+
+	// loadTimeout bounds giving the scripts to a node of a cluster.
+	loadTimeout = time.Second
 
 	// corruptLogEvery is how often unreadable buckets are logged: an attacker or a bug may produce thousands per second.
 	corruptLogEvery = 10 * time.Second
@@ -58,8 +62,10 @@ type Config struct {
 	// Now is the clock of local decisions and of the breaker; nil is time.Now. Decisions in Redis use Redis' clock.
 	Now func() time.Time
 
-	// redisNow, in tests, is the time in us that scripts use instead of Redis' own.
-	redisNow func() int64
+	// redisNow, in tests, is the time in us that scripts use instead of Redis' own. Nothing is remembered then: the process
+	// has another clock.
+	redisNow  func() int64
+	forgetful bool
 }
 
 // Limiter decides requests. Make it with New; it is safe for concurrent use.
@@ -68,20 +74,23 @@ type Limiter struct {
 	client  redis.UniversalClient // nil: local mode
 	cluster bool
 	script  *Script
-	lanes   []*lane.Lane[query, answer]
+	shards  *shards // nil in local mode
 	seed    maphash.Seed
-	breaker *breaker
+	away    atomic.Int32 // shards whose breaker is open
 	levels  *levels
 	leases  *leases
+	denials *denials
 	ticker  ticker
 	metrics *Metrics
+
+	background background // refunds between slots
 
 	stopped    atomic.Bool
 	corruptLog atomic.Int64 // us of the last line about an unreadable bucket
 }
 
 // New makes a limiter on client, or in local mode if client is nil: one process, the same semantics. The client must have
-// its timeouts set and respect contexts, as NewClient's do. New starts the lanes' goroutines: end them with Stop.
+// its timeouts set and respect contexts, as NewClient's do. New starts goroutines: end them with Stop.
 func New(client redis.UniversalClient, cfg Config) *Limiter {
 	cfg = cfg.withDefaults()
 	l := &Limiter{
@@ -91,25 +100,62 @@ func New(client redis.UniversalClient, cfg Config) *Limiter {
 		seed:    maphash.MakeSeed(),
 		metrics: cfg.Metrics,
 		levels:  newLevels(cfg.MaxLocalLevels, cfg.Metrics),
+		denials: newDenials(),
 		ticker:  ticker{now: cfg.Now, start: cfg.Now()},
 	}
 	_, l.cluster = client.(*redis.ClusterClient)
-	l.breaker = &breaker{onChange: l.logDegraded}
 	l.leases = newLeases(l)
-	if client == nil {
-		return l
-	}
-	for range cfg.Lanes {
-		l.lanes = append(l.lanes, lane.New(
-			lane.Config{
-				Name: "limits", MaxQueue: cfg.MaxQueue, MaxBatch: maxBatchCharges,
-				Metrics: cfg.LaneMetrics, Log: cfg.Log, Now: cfg.Now,
-			},
-			func(q query) int { return len(q.charges) },
-			l.process,
-		))
+	if client != nil {
+		l.shards = newShards(client, l)
 	}
 	return l
+}
+
+// newShard implements shardOwner.
+func (l *Limiter) newShard(name string) *shard {
+	sh := &shard{name: name}
+	sh.breaker = &breaker{onChange: func(open bool, err error) { l.noteShard(sh, open, err) }}
+	for range l.cfg.Lanes {
+		sh.lanes = append(sh.lanes, lane.New(
+			lane.Config{
+				Name: "limits", MaxQueue: l.cfg.MaxQueue, MaxBatch: maxBatchCharges,
+				Metrics: l.cfg.LaneMetrics, Log: l.cfg.Log, Now: l.cfg.Now,
+			},
+			func(q query) int { return len(q.charges) },
+			func(ctx context.Context, batch []query) []answer { return l.process(ctx, sh, batch) },
+		))
+	}
+	sh.leases = lane.New(
+		lane.Config{
+			Name: "leases", MaxQueue: l.cfg.MaxQueue, MaxBatch: maxLeaseBatch,
+			Metrics: l.cfg.LaneMetrics, Log: l.cfg.Log, Now: l.cfg.Now,
+		},
+		nil,
+		func(ctx context.Context, batch []leaseCall) []leaseReply { return l.processLeases(ctx, sh, batch) },
+	)
+	l.metrics.shardAway.WithLabelValues(name).Set(0)
+	return sh
+}
+
+// shardGone implements shardOwner.
+func (l *Limiter) shardGone(sh *shard) {
+	sh.breaker.reset()
+	l.metrics.shardAway.DeleteLabelValues(sh.name)
+}
+
+// anyAway implements shardOwner.
+func (l *Limiter) anyAway() bool { return l.away.Load() > 0 }
+
+// micros implements shardOwner.
+func (l *Limiter) micros() int64 { return l.ticker.micros() }
+
+// loadScripts implements shardOwner. A node that cannot take a script now gets it with the first call that misses it.
+func (l *Limiter) loadScripts(ctx context.Context, node *redis.Client) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	if err := errors.Join(l.script.Load(ctx, node), l.leases.script.Load(ctx, node)); err != nil {
+		l.cfg.Log.Debug("a new redis node did not take the scripts", "node", node.Options().Addr, "error", err)
+	}
 }
 
 func (cfg Config) withDefaults() Config {
@@ -134,6 +180,7 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	cfg.forgetful = cfg.forgetful || cfg.redisNow != nil
 	if cfg.redisNow == nil {
 		cfg.redisNow = func() int64 { return 0 }
 	}
@@ -146,25 +193,22 @@ func (l *Limiter) Start(ctx context.Context) error {
 	if l.client == nil {
 		return nil
 	}
-	return errors.Join(l.script.Load(ctx, l.client), l.leases.script.Load(ctx, l.client))
+	return errors.Join(l.shards.learn(ctx, ""), l.script.Load(ctx, l.client), l.leases.script.Load(ctx, l.client))
 }
 
-// Stop refuses new requests, decides the queued ones and ends the lanes. If ctx ends first they are cut off, and what they
-// had under way may or may not have been charged. It does not close the client.
+// Stop refuses new requests, decides the queued ones and ends the goroutines. If ctx ends first they are cut off, and what
+// they had under way may or may not have been charged. It does not close the client.
 func (l *Limiter) Stop(ctx context.Context) error {
 	l.stopped.Store(true)
-	errs := make([]error, len(l.lanes), len(l.lanes)+1)
-	for i, ln := range l.lanes {
-		errs[i] = ln.Stop(ctx)
+	if l.client == nil {
+		return nil
 	}
-	if l.leases.lane != nil {
-		errs = append(errs, l.leases.lane.Stop(ctx))
-	}
-	return errors.Join(errs...)
+	l.background.stop()
+	return l.shards.stop(ctx)
 }
 
-// Degraded reports whether decisions are made without Redis because Redis is away.
-func (l *Limiter) Degraded() bool { return l.breaker.isOpen() }
+// Degraded reports whether decisions are made without Redis because Redis, or a master of its cluster, is away.
+func (l *Limiter) Degraded() bool { return l.anyAway() }
 
 // Consume charges all of the request's rules or none. It answers within the budget: while Redis is away, by the rules'
 // OnBackendError. Errors: *FieldError (a request that is not valid), ErrUnavailable (a rule is closed), ErrStopped, or
@@ -188,19 +232,45 @@ func (l *Limiter) Refund(ctx context.Context, req Request) error {
 	if l.stopped.Load() {
 		return ErrStopped
 	}
-	switch {
-	case l.client == nil:
-		l.levels.decide(&q, l.ticker.micros(), 1)
-		return nil
-	case req.local:
-		l.levels.decide(&q, l.ticker.micros(), l.cfg.Replicas())
+	remote, local := query{op: opRefund, tenant: q.tenant}, query{op: opRefund, tenant: q.tenant}
+	for i, c := range q.charges {
+		if l.client == nil || req.local&(1<<i) != 0 {
+			local.charges = append(local.charges, c)
+		} else {
+			remote.charges = append(remote.charges, c)
+		}
+	}
+	if len(local.charges) > 0 {
+		l.levels.decide(&local, l.ticker.micros(), l.replicasOf(ModeLocal))
+	}
+	if len(remote.charges) == 0 {
 		return nil
 	}
-	_, err = l.ask(ctx, q)
-	if errors.Is(err, errBackend) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
+	defer cancel()
+	errs := make([]error, MaxCharges)
+	var all sync.WaitGroup
+	for i, p := range l.parts(&remote) {
+		all.Go(func() { _, _, errs[i] = l.refund(ctx, queueing, p.query, false) })
 	}
-	return err
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// replicasOf is what a rule is divided by where it is decided.
+func (l *Limiter) replicasOf(m Mode) int {
+	if l.client == nil || m != ModeLocal {
+		return 1
+	}
+	return l.cfg.Replicas()
+}
+
+// parts are what of q can be decided together.
+func (l *Limiter) parts(q *query) []part {
+	if !l.cluster {
+		return []part{{query: *q}}
+	}
+	return q.parts()
 }
 
 func (l *Limiter) decide(ctx context.Context, req Request, o op) (Decision, error) {
@@ -218,47 +288,71 @@ func (l *Limiter) decide(ctx context.Context, req Request, o op) (Decision, erro
 	if len(q.charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
-	a, err := l.ask(ctx, q)
+	if d, denied := l.recall(&q); denied {
+		return l.counted(d), nil
+	}
+	queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
+	defer cancel()
+	var d Decision
+	if parts := l.parts(&q); len(parts) > 1 {
+		d, err = l.staged(ctx, queueing, &q, parts)
+	} else {
+		d, err = l.decideTogether(ctx, queueing, &q)
+	}
+	if err != nil {
+		return Decision{}, err
+	}
+	return l.counted(d), nil
+}
+
+// decideTogether decides q, which is one part on a cluster, in Redis, and if Redis does not by the rules' policies.
+func (l *Limiter) decideTogether(ctx, queueing context.Context, q *query) (Decision, error) {
+	asked, asOf := l.ticker.micros(), l.denials.asOf(q)
+	a, err := l.ask(ctx, queueing, *q)
 	switch {
 	case err == nil:
-		return l.counted(decision(&q, a, 1, ModeRedis)), nil
+		d := decision(q, a, 1, ModeRedis)
+		l.learn(q, &d, asked, &asOf)
+		return d, nil
 	case errors.Is(err, errBackend):
-		return l.degraded(&q)
+		return l.degraded(q)
 	default:
 		return Decision{}, err
 	}
 }
 
-// ask gets the answer from Redis. Errors that make the rules' OnBackendError decide match errBackend.
-func (l *Limiter) ask(ctx context.Context, q query) (answer, error) {
-	pass := l.breaker.admit(l.cfg.Now())
-	if pass == passRefused {
-		l.metrics.failures.WithLabelValues("breaker_open").Inc()
-		return answer{}, errBackend
-	}
-	queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
-	defer cancel()
-	a, err := l.lane(q.tenant).Do(queueing, q)
-	if err == nil {
-		err = a.err
-	}
-	if pass == passProbe {
-		l.breaker.settle(l.cfg.Now(), probeOutcome(err))
-	}
+// ask gets the answer from Redis. On a cluster q must be one part. Errors that make the rules' OnBackendError decide match
+// errBackend.
+func (l *Limiter) ask(ctx, queueing context.Context, q query) (answer, error) {
+	of := func(sh *shard) *lane.Lane[query, answer] { return sh.lane(l.seed, q.charges[0].tag) }
+	a, err := through(ctx, queueing, l, q.charges[0].key, q, of, func(a answer) error { return a.err })
 	if err != nil {
-		return answer{}, l.translate(ctx, err)
+		return answer{}, err
 	}
 	return a, l.checkCorrupt(&q, a)
 }
 
-func (l *Limiter) lane(tenant string) *lane.Lane[query, answer] {
-	return l.lanes[maphash.String(l.seed, tenant)%uint64(len(l.lanes))]
+// findMasters makes sure that the masters of a cluster are known before anything is sent.
+func (l *Limiter) findMasters(ctx context.Context, sh *shard, key string) error {
+	err := l.shards.learn(ctx, key)
+	if err != nil {
+		err = fmt.Errorf("%w: find the cluster's masters: %w", errBackend, err)
+		sh.breaker.record(l.cfg.Now(), err)
+	}
+	return err
 }
 
 // process is the lanes' work: one pipeline with as few script calls as hold the batch.
-func (l *Limiter) process(ctx context.Context, batch []query) []answer {
+func (l *Limiter) process(ctx context.Context, sh *shard, batch []query) []answer {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
 	defer cancel()
+	answers := make([]answer, len(batch))
+	if err := l.findMasters(ctx, sh, batch[0].charges[0].key); err != nil {
+		for i := range answers {
+			answers[i].err = err
+		}
+		return answers
+	}
 	sent := l.cfg.redisNow()
 	vs := vectors(batch, l.cluster, cmp.Or(sent, l.ticker.micros()))
 	calls := make([]Call, len(vs))
@@ -268,13 +362,12 @@ func (l *Limiter) process(ctx context.Context, batch []query) []answer {
 	}
 	replies := l.script.RunPipelined(ctx, l.client, calls)
 
-	answers := make([]answer, len(batch))
 	now := l.ticker.micros()
 	var away error
 	for n, v := range vs {
 		d, err := v.read(batch, replies[n])
 		if err != nil {
-			if errors.Is(err, errBackend) {
+			if blamesShard(err) {
 				away = err
 			}
 			for _, i := range v.queries {
@@ -288,7 +381,7 @@ func (l *Limiter) process(ctx context.Context, batch []query) []answer {
 			answers[i] = d.answers[k]
 		}
 	}
-	l.breaker.record(l.cfg.Now(), away)
+	sh.breaker.record(l.cfg.Now(), away)
 	return answers
 }
 

@@ -369,9 +369,9 @@ func TestMetricsCountVerdictsWithoutTenants(t *testing.T) {
 quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="allow",rule="live"} 1
 quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="allow",rule="shadow"} 1
 quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="deny",rule="live"} 1
-quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="never",rule="live"} 1
+quotasvc_limit_decisions_total{kind="token_bucket",mode="memo",outcome="never",rule="live"} 1
 quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="would_deny",rule="shadow"} 1
-quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="would_never",rule="shadow"} 1
+quotasvc_limit_decisions_total{kind="token_bucket",mode="memo",outcome="would_never",rule="shadow"} 1
 `
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "quotasvc_limit_decisions_total"); err != nil {
 		t.Error(err)

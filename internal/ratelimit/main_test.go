@@ -10,7 +10,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) {
+	redis.SetLogger(mute{}) // it has one for all clients, and outages make it talk
+	testenv.Main(m)
+}
+
+type mute struct{}
+
+func (mute) Printf(context.Context, string, ...any) {}
 
 // patience replaces the production timeouts where a test asserts exact decisions: a busy machine must not turn them into
 // degraded ones.

@@ -14,10 +14,13 @@ type Metrics struct {
 	rebased     prometheus.Counter
 	corrupt     prometheus.Counter
 	degraded    prometheus.Gauge
+	shardAway   *prometheus.GaugeVec
 	failures    *prometheus.CounterVec
 	localLevels prometheus.Gauge
 	leases      *prometheus.CounterVec
 	held        *leaseGauge
+
+	stagedRefunds *prometheus.CounterVec
 }
 
 // NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a
@@ -53,12 +56,20 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 		degraded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_limit_degraded",
-			Help: "1 while limits are decided without Redis because Redis is away.",
+			Help: "1 while limits are decided without Redis because Redis, or a master of its cluster, is away.",
 		}),
+		shardAway: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quotasvc_limit_breaker_open",
+			Help: "1 while a shard's breaker is open. The shard is redis, or a master's address in a cluster.",
+		}, []string{"shard"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_limit_backend_failures_total",
 			Help: "Decisions that Redis should have made and did not, by cause.",
 		}, []string{"cause"}),
+		stagedRefunds: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quotasvc_limit_slot_refunds_total",
+			Help: "Charges of one slot of a cluster given back because another slot denied or failed, by outcome: done or lost.",
+		}, []string{"outcome"}),
 		localLevels: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_limit_local_levels",
 			Help: "Bucket levels held in the process.",
@@ -70,8 +81,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		held: newLeaseGauge(),
 	}
 	if reg != nil {
-		reg.MustRegister(m.decisions, m.evalSeconds, m.vectorSize, m.noScript, m.rebased, m.corrupt, m.degraded, m.failures,
-			m.localLevels, m.leases, m.held)
+		reg.MustRegister(m.decisions, m.evalSeconds, m.vectorSize, m.noScript, m.rebased, m.corrupt, m.degraded, m.shardAway,
+			m.failures, m.stagedRefunds, m.localLevels, m.leases, m.held)
 	}
 	return m
 }
@@ -97,6 +108,6 @@ func outcomeLabel(v Verdict) string {
 // count counts a decision's verdicts.
 func (m *Metrics) count(d Decision) {
 	for _, v := range d.Verdicts {
-		m.decisions.WithLabelValues(v.Rule.ID, v.Rule.Kind.String(), outcomeLabel(v), d.Mode.String()).Inc()
+		m.decisions.WithLabelValues(v.Rule.ID, v.Rule.Kind.String(), outcomeLabel(v), v.Mode.String()).Inc()
 	}
 }

@@ -36,7 +36,7 @@ type Request struct {
 	Tenant  string
 	Charges []Charge
 
-	local bool // a refund of what was charged in the process, not in Redis
+	local uint16 // a refund: a bit per charge that was taken in the process, not in Redis
 }
 
 // Verdict is what one rule says.
@@ -65,6 +65,8 @@ type Verdict struct {
 	Delay time.Duration
 	// Shadow is the rule's.
 	Shadow bool
+	// Mode is where this rule was decided.
+	Mode Mode
 }
 
 // Mode is where a decision was made.
@@ -73,16 +75,22 @@ type Mode int
 const (
 	// ModeRedis is Redis: one state for all replicas.
 	ModeRedis Mode = iota
+	// ModeMemo is this process' memory of a denial by Redis that still holds.
+	ModeMemo
 	// ModeLocal is this process.
 	ModeLocal
 )
 
 // String is the mode's name in metrics and headers.
 func (m Mode) String() string {
-	if m == ModeLocal {
+	switch m {
+	case ModeMemo:
+		return "memo"
+	case ModeLocal:
 		return "local"
+	default:
+		return "redis"
 	}
-	return "redis"
 }
 
 // Decision is the answer to a request. Its verdicts are in the order of the request's charges.
@@ -91,7 +99,8 @@ type Decision struct {
 	// nothing was charged.
 	Allowed  bool
 	Verdicts []Verdict
-	Mode     Mode
+	// Mode is ModeLocal if any of its rules was decided there; see the verdicts' own.
+	Mode Mode
 	// Degraded says that Redis should have decided and could not: the rules' OnBackendError did.
 	Degraded bool
 }
@@ -99,12 +108,15 @@ type Decision struct {
 // Charged is the part of req that the decision has taken: what to pass to Refund if the work is not done after all. It
 // remembers whether Redis or this process was charged, and leaves out shadow rules that were not.
 func (d Decision) Charged(req Request) Request {
-	taken := Request{Tenant: req.Tenant, local: d.Mode == ModeLocal}
+	taken := Request{Tenant: req.Tenant}
 	if !d.Allowed {
 		return taken
 	}
 	for i, v := range d.Verdicts {
 		if v.Allowed && !v.Unknown {
+			if v.Mode == ModeLocal {
+				taken.local |= 1 << len(taken.Charges)
+			}
 			taken.Charges = append(taken.Charges, req.Charges[i])
 		}
 	}

@@ -121,6 +121,17 @@ func (s *Script) send(
 	return missing
 }
 
+// isMoving reports whether a node of a cluster says that it cannot run a call while the slot moves: nothing ran. The client
+// has followed redirections already; what is left of them are more than it follows.
+func isMoving(err error) bool {
+	_, moved := redis.IsMovedError(err)
+	_, ask := redis.IsAskError(err)
+	return moved || ask || redis.IsTryAgainError(err)
+}
+
+// isUnserved reports whether a node of a cluster says that nobody has the slot.
+func isUnserved(err error) bool { return redis.HasErrorPrefix(err, "CLUSTERDOWN Hash slot not served") }
+
 func commandArgs(command, script string, call Call) []any {
 	args := make([]any, 0, 3+len(call.Keys)+len(call.Args))
 	args = append(args, command, script, len(call.Keys))

@@ -24,8 +24,9 @@ import (
 // lossyProxy forwards to a server and, when told to, swallows the next reply to a script call and closes the connection:
 // the server has done the work and the client does not know.
 type lossyProxy struct {
-	addr string
-	lose atomic.Bool
+	addr   string
+	lose   atomic.Bool
+	server atomic.Pointer[string] // of new connections
 }
 
 func newLossyProxy(t *testing.T, server string) *lossyProxy {
@@ -35,6 +36,7 @@ func newLossyProxy(t *testing.T, server string) *lossyProxy {
 		t.Fatal(err)
 	}
 	p := &lossyProxy{addr: ln.Addr().String()}
+	p.server.Store(&server)
 	var all sync.WaitGroup
 	t.Cleanup(func() {
 		_ = ln.Close()
@@ -46,7 +48,7 @@ func newLossyProxy(t *testing.T, server string) *lossyProxy {
 			if err != nil {
 				return
 			}
-			all.Go(func() { p.serve(client, server) })
+			all.Go(func() { p.serve(client, *p.server.Load()) })
 		}
 	})
 	return p

@@ -154,7 +154,7 @@ func (v *vector) read(batch []query, reply Reply) (decoded, error) {
 	case isRefusal(reply.Err):
 		return decoded{}, fmt.Errorf("%w: %w", errScript, reply.Err)
 	default:
-		return decoded{}, fmt.Errorf("%w: %w", errBackend, reply.Err)
+		return decoded{}, notDecided(reply.Err)
 	}
 }
 

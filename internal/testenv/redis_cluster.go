@@ -184,12 +184,42 @@ func (c *RedisCluster) MoveKeys(slot int, from, to *RedisServer) int {
 	}
 }
 
-// EndMove gives a slot whose keys have moved to its new owner.
+// EndMove gives a slot whose keys have moved to its new owner, and waits until all
+// masters have heard of it: a claim nobody has heard of loses against an older one.
 func (c *RedisCluster) EndMove(slot int, from, to *RedisServer) {
 	c.g.t.Helper()
 	// The new owner first: were the old one first, both would send clients to the other for a moment.
 	c.g.do(c.clients[to], "CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
-	c.g.do(c.clients[from], "CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
+	for _, m := range c.Masters {
+		if m != to {
+			c.g.do(c.clients[m], "CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
+		}
+	}
+	c.g.await("the masters agree on the move", func(ctx context.Context) error {
+		claim, err := c.epoch(ctx, to, to)
+		for _, m := range c.Masters {
+			heard, e := c.epoch(ctx, m, to)
+			if err = errors.Join(err, e); err == nil && heard != claim {
+				err = fmt.Errorf("epoch %s of %s", heard, claim)
+			}
+		}
+		return err
+	})
+}
+
+// epoch is the configuration epoch of a node as another one knows it.
+func (c *RedisCluster) epoch(ctx context.Context, observer, of *RedisServer) (string, error) {
+	const epochField = 6
+	nodes, err := c.clients[observer].ClusterNodes(ctx).Result()
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(nodes) {
+		if fields := strings.Fields(line); len(fields) > epochField && fields[0] == c.ids[of] {
+			return fields[epochField], nil
+		}
+	}
+	return "", errors.New("the node is not known")
 }
 
 // Move moves a slot with its keys.

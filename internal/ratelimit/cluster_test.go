@@ -1,0 +1,398 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// patientCluster is a cluster's client as NewClient makes it, except for its patience.
+func patientCluster(t testing.TB, c *testenv.RedisCluster) *redis.ClusterClient {
+	t.Helper()
+	opts, kind, err := parseURL(c.URL)
+	if err != nil || kind != kindCluster {
+		t.Fatal(kind, err)
+	}
+	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
+	client := redis.NewClusterClient(opts.Cluster())
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// tenantOn is the n'th tenant whose buckets lie on a master.
+func tenantOn(c *testenv.RedisCluster, master, n int) string {
+	for i := 0; ; i++ {
+		tenant := fmt.Sprintf("m%d-%d", master, i)
+		if c.Owner("{"+tenant+"}") == master {
+			if n == 0 {
+				return tenant
+			}
+			n--
+		}
+	}
+}
+
+// sharedOn is a shared rule whose bucket lies on a master.
+func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec Spec) *Rule {
+	t.Helper()
+	spec.Shared = true
+	for i := 0; ; i++ {
+		spec.ID = fmt.Sprintf("shared%d-%d", master, i)
+		if c.Owner("{"+spec.ID+"}") == master {
+			return compile(t, spec)
+		}
+	}
+}
+
+// TestOnACluster holds the promises of a cluster that is well, while its slots move.
+func TestOnACluster(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	t.Run("moving slots", func(t *testing.T) { movingSlots(t, c) })
+	t.Run("asking on", func(t *testing.T) { halfMovedSlot(t, c) })
+	t.Run("scripts", func(t *testing.T) { scriptsEverywhere(t, c) })
+	t.Run("flushed scripts", func(t *testing.T) { flushedScripts(t, c) })
+	t.Run("all slots or none", func(t *testing.T) { allSlotsOrNone(t, c) })
+	t.Run("concurrent slots", func(t *testing.T) { concurrentSlots(t, c) })
+	t.Run("refunds", func(t *testing.T) { refundsReachEverySlot(t, c) })
+}
+
+// movingSlots moves tenants' slots to and fro under load: redirections, slots between two nodes, and maps out of date.
+func movingSlots(t *testing.T, c *testenv.RedisCluster) {
+	const capacity, clients, each = 400, 8, 80
+	metrics := NewMetrics(nil)
+	l := patientLimiter(t, patientCluster(t, c), Config{Metrics: metrics})
+	// Two buckets, of which one may not exist yet: a slot on its way cannot serve them together.
+	rule, wide := compile(t, Spec{ID: "narrow", Rate: "1/day", Burst: capacity}), compile(t, Spec{ID: "wide", Rate: "1/day", Burst: 10_000})
+	tenants := []string{tenantOn(c, 0, 0), tenantOn(c, 0, 1)}
+	var admitted [2]atomic.Int64
+	load, ctx := new(sync.WaitGroup), t.Context()
+	for n := range clients {
+		load.Go(func() {
+			for i := range each {
+				for at, tenant := range tenants {
+					charges := []Charge{{Rule: rule}, {Rule: wide, Dimension: Dimension(fmt.Sprint(n, i))}}
+					d, err := l.Consume(ctx, Request{Tenant: tenant, Charges: charges})
+					if err != nil || d.Degraded {
+						t.Errorf("%+v, %v", d, err)
+						return
+					}
+					if d.Allowed {
+						admitted[at].Add(1)
+					}
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { load.Wait(); close(done) }()
+	moves := 0
+	for at := 0; ; at = 1 - at {
+		for _, tenant := range tenants {
+			c.Move(c.Slot("{"+tenant+"}"), c.Masters[at], c.Masters[1-at])
+		}
+		moves++
+		select {
+		case <-done:
+		default:
+			continue
+		}
+		if at == 1 { // everything is back where it was
+			break
+		}
+	}
+	for at, tenant := range tenants {
+		if got := admitted[at].Load(); got != capacity {
+			t.Errorf("%s: %d admitted, want %d", tenant, got, capacity)
+		}
+	}
+	if moves < 2 {
+		t.Errorf("%d moves: the test proved nothing", moves)
+	}
+	if n := testutil.ToFloat64(metrics.failures.WithLabelValues("slot_moving")); n != 0 {
+		t.Errorf("%v requests gave up on a moving slot", n)
+	}
+}
+
+// halfMovedSlot stops in the middle of a move: existing buckets here, new ones there, and both together nowhere.
+func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
+	l := patientLimiter(t, patientCluster(t, c), Config{Budget: patience})
+	tenant := tenantOn(c, 0, 2)
+	slot, from, to := c.Slot("{"+tenant+"}"), c.Masters[0], c.Masters[1]
+	old, fresh := compile(t, Spec{ID: "old", Rate: "1/day", Burst: 10}), compile(t, Spec{ID: "fresh", Rate: "1/day", Burst: 10})
+	consume := func(rules ...*Rule) Decision {
+		req := Request{Tenant: tenant}
+		for _, r := range rules {
+			req.Charges = append(req.Charges, Charge{Rule: r})
+		}
+		return mustConsume(t, l, req)
+	}
+	consume(old)
+	c.BeginMove(slot, from, to)
+	if d := consume(old); d.Degraded || d.Verdicts[0].Remaining != 8 {
+		t.Errorf("an existing bucket: %+v", d)
+	}
+	if d := consume(fresh); d.Degraded || d.Verdicts[0].Remaining != 9 {
+		t.Errorf("a new bucket: %+v", d)
+	}
+	moved := make(chan Decision, 1)
+	go func() { moved <- consume(old, fresh) }()
+	select {
+	case d := <-moved:
+		t.Errorf("two buckets on two nodes were decided: %+v", d)
+	case <-time.After(20 * time.Millisecond): // it waits
+	}
+	c.MoveKeys(slot, from, to)
+	c.EndMove(slot, from, to)
+	if d := <-moved; d.Degraded || d.Verdicts[0].Remaining != 7 || d.Verdicts[1].Remaining != 8 {
+		t.Errorf("after the move: %+v", d)
+	}
+	c.Move(slot, to, from)
+	// A slot that stays between two nodes is an outage for its tenants, and for nobody else.
+	prompt := limiterOn(t, productionClient(t, c.URL), Config{})
+	eventually(t, "redis decides", func() bool {
+		return !mustPeek(t, prompt, Request{Tenant: tenant, Charges: []Charge{{Rule: old}}}).Degraded
+	})
+	c.BeginMove(slot, from, to)
+	other := compile(t, Spec{ID: "other", Rate: "1/day", Burst: 10})
+	for range 2 * breakerWindow {
+		began := time.Now()
+		d, err := prompt.Consume(t.Context(), Request{Tenant: tenant, Charges: []Charge{{Rule: old}, {Rule: other}}})
+		if took := time.Since(began); err != nil || !d.Degraded || took > DefaultBudget+100*time.Millisecond {
+			t.Fatalf("%+v, %v after %s", d, err, took)
+		}
+	}
+	if d := mustPeek(t, prompt, Request{Tenant: tenantOn(c, 0, 3), Charges: []Charge{{Rule: old}}}); d.Degraded || prompt.Degraded() {
+		t.Errorf("a neighbour of the slot: %+v", d)
+	}
+	c.MoveKeys(slot, from, to)
+	c.EndMove(slot, from, to)
+	c.Move(slot, to, from)
+}
+
+func scriptsEverywhere(t *testing.T, c *testenv.RedisCluster) {
+	metrics := NewMetrics(nil)
+	l := patientLimiter(t, patientCluster(t, c), Config{Metrics: metrics})
+	if err := l.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, nodes := range [][]*testenv.RedisServer{c.Masters, c.Replicas} {
+		for _, n := range nodes {
+			eventually(t, "the node has the script", func() bool {
+				has, err := c.Client(n).ScriptExists(t.Context(), l.script.sha).Result()
+				return err == nil && has[0]
+			})
+		}
+	}
+	for i := range c.Masters {
+		mustConsume(t, l, Request{Tenant: tenantOn(c, i, 4), Charges: []Charge{{Rule: compile(t, Spec{Rate: "1/day"})}}})
+	}
+	if n := testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")); n != 0 {
+		t.Errorf("the script was missing %v times", n)
+	}
+	if n := len(l.shards.all()); n != 1+len(c.Masters) {
+		t.Errorf("%d shards, want one per master and the first", n)
+	}
+}
+
+func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
+	const capacity, clients, each = 150, 6, 60
+	metrics := NewMetrics(nil)
+	l := patientLimiter(t, patientCluster(t, c), Config{Metrics: metrics})
+	rule := compile(t, Spec{ID: "flushed", Rate: "1/day", Burst: capacity})
+	ctx, cancel := context.WithCancel(context.Background())
+	var flushers, load sync.WaitGroup
+	for _, m := range c.Masters {
+		flushers.Go(func() {
+			for ctx.Err() == nil {
+				c.Client(m).ScriptFlush(ctx)
+			}
+		})
+	}
+	var admitted [3]atomic.Int64
+	for range clients {
+		load.Go(func() {
+			for range each {
+				for m := range admitted {
+					d, err := l.Consume(ctx, Request{Tenant: tenantOn(c, m, 5), Charges: []Charge{{Rule: rule}}})
+					if err != nil || d.Degraded {
+						t.Errorf("%+v, %v", d, err)
+						return
+					}
+					if d.Allowed {
+						admitted[m].Add(1)
+					}
+				}
+			}
+		})
+	}
+	load.Wait()
+	cancel()
+	flushers.Wait()
+	for m := range admitted {
+		if got := admitted[m].Load(); got != capacity {
+			t.Errorf("master %d: %d admitted, want %d", m, got, capacity)
+		}
+	}
+	if testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")) == 0 {
+		t.Error("the script was never missing: the test proved nothing")
+	}
+}
+
+// allSlotsOrNone draws requests over several slots and holds them against a sum: one at a time, nothing may be lost or
+// charged in part.
+func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
+	client := patientCluster(t, c)
+	metrics := NewMetrics(nil)
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		l := patientLimiter(t, client, Config{Metrics: metrics})
+		type counted struct {
+			charge Charge
+			left   int64
+		}
+		var all []*counted
+		for i := range rapid.IntRange(2, 6).Draw(rt, "rules") {
+			burst := rapid.Int64Range(1, 12).Draw(rt, "burst")
+			rule := compile(t, Spec{ID: fmt.Sprintf("p%d", i), Rate: "1/day", Burst: burst, Shared: rapid.Bool().Draw(rt, "shared"),
+				Shadow: rapid.IntRange(0, 4).Draw(rt, "shadow") == 0})
+			all = append(all, &counted{Charge{Rule: rule, Dimension: Dimension(fmt.Sprint(run))}, burst})
+		}
+		for range rapid.IntRange(1, 15).Draw(rt, "requests") {
+			req := Request{Tenant: "acme"}
+			var asked []*counted
+			want := true
+			for _, r := range all {
+				cost := rapid.Int64Range(0, 4).Draw(rt, "cost")
+				if cost == 0 {
+					continue
+				}
+				ch := r.charge
+				ch.Cost = cost
+				req.Charges, asked = append(req.Charges, ch), append(asked, r)
+				if cost > r.left && !r.charge.Rule.Shadow {
+					want = false
+				}
+			}
+			peek := rapid.Bool().Draw(rt, "peek")
+			do := l.Consume
+			if peek {
+				do = l.Peek
+			}
+			d, err := do(t.Context(), req)
+			if err != nil || d.Degraded || d.Allowed != want {
+				rt.Fatalf("%+v, %v; want allowed %v", d, err, want)
+			}
+			for i, r := range asked {
+				cost := req.Charges[i].Cost
+				pass := cost <= r.left
+				if want && pass && !peek {
+					r.left -= cost
+				}
+				if v := d.Verdicts[i]; v.Remaining != r.left || v.Allowed != pass || v.Unknown {
+					rt.Fatalf("charge %d, allowed %v, peek %v: %+v; want %d left and allowed %v", i, want, peek, v, r.left, pass)
+				}
+			}
+		}
+		for _, r := range all {
+			l.ForgetDenials()
+			if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{r.charge}}).Verdicts[0]; v.Remaining != r.left {
+				rt.Fatalf("%s has %d left, want %d", r.charge.Rule.ID, v.Remaining, r.left)
+			}
+		}
+	})
+	if lost := testutil.ToFloat64(metrics.stagedRefunds.WithLabelValues("lost")); lost != 0 {
+		t.Errorf("%v refunds were lost", lost)
+	}
+	if testutil.ToFloat64(metrics.stagedRefunds.WithLabelValues("done")) == 0 {
+		t.Error("nothing was ever refunded: the test proved nothing")
+	}
+}
+
+// concurrentSlots lets many callers compete for shared and own tokens: at the end every bucket has paid for what was
+// admitted and for nothing else, and none for more than it had.
+func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
+	const clients, each, globalBurst, ownBurst = 12, 40, 200, 90
+	client := patientCluster(t, c)
+	limiters := []*Limiter{patientLimiter(t, client, Config{}), patientLimiter(t, client, Config{})}
+	global := compile(t, Spec{ID: "global", Rate: "1/day", Burst: globalBurst, Shared: true})
+	ip := compile(t, Spec{ID: "ip", Rate: "1/day", Burst: 150, Shared: true})
+	own := compile(t, Spec{ID: "own", Rate: "1/day", Burst: ownBurst})
+	request := func(tenant, address int) Request {
+		return Request{Tenant: fmt.Sprint("shop", tenant), Charges: []Charge{
+			{Rule: own}, {Rule: global}, {Rule: ip, Dimension: Dimension(fmt.Sprint(address))},
+		}}
+	}
+	var tenants, addresses [3]atomic.Int64
+	var load sync.WaitGroup
+	for n := range clients {
+		load.Go(func() {
+			for i := range each {
+				tenant, address := (n+i)%3, i%3
+				d, err := limiters[n%2].Consume(t.Context(), request(tenant, address))
+				if err != nil || d.Degraded {
+					t.Errorf("%+v, %v", d, err)
+					return
+				}
+				if d.Allowed {
+					tenants[tenant].Add(1)
+					addresses[address].Add(1)
+				}
+			}
+		})
+	}
+	load.Wait()
+	total := int64(0)
+	for i := range tenants {
+		total += tenants[i].Load()
+		d := mustPeek(t, patientLimiter(t, client, Config{}), request(i, i))
+		if got := d.Verdicts[0].Remaining; got != ownBurst-tenants[i].Load() {
+			t.Errorf("tenant %d: %d left after %d were admitted", i, got, tenants[i].Load())
+		}
+		if got := d.Verdicts[2].Remaining; got != 150-addresses[i].Load() {
+			t.Errorf("address %d: %d left after %d were admitted", i, got, addresses[i].Load())
+		}
+		if got := d.Verdicts[1].Remaining; i == len(tenants)-1 && got != globalBurst-total {
+			t.Errorf("global: %d left after %d were admitted", got, total)
+		}
+	}
+	if total > globalBurst || total < globalBurst/2 {
+		t.Errorf("%d admitted of %d", total, globalBurst)
+	}
+}
+
+func refundsReachEverySlot(t *testing.T, c *testenv.RedisCluster) {
+	l := patientLimiter(t, patientCluster(t, c), Config{})
+	global := compile(t, Spec{ID: "refunded-global", Rate: "1/day", Burst: 5, Shared: true})
+	own := compile(t, Spec{ID: "refunded-own", Rate: "1/day", Burst: 5})
+	req := Request{Tenant: "refunded", Charges: []Charge{{Rule: own, Cost: 5}, {Rule: global, Cost: 5}}}
+	for range 3 {
+		d := mustConsume(t, l, req)
+		if !d.Allowed {
+			t.Fatalf("%+v", d)
+		}
+		if d := mustConsume(t, l, req); d.Allowed {
+			t.Fatalf("%+v", d)
+		}
+		if err := l.Refund(t.Context(), d.Charged(req)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Consume(t.Context(), req); !errors.Is(err, ErrStopped) {
+		t.Errorf("after Stop: %v", err)
+	}
+}

@@ -1,0 +1,209 @@
+package ratelimit
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// denialFor is the longest a denial is remembered. It bounds what a process can miss: a refund or reset by another one, a
+	// clock that was set forward, a failover that has lost charges.
+	denialFor = time.Second
+
+	// denialShards is how many locks the denials are spread over, and denialsMax how many there may be: each about 200 bytes.
+	// What finds no place is not remembered.
+	denialShards = 64
+	denialsMax   = 65_536
+
+	// denialSweep is how many are looked at for one that is over when a new one comes: more than one, so that they go as
+	// fast as they come.
+	denialSweep = 2
+)
+
+// denials are what Redis denied just now. A bucket that cannot pay a cost cannot pay it, or more, before the time it said,
+// whoever else asks meanwhile: until then the answer is known, and a caller who hammers at a closed door does not reach Redis.
+//
+// Tokens come back earlier only by a refund or a reset, which forget, by a change of the rule, which has another limit, and by
+// another process' refund, which is why nothing is remembered for long.
+type denials struct {
+	seed   maphash.Seed
+	live   atomic.Int64 // entries: none is the normal case, and costs nothing
+	shards [denialShards]denialShard
+}
+
+type denialShard struct {
+	forgotten atomic.Uint64 // counts forget: a denial that was decided before it is not remembered after it
+
+	mu  sync.Mutex
+	all map[string]denial
+}
+
+type denial struct {
+	limit limit
+	zone  *time.Location
+	cost  int64 // this and more
+	until int64 // us
+}
+
+func newDenials() *denials {
+	d := &denials{seed: maphash.MakeSeed()}
+	for i := range d.shards {
+		d.shards[i].all = make(map[string]denial)
+	}
+	return d
+}
+
+func (d *denials) shard(key string) *denialShard {
+	return &d.shards[maphash.String(d.seed, key)%denialShards]
+}
+
+// until is when c may be asked for again, in us; 0 says that nothing is known.
+func (d *denials) until(c *charge, now int64) int64 {
+	if d.live.Load() == 0 {
+		return 0
+	}
+	s := d.shard(c.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, known := s.all[c.key]
+	switch {
+	case !known:
+		return 0
+	case e.until <= now:
+		d.drop(s, c.key)
+		return 0
+	case e.limit != c.rule.limit || e.zone != c.zone || c.cost < e.cost:
+		return 0
+	default:
+		return e.until
+	}
+}
+
+// asOf is what remember needs to know from before the decision.
+func (d *denials) asOf(q *query) (forgotten [MaxCharges]uint64) {
+	for i := range q.charges {
+		forgotten[i] = d.shard(q.charges[i].key).forgotten.Load()
+	}
+	return forgotten
+}
+
+// remember notes that c was denied for wait, as of asked at the earliest.
+func (d *denials) remember(c *charge, asOf uint64, asked int64, wait time.Duration) {
+	e := denial{limit: c.rule.limit, zone: c.zone, cost: c.cost, until: asked + min(wait, denialFor).Microseconds()}
+	s := d.shard(c.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, known := s.all[c.key]
+	switch {
+	case s.forgotten.Load() != asOf:
+		return
+	case known && old.limit == e.limit && old.zone == e.zone && old.cost <= e.cost && old.until >= e.until:
+		return
+	case !known:
+		d.sweep(s, asked)
+		if len(s.all) >= denialsMax/denialShards {
+			return
+		}
+		d.live.Add(1)
+	}
+	s.all[c.key] = e
+}
+
+// forget drops what is known about a bucket.
+func (d *denials) forget(key string) {
+	s := d.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgotten.Add(1)
+	d.drop(s, key)
+}
+
+// forgetAll drops everything.
+func (d *denials) forgetAll() {
+	for i := range d.shards {
+		s := &d.shards[i]
+		s.mu.Lock()
+		s.forgotten.Add(1)
+		d.live.Add(-int64(len(s.all)))
+		clear(s.all)
+		s.mu.Unlock()
+	}
+}
+
+// drop needs the shard's lock.
+func (d *denials) drop(s *denialShard, key string) {
+	if _, known := s.all[key]; known {
+		delete(s.all, key)
+		d.live.Add(-1)
+	}
+}
+
+// sweep needs the shard's lock. Ranging over a map starts anywhere.
+func (d *denials) sweep(s *denialShard, now int64) {
+	looked := 0
+	for key, e := range s.all {
+		if e.until <= now {
+			d.drop(s, key)
+		}
+		if looked++; looked == denialSweep {
+			return
+		}
+	}
+}
+
+// remembers reports whether a kind's denials hold until the time they say, whatever happens to the bucket meanwhile.
+func remembers(k Kind) bool { return k == KindTokenBucket }
+
+// recall denies q from memory, if Redis has just denied one of its charges. The other verdicts are as of Redis' last word.
+func (l *Limiter) recall(q *query) (d Decision, denied bool) {
+	if l.denials.live.Load() == 0 {
+		return Decision{}, false
+	}
+	now := l.ticker.micros()
+	var until [MaxCharges]int64
+	for i := range q.charges {
+		if c := &q.charges[i]; !c.rule.Shadow {
+			until[i] = l.denials.until(c, now)
+			denied = denied || until[i] != 0
+		}
+	}
+	if !denied {
+		return Decision{}, false
+	}
+	guess := *q
+	guess.op = opPeek
+	d = decision(&guess, l.levels.decide(&guess, now, 1), 1, ModeMemo)
+	d.Allowed = false
+	for i, t := range until[:len(q.charges)] {
+		if v := &d.Verdicts[i]; t != 0 && !v.Never {
+			v.Allowed = false
+			v.RetryAfter = max(v.RetryAfter, time.Duration(t-now)*time.Microsecond)
+		}
+	}
+	return d, true
+}
+
+// learn remembers what Redis has denied. asked and asOf are from before it was asked.
+func (l *Limiter) learn(q *query, d *Decision, asked int64, asOf *[MaxCharges]uint64) {
+	if d.Allowed || l.cfg.forgetful {
+		return
+	}
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		if c := &q.charges[i]; !v.Allowed && !v.Never && !v.Shadow && v.RetryAfter > 0 && remembers(c.rule.Kind) {
+			l.denials.remember(c, asOf[i], asked, v.RetryAfter)
+		}
+	}
+}
+
+// forget drops what is remembered about q's buckets.
+func (l *Limiter) forget(q *query) {
+	for i := range q.charges {
+		l.denials.forget(q.charges[i].key)
+	}
+}
+
+// ForgetDenials makes the next request of each bucket reach Redis: after a bucket was deleted, for example.
+func (l *Limiter) ForgetDenials() { l.denials.forgetAll() }

@@ -1,0 +1,180 @@
+package ratelimit
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestHotDeniedTenantDoesNotReachRedis(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client := patientClient(t, server.Options())
+	l := patientLimiter(t, client, Config{})
+	rule := compile(t, Spec{ID: "empty", Rate: "1/day", Burst: 2})
+	wide, shadow := compile(t, Spec{ID: "wide", Rate: "1/day", Burst: 50}), compile(t, Spec{ID: "shadow", Rate: "1/day", Shadow: true})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: wide}, {Rule: rule}, {Rule: shadow}}}
+	for range 3 {
+		mustConsume(t, l, req)
+	}
+	before, began := evalCalls(t, client), time.Now()
+	const requests = 2000
+	for i := range requests {
+		do := mustConsume
+		if i%2 == 0 {
+			do = mustPeek
+		}
+		d := do(t, l, req)
+		if d.Allowed || d.Degraded || d.Verdicts[1].Allowed || d.Verdicts[1].RetryAfter < 23*time.Hour {
+			t.Fatalf("%+v", d)
+		}
+		if d.Mode == ModeMemo && (!d.Verdicts[0].Allowed || d.Verdicts[0].Remaining != 48 || d.Verdicts[2].Allowed) {
+			t.Fatalf("the other verdicts: %+v", d)
+		}
+	}
+	most := int(time.Since(began)/denialFor) + 2
+	if sent := evalCalls(t, client) - before; sent > most {
+		t.Errorf("%d of %d denied requests reached redis, at most %d should", sent, requests, most)
+	}
+	// Other costs and buckets are none of its business.
+	if d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: wide}}}); !d.Allowed || d.Mode != ModeRedis {
+		t.Errorf("another rule: %+v", d)
+	}
+	if d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 3}}}); !d.Verdicts[0].Never {
+		t.Errorf("a cost beyond the capacity: %+v", d)
+	}
+}
+
+// TestADenialIsRememberedNoLongerThanItHolds asks a limiter that remembers nothing first: what that would admit, nobody else
+// charging, must be admitted.
+func TestADenialIsRememberedNoLongerThanItHolds(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	l, plain := patientLimiter(t, client, Config{}), patientLimiter(t, client, Config{forgetful: true})
+	memo, admitted := 0, 0
+	for i, rate := range []string{"97/s", "450/s", "7001/min", "31/s"} {
+		rule := compile(t, Spec{ID: fmt.Sprint("r", i), Rate: rate, Burst: 3})
+		for end := time.Now().Add(250 * time.Millisecond); time.Now().Before(end); {
+			req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: int64(1 + memo%2)}}}
+			would := mustPeek(t, plain, req).Allowed
+			d := mustConsume(t, l, req)
+			if would && !d.Allowed {
+				t.Fatalf("%s: redis would have admitted what was denied: %+v", rate, d)
+			}
+			if d.Mode == ModeMemo {
+				memo++
+			}
+			if d.Allowed {
+				admitted++
+			}
+		}
+	}
+	if memo < 100 || admitted < 20 {
+		t.Errorf("%d denied from memory, %d admitted: the test proved nothing", memo, admitted)
+	}
+}
+
+func TestDenialsAreForgottenWhenTokensMayBeThere(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	ctx := t.Context()
+	for what, free := range map[string]func(t *testing.T, l *Limiter, req *Request){
+		"a refund": func(t *testing.T, l *Limiter, req *Request) {
+			if err := l.Refund(ctx, *req); err != nil {
+				t.Error(err)
+			}
+		},
+		"a reset": func(_ *testing.T, l *Limiter, req *Request) {
+			key, _ := bucketKey(req.Tenant, req.Charges[0].Rule, "")
+			client.Del(ctx, key)
+			l.ForgetDenials()
+		},
+		"a larger burst": func(t *testing.T, _ *Limiter, req *Request) {
+			req.Charges[0].Rule = compile(t, Spec{Rate: "1/day", Burst: 9})
+		},
+		"another rate": func(t *testing.T, _ *Limiter, req *Request) {
+			req.Charges[0].Rule = compile(t, Spec{Rate: "1000000/s", Burst: 4})
+		},
+		"a smaller cost": func(_ *testing.T, _ *Limiter, req *Request) { req.Charges[0].Cost = 1 },
+		"a shadow rule": func(t *testing.T, _ *Limiter, req *Request) {
+			req.Charges[0].Rule = compile(t, Spec{Rate: "1/day", Burst: 4, Shadow: true})
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l := patientLimiter(t, client, Config{})
+			tenant := strings.ReplaceAll(what, " ", "-")
+			req := Request{Tenant: tenant, Charges: []Charge{{Rule: compile(t, Spec{Rate: "1/day", Burst: 4}), Cost: 3}}}
+			mustConsume(t, l, req)
+			if mustConsume(t, l, req).Mode != ModeRedis || mustConsume(t, l, req).Mode != ModeMemo {
+				t.Fatal("nothing is remembered")
+			}
+			free(t, l, &req)
+			if d := mustConsume(t, l, req); !d.Allowed || d.Mode != ModeRedis {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+// TestADenialFromBeforeARefundIsNotRememberedAfterIt: the two may overtake each other on the way back.
+func TestADenialFromBeforeARefundIsNotRememberedAfterIt(t *testing.T) {
+	t.Parallel()
+	d := newDenials()
+	q := queryFor(t, "acme", Charge{Rule: compile(t, Spec{Rate: "1/day"})})
+	asOf := d.asOf(&q)
+	d.forget(q.charges[0].key)
+	d.remember(&q.charges[0], asOf[0], 1, time.Hour)
+	if until := d.until(&q.charges[0], 2); until != 0 {
+		t.Errorf("denied until %d", until)
+	}
+	asOf = d.asOf(&q)
+	d.remember(&q.charges[0], asOf[0], 1, time.Hour)
+	if until := d.until(&q.charges[0], 2); until != 1+denialFor.Microseconds() {
+		t.Errorf("denied until %d", until)
+	}
+	if until := d.until(&q.charges[0], 1+denialFor.Microseconds()); until != 0 || d.live.Load() != 0 {
+		t.Errorf("denied until %d, %d remembered", until, d.live.Load())
+	}
+}
+
+func TestDenialsAreBoundedAndGoWhenTheyAreOver(t *testing.T) {
+	t.Parallel()
+	d := newDenials()
+	rule := compile(t, Spec{Rate: "1/day"})
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for i := range denialsMax / 2 {
+				q := queryFor(t, fmt.Sprintf("t%d-%d", g, i), Charge{Rule: rule})
+				d.remember(&q.charges[0], d.asOf(&q)[0], 1, time.Hour)
+			}
+		})
+	}
+	all.Wait()
+	if n := d.live.Load(); n > denialsMax || n < denialsMax/2 {
+		t.Errorf("%d are remembered, at most %d may be", n, denialsMax)
+	}
+	for i := range denialsMax {
+		q := queryFor(t, fmt.Sprintf("later-%d", i), Charge{Rule: rule})
+		d.remember(&q.charges[0], d.asOf(&q)[0], 10_000_000, time.Hour)
+	}
+	stale := 0
+	for i := range d.shards {
+		for _, e := range d.shards[i].all {
+			if e.until < 10_000_000 {
+				stale++
+			}
+		}
+	}
+	if stale > denialsMax/4 {
+		t.Errorf("%d of %d are long over", stale, d.live.Load())
+	}
+	d.forgetAll()
+	if n := d.live.Load(); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}

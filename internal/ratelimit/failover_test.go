@@ -1,0 +1,280 @@
+package ratelimit
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// machineSlack is added to the limiter's bounds of time in tests: it is for the machine, not for the limiter.
+const machineSlack = 150 * time.Millisecond
+
+// stream is a steady load on one bucket and what became of it.
+type stream struct {
+	l     *Limiter
+	req   Request
+	every time.Duration
+
+	began          time.Time
+	redis, local   atomic.Int64 // decisions by where they were made
+	redisAdmitted  atomic.Int64
+	localAdmitted  atomic.Int64
+	mu             sync.Mutex
+	took           []time.Duration
+	stop           context.CancelFunc
+	ended          sync.WaitGroup
+	t              testing.TB
+	firstDegraded  atomic.Int64 // unix ns; 0: none
+	latestDegraded atomic.Int64
+}
+
+// flow starts a load of callers that each ask every so often.
+func flow(t testing.TB, l *Limiter, req Request, callers int, every time.Duration) *stream {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &stream{l: l, req: req, every: every, began: time.Now(), stop: cancel, t: t}
+	for range callers {
+		s.ended.Go(func() { s.run(ctx) })
+	}
+	t.Cleanup(s.end)
+	return s
+}
+
+func (s *stream) run(ctx context.Context) {
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	var took []time.Duration
+	for ctx.Err() == nil {
+		<-tick.C
+		began := time.Now()
+		d, err := s.l.Consume(context.Background(), s.req)
+		if err != nil {
+			s.t.Error(err)
+			break
+		}
+		took = append(took, time.Since(began))
+		switch {
+		case d.Degraded:
+			s.firstDegraded.CompareAndSwap(0, began.UnixNano())
+			s.latestDegraded.Store(time.Now().UnixNano())
+			s.local.Add(1)
+			if d.Allowed {
+				s.localAdmitted.Add(1)
+			}
+		default:
+			s.redis.Add(1)
+			if d.Allowed {
+				s.redisAdmitted.Add(1)
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.took = append(s.took, took...)
+}
+
+// end ends the load.
+func (s *stream) end() {
+	s.stop()
+	s.ended.Wait()
+}
+
+// percentile of the times of an ended load.
+func (s *stream) percentile(p float64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.took)
+	return s.took[min(int(float64(len(s.took))*p), len(s.took)-1)]
+}
+
+// checkTimes holds every decision to the budget.
+func (s *stream) checkTimes(what string) {
+	s.t.Helper()
+	slowest, p99 := s.percentile(1), s.percentile(0.99)
+	s.t.Logf("%s: %d by redis, %d local; p50 %s, p99 %s, slowest %s", what, s.redis.Load(), s.local.Load(), s.percentile(0.5), p99, slowest)
+	if slowest > DefaultBudget+machineSlack {
+		s.t.Errorf("%s: a decision took %s", what, slowest)
+	}
+}
+
+// checkAdmissions holds what was admitted to the bound: what Redis may admit over the whole time, and what a process may on
+// top of it while Redis is away.
+func (s *stream) checkAdmissions(what string, over time.Duration) {
+	s.t.Helper()
+	r := s.req.Charges[0].Rule
+	perSecond := float64(r.Rate.Count) / r.Rate.Period.Seconds()
+	out := time.Duration(s.latestDegraded.Load() - s.firstDegraded.Load())
+	byRedis, byProcess := float64(r.Burst)+over.Seconds()*perSecond+1, float64(r.Burst)+out.Seconds()*perSecond+1
+	s.t.Logf("%s: %d admitted by redis of at most %.0f, %d by the process of at most %.0f", what,
+		s.redisAdmitted.Load(), byRedis, s.localAdmitted.Load(), byProcess)
+	// A failover may have lost the last charges: what was admitted in the moment before it, at most a burst.
+	if got := float64(s.redisAdmitted.Load()); got > byRedis+float64(r.Burst) {
+		s.t.Errorf("%s: redis admitted %.0f, at most %.0f", what, got, byRedis+float64(r.Burst))
+	}
+	if got := float64(s.localAdmitted.Load()); got > byProcess {
+		s.t.Errorf("%s: the process admitted %.0f, at most %.0f", what, got, byProcess)
+	}
+}
+
+// checkCharges holds the tokens that are missing in Redis against the answers: every admitted request at most once, and
+// beyond them only those whose reply was lost.
+func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, forgotten int64) {
+	s.t.Helper()
+	r := s.req.Charges[0].Rule
+	var used int64
+	eventually(s.t, "redis says what is left", func() bool {
+		d := mustPeek(s.t, patientLimiter(s.t, client, Config{}), s.req)
+		used = r.Burst - d.Verdicts[0].Remaining
+		return !d.Degraded
+	})
+	admitted := s.redisAdmitted.Load()
+	s.t.Logf("%s: %d admitted by redis, %d charged; %d replies may be lost", what, admitted, used, lost)
+	if used > admitted+lost {
+		s.t.Errorf("%s: %d charged for %d admitted and %d lost replies", what, used, admitted, lost)
+	}
+	if used < admitted-forgotten {
+		s.t.Errorf("%s: only %d charged for %d admitted", what, used, admitted)
+	}
+}
+
+// TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly takes a cluster's master away under load, by a crash and by
+// a freeze, which only the breaker can tell from a slow answer.
+func TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly(t *testing.T) {
+	t.Parallel()
+	for name, takeAway := range map[string]func(*testenv.RedisServer){
+		"killed": (*testenv.RedisServer).Kill,
+		"frozen": (*testenv.RedisServer).Pause,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := testenv.RedisClusterPrivate(t)
+			metrics := NewMetrics(nil)
+			l := limiterOn(t, productionClient(t, c.URL), Config{Metrics: metrics})
+			if err := l.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			ask := func(master, n int, spec Spec) *stream {
+				spec.ID = "rule"
+				req := Request{Tenant: tenantOn(c, master, n), Charges: []Charge{{Rule: compile(t, spec)}}}
+				return flow(t, l, req, 4, 8*time.Millisecond)
+			}
+			limited, counted := ask(0, 0, Spec{Rate: "200/s", Burst: 100}), ask(0, 1, Spec{Rate: "1/day", Burst: 100_000})
+			others := []*stream{ask(1, 0, Spec{Rate: "1/day", Burst: 100_000}), ask(2, 0, Spec{Rate: "1/day", Burst: 100_000})}
+			all := append([]*stream{limited, counted}, others...)
+			for _, s := range all {
+				eventually(t, "redis decides", func() bool { return s.redis.Load() > 50 })
+			}
+			takeAway(c.Masters[0])
+			eventually(t, "its breaker opens", l.Degraded)
+			c.AwaitPromotion(c.Replicas[0], c.Masters[1])
+			back := limited.redis.Load()
+			eventually(t, "its replica decides", func() bool { return limited.redis.Load() > back+50 && !l.Degraded() })
+			over := time.Since(began)
+			for _, s := range all {
+				s.end()
+			}
+			limited.checkTimes("the lost master's tenant")
+			limited.checkAdmissions("the lost master's tenant", over)
+			lost := int64(testutil.ToFloat64(metrics.failures.WithLabelValues("redis")))
+			// Replication is asynchronous: the last charges may be forgotten. They are milliseconds', but not on any machine.
+			counted.checkCharges("its other tenant", patientCluster(t, c), lost, 100)
+			for i, s := range others {
+				what := []string{"the second master's tenant", "the third master's tenant"}[i]
+				s.checkTimes(what)
+				if n := s.local.Load(); n > s.redis.Load()/100 {
+					t.Errorf("%s: %d of %d decisions were made without redis", what, n, n+s.redis.Load())
+				}
+				s.checkCharges(what, patientCluster(t, c), s.local.Load(), 0)
+			}
+			if n := len(l.shards.all()); n != 1+len(c.Masters) {
+				t.Errorf("%d shards are known, want one per master and the first: the lost one is gone", n)
+			}
+		})
+	}
+}
+
+// TestSentinelsFailover lets the sentinels replace the master, because it is away or because an operator wants it, under
+// load.
+func TestSentinelsFailover(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(*testenv.RedisSentinels){
+		"killed": func(s *testenv.RedisSentinels) { s.Master.Kill() },
+		"frozen": func(s *testenv.RedisSentinels) { s.Master.Pause() },
+		"wanted": (*testenv.RedisSentinels).Failover,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testenv.RedisSentinelsPrivate(t)
+			metrics, clock := NewMetrics(nil), &movableClock{}
+			l := limiterOn(t, productionClient(t, s.URL), Config{Metrics: metrics, Now: clock.now})
+			began := time.Now()
+			ask := func(tenant string, spec Spec) *stream {
+				spec.ID = "rule"
+				return flow(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: compile(t, spec)}}}, 4, 8*time.Millisecond)
+			}
+			limited, counted := ask("limited", Spec{Rate: "200/s", Burst: 100}), ask("counted", Spec{Rate: "1/day", Burst: 100_000})
+			eventually(t, "redis decides", func() bool { return counted.redis.Load() > 50 })
+			act(s)
+			s.AwaitMaster(s.Replica)
+			back := counted.redis.Load()
+			eventually(t, "the new master decides", func() bool {
+				clock.advance(100 * time.Millisecond) // towards the next probe
+				return counted.redis.Load() > back+100 && !l.Degraded()
+			})
+			over := time.Since(began) + time.Duration(clock.ahead.Load())
+			limited.end()
+			counted.end()
+			limited.checkTimes("limited")
+			limited.checkAdmissions("limited", over)
+			lost := int64(testutil.ToFloat64(metrics.failures.WithLabelValues("redis")))
+			forgotten := int64(100)
+			if name == "wanted" {
+				// The sentinels make the replica a master first and tell the old one a second or two later. What that was
+				// charged meanwhile is forgotten.
+				forgotten = counted.redis.Load()
+				if n := counted.local.Load(); n > forgotten {
+					t.Errorf("%d of %d decisions were made without redis", n, n+forgotten)
+				}
+			}
+			counted.checkCharges("counted", patientClient(t, s.Replica.Options()), lost, forgotten)
+		})
+	}
+}
+
+// TestConnectionsToADemotedMasterAreDropped moves an address from one server to another that copies it, as a managed Redis
+// does: connections that stand go on leading to the old master, which is a replica now.
+func TestConnectionsToADemotedMasterAreDropped(t *testing.T) {
+	t.Parallel()
+	old, fresh := testenv.RedisPrivate(t), testenv.RedisPrivate(t)
+	password := old.Options().Password
+	if err := patientClient(t, fresh.Options()).ConfigSet(t.Context(), "requirepass", password).Err(); err != nil {
+		t.Fatal(err)
+	}
+	proxy := newLossyProxy(t, old.Addr)
+	clock := &movableClock{}
+	l := limiterOn(t, productionClient(t, (&url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: proxy.addr}).String()),
+		Config{Now: clock.now})
+	s := flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: compile(t, Spec{Rate: "1/day", Burst: 100_000})}}}, 8, 4*time.Millisecond)
+	eventually(t, "redis decides", func() bool { return s.redis.Load() > 100 })
+	proxy.server.Store(&fresh.Addr)
+	if err := patientClient(t, old.Options()).ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := s.redis.Load()
+	eventually(t, "the new master decides", func() bool {
+		clock.advance(100 * time.Millisecond)
+		return s.redis.Load() > before+100 && !l.Degraded()
+	})
+	s.end()
+	s.checkTimes("demoted")
+}
