@@ -7,7 +7,7 @@ import (
 )
 
 // Hold reserves units; dryRun only decides. Limits are not asked, as for a debit. A suspended tenant is refused, but what it
-// has on hold can still be captured or released: that ends what was begun before. Errors are *ledger.Error.
+// has on hold can still be captured, up to what is held, or released: that ends what was begun before. Errors are *ledger.Error.
 func (g *Gate) Hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.HoldResult, error) {
 	result, err := g.hold(ctx, h, dryRun)
 	g.metrics.decisions.WithLabelValues("hold", outcome(err, result != nil && result.Replayed)).Inc()
@@ -40,7 +40,7 @@ func (g *Gate) changeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool
 		if err != nil {
 			return nil, err
 		}
-		h.Items = facts.itemsOf(h.Items)
+		h.Items, h.Suspended = facts.itemsOf(h.Items), facts.suspended
 	}
 	if dryRun {
 		return g.ledger.DryRunChangeHold(ctx, h)

@@ -241,6 +241,7 @@ func TestASuspendedTenantFinishesTheHoldsItHas(t *testing.T) {
 	s.eventually("the suspension is known", func() bool { return s.debit("k", "acme", "calls", 1).status == 403 })
 	s.hold("h3", 1).problem(403, "tenant_suspended")
 	s.hold("h1", 2).want(201) // a replay
+	s.send("/v1/holds/h1/capture", "more", `{"tenant":"acme","items":[{"meter":"calls","amount":3}]}`).problem(403, "tenant_suspended")
 	s.send("/v1/holds/h1/capture", "c", `{"tenant":"acme"}`).want(200)
 	s.send("/v1/holds/h2/release", "r", `{"tenant":"acme"}`).want(200)
 }

@@ -139,7 +139,7 @@ func (b *book) nextPeriod() (period.Period, error) {
 // carryOver moves what the closing period's terms let go on from the plan's grants into one of the next period. It moves
 // nothing on the balance: the units were remaining and stay so. A minimum above what is left is granted in the next period.
 func (b *book) carryOver(next period.Period, due, now time.Time, j *journal) {
-	a := b.timeline.ofVersion(b.plan, b.planVersion)
+	a := b.terms
 	if b.Subject != "" || !a.rolls() {
 		return
 	}

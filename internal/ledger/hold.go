@@ -83,6 +83,8 @@ type HoldChange struct {
 	TTL   time.Duration // of an extension: from now, 1 s..HoldTTLMax
 	// Return says where released units go whose grant has ended; '' = ReturnForfeit.
 	Return ReturnPolicy
+	// Suspended makes the ledger refuse what a capture asks beyond the hold.
+	Suspended bool
 }
 
 type holdKey struct{ tenant, id string }
@@ -123,6 +125,8 @@ type holdDetail struct {
 	From   string          `json:"from,omitempty"` // the grant the units were held on, where they went to another
 	Policy ReturnPolicy    `json:"policy,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
+	// Overflow is set where units of an overflow meter were used for the item's.
+	Overflow *overflowDetail `json:"overflow,omitempty"`
 }
 
 func (h *Hold) call() *call {
@@ -341,7 +345,7 @@ func (m *machine) answerHold(c *call, row *holdRow, first int, draws [][]Draw, m
 		p := m.position(key{row.tenant, item.Meter, ""})
 		item.Held, item.Draws, item.Remaining, item.Limit, item.ResetAt = heldUnits(lines, i), draws[i], p.Remaining, p.Limit, p.ResetAt
 	}
-	m.journal.lines[first].detail = mustJSON(holdDetail{Hold: row.id, Answer: mustJSON(result)})
+	m.journal.lines[first].detail = mustJSON(holdDetail{Hold: row.id, Answer: mustJSON(result), Overflow: overflowOf(&m.journal.lines[first])})
 	c.result = result
 }
 

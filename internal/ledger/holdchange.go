@@ -128,10 +128,10 @@ func (h *HoldChange) capture(m *machine, row *holdRow, lines []heldLine) (*Error
 			continue
 		}
 		part := min(amount, heldUnits(lines, i))
-		m.captureItem(i, part, lines)
+		m.captureItem(row, i, part, lines)
 		row.items[i].Captured += amount
 		if extra := amount - part; extra > 0 {
-			if failed, err := m.captureBeyond(row, i, extra); failed != nil || err != nil {
+			if failed, err := h.captureBeyond(m, row, i, extra); failed != nil || err != nil {
 				return failed, err
 			}
 		}
@@ -179,7 +179,8 @@ func (h *HoldChange) amountFor(row *holdRow, i int, lines []heldLine) (int64, bo
 }
 
 // captureItem captures units of item i: of the tenant's lines in the order they were reserved, and of the subject's.
-func (m *machine) captureItem(i int, units int64, lines []heldLine) {
+func (m *machine) captureItem(row *holdRow, i int, units int64, lines []heldLine) {
+	meter := row.items[i].Meter
 	tenant, subject, cost := units, units, int64(-1)
 	for _, l := range lines {
 		if int(l.item) != i {
@@ -187,19 +188,22 @@ func (m *machine) captureItem(i int, units int64, lines []heldLine) {
 		}
 		switch {
 		case l.book.Subject != "":
-			subject -= m.captureLine(l, min(subject, l.open()))
-		case l.price == 1:
-			tenant -= m.captureLine(l, min(tenant, l.open()))
+			subject -= m.captureLine(l, min(subject, l.open()), nil)
+		case l.book.Meter == meter:
+			tenant -= m.captureLine(l, min(tenant, l.open()), nil)
 		default:
+			paid := &overflowDetail{For: meter, Price: l.price}
 			if cost < 0 {
 				cost = tenant * l.price
+				paid.Units = tenant // the first line of several carries the units
 			}
-			cost -= m.captureLine(l, min(cost, l.open()))
+			cost -= m.captureLine(l, min(cost, l.open()), paid)
 		}
 	}
 }
 
-func (m *machine) captureLine(l heldLine, n int64) int64 {
+// captureLine captures n of a line. paid says what for, where the line lies on an overflow meter.
+func (m *machine) captureLine(l heldLine, n int64, paid *overflowDetail) int64 {
 	if n == 0 {
 		return 0
 	}
@@ -209,13 +213,17 @@ func (m *machine) captureLine(l heldLine, n int64) int64 {
 	b.used += n
 	b.dirty = true
 	m.journal.add(b, m.now, line{
-		kind: lineCapture, grantID: l.grantID, source: l.source, amount: n, item: l.item, detail: mustJSON(holdDetail{Hold: l.holdID}),
+		kind: lineCapture, grantID: l.grantID, source: l.source, amount: n, item: l.item,
+		detail: mustJSON(holdDetail{Hold: l.holdID, Overflow: paid}),
 	})
 	return n
 }
 
 // captureBeyond charges what a capture asks beyond what is held, like a debit.
-func (m *machine) captureBeyond(row *holdRow, i int, extra int64) (*Error, error) {
+func (h *HoldChange) captureBeyond(m *machine, row *holdRow, i int, extra int64) (*Error, error) {
+	if h.Suspended {
+		return errorf(CodeTenantSuspended, "tenant", "tenant %q is suspended: no more than what is held can be captured", row.tenant), nil
+	}
 	w, failed, err := m.wellOf(row.tenant, row.items[i].Meter, row.subject, extra, itemField(i, "meter"))
 	if failed != nil || err != nil {
 		return failed, err

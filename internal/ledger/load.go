@@ -55,7 +55,7 @@ func (more *loading) attach(books map[key]*book, cache *termsCache) {
 		b := books[k]
 		b.timeline = more.reader.timeline(k)
 		if b.plan != "" {
-			if b.terms = b.timeline.ofVersion(b.plan, b.planVersion); b.terms != nil {
+			if b.terms = allowanceOf(k, more.reader.plans, b.plan, b.planVersion); b.terms != nil {
 				cache.put(k, b.plan, b.planVersion, b.terms)
 			}
 		}

@@ -135,7 +135,7 @@ func (s *memory) load(a *attempt, now time.Time) *machine {
 			b.timeline = newTimeline(k, s.history, s.plans)
 		}
 		if b.plan != "" {
-			b.terms = newTimeline(k, s.history, s.plans).ofVersion(b.plan, b.planVersion)
+			b.terms = allowanceOf(k, s.plans, b.plan, b.planVersion)
 		}
 		if due || a.force || len(named[k]) > 0 || b.headRemaining < a.demand[k] {
 			b.attach(s.openGrants(k, named[k]), s.openLines(k))

@@ -411,14 +411,14 @@ func (m *model) giveBack(r *modelReserve, n int64, policy ReturnPolicy, now time
 // restore puts units back on g if it still lives, and reports how many were forfeited.
 func (m *model) restore(b *modelBalance, g *modelGrant, n int64, policy ReturnPolicy, now time.Time, id string) (forfeited int64) {
 	switch {
-	case g.state == "active" && g.until.After(now):
+	case g.state == "active": // also at the very end of g: a hold ends before its grant
 		g.left += n
 	case policy == ReturnRegrant:
 		until := period.Forever
 		if g.source == "allowance" || g.source == "rollover" {
 			until = b.end
 		}
-		b.grants = append(b.grants, modelGrant{id: id, source: "refund", amount: n, left: n, priority: 100, from: now, until: until, state: "active"})
+		b.grants = append(b.grants, modelGrant{id: id, source: "refund", amount: n, left: n, priority: g.priority, from: now, until: until, state: "active"})
 	default:
 		b.expired += n
 		return n

@@ -379,8 +379,7 @@ func (m *model) capture(c *HoldChange, h *modelHold, op *modelOp) {
 			b := m.balances[r.balance]
 			b.grant(r.grant).held -= n
 			b.used += n
-			// A capture counts in its meters' own units, also where an overflow meter was reserved.
-			op.parts = append(op.parts, modelPart{item: i, meter: r.balance.Meter, balance: r.balance, grant: r.grant, source: r.source, price: 1, amount: n, start: b.start})
+			op.parts = append(op.parts, modelPart{item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, amount: n, start: b.start})
 		}
 		h.captured[i] += amount
 		if extra := amount - part; extra > 0 {

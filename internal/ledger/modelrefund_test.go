@@ -23,19 +23,18 @@ func (m *model) refund(r *Refund) func(*model, *modelOp) string {
 		}
 		seen := map[int]bool{}
 		for i := range items {
-			own, cost, price := int64(0), int64(0), int64(1)
 			for _, p := range target.parts {
 				if p.item != i || p.balance.Subject != "" {
 					continue
 				}
 				seen[i] = true
-				if p.price < 0 {
-					cost, price = cost+p.amount-p.back, -p.price
-				} else {
-					own += p.amount - p.back
+				if p.price > 0 {
+					left[i] += p.amount - p.back
 				}
 			}
-			left[i] = own + cost/price
+			for price, cost := range target.bought(i) {
+				left[i] += cost / price
+			}
 		}
 		total := int64(0)
 		for i := range items {
@@ -61,15 +60,21 @@ func (m *model) refund(r *Refund) func(*model, *modelOp) string {
 	}
 }
 
-// refundItem gives units back, the last drawn first.
-func (m *model) refundItem(op *modelOp, item int, units int64, r *Refund) string {
-	over, price := int64(0), int64(1)
+// bought is what overflow meters paid for an item and was not given back yet, by price.
+func (op *modelOp) bought(item int) map[int64]int64 {
+	out := map[int64]int64{}
 	for _, p := range op.parts {
 		if p.item == item && p.price < 0 && p.balance.Subject == "" {
-			over, price = over+p.amount-p.back, -p.price
+			out[-p.price] += p.amount - p.back
 		}
 	}
-	tenant, subject, cost, forfeited := units, units, int64(-1), int64(0)
+	return out
+}
+
+// refundItem gives units back, the last drawn first.
+func (m *model) refundItem(op *modelOp, item int, units int64, r *Refund) string {
+	bought, costs := op.bought(item), map[int64]int64{}
+	tenant, subject, forfeited := units, units, int64(0)
 	for i := len(op.parts) - 1; i >= 0; i-- {
 		p := &op.parts[i]
 		if p.item != item {
@@ -82,12 +87,13 @@ func (m *model) refundItem(op *modelOp, item int, units int64, r *Refund) string
 			n = min(left, subject)
 			subject -= n
 		case p.price < 0:
-			if cost < 0 {
-				cost = min(tenant, over/price) * price
-				tenant -= cost / price
+			price := -p.price
+			if _, ok := costs[price]; !ok {
+				costs[price] = min(tenant, bought[price]/price) * price
+				tenant -= costs[price] / price
 			}
-			n = min(left, cost)
-			cost -= n
+			n = min(left, costs[price])
+			costs[price] -= n
 		default:
 			n = min(left, tenant)
 			tenant -= n

@@ -15,8 +15,8 @@ type ReturnPolicy string
 // The policies. Forfeit is the default: what would have been lost unused stays lost.
 const (
 	ReturnForfeit ReturnPolicy = "forfeit" // they expire at once
-	// ReturnRegrant issues them anew, as a grant of source refund: until the period's end where they were part of an
-	// allowance, without an end otherwise.
+	// ReturnRegrant issues them anew, as a grant of source refund with the priority and cost basis of the old one: until the
+	// period's end where they were part of an allowance, without an end otherwise.
 	ReturnRegrant ReturnPolicy = "regrant"
 )
 
@@ -120,12 +120,12 @@ func (r *Refund) needs(f *found) []need {
 
 // refundable is one item of the operation to be refunded.
 type refundable struct {
-	meter    string
-	lines    []line // what was drawn, in order
-	units    int64  // of the item, that can still be refunded
-	cost     int64  // what of that the overflow meter paid, in its units
-	price    int64  // of one unit, 0 = nothing overflowed
-	overflow int64  // units that the overflow meter paid for
+	meter string
+	lines []line // what was drawn, in order
+	units int64  // of the item, that can still be refunded
+	// paid is what of that the overflow meter paid, in its units, by price: a hold and what was captured beyond it may have
+	// different ones.
+	paid map[int64]int64
 }
 
 func (r *Refund) decide(m *machine, c *call) error {
@@ -187,19 +187,20 @@ func (r *Refund) items(m *machine) ([]refundable, *Error) {
 			continue
 		}
 		left := l.amount - m.refunded(r.target(), l.line)
-		meter, price, overflow := overflowOf(&l)
-		it.meter = meter
-		if overflow {
-			it.cost += left
-			it.price = price
+		it.meter = l.Meter
+		if o := overflowOf(&l); o != nil {
+			it.meter = o.For
+			if it.paid == nil {
+				it.paid = map[int64]int64{}
+			}
+			it.paid[o.Price] += left
 			continue
 		}
 		it.units += left
 	}
 	for i := range items {
-		if items[i].price > 0 {
-			items[i].overflow = items[i].cost / items[i].price
-			items[i].units += items[i].overflow
+		for price, cost := range items[i].paid {
+			items[i].units += cost / price
 		}
 	}
 	items = slices.DeleteFunc(items, func(it refundable) bool { return len(it.lines) == 0 || r.Meter != "" && it.meter != r.Meter })
@@ -212,14 +213,26 @@ func (r *Refund) items(m *machine) ([]refundable, *Error) {
 	return items, nil
 }
 
-// overflowOf tells what a line on an overflow meter pays for: price units of the line's meter for one unit of meter. Other lines
-// have price 1 and their own meter.
-func overflowOf(l *line) (meter string, price int64, overflow bool) {
-	var d overflowDetail
-	if l.kind == lineDebit && l.detail != nil && json.Unmarshal(l.detail, &d) == nil && d.Price > 0 {
-		return d.For, d.Price, true
+// overflowOf tells what a line on an overflow meter paid for; nil for other lines. A line of a hold's change has it beside the
+// hold's own facts.
+func overflowOf(l *line) *overflowDetail {
+	if l.kind != lineDebit && l.kind != lineCapture || l.detail == nil {
+		return nil
 	}
-	return l.Meter, 1, false
+	var d struct {
+		overflowDetail
+
+		Overflow *overflowDetail `json:"overflow"`
+	}
+	switch err := json.Unmarshal(l.detail, &d); {
+	case err != nil:
+		return nil
+	case d.Overflow != nil:
+		return d.Overflow
+	case d.Price > 0:
+		return &d.overflowDetail
+	}
+	return nil
 }
 
 func (m *machine) refunded(op opKey, line int32) int64 {
@@ -233,19 +246,21 @@ func (m *machine) refunded(op opKey, line int32) int64 {
 // subject's account of the same use shrinks with it.
 func (r *Refund) refundItem(m *machine, it refundable, units int64) RefundItem {
 	out := RefundItem{Meter: it.meter, Refunded: units}
-	tenant, subject, cost := units, units, int64(-1)
+	tenant, subject := units, units
+	costs := map[int64]int64{} // by price: what is still to be returned of what overflow lines paid
 	for i := len(it.lines) - 1; i >= 0; i-- {
 		l := &it.lines[i]
 		left := l.amount - m.refunded(r.target(), l.line)
-		switch _, price, overflow := overflowOf(l); {
+		switch o := overflowOf(l); {
 		case l.Subject != "":
 			subject -= r.refundLine(m, l, min(left, subject), nil)
-		case overflow:
-			if cost < 0 {
-				cost = min(tenant, it.overflow) * price
-				tenant -= cost / price
+		case o != nil:
+			if _, begun := costs[o.Price]; !begun {
+				whole := min(tenant, it.paid[o.Price]/o.Price)
+				costs[o.Price] = whole * o.Price
+				tenant -= whole
 			}
-			cost -= r.refundLine(m, l, min(left, cost), &out)
+			costs[o.Price] -= r.refundLine(m, l, min(left, costs[o.Price]), &out)
 		default:
 			tenant -= r.refundLine(m, l, min(left, tenant), &out)
 		}
@@ -315,37 +330,42 @@ type returned struct {
 }
 
 // lives says whether units can return to g. One of the plan's ends with its period, which a plan change may have cut short
-// after the grant was used up.
+// after the grant was used up. An active one has not ended: advance comes first, and where a hold and its grant end at the same
+// instant, the hold does.
 func (b *book) lives(g *grant, now time.Time) bool {
 	if g.fromPlan() && g.EffectiveAt.Before(b.start) {
 		return false
 	}
-	return (g.Status == GrantActive || g.Status == GrantExhausted) && g.ExpiresAt.After(now)
+	return g.Status == GrantActive || g.Status == GrantExhausted && g.ExpiresAt.After(now)
 }
 
 // restore puts n units back on the grant they came from, or where policy says when that grant has ended. It changes grants
 // only; the caller moves the balance's sums and writes the line.
 func (b *book) restore(grantID string, source Source, n int64, policy ReturnPolicy, newID string, now time.Time) returned {
+	anew := GrantRecord{
+		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: newID, Source: SourceRefund, Amount: n, Remaining: n,
+		Priority: PriorityTopup, EffectiveAt: now, ExpiresAt: period.Forever, Status: GrantActive, OperationID: newID, CreatedAt: now,
+	}
 	for _, g := range b.grants {
-		if g.ID == grantID && b.lives(g, now) {
+		if g.ID != grantID {
+			continue
+		}
+		if b.lives(g, now) {
 			if g.Status == GrantExhausted {
 				g.Status, g.dirty = GrantActive, true
 			}
 			b.setRemaining(g, g.Remaining+n)
 			return returned{grantID: g.ID, source: g.Source}
 		}
+		anew.Priority, anew.CostBasis = g.Priority, g.CostBasis
 	}
 	if policy != ReturnRegrant {
 		return returned{grantID: grantID, source: source, policy: ReturnForfeit}
 	}
-	expires := period.Forever
 	if source == SourceAllowance || source == SourceRollover {
-		expires = b.end
+		anew.ExpiresAt = b.end
 	}
-	b.addGrant(&grant{isNew: true, GrantRecord: GrantRecord{
-		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: newID, Source: SourceRefund, Amount: n, Remaining: n,
-		Priority: PriorityTopup, EffectiveAt: now, ExpiresAt: expires, Status: GrantActive, OperationID: newID, CreatedAt: now,
-	}})
+	b.addGrant(&grant{isNew: true, GrantRecord: anew})
 	return returned{grantID: newID, source: SourceRefund, policy: ReturnRegrant}
 }
 

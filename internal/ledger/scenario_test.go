@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,24 +22,49 @@ import (
 
 // scenario is one story in progress.
 type scenario struct {
-	t       *testing.T
-	rt      *rapid.T // memory reports broken constraints to it
-	file    string
-	line    int
-	sweeps  bool
-	now     time.Time
-	plans   map[string][]planVersion
-	meters  map[string]bool // true: denials are stored
-	tenants map[string]*memory
+	t         *testing.T
+	rt        *rapid.T // memory reports broken constraints to it
+	file      string
+	line      int
+	sweeps    bool
+	now       time.Time
+	plans     map[string][]planVersion
+	meters    map[string]bool // true: denials are stored
+	tenants   map[string]*memory
+	suspended map[string]bool
+	trying    bool // the line in hand begins with try
 }
 
-func TestScenarios(t *testing.T) {
-	t.Parallel()
+// words are a line's command, taken apart.
+type words struct {
+	args  []string          // those without '='
+	named map[string]string // name=value
+	all   []string
+}
+
+func wordsOf(all []string) words {
+	w := words{named: map[string]string{}, all: all}
+	for _, word := range all {
+		if name, value, ok := strings.Cut(word, "="); ok {
+			w.named[name] = value
+		} else {
+			w.args = append(w.args, word)
+		}
+	}
+	return w
+}
+
+func scenarioFiles(t *testing.T) []string {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}
-	for _, file := range files {
+	return files
+}
+
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	for _, file := range scenarioFiles(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
 		for _, sweeps := range []bool{false, true} {
 			how := map[bool]string{false: "/lazily", true: "/swept"}[sweeps]
@@ -53,6 +77,31 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// TestEveryScenarioSaysItsRuleAndIsInTheGuide: a story begins with two lines in plain words, the rule and its reason, and
+// docs/spending.md leads there.
+func TestEveryScenarioSaysItsRuleAndIsInTheGuide(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/spending.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range scenarioFiles(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitN(string(text), "\n", 3)
+		for i := range 2 {
+			if len(lines) < 3 || !strings.HasPrefix(lines[i], "# ") || !strings.HasSuffix(lines[i], ".") {
+				t.Errorf("%s:%d: must be a sentence of the heading, after '# '", file, i+1)
+			}
+		}
+		if !strings.Contains(string(guide), "(../internal/ledger/"+file+")") {
+			t.Errorf("docs/spending.md has no link to %s", file)
+		}
+	}
+}
+
 // tell runs the file's lines. A line that does not come out as it says fails the test with file:line; the story goes on.
 func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 	in, err := os.Open(file)
@@ -61,26 +110,31 @@ func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 	}
 	defer in.Close()
 	s := &scenario{
-		t: t, rt: rt, file: file, sweeps: sweeps, plans: map[string][]planVersion{}, meters: map[string]bool{}, tenants: map[string]*memory{},
+		t: t, rt: rt, file: file, sweeps: sweeps, plans: map[string][]planVersion{}, meters: map[string]bool{},
+		tenants: map[string]*memory{}, suspended: map[string]bool{},
 	}
-	checked := 0
+	checked, ended := 0, false
+	defer func() {
+		if !ended { // memory stopped the test
+			s.fail("the story stopped here")
+		}
+	}()
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		s.line++
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		command, want, expects := strings.Cut(text, "->")
-		words := strings.Fields(command)
-		if len(words) == 0 {
+		if len(strings.Fields(command)) == 0 {
 			continue
 		}
-		got, err := s.do(words)
+		got, err := s.do(strings.Fields(command))
 		switch {
 		case err != nil:
-			s.fail("%v", err)
+			s.fail("%s\n    %v", strings.TrimSpace(text), err)
 		case expects && !tells(got, strings.Fields(want)):
-			s.fail("%s\n    expected: %s\n    got:      %s", strings.Join(words, " "), strings.TrimSpace(want), got)
+			s.fail("%s\n    expected: %s\n    got:      %s", strings.TrimSpace(command), strings.TrimSpace(want), got)
 		case !expects && strings.Contains(got, " "):
-			s.fail("%s: has an answer (%s): say what is expected of it", strings.Join(words, " "), got)
+			s.fail("%s: has an answer (%s): say what is expected of it", strings.TrimSpace(command), got)
 		}
 		if expects {
 			checked++
@@ -89,6 +143,7 @@ func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 			m.check(rt)
 		}
 	}
+	ended = true
 	if err := lines.Err(); err != nil || checked == 0 {
 		s.fail("a scenario without expectations (%v)", err)
 	}
@@ -118,37 +173,38 @@ func tells(answer string, want []string) bool {
 }
 
 // do performs one line and renders its answer: a word, then pairs of name and value.
-func (s *scenario) do(words []string) (string, error) {
-	named := map[string]string{}
-	args := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool {
-		name, value, ok := strings.Cut(w, "=")
-		if ok {
-			named[name] = value
-		}
-		return ok
-	})
+func (s *scenario) do(line []string) (string, error) {
+	s.trying = line[0] == "try"
+	if s.trying {
+		line = line[1:]
+	}
 	commands := map[string]struct {
 		args int // at least
-		run  func(args []string, named map[string]string) (string, error)
+		run  func(words) (string, error)
 	}{
-		"at": {1, s.at}, "meter": {1, s.meter}, "plan": {3, s.plan}, "tenant": {1, s.tenant}, "debit": {3, s.debit}, "grant": {3, s.grant},
+		"at": {1, s.at}, "meter": {1, s.meter}, "plan": {3, s.plan}, "tenant": {1, s.tenant}, "suspend": {1, s.suspend}, "resume": {1, s.resume},
+		"debit": {3, s.debit}, "grant": {3, s.grant}, "hold": {3, s.hold}, "capture": {2, s.capture}, "release": {2, s.release},
+		"extend": {2, s.extend}, "refund": {2, s.refund}, "adjust": {3, s.adjust}, "void": {2, s.void},
 		"balance": {2, s.balance}, "statement": {3, s.statement}, "entries": {2, s.entries}, "grants": {2, s.grants},
 	}
-	c, ok := commands[words[0]]
-	if !ok || len(args) < c.args {
-		return "", fmt.Errorf("no such command, or too few words: %s", strings.Join(words, " "))
+	if len(line) == 0 || commands[line[0]].run == nil {
+		return "", errors.New("no such command")
+	}
+	c, w := commands[line[0]], wordsOf(line[1:])
+	if len(w.args) < c.args {
+		return "", errors.New("too few words")
 	}
 	if s.sweeps {
 		for _, m := range s.tenants {
 			(&program{t: s.rt, memory: m, now: s.now}).sweep()
 		}
 	}
-	return c.run(args, named)
+	return c.run(w)
 }
 
-// parseInstant reads 2026-01-31T10:00Z, with seconds or without, or with an offset.
+// parseInstant reads 2026-01-31, the midnight that begins it, or 2026-01-31T10:00Z, with seconds or without, or with an offset.
 func parseInstant(text string) (time.Time, error) {
-	for _, layout := range []string{"2006-01-02T15:04Z07:00", time.RFC3339Nano} {
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04Z07:00", time.RFC3339Nano} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t.UTC(), nil
 		}
@@ -166,275 +222,38 @@ func formatInstant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// at INSTANT
-func (s *scenario) at(args []string, _ map[string]string) (string, error) {
-	now, err := parseInstant(args[0])
-	if err == nil && now.Before(s.now) {
-		err = fmt.Errorf("the clock cannot go back from %s", formatInstant(s.now))
-	}
-	if err != nil {
-		return "", err
-	}
-	s.now = now
-	return "ok", nil
-}
-
-// meter METER [denial_replay]
-func (s *scenario) meter(args []string, _ map[string]string) (string, error) {
-	s.meters[args[0]] = len(args) > 1 && args[1] == "denial_replay"
-	return "ok", nil
-}
-
-// plan PLAN METER AMOUNT every=INTERVAL [anchor=calendar|tenant] [and METER AMOUNT ...]. A second such line for a plan is its next
-// version, in force from now on for periods that begin later.
-func (s *scenario) plan(args []string, named map[string]string) (string, error) {
-	every, err := period.ParseInterval(named["every"])
-	if err != nil {
-		return "", err
-	}
-	anchor := period.Calendar
-	if text, ok := named["anchor"]; ok {
-		if anchor, err = period.ParseAnchorKind(text); err != nil {
-			return "", err
+// amounts reads METER AMOUNT pairs.
+func (s *scenario) amounts(args []string) ([]Item, error) {
+	var items []Item
+	for i := 0; i < len(args); i += 2 {
+		if i+1 == len(args) {
+			return nil, fmt.Errorf("how many %s?", args[i])
 		}
-	}
-	version := planVersion{version: int32(len(s.plans[args[0]])) + 1, createdAt: s.now, allowances: map[string]allowance{}}
-	for at := 1; at+1 < len(args); at += 3 { // METER AMOUNT and
-		amount, err := strconv.ParseInt(args[at+1], 10, 64)
+		n, err := strconv.ParseInt(args[i+1], 10, 64)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		version.allowances[args[at]] = allowance{amount: amount, every: every, anchor: anchor}
-		s.meters[args[at]] = s.meters[args[at]] || false
+		items = append(items, Item{Meter: args[i], Amount: n, StoreDenial: s.meters[args[i]]})
 	}
-	s.plans[args[0]] = append(s.plans[args[0]], version)
-	return "ok", nil
+	return items, nil
 }
 
-// tenant TENANT plan=PLAN [anchor=INSTANT] [zone=ZONE] signs a tenant up, or gives one another plan from the next period on.
-func (s *scenario) tenant(args []string, named map[string]string) (string, error) {
-	if len(s.plans[named["plan"]]) == 0 {
-		return "", fmt.Errorf("there is no plan %q", named["plan"])
+// key is the line's key= or, where retries play no part in the story, one of its own.
+func (s *scenario) key(w words) string {
+	if k, ok := w.named["key"]; ok {
+		return k
 	}
-	terms := tenantTerms{since: s.now, plan: named["plan"], anchorAt: s.now, zone: time.UTC}
-	m, known := s.tenants[args[0]]
-	if known {
-		last := m.history[len(m.history)-1]
-		terms.anchorAt, terms.zone = last.anchorAt, last.zone
-	} else {
-		m = newMemory()
-		m.plans = s.plans
-		s.tenants[args[0]] = m
-	}
-	var err error
-	if text, ok := named["anchor"]; ok {
-		if terms.anchorAt, err = parseInstant(text); err != nil {
-			return "", err
-		}
-	}
-	if text, ok := named["zone"]; ok {
-		if terms.zone, err = period.ParseZone(text); err != nil {
-			return "", err
-		}
-	}
-	m.history = append(m.history, terms)
-	return "ok", nil
+	return fmt.Sprint("line-", s.line)
 }
 
-// submit sends one request of a tenant as a batch of its own.
-func (s *scenario) submit(tenant string, c *call) error {
-	m, ok := s.tenants[tenant]
+// subject is the line's subject=.
+func (w words) subject() string { return w.named["subject"] }
+
+// lasts is the line's lasts=.
+func (w words) lasts() (time.Duration, error) {
+	text, ok := w.named["lasts"]
 	if !ok {
-		return fmt.Errorf("there is no tenant %q", tenant)
+		return 0, nil
 	}
-	m.run(s.rt, []*call{c}, s.now, false)
-	return nil
-}
-
-// answered begins an answer: ok, replayed, or the code of the error and what a denial explains.
-func answered(c *call) string {
-	e, failed := errors.AsType[*Error](c.err)
-	if !failed {
-		return map[bool]string{false: "ok", true: "replayed"}[c.replayed]
-	}
-	out := string(e.Code)
-	if e.Field != "" {
-		out += " field " + e.Field
-	}
-	if d := e.Denial; d != nil {
-		out += fmt.Sprintf(" meter %s required %d available %d reset %s would-succeed %s replayed %v",
-			d.Limiting.Meter, d.Required, d.Available, formatInstant(d.ResetAt), formatInstant(d.WouldSucceedAt), e.Replayed)
-	}
-	return out
-}
-
-// debit TENANT METER AMOUNT [METER AMOUNT ...] key=KEY
-func (s *scenario) debit(args []string, named map[string]string) (string, error) {
-	d := &Debit{Tenant: args[0], Key: named["key"]}
-	for i := 1; i+1 < len(args); i += 2 {
-		amount, err := strconv.ParseInt(args[i+1], 10, 64)
-		if err != nil {
-			return "", err
-		}
-		d.Items = append(d.Items, Item{Meter: args[i], Amount: amount, StoreDenial: s.meters[args[i]]})
-	}
-	if err := d.validate(); err != nil {
-		return "", err
-	}
-	c := d.call()
-	if err := s.submit(d.Tenant, c); err != nil {
-		return "", err
-	}
-	out := answered(c)
-	if r, ok := c.result.(*DebitResult); ok && c.err == nil {
-		for _, item := range r.Items {
-			var from []string
-			for _, draw := range item.Draws {
-				from = append(from, fmt.Sprintf("%s:%d", nameOf(draw.Grant), draw.Amount))
-			}
-			prefix := ""
-			if len(r.Items) > 1 {
-				prefix = item.Meter + "."
-			}
-			out += fmt.Sprintf(" %[1]sremaining %[2]d %[1]sfrom %[3]s %[1]slimit %[4]d %[1]sreset %[5]s",
-				prefix, item.Remaining, strings.Join(from, "+"), item.Limit, formatInstant(item.ResetAt))
-		}
-	}
-	return out, nil
-}
-
-// nameOf shortens the id of an allowance to the day it began: allowance:2026-01-01.
-func nameOf(grant string) string {
-	if rest, ok := strings.CutPrefix(grant, "allowance:"); ok {
-		return "allowance:" + rest[:len(time.DateOnly)]
-	}
-	return grant
-}
-
-// grant TENANT METER AMOUNT key=KEY [id=GRANT] [source=topup|promo] [priority=N] [from=INSTANT] [until=INSTANT]
-func (s *scenario) grant(args []string, named map[string]string) (string, error) {
-	amount, err := strconv.ParseInt(args[2], 10, 64)
-	if err != nil {
-		return "", err
-	}
-	g := &Grant{Tenant: args[0], Meter: args[1], Amount: amount, Key: named["key"], GrantID: named["id"], Source: SourceTopup}
-	if text, ok := named["source"]; ok {
-		g.Source = Source(text)
-	}
-	if text, ok := named["priority"]; ok {
-		n, err := strconv.ParseInt(text, 10, 32)
-		if err != nil {
-			return "", err
-		}
-		g.Priority = new(int32(n))
-	}
-	for name, to := range map[string]*time.Time{"from": &g.EffectiveAt, "until": &g.ExpiresAt} {
-		if text, ok := named[name]; ok {
-			if *to, err = parseInstant(text); err != nil {
-				return "", err
-			}
-		}
-	}
-	if err := g.validate(); err != nil {
-		return "", err
-	}
-	c := g.call()
-	if err := s.submit(g.Tenant, c); err != nil {
-		return "", err
-	}
-	out := answered(c)
-	if r, ok := c.result.(*GrantResult); ok && c.err == nil {
-		out += fmt.Sprintf(" status %s remaining %d", r.Grant.Status, r.Position.Remaining)
-	}
-	return out, nil
-}
-
-// read brings a balance to now in memory, as reads do; nothing is kept.
-func (s *scenario) read(tenant, meter string) (*memory, *book, []line, error) {
-	m, ok := s.tenants[tenant]
-	if !ok {
-		return nil, nil, nil, fmt.Errorf("there is no tenant %q", tenant)
-	}
-	k := key{tenant, meter, ""}
-	machine := m.load(&attempt{keys: []key{k}, force: true, demand: map[key]int64{}}, s.now)
-	for {
-		more, err := machine.advanceAll()
-		if err != nil || !more {
-			return m, machine.books[k], machine.journal.lines, err
-		}
-	}
-}
-
-// balance TENANT METER
-func (s *scenario) balance(args []string, _ map[string]string) (string, error) {
-	_, b, _, err := s.read(args[0], args[1])
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("ok remaining %d limit %d opening %d granted %d used %d expired %d start %s end %s plan %s version %d",
-		b.remaining(), b.position().Limit, b.opening, b.granted, b.used, b.expired, formatInstant(b.start), formatInstant(b.end), b.plan, b.planVersion), nil
-}
-
-// statement TENANT METER START of the closed period that began at START.
-func (s *scenario) statement(args []string, _ map[string]string) (string, error) {
-	m, b, _, err := s.read(args[0], args[1])
-	if err != nil {
-		return "", err
-	}
-	start, err := parseInstant(args[2])
-	if err != nil {
-		return "", err
-	}
-	for _, p := range slices.Concat(m.periods[b.key], b.closed) {
-		if p.start.Equal(start) {
-			return fmt.Sprintf("ok end %s opening %d granted %d used %d expired %d closing %d plan %s version %d",
-				formatInstant(p.end), p.opening, p.granted, p.used, p.expired, p.closing, p.plan, p.planVersion), nil
-		}
-	}
-	return "none", nil
-}
-
-// entries TENANT METER [last=N]: kind:amount:remaining of each, oldest first.
-func (s *scenario) entries(args []string, named map[string]string) (string, error) {
-	m, b, unwritten, err := s.read(args[0], args[1])
-	if err != nil {
-		return "", err
-	}
-	var list []line
-	for _, lines := range m.entries {
-		list = append(list, slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.key != b.key })...)
-	}
-	list = append(list, unwritten...)
-	slices.SortFunc(list, func(a, b line) int { return int(a.seq - b.seq) })
-	if text, ok := named["last"]; ok {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return "", err
-		}
-		list = list[max(0, len(list)-n):]
-	}
-	var shown []string
-	for _, l := range list {
-		shown = append(shown, fmt.Sprintf("%s:%d:%d", l.kind, l.amount, l.remainingAfter))
-	}
-	return fmt.Sprintf("ok count %d list %s", len(list), strings.Join(shown, ",")), nil
-}
-
-// grants TENANT METER: id and what is left of each open grant, in the order they burn.
-func (s *scenario) grants(args []string, _ map[string]string) (string, error) {
-	_, b, _, err := s.read(args[0], args[1])
-	if err != nil {
-		return "", err
-	}
-	var shown []string
-	for _, g := range b.grants {
-		switch g.Status {
-		case GrantActive:
-			shown = append(shown, fmt.Sprintf("%s:%d", nameOf(g.ID), g.Remaining))
-		case GrantPending:
-			shown = append(shown, fmt.Sprintf("%s:pending", g.ID))
-		case GrantExhausted, GrantExpired, GrantVoided:
-		}
-	}
-	return fmt.Sprintf("ok open %d list %s", len(shown), strings.Join(shown, ",")), nil
+	return time.ParseDuration(text)
 }

@@ -178,11 +178,21 @@ func (tl timeline) endsPeriod(b *balance) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// ofVersion returns what the version of the plan says of the balance's meter, nil when it is not in the timeline.
-func (tl timeline) ofVersion(plan string, version int32) *allowance {
-	for i := range tl {
-		if tl[i].grants && tl[i].plan == plan && tl[i].version == version {
-			return &tl[i].allow
+// allowanceOf returns what a version of a plan says of the balance's meter, nil when it has no such meter. It asks the versions
+// themselves, not the timeline: one that was stamped before a tenant's terms and committed after a period was opened under the
+// version before it is the only one in the timeline, and the open period keeps what it was opened with.
+func allowanceOf(k key, plans map[string][]planVersion, plan string, version int32) *allowance {
+	for i := range plans[plan] {
+		v := &plans[plan][i]
+		if v.version != version {
+			continue
+		}
+		allow, ok := v.allowances[k.Meter]
+		if ok && k.Subject != "" {
+			allow, ok = allow.ofSubject()
+		}
+		if ok {
+			return &allow
 		}
 	}
 	return nil
