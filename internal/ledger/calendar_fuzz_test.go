@@ -344,7 +344,7 @@ func (y *years) compare() {
 func TestYearsOfRequestsAgreeWithASecondImplementation(t *testing.T) {
 	t.Parallel()
 	const steps = 20
-	runPrograms(t, soakSteps(t, "QUOTASVC_SOAK_STEPS")/100, func(t *rapid.T) int {
+	runPrograms(t, 50, soakSteps(t, "QUOTASVC_SOAK_STEPS")/100, func(t *rapid.T) int {
 		y := startYears(t)
 		for range steps {
 			switch rapid.IntRange(0, 9).Draw(t, "step") {

@@ -34,23 +34,35 @@ var commitDone = []byte("C\x00\x00\x00\x0bCOMMIT\x00")
 // startProxy returns a URL like databaseURL that leads through a proxy.
 func startProxy(t *testing.T, databaseURL string) (*proxy, string) {
 	t.Helper()
-	u, err := url.Parse(databaseURL)
+	p, through, err := openProxy(databaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	t.Cleanup(p.close)
+	return p, through
+}
+
+func openProxy(databaseURL string) (*proxy, string, error) {
+	u, err := url.Parse(databaseURL)
 	if err != nil {
-		t.Fatal(err)
+		return nil, "", err
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
 	}
 	p := &proxy{listener: l, target: u.Host}
 	p.wg.Go(p.accept)
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.cut()
-		p.wg.Wait()
-	})
 	u.Host = l.Addr().String()
-	return p, u.String()
+	return p, u.String(), nil
+}
+
+// close breaks every connection and accepts no more.
+func (p *proxy) close() {
+	p.refuse.Store(true)
+	_ = p.listener.Close()
+	p.cut()
+	p.wg.Wait()
 }
 
 func (p *proxy) accept() {
@@ -70,7 +82,12 @@ func (p *proxy) accept() {
 		}
 		p.mu.Lock()
 		p.conns = append(p.conns, client, server)
+		late := p.refuse.Load() // since it was asked above
 		p.mu.Unlock()
+		if late {
+			p.cut()
+			continue
+		}
 		p.wg.Go(func() { p.pipe(server, client, func([]byte) bool { return false }) })
 		p.wg.Go(func() { p.pipe(client, server, p.loses) })
 	}

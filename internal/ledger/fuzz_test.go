@@ -52,7 +52,10 @@ func start(t *rapid.T) *program {
 }
 
 // addVersion makes the next version of a plan in both worlds.
-func (p *program) addVersion(plan string, at time.Time) {
+func (p *program) addVersion(plan string, at time.Time) { p.publish(plan, p.drawTerms(), at) }
+
+// drawTerms makes up what a plan says of each meter.
+func (p *program) drawTerms() map[string]modelTerms {
 	t := p.t
 	some := func(name string, lo, hi int64) *int64 {
 		if rapid.Bool().Draw(t, name+"?") {
@@ -60,8 +63,7 @@ func (p *program) addVersion(plan string, at time.Time) {
 		}
 		return nil
 	}
-	version := modelVersion{at: at, meters: map[string]modelTerms{}}
-	stored := planVersion{version: int32(len(p.memory.plans[plan])) + 1, createdAt: at, allowances: map[string]allowance{}}
+	meters := map[string]modelTerms{}
 	calls := modelTerms{amount: rapid.Int64Range(0, 40).Draw(t, "amount"), rollMin: some("roll min", 0, 5), rollMax: some("roll max", 5, 20), perSubject: some("per subject", 0, 15)}
 	if rapid.Bool().Draw(t, "overage") {
 		calls.overage, calls.overageCap = true, some("overage cap", 0, 8)
@@ -69,14 +71,21 @@ func (p *program) addVersion(plan string, at time.Time) {
 	if rapid.Bool().Draw(t, "overflow") {
 		calls.overflow, calls.price = "credits", rapid.Int64Range(1, 3).Draw(t, "price")
 	}
-	version.meters["calls"] = calls
+	meters["calls"] = calls
 	if rapid.Bool().Draw(t, "credits in plan") {
-		version.meters["credits"] = modelTerms{amount: rapid.Int64Range(0, 10).Draw(t, "credits")}
+		meters["credits"] = modelTerms{amount: rapid.Int64Range(0, 10).Draw(t, "credits")}
 	}
 	if rapid.Bool().Draw(t, "trial in plan") {
-		version.meters["trial"] = modelTerms{amount: rapid.Int64Range(0, 10).Draw(t, "trial"), once: true}
+		meters["trial"] = modelTerms{amount: rapid.Int64Range(0, 10).Draw(t, "trial"), once: true}
 	}
-	for meter, m := range version.meters {
+	return meters
+}
+
+// publish makes terms the newest version of a plan.
+func (p *program) publish(plan string, meters map[string]modelTerms, at time.Time) {
+	version := modelVersion{at: at, meters: meters}
+	stored := planVersion{version: int32(len(p.memory.plans[plan])) + 1, createdAt: at, allowances: map[string]allowance{}}
+	for meter, m := range meters {
 		a := allowance{
 			amount: m.amount, every: period.Hour, anchor: period.Tenant, rolloverMin: m.rollMin, rolloverMax: m.rollMax,
 			overageAllowed: m.overage, overageCap: m.overageCap, overflowMeter: m.overflow, overflowPrice: m.price, perSubject: m.perSubject,
@@ -145,7 +154,11 @@ func (p *program) requestUnder(id string) sent {
 			g.EffectiveAt = p.now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "pending")) * time.Minute)
 		}
 		p.fresh.grants = append(p.fresh.grants, g.GrantID)
-		return one(fmt.Sprintf("%+v %v", g, g.Priority != nil && *g.Priority > 9), func() *call { c := g; return c.call() }, func(m *model) func(*model, *modelOp) string { return m.issue(&g) })
+		shown, priority := g, "none"
+		if g.Priority != nil {
+			shown.Priority, priority = nil, fmt.Sprint(*g.Priority) // a pointer would make equal requests look different
+		}
+		return one(fmt.Sprintf("%+v priority %s", shown, priority), func() *call { c := g; return c.call() }, func(m *model) func(*model, *modelOp) string { return m.issue(&g) })
 	case "hold":
 		h := Hold{Tenant: memTenant, Key: id, HoldID: fmt.Sprint("h", rapid.IntRange(0, 9).Draw(t, "hold")), Subject: subject, Items: items(2), TTL: time.Duration(rapid.IntRange(1, 90).Draw(t, "ttl")) * time.Minute}
 		return one(fmt.Sprintf("%+v", h), func() *call { c := h; return c.call() }, func(m *model) func(*model, *modelOp) string { return m.hold(&h) })
@@ -387,9 +400,12 @@ func TestTheStateMachineAgreesWithASecondImplementation(t *testing.T) {
 	if wanted > 0 {
 		steps = 200
 	}
-	runPrograms(t, wanted, func(t *rapid.T) int {
+	runPrograms(t, 100, wanted, func(t *rapid.T) int {
 		p := start(t)
-		for range steps {
+		for i := range steps {
+			if i%10 == 9 {
+				p.compare()
+			}
 			switch rapid.IntRange(0, 11).Draw(t, "step") {
 			case 0, 1:
 				p.tick(time.Duration(rapid.IntRange(0, 30).Draw(t, "minutes")) * time.Minute)

@@ -107,7 +107,8 @@ type model struct {
 
 func (m *model) clone() *model {
 	c := *m
-	c.balances, c.holds, c.ops = map[key]*modelBalance{}, map[string]*modelHold{}, map[string]*modelOp{}
+	c.balances, c.holds = map[key]*modelBalance{}, map[string]*modelHold{}
+	c.ops = maps.Clone(m.ops) // what an operation drew is copied when it is refunded
 	for k, b := range m.balances {
 		copied := *b
 		copied.grants, copied.closed = slices.Clone(b.grants), slices.Clip(b.closed)
@@ -117,11 +118,6 @@ func (m *model) clone() *model {
 		copied := *h
 		copied.captured = slices.Clone(h.captured)
 		c.holds[id] = &copied
-	}
-	for id, o := range m.ops {
-		copied := *o
-		copied.parts = slices.Clone(o.parts)
-		c.ops[id] = &copied
 	}
 	c.reserves = slices.Clone(m.reserves)
 	return &c

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 )
 
 func (m *model) refund(r *Refund) func(*model, *modelOp) string {
@@ -13,6 +14,10 @@ func (m *model) refund(r *Refund) func(*model, *modelOp) string {
 		if !target.refundable {
 			m.refuse(CodeInvalidArgument)
 		}
+		copied := *target
+		copied.parts = slices.Clone(target.parts)
+		target = &copied
+		m.ops[r.OperationID] = target
 		for i := range target.parts {
 			m.touch(target.parts[i].balance)
 		}

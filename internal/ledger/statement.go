@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -69,7 +68,7 @@ func (l *Ledger) periodAt(ctx context.Context, tenant, meter, subject string, at
 		if c := &b.closed[i]; !at.Before(c.start) && at.Before(c.end) {
 			s := statementOf(c)
 			s.AsOf = now
-			return s, l.fillLines(ctx, b, s, c.lastSeq)
+			return s, l.fillLines(ctx, b, s)
 		}
 	}
 	s, last, err := l.closedStatement(ctx, b.key, at)
@@ -103,23 +102,25 @@ func (l *Ledger) openStatement(ctx context.Context, b *book, now, at time.Time) 
 	if b.end.Before(period.Forever) {
 		s.End = b.end
 	}
-	return s, l.fillLines(ctx, b, s, b.seq)
+	return s, l.fillLines(ctx, b, s)
 }
 
-// fillLines breaks down a period that is, at least in part, known in memory only: the stored entries, and those that advance
-// would write.
-func (l *Ledger) fillLines(ctx context.Context, b *book, s *Statement, lastSeq int64) error {
-	var before int64
-	k := b.key
-	if err := l.readers.QueryRow(ctx, l.queries["LastClosedSeq"], k.Tenant, k.Meter, k.Subject).Scan(&before); err != nil {
-		return unavailable("read periods", err)
+// fillLines breaks down a period that is, at least in part, known in memory only: the entries that were stored when b was read, and
+// those that advance would write. Somebody may have written them by now.
+func (l *Ledger) fillLines(ctx context.Context, b *book, s *Statement) error {
+	var lines []StatementLine
+	stored := b.start // of the period that the newest stored entries belong to
+	if len(b.closed) > 0 {
+		stored = b.closed[0].start
 	}
-	lines, err := l.sumsUntil(ctx, k, before, lastSeq, period.Forever)
-	if err != nil {
-		return err
-	}
-	if len(b.closed) > 0 && !s.Start.Equal(b.closed[0].start) {
-		lines = nil // the stored entries belong to the first of the periods closed in memory
+	if s.Start.Equal(stored) {
+		before, err := l.seqBefore(ctx, b.key, stored)
+		if err != nil {
+			return err
+		}
+		if lines, err = l.sumsUntil(ctx, b.key, before, b.seq-int64(len(b.unwritten)), period.Forever); err != nil {
+			return err
+		}
 	}
 	for i := range b.unwritten {
 		if u := &b.unwritten[i]; u.periodStart.Equal(s.Start) {
@@ -128,6 +129,14 @@ func (l *Ledger) fillLines(ctx context.Context, b *book, s *Statement, lastSeq i
 	}
 	s.Lines = mergeLines(lines)
 	return nil
+}
+
+// seqBefore is the newest entry before the period that starts at start.
+func (l *Ledger) seqBefore(ctx context.Context, k key, start time.Time) (seq int64, err error) {
+	if err := l.readers.QueryRow(ctx, l.queries["SeqBeforePeriod"], k.Tenant, k.Meter, k.Subject, start).Scan(&seq); err != nil {
+		return 0, unavailable("read periods", err)
+	}
+	return seq, nil
 }
 
 func mergeLines(in []StatementLine) []StatementLine {
@@ -238,10 +247,8 @@ func (l *Ledger) past(at time.Time) (time.Time, *Error) {
 
 // bookAsOf is b, which was viewed at at, as it was then.
 func (l *Ledger) bookAsOf(ctx context.Context, b *book, at time.Time) (*Balance, error) {
-	if b.seq == int64(len(b.unwritten)) && at.Before(b.start) {
-		return nil, errorf(CodeNotFound, "as_of", "meter %q of tenant %q has no period at %s", b.Meter, b.Tenant, at.Format(time.RFC3339))
-	}
-	if len(b.unwritten) > 0 || !b.updatedAt.After(at) {
+	// A period can begin without an entry, which updatedAt does not tell.
+	if !at.Before(b.start) && (len(b.unwritten) > 0 || !b.updatedAt.After(at)) {
 		out := b.public(at) // nothing was written since: what was due until then is worked off in memory
 		out.AsOf, out.Grants = at, []GrantRecord{}
 		return &out, nil
@@ -254,7 +261,7 @@ func (l *Ledger) pastBalance(ctx context.Context, b *book, at time.Time) (*Balan
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	out := &Balance{Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, AsOf: at, Grants: []GrantRecord{}}
-	bounds := [2]int64{0, math.MaxInt64}
+	var bounds [2]int64
 	if at.Before(b.start) {
 		s, found, err := l.closedStatement(ctx, b.key, at)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -270,9 +277,11 @@ func (l *Ledger) pastBalance(ctx context.Context, b *book, at time.Time) (*Balan
 		if b.end.Before(period.Forever) {
 			out.PeriodEnd = b.end
 		}
-		if err := l.readers.QueryRow(ctx, l.queries["LastClosedSeq"], b.Tenant, b.Meter, b.Subject).Scan(&bounds[0]); err != nil {
-			return nil, unavailable("read periods", err)
+		before, err := l.seqBefore(ctx, b.key, b.start)
+		if err != nil {
+			return nil, err
 		}
+		bounds = [2]int64{before, b.seq}
 	}
 	lines, err := l.sumsUntil(ctx, b.key, bounds[0], bounds[1], at)
 	if err != nil {

@@ -116,6 +116,72 @@ func TestBalanceAsOfAnyPastInstantIsWhatItWasThen(t *testing.T) {
 	b.mustVerify()
 }
 
+func TestBalanceAsOfSeesThePeriodThatEndedWithoutAnEntry(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("pro", "api_calls", 10, "once", "")
+	b.signUp("acme", "pro")
+	b.mustGrant("acme", "g1", "api_calls", 3)
+	was := b.mustBalance("acme", "api_calls")
+	// The plan without the meter ends the trial's endless period. Nothing expires and nothing is granted: no entry tells of it.
+	b.plan("none", 1, time.Now().Add(-100*time.Hour).UTC())
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone) SELECT tenant_id, clock_timestamp(), 'none', anchor, timezone FROM tenants`)
+	b.exec("UPDATE balances SET next_event_at = clock_timestamp()")
+	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
+		t.Fatal(err)
+	}
+	if now := b.mustBalance("acme", "api_calls"); now.Opening != 13 || now.Seq != was.Seq {
+		t.Fatalf("the period did not end without an entry: %+v", now)
+	}
+	got, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", was.AsOf)
+	if err != nil || got.Opening != 0 || got.Granted != 13 || got.Remaining != 13 || !got.PeriodStart.Equal(was.PeriodStart) {
+		t.Errorf("got %+v, %v; it was %+v", got, err, was)
+	}
+	b.mustVerify()
+}
+
+// What a reading of the past or a statement begins with may have been rolled on when it reads the entries.
+func TestReadingsDoNotMindThatTheirPeriodIsClosedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	b.mustDebit(debitOf("acme", "k1", 3))
+	then := b.mustBalance("acme", "api_calls")
+	b.mustDebit(debitOf("acme", "k2", 1))
+	const by = 2*time.Hour + 7*time.Second
+	k := key{"acme", "api_calls", ""}
+	before, err := b.viewAt(t.Context(), []key{k}, then.AsOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.rewind("acme", by-7*time.Second)
+	closing, now, err := b.viewOne(t.Context(), "acme", "api_calls", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
+		t.Fatal(err)
+	}
+	book := before.books[k]
+	book.start = book.start.Add(-by)
+	got, err := b.bookAsOf(t.Context(), book, then.AsOf.Add(-by))
+	if err != nil || got.Granted != 10 || got.Used != 3 || got.Remaining != 7 || got.Seq != then.Seq {
+		t.Errorf("got %+v, %v; it was %+v", got, err, then)
+	}
+	for i := range closing.closed {
+		s := statementOf(&closing.closed[i])
+		if err := b.fillLines(t.Context(), closing, s); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkStatement(s, nil); err != nil {
+			t.Errorf("closed period %d: %v: %+v", i, err, s)
+		}
+	}
+	if s, err := b.openStatement(t.Context(), closing, now, closing.start); err != nil || checkStatement(s, nil) != nil {
+		t.Errorf("open period: %v, %v: %+v", err, checkStatement(s, nil), s)
+	}
+}
+
 func TestUsageSumsByHourAndDay(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -10,9 +10,10 @@ SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.grante
 FROM periods p
 WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_start <= $4 AND p.period_end > $4;
 
--- name: LastClosedSeq
--- The newest entry of the balance's closed periods: the open one's entries follow it.
-SELECT coalesce(max(p.last_seq), 0) FROM periods p WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3;
+-- name: SeqBeforePeriod
+-- The newest entry of the balance's periods before the one that starts at $4, whose entries follow it. Whether that one was closed
+-- since it was read does not matter.
+SELECT coalesce(max(p.last_seq), 0) FROM periods p WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_start < $4;
 
 -- name: SumsUntil
 -- What entries of balance ($1..$3) with seq in ($4, $5] that were due at or before $6 have moved, by kind and source.
