@@ -6,21 +6,32 @@
 --   forms     forms of request, 1..64
 --   per key   word, a, b, c, d
 --     word      2 * kind, + 1 if the rule denies; without it is a shadow: charged like the others, it never denies
---     kind      1 token bucket
+--     kind      1 token bucket, 2 leaky bucket, 3 fixed window, 4 sliding window, 5 sliding log
 --     a         capacity in tokens, >= 1
---     b, c, d   the kind's parameters. Token bucket: refill in units per us and units per token, each >= 1, with
---               a * c < 2^53; 0
---   per form: mode, rules, then per rule: key, cost
+--     b, c, d   the kind's parameters, see below
+--   per form: mode, rules, then per rule: key, cost, and in a refund: at
 --     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed)
 --     rules     rules of this form, 1..16
 --     key       index into KEYS, at most once per form
 --     cost      tokens, >= 1
+--     at        when they were charged: now + ahead of that reply. 0: now
 --   requests  the rest: each request's form, 1..64. Waiting requests of a busy tenant are mostly alike
 -- Reply     flat integers: now in us, keys rebased,
---           per key:     us by which the bucket's time is ahead of now (it refills only after them)
---           per request: allowed 1|0, then per rule: code, level
---     code      0 passes, 1 denied for now, 2 denied for ever (cost > capacity), 3 the stored value is not a bucket
---     level     token bucket: units used, after this request's charge or refund if there was one
+--           per key:     ahead: us by which the bucket's time is ahead of now (nothing comes back before they have passed)
+--           per request: allowed 1|0, then per rule: code, and what the kind has to say
+--     code      0 passes, 1 denied for now, 2 denied for ever (cost > capacity), 3 the stored value is not a bucket, 4 now
+--               is in neither of the given windows: nothing of this request was decided or charged; ask again with others
+--
+-- Kinds: b, c, d; what they say after the code, as of after this request's charge or refund if there was one
+--   token bucket    units that come back per us, units per token (>= 1, a * c < 2^53), short form of c; units used
+--   leaky bucket    the same
+--   fixed window    start and end of a window and the end of the next, in us, of which one must contain now; or, if all
+--                   are of one length: the length in us, any window's start below it, 0; tokens used
+--   sliding window  ticks per window (a * b < 2^53), us per tick, short form of the window in ms; tokens of the current
+--                   and of the previous window, both aligned to the epoch. A token of the previous one counts for the
+--                   part of it that the sliding window still covers, in ticks
+--   sliding log     us, 0, 0; tokens, us until the cost passes, until one more token than now, until all
+--   A short form of n is m * 8 + e for n = m * 10^e with the largest e <= 7.
 --
 -- Invariants
 --   1. A request is charged on all its rules or on none. A shadow rule is charged iff the request is allowed and the rule
@@ -32,19 +43,75 @@
 --      a quotient of two such integers are exact too, because the distance from a non-integer quotient to the next
 --      integer is at least 1/divisor, more than half a unit in the last place. A product may pass 2^53 only where it is
 --      compared with something below, and rounding is monotone.
---   4. The stored value is "<ts_us> <used> <units per token>". A missing key is a full bucket, and a bucket's TTL is its
---      time to full (rounded up, plus 1 s), so expiry changes no decision.
+--   4. A missing key is a bucket nothing was taken from, and a key lives until that is what it says (rounded up, plus 1 s),
+--      so expiry changes no decision.
 --   5. A value that is not a bucket is never treated as one, never overwritten, and denies (code 3).
 --   6. Nothing is written before everything has been read and decided: an error leaves all buckets as they were.
+--
+-- Stored values are binary, because memory comes in size classes and most of them fit the one for 12 bytes:
+--   time      us, 7 bytes, highest first. As the first byte of a text is at least 0x20, no text is a time below 2^53
+--   varint    7 bits per byte, lowest first, the high bit says that more follow
+--   rest      an integer in as few of the remaining bytes as hold it, highest first
+-- All begin with the bucket's time, as of which the others are. Buckets: varint short form of the units per token, rest: units
+-- used. Fixed window: rest: tokens of that time's window. Sliding window: varint short form of the window in ms, varint tokens
+-- of that time's window, rest: tokens of the one before. Sliding log: a time per token, ascending.
 
 local MAX = 9007199254740991
 local AHEAD_US = 5000000
 local GRACE_MS = 1000
 local MAX_REQUESTS, MAX_RULES = 64, 16
+local MAX_LOG = 1000
 local PEEK, REFUND = 1, 2
-local PASS, DENIED, NEVER, CORRUPT = 0, 1, 2, 3
+local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
 
-local floor, ceil, match, format = math.floor, math.ceil, string.match, string.format
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local byte, char, rep, sub, concat = string.byte, string.char, string.rep, string.sub, table.concat
+local pack, read = struct.pack, struct.unpack
+
+-- The formats of a time, and of integers of 1..7 bytes, alone and after a time.
+local TIME, WIDE, TIMED = '>I7', {}, {}
+for n = 1, 7 do WIDE[n], TIMED[n] = '>I' .. n, '>I7I' .. n end
+local POW10 = { [0] = 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000 }
+
+-- width is the bytes that n needs.
+local function width(n)
+  if n < 65536 then return n < 256 and 1 or 2 end
+  if n < 4294967296 then return n < 16777216 and 3 or 4 end
+  return n < 1099511627776 and 5 or n < 281474976710656 and 6 or 7
+end
+
+local function varint(n)
+  local s = ''
+  while n >= 128 do n, s = floor(n / 128), s .. char(n % 128 + 128) end
+  return s .. char(n)
+end
+
+-- read_varint is the varint of raw at a position, and the position after it; nothing if there is none below 2^53.
+local function read_varint(raw, at)
+  local n, unit = 0, 1
+  for i = at, at + 7 do
+    local b = byte(raw, i)
+    if not b then return nil end
+    if b < 128 then
+      n = n + b * unit
+      if n > MAX then return nil end
+      return n, i + 1
+    end
+    n, unit = n + (b - 128) * unit, unit * 128
+  end
+  return nil
+end
+
+-- read_rest is what raw holds from a position on; nothing if that is not an integer below 2^53 in as few bytes as hold it.
+local function read_rest(raw, at)
+  local n = #raw - at + 1
+  if n < 1 or n > 7 or (n > 1 and byte(raw, at) == 0) then return nil end
+  local value = read(WIDE[n], raw, at)
+  return value <= MAX and value or nil
+end
+
+-- long is what a short form stands for.
+local function long(short) return floor(short / 8) * POW10[short % 8] end
 
 -- mul_div_ceil is ceil(a * b / c) for a < c <= MAX and b <= MAX, digit by digit of b, because a * b may pass 2^53.
 local function mul_div_ceil(a, b, c)
@@ -63,24 +130,40 @@ local function mul_div_ceil(a, b, c)
   return q
 end
 
--- A kind says what its level means; the decision is the same for all: a cost of n tokens raises the level by n * unit and
--- passes if the level stays at most top.
---   open(raw, a, b, c, d, now)        the stored value (false: no key) as of now: top, unit, level, ahead, rebased; no
---                                     level if the value is not this kind's; nothing at all if a..d are out of bounds
---   save(level, ahead, a, b, c, d, now)  the value to store, and its TTL in ms
-local token_bucket = {}
+-- Buckets: a column per property, indexed like KEYS.
+local now
+local tops, unit, level, aheads, faults, enforced, dirty = {}, {}, {}, {}, {}, {}, {}
+local xs, ys = {}, {} -- what else the kind wants to remember
+local out = {}
 
-function token_bucket.open(raw, a, num, units, _, now)
-  if a < 1 or num < 1 or units < 1 or a * units > MAX then return nil end
+-- A kind says what its level means; the decision is the same for all: a cost of n tokens raises the level by n * unit and
+-- passes if the level stays at most top. In all of its functions i is the key's index.
+--   open(raw, a, b, c, d, i)  the stored value (false: no key) as of now: top, unit, level, ahead, rebased. No level if there
+--                             is none; the code then takes ahead's place. Nothing at all if a..d are out of bounds
+--   save(i, a, b, c, d)       the value to store and its TTL in us
+--   empty(i)                  whether nothing is taken: if its time is not ahead either, it says no more than a missing key
+--   refund(i, cost, at, a, b, c, d)   optional: gives back. Otherwise the level sinks by the cost, to 0 at most
+--   charge(i, cost)           optional: does more than raising the level
+--   say(i, o, cost, code, a, b)   optional: puts what the kind says, if that is not the level alone, behind out[o] and returns
+--                             the position of the last. Without it a code other than PASS, DENIED or NEVER has level 0
+
+local bucket = {}
+
+function bucket.open(raw, a, num, units, short)
+  if a < 1 or num < 1 or units < 1 or a * units > MAX or long(short) ~= units then return nil end
   local top = a * units
   if not raw then return top, units, 0, 0, false end
 
-  local ts, used, stored_units = match(raw, '^(%d+) (%d+) (%d+)$')
-  ts, used, stored_units = tonumber(ts), tonumber(used), tonumber(stored_units)
-  if not ts or ts > MAX or used > MAX or stored_units > MAX or stored_units < 1 then return top, units, nil end
+  if #raw < 9 then return top, units, nil, CORRUPT end
+  local ts = read(TIME, raw)
+  local stored, at = read_varint(raw, 8)
+  local used = at and read_rest(raw, at)
+  if not used or ts > MAX or stored < 8 then return top, units, nil, CORRUPT end
 
-  if stored_units ~= units then
+  if stored ~= short then
     -- The rule's rate was changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
+    local stored_units = long(stored)
+    if stored_units > MAX then return top, units, nil, CORRUPT end
     local whole = floor(used / stored_units)
     used = whole * units + mul_div_ceil(used - whole * stored_units, units, stored_units)
     if used > MAX then used = MAX end
@@ -94,12 +177,200 @@ function token_bucket.open(raw, a, num, units, _, now)
   return top, units, used, 0, true
 end
 
-function token_bucket.save(used, ahead, _, num, units, _, now)
-  local full_us = ceil(used / num) + ahead
-  return format('%.0f %.0f %.0f', now + ahead, used, units), ceil(full_us / 1000) + GRACE_MS
+function bucket.save(i, _, num, _, short)
+  local used, ahead = level[i], aheads[i]
+  return pack(TIME, now + ahead) .. varint(short) .. pack(WIDE[width(used)], used), ceil(used / num) + ahead
 end
 
-local KINDS = { token_bucket }
+function bucket.empty(i) return level[i] == 0 end
+
+-- A fixed window's level is the tokens taken in the window of now, or of its time if that is a little ahead. It belongs to the
+-- window of its time, so that it is kept when the calendar changes beneath it. xs is the window's start, ys its end.
+local fixed_window = {}
+
+function fixed_window.open(raw, a, b, c, d, i)
+  if a < 1 or b < 1 then return nil end
+  if d == 0 then
+    if c >= b then return nil end
+  elseif b >= c or c >= d then
+    return nil
+  end
+  local ts, count = now, 0
+  if raw then
+    count = #raw > 7 and read_rest(raw, 8)
+    ts = count and read(TIME, raw)
+    if not ts or ts > MAX then return a, 1, nil, CORRUPT end
+  end
+  local as_of = ts > now and ts - now <= AHEAD_US and ts or now
+  local first, last = b, c
+  if d == 0 then
+    first = as_of - (as_of - c) % b
+    last = first + b
+  elseif now < b or as_of >= d then
+    return a, 1, nil, STALE
+  elseif as_of >= c then
+    first, last = c, d
+  end
+  xs[i], ys[i] = first, last
+  return a, 1, ts >= first and count or 0, as_of - now, ts > now + AHEAD_US
+end
+
+function fixed_window.save(i)
+  local count, ts = level[i], now + aheads[i]
+  return pack(TIMED[width(count)], ts, count), ys[i] - now
+end
+
+fixed_window.empty = bucket.empty
+
+function fixed_window.refund(i, cost, at)
+  if at >= xs[i] and level[i] > 0 then
+    level[i], dirty[i] = max(level[i] - cost, 0), true
+  end
+end
+
+-- A sliding window's level is in ticks of tokens: those of the current window, xs, count for all its ticks, those of the
+-- previous one, ys, for the ticks that the sliding window still covers.
+local sliding_window = {}
+
+function sliding_window.open(raw, a, ticks, tick, short, i)
+  local us = ticks * tick
+  if a < 1 or ticks < 1 or tick < 1 or a * ticks > MAX or us > MAX or long(short) * 1000 ~= us then return nil end
+  local top, ts, current, previous = a * ticks, now, 0, 0
+  if raw then
+    if #raw < 10 then return top, ticks, nil, CORRUPT end
+    local stored, at
+    ts = read(TIME, raw)
+    stored, at = read_varint(raw, 8)
+    if at then current, at = read_varint(raw, at) end
+    previous = at and read_rest(raw, at)
+    local stored_us = previous and long(stored) * 1000
+    if not previous or ts > MAX or stored_us < 1 or stored_us > MAX then return top, ticks, nil, CORRUPT end
+
+    local rebased = ts > now + AHEAD_US
+    if previous > 0 and (rebased or stored ~= short) then
+      -- The clock was set back or the window's length was changed: what the count was as of its time, rounded up, counts as
+      -- charged then.
+      local rest = stored_us - ts % stored_us
+      current = min(MAX, current + (rest == stored_us and previous or mul_div_ceil(rest, previous, stored_us)))
+      previous = 0
+    end
+    if rebased then ts = now end
+    if ts < now then
+      local passed = floor(now / us) - floor(ts / us)
+      if passed == 1 then
+        current, previous = 0, current
+      elseif passed > 1 then
+        current, previous = 0, 0
+      end
+    end
+    xs[i], ys[i] = current, previous
+    local as_of = max(ts, now)
+    return top, ticks, current * ticks + previous * (ticks - floor(as_of % us / tick)), as_of - now, rebased
+  end
+  xs[i], ys[i] = 0, 0
+  return top, ticks, 0, 0, false
+end
+
+function sliding_window.save(i, _, ticks, tick, short)
+  local current, previous, ts = xs[i], ys[i], now + aheads[i]
+  local us = ticks * tick
+  return pack(TIME, ts) .. varint(short) .. varint(current) .. pack(WIDE[width(previous)], previous),
+    aheads[i] - ts % us + (current > 0 and 2 or 1) * us
+end
+
+function sliding_window.empty(i) return xs[i] + ys[i] == 0 end
+
+function sliding_window.charge(i, cost) xs[i] = xs[i] + cost end
+
+function sliding_window.refund(i, cost, at, _, ticks, tick)
+  local us, as_of = ticks * tick, now + aheads[i]
+  local first = as_of - as_of % us
+  if at >= first then
+    if xs[i] == 0 then return end
+    xs[i] = max(xs[i] - cost, 0)
+  elseif at >= first - us and ys[i] > 0 then
+    ys[i] = max(ys[i] - cost, 0)
+  else
+    return
+  end
+  level[i], dirty[i] = xs[i] * ticks + ys[i] * (ticks - floor(as_of % us / tick)), true
+end
+
+function sliding_window.say(i, o, _, code)
+  local known = code < CORRUPT
+  out[o + 1], out[o + 2] = known and xs[i] or 0, known and ys[i] or 0
+  return o + 2
+end
+
+-- A sliding log's level is its tokens younger than the window. xs is the log without its own time, ys the position in it of the
+-- first of these.
+local sliding_log = {}
+
+-- log_after is the position of the first time in log that is later than us, at or behind position first.
+local function log_after(log, first, us)
+  local low, high = (first - 1) / 7, #log / 7 -- the answer's index is in low..high
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if read(TIME, log, middle * 7 + 1) > us then high = middle else low = middle + 1 end
+  end
+  return low * 7 + 1
+end
+
+function sliding_log.open(raw, a, us, c, d, i)
+  if a < 1 or a > MAX_LOG or us < 1 or c ~= 0 or d ~= 0 then return nil end
+  if not raw then
+    xs[i], ys[i] = '', 1
+    return a, 1, 0, 0, false
+  end
+  local size = #raw
+  if size < 7 or size % 7 ~= 0 or size > (MAX_LOG + 1) * 7 then return a, 1, nil, CORRUPT end
+  local ts, oldest, newest = read(TIME, raw), 0, 0
+  if size > 7 then oldest, newest = read(TIME, raw, 8), (read(TIME, raw, size - 6)) end
+  if ts > MAX or newest > ts or oldest > newest then return a, 1, nil, CORRUPT end
+
+  local log, rebased = sub(raw, 8), ts > now + AHEAD_US
+  local first = log_after(log, 1, max(ts, now) - us)
+  if rebased then
+    local moved = {}
+    for at = first, #log, 7 do
+      moved[#moved + 1] = pack(TIME, max(0, read(TIME, log, at) - (ts - now)))
+    end
+    log, first, ts = concat(moved), 1, now
+  end
+  xs[i], ys[i] = log, first
+  return a, 1, (#log + 1 - first) / 7, max(0, ts - now), rebased
+end
+
+function sliding_log.save(i, _, us)
+  local log, ts = sub(xs[i], ys[i]), now + aheads[i]
+  return pack(TIME, ts) .. log, log == '' and aheads[i] or read(TIME, log, #log - 6) + us - now
+end
+
+function sliding_log.empty(i) return level[i] == 0 end
+
+function sliding_log.charge(i, cost) xs[i] = xs[i] .. rep(pack(TIME, now + aheads[i]), cost) end
+
+-- refund takes the newest tokens that are not younger than the charge: those are its own, or they are gone.
+function sliding_log.refund(i, cost, at)
+  local log, first = xs[i], ys[i]
+  local behind = log_after(log, first, at)
+  local gone = min(cost, (behind - first) / 7)
+  if gone == 0 then return end
+  xs[i] = sub(log, 1, behind - 1 - gone * 7) .. sub(log, behind)
+  level[i], dirty[i] = level[i] - gone, true
+end
+
+function sliding_log.say(i, o, cost, code, a, us)
+  local count = level[i] or 0
+  local function leaves(n) return read(TIME, xs[i], ys[i] + (n - 1) * 7) + us - now end
+  out[o + 1] = count
+  out[o + 2] = code == DENIED and leaves(count + cost - a) or 0
+  out[o + 3] = count > 0 and leaves(max(1, count - a + 1)) or 0
+  out[o + 4] = count > 0 and leaves(count) or 0
+  return o + 4
+end
+
+local KINDS = { bucket, bucket, fixed_window, sliding_window, sliding_log }
 
 local function refuse(what)
   return redis.error_reply('ERR limits: ' .. what)
@@ -116,37 +387,41 @@ local keys, forms = #KEYS, args[2]
 if keys < 1 or keys > MAX_REQUESTS * MAX_RULES then return refuse('1 to 1024 keys') end
 if not forms or forms < 1 or forms > MAX_REQUESTS then return refuse('1 to 64 forms') end
 
-local now = args[1]
+now = args[1]
 if now == 0 then
   local time = redis.call('TIME') -- once: before Redis 7.2 a second reading would differ
   now = time[1] * 1000000 + time[2]
 end
 
--- Buckets: a column per property, indexed like KEYS.
-local tops, unit, level, aheads, enforced, dirty, seen = {}, {}, {}, {}, {}, {}, {}
+local kinds, seen = {}, {}
 local raws = redis.call('MGET', unpack(KEYS))
-local out, o, at = { now, 0 }, 2, 2
+local o, at = 2, 2
+out[1], out[2] = now, 0
 for i = 1, keys do
   local key, word = KEYS[i], args[at + 1]
   local kind = word and KINDS[floor(word / 2)]
   if not kind or not args[at + 5] then return refuse('parameters of key ' .. i) end
-  local top, units, l, ahead, rebased = kind.open(raws[i], args[at + 2], args[at + 3], args[at + 4], args[at + 5], now)
+  local raw = raws[i]
+  local top, units, l, ahead, rebased = kind.open(raw, args[at + 2], args[at + 3], args[at + 4], args[at + 5], i)
   if not top then return refuse('parameters of key ' .. i) end
   if seen[key] then return refuse('key ' .. i .. ' is given twice') end
   seen[key] = true
 
-  -- MGET answers nil for a value of another type, too; that is not a missing key.
-  if not raws[i] and redis.call('EXISTS', key) == 1 then l = nil end
-  tops[i], unit[i], level[i], aheads[i] = top, units, l or false, l and ahead or 0
-  enforced[i], dirty[i] = word % 2 == 1, l and rebased
-  if dirty[i] then out[2] = out[2] + 1 end
+  if not l then
+    faults[i], l, ahead, rebased = ahead, false, 0, false
+  elseif not raw and redis.call('EXISTS', key) == 1 then
+    -- MGET answers nil for a value of another type, too; that is not a missing key.
+    faults[i], l, ahead, rebased = CORRUPT, false, 0, false
+  end
+  kinds[i], tops[i], unit[i], level[i], aheads[i], enforced[i], dirty[i] = kind, top, units, l, ahead, word % 2 == 1, rebased
+  if rebased then out[2] = out[2] + 1 end
   o = o + 1
-  out[o] = aheads[i]
+  out[o] = ahead
   at = at + 5
 end
 
 -- Forms: the columns of their rules follow each other, indexed by the position of their first.
-local modes, firsts, lasts, which, costs, nevers, n = {}, {}, {}, {}, {}, {}, 0
+local modes, firsts, lasts, which, costs, rises, nevers, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, 0
 for f = 1, forms do
   local mode, rules = args[at + 1], args[at + 2]
   if not rules or mode > REFUND or rules < 1 or rules > MAX_RULES then return refuse('form ' .. f) end
@@ -157,53 +432,68 @@ for f = 1, forms do
     if not cost or cost < 1 or not tops[key] or seen[key] == f then return refuse('rule ' .. j .. ' of form ' .. f) end
     seen[key] = f
     n = n + 1
-    which[n], costs[n], nevers[n] = key, cost * unit[key], cost > args[key * 5 - 1]
+    which[n], costs[n], rises[n], nevers[n] = key, cost, cost * unit[key], cost > args[key * 5 - 1]
     at = at + 2
+    if mode == REFUND then
+      at = at + 1
+      if not args[at] then return refuse('rule ' .. j .. ' of form ' .. f) end
+      ats[n] = args[at] == 0 and MAX or args[at]
+    end
   end
 end
 if at == count or count - at > MAX_REQUESTS then return refuse('1 to 64 requests') end
 
+-- apply charges or gives back rule j of a form.
+local function apply(j, mode)
+  local i = which[j]
+  local kind, l = kinds[i], level[i]
+  if mode ~= REFUND then
+    level[i], dirty[i] = l + rises[j], true
+    if kind.charge then kind.charge(i, costs[j]) end
+  elseif kind.refund then
+    local p = i * 5 - 1
+    kind.refund(i, costs[j], ats[j], args[p], args[p + 1], args[p + 2], args[p + 3])
+  elseif l > 0 then
+    level[i], dirty[i] = max(0, l - rises[j]), true
+  end
+end
+
 -- Decisions.
+local codes = {}
 for r = at + 1, count do
   local f = args[r]
   local mode, first, last = modes[f], firsts[f], lasts[f]
   if not mode then return refuse('form of request ' .. r - at) end
-  local head = o + 1
   local allowed = 1
-  o = head
   for j = first, last do
-    local key = which[j]
-    local l, code = level[key], PASS
+    local i = which[j]
+    local l, code = level[i], PASS
     if not l then
-      code = CORRUPT
+      code = faults[i]
     elseif mode ~= REFUND then
       if nevers[j] then
         code = NEVER
-      elseif l > tops[key] - costs[j] then
+      elseif l > tops[i] - rises[j] then
         code = DENIED
       end
     end
-    if code ~= PASS and mode ~= REFUND and enforced[key] then allowed = 0 end
-    out[o + 1], out[o + 2] = code, l or 0
-    o = o + 2
+    if code == STALE or code ~= PASS and mode ~= REFUND and enforced[i] then allowed = 0 end
+    codes[j] = code
   end
-  out[head] = allowed
-  if allowed == 1 and mode ~= PEEK then
-    local row = head + 1
-    for j = first, last do
-      local key = which[j]
-      if out[row] == PASS then
-        local l = level[key]
-        if mode ~= REFUND then
-          l = l + costs[j]
-          dirty[key] = true
-        elseif l > 0 then
-          l = l > costs[j] and l - costs[j] or 0
-          dirty[key] = true
-        end
-        level[key], out[row + 1] = l, l
-      end
-      row = row + 2
+  o = o + 1
+  out[o] = allowed
+  local act = allowed == 1 and mode ~= PEEK
+  for j = first, last do
+    local i, code = which[j], codes[j]
+    if act and code == PASS then apply(j, mode) end
+    out[o + 1] = code
+    local say = kinds[i].say
+    if say then
+      local p = i * 5 - 1
+      o = say(i, o + 1, costs[j], code, args[p], args[p + 1])
+    else
+      out[o + 2] = level[i] or 0
+      o = o + 2
     end
   end
 end
@@ -211,10 +501,13 @@ end
 -- Writes.
 for i = 1, keys do
   if dirty[i] then
-    local p = i * 5 - 2
-    local value, ttl_ms = KINDS[floor(args[p] / 2)].save(
-      level[i], aheads[i], args[p + 1], args[p + 2], args[p + 3], args[p + 4], now)
-    redis.call('SET', KEYS[i], value, 'PX', ttl_ms)
+    if aheads[i] == 0 and kinds[i].empty(i) then
+      redis.call('DEL', KEYS[i])
+    else
+      local p = i * 5 - 1
+      local value, ttl_us = kinds[i].save(i, args[p], args[p + 1], args[p + 2], args[p + 3])
+      redis.call('SET', KEYS[i], value, 'PX', ceil(ttl_us / 1000) + GRACE_MS)
+    end
   end
 end
 return out

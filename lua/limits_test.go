@@ -10,7 +10,7 @@ import (
 )
 
 // oneCharge is the arguments of one request of cost on one bucket of 10 tokens at 1/s.
-func oneCharge(cost any) []any { return []any{0, 1, 3, 10, 1, 1_000_000, 0, 0, 1, 1, cost, 1} }
+func oneCharge(cost any) []any { return []any{0, 1, 3, 10, 1, 1_000_000, 14, 0, 1, 1, cost, 1} }
 
 func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	}
 	before := contents(t, client)
 
-	bucket := []any{3, 10, 1, 1_000_000, 0}
+	bucket := []any{3, 10, 1, 1_000_000, 14}
 	args := func(forms any, rest ...any) []any { return append(append([]any{0, forms}, bucket...), rest...) }
 	bad := map[string][]any{
 		"no arguments":           {},
@@ -28,12 +28,12 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 		"too many forms":         args(65, 0, 1, 1, 1, 1),
 		"missing parameters":     {0, 1, 3, 10, 1},
 		"missing last parameter": {0, 1, 3, 10, 1, 1_000_000},
-		"no kind":                {0, 1, 1, 10, 1, 1_000_000, 0, 0, 1, 1, 1, 1},
-		"unknown kind":           {0, 1, 99, 10, 1, 1_000_000, 0, 0, 1, 1, 1, 1},
-		"no capacity":            {0, 1, 3, 0, 1, 1_000_000, 0, 0, 1, 1, 1, 1},
-		"no refill":              {0, 1, 3, 10, 0, 1_000_000, 0, 0, 1, 1, 1, 1},
+		"no kind":                {0, 1, 1, 10, 1, 1_000_000, 14, 0, 1, 1, 1, 1},
+		"unknown kind":           {0, 1, 99, 10, 1, 1_000_000, 14, 0, 1, 1, 1, 1},
+		"no capacity":            {0, 1, 3, 0, 1, 1_000_000, 14, 0, 1, 1, 1, 1},
+		"no refill":              {0, 1, 3, 10, 0, 1_000_000, 14, 0, 1, 1, 1, 1},
 		"no units":               {0, 1, 3, 10, 1, 0, 0, 0, 1, 1, 1, 1},
-		"capacity in units":      {0, 1, 3, 9_007_199_255, 1, 1_000_000, 0, 0, 1, 1, 1, 1},
+		"capacity in units":      {0, 1, 3, 9_007_199_255, 1, 1_000_000, 14, 0, 1, 1, 1, 1},
 		"unknown mode":           args(1, 3, 1, 1, 1, 1),
 		"no rules":               args(1, 0, 0, 1),
 		"too many rules":         args(1, append([]any{0, 17}, repeat(18, 1, 1)...)...),
@@ -61,7 +61,7 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 			t.Fatalf("%s: changed %s into %s", name, before, after)
 		}
 	}
-	two := []any{0, 1, 3, 10, 1, 1_000_000, 0, 3, 10, 1, 1_000_000, 0, 0, 2, 1, 1, 2, 1, 1}
+	two := []any{0, 1, 3, 10, 1, 1_000_000, 14, 3, 10, 1, 1_000_000, 14, 0, 2, 1, 1, 2, 1, 1}
 	if _, err := run(t, client, lua.Limits, []string{"k", "k"}, two...); err == nil || !strings.Contains(err.Error(), "key 2 is given twice") {
 		t.Errorf("the same key twice: %v", err)
 	}
@@ -77,7 +77,7 @@ func TestLimitsAcceptsTheLargestCall(t *testing.T) {
 	args := []any{0, 64}
 	for i := range 1024 {
 		keys = append(keys, fmt.Sprintf("k%d", i))
-		args = append(args, 3, 10, 1, 1_000_000, 0)
+		args = append(args, 3, 10, 1, 1_000_000, 14)
 	}
 	for r := range 64 {
 		args = append(args, 0, 16)
@@ -120,8 +120,11 @@ func TestLimitsNeverTakesAnotherValueForABucket(t *testing.T) {
 	before := contents(t, client)
 	for i := range n + 2 {
 		for mode, want := range []string{"0 3 0", "0 3 0", "1 3 0"} { // consume, peek, refund
-			reply, err := run(t, client, lua.Limits, []string{fmt.Sprintf("k%d", i), "sibling"},
-				0, 1, 3, 10, 1, 1_000_000, 0, 3, 10, 1, 1_000_000, 0, mode, 2, 1, 1, 2, 1, 1)
+			args := []any{0, 1, 3, 10, 1, 1_000_000, 14, 3, 10, 1, 1_000_000, 14, mode, 2, 1, 1, 2, 1, 1}
+			if mode == 2 {
+				args = append(args[:16], 0, 2, 1, 0, 1)
+			}
+			reply, err := run(t, client, lua.Limits, []string{fmt.Sprintf("k%d", i), "sibling"}, args...)
 			if err != nil {
 				t.Fatalf("key %d: %v", i, err)
 			}

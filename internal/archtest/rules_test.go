@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"internal/testenv":    {"internal/localstack", "migrations"},
 	"internal/catalog":    {"internal/lane", "internal/period"},
 	"internal/ledger":     {"internal/lane", "internal/period"},
-	"internal/ratelimit":  {"internal/lane", "lua"},
+	"internal/ratelimit":  {"internal/lane", "internal/period", "lua"},
 	"internal/gate":       {"internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane", "internal/period", "lua"},
 	"internal/httpapi":    {"internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/period"},
 	"internal/bench": {
@@ -66,7 +66,7 @@ var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 // case because nothing reaches them but their arguments.
 var pure = regexp.MustCompile(`^internal/(period/\w+|` +
 	`ledger/(adjust|advance|amount|book|debit|draw|grant|hold|holdchange|journal|machine|operation|refund|request|terms|waterfall)|` +
-	`ratelimit/(bucket|kind|lease_id|lease_rule|rate|rule|vector))\.go$`)
+	`ratelimit/(bucket|kind|lease_id|lease_rule|log|rate|rule|sliding|vector|window))\.go$`)
 
 // impure are standard packages that reach out of a pure file.
 var impure = []string{"context", "database/", "io/", "log", "math/rand", "crypto/rand", "net", "os", "runtime", "syscall"}
@@ -264,8 +264,8 @@ func TestThePureFilesExist(t *testing.T) {
 		"ledger/adjust", "ledger/advance", "ledger/amount", "ledger/book", "ledger/debit", "ledger/draw", "ledger/grant", "ledger/hold",
 		"ledger/holdchange", "ledger/journal", "ledger/machine", "ledger/operation", "ledger/refund", "ledger/request", "ledger/terms",
 		"ledger/waterfall",
-		"ratelimit/bucket", "ratelimit/kind", "ratelimit/lease_id", "ratelimit/lease_rule", "ratelimit/rate",
-		"ratelimit/rule", "ratelimit/vector", "period/schedule",
+		"ratelimit/bucket", "ratelimit/kind", "ratelimit/lease_id", "ratelimit/lease_rule", "ratelimit/log", "ratelimit/rate",
+		"ratelimit/rule", "ratelimit/sliding", "ratelimit/vector", "ratelimit/window", "period/schedule",
 	} {
 		if p := path.Join("internal", name+".go"); !found[p] {
 			t.Errorf("%s is gone or no longer counts as pure", p)

@@ -94,7 +94,7 @@ func TestCheckLimit_NamesTheFieldItCannotEnforce(t *testing.T) {
 		"rate":   func(l *catalog.Limit) { l.Rate = "10/fortnight" },
 		"burst":  func(l *catalog.Limit) { l.Burst = ledger.MaxAmount },
 		"cost":   func(l *catalog.Limit) { l.Cost = 11 },
-		"kind":   func(l *catalog.Limit) { l.Kind = "sliding_log" },
+		"kind":   func(l *catalog.Limit) { l.Kind = "gcra" },
 	} {
 		bad := good
 		spoil(&bad)

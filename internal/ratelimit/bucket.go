@@ -5,10 +5,6 @@ import (
 	"time"
 )
 
-// maxAheadUS is how far a bucket's time may be ahead of now before that counts as a clock that was set back. Up to here
-// the bucket just waits: two servers after a failover, or a slewed clock, differ by less. Beyond, waiting would starve.
-const maxAheadUS = 5_000_000
-
 // bucket is a token bucket's parameters in units. A token is s units, num units come back per microsecond; both are
 // integers for every rational rate, so nothing is ever rounded:
 //
@@ -32,12 +28,12 @@ func newBucket(r Rate, capacity int64) bucket {
 
 func (b bucket) capacity() int64 { return b.tokens }
 
-func (b bucket) params(moment) params { return params{b.tokens, b.num, b.s} }
+func (b bucket) params(moment) params { return params{b.tokens, b.num, b.s, short(b.s)} }
 
 func (b bucket) width() int { return 2 }
 
-func (b bucket) read(row []int64, ahead, _ int64, _ params) settled {
-	return settled{used: row[0], ahead: ahead}
+func (b bucket) read(row []int64, ahead, now int64, _ params) settled {
+	return settled{now: now, used: row[0], ahead: ahead}
 }
 
 // exact reports whether all of the bucket's arithmetic stays below 2^53.
@@ -46,24 +42,21 @@ func (b bucket) exact() bool { return b.tokens <= maxExact/b.s }
 func (b bucket) full() int64 { return b.tokens * b.s }
 
 // settle refills the time that has passed, waits where the clock is a little behind, and rebases where it is far behind.
-func (b bucket) settle(l state, at moment) settled {
-	if l == (state{}) {
-		return settled{}
+func (b bucket) settle(s state, at moment) settled {
+	st := settling(s.ts, at.now)
+	st.used = s.used
+	if s.unit != b.s && s.used > 0 {
+		st.used = convert(s.used, s.unit, b.s)
 	}
-	used, now := l.used, at.now
-	if l.s != b.s {
-		used = convert(used, l.s, b.s)
+	if s.ts >= at.now {
+		return st
 	}
-	switch {
-	case l.ts > now && l.ts-now <= maxAheadUS:
-		return settled{used: used, ahead: l.ts - now}
-	case l.ts > now:
-		return settled{used: used, rebased: true}
-	case now-l.ts >= ceilDiv(used, b.num): // so the product below cannot overflow
-		return settled{}
-	default:
-		return settled{used: used - (now-l.ts)*b.num}
+	if passed := at.now - s.ts; passed < ceilDiv(st.used, b.num) { // so the product cannot overflow
+		st.used -= passed * b.num
+	} else {
+		st.used = 0
 	}
+	return st
 }
 
 func (b bucket) fits(st settled, cost int64) bool { return st.used <= b.full()-cost*b.s }
@@ -84,7 +77,7 @@ func (b bucket) refund(st settled, cost, _ int64) settled {
 
 func (b bucket) store(st settled, now int64) (s state, until int64) {
 	ts := now + st.ahead
-	return state{ts: ts, used: st.used, s: b.s}, ts + ceilDiv(st.used, b.num)
+	return state{ts: ts, used: st.used, unit: b.s}, ts + ceilDiv(st.used, b.num)
 }
 
 // remaining is none for a debt beyond the capacity, left by a rule that allowed more.
@@ -97,28 +90,41 @@ func (b bucket) wait(st settled, cost int64) time.Duration {
 	if missing <= 0 {
 		return 0
 	}
-	return time.Duration(ceilDiv(missing, b.num)+st.ahead) * time.Microsecond
+	return micros(ceilDiv(missing, b.num) + st.ahead)
 }
 
 func (b bucket) delay(settled, int64) time.Duration { return 0 }
 
 // share has one n'th of the rate exactly, and of the capacity in whole tokens rounded down but at least one token (so the
 // shares together may admit more than the rule if it has fewer tokens than there are shares).
-func (b bucket) share(n int64) limit {
+func (b bucket) share(n int64) limit { return b.nth(n) }
+
+func (b bucket) nth(n int64) bucket {
 	g := gcd(b.num, n)
 	return bucket{tokens: max(1, b.tokens/n), num: b.num / g, s: b.s * (n / g)}
 }
 
-func (b bucket) scale(s state, from limit) state {
-	of := from.(bucket)
-	full, used := of.full(), s.used
-	if used >= full {
-		used = b.full()
-	} else {
-		used = mulDivCeil(used, b.full(), full)
-	}
-	return state{ts: s.ts, used: used, s: b.s}
+func (b bucket) scale(s state, from limit) state { return b.scaled(s, from.(bucket)) }
+
+func (b bucket) scaled(s state, from bucket) state {
+	return state{ts: s.ts, used: fraction(s.used, from.full(), b.full()), unit: b.s}
 }
+
+// leaky is a bucket as a queue: its debt is the work that waits, so a request's turn comes when what was there before it
+// has been worked off. It admits what a token bucket admits.
+type leaky struct{ bucket }
+
+func (b leaky) delay(st settled, own int64) time.Duration {
+	before := st.used - own*b.s
+	if before <= 0 {
+		return 0
+	}
+	return micros(ceilDiv(before, b.num) + st.ahead)
+}
+
+func (b leaky) share(n int64) limit { return leaky{b.nth(n)} }
+
+func (b leaky) scale(s state, from limit) state { return b.scaled(s, from.(leaky).bucket) }
 
 // convert turns a debt in units of from per token into units of to per token. It rounds up: less than one unit.
 func convert(used, from, to int64) int64 {

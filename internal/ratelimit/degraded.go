@@ -27,6 +27,9 @@ var (
 
 	// errCorrupt says that a stored value is not a bucket. Redis itself is well: it does not count for the breaker.
 	errCorrupt = fmt.Errorf("%w: a stored value is not a bucket", errBackend)
+
+	// errStale says that Redis' clock was in another window than it was sent, twice in a row: it jumps.
+	errStale = fmt.Errorf("%w: the window was another one twice", errBackend)
 )
 
 // degraded decides without Redis, by the rules' policies. Closed wins: if one enforced rule cannot be decided, nothing is
@@ -63,14 +66,19 @@ func decision(q *query, a answer, replicas int, mode Mode) Decision {
 	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
 		c := &q.charges[i]
-		d.Verdicts[i] = verdictOf(c, share(c.rule, replicas), a.rows[i])
+		own := int64(0)
+		if q.op == opConsume && a.allowed && a.rows[i].code == codePass {
+			own = c.cost
+		}
+		d.Verdicts[i] = verdictOf(c, share(c.rule, replicas), a.rows[i], own)
 		d.Verdicts[i].Mode = mode
 	}
 	return d
 }
 
-func verdictOf(c *charge, l limit, r row) Verdict {
-	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.capacity()}
+// verdictOf is what a row means. own is what the request itself has charged.
+func verdictOf(c *charge, l limit, r row, own int64) Verdict {
+	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.capacity(), at: r.st.now + r.st.ahead}
 	if r.code == codeCorrupt {
 		v.Allowed, v.Unknown, v.Limit = true, true, 0
 		return v
@@ -82,7 +90,7 @@ func verdictOf(c *charge, l limit, r row) Verdict {
 	}
 	switch {
 	case r.code == codePass:
-		v.Allowed, v.Delay = true, l.delay(r.st, c.cost)
+		v.Allowed, v.Delay = true, l.delay(r.st, own)
 	case r.code == codeNever:
 		v.Never = true
 	case c.cost > l.capacity(): // beyond this replica's share: only Redis can say
@@ -103,6 +111,8 @@ func (l *Limiter) translate(ctx context.Context, err error) error {
 		cause = "slot_moving"
 	case errors.Is(err, errUnserved):
 		cause = "slot_unserved"
+	case errors.Is(err, errStale):
+		cause = "stale_window"
 	case errors.Is(err, errBackend):
 		cause = "redis"
 	case errors.Is(err, errScript):

@@ -153,8 +153,9 @@ func (d *denials) sweep(s *denialShard, now int64) {
 	}
 }
 
-// remembers reports whether a kind's denials hold until the time they say, whatever happens to the bucket meanwhile.
-func remembers(k Kind) bool { return k == KindTokenBucket }
+// remembers reports whether a kind's denials hold until the time they say, whatever happens to the bucket meanwhile: those of
+// all that the script decides. Nothing comes back before its time, and what others take only makes it later.
+func remembers(k Kind) bool { return k >= KindTokenBucket && k <= KindSlidingLog }
 
 // recall denies q from memory, if Redis has just denied one of its charges. The other verdicts are as of Redis' last word.
 func (l *Limiter) recall(q *query) (d Decision, denied bool) {

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"math/bits"
 	"time"
 )
 
@@ -11,6 +12,17 @@ type Kind int
 const (
 	// KindTokenBucket refills continuously at the rate up to the burst.
 	KindTokenBucket Kind = 1
+	// KindLeakyBucket is a queue of the burst's length that is worked off at the rate: an admitted request has to wait for
+	// its turn (Verdict.Delay), so that what passes is evenly spaced.
+	KindLeakyBucket Kind = 2
+	// KindFixedWindow counts anew from each start of a minute, hour, day, week or month of a calendar, or of another period
+	// since the epoch. Around a start it may pass twice its count.
+	KindFixedWindow Kind = 3
+	// KindSlidingWindow adds to the count of the current window the part of the last one's that the sliding window still
+	// covers, as if it had been spread evenly.
+	KindSlidingWindow Kind = 4
+	// KindSlidingLog remembers when each token was taken, up to 1,000 of them: exact in every interval.
+	KindSlidingLog Kind = 5
 	// KindConcurrency bounds how much is under way at a time, by leases. Its script is leases, and only leases take it.
 	KindConcurrency Kind = 6
 )
@@ -19,8 +31,12 @@ const (
 // another kind's state means something else.
 func kindNames() map[Kind]struct{ name, letter string } {
 	return map[Kind]struct{ name, letter string }{
-		KindTokenBucket: {"token_bucket", "t"},
-		KindConcurrency: {"concurrency", "c"},
+		KindTokenBucket:   {"token_bucket", "t"},
+		KindLeakyBucket:   {"leaky_bucket", "l"},
+		KindFixedWindow:   {"fixed_window", "f"},
+		KindSlidingWindow: {"sliding_window", "s"},
+		KindSlidingLog:    {"sliding_log", "g"},
+		KindConcurrency:   {"concurrency", "c"},
 	}
 }
 
@@ -35,7 +51,21 @@ func (k Kind) String() string {
 // Windowed reports whether tokens come back all at once, at an instant that is the same for many: then those who were
 // denied should not all return at that instant.
 func (k Kind) Windowed() bool {
-	return k.String() == "fixed_window" || k.String() == "sliding_window"
+	return k == KindFixedWindow || k == KindSlidingWindow
+}
+
+// parseKind reads what String writes; "" is token_bucket.
+func parseKind(s string) (Kind, error) {
+	if s == "" {
+		return KindTokenBucket, nil
+	}
+	for k, names := range kindNames() {
+		if s == names.name {
+			return k, nil
+		}
+	}
+	return 0, &FieldError{"kind", fmt.Sprintf(
+		"%q is not token_bucket, leaky_bucket, fixed_window, sliding_window, sliding_log or concurrency", clip(s))}
 }
 
 // moment is when something is decided, and on whose calendar.
@@ -68,37 +98,68 @@ type limit interface {
 	fits(st settled, cost int64) bool
 	// charge needs a cost that fits.
 	charge(st settled, cost int64) settled
-	// refund gives back what was charged at the time at in us; 0 is now. What is no longer missing is not given back.
+	// refund gives back what was charged at the time at; unknownTime is now. What is no longer missing is not given back.
 	refund(st settled, cost, at int64) settled
-	// store is what to keep of a state settled at now, and until when: from then on it says no more than no state at all.
+	// store is what to keep, and until when: from then on it says no more than no state at all. now is the moment of st by the
+	// clock of whoever keeps it.
 	store(st settled, now int64) (s state, until int64)
 
 	// remaining is the whole tokens that could be taken now.
 	remaining(st settled) int64
 	// wait is the time until a cost of at most the capacity fits, exact to the microsecond: one earlier it does not.
 	wait(st settled, cost int64) time.Duration
-	// delay is how long a request of cost that was charged to reach st has to wait for its turn.
-	delay(st settled, cost int64) time.Duration
+	// delay is how long a request has to wait for its turn. own is the part of st that it charged itself.
+	delay(st settled, own int64) time.Duration
 
 	// share is one n'th of the limit, at least one token; n is 2..maxReplicas.
 	share(n int64) limit
-	// scale turns a state of another limit of this kind into the same fraction of this one, rounded up.
+	// scale turns a state of another limit of this kind, as store made it, into the same fraction of this one, rounded up.
 	scale(s state, from limit) state
 }
 
 // state is what is kept of a bucket between requests. The zero value is no state: nothing was taken, or all has come back.
 type state struct {
-	ts   int64 // us; the state is as of this time
-	used int64 // what was taken, in the kind's units; 0..2^53-1
-	s    int64 // buckets: units per token when used was written
+	ts   int64   // us; the state is as of this time
+	used int64   // what was taken, in the kind's units; 0..2^53-1
+	prev int64   // sliding window: tokens of the window before
+	unit int64   // when it was written, buckets: units per token; sliding window: us per window
+	log  []int64 // sliding log: when each token was taken, ascending; nil: all of used were taken at ts. Appended to only
 }
+
+func (s *state) empty() bool { return s.used == 0 && s.prev == 0 }
 
 // settled is a state as of now.
 type settled struct {
+	now     int64 // us
 	used    int64 // in the kind's units
 	ahead   int64 // us by which the bucket's time is ahead of now: nothing comes back before they have passed
 	rebased bool  // the clock was set back: the state must be stored whatever is decided, or time stands still
+
+	start, end int64   // windows: that of now+ahead, in us
+	prev       int64   // sliding window: tokens of the window before
+	log        []int64 // sliding log: when each token was taken, ascending; nil if the script was asked
+	told       told    // sliding log: what the script said
 }
+
+// told is what only the script knows: the log itself stays in Redis.
+type told struct{ retry, next, reset int64 } // us
+
+func (st *settled) empty() bool { return st.used == 0 && st.prev == 0 }
+
+// settling is the settled state of a bucket whose time is ts, with nothing in it yet.
+func settling(ts, now int64) settled {
+	switch {
+	case ts <= now:
+		return settled{now: now}
+	case ts-now <= maxAheadUS:
+		return settled{now: now, ahead: ts - now}
+	default:
+		return settled{now: now, rebased: true}
+	}
+}
+
+// unknownTime is the time of a charge that nobody remembers. The script's value is the same.
+const unknownTime = 0
 
 // code is the verdict of one bucket on one request. The values are the script's.
 type code int64
@@ -108,10 +169,11 @@ const (
 	codeDenied  code = 1 // for now: RetryAfter says how long
 	codeNever   code = 2 // the cost is beyond the capacity
 	codeCorrupt code = 3 // the stored value is not a bucket
+	codeStale   code = 4 // the script was given other windows than the one it is in
 )
 
-// verdict is what l says about a cost.
-func verdict(l limit, st settled, cost int64) code {
+// judge is what l says about a cost.
+func judge(l limit, st settled, cost int64) code {
 	switch {
 	case cost > l.capacity():
 		return codeNever
@@ -121,3 +183,36 @@ func verdict(l limit, st settled, cost int64) code {
 		return codePass
 	}
 }
+
+// maxAheadUS is how far a bucket's time may be ahead of now before that counts as a clock that was set back. Up to here
+// the bucket just waits: two servers after a failover, or a slewed clock, differ by less. Beyond, waiting would starve.
+const maxAheadUS = 5_000_000
+
+// fraction is the same part of to as used is of from, rounded up: all of it from the full measure on.
+func fraction(used, from, to int64) int64 {
+	if used >= from {
+		return to
+	}
+	return mulDivCeil(used, to, from)
+}
+
+// mulCap is a*b for non-negative a and b, capped far beyond all exact values.
+func mulCap(a, b int64) int64 {
+	const most = 1 << 61 // so that two of them can be added
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > most {
+		return most
+	}
+	return int64(lo)
+}
+
+// short is the script's short form of n: m*8+e for n = m * 10^e with the largest e <= 7.
+func short(n int64) int64 {
+	e := int64(0)
+	for e < 7 && n%10 == 0 {
+		n, e = n/10, e+1
+	}
+	return n*8 + e
+}
+
+func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -1,7 +1,6 @@
 package ratelimit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +81,10 @@ type Limiter struct {
 	denials *denials
 	ticker  ticker
 	metrics *Metrics
+
+	// redisAhead is by how much Redis' clock was ahead of this process' at its last reply, in us, the way there included: to
+	// know its windows.
+	redisAhead atomic.Int64
 
 	background background // refunds between slots
 
@@ -342,27 +345,53 @@ func (l *Limiter) findMasters(ctx context.Context, sh *shard, key string) error 
 	return err
 }
 
-// process is the lanes' work: one pipeline with as few script calls as hold the batch.
+// process is the lanes' work: one pipeline with as few script calls as hold the batch. Requests that Redis' clock had other
+// windows for are sent once more, with those: nothing of them was decided.
 func (l *Limiter) process(ctx context.Context, sh *shard, batch []query) []answer {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
 	defer cancel()
-	answers := make([]answer, len(batch))
 	if err := l.findMasters(ctx, sh, batch[0].charges[0].key); err != nil {
+		answers := make([]answer, len(batch))
 		for i := range answers {
 			answers[i].err = err
 		}
 		return answers
 	}
-	sent := l.cfg.redisNow()
-	vs := vectors(batch, l.cluster, cmp.Or(sent, l.ticker.micros()))
+	answers := l.pipeline(ctx, sh, batch, l.ticker.micros()+l.redisAhead.Load())
+	var again []query
+	var at []int
+	now := int64(0)
+	for i := range answers {
+		if answers[i].stale {
+			again, at, now = append(again, batch[i]), append(at, i), answers[i].now
+		}
+	}
+	if len(again) == 0 {
+		return answers
+	}
+	l.metrics.stale.Add(float64(len(again)))
+	for n, a := range l.pipeline(ctx, sh, again, now) {
+		if a.stale {
+			a = answer{err: errStale}
+		}
+		answers[at[n]] = a
+	}
+	return answers
+}
+
+// pipeline sends batch once, with the windows of now.
+func (l *Limiter) pipeline(ctx context.Context, sh *shard, batch []query, now int64) []answer {
+	sent := l.ticker.micros()
+	vs := vectors(batch, l.cluster, now)
 	calls := make([]Call, len(vs))
 	for i, v := range vs {
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
-		calls[i] = v.call(sent)
+		calls[i] = v.call(l.cfg.redisNow())
 	}
 	replies := l.script.RunPipelined(ctx, l.client, calls)
 
-	now := l.ticker.micros()
+	answers := make([]answer, len(batch))
+	received := l.ticker.micros()
 	var away error
 	for n, v := range vs {
 		d, err := v.read(batch, replies[n])
@@ -375,8 +404,9 @@ func (l *Limiter) process(ctx context.Context, sh *shard, batch []query) []answe
 			}
 			continue
 		}
+		l.redisAhead.Store(d.now - sent)
 		l.metrics.rebased.Add(float64(d.rebased))
-		l.levels.observe(v, batch, d, now)
+		l.levels.observe(v, batch, d, received)
 		for k, i := range v.queries {
 			answers[i] = d.answers[k]
 		}

@@ -33,8 +33,9 @@ type levels struct {
 }
 
 type levelShard struct {
-	mu  sync.Mutex
-	all map[string]localLevel
+	mu   sync.Mutex
+	all  map[string]localLevel
+	logs int // places that logs take beside their own
 }
 
 type localLevel struct {
@@ -44,6 +45,12 @@ type localLevel struct {
 	// of is the limit the level belongs to if it is Redis' level, and nil if it is this process' own.
 	of limit
 }
+
+// logPlace is the tokens of a log that take as much memory as a level: a log of 1,000 is 41 levels.
+const logPlace = 25
+
+// extra is the places a level takes beside its own.
+func (e *localLevel) extra() int { return cap(e.log) / logPlace }
 
 func newLevels(maximum int, metrics *Metrics) *levels {
 	if maximum <= 0 {
@@ -87,7 +94,7 @@ func (l *levels) decide(q *query, now int64, replicas int) answer {
 		st := b.settle(l.shard(c.tag).at(c.key, now).in(b), c.at(now))
 		code := codePass
 		if q.op != opRefund {
-			code = verdict(b, st, c.cost)
+			code = judge(b, st, c.cost)
 		}
 		if code == codeNever && c.cost <= c.rule.Burst {
 			code = codeDenied // beyond this replica's share, not beyond the rule
@@ -102,14 +109,15 @@ func (l *levels) decide(q *query, now int64, replicas int) answer {
 		b := share(c.rule, replicas)
 		dirty := r.st.rebased
 		switch {
-		case q.op == opRefund && r.st.used > 0:
-			r.st, dirty = b.refund(r.st, c.cost, 0), true
+		case q.op == opRefund:
+			before := r.st
+			r.st = b.refund(before, c.cost, c.taken)
+			dirty = dirty || r.st.used != before.used || r.st.prev != before.prev
 		case q.op == opConsume && a.allowed && r.code == codePass:
 			r.st, dirty = b.charge(r.st, c.cost), true
 		}
 		if dirty {
-			s, until := b.store(r.st, now)
-			l.put(l.shard(c.tag), c.key, now, localLevel{state: s, fullAt: until})
+			l.keep(l.shard(c.tag), c.key, now, b, nil, r.st)
 		}
 	}
 	return a
@@ -132,14 +140,22 @@ func (l *levels) observeKey(tag, key string, of limit, r row, now int64) {
 	shard := l.shard(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	switch {
-	case r.code == codeCorrupt: // the local level is all there is
-	case r.st.used == 0:
-		l.drop(shard, key)
-	default:
-		s, until := of.store(r.st, now)
-		l.put(shard, key, now, localLevel{state: s, fullAt: until, of: of})
+	if r.code != codeCorrupt && r.code != codeStale { // otherwise the local level is all there is
+		l.keep(shard, key, now, of, of, r.st)
 	}
+}
+
+// keep stores what b says about a bucket settled at now; of is the limit that Redis decided on. It needs the shard's lock.
+func (l *levels) keep(shard *levelShard, key string, now int64, b, of limit, st settled) {
+	s, until := b.store(st, now)
+	if s.empty() {
+		until = now + st.ahead
+	}
+	if until <= now {
+		l.drop(shard, key)
+		return
+	}
+	l.put(shard, key, now, localLevel{state: s, fullAt: until, of: of})
 }
 
 // at is a key's level, which is no level at all once the bucket is full: whether it has been forgotten by then must not
@@ -161,24 +177,32 @@ func (e localLevel) in(b limit) state {
 
 // put needs the shard's lock.
 func (l *levels) put(shard *levelShard, key string, now int64, e localLevel) {
-	if _, known := shard.all[key]; !known {
+	old, known := shard.all[key]
+	if known {
+		shard.logs -= old.extra()
+	} else {
 		l.makeRoom(shard, now)
 		l.metrics.localLevels.Inc()
 	}
 	shard.all[key] = e
+	shard.logs += e.extra()
+	for len(shard.all) > 1 && len(shard.all)+shard.logs > l.max { // a log has grown
+		l.makeRoom(shard, now)
+	}
 }
 
 func (l *levels) drop(shard *levelShard, key string) {
-	if _, known := shard.all[key]; known {
+	if e, known := shard.all[key]; known {
+		shard.logs -= e.extra()
 		delete(shard.all, key)
 		l.metrics.localLevels.Dec()
 	}
 }
 
-// makeRoom forgets full buckets, and if there is still no room, the one of a few that is full the soonest. Ranging over a
-// map starts anywhere, which makes the first few a sample.
+// makeRoom forgets full buckets, and if there is still no room for another, the one of a few that is full the soonest.
+// Ranging over a map starts anywhere, which makes the first few a sample.
 func (l *levels) makeRoom(shard *levelShard, now int64) {
-	crowded := len(shard.all) >= l.max
+	crowded := len(shard.all)+shard.logs >= l.max
 	sample := sweepSample
 	if crowded {
 		sample = evictSample

@@ -85,7 +85,7 @@ func TestRoomMadeByAFullBucketCostsNoOther(t *testing.T) {
 func TestSharesTogetherAreTheRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := drawRule(t, "rule")
+		r := drawRuleOf(t, "rule", KindTokenBucket)
 		n := rapid.IntRange(1, 300).Draw(t, "replicas")
 		whole, b := r.limit.(bucket), share(r, n).(bucket)
 		n = min(n, maxReplicas)
@@ -105,12 +105,12 @@ func TestSharesTogetherAreTheRule(t *testing.T) {
 func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := drawRule(t, "rule")
+		r := drawRuleOf(t, "rule", KindTokenBucket)
 		of, in := r.limit.(bucket), share(r, rapid.IntRange(1, 8).Draw(t, "replicas")).(bucket)
 		used := rapid.Int64Range(1, maxExact).Draw(t, "used")
-		e := localLevel{state: state{ts: worldStart, used: used, s: of.s}, of: of}
+		e := localLevel{state: state{ts: worldStart, used: used, unit: of.s}, of: of}
 		got := e.in(in)
-		if got.s != in.s || got.ts != worldStart {
+		if got.unit != in.s || got.ts != worldStart {
 			t.Fatalf("%+v", got)
 		}
 		if of != in && used >= of.full() && got.used != in.full() {

@@ -13,6 +13,7 @@ type Metrics struct {
 	noScript    *prometheus.CounterVec
 	rebased     prometheus.Counter
 	corrupt     prometheus.Counter
+	stale       prometheus.Counter
 	degraded    prometheus.Gauge
 	shardAway   *prometheus.GaugeVec
 	failures    *prometheus.CounterVec
@@ -54,6 +55,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "quotasvc_limit_corrupt_total",
 			Help: "Decisions that met a stored value which is not a bucket.",
 		}),
+		stale: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_limit_stale_windows_total",
+			Help: "Requests sent to Redis again because its clock was in another window of the calendar.",
+		}),
 		degraded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_limit_degraded",
 			Help: "1 while limits are decided without Redis because Redis, or a master of its cluster, is away.",
@@ -81,7 +86,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		held: newLeaseGauge(),
 	}
 	if reg != nil {
-		reg.MustRegister(m.decisions, m.evalSeconds, m.vectorSize, m.noScript, m.rebased, m.corrupt, m.degraded, m.shardAway,
+		reg.MustRegister(m.decisions, m.evalSeconds, m.vectorSize, m.noScript, m.rebased, m.corrupt, m.stale, m.degraded, m.shardAway,
 			m.failures, m.stagedRefunds, m.localLevels, m.leases, m.held)
 	}
 	return m

@@ -34,29 +34,67 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawRule draws rates that divide and rates that do not, bursts from one token to the last exact one.
+// drawRule draws a rule of any kind.
 func drawRule(t *rapid.T, id string) *Rule {
+	return drawRuleOf(t, id, Kind(rapid.IntRange(int(KindTokenBucket), int(KindSlidingLog)).Draw(t, "kind")))
+}
+
+// drawRuleOf draws rates that divide and rates that do not, bursts from one token to the last exact one, and calendars.
+func drawRuleOf(t *rapid.T, id string, kind Kind) *Rule {
+	periods := []time.Duration{
+		time.Millisecond, 30 * time.Millisecond, time.Second, 30 * time.Second, time.Minute, time.Hour, day, week,
+	}
 	rate := Rate{
 		Count:  rapid.OneOf(rapid.Int64Range(1, 10), rapid.SampledFrom([]int64{7, 1000, 999_983, 1_000_000})).Draw(t, "count"),
-		Period: rapid.SampledFrom([]time.Duration{time.Millisecond, 30 * time.Millisecond, time.Second, 30 * time.Second, time.Minute, 24 * time.Hour}).Draw(t, "period"),
+		Period: rapid.SampledFrom(periods).Draw(t, "period"),
 	}
-	largest := maxExact / newBucket(rate, 1).s
-	burst := rapid.OneOf(
-		rapid.Int64Range(1, min(10, largest)), rapid.Int64Range(1, min(1000, largest)), rapid.Just(largest),
-	).Draw(t, "burst")
-	r, err := Compile(Spec{
-		ID: id, Rate: rate.String(), Burst: burst, Cost: rapid.Int64Range(1, min(3, burst)).Draw(t, "rule cost"),
-		Shadow: rapid.IntRange(0, 4).Draw(t, "shadow") == 0,
-	})
+	spec := Spec{ID: id, Kind: kind.String(), Shadow: rapid.IntRange(0, 4).Draw(t, "shadow") == 0}
+	capacity := rate.Count
+	switch kind {
+	case KindTokenBucket, KindLeakyBucket:
+		largest := maxExact / newBucket(rate, 1).s
+		capacity = rapid.OneOf(
+			rapid.Int64Range(1, min(10, largest)), rapid.Int64Range(1, min(1000, largest)), rapid.Just(largest),
+		).Draw(t, "burst")
+		spec.Burst = capacity
+	case KindFixedWindow:
+		spec.Zone = drawZone(t)
+		if rapid.IntRange(0, 4).Draw(t, "month") == 0 {
+			rate.Period, rate.Month = longestMonth, true
+		}
+	case KindSlidingWindow:
+		if rapid.IntRange(0, 4).Draw(t, "largest") == 0 {
+			rate.Count = rapid.SampledFrom([]int64{maxExact / rate.Period.Microseconds(), maxExact / rate.Period.Milliseconds()}).Draw(t, "most")
+			capacity = rate.Count
+		}
+	case KindSlidingLog:
+		rate.Count = min(rate.Count, 12)
+		capacity = rate.Count
+	}
+	spec.Rate, spec.Cost = rate.String(), rapid.Int64Range(1, min(3, capacity)).Draw(t, "rule cost")
+	r, err := Compile(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &r
 }
 
+// drawZone draws calendars whose windows begin at different times, change by an hour, or are nobody's but UTC's.
+func drawZone(t *rapid.T) *time.Location {
+	name := rapid.SampledFrom([]string{"", "UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"}).Draw(t, "zone")
+	if name == "" {
+		return nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
 // step moves the clock, or a rule's configuration.
 func (w *world) step(t *rapid.T) {
-	switch rapid.IntRange(0, 9).Draw(t, "step") {
+	switch rapid.IntRange(0, 10).Draw(t, "step") {
 	case 0: // the same instant
 	case 1, 2, 3:
 		w.now += rapid.Int64Range(1, 2000).Draw(t, "us")
@@ -69,12 +107,19 @@ func (w *world) step(t *rapid.T) {
 	case 8:
 		w.changeRule(t)
 	case 9: // the clock stays; the step is only a request
+	case 10: // to a few us from a minute's end, which is the end of many windows
+		w.now += 60_000_000 - w.now%60_000_000 + rapid.Int64Range(-3, 3).Draw(t, "off")
 	}
 }
 
+// changeRule is a new version of a rule, mostly of the same kind: of another kind it has other buckets.
 func (w *world) changeRule(t *rapid.T) {
 	i := rapid.IntRange(0, len(w.rules)-1).Draw(t, "changed")
-	w.rules[i] = drawRule(t, w.rules[i].ID)
+	if rapid.IntRange(0, 9).Draw(t, "other kind") == 0 {
+		w.rules[i] = drawRule(t, w.rules[i].ID)
+	} else {
+		w.rules[i] = drawRuleOf(t, w.rules[i].ID, w.rules[i].Kind)
+	}
 }
 
 // drawRequest draws a request on some of the rules, and what to do with it.
@@ -87,6 +132,9 @@ func (w *world) drawRequest(t *rapid.T, tenant string) (op, Request) {
 		c := Charge{Rule: r}
 		if rapid.Bool().Draw(t, "dimension") {
 			c.Dimension = Dimension(rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "subject"))
+		}
+		if r.Kind == KindFixedWindow && rapid.IntRange(0, 5).Draw(t, "own calendar") == 0 {
+			c.Zone = drawZone(t)
 		}
 		c.Cost = rapid.OneOf(
 			rapid.Just(int64(0)), rapid.Int64Range(1, min(20, r.Burst+1)), rapid.Int64Range(1, r.Burst),
@@ -101,8 +149,8 @@ func oracleCharges(q *query) []oracleCharge {
 	charges := make([]oracleCharge, len(q.charges))
 	for i, c := range q.charges {
 		charges[i] = oracleCharge{
-			key: c.key, count: c.rule.Rate.Count, period: c.rule.Rate.Period.Microseconds(), capacity: c.rule.Burst,
-			cost: c.cost, shadow: c.rule.Shadow,
+			kind: c.rule.Kind, key: c.key, count: c.rule.Rate.Count, period: c.rule.Rate.Period.Microseconds(), month: c.rule.Rate.Month,
+			zone: c.zone, capacity: c.rule.Burst, cost: c.cost, taken: c.taken, shadow: c.rule.Shadow,
 		}
 	}
 	return charges
@@ -116,6 +164,7 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracleRow) {
 	for i, v := range d.Verdicts {
 		got := oracleRow{
 			remaining: v.Remaining, retry: v.RetryAfter.Microseconds(), next: v.Next.Microseconds(), reset: v.Reset.Microseconds(),
+			delay: v.Delay.Microseconds(),
 		}
 		switch {
 		case v.Never:
@@ -124,11 +173,37 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracleRow) {
 			got.code = codeDenied
 		}
 		if got != rows[i] {
-			t.Fatalf("verdict %d is %+v, the oracle says %+v", i, got, rows[i])
+			t.Fatalf("verdict %d on %s %s is %+v, the oracle says %+v", i, v.Rule.Kind, v.Rule.Rate, got, rows[i])
 		}
 		if v.Limit != v.Rule.Burst || v.Unknown {
 			t.Fatalf("verdict %d: limit %d of %d, unknown %v", i, v.Limit, v.Rule.Burst, v.Unknown)
 		}
+	}
+}
+
+// charged are requests that were admitted, so that they can be given back.
+type charged struct{ all []Request }
+
+// draw is req, or one of the admitted requests if it is to be given back, with its rules as they are now.
+func (c *charged) draw(t *rapid.T, w *world, what op, req Request) Request {
+	if what != opRefund || len(c.all) == 0 || rapid.IntRange(0, 3).Draw(t, "by hand") == 0 {
+		return req
+	}
+	req = c.all[rapid.IntRange(max(0, len(c.all)-5), len(c.all)-1).Draw(t, "refunded")]
+	req.Charges = slices.Clone(req.Charges)
+	for i := range req.Charges {
+		for _, r := range w.rules {
+			if req.Charges[i].Rule.ID == r.ID && req.Charges[i].Rule.Kind == r.Kind {
+				req.Charges[i].Rule = r
+			}
+		}
+	}
+	return req
+}
+
+func (c *charged) add(d Decision, req Request) {
+	if taken := d.Charged(req); len(taken.Charges) > 0 {
+		c.all = append(c.all, taken)
 	}
 }
 
@@ -137,9 +212,11 @@ func TestLocalBucketsEqualTheOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, o := drawWorld(t), newOracle()
 		all := newLevels(0, NewMetrics(nil))
+		var given charged
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			w.step(t)
 			what, req := w.drawRequest(t, "acme")
+			req = given.draw(t, w, what, req)
 			q, err := req.check(what)
 			if err != nil {
 				t.Fatal(err)
@@ -149,16 +226,21 @@ func TestLocalBucketsEqualTheOracle(t *testing.T) {
 			for s := range all.shards {
 				maps.DeleteFunc(all.shards[s].all, func(_ string, e localLevel) bool { return e.fullAt <= w.now })
 			}
-			a := all.decide(&q, w.now, 1)
+			d := decision(&q, all.decide(&q, w.now, 1), 1, ModeLocal)
 			allowed, rows := o.decide(w.now, what, oracleCharges(&q))
-			sameDecision(t, decision(&q, a, 1, ModeLocal), allowed, rows)
+			if what != opRefund {
+				sameDecision(t, d, allowed, rows)
+			}
+			if what == opConsume {
+				given.add(d, req)
+			}
 		}
 	})
 }
 
 // TestScriptEqualsTheOracle is the proof of the script: random requests on a real Redis, with clock steps in both
-// directions and changes of the rules, answer exactly what the oracle says; what must not write does not; and every key
-// lives at least until it is full.
+// directions, changes of the rules and keys that expire at their time, answer exactly what the oracle says; what must not
+// write does not; and no key expires before it says no more than a missing one.
 func TestScriptEqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
@@ -169,9 +251,12 @@ func TestScriptEqualsTheOracle(t *testing.T) {
 		run++
 		tenant := fmt.Sprintf("acme-%d", run)
 		w, o := drawWorld(t), newOracle()
+		var given charged
+		expiries := expiries{client: client, at: make(map[string]int64)}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w.step(t)
 			what, req := w.drawRequest(t, tenant)
+			req = given.draw(t, w, what, req)
 			q, err := req.check(what)
 			if err != nil {
 				t.Fatal(err)
@@ -180,6 +265,7 @@ func TestScriptEqualsTheOracle(t *testing.T) {
 			for i, c := range q.charges {
 				keys[i] = c.key
 			}
+			expiries.pass(t, o, oracleCharges(&q), w.now)
 			before, rebases := dump(t, client, keys), o.behind(oracleCharges(&q), w.now)
 			now = w.now
 			var d Decision
@@ -198,12 +284,15 @@ func TestScriptEqualsTheOracle(t *testing.T) {
 			if what != opRefund {
 				sameDecision(t, d, allowed, rows)
 			}
+			if what == opConsume {
+				given.add(d, req)
+			}
 			if writes := rebases || what == opRefund || what == opConsume && allowed; !writes {
 				if after := dump(t, client, keys); after != before {
 					t.Fatalf("a denied or peeked request changed %q into %q", before, after)
 				}
 			}
-			keepKeys(t, client, o, &q, w.now)
+			expiries.note(t, keys, w.now)
 		}
 	})
 }
@@ -231,26 +320,50 @@ func dump(t *rapid.T, client redis.UniversalClient, keys []string) string {
 	return all
 }
 
-// keepKeys checks that each key lives until its bucket is full, and then keeps it for ever: the test's clock is not the
-// one by which Redis expires keys.
-func keepKeys(t *rapid.T, client redis.UniversalClient, o *oracle, q *query, now int64) {
+// expiries lets keys expire by the test's clock instead of Redis' own.
+type expiries struct {
+	client redis.UniversalClient
+	at     map[string]int64 // us
+}
+
+// note takes over the expiry of the keys that have just been written.
+func (e *expiries) note(t *rapid.T, keys []string, now int64) {
 	ctx := context.Background()
-	for i, c := range oracleCharges(q) {
-		b := o.buckets[c.key]
-		ttl, err := client.PTTL(ctx, q.charges[i].key).Result()
+	for _, key := range keys {
+		ttl, err := e.client.PTTL(ctx, key).Result()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b == nil || ttl == -2 || ttl == -1 { // full; or kept earlier and not written now
+		if ttl > 0 {
+			e.at[key] = now + ttl.Microseconds() - 1000 // in the time until here, some of it has passed
+			if err := e.client.Persist(ctx, key).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// pass lets half of the due keys expire. One whose rule is still the one it was written with must say nothing any more.
+func (e *expiries) pass(t *rapid.T, o *oracle, charges []oracleCharge, now int64) {
+	for _, c := range charges {
+		due, known := e.at[c.key]
+		if !known || due > now || rapid.Bool().Draw(t, "not yet") {
 			continue
 		}
-		full := time.Duration(wait(c, b, b.at, c.capacity)) * time.Microsecond
-		if ttl > 0 && ttl < full {
-			t.Fatalf("%s expires in %s and is full in %s", c.key, ttl, full)
-		}
-		if err := client.Persist(ctx, q.charges[i].key).Err(); err != nil {
+		delete(e.at, c.key)
+		if err := e.client.Del(context.Background(), c.key).Err(); err != nil {
 			t.Fatal(err)
 		}
+		b := o.buckets[c.key]
+		if b == nil {
+			continue
+		}
+		if w := b.written; w.count == c.count && w.period == c.period && w.month == c.month && w.zone == c.zone {
+			if b := o.settle(c, now); !c.model().fits(c, b, now, c.capacity) && w.capacity == c.capacity {
+				t.Fatalf("%s expired with something in it: %+v", c.key, b)
+			}
+		}
+		delete(o.buckets, c.key)
 	}
 }
 

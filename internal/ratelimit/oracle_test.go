@@ -3,29 +3,41 @@ package ratelimit
 import (
 	"maps"
 	"math/big"
+	"sort"
+	"time"
 )
 
-// oracle is a second implementation of the package's promise, written in fractions of tokens instead of units: no integer
-// trick of the package is repeated here.
+// oracle is a second implementation of the package's promise, in fractions of tokens and lists of charges instead of units and
+// counters: no integer trick of the package is repeated here, and when something will be there is not worked out but tried.
 type oracle struct {
 	buckets map[string]*oracleBucket
 }
 
-type oracleBucket struct {
-	debt *big.Rat // tokens
-	at   int64    // us
-	s    *big.Int // units per token the debt was written in
-	full int64    // us; when it was due to be full
-}
-
 // oracleCharge is a charge in the oracle's terms.
 type oracleCharge struct {
+	kind     Kind
 	key      string
 	count    int64 // tokens per period
 	period   int64 // us
+	month    bool
+	zone     *time.Location
 	capacity int64
 	cost     int64
+	taken    int64 // us; of a refund
 	shadow   bool
+}
+
+// oracleBucket is a bucket's state as of a time. Which fields are used depends on the kind.
+type oracleBucket struct {
+	at      int64           // us
+	debt    *big.Rat        // buckets: tokens
+	s       *big.Int        // buckets: units per token the debt was written in
+	count   int64           // fixed window: tokens
+	counts  map[int64]int64 // sliding window: tokens per window, by its number
+	length  int64           // sliding window: us
+	log     []int64         // sliding log: us
+	emptyAt int64           // us; from then on it says nothing
+	written oracleCharge    // by whom
 }
 
 type oracleRow struct {
@@ -34,6 +46,33 @@ type oracleRow struct {
 	retry     int64 // us
 	next      int64 // us
 	reset     int64 // us
+	delay     int64 // us
+}
+
+// oracleKind is what a kind does to a bucket.
+type oracleKind interface {
+	// settle turns a copy of what is stored into the bucket as of now. back says that the clock was set back by a lot.
+	settle(c oracleCharge, b *oracleBucket, now int64, back bool)
+	// fits says whether n tokens could be taken from a settled bucket, untouched since, at a later time.
+	fits(c oracleCharge, b *oracleBucket, later, n int64) bool
+	take(c oracleCharge, b *oracleBucket, n int64)
+	// give gives back up to n tokens and says whether there were any.
+	give(c oracleCharge, b *oracleBucket, n, taken int64) bool
+	// waits is an upper bound of what it can take to be empty.
+	waits(c oracleCharge, b *oracleBucket) int64
+}
+
+func (c oracleCharge) model() oracleKind {
+	switch c.kind {
+	case KindFixedWindow:
+		return oracleFixed{}
+	case KindSlidingWindow:
+		return oracleSliding{}
+	case KindSlidingLog:
+		return oracleLog{}
+	default:
+		return oracleRefilling{}
+	}
 }
 
 func newOracle() *oracle { return &oracle{buckets: make(map[string]*oracleBucket)} }
@@ -48,7 +87,7 @@ func (o *oracle) decide(now int64, what op, charges []oracleCharge) (allowed boo
 		case what == opRefund:
 		case c.cost > c.capacity:
 			codes[i] = codeNever
-		case new(big.Rat).Add(settled[i].debt, tokens(c.cost)).Cmp(tokens(c.capacity)) > 0:
+		case !c.model().fits(c, settled[i], now, c.cost):
 			codes[i] = codeDenied
 		}
 		if codes[i] != codePass && !c.shadow {
@@ -57,25 +96,27 @@ func (o *oracle) decide(now int64, what op, charges []oracleCharge) (allowed boo
 	}
 	for i, c := range charges {
 		b := settled[i]
+		delay := c.turn(b, now)
 		switch {
-		case what == opRefund && b.debt.Sign() > 0:
-			b.debt.Sub(b.debt, tokens(c.cost))
-			if b.debt.Sign() < 0 {
-				b.debt.SetInt64(0)
+		case what == opRefund:
+			if c.model().give(c, b, c.cost, c.taken) {
+				o.write(c, b, now)
 			}
-			o.write(c, b)
 		case what == opConsume && allowed && codes[i] == codePass:
-			b.debt.Add(b.debt, tokens(c.cost))
-			o.write(c, b)
+			c.model().take(c, b, c.cost)
+			o.write(c, b, now)
 		}
-		row := oracleRow{code: codes[i], remaining: floorRat(new(big.Rat).Sub(tokens(c.capacity), b.debt))}
-		row.remaining = max(0, row.remaining)
-		row.reset = wait(c, b, now, c.capacity)
-		if row.remaining < c.capacity {
-			row.next = wait(c, b, now, row.remaining+1)
+		// The largest cost that fits.
+		remaining := int64(sort.Search(int(c.capacity), func(n int) bool { return !c.model().fits(c, b, now, int64(n)+1) }))
+		row := oracleRow{code: codes[i], remaining: remaining, reset: c.wait(b, now, c.capacity)}
+		if remaining < c.capacity {
+			row.next = c.wait(b, now, remaining+1)
 		}
 		if codes[i] == codeDenied {
-			row.retry = wait(c, b, now, c.cost)
+			row.retry = c.wait(b, now, c.cost)
+		}
+		if codes[i] == codePass && c.kind == KindLeakyBucket {
+			row.delay = delay
 		}
 		rows = append(rows, row)
 	}
@@ -84,50 +125,105 @@ func (o *oracle) decide(now int64, what op, charges []oracleCharge) (allowed boo
 
 // settle is the bucket as of now. A clock set back by more than 5 s moves the stored bucket.
 func (o *oracle) settle(c oracleCharge, now int64) *oracleBucket {
-	s := unitsPerToken(c.count, c.period)
-	stored := o.buckets[c.key]
-	if stored == nil {
-		return &oracleBucket{debt: new(big.Rat), at: now, s: s}
+	b := &oracleBucket{at: now, debt: new(big.Rat), s: unitsPerToken(c.count, c.period), counts: map[int64]int64{}, length: c.period}
+	back := false
+	if stored := o.buckets[c.key]; stored != nil {
+		copied := *stored
+		b = &copied
+		b.debt, b.counts, b.log = new(big.Rat).Set(stored.debt), maps.Clone(stored.counts), append([]int64(nil), stored.log...)
+		back = b.at > now+5_000_000
 	}
-	b := &oracleBucket{debt: new(big.Rat).Set(stored.debt), at: stored.at, s: s}
-	if stored.s.Cmp(s) != 0 { // a new rate: whole units, rounded up, at most 2^53-1 of them
-		inUnits := new(big.Rat).Mul(b.debt, new(big.Rat).SetInt(s))
-		whole := min(ceilRat(inUnits), maxExact)
-		b.debt.SetFrac(big.NewInt(whole), s)
-	}
-	switch {
-	case b.at <= now:
-		refill := big.NewRat(c.count, c.period)
-		b.debt.Sub(b.debt, refill.Mul(refill, tokens(now-b.at)))
-		if b.debt.Sign() < 0 {
-			b.debt.SetInt64(0)
-		}
+	c.model().settle(c, b, now, back)
+	if back {
 		b.at = now
-	case b.at-now > 5_000_000:
-		b.at = now
-		o.write(c, &oracleBucket{debt: new(big.Rat).Set(b.debt), at: now, s: s})
+		o.write(c, b, now)
 	}
+	b.at = max(b.at, now)
 	return b
 }
 
-// forget drops the buckets that were due to be full by now, whatever their rate is now.
+// write stores b unless it says nothing: then no key is left behind.
+func (o *oracle) write(c oracleCharge, b *oracleBucket, now int64) {
+	b.emptyAt = now + c.wait(b, now, c.capacity)
+	b.written = c
+	if b.emptyAt <= now && b.at <= now {
+		delete(o.buckets, c.key)
+		return
+	}
+	b.emptyAt = max(b.emptyAt, b.at)
+	copied := *b
+	copied.debt, copied.counts, copied.log = new(big.Rat).Set(b.debt), maps.Clone(b.counts), append([]int64(nil), b.log...)
+	o.buckets[c.key] = &copied
+}
+
+// forget drops the buckets that were due to be empty by now, whatever their rule is now.
 func (o *oracle) forget(now int64) {
-	maps.DeleteFunc(o.buckets, func(_ string, b *oracleBucket) bool { return b.full <= now })
+	maps.DeleteFunc(o.buckets, func(_ string, b *oracleBucket) bool { return b.emptyAt <= now })
 }
 
-func (o *oracle) write(c oracleCharge, b *oracleBucket) {
-	b.full = b.at + wait(c, b, b.at, c.capacity)
-	o.buckets[c.key] = b
-}
-
-// wait is the whole microseconds until n tokens are there.
-func wait(c oracleCharge, b *oracleBucket, now, n int64) int64 {
-	missing := new(big.Rat).Add(b.debt, tokens(n))
-	missing.Sub(missing, tokens(c.capacity))
-	if missing.Sign() <= 0 {
+// wait is the whole microseconds until n tokens are there: the first moment at which they can be taken.
+func (c oracleCharge) wait(b *oracleBucket, now, n int64) int64 {
+	if c.model().fits(c, b, now, n) {
 		return 0
 	}
-	return ceilRat(missing.Mul(missing, big.NewRat(c.period, c.count))) + b.at - now
+	bound := c.model().waits(c, b)
+	return int64(sort.Search(int(bound), func(w int) bool { return c.model().fits(c, b, now+int64(w), n) }))
+}
+
+// turn is when a request that comes now has its turn in a queue.
+func (c oracleCharge) turn(b *oracleBucket, now int64) int64 {
+	if b.debt.Sign() == 0 {
+		return 0
+	}
+	work := new(big.Rat).Mul(b.debt, big.NewRat(c.period, c.count))
+	return ceilRat(work) + b.at - now
+}
+
+// oracleRefilling is the token bucket and the leaky one.
+type oracleRefilling struct{}
+
+func (oracleRefilling) settle(c oracleCharge, b *oracleBucket, now int64, _ bool) {
+	s := unitsPerToken(c.count, c.period)
+	if b.s.Cmp(s) != 0 { // a new rate: whole units, rounded up, at most 2^53-1 of them
+		inUnits := new(big.Rat).Mul(b.debt, new(big.Rat).SetInt(s))
+		b.debt.SetFrac(big.NewInt(min(ceilRat(inUnits), maxExact)), s)
+		b.s = s
+	}
+	b.debt = c.debtAt(b, now)
+}
+
+// debtAt is the debt at a time: from the bucket's own on, it is worked off.
+func (c oracleCharge) debtAt(b *oracleBucket, now int64) *big.Rat {
+	debt := new(big.Rat).Set(b.debt)
+	if now > b.at {
+		refill := big.NewRat(c.count, c.period)
+		debt.Sub(debt, refill.Mul(refill, tokens(now-b.at)))
+	}
+	if debt.Sign() < 0 {
+		debt.SetInt64(0)
+	}
+	return debt
+}
+
+func (oracleRefilling) fits(c oracleCharge, b *oracleBucket, later, n int64) bool {
+	debt := c.debtAt(b, later)
+	return debt.Add(debt, tokens(n)).Cmp(tokens(c.capacity)) <= 0
+}
+
+func (oracleRefilling) take(_ oracleCharge, b *oracleBucket, n int64) { b.debt.Add(b.debt, tokens(n)) }
+
+func (oracleRefilling) give(_ oracleCharge, b *oracleBucket, n, _ int64) bool {
+	if b.debt.Sign() == 0 {
+		return false
+	}
+	if b.debt.Sub(b.debt, tokens(n)); b.debt.Sign() < 0 {
+		b.debt.SetInt64(0)
+	}
+	return true
+}
+
+func (oracleRefilling) waits(c oracleCharge, b *oracleBucket) int64 {
+	return min(ceilRat(new(big.Rat).Mul(b.debt, big.NewRat(c.period, c.count))), 1<<61) + 5_000_001
 }
 
 func unitsPerToken(count, period int64) *big.Int {
@@ -137,14 +233,9 @@ func unitsPerToken(count, period int64) *big.Int {
 
 func tokens(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
 
-// floorRat rounds towards minus infinity and saturates: only what is capped by the caller can be that large.
-func floorRat(x *big.Rat) int64 {
-	return saturate(new(big.Int).Div(x.Num(), x.Denom())) // Euclidean: the denominator is positive
-}
-
 func ceilRat(x *big.Rat) int64 {
 	n := new(big.Int).Neg(x.Num())
-	return saturate(n.Neg(n.Div(n, x.Denom())))
+	return saturate(n.Neg(n.Div(n, x.Denom()))) // Euclidean: the denominator is positive
 }
 
 func saturate(n *big.Int) int64 {

@@ -16,14 +16,19 @@ const (
 	// maxExact is the largest integer that Redis' Lua, whose numbers are doubles, holds exactly together with all
 	// smaller ones.
 	maxExact = 1<<53 - 1
+
+	monthUnit    = "month"
+	longestMonth = 31 * 24 * time.Hour
 )
 
 // Rate is Count tokens per Period. The zero value is not a rate.
 type Rate struct {
 	// Count is 1..2^53-1.
 	Count int64
-	// Period is a whole number of milliseconds, 1 ms..366 days. A day is 24 hours: a bucket knows no calendar.
+	// Period is a whole number of milliseconds, 1 ms..366 days. A day is 24 hours, unless a fixed window follows a calendar.
 	Period time.Duration
+	// Month says that the period is a calendar's month, which only a fixed window knows. Period is 31 days then.
+	Month bool
 }
 
 // unit is a name for a length of time in a rate.
@@ -33,7 +38,7 @@ type unit struct {
 	length time.Duration
 }
 
-// units are the units a rate may be written in, longest first. No months or years: their length depends on the calendar.
+// units are the units of a fixed length that a rate may be written in, longest first.
 func units() []unit {
 	return []unit{
 		{"week", []string{"weeks", "w"}, 7 * 24 * time.Hour},
@@ -49,9 +54,9 @@ func units() []unit {
 //
 //	rate   = count "/" [ number ] unit
 //	unit   = "ms" | "s" | "sec" | "second" | "seconds" | "m" | "min" | "minute" | "minutes" | "h" | "hour" | "hours"
-//	       | "d" | "day" | "days" | "w" | "week" | "weeks"
+//	       | "d" | "day" | "days" | "w" | "week" | "weeks" | "month"
 //
-// with count and number decimal integers without sign, at least 1: "60/s", "100/min", "5/30s", "10/day". An error is a
+// with count and number decimal integers without sign, at least 1: "60/s", "100/min", "5/30s", "10/day". A month takes no number but 1. An error is a
 // *FieldError on "rate" that names the bound.
 func ParseRate(s string) (Rate, error) {
 	count, per, ok := strings.Cut(s, "/")
@@ -69,9 +74,12 @@ func ParseRate(s string) (Rate, error) {
 			return Rate{}, rateError("the period's number %q is not an integer from 1 to %d", clip(digits), int64(maxExact))
 		}
 	}
+	if name == monthUnit && multiple == 1 {
+		return Rate{Count: n, Period: longestMonth, Month: true}, nil
+	}
 	length := unitLength(name)
 	if length == 0 {
-		return Rate{}, rateError("the unit %q is not one of ms, s, min, h, day, week", clip(name))
+		return Rate{}, rateError("the unit %q is not one of ms, s, min, h, day, week; or one month", clip(name))
 	}
 	if multiple > int64(maxPeriod/length) {
 		return Rate{}, rateError("the period %s is longer than 366 days", clip(per))
@@ -81,6 +89,9 @@ func ParseRate(s string) (Rate, error) {
 
 // String is the shortest way to write the rate that ParseRate reads back.
 func (r Rate) String() string {
+	if r.Month {
+		return fmt.Sprintf("%d/%s", r.Count, monthUnit)
+	}
 	for _, u := range units() {
 		if r.Period >= u.length && r.Period%u.length == 0 {
 			if n := int64(r.Period / u.length); n != 1 {

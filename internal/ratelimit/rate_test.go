@@ -12,25 +12,26 @@ import (
 
 func TestParseRateReadsCountAndPeriod(t *testing.T) {
 	t.Parallel()
-	day := 24 * time.Hour
 	for in, want := range map[string]Rate{
-		"60/s":               {60, time.Second},
-		"60/sec":             {60, time.Second},
-		"60/second":          {60, time.Second},
-		"100/min":            {100, time.Minute},
-		"100/m":              {100, time.Minute},
-		"100/minutes":        {100, time.Minute},
-		"1000/h":             {1000, time.Hour},
-		"1000/hour":          {1000, time.Hour},
-		"5/30s":              {5, 30 * time.Second},
-		"10/day":             {10, day},
-		"10/2d":              {10, 2 * day},
-		"3/w":                {3, 7 * day},
-		"1/week":             {1, 7 * day},
-		"1/ms":               {1, time.Millisecond},
-		"7/250ms":            {7, 250 * time.Millisecond},
-		"1/366d":             {1, 366 * day},
-		"9007199254740991/s": {1<<53 - 1, time.Second},
+		"60/s":               {Count: 60, Period: time.Second},
+		"60/sec":             {Count: 60, Period: time.Second},
+		"60/second":          {Count: 60, Period: time.Second},
+		"100/min":            {Count: 100, Period: time.Minute},
+		"100/m":              {Count: 100, Period: time.Minute},
+		"100/minutes":        {Count: 100, Period: time.Minute},
+		"1000/h":             {Count: 1000, Period: time.Hour},
+		"1000/hour":          {Count: 1000, Period: time.Hour},
+		"5/30s":              {Count: 5, Period: 30 * time.Second},
+		"10/day":             {Count: 10, Period: day},
+		"10/2d":              {Count: 10, Period: 2 * day},
+		"3/w":                {Count: 3, Period: 7 * day},
+		"1/week":             {Count: 1, Period: 7 * day},
+		"1/ms":               {Count: 1, Period: time.Millisecond},
+		"7/250ms":            {Count: 7, Period: 250 * time.Millisecond},
+		"1/366d":             {Count: 1, Period: 366 * day},
+		"9007199254740991/s": {Count: 1<<53 - 1, Period: time.Second},
+		"1000/month":         {Count: 1000, Period: 31 * day, Month: true},
+		"1000/1month":        {Count: 1000, Period: 31 * day, Month: true},
 	} {
 		got, err := ParseRate(in)
 		if err != nil || got != want {
@@ -58,7 +59,8 @@ func TestParseRateRefusesAndNamesTheBound(t *testing.T) {
 		"1" + strings.Repeat("0", 30):        "<count>/<period>",
 		"1" + strings.Repeat("0", 30) + "/s": "1 to 9007199254740991",
 		"60/ s":                              "ms, s, min, h, day, week",
-		"60/month":                           "ms, s, min, h, day, week",
+		"60/2month":                          "one month",
+		"60/months":                          "one month",
 		"60/us":                              "ms, s, min, h, day, week",
 		"60/s/s":                             "ms, s, min, h, day, week",
 		"60/S":                               "ms, s, min, h, day, week",
@@ -86,6 +88,9 @@ func TestRateStringIsReadBackAsTheSameRate(t *testing.T) {
 		r := Rate{
 			Count:  rapid.Int64Range(1, maxExact).Draw(t, "count"),
 			Period: time.Duration(rapid.Int64Range(1, int64(maxPeriod/time.Millisecond)).Draw(t, "ms")) * time.Millisecond,
+		}
+		if rapid.IntRange(0, 9).Draw(t, "month") == 0 {
+			r.Period, r.Month = longestMonth, true
 		}
 		got, err := ParseRate(r.String())
 		if err != nil || got != r {

@@ -26,9 +26,11 @@ type Charge struct {
 	Dimension string
 	// Zone is the calendar that the rule's windows follow for this request; nil is the rule's own.
 	Zone *time.Location
-	// Cost is the tokens to take or give back; 0 is the rule's own cost. A cost beyond the rule's burst is answered
+	// Cost is the tokens to take or give back; 0 is the rule's own cost. A cost beyond the rule's capacity is answered
 	// with Never, not with an error.
 	Cost int64
+
+	taken int64 // us; when a refund's charge was made. unknownTime: nobody knows
 }
 
 // Request is what one decision is about: a tenant and 1..MaxCharges charges with distinct buckets.
@@ -67,6 +69,8 @@ type Verdict struct {
 	Shadow bool
 	// Mode is where this rule was decided.
 	Mode Mode
+
+	at int64 // us; the time the bucket is at
 }
 
 // Mode is where a decision was made.
@@ -117,7 +121,9 @@ func (d Decision) Charged(req Request) Request {
 			if v.Mode == ModeLocal {
 				taken.local |= 1 << len(taken.Charges)
 			}
-			taken.Charges = append(taken.Charges, req.Charges[i])
+			c := req.Charges[i]
+			c.taken = v.at
+			taken.Charges = append(taken.Charges, c)
 		}
 	}
 	return taken
@@ -159,6 +165,8 @@ type charge struct {
 	tag  string // the key's hash tag: buckets of one tag share a slot
 	cost int64
 	zone *time.Location
+
+	taken int64 // Charge.taken
 }
 
 // at is the moment now of the charge's calendar.
@@ -188,7 +196,7 @@ func (req Request) check(o op) (query, error) {
 			return query{}, chargeError(i, "dimension", "is not a result of Dimension")
 		}
 		key, tag := bucketKey(req.Tenant, c.Rule, c.Dimension)
-		q.charges[i] = charge{rule: c.Rule, key: key, tag: tag, cost: cost, zone: c.Zone}
+		q.charges[i] = charge{rule: c.Rule, key: key, tag: tag, cost: cost, zone: c.Zone, taken: c.taken}
 		if c.Zone == nil {
 			q.charges[i].zone = c.Rule.Zone
 		}

@@ -40,11 +40,12 @@ type Spec struct {
 	// ID names the rule, ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$. It is part of the buckets' keys: keep it when the rule
 	// changes, and its buckets keep their levels.
 	ID string
-	// Kind is "token_bucket"; "" means that.
+	// Kind is "token_bucket", "leaky_bucket", "fixed_window", "sliding_window" or "sliding_log"; "" is token_bucket.
 	Kind string
-	// Rate is what comes back, as ParseRate reads it.
+	// Rate is what comes back, as ParseRate reads it. For windows and the log it is the whole limit.
 	Rate string
-	// Burst is the capacity in tokens; 0 is the rate's count. At most 2^53 / units per token: see Rule.
+	// Burst is the capacity in tokens; 0 is the rate's count, and the only one that windows and the log have. For buckets at
+	// most 2^53 / units per token.
 	Burst int64
 	// Cost is what a charge takes that does not say; 0 is 1. At most the burst.
 	Cost int64
@@ -86,37 +87,47 @@ func Compile(spec Spec) (Rule, error) {
 	if spec.Kind == KindConcurrency.String() {
 		return compileConcurrency(spec)
 	}
-	r := Rule{
-		ID: spec.ID, Kind: KindTokenBucket, Burst: spec.Burst, Cost: spec.Cost, Shadow: spec.Shadow, Shared: spec.Shared, Zone: spec.Zone,
-	}
-	if spec.Kind != "" && spec.Kind != r.Kind.String() {
-		return Rule{}, &FieldError{"kind", fmt.Sprintf("%q is not supported; it must be token_bucket", clip(spec.Kind))}
-	}
+	r := Rule{ID: spec.ID, Burst: spec.Burst, Cost: spec.Cost, Shadow: spec.Shadow, Shared: spec.Shared, Zone: spec.Zone}
 	var err error
+	if r.Kind, err = parseKind(spec.Kind); err != nil {
+		return Rule{}, err
+	}
 	if r.Rate, err = ParseRate(spec.Rate); err != nil {
 		return Rule{}, err
 	}
 	if r.OnBackendError, err = parsePolicy(spec.OnBackendError); err != nil {
 		return Rule{}, err
 	}
-	if err := r.compileBucket(); err != nil {
+	if err := r.compileLimit(); err != nil {
 		return Rule{}, err
 	}
 	if r.Cost == 0 {
 		r.Cost = 1
 	}
 	if r.Cost < 1 || r.Cost > r.Burst {
-		return Rule{}, &FieldError{"cost", fmt.Sprintf("%d is not from 1 to the burst, %d", r.Cost, r.Burst)}
+		return Rule{}, &FieldError{"cost", fmt.Sprintf("%d is not from 1 to the capacity, %d", r.Cost, r.Burst)}
 	}
 	r.letter = kindNames()[r.Kind].letter
 	return r, nil
 }
 
-// compileBucket needs Rate and Burst.
-func (r *Rule) compileBucket() error {
+// compileLimit needs Kind, Rate and Burst. It fills Burst and limit.
+func (r *Rule) compileLimit() error {
 	if err := r.Rate.check(); err != nil {
 		return err
 	}
+	if r.Rate.Month && r.Kind != KindFixedWindow {
+		return rateError("months differ in length: only a fixed_window counts by the month")
+	}
+	switch r.Kind {
+	case KindTokenBucket, KindLeakyBucket:
+		return r.compileBucket()
+	default:
+		return r.compileWindow()
+	}
+}
+
+func (r *Rule) compileBucket() error {
 	field := "burst"
 	if r.Burst == 0 {
 		field, r.Burst = "rate", r.Rate.Count // the burst was not written: the rate is to blame if it is too large
@@ -130,6 +141,36 @@ func (r *Rule) compileBucket() error {
 			r.Burst, r.Rate, maxExact/b.s)}
 	}
 	r.limit = b
+	if r.Kind == KindLeakyBucket {
+		r.limit = leaky{b}
+	}
+	return nil
+}
+
+func (r *Rule) compileWindow() error {
+	if r.Burst != 0 && r.Burst != r.Rate.Count {
+		return &FieldError{"burst", fmt.Sprintf("%d is not the rate's count, %d: a %s has no other capacity",
+			r.Burst, r.Rate.Count, r.Kind)}
+	}
+	r.Burst = r.Rate.Count
+	switch r.Kind {
+	case KindFixedWindow:
+		r.limit = newFixedWindow(r.Rate)
+	case KindSlidingWindow:
+		w := newSlidingWindow(r.Rate)
+		if !w.exact() {
+			return rateError("%s cannot be counted exactly; a sliding_window of this period may have at most %d", r.Rate, maxExact/w.ticks)
+		}
+		r.limit = w
+	default:
+		if r.Rate.Count > maxLog {
+			return rateError("%s is more than a sliding_log remembers, %d", r.Rate, maxLog)
+		}
+		if r.Rate.Period > maxLogPeriod {
+			return rateError("the period of %s is longer than a sliding_log remembers, 31 days", r.Rate)
+		}
+		r.limit = newSlidingLog(r.Rate)
+	}
 	return nil
 }
 

@@ -49,13 +49,13 @@ func TestCompileRefusesAndNamesFieldAndBound(t *testing.T) {
 		"NUL in id":         {with(func(s *Spec) { s.ID = "a\x00" }), "id", "^[A-Za-z0-9]"},
 		"dash first":        {with(func(s *Spec) { s.ID = "-a" }), "id", "^[A-Za-z0-9]"},
 		"no rate":           {with(func(s *Spec) { s.Rate = "" }), "rate", "<count>/<period>"},
-		"other kind":        {with(func(s *Spec) { s.Kind = "sliding_log" }), "kind", "token_bucket"},
+		"other kind":        {with(func(s *Spec) { s.Kind = "gcra" }), "kind", "sliding_log"},
 		"negative burst":    {with(func(s *Spec) { s.Burst = -1 }), "burst", "at least 1"},
 		"burst too large":   {with(func(s *Spec) { s.Rate, s.Burst = "7/day", 104_250 }), "burst", "at most 104249"},
 		"rate as burst":     {with(func(s *Spec) { s.Rate = "104251/day" }), "rate", "at most 104249"},
 		"2^53 burst":        {with(func(s *Spec) { s.Burst = 1 << 53 }), "burst", "at most"},
-		"negative cost":     {with(func(s *Spec) { s.Cost = -1 }), "cost", "1 to the burst, 60"},
-		"cost beyond burst": {with(func(s *Spec) { s.Cost = 61 }), "cost", "1 to the burst, 60"},
+		"negative cost":     {with(func(s *Spec) { s.Cost = -1 }), "cost", "1 to the capacity, 60"},
+		"cost beyond burst": {with(func(s *Spec) { s.Cost = 61 }), "cost", "1 to the capacity, 60"},
 		"unknown policy":    {with(func(s *Spec) { s.OnBackendError = "panic" }), "on_backend_error", "local_share, open or closed"},
 	} {
 		_, err := Compile(tc.spec)

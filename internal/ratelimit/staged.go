@@ -24,7 +24,9 @@ func (p *partial) charged() (q query, at []int) {
 	}
 	for i, v := range p.d.Verdicts {
 		if v.Allowed && !v.Unknown {
-			q.charges = append(q.charges, p.charges[i])
+			c := p.charges[i]
+			c.taken = v.at
+			q.charges = append(q.charges, c)
 			at = append(at, i)
 		}
 	}

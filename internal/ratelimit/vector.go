@@ -25,6 +25,8 @@ type row struct {
 // answer is the answer to a query: rows in the order of its charges.
 type answer struct {
 	allowed bool
+	now     int64 // us; by Redis' clock
+	stale   bool  // Redis was in another window of a calendar: nothing was decided
 	rows    []row
 	err     error
 }
@@ -119,13 +121,16 @@ func (v *vector) add(position int, q *query) {
 			v.keyArgs = append(v.keyArgs, c.rule.word(), p[0], p[1], p[2], p[3])
 		}
 		v.formArgs = append(v.formArgs, at+1, c.cost)
+		if q.op == opRefund {
+			v.formArgs = append(v.formArgs, c.taken)
+		}
 	}
 }
 
 // equal reports whether q asks the same as other. Versions of a rule need not be told apart here: fits does that.
 func (q *query) equal(other *query) bool {
 	return q.op == other.op && slices.EqualFunc(q.charges, other.charges, func(a, b charge) bool {
-		return a.cost == b.cost && a.key == b.key
+		return a.cost == b.cost && a.taken == b.taken && a.key == b.key
 	})
 }
 
@@ -174,12 +179,13 @@ func (v *vector) decode(batch []query, ints []int64) (decoded, error) {
 	rest := ints[2+len(v.keys):]
 	for n, i := range v.queries {
 		charges := batch[i].charges
-		a := answer{allowed: rest[0] == 1, rows: make([]row, len(charges))}
+		a := answer{now: d.now, allowed: rest[0] == 1, rows: make([]row, len(charges))}
 		rest = rest[1:]
 		for j := range charges {
 			l, at := charges[j].rule.limit, v.index[charges[j].key]
 			width := l.width()
 			a.rows[j] = row{code: code(rest[0]), st: l.read(rest[1:width], d.ahead[at], d.now, v.params[at])}
+			a.stale = a.stale || a.rows[j].code == codeStale
 			rest = rest[width:]
 		}
 		d.answers[n] = a
