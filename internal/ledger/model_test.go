@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -222,7 +223,7 @@ func (m *model) cut(k key, b *modelBalance) time.Time {
 		}
 	}
 	for i, c := range m.changes {
-		if i > 0 && c.now {
+		if plan, terms := m.termsAt(k, c.at); i > 0 && c.now && (plan != b.plan || !reflect.DeepEqual(terms, b.terms)) {
 			consider(c.at)
 		}
 	}

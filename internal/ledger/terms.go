@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"math/bits"
+	"reflect"
 	"slices"
 	"time"
 
@@ -52,7 +53,7 @@ type tenantTerms struct {
 	plan     string
 	anchorAt time.Time
 	zone     *time.Location
-	now      bool // the change ends open periods instead of waiting for their end
+	now      bool // the change ends the open periods that it is about instead of waiting for their end
 	prorate  bool // and the period it opens gets its share of the allowance only
 	// overrides are amounts of this tenant's own, by meter. They replace the amount of an allowance the plan has.
 	overrides map[string]int64
@@ -156,9 +157,26 @@ func (tl timeline) at(t time.Time) *terms {
 	return &tl[max(0, i-1)]
 }
 
-// endsPeriod returns the first instant after since at which terms end the period of b before its own end: a change that
-// applies at once; and for a period without an end, when the plan gains the meter, another plan applies, or the allowance is
-// no longer a once-only one. All other changes wait for the period's end.
+// changes reports whether t says of b's meter something else than what its open period was opened with: another plan, another
+// allowance, or another rhythm.
+func (tl timeline) changes(b *balance, t *terms) bool {
+	if t.grants != (b.plan != "") {
+		return true
+	}
+	if !t.grants {
+		return false
+	}
+	was := tl.at(b.start)
+	if t.plan != b.plan || t.allow.amount != b.allowance || !reflect.DeepEqual(t.allow, was.allow) {
+		return true
+	}
+	return t.allow.every != period.Once &&
+		(t.zone.String() != was.zone.String() || t.allow.anchor == period.Tenant && !t.anchorAt.Equal(was.anchorAt))
+}
+
+// endsPeriod returns the first instant after since at which terms end the period of b before its own end: a change of its terms
+// that applies at once; and for a period without an end, when the plan gains the meter, another plan applies, or the allowance
+// is no longer a once-only one. All other changes wait for the period's end.
 func (tl timeline) endsPeriod(b *balance) (time.Time, bool) {
 	for i := range tl {
 		t := &tl[i]
@@ -171,7 +189,7 @@ func (tl timeline) endsPeriod(b *balance) (time.Time, bool) {
 		endless := !b.end.Before(period.Forever)
 		gained := endless && b.plan == "" && t.grants
 		changed := endless && b.plan != "" && (t.plan != b.plan || !t.grants || t.allow.every != period.Once)
-		if t.now || gained || changed {
+		if gained || changed || t.now && tl.changes(b, t) {
 			return t.since, true
 		}
 	}
