@@ -51,6 +51,7 @@ CREATE TABLE tenants (
     status     text        NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'suspended')),
     metadata   jsonb       NOT NULL DEFAULT '{}',
     overrides  jsonb       NOT NULL DEFAULT '{}',
+    version    bigint      NOT NULL DEFAULT 1,             -- rises by 1 with every change of the row
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
@@ -67,6 +68,7 @@ CREATE TABLE tenant_terms (
     immediate    boolean     NOT NULL DEFAULT false,       -- open periods end at effective_at instead of running out
     prorate      boolean     NOT NULL DEFAULT false,       -- the period opened then gets its share of the allowance
     overrides    jsonb       NOT NULL DEFAULT '{}',        -- meter: amount instead of the plan's
+    reason       text,                                     -- why they were changed, if somebody said so
     PRIMARY KEY (tenant_id, effective_at)
 );
 -- Answers "when did terms last change for a tenant that may have balances?" once per ledger batch.

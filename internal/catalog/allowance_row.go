@@ -13,11 +13,13 @@ type allowanceRow struct {
 	overflowMeter            *string
 	overflowPrice            *int64
 	perSubject               *int64
+	expiresInDays            *int64
 }
 
 func rowOf(a *Allowance) allowanceRow {
 	r := allowanceRow{
 		meter: a.Meter, amount: a.Amount, every: string(a.Every), anchor: string(a.Anchor), perSubject: a.PerSubject,
+		expiresInDays: a.ExpiresInDays,
 	}
 	if a.Rollover != nil {
 		r.rolloverMin, r.rolloverMax = &a.Rollover.Min, &a.Rollover.Max
@@ -34,6 +36,7 @@ func rowOf(a *Allowance) allowanceRow {
 func (r *allowanceRow) allowance() Allowance {
 	a := Allowance{
 		Meter: r.meter, Amount: r.amount, Every: period.Interval(r.every), Anchor: period.AnchorKind(r.anchor), PerSubject: r.perSubject,
+		ExpiresInDays: r.expiresInDays,
 	}
 	if r.rolloverMax != nil {
 		a.Rollover = &Rollover{Max: *r.rolloverMax}

@@ -165,6 +165,9 @@ func (a *application) tenants(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.requireOverridable(ctx, locked, wanted); err != nil || a.faults != nil {
+		return err
+	}
 	for i := range wanted {
 		t := wanted[i]
 		before := locked[t.ID]
@@ -183,6 +186,19 @@ func (a *application) tenants(ctx context.Context) error {
 		}
 	}
 	return a.unlistedTenants(ctx)
+}
+
+// requireOverridable notes overrides of meters that the tenants' plans, as the file makes them, do not have.
+func (a *application) requireOverridable(ctx context.Context, locked map[string]*lockedTenant, wanted []Tenant) error {
+	var list []override
+	for i := range wanted {
+		list = append(list, newOverrides(locked[wanted[i].ID], &wanted[i])...)
+	}
+	faulty, err := a.tx.notOverridable(ctx, list)
+	for i := range faulty {
+		a.refused("tenants."+faulty[i].tenant, &Error{Code: CodeInvalidArgument, Fields: []FieldError{faulty[i].fault()}})
+	}
+	return err
 }
 
 func (a *application) unlistedTenants(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -64,4 +65,35 @@ func TestAPlanChangeNowEndsOpenPeriodsAndOneForTheNextPeriodLeavesThemAlone(t *t
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+}
+
+// A balance that is being made while terms change at once must see them: it is opened before or after them, not beside them.
+func TestAPlanChangeNowWaitsForBalancesThatAreBeingMade(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	seed(t, s)
+	put(t, s.PutPlan, Plan{ID: "pro", Allowances: []Allowance{monthly("api_calls", 5)}})
+	maker, err := s.pool.Begin(ctx)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = maker.Rollback(context.Background()) })
+	_, err = maker.Exec(ctx, `INSERT INTO balances (tenant_id, meter, period_start, period_end, next_event_at, updated_at)
+		SELECT tenant_id, 'api_calls', clock_timestamp(), clock_timestamp() + interval '1 day', clock_timestamp() + interval '1 day', clock_timestamp()
+		FROM tenants WHERE tenant_id = 'acme' FOR KEY SHARE`)
+	require.NoError(t, err)
+	patched := make(chan error, 1)
+	go func() {
+		_, err := s.PatchTenant(ctx, "acme", TenantPatch{Plan: ptr("pro"), Apply: ApplyNow})
+		patched <- err
+	}()
+	require.Eventually(t, func() bool {
+		var waiting bool
+		err := s.pool.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+		return err == nil && waiting
+	}, soon, 5*time.Millisecond)
+	require.NoError(t, maker.Commit(ctx))
+	require.NoError(t, <-patched)
+	var due, terms time.Time
+	require.NoError(t, s.pool.QueryRow(ctx, `SELECT next_event_at, (SELECT max(effective_at) FROM tenant_terms) FROM balances`).Scan(&due, &terms))
+	require.Equal(t, terms, due)
 }

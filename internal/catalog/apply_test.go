@@ -126,6 +126,47 @@ tenants:
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
+func TestAFileGivesTrialsAndAmountsOfATenantsOwn(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	const text = `meters: {calls: {unit: call}, seats: {unit: seat}}
+plans:
+  trial: {allowances: [{meter: calls, amount: 100, every: once, anchor: tenant, expires_in_days: 14}]}
+tenants:
+  acme: {plan: trial, overrides: {calls: 250}}
+`
+	_, err := s.Apply(ctx, parsed(t, text), false)
+	require.NoError(t, err)
+	plan, err := s.Plan(ctx, "trial", 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 14, *plan.Allowances[0].ExpiresInDays)
+	acme, err := s.Tenant(ctx, "acme")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"calls": 250}, acme.Overrides)
+
+	diff, err := s.Apply(ctx, parsed(t, strings.NewReplacer("calls: 250", "calls: 300", "days: 14", "days: 30").Replace(text)), true)
+	require.NoError(t, err)
+	require.Equal(t, `~ plan trial
+    ~ allowances[calls].expires_in_days: 14 -> 30
+    ~ version: 1 -> 2
+~ tenant acme
+    ~ overrides.calls: 250 -> 300
+0 created, 2 changed, 2 unchanged, 0 not in the file (left as they are)
+dry run: nothing was written
+`, diff.String())
+
+	// What a plan has is what the file makes of it.
+	_, err = s.Apply(ctx, parsed(t, strings.ReplaceAll(text, "calls: 250}", "seats: 5, calls: 1}")+"  other:\n    plan: trial\n    overrides: {none: 1}\n"), false)
+	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, []string{"tenants.acme.overrides.seats", "tenants.other.overrides.none"}, fieldsIn(t, err))
+	require.ErrorContains(t, err, "is for a meter that the plan trial does not have (line 5)")
+	grown := strings.ReplaceAll(text, "expires_in_days: 14}]", "expires_in_days: 14}, {meter: seats, amount: 1, every: day, anchor: tenant}]")
+	_, err = s.Apply(ctx, parsed(t, strings.ReplaceAll(grown, "calls: 250", "seats: 5")), false)
+	require.NoError(t, err)
+	require.Len(t, historyOf(t, s, "acme"), 2)
+}
+
 func TestApplyReportsUnlistedTenantsOnlyWhenTheFileIsAboutTenants(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -7,7 +7,8 @@
 //   - plan: a named set of allowances (and of limits for its tenants). Each change makes a version; versions are immutable
 //     and never deleted, because open periods keep the version they were opened with.
 //   - tenant: the billed party, on one plan, with an anchor instant and a zone for its periods.
-//   - terms: plan, anchor and zone of a tenant since an instant. Their history is what the ledger reads: a period that is
+//   - override: an amount of one meter that a tenant gets per period instead of its plan's.
+//   - terms: plan, anchor, zone and overrides of a tenant since an instant. Their history is what the ledger reads: a period that is
 //     opened late is opened under the terms that were in force when it was due.
 //   - limit: a rate limit. This package stores it; what its rate means is the limiter's business.
 //   - snapshot: all meters, newest plans and limits at one moment, immutable.
@@ -16,7 +17,8 @@
 //
 //  1. Every exported method that writes is one transaction: done or not done. Writing what is stored already changes nothing,
 //     makes no version and no history, and tells nobody.
-//  2. A plan's versions are 1, 2, 3, ... with strictly rising created_at; a tenant's terms have strictly rising effective_at.
+//  2. A plan's versions are 1, 2, 3, ... with strictly rising created_at; so are a tenant's, one per change; its terms have
+//     strictly rising effective_at.
 //  3. What a plan or limit refers to exists: meters in use cannot be deleted.
 //  4. A change is announced on the channel quotasvc_catalog in its own transaction, so it is heard by every instance if and
 //     only if it is committed.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -93,7 +94,7 @@ func ParseFile(data []byte) (*File, error) {
 		return nil, at.err()
 	}
 	f := &File{lines: map[string]int{}}
-	r := &yamlReader{lines: f.lines, at: at}
+	r := &yamlReader{lines: f.lines, nulls: map[string]bool{}, at: at}
 	root := parseYAML(data, at)
 	if root == nil {
 		if len(at.list) == 0 {
@@ -119,7 +120,7 @@ func ParseFile(data []byte) (*File, error) {
 			at.add(lineOf(pair.Key), name, "is not a section; the sections are meters, plans, limits, tenants")
 		}
 	}
-	f.requireAmounts(at)
+	f.requireAmounts(r)
 	if n := len(f.Meters) + len(f.Plans) + len(f.Limits) + len(f.Tenants); n > MaxFileObjects {
 		at.add(1, "", fmt.Sprintf("must have at most %d objects, has %d", MaxFileObjects, n))
 	}
@@ -129,15 +130,32 @@ func ParseFile(data []byte) (*File, error) {
 	return f, nil
 }
 
-// requireAmounts finds allowances without an amount: it may be 0, but somebody must have said so.
-func (f *File) requireAmounts(at *problems) {
+// requireAmounts finds allowances without an amount: it may be 0, but somebody must have said so. Nor may any other part of
+// an allowance or of overrides be null: a cap that somebody forgot to write is not no cap.
+func (f *File) requireAmounts(r *yamlReader) {
 	for i := range f.Plans {
 		for j := range f.Plans[i].Allowances {
 			path := fmt.Sprintf("plans.%s.allowances[%d]", f.Plans[i].ID, j)
 			if _, there := f.lines[path+".amount"]; !there {
-				at.add(f.line(path), path+".amount", "is required")
+				r.at.add(f.line(path), path+".amount", "is required")
 			}
 		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(r.nulls)) {
+		if strings.HasPrefix(path, "plans.") && strings.Contains(path, ".allowances[") {
+			r.refuseNull(path)
+		}
+	}
+	for i := range f.Tenants {
+		for _, meter := range slices.Sorted(maps.Keys(f.Tenants[i].Overrides)) {
+			r.refuseNull(fmt.Sprintf("tenants.%s.overrides.%s", f.Tenants[i].ID, meter))
+		}
+	}
+}
+
+func (r *yamlReader) refuseNull(path string) {
+	if r.nulls[path] {
+		r.at.add(r.lines[path], path, "must have a value, or be left out")
 	}
 }
 
@@ -281,6 +299,8 @@ func nameOf(t reflect.Type) string {
 		return "true or false"
 	case reflect.Slice:
 		return "a list"
+	case reflect.Map:
+		return "a mapping"
 	case reflect.Struct:
 		if t.Name() == "Time" {
 			return "a time as in 2026-01-31T00:00:00Z"

@@ -143,6 +143,47 @@ func TestAFilesProblemsAreAllNamedWithLineAndPath(t *testing.T) {
 				"12|plans.k.allowances[0].amount|must be an integer",
 			},
 		},
+		"nothing where a value belongs": {
+			`plans:
+  a:
+    allowances:
+      - {meter: m, amount: ~, every: day, anchor: tenant}
+      - {meter: n, amount: 1, every: once, anchor: tenant, expires_in_days: }
+      - {meter: o, amount: 1, every: day, anchor: tenant, overage: {policy: allow, cap: null}, per_subject: null}
+tenants:
+  t: {plan: a, metadata: {a: ~}, overrides: {m: ~, "007": ~}}
+`,
+			[]string{
+				"4|plans.a.allowances[0].amount|must have a value", "5|plans.a.allowances[1].expires_in_days|must have a value",
+				"6|plans.a.allowances[2].overage.cap|must have a value", "6|plans.a.allowances[2].per_subject|must have a value",
+				"8|tenants.t.overrides.007|must have a value", "8|tenants.t.overrides.m|must have a value",
+			},
+		},
+		"wrong overrides and trials": {
+			`plans:
+  a:
+    allowances:
+      - {meter: m, amount: 1, every: once, anchor: tenant, expires_in_days: 0}
+      - {meter: n, amount: 1, every: day, anchor: tenant, expires_in_days: 14}
+      - {meter: o, amount: 1, every: once, anchor: tenant, expires_in_days: 1, rollover: {max: 1}}
+  b: {allowances: [{meter: m, amount: 1, every: once, anchor: tenant, expires_in_days: 1.5}]}
+tenants:
+  t: {plan: a, overrides: {m: -1}}
+  u: {plan: a, overrides: {m: 9007199254740992}}
+  v: {plan: a, overrides: {m: "5"}}
+  w: {plan: a, overrides: 5}
+  x: {plan: a, overrides: {"a b": 5}}
+`,
+			[]string{
+				"4|plans.a.allowances[0].expires_in_days|must be an integer from 1 to 3660",
+				"5|plans.a.allowances[1].expires_in_days|must be absent unless every is once",
+				"6|plans.a.allowances[2].rollover|must be absent where every is once",
+				"7|plans.b.allowances[0].expires_in_days|must be an integer",
+				"9|tenants.t.overrides.m|must be an integer from 0", "10|tenants.u.overrides.m|must be an integer from 0",
+				"11|tenants.v.overrides.m|must be an integer", "12|tenants.w.overrides|must be a mapping",
+				"13|tenants.x.overrides|must have names of meters",
+			},
+		},
 		"several at once, on their lines": {
 			"plans:\n  - plan: p\n    allowances:\n      - meter: a b\n        amount: 1\n        every: never\n        anchor: tenant\n" +
 				"tenants:\n  t:\n    timezone: Mars/Olympus\n    anchor: 9999-01-01T00:00:00Z\n    plan: p\n",

@@ -57,6 +57,14 @@ func put[T any](t *testing.T, put func(context.Context, T) (T, bool, error), obj
 	return stored
 }
 
+// patch changes a tenant and returns it as it is stored.
+func patch(t *testing.T, s *Store, id string, p TenantPatch) Tenant {
+	t.Helper()
+	change, err := s.PatchTenant(t.Context(), id, p)
+	require.NoError(t, err)
+	return change.After
+}
+
 // fieldsIn lists the fields an error is about.
 func fieldsIn(t *testing.T, err error) []string {
 	t.Helper()

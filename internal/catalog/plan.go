@@ -16,6 +16,9 @@ const (
 
 	// MaxPlanLimits bounds a plan's own limits: all that apply are decided in one call per request.
 	MaxPlanLimits = 50
+
+	// MaxExpiresInDays bounds a trial: ten years, beyond which "it expires" is a mistake in the unit.
+	MaxExpiresInDays = 3660
 )
 
 // Plan is one version of a named set of allowances. It is immutable.
@@ -38,9 +41,14 @@ type Allowance struct {
 	Overage    *Overage  `json:"overage,omitzero"`     // nil: deny
 	Overflow   *Overflow `json:"overflow,omitzero"`    // nil: none
 	PerSubject *int64    `json:"per_subject,omitzero"` // cap of each subject, 0..MaxAmount; nil: none
+
+	// ExpiresInDays is how long a once-only allowance lasts from when it is granted, in days of 24 hours, 1..MaxExpiresInDays:
+	// a trial. nil: for ever. Only with every once.
+	ExpiresInDays *int64 `json:"expires_in_days,omitzero"`
 }
 
 // Rollover says what of a period's remainder the next period takes over: all of it, but no less than Min and no more than Max.
+// A once-only allowance has no next period, and so no rollover.
 type Rollover struct {
 	Min int64 `json:"min,omitzero"` // 0..Max
 	Max int64 `json:"max"`          // 1..MaxAmount
@@ -52,7 +60,8 @@ type Overage struct {
 	Cap    *int64 `json:"cap,omitzero"` // 0..MaxAmount per period, only with allow; nil: no cap
 }
 
-// Overflow names the meter that pays when the own one is used up.
+// Overflow names the meter that pays when the own one is used up. It need not be in the plan; if it is, it has no overflow of
+// its own: units are paid for in one step, so that a price is a price.
 type Overflow struct {
 	Meter string `json:"meter"` // another one
 	Price int64  `json:"price"` // units of Meter for one unit, 1..MaxAmount
@@ -77,6 +86,16 @@ func (p *Plan) Validate() error {
 			c.require(false, path+".meter", "names the same meter as allowances[%d]; a plan has each meter once", j)
 		} else {
 			first[a.Meter] = i
+		}
+	}
+	for i := range p.Allowances {
+		o := p.Allowances[i].Overflow
+		if o == nil || o.Meter == p.Allowances[i].Meter {
+			continue // none, or reported already
+		}
+		if j, there := first[o.Meter]; there {
+			c.require(p.Allowances[j].Overflow == nil, fmt.Sprintf("allowances[%d].overflow.meter", i),
+				"must be a meter without overflow of its own; allowances[%d] has one", j)
 		}
 	}
 	first = map[string]int{}
@@ -105,6 +124,7 @@ func (a *Allowance) faults() []FieldError {
 	if r := a.Rollover; r != nil && c.amount("rollover.max", r.Max, 1) {
 		c.require(r.Min >= 0 && r.Min <= r.Max, "rollover.min", "must be an integer from 0 to rollover.max, %d", r.Max)
 	}
+	c.require(a.Rollover == nil || a.Every != period.Once, "rollover", "must be absent where every is once: there is no next period")
 	if o := a.Overage; o != nil {
 		c.oneOf("overage.policy", o.Policy, "deny", "allow")
 		if o.Cap != nil {
@@ -119,6 +139,10 @@ func (a *Allowance) faults() []FieldError {
 	}
 	if a.PerSubject != nil {
 		c.amount("per_subject", *a.PerSubject, 0)
+	}
+	if days := a.ExpiresInDays; days != nil {
+		c.require(*days >= 1 && *days <= MaxExpiresInDays, "expires_in_days", "must be an integer from 1 to %d", MaxExpiresInDays)
+		c.require(a.Every == period.Once, "expires_in_days", "must be absent unless every is once: other allowances end with their period")
 	}
 	return c.fields
 }

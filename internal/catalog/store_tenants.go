@@ -11,9 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PutTenant creates or replaces a tenant and returns it as it is stored, and whether it is new. A change of plan, anchor or
-// zone is written to the history of its terms and holds from now on.
+// PutTenant creates or replaces a tenant, its overrides too, and returns it as it is stored, and whether it is new. A change of
+// plan, anchor, zone or overrides is written to the history of its terms and holds from the next period of each meter on.
 func (s *Store) PutTenant(ctx context.Context, t Tenant) (stored Tenant, created bool, err error) {
+	return s.replaceTenant(ctx, t, nil)
+}
+
+// ReplaceTenant is PutTenant for a tenant that was looked at: it fails with CodeConflict unless the tenant has this version.
+func (s *Store) ReplaceTenant(ctx context.Context, t Tenant, version int64) (stored Tenant, err error) {
+	stored, _, err = s.replaceTenant(ctx, t, &version)
+	return stored, err
+}
+
+func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (stored Tenant, created bool, err error) {
 	if err := t.Validate(); err != nil {
 		return Tenant{}, false, err
 	}
@@ -28,25 +38,37 @@ func (s *Store) PutTenant(ctx context.Context, t Tenant) (stored Tenant, created
 		}
 		before, exists := locked[t.ID]
 		created = !exists
+		if exists {
+			err = before.requireVersion(version)
+		} else if version != nil {
+			err = notFound(kindTenant, t.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if err := tx.requireOverridable(ctx, before, &t); err != nil {
+			return err
+		}
 		stored, err = tx.putTenant(ctx, before, t)
 		return err
 	})
 	return stored, created, err
 }
 
-// PatchTenant changes what p names, as PutTenant does, and returns the tenant as it is stored.
-func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (stored Tenant, err error) {
+// PatchTenant changes what p names, at once if p says so, and returns the tenant before and after. With p.IfVersion, a patch
+// that was committed and is sent again fails with CodeConflict: the tenant has another version by then.
+func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (change TenantChange, err error) {
 	if err := p.Validate(); err != nil {
-		return Tenant{}, err
+		return TenantChange{}, err
+	}
+	asked := Tenant{ID: id, Metadata: p.Metadata}
+	if asked.Metadata != nil {
+		var c checker
+		if asked.Metadata = c.metadata("metadata", p.Metadata); len(c.fields) > 0 {
+			return TenantChange{}, c.err()
+		}
 	}
 	err = s.write(ctx, "patch tenant", writeTimeout, false, func(ctx context.Context, tx *txn) error {
-		asked := Tenant{ID: id, Metadata: p.Metadata}
-		if asked.Metadata != nil {
-			var c checker
-			if asked.Metadata = c.metadata("metadata", p.Metadata); len(c.fields) > 0 {
-				return c.err()
-			}
-		}
 		locked, err := tx.lockTenants(ctx, []Tenant{asked})
 		if err != nil {
 			return err
@@ -54,6 +76,9 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (stor
 		before, exists := locked[id]
 		if !exists {
 			return notFound(kindTenant, id)
+		}
+		if err := before.requireVersion(p.IfVersion); err != nil {
+			return err
 		}
 		t := before.patched(&p)
 		if err := t.Validate(); err != nil {
@@ -63,10 +88,16 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (stor
 		if err := tx.requirePlan(ctx, t.Plan); err != nil {
 			return err
 		}
-		stored, err = tx.putTenantAt(ctx, before, t, p.Apply == ApplyNow, p.Prorate)
+		if err := tx.requireOverridable(ctx, before, &t); err != nil {
+			return err
+		}
+		change.Before = before.Tenant
+		if change.After, err = tx.changeTenant(ctx, before, t, p.timing()); err == nil && p.DryRun {
+			err = errRollback
+		}
 		return err
 	})
-	return stored, err
+	return change, err
 }
 
 // Tenant returns the tenant id from PostgreSQL. A Catalog's Tenant answers from memory.
@@ -121,12 +152,15 @@ func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]str
 func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 	var t Tenant
 	err := row.Scan(append([]any{
-		&t.ID, &t.Plan, &t.Anchor, &t.Timezone, &t.Status, &t.Metadata, &t.CreatedAt, &t.UpdatedAt,
+		&t.ID, &t.Plan, &t.Anchor, &t.Timezone, &t.Status, &t.Metadata, &t.Overrides, &t.Version, &t.CreatedAt, &t.UpdatedAt,
 	}, more...)...)
 	if err != nil {
 		return t, err
 	}
 	t.Anchor, t.CreatedAt, t.UpdatedAt = t.Anchor.UTC(), t.CreatedAt.UTC(), t.UpdatedAt.UTC()
+	if len(t.Overrides) == 0 {
+		t.Overrides = nil
+	}
 	t.Metadata, err = compact(t.Metadata)
 	return t, err
 }
@@ -164,27 +198,35 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 	return locked, wrap("lock tenants", err)
 }
 
-// putTenant stores t, normalized, where before, nil if there is none, is locked. Its plan exists.
+// putTenant stores t, normalized, where before, nil if there is none, is locked. Its plan exists and has what it overrides.
 func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (Tenant, error) {
-	return tx.putTenantAt(ctx, before, t, false, false)
-}
-
-// putTenantAt is putTenant with terms that apply at the next periods, or now.
-func (tx *txn) putTenantAt(ctx context.Context, before *lockedTenant, t Tenant, now, prorate bool) (Tenant, error) {
 	if before == nil {
 		return tx.insertTenant(ctx, t)
 	}
-	t.CreatedAt, t.UpdatedAt = before.CreatedAt, before.UpdatedAt
+	return tx.changeTenant(ctx, before, t, timing{})
+}
+
+// changeTenant stores t, normalized, in place of before, which is locked. Its plan exists and has what it overrides.
+func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant, when timing) (Tenant, error) {
+	t.Version, t.CreatedAt, t.UpdatedAt = before.Version, before.CreatedAt, before.UpdatedAt
 	if t.Anchor.IsZero() {
 		t.Anchor = before.CreatedAt
 	}
 	if before.sameMetadata {
 		t.Metadata = before.Metadata
 	}
-	if t.same(&before.Tenant) {
+	newTerms := !t.sameTerms(&before.Tenant)
+	if !newTerms && when.now {
+		var err error
+		if newTerms, err = tx.termsWait(ctx, t.ID); err != nil {
+			return Tenant{}, err
+		}
+	}
+	if !newTerms && t.same(&before.Tenant) {
 		return before.Tenant, nil
 	}
-	err := tx.queryRow(ctx, "UpdateTenant", t.ID, t.Plan, t.Anchor, t.Timezone, t.Status, t.Metadata).Scan(&t.Metadata, &t.UpdatedAt)
+	err := tx.queryRow(ctx, "UpdateTenant", t.ID, t.Plan, t.Anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides)).
+		Scan(&t.Metadata, &t.Version, &t.UpdatedAt)
 	if err != nil {
 		return Tenant{}, wrap("store tenant "+t.ID, err)
 	}
@@ -192,32 +234,13 @@ func (tx *txn) putTenantAt(ctx context.Context, before *lockedTenant, t Tenant, 
 	if t.Metadata, err = compact(t.Metadata); err != nil {
 		return Tenant{}, err
 	}
-	if !t.sameTerms(&before.Tenant) {
-		if err := tx.insertTerms(ctx, &t, now, prorate); err != nil {
+	if newTerms && !when.dry {
+		if err := tx.insertTerms(ctx, &t, when); err != nil {
 			return Tenant{}, wrap("store terms of tenant "+t.ID, err)
 		}
 	}
 	tx.changed(kindTenant, t.ID)
 	return t, nil
-}
-
-// insertTerms writes the terms of t. Those that apply now end open periods: the balances are locked first, so that the terms
-// are later than anything decided under the old ones, and made due.
-func (tx *txn) insertTerms(ctx context.Context, t *Tenant, now, prorate bool) error {
-	if now {
-		if _, err := tx.exec(ctx, "LockBalances", t.ID); err != nil {
-			return err
-		}
-	}
-	var at time.Time
-	if err := tx.queryRow(ctx, "InsertTerms", t.ID, t.Plan, t.Anchor, t.Timezone, now, prorate).Scan(&at); err != nil {
-		return err
-	}
-	if !now {
-		return nil
-	}
-	_, err := tx.exec(ctx, "MakeDue", t.ID, at)
-	return err
 }
 
 // errRace says that another transaction made the row in the meantime.
@@ -228,8 +251,8 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	if !t.Anchor.IsZero() {
 		anchor = &t.Anchor
 	}
-	err := tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, anchor, t.Timezone, t.Status, t.Metadata).
-		Scan(&t.Anchor, &t.Metadata, &t.CreatedAt)
+	err := tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides)).
+		Scan(&t.Anchor, &t.Metadata, &t.Version, &t.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Tenant{}, errRace
 	}

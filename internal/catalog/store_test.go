@@ -240,20 +240,17 @@ func TestATenantsTermsAreHistoryAndItsOtherFieldsAreNot(t *testing.T) {
 	require.Equal(t, tenant, same)
 
 	suspended := StatusSuspended
-	patched, err := s.PatchTenant(ctx, "x", TenantPatch{Status: &suspended, Metadata: json.RawMessage(`{"b": 1, "a": [1.50]}`)})
-	require.NoError(t, err)
+	patched := patch(t, s, "x", TenantPatch{Status: &suspended, Metadata: json.RawMessage(`{"b": 1, "a": [1.50]}`)})
 	require.True(t, patched.Suspended())
 	require.True(t, patched.UpdatedAt.After(tenant.UpdatedAt))
-	again, err := s.PatchTenant(ctx, "x", TenantPatch{Metadata: json.RawMessage(`{"a":[1.5], "b":1}`)})
-	require.NoError(t, err)
+	again := patch(t, s, "x", TenantPatch{Metadata: json.RawMessage(`{"a":[1.5], "b":1}`)})
 	require.Equal(t, patched, again, "jsonb takes them for the same")
 	require.Equal(t, want, termsOf(t, s, "x"), "neither status nor metadata are terms")
 
-	for i, patch := range []TenantPatch{
+	for i, change := range []TenantPatch{
 		{Plan: ptr("pro")}, {Timezone: ptr("Europe/Berlin")}, {Anchor: ptr(time.Date(2026, 1, 31, 0, 0, 0, 123456789, time.UTC))},
 	} {
-		tenant, err = s.PatchTenant(ctx, "x", patch)
-		require.NoError(t, err)
+		tenant = patch(t, s, "x", change)
 		got := termsOf(t, s, "x")
 		require.Len(t, got, i+2)
 		last := got[i+1]

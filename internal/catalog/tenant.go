@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -26,40 +27,13 @@ type Tenant struct {
 	Status   string          `json:"status,omitzero"`   // active or suspended; "": active
 	Metadata json.RawMessage `json:"metadata,omitzero"` // a JSON object of at most MaxMetadata bytes; nil: {}
 
+	// Overrides are amounts of this tenant's own, by meter: 0..MaxAmount per period instead of what the plan grants. The plan
+	// has the meter when an override is made; if a later version has not, the override says nothing.
+	Overrides map[string]int64 `json:"overrides,omitempty"`
+
+	Version   int64     `json:"-"` // 1 when it is made, one more with every change
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
-}
-
-// TenantPatch is a change of what is not nil.
-type TenantPatch struct {
-	Plan     *string
-	Anchor   *time.Time
-	Timezone *string
-	Status   *string
-	Metadata json.RawMessage // replaces the whole object; nil: no change
-
-	// Apply says when a new plan, anchor or zone takes hold: at the next period of each meter, or now, which ends the open
-	// period of every meter of the tenant. "": ApplyNextPeriod.
-	Apply string
-	// Prorate gives the periods that Apply now opens their share of the allowance only.
-	Prorate bool
-}
-
-// When a change of terms takes hold.
-const (
-	ApplyNow        = "now"
-	ApplyNextPeriod = "next_period"
-)
-
-// Validate reports what is wrong with how the patch is to be applied.
-func (p *TenantPatch) Validate() error {
-	var c checker
-	if p.Apply != "" {
-		c.oneOf("apply", p.Apply, ApplyNow, ApplyNextPeriod)
-	}
-	c.require(!p.Prorate || p.Apply == ApplyNow, "prorate", "goes with apply now only")
-	c.require(p.Apply == "" || p.Plan != nil || p.Anchor != nil || p.Timezone != nil, "apply", "goes with plan, anchor or timezone only")
-	return c.err()
 }
 
 // Validate reports everything that is wrong with t as an *Error with CodeInvalidArgument, or nil. Whether the plan exists is
@@ -81,6 +55,7 @@ func (t *Tenant) Validate() error {
 	if t.Metadata != nil {
 		c.metadata("metadata", t.Metadata)
 	}
+	checkOverrides(&c, pointers(t.Overrides))
 	return c.err()
 }
 
@@ -105,31 +80,15 @@ func (t *Tenant) normalize() {
 		var c checker
 		t.Metadata = c.metadata("metadata", t.Metadata)
 	}
-}
-
-// patched is t with p's changes.
-func (t Tenant) patched(p *TenantPatch) Tenant {
-	if p.Plan != nil {
-		t.Plan = *p.Plan
+	if len(t.Overrides) == 0 {
+		t.Overrides = nil
 	}
-	if p.Anchor != nil {
-		t.Anchor = *p.Anchor
-	}
-	if p.Timezone != nil {
-		t.Timezone = *p.Timezone
-	}
-	if p.Status != nil {
-		t.Status = *p.Status
-	}
-	if p.Metadata != nil {
-		t.Metadata = p.Metadata
-	}
-	return t
 }
 
 // sameTerms reports whether a change from t to o leaves the ledger's terms alone.
 func (t *Tenant) sameTerms(o *Tenant) bool {
-	return t.Plan == o.Plan && t.Anchor.Equal(o.Anchor) && t.Timezone == o.Timezone
+	return t.Plan == o.Plan && t.Anchor.Equal(o.Anchor) && t.Timezone == o.Timezone &&
+		maps.Equal(t.Overrides, o.Overrides)
 }
 
 // same reports whether storing t in place of o changes nothing. The metadata of both went through jsonb or are equal bytes.

@@ -19,7 +19,8 @@ const yamlDepth = 32
 // yamlReader turns YAML into JSON, so that a file and a request body go through the same types, and remembers on which line
 // each value stands. It takes the part of YAML that JSON has: no anchors, aliases, merge keys or tags.
 type yamlReader struct {
-	lines map[string]int // by path, as in plans.starter.allowances[0].amount
+	lines map[string]int  // by path, as in plans.starter.allowances[0].amount
+	nulls map[string]bool // paths of nulls, which Go's integers would read as 0
 	at    *problems
 }
 
@@ -92,6 +93,7 @@ func (r *yamlReader) json(to []byte, path string, n ast.Node, depth int) ([]byte
 	}
 	switch n := n.(type) {
 	case *ast.NullNode:
+		r.nulls[path] = true
 		return append(to, "null"...), true
 	case *ast.BoolNode:
 		return strconv.AppendBool(to, n.Value), true

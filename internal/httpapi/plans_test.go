@@ -14,14 +14,14 @@ func TestAPlanKeepsWhatItSaysOfAnAllowance(t *testing.T) {
 	s.catalogue()
 	const body = `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant","rollover":{"min":2,"max":5},
 		"overage":{"policy":"allow","cap":0},"overflow":{"meter":"credits","price":3},"per_subject":0},
-		{"meter":"credits","amount":0,"every":"once","anchor":"calendar","overage":{"policy":"deny"},"rollover":{"max":1}}]}`
+		{"meter":"credits","amount":0,"every":"day","anchor":"calendar","overage":{"policy":"deny"},"rollover":{"max":1}}]}`
 	want := []Allowance{
 		{
 			Meter: "calls", Amount: 10, Every: AllowanceEveryMonth, Anchor: AllowanceAnchorTenant, Rollover: &Rollover{Min: 2, Max: 5},
 			Overage: &Overage{Policy: OveragePolicyAllow, Cap: new(int64(0))}, Overflow: &Overflow{Meter: "credits", Price: 3}, PerSubject: new(int64(0)),
 		},
 		{
-			Meter: "credits", Every: AllowanceEveryOnce, Anchor: AllowanceAnchorCalendar, Rollover: &Rollover{Max: 1},
+			Meter: "credits", Every: AllowanceEveryDay, Anchor: AllowanceAnchorCalendar, Rollover: &Rollover{Max: 1},
 			Overage: &Overage{Policy: OveragePolicyDeny},
 		},
 	}

@@ -71,11 +71,11 @@ func (s *Server) patchTenant(x *exchange) error {
 	if err := decode(x, &p, s.requests.patch); err != nil {
 		return err
 	}
-	stored, err := s.store.PatchTenant(x.ctx, id, p)
+	change, err := s.store.PatchTenant(x.ctx, id, p)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, tenantOf(&stored))
+	return x.send(http.StatusOK, tenantOf(&change.After))
 }
 
 // getTenant answers one tenant, from PostgreSQL: whoever has just changed it wants to see that.

@@ -1,6 +1,6 @@
 -- name: SelectTenants
 -- Tenants $1 (all if it is null) after $2, at most $3, in order.
-SELECT tenant_id, plan, anchor, timezone, status, metadata, created_at, updated_at
+SELECT tenant_id, plan, anchor, timezone, status, metadata, overrides, version, created_at, updated_at
 FROM tenants
 WHERE ($1::text[] IS NULL OR tenant_id = ANY ($1)) AND tenant_id > $2
 ORDER BY tenant_id
@@ -17,7 +17,7 @@ LIMIT $2;
 -- name: LockTenants
 -- Locks those of the tenants $1 that exist, in order, against other changes; the ledger reads on. The last column says whether
 -- the stored metadata equals $2 (parallel to $1; null: not asked) in the eyes of jsonb.
-SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.created_at, t.updated_at,
+SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at,
        coalesce(t.metadata = k.metadata::jsonb, false)
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, metadata)
 JOIN tenants t ON t.tenant_id = k.tenant_id
@@ -29,35 +29,50 @@ FOR NO KEY UPDATE OF t;
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
 ), made AS (
-    INSERT INTO tenants (tenant_id, plan, anchor, timezone, status, metadata, created_at, updated_at)
-    SELECT $1, $2, coalesce($3, clock.at), $4, $5, $6, clock.at, clock.at FROM clock
+    INSERT INTO tenants (tenant_id, plan, anchor, timezone, status, metadata, overrides, created_at, updated_at)
+    SELECT $1, $2, coalesce($3, clock.at), $4, $5, $6, $7, clock.at, clock.at FROM clock
     ON CONFLICT DO NOTHING
-    RETURNING tenant_id, plan, anchor, timezone, metadata, created_at
+    RETURNING tenant_id, plan, anchor, timezone, metadata, overrides, version, created_at
 ), terms AS (
-    INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
-    SELECT tenant_id, created_at, plan, anchor, timezone, true FROM made
+    INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides, initial)
+    SELECT tenant_id, created_at, plan, anchor, timezone, overrides, true FROM made
 )
-SELECT anchor, metadata, created_at FROM made;
+SELECT anchor, metadata, version, created_at FROM made;
 
 -- name: UpdateTenant
 -- The row is locked.
 UPDATE tenants
-SET plan = $2, anchor = $3, timezone = $4, status = $5, metadata = $6, updated_at = clock_timestamp()
+SET plan = $2, anchor = $3, timezone = $4, status = $5, metadata = $6, overrides = $7, version = version + 1,
+    updated_at = clock_timestamp()
 WHERE tenant_id = $1
-RETURNING metadata, updated_at;
+RETURNING metadata, version, updated_at;
 
 -- name: InsertTerms
 -- New terms of a locked tenant, effective now and after the terms before, however the server's clock was set.
--- Those that apply at once ($5) lie after every entry of the tenant's balances, which are locked.
-INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial, immediate, prorate)
+-- Those that apply at once ($6) lie after every entry of the tenant's balances, which are locked.
+INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides, initial, immediate, prorate, reason)
 SELECT $1, greatest(clock_timestamp(),
                     (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1),
-                    (SELECT max(b.updated_at) + interval '1 microsecond' FROM balances b WHERE b.tenant_id = $1 AND $5)),
-       $2, $3, $4, false, $5, $6
+                    (SELECT max(b.updated_at) + interval '1 microsecond' FROM balances b WHERE b.tenant_id = $1 AND $6)),
+       $2, $3, $4, $5, false, $6, $7, $8
 RETURNING effective_at;
 
+-- name: TermsWait
+-- Whether the newest terms of the locked tenant $1 were to wait for the next periods, or a newer version of their plan does.
+SELECT NOT t.immediate AND NOT t.initial
+       OR EXISTS (SELECT 1 FROM plans p WHERE p.plan = t.plan AND p.created_at > t.effective_at)
+FROM tenant_terms t
+WHERE t.tenant_id = $1
+ORDER BY t.effective_at DESC
+LIMIT 1;
+
+-- name: LockTenantAlone
+-- Locks the row of tenant $1 against the making of balances, too, which takes a share of it. A balance that is made and opened
+-- between LockBalances and the commit would not be seen here, and would not see the new terms.
+SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = $1 FOR UPDATE OF t;
+
 -- name: LockBalances
--- The open balances of tenant $1, in the ledger's order, so that no batch and no other change waits in a circle.
+-- All balances of tenant $1, in the ledger's order, so that no batch and no other change waits in a circle.
 SELECT b.tenant_id
 FROM balances b
 WHERE b.tenant_id = $1

@@ -1,0 +1,106 @@
+package catalog
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// MaxOverrides bounds the overrides of a tenant: one for each allowance of its plan.
+const MaxOverrides = MaxAllowances
+
+// checkOverrides checks overrides by meter, in order, so that the same faults are always reported alike. nil takes one back.
+func checkOverrides(c *checker, overrides map[string]*int64) {
+	if !c.require(len(overrides) <= MaxOverrides, "overrides", "must have at most %d members", MaxOverrides) {
+		return
+	}
+	for _, meter := range slices.Sorted(maps.Keys(overrides)) {
+		if !c.require(validID(meter), "overrides", "must have names of meters, not %.128q", meter) {
+			continue
+		}
+		if amount := overrides[meter]; amount != nil {
+			c.amount("overrides."+meter, *amount, 0)
+		}
+	}
+}
+
+// pointers is overrides in the form of a patch that makes them.
+func pointers(overrides map[string]int64) map[string]*int64 {
+	changes := make(map[string]*int64, len(overrides))
+	for meter, amount := range overrides {
+		changes[meter] = &amount
+	}
+	return changes
+}
+
+// overridden is overrides after changes, nil if none are left. overrides itself, which may be shared, stays as it is.
+func overridden(overrides map[string]int64, changes map[string]*int64) map[string]int64 {
+	if len(changes) == 0 {
+		return overrides
+	}
+	after := map[string]int64{}
+	maps.Copy(after, overrides)
+	for meter, amount := range changes {
+		if amount == nil {
+			delete(after, meter)
+		} else {
+			after[meter] = *amount
+		}
+	}
+	if len(after) == 0 {
+		return nil
+	}
+	return after
+}
+
+// override is one tenant's override of what a plan grants of a meter.
+type override struct{ tenant, plan, meter string }
+
+// fault says that the plan has nothing to override.
+func (o *override) fault() FieldError {
+	return FieldError{"overrides." + o.meter, "is for a meter that the plan " + o.plan + " does not have"}
+}
+
+// newOverrides lists, in order of meters, the overrides of t that the tenant before, nil if there is none, did not have on the
+// same plan. Those it had stay, though a newer version of the plan may have lost the meter.
+func newOverrides(before *lockedTenant, t *Tenant) []override {
+	var list []override
+	for _, meter := range slices.Sorted(maps.Keys(t.Overrides)) {
+		if before != nil && before.Plan == t.Plan {
+			if amount, had := before.Overrides[meter]; had && amount == t.Overrides[meter] {
+				continue
+			}
+		}
+		list = append(list, override{t.ID, t.Plan, meter})
+	}
+	return list
+}
+
+// requireOverridable fails, naming all of them, for overrides that t brings and that its plan's newest version has no meter
+// for. A version that is made at the same time may lose the meter: then the override says nothing.
+func (tx *txn) requireOverridable(ctx context.Context, before *lockedTenant, t *Tenant) error {
+	faulty, err := tx.notOverridable(ctx, newOverrides(before, t))
+	if err != nil || len(faulty) == 0 {
+		return err
+	}
+	return &Error{Code: CodeInvalidArgument, Fields: column(faulty, func(o *override) FieldError { return o.fault() })}
+}
+
+// notOverridable returns those of list that have nothing to override, in the same order.
+func (tx *txn) notOverridable(ctx context.Context, list []override) ([]override, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	rows, err := tx.query(ctx, "MissingAllowances",
+		column(list, func(o *override) string { return o.plan }), column(list, func(o *override) string { return o.meter }))
+	if err != nil {
+		return nil, wrap("look up overridden meters", err)
+	}
+	places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return nil, wrap("look up overridden meters", err)
+	}
+	return column(places, func(n *int64) override { return list[*n-1] }), nil
+}

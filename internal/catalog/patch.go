@@ -1,0 +1,98 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// MaxReason is the longest reason in bytes, as the ledger's.
+const MaxReason = 500
+
+// TenantPatch is a change of what is not nil.
+type TenantPatch struct {
+	Plan     *string
+	Anchor   *time.Time
+	Timezone *string
+	Status   *string
+	Metadata json.RawMessage // replaces the whole object; nil: no change
+
+	// Overrides changes the amounts of the meters it names; nil takes an override back. Others stay.
+	Overrides map[string]*int64
+
+	// Apply says when a new plan, anchor, zone or override takes hold: at the next period of each meter, or now, which ends
+	// the open period of every meter and subject that was opened under other terms. It also brings forward what was to wait
+	// for the next period, a newer version of the plan too. "": ApplyNextPeriod.
+	Apply string
+	// Prorate gives the periods that Apply now opens their share of the allowance only.
+	Prorate bool
+
+	Reason    string // why the terms change, 1..MaxReason bytes, for their history; "": nobody said
+	IfVersion *int64 // refuses the patch with CodeConflict unless the tenant has this version; nil: any
+	DryRun    bool   // tell what would become of the tenant, and leave it
+}
+
+// When a change of terms takes hold.
+const (
+	ApplyNow        = "now"
+	ApplyNextPeriod = "next_period"
+)
+
+// TenantChange is a tenant before a patch and after it, or after it would have been done.
+type TenantChange struct{ Before, After Tenant }
+
+// Validate reports what is wrong with how the patch is to be applied, and with its overrides. The store checks what becomes
+// of the tenant.
+func (p *TenantPatch) Validate() error {
+	var c checker
+	if p.Apply != "" {
+		c.oneOf("apply", p.Apply, ApplyNow, ApplyNextPeriod)
+	}
+	c.require(!p.Prorate || p.Apply == ApplyNow, "prorate", "goes with apply now only")
+	terms := p.Plan != nil || p.Anchor != nil || p.Timezone != nil || len(p.Overrides) > 0
+	c.require(p.Apply == "" || terms, "apply", "goes with plan, anchor, timezone or overrides only")
+	if p.Reason != "" {
+		c.require(terms, "reason", "goes with plan, anchor, timezone or overrides only")
+		c.text("reason", p.Reason, 1, MaxReason)
+	}
+	checkOverrides(&c, p.Overrides)
+	return c.err()
+}
+
+// timing is when and why changed terms take hold.
+func (p *TenantPatch) timing() timing {
+	return timing{now: p.Apply == ApplyNow, prorate: p.Prorate, reason: p.Reason, dry: p.DryRun}
+}
+
+// patched is t with p's changes.
+func (t Tenant) patched(p *TenantPatch) Tenant {
+	if p.Plan != nil {
+		t.Plan = *p.Plan
+	}
+	if p.Anchor != nil {
+		t.Anchor = *p.Anchor
+	}
+	if p.Timezone != nil {
+		t.Timezone = *p.Timezone
+	}
+	if p.Status != nil {
+		t.Status = *p.Status
+	}
+	if p.Metadata != nil {
+		t.Metadata = p.Metadata
+	}
+	t.Overrides = overridden(t.Overrides, p.Overrides)
+	return t
+}
+
+// fieldIfMatch is what clients call the version they want: the header it came in.
+const fieldIfMatch = "If-Match"
+
+// requireVersion fails unless t has the version that is wanted, if one is.
+func (t *Tenant) requireVersion(wanted *int64) error {
+	if wanted == nil || *wanted == t.Version {
+		return nil
+	}
+	message := fmt.Sprintf(`must be "%d", the version of the tenant by now, not "%d"`, t.Version, *wanted)
+	return &Error{Code: CodeConflict, Fields: []FieldError{{fieldIfMatch, message}}}
+}

@@ -1,0 +1,301 @@
+package catalog
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// wide stores plans that have calls and credits (both), and calls alone (lean); acme is on both.
+func wide(t *testing.T, s *Store) {
+	t.Helper()
+	for _, id := range []string{"calls", "credits", "seats"} {
+		put(t, s.PutMeter, Meter{ID: id, Unit: "unit"})
+	}
+	put(t, s.PutPlan, Plan{ID: "both", Allowances: []Allowance{monthly("calls", 10), monthly("credits", 20)}})
+	put(t, s.PutPlan, Plan{ID: "lean", Allowances: []Allowance{monthly("calls", 5)}})
+	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both"})
+}
+
+// term is a row of a tenant's history beside plan, anchor and zone.
+type term struct {
+	overrides    map[string]int64
+	now, prorate bool
+	reason       string
+}
+
+func historyOf(t *testing.T, s *Store, tenant string) []term {
+	t.Helper()
+	rows, err := s.pool.Query(t.Context(),
+		"SELECT overrides, immediate, prorate, coalesce(reason, '') FROM tenant_terms WHERE tenant_id = $1 ORDER BY effective_at", tenant)
+	require.NoError(t, err)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x term, err error) {
+		return x, row.Scan(&x.overrides, &x.now, &x.prorate, &x.reason)
+	})
+	require.NoError(t, err)
+	return list
+}
+
+func TestOverridesAreTermsThatAPatchMergesAndAPutReplaces(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	wide(t, s)
+	acme := patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": ptr(int64(100)), "credits": ptr(int64(0))}})
+	require.Equal(t, map[string]int64{"calls": 100, "credits": 0}, acme.Overrides)
+	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"credits": nil, "seats": nil}})
+	require.Equal(t, map[string]int64{"calls": 100}, acme.Overrides, "null takes one back, and there need not be one")
+	read, err := s.Tenant(ctx, "acme")
+	require.NoError(t, err)
+	require.Equal(t, acme, read)
+	require.Equal(t, acme, patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": ptr(int64(100))}}), "nothing changed")
+	require.Equal(t, []term{
+		{overrides: map[string]int64{}},
+		{overrides: map[string]int64{"calls": 100, "credits": 0}},
+		{overrides: map[string]int64{"calls": 100}},
+	}, historyOf(t, s, "acme"))
+
+	replaced := put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both", Overrides: map[string]int64{"credits": MaxAmount}})
+	require.Equal(t, map[string]int64{"credits": MaxAmount}, replaced.Overrides)
+	replaced = put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both"})
+	require.Nil(t, replaced.Overrides)
+	list, err := s.ListTenants(ctx, Page{Limit: 1})
+	require.NoError(t, err)
+	require.Equal(t, replaced, list.Items[0])
+
+	made := put(t, s.PutTenant, Tenant{ID: "new", Plan: "lean", Overrides: map[string]int64{"calls": 7}})
+	require.Equal(t, map[string]int64{"calls": 7}, made.Overrides)
+	require.Equal(t, []term{{overrides: map[string]int64{"calls": 7}}}, historyOf(t, s, "new"))
+}
+
+func TestAnOverrideIsOfAMeterThatThePlanHas(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	wide(t, s)
+	five := ptr(int64(5))
+	_, err := s.PatchTenant(ctx, "acme", TenantPatch{Overrides: map[string]*int64{"seats": five, "calls": five, "none": five}})
+	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, []string{"overrides.none", "overrides.seats"}, fieldsIn(t, err))
+	require.ErrorContains(t, err, "is for a meter that the plan both does not have")
+	_, _, err = s.PutTenant(ctx, Tenant{ID: "new", Plan: "lean", Overrides: map[string]int64{"credits": 5}})
+	require.Equal(t, []string{"overrides.credits"}, fieldsIn(t, err))
+	_, err = s.Tenant(ctx, "new")
+	require.ErrorIs(t, err, ErrNoTenant)
+
+	patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": five, "credits": five}})
+	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Plan: ptr("lean")})
+	require.Equal(t, []string{"overrides.credits"}, fieldsIn(t, err), "the change would leave an override that says nothing")
+	acme := patch(t, s, "acme", TenantPatch{Plan: ptr("lean"), Overrides: map[string]*int64{"credits": nil}})
+	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)
+
+	// A plan that loses the meter in a later version takes no tenant hostage.
+	put(t, s.PutPlan, Plan{ID: "lean", Allowances: []Allowance{monthly("seats", 1)}})
+	acme = patch(t, s, "acme", TenantPatch{Status: ptr(StatusSuspended)})
+	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)
+	_, err = s.PatchTenant(ctx, "acme", TenantPatch{Overrides: map[string]*int64{"calls": ptr(int64(6))}})
+	require.Equal(t, []string{"overrides.calls"}, fieldsIn(t, err))
+	acme = patch(t, s, "acme", TenantPatch{Overrides: map[string]*int64{"calls": nil, "seats": five}})
+	require.Equal(t, map[string]int64{"seats": 5}, acme.Overrides)
+}
+
+func TestWrongOverridesAreNamed(t *testing.T) {
+	t.Parallel()
+	many := map[string]int64{}
+	for i := range MaxOverrides + 1 {
+		many["m"+strings.Repeat("x", i)] = 1
+	}
+	for _, c := range []struct {
+		overrides map[string]int64
+		want      []string
+	}{
+		{map[string]int64{"b": -1, "a": MaxAmount + 1, "c": 0, "d": MaxAmount}, []string{"overrides.a", "overrides.b"}},
+		{map[string]int64{"": 1, "a b": 1, strings.Repeat("x", 129): 1}, []string{"overrides", "overrides", "overrides"}},
+		{many, []string{"overrides"}},
+	} {
+		require.Equal(t, c.want, fieldsIn(t, (&Tenant{ID: "t", Plan: "p", Overrides: c.overrides}).Validate()))
+		require.Equal(t, c.want, fieldsIn(t, (&TenantPatch{Overrides: pointers(c.overrides)}).Validate()))
+	}
+	delete(many, "m")
+	require.NoError(t, (&Tenant{ID: "t", Plan: "p", Overrides: many}).Validate())
+}
+
+func TestOverridesMergeLikeAMapOfWhatWasSaidLast(t *testing.T) {
+	t.Parallel()
+	meter := rapid.SampledFrom([]string{"a", "b", "c"})
+	rapid.Check(t, func(t *rapid.T) {
+		var got map[string]int64
+		want := map[string]int64{}
+		for range rapid.IntRange(1, 8).Draw(t, "changes") {
+			changes := rapid.MapOf(meter, rapid.Ptr(rapid.Int64Range(0, 3), true)).Draw(t, "change")
+			for m, amount := range changes {
+				if amount == nil {
+					delete(want, m)
+				} else {
+					want[m] = *amount
+				}
+			}
+			before := maps.Clone(got)
+			after := overridden(got, changes)
+			if !maps.Equal(before, got) {
+				t.Fatalf("the overrides before were changed: %v, they are %v", before, got)
+			}
+			if got = after; !maps.Equal(want, got) || len(got) == 0 && got != nil {
+				t.Fatalf("%v, want %v", got, want)
+			}
+		}
+	})
+}
+
+func TestAChangeOfATenantCanBeBoundToTheVersionThatWasLookedAt(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	wide(t, s)
+	require.EqualValues(t, 1, put(t, s.PutTenant, Tenant{ID: "x", Plan: "both"}).Version)
+	require.EqualValues(t, 1, put(t, s.PutTenant, Tenant{ID: "x", Plan: "both"}).Version, "nothing changed")
+	suspended := TenantPatch{Status: ptr(StatusSuspended), IfVersion: ptr(int64(1))}
+	require.EqualValues(t, 2, patch(t, s, "x", suspended).Version)
+	_, err := s.PatchTenant(ctx, "x", suspended)
+	require.ErrorIs(t, err, &Error{Code: CodeConflict})
+	require.Equal(t, []string{"If-Match"}, fieldsIn(t, err))
+	require.ErrorContains(t, err, `must be "2", the version of the tenant by now, not "1"`)
+	for _, version := range []int64{0, 1, 3, MaxAmount} {
+		_, err := s.ReplaceTenant(ctx, Tenant{ID: "x", Plan: "lean"}, version)
+		require.Equal(t, []string{"If-Match"}, fieldsIn(t, err))
+	}
+	stored, err := s.ReplaceTenant(ctx, Tenant{ID: "x", Plan: "lean"}, 2)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, stored.Version)
+	read, err := s.Tenant(ctx, "x")
+	require.NoError(t, err)
+	require.Equal(t, stored, read)
+	_, err = s.ReplaceTenant(ctx, Tenant{ID: "none", Plan: "lean"}, 1)
+	require.ErrorIs(t, err, ErrNoTenant)
+	_, err = s.Tenant(ctx, "none")
+	require.ErrorIs(t, err, ErrNoTenant)
+}
+
+func TestADryPatchTellsWhatWouldBecomeOfTheTenantAndLeavesIt(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	wide(t, s)
+	before, err := s.Tenant(ctx, "acme")
+	require.NoError(t, err)
+	p := TenantPatch{
+		Plan: ptr("lean"), Overrides: map[string]*int64{"calls": ptr(int64(3))}, Metadata: json.RawMessage(`{"b":1, "a":2}`),
+		Apply: ApplyNow, Reason: "asked for it", DryRun: true,
+	}
+	dry, err := s.PatchTenant(ctx, "acme", p)
+	require.NoError(t, err)
+	require.Equal(t, before, dry.Before)
+	require.Equal(t, "lean", dry.After.Plan)
+	read, err := s.Tenant(ctx, "acme")
+	require.NoError(t, err)
+	require.Equal(t, before, read)
+	require.Len(t, historyOf(t, s, "acme"), 1)
+
+	p.DryRun = false
+	done, err := s.PatchTenant(ctx, "acme", p)
+	require.NoError(t, err)
+	dry.After.UpdatedAt = done.After.UpdatedAt
+	require.Equal(t, dry, done)
+	require.Equal(t, term{overrides: map[string]int64{"calls": 3}, now: true, reason: "asked for it"}, historyOf(t, s, "acme")[1])
+
+	for _, bad := range []TenantPatch{
+		{Plan: ptr("none"), DryRun: true}, {Overrides: map[string]*int64{"seats": ptr(int64(1))}, DryRun: true},
+		{Plan: ptr("both"), IfVersion: ptr(int64(1)), DryRun: true},
+	} {
+		_, dryErr := s.PatchTenant(ctx, "acme", bad)
+		bad.DryRun = false
+		_, doneErr := s.PatchTenant(ctx, "acme", bad)
+		require.Error(t, dryErr)
+		require.Equal(t, doneErr, dryErr)
+	}
+}
+
+func TestAReasonGoesWithTermsAndIsBounded(t *testing.T) {
+	t.Parallel()
+	plan := ptr("lean")
+	require.NoError(t, (&TenantPatch{Plan: plan, Reason: strings.Repeat("x", MaxReason)}).Validate())
+	for _, p := range []TenantPatch{
+		{Reason: "why"}, {Status: ptr(StatusActive), Reason: "why"},
+		{Plan: plan, Reason: strings.Repeat("x", MaxReason+1)}, {Plan: plan, Reason: "\x00"}, {Plan: plan, Reason: "\xff"},
+	} {
+		require.Equal(t, []string{"reason"}, fieldsIn(t, p.Validate()))
+	}
+}
+
+func TestApplyNowBringsForwardWhatWaitsAndDoesNothingTwice(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	wide(t, s)
+	now := func(plan string) int {
+		t.Helper()
+		patch(t, s, "acme", TenantPatch{Plan: &plan, Apply: ApplyNow})
+		return len(historyOf(t, s, "acme"))
+	}
+	require.Equal(t, 1, now("both"), "the plan it signed up to is in force")
+	patch(t, s, "acme", TenantPatch{Plan: ptr("lean")})
+	require.Equal(t, 3, now("lean"), "it was to wait for the next period")
+	require.Equal(t, 3, now("lean"), "a retry")
+	require.True(t, historyOf(t, s, "acme")[2].now)
+	put(t, s.PutPlan, Plan{ID: "lean", Allowances: []Allowance{monthly("calls", 6)}})
+	require.Equal(t, 4, now("lean"), "a newer version of the plan was to wait")
+	require.Equal(t, 4, now("lean"))
+	acme, err := s.Tenant(t.Context(), "acme")
+	require.NoError(t, err)
+	require.EqualValues(t, 4, acme.Version, "each was a change")
+}
+
+func TestATrialIsAOnceOnlyAllowanceWithAnEnd(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	wide(t, s)
+	trial := func(days int64) Plan {
+		return Plan{ID: "trial", Allowances: []Allowance{{Meter: "calls", Amount: 5, Every: period.Once, Anchor: period.Tenant, ExpiresInDays: &days}}}
+	}
+	for _, days := range []int64{1, MaxExpiresInDays} {
+		p := trial(days)
+		stored := put(t, s.PutPlan, p)
+		require.Equal(t, p.Allowances, stored.Allowances)
+		read, err := s.Plan(t.Context(), "trial", 0)
+		require.NoError(t, err)
+		require.Equal(t, stored, read)
+	}
+	for _, days := range []int64{0, -1, MaxExpiresInDays + 1, 1 << 40} {
+		p := trial(days)
+		require.Equal(t, []string{"allowances[0].expires_in_days"}, fieldsIn(t, p.Validate()))
+	}
+	p := trial(14)
+	p.Allowances[0].Every = period.Month
+	require.Equal(t, []string{"allowances[0].expires_in_days"}, fieldsIn(t, p.Validate()))
+	p = trial(14)
+	p.Allowances[0].Rollover = &Rollover{Max: 1}
+	require.Equal(t, []string{"allowances[0].rollover"}, fieldsIn(t, p.Validate()))
+}
+
+func TestOverflowIsPaidInOneStep(t *testing.T) {
+	t.Parallel()
+	into := func(meter, other string) Allowance {
+		a := monthly(meter, 1)
+		a.Overflow = &Overflow{Meter: other, Price: 2}
+		return a
+	}
+	p := Plan{ID: "p", Allowances: []Allowance{into("a", "c"), into("b", "c"), monthly("c", 1), into("d", "elsewhere")}}
+	require.NoError(t, p.Validate())
+	p.Allowances[2] = into("c", "elsewhere")
+	require.Equal(t, []string{"allowances[0].overflow.meter", "allowances[1].overflow.meter"}, fieldsIn(t, p.Validate()))
+	p = Plan{ID: "p", Allowances: []Allowance{into("a", "b"), into("b", "a")}}
+	require.Equal(t, []string{"allowances[0].overflow.meter", "allowances[1].overflow.meter"}, fieldsIn(t, p.Validate()))
+	p = Plan{ID: "p", Allowances: []Allowance{into("a", "a")}}
+	require.Equal(t, []string{"allowances[0].overflow.meter"}, fieldsIn(t, p.Validate()))
+}
