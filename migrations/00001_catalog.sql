@@ -81,7 +81,22 @@ CREATE TABLE limits (
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- Who is refused, or exempt from rate limits, at once and until expires_at. An expired row means nothing.
+CREATE TABLE blocks (
+    kind       text        NOT NULL CHECK (kind IN ('tenant', 'subject', 'ip')),
+    tenant_id  text COLLATE "C" NOT NULL,                  -- of a subject; '' for the other kinds
+    value      text COLLATE "C" NOT NULL,                  -- an id, or an address or prefix in its one form
+    action     text        NOT NULL CHECK (action IN ('block', 'allow')),
+    expires_at timestamptz,
+    reason     text        NOT NULL DEFAULT '',
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (kind, tenant_id, value)
+);
+CREATE INDEX blocks_expiry ON blocks (expires_at) WHERE expires_at IS NOT NULL;
+
 -- +goose Down
+DROP TABLE blocks;
 DROP TABLE limits;
 DROP TABLE tenant_terms;
 DROP TABLE tenants;

@@ -20,7 +20,7 @@ func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*Diff, error) 
 	var diff *Diff
 	err := s.write(ctx, "apply", applyTimeout, true, func(ctx context.Context, tx *txn) error {
 		a := &application{tx: tx, file: f, diff: &Diff{DryRun: dryRun}}
-		for _, step := range []func(context.Context) error{a.meters, a.plans, a.limits, a.tenants} {
+		for _, step := range []func(context.Context) error{a.meters, a.plans, a.limits, a.tenants, a.rules, a.blocks} {
 			if err := step(ctx); err != nil {
 				return err
 			}
@@ -139,6 +139,33 @@ func (a *application) limits(ctx context.Context) error {
 	return nil
 }
 
+// rules looks at all limits together, in the end: they may name each other and tenants in any order.
+func (a *application) rules(ctx context.Context) error {
+	if a.faults != nil || !slices.ContainsFunc(a.tx.changes, func(change string) bool {
+		return strings.HasPrefix(change, kindLimit+":") || strings.HasPrefix(change, kindPlan+":")
+	}) {
+		return nil
+	}
+	faults, err := a.tx.ruleFaults(ctx)
+	for i := range faults {
+		f := &faults[i]
+		code, path := CodeInvalidArgument, "limits."+f.Rule
+		if f.missing {
+			code = CodeNotFound
+		}
+		if f.Plan != "" {
+			path = fmt.Sprintf("plans.%s.limits[%s]", f.Plan, f.Rule)
+			for j := range a.file.Plans {
+				if at := slices.IndexFunc(a.file.Plans[j].Limits, func(l Limit) bool { return l.Rule == f.Rule }); a.file.Plans[j].ID == f.Plan && at >= 0 {
+					path = fmt.Sprintf("plans.%s.limits[%d]", f.Plan, at)
+				}
+			}
+		}
+		a.refused(path, &Error{Code: code, Fields: []FieldError{f.FieldError}})
+	}
+	return err
+}
+
 func (a *application) tenants(ctx context.Context) error {
 	if a.file.Tenants == nil {
 		return nil
@@ -211,6 +238,44 @@ func (a *application) unlistedTenants(ctx context.Context) error {
 		others, a.diff.MoreTenants = others[:maxUnlisted], true
 	}
 	a.diff.addUnlisted(kindTenant, others, nil)
+	return nil
+}
+
+// blocks stores those of the file that are not over. One that was when the file was written ends by itself, and must not keep
+// the file from being applied again.
+func (a *application) blocks(ctx context.Context) error {
+	if a.file.Blocks == nil || a.faults != nil {
+		return nil
+	}
+	stored, err := a.tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited)
+	if err != nil {
+		return err
+	}
+	id := func(b *Block) string { return b.id() }
+	known := byID(stored, id)
+	for i := range a.file.Blocks {
+		b := a.file.Blocks[i]
+		before := known[b.id()]
+		after, err := a.tx.putBlock(ctx, before, b)
+		if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeInvalidArgument {
+			after, err = b, nil // over
+			if before == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.diff.add(kindBlock, b.id(), orNil(before), &after); err != nil {
+			return err
+		}
+	}
+	named := byID(a.file.Blocks, id)
+	others := slices.DeleteFunc(column(stored, id), func(id string) bool { return named[id] != nil })
+	if len(others) > maxUnlisted {
+		others, a.diff.MoreBlocks = others[:maxUnlisted], true
+	}
+	a.diff.addUnlisted(kindBlock, others, nil)
 	return nil
 }
 

@@ -85,11 +85,13 @@ func TestTheDiffIsForPeople(t *testing.T) {
 + limit other
     + burst: 1
     + cost: 1
+    + cost_by: "request"
     + kind: "token_bucket"
     + mode: "enforce"
     + on_backend_error: "local_share"
     + per: ["tenant"]
     + rate: "1/s"
+    + region_share: 100
 ? limit global is not in the file
 ~ tenant acme
     ~ metadata.tags: ["a",1,null,true] -> []

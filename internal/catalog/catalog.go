@@ -48,9 +48,11 @@ type Catalog struct {
 	log      *slog.Logger
 	metrics  *metrics
 	snapshot atomic.Pointer[Snapshot]
+	blocks   atomic.Pointer[Blocks]
 	tenants  *tenantCache
-	kick     chan struct{} // capacity 1: a reload is wanted
-	hearing  atomic.Bool   // the listener is connected
+	hearing  atomic.Bool // the listener is connected
+
+	snapshots, blockLists *reloader
 
 	mu      sync.Mutex // of the life cycle
 	started bool
@@ -75,8 +77,11 @@ func New(store *Store, cfg Config) *Catalog {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	c := &Catalog{Store: store, cfg: cfg, log: cfg.Log, kick: make(chan struct{}, 1)}
+	c := &Catalog{Store: store, cfg: cfg, log: cfg.Log}
 	c.snapshot.Store(&Snapshot{})
+	c.blocks.Store(&Blocks{})
+	c.snapshots = newReloader("meters, plans and limits", c.readSnapshotNow)
+	c.blockLists = newReloader("blocks", c.readBlocksNow)
 	c.metrics = newMetrics(cfg.Metrics, c)
 	c.tenants = newTenantCache(store, cfg, c.metrics, &c.hearing)
 	store.committed = c.hear
@@ -96,19 +101,18 @@ func (c *Catalog) Start(ctx context.Context) error {
 		return fmt.Errorf("start the catalogue: %w", err)
 	}
 	// After LISTEN, so that no change falls between the two.
-	snapshot, err := c.readSnapshot(ctx, c.cfg.Now())
-	if err != nil {
+	if err := errors.Join(c.readSnapshotNow(ctx), c.readBlocksNow(ctx)); err != nil {
 		closeQuietly(conn)
 		return fmt.Errorf("start the catalogue: %w", err)
 	}
-	c.snapshot.Store(snapshot)
 	c.started = true
 	c.hearing.Store(true)
 	c.tenants.start()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	c.running.Go(func() { c.listen(running, conn) })
-	c.running.Go(func() { c.reload(running) })
+	c.running.Go(func() { c.reload(running, c.snapshots) })
+	c.running.Go(func() { c.reload(running, c.blockLists) })
 	return nil
 }
 
@@ -137,6 +141,9 @@ func (c *Catalog) Stop(ctx context.Context) error {
 // Snapshot returns the newest snapshot; it is empty before Start. It changes identity, and only then content, with a reload.
 func (c *Catalog) Snapshot() *Snapshot { return c.snapshot.Load() }
 
+// Blocks returns the newest blocks; there are none before Start.
+func (c *Catalog) Blocks() *Blocks { return c.blocks.Load() }
+
 // Tenant returns the tenant id, from memory if possible: read it only. It fails with CodeTenantNotFound, and with CodeUnavailable
 // if it is not in memory and PostgreSQL does not answer before ctx or a second ends.
 //
@@ -157,7 +164,9 @@ func (c *Catalog) hear(changes []string) {
 		case kindTenant:
 			c.tenants.drop(id)
 		case kindMeter, kindPlan, kindLimit:
-			c.wantReload()
+			c.snapshots.want()
+		case kindBlock:
+			c.blockLists.want()
 		default: // everything, or a word of a newer version
 			c.tenants.distrust()
 			c.wantReload()
@@ -165,49 +174,26 @@ func (c *Catalog) hear(changes []string) {
 	}
 }
 
+// wantReload has everything read anew.
 func (c *Catalog) wantReload() {
-	select {
-	case c.kick <- struct{}{}:
-	default: // one is wanted already, and has not begun to read
-	}
+	c.snapshots.want()
+	c.blockLists.want()
 }
 
-// reload reads a new snapshot whenever one is wanted, and periodically.
-func (c *Catalog) reload(ctx context.Context) {
-	ticker := time.NewTicker(c.cfg.ReloadEvery)
-	defer ticker.Stop()
-	failing := false
-	for retry := newBackoff(); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.kick:
-		case <-ticker.C:
-		}
-		snapshot, err := c.readSnapshot(ctx, c.cfg.Now())
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			c.metrics.reloads.WithLabelValues("failed").Inc()
-			if !failing {
-				c.log.Warn("catalogue cannot be reloaded; the last one stays in use", "error", err)
-			}
-			failing = true
-			if !retry.wait(ctx) {
-				return
-			}
-			c.wantReload()
-		default:
-			c.metrics.reloads.WithLabelValues("done").Inc()
-			c.snapshot.Store(snapshot)
-			if failing {
-				c.log.Info("catalogue reloaded again")
-			}
-			failing = false
-			retry.reset()
-		}
+func (c *Catalog) readSnapshotNow(ctx context.Context) error {
+	snapshot, err := c.readSnapshot(ctx, c.cfg.Now())
+	if err == nil {
+		c.snapshot.Store(snapshot)
 	}
+	return err
+}
+
+func (c *Catalog) readBlocksNow(ctx context.Context) error {
+	blocks, err := c.readBlocks(ctx, c.cfg.Now())
+	if err == nil {
+		c.blocks.Store(blocks)
+	}
+	return err
 }
 
 // closeQuietly closes a connection that nobody can do anything about any more.

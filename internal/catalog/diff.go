@@ -22,17 +22,18 @@ const (
 	Unlisted  Action = "unlisted" // it is in the catalogue and not in the file; nothing was done
 )
 
-// Diff is what Apply did, or would do: meters, plans, limits, tenants, each in the file's order and then those that are not
+// Diff is what Apply did, or would do: meters, plans, limits, tenants, blocks, each in the file's order and then those that are not
 // in the file.
 type Diff struct {
 	Changes     []Change
 	DryRun      bool
 	MoreTenants bool // there are more unlisted tenants than are reported
+	MoreBlocks  bool // and more blocks
 }
 
 // Change is what happened to one object.
 type Change struct {
-	Kind   string // meter, plan, limit or tenant
+	Kind   string // meter, plan, limit, tenant or block
 	ID     string
 	Action Action
 	Fields []FieldChange // all fields of a created object, those that differ of a changed one
@@ -60,6 +61,9 @@ func (d *Diff) String() string {
 	}
 	if d.MoreTenants {
 		b.WriteString("? more tenants are not in the file\n")
+	}
+	if d.MoreBlocks {
+		b.WriteString("? more blocks are not in the file\n")
 	}
 	fmt.Fprintf(&b, "%d created, %d changed, %d unchanged, %d not in the file (left as they are)\n",
 		d.Count(Created), d.Count(Changed), d.Count(Unchanged), d.Count(Unlisted))
@@ -147,6 +151,10 @@ func fieldsOf(object any) (map[string]string, error) {
 		if _, isTenant := object.(*Tenant); !isTenant || id != "plan" {
 			delete(fields, id) // the heading
 		}
+	}
+	if _, isBlock := object.(*Block); isBlock {
+		delete(fields, "kind")
+		delete(fields, "value")
 	}
 	if p, ok := object.(*Plan); ok {
 		fields["version"] = fmt.Sprint(p.Version)

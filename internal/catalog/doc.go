@@ -10,7 +10,10 @@
 //   - override: an amount of one meter that a tenant gets per period instead of its plan's.
 //   - terms: plan, anchor, zone and overrides of a tenant since an instant. Their history is what the ledger reads: a period that is
 //     opened late is opened under the terms that were in force when it was due.
-//   - limit: a rate limit. This package stores it; what its rate means is the limiter's business.
+//   - limit: a rate limit. This package stores it; what its rate means is the limiter's business. A limit may replace another
+//     one where both apply.
+//   - pattern: a route with wildcards, and its precedence among others.
+//   - block: a tenant, subject or addresses that are refused, or exempt from limits, until an instant.
 //   - snapshot: all meters, newest plans and limits at one moment, immutable.
 //
 // # Invariants
@@ -19,7 +22,8 @@
 //     makes no version and no history, and tells nobody.
 //  2. A plan's versions are 1, 2, 3, ... with strictly rising created_at; so are a tenant's, one per change; its terms have
 //     strictly rising effective_at.
-//  3. What a plan or limit refers to exists: meters in use cannot be deleted.
+//  3. What a plan or limit refers to exists: meters in use and limits that are replaced cannot be deleted. No limit replaces
+//     itself, not even by way of others.
 //  4. A change is announced on the channel quotasvc_catalog in its own transaction, so it is heard by every instance if and
 //     only if it is committed.
 //  5. A cached tenant is dropped by the announcement of its change. A row that was read before an announcement is not cached
@@ -28,13 +32,14 @@
 // # Clock
 //
 // Stored instants are PostgreSQL's clock_timestamp(), read inside the transaction after its locks. The process's clock only
-// measures the age of cached rows.
+// measures the age of cached rows, and says when a block is over: hosts are expected to keep time by NTP.
 //
 // # Concurrency
 //
 // All methods may be called from any goroutine. Writers of meters, plans, limits and files take one advisory lock, so they
 // run one after another and cannot deadlock. Writers of a tenant lock its row; a file locks its tenants in order of their
-// ids. A Catalog has three goroutines from Start to Stop: listener, reloader and the lane that reads tenants.
+// ids. A Catalog has four goroutines from Start to Stop: the listener, a reloader of the snapshot, one of the blocks, and the
+// lane that reads tenants.
 //
 // # Failure
 //

@@ -34,11 +34,14 @@ const (
 //
 //	meters:
 //	  - {meter: api_calls, unit: call}
+//
+// Blocks, which have no id of their own, are always a list.
 type File struct {
 	Meters  []Meter
 	Plans   []Plan
 	Limits  []Limit
 	Tenants []Tenant // nil if the file has no such section: it says nothing about tenants then
+	Blocks  []Block  // nil likewise
 
 	lines map[string]int // where values stand, by path
 }
@@ -98,7 +101,7 @@ func ParseFile(data []byte) (*File, error) {
 	root := parseYAML(data, at)
 	if root == nil {
 		if len(at.list) == 0 {
-			at.add(1, "", "must have at least one of the sections meters, plans, limits, tenants")
+			at.add(1, "", "must have at least one of the sections meters, plans, limits, tenants, blocks")
 		}
 		return nil, at.err()
 	}
@@ -116,12 +119,14 @@ func ParseFile(data []byte) (*File, error) {
 			f.Limits = readSection(r, name, "rule", pair.Value, func(l *Limit) *string { return &l.Rule }, (*Limit).Validate)
 		case "tenants":
 			f.Tenants = readSection(r, name, "tenant", pair.Value, func(t *Tenant) *string { return &t.ID }, (*Tenant).Validate)
+		case "blocks":
+			f.Blocks = readBlocks(r, pair.Value)
 		default:
-			at.add(lineOf(pair.Key), name, "is not a section; the sections are meters, plans, limits, tenants")
+			at.add(lineOf(pair.Key), name, "is not a section; the sections are meters, plans, limits, tenants, blocks")
 		}
 	}
 	f.requireAmounts(r)
-	if n := len(f.Meters) + len(f.Plans) + len(f.Limits) + len(f.Tenants); n > MaxFileObjects {
+	if n := len(f.Meters) + len(f.Plans) + len(f.Limits) + len(f.Tenants) + len(f.Blocks); n > MaxFileObjects {
 		at.add(1, "", fmt.Sprintf("must have at most %d objects, has %d", MaxFileObjects, n))
 	}
 	if err := at.err(); err != nil {
@@ -209,6 +214,39 @@ func readSection[T any](
 		}
 	}
 	return objects
+}
+
+// readBlocks reads the section blocks.
+func readBlocks(r *yamlReader, n ast.Node) []Block {
+	blocks := []Block{}
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		if _, isNull := n.(*ast.NullNode); !isNull {
+			r.at.add(lineOf(n), "blocks", "must be a list")
+		}
+		return blocks
+	}
+	seen := map[string]int{}
+	for i, v := range list.Values {
+		path := fmt.Sprintf("blocks[%d]", i)
+		var b Block
+		if !decodeObject(r, path, v, &b) {
+			continue
+		}
+		r.lines[path] = lineOf(v)
+		if err := b.Validate(); err != nil {
+			r.addFaults(path, err)
+			continue
+		}
+		b.normalize()
+		if j, twice := seen[b.id()]; twice {
+			r.at.add(lineOf(v), path, fmt.Sprintf("is about the same as blocks[%d]", j))
+			continue
+		}
+		seen[b.id()] = i
+		blocks = append(blocks, b)
+	}
+	return blocks
 }
 
 // pathInList is the path of a list's element: by its id, if it has one.

@@ -7,44 +7,89 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// MaxRoute bounds a route in bytes, as in requests.
-const MaxRoute = 256
-
-// The words of limits that this package gives a meaning to: defaults.
+// The words of limits that mean something to this package.
 const (
-	kindTokenBucket = "token_bucket"
-	modeEnforce     = "enforce"
-	localShare      = "local_share"
+	PerTenant  = "tenant"
+	PerSubject = "subject"
+	PerRoute   = "route"
+	PerIP      = "ip"
+	PerGlobal  = "global"
+
+	KindFixedWindow = "fixed_window"
+	KindConcurrency = "concurrency"
+
+	CostByRequest = "request"
+	CostByAmount  = "amount"
+
+	// ZoneOfTenant as a limit's timezone is each tenant's own.
+	ZoneOfTenant = "tenant"
+
+	ModeShadow = "shadow"
+
+	modeEnforce = "enforce"
+	localShare  = "local_share"
+)
+
+const (
+	// MaxCosts bounds a limit's costs: each of them may be looked at for every request that the limit applies to.
+	MaxCosts = 100
+
+	// wholeRegion is a limit's region_share where there is one Redis for all: percent.
+	wholeRegion = 100
 )
 
 // Limit is a rate limit.
+//
+// Its buckets are a tenant's own if Per names the tenant or a subject, who is a tenant's; otherwise all tenants share them.
 type Limit struct {
 	Rule  string   `json:"rule"`
-	Per   []string `json:"per"` // tenant, subject, route, ip, global: every combination of these has a bucket of its own
+	Per   []string `json:"per"` // tenant, subject, route, ip: every combination has a bucket of its own; or global alone: one bucket
 	Match Match    `json:"match,omitzero"`
 	Kind  string   `json:"kind"`
-	Rate  string   `json:"rate"`           // as in 60/s
-	Burst int64    `json:"burst,omitzero"` // the bucket's capacity, 1..MaxAmount; 0: the rate's count
-	Cost  int64    `json:"cost,omitzero"`  // what a request takes, 1..MaxAmount; 0: 1
+	Rate  string   `json:"rate,omitzero"`  // as in 60/s; only a limit of kind concurrency may do without
+	Burst int64    `json:"burst,omitzero"` // the capacity, 1..MaxAmount; 0: the rate's count
 
+	Cost   int64       `json:"cost,omitzero"`    // what a request takes, 1..MaxAmount; 0: 1
+	Costs  []RouteCost `json:"costs,omitempty"`  // what it takes on some routes instead; the most specific pattern decides
+	CostBy string      `json:"cost_by,omitzero"` // request, or amount: the cost is taken for every unit of Match.Meter; "": request
+
+	// Replaces names a rule that this one stands in for: where both apply, that one does not. "": none.
+	Replaces string `json:"replaces,omitzero"`
+
+	Timezone       string `json:"timezone,omitzero"`         // of a fixed window's calendar, or tenant: the tenant's own; "": UTC
 	Mode           string `json:"mode,omitzero"`             // enforce or shadow; "": enforce
 	OnBackendError string `json:"on_backend_error,omitzero"` // local_share, open or closed; "": local_share
+	RegionShare    int64  `json:"region_share,omitzero"`     // percent of rate and burst that this region's Redis has, 1..100; 0: 100
 
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
 }
 
-// Match says which requests a limit is about: those that equal all that is not empty.
+// Match says which requests a limit is about: those that all of it that is not empty fits.
 type Match struct {
-	Route string `json:"route,omitzero"`
-	Meter string `json:"meter,omitzero"`
-	Plan  string `json:"plan,omitzero"`
+	Route  string `json:"route,omitzero"` // a Pattern
+	Meter  string `json:"meter,omitzero"` // of one of the items
+	Plan   string `json:"plan,omitzero"`
+	Tenant string `json:"tenant,omitzero"`
 }
 
-// Validate reports everything that is wrong with l as an *Error with CodeInvalidArgument, or nil. Whether what it matches
-// exists is for the store to say, and whether its rate can be counted for the limiter (Config.CheckLimit).
+// RouteCost is what a request takes on the routes of a Pattern.
+type RouteCost struct {
+	Route string `json:"route"`
+	Cost  int64  `json:"cost"` // 1..MaxAmount
+}
+
+// Shared reports whether all tenants share the limit's buckets.
+func (l *Limit) Shared() bool {
+	return !slices.Contains(l.Per, PerTenant) && !slices.Contains(l.Per, PerSubject)
+}
+
+// Validate reports everything that is wrong with l as an *Error with CodeInvalidArgument, or nil. Whether what it names
+// exists is for the store to say, and whether its rate can be counted for the limiter (StoreConfig.CheckLimit).
 func (l *Limit) Validate() error {
 	return (&checker{fields: l.faults()}).err()
 }
@@ -52,53 +97,136 @@ func (l *Limit) Validate() error {
 func (l *Limit) faults() []FieldError {
 	var c checker
 	c.id("rule", l.Rule)
-	c.require(len(l.Per) >= 1 && len(l.Per) <= 5, "per", "must have 1 to 5 elements")
-	for i, per := range l.Per[:min(len(l.Per), 5)] {
-		field := fmt.Sprintf("per[%d]", i)
-		c.oneOf(field, per, "tenant", "subject", "route", "ip", "global")
-		c.require(!slices.Contains(l.Per[:i], per), field, "must not be there twice")
+	l.checkPer(&c)
+	l.Match.check(&c)
+	c.oneOf("kind", l.Kind, "token_bucket", KindFixedWindow, "sliding_window", "sliding_log", "leaky_bucket", KindConcurrency)
+	if l.Rate != "" || l.Kind != KindConcurrency {
+		c.require(rateForm.MatchString(l.Rate), "rate", "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
+	} else {
+		c.require(l.Burst != 0, "burst", "must be there where there is no rate")
 	}
-	if l.Match.Route != "" {
-		c.text("match.route", l.Match.Route, 1, MaxRoute)
-	}
-	if l.Match.Meter != "" {
-		c.id("match.meter", l.Match.Meter)
-	}
-	if l.Match.Plan != "" {
-		c.id("match.plan", l.Match.Plan)
-	}
-	c.oneOf("kind", l.Kind, kindTokenBucket, "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency")
-	c.require(rateForm.MatchString(l.Rate), "rate", "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
 	if l.Burst != 0 {
 		c.amount("burst", l.Burst, 1)
 	}
-	if l.Cost != 0 {
-		c.amount("cost", l.Cost, 1)
+	l.checkCosts(&c)
+	if l.Replaces != "" {
+		c.id("replaces", l.Replaces)
+		c.require(l.Replaces != l.Rule, "replaces", "must name another rule")
 	}
+	l.checkTimezone(&c)
 	if l.Mode != "" {
-		c.oneOf("mode", l.Mode, modeEnforce, "shadow")
+		c.oneOf("mode", l.Mode, modeEnforce, ModeShadow)
 	}
 	if l.OnBackendError != "" {
 		c.oneOf("on_backend_error", l.OnBackendError, localShare, "open", "closed")
 	}
+	c.require(l.RegionShare >= 0 && l.RegionShare <= wholeRegion, "region_share", "must be an integer from 1 to %d", wholeRegion)
 	return c.fields
+}
+
+func (l *Limit) checkPer(c *checker) {
+	const dimensions = 4 // global is none beside others
+	c.require(len(l.Per) >= 1 && len(l.Per) <= dimensions, "per", "must have 1 to %d elements", dimensions)
+	for i, per := range l.Per[:min(len(l.Per), dimensions)] {
+		field := fmt.Sprintf("per[%d]", i)
+		c.oneOf(field, per, PerTenant, PerSubject, PerRoute, PerIP, PerGlobal)
+		c.require(!slices.Contains(l.Per[:i], per), field, "must not be there twice")
+		c.require(per != PerGlobal || len(l.Per) == 1, field, "must stand alone: global is one bucket for everybody")
+	}
+}
+
+func (m *Match) check(c *checker) {
+	if m.Route != "" {
+		c.pattern("match.route", m.Route)
+	}
+	if m.Meter != "" {
+		c.id("match.meter", m.Meter)
+	}
+	if m.Plan != "" {
+		c.id("match.plan", m.Plan)
+	}
+	if m.Tenant != "" {
+		c.id("match.tenant", m.Tenant)
+	}
+}
+
+func (l *Limit) checkCosts(c *checker) {
+	if l.Cost != 0 {
+		c.amount("cost", l.Cost, 1)
+	}
+	if l.CostBy != "" {
+		c.oneOf("cost_by", l.CostBy, CostByRequest, CostByAmount)
+		c.require(l.CostBy != CostByAmount || l.Match.Meter != "", "cost_by", "amount needs match.meter: it is the amount of that meter that counts")
+	}
+	if l.Kind == KindConcurrency {
+		c.require(len(l.Costs) == 0, "costs", "must be absent: a lease takes one of the capacity")
+		c.require(l.CostBy != CostByAmount, "cost_by", "must be request: a lease takes one of the capacity")
+	}
+	if !c.require(len(l.Costs) <= MaxCosts, "costs", "must have at most %d elements", MaxCosts) {
+		return
+	}
+	first := map[string]int{}
+	for i := range l.Costs {
+		path := fmt.Sprintf("costs[%d]", i)
+		c.pattern(path+".route", l.Costs[i].Route)
+		c.amount(path+".cost", l.Costs[i].Cost, 1)
+		if j, twice := first[l.Costs[i].Route]; twice {
+			c.require(false, path+".route", "must not be the route of costs[%d] too", j)
+		} else {
+			first[l.Costs[i].Route] = i
+		}
+	}
+}
+
+func (l *Limit) checkTimezone(c *checker) {
+	if l.Timezone == "" {
+		return
+	}
+	if !c.require(l.Kind == KindFixedWindow, "timezone", "must be absent: only limits of kind fixed_window follow a calendar") {
+		return
+	}
+	if l.Timezone == ZoneOfTenant {
+		c.require(!l.Shared(), "timezone", "must not be tenant where per has neither tenant nor subject: all tenants share the bucket")
+		return
+	}
+	_, err := period.ParseZone(l.Timezone)
+	c.require(err == nil, "timezone", `must be an IANA zone name such as "Europe/Berlin", or "tenant"`)
+}
+
+// pattern checks a route with wildcards.
+func (c *checker) pattern(field, text string) {
+	if _, err := ParsePattern(text); err != nil {
+		c.require(false, field, "%v", err)
+	}
 }
 
 // normalize fills in defaults, so that what is stored and compared has one form.
 func (l *Limit) normalize() {
 	l.CreatedAt, l.UpdatedAt = time.Time{}, time.Time{}
-	if l.Burst == 0 && l.Kind == kindTokenBucket {
+	if l.Burst == 0 {
 		count, _, _ := strings.Cut(l.Rate, "/")
 		l.Burst, _ = strconv.ParseInt(count, 10, 64) // rateForm has 1 to 16 digits
 	}
 	if l.Cost == 0 {
 		l.Cost = 1
 	}
+	if len(l.Costs) == 0 {
+		l.Costs = nil
+	}
+	if l.CostBy == "" {
+		l.CostBy = CostByRequest
+	}
+	if l.Timezone == "" && l.Kind == KindFixedWindow {
+		l.Timezone = defaultZone
+	}
 	if l.Mode == "" {
 		l.Mode = modeEnforce
 	}
 	if l.OnBackendError == "" {
 		l.OnBackendError = localShare
+	}
+	if l.RegionShare == 0 {
+		l.RegionShare = wholeRegion
 	}
 }
 

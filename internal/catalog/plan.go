@@ -102,6 +102,7 @@ func (p *Plan) Validate() error {
 	for i := range p.Limits {
 		path := fmt.Sprintf("limits[%d]", i)
 		c.within(path, p.Limits[i].faults())
+		c.require(len(p.Limits[i].Per) == 0 || !p.Limits[i].Shared(), path+".per", "must contain tenant or subject: a plan's limits are its tenants' own")
 		if j, twice := first[p.Limits[i].Rule]; twice {
 			c.require(false, path+".rule", "names the same rule as limits[%d]", j)
 		} else {

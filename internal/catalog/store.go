@@ -38,6 +38,7 @@ const (
 	kindPlan   = "plan"
 	kindLimit  = "limit"
 	kindTenant = "tenant"
+	kindBlock  = "block"
 
 	everything = "all"
 )
@@ -47,6 +48,10 @@ type StoreConfig struct {
 	// CheckLimit, if not nil, refuses limits that cannot be enforced. Its error is a *FieldError, or several put together by
 	// errors.Join. It sees limits with their defaults filled in.
 	CheckLimit func(*Limit) error
+
+	// CheckRules, if not nil, refuses limits that cannot be enforced beside each other. It sees the whole catalogue as it
+	// would be after a change, in which every limit has passed CheckLimit.
+	CheckRules func(*Snapshot) []RuleFault
 }
 
 // Store is the catalogue in PostgreSQL. It has no goroutines and nothing to stop. The pool is its owner's to close.

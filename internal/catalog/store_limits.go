@@ -20,8 +20,10 @@ func (s *Store) PutLimit(ctx context.Context, l Limit) (stored Limit, created bo
 			return err
 		}
 		created = len(before) == 0
-		stored, err = tx.putLimit(ctx, first(before), l)
-		return err
+		if stored, err = tx.putLimit(ctx, first(before), l); err != nil || len(tx.changes) == 0 {
+			return err
+		}
+		return tx.requireRules(ctx, "", func(f *RuleFault) string { return f.Field })
 	})
 	return stored, created, err
 }
@@ -50,7 +52,7 @@ func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err e
 	return list, err
 }
 
-// DeleteLimit deletes a limit.
+// DeleteLimit deletes a limit. It fails with CodeConflict while another one replaces it.
 func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 	return s.write(ctx, "delete limit", writeTimeout, true, func(ctx context.Context, tx *txn) error {
 		n, err := tx.exec(ctx, "DeleteLimit", rule)
@@ -61,7 +63,7 @@ func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 			return notFound(kindLimit, rule)
 		}
 		tx.changed(kindLimit, rule)
-		return nil
+		return tx.requireNotReplaced(ctx, rule)
 	})
 }
 

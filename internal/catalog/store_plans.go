@@ -22,8 +22,16 @@ func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool,
 			return err
 		}
 		created = len(before) == 0
-		stored, err = tx.putPlan(ctx, first(before), p)
-		return err
+		if stored, err = tx.putPlan(ctx, first(before), p); err != nil || len(tx.changes) == 0 {
+			return err
+		}
+		return tx.requireRules(ctx, p.ID, func(f *RuleFault) string {
+			at := slices.IndexFunc(p.Limits, func(l Limit) bool { return l.Rule == f.Rule })
+			if f.Plan != p.ID || at < 0 {
+				return "limits"
+			}
+			return fmt.Sprintf("limits[%d].%s", at, f.Field)
+		})
 	})
 	return stored, created, err
 }

@@ -84,3 +84,8 @@ FOR NO KEY UPDATE OF b;
 UPDATE balances
 SET next_event_at = least(next_event_at, $2)
 WHERE tenant_id = $1 AND period_start > 'epoch';
+
+-- name: MissingTenants
+-- Those of the ids $1 that name no tenant.
+SELECT k.tenant_id FROM unnest($1::text[]) AS k (tenant_id)
+WHERE NOT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = k.tenant_id);

@@ -1,0 +1,113 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// Pattern says which routes are meant: literal text in which * stands for one or more characters without a slash, and a ** at
+// its end for all the rest, which may be nothing. The zero value matches every route, also none.
+//
+// Matching compares bytes and allocates nothing. A star ends at the next slash at the latest, so going back never leaves a
+// segment.
+type Pattern struct {
+	text    string
+	literal int  // bytes before the first wildcard
+	rest    bool // it ends with **, which text is without
+}
+
+// MaxRoute bounds a route and a pattern in bytes, as in requests.
+const MaxRoute = 256
+
+// ParsePattern reads a pattern. Its error says what it must be.
+func ParsePattern(text string) (Pattern, error) {
+	if len(text) < 1 || len(text) > MaxRoute {
+		return Pattern{}, fmt.Errorf("must be 1 to %d printable ASCII characters", MaxRoute)
+	}
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return Pattern{}, fmt.Errorf("must be 1 to %d printable ASCII characters", MaxRoute)
+		}
+	}
+	body, rest := strings.CutSuffix(text, "**")
+	if strings.Contains(body, "**") || rest && strings.HasSuffix(body, "*") {
+		return Pattern{}, fmt.Errorf("must have ** at its end only; * stands for one or more characters without a slash")
+	}
+	p := Pattern{text: body, literal: len(body), rest: rest}
+	if star := strings.IndexByte(body, '*'); star >= 0 {
+		p.literal = star
+	}
+	return p, nil
+}
+
+// String is the pattern as it was written.
+func (p Pattern) String() string {
+	if p.rest {
+		return p.text + "**"
+	}
+	return p.text
+}
+
+// Any says that the pattern matches everything: it is the zero value.
+func (p Pattern) Any() bool { return p == Pattern{} }
+
+// Exact says that the pattern has no wildcard: it matches the route it is written like, and no other.
+func (p Pattern) Exact() bool { return !p.rest && p.literal == len(p.text) && p.text != "" }
+
+// Literal is the text before the first wildcard, with which every route that matches begins.
+func (p Pattern) Literal() string { return p.text[:p.literal] }
+
+// Match reports whether route is meant.
+func (p Pattern) Match(route string) bool {
+	if p.Any() {
+		return true
+	}
+	if route == "" || !strings.HasPrefix(route, p.text[:p.literal]) {
+		return false
+	}
+	at, in := p.literal, p.literal // in the pattern and in the route
+	star, taken := -1, 0           // the last star, and where in the route it ends so far
+	for {
+		switch {
+		case at == len(p.text) && (p.rest || in == len(route)):
+			return true
+		case at < len(p.text) && p.text[at] == '*' && in < len(route) && route[in] != '/':
+			star, taken = at, in+1
+			at, in = at+1, in+1
+		case at < len(p.text) && p.text[at] != '*' && in < len(route) && p.text[at] == route[in]:
+			at, in = at+1, in+1
+		case star >= 0 && taken < len(route) && route[taken] != '/': // the last star takes one more; no earlier one needs to
+			taken++
+			at, in = star+1, taken
+		default:
+			return false
+		}
+	}
+}
+
+// Compare orders patterns by precedence, the most specific first: without wildcards, then by the length of the text before
+// the first one, then by their own length, in which a ** counts nothing; the pattern that matches everything is the last. It
+// is 0 for patterns of the same precedence.
+func (p Pattern) Compare(o Pattern) int {
+	first := func(is bool) int {
+		if is {
+			return -1
+		}
+		return 1
+	}
+	switch order := cmp.Compare(o.literal, p.literal); {
+	case p.Exact() != o.Exact():
+		return first(p.Exact())
+	case order != 0:
+		return order
+	case len(p.text) != len(o.text):
+		return cmp.Compare(len(o.text), len(p.text))
+	case p.rest == o.rest:
+		return 0
+	case p.Any() || o.Any():
+		return first(o.Any())
+	default:
+		return first(o.rest)
+	}
+}

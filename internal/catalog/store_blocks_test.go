@@ -1,0 +1,185 @@
+package catalog
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestABlockIsCreatedReplacedListedAndDeleted(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	soonOver := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
+	first, created, err := s.PutBlock(ctx, Block{Kind: BlockIP, Value: "2001:DB8::/48", Reason: "abuse"})
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, "2001:db8::/48", first.Value)
+	require.Equal(t, ActionBlock, first.Action)
+	again, created, err := s.PutBlock(ctx, Block{Kind: BlockIP, Value: "2001:db8::/48", Reason: "abuse"})
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, first, again)
+	changed, created, err := s.PutBlock(ctx, Block{Kind: BlockIP, Value: "2001:db8::/48", Action: ActionAllow, ExpiresAt: soonOver})
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, first.CreatedAt, changed.CreatedAt)
+	require.True(t, changed.UpdatedAt.After(first.UpdatedAt))
+	read, err := s.Block(ctx, BlockIP, "2001:db8:0::/48", "")
+	require.NoError(t, err)
+	require.Equal(t, changed, read)
+
+	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "acme"})
+	put(t, s.PutBlock, Block{Kind: BlockSubject, Value: "eve", Tenant: "acme"})
+	read, err = s.Block(ctx, BlockSubject, "eve", "")
+	require.NoError(t, err, "a subject's tenant need not be named while there is one")
+	require.Equal(t, "acme", read.Tenant)
+	put(t, s.PutBlock, Block{Kind: BlockSubject, Value: "eve", Tenant: "b"})
+	for _, err := range []error{s.DeleteBlock(ctx, BlockSubject, "eve", ""), func() error { _, err := s.Block(ctx, BlockSubject, "eve", ""); return err }()} {
+		require.ErrorIs(t, err, ErrInvalid)
+		require.Equal(t, []string{"tenant"}, fieldsIn(t, err))
+	}
+
+	var ids []string
+	for page := (Page{Limit: 1}); ; {
+		list, err := s.ListBlocks(ctx, page)
+		require.NoError(t, err)
+		for _, b := range list.Items {
+			ids = append(ids, b.id())
+		}
+		if page.Cursor = list.NextCursor; page.Cursor == "" {
+			break
+		}
+	}
+	require.Equal(t, []string{"ip 2001:db8::/48", "subject acme/eve", "subject b/eve", "tenant acme"}, ids)
+	for _, cursor := range []string{"!!", "AAAA", "bm9uc2Vuc2U", "YSBi"} {
+		_, err = s.ListBlocks(ctx, Page{Limit: 1, Cursor: cursor})
+		require.ErrorIs(t, err, ErrInvalid, cursor)
+	}
+
+	require.NoError(t, s.DeleteBlock(ctx, BlockSubject, "eve", "b"))
+	require.NoError(t, s.DeleteBlock(ctx, BlockSubject, "eve", ""))
+	require.NoError(t, s.DeleteBlock(ctx, BlockIP, "2001:db8::/48", ""))
+	require.ErrorIs(t, s.DeleteBlock(ctx, BlockIP, "2001:db8::/48", ""), ErrNotFound)
+	_, err = s.Block(ctx, BlockIP, "192.0.2.1", "")
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = s.Block(ctx, BlockIP, "acme", "")
+	require.ErrorIs(t, err, ErrInvalid)
+}
+
+func TestAnExpiredBlockIsNoneAndIsForgottenByTheNextWrite(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	_, _, err := s.PutBlock(ctx, Block{Kind: BlockTenant, Value: "late", ExpiresAt: time.Now().Add(-time.Second)})
+	require.ErrorIs(t, err, ErrInvalid)
+	require.Equal(t, []string{"expires_at"}, fieldsIn(t, err))
+	_, err = s.pool.Exec(ctx, `INSERT INTO blocks (kind, tenant_id, value, action, expires_at, created_at)
+		SELECT 'tenant', '', 't' || n, 'block', now() - interval '1 s', now() - interval '1 day' FROM generate_series(1, 150) n`)
+	require.NoError(t, err)
+	_, err = s.Block(ctx, BlockTenant, "t150", "")
+	require.ErrorIs(t, err, ErrNotFound)
+	list, err := s.ListBlocks(ctx, Page{Limit: 10})
+	require.NoError(t, err)
+	require.Empty(t, list.Items)
+	require.ErrorIs(t, s.DeleteBlock(ctx, BlockTenant, "t150", ""), ErrNotFound)
+
+	stored, created, err := s.PutBlock(ctx, Block{Kind: BlockTenant, Value: "t150"})
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, stored.UpdatedAt, stored.CreatedAt, "it is a new one")
+	var left int
+	require.NoError(t, s.pool.QueryRow(ctx, "SELECT count(*) FROM blocks").Scan(&left))
+	require.LessOrEqual(t, left, 150-forgottenAtOnce+1)
+}
+
+func TestNoMoreBlocksThanEveryInstanceCanHold(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	_, err := s.pool.Exec(ctx, `INSERT INTO blocks (kind, tenant_id, value, action)
+		SELECT 'tenant', '', 't' || n, 'block' FROM generate_series(1, $1) n`, MaxBlocks-1)
+	require.NoError(t, err)
+	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "last"})
+	_, _, err = s.PutBlock(ctx, Block{Kind: BlockTenant, Value: "beyond"})
+	require.ErrorIs(t, err, ErrConflict)
+	require.ErrorContains(t, err, "at most 50000")
+	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "last", Reason: "a change adds none"})
+}
+
+func TestABlockIsInForceOnEveryInstanceAndEndsByItself(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	url := testenv.Postgres(t)
+	here, there := startCatalog(t, url, Config{}), startCatalog(t, url, Config{})
+	blocked := func(c *Catalog, ip string, now time.Time) bool {
+		b, _ := c.Blocks().Find("acme", "", netip.MustParseAddr(ip), now)
+		return b != nil
+	}
+	within := func(what string, ok func() bool) {
+		t.Helper()
+		require.Eventually(t, ok, soon, time.Millisecond, what)
+	}
+	before := there.Snapshot()
+	end := time.Now().Add(time.Hour)
+	put(t, here.PutBlock, Block{Kind: BlockIP, Value: "192.0.2.0/24", ExpiresAt: end})
+	for _, c := range []*Catalog{here, there} {
+		within("the block", func() bool { return blocked(c, "192.0.2.7", time.Now()) })
+		require.False(t, blocked(c, "192.0.2.7", end), "nobody has to end it")
+	}
+	require.NoError(t, there.DeleteBlock(ctx, BlockIP, "192.0.2.0/24", ""))
+	for _, c := range []*Catalog{here, there} {
+		within("no block", func() bool { return !blocked(c, "192.0.2.7", time.Now()) })
+	}
+	require.Same(t, before, there.Snapshot(), "blocks change nothing about the rules")
+}
+
+func TestAFileMayHaveBlocks(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "unlisted"})
+	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "bad"})
+	const text = `blocks:
+  - {kind: ip, value: 10.0.0.0/8, reason: inside, expires_at: 2098-01-01T00:00:00Z}
+  - {kind: subject, value: bot, tenant: acme, action: allow}
+  - {kind: tenant, value: bad, reason: "unpaid"}
+  - {kind: tenant, value: over, expires_at: 2020-01-01T00:00:00Z}
+`
+	diff, err := s.Apply(ctx, parsed(t, text), false)
+	require.NoError(t, err)
+	require.Equal(t, `+ block ip 10.0.0.0/8
+    + action: "block"
+    + expires_at: "2098-01-01T00:00:00Z"
+    + reason: "inside"
++ block subject acme/bot
+    + action: "allow"
+~ block tenant bad
+    + reason: "unpaid"
+? block tenant unlisted is not in the file
+2 created, 1 changed, 0 unchanged, 1 not in the file (left as they are)
+`, diff.String())
+	diff, err = s.Apply(ctx, parsed(t, text), false)
+	require.NoError(t, err)
+	require.Equal(t, 3, diff.Count(Unchanged))
+
+	_, err = ParseFile([]byte(`blocks:
+  - {kind: ip, value: 10.0.0.1/8}
+  - {kind: tenant, value: a}
+  - {kind: tenant, value: a, action: allow}
+  - {kind: subject, value: a}
+  - {kind: tenant, value: b, until: tomorrow}
+  - nothing
+`))
+	require.EqualError(t, err, `line 2: blocks[0].value has bits beyond its prefix; write 10.0.0.0/8 for all of them
+line 4: blocks[2] is about the same as blocks[1]
+line 5: blocks[3].tenant is required: a subject is a tenant's
+line 6: blocks[4].until is not a field of this object
+line 7: blocks[5] must be a mapping`)
+	_, err = ParseFile([]byte("blocks:\n  acme: {kind: tenant}\n"))
+	require.EqualError(t, err, "line 2: blocks must be a list")
+}
