@@ -127,7 +127,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measu
 		return nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
 	if err != nil {
 		return nil, err
 	}

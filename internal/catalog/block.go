@@ -19,9 +19,6 @@ const (
 	ActionAllow = "allow"
 )
 
-// MaxBlockReason bounds a block's reason, in bytes: it goes into every answer to whom it is about.
-const MaxBlockReason = 500
-
 // Block refuses a tenant, a tenant's subject, or addresses, whatever their limits and balances say; or, with ActionAllow,
 // exempts them from the rate limits.
 type Block struct {
@@ -29,7 +26,7 @@ type Block struct {
 	Value  string `json:"value"`            // an id; an address, or a prefix as in 192.0.2.0/24
 	Tenant string `json:"tenant,omitzero"`  // whose subject it is; "" for the other kinds
 	Action string `json:"action,omitzero"`  // block or allow; "": block
-	Reason string `json:"reason,omitempty"` // told to whoever is refused; at most MaxBlockReason bytes
+	Reason string `json:"reason,omitempty"` // told to whoever is refused; at most MaxReason bytes
 
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
 
@@ -46,7 +43,7 @@ func (b *Block) Validate() error {
 	if b.Action != "" {
 		c.oneOf("action", b.Action, ActionBlock, ActionAllow)
 	}
-	c.text("reason", b.Reason, 0, MaxBlockReason)
+	c.text("reason", b.Reason, 0, MaxReason)
 	if !b.ExpiresAt.IsZero() {
 		c.instant("expires_at", b.ExpiresAt)
 	}

@@ -54,7 +54,7 @@ func TestABlockSaysWhichFieldIsWrong(t *testing.T) {
 		"an address's tenant":   {Block{Kind: BlockIP, Value: "192.0.2.1", Tenant: "b"}, "tenant"},
 		"no address":            {Block{Kind: BlockIP, Value: "acme"}, "value"},
 		"another action":        {Block{Kind: BlockTenant, Value: "a", Action: "drop"}, "action"},
-		"a long reason":         {Block{Kind: BlockTenant, Value: "a", Reason: strings.Repeat("x", MaxBlockReason+1)}, "reason"},
+		"a long reason":         {Block{Kind: BlockTenant, Value: "a", Reason: strings.Repeat("x", MaxReason+1)}, "reason"},
 		"a reason with a NUL":   {Block{Kind: BlockTenant, Value: "a", Reason: "\x00"}, "reason"},
 		"the end of all time":   {Block{Kind: BlockTenant, Value: "a", ExpiresAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "expires_at"},
 		"before there was time": {Block{Kind: BlockTenant, Value: "a", ExpiresAt: time.Date(1, 2, 1, 0, 0, 0, 0, time.UTC)}, "expires_at"},

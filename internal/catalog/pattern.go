@@ -86,6 +86,14 @@ func (p Pattern) Match(route string) bool {
 	}
 }
 
+// Sample is a route that matches.
+func (p Pattern) Sample() string {
+	if p.text == "" {
+		return "/"
+	}
+	return strings.ReplaceAll(p.text, "*", "x")
+}
+
 // Compare orders patterns by precedence, the most specific first: without wildcards, then by the length of the text before
 // the first one, then by their own length, in which a ** counts nothing; the pattern that matches everything is the last. It
 // is 0 for patterns of the same precedence.

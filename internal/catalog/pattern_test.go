@@ -38,6 +38,7 @@ func TestAPatternMatchesWhatItsWildcardsSay(t *testing.T) {
 		for _, route := range strings.Fields(routes.no) {
 			require.False(t, p.Match(route), "%s should not match %s", pattern, route)
 		}
+		require.True(t, p.Match(p.Sample()), "%s should match %s", pattern, p.Sample())
 		require.False(t, p.Match(""), "%s should not match a request without a route", pattern)
 	}
 	require.True(t, Pattern{}.Match(""))

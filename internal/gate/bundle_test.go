@@ -50,7 +50,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		t.Fatal(err)
 	}
 	stop("pool", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: CheckLimit})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: CheckLimit, CheckRules: CheckRules})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,15 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	// A tenant that cannot be looked up now is checked as one nobody knows: an answer that says "degraded" is worth more to
 	// a check than none. Debits are stricter.
 	facts, unknown := g.terms.of(ctx, req.Tenant)
-	said, err := g.limits(ctx, req, facts.rulesFor(req), false)
+	blocked, exempt := g.blocked(req)
+	if blocked != nil {
+		return g.blockedCheck(ctx, req, &facts, blocked), nil
+	}
+	var said limited
+	var err error
+	if !exempt {
+		said, err = g.limits(ctx, req, &facts, false)
+	}
 	if err != nil {
 		return Check{}, err
 	}

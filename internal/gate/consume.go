@@ -16,7 +16,8 @@ const (
 //
 // The limits are charged first, so that a flood is stopped before PostgreSQL sees it. What was charged is given back when
 // the debit is refused, fails or turns out to be a replay; only when its outcome is unknown the tokens stay charged, as the
-// debit may stand, and for a replay at a gateway, which is traffic like any other. Errors: *RateLimited, *CostExceedsCapacity, *ReducedCapacity, or *ledger.Error. Retrying with the same
+// debit may stand, and for a replay at a gateway, which is traffic like any other. Errors: *Blocked, *RateLimited,
+// *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *ledger.Error. Retrying with the same
 // key is always safe.
 func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 	out, err := g.consume(ctx, &req)
@@ -25,13 +26,19 @@ func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 }
 
 func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
+	blocked, exempt := g.blocked(req)
+	if blocked != nil {
+		return Debited{}, blocked
+	}
 	facts, err := g.terms.of(ctx, req.Tenant)
 	if err != nil {
 		return Debited{}, err
 	}
-	said, err := g.limits(ctx, req, facts.rulesFor(req), !req.DryRun)
-	if err != nil {
-		return Debited{}, err
+	var said limited
+	if !exempt {
+		if said, err = g.limits(ctx, req, &facts, !req.DryRun); err != nil {
+			return Debited{}, err
+		}
 	}
 	if said.refusal != nil {
 		return Debited{Limits: said.verdicts}, said.refusal

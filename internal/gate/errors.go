@@ -7,13 +7,38 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
 // Codes of the gate's own refusals. All others are the ledger's.
 const (
 	CodeRateLimited         ledger.Code = "rate_limited"
 	CodeCostExceedsCapacity ledger.Code = "cost_exceeds_capacity"
+	CodeTooManyLimits       ledger.Code = "too_many_limits"
+	CodeForbidden           ledger.Code = "forbidden"
 )
+
+// Blocked refuses a request because its tenant, subject or address is blocked. Nothing was charged, and no limit was asked.
+type Blocked struct {
+	Kind      string // tenant, subject or ip
+	Value     string // an id, or the prefix that holds the address
+	Reason    string // '' = none is given
+	ExpiresAt time.Time
+}
+
+// Error names who is blocked.
+func (e *Blocked) Error() string { return "blocked: " + e.Kind + " " + e.Value }
+
+// TooManyLimits refuses a request to which more limits apply than can be decided together. Nothing was charged. It is the
+// catalogue's fault, not the caller's: see CheckRules.
+type TooManyLimits struct {
+	Rules []string // all that apply, more than ratelimit.MaxCharges
+}
+
+// Error says how many there are.
+func (e *TooManyLimits) Error() string {
+	return fmt.Sprintf("%d limits apply and at most %d can be decided together", len(e.Rules), ratelimit.MaxCharges)
+}
 
 // RateLimited refuses a request that one or more enforced limits denied. Nothing was charged, neither tokens nor units.
 type RateLimited struct {
@@ -62,6 +87,12 @@ func CodeOf(err error) ledger.Code {
 	}
 	if _, ok := errors.AsType[*ReducedCapacity](err); ok {
 		return ledger.CodeUnavailable
+	}
+	if _, ok := errors.AsType[*Blocked](err); ok {
+		return CodeForbidden
+	}
+	if _, ok := errors.AsType[*TooManyLimits](err); ok {
+		return CodeTooManyLimits
 	}
 	return ledger.CodeOf(err)
 }

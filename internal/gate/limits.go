@@ -27,14 +27,23 @@ type limited struct {
 	charged  ratelimit.Request // what to give back if the work is not done; empty after a peek
 }
 
-// limits asks the limits that apply. A limiter that cannot answer at all is an error; closed rules are a refusal.
-func (g *Gate) limits(ctx context.Context, req *Request, rules []*rule, charge bool) (limited, error) {
-	if len(rules) == 0 {
+// limits asks the limits that apply. A limiter that cannot answer at all is an error, and so are too many limits; closed rules
+// are a refusal.
+func (g *Gate) limits(ctx context.Context, req *Request, facts *facts, charge bool) (limited, error) {
+	var space [listSpace]*member
+	rules := facts.rules.apply(space[:0], req, facts.plan)
+	switch {
+	case len(rules) == 0:
 		return limited{}, nil
+	case len(rules) > ratelimit.MaxCharges:
+		return limited{}, &TooManyLimits{Rules: namesOf(rules)}
 	}
 	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules))}
-	for i, r := range rules {
-		ask.Charges[i] = ratelimit.Charge{Rule: &r.compiled, Dimension: r.dimension(req)}
+	for i, m := range rules {
+		ask.Charges[i] = ratelimit.Charge{Rule: &m.compiled, Dimension: m.dimension(req), Cost: m.cost(req)}
+		if m.zoneOfTenant {
+			ask.Charges[i].Zone = facts.zone
+		}
 	}
 	decide := g.limiter.Peek
 	if charge {
@@ -50,7 +59,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, rules []*rule, charge b
 	out := limited{degraded: decision.Degraded, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
 	for i := range decision.Verdicts {
 		if v := &decision.Verdicts[i]; !v.Unknown { // there is no bucket behind such a verdict, so nothing to report
-			out.verdicts = append(out.verdicts, verdictOf(v, decision.Degraded))
+			out.verdicts = append(out.verdicts, verdictOf(v, rules[i], decision.Degraded))
 		}
 	}
 	if charge {
@@ -69,7 +78,15 @@ func limiterError(err error) error {
 	return unavailable("the limits could not be decided; nothing was done", err)
 }
 
-func closed(rules []*rule) []string {
+func namesOf(rules []*member) []string {
+	names := make([]string, len(rules))
+	for i, r := range rules {
+		names[i] = r.compiled.ID
+	}
+	return names
+}
+
+func closed(rules []*member) []string {
 	var names []string
 	for _, r := range rules {
 		if r.compiled.OnBackendError == ratelimit.BackendClosed && !r.compiled.Shadow {
@@ -79,12 +96,12 @@ func closed(rules []*rule) []string {
 	return names
 }
 
-func verdictOf(v *ratelimit.Verdict, degraded bool) LimitVerdict {
+func verdictOf(v *ratelimit.Verdict, m *member, degraded bool) LimitVerdict {
 	quota, window := v.Rule.Rate.PerSeconds()
 	return LimitVerdict{
-		Rule: v.Rule.ID, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
+		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: m.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
 		Quota: quota, WindowSeconds: window, Window: v.Rule.Kind.Windowed(),
-		RetryAfter: v.RetryAfter, Reset: v.Next, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
+		RetryAfter: v.RetryAfter, Reset: v.Next, Delay: v.Delay, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
 	}
 }
 

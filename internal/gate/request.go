@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -23,8 +24,9 @@ type Request struct {
 	// Subject is recorded with the entries and is the `per: subject` dimension of limits; '' = none.
 	Subject string
 
-	// Route and IP are dimensions of limits only; '' = not named by the caller.
-	Route, IP string
+	// Route and IP are what limits match and divide their buckets by; empty = not named by the caller. Blocks know IP too.
+	Route string
+	IP    netip.Addr
 
 	// MaxStale bounds the age of the copies a check may answer from; nil leaves it to the cache, zero or less asks
 	// PostgreSQL. Debits ignore it.
@@ -61,8 +63,11 @@ const (
 type Check struct {
 	Allowed bool
 
-	// Code says why not: what Consume would have failed with. Limits come first, as Consume charges them first. '' = allowed.
+	// Code says why not: what Consume would have failed with. Blocks come first, then limits, as in Consume. '' = allowed.
 	Code ledger.Code
+
+	// Blocked is set on forbidden.
+	Blocked *Blocked
 
 	// Item is the index of the item that Code is about; -1 when it is about none.
 	Item int
@@ -109,8 +114,10 @@ type CheckItem struct {
 // LimitVerdict is what one rate limit said about a request. A rule that lets everything pass while Redis is away says
 // nothing and has none.
 type LimitVerdict struct {
-	Rule    string
-	Allowed bool
+	Rule     string
+	Kind     string // as in the catalogue
+	Replaces string // the rule that Rule stands in for; '' = none
+	Allowed  bool
 
 	// Remaining is how many whole tokens are left after the decision; Limit is the bucket's capacity.
 	Remaining, Limit int64
@@ -127,6 +134,9 @@ type LimitVerdict struct {
 
 	// Reset is when one more token becomes available; zero when the bucket is full.
 	Reset time.Duration
+
+	// Delay is how long an admitted request has to wait for its turn in a leaky bucket; zero for all other kinds.
+	Delay time.Duration
 
 	Shadow   bool // counts and never denies
 	Never    bool // the cost is above the capacity: waiting does not help

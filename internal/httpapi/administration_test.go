@@ -46,7 +46,7 @@ func TestAPutPlanMakesAVersionOnlyIfItChangesSomething(t *testing.T) {
 		Allowances: []Allowance{{Meter: "calls", Amount: 6, Every: "month", Anchor: "tenant"}},
 		Limits: []PlanLimit{{
 			Rule: "r", Per: []LimitPer{"tenant"}, Match: LimitMatch{Route: "/x"}, Kind: "token_bucket", Rate: "5/30s", Burst: 5, Cost: 1,
-			Mode: "enforce", OnBackendError: "local_share",
+			CostBy: "request", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100,
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || first.Version != 1 || second.Version != 1 || third.Version != 2 {
@@ -105,7 +105,7 @@ func TestALimitIsCreatedReplacedAndDeletedAndMustBeOneTheGateCanEnforce(t *testi
 	s.call("PUT", "/v1/limits/r", `{"per":["tenant","subject"],"match":{"meter":"calls"},"kind":"token_bucket","rate":"60/s"}`).want(201).into(&got)
 	want := Limit{
 		Rule: "r", Per: []LimitPer{"tenant", "subject"}, Match: LimitMatch{Meter: "calls"}, Kind: "token_bucket", Rate: "60/s", Burst: 60, Cost: 1,
-		Mode: "enforce", OnBackendError: "local_share", CreatedAt: got.CreatedAt, UpdatedAt: got.UpdatedAt,
+		CostBy: "request", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100, CreatedAt: got.CreatedAt, UpdatedAt: got.UpdatedAt,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -119,7 +119,6 @@ func TestALimitIsCreatedReplacedAndDeletedAndMustBeOneTheGateCanEnforce(t *testi
 		`{"per":["tenant"],"kind":"token_bucket","rate":"0/s"}`:                          "rate",
 		`{"per":["tenant"],"kind":"token_bucket","rate":"1/month"}`:                      "rate",
 		`{"per":["tenant"],"kind":"token_bucket","rate":"1/s","cost":2}`:                 "cost",
-		`{"per":["route"],"kind":"token_bucket","rate":"1/s"}`:                           "per",
 		`{"per":["tenant","tenant"],"kind":"token_bucket","rate":"1/s"}`:                 "per[1]",
 		`{"per":["tenant"],"kind":"token_bucket","rate":"1/s","burst":9007199254740991}`: "burst",
 	} {

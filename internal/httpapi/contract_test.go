@@ -76,7 +76,7 @@ func fieldsOf[T any](members []member[T]) []field {
 func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 	t.Parallel()
 	r := newRequests()
-	limit := limitMembers(matchMembers())
+	limit := limitMembers(matchMembers(), costMembers())
 	tables := map[string][]field{
 		"CheckRequest": fieldsOf(r.check), "ConsumeRequest": fieldsOf(r.consume), "DebitRequest": fieldsOf(r.debit),
 		"DebitBatchRequest": fieldsOf(r.batch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
@@ -90,6 +90,7 @@ func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 		"Allowance":  fieldsOf(allowanceMembers()),
 		"BatchDebit": append(fieldsOf(r.debit), field{"idempotency_key", false}),
 		"PlanLimit":  append(fieldsOf(limit), field{"rule", true}),
+		"LimitCost":  fieldsOf(costMembers()), "BlockRequest": fieldsOf(r.block), "BlockPrefixRequest": fieldsOf(r.prefix),
 	}
 	bodies := map[string]bool{}
 	for _, item := range contract().Paths.Map() {
@@ -142,6 +143,9 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 		"allowances":      {int64(*property("PlanRequest", "allowances").MaxItems), catalog.MaxAllowances},
 		"plan limits":     {int64(*property("PlanRequest", "limits").MaxItems), catalog.MaxPlanLimits},
 		"rate":            {int64(*property("LimitRequest", "rate").MaxLength), rateMax},
+		"costs":           {int64(*schemas["LimitCosts"].Value.MaxItems), catalog.MaxCosts},
+		"pattern":         {int64(len("/") * 256), catalog.MaxRoute},
+		"block reason":    {int64(*property("BlockRequest", "reason").MaxLength), min(catalog.MaxReason, reasonMax)},
 		"any reason":      {int64(*schemas["Reason"].Value.MaxLength), ledger.TextMax},
 		"ttl":             {int64(*schemas["TtlSeconds"].Value.Max), int64(ledger.HoldTTLMax.Seconds())},
 		"difference":      {-int64(*property("AdjustmentRequest", "amount").Min), ledger.MaxAmount},
@@ -151,7 +155,7 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 			t.Errorf("%s: %d and %d", what, pair[0], pair[1])
 		}
 	}
-	for schema, matches := range map[string]func(string) bool{"Id": ledger.ValidID, "Subject": ledger.ValidID, "Route": isRoute} {
+	for schema, matches := range map[string]func(string) bool{"Id": ledger.ValidID, "Subject": ledger.ValidID, "Route": isRoute, "RoutePattern": isRoute} {
 		pattern := regexp.MustCompile(schemas[schema].Value.Pattern)
 		for _, s := range []string{
 			"", "a", "Z9", "a.b_c:d-e", "-a", ".a", "a b", " a", "a/b", "{a}", "é", "a\x00", "\x7f", "a\n",
@@ -168,9 +172,9 @@ func TestEveryCodeHasARowAndEveryStatusIsTheContracts(t *testing.T) {
 	t.Parallel()
 	want := map[ledger.Code]int{
 		ledger.CodeInvalidArgument: 400, codeIdempotencyKeyMissing: 400, codeUnauthenticated: 401, ledger.CodeCreditsExhausted: 402,
-		ledger.CodeTenantSuspended: 403, ledger.CodeMeterNotInPlan: 403, ledger.CodeNotFound: 404, ledger.CodeTenantNotFound: 404,
+		gate.CodeForbidden: 403, ledger.CodeTenantSuspended: 403, ledger.CodeMeterNotInPlan: 403, ledger.CodeNotFound: 404, ledger.CodeTenantNotFound: 404,
 		ledger.CodeGrantNotFound: 404, ledger.CodeHoldNotFound: 404, ledger.CodeOperationNotFound: 404, codeMethodNotAllowed: 405, ledger.CodeConflict: 409, ledger.CodeHoldNotActive: 409,
-		ledger.CodeIdempotencyKeyReused: 422, ledger.CodeRefundExceedsDebit: 422, gate.CodeCostExceedsCapacity: 422, ledger.CodeQuotaExceeded: 429,
+		ledger.CodeIdempotencyKeyReused: 422, ledger.CodeRefundExceedsDebit: 422, gate.CodeCostExceedsCapacity: 422, gate.CodeTooManyLimits: 422, ledger.CodeQuotaExceeded: 429,
 		gate.CodeRateLimited: 429, ledger.CodeInternal: 500, ledger.CodeQueueFull: 503, ledger.CodeUnavailable: 503, ledger.CodeOutcomeUnknown: 503,
 	}
 	got := map[ledger.Code]int{}

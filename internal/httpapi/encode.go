@@ -47,9 +47,13 @@ func appendField(b []byte, name string, n int64) []byte {
 	return strconv.AppendInt(b, n, 10)
 }
 
-func appendDebitAnswer(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
+func appendDebitAnswer(b []byte, r *ledger.DebitResult, limits []gate.LimitVerdict, dryRun bool) []byte {
 	b = append(b, '{')
 	b = appendDebitMembers(b, r, dryRun)
+	if len(limits) > 0 && !r.Replayed { // what is replayed was charged then; what the limits say now is of no use
+		b = append(b, `,"limits":`...)
+		b = appendVerdicts(b, limits)
+	}
 	return append(b, '}')
 }
 
@@ -110,6 +114,7 @@ func appendCheckAnswer(b []byte, c *gate.Check) []byte {
 		b = append(b, `,"limiting":`...)
 		b = appendLimiting(b, c.Limiting)
 	}
+	b = appendBlocked(b, c.Blocked)
 	b = append(b, `,"items":[`...)
 	for i := range c.Items {
 		if i > 0 {
@@ -117,14 +122,9 @@ func appendCheckAnswer(b []byte, c *gate.Check) []byte {
 		}
 		b = appendCheckedItem(b, &c.Items[i])
 	}
-	b = append(b, `],"limits":[`...)
-	for i := range c.Limits {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendVerdict(b, &c.Limits[i])
-	}
-	b = append(b, `],"source":`...)
+	b = append(b, `],"limits":`...)
+	b = appendVerdicts(b, c.Limits)
+	b = append(b, `,"source":`...)
 	b = appendText(b, string(c.Source))
 	b = append(b, `,"as_of":`...)
 	b = appendTime(b, c.AsOf)
@@ -152,9 +152,26 @@ func appendCheckedItem(b []byte, it *gate.CheckItem) []byte {
 	return append(b, '}')
 }
 
+func appendVerdicts(b []byte, verdicts []gate.LimitVerdict) []byte {
+	b = append(b, '[')
+	for i := range verdicts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendVerdict(b, &verdicts[i])
+	}
+	return append(b, ']')
+}
+
 func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {
 	b = append(b, `{"rule":`...)
 	b = appendText(b, v.Rule)
+	b = append(b, `,"kind":`...)
+	b = appendText(b, v.Kind)
+	if v.Replaces != "" {
+		b = append(b, `,"replaces":`...)
+		b = appendText(b, v.Replaces)
+	}
 	b = append(b, `,"allowed":`...)
 	b = strconv.AppendBool(b, v.Allowed)
 	b = appendField(b, `,"remaining":`, v.Remaining)
@@ -164,10 +181,36 @@ func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {
 	} else {
 		b = appendField(b, `,"retry_after_ms":`, ceil(v.RetryAfter, time.Millisecond))
 	}
+	if v.Delay > 0 {
+		b = appendField(b, `,"delay_ms":`, ceil(v.Delay, time.Millisecond))
+	}
 	b = append(b, `,"shadow":`...)
 	b = strconv.AppendBool(b, v.Shadow)
+	if v.Shadow {
+		b = append(b, `,"would_deny":`...)
+		b = strconv.AppendBool(b, !v.Allowed)
+	}
 	if v.Degraded {
 		b = append(b, `,"degraded":true`...)
+	}
+	return append(b, '}')
+}
+
+func appendBlocked(b []byte, blocked *gate.Blocked) []byte {
+	if blocked == nil {
+		return b
+	}
+	b = append(b, `,"blocked":{"kind":`...)
+	b = appendText(b, blocked.Kind)
+	b = append(b, `,"value":`...)
+	b = appendText(b, blocked.Value)
+	if !blocked.ExpiresAt.IsZero() {
+		b = append(b, `,"expires_at":`...)
+		b = appendTime(b, blocked.ExpiresAt)
+	}
+	if blocked.Reason != "" {
+		b = append(b, `,"reason":`...)
+		b = appendText(b, blocked.Reason)
 	}
 	return append(b, '}')
 }
@@ -229,6 +272,7 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 			b = appendTime(b, d.WouldSucceedAt)
 		}
 	}
+	b = appendBlocked(b, p.blocked)
 	if len(p.violated) > 0 {
 		b = append(b, `,"violated-policies":[`...)
 		for i, rule := range p.violated {

@@ -90,8 +90,12 @@ func TestAWrittenDebitAnswerIsTheJSONOfItsType(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r, dry := drawDebit(t), rapid.Bool().Draw(t, "dry")
-		sameJSON(t, appendDebitAnswer(nil, r, dry), DebitAnswer{
-			OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), AsOf: r.AsOf.UTC(), DryRun: dry,
+		limits, said := drawVerdicts(t)
+		if r.Replayed || len(said) == 0 {
+			said = nil
+		}
+		sameJSON(t, appendDebitAnswer(nil, r, limits, dry), DebitAnswer{
+			OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), Limits: said, AsOf: r.AsOf.UTC(), DryRun: dry,
 		})
 		sameJSON(t, appendBatchResult(nil, r, nil, dry), BatchResult{
 			Status: 200, Replayed: r.Replayed, OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), AsOf: r.AsOf.UTC(), DryRun: dry,
@@ -129,21 +133,50 @@ func TestAWrittenCheckAnswerIsTheJSONOfItsType(t *testing.T) {
 			}
 			want.Items = append(want.Items, out)
 		}
-		for range rapid.IntRange(0, 3).Draw(t, "limits") {
-			v := gate.LimitVerdict{
-				Rule: text().Draw(t, "rule"), Allowed: rapid.Bool().Draw(t, "passes"), Remaining: amount().Draw(t, "tokens"), Limit: amount().Draw(t, "burst"),
-				RetryAfter: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry")), Shadow: rapid.Bool().Draw(t, "shadow"),
-				Never: rapid.Bool().Draw(t, "never"), Degraded: rapid.Bool().Draw(t, "degraded"),
-			}
-			c.Limits = append(c.Limits, v)
-			out := LimitVerdict{Rule: v.Rule, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit, Shadow: v.Shadow, Degraded: v.Degraded}
-			if !v.Never {
-				out.RetryAfterMs = new((v.RetryAfter + time.Millisecond - 1).Milliseconds())
-			}
-			want.Limits = append(want.Limits, out)
-		}
+		c.Blocked, want.Blocked = drawBlocked(t)
+		c.Limits, want.Limits = drawVerdicts(t)
 		sameJSON(t, appendCheckAnswer(nil, c), want)
 	})
+}
+
+// drawVerdicts draws verdicts and what becomes of them.
+func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []LimitVerdict) {
+	said = []LimitVerdict{}
+	for range rapid.IntRange(0, 3).Draw(t, "limits") {
+		v := gate.LimitVerdict{
+			Rule: text().Draw(t, "rule"), Kind: text().Draw(t, "kind"), Replaces: text().Draw(t, "replaces"), Allowed: rapid.Bool().Draw(t, "passes"),
+			Remaining: amount().Draw(t, "tokens"), Limit: amount().Draw(t, "burst"), RetryAfter: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry")),
+			Delay: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "delay")), Shadow: rapid.Bool().Draw(t, "shadow"),
+			Never: rapid.Bool().Draw(t, "never"), Degraded: rapid.Bool().Draw(t, "degraded"),
+		}
+		limits = append(limits, v)
+		out := LimitVerdict{
+			Rule: v.Rule, Kind: LimitKind(v.Kind), Replaces: v.Replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
+			DelayMs: ceil(v.Delay, time.Millisecond), Shadow: v.Shadow, Degraded: v.Degraded,
+		}
+		if !v.Never {
+			out.RetryAfterMs = new((v.RetryAfter + time.Millisecond - 1).Milliseconds())
+		}
+		if v.Shadow {
+			out.WouldDeny = new(!v.Allowed)
+		}
+		said = append(said, out)
+	}
+	return limits, said
+}
+
+func drawBlocked(t *rapid.T) (blocked *gate.Blocked, said Blocked) {
+	if !rapid.Bool().Draw(t, "blocked") {
+		return nil, Blocked{}
+	}
+	blocked = &gate.Blocked{
+		Kind: "k" + text().Draw(t, "kind"), Value: text().Draw(t, "value"), Reason: text().Draw(t, "reason"), ExpiresAt: instantOrZero().Draw(t, "end"),
+	}
+	said = Blocked{Kind: BlockKind(blocked.Kind), Value: blocked.Value, Reason: blocked.Reason}
+	if !blocked.ExpiresAt.IsZero() {
+		said.ExpiresAt = blocked.ExpiresAt.UTC()
+	}
+	return blocked, said
 }
 
 func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
@@ -154,6 +187,8 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 			ledger.CodeQuotaExceeded, ledger.CodeUnavailable, ledger.CodeInvalidArgument, gate.CodeRateLimited, ledger.CodeConflict,
 		}).Draw(t, "code"), detail: text().Draw(t, "detail"), violated: rapid.SliceOfN(text(), 0, 3).Draw(t, "violated"), asOf: instant().Draw(t, "as of")}
 		p.retryAfter = time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry"))
+		var blocked Blocked
+		p.blocked, blocked = drawBlocked(t)
 		for range rapid.IntRange(0, 2).Draw(t, "fields") {
 			p.fields = append(p.fields, FieldError{Field: text().Draw(t, "field"), Message: text().Draw(t, "message")})
 		}
@@ -167,7 +202,7 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 		p = s.complete(p)
 		want := Problem{
 			Type: p.uri, Title: p.kind.title, Status: p.kind.status, Detail: p.detail, Code: string(p.code), RequestID: "r1",
-			Errors: p.fields, ViolatedPolicies: p.violated,
+			Errors: p.fields, ViolatedPolicies: p.violated, Blocked: blocked,
 		}
 		if p.retryAfter > 0 && len(p.violated) > 0 {
 			want.RetryAfterMs = ceil(p.retryAfter, time.Millisecond)
@@ -180,6 +215,7 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 			}
 		}
 		sameJSON(t, appendProblem(nil, &p, "r1"), want)
+		p.blocked = nil // debits of a batch do not ask
 		sameJSON(t, appendBatchResult(nil, nil, &p, false), BatchResult{
 			Type: want.Type, Title: want.Title, Status: want.Status, Detail: want.Detail, Code: want.Code, Errors: want.Errors, ViolatedPolicies: want.ViolatedPolicies,
 			RetryAfterMs: want.RetryAfterMs, Limiting: want.Limiting, Required: want.Required, Available: want.Available, ResetAt: want.ResetAt,

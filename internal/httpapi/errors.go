@@ -12,6 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
 // Codes this package answers with by itself. All others come from the ledger and the gate.
@@ -47,6 +48,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		codeIdempotencyKeyMissing:       {http.StatusBadRequest, "Idempotency key missing", "this request needs an Idempotency-Key header of 1 to 255 visible ASCII characters"},
 		codeUnauthenticated:             {http.StatusUnauthorized, "Not authenticated", "this request needs the header Authorization: Bearer <key> with a valid key"},
 		ledger.CodeCreditsExhausted:     {http.StatusPaymentRequired, "Credits exhausted", "nothing is left and no period brings more"},
+		gate.CodeForbidden:              {http.StatusForbidden, "Forbidden", "the tenant, subject or address is blocked"},
 		ledger.CodeTenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
 		ledger.CodeMeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
 		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "there is nothing here"},
@@ -60,6 +62,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		ledger.CodeIdempotencyKeyReused: {http.StatusUnprocessableEntity, "Idempotency key reused", "the key was used for another request"},
 		ledger.CodeRefundExceedsDebit:   {http.StatusUnprocessableEntity, "Refund exceeds debit", "more than can still be refunded"},
 		gate.CodeCostExceedsCapacity:    {http.StatusUnprocessableEntity, "Cost exceeds capacity", "the request costs more than a rate limit can ever allow"},
+		gate.CodeTooManyLimits:          {http.StatusUnprocessableEntity, "Too many limits", "more rate limits apply than can be decided together"},
 		ledger.CodeQuotaExceeded:        {http.StatusTooManyRequests, "Quota exceeded", "not enough is left in this period"},
 		gate.CodeRateLimited:            {http.StatusTooManyRequests, "Rate limited", "a rate limit was reached"},
 		ledger.CodeInternal:             {http.StatusInternalServerError, "Internal error", "an error on our side; the request id finds it in our log"},
@@ -78,6 +81,7 @@ type problem struct {
 	fields     []FieldError
 	denial     *ledger.Denial
 	asOf       time.Time // when a denial was decided
+	blocked    *gate.Blocked
 	violated   []string
 	limits     []gate.LimitVerdict
 	retryAfter time.Duration // > 0 on 429 and 503 only
@@ -179,6 +183,20 @@ func (p *problem) fromGate(err error) bool {
 	if e, ok := errors.AsType[*gate.CostExceedsCapacity](err); ok {
 		p.code, p.violated, p.limits = gate.CodeCostExceedsCapacity, e.Violated, e.Verdicts
 		p.detail = "the request costs more than a rate limit can ever allow; nothing was charged"
+		return true
+	}
+	if e, ok := errors.AsType[*gate.Blocked](err); ok {
+		p.code, p.blocked = gate.CodeForbidden, e
+		p.detail = fmt.Sprintf("the %s %s is blocked; nothing was charged", e.Kind, e.Value)
+		if e.Reason != "" {
+			p.detail += ": " + e.Reason
+		}
+		return true
+	}
+	if e, ok := errors.AsType[*gate.TooManyLimits](err); ok {
+		p.code, p.violated = gate.CodeTooManyLimits, e.Rules
+		p.detail = fmt.Sprintf("%d rate limits apply to this request, and at most %d can be decided together; nothing was charged. "+
+			"The catalogue is to be changed: narrow some or let them replace each other", len(e.Rules), ratelimit.MaxCharges)
 		return true
 	}
 	if e, ok := errors.AsType[*gate.ReducedCapacity](err); ok {

@@ -27,6 +27,7 @@ type requests struct {
 	tenant                []member[catalog.Tenant]
 	patch                 []member[catalog.TenantPatch]
 	limit                 []member[catalog.Limit]
+	block, prefix         []member[catalog.Block]
 }
 
 func newRequests() *requests {
@@ -34,7 +35,7 @@ func newRequests() *requests {
 	demand := demandMembers(items)
 	debit := slices.Concat(demand, changeMembers())
 	key := member[gate.Request]{"idempotency_key", false, func(d *document, r *gate.Request) { r.Key = d.key() }}
-	limit := limitMembers(matchMembers())
+	limit := limitMembers(matchMembers(), costMembers())
 	rule := member[catalog.Limit]{"rule", true, func(d *document, l *catalog.Limit) { l.Rule = d.id() }}
 	return &requests{
 		check:        append(slices.Concat(demand, dimensionMembers()), staleMember()),
@@ -56,6 +57,8 @@ func newRequests() *requests {
 		tenant:       tenantMembers(),
 		patch:        patchMembers(),
 		limit:        limit,
+		block:        blockMembers(),
+		prefix:       prefixMembers(),
 	}
 }
 

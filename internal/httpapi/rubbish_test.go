@@ -14,8 +14,10 @@ import (
 // fullBodies has a good body with every field for each operation that takes one. The paths are of resources that exist where
 // the operation needs them.
 func fullBodies() map[string]struct{ method, path, body string } {
-	const limit = `"per":["tenant","route"],"match":{"route":"/x","meter":"calls","plan":"basic"},"kind":"token_bucket","rate":"60/s","burst":5,` +
-		`"cost":2,"mode":"enforce","on_backend_error":"open"`
+	const limit = `"per":["tenant","route"],"match":{"route":"/x/**","meter":"calls","plan":"basic","tenant":"acme"},"kind":"fixed_window","rate":"60/day",` +
+		`"burst":60,"cost":2,"costs":[{"route":"/x/*","cost":3}],"cost_by":"amount","replaces":"to-replace","timezone":"tenant","mode":"enforce",` +
+		`"on_backend_error":"open","region_share":50`
+	const block = `{"action":"block","expires_at":"2099-01-01T00:00:00Z","reason":"abuse","tenant":"acme"}`
 	const demand = `"tenant":"acme","items":[{"meter":"calls","amount":1}],"subject":"u1"`
 	const change = `"mode":"normal","metadata":{"a":1},"dry_run":false`
 	const terms = `"plan":"basic","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin","status":"active","metadata":{"a":1}`
@@ -29,9 +31,11 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"putMeter": {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true}`},
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
 			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3},"overflow":{"meter":"credits","price":2},"per_subject":4}],"limits":[{"rule":"r",` + limit + `}]}`},
-		"putTenant":   {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
-		"patchTenant": {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true}`},
-		"putLimit":    {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
+		"putTenant":      {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
+		"patchTenant":    {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true}`},
+		"putLimit":       {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
+		"putBlock":       {"PUT", "/v1/blocks/subject/u9", block},
+		"putBlockPrefix": {"PUT", "/v1/blocks/ip/192.0.2.0/24", `{"action":"allow","expires_at":"2099-01-01T00:00:00Z","reason":"office"}`},
 		"hold": {"POST", "/v1/holds", `{"tenant":"acme","hold_id":"fresh","items":[{"meter":"calls","amount":1}],"subject":"u1","ttl_seconds":60,
 			"metadata":{"a":1},"dry_run":false}`},
 		"captureHold": {"POST", "/v1/holds/to-capture/capture", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"final":true,"on_expired":"regrant","dry_run":false}`},
@@ -51,6 +55,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 func (s *service) materials() {
 	s.t.Helper()
 	s.catalogue()
+	s.call("PUT", "/v1/limits/to-replace", `{"per":["tenant"],"kind":"token_bucket","rate":"60/s"}`).want(201)
 	grant := func(id string) {
 		s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":"calls","amount":100,"source":"topup","grant_id":%q}`, id), headerIdempotencyKey, id).want(201)
 	}
@@ -303,10 +308,6 @@ func TestFieldsOfTheContractsFutureAreRefusedByName(t *testing.T) {
 	debit := demandOf("acme", "calls", 1)
 	for _, c := range [][4]string{
 		{"POST", "/v1/check", add(debit, `"mode":"normal"`), "mode"},
-		{"PUT", "/v1/limits/l", `{"per":["tenant"],"kind":"fixed_window","rate":"1/s"}`, "kind"},
-		{"PUT", "/v1/limits/l", `{"per":["tenant","ip"],"kind":"token_bucket","rate":"1/s"}`, "per[1]"},
-		{"PUT", "/v1/limits/l", `{"per":["global"],"kind":"token_bucket","rate":"1/s"}`, "per[0]"},
-		{"PUT", "/v1/limits/l", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s","region_share":1}`, "region_share"},
 	} {
 		s.call(c[0], c[1], c[2], headerIdempotencyKey, "k").refused(c[3])
 	}
@@ -338,7 +339,9 @@ func TestIdsInPathsAreHeldToTheirAlphabetHoweverTheyAreEncoded(t *testing.T) {
 				for _, id := range []string{"a b", "a/b", "{a}", "a{", "a\x00", "\x00", "a\n", "é", ".a", "..", "-a", "a%b", "a?b", "a+b", "a#b", "\xff", strings.Repeat("x", 129)} {
 					segments := strings.Split(template, "/")
 					for j := range segments {
-						if strings.HasPrefix(segments[j], "{") {
+						if good, ok := goodSegments(template)[segments[j]]; ok {
+							segments[j] = good
+						} else if strings.HasPrefix(segments[j], "{") {
 							segments[j] = "acme"
 						}
 					}
@@ -361,6 +364,14 @@ func TestIdsInPathsAreHeldToTheirAlphabetHoweverTheyAreEncoded(t *testing.T) {
 		s.call("GET", "/v1/meters/"+url.PathEscape(id), "").want(200)
 	}
 	s.call("GET", "/v1/meters/%61", "").want(200) // a
+}
+
+// goodSegments are parameters of a path that are no ids.
+func goodSegments(template string) map[string]string {
+	if strings.HasSuffix(template, "{bits}") {
+		return map[string]string{"{kind}": "ip", "{value}": "192.0.2.0", "{bits}": "24"}
+	}
+	return map[string]string{"{kind}": "tenant"}
 }
 
 func TestQueryParametersAreStrict(t *testing.T) {

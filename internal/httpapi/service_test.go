@@ -137,7 +137,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *ledger.Ledger, *catalo
 	s.check(err)
 	s.pool = pool
 	s.onStop("pool", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
 	s.check(err)
 	c := catalog.New(store, catalog.Config{})
 	s.check(c.Start(s.t.Context()))
@@ -322,7 +322,7 @@ func (s *service) state() string {
 	s.check(s.pool.QueryRow(s.t.Context(), `
 		SELECT concat_ws(' ', (SELECT count(*) FROM entries), (SELECT coalesce(sum(used), 0) FROM balances), (SELECT count(*) FROM grants),
 			(SELECT count(*) FROM meters), (SELECT count(*) FROM plans), (SELECT count(*) FROM limits), (SELECT count(*) FROM rolls),
-			(SELECT count(*) FROM verifications),
+			(SELECT count(*) FROM verifications), (SELECT count(*) FROM blocks),
 			(SELECT md5(string_agg(t::text, ',' ORDER BY tenant_id)) FROM tenants t), (SELECT count(*) FROM tenant_terms))`).Scan(&out))
 	return out
 }

@@ -173,7 +173,7 @@ func (x *exchange) sendDebit(r *ledger.DebitResult) error {
 	if r.Replayed {
 		set(h, headerReplayed, "true")
 	}
-	return x.sendBytes(http.StatusOK, typeJSON, appendDebitAnswer(x.out[:0], r, x.request.DryRun))
+	return x.sendBytes(http.StatusOK, typeJSON, appendDebitAnswer(x.out[:0], r, x.limits, x.request.DryRun))
 }
 
 // debitBatch makes independent debits and answers each. Nothing is done unless all of them are well-formed.

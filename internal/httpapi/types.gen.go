@@ -57,6 +57,45 @@ func (e AllowanceEvery) Valid() bool {
 	}
 }
 
+// Defines values for BlockAction.
+const (
+	BlockActionAllow BlockAction = "allow"
+	BlockActionBlock BlockAction = "block"
+)
+
+// Valid indicates whether the value is a known member of the BlockAction enum.
+func (e BlockAction) Valid() bool {
+	switch e {
+	case BlockActionAllow:
+		return true
+	case BlockActionBlock:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BlockKind.
+const (
+	BlockKindIP      BlockKind = "ip"
+	BlockKindSubject BlockKind = "subject"
+	BlockKindTenant  BlockKind = "tenant"
+)
+
+// Valid indicates whether the value is a known member of the BlockKind enum.
+func (e BlockKind) Valid() bool {
+	switch e {
+	case BlockKindIP:
+		return true
+	case BlockKindSubject:
+		return true
+	case BlockKindTenant:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CheckAnswerSource.
 const (
 	CheckAnswerSourceCache  CheckAnswerSource = "cache"
@@ -174,14 +213,47 @@ func (e HoldStatus) Valid() bool {
 	}
 }
 
+// Defines values for LimitCostBy.
+const (
+	LimitCostByAmount  LimitCostBy = "amount"
+	LimitCostByRequest LimitCostBy = "request"
+)
+
+// Valid indicates whether the value is a known member of the LimitCostBy enum.
+func (e LimitCostBy) Valid() bool {
+	switch e {
+	case LimitCostByAmount:
+		return true
+	case LimitCostByRequest:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for LimitKind.
 const (
-	LimitKindTokenBucket LimitKind = "token_bucket"
+	LimitKindConcurrency   LimitKind = "concurrency"
+	LimitKindFixedWindow   LimitKind = "fixed_window"
+	LimitKindLeakyBucket   LimitKind = "leaky_bucket"
+	LimitKindSlidingLog    LimitKind = "sliding_log"
+	LimitKindSlidingWindow LimitKind = "sliding_window"
+	LimitKindTokenBucket   LimitKind = "token_bucket"
 )
 
 // Valid indicates whether the value is a known member of the LimitKind enum.
 func (e LimitKind) Valid() bool {
 	switch e {
+	case LimitKindConcurrency:
+		return true
+	case LimitKindFixedWindow:
+		return true
+	case LimitKindLeakyBucket:
+		return true
+	case LimitKindSlidingLog:
+		return true
+	case LimitKindSlidingWindow:
+		return true
 	case LimitKindTokenBucket:
 		return true
 	default:
@@ -209,6 +281,8 @@ func (e LimitMode) Valid() bool {
 
 // Defines values for LimitPer.
 const (
+	LimitPerGlobal  LimitPer = "global"
+	LimitPerIP      LimitPer = "ip"
 	LimitPerRoute   LimitPer = "route"
 	LimitPerSubject LimitPer = "subject"
 	LimitPerTenant  LimitPer = "tenant"
@@ -217,6 +291,10 @@ const (
 // Valid indicates whether the value is a known member of the LimitPer enum.
 func (e LimitPer) Valid() bool {
 	switch e {
+	case LimitPerGlobal:
+		return true
+	case LimitPerIP:
+		return true
 	case LimitPerRoute:
 		return true
 	case LimitPerSubject:
@@ -658,6 +736,74 @@ type BatchResult struct {
 	WouldSucceedAt   time.Time  `json:"would_succeed_at,omitempty,omitzero"`
 }
 
+// Block defines model for Block.
+type Block struct {
+	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from the rate limits; balances count as ever. A block beats what allows another kind; of the prefixes that hold an address the longest counts. `block` if absent.
+	Action    BlockAction `json:"action"`
+	CreatedAt time.Time   `json:"created_at"`
+	ExpiresAt time.Time   `json:"expires_at,omitempty,omitzero"`
+	Kind      BlockKind   `json:"kind"`
+	Reason    string      `json:"reason,omitempty,omitzero"`
+
+	// Tenant Whose subject it is.
+	Tenant    string    `json:"tenant,omitempty,omitzero"`
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// Value The id; or the address or prefix in its one form.
+	Value string `json:"value"`
+}
+
+// BlockAction `block` refuses every check and consume with `forbidden`. `allow` exempts from the rate limits; balances count as ever. A block beats what allows another kind; of the prefixes that hold an address the longest counts. `block` if absent.
+type BlockAction string
+
+// BlockKind defines model for BlockKind.
+type BlockKind string
+
+// BlockList defines model for BlockList.
+type BlockList struct {
+	Items []Block `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// BlockPrefixRequest defines model for BlockPrefixRequest.
+type BlockPrefixRequest struct {
+	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from the rate limits; balances count as ever. A block beats what allows another kind; of the prefixes that hold an address the longest counts. `block` if absent.
+	Action BlockAction `json:"action,omitempty,omitzero"`
+
+	// ExpiresAt When it ends by itself; never if absent.
+	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
+
+	// Reason Told to whoever is refused.
+	Reason string `json:"reason,omitempty,omitzero"`
+}
+
+// BlockRequest defines model for BlockRequest.
+type BlockRequest struct {
+	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from the rate limits; balances count as ever. A block beats what allows another kind; of the prefixes that hold an address the longest counts. `block` if absent.
+	Action BlockAction `json:"action,omitempty,omitzero"`
+
+	// ExpiresAt When it ends by itself; never if absent.
+	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
+
+	// Reason Told to whoever is refused.
+	Reason string `json:"reason,omitempty,omitzero"`
+
+	// Tenant Whose subject it is; required for kind subject, and of no other.
+	Tenant string `json:"tenant,omitempty,omitzero"`
+}
+
+// Blocked Who is refused, on `forbidden`.
+type Blocked struct {
+	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
+	Kind      BlockKind `json:"kind"`
+	Reason    string    `json:"reason,omitempty,omitzero"`
+
+	// Value The id, or the prefix that holds the address.
+	Value string `json:"value"`
+}
+
 // CaptureRequest defines model for CaptureRequest.
 type CaptureRequest struct {
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
@@ -708,12 +854,17 @@ type CheckAnswer struct {
 	Allowed bool      `json:"allowed"`
 	AsOf    time.Time `json:"as_of"`
 
+	// Blocked Who is refused, on `forbidden`.
+	Blocked Blocked `json:"blocked,omitempty,omitzero"`
+
 	// Code What a consume would have failed with; absent when allowed.
 	Code string `json:"code,omitempty,omitzero"`
 
 	// Degraded A backend was away; balances may be older than asked for, or limits were decided by one replica alone.
-	Degraded bool          `json:"degraded,omitempty,omitzero"`
-	Items    []CheckedItem `json:"items"`
+	Degraded bool `json:"degraded,omitempty,omitzero"`
+
+	// Items Empty if a blocked request's balances could not be read.
+	Items []CheckedItem `json:"items"`
 
 	// Limiting What stood in the way.
 	Limiting Limiting          `json:"limiting,omitempty,omitzero"`
@@ -726,7 +877,7 @@ type CheckAnswerSource string
 
 // CheckRequest defines model for CheckRequest.
 type CheckRequest struct {
-	// IP Who calls, for limits per address. IPv4 or IPv6.
+	// IP Who calls, for limits per address and blocks. IPv4 or IPv6; of an IPv6 address the first 64 bits count as one caller.
 	IP IP `json:"ip,omitempty,omitzero"`
 
 	// Items Each meter once.
@@ -769,7 +920,7 @@ type CheckedItem struct {
 type ConsumeRequest struct {
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
-	// IP Who calls, for limits per address. IPv4 or IPv6.
+	// IP Who calls, for limits per address and blocks. IPv4 or IPv6; of an IPv6 address the first 64 bits count as one caller.
 	IP IP `json:"ip,omitempty,omitzero"`
 
 	// Items Each meter once.
@@ -799,6 +950,9 @@ type DebitAnswer struct {
 	// DryRun Present and true when nothing was done.
 	DryRun bool          `json:"dry_run,omitempty,omitzero"`
 	Items  []DebitedItem `json:"items"`
+
+	// Limits What the rate limits said of a consume, after charging it. Absent where none applied, and on a replay, which charges none.
+	Limits []LimitVerdict `json:"limits,omitempty,omitzero"`
 
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
 	OperationID string `json:"operation_id"`
@@ -1144,7 +1298,7 @@ type HoldStatus string
 // ID defines model for Id.
 type ID = string
 
-// IP Who calls, for limits per address. IPv4 or IPv6.
+// IP Who calls, for limits per address and blocks. IPv4 or IPv6; of an IPv6 address the first 64 bits count as one caller.
 type IP = string
 
 // Item defines model for Item.
@@ -1159,12 +1313,20 @@ type Items = []Item
 
 // Limit defines model for Limit.
 type Limit struct {
-	Burst     int64     `json:"burst"`
-	Cost      int64     `json:"cost"`
-	CreatedAt time.Time `json:"created_at"`
-	Kind      LimitKind `json:"kind"`
+	Burst int64 `json:"burst"`
+	Cost  int64 `json:"cost"`
 
-	// Match The limit applies where all of these equal the request's; to every request if absent.
+	// CostBy `amount` takes the cost for every unit of `match.meter`, which it needs. `request` if absent.
+	CostBy LimitCostBy `json:"cost_by"`
+
+	// Costs What a request takes on some routes instead; the most specific pattern that matches decides.
+	Costs     LimitCosts `json:"costs,omitempty,omitzero"`
+	CreatedAt time.Time  `json:"created_at"`
+
+	// Kind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
+	Kind LimitKind `json:"kind"`
+
+	// Match The limit applies where the request fits all of these; to every request if absent.
 	Match LimitMatch `json:"match,omitempty,omitzero"`
 
 	// Mode `shadow` counts what it would deny and denies nothing. `enforce` if absent.
@@ -1173,12 +1335,35 @@ type Limit struct {
 	// OnBackendError What to do while Redis is away; `local_share` if absent.
 	OnBackendError OnBackendError `json:"on_backend_error"`
 	Per            []LimitPer     `json:"per"`
-	Rate           string         `json:"rate"`
-	Rule           ID             `json:"rule"`
-	UpdatedAt      time.Time      `json:"updated_at"`
+	Rate           string         `json:"rate,omitempty,omitzero"`
+
+	// RegionShare Percent of rate and burst that this region's Redis has; 100 if absent.
+	RegionShare LimitRegionShare `json:"region_share"`
+
+	// Replaces The rule that this one stands in for: where both apply, that one does not. Of several the most specific applies: of a tenant, of a plan, by the precedence of their routes, of a meter, by their ids.
+	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
+	Rule     ID            `json:"rule"`
+
+	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for each tenant's own; UTC if absent.
+	Timezone  LimitTimezone `json:"timezone,omitempty,omitzero"`
+	UpdatedAt time.Time     `json:"updated_at"`
 }
 
-// LimitKind defines model for LimitKind.
+// LimitCost defines model for LimitCost.
+type LimitCost struct {
+	Cost int64 `json:"cost"`
+
+	// Route A route, in which `*` stands for one or more characters without a slash, and `**` at the end for all the rest.
+	Route RoutePattern `json:"route"`
+}
+
+// LimitCostBy `amount` takes the cost for every unit of `match.meter`, which it needs. `request` if absent.
+type LimitCostBy string
+
+// LimitCosts What a request takes on some routes instead; the most specific pattern that matches decides.
+type LimitCosts = []LimitCost
+
+// LimitKind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
 type LimitKind string
 
 // LimitList defines model for LimitList.
@@ -1189,13 +1374,14 @@ type LimitList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// LimitMatch The limit applies where all of these equal the request's; to every request if absent.
+// LimitMatch The limit applies where the request fits all of these; to every request if absent.
 type LimitMatch struct {
 	Meter ID `json:"meter,omitempty,omitzero"`
 	Plan  ID `json:"plan,omitempty,omitzero"`
 
-	// Route What is called, for limits per route.
-	Route Route `json:"route,omitempty,omitzero"`
+	// Route A route, in which `*` stands for one or more characters without a slash, and `**` at the end for all the rest.
+	Route  RoutePattern `json:"route,omitempty,omitzero"`
+	Tenant ID           `json:"tenant,omitempty,omitzero"`
 }
 
 // LimitMode `shadow` counts what it would deny and denies nothing. `enforce` if absent.
@@ -1204,16 +1390,30 @@ type LimitMode string
 // LimitPer defines model for LimitPer.
 type LimitPer string
 
+// LimitRegionShare Percent of rate and burst that this region's Redis has; 100 if absent.
+type LimitRegionShare = int64
+
+// LimitReplaces The rule that this one stands in for: where both apply, that one does not. Of several the most specific applies: of a tenant, of a plan, by the precedence of their routes, of a meter, by their ids.
+type LimitReplaces = string
+
 // LimitRequest defines model for LimitRequest.
 type LimitRequest struct {
 	// Burst The bucket's capacity; the rate's count if absent.
 	Burst int64 `json:"burst,omitempty,omitzero"`
 
 	// Cost Tokens a request takes; 1 if absent.
-	Cost int64     `json:"cost,omitempty,omitzero"`
+	Cost int64 `json:"cost,omitempty,omitzero"`
+
+	// CostBy `amount` takes the cost for every unit of `match.meter`, which it needs. `request` if absent.
+	CostBy LimitCostBy `json:"cost_by,omitempty,omitzero"`
+
+	// Costs What a request takes on some routes instead; the most specific pattern that matches decides.
+	Costs LimitCosts `json:"costs,omitempty,omitzero"`
+
+	// Kind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
 	Kind LimitKind `json:"kind"`
 
-	// Match The limit applies where all of these equal the request's; to every request if absent.
+	// Match The limit applies where the request fits all of these; to every request if absent.
 	Match LimitMatch `json:"match,omitempty,omitzero"`
 
 	// Mode `shadow` counts what it would deny and denies nothing. `enforce` if absent.
@@ -1222,12 +1422,24 @@ type LimitRequest struct {
 	// OnBackendError What to do while Redis is away; `local_share` if absent.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
 
-	// Per Every combination of these has a bucket of its own. tenant or subject must be among them.
+	// Per Every combination of these has a bucket of its own. Without tenant and subject all tenants share the buckets; `global` stands alone and is one bucket.
 	Per []LimitPer `json:"per"`
 
-	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day.
-	Rate string `json:"rate"`
+	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day. Only kind concurrency may do without.
+	Rate string `json:"rate,omitempty,omitzero"`
+
+	// RegionShare Percent of rate and burst that this region's Redis has; 100 if absent.
+	RegionShare LimitRegionShare `json:"region_share,omitempty,omitzero"`
+
+	// Replaces The rule that this one stands in for: where both apply, that one does not. Of several the most specific applies: of a tenant, of a plan, by the precedence of their routes, of a meter, by their ids.
+	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
+
+	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for each tenant's own; UTC if absent.
+	Timezone LimitTimezone `json:"timezone,omitempty,omitzero"`
 }
+
+// LimitTimezone The IANA zone of a fixed window's calendar, or `tenant` for each tenant's own; UTC if absent.
+type LimitTimezone = string
 
 // LimitVerdict defines model for LimitVerdict.
 type LimitVerdict struct {
@@ -1236,11 +1448,20 @@ type LimitVerdict struct {
 	// Degraded Decided by one replica alone.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
+	// DelayMs How long an admitted request waits for its turn in a leaky bucket; absent when it need not wait.
+	DelayMs int64 `json:"delay_ms,omitempty,omitzero"`
+
+	// Kind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
+	Kind LimitKind `json:"kind"`
+
 	// Limit The bucket's capacity in tokens.
 	Limit int64 `json:"limit"`
 
 	// Remaining Whole tokens left.
 	Remaining int64 `json:"remaining"`
+
+	// Replaces The rule that this one stood in for; absent when it names none.
+	Replaces string `json:"replaces,omitempty,omitzero"`
 
 	// RetryAfterMs When the same cost would pass; 0 when it passed, null when it never will.
 	RetryAfterMs *int64 `json:"retry_after_ms"`
@@ -1248,6 +1469,9 @@ type LimitVerdict struct {
 
 	// Shadow The limit counts and denies nothing.
 	Shadow bool `json:"shadow"`
+
+	// WouldDeny Only of a limit in shadow, whether it would have denied the request.
+	WouldDeny *bool `json:"would_deny,omitempty"`
 }
 
 // Limiting What stood in the way.
@@ -1374,10 +1598,18 @@ type PlanLimit struct {
 	Burst int64 `json:"burst,omitempty,omitzero"`
 
 	// Cost Tokens a request takes; 1 if absent.
-	Cost int64     `json:"cost,omitempty,omitzero"`
+	Cost int64 `json:"cost,omitempty,omitzero"`
+
+	// CostBy `amount` takes the cost for every unit of `match.meter`, which it needs. `request` if absent.
+	CostBy LimitCostBy `json:"cost_by,omitempty,omitzero"`
+
+	// Costs What a request takes on some routes instead; the most specific pattern that matches decides.
+	Costs LimitCosts `json:"costs,omitempty,omitzero"`
+
+	// Kind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
 	Kind LimitKind `json:"kind"`
 
-	// Match The limit applies where all of these equal the request's; to every request if absent.
+	// Match The limit applies where the request fits all of these; to every request if absent.
 	Match LimitMatch `json:"match,omitempty,omitzero"`
 
 	// Mode `shadow` counts what it would deny and denies nothing. `enforce` if absent.
@@ -1386,12 +1618,21 @@ type PlanLimit struct {
 	// OnBackendError What to do while Redis is away; `local_share` if absent.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
 
-	// Per Every combination of these has a bucket of its own. tenant or subject must be among them.
+	// Per Every combination of these has a bucket of its own. tenant or subject must be among them: a plan's limits are its tenants' own.
 	Per []LimitPer `json:"per"`
 
-	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day.
-	Rate string `json:"rate"`
-	Rule ID     `json:"rule"`
+	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day. Only kind concurrency may do without.
+	Rate string `json:"rate,omitempty,omitzero"`
+
+	// RegionShare Percent of rate and burst that this region's Redis has; 100 if absent.
+	RegionShare LimitRegionShare `json:"region_share,omitempty,omitzero"`
+
+	// Replaces The rule that this one stands in for: where both apply, that one does not. Of several the most specific applies: of a tenant, of a plan, by the precedence of their routes, of a meter, by their ids.
+	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
+	Rule     ID            `json:"rule"`
+
+	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for each tenant's own; UTC if absent.
+	Timezone LimitTimezone `json:"timezone,omitempty,omitzero"`
 }
 
 // PlanList defines model for PlanList.
@@ -1424,8 +1665,11 @@ type Position struct {
 // Problem RFC 9457. Fields below request_id are there where the code gives them a meaning.
 type Problem struct {
 	Available *int64 `json:"available,omitempty"`
-	Code      string `json:"code"`
-	Detail    string `json:"detail"`
+
+	// Blocked Who is refused, on `forbidden`.
+	Blocked Blocked `json:"blocked,omitempty,omitzero"`
+	Code    string  `json:"code"`
+	Detail  string  `json:"detail"`
 
 	// Errors What is wrong with the request, field by field.
 	Errors []FieldError `json:"errors,omitempty,omitzero"`
@@ -1442,7 +1686,7 @@ type Problem struct {
 	Title        string     `json:"title"`
 	Type         string     `json:"type"`
 
-	// ViolatedPolicies The limits that denied.
+	// ViolatedPolicies The limits that denied; or, on too_many_limits, all that apply.
 	ViolatedPolicies []string `json:"violated-policies,omitempty,omitzero"`
 
 	// WouldSucceedAt When it would be allowed if nothing else is used until then.
@@ -1545,6 +1789,9 @@ type Rollover struct {
 
 // Route What is called, for limits per route.
 type Route = string
+
+// RoutePattern A route, in which `*` stands for one or more characters without a slash, and `**` at the end for all the rest.
+type RoutePattern = string
 
 // Source Where a grant came from; overage is use that no grant paid.
 type Source string
@@ -1763,6 +2010,18 @@ type VoidRequest struct {
 	Reason Reason `json:"reason"`
 }
 
+// BlockBitsPath defines model for BlockBitsPath.
+type BlockBitsPath = int
+
+// BlockKindPath defines model for BlockKindPath.
+type BlockKindPath = BlockKind
+
+// BlockTenant defines model for BlockTenant.
+type BlockTenant = ID
+
+// BlockValuePath defines model for BlockValuePath.
+type BlockValuePath = string
+
 // IdempotencyKeyHeader defines model for IdempotencyKeyHeader.
 type IdempotencyKeyHeader = string
 
@@ -1822,6 +2081,39 @@ type Unauthenticated = Problem
 
 // Unavailable RFC 9457. Fields below request_id are there where the code gives them a meaning.
 type Unavailable = Problem
+
+// ListBlocksParams defines parameters for ListBlocks.
+type ListBlocksParams struct {
+	// Limit The page's size.
+	Limit PageLimit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The `next_cursor` of the page before. Opaque, and only good with the same filters.
+	Cursor PageCursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+}
+
+// DeleteBlockParams defines parameters for DeleteBlock.
+type DeleteBlockParams struct {
+	// Tenant Whose subject is meant; needed only where subjects of several tenants have that id.
+	Tenant BlockTenant `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+}
+
+// GetBlockParams defines parameters for GetBlock.
+type GetBlockParams struct {
+	// Tenant Whose subject is meant; needed only where subjects of several tenants have that id.
+	Tenant BlockTenant `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+}
+
+// DeleteBlockPrefixParams defines parameters for DeleteBlockPrefix.
+type DeleteBlockPrefixParams struct {
+	// Tenant Whose subject is meant; needed only where subjects of several tenants have that id.
+	Tenant BlockTenant `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+}
+
+// GetBlockPrefixParams defines parameters for GetBlockPrefix.
+type GetBlockPrefixParams struct {
+	// Tenant Whose subject is meant; needed only where subjects of several tenants have that id.
+	Tenant BlockTenant `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+}
 
 // ConsumeParams defines parameters for Consume.
 type ConsumeParams struct {
@@ -2026,6 +2318,12 @@ type ListUsageParams struct {
 
 // ListUsageParamsBy defines parameters for ListUsage.
 type ListUsageParamsBy string
+
+// PutBlockJSONRequestBody defines body for PutBlock for application/json ContentType.
+type PutBlockJSONRequestBody = BlockRequest
+
+// PutBlockPrefixJSONRequestBody defines body for PutBlockPrefix for application/json ContentType.
+type PutBlockPrefixJSONRequestBody = BlockPrefixRequest
 
 // CheckJSONRequestBody defines body for Check for application/json ContentType.
 type CheckJSONRequestBody = CheckRequest

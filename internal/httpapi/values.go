@@ -140,14 +140,14 @@ func parseInstant(text string) (time.Time, bool) {
 	return t.UTC().Truncate(time.Microsecond), true
 }
 
-// address reads an IP address and returns it in its one canonical form.
-func (d *document) address() (address string) {
+// address reads an IP address; an IPv4 address written as IPv6 becomes itself.
+func (d *document) address() (address netip.Addr) {
 	d.text(func(s string) bool {
 		a, err := netip.ParseAddr(s)
 		if err != nil || a.Zone() != "" {
 			return false
 		}
-		address = a.Unmap().String()
+		address = a.Unmap()
 		return true
 	}, "must be an IPv4 or IPv6 address")
 	return address
