@@ -4,19 +4,22 @@
 // # Terms
 //
 // A check says what would be decided now and charges nothing. A consume charges the limits that apply and then debits; a
-// debit does not ask the limits. A copy is a balance as of an instant, numbered by the seq of its newest entry. The
-// candidates of a tenant are its plan's rules, then the global rules whose ids the plan does not use itself: a plan's rule
-// replaces the global one of that id.
+// debit does not ask the limits. A copy is a balance as of an instant, numbered by the seq of its newest entry. A rule is a
+// limit ready to be asked; a rule set has those of a plan's tenants: the plan's own, then the general ones whose ids the plan
+// does not use itself. Rules that replace one another, directly or by way of others, are a row.
 //
 // # Which limits apply
 //
-// A rule applies to a request if its match (route, meter of any item, the tenant's plan) holds and the request names every
-// dimension in per. A bucket always belongs to one tenant; subject and route divide it further. At most
-// ratelimit.MaxCharges rules apply, the plan's first.
+// A rule applies to a request if its match (tenant, plan, route, meter of any item) holds and the request names every
+// dimension in per. Of a row one applies: not one that another one which matches stands in for, and among those that are
+// left the most specific. More than ratelimit.MaxCharges are an error, never fewer asked. A bucket belongs to one tenant if
+// the rule names tenant or subject, and to all otherwise.
+//
+// Before limits, blocks are asked: a block of the tenant, subject or address refuses, one that allows skips the limits.
 //
 // # Invariants
 //
-//	G1  A check answers with the code that Consume would fail with at that moment, and in the same order: limits, what does
+//	G1  A check answers with the code that Consume would fail with at that moment, and in the same order: blocks, limits, what does
 //	    not exist, suspension, items.
 //	G2  No limit stays charged for a consume that was refused, failed or was a replay. One whose outcome is unknown stays
 //	    charged: the debit may stand. So does a replay of a gateway's (Request.Passage): it is one more request.

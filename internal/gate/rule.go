@@ -48,6 +48,9 @@ func compileRule(l *catalog.Limit) (*rule, error) {
 		tenant: l.Match.Tenant, plan: l.Match.Plan, meter: l.Match.Meter, replaces: l.Replaces, byAmount: l.CostBy == catalog.CostByAmount,
 		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant,
 	}
+	if l.RegionShare != 0 && l.RegionShare != 100 {
+		return nil, &catalog.FieldError{Field: "region_share", Message: "is not supported yet; it must be 100"}
+	}
 	var err error
 	if l.Timezone != "" && !r.zoneOfTenant {
 		if spec.Zone, err = period.ParseZone(l.Timezone); err != nil {

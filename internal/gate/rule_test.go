@@ -97,14 +97,16 @@ func TestCheckLimit_NamesTheFieldItCannotEnforce(t *testing.T) {
 		t.Errorf("a good limit: %v", err)
 	}
 	for field, spoil := range map[string]func(*catalog.Limit){
-		"per[1]":        func(l *catalog.Limit) { l.Per = []string{"tenant", "planet"} },
-		"rate":          func(l *catalog.Limit) { l.Rate = "10/fortnight" },
-		"burst":         func(l *catalog.Limit) { l.Burst = ledger.MaxAmount },
-		"cost":          func(l *catalog.Limit) { l.Cost = 11 },
-		"costs[1].cost": func(l *catalog.Limit) { l.Costs = []catalog.RouteCost{{Route: "/a", Cost: 10}, {Route: "/b", Cost: 11}} },
-		"match.route":   func(l *catalog.Limit) { l.Match.Route = "/**/x" },
-		"timezone":      func(l *catalog.Limit) { l.Timezone = "Mars/Olympus" },
-		"kind":          func(l *catalog.Limit) { l.Kind = "guess" },
+		"per[1]": func(l *catalog.Limit) { l.Per = []string{"tenant", "planet"} },
+		"rate":   func(l *catalog.Limit) { l.Rate = "10/fortnight" },
+		"burst":  func(l *catalog.Limit) { l.Burst = ledger.MaxAmount },
+		"cost":   func(l *catalog.Limit) { l.Cost = 11 },
+		"costs[1].cost": func(l *catalog.Limit) {
+			l.Costs = []catalog.RouteCost{{Route: "/a", Cost: 10}, {Route: "/b", Cost: 11}}
+		},
+		"match.route": func(l *catalog.Limit) { l.Match.Route = "/**/x" },
+		"timezone":    func(l *catalog.Limit) { l.Timezone = "Mars/Olympus" },
+		"kind":        func(l *catalog.Limit) { l.Kind = "guess" },
 	} {
 		bad := good
 		spoil(&bad)

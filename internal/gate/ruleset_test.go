@@ -205,7 +205,9 @@ func slowly(s *ruleSet, req *Request, plan string) []*member {
 		}
 	}
 	for _, m := range left {
-		if !slices.ContainsFunc(left, func(o *member) bool { return o != m && o.root != nil && o.root == m.root && compareSpecificity(o, m) < 0 }) {
+		if !slices.ContainsFunc(left, func(o *member) bool {
+			return o != m && o.root != nil && o.root == m.root && compareSpecificity(o, m) < 0
+		}) {
 			out = append(out, m)
 		}
 	}

@@ -40,4 +40,3 @@ func TestTerms_APlansRuleReplacesTheGlobalOneOfItsName(t *testing.T) {
 		t.Errorf("a tenant nobody knows is under %v, want %v", got, want)
 	}
 }
-
