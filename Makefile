@@ -34,11 +34,11 @@ run: servers build ## Try it: the service with a private PostgreSQL and Redis, d
 	@exec $(BIN) dev $(ARGS)
 
 .PHONY: test
-test: servers ## Run the whole test suite on real servers
+test: servers test-tools ## Run the whole test suite on real servers
 	go test -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS) $(PACKAGES)
 
 .PHONY: test-race
-test-race: servers ## The same under the race detector (needs a C compiler)
+test-race: servers test-tools ## The same under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -count=1 -shuffle=on -timeout $(RACE_TIMEOUT) $(ARGS) $(PACKAGES)
 
 # Steps of a soak; each is up to five requests, a clock step, a sweep or a change of plans.
@@ -81,6 +81,10 @@ build: ## Build bin/quotasvc
 .PHONY: servers
 servers: ## Install PostgreSQL, Redis and curl if they are missing
 	@scripts/install-servers.sh
+
+.PHONY: test-tools
+test-tools: ## Get what only tests use, if it is missing
+	@scripts/install-test-tools.sh
 
 .PHONY: clean
 clean: ## Remove what was built; the data of `make run` stays

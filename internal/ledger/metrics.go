@@ -7,6 +7,7 @@ type metrics struct {
 	isolated       prometheus.Counter
 	decided        *prometheus.CounterVec
 	lateEntries    prometheus.Gauge
+	rolledUntil    prometheus.Gauge
 	verified       prometheus.Counter
 	differences    prometheus.Gauge
 	verifiedAt     prometheus.Gauge
@@ -31,6 +32,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Rows in the DEFAULT partition of entries. Above zero: a monthly partition was not made in time.",
 		}),
 	}
+	m.rolledUntil = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "quotasvc_ledger_last_roll_timestamp_seconds",
+		Help: "Until when the newest finished roll of any process has worked off what was due; 0: there was none. Read every hour.",
+	})
 	m.verified = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "quotasvc_ledger_verified_balances_total",
 		Help: "Balances compared with the journal by the continuous verifier.",
@@ -43,6 +48,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "quotasvc_ledger_verify_last_pass_timestamp_seconds",
 		Help: "When the newest complete pass of the continuous verifier ended.",
 	})
-	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.lateEntries, m.verified, m.differences, m.verifiedAt)
+	// What an alert looks for must be there before it happens: a series that begins with its first increase has none.
+	for _, kind := range []Kind{KindDebit, KindGrant, KindHold, KindCapture, KindRelease, KindExtend, KindRefund, KindVoid, KindAdjust} {
+		m.decided.WithLabelValues(string(kind), string(CodeQueueFull))
+		m.decided.WithLabelValues(string(kind), string(CodeOutcomeUnknown))
+	}
+	m.failedAttempts.WithLabelValues(verdictUnknown.String())
+	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.lateEntries, m.rolledUntil, m.verified, m.differences, m.verifiedAt)
 	return m
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // batchStatements are what a batch sends. Their plans are made once per connection, possibly while the tables are empty, and
@@ -204,6 +205,27 @@ func TestTheDefaultPartitionTakesWhatHasNoMonthAndRetriesStillFindIt(t *testing.
 		t.Errorf("%d rows in the default partition, want 2 (%v)", late, err)
 	}
 	b.mustVerify()
+}
+
+func TestUpkeepSaysWhenTheLastRollWasWhoeverMadeIt(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	said := func() int64 {
+		t.Helper()
+		if err := b.upkeep.once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return int64(testutil.ToFloat64(b.metrics.rolledUntil))
+	}
+	if got := said(); got != 0 {
+		t.Errorf("%d before any roll", got)
+	}
+	b.exec(`INSERT INTO rolls (roll_id, as_of, status, started_at, heartbeat_at) VALUES
+		('old', to_timestamp(1700000000), 'done', now(), now()), ('new', to_timestamp(1700003600.9), 'done', now(), now()),
+		('failed', now(), 'failed', now(), now()), ('running', now(), 'running', now(), now())`)
+	if got := said(); got != 1700003601 && got != 1700003600 {
+		t.Errorf("%d, want that of the newest that was finished", got)
+	}
 }
 
 func TestRetryFindsAKeyOfTheMonthBefore(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 	upkeepTimeout   = 20 * time.Second
 )
 
-// upkeep makes the journal's partitions ahead of time: at the start and every hour.
+// upkeep makes the journal's partitions ahead of time, and looks whether rolls are made: at the start and every hour.
 type upkeep struct {
 	ledger *Ledger
 	cancel context.CancelFunc
@@ -72,6 +72,11 @@ func (u *upkeep) once(ctx context.Context) error {
 	if late > 0 {
 		l.log.Error("entries lie in the default partition: see docs/operations.md, journal partitions", "rows", late)
 	}
+	var rolled int64
+	if err := l.readers.QueryRow(ctx, l.queries["LastRoll"]).Scan(&rolled); err != nil {
+		return unavailable("read when the last roll was", err)
+	}
+	l.metrics.rolledUntil.Set(float64(rolled))
 	return nil
 }
 

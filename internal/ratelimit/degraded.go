@@ -42,6 +42,7 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 			shared.charges = append(shared.charges, c)
 		case policy == BackendClosed && !c.rule.Shadow:
 			l.metrics.decisions.WithLabelValues(c.rule.ID, c.rule.Kind.String(), "error", ModeLocal.String()).Inc()
+			l.metrics.degradedRules.note(c.rule.ID, true, ModeLocal)
 			return Decision{}, fmt.Errorf("%w: rule %s is closed without Redis", ErrUnavailable, c.rule.ID)
 		}
 	}
@@ -101,28 +102,43 @@ func verdictOf(c *charge, l limit, r row, own int64) Verdict {
 	return v
 }
 
+// The causes of decisions that Redis did not make, as metrics name them.
+const (
+	causeRedis        = "redis"
+	causeBreakerOpen  = "breaker_open"
+	causeSlotMoving   = "slot_moving"
+	causeSlotUnserved = "slot_unserved"
+	causeStaleWindow  = "stale_window"
+	causeQueueSlow    = "queue_slow"
+	causeQueueFull    = "queue_full"
+)
+
+func failureCauses() []string {
+	return []string{causeRedis, causeBreakerOpen, causeSlotMoving, causeSlotUnserved, causeStaleWindow, causeQueueSlow, causeQueueFull}
+}
+
 // translate turns an error of the lane or of its work into one that callers know.
 func (l *Limiter) translate(ctx context.Context, err error) error {
 	var cause string
 	switch {
 	case errors.Is(err, errRefused):
-		cause = "breaker_open"
+		cause = causeBreakerOpen
 	case errors.Is(err, errMoving):
-		cause = "slot_moving"
+		cause = causeSlotMoving
 	case errors.Is(err, errUnserved):
-		cause = "slot_unserved"
+		cause = causeSlotUnserved
 	case errors.Is(err, errStale):
-		cause = "stale_window"
+		cause = causeStaleWindow
 	case errors.Is(err, errBackend):
-		cause = "redis"
+		cause = causeRedis
 	case errors.Is(err, errScript):
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		cause = "queue_slow"
+		cause = causeQueueSlow
 	case errors.Is(err, lane.ErrFull):
-		cause = "queue_full"
+		cause = causeQueueFull
 	case errors.Is(err, lane.ErrUnfinished):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case errors.Is(err, lane.ErrStopped):
@@ -206,6 +222,7 @@ func (l *Limiter) noteShard(sh *shard, open bool, err error) {
 	l.metrics.shardAway.WithLabelValues(sh.name).Set(0)
 	if l.away.Add(-1) == 0 {
 		l.metrics.degraded.Set(0)
+		l.metrics.degradedRules.recovered()
 	}
 	l.cfg.Log.Info("redis is back: limits are decided there", "shard", sh.name)
 }

@@ -27,25 +27,37 @@ const (
 	KindConcurrency Kind = 6
 )
 
-// kindNames are the kinds as the API writes them and as the buckets' keys do. The letter is part of the key because
-// another kind's state means something else.
-func kindNames() map[Kind]struct{ name, letter string } {
-	return map[Kind]struct{ name, letter string }{
-		KindTokenBucket:   {"token_bucket", "t"},
-		KindLeakyBucket:   {"leaky_bucket", "l"},
-		KindFixedWindow:   {"fixed_window", "f"},
-		KindSlidingWindow: {"sliding_window", "s"},
-		KindSlidingLog:    {"sliding_log", "g"},
-		KindConcurrency:   {"concurrency", "c"},
+// names are the kind as the API writes it and as the buckets' keys do. The letter is part of the key because another kind's
+// state means something else. Every verdict asks for the name: a switch costs nothing.
+func (k Kind) names() (name, letter string) {
+	switch k {
+	case KindTokenBucket:
+		return "token_bucket", "t"
+	case KindLeakyBucket:
+		return "leaky_bucket", "l"
+	case KindFixedWindow:
+		return "fixed_window", "f"
+	case KindSlidingWindow:
+		return "sliding_window", "s"
+	case KindSlidingLog:
+		return "sliding_log", "g"
+	case KindConcurrency:
+		return "concurrency", "c"
+	default:
+		return fmt.Sprintf("kind(%d)", int(k)), ""
 	}
 }
 
 // String is the kind as the API writes it.
 func (k Kind) String() string {
-	if names, ok := kindNames()[k]; ok {
-		return names.name
-	}
-	return fmt.Sprintf("kind(%d)", int(k))
+	name, _ := k.names()
+	return name
+}
+
+// letter is the kind in keys.
+func (k Kind) letter() string {
+	_, letter := k.names()
+	return letter
 }
 
 // Windowed reports whether tokens come back all at once, at an instant that is the same for many: then those who were
@@ -59,8 +71,8 @@ func parseKind(s string) (Kind, error) {
 	if s == "" {
 		return KindTokenBucket, nil
 	}
-	for k, names := range kindNames() {
-		if s == names.name {
+	for k := KindTokenBucket; k <= KindConcurrency; k++ {
+		if s == k.String() {
 			return k, nil
 		}
 	}

@@ -137,19 +137,27 @@ func (l *Limiter) lease(ctx context.Context, c leaseCall) (Lease, error) {
 	if l.stopped.Load() {
 		return Lease{}, ErrStopped
 	}
-	if l.client == nil {
-		return l.leaseAnswer(&c, l.leases.table.decide(&c, l.ticker.micros(), c.rule.Burst), c.rule.Burst, ModeLocal)
+	out, err := l.decideLease(ctx, &c)
+	if err == nil {
+		l.metrics.answered(&c, &out)
 	}
-	if c.op == leaseRenew && (c.id.away || l.leases.table.away(&c, l.ticker.micros())) {
+	return out, err
+}
+
+func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) {
+	if l.client == nil {
+		return l.leaseAnswer(c, l.leases.table.decide(c, l.ticker.micros(), c.rule.Burst), c.rule.Burst, ModeLocal)
+	}
+	if c.op == leaseRenew && (c.id.away || l.leases.table.away(c, l.ticker.micros())) {
 		c.op = leaseAdopt
 	}
-	r, err := l.askLease(ctx, c)
+	r, err := l.askLease(ctx, *c)
 	switch {
 	case err == nil:
-		l.leases.table.observe(&c, r, l.ticker.micros())
-		return l.leaseAnswer(&c, r, c.rule.Burst, ModeRedis)
+		l.leases.table.observe(c, r, l.ticker.micros())
+		return l.leaseAnswer(c, r, c.rule.Burst, ModeRedis)
 	case errors.Is(err, errBackend):
-		return l.leaseWithoutRedis(&c)
+		return l.leaseWithoutRedis(c)
 	default:
 		return Lease{}, err
 	}
@@ -202,6 +210,7 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 			return l.openLease(c), nil
 		}
 		l.metrics.countLease(c, "error", ModeLocal)
+		l.metrics.degradedRules.note(c.rule.ID, true, ModeLocal)
 		return Lease{}, fmt.Errorf("%w: rule %s is closed without Redis", ErrUnavailable, c.rule.ID)
 	case BackendLocalShare:
 	}

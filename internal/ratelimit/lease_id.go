@@ -81,7 +81,7 @@ func ParseLeaseID(text string) (LeaseID, error) {
 
 // key is the bucket's key.
 func (id LeaseID) key() string {
-	r := Rule{ID: id.Rule, Shared: id.shared, letter: kindNames()[KindConcurrency].letter}
+	r := Rule{ID: id.Rule, Shared: id.shared, letter: KindConcurrency.letter()}
 	key, _ := bucketKey(id.Tenant, &r, id.Dimension)
 	return key
 }

@@ -60,3 +60,15 @@ func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 		m.decisions.WithLabelValues(rule, KindConcurrency.String(), outcome, mode.String()).Inc()
 	}
 }
+
+// answered counts what an answer says beside its outcome.
+func (m *Metrics) answered(c *leaseCall, out *Lease) {
+	m.degradedRules.note(c.rule.ID, out.Degraded, out.Mode)
+	switch {
+	case c.op != leaseAcquire || out.Unknown:
+	case out.Held:
+		m.countNear(c.rule.ID, out.Remaining, out.Limit)
+	default:
+		m.retryAfter.Observe(out.RetryAfter.Seconds())
+	}
+}

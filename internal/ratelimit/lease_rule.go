@@ -47,7 +47,7 @@ func compileConcurrency(spec Spec) (Rule, error) {
 	if r.OnBackendError, err = parsePolicy(spec.OnBackendError); err != nil {
 		return Rule{}, err
 	}
-	r.letter = kindNames()[r.Kind].letter
+	r.letter = r.Kind.letter()
 	return r, nil
 }
 

@@ -1,6 +1,9 @@
 package ratelimit
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -18,10 +21,13 @@ type Metrics struct {
 	shardAway   *prometheus.GaugeVec
 	failures    *prometheus.CounterVec
 	localLevels prometheus.Gauge
+	near        *prometheus.CounterVec
+	retryAfter  prometheus.Histogram
 	leases      *prometheus.CounterVec
 	held        *leaseGauge
 
 	stagedRefunds *prometheus.CounterVec
+	degradedRules *degradedRules
 }
 
 // NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a
@@ -79,15 +85,29 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "quotasvc_limit_local_levels",
 			Help: "Bucket levels held in the process.",
 		}),
+		near: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quotasvc_limit_near_total",
+			Help: "Verdicts that passed and left at most a fifth of the rule's capacity: who will be denied next.",
+		}, []string{"rule"}),
+		retryAfter: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "quotasvc_limit_retry_after_seconds",
+			Help: "How long those are to wait whom an enforced rule denied, per denying rule.",
+			// From the interval of 1,000 requests a second to most of a day.
+			Buckets: prometheus.ExponentialBuckets(1e-3, 4, 14),
+		}),
+		degradedRules: newDegradedRules(),
 		leases: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_limit_leases_total",
 			Help: "Leases of concurrency limits by operation (acquire, renew, release, count) and outcome.",
 		}, []string{"rule", "operation", "outcome", "mode"}),
 		held: newLeaseGauge(),
 	}
+	for _, cause := range failureCauses() {
+		m.failures.WithLabelValues(cause) // a rate needs to have seen the series at 0
+	}
 	if reg != nil {
 		reg.MustRegister(m.decisions, m.evalSeconds, m.vectorSize, m.noScript, m.rebased, m.corrupt, m.stale, m.degraded, m.shardAway,
-			m.failures, m.stagedRefunds, m.localLevels, m.leases, m.held)
+			m.failures, m.stagedRefunds, m.localLevels, m.near, m.retryAfter, m.leases, m.held, m.degradedRules.gauge)
 	}
 	return m
 }
@@ -110,9 +130,100 @@ func outcomeLabel(v Verdict) string {
 	}
 }
 
+// nearPart is the part of a capacity of which no more is left when a rule counts as near its limit: a fifth, 80% used.
+const nearPart = 5
+
 // count counts a decision's verdicts.
 func (m *Metrics) count(d Decision) {
-	for _, v := range d.Verdicts {
-		m.decisions.WithLabelValues(v.Rule.ID, v.Rule.Kind.String(), outcomeLabel(v), v.Mode.String()).Inc()
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		m.decisions.WithLabelValues(v.Rule.ID, v.Rule.Kind.String(), outcomeLabel(*v), v.Mode.String()).Inc()
+		m.degradedRules.note(v.Rule.ID, d.Degraded, v.Mode)
+		switch {
+		case v.Unknown:
+		case v.Allowed:
+			m.countNear(v.Rule.ID, v.Remaining, v.Limit)
+		case !v.Shadow && !v.Never:
+			m.retryAfter.Observe(v.RetryAfter.Seconds())
+		}
 	}
+}
+
+func (m *Metrics) countNear(rule string, remaining, limit int64) {
+	if remaining <= limit/nearPart {
+		m.near.WithLabelValues(rule).Inc()
+	}
+}
+
+// Forget drops the series of rules that are no more. A decision that is under way may bring one back; forgetting it again
+// later does no harm.
+func (m *Metrics) Forget(rules []string) {
+	for _, rule := range rules {
+		of := prometheus.Labels{"rule": rule}
+		m.decisions.DeletePartialMatch(of)
+		m.near.DeletePartialMatch(of)
+		m.leases.DeletePartialMatch(of)
+		m.degradedRules.forget(rule)
+	}
+}
+
+// degradedRules is which rules were decided without Redis the last time, although there is one.
+type degradedRules struct {
+	gauge *prometheus.GaugeVec
+	some  atomic.Bool // there are any: the normal path takes no lock
+
+	mu  sync.Mutex
+	all map[string]bool
+}
+
+func newDegradedRules() *degradedRules {
+	return &degradedRules{
+		all: make(map[string]bool),
+		gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quotasvc_limit_rule_degraded",
+			Help: "1 for a rule that was last decided without Redis because Redis did not decide.",
+		}, []string{"rule"}),
+	}
+}
+
+// note notes where a rule was decided. What was remembered says nothing about Redis.
+func (r *degradedRules) note(rule string, degraded bool, mode Mode) {
+	switch {
+	case degraded && mode == ModeLocal:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.all[rule] = true
+		r.some.Store(true)
+		r.gauge.WithLabelValues(rule).Set(1)
+	case mode == ModeRedis && r.some.Load():
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.all[rule] {
+			r.over(rule)
+		}
+	}
+}
+
+// recovered says that Redis decides again.
+func (r *degradedRules) recovered() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for rule := range r.all {
+		r.over(rule)
+	}
+}
+
+// over needs the lock.
+func (r *degradedRules) over(rule string) {
+	r.gauge.WithLabelValues(rule).Set(0)
+	delete(r.all, rule)
+	r.some.Store(len(r.all) > 0)
+}
+
+func (r *degradedRules) forget(rule string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, rule)
+	r.some.Store(len(r.all) > 0)
+	r.gauge.DeleteLabelValues(rule)
 }

@@ -107,7 +107,7 @@ func Compile(spec Spec) (Rule, error) {
 	if r.Cost < 1 || r.Cost > r.Burst {
 		return Rule{}, &FieldError{"cost", fmt.Sprintf("%d is not from 1 to the capacity, %d", r.Cost, r.Burst)}
 	}
-	r.letter = kindNames()[r.Kind].letter
+	r.letter = r.Kind.letter()
 	return r, nil
 }
 

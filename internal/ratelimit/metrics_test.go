@@ -1,0 +1,165 @@
+package ratelimit
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestWhoIsNearItsLimitIsCountedFromFourFifthsOn(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *Limiter) {
+		rule := compile(t, Spec{ID: "near", Rate: "1/day", Burst: 10})
+		shadow := compile(t, Spec{ID: "shadow", Rate: "1/day", Burst: 3, Shadow: true})
+		near := func(rule string) float64 { return testutil.ToFloat64(l.metrics.near.WithLabelValues(rule)) }
+		for used := range 12 {
+			mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}, {Rule: shadow}}})
+			if want := float64(min(max(0, used-6), 3)); near("near") != want { // after the 8th, 9th and 10th of 10
+				t.Fatalf("%v times near after %d of 10, want %v", near("near"), used+1, want)
+			}
+		}
+		if near("shadow") != 1 {
+			t.Errorf("a shadow rule of 3 was near %v times, want once, with the third", near("shadow"))
+		}
+		leases := concurrency(t, 5)
+		for range 6 {
+			mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: leases})
+		}
+		if near("exports") != 2 {
+			t.Errorf("leases were near %v times, want 2: the fourth and fifth of 5", near("exports"))
+		}
+	})
+}
+
+func TestDenialsTellHowLongTheyLast(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *Limiter) {
+		said := func() (n uint64, sum float64) {
+			var m dto.Metric
+			if err := l.metrics.retryAfter.Write(&m); err != nil {
+				t.Fatal(err)
+			}
+			return m.GetHistogram().GetSampleCount(), m.GetHistogram().GetSampleSum()
+		}
+		rule := compile(t, Spec{ID: "slow", Rate: "1/h", Burst: 1})
+		shadow := compile(t, Spec{ID: "shadow", Rate: "1/day", Burst: 1, Shadow: true})
+		req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}, {Rule: shadow}}}
+		mustConsume(t, l, req)
+		if n, _ := said(); n != 0 {
+			t.Errorf("%d waits of a request that passed", n)
+		}
+		mustConsume(t, l, req)
+		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 2}}}) // never: no wait
+		if n, sum := said(); n != 1 || sum < 3500 || sum > 3600 {
+			t.Errorf("%d waits of %v s in all, want one of an hour", n, sum)
+		}
+		leases := concurrency(t, 1)
+		for range 2 {
+			mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: leases})
+		}
+		if n, _ := said(); n != 2 {
+			t.Errorf("%d waits with that for a lease, want 2", n)
+		}
+	})
+}
+
+// TestEachRuleSaysWhetherItIsDecidedWithoutRedis: also those with other policies, and only until Redis decides again.
+func TestEachRuleSaysWhetherItIsDecidedWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	clock := &movableClock{}
+	l := patientLimiter(t, productionClient(t, server.URL), Config{Now: clock.now})
+	rule := func(id, policy string) *Rule { return compile(t, Spec{ID: id, Rate: "1000/s", OnBackendError: policy}) }
+	share, open, closed, idle := rule("share", "local_share"), rule("open", "open"), rule("closed", "closed"), rule("idle", "")
+	leases := concurrency(t, 100)
+	ask := func() {
+		for _, r := range []*Rule{share, open, closed} {
+			if _, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}); err != nil && (r != closed || !errors.Is(err, ErrUnavailable)) {
+				t.Error(err)
+			}
+		}
+		mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: leases})
+	}
+	degraded := func() []string {
+		l.metrics.degradedRules.mu.Lock()
+		defer l.metrics.degradedRules.mu.Unlock()
+		return slices.Sorted(maps.Keys(l.metrics.degradedRules.all))
+	}
+	gauge := func(rule string) float64 {
+		return testutil.ToFloat64(l.metrics.degradedRules.gauge.WithLabelValues(rule))
+	}
+	ask()
+	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: idle}}})
+	if got := degraded(); len(got) != 0 {
+		t.Errorf("%v while Redis decides", got)
+	}
+	server.Kill()
+	ask()
+	if got := degraded(); !slices.Equal(got, []string{"closed", "exports", "open", "share"}) || gauge("open") != 1 || gauge("idle") != 0 {
+		t.Errorf("%v while Redis is away", got)
+	}
+	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: idle}}})
+	server.Start()
+	eventually(t, "redis decides", func() bool {
+		clock.advance(breakerOpen)
+		return mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: share}}}).Mode == ModeRedis
+	})
+	if got := gauge("share"); got != 0 {
+		t.Errorf("%v when Redis decides again", got)
+	}
+	eventually(t, "nobody is degraded, neither whom nobody asks", func() bool { return len(degraded()) == 0 && gauge("idle") == 0 })
+}
+
+func TestSeriesOfRulesThatAreGoneAreDropped(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	metrics := NewMetrics(reg)
+	l := patientLimiter(t, nil, Config{Metrics: metrics})
+	for _, id := range []string{"stays", "goes"} {
+		rule := compile(t, Spec{ID: id, Rate: "1/day"})
+		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}})
+		lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: concurrency(t, 1, func(s *Spec) { s.ID = id })})
+		mustRelease(t, l, lease.ID)
+		metrics.degradedRules.note(id, true, ModeLocal)
+	}
+	metrics.Forget([]string{"goes", "never-was"})
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]int{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "rule" {
+					labels[l.GetValue()]++
+				}
+			}
+		}
+	}
+	if labels["goes"] != 0 || labels["stays"] < 5 {
+		t.Errorf("series by rule: %v", labels)
+	}
+}
+
+// TestFailuresAreThereBeforeTheyHappen: the first of a kind is no increase for who sees the series with it.
+func TestFailuresAreThereBeforeTheyHappen(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	NewMetrics(reg)
+	n, err := testutil.GatherAndCount(reg, "quotasvc_limit_backend_failures_total")
+	if err != nil || n != len(failureCauses()) {
+		t.Errorf("%d series, %v", n, err)
+	}
+	for _, cause := range failureCauses() {
+		if strings.ContainsAny(cause, " -") {
+			t.Errorf("%q is no label", cause)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+#!/bin/sh
+# Gets what only tests use, if it is missing: promtool, which checks and tests the
+# alert rules. Prometheus itself is not needed, so on Debian and Ubuntu the one
+# program is taken out of its package into bin/, without root and without installing
+# anything. When nothing is missing it prints nothing and uses no network.
+#
+# A machine without it is no reason to run no tests: then this script says so and
+# succeeds, and the tests that need it are skipped.
+set -eu
+cd "$(dirname "$0")/.."
+
+say() { printf '%s\n' "$*" >&2; }
+
+have_promtool() {
+	command -v promtool >/dev/null 2>&1 || [ -x bin/promtool ]
+}
+
+have_promtool && exit 0
+
+# The directory is everybody's, because apt downloads as a user of its own.
+dir=$(mktemp -d)
+chmod 777 "$dir"
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
+
+from_apt() {
+	(cd "$dir" && apt-get -q -o Acquire::Retries=2 -o Acquire::http::Timeout=30 download prometheus) >"$dir/log" 2>&1 </dev/null
+}
+
+with_apt() {
+	# Old package lists name files that the mirrors no longer have; only root may renew them.
+	from_apt || { [ "$(id -u)" = 0 ] && apt-get -q update >"$dir/log" 2>&1 </dev/null && from_apt; } || return 1
+	mkdir -p bin
+	dpkg-deb --fsys-tarfile "$dir"/prometheus_*.deb | tar -xO ./usr/bin/promtool >"$dir/promtool"
+	chmod 755 "$dir/promtool"
+	"$dir/promtool" --version >/dev/null 2>&1 || return 1
+	mv "$dir/promtool" bin/promtool
+}
+
+if command -v apt-get >/dev/null 2>&1 && command -v dpkg-deb >/dev/null 2>&1; then
+	say 'getting promtool for the tests of the alert rules (once; 20 MB) ...'
+	with_apt || { tail -n 3 "$dir/log" >&2; }
+elif command -v brew >/dev/null 2>&1; then
+	say 'installing prometheus with brew for the tests of the alert rules (once) ...'
+	brew install prometheus >"$dir/log" 2>&1 </dev/null || tail -n 3 "$dir/log" >&2
+fi
+have_promtool || say 'promtool is not here: the tests of the alert rules are skipped. It comes with Prometheus, on every system.'
