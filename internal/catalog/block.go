@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -87,7 +88,6 @@ func (b *Block) normalize() {
 
 // same reports whether storing b in place of o changes nothing.
 func (b Block) same(o Block) bool {
-	b.CreatedAt, b.UpdatedAt = o.CreatedAt, o.UpdatedAt
 	return b.ExpiresAt.Equal(o.ExpiresAt) && b.Kind == o.Kind && b.Value == o.Value && b.Tenant == o.Tenant && b.Action == o.Action &&
 		b.Reason == o.Reason
 }
@@ -101,24 +101,24 @@ func ParsePrefix(text string) (netip.Prefix, error) {
 	const must = "must be an IPv4 or IPv6 address or a prefix such as 192.0.2.0/24 or 2001:db8::/48"
 	const longest = 64 // no text of an address and its bits is longer
 	if len(text) > longest {
-		return netip.Prefix{}, fmt.Errorf(must)
+		return netip.Prefix{}, errors.New(must)
 	}
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)
 		if err != nil || addr.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf(must)
+			return netip.Prefix{}, errors.New(must)
 		}
 		addr = addr.Unmap()
 		return netip.PrefixFrom(addr, addr.BitLen()), nil
 	}
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf(must)
+		return netip.Prefix{}, errors.New(must)
 	}
 	const mapped = 96 // bits before the IPv4 address in ::ffff:0:0/96
 	if addr := prefix.Addr(); addr.Is4In6() {
 		if prefix.Bits() < mapped {
-			return netip.Prefix{}, fmt.Errorf(must)
+			return netip.Prefix{}, errors.New(must)
 		}
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-mapped)
 	}

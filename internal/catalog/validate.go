@@ -69,8 +69,8 @@ func (c *checker) oneOf(field, s string, choices ...string) {
 	c.require(slices.Contains(choices, s), field, "must be one of %s", strings.Join(choices, ", "))
 }
 
-func (c *checker) instant(field string, t time.Time) bool {
-	return c.require(!t.Before(period.Earliest) && t.Before(period.Latest), field, "must be a time from %s to before %s",
+func (c *checker) instant(field string, t time.Time) {
+	c.require(!t.Before(period.Earliest) && t.Before(period.Latest), field, "must be a time from %s to before %s",
 		period.Earliest.Format(time.RFC3339), period.Latest.Format(time.RFC3339))
 }
 

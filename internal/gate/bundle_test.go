@@ -21,7 +21,8 @@ import (
 // instance is one instance of the service below its API.
 type instance struct {
 	*Gate
-	t testing.TB
+	t        testing.TB
+	measured *prometheus.Registry // the limiter's metrics
 }
 
 // newInstance starts an instance on a database and a Redis; a nil client is local mode.
@@ -40,7 +41,8 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	if client != nil {
 		stop("redis", func(context.Context) error { return client.Close() })
 	}
-	limiter := ratelimit.New(client, ratelimit.Config{Budget: soon})
+	measured := prometheus.NewRegistry()
+	limiter := ratelimit.New(client, ratelimit.Config{Budget: soon, Metrics: ratelimit.NewMetrics(measured)})
 	stop("limiter", limiter.Stop)
 	cache := NewBalanceCache(client, CacheConfig{})
 	cache.Start()
@@ -73,7 +75,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	for _, f := range change {
 		f(&cfg)
 	}
-	return &instance{Gate: New(l, cat, limiter, cache, cfg), t: t}
+	return &instance{Gate: New(l, cat, limiter, cache, cfg), t: t, measured: measured}
 }
 
 // patient is a client for tests in which Redis is not to fail: a busy machine must not look like an outage.

@@ -19,6 +19,8 @@ func (c *Check) Refusal() error {
 	switch c.Code {
 	case "":
 		return nil
+	case CodeForbidden:
+		return c.Blocked
 	case CodeRateLimited:
 		return &RateLimited{Violated: c.violated(func(v *LimitVerdict) bool { return !v.Never }), RetryAfter: c.RetryAfter, Verdicts: c.Limits}
 	case CodeCostExceedsCapacity:

@@ -106,7 +106,7 @@ func (r *rule) compileCosts(costs []catalog.RouteCost) error {
 	slices.SortStableFunc(r.costs, func(a, b routeCost) int { return a.route.Compare(b.route) })
 	if r.byAmount && r.compiled.Burst >= ledger.MaxAmount {
 		// So that a product that does not fit can always be answered as more than the capacity.
-		return &catalog.FieldError{Field: "burst", Message: fmt.Sprintf("must be below %d where cost_by is amount", int64(ledger.MaxAmount))}
+		return &catalog.FieldError{Field: "burst", Message: fmt.Sprintf("must be below %d where cost_by is amount", ledger.MaxAmount)}
 	}
 	return nil
 }

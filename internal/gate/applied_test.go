@@ -1,0 +1,355 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// everywhere runs a test where Redis decides and where the process does.
+func everywhere(t *testing.T, test func(t *testing.T, in *instance)) {
+	t.Parallel()
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		test(t, newShared(t))
+	})
+	t.Run("local", func(t *testing.T) {
+		t.Parallel()
+		test(t, newInstance(t, testenv.Postgres(t), nil))
+	})
+}
+
+// putLimits stores general limits and waits until they are in force.
+func (in *instance) putLimits(limits ...catalog.Limit) {
+	in.t.Helper()
+	for _, l := range limits {
+		stored, _, err := in.terms.catalog.PutLimit(in.t.Context(), l)
+		if err != nil {
+			in.t.Fatal(err)
+		}
+		eventually(in.t, "the limit is in the snapshot", func() bool {
+			return slices.ContainsFunc(in.terms.catalog.Snapshot().Limits, func(l catalog.Limit) bool {
+				return l.Rule == stored.Rule && l.UpdatedAt.Equal(stored.UpdatedAt)
+			})
+		})
+	}
+}
+
+// asked is what the limits say of a request, which is charged.
+func (in *instance) asked(req Request) limited {
+	in.t.Helper()
+	f, err := in.terms.of(in.t.Context(), req.Tenant)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	said, err := in.limits(in.t.Context(), &req, &f, true)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return said
+}
+
+// said is the verdict of a rule, nil if it was not asked.
+func (l *limited) said(rule string) *LimitVerdict {
+	for i := range l.verdicts {
+		if l.verdicts[i].Rule == rule {
+			return &l.verdicts[i]
+		}
+	}
+	return nil
+}
+
+func (l *limited) rules() string {
+	names := make([]string, len(l.verdicts))
+	for i := range l.verdicts {
+		names[i] = l.verdicts[i].Rule
+	}
+	return strings.Join(names, " ")
+}
+
+// perDay is a limit whose buckets get nothing back while a test runs.
+func perDay(rule string, n int64, per ...string) catalog.Limit {
+	return catalog.Limit{Rule: rule, Per: per, Kind: "token_bucket", Rate: fmt.Sprintf("1/%dday", 300), Burst: n}
+}
+
+func TestLimits_EveryCombinationOfAddressSubjectAndRouteHasItsOwnTokens(t *testing.T) {
+	everywhere(t, func(t *testing.T, in *instance) {
+		in.catalogue()
+		in.putTenant(catalog.Tenant{ID: "other", Plan: "basic"})
+		in.putLimits(perDay("one", 1, "ip", "subject", "route"))
+		used := map[string]bool{}
+		for range 2 {
+			for _, tenant := range []string{"acme", "other"} {
+				for _, ip := range []string{"192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8:0:1::1"} {
+					for _, subject := range []string{"ann", "bob"} {
+						for _, route := range []string{"/a", "/b"} {
+							req := Request{
+								Tenant: tenant, Subject: subject, Route: route, IP: netip.MustParseAddr(ip), Items: []ledger.Item{{Meter: "calls", Amount: 1}},
+							}
+							got := in.asked(req)
+							name := tenant + ip + subject + route
+							if (got.refusal == nil) == used[name] {
+								t.Errorf("%s, asked before: %v, got %v", name, used[name], got.refusal)
+							}
+							used[name] = true
+						}
+					}
+				}
+			}
+		}
+		req := Request{Tenant: "acme", Subject: "ann", Route: "/a", Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
+		if got := in.asked(req); len(got.verdicts) != 0 {
+			t.Errorf("a request without an address: %+v", got.verdicts)
+		}
+	})
+}
+
+func TestLimits_WhatIsNoTenantsIsSharedByAll(t *testing.T) {
+	everywhere(t, func(t *testing.T, in *instance) {
+		in.catalogue()
+		in.putTenant(catalog.Tenant{ID: "other", Plan: "basic"})
+		in.putLimits(perDay("by-address", 3, "ip"), perDay("by-route", 4, "route"), perDay("all", 5, "global"), perDay("own", 9, "tenant"))
+		ask := func(tenant, ip, route string) (violated []string) {
+			t.Helper()
+			req := Request{Tenant: tenant, Route: route, IP: netip.MustParseAddr(ip), Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
+			said := in.asked(req)
+			if len(said.verdicts) != 4 {
+				t.Errorf("%+v", said.verdicts)
+			}
+			if refused, ok := errors.AsType[*RateLimited](said.refusal); ok {
+				return refused.Violated
+			}
+			return nil
+		}
+		for i, step := range []struct {
+			tenant, ip, route string
+			violated          string
+		}{
+			{"acme", "192.0.2.1", "/a", ""},
+			{"other", "::ffff:192.0.2.1", "/a", ""},
+			{"acme", "192.0.2.1", "/b", ""},
+			{"other", "192.0.2.1", "/b", "by-address"}, // three from this address, of two tenants
+			{"acme", "192.0.2.2", "/a", ""},
+			{"other", "192.0.2.3", "/a", ""}, // the fifth of all
+			{"acme", "192.0.2.4", "/a", "all by-route"},
+			{"acme", "192.0.2.4", "/c", "all"},
+			{"other", "192.0.2.1", "/a", "all by-address by-route"},
+		} {
+			got := ask(step.tenant, step.ip, step.route)
+			slices.Sort(got)
+			if strings.Join(got, " ") != step.violated {
+				t.Errorf("step %d: violated %v, want %s", i, got, step.violated)
+			}
+		}
+		// What a shared limit denied was charged nowhere: acme has had three requests, other two.
+		for tenant, want := range map[string]int64{"acme": 9 - 3, "other": 9 - 2} {
+			check, err := in.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range check.Limits {
+				if v.Rule == "own" && v.Remaining != want {
+					t.Errorf("%s has %d tokens of its own left, want %d", tenant, v.Remaining, want)
+				}
+			}
+		}
+	})
+}
+
+func TestLimits_OfThePlanOfATenantAndOfEverybodyGoTogether(t *testing.T) {
+	everywhere(t, func(t *testing.T, in *instance) {
+		own := func(rule string, n int64, match catalog.Match, replaces string) catalog.Limit {
+			l := perDay(rule, n, "tenant")
+			l.Match, l.Replaces = match, replaces
+			return l
+		}
+		in.catalogue(own("plan-only", 50, catalog.Match{}, ""), own("shared-name", 7, catalog.Match{}, ""))
+		for _, id := range []string{"big", "free"} {
+			in.putPlan(catalog.Plan{ID: "free", Allowances: in.terms.catalog.Snapshot().Plans["basic"].Allowances})
+			in.putTenant(catalog.Tenant{ID: id, Plan: map[string]string{"big": "basic", "free": "free"}[id]})
+		}
+		in.putLimits(
+			own("shared-name", 3, catalog.Match{}, ""),
+			own("base", 10, catalog.Match{}, ""),
+			own("base-basic", 20, catalog.Match{Plan: "basic"}, "base"),
+			own("base-big", 30, catalog.Match{Tenant: "big"}, "base-basic"),
+			own("base-search", 5, catalog.Match{Route: "/v1/search/**"}, "base"),
+			perDay("everybody", 300, "global"),
+		)
+		for _, tc := range []struct {
+			tenant, route string
+			want          string // rules and capacities
+		}{
+			{"acme", "", "plan-only 50 shared-name 7 base-basic 20<base everybody 300"},
+			{"acme", "/v1/search/x", "plan-only 50 shared-name 7 base-basic 20<base everybody 300"},
+			{"big", "", "plan-only 50 shared-name 7 base-big 30<base-basic everybody 300"},
+			{"free", "", "base 10 everybody 300 shared-name 3"},
+			{"free", "/v1/search/x", "base-search 5<base everybody 300 shared-name 3"},
+			{"nobody", "", "base 10 everybody 300 shared-name 3"},
+		} {
+			said := in.asked(Request{Tenant: tc.tenant, Route: tc.route, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
+			var got []string
+			for _, v := range said.verdicts {
+				name := fmt.Sprintf("%s %d", v.Rule, v.Limit)
+				if v.Replaces != "" {
+					name += "<" + v.Replaces
+				}
+				if v.Kind != "token_bucket" {
+					t.Errorf("%+v", v)
+				}
+				got = append(got, name)
+			}
+			if strings.Join(got, " ") != tc.want {
+				t.Errorf("%s on %q: %s, want %s", tc.tenant, tc.route, strings.Join(got, " "), tc.want)
+			}
+		}
+	})
+}
+
+func TestLimits_ARequestCostsWhatItsRouteAndAmountSay(t *testing.T) {
+	everywhere(t, func(t *testing.T, in *instance) {
+		in.catalogue()
+		work := perDay("work", 100, "tenant")
+		work.Costs = []catalog.RouteCost{{Route: "/v1/*/export", Cost: 60}, {Route: "/v1/**", Cost: 5}}
+		units := perDay("units", 30, "tenant")
+		units.CostBy, units.Cost, units.Match = catalog.CostByAmount, 2, catalog.Match{Meter: "other"}
+		in.putLimits(work, units)
+		ask := func(route string, items ...ledger.Item) limited {
+			return in.asked(Request{Tenant: "acme", Route: route, Items: items})
+		}
+		call, other := ledger.Item{Meter: "calls", Amount: 999}, func(n int64) ledger.Item { return ledger.Item{Meter: "other", Amount: n} }
+		for i, step := range []struct {
+			said  limited
+			work  int64
+			units int64 // -1: not asked
+		}{
+			{ask("", call), 99, -1},
+			{ask("/v1/x", call), 94, -1},
+			{ask("/v1/x/export", call), 34, -1},
+			{ask("/v1/x/export", call), 34, -1}, // denied
+			{ask("", call, other(7)), 33, 16},
+			{ask("", other(8)), 32, 0},
+			{ask("", other(1)), 32, 0}, // denied, by units alone; work was not charged
+			{ask("", call), 31, -1},
+		} {
+			if got := step.said.said("work").Remaining; got != step.work {
+				t.Errorf("step %d: %d tokens of work are left, want %d", i, got, step.work)
+			}
+			if v := step.said.said("units"); (v == nil) != (step.units < 0) || v != nil && v.Remaining != step.units {
+				t.Errorf("step %d: units: %+v, want %d left", i, v, step.units)
+			}
+		}
+		for _, amount := range []int64{16, ledger.MaxAmount} {
+			req := Request{Tenant: "acme", Key: "k", Items: []ledger.Item{other(amount)}}
+			_, err := in.Consume(t.Context(), req)
+			refused, ok := errors.AsType[*CostExceedsCapacity](err)
+			if !ok || !slices.Equal(refused.Violated, []string{"units"}) {
+				t.Errorf("%d units: %v", amount, err)
+			}
+			if check, err := in.Check(t.Context(), req); err != nil || check.Code != CodeCostExceedsCapacity {
+				t.Errorf("%+v, %v", check, err)
+			}
+		}
+	})
+}
+
+func TestLimits_ALeakyBucketSaysHowLongToWaitForItsTurn(t *testing.T) {
+	everywhere(t, func(t *testing.T, in *instance) {
+		in.catalogue()
+		in.putLimits(catalog.Limit{Rule: "queue", Per: []string{"tenant"}, Kind: "leaky_bucket", Rate: "1/h", Burst: 3})
+		for i, turn := range []time.Duration{0, time.Hour, 2 * time.Hour} {
+			said := in.asked(ask("", "calls", 1))
+			if v := said.said("queue"); said.refusal != nil || v.Kind != "leaky_bucket" || v.Delay > turn || v.Delay < turn-time.Minute {
+				t.Errorf("request %d: %v, %+v; want its turn in %s", i, said.refusal, v, turn)
+			}
+		}
+		said := in.asked(ask("", "calls", 1))
+		if v := said.said("queue"); said.refusal == nil || v.Delay != 0 || v.RetryAfter > time.Hour || v.RetryAfter < time.Hour-time.Minute {
+			t.Errorf("beyond the queue: %v, %+v", said.refusal, v)
+		}
+	})
+}
+
+func TestLimits_AWindowEndsWithTheTenantsOwnDay(t *testing.T) {
+	everywhere(t, func(t *testing.T, in *instance) {
+		in.catalogue()
+		month := func(rule, zone string) catalog.Limit {
+			return catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: "fixed_window", Rate: "1/month", Timezone: zone}
+		}
+		in.putLimits(month("own", catalog.ZoneOfTenant), month("fixed", "Asia/Kathmandu"), month("utc", ""))
+		for _, zone := range []string{"UTC", "Pacific/Kiritimati", "America/New_York"} {
+			tenant := strings.ReplaceAll(strings.ToLower(zone), "/", "-")
+			in.putTenant(catalog.Tenant{ID: tenant, Plan: "basic", Timezone: zone})
+			req := Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
+			in.asked(req)
+			said := in.asked(req)
+			for rule, of := range map[string]string{"own": zone, "fixed": "Asia/Kathmandu", "utc": "UTC"} {
+				loc, err := time.LoadLocation(of)
+				if err != nil {
+					t.Fatal(err)
+				}
+				now := time.Now().In(loc)
+				end := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, loc)
+				v := said.said(rule)
+				if wait := end.Sub(now); v.Allowed || (v.RetryAfter-wait).Abs() > time.Minute {
+					t.Errorf("%s of a tenant in %s: %+v, want the month to end in %s", rule, zone, v, wait)
+				}
+			}
+		}
+	})
+}
+
+func TestLimits_MoreThanCanBeDecidedTogetherAreAClearErrorAndNotFewer(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue()
+	var items []ledger.Item
+	for i := range ledger.ItemsMax {
+		meter := fmt.Sprintf("m%02d", i)
+		if _, _, err := in.terms.catalog.PutMeter(t.Context(), catalog.Meter{ID: meter, Unit: "unit"}); err != nil {
+			t.Fatal(err)
+		}
+		l := perDay("of-"+meter, 5, "tenant")
+		l.Match.Meter = meter
+		in.putLimits(l)
+		items = append(items, ledger.Item{Meter: meter, Amount: 1})
+	}
+	in.putLimits(perDay("all", 5, "tenant"))
+	req := Request{Tenant: "acme", Key: "k", Items: items}
+	_, checkErr := in.Check(t.Context(), req)
+	_, consumeErr := in.Consume(t.Context(), req)
+	for _, err := range []error{checkErr, consumeErr} {
+		tooMany, ok := errors.AsType[*TooManyLimits](err)
+		if !ok || len(tooMany.Rules) != ratelimit.MaxCharges+1 || CodeOf(err) != CodeTooManyLimits {
+			t.Errorf("%v", err)
+		}
+	}
+	req.Items = items[1:]
+	said := in.asked(req)
+	if len(said.verdicts) != ratelimit.MaxCharges {
+		t.Errorf("%d limits were asked, want %d", len(said.verdicts), ratelimit.MaxCharges)
+	}
+	// The catalogue foresees what a request for one meter would meet.
+	var err error
+	for i := range ratelimit.MaxCharges {
+		l := perDay(fmt.Sprint("general", i), 5, "tenant")
+		if _, _, err = in.terms.catalog.PutLimit(t.Context(), l); err != nil {
+			if !errors.Is(err, catalog.ErrInvalid) || !strings.Contains(err.Error(), "would let 17 limits apply to one request") || i != 14 {
+				t.Errorf("limit %d: %v", i, err)
+			}
+			break
+		}
+	}
+	if err == nil {
+		t.Error("17 limits for one request are stored")
+	}
+}

@@ -1,0 +1,128 @@
+package gate
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// putBlock waits until the block is in force.
+func (in *instance) putBlock(b catalog.Block) {
+	in.t.Helper()
+	before := in.terms.catalog.Blocks()
+	if _, _, err := in.terms.catalog.PutBlock(in.t.Context(), b); err != nil {
+		in.t.Fatal(err)
+	}
+	eventually(in.t, "the block is known", func() bool { return in.terms.catalog.Blocks() != before })
+}
+
+func TestBlocks_RefuseBeforeAnythingIsAskedOrCharged(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue(twoADay)
+	in.putTenant(catalog.Tenant{ID: "vip", Plan: "basic"})
+	end := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
+	in.putBlock(catalog.Block{Kind: "subject", Tenant: "acme", Value: "eve", Reason: "abuse", ExpiresAt: end})
+	in.putBlock(catalog.Block{Kind: "ip", Value: "10.0.0.0/8"})
+	in.putBlock(catalog.Block{Kind: "tenant", Value: "vip", Action: "allow"})
+	in.putBlock(catalog.Block{Kind: "tenant", Value: "nobody"})
+
+	with := func(tenant, subject, ip string) Request {
+		req := ask("k", "calls", 1)
+		req.Tenant, req.Subject = tenant, subject
+		if ip != "" {
+			req.IP = netip.MustParseAddr(ip)
+		}
+		return req
+	}
+	for _, tc := range []struct {
+		req  Request
+		want Blocked
+	}{
+		{with("acme", "eve", ""), Blocked{Kind: "subject", Value: "eve", Reason: "abuse", ExpiresAt: end}},
+		{with("acme", "", "10.1.2.3"), Blocked{Kind: "ip", Value: "10.0.0.0/8"}},
+		{with("vip", "", "::ffff:10.1.2.3"), Blocked{Kind: "ip", Value: "10.0.0.0/8"}},
+		{with("nobody", "", ""), Blocked{Kind: "tenant", Value: "nobody"}}, // who also does not exist
+	} {
+		_, err := in.Consume(t.Context(), tc.req)
+		blocked, ok := errors.AsType[*Blocked](err)
+		if !ok || *blocked != tc.want || CodeOf(err) != CodeForbidden {
+			t.Errorf("%+v: %v, want %+v", tc.req, err, tc.want)
+		}
+		check, err := in.Check(t.Context(), tc.req)
+		if err != nil || check.Allowed || check.Code != CodeForbidden || *check.Blocked != tc.want || len(check.Limits) != 0 || check.Item != -1 {
+			t.Errorf("%+v: %+v, %v", tc.req, check, err)
+		}
+		if tc.req.Tenant == "acme" && (len(check.Items) != 1 || check.Items[0].Remaining != 10) {
+			t.Errorf("%+v: %+v", tc.req, check.Items)
+		}
+		if refusal := check.Refusal(); CodeOf(refusal) != CodeForbidden {
+			t.Errorf("%v", refusal)
+		}
+	}
+	if tokens, units := in.tokens(), in.remaining("calls"); tokens != 2 || units != 10 {
+		t.Errorf("%d tokens and %d units are left, want 2 and 10", tokens, units)
+	}
+	// A debit is for what has been done already.
+	_, err := in.Debit(t.Context(), with("acme", "eve", ""))
+	in.expect("", "a debit of a blocked subject", err)
+}
+
+func TestBlocks_ThatAllowSkipLimitsAndNotBalances(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue(twoADay)
+	in.putBlock(catalog.Block{Kind: "tenant", Value: "acme", Action: "allow"})
+	for i := range 10 {
+		req := ask(string(rune('a'+i)), "calls", 1)
+		got, err := in.Consume(t.Context(), req)
+		in.expect("", "consume", err)
+		if len(got.Limits) != 0 {
+			t.Errorf("%+v", got.Limits)
+		}
+	}
+	_, err := in.Consume(t.Context(), ask("more", "calls", 1))
+	in.expect(ledger.CodeQuotaExceeded, "more than the balance", err)
+}
+
+func TestBlocks_EndWhenTheyExpireAndWhenTheyAreDeleted(t *testing.T) {
+	t.Parallel()
+	var ahead time.Duration
+	in := newShared(t, func(cfg *Config) { cfg.Now = func() time.Time { return time.Now().Add(ahead) } })
+	in.catalogue()
+	in.putBlock(catalog.Block{Kind: "tenant", Value: "acme", ExpiresAt: time.Now().Add(time.Hour)})
+	req := ask("k1", "calls", 1)
+	_, err := in.Consume(t.Context(), req)
+	in.expect(CodeForbidden, "blocked", err)
+	ahead = time.Hour
+	_, err = in.Consume(t.Context(), req)
+	in.expect("", "after its end", err)
+	ahead = 0
+	if err := in.terms.catalog.DeleteBlock(t.Context(), "tenant", "acme", ""); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the block is gone", func() bool {
+		_, err := in.Consume(t.Context(), ask("k2", "calls", 1))
+		return err == nil
+	})
+}
+
+func TestBlocks_HoldWhilePostgreSQLIsAway(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresPrivate(t)
+	in := newInstance(t, server.URL, patient(testenv.Redis(t)))
+	in.catalogue()
+	in.putBlock(catalog.Block{Kind: "tenant", Value: "acme"})
+	server.Kill()
+	check, err := in.Check(t.Context(), ask("k", "calls", 1))
+	if err != nil || check.Code != CodeForbidden || check.Allowed {
+		t.Errorf("%+v, %v", check, err)
+	}
+	_, err = in.Consume(t.Context(), ask("k", "calls", 1))
+	in.expect(CodeForbidden, "blocked", err)
+}

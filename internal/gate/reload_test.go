@@ -1,0 +1,224 @@
+package gate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+func TestReload_ALimitThatChangesKeepsWhatItsBucketsHold(t *testing.T) {
+	everywhere(t, func(t *testing.T, in *instance) {
+		in.catalogue()
+		rule := func(rate string, burst int64, mode string) catalog.Limit {
+			return catalog.Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: rate, Burst: burst, Mode: mode}
+		}
+		in.putLimits(rule("1/day", 10, ""))
+		for range 4 {
+			in.asked(ask("", "calls", 1))
+		}
+		for i, step := range []struct {
+			limit     catalog.Limit
+			remaining int64 // after one more request
+			allowed   bool
+		}{
+			{rule("1/day", 10, ""), 5, true},      // nothing changed
+			{rule("1/day", 20, ""), 14, true},     // the difference is added
+			{rule("1/day", 7, ""), 0, true},       // 6 were taken, and one now
+			{rule("1/day", 5, ""), 0, false},      // more is owed than it holds
+			{rule("7/9day", 9, ""), 1, true},      // other units: 7 were taken, and one now
+			{rule("1/day", 9, "shadow"), 0, true}, // a shadow is the same bucket
+			{rule("1/day", 9, "shadow"), 0, false},
+			{rule("1/day", 9, ""), 0, false},
+			{rule("1/day", 11, "enforce"), 1, true},
+		} {
+			in.putLimits(step.limit)
+			said := in.asked(ask("", "calls", 1))
+			if v := said.said("r"); v.Remaining != step.remaining || v.Allowed != step.allowed {
+				t.Errorf("step %d, %+v: %+v, want %d left, allowed %v", i, step.limit, v, step.remaining, step.allowed)
+			}
+		}
+		// Another kind counts something else, and begins anew.
+		window := rule("5/month", 0, "")
+		window.Kind = "fixed_window"
+		in.putLimits(window)
+		if said := in.asked(ask("", "calls", 1)); said.said("r").Remaining != 4 {
+			t.Errorf("as a window: %+v", said.said("r"))
+		}
+		in.putLimits(rule("1/day", 11, ""))
+		if said := in.asked(ask("", "calls", 1)); said.said("r").Remaining != 0 {
+			t.Errorf("as a bucket again: %+v", said.said("r"))
+		}
+	})
+}
+
+// Rate and burst change all the time while the tenant is busy: what is admitted is what was taken from the bucket, no more and
+// no less.
+func TestReload_NoTokenIsLostOrFoundWhileALimitIsChangedUnderLoad(t *testing.T) {
+	everywhere(t, func(t *testing.T, in *instance) {
+		in.catalogue()
+		const least, most = 150, 250
+		in.putLimits(perDay("r", least, "tenant"))
+		var admitted atomic.Int64
+		done := make(chan struct{})
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				req := ask("", "calls", 1)
+				for {
+					select {
+					case <-done:
+						return
+					default:
+					}
+					f, err := in.terms.of(t.Context(), req.Tenant)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					said, err := in.limits(t.Context(), &req, &f, true)
+					switch {
+					case err != nil || said.degraded:
+						t.Errorf("%+v, %v", said, err)
+						return
+					case said.refusal == nil:
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		var now int64
+		for i := range 12 {
+			now = least + rand.Int64N(most-least)
+			l := perDay("r", now, "tenant")
+			if i%2 == 0 {
+				l.Rate = "1/299day" // other units
+			}
+			in.putLimits(l)
+		}
+		in.putLimits(perDay("r", most, "tenant"))
+		eventually(t, "the bucket is empty", func() bool { return admitted.Load() >= most })
+		in.putLimits(perDay("r", most+40, "tenant"))
+		eventually(t, "the difference is taken", func() bool { return admitted.Load() >= most+40 })
+		close(done)
+		callers.Wait()
+		// Each change to other units rounds up by less than a token, 24 times here; that is how much may be missing.
+		if got := admitted.Load(); got != most+40 {
+			t.Errorf("%d were admitted by a bucket of %d", got, most+40)
+		}
+	})
+}
+
+// trace is a request after another, of different costs.
+func trace(seed uint64, n int) []string {
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a reproducible trace, nothing secret
+	routes := make([]string, n)
+	for i := range routes {
+		routes[i] = fmt.Sprint("/", 1+r.IntN(9))
+	}
+	return routes
+}
+
+// wouldDeny counts what metrics say that a rule would have denied.
+func (in *instance) wouldDeny(rule string) (n int) {
+	in.t.Helper()
+	families, err := in.measured.Gather()
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "quotasvc_limit_decisions_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if label(m, "rule") == rule && label(m, "outcome") == "would_deny" {
+				n += int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return n
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+func TestShadow_WouldDenyWhatTheSameLimitDeniesWhenItIsEnforced(t *testing.T) {
+	for _, kind := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"} {
+		t.Run(kind, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, in *instance) {
+				in.catalogue()
+				twin := func(rule, tenant, mode string) catalog.Limit {
+					l := catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: kind, Rate: "60/31day", Mode: mode, Match: catalog.Match{Tenant: tenant}}
+					if kind == "fixed_window" {
+						l.Rate = "60/month"
+					}
+					for cost := int64(1); cost <= 9; cost++ {
+						l.Costs = append(l.Costs, catalog.RouteCost{Route: fmt.Sprint("/", cost), Cost: cost})
+					}
+					return l
+				}
+				for _, tenant := range []string{"live", "dark", "both"} {
+					in.putTenant(catalog.Tenant{ID: tenant, Plan: "basic"})
+				}
+				// One tenant is under the limit, one under its shadow, and one under the limit with the shadow beside it.
+				in.putLimits(twin("live", "live", "enforce"), twin("dark", "dark", "shadow"), twin("first", "both", "enforce"), twin("second", "both", "shadow"))
+				denied := 0
+				for i, route := range trace(7, 60) {
+					ask := func(tenant string) limited {
+						return in.asked(Request{Tenant: tenant, Route: route, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
+					}
+					live, dark, both := ask("live"), ask("dark"), ask("both")
+					if dark.refusal != nil {
+						t.Fatalf("request %d: a shadow denied: %v", i, dark.refusal)
+					}
+					denies := live.refusal != nil
+					if denies {
+						denied++
+					}
+					if would := !dark.said("dark").Allowed; would != denies {
+						t.Errorf("request %d (%s): the shadow would deny: %v, the limit does: %v", i, route, would, denies)
+					}
+					if first, second := both.said("first"), both.said("second"); first.Allowed == denies || second.Allowed != first.Allowed || !second.Shadow {
+						t.Errorf("request %d (%s): beside each other: %+v and %+v", i, route, first, second)
+					}
+				}
+				if denied == 0 || denied == 60 {
+					t.Errorf("%d of 60 were denied: the trace proves nothing", denied)
+				}
+				if dark, second := in.wouldDeny("dark"), in.wouldDeny("second"); dark != denied || second != denied {
+					t.Errorf("metrics say that %d and %d would have been denied, want %d", dark, second, denied)
+				}
+			})
+		})
+	}
+}
+
+func TestShadow_OfAStricterLimitBesideTheLiveOneDeniesNothing(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue()
+	trial := perDay("trial", 1, "tenant")
+	trial.Mode = "shadow"
+	in.putLimits(perDay("live", 2, "tenant"), trial)
+	for i := range 3 {
+		said := in.asked(ask("", "calls", 1))
+		if (said.refusal == nil) != (i < 2) || said.rules() != "live trial" {
+			t.Errorf("request %d: %v, %+v", i, said.refusal, said.verdicts)
+		}
+		if v := said.said("trial"); v.Allowed != (i < 1) {
+			t.Errorf("request %d: %+v", i, v)
+		}
+	}
+}
