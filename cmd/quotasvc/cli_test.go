@@ -218,11 +218,11 @@ func TestApply_RefusesALimitThatCannotBeEnforced(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t)}
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
-	text := "limits:\n  - {rule: by-ip, per: [ip], kind: token_bucket, rate: 1/s}\n"
+	text := "limits:\n  - {rule: too-fine, per: [tenant], kind: token_bucket, rate: 7/day, burst: 999999999999}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status, _, stderr := tool(t, env, "apply", "-f", file); status == 0 || !strings.Contains(stderr, "per[0]") {
+	if status, _, stderr := tool(t, env, "apply", "-f", file); status == 0 || !strings.Contains(stderr, "burst") {
 		t.Errorf("ended with %d: %s", status, stderr)
 	}
 }
