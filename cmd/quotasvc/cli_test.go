@@ -22,11 +22,12 @@ func TestServe_ListsEverythingThatIsWrongWithItsConfigurationAtOnce(t *testing.T
 		"QUOTASVC_DATABASE_URL=postgres://u:hunter2@h:port/db", "QUOTASVC_REDIS_URL=http://:hunter2@h", "QUOTASVC_ADMIN_KEY=short",
 		"QUOTASVC_LISTEN=nowhere", "QUOTASVC_STOP_TIMEOUT=1ms", "QUOTASVC_LEDGER_LANES=0", "QUOTASVC_REPLICAS=0",
 		"QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,x-ratelimit-delta",
+		"QUOTASVC_TRUSTED_PROXIES=10.0.0.0/8,10.0.0.0/40",
 	}, "serve")
 	if status != exitUsage {
 		t.Errorf("ended with %d, want %d", status, exitUsage)
 	}
-	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "REPLICAS", "LEGACY_HEADERS"} {
+	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "REPLICAS", "LEGACY_HEADERS", "TRUSTED_PROXIES"} {
 		if !strings.Contains(stderr, "(QUOTASVC_"+name+")") {
 			t.Errorf("nothing is said about %s", name)
 		}
@@ -48,6 +49,22 @@ func TestServe_EmptyVariablesAreNotSet(t *testing.T) {
 	}, "serve", "--validate")
 	if status != 0 {
 		t.Errorf("ended with %d: %s", status, stderr)
+	}
+}
+
+func TestServe_BelievesOnlyProxiesThatAreNamed(t *testing.T) {
+	t.Parallel()
+	for list, ok := range map[string]bool{
+		"":          true,
+		"127.0.0.1": true, "::1": true, "10.0.0.0/8": true, "fd00::/8": true, "10.0.0.0/8, 192.0.2.7": true,
+		"0.0.0.0/0": false, "::/0": false, "::ffff:10.0.0.0/104": false, "localhost": false, "10.0.0.0/33": false, "10.0.0.0/8;::1": false, "fe80::1%eth0": false,
+	} {
+		status, _, stderr := tool(t, []string{
+			"QUOTASVC_DATABASE_URL=postgres://h/db", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_TRUSTED_PROXIES=" + list,
+		}, "serve", "--validate")
+		if (status == 0) != ok || !ok && !strings.Contains(stderr, "--trusted-proxies") {
+			t.Errorf("%q: ended with %d: %s", list, status, stderr)
+		}
 	}
 }
 

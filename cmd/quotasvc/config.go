@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -44,7 +45,8 @@ type serviceConfig struct {
 	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics and pprof. Keep it private."`
 	AdminKey  secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
 
-	LegacyHeaders []string `env:"QUOTASVC_LEGACY_HEADERS" placeholder:"SET,..." group:"Listeners" help:"Rate-limit headers of older clients, beside RateLimit: x-ratelimit-epoch or x-ratelimit-delta (X-RateLimit-Limit, -Remaining, and -Reset as the time in seconds since 1970, or as the seconds until then), ratelimit (RateLimit-Limit, -Remaining, -Reset in seconds)."`
+	LegacyHeaders  []string `env:"QUOTASVC_LEGACY_HEADERS" placeholder:"SET,..." group:"Listeners" help:"Rate-limit headers of older clients, beside RateLimit: x-ratelimit-epoch or x-ratelimit-delta (X-RateLimit-Limit, -Remaining, and -Reset as the time in seconds since 1970, or as the seconds until then), ratelimit (RateLimit-Limit, -Remaining, -Reset in seconds)."`
+	TrustedProxies []string `env:"QUOTASVC_TRUSTED_PROXIES" placeholder:"CIDR,..." group:"Listeners" help:"Gateways that are believed when they name their client's address in X-Forwarded-For or X-Real-IP. None: nobody is."`
 
 	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"0s" group:"Stopping" help:"How long to go on serving after /readyz has turned 503: a little more than the load balancer's probe interval."`
 	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"8s" group:"Stopping" help:"Bound of the stop after the drain delay. Container runtimes kill after 10 s by default, so stay below what yours allows."`
@@ -97,6 +99,8 @@ func (c *serviceConfig) validate() error {
 	checkAdminKey(&check, string(c.AdminKey))
 	legacy := httpapi.CheckLegacyHeaders(c.legacyHeaders())
 	check.require(legacy == nil, settingName("legacy-headers"), "%v", legacy)
+	_, err := parseProxies(c.TrustedProxies)
+	check.require(err == nil, settingName("trusted-proxies"), "%v", err)
 	check.require(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, settingName("drain-delay"), "is %s; allowed are 0s to 1m", c.DrainDelay)
 	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
 		"is %s; allowed are 1s to 10m", c.StopTimeout)
@@ -178,4 +182,26 @@ func checkAdminKey(check *checker, key string) {
 		"has %d characters; allowed are %d to %d", len(key), adminKeyMin, adminKeyMax)
 	visible := !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > unicode.MaxASCII || r == 0x7f })
 	check.require(visible, setting, "has characters other than visible ASCII, which no Authorization header can carry")
+}
+
+// parseProxies reads addresses and CIDR blocks.
+func parseProxies(list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range list {
+		text = strings.TrimSpace(text)
+		prefix, err := netip.ParsePrefix(text)
+		if address, bare := netip.ParseAddr(text); bare == nil && address.Zone() == "" {
+			prefix, err = netip.PrefixFrom(address, address.BitLen()), nil
+		}
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%q is neither an address nor a CIDR block such as 10.0.0.0/8", text)
+		case prefix.Addr().Is4In6():
+			return nil, fmt.Errorf("%q: write an IPv4 address as one", text)
+		case prefix.Bits() == 0:
+			return nil, fmt.Errorf("%q is everybody: whoever is believed must be known", text)
+		}
+		out = append(out, prefix)
+	}
+	return out, nil
 }

@@ -59,8 +59,13 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 		return nil, err
 	}
 	g := gate.New(l, cat, limiter, cache, gate.Config{LoadsMax: cfg.CheckReads, Log: log, Metrics: m.registry})
+	proxies, err := parseProxies(cfg.TrustedProxies)
+	if err != nil {
+		return nil, err
+	}
 	s.server, err = httpapi.New(g, l, cat, httpapi.Config{
-		AdminKey: string(cfg.AdminKey), DrainDelay: cfg.DrainDelay, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(),
+		AdminKey: string(cfg.AdminKey), TrustedProxies: proxies, DrainDelay: cfg.DrainDelay, Log: log, Registry: m.registry,
+		LegacyHeaders: cfg.legacyHeaders(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)

@@ -105,3 +105,12 @@ func TestCheck_ARefusalForGoodNamesOnlyTheRulesThatNeverLetItPass(t *testing.T) 
 		t.Errorf("want - / got +\n%s", diff)
 	}
 }
+
+func TestCheck_TheRefusalOfABlockSaysWhoIsBlocked(t *testing.T) {
+	t.Parallel()
+	blocked := &Blocked{Kind: "ip", Value: "203.0.113.0/24", Reason: "abuse"}
+	checked := Check{Code: CodeForbidden, Blocked: blocked}
+	if got := checked.Refusal(); CodeOf(got) != CodeForbidden || !errors.Is(got, blocked) {
+		t.Errorf("%v", got)
+	}
+}

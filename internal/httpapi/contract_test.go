@@ -34,7 +34,11 @@ func TestTheRoutesAreTheContractsOperationsBothWays(t *testing.T) {
 	var written, served []operation
 	for template, item := range contract().Paths.Map() {
 		for method, op := range item.Operations() {
-			o := operation{Method: method, Path: parameter.ReplaceAllString(template, ":$1"), Public: op.Security != nil}
+			path := parameter.ReplaceAllString(strings.Replace(template, restOfPath, "*", 1), ":$1")
+			o := operation{Method: method, Path: path, Public: op.Security != nil}
+			if anyMethod(op) {
+				o.Method = methodAny
+			}
 			for _, p := range append(slices.Clone(item.Parameters), op.Parameters...) {
 				if p.Value.In == openapi3.ParameterInQuery {
 					o.Query = append(o.Query, p.Value.Name)
@@ -154,6 +158,10 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: %d and %d", what, pair[0], pair[1])
 		}
+	}
+	passage := contract().Components.Parameters["QuotaAmountHeader"].Value.Schema.Value
+	if int64(*passage.Max) != ledger.MaxAmount {
+		t.Errorf("the amount of a passage: %v", *passage.Max)
 	}
 	for schema, matches := range map[string]func(string) bool{"Id": ledger.ValidID, "Subject": ledger.ValidID, "Route": isRoute, "RoutePattern": isRoute} {
 		pattern := regexp.MustCompile(schemas[schema].Value.Pattern)

@@ -7,6 +7,7 @@
 //     and tests hold routes, request bodies and answers equal to it.
 //   - exchange: one request and its answer on their way through the handlers.
 //   - document: a request body being taken apart, strictly. What is wrong with it is collected as faults, by field.
+//   - gateway: a proxy that holds a request back and asks whether it may pass; passage: what is to pass, its method and URI.
 //   - problem: an error on its way to a client, RFC 9457. errors.go is the one place where codes become statuses.
 //
 // # Invariants
@@ -18,7 +19,9 @@
 //  4. Every request is answered, measured and logged once, also after a panic and also when no route matches.
 //  5. Labels of metrics come from the route table; nothing a client sends becomes one.
 //  6. Retry-After is on 429 and 503 only, at least 1, and never earlier than the t of a RateLimit header beside it. A denial's t
-//     is of limits that denied.
+//     is of limits that denied. In the form of a gateway that hides refusals the status meant is the one in X-Quota-Status.
+//  7. A request's address is its connection's peer, and what a trusted proxy says of one: headers that anybody can write count
+//     for nothing, neither as an address nor as an idempotency key.
 //
 // # Clock
 //

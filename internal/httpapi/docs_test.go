@@ -76,7 +76,7 @@ func TestEveryExampleOfTheGuideWorksInTheOrderItStandsThere(t *testing.T) {
 		}
 	}
 	for _, operation := range []string{
-		"check", "consume", "debit", "debitBatch", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "adjust",
+		"check", "consume", "authorize", "debit", "debitBatch", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "adjust",
 		"listBalances", "getBalance", "listEntries", "getOperation", "listPeriods", "getStatement", "listUsage", "putMeter", "putPlan", "putTenant",
 		"putLimit", "startRoll", "startVerification",
 	} {

@@ -44,6 +44,8 @@ type exchange struct {
 	request gate.Request
 	limits  []gate.LimitVerdict
 
+	gateway *gateway // in whose form to answer; nil: a client's own request
+
 	// What the access line says besides the request itself.
 	tenant string
 	code   ledger.Code
@@ -184,7 +186,11 @@ func (x *exchange) sendProblem(err error) {
 	if p.kind.status == http.StatusUnauthorized {
 		set(h, "WWW-Authenticate", `Bearer realm="quotasvc"`)
 	}
-	if err := x.sendBytes(p.kind.status, typeProblem, appendProblem(x.out[:0], &p, x.requestID)); err != nil {
+	status, body := p.kind.status, appendProblem(x.out[:0], &p, x.requestID)
+	if x.gateway != nil {
+		status = x.gateway.refuse(h, status, body)
+	}
+	if err := x.sendBytes(status, typeProblem, body); err != nil {
 		x.cause = fmt.Errorf("%w (answering %w)", err, x.cause)
 	}
 }
@@ -197,7 +203,7 @@ func (x *exchange) reset() {
 	if cap(x.out) > bufferKeep {
 		x.out = nil
 	}
-	x.Context, x.ctx = nil, nil
+	x.Context, x.ctx, x.gateway = nil, nil, nil
 	x.query, x.request, x.limits = query{}, gate.Request{}, nil
 	x.requestID, x.tenant, x.code, x.cause = "", "", "", nil
 }

@@ -120,6 +120,11 @@ func requestID(h http.Header) string {
 	if given := h[headerRequestID]; len(given) == 1 && isPrintable(given[0], '!', requestIDMax) {
 		return given[0]
 	}
+	return randomID()
+}
+
+// randomID is 128 random bits.
+func randomID() string {
 	var id [16]byte
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
 	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())

@@ -15,14 +15,20 @@ type route struct {
 	method, path string
 	query        []string // the parameters it has
 	public       bool     // needs no key
+	gateway      bool     // asked by gateways, about requests of others
 	handler      handler
 }
+
+// methodAny is the method of operations that a gateway calls with the method of the request it is about.
+const methodAny = "any"
 
 // routes are the operations in the order of openapi.yaml, which a test holds equal to it.
 func (s *Server) routes() []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/check", handler: s.check},
 		{method: http.MethodPost, path: "/v1/consume", handler: s.consume},
+		{method: methodAny, path: "/v1/authorize/:gateway", gateway: true, handler: s.authorize},
+		{method: methodAny, path: prefixEnvoy + "/*", gateway: true, handler: s.authorize},
 		{method: http.MethodPost, path: "/v1/debits", handler: s.debit},
 		{method: http.MethodPost, path: "/v1/debits/batch", handler: s.debitBatch},
 		{method: http.MethodPost, path: "/v1/holds", handler: s.hold},
@@ -77,12 +83,17 @@ func (s *Server) routes() []route {
 func (s *Server) guard(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		x := c.(*exchange)
-		if !r.public {
-			if err := s.keys.authenticate(x.Request().Header.Get(echo.HeaderAuthorization)); err != nil {
+		if r.gateway {
+			if err := x.enterGateway(); err != nil {
 				return err
 			}
 		}
-		if raw := x.Request().URL.RawQuery; raw != "" {
+		if !r.public {
+			if err := s.keys.authenticate(x.authorization()); err != nil {
+				return err
+			}
+		}
+		if raw := x.Request().URL.RawQuery; raw != "" && !x.ownsQuery() {
 			if err := x.query.parse(raw, r.query); err != nil {
 				return err
 			}

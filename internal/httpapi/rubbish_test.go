@@ -312,7 +312,7 @@ func TestFieldsOfTheContractsFutureAreRefusedByName(t *testing.T) {
 		s.call(c[0], c[1], c[2], headerIdempotencyKey, "k").refused(c[3])
 	}
 	for _, path := range []string{
-		"/v1/leases", "/v1/authorize/nginx", "/v1/keys",
+		"/v1/leases", "/v1/authorize/apache", "/v1/keys",
 	} {
 		s.call("POST", path, `{}`, headerIdempotencyKey, "k").problem(404, "not_found")
 	}
@@ -333,7 +333,7 @@ func TestIdsInPathsAreHeldToTheirAlphabetHoweverTheyAreEncoded(t *testing.T) {
 		}
 		for method, op := range item.Operations() {
 			for i, segment := range strings.Split(template, "/") {
-				if !strings.HasPrefix(segment, "{") {
+				if !strings.HasPrefix(segment, "{") || anyMethod(op) { // a gateway's path holds no ids
 					continue
 				}
 				for _, id := range []string{"a b", "a/b", "{a}", "a{", "a\x00", "\x00", "a\n", "é", ".a", "..", "-a", "a%b", "a?b", "a+b", "a#b", "\xff", strings.Repeat("x", 129)} {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,9 @@ type Config struct {
 	// LegacyHeaders are sent beside the structured ones.
 	LegacyHeaders []LegacyHeaders
 
+	// TrustedProxies are the gateways that are believed when they name their client's address. None: nobody is.
+	TrustedProxies []netip.Prefix
+
 	// Checks are what /readyz asks besides PostgreSQL and the catalogue.
 	Checks []Check
 
@@ -70,6 +74,8 @@ type Server struct {
 	jitter  func(limit time.Duration) time.Duration
 
 	keys      keys
+	gateways  []gateway
+	proxies   *proxies
 	problems  map[ledger.Code]problemKind
 	requests  *requests
 	metrics   *metrics
@@ -97,6 +103,7 @@ func New(g *gate.Gate, l *ledger.Ledger, c *catalog.Catalog, cfg Config) (*Serve
 	s := &Server{
 		gate: g, ledger: l, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
 		keys: known, problems: problemKinds(), requests: newRequests(), metrics: newMetrics(cfg.Registry),
+		gateways: newGateways(), proxies: newProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.exchanges.New = func() any { return new(exchange) }
 	stderr := slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)
@@ -178,6 +185,11 @@ func (s *Server) router() http.Handler {
 		s.log.Error("request not served", "error", err, "path", c.Path())
 	}
 	for _, r := range s.routes() {
+		if r.method == methodAny {
+			// What echo calls for a path without methods it calls for any method, also those nobody has heard of.
+			e.RouteNotFound(r.path, s.guard(r))
+			continue
+		}
 		e.Add(r.method, r.path, s.guard(r))
 	}
 	return e

@@ -350,17 +350,28 @@ var contract = sync.OnceValue(func() *openapi3.T {
 	return doc
 })
 
+// restOfPath is the path parameter that has slashes in it, which OpenAPI cannot say.
+const restOfPath = "{path}"
+
+// anyMethod says that an operation is written as GET and stands for all methods.
+func anyMethod(op *openapi3.Operation) bool { return op.Extensions["x-any-method"] == true }
+
 // operationOf finds the operation of a request by its escaped path.
 func operationOf(method string, u *url.URL) (template string, item *openapi3.PathItem, op *openapi3.Operation) {
 	segments := strings.Split(u.EscapedPath(), "/")
 	for _, exact := range []bool{true, false} { // /v1/debits/batch before a template of the same length
 		for template, item := range contract().Paths.Map() {
 			parts := strings.Split(template, "/")
-			match := len(parts) == len(segments) && exact == !strings.Contains(template, "{")
+			whole := parts[len(parts)-1] == restOfPath && len(segments) >= len(parts)
+			match := (whole || len(parts) == len(segments)) && exact == !strings.Contains(template, "{")
 			for i := 0; match && i < len(parts); i++ {
-				match = parts[i] == segments[i] || strings.HasPrefix(parts[i], "{") && segments[i] != ""
+				match = parts[i] == segments[i] || strings.HasPrefix(parts[i], "{") && segments[i] != "" || parts[i] == restOfPath
 			}
-			if op := item.GetOperation(method); match && op != nil {
+			op := item.GetOperation(method)
+			if item.Get != nil && anyMethod(item.Get) {
+				op = item.Get
+			}
+			if match && op != nil {
 				return template, item, op
 			}
 		}

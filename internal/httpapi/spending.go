@@ -104,13 +104,17 @@ func (s *Server) check(x *exchange) error {
 
 func (x *exchange) sendCheck(answer *gate.Check) error {
 	x.code = answer.Code
+	x.writeCheckHeaders(answer)
+	return x.sendBytes(http.StatusOK, typeJSON, appendCheckAnswer(x.out[:0], answer))
+}
+
+func (x *exchange) writeCheckHeaders(answer *gate.Check) {
 	h := x.Response().Header()
 	var tight tightest
 	tight.offerCheck(answer)
 	tight.write(h)
 	x.server.writeLimits(h, answer.Limits)
 	set(h, headerQuotaSource, string(answer.Source))
-	return x.sendBytes(http.StatusOK, typeJSON, appendCheckAnswer(x.out[:0], answer))
 }
 
 // consume charges the limits and debits the balance.
@@ -118,16 +122,25 @@ func (s *Server) consume(x *exchange) error {
 	if err := x.demand(s.requests.consume); err != nil {
 		return err
 	}
+	done, err := s.spend(x)
+	if err != nil {
+		return err
+	}
+	return x.sendDebit(done)
+}
+
+// spend makes the exchange's request a consume and writes what the limits said of it.
+func (s *Server) spend(x *exchange) (*ledger.DebitResult, error) {
 	done, err := s.gate.Consume(x.ctx, x.request)
 	x.limits = done.Limits
 	if err != nil {
 		if gate.CodeOf(err) == gate.CodeRateLimited || gate.CodeOf(err) == gate.CodeCostExceedsCapacity {
 			s.writeStanding(x)
 		}
-		return err
+		return nil, err
 	}
 	s.writeLimits(x.Response().Header(), done.Limits)
-	return x.sendDebit(done.Result)
+	return done.Result, nil
 }
 
 // writeStanding sets the X-Quota headers of a consume that the limits refused before its balance was looked at. What cannot
@@ -166,6 +179,11 @@ func (x *exchange) demand(members []member[gate.Request]) error {
 }
 
 func (x *exchange) sendDebit(r *ledger.DebitResult) error {
+	x.writeDebitHeaders(r)
+	return x.sendBytes(http.StatusOK, typeJSON, appendDebitAnswer(x.out[:0], r, x.limits, x.request.DryRun))
+}
+
+func (x *exchange) writeDebitHeaders(r *ledger.DebitResult) {
 	h := x.Response().Header()
 	var tight tightest
 	tight.offerDebit(r)
@@ -173,7 +191,6 @@ func (x *exchange) sendDebit(r *ledger.DebitResult) error {
 	if r.Replayed {
 		set(h, headerReplayed, "true")
 	}
-	return x.sendBytes(http.StatusOK, typeJSON, appendDebitAnswer(x.out[:0], r, x.limits, x.request.DryRun))
 }
 
 // debitBatch makes independent debits and answers each. Nothing is done unless all of them are well-formed.

@@ -543,6 +543,60 @@ func (e VerificationStatus) Valid() bool {
 	}
 }
 
+// Defines values for QuotaModeHeader.
+const (
+	QuotaModeHeaderCheck   QuotaModeHeader = "check"
+	QuotaModeHeaderConsume QuotaModeHeader = "consume"
+)
+
+// Valid indicates whether the value is a known member of the QuotaModeHeader enum.
+func (e QuotaModeHeader) Valid() bool {
+	switch e {
+	case QuotaModeHeaderCheck:
+		return true
+	case QuotaModeHeaderConsume:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AuthorizeEnvoyParamsXQuotaMode.
+const (
+	AuthorizeEnvoyParamsXQuotaModeCheck   AuthorizeEnvoyParamsXQuotaMode = "check"
+	AuthorizeEnvoyParamsXQuotaModeConsume AuthorizeEnvoyParamsXQuotaMode = "consume"
+)
+
+// Valid indicates whether the value is a known member of the AuthorizeEnvoyParamsXQuotaMode enum.
+func (e AuthorizeEnvoyParamsXQuotaMode) Valid() bool {
+	switch e {
+	case AuthorizeEnvoyParamsXQuotaModeCheck:
+		return true
+	case AuthorizeEnvoyParamsXQuotaModeConsume:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for AuthorizeParamsXQuotaMode.
+const (
+	AuthorizeParamsXQuotaModeCheck   AuthorizeParamsXQuotaMode = "check"
+	AuthorizeParamsXQuotaModeConsume AuthorizeParamsXQuotaMode = "consume"
+)
+
+// Valid indicates whether the value is a known member of the AuthorizeParamsXQuotaMode enum.
+func (e AuthorizeParamsXQuotaMode) Valid() bool {
+	switch e {
+	case AuthorizeParamsXQuotaModeCheck:
+		return true
+	case AuthorizeParamsXQuotaModeConsume:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetStatementParamsFormat.
 const (
 	GetStatementParamsFormatCsv  GetStatementParamsFormat = "csv"
@@ -2034,8 +2088,32 @@ type PageCursor = string
 // PageLimit defines model for PageLimit.
 type PageLimit = int
 
+// PassageKeyHeader defines model for PassageKeyHeader.
+type PassageKeyHeader = string
+
 // PlanPath defines model for PlanPath.
 type PlanPath = ID
+
+// QuotaAmountHeader defines model for QuotaAmountHeader.
+type QuotaAmountHeader = int64
+
+// QuotaKeyHeader defines model for QuotaKeyHeader.
+type QuotaKeyHeader = string
+
+// QuotaMeterHeader defines model for QuotaMeterHeader.
+type QuotaMeterHeader = ID
+
+// QuotaModeHeader defines model for QuotaModeHeader.
+type QuotaModeHeader string
+
+// QuotaRouteHeader What is called, for limits per route.
+type QuotaRouteHeader = Route
+
+// QuotaSubjectHeader defines model for QuotaSubjectHeader.
+type QuotaSubjectHeader = ID
+
+// QuotaTenantHeader defines model for QuotaTenantHeader.
+type QuotaTenantHeader = ID
 
 // RulePath defines model for RulePath.
 type RulePath = ID
@@ -2076,11 +2154,56 @@ type Invalid = Problem
 // NotFound RFC 9457. Fields below request_id are there where the code gives them a meaning.
 type NotFound = Problem
 
+// NotPassed RFC 9457. Fields below request_id are there where the code gives them a meaning.
+type NotPassed = Problem
+
 // Unauthenticated RFC 9457. Fields below request_id are there where the code gives them a meaning.
 type Unauthenticated = Problem
 
 // Unavailable RFC 9457. Fields below request_id are there where the code gives them a meaning.
 type Unavailable = Problem
+
+// AuthorizeEnvoyParams defines parameters for AuthorizeEnvoy.
+type AuthorizeEnvoyParams struct {
+	XQuotaTenant  QuotaTenantHeader  `json:"X-Quota-Tenant"`
+	XQuotaMeter   QuotaMeterHeader   `json:"X-Quota-Meter"`
+	XQuotaAmount  QuotaAmountHeader  `json:"X-Quota-Amount,omitempty,omitzero"`
+	XQuotaSubject QuotaSubjectHeader `json:"X-Quota-Subject,omitempty,omitzero"`
+
+	// XQuotaRoute The route for the limits, when it is not the path.
+	XQuotaRoute QuotaRouteHeader               `json:"X-Quota-Route,omitempty,omitzero"`
+	XQuotaMode  AuthorizeEnvoyParamsXQuotaMode `json:"X-Quota-Mode,omitempty,omitzero"`
+
+	// XQuotaKey The gateway's key, for gateways that hand on their clients' `Authorization`. It is taken instead of that one.
+	XQuotaKey QuotaKeyHeader `json:"X-Quota-Key,omitempty,omitzero"`
+
+	// IdempotencyKey Makes a second try of the gateway's one operation. An id of the gateway's own making, new for every request of a client; a client's only where what lies behind the gateway recognises repeated requests by it, too.
+	IdempotencyKey PassageKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// AuthorizeEnvoyParamsXQuotaMode defines parameters for AuthorizeEnvoy.
+type AuthorizeEnvoyParamsXQuotaMode string
+
+// AuthorizeParams defines parameters for Authorize.
+type AuthorizeParams struct {
+	XQuotaTenant  QuotaTenantHeader  `json:"X-Quota-Tenant"`
+	XQuotaMeter   QuotaMeterHeader   `json:"X-Quota-Meter"`
+	XQuotaAmount  QuotaAmountHeader  `json:"X-Quota-Amount,omitempty,omitzero"`
+	XQuotaSubject QuotaSubjectHeader `json:"X-Quota-Subject,omitempty,omitzero"`
+
+	// XQuotaRoute The route for the limits, when it is not the path.
+	XQuotaRoute QuotaRouteHeader          `json:"X-Quota-Route,omitempty,omitzero"`
+	XQuotaMode  AuthorizeParamsXQuotaMode `json:"X-Quota-Mode,omitempty,omitzero"`
+
+	// XQuotaKey The gateway's key, for gateways that hand on their clients' `Authorization`. It is taken instead of that one.
+	XQuotaKey QuotaKeyHeader `json:"X-Quota-Key,omitempty,omitzero"`
+
+	// IdempotencyKey Makes a second try of the gateway's one operation. An id of the gateway's own making, new for every request of a client; a client's only where what lies behind the gateway recognises repeated requests by it, too.
+	IdempotencyKey PassageKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// AuthorizeParamsXQuotaMode defines parameters for Authorize.
+type AuthorizeParamsXQuotaMode string
 
 // ListBlocksParams defines parameters for ListBlocks.
 type ListBlocksParams struct {

@@ -1,0 +1,464 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// gatewayNames are all that have a form.
+func gatewayNames() []string {
+	var names []string
+	for _, g := range newGateways() {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+// ask is what a gateway sends about GET uri of tenant acme.
+func (s *service) ask(gateway, uri string, headers ...string) *http.Request {
+	s.t.Helper()
+	path := "/v1/authorize/" + gateway
+	if gateway == gatewayEnvoy {
+		path += uri
+	}
+	r := s.request("GET", path, nil, "X-Quota-Tenant", "acme", "X-Quota-Meter", "calls")
+	r.Header.Del("Content-Type")
+	switch gateway {
+	case "nginx", "haproxy":
+		r.Header.Set("X-Original-URI", uri)
+		r.Header.Set("X-Original-Method", "GET")
+	case "traefik":
+		r.Header.Set("X-Forwarded-Uri", uri)
+		r.Header.Set("X-Forwarded-Method", "GET")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return r
+}
+
+// rules stores limits r0, r1 and so on, and waits until they are in force.
+func (s *service) rules(bodies ...string) {
+	s.t.Helper()
+	limits := func() int { return len(s.server.catalog.Snapshot().Limits) }
+	for _, body := range bodies {
+		n := limits()
+		s.call("PUT", fmt.Sprintf("/v1/limits/r%d", n), body).want(201)
+		s.eventually("the limit is in force", func() bool { return limits() > n })
+	}
+}
+
+// passes fails the test unless the request may pass.
+func (a *answer) passes() *answer {
+	a.t.Helper()
+	if a.want(http.StatusOK); len(a.body) > 0 {
+		a.t.Errorf("an answer to a gateway has a body: %s", a.body)
+	}
+	return a
+}
+
+// refused fails the test unless the gateway is refused with this status and code, in its form.
+func (a *answer) refusedTo(gateway string, status int, code string) Problem {
+	a.t.Helper()
+	onWire, hidden := status, ""
+	if gateway == "nginx" {
+		hidden = fmt.Sprint(status)
+		if status != http.StatusUnauthorized {
+			onWire = http.StatusForbidden
+		}
+	}
+	var p Problem
+	a.into(&p)
+	if a.status != onWire || p.Status != status || p.Code != code || a.header.Get(headerQuotaStatus) != hidden {
+		a.t.Fatalf("%s: %d with %s %q, want %d for %d %s: %s", gateway, a.status, headerQuotaStatus, a.header.Get(headerQuotaStatus), onWire, status, code, a.body)
+	}
+	if retry := a.header.Get(headerRetryAfter); (retry != "") != (status == 429 || status == 503) {
+		a.t.Errorf("%s: Retry-After %q with %d", gateway, retry, status)
+	}
+	inHeader := a.header.Get(headerQuotaProblem)
+	if (inHeader != "") != (hidden != "") {
+		a.t.Errorf("%s: %s is %q", gateway, headerQuotaProblem, inHeader)
+	}
+	if inHeader != "" {
+		var same Problem
+		if err := json.Unmarshal([]byte(inHeader), &same); err != nil || cmp.Diff(p, same) != "" {
+			a.t.Errorf("%s: the header has %s, the body %s (%v)", gateway, inHeader, a.body, err)
+		}
+	}
+	return p
+}
+
+func TestAuthorize_LetsPassAndChargesOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant"],"match":{"route":"/search"},"kind":"token_bucket","rate":"60/h"}`)
+	left := int64(10)
+	for _, gateway := range gatewayNames() {
+		left -= 2
+		a := s.do(s.ask(gateway, "/search?q=1", headerQuotaAmount, "2", headerQuotaSubject, "user")).passes()
+		if got := a.number(headerQuotaRemaining); got != left || a.number(headerQuotaLimit) != 10 || a.number(headerQuotaReset) < 1 {
+			t.Errorf("%s: %d remain, want %d: %v", gateway, got, left, a.header)
+		}
+		if !strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=`) || !strings.HasPrefix(a.header.Get("RateLimit-Policy"), `"r0";q=60`) {
+			t.Errorf("%s: the limit of the route did not apply: %v", gateway, a.header)
+		}
+		var operation Operation
+		s.call("GET", "/v1/tenants/acme/operations/"+a.header.Get(headerQuotaOperation), "").want(200).into(&operation)
+		if len(operation.Entries) != 1 || operation.Entries[0].Amount != 2 || operation.Entries[0].OperationSubject != "user" {
+			t.Errorf("%s: %+v", gateway, operation)
+		}
+	}
+	if got := s.remaining("acme", "calls"); got != left {
+		t.Errorf("%d are left, want %d", got, left)
+	}
+}
+
+func TestAuthorize_RefusesInTheFormOfEachGateway(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/plans/paused", `{"allowances":[{"meter":"calls","amount":10,"every":"year","anchor":"calendar"}]}`).want(201)
+	s.call("PUT", "/v1/tenants/away", `{"plan":"paused","status":"suspended"}`).want(201)
+	s.rules(`{"per":["tenant"],"match":{"route":"/slow"},"kind":"token_bucket","rate":"1/day"}`)
+	s.do(s.ask("traefik", "/slow")).passes()
+	s.do(s.ask("traefik", "/used", headerIdempotencyKey, "used")).passes()
+	for _, gateway := range gatewayNames() {
+		for _, mode := range []string{modeConsume, modeCheck} {
+			for _, c := range []struct {
+				uri     string
+				headers []string
+				status  int
+				code    string
+			}{
+				{"/slow", nil, 429, "rate_limited"},
+				{"/", []string{headerQuotaAmount, "11"}, 429, "quota_exceeded"},
+				{"/", []string{headerQuotaMeter, "credits"}, 402, "credits_exhausted"},
+				{"/", []string{headerQuotaMeter, "other"}, 403, "meter_not_in_plan"},
+				{"/", []string{headerQuotaTenant, "away"}, 403, "tenant_suspended"},
+				{"/", []string{headerQuotaTenant, "nobody"}, 404, "tenant_not_found"},
+				{"/", []string{headerQuotaTenant, "a b"}, 400, "invalid_argument"},
+				{"/", []string{"Authorization", "Bearer " + testKey + "x"}, 401, "unauthenticated"},
+			} {
+				a := s.do(s.ask(gateway, c.uri, append(c.headers, headerQuotaMode, mode)...))
+				p := a.refusedTo(gateway, c.status, c.code)
+				switch c.code {
+				case "rate_limited":
+					if !strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=0`) || len(p.ViolatedPolicies) != 1 || a.number(headerQuotaRemaining) != 8 {
+						t.Errorf("%s, %s: %v %s", gateway, mode, a.header, a.body)
+					}
+				case "quota_exceeded":
+					if p.Required == nil || *p.Required != 11 || p.Available == nil || *p.Available != 8 || p.ResetAt == nil || a.number(headerQuotaRemaining) != 8 || a.number(headerRetryAfter) < 1 {
+						t.Errorf("%s, %s: %v %s", gateway, mode, a.header, a.body)
+					}
+				}
+			}
+		}
+		s.do(s.ask(gateway, "/other", headerIdempotencyKey, "used")).refusedTo(gateway, 422, "idempotency_key_reused")
+	}
+	if got := s.remaining("acme", "calls"); got != 8 {
+		t.Errorf("%d are left, want 8: a refusal was charged", got)
+	}
+}
+
+func TestAuthorize_ACheckChargesNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"1/day"}`)
+	before := s.state()
+	for range 3 {
+		for _, gateway := range gatewayNames() {
+			a := s.do(s.ask(gateway, "/", headerQuotaMode, modeCheck)).passes()
+			if a.number(headerQuotaRemaining) != 10 || !strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=1`) || a.header.Get(headerQuotaOperation) != "" ||
+				a.header.Get(headerQuotaSource) == "" {
+				t.Errorf("%s: %v", gateway, a.header)
+			}
+		}
+	}
+	if after := s.state(); after != before {
+		t.Errorf("stored before: %s, after: %s", before, after)
+	}
+}
+
+// A repeated X-Request-Id comes from the client as often as from the gateway: it pays every time.
+func TestAuthorize_OnlyAGatewaysKeyMakesItOneOperation(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"100/day"}`)
+	tokens := func(a *answer) string {
+		_, left, _ := strings.Cut(a.header.Get("RateLimit"), "r=")
+		left, _, _ = strings.Cut(left, ";")
+		return left
+	}
+	for i := range int64(3) {
+		a := s.do(s.ask("traefik", "/", headerRequestID, "same")).passes()
+		if a.number(headerQuotaRemaining) != 9-i || a.header.Get(headerReplayed) != "" {
+			t.Errorf("request %d with one X-Request-Id: %v", i, a.header)
+		}
+	}
+	for i, long := range []string{"key", strings.Repeat("k", 255)} {
+		for j := range 3 {
+			a := s.do(s.ask("traefik", "/a?b", headerIdempotencyKey, long)).passes()
+			if a.number(headerQuotaRemaining) != 6-int64(i) || (a.header.Get(headerReplayed) == "true") != (j > 0) {
+				t.Errorf("key %d, request %d: %v", i, j, a.header)
+			}
+			if want := fmt.Sprint(100 - 3 - 3*i - j - 1); tokens(a) != want {
+				t.Errorf("key %d, request %d: %s tokens, want %s: a replay is traffic", i, j, tokens(a), want)
+			}
+		}
+	}
+	for _, other := range [][]string{
+		{"X-Forwarded-Uri", "/a"}, {"X-Forwarded-Uri", "/a?c"}, {"X-Forwarded-Method", "POST"}, {headerQuotaAmount, "2"}, {headerQuotaSubject, "u"},
+	} {
+		s.do(s.ask("traefik", "/a?b", append(other, headerIdempotencyKey, "key")...)).refusedTo("traefik", 422, "idempotency_key_reused")
+	}
+	s.debit("key", "acme", "calls", 1).want(200) // a backend's key is another one
+}
+
+// Names a gateway sets by itself come before those that it hands on from a client.
+func TestAuthorize_TheRouteIsTheGatewaysWord(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for _, route := range []string{"/search", "/cheap", "search of users"} {
+		s.rules(fmt.Sprintf(`{"per":["tenant"],"match":{"route":%q},"kind":"token_bucket","rate":"1000/s"}`, route))
+	}
+	rule := func(r *http.Request) string {
+		t.Helper()
+		a := s.do(r).passes()
+		name, _, _ := strings.Cut(strings.TrimPrefix(a.header.Get("RateLimit"), `"`), `"`)
+		return name
+	}
+	check := func(gateway, uri string, headers ...string) *http.Request {
+		return s.ask(gateway, uri, append(headers, headerQuotaMode, modeCheck)...)
+	}
+	for what, c := range map[string]struct {
+		r    *http.Request
+		want string
+	}{
+		"nginx":                        {check("nginx", "/search?x"), "r0"},
+		"nginx, a forged other name":   {check("nginx", "/search", "X-Forwarded-Uri", "/cheap"), "r0"},
+		"nginx, the other name":        {check("nginx", "", "X-Forwarded-Uri", "/cheap"), "r1"},
+		"haproxy, a forged other name": {check("haproxy", "/search", "X-Forwarded-Uri", "/cheap"), "r0"},
+		"traefik, a forged other name": {check("traefik", "/search", "X-Original-URI", "/cheap"), "r0"},
+		"traefik, the other name":      {check("traefik", "", "X-Original-URI", "/cheap"), "r1"},
+		"envoy, forged names":          {check("envoy", "/search", "X-Original-URI", "/cheap", "X-Forwarded-Uri", "/cheap"), "r0"},
+		"envoy, a query":               {check("envoy", "/search?limit=/cheap&x"), "r0"},
+		"envoy, escaped":               {check("envoy", "/%73earch"), "r0"},
+		"envoy, dots":                  {check("envoy", "/x/../../search"), "r0"},
+		"envoy, another endpoint":      {check("envoy", "/../../check"), ""},
+		"envoy, the root":              {check("envoy", "/"), ""},
+		"envoy, nothing":               {check("envoy", ""), ""},
+		"another spelling":             {check("nginx", "//./%73earch"), "r0"},
+		"a name":                       {check("nginx", "/cheap", headerQuotaRoute, "search of users"), "r2"},
+		"nothing":                      {check("nginx", ""), ""},
+	} {
+		if got := rule(c.r); got != c.want {
+			t.Errorf("%s: rule %q, want %q", what, got, c.want)
+		}
+	}
+}
+
+// Whose limits per address count, and who is blocked, must not be for clients to choose.
+func TestAuthorize_AForgedAddressHasNoEffect(t *testing.T) {
+	t.Parallel()
+	trusted := func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
+	for what, c := range map[string]struct {
+		change  []func(*Config)
+		hops    func(client string) string
+		apart   bool // two clients are two
+		blocked bool // 203.0.113.1 is refused
+	}{
+		"the gateway is not trusted":      {nil, func(client string) string { return client }, false, false},
+		"the gateway is trusted":          {[]func(*Config){trusted}, func(client string) string { return client }, true, true},
+		"a client forges a hop before it": {[]func(*Config){trusted}, func(client string) string { return client + ", 203.0.113.77" }, false, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t, c.change...)
+			s.catalogue()
+			s.rules(`{"per":["ip"],"kind":"token_bucket","rate":"1/day"}`)
+			from := func(client string) *answer {
+				return s.do(s.ask("traefik", "/", "X-Forwarded-For", c.hops(client)))
+			}
+			from("198.51.100.1").passes()
+			from("198.51.100.1").refusedTo("traefik", 429, "rate_limited")
+			if c.apart {
+				from("198.51.100.2").passes()
+			} else {
+				from("198.51.100.2").refusedTo("traefik", 429, "rate_limited")
+			}
+			s.call("PUT", "/v1/blocks/ip/203.0.113.1", `{}`).want(201)
+			code := func() string {
+				r := s.ask("nginx", "/", "X-Forwarded-For", c.hops("203.0.113.1"))
+				var p Problem
+				if a := s.do(r); a.status != 200 {
+					a.into(&p)
+				}
+				return p.Code
+			}
+			if c.blocked {
+				s.eventually("the block is in force", func() bool { return code() == "forbidden" })
+				s.do(s.ask("nginx", "/", "X-Forwarded-For", "203.0.113.1", headerQuotaMode, modeCheck)).refusedTo("nginx", 403, "forbidden")
+			} else {
+				s.eventually("the block is known", func() bool {
+					known, _ := s.server.catalog.Blocks().Find("acme", "", netip.MustParseAddr("203.0.113.1"), time.Now())
+					return known != nil
+				})
+				if got := code(); got != "rate_limited" {
+					t.Errorf("%q, want rate_limited", got)
+				}
+			}
+		})
+	}
+}
+
+func TestAuthorize_TakesAnyMethodAndNoBody(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for _, gateway := range gatewayNames() {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "X-OTHER"} {
+			r := s.request(method, "/v1/authorize/"+gateway, strings.NewReader(`{"not":"read"`), headerQuotaTenant, "acme", headerQuotaMeter, "calls", headerQuotaMode, modeCheck)
+			s.do(r).passes()
+		}
+	}
+	for _, path := range []string{"/v1/authorize", "/v1/authorize/", "/v1/authorize/apache", "/v1/authorize/nginx/x", "/v1/authorize/Envoy", "/v1/authorize/envoyx"} {
+		r := s.request("GET", path, nil)
+		a := s.do(r)
+		if a.problem(404, "not_found"); a.header.Get(headerQuotaStatus) != "" {
+			t.Errorf("%s: %v", path, a.header)
+		}
+	}
+}
+
+func TestAuthorize_EveryHeaderAtFaultIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	before := s.state()
+	for _, c := range []struct {
+		header, value string
+	}{
+		{headerQuotaTenant, ""},
+		{headerQuotaTenant, "a/b"},
+		{headerQuotaTenant, strings.Repeat("t", 129)},
+		{headerQuotaMeter, ""},
+		{headerQuotaMeter, "{x}"},
+		{headerQuotaAmount, "0"},
+		{headerQuotaAmount, "-1"},
+		{headerQuotaAmount, "1.5"},
+		{headerQuotaAmount, "1e3"},
+		{headerQuotaAmount, "9007199254740992"},
+		{headerQuotaAmount, "99999999999999999999"},
+		{headerQuotaAmount, "NaN"},
+		{headerQuotaAmount, "1,2"},
+		{headerQuotaSubject, "a b"},
+		{headerQuotaRoute, "caf\u00e9"},
+		{headerQuotaRoute, strings.Repeat("r", 257)},
+		{headerQuotaMode, "free"},
+		{headerQuotaMode, "CHECK"},
+		{headerIdempotencyKey, "a b"},
+		{headerIdempotencyKey, strings.Repeat("k", 256)},
+		{"X-Quota-Amout", "5"},
+		{"X-Forwarded-Uri", "/" + strings.Repeat("u", 8192)},
+	} {
+		r := s.ask("traefik", "/", c.header, c.value)
+		s.do(r).refused(c.header)
+	}
+	for _, header := range []string{headerQuotaTenant, headerQuotaMeter, headerQuotaAmount, headerQuotaMode, headerIdempotencyKey, "X-Forwarded-Uri"} {
+		r := s.ask("traefik", "/")
+		r.Header[http.CanonicalHeaderKey(header)] = []string{"check", "check"}
+		s.do(r).refused(header)
+	}
+	s.do(s.ask(gatewayEnvoy, "/"+strings.Repeat("u", 8192))).refused("path")
+	s.do(s.ask("traefik", "/", headerQuotaTenant, "", headerQuotaMeter, "", headerQuotaAmount, "x")).refused(headerQuotaMeter)
+	r := s.ask("traefik", "/")
+	r.URL.RawQuery = "limit=1"
+	s.do(r).refused("limit")
+	if after := s.state(); after != before {
+		t.Errorf("stored before: %s, after: %s", before, after)
+	}
+	// At their bounds, and what a gateway may leave empty or hand on from an earlier answer.
+	for _, headers := range [][]string{
+		{"X-Forwarded-Uri", "/" + strings.Repeat("u", 8191)},
+		{headerQuotaAmount, "", headerQuotaSubject, "", headerQuotaRoute, "", headerQuotaMode, "", headerIdempotencyKey, ""},
+		{headerQuotaRemaining, "7", headerQuotaOperation, "gw-1"},
+	} {
+		s.do(s.ask("traefik", "/", headers...)).passes()
+	}
+}
+
+// Whatever a client gets a gateway to hand on, it is answered with a decision or a fault, and nothing else is asked.
+func TestAuthorize_NothingInAHeaderIsAnsweredWithA5xx(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	hostile := []string{
+		"{acme}", "acme}{", "'; DROP TABLE balances; --", "../../../etc/passwd", "%00", "%0d%0aX-Quota-Mode:%20check", "\xff\xfe", "\u202e", "NULL", "-0",
+		"18446744073709551616", strings.Repeat("a", 16<<10), strings.Repeat("%2e%2e/", 1000), strings.Repeat("/", 8000), "\"", "a,b", "a\tb", "https://", "://", "*",
+	}
+	names := []string{
+		headerQuotaTenant, headerQuotaMeter, headerQuotaAmount, headerQuotaSubject, headerQuotaRoute, headerQuotaMode, headerIdempotencyKey,
+		"X-Original-URI", "X-Original-Method", "X-Forwarded-Uri", "X-Forwarded-Method", "X-Forwarded-For", "X-Real-IP", headerRequestID,
+	}
+	for _, gateway := range gatewayNames() {
+		for _, name := range names {
+			for _, value := range hostile {
+				r := s.ask(gateway, "/", headerQuotaMode, modeCheck, name, value)
+				a := s.do(r)
+				if hidden := a.header.Get(headerQuotaStatus); a.status >= 500 || strings.HasPrefix(hidden, "5") {
+					t.Errorf("%s: %s %.40q: %d %s: %s", gateway, name, value, a.status, hidden, a.body)
+				}
+			}
+		}
+	}
+}
+
+// The header with which a gateway identifies itself is not always its own.
+func TestAuthorize_TheGatewaysKeyMayStandBesideItsClients(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for _, gateway := range gatewayNames() {
+		s.do(s.ask(gateway, "/", "Authorization", "Bearer the-clients", headerQuotaKey, testKey)).passes()
+		s.do(s.ask(gateway, "/", headerQuotaKey, testKey+"x")).refusedTo(gateway, 401, "unauthenticated")
+		r := s.ask(gateway, "/", headerQuotaKey, testKey)
+		r.Header.Del("Authorization")
+		s.do(r).passes()
+	}
+	s.call("GET", "/v1/meters", "", "Authorization", "", headerQuotaKey, testKey).problem(401, "unauthenticated")
+}
+
+func TestAppendASCII_IsTheSameDocumentInBytesAHeaderCanCarry(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.Rune()).Draw(t, "text")
+		if !utf8.ValidString(text) {
+			t.Skip("not text")
+		}
+		document, err := json.Marshal(map[string]string{"detail": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := appendASCII(nil, document)
+		if !isPrintable(string(got), ' ', len(got)) {
+			t.Errorf("%q", got)
+		}
+		var back map[string]string
+		if err := json.Unmarshal(got, &back); err != nil || back["detail"] != text {
+			t.Errorf("%q became %s (%v)", text, got, err)
+		}
+	})
+}
