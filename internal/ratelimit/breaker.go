@@ -128,6 +128,16 @@ const (
 // isOpen reports whether calls are refused.
 func (b *breaker) isOpen() bool { return b.refusing.Load() }
 
+// refusesAll reports whether not even a probe is under way: what was let through before it opened need not be sent any more.
+func (b *breaker) refusesAll() bool {
+	if !b.refusing.Load() {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refusing.Load() && !b.probing
+}
+
 func (b *breaker) open(now time.Time, err error) {
 	b.until = now.Add(breakerOpen)
 	b.refusing.Store(true)

@@ -54,10 +54,75 @@ func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec Spec) *Rul
 	}
 }
 
+// TestAPartThatIsAwayIsDecidedByItself takes a master away for good: the rules in its slots are decided by their policies,
+// those in other slots by Redis, and still all are charged or none.
+func TestAPartThatIsAwayIsDecidedByItself(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	c.Calm()
+	metrics := NewMetrics(nil)
+	l := patientLimiter(t, productionClient(t, c.URL), Config{Metrics: metrics})
+	if err := l.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	away, here := tenantOn(c, 0, 0), tenantOn(c, 1, 0)
+	globalAway := sharedOn(t, c, 0, Spec{Rate: "1/day", Burst: 5})
+	globalClosed := sharedOn(t, c, 0, Spec{Rate: "1/day", Burst: 6, OnBackendError: "closed"})
+	globalHere := sharedOn(t, c, 2, Spec{Rate: "1/day", Burst: 7})
+	own := compile(t, Spec{ID: "own", Rate: "1/day", Burst: 10})
+	ownClosed := compile(t, Spec{ID: "own-closed", Rate: "1/day", Burst: 10, OnBackendError: "closed"})
+	request := func(tenant string, rules ...*Rule) Request {
+		req := Request{Tenant: tenant}
+		for _, r := range rules {
+			req.Charges = append(req.Charges, Charge{Rule: r})
+		}
+		return req
+	}
+	left := func(tenant string, r *Rule) int64 { return mustPeek(t, l, request(tenant, r)).Verdicts[0].Remaining }
+	left(here, own)
+	c.Replicas[0].Kill()
+	c.Masters[0].Kill()
+
+	// A foreign bucket is away: the process decides about it, Redis about the rest.
+	for n := range int64(5) {
+		d := mustConsume(t, l, request(here, own, globalAway, globalHere))
+		if !d.Allowed || !d.Degraded || d.Verdicts[0].Mode != ModeRedis || d.Verdicts[1].Mode != ModeLocal || d.Verdicts[2].Mode != ModeRedis {
+			t.Fatalf("%+v", d)
+		}
+		if n == 4 { // the last of the shared tokens comes back, here and there
+			if err := l.Refund(t.Context(), d.Charged(request(here, own, globalAway, globalHere))); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if a, b, d := left(here, own), left(here, globalHere), left(here, globalAway); a != 6 || b != 3 || d != 1 {
+		t.Errorf("%d, %d and %d left, want 6, 3 and 1", a, b, d)
+	}
+	// It denies: nothing is charged in Redis.
+	mustConsume(t, l, request(here, globalAway))
+	if d := mustConsume(t, l, request(here, own, globalAway, globalHere)); d.Allowed || !d.Verdicts[0].Allowed || d.Verdicts[1].Allowed {
+		t.Errorf("%+v", d)
+	}
+	// A closed one refuses, whether it comes first or last.
+	if _, err := l.Consume(t.Context(), request(here, own, globalClosed, globalHere)); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("closed: %v", err)
+	}
+	if _, err := l.Consume(t.Context(), request(away, ownClosed, globalHere)); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("closed: %v", err)
+	}
+	if a, b := left(here, own), left(here, globalHere); a != 6 || b != 3 {
+		t.Errorf("%d and %d left after denials, want 6 and 3", a, b)
+	}
+	if done := testutil.ToFloat64(metrics.stagedRefunds.WithLabelValues("done")); done == 0 {
+		t.Error("nothing was given back")
+	}
+}
+
 // TestOnACluster holds the promises of a cluster that is well, while its slots move.
 func TestOnACluster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
+	c.Calm()
 	t.Run("moving slots", func(t *testing.T) { movingSlots(t, c) })
 	t.Run("asking on", func(t *testing.T) { halfMovedSlot(t, c) })
 	t.Run("scripts", func(t *testing.T) { scriptsEverywhere(t, c) })
@@ -153,7 +218,7 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	case <-time.After(20 * time.Millisecond): // it waits
 	}
 	c.MoveKeys(slot, from, to)
-	c.EndMove(slot, from, to)
+	c.EndMove(slot, to)
 	if d := <-moved; d.Degraded || d.Verdicts[0].Remaining != 7 || d.Verdicts[1].Remaining != 8 {
 		t.Errorf("after the move: %+v", d)
 	}
@@ -176,7 +241,7 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 		t.Errorf("a neighbour of the slot: %+v", d)
 	}
 	c.MoveKeys(slot, from, to)
-	c.EndMove(slot, from, to)
+	c.EndMove(slot, to)
 	c.Move(slot, to, from)
 }
 
@@ -265,8 +330,10 @@ func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 		var all []*counted
 		for i := range rapid.IntRange(2, 6).Draw(rt, "rules") {
 			burst := rapid.Int64Range(1, 12).Draw(rt, "burst")
-			rule := compile(t, Spec{ID: fmt.Sprintf("p%d", i), Rate: "1/day", Burst: burst, Shared: rapid.Bool().Draw(rt, "shared"),
-				Shadow: rapid.IntRange(0, 4).Draw(rt, "shadow") == 0})
+			rule := compile(t, Spec{
+				ID: fmt.Sprintf("p%d", i), Rate: "1/day", Burst: burst,
+				Shared: rapid.Bool().Draw(rt, "shared"), Shadow: rapid.IntRange(0, 4).Draw(rt, "shadow") == 0,
+			})
 			all = append(all, &counted{Charge{Rule: rule, Dimension: Dimension(fmt.Sprint(run))}, burst})
 		}
 		for range rapid.IntRange(1, 15).Draw(rt, "requests") {

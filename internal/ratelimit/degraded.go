@@ -168,7 +168,8 @@ func probeOutcome(err error) probe {
 
 // blamesShard reports whether err says that the shard itself does not decide, and not only one slot or bucket of it.
 func blamesShard(err error) bool {
-	return errors.Is(err, errBackend) && !errors.Is(err, errMoving) && !errors.Is(err, errUnserved) && !errors.Is(err, errCorrupt)
+	return errors.Is(err, errBackend) && !errors.Is(err, errMoving) && !errors.Is(err, errUnserved) && !errors.Is(err, errStale) &&
+		!errors.Is(err, errCorrupt)
 }
 
 // notDecided says why a script did not run, in terms that match errBackend.

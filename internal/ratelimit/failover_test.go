@@ -187,14 +187,14 @@ func TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly(t *testing.T) {
 			limited.checkAdmissions("the lost master's tenant", over)
 			lost := int64(testutil.ToFloat64(metrics.failures.WithLabelValues("redis")))
 			// Replication is asynchronous: the last charges may be forgotten. They are milliseconds', but not on any machine.
-			counted.checkCharges("its other tenant", patientCluster(t, c), lost, 100)
+			counted.checkCharges("its other tenant", productionClient(t, c.URL), lost, 100)
 			for i, s := range others {
 				what := []string{"the second master's tenant", "the third master's tenant"}[i]
 				s.checkTimes(what)
 				if n := s.local.Load(); n > s.redis.Load()/100 {
 					t.Errorf("%s: %d of %d decisions were made without redis", what, n, n+s.redis.Load())
 				}
-				s.checkCharges(what, patientCluster(t, c), s.local.Load(), 0)
+				s.checkCharges(what, productionClient(t, c.URL), s.local.Load(), 0)
 			}
 			if n := len(l.shards.all()); n != 1+len(c.Masters) {
 				t.Errorf("%d shards are known, want one per master and the first: the lost one is gone", n)

@@ -95,7 +95,7 @@ func (l *Limiter) processLeases(ctx context.Context, sh *shard, batch []leaseCal
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
 	defer cancel()
 	out := make([]leaseReply, len(batch))
-	if err := l.findMasters(ctx, sh, batch[0].id.key()); err != nil {
+	if err := l.ready(ctx, sh, batch[0].id.key()); err != nil {
 		for i := range out {
 			out[i].err = err
 		}

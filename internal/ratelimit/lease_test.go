@@ -128,7 +128,8 @@ func TestLeasesAreGivenUpToTheCapacityAndComeBack(t *testing.T) {
 			t.Errorf("%+v, %v", n, err)
 		}
 		for _, other := range []LeaseRequest{
-			{Tenant: "other", Rule: rule}, {Tenant: "acme", Rule: rule, Dimension: Dimension("alice")},
+			{Tenant: "other", Rule: rule},
+			{Tenant: "acme", Rule: rule, Dimension: Dimension("alice")},
 			{Tenant: "acme", Rule: concurrency(t, 2, func(s *Spec) { s.ID = "imports" })},
 			{Tenant: "acme", Rule: concurrency(t, 2, func(s *Spec) { s.Shared = true })},
 		} {

@@ -82,10 +82,6 @@ type Limiter struct {
 	ticker  ticker
 	metrics *Metrics
 
-	// redisAhead is by how much Redis' clock was ahead of this process' at its last reply, in us, the way there included: to
-	// know its windows.
-	redisAhead atomic.Int64
-
 	background background // refunds between slots
 
 	stopped    atomic.Bool
@@ -335,8 +331,12 @@ func (l *Limiter) ask(ctx, queueing context.Context, q query) (answer, error) {
 	return a, l.checkCorrupt(&q, a)
 }
 
-// findMasters makes sure that the masters of a cluster are known before anything is sent.
-func (l *Limiter) findMasters(ctx context.Context, sh *shard, key string) error {
+// ready reports why a batch for sh, which key is for, should not be sent: the breaker has opened while it was queued, or
+// nobody knows a cluster's masters.
+func (l *Limiter) ready(ctx context.Context, sh *shard, key string) error {
+	if sh.breaker.refusesAll() {
+		return errRefused
+	}
 	err := l.shards.learn(ctx, key)
 	if err != nil {
 		err = fmt.Errorf("%w: find the cluster's masters: %w", errBackend, err)
@@ -350,14 +350,14 @@ func (l *Limiter) findMasters(ctx context.Context, sh *shard, key string) error 
 func (l *Limiter) process(ctx context.Context, sh *shard, batch []query) []answer {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
 	defer cancel()
-	if err := l.findMasters(ctx, sh, batch[0].charges[0].key); err != nil {
+	if err := l.ready(ctx, sh, batch[0].charges[0].key); err != nil {
 		answers := make([]answer, len(batch))
 		for i := range answers {
 			answers[i].err = err
 		}
 		return answers
 	}
-	answers := l.pipeline(ctx, sh, batch, l.ticker.micros()+l.redisAhead.Load())
+	answers := l.pipeline(ctx, sh, batch, l.ticker.micros()+sh.ahead.Load())
 	var again []query
 	var at []int
 	now := int64(0)
@@ -404,7 +404,7 @@ func (l *Limiter) pipeline(ctx context.Context, sh *shard, batch []query, now in
 			}
 			continue
 		}
-		l.redisAhead.Store(d.now - sent)
+		sh.ahead.Store(d.now - sent)
 		l.metrics.rebased.Add(float64(d.rebased))
 		l.levels.observe(v, batch, d, received)
 		for k, i := range v.queries {

@@ -42,8 +42,13 @@ type shard struct {
 	breaker *breaker
 	lanes   []*lane.Lane[query, answer]
 	leases  *lane.Lane[leaseCall, leaseReply]
-	used    atomic.Int64           // us, of a cluster's: when it was asked last
-	failed  atomic.Pointer[string] // of a cluster's: a key that it did not decide
+
+	// ahead is by how much its clock was ahead of this process' at its last reply, in us, the way there included: to know its
+	// windows.
+	ahead atomic.Int64
+
+	used   atomic.Int64           // us, of a cluster's: when it was asked last
+	failed atomic.Pointer[string] // of a cluster's: a key that it did not decide
 }
 
 // lane is the lane of a hash tag.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -26,7 +25,10 @@ const (
 
 	// failureTimeout is after how long a silent node counts as failed. Production has
 	// 15 or 30 s. Shorter than this, a busy machine makes nodes fail that are well.
-	failureTimeout = 2 * time.Second
+	failureTimeout = 3 * time.Second
+
+	// calmTimeout is the same for tests in which none is to fail.
+	calmTimeout = 2 * time.Minute
 )
 
 // group is Redis processes that know each other and share a password.
@@ -39,12 +41,7 @@ type group struct {
 func newGroup(t testing.TB) *group {
 	t.Helper()
 	shared.requireMain(t)
-	dir, err := os.MkdirTemp("", tempPrefix)
-	if err != nil {
-		t.Fatal("testenv: temporary directory: ", err)
-	}
-	t.Cleanup(func() { check(t, "remove a temporary directory", os.RemoveAll(dir)) })
-	return &group{t: t, dir: dir, password: rand.Text()}
+	return &group{t: t, dir: t.TempDir(), password: rand.Text()}
 }
 
 // start starts a process per mode; they end with the test.

@@ -11,6 +11,7 @@ import (
 func TestAClusterServesEverySlotAndMovesThem(t *testing.T) {
 	t.Parallel()
 	c := RedisClusterPrivate(t)
+	c.Calm()
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Masters[0].Addr}, Password: c.Password})
 	defer func() { _ = client.Close() }()
 	for i := range 50 {
