@@ -55,7 +55,7 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	if err != nil {
 		return Check{}, err
 	}
-	out.Limits = said.verdicts
+	out.Limits, out.LimitsDegraded = said.verdicts, said.degraded
 	out.Degraded = out.Degraded || said.degraded || unknown != nil
 	g.conclude(&out, said.refusal, facts.suspended)
 	return out, nil

@@ -41,13 +41,13 @@ func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 		}
 	}
 	if said.refusal != nil {
-		return Debited{Limits: said.verdicts}, said.refusal
+		return Debited{Limits: said.verdicts, LimitsDegraded: said.degraded}, said.refusal
 	}
 	result, err := g.decide(ctx, req, &facts, scopeOfConsume(req))
 	if err != nil && ledger.CodeOf(err) != ledger.CodeOutcomeUnknown || err == nil && result.Replayed && req.Passage == "" {
 		g.giveBack(ctx, said.charged)
 	}
-	return Debited{Result: result, Limits: said.verdicts}, err
+	return Debited{Result: result, Limits: said.verdicts, LimitsDegraded: said.degraded}, err
 }
 
 // Debit debits units without asking the limits. Errors are *ledger.Error.

@@ -16,6 +16,7 @@ const (
 	CodeCostExceedsCapacity ledger.Code = "cost_exceeds_capacity"
 	CodeTooManyLimits       ledger.Code = "too_many_limits"
 	CodeForbidden           ledger.Code = "forbidden"
+	CodeLeaseNotFound       ledger.Code = "lease_not_found"
 )
 
 // Blocked refuses a request because its tenant, subject or address is blocked. Nothing was charged, and no limit was asked.

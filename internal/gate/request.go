@@ -85,6 +85,9 @@ type Check struct {
 
 	// Degraded says that a backend was away: balances may be older than asked for, or limits were decided locally.
 	Degraded bool
+
+	// LimitsDegraded says that it was the limits.
+	LimitsDegraded bool
 }
 
 // CheckItem is the answer to one item of a check.
@@ -147,6 +150,9 @@ type LimitVerdict struct {
 type Debited struct {
 	Result *ledger.DebitResult
 	Limits []LimitVerdict // of Consume; nil for Debit
+
+	// LimitsDegraded says that the limits were decided without the shared store.
+	LimitsDegraded bool
 }
 
 // DebitOutcome is what became of one debit of a batch: exactly one field is set.

@@ -71,6 +71,9 @@ func compileRule(l *catalog.Limit) (*rule, error) {
 	if err := r.compileDimensions(l.Per); err != nil {
 		return nil, err
 	}
+	if r.compiled.Kind == ratelimit.KindConcurrency && r.meter != "" {
+		return nil, &catalog.FieldError{Field: "match.meter", Message: "must be absent: a lease names no meter"}
+	}
 	return r, r.compileCosts(l.Costs)
 }
 

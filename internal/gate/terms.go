@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,9 +38,11 @@ func (f *facts) itemsOf(items []ledger.Item) []ledger.Item {
 type terms struct {
 	catalog *catalog.Catalog
 	log     *slog.Logger
+	forget  func(rules []string) // is told of rules that are no more, perhaps more than once
 	zones   period.Zones
 
 	mu      sync.Mutex // held while compiling
+	gone    []string   // with the snapshot before: what was under way then may have counted them again
 	current atomic.Pointer[compiledTerms]
 }
 
@@ -49,9 +52,12 @@ type compiledTerms struct {
 	denials  map[string]bool
 	plans    map[string]*ruleSet // of plans with limits of their own
 	general  *ruleSet            // of all others, and of tenants nobody knows
+	ids      map[string]bool     // of all rules
 }
 
-func newTerms(c *catalog.Catalog, log *slog.Logger) *terms { return &terms{catalog: c, log: log} }
+func newTerms(c *catalog.Catalog, log *slog.Logger, forget func(rules []string)) *terms {
+	return &terms{catalog: c, log: log, forget: forget}
+}
 
 // of returns what is known about tenant. The error is a *ledger.Error: whether the tenant is suspended could not be found
 // out. The facts then are those of a tenant nobody knows.
@@ -94,14 +100,29 @@ func (t *terms) compile(snapshot *catalog.Snapshot) *compiledTerms {
 	c := compileTerms(snapshot, func(rule string, err error) {
 		t.log.Error("limit cannot be enforced by this version", "rule", rule, "error", err)
 	})
-	t.current.Store(c)
+	if before := t.current.Swap(c); before != nil {
+		gone := c.lacks(before)
+		t.forget(slices.Concat(gone, slices.DeleteFunc(t.gone, func(rule string) bool { return c.ids[rule] })))
+		t.gone = gone
+	}
 	return c
+}
+
+// lacks lists the rules of before that are not in c.
+func (c *compiledTerms) lacks(before *compiledTerms) []string {
+	var gone []string
+	for id := range before.ids {
+		if !c.ids[id] {
+			gone = append(gone, id)
+		}
+	}
+	return gone
 }
 
 // compileTerms compiles a snapshot. It leaves out what it cannot enforce and says so to skipped. It happens when a newer
 // version wrote the catalogue: CheckLimit keeps such limits out otherwise.
 func compileTerms(snapshot *catalog.Snapshot, skipped func(rule string, err error)) *compiledTerms {
-	c := &compiledTerms{snapshot: snapshot, denials: make(map[string]bool, len(snapshot.Meters)), plans: map[string]*ruleSet{}}
+	c := &compiledTerms{snapshot: snapshot, denials: make(map[string]bool, len(snapshot.Meters)), plans: map[string]*ruleSet{}, ids: map[string]bool{}}
 	for name := range snapshot.Meters {
 		c.denials[name] = snapshot.Meters[name].DenialReplay
 	}
@@ -114,6 +135,7 @@ func compileTerms(snapshot *catalog.Snapshot, skipped func(rule string, err erro
 				continue
 			}
 			rules = append(rules, r)
+			c.ids[r.compiled.ID] = true
 		}
 		return rules
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
 func TestTheContractIsAValidOpenAPIDocument(t *testing.T) {
@@ -95,6 +96,7 @@ func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 		"BatchDebit": append(fieldsOf(r.debit), field{"idempotency_key", false}),
 		"PlanLimit":  append(fieldsOf(limit), field{"rule", true}),
 		"LimitCost":  fieldsOf(costMembers()), "BlockRequest": fieldsOf(r.block), "BlockPrefixRequest": fieldsOf(r.prefix),
+		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal),
 	}
 	bodies := map[string]bool{}
 	for _, item := range contract().Paths.Map() {
@@ -151,6 +153,7 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 		"pattern":         {int64(len("/") * 256), catalog.MaxRoute},
 		"block reason":    {int64(*property("BlockRequest", "reason").MaxLength), min(catalog.MaxReason, reasonMax)},
 		"any reason":      {int64(*schemas["Reason"].Value.MaxLength), ledger.TextMax},
+		"lease ttl":       {int64(*schemas["LeaseTtl"].Value.Max), int64(ratelimit.MaxLeaseTTL.Seconds())},
 		"ttl":             {int64(*schemas["TtlSeconds"].Value.Max), int64(ledger.HoldTTLMax.Seconds())},
 		"difference":      {-int64(*property("AdjustmentRequest", "amount").Min), ledger.MaxAmount},
 		"tenant metadata": {catalog.MaxMetadata, metadataMax},
@@ -183,7 +186,7 @@ func TestEveryCodeHasARowAndEveryStatusIsTheContracts(t *testing.T) {
 		gate.CodeForbidden: 403, ledger.CodeTenantSuspended: 403, ledger.CodeMeterNotInPlan: 403, ledger.CodeNotFound: 404, ledger.CodeTenantNotFound: 404,
 		ledger.CodeGrantNotFound: 404, ledger.CodeHoldNotFound: 404, ledger.CodeOperationNotFound: 404, codeMethodNotAllowed: 405, ledger.CodeConflict: 409, ledger.CodeHoldNotActive: 409,
 		ledger.CodeIdempotencyKeyReused: 422, ledger.CodeRefundExceedsDebit: 422, gate.CodeCostExceedsCapacity: 422, gate.CodeTooManyLimits: 422, ledger.CodeQuotaExceeded: 429,
-		gate.CodeRateLimited: 429, ledger.CodeInternal: 500, ledger.CodeQueueFull: 503, ledger.CodeUnavailable: 503, ledger.CodeOutcomeUnknown: 503,
+		gate.CodeLeaseNotFound: 404, gate.CodeRateLimited: 429, ledger.CodeInternal: 500, ledger.CodeQueueFull: 503, ledger.CodeUnavailable: 503, ledger.CodeOutcomeUnknown: 503,
 	}
 	got := map[ledger.Code]int{}
 	for code, kind := range problemKinds() {

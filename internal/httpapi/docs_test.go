@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -71,6 +72,11 @@ func TestEveryExampleOfTheGuideWorksInTheOrderItStandsThere(t *testing.T) {
 		if a.status >= 400 {
 			t.Errorf("%s\n%d %s", e[0], a.status, a.body)
 		}
+		if rule, ok := strings.CutPrefix(path, "/v1/limits/"); ok && e[1] == "PUT" {
+			s.eventually("the limit is known", func() bool {
+				return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l catalog.Limit) bool { return l.Rule == rule })
+			})
+		}
 		if _, _, op := operationOf(e[1], s.request(e[1], path, nil).URL); op != nil {
 			shown[op.OperationID] = true
 		}
@@ -78,7 +84,7 @@ func TestEveryExampleOfTheGuideWorksInTheOrderItStandsThere(t *testing.T) {
 	for _, operation := range []string{
 		"check", "consume", "authorize", "debit", "debitBatch", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "adjust",
 		"listBalances", "getBalance", "listEntries", "getOperation", "listPeriods", "getStatement", "listUsage", "putMeter", "putPlan", "putTenant",
-		"putLimit", "startRoll", "startVerification",
+		"putLimit", "acquireLease", "renewLease", "releaseLease", "startRoll", "startVerification",
 	} {
 		if !shown[operation] {
 			t.Errorf("%s has no example; shown are %v", operation, slices.Sorted(maps.Keys(shown)))

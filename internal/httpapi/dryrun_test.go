@@ -84,7 +84,10 @@ func TestDenialsOfHoldsAndCapturesAreReplayedWhereTheMeterSaysSo(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	s.call("PUT", "/v1/meters/credits", `{"unit":"credit","denial_replay":true}`).want(200)
-	s.eventually("the snapshot has the meter", func() bool { return s.server.catalog.Snapshot().Meters["credits"].DenialReplay })
+	s.eventually("the snapshot has the meter", func() bool {
+		credits := s.server.catalog.Snapshot().Meters["credits"]
+		return credits != nil && credits.DenialReplay
+	})
 	s.send("/v1/tenants/acme/grants", "g1", `{"meter":"credits","amount":5,"source":"topup"}`).want(201)
 	hold := `{"tenant":"acme","hold_id":"h","items":[{"meter":"credits","amount":9}]}`
 	s.send("/v1/holds", "h", hold).problem(402, "credits_exhausted")

@@ -56,6 +56,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		ledger.CodeGrantNotFound:        {http.StatusNotFound, "Grant not found", "the grant does not exist"},
 		ledger.CodeHoldNotFound:         {http.StatusNotFound, "Hold not found", "the hold does not exist"},
 		ledger.CodeOperationNotFound:    {http.StatusNotFound, "Operation not found", "the operation does not exist"},
+		gate.CodeLeaseNotFound:          {http.StatusNotFound, "Lease not found", "there is no such lease: it has ended, was given back, or never was"},
 		codeMethodNotAllowed:            {http.StatusMethodNotAllowed, "Method not allowed", "this resource does not have this method; Allow lists those it has"},
 		ledger.CodeConflict:             {http.StatusConflict, "Conflict", "the present state forbids it"},
 		ledger.CodeHoldNotActive:        {http.StatusConflict, "Hold not active", "the hold was captured, released or has expired"},
@@ -86,6 +87,7 @@ type problem struct {
 	limits     []gate.LimitVerdict
 	retryAfter time.Duration // > 0 on 429 and 503 only
 	replayed   bool
+	degraded   bool // limits could not be decided in Redis
 }
 
 // problemOf translates an error, whoever made it. What it cannot place is internal, and says nothing about itself.
@@ -200,7 +202,7 @@ func (p *problem) fromGate(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[*gate.ReducedCapacity](err); ok {
-		p.code, p.uri = ledger.CodeUnavailable, typeReducedCapacity
+		p.code, p.uri, p.degraded = ledger.CodeUnavailable, typeReducedCapacity, true
 		p.violated, p.limits, p.retryAfter = e.Violated, e.Verdicts, e.RetryAfter
 		p.detail = "a rate limit that must not be passed unseen cannot be decided; nothing was charged"
 		return true

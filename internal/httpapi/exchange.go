@@ -177,6 +177,7 @@ func (x *exchange) sendProblem(err error) {
 		p.limits = x.limits
 	}
 	wait := x.server.writeLimits(h, p.limits)
+	writeMode(h, p.degraded)
 	if p.retryAfter > 0 {
 		set(h, headerRetryAfter, x.server.retryAfter(max(p.retryAfter, wait), p.limits))
 	}

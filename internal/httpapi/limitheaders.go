@@ -67,9 +67,7 @@ func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.D
 	enforced := make([]*gate.LimitVerdict, 0, 8)
 	for i := range verdicts {
 		v := &verdicts[i]
-		if v.Degraded {
-			set(h, headerRateLimitMode, "local")
-		}
+		writeMode(h, v.Degraded)
 		if !v.Shadow {
 			enforced = append(enforced, v)
 		}
@@ -97,6 +95,13 @@ func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.D
 	set(h, headerRateLimit, string(state))
 	s.writeLegacy(h, enforced[0])
 	return longest
+}
+
+// writeMode says that limits were decided without Redis although there is one. A limit that is open then has no verdict.
+func writeMode(h http.Header, degraded bool) {
+	if degraded {
+		set(h, headerRateLimitMode, "local")
+	}
 }
 
 // appendPolicy appends what a limit allows: so many requests in so many seconds, or so many at a time.

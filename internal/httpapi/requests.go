@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"slices"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -20,6 +21,8 @@ type requests struct {
 	grant                 []member[dryable[ledger.Grant]]
 	void                  []member[dryable[ledger.Void]]
 	adjustment            []member[dryable[ledger.Adjust]]
+	lease                 []member[gate.LeaseRequest]
+	renewal               []member[time.Duration]
 	roll                  []member[rollRequest]
 	verification          []member[verificationRequest]
 	meter                 []member[catalog.Meter]
@@ -50,6 +53,8 @@ func newRequests() *requests {
 		grant:        dryables(grantMembers()),
 		void:         dryables(voidMembers()),
 		adjustment:   dryables(adjustmentMembers()),
+		lease:        leaseMembers(),
+		renewal:      renewalMembers(),
 		roll:         rollMembers(),
 		verification: verificationMembers(),
 		meter:        meterMembers(),

@@ -114,6 +114,7 @@ func (x *exchange) writeCheckHeaders(answer *gate.Check) {
 	tight.offerCheck(answer)
 	tight.write(h)
 	x.server.writeLimits(h, answer.Limits)
+	writeMode(h, answer.LimitsDegraded)
 	set(h, headerQuotaSource, string(answer.Source))
 }
 
@@ -133,6 +134,7 @@ func (s *Server) consume(x *exchange) error {
 func (s *Server) spend(x *exchange) (*ledger.DebitResult, error) {
 	done, err := s.gate.Consume(x.ctx, x.request)
 	x.limits = done.Limits
+	writeMode(x.Response().Header(), done.LimitsDegraded)
 	if err != nil {
 		if gate.CodeOf(err) == gate.CodeRateLimited || gate.CodeOf(err) == gate.CodeCostExceedsCapacity {
 			s.writeStanding(x)

@@ -1365,6 +1365,68 @@ type Item struct {
 // Items Each meter once.
 type Items = []Item
 
+// LeaseAnswer defines model for LeaseAnswer.
+type LeaseAnswer struct {
+	// Degraded Redis is away; decided by the limit's `on_backend_error`.
+	Degraded bool `json:"degraded,omitempty,omitzero"`
+	DryRun   bool `json:"dry_run,omitempty,omitzero"`
+
+	// ExpiresAt When the lease ends unless it is renewed, by the clock that decides. Absent after a dry run.
+	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
+
+	// ExpiresInMs The same as a time from now, for a holder whose clock may differ.
+	ExpiresInMs int64 `json:"expires_in_ms,omitempty,omitzero"`
+
+	// InUse How many are held, this one included. Absent where nobody counts.
+	InUse *int64 `json:"in_use,omitempty"`
+
+	// LeaseID Absent after a dry run.
+	LeaseID string `json:"lease_id,omitempty,omitzero"`
+
+	// Limit How many at a time.
+	Limit     int64  `json:"limit"`
+	Remaining *int64 `json:"remaining,omitempty"`
+
+	// Replaces The limit it stands in for.
+	Replaces string `json:"replaces,omitempty,omitzero"`
+
+	// Rule The limit that decided.
+	Rule string `json:"rule"`
+
+	// Shadow The limit is in shadow mode and denies nobody.
+	Shadow bool `json:"shadow,omitempty,omitzero"`
+}
+
+// LeaseRenewal defines model for LeaseRenewal.
+type LeaseRenewal struct {
+	// TTLSeconds How long the lease lasts. The limit's own by default, which is its rate's period, or 60.
+	TTLSeconds LeaseTTL `json:"ttl_seconds,omitempty,omitzero"`
+}
+
+// LeaseRequest defines model for LeaseRequest.
+type LeaseRequest struct {
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// IP Who calls, for limits per address and blocks. IPv4 or IPv6; of an IPv6 address the first 64 bits count as one caller.
+	IP IP `json:"ip,omitempty,omitzero"`
+
+	// Route What is called, for limits per route.
+	Route Route `json:"route,omitempty,omitzero"`
+
+	// Rule A limit of kind `concurrency`.
+	Rule string `json:"rule"`
+
+	// Subject Someone below the tenant, for the records and for limits per subject.
+	Subject Subject `json:"subject,omitempty,omitzero"`
+	Tenant  ID      `json:"tenant"`
+
+	// TTLSeconds How long the lease lasts. The limit's own by default, which is its rate's period, or 60.
+	TTLSeconds LeaseTTL `json:"ttl_seconds,omitempty,omitzero"`
+}
+
+// LeaseTTL How long the lease lasts. The limit's own by default, which is its rate's period, or 60.
+type LeaseTTL = int64
+
 // Limit defines model for Limit.
 type Limit struct {
 	Burst int64 `json:"burst"`
@@ -2079,6 +2141,12 @@ type BlockValuePath = string
 // IdempotencyKeyHeader defines model for IdempotencyKeyHeader.
 type IdempotencyKeyHeader = string
 
+// LeaseKeyHeader defines model for LeaseKeyHeader.
+type LeaseKeyHeader = string
+
+// LeasePath defines model for LeasePath.
+type LeasePath = string
+
 // MeterPath defines model for MeterPath.
 type MeterPath = ID
 
@@ -2272,6 +2340,12 @@ type ExtendHoldParams struct {
 type ReleaseHoldParams struct {
 	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
 	IdempotencyKey IdempotencyKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
+// AcquireLeaseParams defines parameters for AcquireLease.
+type AcquireLeaseParams struct {
+	// IdempotencyKey 1 to 255 visible ASCII characters, new for every lease.
+	IdempotencyKey LeaseKeyHeader `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // ListLimitsParams defines parameters for ListLimits.
@@ -2471,6 +2545,12 @@ type ExtendHoldJSONRequestBody = ExtendRequest
 
 // ReleaseHoldJSONRequestBody defines body for ReleaseHold for application/json ContentType.
 type ReleaseHoldJSONRequestBody = ReleaseRequest
+
+// AcquireLeaseJSONRequestBody defines body for AcquireLease for application/json ContentType.
+type AcquireLeaseJSONRequestBody = LeaseRequest
+
+// RenewLeaseJSONRequestBody defines body for RenewLease for application/json ContentType.
+type RenewLeaseJSONRequestBody = LeaseRenewal
 
 // PutLimitJSONRequestBody defines body for PutLimit for application/json ContentType.
 type PutLimitJSONRequestBody = LimitRequest

@@ -415,6 +415,9 @@ func (l *Limiter) pipeline(ctx context.Context, sh *shard, batch []query, now in
 	return answers
 }
 
+// Forget drops the metrics of rules that are no more.
+func (l *Limiter) Forget(rules []string) { l.metrics.Forget(rules) }
+
 func (l *Limiter) counted(d Decision) Decision {
 	l.metrics.count(d)
 	return d

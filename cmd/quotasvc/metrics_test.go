@@ -1,0 +1,273 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// families are the metrics of a scrape with the labels and label values of each.
+type families map[string]map[string]map[string]bool
+
+var (
+	typeLine   = regexp.MustCompile(`^# TYPE (\S+) (\S+)$`)
+	seriesLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? \S+$`)
+	labelPair  = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
+)
+
+// scrape reads /metrics. A histogram's parts count as metrics of their own, as they do in queries.
+func (in *instance) scrape(t testing.TB) families {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := in.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status, err)
+	}
+	all := families{}
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimSuffix(line, "\n")
+		if typeLine.MatchString(line) || strings.HasPrefix(line, "# HELP ") {
+			continue
+		}
+		m := seriesLine.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("not a series: %q", line)
+		}
+		if all[m[1]] == nil {
+			all[m[1]] = map[string]map[string]bool{}
+		}
+		for _, pair := range labelPair.FindAllStringSubmatch(m[2], -1) {
+			if all[m[1]][pair[1]] == nil {
+				all[m[1]][pair[1]] = map[string]bool{}
+			}
+			all[m[1]][pair[1]][pair[2]] = true
+		}
+	}
+	return all
+}
+
+// limit puts a limit and waits until a check names it.
+func (in *instance) limit(t testing.TB, rule string, body object) {
+	t.Helper()
+	in.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", body)
+	deadline := time.Now().Add(soon)
+	for {
+		var check struct{ Limits []struct{ Rule string } }
+		in.do(t, http.StatusOK, "POST", "/v1/check", "", debitOf("acme", "api_calls", 1)).into(t, &check)
+		for _, l := range check.Limits {
+			if l.Rule == rule {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is not enforced", rule)
+		}
+	}
+}
+
+// exercised is an instance that has met everything that its metrics tell of: denials, leases, and a Redis that goes away.
+func exercised(t *testing.T) *instance {
+	t.Helper()
+	redis := testenv.RedisPrivate(t)
+	in := serve(t, []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
+	})
+	in.setUp(t, 1000)
+	in.do(t, http.StatusCreated, "PUT", "/v1/limits/builds", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 2})
+	in.limit(t, "scarce", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "2/h"})
+	for i := range 4 { // two pass, and two are near
+		if _, err := in.send(t.Context(), "POST", "/v1/consume", fmt.Sprint("c", i), debitOf("acme", "api_calls", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "d1", debitOf("acme", "api_calls", 1))
+	in.do(t, http.StatusCreated, "POST", "/v1/leases", "l1", object{"rule": "builds", "tenant": "acme"})
+	redis.Kill()
+	in.do(t, http.StatusCreated, "POST", "/v1/leases", "l2", object{"rule": "builds", "tenant": "acme"})
+	return in
+}
+
+var (
+	// metricUse is a metric in a query, with what selects its series.
+	metricUse = regexp.MustCompile(`\b((?:quotasvc|process|go)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
+	selector  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
+	grouping  = regexp.MustCompile(`\bby \(([^)]*)\)`)
+)
+
+// ofPrometheus are labels that Prometheus adds or computes with.
+var ofPrometheus = []string{"instance", "job", "le"}
+
+// checkQuery holds a query against what is measured: metrics, and the labels it selects and groups by.
+func checkQuery(t *testing.T, where, query string, all families) int {
+	t.Helper()
+	uses := metricUse.FindAllStringSubmatch(query, -1)
+	labels := map[string]bool{}
+	for _, use := range uses {
+		labelled, ok := all[use[1]]
+		if !ok {
+			t.Errorf("%s: nobody measures %s", where, use[1])
+			continue
+		}
+		for label := range labelled {
+			labels[label] = true
+		}
+		for _, s := range selector.FindAllStringSubmatch(use[2], -1) {
+			if labelled[s[1]] == nil && !slices.Contains(ofPrometheus, s[1]) {
+				t.Errorf("%s: %s has no label %s; it has %v", where, use[1], s[1], slices.Sorted(maps.Keys(labelled)))
+			}
+		}
+	}
+	for _, by := range grouping.FindAllStringSubmatch(query, -1) {
+		for _, label := range strings.Split(by[1], ",") {
+			if label = strings.TrimSpace(label); !labels[label] && !slices.Contains(ofPrometheus, label) {
+				t.Errorf("%s: %s is grouped by, and is no label of it", where, label)
+			}
+		}
+	}
+	return len(uses)
+}
+
+// TestMetrics_WhatRulesDashboardAndGuideNameIsMeasured: an alert on a metric that has another name is silent for ever.
+func TestMetrics_WhatRulesDashboardAndGuideNameIsMeasured(t *testing.T) {
+	t.Parallel()
+	all := exercised(t).scrape(t)
+
+	rules, err := os.ReadFile("../../deploy/prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := 0
+	for _, alert := range strings.Split(string(rules), "- alert: ")[1:] {
+		name, rest, _ := strings.Cut(alert, "\n")
+		_, expr, _ := strings.Cut(rest, "expr:")
+		expr, _, _ = strings.Cut(expr, "labels:")
+		uses += checkQuery(t, name, expr, all)
+	}
+	if uses < 20 {
+		t.Errorf("only %d metrics in the alert rules", uses)
+	}
+
+	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Type    string
+			ID      int
+			Targets []struct{ Expr string }
+		}
+		Templating struct{ List []struct{ Query any } }
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	ids, queries := map[int]bool{}, 0
+	for _, p := range dashboard.Panels {
+		if ids[p.ID] {
+			t.Errorf("two panels have the id %d", p.ID)
+		}
+		ids[p.ID] = true
+		if p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("panel %s shows nothing", p.Title)
+		}
+		for _, target := range p.Targets {
+			if queries++; checkQuery(t, "panel "+p.Title, target.Expr, all) == 0 {
+				t.Errorf("panel %s: %s", p.Title, target.Expr)
+			}
+		}
+	}
+	if queries < 20 {
+		t.Errorf("only %d queries in the dashboard", queries)
+	}
+
+	guide, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile("`(quotasvc_[a-z0-9_]+)(?:\\{[^}]*\\})?`").FindAllStringSubmatch(string(guide), -1) {
+		if all[name[1]] == nil && all[name[1]+"_bucket"] == nil {
+			t.Errorf("docs/operations.md: nobody measures %s", name[1])
+		}
+	}
+}
+
+// mark is in everything hostile that the test below sends.
+const mark = "zq7"
+
+// TestMetrics_NothingAClientSendsBecomesALabel: one series per tenant, subject or path would be a way to take the service down.
+func TestMetrics_NothingAClientSendsBecomesALabel(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1000)
+	in.limit(t, "per-tenant", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1000/s"})
+	for rule, body := range map[string]object{
+		"per-subject": {"per": []string{"subject", "route", "ip"}, "kind": "sliding_window", "rate": "1/h"},
+		"builds":      {"per": []string{"subject"}, "kind": "concurrency", "burst": 1},
+	} {
+		in.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", body)
+	}
+	series := func() (n int) {
+		for name, labels := range in.scrape(t) {
+			for label, values := range labels {
+				n += len(values)
+				for value := range values {
+					if strings.Contains(strings.ToLower(value), mark) {
+						t.Errorf("%s{%s=%q}", name, label, value)
+					}
+				}
+			}
+		}
+		return n
+	}
+	hostile := func(i int) {
+		strange := []string{
+			mark, mark + "{a}", mark + "\n", mark + "\"} 1\nevil 1", "é" + mark, mark + strings.Repeat("x", 1<<16), "\x00" + mark, "..%2f" + mark,
+			mark + strings.Repeat("é", 100), `"` + mark, mark + "\\", "a-" + mark + fmt.Sprint(i), fmt.Sprint("sub.", mark, ":", i),
+		}
+		for _, s := range strange {
+			body := object{"tenant": s, "items": []object{{"meter": s, "amount": 1}}, "subject": s, "route": s, "ip": s, "rule": s}
+			known := object{"tenant": "acme", "items": []object{{"meter": "api_calls", "amount": 1}}, "subject": s, "route": "/" + s, "ip": "2001:db8::1"}
+			for _, send := range []struct {
+				method, path, key string
+				body              object
+			}{
+				{"POST", "/v1/check", "", body}, {"POST", "/v1/consume", s, body}, {"POST", "/v1/check", "", known},
+				{"POST", "/v1/consume", fmt.Sprint("k", len(s), i), known}, {"POST", "/v1/" + mark + fmt.Sprint(i), "", body},
+				{"POST", "/v1/leases", "", object{"rule": mark, "tenant": "acme"}},
+				{"POST", "/v1/leases", "", object{"rule": "builds", "tenant": "acme", "subject": s}},
+				{"DELETE", "/v1/leases/" + mark + fmt.Sprint(i), "", nil}, {"GET", "/v1/tenants/" + mark + fmt.Sprint(i) + "/balances", "", nil},
+				{strings.ToUpper(mark), "/v1/check", "", nil},
+			} {
+				_, _ = in.send(t.Context(), send.method, send.path, send.key, send.body) // what is not sent at all is no label either
+			}
+		}
+	}
+	hostile(0)
+	before := series()
+	for i := range 5 {
+		hostile(i + 1)
+	}
+	if after := series(); after > before+before/5 {
+		t.Errorf("%d label values after one round of hostile requests, %d after five more", before, after)
+	}
+}

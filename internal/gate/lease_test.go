@@ -1,0 +1,346 @@
+package gate
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// slots is a concurrency limit.
+func slots(rule string, burst int64, change ...func(*catalog.Limit)) catalog.Limit {
+	l := catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: "concurrency", Burst: burst}
+	for _, f := range change {
+		f(&l)
+	}
+	return l
+}
+
+func TestLease_TheMostSpecificRuleDecides(t *testing.T) {
+	t.Parallel()
+	match := func(replaces string, m catalog.Match) func(*catalog.Limit) {
+		return func(l *catalog.Limit) { l.Replaces, l.Match = replaces, m }
+	}
+	general := []catalog.Limit{
+		slots("exports", 2), slots("of-plan", 5, match("exports", catalog.Match{Plan: "pro"})),
+		slots("of-tenant", 9, match("of-plan", catalog.Match{Tenant: "acme"})),
+		limitNamed("calls", "", catalog.Match{}), limitNamed("calls-for-exports", "exports", catalog.Match{}),
+		slots("per-subject", 1, func(l *catalog.Limit) { l.Per = []string{"subject"} }),
+		slots("per-route", 1, func(l *catalog.Limit) { l.Per = []string{"tenant", "route"} }),
+		slots("per-ip", 1, func(l *catalog.Limit) { l.Per = []string{"ip"} }),
+		slots("v1", 1, match("", catalog.Match{Route: "/v1/**"})),
+		slots("own", 1),
+	}
+	s := setOf(t, []catalog.Limit{slots("own", 7)}, general)
+	for _, tc := range []struct {
+		rule string
+		req  Request
+		plan string
+		want string // the rule, or what the error says
+	}{
+		{"exports", Request{Tenant: "b"}, "free", "exports"},
+		{"exports", Request{Tenant: "b"}, "pro", "of-plan"},
+		{"exports", Request{Tenant: "acme"}, "free", "of-tenant"},
+		{"of-plan", Request{Tenant: "acme"}, "pro", "of-tenant"},
+		{"of-plan", Request{Tenant: "b"}, "free", "not_found: the limit is not about"},
+		{"of-tenant", Request{Tenant: "acme"}, "pro", "of-tenant"},
+		{"nothing", Request{Tenant: "b"}, "free", "not_found: the tenant has no limit"},
+		{"calls", Request{Tenant: "b"}, "free", "invalid_argument: rule: must be of kind concurrency; it is of kind token_bucket"},
+		{"per-subject", Request{Tenant: "b"}, "free", "invalid_argument: subject: is required"},
+		{"per-subject", Request{Tenant: "b", Subject: "ann"}, "free", "per-subject"},
+		{"per-route", Request{Tenant: "b"}, "free", "invalid_argument: route: is required"},
+		{"per-route", Request{Tenant: "b", Route: "/x"}, "free", "per-route"},
+		{"per-ip", Request{Tenant: "b"}, "free", "invalid_argument: ip: is required"},
+		{"per-ip", Request{Tenant: "b", IP: netip.MustParseAddr("192.0.2.1")}, "free", "per-ip"},
+		{"v1", Request{Tenant: "b", Route: "/v2/x"}, "free", "not_found: the limit is not about"},
+		{"v1", Request{Tenant: "b", Route: "/v1/x"}, "free", "v1"},
+		{"own", Request{Tenant: "b"}, "free", "own"},
+	} {
+		got := ""
+		m, err := s.lease(tc.rule, &tc.req, tc.plan)
+		if e, ok := errors.AsType[*ledger.Error](err); ok {
+			got = string(e.Code) + ": "
+			if e.Field != "" {
+				got += e.Field + ": "
+			}
+			got += e.Detail
+		} else {
+			got = m.compiled.ID
+			if got == "own" && m.compiled.Burst != 7 {
+				t.Error("the general rule took the place of the plan's own")
+			}
+		}
+		if !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s for %+v on %s: %s, want %s", tc.rule, tc.req, tc.plan, got, tc.want)
+		}
+	}
+}
+
+func TestLease_ALimitThatCountsLeasesNamesNoMeter(t *testing.T) {
+	t.Parallel()
+	l := slots("exports", 1, func(l *catalog.Limit) { l.Match.Meter = "calls" })
+	if err := CheckLimit(&l); err == nil || !strings.Contains(err.Error(), "match.meter") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestLease_IsGivenRenewedAndGivenBack(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue(slots("exports", 2))
+	ctx := t.Context()
+	req := LeaseRequest{Tenant: "acme", Rule: "exports", Key: "job-1"}
+	if n, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", DryRun: true}); err != nil || n.ID != "" || n.InUse != 0 || n.Remaining != 2 || !n.ExpiresAt.IsZero() {
+		t.Errorf("dry run: %+v, %v", n, err)
+	}
+	first, err := in.Acquire(ctx, req)
+	if err != nil || first.ID == "" || first.Rule != "exports" || first.InUse != 1 || first.Remaining != 1 || first.Limit != 2 || !first.Counted || first.TTL != time.Minute {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	again, err := in.Acquire(ctx, req)
+	if err != nil || !again.Replayed || again.ID != first.ID || again.InUse != 1 {
+		t.Errorf("the same key: %+v, %v", again, err)
+	}
+	req.Key = "job-2"
+	if _, err := in.Acquire(ctx, req); err != nil {
+		t.Error(err)
+	}
+	req.Key = "job-3"
+	_, err = in.Acquire(ctx, req)
+	limited, ok := errors.AsType[*RateLimited](err)
+	if !ok || !slices.Equal(limited.Violated, []string{"exports"}) || limited.RetryAfter <= 0 || len(limited.Verdicts) != 1 || !limited.Verdicts[0].Concurrent || limited.Verdicts[0].Quota != 2 {
+		t.Errorf("beyond the capacity: %+v", err)
+	}
+	id, err := ratelimit.ParseLeaseID(first.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if renewed, err := in.Renew(ctx, id, time.Hour); err != nil || renewed.ID != first.ID || renewed.TTL != time.Hour || renewed.InUse != 2 {
+		t.Errorf("%+v, %v", renewed, err)
+	}
+	if err := errors.Join(in.Release(ctx, id), in.Release(ctx, id)); err != nil {
+		t.Error(err)
+	}
+	_, err = in.Renew(ctx, id, 0)
+	in.expect(CodeLeaseNotFound, "renew what was given back", err)
+	if _, err := in.Acquire(ctx, req); err != nil {
+		t.Errorf("after a release: %v", err)
+	}
+	// A check and a consume ask no concurrency limit, however full it is.
+	done, err := in.Consume(ctx, ask("k1", "calls", 1))
+	if err != nil || len(done.Limits) != 0 {
+		t.Errorf("%+v, %v", done.Limits, err)
+	}
+}
+
+func TestLease_IsForTenantsInGoodStanding(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue(slots("exports", 1), slots("jobs", 1))
+	ctx := t.Context()
+	acquire := func(tenant, rule string) (Lease, error) {
+		return in.Acquire(ctx, LeaseRequest{Tenant: tenant, Rule: rule, Subject: "ann"})
+	}
+	_, err := acquire("nobody", "exports")
+	in.expect(ledger.CodeTenantNotFound, "a tenant that does not exist", err)
+	_, err = acquire("acme", "made-up")
+	in.expect(ledger.CodeNotFound, "a limit that does not exist", err)
+	_, err = in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", TTL: 2 * time.Hour})
+	in.expect(ledger.CodeInvalidArgument, "two hours", err)
+
+	held, err := acquire("acme", "exports")
+	in.expect("", "a lease", err)
+	id, err := ratelimit.ParseLeaseID(held.ID)
+	in.expect("", "its id", err)
+	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic", Status: catalog.StatusSuspended})
+	eventually(t, "the tenant is suspended here", func() bool {
+		facts, err := in.terms.of(ctx, "acme")
+		return err == nil && facts.suspended
+	})
+	_, err = acquire("acme", "jobs")
+	in.expect(ledger.CodeTenantSuspended, "acquire while suspended", err)
+	_, err = in.Renew(ctx, id, 0)
+	in.expect("", "renew while suspended", err)
+	in.expect("", "release while suspended", in.Release(ctx, id))
+}
+
+func TestLease_WhoIsBlockedGetsNoneAndWhoIsExemptAlways(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue(slots("exports", 1))
+	ctx := t.Context()
+	block := func(b catalog.Block) {
+		t.Helper()
+		if _, _, err := in.terms.catalog.PutBlock(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acquire := func(subject string) (Lease, error) {
+		return in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", Subject: subject})
+	}
+	held, err := acquire("ann")
+	in.expect("", "a lease", err)
+	block(catalog.Block{Kind: catalog.BlockSubject, Tenant: "acme", Value: "vip", Action: catalog.ActionAllow})
+	var exempt Lease
+	eventually(t, "vip is exempt", func() bool {
+		exempt, err = acquire("vip")
+		return err == nil
+	})
+	if exempt.Counted || exempt.ID == "" || exempt.TTL != time.Minute {
+		t.Errorf("beyond the capacity: %+v", exempt)
+	}
+	block(catalog.Block{Kind: catalog.BlockSubject, Tenant: "acme", Value: "mallory"})
+	eventually(t, "mallory is blocked", func() bool {
+		_, err := acquire("mallory")
+		_, blocked := errors.AsType[*Blocked](err)
+		return blocked
+	})
+	block(catalog.Block{Kind: catalog.BlockTenant, Value: "acme"})
+	id, err := ratelimit.ParseLeaseID(held.ID)
+	in.expect("", "its id", err)
+	eventually(t, "acme is blocked", func() bool {
+		_, err := in.Renew(ctx, id, 0)
+		_, blocked := errors.AsType[*Blocked](err)
+		return blocked
+	})
+	in.expect("", "release while blocked", in.Release(ctx, id))
+}
+
+func TestLease_OfARuleThatIsGoneIsGone(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue()
+	ctx := t.Context()
+	if _, _, err := in.terms.catalog.PutLimit(ctx, slots("exports", 1)); err != nil {
+		t.Fatal(err)
+	}
+	var held Lease
+	eventually(t, "the limit is known here", func() (ok bool) {
+		var err error
+		held, err = in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports"})
+		return err == nil
+	})
+	id, err := ratelimit.ParseLeaseID(held.ID)
+	in.expect("", "its id", err)
+	if err := in.terms.catalog.DeleteLimit(ctx, "exports"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the lease is gone with its limit", func() bool {
+		_, err := in.Renew(ctx, id, 0)
+		return err != nil && CodeOf(err) == CodeLeaseNotFound
+	})
+	in.expect("", "release all the same", in.Release(ctx, id))
+}
+
+func TestLease_WithoutRedisEachRuleDecides(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	policy := func(p string) func(*catalog.Limit) { return func(l *catalog.Limit) { l.OnBackendError = p } }
+	in := newInstance(t, testenv.Postgres(t), prompt(t, server.URL))
+	in.catalogue(slots("share", 2), slots("open", 1, policy("open")), slots("closed", 1, policy("closed")))
+	held, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "closed"})
+	in.expect("", "with Redis", err)
+	server.Kill()
+	for i := range 3 {
+		share, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "share"})
+		if _, limited := errors.AsType[*RateLimited](err); limited != (i == 2) || err == nil && (!share.Degraded || !share.Counted) {
+			t.Errorf("share %d: %+v, %v", i, share, err)
+		}
+		open, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "open"})
+		if err != nil || open.Counted || !open.Degraded || open.Limit != 1 || open.ID == "" {
+			t.Errorf("open: %+v, %v", open, err)
+		}
+	}
+	_, err = in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "closed"})
+	if reduced, ok := errors.AsType[*ReducedCapacity](err); !ok || !slices.Equal(reduced.Violated, []string{"closed"}) || reduced.RetryAfter != reducedRetryAfter {
+		t.Errorf("closed: %v", err)
+	}
+	id, err := ratelimit.ParseLeaseID(held.ID)
+	in.expect("", "its id", err)
+	_, err = in.Renew(t.Context(), id, 0)
+	in.expect(ledger.CodeUnavailable, "renew a closed rule's", err)
+	in.expect(ledger.CodeUnavailable, "release what Redis holds", in.Release(t.Context(), id))
+}
+
+// TestTerms_SeriesOfRulesGoWithThem: a catalogue that changes every day must not leave series behind for each rule it had.
+func TestTerms_SeriesOfRulesGoWithThem(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	in := newInstance(t, testenv.Postgres(t), nil, func(*Config) {})
+	in.limiter = ratelimit.New(nil, ratelimit.Config{Metrics: ratelimit.NewMetrics(reg)})
+	in.terms.forget = in.limiter.Forget
+	in.catalogue()
+	ctx := t.Context()
+	put := func(rule string) {
+		t.Helper()
+		if _, _, err := in.terms.catalog.PutLimit(ctx, limitNamed(rule, "", catalog.Match{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	series := func() int {
+		t.Helper()
+		n, err := testutil.GatherAndCount(reg, "quotasvc_limit_decisions_total")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	check := func() int {
+		t.Helper()
+		out, err := in.Check(ctx, ask("", "calls", 1))
+		in.expect("", "check", err)
+		return len(out.Limits)
+	}
+	put("stays")
+	put("goes")
+	eventually(t, "both apply", func() bool { return check() == 2 })
+	if n := series(); n != 2 {
+		t.Fatalf("%d series of two rules", n)
+	}
+	if err := in.terms.catalog.DeleteLimit(ctx, "goes"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "one applies", func() bool { return check() == 1 })
+	if n := series(); n != 1 {
+		t.Errorf("%d series of one rule", n)
+	}
+}
+
+// TestTerms_WhatStragglersCountAgainIsForgottenWithTheNextChange: a decision that was under way when its rule was deleted
+// brings the rule's series back.
+func TestTerms_WhatStragglersCountAgainIsForgottenWithTheNextChange(t *testing.T) {
+	t.Parallel()
+	var forgotten []string
+	terms := newTerms(nil, slog.New(slog.DiscardHandler), func(rules []string) { forgotten = rules })
+	for i, step := range []struct{ rules, gone string }{
+		{"a b c", ""}, {"a c", "b"}, {"a", "b c"}, {"a b", "c"}, {"a b", ""}, {"", "a b"}, {"a", "b"},
+	} {
+		snapshot := &catalog.Snapshot{Plans: map[string]*catalog.Plan{}}
+		var own []catalog.Limit
+		for n, rule := range strings.Fields(step.rules) {
+			if n == 0 {
+				own = append(own, limitNamed(rule, "", catalog.Match{}))
+			} else {
+				snapshot.Limits = append(snapshot.Limits, limitNamed(rule, "", catalog.Match{}))
+			}
+		}
+		snapshot.Plans["p"] = &catalog.Plan{ID: "p", Limits: own}
+		forgotten = nil
+		terms.compile(snapshot)
+		slices.Sort(forgotten)
+		if got := strings.Join(forgotten, " "); got != step.gone {
+			t.Errorf("change %d: %q is forgotten, want %q", i, got, step.gone)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+)
+
+func leaseMembers() []member[gate.LeaseRequest] {
+	return []member[gate.LeaseRequest]{
+		{"rule", true, func(d *document, r *gate.LeaseRequest) { r.Rule = d.id() }},
+		{"tenant", true, func(d *document, r *gate.LeaseRequest) { r.Tenant = d.id() }},
+		{"subject", false, func(d *document, r *gate.LeaseRequest) { r.Subject = d.id() }},
+		{"route", false, func(d *document, r *gate.LeaseRequest) { r.Route = d.route() }},
+		{"ip", false, func(d *document, r *gate.LeaseRequest) { r.IP = d.address() }},
+		{"ttl_seconds", false, func(d *document, r *gate.LeaseRequest) { r.TTL = d.leaseTTL() }},
+		{"dry_run", false, func(d *document, r *gate.LeaseRequest) { r.DryRun = d.boolean() }},
+	}
+}
+
+func renewalMembers() []member[time.Duration] {
+	return []member[time.Duration]{
+		{"ttl_seconds", false, func(d *document, ttl *time.Duration) { *ttl = d.leaseTTL() }},
+	}
+}
+
+func (d *document) leaseTTL() time.Duration {
+	return time.Duration(d.integer(int64(ratelimit.MinLeaseTTL/time.Second), int64(ratelimit.MaxLeaseTTL/time.Second))) * time.Second
+}
+
+// acquireLease gives a lease of a concurrency limit.
+func (s *Server) acquireLease(x *exchange) error {
+	var req gate.LeaseRequest
+	err := decode(x, &req, s.requests.lease)
+	if err != nil {
+		return err
+	}
+	x.tenant = req.Tenant
+	if req.Key, err = x.idempotencyKey(); err != nil {
+		return err
+	}
+	lease, err := s.gate.Acquire(x.ctx, req)
+	if err != nil {
+		return err
+	}
+	status := http.StatusCreated
+	if req.DryRun {
+		status = http.StatusOK
+	}
+	x.noteReplay(lease.Replayed)
+	return x.sendLease(status, &lease, req.DryRun)
+}
+
+// renewLease makes a lease last longer.
+func (s *Server) renewLease(x *exchange) error {
+	id, err := x.leaseParameter()
+	if err != nil {
+		return err
+	}
+	var ttl time.Duration
+	if err := decode(x, &ttl, s.requests.renewal); err != nil {
+		return err
+	}
+	lease, err := s.gate.Renew(x.ctx, id, ttl)
+	if err != nil {
+		return err
+	}
+	return x.sendLease(http.StatusOK, &lease, false)
+}
+
+// releaseLease gives a lease back.
+func (s *Server) releaseLease(x *exchange) error {
+	id, err := x.leaseParameter()
+	if err != nil {
+		return err
+	}
+	if err := s.gate.Release(x.ctx, id); err != nil {
+		return err
+	}
+	return x.NoContent(http.StatusNoContent)
+}
+
+// leaseParameter returns the path's lease and notes its tenant for the access line. What is no id of ours names no lease.
+func (x *exchange) leaseParameter() (ratelimit.LeaseID, error) {
+	id, err := ratelimit.ParseLeaseID(x.parameter("lease_id"))
+	if err != nil {
+		return ratelimit.LeaseID{}, &refusal{code: gate.CodeLeaseNotFound}
+	}
+	x.tenant = id.Tenant
+	return id, nil
+}
+
+func (x *exchange) sendLease(status int, l *gate.Lease, dryRun bool) error {
+	h := x.Response().Header()
+	out := LeaseAnswer{
+		LeaseID: l.ID, Rule: l.Rule, Replaces: l.Verdict.Replaces, Limit: l.Limit, Shadow: l.Verdict.Shadow, Degraded: l.Degraded, DryRun: dryRun,
+	}
+	if !dryRun {
+		out.ExpiresAt, out.ExpiresInMs = l.ExpiresAt.UTC(), l.TTL.Milliseconds()
+	}
+	if l.Counted {
+		out.InUse, out.Remaining = &l.InUse, &l.Remaining
+		x.server.writeLimits(h, []gate.LimitVerdict{l.Verdict})
+	}
+	writeMode(h, l.Degraded)
+	return x.send(status, out)
+}

@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// leasing puts tenants acme and other, and limit exports of 2 at a time.
+func (s *service) leasing() {
+	s.t.Helper()
+	s.catalogue()
+	s.tenant("other")
+	s.limit("exports", `{"per":["tenant"],"kind":"concurrency","burst":2}`)
+}
+
+// limit puts a limit and waits until it is enforced.
+func (s *service) limit(rule, body string) {
+	s.t.Helper()
+	n := len(s.server.catalog.Snapshot().Limits)
+	s.call("PUT", "/v1/limits/"+rule, body).want(201)
+	s.eventually("the snapshot has "+rule, func() bool { return len(s.server.catalog.Snapshot().Limits) > n })
+}
+
+func (s *service) acquire(body string, extra ...string) *answer {
+	s.t.Helper()
+	return s.call("POST", "/v1/leases", body, extra...)
+}
+
+func TestLeasesAreGivenRenewedAndGivenBack(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.leasing()
+	body := `{"rule":"exports","tenant":"acme","ttl_seconds":90}`
+	var first, again, dry LeaseAnswer
+	a := s.acquire(body, headerIdempotencyKey, "job-1").want(201)
+	a.into(&first)
+	if first.LeaseID == "" || first.Rule != "exports" || first.Limit != 2 || *first.InUse != 1 || *first.Remaining != 1 || first.ExpiresInMs != 90_000 {
+		t.Errorf("%s", a.body)
+	}
+	if ahead := time.Until(first.ExpiresAt); ahead < 80*time.Second || ahead > 91*time.Second {
+		t.Errorf("ends in %s", ahead)
+	}
+	if got := a.header.Get(headerRateLimitPolicy); got != `"exports";q=2;qu="concurrent-requests"` {
+		t.Errorf("%s", got)
+	}
+	if got := a.header.Get(headerRateLimit); got != `"exports";r=1` || a.header.Get(headerReplayed) != "" {
+		t.Errorf("%v", a.header)
+	}
+	a = s.acquire(body, headerIdempotencyKey, "job-1").want(201)
+	a.into(&again)
+	if again.LeaseID != first.LeaseID || *again.InUse != 1 || a.header.Get(headerReplayed) != "true" {
+		t.Errorf("the same key: %s %v", a.body, a.header)
+	}
+	s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).want(200).into(&dry)
+	if dry.LeaseID != "" || !dry.ExpiresAt.IsZero() || *dry.InUse != 1 || !dry.DryRun {
+		t.Errorf("%+v", dry)
+	}
+	s.acquire(body).want(201) // without a key: another one
+	a = s.acquire(body)
+	p := a.problem(429, "rate_limited")
+	if p.Type != typeQuotaExceeded || len(p.ViolatedPolicies) != 1 || p.ViolatedPolicies[0] != "exports" || p.RetryAfterMs < 1 || p.RetryAfterMs > 5000 {
+		t.Errorf("%s", a.body)
+	}
+	if items := parseList(t, a.header.Get(headerRateLimit)); len(items) != 1 || items[0].parameters["r"] != int64(0) || items[0].parameters["t"].(int64) > a.number(headerRetryAfter) {
+		t.Errorf("%v", a.header)
+	}
+	s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).problem(429, "rate_limited")
+	s.acquire(`{"rule":"exports","tenant":"other"}`).want(201)
+
+	renew := func() *answer { return s.call("POST", "/v1/leases/"+first.LeaseID+"/renew", `{"ttl_seconds":3600}`) }
+	renew().want(200).into(&again)
+	if again.LeaseID != first.LeaseID || again.ExpiresInMs != 3_600_000 || *again.InUse != 2 {
+		t.Errorf("%+v", again)
+	}
+	for range 2 {
+		s.call("DELETE", "/v1/leases/"+first.LeaseID, "").want(204)
+	}
+	renew().problem(404, "lease_not_found")
+	s.acquire(body).want(201)
+}
+
+func TestLeasesAreRefusedForWhatTheyAreNot(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.leasing()
+	s.limit("per-subject", `{"per":["subject"],"kind":"concurrency","rate":"1/30s"}`)
+	s.limit("calls", `{"per":["tenant"],"kind":"token_bucket","rate":"5/s"}`)
+	s.acquire(`{"rule":"none","tenant":"acme"}`).problem(404, "not_found")
+	s.acquire(`{"rule":"exports","tenant":"nobody"}`).problem(404, "tenant_not_found")
+	s.acquire(`{"rule":"calls","tenant":"acme"}`).refused("rule")
+	s.acquire(`{"rule":"per-subject","tenant":"acme"}`).refused("subject")
+	s.acquire(`{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "with blank ").refused(headerIdempotencyKey)
+	var lease LeaseAnswer
+	s.acquire(`{"rule":"per-subject","tenant":"acme","subject":"ann"}`).want(201).into(&lease)
+	if lease.ExpiresInMs != 30_000 {
+		t.Errorf("%+v: the rate's period is how long a lease lasts", lease)
+	}
+	s.acquire(`{"rule":"per-subject","tenant":"acme","subject":"ann"}`).problem(429, "rate_limited")
+	s.acquire(`{"rule":"per-subject","tenant":"acme","subject":"bob"}`).want(201)
+	s.call("PATCH", "/v1/tenants/acme", `{"status":"suspended"}`).want(200)
+	s.eventually("acme is suspended", func() bool { return s.acquire(`{"rule":"exports","tenant":"acme"}`).status == 403 })
+	s.acquire(`{"rule":"exports","tenant":"acme"}`).problem(403, "tenant_suspended")
+}
+
+// TestForgedLeaseIDsNameNoLease: whatever stands in the path, it is a lease that is held or it is none; it harms nobody's.
+func TestForgedLeaseIDsNameNoLease(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.leasing()
+	var held LeaseAnswer
+	s.acquire(`{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "k").want(201).into(&held)
+	id := held.LeaseID
+	swap := func(at int) string { // another character of base64url
+		c := byte('A')
+		if id[at] == 'A' {
+			c = 'B'
+		}
+		return id[:at] + string(c) + id[at+1:]
+	}
+	for _, forged := range []string{
+		"x", "..", "-", id[1:], id[:len(id)-4], id + "AAAA", id + "=", id + " ", " " + id, id + "\n", id + "\x00", swap(0), swap(1), swap(len(id) - 8),
+		strings.ToLower(id), strings.Repeat("A", 512), strings.Repeat("A", 5000), "acme|exports||member", "\xff", "a/b", "{acme}",
+	} {
+		path := "/v1/leases/" + url.PathEscape(forged)
+		s.call("POST", path+"/renew", `{}`).problem(404, "lease_not_found")
+		if a := s.call("DELETE", path, ""); a.status != 204 && a.status != 404 {
+			t.Errorf("DELETE %q: %d %s", forged, a.status, a.body)
+		}
+	}
+	var n LeaseAnswer
+	s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).want(200).into(&n)
+	if *n.InUse != 1 {
+		t.Errorf("%d are held, want the one", *n.InUse)
+	}
+	s.call("POST", "/v1/leases/"+id+"/renew", `{}`).want(200)
+}
