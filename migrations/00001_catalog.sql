@@ -35,6 +35,7 @@ CREATE TABLE plan_allowances (
     rollover_max   bigint  CHECK (rollover_max >= 0),
     overage_policy text    CHECK (overage_policy IN ('deny', 'allow')),
     overage_cap    bigint  CHECK (overage_cap >= 0),
+    overage_at_period_end text CHECK (overage_at_period_end IN ('forgive', 'preserve')),
     overflow_meter text COLLATE "C" REFERENCES meters (meter),
     overflow_price bigint  CHECK (overflow_price >= 1),    -- units of overflow_meter for one unit of meter
     per_subject    bigint  CHECK (per_subject >= 0),

@@ -25,6 +25,9 @@ CREATE TABLE balances (
     adjusted        bigint      NOT NULL DEFAULT 0,
     held            bigint      NOT NULL DEFAULT 0,
     overage         bigint      NOT NULL DEFAULT 0,
+    owed            bigint      NOT NULL DEFAULT 0,        -- part of overage that earlier periods left
+    settled         bigint      NOT NULL DEFAULT 0,        -- overage of earlier periods that this period's allowance has paid
+    forgiven_seq    bigint      NOT NULL DEFAULT 0,        -- entry at which overage was last forgiven
     head_grant      text COLLATE "C" NOT NULL DEFAULT '',  -- '' = no open grant
     head_source     text        NOT NULL DEFAULT '',
     head_remaining  bigint      NOT NULL DEFAULT 0,
@@ -37,6 +40,7 @@ CREATE TABLE balances (
         CHECK (head_remaining >= 0 AND head_remaining <= opening + granted + refunded - used - expired + adjusted - held),
     CONSTRAINT balances_parts_not_negative
         CHECK (seq >= 0 AND opening >= 0 AND granted >= 0 AND refunded >= 0 AND used >= 0 AND expired >= 0 AND held >= 0 AND overage >= 0),
+    CONSTRAINT balances_owed_is_overage CHECK (owed BETWEEN 0 AND overage AND settled BETWEEN 0 AND used AND forgiven_seq BETWEEN 0 AND seq),
     CONSTRAINT balances_period_ordered CHECK (period_start <= period_end)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1);
 

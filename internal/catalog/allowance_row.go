@@ -10,6 +10,7 @@ type allowanceRow struct {
 	rolloverMin, rolloverMax *int64
 	overagePolicy            *string
 	overageCap               *int64
+	overageAtEnd             *string
 	overflowMeter            *string
 	overflowPrice            *int64
 	perSubject               *int64
@@ -26,6 +27,9 @@ func rowOf(a *Allowance) allowanceRow {
 	}
 	if a.Overage != nil {
 		r.overagePolicy, r.overageCap = &a.Overage.Policy, a.Overage.Cap
+		if a.Overage.AtPeriodEnd != "" {
+			r.overageAtEnd = &a.Overage.AtPeriodEnd
+		}
 	}
 	if a.Overflow != nil {
 		r.overflowMeter, r.overflowPrice = &a.Overflow.Meter, &a.Overflow.Price
@@ -46,6 +50,9 @@ func (r *allowanceRow) allowance() Allowance {
 	}
 	if r.overagePolicy != nil {
 		a.Overage = &Overage{Policy: *r.overagePolicy, Cap: r.overageCap}
+		if r.overageAtEnd != nil {
+			a.Overage.AtPeriodEnd = *r.overageAtEnd
+		}
 	}
 	if r.overflowMeter != nil && r.overflowPrice != nil {
 		a.Overflow = &Overflow{Meter: *r.overflowMeter, Price: *r.overflowPrice}

@@ -57,7 +57,11 @@ type Rollover struct {
 // Overage says whether use may go beyond what remains.
 type Overage struct {
 	Policy string `json:"policy"`       // deny or allow
-	Cap    *int64 `json:"cap,omitzero"` // 0..MaxAmount per period, only with allow; nil: no cap
+	Cap    *int64 `json:"cap,omitzero"` // 0..MaxAmount of what is owed at a time, only with allow; nil: no cap
+
+	// AtPeriodEnd says what becomes of a period's overage, that of drains included: forgive, or preserve, which leaves it owed
+	// and lets the next allowance pay it first. "": forgive. A once-only allowance has no period's end.
+	AtPeriodEnd string `json:"at_period_end,omitzero"`
 }
 
 // Overflow names the meter that pays when the own one is used up. It need not be in the plan; if it is, it has no overflow of
@@ -128,6 +132,10 @@ func (a *Allowance) faults() []FieldError {
 	c.require(a.Rollover == nil || a.Every != period.Once, "rollover", "must be absent where every is once: there is no next period")
 	if o := a.Overage; o != nil {
 		c.oneOf("overage.policy", o.Policy, "deny", "allow")
+		if o.AtPeriodEnd != "" {
+			c.oneOf("overage.at_period_end", o.AtPeriodEnd, "forgive", "preserve")
+			c.require(a.Every != period.Once, "overage.at_period_end", "must be absent where every is once: there is no period's end")
+		}
 		if o.Cap != nil {
 			c.amount("overage.cap", *o.Cap, 0)
 			c.require(o.Policy != "deny", "overage.cap", "must be absent where overage.policy is deny")

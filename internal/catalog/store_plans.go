@@ -115,7 +115,7 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	)
 	_, err = pgx.ForEachRow(rows, []any{
 		&plan, &r.meter, &r.amount, &r.every, &r.anchor, &r.rolloverMin, &r.rolloverMax, &r.overagePolicy, &r.overageCap,
-		&r.overflowMeter, &r.overflowPrice, &r.perSubject, &r.expiresInDays,
+		&r.overflowMeter, &r.overflowPrice, &r.perSubject, &r.expiresInDays, &r.overageAtEnd,
 	}, func() error {
 		p := byID[plan]
 		p.Allowances = append(p.Allowances, r.allowance())
@@ -174,7 +174,8 @@ func (tx *txn) insertAllowances(ctx context.Context, p *Plan) error {
 		column(rows, func(r *allowanceRow) *string { return r.overflowMeter }),
 		column(rows, func(r *allowanceRow) *int64 { return r.overflowPrice }),
 		column(rows, func(r *allowanceRow) *int64 { return r.perSubject }),
-		column(rows, func(r *allowanceRow) *int64 { return r.expiresInDays }))
+		column(rows, func(r *allowanceRow) *int64 { return r.expiresInDays }),
+		column(rows, func(r *allowanceRow) *string { return r.overageAtEnd }))
 	return err
 }
 

@@ -125,7 +125,7 @@ func TestAPlanGetsANewVersionOnlyWhenItGrantsSomethingElse(t *testing.T) {
 	full := Plan{ID: "full", Allowances: []Allowance{
 		{
 			Meter: "api_calls", Amount: 1, Every: period.Day, Anchor: period.Calendar,
-			Rollover: &Rollover{Min: 1, Max: 10}, Overage: &Overage{Policy: "allow", Cap: &amount},
+			Rollover: &Rollover{Min: 1, Max: 10}, Overage: &Overage{Policy: "allow", Cap: &amount, AtPeriodEnd: "preserve"},
 			Overflow: &Overflow{Meter: "credits", Price: 2}, PerSubject: &limit,
 		},
 		{Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Tenant, Overage: &Overage{Policy: "deny"}},

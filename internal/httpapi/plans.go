@@ -19,6 +19,7 @@ func overageMembers() []member[catalog.Overage] {
 	return []member[catalog.Overage]{
 		{"policy", true, func(d *document, o *catalog.Overage) { o.Policy = d.word("deny", "allow") }},
 		{"cap", false, func(d *document, o *catalog.Overage) { o.Cap = new(d.integer(0, ledger.MaxAmount)) }},
+		{"at_period_end", false, func(d *document, o *catalog.Overage) { o.AtPeriodEnd = d.word("forgive", "preserve") }},
 	}
 }
 
@@ -123,7 +124,7 @@ func allowanceOf(a *catalog.Allowance) Allowance {
 		out.Rollover = &Rollover{Min: r.Min, Max: r.Max}
 	}
 	if o := a.Overage; o != nil {
-		out.Overage = &Overage{Policy: OveragePolicy(o.Policy), Cap: o.Cap}
+		out.Overage = &Overage{Policy: OveragePolicy(o.Policy), Cap: o.Cap, AtPeriodEnd: OverageAtPeriodEnd(o.AtPeriodEnd)}
 	}
 	if o := a.Overflow; o != nil {
 		out.Overflow = &Overflow{Meter: o.Meter, Price: o.Price}

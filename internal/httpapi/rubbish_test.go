@@ -30,7 +30,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 			"effective_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00+02:00","cost_basis":"0.01 EUR","reason":"sold","dry_run":false}`},
 		"putMeter": {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true}`},
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
-			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3},"overflow":{"meter":"credits","price":2},"per_subject":4}],"limits":[{"rule":"r",` + limit + `}]}`},
+			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3,"at_period_end":"preserve"},"overflow":{"meter":"credits","price":2},"per_subject":4}],"limits":[{"rule":"r",` + limit + `}]}`},
 		"putTenant":      {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
 		"patchTenant":    {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true}`},
 		"putLimit":       {"PUT", "/v1/limits/fresh", `{` + limit + `}`},

@@ -405,6 +405,24 @@ func (e OnExpired) Valid() bool {
 	}
 }
 
+// Defines values for OverageAtPeriodEnd.
+const (
+	OverageAtPeriodEndForgive  OverageAtPeriodEnd = "forgive"
+	OverageAtPeriodEndPreserve OverageAtPeriodEnd = "preserve"
+)
+
+// Valid indicates whether the value is a known member of the OverageAtPeriodEnd enum.
+func (e OverageAtPeriodEnd) Valid() bool {
+	switch e {
+	case OverageAtPeriodEndForgive:
+		return true
+	case OverageAtPeriodEndPreserve:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OveragePolicy.
 const (
 	OveragePolicyAllow OveragePolicy = "allow"
@@ -1661,10 +1679,16 @@ type Operation struct {
 
 // Overage Whether use may go beyond what remains; it may not if absent.
 type Overage struct {
-	// Cap The most overage of a period, with `allow` only; no cap if absent.
+	// AtPeriodEnd What becomes of a period's overage, that of drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not where `every` is `once`.
+	AtPeriodEnd OverageAtPeriodEnd `json:"at_period_end,omitempty,omitzero"`
+
+	// Cap The most overage that may be owed at a time, with `allow` only; no cap if absent.
 	Cap    *int64        `json:"cap,omitempty"`
 	Policy OveragePolicy `json:"policy"`
 }
+
+// OverageAtPeriodEnd What becomes of a period's overage, that of drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not where `every` is `once`.
+type OverageAtPeriodEnd string
 
 // OveragePolicy defines model for Overage.Policy.
 type OveragePolicy string

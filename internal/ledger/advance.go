@@ -207,12 +207,14 @@ func (b *book) roll(next period.Period, now time.Time, j *journal) {
 	at := b.end
 	t := b.timeline.at(at)
 	closing := b.remaining() + b.held
+	b.closeOverage(at, now, j)
 	b.closed = append(b.closed, closedPeriod{
 		key: b.key, start: b.start, end: at, plan: b.plan, planVersion: b.planVersion,
 		opening: b.opening, granted: b.granted, refunded: b.refunded, used: b.used, expired: b.expired, adjusted: b.adjusted,
 		overage: b.overage, held: b.held, closing: closing, lastSeq: b.seq, closedAt: later(now, at),
 	})
 	b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage = closing, 0, 0, 0, 0, 0, 0
+	b.owed, b.settled = 0, 0
 	b.open(t, next, at, j, now)
 }
 
@@ -231,12 +233,13 @@ func (b *book) open(t *terms, p period.Period, due time.Time, j *journal, now ti
 	if t.grants {
 		b.plan, b.planVersion, b.allowance, b.renews, b.terms = t.plan, t.version, t.allow.amount, t.renews(), &t.allow
 	}
+	var g *grant
 	if amount > 0 {
 		expires := p.End
 		if t.allow.lasts > 0 {
 			expires = earlier(expires, later(due, p.Start).Add(t.allow.lasts))
 		}
-		g := &grant{isNew: true, GrantRecord: GrantRecord{
+		g = &grant{isNew: true, GrantRecord: GrantRecord{
 			Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: allowanceID(p.Start),
 			Source: SourceAllowance, Amount: amount, Remaining: amount, Priority: PriorityAllowance,
 			EffectiveAt: p.Start, ExpiresAt: expires, Status: GrantActive,
@@ -246,6 +249,7 @@ func (b *book) open(t *terms, p period.Period, due time.Time, j *journal, now ti
 		b.granted += amount
 		j.system(b, lineGrant, g.OperationID, 1, g, amount, due, now)
 	}
+	b.openOverage(g, due, now, j)
 	if g := b.carried; g != nil {
 		b.carried = nil
 		if extra := g.Amount - g.Remaining; extra > 0 {

@@ -32,6 +32,9 @@ type balance struct {
 	adjusted      int64
 	held          int64
 	overage       int64
+	owed          int64 // part of overage that earlier periods left
+	settled       int64 // overage of earlier periods that this period's allowance has paid
+	forgivenSeq   int64 // entry at which overage was last forgiven; overage up to there is nobody's debt
 	headID        string
 	headSource    Source
 	headRemaining int64
@@ -105,6 +108,7 @@ type book struct {
 	// unwritten is what advance made in memory, for reads that break a period down.
 	unwritten []line
 	carried   *grant // what the closing period hands to the next one, while advance is between the two
+	owing     int64  // overage that the closing period leaves owed to the next one, likewise
 	dirty     bool
 	broken    error // the next period cannot be computed: the book is neither used nor written
 }
@@ -148,7 +152,7 @@ func (b *book) settle() {
 	var head *grant
 	next := b.end
 	for _, g := range b.grants {
-		if g.Status == GrantActive && g.Remaining == 0 && g.Held == 0 {
+		if g.Status == GrantActive && g.Remaining == 0 && g.Held == 0 && !b.mayReturnSettled(g) {
 			g.Status, g.dirty = GrantExhausted, true
 		}
 		switch g.Status {
@@ -172,6 +176,10 @@ func (b *book) settle() {
 		b.nextEvent, b.dirty = next, true
 	}
 }
+
+// mayReturnSettled says that a refund may bring back what the allowance g has paid of older overage. Such a one stays open, used up
+// or not: refunds of older operations do not know its name.
+func (b *book) mayReturnSettled(g *grant) bool { return b.settled > 0 && g.ID == allowanceID(b.start) }
 
 // moveHead makes g the head. The old head's remainder goes back to its own row.
 func (b *book) moveHead(g *grant) {

@@ -105,10 +105,21 @@ func (v *verification) comparePeriods(k key, r *VerifyReport) {
 		r.equal(k, at+"refunded", s.refunded, p.refunded)
 		r.equal(k, at+"adjusted", s.adjusted, p.adjusted)
 		r.equal(k, at+"overage", s.overage, p.overage)
+		if i < len(list)-1 { // what it came to is forgiven at the end, or the next period begins with it
+			r.equal(k, at+"overage at its end", s.overage, s.forgiven+byPeriod[list[i+1].start.UnixMicro()].owing)
+		} else {
+			r.equal(k, "owed", s.owed, b.owed)
+			r.equal(k, "settled", s.settled, b.settled)
+		}
 		r.equal(k, at+"entries of unknown kind", 0, s.unknown)
 		delete(byPeriod, p.start.UnixMicro())
 	}
 	if v.whole(k) {
+		forgiven := int64(0)
+		for _, s := range v.sums[k] {
+			forgiven = max(forgiven, s.forgivenSeq)
+		}
+		r.equal(k, "entry that forgave overage", forgiven, b.forgivenSeq)
 		for start := range byPeriod {
 			r.add(k, "entries in a period that does not exist", "none", time.UnixMicro(start).UTC())
 		}

@@ -59,7 +59,7 @@ func (b *book) wouldSucceedAt(amount int64) time.Time {
 	at := func(t time.Time) int64 {
 		sum := int64(0)
 		if b.renews && !t.Before(b.end) {
-			sum = b.allowance
+			sum = b.nextAllowance()
 		}
 		for _, g := range b.grants {
 			switch {

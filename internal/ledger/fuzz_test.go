@@ -68,6 +68,7 @@ func (p *program) drawTerms() map[string]modelTerms {
 	if rapid.Bool().Draw(t, "overage") {
 		calls.overage, calls.overageCap = true, some("overage cap", 0, 8)
 	}
+	calls.preserve = rapid.Bool().Draw(t, "preserve")
 	if rapid.Bool().Draw(t, "overflow") {
 		calls.overflow, calls.price = "credits", rapid.Int64Range(1, 3).Draw(t, "price")
 	}
@@ -88,7 +89,7 @@ func (p *program) publish(plan string, meters map[string]modelTerms, at time.Tim
 	for meter, m := range meters {
 		a := allowance{
 			amount: m.amount, every: period.Hour, anchor: period.Tenant, rolloverMin: m.rollMin, rolloverMax: m.rollMax,
-			overageAllowed: m.overage, overageCap: m.overageCap, overflowMeter: m.overflow, overflowPrice: m.price, perSubject: m.perSubject,
+			overageAllowed: m.overage, overageCap: m.overageCap, overagePreserved: m.preserve, overflowMeter: m.overflow, overflowPrice: m.price, perSubject: m.perSubject,
 		}
 		if m.once {
 			a.every = period.Once

@@ -12,7 +12,12 @@ const (
 	lineOverage      = "overage"       // -> overage: use that no grant pays
 	lineRefund       = "refund"        // -> remaining: a debit is taken back
 	lineUnoverage    = "unoverage"     // overage ->: overage is taken back
-	lineClosedRefund = "closed_refund" // nothing: overage of a closed period is taken back
+	lineForgive      = "forgive"       // nothing: what the period's overage came to is forgiven with its end
+	lineOwe          = "owe"           // -> overage, owed: overage of earlier periods that is still owed
+	lineSettle       = "settle"        // remaining -> used, overage and owed ->: the new allowance pays what was owed
+	lineUnowe        = "unowe"         // overage and owed ->: overage of an earlier period is taken back before it is paid
+	lineUnsettle     = "unsettle"      // -> remaining, refunded: and after
+	lineClosedRefund = "closed_refund" // nothing: overage of a closed period is taken back that nobody owes any more
 	lineExpire       = "expire"        // remaining -> expired: what was left of a grant
 	lineVoid         = "void"          // remaining ->, adjusted: a grant was taken back
 	lineAdjustUp     = "adjust_up"     // -> remaining, adjusted

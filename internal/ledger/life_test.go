@@ -152,18 +152,22 @@ func (s *life) writeVersion(b *pgx.Batch, plan string) {
 	v := versions[len(versions)-1]
 	b.Queue("INSERT INTO plans (plan, version, created_at) VALUES ($1, $2, $3)", s.planName(plan), v.version, s.stored(v.createdAt))
 	for meter, a := range v.allowances {
-		var policy, overflow *string
+		var policy, atEnd, overflow *string
 		var price *int64
 		if a.overageAllowed {
 			policy = new("allow")
+		}
+		if a.overagePreserved {
+			atEnd = new("preserve")
 		}
 		if a.overflowMeter != "" {
 			overflow, price = &a.overflowMeter, &a.overflowPrice
 		}
 		b.Queue(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max,
-			overage_policy, overage_cap, overflow_meter, overflow_price, per_subject) VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+			overage_policy, overage_cap, overflow_meter, overflow_price, per_subject, overage_at_period_end)
+			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 			s.planName(plan), v.version, meter, a.amount, string(a.every), string(a.anchor), a.rolloverMin, a.rolloverMax,
-			policy, a.overageCap, overflow, price, a.perSubject)
+			policy, a.overageCap, overflow, price, a.perSubject, atEnd)
 	}
 }
 

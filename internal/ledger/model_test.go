@@ -21,6 +21,7 @@ type modelTerms struct {
 	rollMin, rollMax *int64
 	overage          bool
 	overageCap       *int64
+	preserve         bool // overage is still owed after the period's end
 	overflow         string
 	price            int64
 	perSubject       *int64
@@ -62,6 +63,9 @@ type modelBalance struct {
 	plan                                                         string // '' = not in the plan
 	terms                                                        modelTerms
 	opening, granted, refunded, used, expired, adjusted, overage int64
+	owed                                                         int64     // of overage: what earlier periods left
+	settled                                                      int64     // what this period's allowance has paid of that
+	forgiven                                                     time.Time // overage of periods before then is nobody's debt
 	entries                                                      int
 	grants                                                       []modelGrant
 	closed                                                       []string // the accounts of its closed periods
@@ -318,13 +322,34 @@ func (m *model) event(k key, b *modelBalance, due time.Time) {
 		b.entries++
 	}
 	if closes {
-		at := b.end
+		at, owing, forgiven := b.end, int64(0), b.forgiven
+		switch {
+		case b.overage > 0 && b.plan != "" && b.terms.preserve:
+			owing = b.overage
+		case b.overage > 0:
+			forgiven = at
+			b.entries++
+		}
 		opening := b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted
 		closed := append(slices.Clip(b.closed), accountText(b.plan, b.start, at, [...]int64{
 			b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), opening,
 		}))
-		*b = modelBalance{opening: opening, grants: b.grants, entries: b.entries, closed: closed}
+		*b = modelBalance{opening: opening, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven}
+		before := len(b.grants)
 		m.open(k, b, at, at)
+		if owing > 0 {
+			b.overage, b.owed = owing, owing
+			b.entries++
+		}
+		if owing > 0 && len(b.grants) > before {
+			g := &b.grants[before]
+			b.settled = min(owing, g.left)
+			g.left -= b.settled
+			b.used += b.settled
+			b.overage -= b.settled
+			b.owed -= b.settled
+			b.entries++
+		}
 		if carry > 0 {
 			b.grants = append(b.grants, modelGrant{
 				id: "rollover:" + at.Format("2006-01-02T15:04:05.999999Z"), source: "rollover", amount: carry, left: carry, priority: 10,

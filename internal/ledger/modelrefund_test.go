@@ -108,13 +108,11 @@ func (m *model) refundItem(op *modelOp, item int, units int64, r *Refund) string
 		}
 		p.back += n
 		b := m.balances[p.balance]
-		b.entries++
 		if p.overage {
-			if b.start.Equal(p.start) {
-				b.overage -= n
-			}
+			forfeited += m.refundOverage(b, p, n, r, i+1)
 			continue
 		}
+		b.entries++
 		b.refunded += n
 		lost := m.restoreTo(b, p.grant, p.source, n, r.Return, derivedID("regrant-", fmt.Sprint("refund/", r.Key, "/", i+1)))
 		if p.balance.Subject == "" {
@@ -124,11 +122,50 @@ func (m *model) refundItem(op *modelOp, item int, units int64, r *Refund) string
 	return fmt.Sprintf(" [%d back, %d forfeited]", units, forfeited)
 }
 
+// refundOverage takes back overage: of this period, or of an earlier one as far as it is still owed or was paid by the allowance.
+func (m *model) refundOverage(b *modelBalance, p *modelPart, n int64, r *Refund, line int) int64 {
+	if b.start.Equal(p.start) {
+		b.overage -= n
+		b.entries++
+		return 0
+	}
+	if p.start.Before(b.forgiven) {
+		b.entries++
+		return 0
+	}
+	lost, id := int64(0), fmt.Sprint("refund/", r.Key, "/", line)
+	owed := min(n, b.owed)
+	if owed > 0 {
+		b.overage -= owed
+		b.owed -= owed
+		b.entries++
+	}
+	paid := min(n-owed, b.settled)
+	if paid > 0 {
+		b.settled -= paid
+		b.refunded += paid
+		b.entries++
+		allowance := "allowance:" + b.start.Format("2006-01-02T15:04:05.999999Z")
+		lost += m.restoreTo(b, allowance, "allowance", paid, r.Return, derivedID("regrant-", id+"/settled"))
+	}
+	if ended := n - owed - paid; ended > 0 {
+		b.entries++
+		if r.Return == ReturnRegrant {
+			b.refunded += ended
+			lost += m.restoreTo(b, "", "allowance", ended, r.Return, derivedID("regrant-", id))
+		}
+	}
+	return lost
+}
+
 // restoreTo is restore for a grant that may be used up.
 func (m *model) restoreTo(b *modelBalance, id, source string, n int64, policy ReturnPolicy, newID string) int64 {
 	g := b.grant(id)
 	if g == nil {
-		g = &modelGrant{source: source, state: "gone"}
+		g = &modelGrant{source: source, state: "gone", priority: 100}
+		if source == "allowance" || source == "rollover" {
+			g.priority = 10
+		}
 	}
 	return m.restore(b, g, n, policy, m.now, newID)
 }

@@ -284,42 +284,40 @@ func (r *Refund) refundLine(m *machine, l *line, n int64, out *RefundItem) int64
 	m.refunds[k].dirty = true
 	b.dirty = true
 	if l.kind == lineOverage {
-		// Overage of a closed period is closed with it: the line records the refund, and nothing of the open period changes.
-		kind := lineClosedRefund
-		if b.start.Equal(l.periodStart) {
-			kind = lineUnoverage
-			b.overage -= n
-		}
-		m.journal.add(b, m.now, line{
-			kind: kind, source: SourceOverage, amount: n, item: l.item, detail: mustJSON(refundDetail{RefundOf: r.OperationID, Line: l.line}),
-		})
-		if out != nil {
-			out.Draws = append(out.Draws, Draw{Source: SourceOverage, Meter: l.Meter, Amount: n})
-		}
-		return n
+		n = r.refundOverage(m, b, l, n, out)
+	} else {
+		r.giveBack(m, b, line{kind: lineRefund, grantID: l.grantID, source: l.source, item: l.item, line: l.line}, n, out)
 	}
-	to := b.restore(l.grantID, l.source, n, r.Return, derivedID("regrant-", fmt.Sprint("refund/", r.Key, "/", l.line)), m.now)
-	d := refundDetail{RefundOf: r.OperationID, Line: l.line}
+	b.settle()
+	return n
+}
+
+// giveBack returns n units to the grant that entry names, or where the policy says, and enters it: entry.line is the line that is
+// refunded.
+func (r *Refund) giveBack(m *machine, b *book, entry line, n int64, out *RefundItem) {
+	d := refundDetail{RefundOf: r.OperationID, Line: entry.line}
+	anew := fmt.Sprint("refund/", r.Key, "/", entry.line)
+	if entry.kind == lineUnsettle {
+		anew += "/settled" // one line of overage may come back in two parts
+	}
+	to := b.restore(entry.grantID, entry.source, n, r.Return, derivedID("regrant-", anew), m.now)
 	if to.policy != "" {
-		d.From, d.Policy = l.grantID, to.policy
+		d.From, d.Policy = entry.grantID, to.policy
 	}
 	b.refunded += n
-	entry := line{kind: lineRefund, grantID: to.grantID, source: to.source, amount: n, item: l.item, detail: mustJSON(d)}
+	entry.line, entry.grantID, entry.source, entry.amount, entry.detail = 0, to.grantID, to.source, n, mustJSON(d)
 	m.journal.add(b, m.now, entry)
 	if to.policy == ReturnForfeit {
 		b.expired += n
 		entry.kind = lineExpire
 		m.journal.add(b, m.now, entry)
 	}
-	b.settle()
 	if out != nil {
-		draw := Draw{Grant: to.grantID, Source: to.source, Meter: l.Meter, Amount: n}
 		if to.policy == ReturnForfeit {
 			out.Forfeited += n
 		}
-		out.Draws = append(out.Draws, draw)
+		out.Draws = append(out.Draws, Draw{Grant: to.grantID, Source: to.source, Meter: b.Meter, Amount: n})
 	}
-	return n
 }
 
 // returned says where restored units went. policy is ” when their own grant took them back.
@@ -346,6 +344,9 @@ func (b *book) restore(grantID string, source Source, n int64, policy ReturnPoli
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: newID, Source: SourceRefund, Amount: n, Remaining: n,
 		Priority: PriorityTopup, EffectiveAt: now, ExpiresAt: period.Forever, Status: GrantActive, OperationID: newID, CreatedAt: now,
 	}
+	if source == SourceAllowance || source == SourceRollover {
+		anew.Priority, anew.ExpiresAt = PriorityAllowance, b.end
+	}
 	for _, g := range b.grants {
 		if g.ID != grantID {
 			continue
@@ -361,9 +362,6 @@ func (b *book) restore(grantID string, source Source, n int64, policy ReturnPoli
 	}
 	if policy != ReturnRegrant {
 		return returned{grantID: grantID, source: source, policy: ReturnForfeit}
-	}
-	if source == SourceAllowance || source == SourceRollover {
-		anew.ExpiresAt = b.end
 	}
 	b.addGrant(&grant{isNew: true, GrantRecord: anew})
 	return returned{grantID: newID, source: SourceRefund, policy: ReturnRegrant}

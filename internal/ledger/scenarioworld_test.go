@@ -61,7 +61,8 @@ func (s *scenario) plan(w words) (string, error) {
 	return "ok", nil
 }
 
-// readAllowance reads every= anchor= rollover-min= rollover-max= overage= overflow= price= per-subject= days=
+// readAllowance reads every= anchor= rollover-min= rollover-max= overage= overage-end= overflow= price= per-subject=
+// days=
 func readAllowance(amount int64, w words) (allowance, error) {
 	a := allowance{amount: amount, anchor: period.Calendar, overflowMeter: w.named["overflow"]}
 	var err error
@@ -90,6 +91,13 @@ func readAllowance(amount int64, w words) (allowance, error) {
 		if text != "unlimited" {
 			number("overage", &a.overageCap)
 		}
+	}
+	switch w.named["overage-end"] {
+	case "preserve":
+		a.overagePreserved = true
+	case "", "forgive":
+	default:
+		return a, fmt.Errorf("overage-end=%s is neither forgive nor preserve", w.named["overage-end"])
 	}
 	if price != nil {
 		a.overflowPrice = *price

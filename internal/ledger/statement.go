@@ -334,6 +334,20 @@ func (b *balance) apply(kind string, amount int64) {
 		b.overage += amount
 	case lineUnoverage:
 		b.overage -= amount
+	case lineOwe:
+		b.overage += amount
+		b.owed += amount
+	case lineSettle:
+		b.used += amount
+		b.overage -= amount
+		b.owed -= amount
+		b.settled += amount
+	case lineUnowe:
+		b.overage -= amount
+		b.owed -= amount
+	case lineUnsettle:
+		b.refunded += amount
+		b.settled -= amount
 	case lineRefund:
 		b.refunded += amount
 	case lineExpire:

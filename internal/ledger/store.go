@@ -59,7 +59,7 @@ func scanBalances(into map[key]*book) func(pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{
 			&b.Tenant, &b.Meter, &b.Subject, &b.seq, &b.plan, &b.planVersion, &b.allowance, &b.renews, &b.start, &b.end,
 			&b.opening, &b.granted, &b.refunded, &b.used, &b.expired, &b.adjusted, &b.held, &b.overage,
-			&b.headID, &b.headSource, &b.headRemaining, &b.nextEvent, &b.updatedAt,
+			&b.owed, &b.settled, &b.forgivenSeq, &b.headID, &b.headSource, &b.headRemaining, &b.nextEvent, &b.updatedAt,
 		}, func() error {
 			row := b
 			row.start, row.end = fromDB(row.start), fromDB(row.end)
@@ -213,7 +213,7 @@ func (r *termsReader) scanPlans(rows pgx.Rows) error {
 	var v planVersion
 	_, err := pgx.ForEachRow(rows, []any{
 		&plan, &v.version, &v.createdAt, &meter, &a.amount, &a.every, &a.anchor, &a.rolloverMin, &a.rolloverMax,
-		&a.overageAllowed, &a.overageCap, &a.overflowMeter, &a.overflowPrice, &a.perSubject, &days,
+		&a.overageAllowed, &a.overageCap, &a.overflowMeter, &a.overflowPrice, &a.perSubject, &days, &a.overagePreserved,
 	}, func() error {
 		versions := r.plans[plan]
 		if n := len(versions); n == 0 || versions[n-1].version != v.version {

@@ -19,14 +19,19 @@ type allowance struct {
 	rolloverMax    *int64
 	overageAllowed bool
 	overageCap     *int64 // nil = no cap
-	overflowMeter  string // '' = none
-	overflowPrice  int64
-	perSubject     *int64        // what each subject may use of it per period
-	lasts          time.Duration // of a once-only allowance, from when it is granted; 0 = for ever
+	// overagePreserved leaves overage owed at the period's end, also that of drains where overage is not allowed.
+	overagePreserved bool
+	overflowMeter    string // '' = none
+	overflowPrice    int64
+	perSubject       *int64        // what each subject may use of it per period
+	lasts            time.Duration // of a once-only allowance, from when it is granted; 0 = for ever
 }
 
 // rolls says whether unused units go on into the next period.
 func (a *allowance) rolls() bool { return a != nil && (a.rolloverMin != nil || a.rolloverMax != nil) }
+
+// preserves says whether overage is still owed after the period's end.
+func (a *allowance) preserves() bool { return a != nil && a.overagePreserved }
 
 // carry returns how much goes on of what is left: left, but at most the maximum and at least the minimum.
 func (a *allowance) carry(left int64) int64 {

@@ -180,6 +180,9 @@ type sums struct {
 	lastSeq                    int64
 	granted, refunded, used    int64
 	expired, adjusted, overage int64
+	owing, forgiven            int64 // overage that the period began with; that was forgiven at its end
+	forgivenSeq                int64 // entry that forgave
+	owed, settled              int64
 	held, issued, left         int64
 	unknown                    int64
 }
@@ -189,6 +192,8 @@ func (s sums) plus(o sums) sums {
 	s.lastSeq = max(s.lastSeq, o.lastSeq)
 	s.granted, s.refunded, s.used = s.granted+o.granted, s.refunded+o.refunded, s.used+o.used
 	s.expired, s.adjusted, s.overage = s.expired+o.expired, s.adjusted+o.adjusted, s.overage+o.overage
+	s.owing, s.forgiven, s.forgivenSeq = s.owing+o.owing, s.forgiven+o.forgiven, max(s.forgivenSeq, o.forgivenSeq)
+	s.owed, s.settled = s.owed+o.owed, s.settled+o.settled
 	s.held, s.issued, s.left, s.unknown = s.held+o.held, s.issued+o.issued, s.left+o.left, s.unknown+o.unknown
 	return s
 }
@@ -248,7 +253,7 @@ func (v *verification) scanSums(rows pgx.Rows) error {
 	var s sums
 	_, err := pgx.ForEachRow(rows, []any{
 		&k.Tenant, &k.Meter, &k.Subject, &s.period, &s.grant, &s.lastSeq, &s.granted, &s.refunded, &s.used, &s.expired,
-		&s.adjusted, &s.overage, &s.held, &s.issued, &s.left, &s.unknown,
+		&s.adjusted, &s.overage, &s.owing, &s.forgiven, &s.forgivenSeq, &s.owed, &s.settled, &s.held, &s.issued, &s.left, &s.unknown,
 	}, func() error {
 		v.sums[k] = append(v.sums[k], s)
 		return nil

@@ -7,7 +7,7 @@
 -- wait for each other in a circle. A row that does not come back does not exist. Nothing else is ever locked.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
+       b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
 ORDER BY b.tenant_id, b.meter, b.subject
@@ -17,7 +17,7 @@ FOR NO KEY UPDATE OF b;
 -- Locks up to $2 balances with an event due at or before $1 that nobody else is working on.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
+       b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
 FROM balances b
 WHERE b.next_event_at <= $1::timestamptz
 ORDER BY b.next_event_at
@@ -137,7 +137,7 @@ ORDER BY t.tenant_id, t.effective_at;
 SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount, 0), coalesce(a.every, ''), coalesce(a.anchor, ''),
        a.rollover_min, a.rollover_max, coalesce(a.overage_policy = 'allow', false), a.overage_cap,
        coalesce(a.overflow_meter, ''), coalesce(a.overflow_price, 0), a.per_subject,
-       coalesce(a.expires_in_days, 0)
+       coalesce(a.expires_in_days, 0), coalesce(a.overage_at_period_end = 'preserve', false)
 FROM (SELECT DISTINCT t.plan
       FROM unnest($1::text[]) AS k (tenant_id)
       CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t) AS named
@@ -169,7 +169,7 @@ FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[],
      AS l (tenant_id, operation_id, seq, meter, period_start, grant_id, source, amount, remaining_after, fingerprint, created_at);
 
 -- name: UpdateDrawnBalances
--- UpdateBalances for balances that debits have only drawn from. $9 as $24 there.
+-- UpdateBalances for balances that debits have only drawn from. $9 as $27 there.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, used = n.used, overage = n.overage, head_remaining = n.head_remaining, updated_at = n.updated_at
@@ -181,24 +181,26 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $9::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: UpdateBalances
--- Writes the changed balances; all are locked. A count other than $24 fails the transaction by a division by zero: it would
+-- Writes the changed balances; all are locked. A count other than $27 fails the transaction by a division by zero: it would
 -- mean that a locked row was not there.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, plan = n.plan, plan_version = n.plan_version, allowance = n.allowance, renews = n.renews,
         period_start = n.period_start, period_end = n.period_end, opening = n.opening, granted = n.granted,
         refunded = n.refunded, used = n.used, expired = n.expired, adjusted = n.adjusted, held = n.held, overage = n.overage,
-        head_grant = n.head_grant, head_source = n.head_source, head_remaining = n.head_remaining,
-        next_event_at = n.next_event_at, updated_at = n.updated_at
+        owed = n.owed, settled = n.settled, forgiven_seq = n.forgiven_seq, head_grant = n.head_grant, head_source = n.head_source,
+        head_remaining = n.head_remaining, next_event_at = n.next_event_at, updated_at = n.updated_at
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
                 $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
-                $16::bigint[], $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::bigint[], $22::timestamptz[], $23::timestamptz[])
+                $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
+                $24::bigint[], $25::timestamptz[], $26::timestamptz[])
          AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
-               refunded, used, expired, adjusted, held, overage, head_grant, head_source, head_remaining, next_event_at, updated_at)
+               refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
+               head_remaining, next_event_at, updated_at)
     WHERE b.tenant_id = n.tenant_id AND b.meter = n.meter AND b.subject = n.subject
     RETURNING 1
 )
-SELECT 1 / (CASE WHEN count(*) = $24::bigint THEN 1 ELSE 0 END) FROM written;
+SELECT 1 / (CASE WHEN count(*) = $27::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: InsertGrants
 INSERT INTO grants (tenant_id, meter, subject, grant_id, source, amount, priority, effective_at, expires_at, cost_basis, reason,

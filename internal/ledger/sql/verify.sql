@@ -5,7 +5,7 @@
 -- The next $4 balances after ($1, $2, $3) in key order; $5 limits to one tenant unless ''.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
+       b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
 FROM balances b
 WHERE (b.tenant_id, b.meter, b.subject) > ($1::text, $2::text, $3::text) AND ($5::text = '' OR b.tenant_id = $5::text)
 ORDER BY b.tenant_id, b.meter, b.subject
@@ -21,8 +21,8 @@ SELECT e.tenant_id, e.meter, e.subject, count(*), min(e.seq), max(e.seq),
        coalesce(max(e.remaining_after) FILTER (WHERE e.next_seq IS NULL), 0)
 FROM (
     SELECT n.tenant_id, n.meter, n.subject, n.seq, n.created_at, n.remaining_after,
-           CASE WHEN n.kind IN ('grant', 'refund', 'adjust_up', 'release') THEN n.amount
-                WHEN n.kind IN ('debit', 'expire', 'void', 'adjust_down', 'hold') THEN -n.amount
+           CASE WHEN n.kind IN ('grant', 'refund', 'unsettle', 'adjust_up', 'release') THEN n.amount
+                WHEN n.kind IN ('debit', 'settle', 'expire', 'void', 'adjust_down', 'hold') THEN -n.amount
                 ELSE 0 END AS delta,
            lag(n.seq) OVER w AS prev_seq, lead(n.seq) OVER w AS next_seq, lag(n.created_at) OVER w AS prev_at,
            CASE WHEN n.seq = 1 THEN 0 ELSE lag(n.remaining_after) OVER w END AS prev_remaining
@@ -37,22 +37,27 @@ GROUP BY e.tenant_id, e.meter, e.subject;
 -- what is left of it, and what is held.
 SELECT e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id, max(e.seq),
        coalesce(sum(e.amount) FILTER (WHERE e.kind = 'grant'), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'refund'), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle')), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture', 'settle')), 0)::bigint,
        coalesce(sum(e.amount) FILTER (WHERE e.kind = 'expire'), 0)::bigint,
        coalesce(sum(CASE e.kind WHEN 'adjust_up' THEN e.amount ELSE -e.amount END)
                 FILTER (WHERE e.kind IN ('adjust_up', 'adjust_down', 'void')), 0)::bigint,
-       coalesce(sum(CASE e.kind WHEN 'overage' THEN e.amount ELSE -e.amount END)
-                FILTER (WHERE e.kind IN ('overage', 'unoverage')), 0)::bigint,
+       coalesce(sum(CASE WHEN e.kind IN ('overage', 'owe') THEN e.amount ELSE -e.amount END)
+                FILTER (WHERE e.kind IN ('overage', 'owe', 'unoverage', 'settle', 'unowe')), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'owe'), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'forgive'), 0)::bigint,
+       coalesce(max(e.seq) FILTER (WHERE e.kind = 'forgive'), 0),
+       coalesce(sum(CASE e.kind WHEN 'owe' THEN e.amount ELSE -e.amount END) FILTER (WHERE e.kind IN ('owe', 'settle', 'unowe')), 0)::bigint,
+       coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END) FILTER (WHERE e.kind IN ('settle', 'unsettle')), 0)::bigint,
        coalesce(sum(CASE e.kind WHEN 'hold' THEN e.amount ELSE -e.amount END)
                 FILTER (WHERE e.kind IN ('hold', 'capture', 'release')), 0)::bigint,
        coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('grant', 'adjust_up', 'rollover_in')), 0)::bigint,
-       coalesce(sum(CASE WHEN e.kind IN ('grant', 'refund', 'adjust_up', 'release', 'rollover_in') THEN e.amount
-                         WHEN e.kind IN ('debit', 'expire', 'void', 'adjust_down', 'hold', 'rollover_out') THEN -e.amount
+       coalesce(sum(CASE WHEN e.kind IN ('grant', 'refund', 'unsettle', 'adjust_up', 'release', 'rollover_in') THEN e.amount
+                         WHEN e.kind IN ('debit', 'settle', 'expire', 'void', 'adjust_down', 'hold', 'rollover_out') THEN -e.amount
                          ELSE 0 END), 0)::bigint,
        count(*) FILTER (WHERE e.kind NOT IN ('grant', 'debit', 'overage', 'refund', 'unoverage', 'closed_refund', 'expire', 'void',
                                              'adjust_up', 'adjust_down', 'hold', 'capture', 'release', 'rollover_out', 'rollover_in',
-                                             'schedule', 'extend', 'denial'))
+                                             'schedule', 'extend', 'denial', 'forgive', 'owe', 'settle', 'unowe', 'unsettle'))
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN entries e ON e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
 GROUP BY e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id;
