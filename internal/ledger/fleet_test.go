@@ -51,7 +51,19 @@ func startFleet(t *testing.T, url string) *fleet {
 	return f
 }
 
-func (f *fleet) open() (*member, error) {
+// openTries is how often an instance is begun that a busy machine keeps from PostgreSQL: whoever supervises a service does so.
+const openTries = 5
+
+func (f *fleet) open() (m *member, err error) {
+	for range openTries {
+		if m, err = f.tryOpen(); CodeOf(err) != CodeUnavailable {
+			break
+		}
+	}
+	return m, err
+}
+
+func (f *fleet) tryOpen() (*member, error) {
 	p, through, err := openProxy(f.url)
 	if err != nil {
 		return nil, err
