@@ -41,12 +41,15 @@ test: servers test-tools ## Run the whole test suite on real servers
 test-race: servers test-tools ## The same under the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -count=1 -shuffle=on -timeout $(RACE_TIMEOUT) $(ARGS) $(PACKAGES)
 
-# Steps of a soak; each is up to five requests, a clock step, a sweep or a change of plans.
-SOAK_STEPS ?= 10000000
+# Steps of a soak; each is up to five requests, a clock step, a sweep or a change of plans. Those on the service run on
+# PostgreSQL with two instances, lost answers and kills.
+SOAK_STEPS         ?= 10000000
+SOAK_SERVICE_STEPS ?= 200000
 
 .PHONY: soak
-soak: ## Random programs against the ledger's second implementation, ten million steps; SOAK_STEPS=N for another number
+soak: servers ## Random programs, about an hour: ten million steps on the rules, 200,000 on the service (SOAK_STEPS, SOAK_SERVICE_STEPS)
 	QUOTASVC_SOAK_STEPS=$(SOAK_STEPS) go test -v -count=1 -timeout 6h -run SecondImplementation ./internal/ledger
+	QUOTASVC_SOAK_SERVICE_STEPS=$(SOAK_SERVICE_STEPS) go test -v -count=1 -timeout 6h -run ServicePrograms ./internal/ledger
 
 .PHONY: bench
 bench: servers build ## Measure throughput and latency against the baselines; results in bench-results/
