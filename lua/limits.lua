@@ -31,7 +31,8 @@
 --                   and of the previous window, both aligned to the epoch. A token of the previous one counts for the
 --                   part of it that the sliding window still covers, in ticks
 --   sliding log     us, 0, 0; tokens, us until the cost passes, until one more token than now, until all
---   A short form of n is m * 8 + e for n = m * 10^e with the largest e <= 7.
+--   A short form is a small number for a round one, so that it takes a byte: for n = m * 10^e, where e is at most 8 and m is
+--   the i'th of MANTISSAS, counted from 0, (i * 8 + e - 1); for any other n = m * 10^e with the largest e <= 7, 128 + m * 8 + e.
 --
 -- Invariants
 --   1. A request is charged on all its rules or on none. A shadow rule is charged iff the request is allowed and the rule
@@ -68,10 +69,13 @@ local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local byte, char, rep, sub, concat = string.byte, string.char, string.rep, string.sub, table.concat
 local pack, read = struct.pack, struct.unpack
 
--- The formats of a time, and of integers of 1..7 bytes, alone and after a time.
-local TIME, WIDE, TIMED = '>I7', {}, {}
-for n = 1, 7 do WIDE[n], TIMED[n] = '>I' .. n, '>I7I' .. n end
-local POW10 = { [0] = 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000 }
+-- The formats of a time, and of integers of 1..7 bytes, alone, after a time, and after a time and a byte.
+local TIME = '>I7'
+local WIDE = { '>I1', '>I2', '>I3', '>I4', '>I5', '>I6', '>I7' }
+local TIMED = { '>I7I1', '>I7I2', '>I7I3', '>I7I4', '>I7I5', '>I7I6', '>I7I7' }
+local MARKED = { '>I7I1I1', '>I7I1I2', '>I7I1I3', '>I7I1I4', '>I7I1I5', '>I7I1I6', '>I7I1I7' }
+-- What remains of a second, minute or hour in us without its zeros when it is divided by the counts of usual rates.
+local MANTISSAS = '\1\2\3\4\5\6\8\9\12\15\18\24\25\36\72\75'
 
 -- width is the bytes that n needs.
 local function width(n)
@@ -111,7 +115,10 @@ local function read_rest(raw, at)
 end
 
 -- long is what a short form stands for.
-local function long(short) return floor(short / 8) * POW10[short % 8] end
+local function long(short)
+  if short < 128 then return byte(MANTISSAS, floor(short / 8) + 1) * floor(10 ^ (short % 8 + 1) + 0.5) end
+  return floor((short - 128) / 8) * floor(10 ^ (short % 8) + 0.5)
+end
 
 -- mul_div_ceil is ceil(a * b / c) for a < c <= MAX and b <= MAX, digit by digit of b, because a * b may pass 2^53.
 local function mul_div_ceil(a, b, c)
@@ -147,230 +154,252 @@ local out = {}
 --   say(i, o, cost, code, a, b)   optional: puts what the kind says, if that is not the level alone, behind out[o] and returns
 --                             the position of the last. Without it a code other than PASS, DENIED or NEVER has level 0
 
-local bucket = {}
+local function new_bucket()
+  local kind = {}
+  function kind.open(raw, a, num, units, short)
+    if a < 1 or num < 1 or units < 1 or a * units > MAX or long(short) ~= units then return nil end
+    local top = a * units
+    if not raw then return top, units, 0, 0, false end
 
-function bucket.open(raw, a, num, units, short)
-  if a < 1 or num < 1 or units < 1 or a * units > MAX or long(short) ~= units then return nil end
-  local top = a * units
-  if not raw then return top, units, 0, 0, false end
+    local size = #raw
+    if size < 9 then return top, units, nil, CORRUPT end
+    local ts, stored, used, at
+    if byte(raw, 8) == short and short < 128 and size < 16 and (size == 9 or byte(raw, 9) > 0) then
+      ts, stored, used = read(MARKED[size - 8], raw) -- the usual case, in one go
+    else
+      ts = read(TIME, raw)
+      stored, at = read_varint(raw, 8)
+      used = at and read_rest(raw, at)
+    end
+    if not used or ts > MAX or used > MAX then return top, units, nil, CORRUPT end
 
-  if #raw < 9 then return top, units, nil, CORRUPT end
-  local ts = read(TIME, raw)
-  local stored, at = read_varint(raw, 8)
-  local used = at and read_rest(raw, at)
-  if not used or ts > MAX or stored < 8 then return top, units, nil, CORRUPT end
-
-  if stored ~= short then
-    -- The rule's rate was changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
-    local stored_units = long(stored)
-    if stored_units > MAX then return top, units, nil, CORRUPT end
-    local whole = floor(used / stored_units)
-    used = whole * units + mul_div_ceil(used - whole * stored_units, units, stored_units)
-    if used > MAX then used = MAX end
+    if stored ~= short then
+      -- The rule's rate was changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
+      local stored_units = long(stored)
+      if stored_units < 1 or stored_units > MAX then return top, units, nil, CORRUPT end
+      local whole = floor(used / stored_units)
+      used = whole * units + mul_div_ceil(used - whole * stored_units, units, stored_units)
+      if used > MAX then used = MAX end
+    end
+    if ts <= now then
+      local refill = (now - ts) * num
+      return top, units, refill < used and used - refill or 0, 0, false
+    elseif ts - now <= AHEAD_US then
+      return top, units, used, ts - now, false
+    end
+    return top, units, used, 0, true
   end
-  if ts <= now then
-    local refill = (now - ts) * num
-    return top, units, refill < used and used - refill or 0, 0, false
-  elseif ts - now <= AHEAD_US then
-    return top, units, used, ts - now, false
+
+  function kind.save(i, _, num, _, short)
+    local used, ahead = level[i], aheads[i]
+    local ttl = ceil(used / num) + ahead
+    if short < 128 then return pack(MARKED[width(used)], now + ahead, short, used), ttl end
+    return pack(TIME, now + ahead) .. varint(short) .. pack(WIDE[width(used)], used), ttl
   end
-  return top, units, used, 0, true
-end
 
-function bucket.save(i, _, num, _, short)
-  local used, ahead = level[i], aheads[i]
-  return pack(TIME, now + ahead) .. varint(short) .. pack(WIDE[width(used)], used), ceil(used / num) + ahead
-end
+  function kind.empty(i) return level[i] == 0 end
 
-function bucket.empty(i) return level[i] == 0 end
+  return kind
+end
 
 -- A fixed window's level is the tokens taken in the window of now, or of its time if that is a little ahead. It belongs to the
 -- window of its time, so that it is kept when the calendar changes beneath it. xs is the window's start, ys its end.
-local fixed_window = {}
-
-function fixed_window.open(raw, a, b, c, d, i)
-  if a < 1 or b < 1 then return nil end
-  if d == 0 then
-    if c >= b then return nil end
-  elseif b >= c or c >= d then
-    return nil
+local function new_fixed_window()
+  local kind = {}
+  function kind.open(raw, a, b, c, d, i)
+    if a < 1 or b < 1 then return nil end
+    if d == 0 then
+      if c >= b then return nil end
+    elseif b >= c or c >= d then
+      return nil
+    end
+    local ts, count = now, 0
+    if raw then
+      count = #raw > 7 and read_rest(raw, 8)
+      ts = count and read(TIME, raw)
+      if not ts or ts > MAX then return a, 1, nil, CORRUPT end
+    end
+    local as_of = ts > now and ts - now <= AHEAD_US and ts or now
+    local first, last = b, c
+    if d == 0 then
+      first = as_of - (as_of - c) % b
+      last = first + b
+    elseif now < b or as_of >= d then
+      return a, 1, nil, STALE
+    elseif as_of >= c then
+      first, last = c, d
+    end
+    xs[i], ys[i] = first, last
+    return a, 1, ts >= first and count or 0, as_of - now, ts > now + AHEAD_US
   end
-  local ts, count = now, 0
-  if raw then
-    count = #raw > 7 and read_rest(raw, 8)
-    ts = count and read(TIME, raw)
-    if not ts or ts > MAX then return a, 1, nil, CORRUPT end
-  end
-  local as_of = ts > now and ts - now <= AHEAD_US and ts or now
-  local first, last = b, c
-  if d == 0 then
-    first = as_of - (as_of - c) % b
-    last = first + b
-  elseif now < b or as_of >= d then
-    return a, 1, nil, STALE
-  elseif as_of >= c then
-    first, last = c, d
-  end
-  xs[i], ys[i] = first, last
-  return a, 1, ts >= first and count or 0, as_of - now, ts > now + AHEAD_US
-end
 
-function fixed_window.save(i)
-  local count, ts = level[i], now + aheads[i]
-  return pack(TIMED[width(count)], ts, count), ys[i] - now
-end
-
-fixed_window.empty = bucket.empty
-
-function fixed_window.refund(i, cost, at)
-  if at >= xs[i] and level[i] > 0 then
-    level[i], dirty[i] = max(level[i] - cost, 0), true
+  function kind.save(i)
+    local count, ts = level[i], now + aheads[i]
+    return pack(TIMED[width(count)], ts, count), ys[i] - now
   end
+
+  function kind.empty(i) return level[i] == 0 end
+
+  function kind.refund(i, cost, at)
+    if at >= xs[i] and level[i] > 0 then
+      level[i], dirty[i] = max(level[i] - cost, 0), true
+    end
+  end
+
+  return kind
 end
 
 -- A sliding window's level is in ticks of tokens: those of the current window, xs, count for all its ticks, those of the
 -- previous one, ys, for the ticks that the sliding window still covers.
-local sliding_window = {}
+local function new_sliding_window()
+  local kind = {}
+  function kind.open(raw, a, ticks, tick, short, i)
+    local us = ticks * tick
+    if a < 1 or ticks < 1 or tick < 1 or a * ticks > MAX or us > MAX or long(short) * 1000 ~= us then return nil end
+    local top, ts, current, previous = a * ticks, now, 0, 0
+    if raw then
+      if #raw < 10 then return top, ticks, nil, CORRUPT end
+      local stored, at
+      ts = read(TIME, raw)
+      stored, at = read_varint(raw, 8)
+      if at then current, at = read_varint(raw, at) end
+      previous = at and read_rest(raw, at)
+      local stored_us = previous and long(stored) * 1000
+      if not previous or ts > MAX or stored_us < 1 or stored_us > MAX then return top, ticks, nil, CORRUPT end
 
-function sliding_window.open(raw, a, ticks, tick, short, i)
-  local us = ticks * tick
-  if a < 1 or ticks < 1 or tick < 1 or a * ticks > MAX or us > MAX or long(short) * 1000 ~= us then return nil end
-  local top, ts, current, previous = a * ticks, now, 0, 0
-  if raw then
-    if #raw < 10 then return top, ticks, nil, CORRUPT end
-    local stored, at
-    ts = read(TIME, raw)
-    stored, at = read_varint(raw, 8)
-    if at then current, at = read_varint(raw, at) end
-    previous = at and read_rest(raw, at)
-    local stored_us = previous and long(stored) * 1000
-    if not previous or ts > MAX or stored_us < 1 or stored_us > MAX then return top, ticks, nil, CORRUPT end
-
-    local rebased = ts > now + AHEAD_US
-    if previous > 0 and (rebased or stored ~= short) then
-      -- The clock was set back or the window's length was changed: what the count was as of its time, rounded up, counts as
-      -- charged then.
-      local rest = stored_us - ts % stored_us
-      current = min(MAX, current + (rest == stored_us and previous or mul_div_ceil(rest, previous, stored_us)))
-      previous = 0
-    end
-    if rebased then ts = now end
-    if ts < now then
-      local passed = floor(now / us) - floor(ts / us)
-      if passed == 1 then
-        current, previous = 0, current
-      elseif passed > 1 then
-        current, previous = 0, 0
+      local rebased = ts > now + AHEAD_US
+      if previous > 0 and (rebased or stored ~= short) then
+        -- The clock was set back or the window's length was changed: what the count was as of its time, rounded up, counts as
+        -- charged then.
+        local rest = stored_us - ts % stored_us
+        current = min(MAX, current + (rest == stored_us and previous or mul_div_ceil(rest, previous, stored_us)))
+        previous = 0
       end
+      if rebased then ts = now end
+      if ts < now then
+        local passed = floor(now / us) - floor(ts / us)
+        if passed == 1 then
+          current, previous = 0, current
+        elseif passed > 1 then
+          current, previous = 0, 0
+        end
+      end
+      xs[i], ys[i] = current, previous
+      local as_of = max(ts, now)
+      return top, ticks, current * ticks + previous * (ticks - floor(as_of % us / tick)), as_of - now, rebased
     end
-    xs[i], ys[i] = current, previous
-    local as_of = max(ts, now)
-    return top, ticks, current * ticks + previous * (ticks - floor(as_of % us / tick)), as_of - now, rebased
+    xs[i], ys[i] = 0, 0
+    return top, ticks, 0, 0, false
   end
-  xs[i], ys[i] = 0, 0
-  return top, ticks, 0, 0, false
-end
 
-function sliding_window.save(i, _, ticks, tick, short)
-  local current, previous, ts = xs[i], ys[i], now + aheads[i]
-  local us = ticks * tick
-  return pack(TIME, ts) .. varint(short) .. varint(current) .. pack(WIDE[width(previous)], previous),
-    aheads[i] - ts % us + (current > 0 and 2 or 1) * us
-end
-
-function sliding_window.empty(i) return xs[i] + ys[i] == 0 end
-
-function sliding_window.charge(i, cost) xs[i] = xs[i] + cost end
-
-function sliding_window.refund(i, cost, at, _, ticks, tick)
-  local us, as_of = ticks * tick, now + aheads[i]
-  local first = as_of - as_of % us
-  if at >= first then
-    if xs[i] == 0 then return end
-    xs[i] = max(xs[i] - cost, 0)
-  elseif at >= first - us and ys[i] > 0 then
-    ys[i] = max(ys[i] - cost, 0)
-  else
-    return
+  function kind.save(i, _, ticks, tick, short)
+    local current, previous, ts = xs[i], ys[i], now + aheads[i]
+    local us = ticks * tick
+    return pack(TIME, ts) .. varint(short) .. varint(current) .. pack(WIDE[width(previous)], previous),
+      aheads[i] - ts % us + (current > 0 and 2 or 1) * us
   end
-  level[i], dirty[i] = xs[i] * ticks + ys[i] * (ticks - floor(as_of % us / tick)), true
-end
 
-function sliding_window.say(i, o, _, code)
-  local known = code < CORRUPT
-  out[o + 1], out[o + 2] = known and xs[i] or 0, known and ys[i] or 0
-  return o + 2
+  function kind.empty(i) return xs[i] + ys[i] == 0 end
+
+  function kind.charge(i, cost) xs[i] = xs[i] + cost end
+
+  function kind.refund(i, cost, at, _, ticks, tick)
+    local us, as_of = ticks * tick, now + aheads[i]
+    local first = as_of - as_of % us
+    if at >= first then
+      if xs[i] == 0 then return end
+      xs[i] = max(xs[i] - cost, 0)
+    elseif at >= first - us and ys[i] > 0 then
+      ys[i] = max(ys[i] - cost, 0)
+    else
+      return
+    end
+    level[i], dirty[i] = xs[i] * ticks + ys[i] * (ticks - floor(as_of % us / tick)), true
+  end
+
+  function kind.say(i, o, _, code)
+    local known = code < CORRUPT
+    out[o + 1], out[o + 2] = known and xs[i] or 0, known and ys[i] or 0
+    return o + 2
+  end
+
+  return kind
 end
 
 -- A sliding log's level is its tokens younger than the window. xs is the log without its own time, ys the position in it of the
 -- first of these.
-local sliding_log = {}
-
--- log_after is the position of the first time in log that is later than us, at or behind position first.
-local function log_after(log, first, us)
-  local low, high = (first - 1) / 7, #log / 7 -- the answer's index is in low..high
-  while low < high do
-    local middle = floor((low + high) / 2)
-    if read(TIME, log, middle * 7 + 1) > us then high = middle else low = middle + 1 end
-  end
-  return low * 7 + 1
-end
-
-function sliding_log.open(raw, a, us, c, d, i)
-  if a < 1 or a > MAX_LOG or us < 1 or c ~= 0 or d ~= 0 then return nil end
-  if not raw then
-    xs[i], ys[i] = '', 1
-    return a, 1, 0, 0, false
-  end
-  local size = #raw
-  if size < 7 or size % 7 ~= 0 or size > (MAX_LOG + 1) * 7 then return a, 1, nil, CORRUPT end
-  local ts, oldest, newest = read(TIME, raw), 0, 0
-  if size > 7 then oldest, newest = read(TIME, raw, 8), (read(TIME, raw, size - 6)) end
-  if ts > MAX or newest > ts or oldest > newest then return a, 1, nil, CORRUPT end
-
-  local log, rebased = sub(raw, 8), ts > now + AHEAD_US
-  local first = log_after(log, 1, max(ts, now) - us)
-  if rebased then
-    local moved = {}
-    for at = first, #log, 7 do
-      moved[#moved + 1] = pack(TIME, max(0, read(TIME, log, at) - (ts - now)))
+local function new_sliding_log()
+  local kind = {}
+  -- log_after is the position of the first time in log that is later than us, at or behind position first.
+  local function log_after(log, first, us)
+    local low, high = (first - 1) / 7, #log / 7 -- the answer's index is in low..high
+    while low < high do
+      local middle = floor((low + high) / 2)
+      if read(TIME, log, middle * 7 + 1) > us then high = middle else low = middle + 1 end
     end
-    log, first, ts = concat(moved), 1, now
+    return low * 7 + 1
   end
-  xs[i], ys[i] = log, first
-  return a, 1, (#log + 1 - first) / 7, max(0, ts - now), rebased
+
+  function kind.open(raw, a, us, c, d, i)
+    if a < 1 or a > MAX_LOG or us < 1 or c ~= 0 or d ~= 0 then return nil end
+    if not raw then
+      xs[i], ys[i] = '', 1
+      return a, 1, 0, 0, false
+    end
+    local size = #raw
+    if size < 7 or size % 7 ~= 0 or size > (MAX_LOG + 1) * 7 then return a, 1, nil, CORRUPT end
+    local ts, oldest, newest = read(TIME, raw), 0, 0
+    if size > 7 then oldest, newest = read(TIME, raw, 8), (read(TIME, raw, size - 6)) end
+    if ts > MAX or newest > ts or oldest > newest then return a, 1, nil, CORRUPT end
+
+    local log, rebased = sub(raw, 8), ts > now + AHEAD_US
+    local first = log_after(log, 1, max(ts, now) - us)
+    if rebased then
+      local moved = {}
+      for at = first, #log, 7 do
+        moved[#moved + 1] = pack(TIME, max(0, read(TIME, log, at) - (ts - now)))
+      end
+      log, first, ts = concat(moved), 1, now
+    end
+    xs[i], ys[i] = log, first
+    return a, 1, (#log + 1 - first) / 7, max(0, ts - now), rebased
+  end
+
+  function kind.save(i, _, us)
+    local log, ts = sub(xs[i], ys[i]), now + aheads[i]
+    return pack(TIME, ts) .. log, log == '' and aheads[i] or read(TIME, log, #log - 6) + us - now
+  end
+
+  function kind.empty(i) return level[i] == 0 end
+
+  function kind.charge(i, cost) xs[i] = xs[i] .. rep(pack(TIME, now + aheads[i]), cost) end
+
+  -- refund takes the newest tokens that are not younger than the charge: those are its own, or they are gone.
+  function kind.refund(i, cost, at)
+    local log, first = xs[i], ys[i]
+    local behind = log_after(log, first, at)
+    local gone = min(cost, (behind - first) / 7)
+    if gone == 0 then return end
+    xs[i] = sub(log, 1, behind - 1 - gone * 7) .. sub(log, behind)
+    level[i], dirty[i] = level[i] - gone, true
+  end
+
+  function kind.say(i, o, cost, code, a, us)
+    local count = level[i] or 0
+    local function leaves(n) return read(TIME, xs[i], ys[i] + (n - 1) * 7) + us - now end
+    out[o + 1] = count
+    out[o + 2] = code == DENIED and leaves(count + cost - a) or 0
+    out[o + 3] = count > 0 and leaves(max(1, count - a + 1)) or 0
+    out[o + 4] = count > 0 and leaves(count) or 0
+    return o + 4
+  end
+
+  return kind
 end
 
-function sliding_log.save(i, _, us)
-  local log, ts = sub(xs[i], ys[i]), now + aheads[i]
-  return pack(TIME, ts) .. log, log == '' and aheads[i] or read(TIME, log, #log - 6) + us - now
-end
-
-function sliding_log.empty(i) return level[i] == 0 end
-
-function sliding_log.charge(i, cost) xs[i] = xs[i] .. rep(pack(TIME, now + aheads[i]), cost) end
-
--- refund takes the newest tokens that are not younger than the charge: those are its own, or they are gone.
-function sliding_log.refund(i, cost, at)
-  local log, first = xs[i], ys[i]
-  local behind = log_after(log, first, at)
-  local gone = min(cost, (behind - first) / 7)
-  if gone == 0 then return end
-  xs[i] = sub(log, 1, behind - 1 - gone * 7) .. sub(log, behind)
-  level[i], dirty[i] = level[i] - gone, true
-end
-
-function sliding_log.say(i, o, cost, code, a, us)
-  local count = level[i] or 0
-  local function leaves(n) return read(TIME, xs[i], ys[i] + (n - 1) * 7) + us - now end
-  out[o + 1] = count
-  out[o + 2] = code == DENIED and leaves(count + cost - a) or 0
-  out[o + 3] = count > 0 and leaves(max(1, count - a + 1)) or 0
-  out[o + 4] = count > 0 and leaves(count) or 0
-  return o + 4
-end
-
-local KINDS = { bucket, bucket, fixed_window, sliding_window, sliding_log }
+-- Kinds are made when the first key asks for them: most calls have one or two, and making a function costs as much as running
+-- it once.
+local NEW, KINDS = { new_bucket, new_bucket, new_fixed_window, new_sliding_window, new_sliding_log }, {}
 
 local function refuse(what)
   return redis.error_reply('ERR limits: ' .. what)
@@ -393,14 +422,19 @@ if now == 0 then
   now = time[1] * 1000000 + time[2]
 end
 
-local kinds, seen = {}, {}
+local kinds, charges, says, seen = {}, {}, {}, {}
 local raws = redis.call('MGET', unpack(KEYS))
 local o, at = 2, 2
 out[1], out[2] = now, 0
 for i = 1, keys do
   local key, word = KEYS[i], args[at + 1]
-  local kind = word and KINDS[floor(word / 2)]
-  if not kind or not args[at + 5] then return refuse('parameters of key ' .. i) end
+  local new = word and NEW[floor(word / 2)]
+  if not new or not args[at + 5] then return refuse('parameters of key ' .. i) end
+  local kind = KINDS[new]
+  if not kind then
+    kind = new()
+    KINDS[new] = kind
+  end
   local raw = raws[i]
   local top, units, l, ahead, rebased = kind.open(raw, args[at + 2], args[at + 3], args[at + 4], args[at + 5], i)
   if not top then return refuse('parameters of key ' .. i) end
@@ -413,6 +447,7 @@ for i = 1, keys do
     -- MGET answers nil for a value of another type, too; that is not a missing key.
     faults[i], l, ahead, rebased = CORRUPT, false, 0, false
   end
+  charges[i], says[i] = kind.charge, kind.say
   kinds[i], tops[i], unit[i], level[i], aheads[i], enforced[i], dirty[i] = kind, top, units, l, ahead, word % 2 == 1, rebased
   if rebased then out[2] = out[2] + 1 end
   o = o + 1
@@ -443,16 +478,11 @@ for f = 1, forms do
 end
 if at == count or count - at > MAX_REQUESTS then return refuse('1 to 64 requests') end
 
--- apply charges or gives back rule j of a form.
-local function apply(j, mode)
-  local i = which[j]
-  local kind, l = kinds[i], level[i]
-  if mode ~= REFUND then
-    level[i], dirty[i] = l + rises[j], true
-    if kind.charge then kind.charge(i, costs[j]) end
-  elseif kind.refund then
+local function give_back(i, j)
+  local refund, l = kinds[i].refund, level[i]
+  if refund then
     local p = i * 5 - 1
-    kind.refund(i, costs[j], ats[j], args[p], args[p + 1], args[p + 2], args[p + 3])
+    refund(i, costs[j], ats[j], args[p], args[p + 1], args[p + 2], args[p + 3])
   elseif l > 0 then
     level[i], dirty[i] = max(0, l - rises[j]), true
   end
@@ -485,9 +515,17 @@ for r = at + 1, count do
   local act = allowed == 1 and mode ~= PEEK
   for j = first, last do
     local i, code = which[j], codes[j]
-    if act and code == PASS then apply(j, mode) end
+    if act and code == PASS then
+      if mode == REFUND then
+        give_back(i, j)
+      else
+        level[i], dirty[i] = level[i] + rises[j], true
+        local charge = charges[i]
+        if charge then charge(i, costs[j]) end
+      end
+    end
     out[o + 1] = code
-    local say = kinds[i].say
+    local say = says[i]
     if say then
       local p = i * 5 - 1
       o = say(i, o + 1, costs[j], code, args[p], args[p + 1])

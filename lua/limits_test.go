@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/lua"
 )
 
 // oneCharge is the arguments of one request of cost on one bucket of 10 tokens at 1/s.
-func oneCharge(cost any) []any { return []any{0, 1, 3, 10, 1, 1_000_000, 14, 0, 1, 1, cost, 1} }
+func oneCharge(cost any) []any { return []any{0, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, cost, 1} }
 
 func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -20,7 +24,7 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	}
 	before := contents(t, client)
 
-	bucket := []any{3, 10, 1, 1_000_000, 14}
+	bucket := []any{3, 10, 1, 1_000_000, 5}
 	args := func(forms any, rest ...any) []any { return append(append([]any{0, forms}, bucket...), rest...) }
 	bad := map[string][]any{
 		"no arguments":           {},
@@ -28,12 +32,12 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 		"too many forms":         args(65, 0, 1, 1, 1, 1),
 		"missing parameters":     {0, 1, 3, 10, 1},
 		"missing last parameter": {0, 1, 3, 10, 1, 1_000_000},
-		"no kind":                {0, 1, 1, 10, 1, 1_000_000, 14, 0, 1, 1, 1, 1},
-		"unknown kind":           {0, 1, 99, 10, 1, 1_000_000, 14, 0, 1, 1, 1, 1},
-		"no capacity":            {0, 1, 3, 0, 1, 1_000_000, 14, 0, 1, 1, 1, 1},
-		"no refill":              {0, 1, 3, 10, 0, 1_000_000, 14, 0, 1, 1, 1, 1},
+		"no kind":                {0, 1, 1, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"unknown kind":           {0, 1, 99, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"no capacity":            {0, 1, 3, 0, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"no refill":              {0, 1, 3, 10, 0, 1_000_000, 5, 0, 1, 1, 1, 1},
 		"no units":               {0, 1, 3, 10, 1, 0, 0, 0, 1, 1, 1, 1},
-		"capacity in units":      {0, 1, 3, 9_007_199_255, 1, 1_000_000, 14, 0, 1, 1, 1, 1},
+		"capacity in units":      {0, 1, 3, 9_007_199_255, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
 		"unknown mode":           args(1, 3, 1, 1, 1, 1),
 		"no rules":               args(1, 0, 0, 1),
 		"too many rules":         args(1, append([]any{0, 17}, repeat(18, 1, 1)...)...),
@@ -61,7 +65,7 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 			t.Fatalf("%s: changed %s into %s", name, before, after)
 		}
 	}
-	two := []any{0, 1, 3, 10, 1, 1_000_000, 14, 3, 10, 1, 1_000_000, 14, 0, 2, 1, 1, 2, 1, 1}
+	two := []any{0, 1, 3, 10, 1, 1_000_000, 5, 3, 10, 1, 1_000_000, 5, 0, 2, 1, 1, 2, 1, 1}
 	if _, err := run(t, client, lua.Limits, []string{"k", "k"}, two...); err == nil || !strings.Contains(err.Error(), "key 2 is given twice") {
 		t.Errorf("the same key twice: %v", err)
 	}
@@ -77,7 +81,7 @@ func TestLimitsAcceptsTheLargestCall(t *testing.T) {
 	args := []any{0, 64}
 	for i := range 1024 {
 		keys = append(keys, fmt.Sprintf("k%d", i))
-		args = append(args, 3, 10, 1, 1_000_000, 14)
+		args = append(args, 3, 10, 1, 1_000_000, 5)
 	}
 	for r := range 64 {
 		args = append(args, 0, 16)
@@ -101,40 +105,187 @@ func TestLimitsAcceptsTheLargestCall(t *testing.T) {
 	}
 }
 
-// TestLimitsNeverTakesAnotherValueForABucket: whatever a key holds, if it is not a bucket it denies and stays as it is.
+// kindArgs are a key's parameters, by kind: 10 tokens per second or so, all of them far from their bounds.
+func kindArgs() map[string][]any {
+	return map[string][]any{
+		"token bucket":    {3, 10, 1, 1_000_000, 5},
+		"leaky bucket":    {5, 10, 1, 1_000_000, 5},
+		"fixed window":    {7, 10, 60_000_000, 0, 0},
+		"calendar window": {7, 10, 1, 4_000_000_000_000_000, 8_000_000_000_000_000},
+		"sliding window":  {9, 10, 1_000_000, 1, 2},
+		"sliding log":     {11, 10, 1_000_000, 0, 0},
+	}
+}
+
+// TestLimitsRefusesParametersOutOfBounds of each kind: a call that cannot be exact decides nothing.
+func TestLimitsRefusesParametersOutOfBounds(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	const huge = int64(1<<53 - 1)
+	for name, params := range map[string][]any{
+		"bucket without capacity":       {3, 0, 1, 1_000_000, 5},
+		"bucket without refill":         {3, 10, 0, 1_000_000, 5},
+		"bucket without units":          {3, 10, 1, 0, 14},
+		"bucket of 2^53 units":          {3, 9_007_199_255, 1, 1_000_000, 5},
+		"bucket with a wrong form":      {3, 10, 1, 1_000_000, 6},
+		"bucket without a form":         {3, 10, 1, 1_000_000, 0},
+		"leaky bucket of 2^53 units":    {5, 9_007_199_255, 1, 1_000_000, 5},
+		"window without capacity":       {7, 0, 60_000_000, 0, 0},
+		"window without length":         {7, 10, 0, 0, 0},
+		"window with a phase too long":  {7, 10, 60, 60, 0},
+		"calendar without start":        {7, 10, 0, 5, 9},
+		"calendar that ends at start":   {7, 10, 5, 5, 9},
+		"calendar whose next is empty":  {7, 10, 1, 5, 5},
+		"sliding without capacity":      {9, 0, 1_000_000, 1, 2},
+		"sliding without ticks":         {9, 10, 0, 1, 2},
+		"sliding without tick":          {9, 10, 1_000_000, 0, 2},
+		"sliding of 2^53 ticks":         {9, 9_007_199_255, 1_000_000, 1, 2},
+		"sliding window of 2^53 us":     {9, 1, huge, 2, 2},
+		"sliding with a wrong form":     {9, 10, 1_000_000, 1, 5},
+		"log without capacity":          {11, 0, 1_000_000, 0, 0},
+		"log of 1,001":                  {11, 1001, 1_000_000, 0, 0},
+		"log without length":            {11, 10, 0, 0, 0},
+		"log with a third parameter":    {11, 10, 1_000_000, 1, 0},
+		"log with a fourth parameter":   {11, 10, 1_000_000, 0, 1},
+		"kind 0":                        {1, 10, 1_000_000, 0, 0},
+		"kind 6":                        {13, 10, 1_000_000, 0, 0},
+		"a kind far beyond, a shadow's": {1 << 40, 10, 1_000_000, 0, 0},
+	} {
+		args := append(append([]any{0, 1}, params...), 0, 1, 1, 1, 1)
+		if reply, err := run(t, client, lua.Limits, []string{"k"}, args...); err == nil || !strings.Contains(err.Error(), "ERR limits: parameters of key 1") {
+			t.Errorf("%s: answers %v, %v", name, reply, err)
+		}
+	}
+	if got := contents(t, client); got != "map[]" {
+		t.Errorf("written: %s", got)
+	}
+}
+
+// TestLimitsNeverTakesAnotherValueForABucket: whatever a key holds, if it is not the kind's it denies and stays as it is.
 func TestLimitsNeverTakesAnotherValueForABucket(t *testing.T) {
+	t.Parallel()
+	texts := []string{
+		"", " ", "x", "1", "1 2", "1 2 3", "-1 2 3", "nan", "inf", "0x10", "a text that is longer than any bucket's value", "{\"a\":1}",
+		strings.Repeat("9", 20), strings.Repeat("a", 7), strings.Repeat("a", 14), "1790000000123456 5 1000000", strings.Repeat("\xff", 14),
+	}
+	// As a good value begins with its time, and a second of it is 0x0f4240: seven bytes far in the past.
+	const past, earlier = "\x00\x05\x00\x00\x00\x00\x00", "\x00\x04\x00\x00\x00\x00\x00"
+	const beyond = "\x20\x00\x00\x00\x00\x00\x00" // 2^53
+	bad := map[string][]string{
+		"token bucket": {
+			past, past + "\x05", beyond + "\x05\x05", past + "\x05\x00\x05", past + "\x05" + beyond, past + "\x80\x01\x05", past + "\x87\x01\x05",
+			past + "\x05\x01\x02\x03\x04\x05\x06\x07\x08", past + "\x8e", past + "\x8e\x8e\x8e\x8e\x8e\x8e\x8e\x8e\x8e\x05",
+			past + "\xff\xff\xff\xff\xff\xff\xff\x7f\x05", past + "\xff\xff\xff\xff\xff\xff\x7f\x05",
+		},
+		"fixed window": {past, beyond + "\x05", past + "\x00\x05", past + beyond, past + "\x01\x02\x03\x04\x05\x06\x07\x08"},
+		"sliding window": {
+			past, past + "\x02", past + "\x02\x05", past + "\x02\x05\x00\x05", past + "\x80\x01\x05\x05", past + "\x02\x85", beyond + "\x02\x05\x05",
+			past + "\x02\x05" + beyond, past + "\x02\xff\xff\xff\xff\xff\xff\xff\x7f\x05", past + "\xff\xff\xff\xff\xff\xff\x7f\x05\x05",
+		},
+		"sliding log": {
+			past + "\x00", past + past + "\x00", past[:6], beyond, earlier + past, past + past + earlier, past + beyond,
+			strings.Repeat(past, 1002),
+		},
+	}
+	bad["leaky bucket"], bad["calendar window"] = bad["token bucket"], bad["fixed window"]
+	for kind, params := range kindArgs() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			client := connect(t)
+			ctx := context.Background()
+			values := append(append([]string{}, texts...), bad[kind]...)
+			for i, v := range values {
+				client.Set(ctx, fmt.Sprintf("k%d", i), v, 0)
+			}
+			n := len(values)
+			client.LPush(ctx, fmt.Sprintf("k%d", n), "1 2 3")
+			client.HSet(ctx, fmt.Sprintf("k%d", n+1), "1", "2")
+			before := contents(t, client)
+			for i := range n + 2 {
+				for mode, want := range []string{"0 3 0", "0 3 0", "1 3 0"} { // consume, peek, refund
+					args := append(append([]any{0, 1}, params...), 3, 10, 1, 1_000_000, 5)
+					if mode == 2 {
+						args = append(args, mode, 2, 1, 1, 0, 2, 1, 0, 1)
+					} else {
+						args = append(args, mode, 2, 1, 1, 2, 1, 1)
+					}
+					reply, err := run(t, client, lua.Limits, []string{fmt.Sprintf("k%d", i), "sibling"}, args...)
+					if err != nil {
+						t.Fatalf("key %d: %v", i, err)
+					}
+					if got := fmt.Sprintf("%d %d %d", reply[4], reply[5], reply[6]); got != want {
+						t.Errorf("value %d, mode %d: allowed, code, level are %s, want %s", i, mode, got, want)
+					}
+				}
+			}
+			if after := contents(t, client); after != before {
+				t.Errorf("changed %s into %s", before, after)
+			}
+		})
+	}
+}
+
+// TestLimitsStoresNoMoreThanItMust: a bucket's value fits a memory class of 32 bytes, of which 12 are for it, and the key
+// says when it says nothing any more.
+func TestLimitsStoresNoMoreThanItMust(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()
-	values := []string{
-		"", " ", "x", "1", "1 2", "1 2 3 4", "1 2 3 ", " 1 2 3", "1  2 3", "-1 2 3", "1 -2 3", "1 2 -3", "1 2 0", "1.5 2 3", "nan nan nan",
-		"inf 2 3", "0x10 2 3", "1 9007199254740992 3", "9007199254740992 2 3", "1 2 9007199254740992",
-		"1 2 3\n", "1\x002 3", "1 " + strings.Repeat("9", 400) + " 3",
-	}
-	for i, v := range values {
-		client.Set(ctx, fmt.Sprintf("k%d", i), v, 0)
-	}
-	n := len(values)
-	client.LPush(ctx, fmt.Sprintf("k%d", n), "1 2 3")
-	client.HSet(ctx, fmt.Sprintf("k%d", n+1), "1", "2")
-	before := contents(t, client)
-	for i := range n + 2 {
-		for mode, want := range []string{"0 3 0", "0 3 0", "1 3 0"} { // consume, peek, refund
-			args := []any{0, 1, 3, 10, 1, 1_000_000, 14, 3, 10, 1, 1_000_000, 14, mode, 2, 1, 1, 2, 1, 1}
-			if mode == 2 {
-				args = append(args[:16], 0, 2, 1, 0, 1)
-			}
-			reply, err := run(t, client, lua.Limits, []string{fmt.Sprintf("k%d", i), "sibling"}, args...)
-			if err != nil {
-				t.Fatalf("key %d: %v", i, err)
-			}
-			if got := fmt.Sprintf("%d %d %d", reply[4], reply[5], reply[6]); got != want {
-				t.Errorf("key %d, mode %d: allowed, code, level are %s, want %s", i, mode, got, want)
-			}
+	const now = int64(1_790_000_000_123_456)
+	kinds := kindArgs()
+	kinds["calendar window"] = []any{7, 10, now - 1000, now + 60_000_000, now + 120_000_000}
+	for kind, params := range kinds {
+		key := strings.ReplaceAll(kind, " ", "-")
+		if _, err := run(t, client, lua.Limits, []string{key}, append(append([]any{now, 1}, params...), 0, 1, 1, 1, 1)...); err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		most := map[string]int{"sliding log": 14}[kind]
+		if most == 0 {
+			most = 12
+		}
+		if got := len(client.Get(ctx, key).Val()); got > most {
+			t.Errorf("%s: a value of %d bytes, want at most %d", kind, got, most)
+		}
+		if ttl := client.PTTL(ctx, key).Val(); ttl <= 0 || ttl > 62*time.Second {
+			t.Errorf("%s: expires in %s", kind, ttl)
+		}
+		// Given back, it is gone.
+		if _, err := run(t, client, lua.Limits, []string{key}, append(append([]any{now, 1}, params...), 2, 1, 1, 1, 0, 1)...); err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		if n := client.Exists(ctx, key).Val(); n != 0 {
+			t.Errorf("%s: an untouched bucket is kept as %q", kind, client.Get(ctx, key).Val())
 		}
 	}
-	if after := contents(t, client); after != before {
-		t.Errorf("changed %s into %s", before, after)
+}
+
+// TestLimitsReadsTheClockOnce: before Redis 7.2 two readings in one script differ.
+func TestLimitsReadsTheClockOnce(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(testenv.RedisPrivate(t).Options())
+	defer func() { _ = client.Close() }()
+	var args []any
+	var keys []string
+	args = append(args, 0, 1)
+	for kind, params := range kindArgs() {
+		keys, args = append(keys, kind), append(args, params...)
+	}
+	args = append(args, 0, len(keys))
+	for i := range keys {
+		args = append(args, i+1, 1)
+	}
+	args = append(args, repeat(64, 1)...)
+	if _, err := run(t, client, lua.Limits, keys, args...); err != nil {
+		t.Fatal(err)
+	}
+	info := client.Info(context.Background(), "commandstats").Val()
+	if !strings.Contains(info, "cmdstat_time:calls=1,") || !strings.Contains(info, "cmdstat_mget:calls=1,") {
+		t.Errorf("64 requests on %d kinds: %s", len(keys), info)
+	}
+	for _, command := range []string{"expire", "watch", "multi", "incr", "hset"} { // a write and its expiry are one command
+		if strings.Contains(info, "cmdstat_"+command) {
+			t.Errorf("the script uses %s", command)
+		}
 	}
 }
 

@@ -3,8 +3,13 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/lua"
@@ -19,49 +24,70 @@ func threeRules(b *testing.B) []Charge {
 	}
 }
 
-// BenchmarkScript compares, in one run, what a vector saves: requests of one tenant on three rules, decided by one call
-// per request, by one call per request in a pipeline, and by vectors.
+// threeOf is three rules of a kind that never deny: two of the tenant and one of a subject.
+func threeOf(b *testing.B, kind Kind) []Charge {
+	b.Helper()
+	if kind == KindTokenBucket {
+		return threeRules(b)
+	}
+	rates := map[Kind][3]string{
+		KindLeakyBucket:   {"9000000000/s", "90000000000/min", "9000000000/s"},
+		KindFixedWindow:   {"9000000000/s", "9000000000000/day", "9000000000000/month"},
+		KindSlidingWindow: {"9000000000/s", "90000000000/min", "100000000/day"},
+		KindSlidingLog:    {"1000/ms", "1000/ms", "1000/ms"}, // some hundreds of them are in the log at a time
+	}[kind]
+	charges := make([]Charge, 3)
+	for i := range charges {
+		charges[i].Rule = compile(b, Spec{ID: fmt.Sprintf("%s-%d", kind, i), Kind: kind.String(), Rate: rates[i]})
+	}
+	charges[2].Dimension = Dimension("alice")
+	return charges
+}
+
+// BenchmarkScript compares, in one run and for each kind, what a vector saves: requests of one tenant on three rules, decided
+// by one call per request, by one call per request in a pipeline, and by vectors.
 func BenchmarkScript(b *testing.B) {
+	all := make(map[string][]Charge)
+	for _, kind := range kinds() {
+		all[kind.String()] = threeOf(b, kind)
+	}
+	all["mixed"] = []Charge{all["token_bucket"][0], all["fixed_window"][1], all["sliding_window"][2]}
 	client := patientClient(b, testenv.Redis(b))
-	script := NewScript("limits", lua.Limits, nil)
-	q, err := Request{Tenant: "acme", Charges: threeRules(b)}.check(opConsume)
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx := context.Background()
-	batchOf := func(n int) []query {
-		batch := make([]query, n)
-		for i := range batch {
-			batch[i] = q
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		q, err := Request{Tenant: "acme", Charges: all[name]}.check(opConsume)
+		if err != nil {
+			b.Fatal(err)
 		}
-		return batch
+		for _, way := range []struct {
+			name              string
+			perBatch, perCall int
+		}{{"one_call_per_request", 1, 1}, {"pipeline_of_64_calls", 64, 1}, {"vector_of_16", 16, 16}, {"vector_of_64", 64, 64}} {
+			b.Run(name+"/"+way.name, func(b *testing.B) { benchScript(b, client, q, way.perBatch, way.perCall) })
+		}
 	}
-	run := func(name string, perBatch, perCall int) {
-		b.Run(name, func(b *testing.B) {
-			batch := batchOf(perBatch)
-			for done := 0; done < b.N; done += perBatch {
-				var vs []*vector
-				for from := 0; from < perBatch; from += perCall {
-					vs = append(vs, vectors(batch[:perCall], true, 0)...)
-				}
-				calls := make([]Call, len(vs))
-				for i, v := range vs {
-					calls[i] = v.call(0)
-				}
-				for i, reply := range script.RunPipelined(ctx, client, calls) {
-					d, err := vs[i].read(batch[:perCall], reply)
-					if err != nil || !d.answers[0].allowed {
-						b.Fatalf("%+v, %v", d, err)
-					}
-				}
+}
+
+func benchScript(b *testing.B, client redis.UniversalClient, q query, perBatch, perCall int) {
+	script := NewScript("limits", lua.Limits, nil)
+	batch := slices.Repeat([]query{q}, perBatch)
+	now := time.Now().UnixMicro()
+	for done := 0; done < b.N; done += perBatch {
+		var vs []*vector
+		for from := 0; from < perBatch; from += perCall {
+			vs = append(vs, vectors(batch[:perCall], true, now)...)
+		}
+		calls := make([]Call, len(vs))
+		for i, v := range vs {
+			calls[i] = v.call(0)
+		}
+		for i, reply := range script.RunPipelined(context.Background(), client, calls) {
+			d, err := vs[i].read(batch[:perCall], reply)
+			if err != nil || !d.answers[0].allowed {
+				b.Fatalf("%+v, %v", d, err)
 			}
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
-		})
+		}
 	}
-	run("one_call_per_request", 1, 1)
-	run("pipeline_of_64_calls", 64, 1)
-	run("vector_of_16", 16, 16)
-	run("vector_of_64", 64, 64)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
 }
 
 // BenchmarkConsume is the whole limiter under many concurrent callers.

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"fmt"
 	"math/bits"
+	"strings"
 	"time"
 )
 
@@ -149,12 +150,16 @@ type settled struct {
 
 	start, end int64   // windows: that of now+ahead, in us
 	prev       int64   // sliding window: tokens of the window before
-	log        []int64 // sliding log: when each token was taken, ascending; nil if the script was asked
-	told       told    // sliding log: what the script said
+	log        []int64 // sliding log: when each token was taken, ascending
+	told       *told   // sliding log: what the script said, and log is nil
 }
 
-// told is what only the script knows: the log itself stays in Redis.
-type told struct{ retry, next, reset int64 } // us
+// told is what only the script knows, as the log stays in Redis: in how many us the cost fits, one more token than now, all.
+type told [3]int64
+
+func (t *told) retry() time.Duration { return micros(t[0]) }
+func (t *told) next() time.Duration  { return micros(t[1]) }
+func (t *told) reset() time.Duration { return micros(t[2]) }
 
 func (st *settled) empty() bool { return st.used == 0 && st.prev == 0 }
 
@@ -218,13 +223,22 @@ func mulCap(a, b int64) int64 {
 	return int64(lo)
 }
 
-// short is the script's short form of n: m*8+e for n = m * 10^e with the largest e <= 7.
+// mantissas are the script's MANTISSAS.
+const mantissas = "\x01\x02\x03\x04\x05\x06\x08\x09\x0c\x0f\x12\x18\x19\x24\x48\x4b"
+
+// short is the script's short form of n.
 func short(n int64) int64 {
-	e := int64(0)
-	for e < 7 && n%10 == 0 {
-		n, e = n/10, e+1
+	m, e := n, int64(0)
+	for m%10 == 0 {
+		m, e = m/10, e+1
 	}
-	return n*8 + e
+	if i := strings.IndexByte(mantissas, byte(m)); m < 128 && i >= 0 && e >= 1 && e <= 8 {
+		return int64(i)*8 + e - 1
+	}
+	for ; e > 7; e-- {
+		m *= 10
+	}
+	return 128 + m*8 + e
 }
 
 func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

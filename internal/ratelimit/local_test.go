@@ -135,3 +135,40 @@ func TestLocalClockIgnoresTheWallClock(t *testing.T) {
 		t.Errorf("a second is %d us", got)
 	}
 }
+
+// TestLogsCountForWhatTheyTake: a log of 1,000 tokens is as large as 40 other levels.
+func TestLogsCountForWhatTheyTake(t *testing.T) {
+	t.Parallel()
+	clock := time.UnixMicro(worldStart)
+	l := patientLimiter(t, nil, Config{MaxLocalLevels: 100 * levelShards, Now: func() time.Time { return clock }})
+	log, bucket := compile(t, Spec{ID: "log", Rate: "1000/day", Kind: "sliding_log"}), compile(t, Spec{ID: "bucket", Rate: "5/day"})
+	one := func(r *Rule, subject int) Request {
+		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: Dimension(fmt.Sprint(subject)), Cost: r.Burst / 2}}}
+	}
+	places := func() (levels, tokens, places int) {
+		shard := l.levels.shard("acme")
+		for _, e := range shard.all {
+			levels, tokens, places = levels+1, tokens+cap(e.log), places+1+e.extra()
+		}
+		if places > 100+maxLog/logPlace || places != levels+shard.logs {
+			t.Fatalf("%d levels take %d places of 100, counted as %d", levels, places, levels+shard.logs)
+		}
+		return levels, tokens, places
+	}
+	for i := range 200 {
+		mustConsume(t, l, one(bucket, i))
+		places()
+	}
+	for i := range 50 {
+		mustConsume(t, l, one(log, i))
+		mustConsume(t, l, one(log, i))
+		places()
+	}
+	if levels, tokens, _ := places(); tokens > 100*logPlace || levels > 20 {
+		t.Errorf("%d levels with %d tokens", levels, tokens)
+	}
+	for i := range 300 {
+		mustConsume(t, l, one(bucket, i))
+		places()
+	}
+}

@@ -33,7 +33,7 @@ func (l slidingLog) params(moment) params { return params{l.tokens, l.length} }
 func (l slidingLog) width() int { return 5 }
 
 func (l slidingLog) read(row []int64, ahead, now int64, _ params) settled {
-	return settled{now: now, ahead: ahead, used: row[0], told: told{retry: row[1], next: row[2], reset: row[3]}}
+	return settled{now: now, ahead: ahead, used: row[0], told: (*told)(row[1:4])}
 }
 
 func (l slidingLog) settle(s state, at moment) settled {
@@ -86,8 +86,8 @@ func (l slidingLog) store(st settled, now int64) (s state, until int64) {
 	switch {
 	case st.used == 0:
 		until = s.ts
-	case st.log == nil: // the script keeps the log: here all counts as taken with the newest
-		until = now + st.told.reset
+	case st.told != nil: // the script keeps the log: here all counts as taken with the newest
+		until = now + st.told.reset().Microseconds()
 		s.ts = until - l.length
 	default:
 		until = st.log[len(st.log)-1] + l.length + now - st.now
@@ -101,15 +101,15 @@ func (l slidingLog) wait(st settled, cost int64) time.Duration {
 	switch {
 	case l.fits(st, cost):
 		return 0
-	case st.log != nil:
+	case st.told == nil:
 		leaves := st.log[st.used+cost-l.tokens-1] + l.length
 		return micros(leaves - st.now)
 	case cost == l.tokens:
-		return micros(st.told.reset)
+		return st.told.reset()
 	case cost == l.remaining(st)+1:
-		return micros(st.told.next)
+		return st.told.next()
 	default:
-		return micros(st.told.retry)
+		return st.told.retry()
 	}
 }
 

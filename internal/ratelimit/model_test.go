@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -252,7 +253,7 @@ func TestScriptEqualsTheOracle(t *testing.T) {
 		tenant := fmt.Sprintf("acme-%d", run)
 		w, o := drawWorld(t), newOracle()
 		var given charged
-		expiries := expiries{client: client, at: make(map[string]int64)}
+		expiries := expiries{client: client, at: make(map[string]int64), last: make(map[string]string)}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w.step(t)
 			what, req := w.drawRequest(t, tenant)
@@ -323,16 +324,22 @@ func dump(t *rapid.T, client redis.UniversalClient, keys []string) string {
 // expiries lets keys expire by the test's clock instead of Redis' own.
 type expiries struct {
 	client redis.UniversalClient
-	at     map[string]int64 // us
+	at     map[string]int64  // us
+	last   map[string]string // values
 }
 
 // note takes over the expiry of the keys that have just been written.
 func (e *expiries) note(t *rapid.T, keys []string, now int64) {
 	ctx := context.Background()
 	for _, key := range keys {
+		value, before := stored(t, e.client, key, false), e.last[key]
+		e.last[key] = value
 		ttl, err := e.client.PTTL(ctx, key).Result()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if ttl < 0 && value != "" && value != before {
+			t.Fatalf("%s was written without an expiry", key)
 		}
 		if ttl > 0 {
 			e.at[key] = now + ttl.Microseconds() - 1000 // in the time until here, some of it has passed
@@ -351,6 +358,7 @@ func (e *expiries) pass(t *rapid.T, o *oracle, charges []oracleCharge, now int64
 			continue
 		}
 		delete(e.at, c.key)
+		delete(e.last, c.key)
 		if err := e.client.Del(context.Background(), c.key).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -390,12 +398,12 @@ func TestVectorEqualsOneCallPerRequest(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if got, want := fmt.Sprint(d.answers[n]), fmt.Sprint(alone.answers[0]); got != want {
-						t.Fatalf("request %d of a vector answers %s, alone %s", n, got, want)
+					if got, want := d.answers[n], alone.answers[0]; !reflect.DeepEqual(got, want) {
+						t.Fatalf("request %d of a vector answers %+v, alone %+v", n, got, want)
 					}
 				}
 				for _, key := range v.keys {
-					if got, want := stored(t, client, key), stored(t, client, apartKey(key)); got != want {
+					if got, want := stored(t, client, key, true), stored(t, client, apartKey(key), true); got != want {
 						t.Fatalf("%s is %q after a vector, %q after single calls", key, got, want)
 					}
 				}
@@ -443,15 +451,17 @@ func apart(q query) query {
 
 func apartKey(key string) string { return strings.Replace(key, "together", "apart", 1) }
 
-// stored is a key's value. It also keeps the key for ever: the test's clock is not the one by which Redis expires keys.
-func stored(t *rapid.T, client redis.UniversalClient, key string) string {
+// stored is a key's value. If asked to, it keeps the key for ever: the test's clock is not the one by which Redis expires keys.
+func stored(t *rapid.T, client redis.UniversalClient, key string, keep bool) string {
 	ctx := context.Background()
 	v, err := client.Get(ctx, key).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		t.Fatal(err)
 	}
-	if err := client.Persist(ctx, key).Err(); err != nil {
-		t.Fatal(err)
+	if keep {
+		if err := client.Persist(ctx, key).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return v
 }

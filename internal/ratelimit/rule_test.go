@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestCompileFillsInDefaults(t *testing.T) {
@@ -77,6 +79,35 @@ func TestCompileAcceptsTheLargestExactValues(t *testing.T) {
 	} {
 		if _, err := Compile(spec); err != nil {
 			t.Errorf("%+v: %v", spec, err)
+		}
+	}
+}
+
+// TestShortFormsMeanTheirNumbers: the script reads them back, and those of usual rates take a byte.
+func TestShortFormsMeanTheirNumbers(t *testing.T) {
+	t.Parallel()
+	long := func(s int64) int64 {
+		n, e := (s-128)/8, s%8
+		if s < 128 {
+			n, e = int64(mantissas[s/8]), s%8+1
+		}
+		for range e {
+			n *= 10
+		}
+		return n
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.OneOf(
+			rapid.Int64Range(1, 1000), rapid.Int64Range(1, maxPeriod.Microseconds()),
+			rapid.Map(rapid.Int64Range(1, 100), func(m int64) int64 { return m * 1_000_000_000 }),
+		).Draw(t, "n")
+		if got := long(short(n)); got != n || short(n) < 0 || short(n) > maxExact {
+			t.Fatalf("%d has the short form %d, which means %d", n, short(n), got)
+		}
+	})
+	for _, rate := range []string{"10/s", "100/s", "60/min", "100/min", "250/min", "300/min", "1000/min", "100/h", "500/h", "1000/h", "5000/h"} {
+		if s := compile(t, Spec{Rate: rate}).limit.params(moment{})[3]; s >= 128 {
+			t.Errorf("the units of %s take more than a byte: %d", rate, s)
 		}
 	}
 }

@@ -165,9 +165,10 @@ func (v *vector) read(batch []query, reply Reply) (decoded, error) {
 
 // decode reads the script's integers. An error means a script of another version, which is a bug.
 func (v *vector) decode(batch []query, ints []int64) (decoded, error) {
-	want := 2 + len(v.keys)
+	want, charged := 2+len(v.keys), 0
 	for _, i := range v.queries {
 		want++
+		charged += len(batch[i].charges)
 		for j := range batch[i].charges {
 			want += batch[i].charges[j].rule.limit.width()
 		}
@@ -176,11 +177,11 @@ func (v *vector) decode(batch []query, ints []int64) (decoded, error) {
 		return decoded{}, fmt.Errorf("%w: a reply of %d integers, want %d", errScript, len(ints), want)
 	}
 	d := decoded{now: ints[0], rebased: ints[1], ahead: ints[2 : 2+len(v.keys)], answers: make([]answer, len(v.queries))}
-	rest := ints[2+len(v.keys):]
+	rest, rows := ints[2+len(v.keys):], make([]row, charged)
 	for n, i := range v.queries {
 		charges := batch[i].charges
-		a := answer{now: d.now, allowed: rest[0] == 1, rows: make([]row, len(charges))}
-		rest = rest[1:]
+		a := answer{now: d.now, allowed: rest[0] == 1, rows: rows[:len(charges):len(charges)]}
+		rest, rows = rest[1:], rows[len(charges):]
 		for j := range charges {
 			l, at := charges[j].rule.limit, v.index[charges[j].key]
 			width := l.width()

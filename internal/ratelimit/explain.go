@@ -1,0 +1,118 @@
+package ratelimit
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Explanation is what a rule comes to, for people who wonder what they have written.
+type Explanation struct {
+	// Num units come back per microsecond, Units are a token. Buckets only: both are 0 for the others.
+	Num, Units int64
+	// Capacity is in tokens.
+	Capacity int64
+	// InAnySecond is the most tokens that may pass within one second, from the best moment on: for a bucket its burst and
+	// a second's refill, for a fixed window what two windows allow on either side of a start.
+	InAnySecond int64
+	// Sustained is what may pass in the long run.
+	Sustained Rate
+	// LongestWait is how long an empty bucket takes to be full.
+	LongestWait time.Duration
+	// MaxTTL is how long a key lives at most after its last change.
+	MaxTTL time.Duration
+	// KeyBytes is about what one bucket takes of Redis' memory, everything included.
+	KeyBytes int64
+	// Share is what one replica allows on its own while Redis is away, and ShareRate its part of the rate. They are the whole
+	// rule's for one replica.
+	Share     int64
+	ShareRate Rate
+	// Window is the fixed window of now; zero for other kinds.
+	WindowStart, WindowEnd time.Time
+}
+
+const (
+	// keyOverhead is what a key with an expiry takes in Redis beside key and value: an entry of 32 bytes in each of two
+	// tables and, with the tables two thirds full, 21 bytes in them.
+	keyOverhead = 85
+
+	// valueHeader is what a short value has before it and behind: object, length, end.
+	valueHeader = 20
+
+	// longestChange is the most by which clocks are changed, and a day is longer than 24 hours.
+	longestChange = 2 * time.Hour
+
+	// typicalTenant is the length of a tenant's id that KeyBytes reckons with.
+	typicalTenant = 12
+)
+
+// Explain says what a rule that Consume takes comes to. zone is that of its windows; nil is the rule's own.
+func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, replicas int) Explanation {
+	e := Explanation{Capacity: r.Burst, Sustained: r.Rate, Share: share(r, replicas).capacity(), ShareRate: r.Rate}
+	if r.Kind == KindTokenBucket || r.Kind == KindLeakyBucket {
+		e.ShareRate.Period *= time.Duration(min(max(replicas, 1), maxReplicas))
+	} else {
+		e.ShareRate.Count = e.Share
+	}
+	second := time.Second.Microseconds()
+	p := r.Rate.Period.Microseconds()
+	value := 12
+	switch l := r.limit.(type) {
+	case bucket:
+		value = l.explain(&e)
+	case leaky:
+		value = l.explain(&e)
+	case fixedWindow:
+		e.InAnySecond = capped(l.tokens, 1+ceilDiv(second, p))
+		if zone == nil {
+			zone = r.Zone
+		}
+		if e.LongestWait = r.Rate.Period; !l.even(zone) {
+			e.LongestWait += longestChange
+		}
+		start, end := l.bounds(now.UnixMicro(), zone)
+		e.WindowStart, e.WindowEnd = time.UnixMicro(start).UTC(), time.UnixMicro(end).UTC()
+	case slidingWindow:
+		e.InAnySecond = min(maxExact, capped(l.tokens, second)/p+l.tokens)
+		e.LongestWait = 2 * r.Rate.Period
+	case slidingLog:
+		e.InAnySecond = capped(l.tokens, ceilDiv(second, p))
+		e.LongestWait = r.Rate.Period
+		value = 7 * (1 + int(l.tokens))
+	}
+	// A key is kept a second longer than its bucket needs, and for as long as a bucket's clock may be ahead.
+	e.MaxTTL = e.LongestWait + maxAheadUS*time.Microsecond + time.Second
+	example := Request{Tenant: string(make([]byte, typicalTenant))}
+	name := ""
+	if dimension {
+		name = string(make([]byte, dimensionLen))
+	}
+	key, _ := bucketKey(example.Tenant, r, name)
+	e.KeyBytes = keyOverhead + sizeClass(len(key)+4) + sizeClass(value+valueHeader)
+	return e
+}
+
+// explain fills in what is particular to buckets, and returns the length of a stored value.
+func (b bucket) explain(e *Explanation) int {
+	e.Num, e.Units = b.num, b.s
+	e.InAnySecond = min(maxExact, b.tokens+capped(b.num, time.Second.Microseconds())/b.s)
+	wait := ceilDiv(b.full(), b.num)
+	e.LongestWait = time.Duration(min(wait, int64(1<<62/time.Microsecond))) * time.Microsecond
+	form := 1
+	for f := short(b.s); f >= 128; f /= 128 {
+		form++
+	}
+	return 7 + form + (bits.Len64(uint64(b.full()))+7)/8
+}
+
+// capped is a*b, at most 2^53-1.
+func capped(a, b int64) int64 { return min(mulCap(a, b), maxExact) }
+
+// sizeClass is the memory that Redis' allocator takes for n bytes: multiples of 16 up to 128, then four steps for each
+// doubling.
+func sizeClass(n int) int64 {
+	step := 16
+	if n > 128 {
+		step = 1 << (bits.Len(uint(n-1)) - 3)
+	}
+	return int64((n + step - 1) / step * step)
+}

@@ -1,0 +1,458 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// kinds are the kinds that the script and this process decide.
+func kinds() []Kind {
+	return []Kind{KindTokenBucket, KindLeakyBucket, KindFixedWindow, KindSlidingWindow, KindSlidingLog}
+}
+
+// testClock is the time of scripts and of local decisions alike.
+type testClock struct{ us atomic.Int64 }
+
+func (c *testClock) now() int64              { return c.us.Load() }
+func (c *testClock) advance(d time.Duration) { c.us.Add(d.Microseconds()) }
+func (c *testClock) set(at time.Time)        { c.us.Store(at.UnixMicro()) }
+
+// limiter is one whose time is c's: on client, or in local mode.
+func (c *testClock) limiter(t testing.TB, client redis.UniversalClient) *Limiter {
+	if client == nil {
+		return patientLimiter(t, nil, Config{Now: func() time.Time { return time.UnixMicro(c.now()) }})
+	}
+	return patientLimiter(t, client, Config{redisNow: c.now})
+}
+
+// onTestTime runs a test on Redis and in local mode, on a clock that the test moves: they promise the same.
+func onTestTime(t *testing.T, test func(t *testing.T, l *Limiter, clock *testClock)) {
+	t.Helper()
+	t.Parallel()
+	for _, where := range []string{"redis", "local"} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			clock := &testClock{}
+			clock.us.Store(worldStart)
+			if where == "redis" {
+				test(t, clock.limiter(t, patientClient(t, testenv.Redis(t))), clock)
+			} else {
+				test(t, clock.limiter(t, nil), clock)
+			}
+		})
+	}
+}
+
+// exhaust consumes until it is denied, and says how often it was not.
+func exhaust(t *testing.T, l *Limiter, req Request) (admitted int64) {
+	t.Helper()
+	for mustConsume(t, l, req).Allowed {
+		if admitted++; admitted > 300_000 {
+			t.Fatalf("%d admitted, and no end: %+v", admitted, req)
+		}
+	}
+	return admitted
+}
+
+func requestOf(charges ...Charge) Request { return Request{Tenant: "acme", Charges: charges} }
+
+// TestEveryKindKeepsItsPromiseInEveryInterval: random traffic, and then every pair of admitted requests.
+func TestEveryKindKeepsItsPromiseInEveryInterval(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	var clock testClock
+	limiters := []*Limiter{clock.limiter(t, client), clock.limiter(t, nil)}
+	run := 0
+	rapid.Check(t, func(t *rapid.T) {
+		run++
+		kind := rapid.SampledFrom(kinds()).Draw(t, "kind")
+		l := rapid.SampledFrom(limiters).Draw(t, "where")
+		count, period := rapid.Int64Range(1, 9).Draw(t, "count"), rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 7 * time.Second}).Draw(t, "period")
+		spec := Spec{ID: "rule", Kind: kind.String(), Rate: Rate{Count: count, Period: period}.String()}
+		if kind == KindTokenBucket || kind == KindLeakyBucket {
+			spec.Burst = rapid.Int64Range(1, 12).Draw(t, "burst")
+		}
+		rule, err := Compile(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Local mode's clock must not jump back: the levels of other runs are in other tenants anyway.
+		clock.us.Store(worldStart + int64(run)*int64(time.Hour/time.Microsecond))
+		var admitted []int64
+		for range rapid.IntRange(1, 80).Draw(t, "requests") {
+			clock.us.Add(rapid.Int64Range(0, 2*period.Microseconds()/count).Draw(t, "us"))
+			cost := rapid.Int64Range(1, min(2, rule.Burst)).Draw(t, "cost")
+			d, err := l.Consume(context.Background(), Request{Tenant: fmt.Sprintf("t%d", run), Charges: []Charge{{Rule: &rule, Cost: cost}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Allowed {
+				admitted = append(admitted, slices.Repeat([]int64{clock.now()}, int(cost))...)
+			}
+		}
+		for i := range admitted {
+			for j := i; j < len(admitted); j++ {
+				n, took, p := int64(j-i+1), admitted[j]-admitted[i], period.Microseconds()
+				var most int64 // tokens, times the period
+				switch kind {
+				case KindFixedWindow: // each window it touches
+					most = count * p * (admitted[j]/p - admitted[i]/p + 1)
+				case KindSlidingLog: // each window's time, wherever it begins
+					most = count * p * (took/p + 1)
+				default:
+					most = rule.Burst*p + count*took
+				}
+				if n*p > most {
+					t.Fatalf("%s %s burst %d: %d tokens in %d us", kind, rule.Rate, rule.Burst, n, took)
+				}
+			}
+		}
+	})
+}
+
+// timings are rules that do not divide, in every kind.
+func timings() []Spec {
+	var all []Spec
+	for _, kind := range kinds() {
+		for _, rate := range []string{"7/s", "5/3s", "7/day", "5/min", "999/1001ms"} {
+			if r, _ := ParseRate(rate); kind == KindSlidingLog && r.Count > 10 {
+				continue
+			}
+			all = append(all, Spec{ID: fmt.Sprintf("%s-%d", kind, len(all)), Kind: kind.String(), Rate: rate})
+		}
+	}
+	return append(all,
+		Spec{ID: "a-month", Kind: "fixed_window", Rate: "5/month"},
+		// Ticks of a millisecond.
+		Spec{ID: "many", Kind: "sliding_window", Rate: "104250/day"},
+		Spec{ID: "most", Kind: "sliding_log", Rate: "1000/31d"},
+	)
+}
+
+func TestEveryKindsRetryAfterIsExactToTheMicrosecond(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		for _, spec := range timings() {
+			rule := compile(t, spec)
+			for _, part := range []int64{1, max(2, rule.Burst/2), rule.Burst} { // of the capacity, wanted when all is taken
+				name := fmt.Sprintf("%s %s, cost %d", rule.Kind, rule.Rate, part)
+				req := func(cost int64) Request {
+					return requestOf(Charge{Rule: rule, Dimension: Dimension(name), Cost: cost})
+				}
+				clock.advance(777 * time.Microsecond)
+				mustConsume(t, l, req(rule.Burst-1))
+				clock.advance(rule.Rate.Period / 3)
+				exhaust(t, l, req(1))
+				denied := mustConsume(t, l, req(part)).Verdicts[0]
+				if denied.Allowed || denied.RetryAfter <= 0 || denied.Next <= 0 || denied.Next > denied.RetryAfter || denied.RetryAfter > denied.Reset {
+					t.Errorf("%s: %+v", name, denied)
+				}
+				clock.advance(denied.RetryAfter - time.Microsecond)
+				if v := mustConsume(t, l, req(part)).Verdicts[0]; v.Allowed || v.RetryAfter != time.Microsecond {
+					t.Errorf("%s: a microsecond early: %+v", name, v)
+				}
+				clock.advance(time.Microsecond)
+				if v := mustConsume(t, l, req(part)).Verdicts[0]; !v.Allowed {
+					t.Errorf("%s: denied after RetryAfter: %+v", name, v)
+				}
+				clock.advance(mustPeek(t, l, req(1)).Verdicts[0].Reset - time.Microsecond)
+				if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != time.Microsecond || v.Next != time.Microsecond || v.Remaining == v.Limit {
+					t.Errorf("%s: a microsecond before Reset: %+v", name, v)
+				}
+				clock.advance(time.Microsecond)
+				if v := mustPeek(t, l, req(1)).Verdicts[0]; v.Reset != 0 || v.Next != 0 || v.Remaining != v.Limit {
+					t.Errorf("%s: at Reset: %+v", name, v)
+				}
+			}
+		}
+	})
+}
+
+// TestEveryKindSurvivesAClockSetBack: the danger is both ways. What came back must not come back twice; and nobody waits for
+// the clock to catch up, even if every single request is denied.
+func TestEveryKindSurvivesAClockSetBack(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		steps := []time.Duration{time.Microsecond, time.Millisecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, day}
+		for _, kind := range kinds() {
+			rule := compile(t, Spec{Kind: kind.String(), Rate: "10/min"})
+			for _, step := range steps {
+				for _, o := range []op{opConsume, opPeek} {
+					name := fmt.Sprintf("%s, step %s, %d", kind, step, o)
+					req := requestOf(Charge{Rule: rule, Dimension: Dimension(name)})
+					clock.us.Store(worldStart)
+					admitted := exhaust(t, l, req)
+					clock.advance(-step)
+					d := mustPeek(t, l, req)
+					if admitted != 10 || d.Allowed {
+						t.Errorf("%s: admitted %d, then %+v", name, admitted, d)
+					}
+					wait := d.Verdicts[0].RetryAfter
+					longest := map[Kind]time.Duration{KindTokenBucket: 6 * time.Second, KindLeakyBucket: 6 * time.Second}[kind]
+					if longest == 0 {
+						longest = 2 * time.Minute // what a sliding window needs at most; the others a minute
+					}
+					if longest += min(step, 5*time.Second); wait > longest {
+						t.Errorf("%s: retry after %s, at most %s", name, wait, longest)
+					}
+					// Denied requests all the way: they must not keep anything from coming back.
+					for end := clock.now() + wait.Microseconds(); clock.now() < end-1; {
+						clock.us.Store(min(clock.now()+1_700_000, end-1))
+						if d, err := l.decide(context.Background(), req, o); err != nil || d.Allowed {
+							t.Fatalf("%s: admitted %d us early (%v)", name, end-clock.now(), err)
+						}
+					}
+					clock.advance(time.Microsecond)
+					if d := mustConsume(t, l, req); !d.Allowed {
+						t.Errorf("%s: still denied after %s: %+v", name, wait, d.Verdicts[0])
+					}
+					// And forth again: what passed twice is not paid twice beyond the capacity.
+					clock.advance(step)
+					if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining > 10 {
+						t.Errorf("%s: %d left of 10", name, v.Remaining)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestARefundGivesBackItsOwnCharge and nothing that has come back by itself, or that others have charged since.
+func TestARefundGivesBackItsOwnCharge(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
+		for _, tc := range []struct {
+			kind string
+			// remaining of 10/min after 3 were taken, a time passed, others took 4, and the 3 were given back
+			after map[time.Duration]int64
+		}{
+			{"token_bucket", map[time.Duration]int64{0: 6, 30 * time.Second: 9, time.Minute: 9, 2 * time.Minute: 9}},
+			{"leaky_bucket", map[time.Duration]int64{0: 6, 30 * time.Second: 9, time.Minute: 9, 2 * time.Minute: 9}},
+			{"fixed_window", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
+			// In the next window 3 of the last one count in full at its start, and are given back.
+			{"sliding_window", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
+			{"sliding_log", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
+		} {
+			for passed, want := range tc.after {
+				rule := compile(t, Spec{ID: fmt.Sprintf("%s-%s", tc.kind, passed), Kind: tc.kind, Rate: "10/min"})
+				clock.advance(time.Hour)
+				req := requestOf(Charge{Rule: rule, Cost: 3})
+				d := mustConsume(t, l, req)
+				clock.advance(passed)
+				mustConsume(t, l, requestOf(Charge{Rule: rule, Cost: 4}))
+				before := mustPeek(t, l, req).Verdicts[0].Remaining
+				if err := l.Refund(context.Background(), d.Charged(req)); err != nil {
+					t.Fatal(err)
+				}
+				if got := mustPeek(t, l, req).Verdicts[0].Remaining; got != want || got < before {
+					t.Errorf("%s after %s: %d left, %d before the refund, want %d", tc.kind, passed, got, before, want)
+				}
+				clock.advance(-passed)
+			}
+		}
+	})
+}
+
+// TestARefundOfALostWindowIsNothing: two windows later, what others have taken since is not the refunded request's.
+func TestARefundOfALostWindowIsNothing(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
+		for _, kind := range []string{"fixed_window", "sliding_window", "sliding_log"} {
+			req := requestOf(Charge{Rule: compile(t, Spec{Kind: kind, Rate: "10/min"}), Cost: 3})
+			d := mustConsume(t, l, req)
+			for range 2 { // three in each of the next windows
+				clock.advance(time.Minute)
+				mustConsume(t, l, req)
+			}
+			before := mustPeek(t, l, req).Verdicts[0]
+			if err := l.Refund(context.Background(), d.Charged(req)); err != nil {
+				t.Fatal(err)
+			}
+			if after := mustPeek(t, l, req).Verdicts[0]; after.Remaining != before.Remaining || after.Reset != before.Reset {
+				t.Errorf("%s: %d left before the refund, %d after it", kind, before.Remaining, after.Remaining)
+			}
+		}
+	})
+}
+
+// TestAShadowTwinWouldDenyTheSame: with and without enforcement, a rule that is alone denies the same requests of a trace.
+func TestAShadowTwinWouldDenyTheSame(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	var clock testClock
+	limiters := []*Limiter{clock.limiter(t, client), clock.limiter(t, nil)}
+	run := 0
+	rapid.Check(t, func(t *rapid.T) {
+		run++
+		kind := rapid.SampledFrom(kinds()).Draw(t, "kind")
+		spec := Spec{ID: "twin", Kind: kind.String(), Rate: rapid.SampledFrom([]string{"3/s", "7/3s", "5/min"}).Draw(t, "rate")}
+		live, err := Compile(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Shadow = true
+		shadow, err := Compile(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := rapid.SampledFrom(limiters).Draw(t, "where")
+		clock.us.Store(worldStart + int64(run)*int64(time.Hour/time.Microsecond))
+		for range rapid.IntRange(1, 60).Draw(t, "requests") {
+			clock.us.Add(rapid.Int64Range(0, 900_000).Draw(t, "us"))
+			cost := rapid.Int64Range(1, 8).Draw(t, "cost")
+			ask := func(tenant string, r *Rule) Decision {
+				d, err := l.Consume(context.Background(), Request{Tenant: fmt.Sprintf("%s-%d", tenant, run), Charges: []Charge{{Rule: r, Cost: cost}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d
+			}
+			a, b := ask("live", &live), ask("shadow", &shadow)
+			if a.Verdicts[0].Allowed != b.Verdicts[0].Allowed || a.Allowed != a.Verdicts[0].Allowed || !b.Allowed {
+				t.Fatalf("live says %+v, its shadow %+v", a, b)
+			}
+		}
+	})
+}
+
+// TestALeakyBucketSpacesWhatItAdmits: each request's turn is when the ones before it have had theirs.
+func TestALeakyBucketSpacesWhatItAdmits(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		rule := compile(t, Spec{Kind: "leaky_bucket", Rate: "3/s", Burst: 4}) // a turn every third of a second
+		req := func(cost int64) Request { return requestOf(Charge{Rule: rule, Cost: cost}) }
+		for i, want := range []time.Duration{0, 333_334, 666_667, 1_000_000} {
+			peeked, d := mustPeek(t, l, req(1)).Verdicts[0], mustConsume(t, l, req(1))
+			if got := d.Verdicts[0].Delay; got != want*time.Microsecond || peeked.Delay != got || !d.Allowed {
+				t.Errorf("request %d waits %s (%s peeked), want %d us", i, got, peeked.Delay, want)
+			}
+		}
+		if v := mustConsume(t, l, req(1)).Verdicts[0]; v.Allowed || v.Delay != 0 || v.RetryAfter != 333_334*time.Microsecond {
+			t.Errorf("beyond the queue: %+v", v)
+		}
+		clock.advance(time.Second) // one is left in the queue
+		if v := mustConsume(t, l, req(3)).Verdicts[0]; !v.Allowed || v.Delay != 333_334*time.Microsecond {
+			t.Errorf("behind one: %+v", v)
+		}
+		// What is not charged, because another rule denies, would have to wait as long.
+		full := compile(t, Spec{ID: "full", Rate: "1/day"})
+		mustConsume(t, l, requestOf(Charge{Rule: full}))
+		clock.advance(time.Second)
+		d := mustConsume(t, l, requestOf(Charge{Rule: rule}, Charge{Rule: full}))
+		if v := d.Verdicts[0]; d.Allowed || !v.Allowed || v.Delay != 333_334*time.Microsecond {
+			t.Errorf("beside a rule that denies: %+v", d)
+		}
+	})
+}
+
+// TestKindsKeepTheirBucketsApart: a rule that changes its kind starts anew instead of reading another kind's state.
+func TestKindsKeepTheirBucketsApart(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, _ *testClock) {
+		for _, kind := range kinds() {
+			rule := compile(t, Spec{Kind: kind.String(), Rate: "5/day"})
+			if v := mustConsume(t, l, requestOf(Charge{Rule: rule, Cost: 5})).Verdicts[0]; !v.Allowed {
+				t.Errorf("%s: %+v", kind, v)
+			}
+		}
+	})
+}
+
+// TestEveryKindGoesOnFromRedisLastWord when Redis goes away: with a share of the rule, never from an untouched bucket.
+func TestEveryKindGoesOnFromRedisLastWord(t *testing.T) {
+	t.Parallel()
+	var rules []*Rule
+	for _, kind := range kinds() {
+		rules = append(rules, compile(t, Spec{ID: kind.String(), Kind: kind.String(), Rate: "100/30d"}))
+	}
+	req := func(tenant string, cost int64) Request {
+		r := Request{Tenant: tenant}
+		for _, rule := range rules {
+			r.Charges = append(r.Charges, Charge{Rule: rule, Cost: cost})
+		}
+		return r
+	}
+	l := away(t, Config{Replicas: func() int { return 4 }}, func(l *Limiter) {
+		for tenant, cost := range map[string]int64{"heavy": 100, "half": 50, "spent": 99} {
+			if d := mustConsume(t, l, req(tenant, cost)); !d.Allowed || d.Degraded {
+				t.Errorf("%s: %+v", tenant, d)
+			}
+		}
+		mustPeek(t, l, req("idle", 1))
+	})
+	for tenant, want := range map[string]int64{"heavy": 0, "half": 12, "spent": 0, "idle": 25, "unknown": 25} {
+		for i, v := range mustPeek(t, l, req(tenant, 1)).Verdicts {
+			if v.Remaining != want || v.Limit != 25 || v.Allowed != (want > 0) {
+				t.Errorf("%s, %s: %d of %d left, want %d of 25", tenant, rules[i].Kind, v.Remaining, v.Limit, want)
+			}
+		}
+	}
+	for n := range int64(12) {
+		if d := mustConsume(t, l, req("half", 1)); !d.Allowed || d.Verdicts[4].Remaining != 11-n {
+			t.Errorf("request %d of the share: %+v", n, d)
+		}
+	}
+	d := mustConsume(t, l, req("half", 1))
+	for i, v := range d.Verdicts {
+		if v.Allowed || v.RetryAfter <= 0 {
+			t.Errorf("%s beyond the share: %+v", rules[i].Kind, v)
+		}
+	}
+	// What was taken here is given back here.
+	taken := mustConsume(t, l, req("idle", 5))
+	if err := l.Refund(context.Background(), taken.Charged(req("idle", 5))); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range mustPeek(t, l, req("idle", 1)).Verdicts {
+		if v.Remaining != 25 {
+			t.Errorf("%s: %d left after the refund", rules[i].Kind, v.Remaining)
+		}
+	}
+}
+
+// TestEveryKindIsSafeForConcurrentUse: many clients on all kinds at once are admitted exactly what the least of them allows.
+func TestEveryKindIsSafeForConcurrentUse(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *Limiter) {
+		var charges []Charge
+		for i, kind := range kinds() {
+			charges = append(charges, Charge{Rule: compile(t, Spec{ID: kind.String(), Kind: kind.String(), Rate: fmt.Sprintf("%d/30d", 90+i)})})
+		}
+		var admitted atomic.Int64
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				for range 10 {
+					d, err := l.Consume(context.Background(), requestOf(charges...))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if !d.Allowed {
+						continue
+					}
+					if admitted.Add(1)%3 == 0 { // and some think better of it
+						admitted.Add(-1)
+						if err := l.Refund(context.Background(), d.Charged(requestOf(charges...))); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		}
+		all.Wait()
+		for _, v := range mustPeek(t, l, requestOf(charges...)).Verdicts {
+			if got := v.Limit - v.Remaining; got != admitted.Load() {
+				t.Errorf("%s counts %d, %d were admitted", v.Rule.Kind, got, admitted.Load())
+			}
+		}
+		if all := admitted.Load() + exhaust(t, l, requestOf(charges...)); all != 90 {
+			t.Errorf("%d admitted, want 90", all)
+		}
+	})
+}

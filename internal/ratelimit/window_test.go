@@ -1,0 +1,225 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/lua"
+)
+
+func zone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loc
+}
+
+// TestFixedWindowsFollowTheCalendar with its months of 28 days, its days of 23 and 25 hours, and those that do not exist.
+func TestFixedWindowsFollowTheCalendar(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		for i, tc := range []struct {
+			rate, zone, at, start, end string // RFC 3339
+		}{
+			{"9/min", "", "2026-10-05T12:34:56Z", "2026-10-05T12:34:00Z", "2026-10-05T12:35:00Z"},
+			{"9/min", "Asia/Kathmandu", "2026-10-05T12:34:56Z", "2026-10-05T12:34:00Z", "2026-10-05T12:35:00Z"},
+			{"9/h", "", "2026-10-05T12:34:56Z", "2026-10-05T12:00:00Z", "2026-10-05T13:00:00Z"},
+			{"9/60min", "Asia/Kathmandu", "2026-10-05T12:34:56Z", "2026-10-05T12:15:00Z", "2026-10-05T13:15:00Z"},
+			{"9/day", "", "2026-10-05T12:34:56Z", "2026-10-05T00:00:00Z", "2026-10-06T00:00:00Z"},
+			{"9/24h", "Europe/Berlin", "2026-10-05T22:00:00Z", "2026-10-05T22:00:00Z", "2026-10-06T22:00:00Z"},
+			{"9/day", "Europe/Berlin", "2026-10-05T21:59:59.999999Z", "2026-10-04T22:00:00Z", "2026-10-05T22:00:00Z"},
+			{"9/day", "Europe/Berlin", "2027-03-28T12:00:00Z", "2027-03-27T23:00:00Z", "2027-03-28T22:00:00Z"}, // 23 hours
+			{"9/day", "Europe/Berlin", "2026-10-25T12:00:00Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"}, // 25 hours
+			{"9/day", "Pacific/Apia", "2011-12-30T09:00:00Z", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"},
+			{"9/day", "Pacific/Apia", "2011-12-30T10:00:00Z", "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z"}, // the 30th was skipped
+			{"9/week", "", "2026-10-05T00:00:00Z", "2026-10-05T00:00:00Z", "2026-10-12T00:00:00Z"},            // a Monday
+			{"9/7d", "", "2026-10-04T23:59:59Z", "2026-09-28T00:00:00Z", "2026-10-05T00:00:00Z"},
+			{"9/week", "America/New_York", "2026-11-01T12:00:00Z", "2026-10-26T04:00:00Z", "2026-11-02T05:00:00Z"},
+			{"9/month", "", "2027-02-28T23:59:59Z", "2027-02-01T00:00:00Z", "2027-03-01T00:00:00Z"},
+			{"9/month", "", "2028-02-29T12:00:00Z", "2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z"},
+			{"9/month", "America/New_York", "2026-11-01T03:59:59Z", "2026-10-01T04:00:00Z", "2026-11-01T04:00:00Z"},
+			// Other periods are counted from the epoch, whatever the zone.
+			{"9/90min", "Asia/Kathmandu", "2026-10-05T12:34:56Z", "2026-10-05T12:00:00Z", "2026-10-05T13:30:00Z"},
+			{"9/2d", "Europe/Berlin", "2026-10-05T12:00:00Z", "2026-10-04T00:00:00Z", "2026-10-06T00:00:00Z"},
+			{"9/250ms", "", "2026-10-05T12:00:00.3Z", "2026-10-05T12:00:00.25Z", "2026-10-05T12:00:00.5Z"},
+		} {
+			name := fmt.Sprintf("%s in %q at %s", tc.rate, tc.zone, tc.at)
+			spec := Spec{ID: fmt.Sprint("rule-", i), Kind: "fixed_window", Rate: tc.rate}
+			if tc.zone != "" {
+				spec.Zone = zone(t, tc.zone)
+			}
+			req := requestOf(Charge{Rule: compile(t, spec)})
+			instant := func(s string) time.Time {
+				at, err := time.Parse(time.RFC3339Nano, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return at
+			}
+			start, at, end := instant(tc.start), instant(tc.at), instant(tc.end)
+			consume := func(at time.Time, want bool) Verdict {
+				t.Helper()
+				clock.set(at)
+				v := mustConsume(t, l, req).Verdicts[0]
+				if v.Allowed != want {
+					t.Errorf("%s: at %s: %+v", name, at, v)
+				}
+				return v
+			}
+			for range 9 {
+				consume(start.Add(-time.Microsecond), true)
+			}
+			consume(start.Add(-time.Microsecond), false)
+			for range 8 { // counted anew from the start
+				consume(start, true)
+			}
+			if v := consume(at, true); v.Remaining != 0 || v.Reset != end.Sub(at) || v.Next != v.Reset {
+				t.Errorf("%s: %+v, want reset in %s", name, v, end.Sub(at))
+			}
+			if v := consume(end.Add(-time.Microsecond), false); v.RetryAfter != time.Microsecond {
+				t.Errorf("%s: %+v", name, v)
+			}
+			consume(end, true)
+		}
+	})
+}
+
+// TestAChargesZoneOverridesTheRules: `timezone: tenant`.
+func TestAChargesZoneOverridesTheRules(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		clock.set(time.Date(2026, 10, 5, 23, 0, 0, 0, time.UTC))
+		rule := compile(t, Spec{Kind: "fixed_window", Rate: "9/day", Zone: zone(t, "Europe/Berlin")})
+		for tenant, tc := range map[string]struct {
+			zone *time.Location
+			want time.Duration
+		}{"the-rules": {nil, 23 * time.Hour}, "utc": {time.UTC, time.Hour}, "nepal": {zone(t, "Asia/Kathmandu"), 19*time.Hour + 15*time.Minute}} {
+			v := mustConsume(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: rule, Zone: tc.zone}}}).Verdicts[0]
+			if v.Reset != tc.want {
+				t.Errorf("%s: resets in %s, want %s", tenant, v.Reset, tc.want)
+			}
+		}
+	})
+}
+
+// TestAnotherCalendarKeepsTheCount: a window that begins elsewhere is not a new one.
+func TestAnotherCalendarKeepsTheCount(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		in := func(name string) Request {
+			return requestOf(Charge{Rule: compile(t, Spec{Kind: "fixed_window", Rate: "9/day", Zone: zone(t, name)})})
+		}
+		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
+		for range 5 {
+			mustConsume(t, l, in("UTC"))
+		}
+		for _, name := range []string{"Asia/Tokyo", "America/Los_Angeles", "Pacific/Kiritimati"} {
+			if v := mustPeek(t, l, in(name)).Verdicts[0]; v.Remaining != 4 {
+				t.Errorf("in %s %d are left, want 4", name, v.Remaining)
+			}
+		}
+		clock.set(time.Date(2026, 10, 5, 15, 0, 0, 0, time.UTC)) // midnight in Tokyo
+		if v := mustPeek(t, l, in("Asia/Tokyo")).Verdicts[0]; v.Remaining != 9 {
+			t.Errorf("on the next day %d are left", v.Remaining)
+		}
+	})
+}
+
+// TestRedisIsAskedAgainWhenItsClockIsInAnotherWindow: nothing is decided in a window that is not Redis' own, and nothing is
+// charged twice.
+func TestRedisIsAskedAgainWhenItsClockIsInAnotherWindow(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	var clock testClock
+	metrics := NewMetrics(nil)
+	l := patientLimiter(t, client, Config{redisNow: clock.now, Metrics: metrics})
+	rule := compile(t, Spec{Kind: "fixed_window", Rate: "9/month"})
+	sibling := compile(t, Spec{ID: "sibling", Rate: "9/day"})
+	req := requestOf(Charge{Rule: rule}, Charge{Rule: sibling})
+	for i, at := range []time.Time{
+		time.Date(2090, 5, 5, 0, 0, 0, 0, time.UTC), time.Date(2080, 2, 29, 12, 0, 0, 0, time.UTC), time.Date(2095, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
+	} {
+		clock.set(at)
+		client.FlushDB(context.Background())
+		d := mustConsume(t, l, req)
+		if v := d.Verdicts[0]; !d.Allowed || d.Degraded || v.Remaining != 8 || d.Verdicts[1].Remaining != 8 {
+			t.Errorf("at %s: %+v", at, d)
+		}
+		if got := testutil.ToFloat64(metrics.stale); got != float64(i+1) {
+			t.Errorf("at %s: sent again %v times, want %d", at, got, i+1)
+		}
+		mustConsume(t, l, req) // it knows now
+		if got := testutil.ToFloat64(metrics.stale); got != float64(i+1) {
+			t.Errorf("at %s: sent again %v times, want %d", at, got, i+1)
+		}
+	}
+}
+
+// TestAClockThatJumpsWhileAskedIsAnOutage of the rules that need one: they are decided by their policy, never by guessing.
+func TestAClockThatJumpsWhileAskedIsAnOutage(t *testing.T) {
+	t.Parallel()
+	now := worldStart + (5000 * day).Microseconds() // far from this process' clock
+	metrics := NewMetrics(nil)
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{Metrics: metrics, redisNow: func() int64 {
+		now += (100 * day).Microseconds() // every call
+		return now
+	}})
+	rule := compile(t, Spec{Kind: "fixed_window", Rate: "3/month"})
+	admitted := 0
+	for range 6 {
+		d := mustConsume(t, l, requestOf(Charge{Rule: rule}))
+		if !d.Degraded {
+			t.Errorf("%+v", d)
+		}
+		if d.Allowed {
+			admitted++
+		}
+	}
+	if n := testutil.ToFloat64(metrics.failures.WithLabelValues("stale_window")); n != 6 || admitted != 3 {
+		t.Errorf("%v failures and %d admitted, want 6 and 3", n, admitted)
+	}
+	if l.Degraded() {
+		t.Error("redis counts as away")
+	}
+	// A rule that needs no window is none the worse.
+	if d := mustConsume(t, l, requestOf(Charge{Rule: compile(t, Spec{Kind: "fixed_window", Rate: "3/min"})})); d.Degraded {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestAStaleWindowConcernsItsRequestsOnly: in a call of several, the others are decided, and nothing of the stale one is.
+func TestAStaleWindowConcernsItsRequestsOnly(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	script := NewScript("limits", lua.Limits, nil)
+	fixed := compile(t, Spec{ID: "fixed", Kind: "fixed_window", Rate: "9/month", Shadow: true}) // a shadow needs a window, too
+	bucket := compile(t, Spec{ID: "bucket", Rate: "9/day"})
+	batch := []query{
+		queryFor(t, "acme", Charge{Rule: bucket}),
+		queryFor(t, "acme", Charge{Rule: bucket}, Charge{Rule: fixed}),
+		queryFor(t, "acme", Charge{Rule: bucket}),
+	}
+	for _, o := range []op{opConsume, opPeek, opRefund} {
+		batch[1].op = o
+		v := vectors(batch, false, worldStart)[0]
+		d, err := v.read(batch, runOnce(script, client, v.call(worldStart+(100*day).Microseconds())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stale := d.answers[1]
+		if !stale.stale || stale.allowed || stale.rows[1].code != codeStale || d.answers[0].stale || !d.answers[0].allowed || !d.answers[2].allowed {
+			t.Errorf("op %d: %+v", o, d.answers)
+		}
+		// The token bucket is charged by the first and the third.
+		if before, after := d.answers[0].rows[0].st.used, d.answers[2].rows[0].st.used; after != before+bucket.limit.params(moment{})[2] {
+			t.Errorf("op %d: the bucket went from %d to %d", o, before, after)
+		}
+	}
+	if n := client.Exists(context.Background(), batch[1].charges[1].key).Val(); n != 0 {
+		t.Error("the stale window was written")
+	}
+}
