@@ -1,8 +1,11 @@
-// Package ratelimit decides how fast a tenant may go: token buckets, exact to the unit, several of them all or nothing.
+// Package ratelimit decides how fast a tenant may go: buckets, windows and logs, exact to the unit, several of them all or
+// nothing.
 //
 // # Terms
 //
-//   - rule: what is allowed, compiled from a Spec: a rate, a burst (the bucket's capacity), a cost per charge.
+//   - rule: what is allowed, compiled from a Spec: a kind, a rate, a capacity (a bucket's burst, a window's count), a cost
+//     per charge.
+//   - kind: what a bucket does with time: see Kind. limit: a rule's arithmetic, in Go; the script has the same.
 //   - bucket: a rule's state for one tenant and dimension; of a shared rule, for one dimension. The dimension is a hash of
 //     whatever else separates buckets: subject, route and so on.
 //   - tag: what decides a bucket's slot on a cluster: the tenant, or a shared bucket's own name.
@@ -11,14 +14,17 @@
 //     with a verdict per charge.
 //   - unit: the fraction of a token the arithmetic counts in, chosen per rate so that a microsecond's refill is a whole
 //     number of them.
-//   - level: a bucket's state: the debt in units as of a time.
+//   - level: a bucket's state as of a time: the debt in units, tokens taken, or when each was.
+//   - window: a stretch of time, of a calendar or since the epoch, whose tokens are counted together.
 //   - lease: the right to be one of a concurrency rule's Burst at a time. Its holder renews it while it works and gives it
 //     back; what a dead holder has ends by itself.
 //
 // # Invariants
 //
-//  1. Over any interval T a rule of rate R per P and burst C admits at most C + T*R/P tokens, whoever asks, from however
-//     many replicas, as long as Redis decides. The arithmetic never rounds: nothing is lost or given away over time.
+//  1. Over any interval T a bucket of rate R per P and burst C admits at most C + T*R/P tokens, and so does a sliding window;
+//     a fixed window at most its count between two starts; a log at most its count in any interval of its period. That holds
+//     whoever asks, from however many replicas, as long as Redis decides. The arithmetic never rounds in the caller's
+//     favour, and that of buckets and logs never rounds: nothing is lost or given away over time.
 //
 //  2. A request is charged on all its rules or on none. A denied or peeked request changes nothing. On a cluster, where no
 //     script reaches more than one slot, that is so at the end: the slots are charged one after another, the tenant's own
@@ -35,13 +41,16 @@
 //  7. A shadow rule's verdict is reported and counted, and never decides. It is charged when the request is allowed and the
 //     rule itself passes.
 //
-//  8. A stored value that is not a bucket is neither a full bucket nor overwritten.
+//  8. A stored value that is not a bucket is neither an untouched bucket nor overwritten.
 //
 //  9. Never more than Burst leases of a concurrency rule are held in a bucket, whoever asks, from however many replicas, as
 //     long as Redis decides and its clock does not jump ahead. A lease that is not renewed is over at its time, and whoever
 //     renews it after that is told so. (With a lowered Burst what is held stays held, and nothing is given.)
 //
-//  10. A denial that is answered from memory is one that Redis would give, too: until the time that Redis said, or a second,
+//  10. A refund gives back its own charge: what has come back by itself since, or was charged by others, stays as it is.
+//      (Buckets cannot tell tokens apart: there it is what is still missing, at most the charge.)
+//
+//  11. A denial that is answered from memory is one that Redis would give, too: until the time that Redis said, or a second,
 //     nothing can have come back, but for a refund or reset in another process.
 //
 // # Clock
@@ -49,6 +58,9 @@
 // Redis' TIME, read once per script call, so replicas need no common clock. A bucket whose time is ahead by up to 5 s waits;
 // further ahead, the clock was set back, and the bucket continues from now with its level kept. Local decisions use this
 // process' monotonic clock.
+//
+// A window of a calendar is worked out here, from what is known of Redis' clock, and sent with the call. If Redis is in
+// another, nothing is decided, and it is asked once more; a clock that is elsewhere again is an outage of that rule.
 //
 // A lease ends by Redis' clock. If that is set forward, leases end early: nothing tells it from time that has passed. If it is
 // set back, up to 5 s make leases last that much longer; more, and the leases keep the time they had left.
