@@ -211,7 +211,8 @@ func TestADryPatchTellsWhatWouldBecomeOfTheTenantAndLeavesIt(t *testing.T) {
 	require.Equal(t, term{overrides: map[string]int64{"calls": 3}, now: true, reason: "asked for it"}, historyOf(t, s, "acme")[1])
 
 	for _, bad := range []TenantPatch{
-		{Plan: ptr("none"), DryRun: true}, {Overrides: map[string]*int64{"seats": ptr(int64(1))}, DryRun: true},
+		{Plan: ptr("none"), DryRun: true},
+		{Overrides: map[string]*int64{"seats": ptr(int64(1))}, DryRun: true},
 		{Plan: ptr("both"), IfVersion: ptr(int64(1)), DryRun: true},
 	} {
 		_, dryErr := s.PatchTenant(ctx, "acme", bad)
