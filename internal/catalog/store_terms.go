@@ -3,7 +3,70 @@ package catalog
 import (
 	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
+
+// Terms are what a tenant has agreed to since EffectiveAt.
+type Terms struct {
+	EffectiveAt time.Time
+	Plan        string
+	Anchor      time.Time
+	Timezone    string
+	Overrides   map[string]int64
+	Apply       string // ApplyNow, as the first ones, or ApplyNextPeriod
+	Prorate     bool
+	Reason      string // "": nobody said
+}
+
+// termsCursor is how a cursor names the last terms of a page: their instant, which is their key.
+const termsCursor = "2006-01-02T15:04:05.000000Z"
+
+// ListTerms returns a page of the history of a tenant's terms, the oldest first.
+func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List[Terms], err error) {
+	cursor, err := p.after()
+	if err != nil {
+		return list, err
+	}
+	var after *time.Time
+	if cursor != "" {
+		at, err := time.Parse(termsCursor, cursor)
+		if err != nil {
+			return list, &Error{Code: CodeInvalidArgument, Fields: []FieldError{{"cursor", "must be the next_cursor of the page before"}}}
+		}
+		after = &at
+	}
+	err = s.read(ctx, "list terms", func(ctx context.Context, tx *txn) error {
+		rows, err := tx.query(ctx, "SelectTerms", tenant, after, p.Limit+1)
+		if err != nil {
+			return wrap("select terms", err)
+		}
+		items, err := pgx.CollectRows(rows, scanTerms)
+		if err != nil {
+			return wrap("select terms", err)
+		}
+		if len(items) == 0 { // every tenant has its first ones
+			known, err := tx.tenants(ctx, []string{tenant}, "", 1)
+			if _, err = one(known, err, notFound(kindTenant, tenant)); err != nil {
+				return err
+			}
+		}
+		list = listed(items, p, func(t *Terms) string { return t.EffectiveAt.Format(termsCursor) })
+		return nil
+	})
+	return list, err
+}
+
+func scanTerms(row pgx.CollectableRow) (Terms, error) {
+	t := Terms{Apply: ApplyNextPeriod}
+	now := false
+	err := row.Scan(&t.EffectiveAt, &t.Plan, &t.Anchor, &t.Timezone, &t.Overrides, &now, &t.Prorate, &t.Reason)
+	t.EffectiveAt, t.Anchor = t.EffectiveAt.UTC(), t.Anchor.UTC()
+	if now {
+		t.Apply = ApplyNow
+	}
+	return t, err
+}
 
 // timing is when changed terms take hold, and why they changed.
 type timing struct {

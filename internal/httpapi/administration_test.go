@@ -64,19 +64,23 @@ func TestATenantIsCreatedReplacedAndPatched(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	var created, patched, replaced, got Tenant
+	var created, replaced, got Tenant
+	var patched TenantChange
 	s.call("PUT", "/v1/tenants/t1", `{"plan":"basic","anchor":"2026-01-31T01:00:00.123456789+01:00","timezone":"Europe/Berlin","metadata":{"b":1,"a":[2]}}`).
 		want(201).into(&created)
 	want := Tenant{
 		Tenant: "t1", Plan: "basic", Anchor: time.Date(2026, 1, 31, 0, 0, 0, 123456000, time.UTC), Timezone: "Europe/Berlin", Status: "active",
-		Metadata: []byte(`{"a":[2],"b":1}`), CreatedAt: created.CreatedAt, UpdatedAt: created.UpdatedAt,
+		Metadata: []byte(`{"a":[2],"b":1}`), Overrides: Overrides{}, Version: 1, CreatedAt: created.CreatedAt, UpdatedAt: created.UpdatedAt,
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
 		t.Error(diff)
 	}
 	s.call("PATCH", "/v1/tenants/t1", `{"status":"suspended"}`).want(200).into(&patched)
-	want.Status = "suspended"
-	if diff := cmp.Diff(want, patched, cmpopts.IgnoreFields(Tenant{}, "UpdatedAt")); diff != "" {
+	changed := TenantChange{
+		Tenant: "t1", Plan: want.Plan, Anchor: want.Anchor, Timezone: want.Timezone, Status: "suspended", Metadata: want.Metadata,
+		Overrides: Overrides{}, Version: 2, CreatedAt: want.CreatedAt, Before: want,
+	}
+	if diff := cmp.Diff(changed, patched, cmpopts.IgnoreFields(TenantChange{}, "UpdatedAt")); diff != "" || !patched.UpdatedAt.After(want.UpdatedAt) {
 		t.Error(diff)
 	}
 	s.call("PATCH", "/v1/tenants/t1", `{}`).want(200)
@@ -184,7 +188,7 @@ func TestListsArePagedToTheirEndWithoutGapOrRepetition(t *testing.T) {
 
 // idOf is the id of a listed object.
 func idOf(item map[string]any) string {
-	for _, name := range []string{"rule", "grant_id", "operation_id", "version", "unit", "timezone"} {
+	for _, name := range []string{"rule", "grant_id", "operation_id", "timezone", "version", "unit"} {
 		if _, ok := item[name]; !ok {
 			continue
 		}

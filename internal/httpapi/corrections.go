@@ -7,12 +7,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The state of a balance, which an adjustment can be bound to.
-const (
-	headerETag    = "ETag"
-	headerIfMatch = "If-Match"
-)
-
 func refundMembers() []member[ledger.Refund] {
 	return []member[ledger.Refund]{
 		{"tenant", true, func(d *document, r *ledger.Refund) { r.Tenant = d.id() }},
@@ -124,7 +118,7 @@ func (s *Server) adjust(x *exchange) error {
 		return err
 	}
 	req.body.Tenant = tenant
-	if req.body.IfSeq, err = x.ifMatch(); err != nil {
+	if req.body.IfSeq, err = x.ifMatch("balance, its seq"); err != nil {
 		return err
 	}
 	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
@@ -143,19 +137,4 @@ func (x *exchange) sendChange(c *ledger.Change, dryRun bool) error {
 		OperationID: c.OperationID, Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject, Grant: c.Grant, Amount: c.Amount,
 		Before: c.Before, Remaining: c.Remaining, Seq: c.Seq, AsOf: c.AsOf.UTC(), DryRun: dryRun,
 	})
-}
-
-// ifMatch returns the seq of an If-Match header, nil if there is none.
-func (x *exchange) ifMatch() (*int64, error) {
-	values := x.Request().Header[headerIfMatch]
-	if len(values) == 0 {
-		return nil, nil //nolint:nilnil // no header is no condition
-	}
-	tag := values[0]
-	if n := len(tag); len(values) == 1 && n > 2 && tag[0] == '"' && tag[n-1] == '"' {
-		if seq, ok := parseInteger(tag[1 : n-1]); ok && seq <= ledger.MaxAmount {
-			return &seq, nil
-		}
-	}
-	return nil, invalidField(headerIfMatch, `must be the ETag of the balance, its seq in quotes, such as "17"`)
 }

@@ -46,6 +46,23 @@ func TestEveryCodeIsExplainedWhereItsTypeLinksToWithItsStatus(t *testing.T) {
 
 func statusText(status int) string { return string(appendField(nil, "", int64(status))) }
 
+func TestTheFileInTheGuideIsOne(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	_, text, found := strings.Cut(guide(t), "```yaml\n")
+	text, _, closed := strings.Cut(text, "```")
+	if !found || !closed {
+		t.Fatal("there is none")
+	}
+	file, err := catalog.ParseFile([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff, err := s.server.store.Apply(t.Context(), file, false); err != nil || diff.Count(catalog.Created) != 5 {
+		t.Errorf("%v\n%v", err, diff)
+	}
+}
+
 // example is a call of the page's shell function.
 var example = regexp.MustCompile("(?m)^api ([A-Z]+) ('[^']+'|\"[^\"]+\"|\\S+)((?: -H '[^']+')*)(?: -d '([^']*)')?$")
 
@@ -84,6 +101,7 @@ func TestEveryExampleOfTheGuideWorksInTheOrderItStandsThere(t *testing.T) {
 	for _, operation := range []string{
 		"check", "consume", "authorize", "debit", "debitBatch", "hold", "captureHold", "releaseHold", "extendHold", "refund", "grant", "voidGrant", "adjust",
 		"listBalances", "getBalance", "listEntries", "getOperation", "listPeriods", "getStatement", "listUsage", "putMeter", "putPlan", "putTenant",
+		"patchTenant", "listTerms",
 		"putLimit", "acquireLease", "renewLease", "releaseLease", "startRoll", "startVerification",
 	} {
 		if !shown[operation] {

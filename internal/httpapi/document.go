@@ -143,6 +143,29 @@ func readList[T any](d *document, into *[]T, low, high int, read func(d *documen
 	}
 }
 
+// readMap reads an object of at most high members with names of the client's. read is called for each after its name was read.
+func readMap(d *document, high int, read func(name string)) {
+	if !d.enter('{', "must be an object") {
+		return
+	}
+	n := 0
+	for ; !d.broken && d.dec.PeekKind() != '}'; n++ {
+		name, ok := d.name()
+		if !ok {
+			return
+		}
+		if n >= high {
+			d.skip()
+			continue
+		}
+		read(string(name))
+	}
+	d.leave()
+	if !d.broken && n > high {
+		d.fault(d.path(), fmt.Sprintf("must have at most %d members; it has %d", high, n))
+	}
+}
+
 // enter consumes the opening delimiter of an object or array.
 func (d *document) enter(kind jsontext.Kind, must string) bool {
 	if d.broken {

@@ -157,7 +157,7 @@ func (x *exchange) sendBytes(status int, contentType string, body []byte) error 
 // send answers with a value of a generated type.
 func (x *exchange) send(status int, value any) error {
 	body := bytes.NewBuffer(x.out[:0])
-	if err := json.MarshalWrite(body, value); err != nil {
+	if err := json.MarshalWrite(body, value, json.Deterministic(true)); err != nil { // maps in order: the same answer is the same bytes
 		return fmt.Errorf("encode %T: %w", value, err)
 	}
 	return x.sendBytes(status, typeJSON, body.Bytes())

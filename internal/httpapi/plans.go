@@ -52,6 +52,7 @@ func allowanceMembers() []member[catalog.Allowance] {
 			readObject(d, a.Overflow, overflow)
 		}},
 		{"per_subject", false, func(d *document, a *catalog.Allowance) { a.PerSubject = new(d.integer(0, ledger.MaxAmount)) }},
+		{"expires_in_days", false, func(d *document, a *catalog.Allowance) { a.ExpiresInDays = new(d.integer(1, catalog.MaxExpiresInDays)) }},
 	}
 }
 
@@ -119,6 +120,7 @@ func planOf(p *catalog.Plan) Plan {
 func allowanceOf(a *catalog.Allowance) Allowance {
 	out := Allowance{
 		Meter: a.Meter, Amount: a.Amount, Every: AllowanceEvery(a.Every), Anchor: AllowanceAnchor(a.Anchor), PerSubject: a.PerSubject,
+		ExpiresInDays: a.ExpiresInDays,
 	}
 	if r := a.Rollover; r != nil {
 		out.Rollover = &Rollover{Min: r.Min, Max: r.Max}

@@ -14,7 +14,8 @@ func TestAPlanKeepsWhatItSaysOfAnAllowance(t *testing.T) {
 	s.catalogue()
 	const body = `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant","rollover":{"min":2,"max":5},
 		"overage":{"policy":"allow","cap":0},"overflow":{"meter":"credits","price":3},"per_subject":0},
-		{"meter":"credits","amount":0,"every":"day","anchor":"calendar","overage":{"policy":"deny"},"rollover":{"max":1}}]}`
+		{"meter":"credits","amount":0,"every":"day","anchor":"calendar","overage":{"policy":"deny"},"rollover":{"max":1}},
+		{"meter":"other","amount":5,"every":"once","anchor":"calendar","expires_in_days":14}]}`
 	want := []Allowance{
 		{
 			Meter: "calls", Amount: 10, Every: AllowanceEveryMonth, Anchor: AllowanceAnchorTenant, Rollover: &Rollover{Min: 2, Max: 5},
@@ -24,6 +25,7 @@ func TestAPlanKeepsWhatItSaysOfAnAllowance(t *testing.T) {
 			Meter: "credits", Every: AllowanceEveryDay, Anchor: AllowanceAnchorCalendar, Rollover: &Rollover{Max: 1},
 			Overage: &Overage{Policy: OveragePolicyDeny},
 		},
+		{Meter: "other", Amount: 5, Every: AllowanceEveryOnce, Anchor: AllowanceAnchorCalendar, ExpiresInDays: new(int64(14))},
 	}
 	for _, a := range []*answer{s.call("PUT", "/v1/plans/p", body).want(201), s.call("PUT", "/v1/plans/p", body).want(200), s.call("GET", "/v1/plans/p", "").want(200)} {
 		var got Plan
@@ -49,10 +51,18 @@ func TestAnAllowanceThatContradictsItselfIsRefusedByField(t *testing.T) {
 		`"overflow":{"meter":"credits","price":0}`:   "overflow.price",
 		`"overflow":{"meter":"credits","price":1.5}`: "overflow.price",
 		`"per_subject":-1`:                           "per_subject",
+		`"expires_in_days":14`:                       "expires_in_days",
+		`"expires_in_days":0`:                        "expires_in_days",
+		`"expires_in_days":3661`:                     "expires_in_days",
 	} {
 		body := `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",` + more + `}]}`
 		s.call("PUT", "/v1/plans/p", body).refused("allowances[0]." + field)
 	}
+	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls","amount":1,"every":"once","anchor":"tenant","rollover":{"max":1}}]}`).
+		refused("allowances[0].rollover")
+	const overflowing = `"amount":1,"every":"month","anchor":"tenant","overflow":{"price":1,"meter":`
+	s.call("PUT", "/v1/plans/p", `{"allowances":[{"meter":"calls",`+overflowing+`"credits"}},{"meter":"credits",`+overflowing+`"other"}}]}`).
+		refused("allowances[0].overflow.meter")
 	if after := s.state(); after != before {
 		t.Errorf("stored before: %s, after: %s", before, after)
 	}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -65,7 +64,7 @@ func (s *Server) getBalance(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	set(x.Response().Header(), headerETag, `"`+strconv.FormatInt(balance.Seq, 10)+`"`)
+	x.sendETag(balance.Seq)
 	return x.send(http.StatusOK, balanceOf(balance))
 }
 

@@ -63,6 +63,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodPut, path: "/v1/tenants/:tenant", handler: s.putTenant},
 		{method: http.MethodPatch, path: "/v1/tenants/:tenant", handler: s.patchTenant},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant", handler: s.getTenant},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/terms", query: []string{"limit", "cursor"}, handler: s.listTerms},
 		{method: http.MethodGet, path: "/v1/limits", query: []string{"limit", "cursor"}, handler: s.listLimits},
 		{method: http.MethodPut, path: "/v1/limits/:rule", handler: s.putLimit},
 		{method: http.MethodGet, path: "/v1/limits/:rule", handler: s.getLimit},

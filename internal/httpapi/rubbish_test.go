@@ -20,7 +20,8 @@ func fullBodies() map[string]struct{ method, path, body string } {
 	const block = `{"action":"block","expires_at":"2099-01-01T00:00:00Z","reason":"abuse","tenant":"acme"}`
 	const demand = `"tenant":"acme","items":[{"meter":"calls","amount":1}],"subject":"u1"`
 	const change = `"mode":"normal","metadata":{"a":1},"dry_run":false`
-	const terms = `"plan":"basic","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin","status":"active","metadata":{"a":1}`
+	const terms = `"plan":"basic","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin","status":"active","metadata":{"a":1},` +
+		`"overrides":{"calls":50}`
 	return map[string]struct{ method, path, body string }{
 		"check":      {"POST", "/v1/check", `{` + demand + `,"route":"/x","ip":"192.0.2.1","max_stale_ms":5}`},
 		"consume":    {"POST", "/v1/consume", `{` + demand + `,"route":"/x","ip":"2001:db8::1",` + change + `}`},
@@ -32,7 +33,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
 			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3,"at_period_end":"preserve"},"overflow":{"meter":"credits","price":2},"per_subject":4}],"limits":[{"rule":"r",` + limit + `}]}`},
 		"putTenant":      {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
-		"patchTenant":    {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true}`},
+		"patchTenant":    {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true,"reason":"sold","dry_run":false}`},
 		"putLimit":       {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
 		"putBlock":       {"PUT", "/v1/blocks/subject/u9", block},
 		"putBlockPrefix": {"PUT", "/v1/blocks/ip/192.0.2.0/24", `{"action":"allow","expires_at":"2099-01-01T00:00:00Z","reason":"office"}`},
@@ -160,6 +161,9 @@ func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, p
 		}
 		switch value := object[name].(type) {
 		case map[string]any:
+			if amounts := ref.Value.AdditionalProperties.Schema; amounts != nil {
+				out = append(out, faultsOfMap(amounts.Value, value, at, with)...)
+			}
 			if len(ref.Value.Properties) > 0 { // metadata is the client's own
 				out = append(out, faultsOfBody(ref.Value, value, at, with)...)
 			}
@@ -179,6 +183,19 @@ func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, p
 		}
 	}
 	return out
+}
+
+// faultsOfMap makes faults of an object whose names are the client's.
+func faultsOfMap(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
+	name := firstKey(object)
+	out := faultsAt(schema, joinPath(path, name), func(raw string) string { return put(fmt.Sprintf(`{%q:%s}`, name, raw)) })
+	if schema.Nullable {
+		out = out[1:] // null comes first
+	}
+	for _, wrong := range []string{"a b", "-a", "a/b", "é"} {
+		out = append(out, fault{put(fmt.Sprintf(`{%q:1}`, wrong)), joinPath(path, wrong)})
+	}
+	return append(out, fault{put(fmt.Sprintf(`{%q:1,%q:1}`, name, name)), joinPath(path, name)})
 }
 
 // hole stands in a body where raw text goes that need not be JSON.

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -16,6 +17,10 @@ func tenantMembers() []member[catalog.Tenant] {
 		{"timezone", false, func(d *document, t *catalog.Tenant) { t.Timezone = d.zone() }},
 		{"status", false, func(d *document, t *catalog.Tenant) { t.Status = d.tenantStatus() }},
 		{"metadata", false, func(d *document, t *catalog.Tenant) { t.Metadata = d.metadata() }},
+		{"overrides", false, func(d *document, t *catalog.Tenant) {
+			t.Overrides = map[string]int64{}
+			d.overrides(func(meter string) { t.Overrides[meter] = d.integer(0, ledger.MaxAmount) })
+		}},
 	}
 }
 
@@ -28,7 +33,28 @@ func patchMembers() []member[catalog.TenantPatch] {
 		{"metadata", false, func(d *document, p *catalog.TenantPatch) { p.Metadata = d.metadata() }},
 		{"apply", false, func(d *document, p *catalog.TenantPatch) { p.Apply = d.word(catalog.ApplyNow, catalog.ApplyNextPeriod) }},
 		{"prorate", false, func(d *document, p *catalog.TenantPatch) { p.Prorate = d.boolean() }},
+		{"overrides", false, func(d *document, p *catalog.TenantPatch) {
+			p.Overrides = map[string]*int64{}
+			d.overrides(func(meter string) { p.Overrides[meter] = d.integerOrNull(0, ledger.MaxAmount) })
+		}},
+		{"reason", false, func(d *document, p *catalog.TenantPatch) { p.Reason = d.reason() }},
+		{"dry_run", false, func(d *document, p *catalog.TenantPatch) { p.DryRun = d.boolean() }},
 	}
+}
+
+// ofTenant is whose state an If-Match on a tenant wants.
+const ofTenant = "tenant, its version"
+
+// overrides reads an object of amounts by meter. read reads one of them.
+func (d *document) overrides(read func(meter string)) {
+	readMap(d, catalog.MaxOverrides, func(meter string) {
+		if !ledger.ValidID(meter) {
+			d.fault(d.path(), "is not the name of a meter, which "+mustBeID)
+			d.skip()
+			return
+		}
+		read(meter)
+	})
 }
 
 func (d *document) zone() string {
@@ -44,7 +70,7 @@ func (d *document) tenantStatus() string {
 	return d.word(catalog.StatusActive, catalog.StatusSuspended)
 }
 
-// putTenant creates or replaces a tenant.
+// putTenant creates or replaces a tenant; bound to a version it only replaces.
 func (s *Server) putTenant(x *exchange) error {
 	id, err := x.tenantParameter()
 	if err != nil {
@@ -54,14 +80,25 @@ func (s *Server) putTenant(x *exchange) error {
 	if err := decode(x, &t, s.requests.tenant); err != nil {
 		return err
 	}
-	stored, created, err := s.store.PutTenant(x.ctx, t)
+	version, err := x.ifMatch(ofTenant)
 	if err != nil {
 		return err
 	}
+	var stored catalog.Tenant
+	created := false
+	if version != nil {
+		stored, err = s.store.ReplaceTenant(x.ctx, t, *version)
+	} else {
+		stored, created, err = s.store.PutTenant(x.ctx, t)
+	}
+	if err != nil {
+		return err
+	}
+	x.sendETag(stored.Version)
 	return x.send(putStatus(created), tenantOf(&stored))
 }
 
-// patchTenant changes what is named.
+// patchTenant changes what is named, or tells what that would do.
 func (s *Server) patchTenant(x *exchange) error {
 	id, err := x.tenantParameter()
 	if err != nil {
@@ -71,11 +108,19 @@ func (s *Server) patchTenant(x *exchange) error {
 	if err := decode(x, &p, s.requests.patch); err != nil {
 		return err
 	}
+	if p.IfVersion, err = x.ifMatch(ofTenant); err != nil {
+		return err
+	}
 	change, err := s.store.PatchTenant(x.ctx, id, p)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, tenantOf(&change.After))
+	stored := &change.After
+	if p.DryRun {
+		stored = &change.Before
+	}
+	x.sendETag(stored.Version)
+	return x.send(http.StatusOK, changeOf(&change, p.DryRun))
 }
 
 // getTenant answers one tenant, from PostgreSQL: whoever has just changed it wants to see that.
@@ -88,6 +133,7 @@ func (s *Server) getTenant(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	x.sendETag(t.Version)
 	return x.send(http.StatusOK, tenantOf(&t))
 }
 
@@ -104,9 +150,41 @@ func (s *Server) listTenants(x *exchange) error {
 	return x.send(http.StatusOK, TenantList{Items: mapSlice(list.Items, tenantOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
+// listTerms answers a page of the history of a tenant's terms.
+func (s *Server) listTerms(x *exchange) error {
+	tenant, err := x.tenantParameter()
+	if err != nil {
+		return err
+	}
+	page, err := x.catalogPage()
+	if err != nil {
+		return err
+	}
+	list, err := s.store.ListTerms(x.ctx, tenant, page)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, TermsList{Items: mapSlice(list.Items, termsOf), NextCursor: nextCursor(list.NextCursor)})
+}
+
+func termsOf(t *catalog.Terms) Terms {
+	return Terms{
+		EffectiveAt: t.EffectiveAt, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Overrides: t.Overrides,
+		Apply: TermsApply(t.Apply), Prorate: t.Prorate, Reason: t.Reason,
+	}
+}
+
 func tenantOf(t *catalog.Tenant) Tenant {
 	return Tenant{
 		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: TenantStatus(t.Status),
-		Metadata: jsontext.Value(t.Metadata), CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+		Metadata: jsontext.Value(t.Metadata), Overrides: t.Overrides, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+	}
+}
+
+func changeOf(c *catalog.TenantChange, dryRun bool) TenantChange {
+	t := tenantOf(&c.After)
+	return TenantChange{
+		Tenant: t.Tenant, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: t.Status, Metadata: t.Metadata,
+		Overrides: t.Overrides, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: tenantOf(&c.Before), DryRun: dryRun,
 	}
 }

@@ -534,6 +534,24 @@ func (e TenantStatus) Valid() bool {
 	}
 }
 
+// Defines values for TermsApply.
+const (
+	TermsApplyNextPeriod TermsApply = "next_period"
+	TermsApplyNow        TermsApply = "now"
+)
+
+// Valid indicates whether the value is a known member of the TermsApply enum.
+func (e TermsApply) Valid() bool {
+	switch e {
+	case TermsApplyNextPeriod:
+		return true
+	case TermsApplyNow:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for VerificationStatus.
 const (
 	VerificationStatusAbandoned VerificationStatus = "abandoned"
@@ -673,18 +691,21 @@ type Allowance struct {
 	// Anchor `calendar`: periods begin with the calendar's in the tenant's zone. `tenant`: at the tenant's anchor instant and every interval after it, the day clamped to the month's last.
 	Anchor AllowanceAnchor `json:"anchor"`
 	Every  AllowanceEvery  `json:"every"`
-	Meter  ID              `json:"meter"`
+
+	// ExpiresInDays A trial: how long the units last from when they are granted, in days of 24 hours; for ever if absent. Only where `every` is `once`.
+	ExpiresInDays *int64 `json:"expires_in_days,omitempty"`
+	Meter         ID     `json:"meter"`
 
 	// Overage Whether use may go beyond what remains; it may not if absent.
 	Overage *Overage `json:"overage,omitempty"`
 
-	// Overflow The meter that pays when this one is used up, before overage.
+	// Overflow The meter that pays when this one is used up, before overage. Another meter, and one without an overflow of its own in this plan.
 	Overflow *Overflow `json:"overflow,omitempty"`
 
 	// PerSubject The most of it that each subject may use per period; no cap if absent.
 	PerSubject *int64 `json:"per_subject,omitempty"`
 
-	// Rollover What of a period's remainder the next one takes over: all of it, but no less than `min` and no more than `max`. What is left expires with the period if absent.
+	// Rollover What of a period's remainder the next one takes over: all of it, but no less than `min` and no more than `max`. What is left expires with the period if absent. Not where `every` is `once`, which has no next period.
 	Rollover *Rollover `json:"rollover,omitempty"`
 }
 
@@ -1693,13 +1714,22 @@ type OverageAtPeriodEnd string
 // OveragePolicy defines model for Overage.Policy.
 type OveragePolicy string
 
-// Overflow The meter that pays when this one is used up, before overage.
+// Overflow The meter that pays when this one is used up, before overage. Another meter, and one without an overflow of its own in this plan.
 type Overflow struct {
 	Meter ID `json:"meter"`
 
 	// Price What one unit costs, in units of that meter.
 	Price int64 `json:"price"`
 }
+
+// OverrideAmount defines model for OverrideAmount.
+type OverrideAmount = int64
+
+// OverridePatch The meters named get these amounts, or with null the plan's again. The others keep what they have.
+type OverridePatch map[string]*int64
+
+// Overrides Amounts of this tenant's own, by meter: what it gets per period instead of what its plan grants. The plan has each of the meters. A once-only allowance is granted with the plan, so an override of it that comes later says nothing until it applies now.
+type Overrides map[string]OverrideAmount
 
 // Period defines model for Period.
 type Period struct {
@@ -1920,7 +1950,7 @@ type RollRequest struct {
 	AsOf time.Time `json:"as_of,omitempty,omitzero"`
 }
 
-// Rollover What of a period's remainder the next one takes over: all of it, but no less than `min` and no more than `max`. What is left expires with the period if absent.
+// Rollover What of a period's remainder the next one takes over: all of it, but no less than `min` and no more than `max`. What is left expires with the period if absent. Not where `every` is `once`, which has no next period.
 type Rollover struct {
 	// Max In the meter's smallest unit.
 	Max Amount `json:"max"`
@@ -1999,13 +2029,45 @@ type Tenant struct {
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata"`
-	Plan     ID       `json:"plan"`
+
+	// Overrides Amounts of this tenant's own, by meter: what it gets per period instead of what its plan grants. The plan has each of the meters. A once-only allowance is granted with the plan, so an override of it that comes later says nothing until it applies now.
+	Overrides Overrides `json:"overrides"`
+	Plan      ID        `json:"plan"`
 
 	// Status A suspended tenant is refused with 403, and keeps its balances.
 	Status    TenantStatus `json:"status"`
 	Tenant    ID           `json:"tenant"`
 	Timezone  string       `json:"timezone"`
 	UpdatedAt time.Time    `json:"updated_at"`
+
+	// Version 1 at first and one more with every change; what an If-Match names.
+	Version TenantVersion `json:"version"`
+}
+
+// TenantChange The tenant as it is stored, or on a dry run would be.
+type TenantChange struct {
+	Anchor    time.Time `json:"anchor"`
+	Before    Tenant    `json:"before"`
+	CreatedAt time.Time `json:"created_at"`
+
+	// DryRun Present and true when nothing was done.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
+
+	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
+	Metadata Metadata `json:"metadata"`
+
+	// Overrides Amounts of this tenant's own, by meter: what it gets per period instead of what its plan grants. The plan has each of the meters. A once-only allowance is granted with the plan, so an override of it that comes later says nothing until it applies now.
+	Overrides Overrides `json:"overrides"`
+	Plan      ID        `json:"plan"`
+
+	// Status A suspended tenant is refused with 403, and keeps its balances.
+	Status    TenantStatus `json:"status"`
+	Tenant    ID           `json:"tenant"`
+	Timezone  string       `json:"timezone"`
+	UpdatedAt time.Time    `json:"updated_at"`
+
+	// Version 1 at first and one more with every change; what an If-Match names.
+	Version TenantVersion `json:"version"`
 }
 
 // TenantList defines model for TenantList.
@@ -2016,26 +2078,35 @@ type TenantList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// TenantPatch defines model for TenantPatch.
+// TenantPatch `apply`, `prorate` and `reason` go with `plan`, `anchor`, `timezone` or `overrides`, which together are the tenant's terms.
 type TenantPatch struct {
 	Anchor time.Time `json:"anchor,omitempty,omitzero"`
 
-	// Apply When a new plan, anchor or timezone takes hold: at the next period of each meter (the default), or now, which ends the open period of every meter of the tenant. Paid grants are never touched.
+	// Apply When new terms take hold: at the next period of each meter (the default), or now, which ends the open periods that were opened under other terms, and no others. Asked for now, terms that wait for the next period take hold, too, and so does a newer version of the plan. Paid grants are never touched. Asking twice does it once.
 	Apply TenantPatchApply `json:"apply,omitempty,omitzero"`
+
+	// DryRun Answer what would become of the tenant, and change nothing.
+	DryRun bool `json:"dry_run,omitempty,omitzero"`
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
-	Plan     ID       `json:"plan,omitempty,omitzero"`
+
+	// Overrides The meters named get these amounts, or with null the plan's again. The others keep what they have.
+	Overrides OverridePatch `json:"overrides,omitempty,omitzero"`
+	Plan      ID            `json:"plan,omitempty,omitzero"`
 
 	// Prorate Give the periods that apply now opens their share of the allowance only, rounded down.
 	Prorate bool `json:"prorate,omitempty,omitzero"`
+
+	// Reason Why it was done, for the records. At most 500 bytes of UTF-8.
+	Reason Reason `json:"reason,omitempty,omitzero"`
 
 	// Status A suspended tenant is refused with 403, and keeps its balances.
 	Status   TenantStatus `json:"status,omitempty,omitzero"`
 	Timezone string       `json:"timezone,omitempty,omitzero"`
 }
 
-// TenantPatchApply When a new plan, anchor or timezone takes hold: at the next period of each meter (the default), or now, which ends the open period of every meter of the tenant. Paid grants are never touched.
+// TenantPatchApply When new terms take hold: at the next period of each meter (the default), or now, which ends the open periods that were opened under other terms, and no others. Asked for now, terms that wait for the next period take hold, too, and so does a newer version of the plan. Paid grants are never touched. Asking twice does it once.
 type TenantPatchApply string
 
 // TenantRequest defines model for TenantRequest.
@@ -2045,7 +2116,10 @@ type TenantRequest struct {
 
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
-	Plan     ID       `json:"plan"`
+
+	// Overrides Amounts of this tenant's own, by meter: what it gets per period instead of what its plan grants. The plan has each of the meters. A once-only allowance is granted with the plan, so an override of it that comes later says nothing until it applies now.
+	Overrides Overrides `json:"overrides,omitempty,omitzero"`
+	Plan      ID        `json:"plan"`
 
 	// Status A suspended tenant is refused with 403, and keeps its balances.
 	Status TenantStatus `json:"status,omitempty,omitzero"`
@@ -2056,6 +2130,38 @@ type TenantRequest struct {
 
 // TenantStatus A suspended tenant is refused with 403, and keeps its balances.
 type TenantStatus string
+
+// TenantVersion 1 at first and one more with every change; what an If-Match names.
+type TenantVersion = int64
+
+// Terms What a tenant had agreed to since an instant, until the next of its terms.
+type Terms struct {
+	Anchor time.Time `json:"anchor"`
+
+	// Apply Whether they took hold now, as the first ones do, or at the next period of each meter.
+	Apply       TermsApply `json:"apply"`
+	EffectiveAt time.Time  `json:"effective_at"`
+
+	// Overrides Amounts of this tenant's own, by meter: what it gets per period instead of what its plan grants. The plan has each of the meters. A once-only allowance is granted with the plan, so an override of it that comes later says nothing until it applies now.
+	Overrides Overrides `json:"overrides"`
+	Plan      ID        `json:"plan"`
+	Prorate   bool      `json:"prorate"`
+
+	// Reason Why it was done, for the records. At most 500 bytes of UTF-8.
+	Reason   Reason `json:"reason,omitempty,omitzero"`
+	Timezone string `json:"timezone"`
+}
+
+// TermsApply Whether they took hold now, as the first ones do, or at the next period of each meter.
+type TermsApply string
+
+// TermsList defines model for TermsList.
+type TermsList struct {
+	Items []Terms `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
 
 // TTLSeconds How long from now; an hour if absent, a day at most.
 type TTLSeconds = int64
@@ -2209,6 +2315,9 @@ type QuotaTenantHeader = ID
 
 // RulePath defines model for RulePath.
 type RulePath = ID
+
+// TenantIfMatch defines model for TenantIfMatch.
+type TenantIfMatch = string
 
 // TenantPath defines model for TenantPath.
 type TenantPath = ID
@@ -2414,6 +2523,18 @@ type ListTenantsParams struct {
 	Cursor PageCursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
+// PatchTenantParams defines parameters for PatchTenant.
+type PatchTenantParams struct {
+	// IfMatch The ETag of the tenant that was looked at. Refused with 409 if the tenant has changed since.
+	IfMatch TenantIfMatch `json:"If-Match,omitempty,omitzero"`
+}
+
+// PutTenantParams defines parameters for PutTenant.
+type PutTenantParams struct {
+	// IfMatch The ETag of the tenant that was looked at. Refused with 409 if the tenant has changed since.
+	IfMatch TenantIfMatch `json:"If-Match,omitempty,omitzero"`
+}
+
 // AdjustParams defines parameters for Adjust.
 type AdjustParams struct {
 	// IdempotencyKey 1 to 255 visible ASCII characters, new for every operation. Required unless `dry_run` is true.
@@ -2520,6 +2641,15 @@ type GetStatementParams struct {
 
 // GetStatementParamsFormat defines parameters for GetStatement.
 type GetStatementParamsFormat string
+
+// ListTermsParams defines parameters for ListTerms.
+type ListTermsParams struct {
+	// Limit The page's size.
+	Limit PageLimit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The `next_cursor` of the page before. Opaque, and only good with the same filters.
+	Cursor PageCursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+}
 
 // ListUsageParams defines parameters for ListUsage.
 type ListUsageParams struct {

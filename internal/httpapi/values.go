@@ -88,6 +88,16 @@ func (d *document) integer(low, high int64) int64 {
 	return 0
 }
 
+// integerOrNull reads an integer, or null, which is nil.
+func (d *document) integerOrNull(low, high int64) *int64 {
+	if !d.broken && d.dec.PeekKind() == 'n' {
+		d.skip()
+		return nil
+	}
+	n := d.integer(low, high)
+	return &n
+}
+
 // parseInteger reads decimal digits. No bound of this API is negative or over 2^53-1, so nothing else needs a value.
 func parseInteger[B ~[]byte | ~string](digits B) (int64, bool) {
 	if len(digits) == 0 || len(digits) > len("9007199254740991") {

@@ -57,6 +57,14 @@ SELECT $1, greatest(clock_timestamp(),
        $2, $3, $4, $5, false, $6, $7, $8
 RETURNING effective_at;
 
+-- name: SelectTerms
+-- The terms of tenant $1 after the instant $2 (from the first if it is null), at most $3, in order.
+SELECT effective_at, plan, anchor, timezone, overrides, initial OR immediate, prorate, coalesce(reason, '')
+FROM tenant_terms
+WHERE tenant_id = $1 AND ($2::timestamptz IS NULL OR effective_at > $2)
+ORDER BY effective_at
+LIMIT $3;
+
 -- name: TermsWait
 -- Whether the newest terms of the locked tenant $1 were to wait for the next periods, or a newer version of their plan does.
 SELECT NOT t.immediate AND NOT t.initial

@@ -1,0 +1,236 @@
+package httpapi
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func (s *service) readTenant(id string) (tenant Tenant) {
+	s.t.Helper()
+	a := s.call("GET", "/v1/tenants/"+id, "").want(200)
+	if a.into(&tenant); a.header.Get(headerETag) != fmt.Sprintf(`"%d"`, tenant.Version) {
+		s.t.Errorf("ETag %s of version %d", a.header.Get(headerETag), tenant.Version)
+	}
+	return tenant
+}
+
+// patch changes acme.
+func (s *service) patch(body string, extra ...string) *answer {
+	s.t.Helper()
+	return s.call("PATCH", "/v1/tenants/acme", body, extra...)
+}
+
+func TestATenantsVersionIsItsETagAndAChangeCanBeBoundToIt(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	if got := s.readTenant("acme"); got.Version != 1 {
+		t.Errorf("%+v", got)
+	}
+	a := s.patch(`{"metadata":{"a":1}}`, headerIfMatch, `"1"`).want(200)
+	if a.header.Get(headerETag) != `"2"` || s.readTenant("acme").Version != 2 {
+		t.Errorf("%v %s", a.header, a.body)
+	}
+	if a := s.patch(`{"metadata":{"a":1}}`, headerIfMatch, `"2"`).want(200); a.header.Get(headerETag) != `"2"` {
+		t.Errorf("nothing changed: %v", a.header)
+	}
+	s.unmoved("refused", func() {
+		for _, method := range []string{"PATCH", "PUT"} {
+			send := func(body, tag string) *answer {
+				return s.call(method, "/v1/tenants/acme", body, headerIfMatch, tag)
+			}
+			for _, tag := range []string{`"0"`, `"1"`, `"3"`, `"9007199254740991"`} {
+				p := send(`{"plan":"basic"}`, tag).problem(409, "precondition_failed")
+				if len(p.Errors) != 1 || p.Errors[0].Field != headerIfMatch || !strings.Contains(p.Detail, `must be "2"`) {
+					t.Errorf("%s: %+v", tag, p)
+				}
+			}
+			for _, tag := range []string{"", "*", "2", `"`, `""`, `"x"`, `"-2"`, `W/"2"`, `"2", "3"`, `"99999999999999999"`, `"9007199254740992"`, `"2.0"`, `'2'`} {
+				send(`{"plan":"basic"}`, tag).refused(headerIfMatch)
+			}
+			r := s.request(method, "/v1/tenants/acme", strings.NewReader(`{"plan":"basic"}`))
+			r.Header[headerIfMatch] = []string{`"2"`, `"2"`}
+			s.do(r).refused(headerIfMatch)
+		}
+		s.call("PATCH", "/v1/tenants/nobody", `{}`, headerIfMatch, `"1"`).problem(404, "tenant_not_found")
+		s.call("PUT", "/v1/tenants/nobody", `{"plan":"basic"}`, headerIfMatch, `"1"`).problem(404, "tenant_not_found")
+	})
+	if a := s.call("PUT", "/v1/tenants/acme", `{"plan":"basic"}`, headerIfMatch, `"2"`).want(200); a.header.Get(headerETag) != `"3"` {
+		t.Errorf("%v", a.header)
+	}
+	if a := s.call("PUT", "/v1/tenants/fresh", `{"plan":"basic"}`).want(201); a.header.Get(headerETag) != `"1"` {
+		t.Errorf("%v", a.header)
+	}
+}
+
+func TestOverridesAreMergedByAPatchAndReplacedByAPut(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	overrides := func(want Overrides) {
+		t.Helper()
+		if got := s.readTenant("acme").Overrides; !reflect.DeepEqual(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	overrides(Overrides{})
+	s.patch(`{"overrides":{"calls":25,"credits":0}}`).want(200)
+	overrides(Overrides{"calls": 25, "credits": 0})
+	s.patch(`{"overrides":{"credits":9007199254740991}}`).want(200)
+	s.patch(`{"overrides":{"calls":null,"other":null}}`).want(200)
+	s.patch(`{"overrides":{}}`).want(200)
+	s.patch(`{"status":"active"}`).want(200)
+	overrides(Overrides{"credits": 9007199254740991})
+	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":0}}`).want(200)
+	overrides(Overrides{"calls": 0})
+	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic"}`).want(200)
+	overrides(Overrides{})
+	var list TenantList
+	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":7}}`).want(200)
+	if s.call("GET", "/v1/tenants", "").want(200).into(&list); !reflect.DeepEqual(list.Items[0].Overrides, Overrides{"calls": 7}) {
+		t.Errorf("%+v", list)
+	}
+}
+
+func TestWrongOverridesAreRefusedByMeterAndChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/plans/lean", `{"allowances":[{"meter":"calls","amount":1,"every":"year","anchor":"calendar"}]}`).want(201)
+	s.patch(`{"overrides":{"calls":25,"credits":5}}`).want(200)
+	many := make([]string, 101)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"m%d":1`, i)
+	}
+	s.unmoved("refused", func() {
+		for body, field := range map[string]string{
+			`{"other":1}`: "overrides.other", `{"none":1}`: "overrides.none", // the plan has neither
+			`{"calls":-1}`: "overrides.calls", `{"calls":9007199254740992}`: "overrides.calls", `{"calls":1.5}`: "overrides.calls",
+			`{"calls":1e3}`: "overrides.calls", `{"calls":"1"}`: "overrides.calls", `{"calls":true}`: "overrides.calls",
+			`{"calls":{}}`: "overrides.calls", `{"calls":[1]}`: "overrides.calls", `{"calls":{"amount":1}}`: "overrides.calls",
+			`{"a b":1}`: "overrides.a b", `{"":1}`: "overrides.", `{"-a":null}`: "overrides.-a", `{"a":1,"a":2}`: "overrides.a",
+			`{"` + strings.Repeat("x", 129) + `":1}`: "overrides." + strings.Repeat("x", 129), `{` + strings.Join(many, ",") + `}`: "overrides",
+			`null`: "overrides", `[]`: "overrides", `1`: "overrides", `"calls"`: "overrides",
+		} {
+			s.patch(`{"overrides":` + body + `}`).refused(field)
+			s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":`+body+`}`).refused(field)
+			s.call("PUT", "/v1/tenants/fresh", `{"plan":"basic","overrides":`+body+`}`).refused(field)
+		}
+		s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":null}}`).refused("overrides.calls")
+		s.patch(`{"plan":"lean"}`).refused("overrides.credits")
+		s.patch(`{"plan":"lean","apply":"now"}`).refused("overrides.credits")
+		s.patch(`{"plan":"lean","dry_run":true}`).refused("overrides.credits")
+		if p := s.patch(`{"plan":"none"}`).problem(404, "not_found"); p.Errors[0].Field != "plan" {
+			t.Errorf("%+v", p)
+		}
+	})
+	s.patch(`{"plan":"lean","overrides":{"credits":null}}`).want(200)
+	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // as many as fit, and no such meters
+}
+
+func TestADryRunOfAPatchAnswersLikeThePatchAndDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"year","anchor":"calendar"}]}`).want(201)
+	s.debit("k", "acme", "calls", 4).want(200)
+	for _, body := range []string{
+		`{"plan":"large","apply":"now","prorate":true,"reason":"upgraded"}`, `{"overrides":{"calls":7},"metadata":{"z":1,"a":[2]}}`,
+		`{"overrides":{"calls":null},"apply":"next_period"}`, `{"status":"suspended"}`, `{"status":"suspended"}`, `{"plan":"nothing"}`, `{"overrides":{"other":1}}`,
+	} {
+		before := s.readTenant("acme")
+		tag := fmt.Sprintf(`"%d"`, before.Version)
+		var dry *answer
+		s.unmoved(body, func() { dry = s.patch(dried(body), headerIfMatch, tag) })
+		done := s.patch(body, headerIfMatch, tag)
+		if dry.status != done.status {
+			t.Fatalf("%s: %d, then %d %s", body, dry.status, done.status, done.body)
+		}
+		if done.status >= 400 {
+			var got, want Problem
+			dry.into(&got)
+			if done.into(&want); got.Detail != want.Detail {
+				t.Errorf("%s: %s, then %s", body, got.Detail, want.Detail)
+			}
+			continue
+		}
+		var got, want TenantChange
+		dry.into(&got)
+		done.into(&want)
+		if dry.header.Get(headerETag) != tag || !got.DryRun || want.DryRun {
+			t.Errorf("%s: %v, %+v, then %+v", body, dry.header, got, want)
+		}
+		got.DryRun, got.UpdatedAt = false, want.UpdatedAt
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
+		if diff := cmp.Diff(before, got.Before); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
+	}
+	s.unmoved("stale", func() {
+		s.patch(`{"status":"active","dry_run":true}`, headerIfMatch, `"1"`).problem(409, "precondition_failed")
+	})
+}
+
+func TestTheHistoryOfATenantsTermsSaysWhatChangedWhenAndWhy(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"year","anchor":"calendar"}]}`).want(201)
+	acme := s.readTenant("acme")
+	s.patch(`{"overrides":{"calls":25},"reason":"sold by hand,\nsee é 17"}`).want(200)
+	s.patch(`{"status":"suspended"}`).want(200)
+	s.patch(`{"plan":"large","overrides":{"calls":null},"apply":"now","prorate":true}`).want(200)
+	s.patch(`{"timezone":"Europe/Berlin","apply":"next_period"}`).want(200)
+	want := []Terms{
+		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: Overrides{}, Apply: TermsApplyNow},
+		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: Overrides{"calls": 25}, Apply: TermsApplyNextPeriod, Reason: "sold by hand,\nsee é 17"},
+		{Plan: "large", Anchor: acme.Anchor, Timezone: "UTC", Overrides: Overrides{}, Apply: TermsApplyNow, Prorate: true},
+		{Plan: "large", Anchor: acme.Anchor, Timezone: "Europe/Berlin", Overrides: Overrides{}, Apply: TermsApplyNextPeriod},
+	}
+	for _, limit := range []int{1, 3, 4, 500} {
+		var got []Terms
+		for cursor, first := "", true; first || cursor != ""; first = false {
+			path := fmt.Sprintf("/v1/tenants/acme/terms?limit=%d", limit)
+			if cursor != "" {
+				path += "&cursor=" + cursor
+			}
+			var page TermsList
+			if s.call("GET", path, "").want(200).into(&page); len(page.Items) > limit {
+				t.Errorf("%d of %d", len(page.Items), limit)
+			}
+			got, cursor = append(got, page.Items...), ""
+			if page.NextCursor != nil {
+				cursor = *page.NextCursor
+			}
+		}
+		for i := range got {
+			if i > 0 && !got[i].EffectiveAt.After(got[i-1].EffectiveAt) || i == 0 && !got[i].EffectiveAt.Equal(acme.CreatedAt) {
+				t.Errorf("%d: %s", i, got[i].EffectiveAt)
+			}
+			got[i].EffectiveAt = want[0].EffectiveAt
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	s.call("GET", "/v1/tenants/nobody/terms", "").problem(404, "tenant_not_found")
+	for _, cursor := range []string{"x", "AAAA", "%25", "MjAyNg", "bm93"} {
+		s.call("GET", "/v1/tenants/acme/terms?cursor="+cursor, "").refused("cursor")
+	}
+	s.unmoved("refused", func() {
+		for _, body := range []string{
+			`{"status":"active","reason":"x"}`, `{"reason":"x"}`, `{"plan":"basic","reason":""}`, `{"plan":"basic","reason":"a\u0000"}`,
+			`{"plan":"basic","reason":"` + strings.Repeat("é", 251) + `"}`, `{"plan":"basic","reason":7}`, `{"plan":"basic","reason":null}`,
+		} {
+			s.patch(body).refused("reason")
+		}
+		s.patch(`{"plan":"basic","dry_run":"yes"}`).refused("dry_run")
+	})
+	s.patch(`{"plan":"basic","reason":"` + strings.Repeat("é", 250) + `"}`).want(200)
+}

@@ -1,0 +1,264 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rewind moves everything that is stored into the past, as if that much time had gone by. It adds a few seconds: ids of
+// allowances name their period's start, and moved by whole periods they would come again.
+func (s *service) rewind(by time.Duration) {
+	s.t.Helper()
+	by += 7 * time.Second
+	ended := func(column string) string {
+		return fmt.Sprintf("%[1]s = CASE WHEN %[1]s < '9999-01-01' THEN %[1]s - $1::interval ELSE %[1]s END", column)
+	}
+	moved := func(column string) string { return column + " = " + column + " - $1::interval" }
+	for table, columns := range map[string][]string{
+		"balances":     {moved("period_start"), moved("updated_at"), ended("period_end"), ended("next_event_at")},
+		"periods":      {moved("period_start"), moved("period_end")},
+		"grants":       {moved("effective_at"), ended("expires_at")},
+		"entries":      {moved("period_start"), moved("created_at"), moved("effective_at")},
+		"tenants":      {moved("anchor")},
+		"tenant_terms": {moved("effective_at"), moved("anchor")},
+		"plans":        {moved("created_at")},
+	} {
+		_, err := s.pool.Exec(s.t.Context(), "UPDATE "+table+" SET "+strings.Join(columns, ", "), by)
+		s.check(err)
+	}
+}
+
+func (s *service) balance(meter, subject string) (b Balance) {
+	s.t.Helper()
+	query := ""
+	if subject != "" {
+		query = "?subject=" + subject
+	}
+	s.call("GET", "/v1/tenants/acme/balances/"+meter+query, "").want(200).into(&b)
+	return b
+}
+
+// statement is the account of a period, which must foot.
+func (s *service) statement(meter string, start time.Time) (got Statement) {
+	s.t.Helper()
+	s.call("GET", "/v1/tenants/acme/statements/"+meter+"/"+startOf(start), "").want(200).into(&got)
+	if got.Opening+got.Granted+got.Refunded-got.Used-got.Expired+got.Adjusted != got.Closing {
+		s.t.Errorf("%+v does not foot", got)
+	}
+	return got
+}
+
+func startOf(t time.Time) string { return url.PathEscape(t.UTC().Format(time.RFC3339Nano)) }
+
+// clean fails the test unless everything stored agrees with the journal.
+func (s *service) clean() {
+	s.t.Helper()
+	var v Verification
+	s.call("POST", "/v1/verifications", `{}`).want(202).into(&v)
+	s.eventually("the verification is done", func() bool {
+		s.call("GET", "/v1/verifications/"+v.VerificationID, "").want(200).into(&v)
+		return v.Status != VerificationStatusRunning
+	})
+	if v.Status != VerificationStatusClean {
+		s.t.Errorf("%+v", v)
+	}
+}
+
+// rhythmic puts meters calls, jobs and seats, and acme on plan hourly, which has all three.
+func (s *service) rhythmic() {
+	s.t.Helper()
+	for _, meter := range []string{"calls", "jobs", "seats"} {
+		s.call("PUT", "/v1/meters/"+meter, `{"unit":"unit"}`).want(201)
+	}
+	s.call("PUT", "/v1/plans/hourly", `{"allowances":[{"meter":"calls","amount":10,"every":"hour","anchor":"tenant"},
+		{"meter":"jobs","amount":5,"every":"hour","anchor":"tenant"},{"meter":"seats","amount":20,"every":"hour","anchor":"tenant","per_subject":8}]}`).want(201)
+	s.call("PUT", "/v1/tenants/acme", `{"plan":"hourly"}`).want(201)
+}
+
+func TestATrialEndsToTheDayAndAPaidPlanFollowsIt(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/plans/trial", `{"allowances":[{"meter":"calls","amount":100,"every":"once","anchor":"calendar","expires_in_days":14}]}`).want(201)
+	s.patch(`{"plan":"trial","apply":"now"}`).want(200)
+	s.debit("k1", "acme", "calls", 30).want(200)
+	b := s.balance("calls", "")
+	if len(b.Grants) != 1 || !b.Grants[0].ExpiresAt.Equal(b.Grants[0].EffectiveAt.AddDate(0, 0, 14)) || b.Period.End != nil {
+		t.Errorf("%+v", b)
+	}
+	s.rewind(14*24*time.Hour - time.Minute)
+	if got := s.balance("calls", ""); got.Remaining != 70 {
+		t.Errorf("a minute before the end: %+v", got)
+	}
+	s.rewind(time.Minute)
+	p := s.debit("k2", "acme", "calls", 1).problem(402, "credits_exhausted")
+	if *p.Available != 0 || p.ResetAt != nil {
+		t.Errorf("%+v", p)
+	}
+	start := *s.balance("calls", "").Period.Start
+	trial := s.statement("calls", start)
+	if trial.Closed || trial.Plan != "trial" || trial.Granted != 100 || trial.Used != 30 || trial.Expired != 70 || trial.Closing != 0 {
+		t.Errorf("%+v", trial)
+	}
+	s.patch(`{"plan":"trial","apply":"now"}`).want(200)
+	if got := s.remaining("acme", "calls"); got != 0 {
+		t.Errorf("the trial came again: %d", got)
+	}
+	s.patch(`{"plan":"basic"}`).want(200) // a trial's period has no end to wait for
+	paid := s.balance("calls", "")
+	if paid.Plan != "basic" || paid.Granted != 10 || paid.Remaining != 10 || paid.Period.End == nil {
+		t.Errorf("%+v", paid)
+	}
+	s.debit("k3", "acme", "calls", 4).want(200)
+	trial = s.statement("calls", start)
+	if !trial.Closed || !trial.Period.End.Equal(*paid.Period.Start) || trial.Closing != 0 || trial.Expired != 70 {
+		t.Errorf("%+v", trial)
+	}
+	s.clean()
+}
+
+func TestAnUpgradeInTheMiddleOfATrialEndsIt(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.rhythmic()
+	s.call("PUT", "/v1/plans/trial", `{"allowances":[{"meter":"calls","amount":100,"every":"once","anchor":"calendar","expires_in_days":1}]}`).want(201)
+	s.patch(`{"plan":"trial","apply":"now"}`).want(200)
+	s.send("/v1/tenants/acme/grants", "g", `{"meter":"calls","amount":5,"source":"topup"}`).want(201)
+	s.debit("k1", "acme", "calls", 30).want(200)
+	s.patch(`{"plan":"hourly","apply":"now","reason":"upgraded"}`).want(200)
+	if got := s.balance("calls", ""); got.Opening != 5 || got.Granted != 10 || got.Remaining != 15 {
+		t.Errorf("%+v", got)
+	}
+	s.debit("k2", "acme", "calls", 15).want(200)
+	s.clean()
+}
+
+func TestAnOverrideHoldsFromTheNextPeriodOrAtOnceForItsMeterAlone(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.rhythmic()
+	s.debit("k1", "acme", "calls", 4).want(200)
+	s.debit("k2", "acme", "jobs", 4).want(200)
+	s.send("/v1/tenants/acme/grants", "g", `{"meter":"calls","amount":3,"source":"topup"}`).want(201)
+	s.patch(`{"overrides":{"calls":50,"jobs":7}}`).want(200)
+	if got := s.balance("calls", ""); got.Granted != 13 || got.Remaining != 9 {
+		t.Errorf("the open period: %+v", got)
+	}
+	s.rewind(time.Hour)
+	if got := s.balance("calls", ""); got.Opening != 3 || got.Granted != 50 || got.Remaining != 53 {
+		t.Errorf("the next period: %+v", got)
+	}
+	s.debit("k3", "acme", "calls", 40).want(200)
+	s.debit("k4", "acme", "jobs", 7).want(200)
+	s.debit("k5", "acme", "jobs", 1).problem(429, "quota_exceeded")
+
+	const now = `{"overrides":{"calls":60},"apply":"now"}`
+	s.patch(now).want(200)
+	if got := s.balance("calls", ""); got.Granted != 60 || got.Remaining != 63 || got.Used != 0 {
+		t.Errorf("at once: %+v", got)
+	}
+	if got := s.balance("jobs", ""); got.Used != 7 || got.Remaining != 0 {
+		t.Errorf("another meter was renewed: %+v", got)
+	}
+	s.debit("k6", "acme", "calls", 60).want(200)
+	s.patch(now).want(200)
+	s.patch(`{"plan":"hourly","apply":"now"}`).want(200)
+	if got := s.balance("calls", ""); got.Used != 60 || got.Remaining != 3 {
+		t.Errorf("a retry renewed it: %+v", got)
+	}
+	s.patch(`{"overrides":{"calls":null,"jobs":9}}`).want(200)
+	s.patch(`{"overrides":{"jobs":9},"apply":"now"}`).want(200) // what waits, now
+	if calls, jobs := s.balance("calls", ""), s.balance("jobs", ""); calls.Granted != 10 || calls.Remaining != 13 || jobs.Remaining != 9 {
+		t.Errorf("%+v %+v", calls, jobs)
+	}
+	s.clean()
+}
+
+func TestACapBelowWhatIsUsedHoldsFromTheNextPeriodOn(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.rhythmic()
+	seat := func(key string, amount int) *answer {
+		return s.send("/v1/debits", key, fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"seats","amount":%d}],"subject":"ann"}`, amount))
+	}
+	seat("k1", 6).want(200)
+	capped := func(limit int) {
+		t.Helper()
+		s.call("PUT", "/v1/plans/hourly", fmt.Sprintf(`{"allowances":[{"meter":"calls","amount":10,"every":"hour","anchor":"tenant"},
+			{"meter":"seats","amount":20,"every":"hour","anchor":"tenant","per_subject":%d}]}`, limit)).want(200)
+	}
+	capped(3)
+	if got := s.balance("seats", "ann"); got.Used != 6 || got.Remaining != 2 {
+		t.Errorf("the open period: %+v", got)
+	}
+	seat("k2", 1).want(200)
+	s.rewind(time.Hour)
+	if got := s.balance("seats", "ann"); got.Used != 0 || got.Limit != 3 || got.Remaining != 3 {
+		t.Errorf("the next period: %+v", got)
+	}
+	seat("k3", 2).want(200)
+	capped(1)
+	s.patch(`{"plan":"hourly","apply":"now"}`).want(200)
+	p := seat("k4", 2).problem(429, "quota_exceeded")
+	if p.Limiting.Level != "subject" || *p.Available != 1 {
+		t.Errorf("%+v", p)
+	}
+	if got := s.balance("seats", "ann"); got.Limit != 1 || got.Used != 0 {
+		t.Errorf("now: %+v", got)
+	}
+	capped(0)
+	s.patch(`{"plan":"hourly","apply":"now"}`).want(200)
+	seat("k5", 1).want(429, 402)
+	s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"ann"}`).want(200)
+	s.send("/v1/debits", "k6", `{"tenant":"acme","items":[{"meter":"seats","amount":1}]}`).want(200)
+	s.clean()
+}
+
+func TestAPeriodThatClosedKeepsItsStatement(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.rhythmic()
+	s.send("/v1/tenants/acme/grants", "g", `{"meter":"calls","amount":5,"source":"promo"}`).want(201)
+	s.debit("k1", "acme", "calls", 8).want(200)
+	s.rewind(2 * time.Hour) // two periods end, one with use and one without
+	first := *s.balance("calls", "").Period.Start
+	first = first.Add(-2 * time.Hour)
+	second, third := first.Add(time.Hour), first.Add(2*time.Hour)
+	for _, when := range []string{"closed by nobody yet", "closed"} {
+		got := s.statement("calls", first)
+		if !got.Closed || got.Granted != 15 || got.Used != 8 || got.Expired != 2 || got.Closing != 5 || !got.Period.End.Equal(second) || len(got.Lines) != 4 {
+			t.Errorf("%s: %+v", when, got)
+		}
+		if got := s.statement("calls", second); !got.Closed || got.Opening != 5 || got.Granted != 10 || got.Expired != 10 || got.Closing != 5 {
+			t.Errorf("%s: %+v", when, got)
+		}
+		if got := s.statement("calls", third); got.Closed || got.Opening != 5 || got.Granted != 10 {
+			t.Errorf("%s: %+v", when, got)
+		}
+		csv := s.call("GET", "/v1/tenants/acme/statements/calls/"+startOf(first)+"?format=csv", "").want(200)
+		for _, row := range []string{"expire,allowance,2,1", "used,total,8,", "closing,total,5,"} {
+			if !strings.Contains(string(csv.body), "\r\n"+row+"\r\n") {
+				t.Errorf("%s: no %s in %s", when, row, csv.body)
+			}
+		}
+		for _, start := range []time.Time{first.Add(-time.Hour), first.Add(time.Microsecond), first.Add(30 * time.Minute), second.Add(-time.Microsecond), third.Add(time.Hour)} {
+			if p := s.call("GET", "/v1/tenants/acme/statements/calls/"+startOf(start), "").problem(404, "not_found"); p.Errors[0].Field != "period_start" {
+				t.Errorf("%s: %+v", start, p)
+			}
+		}
+		var periods PeriodList
+		s.call("GET", "/v1/tenants/acme/periods?meter=calls&next=3", "").want(200).into(&periods)
+		if len(periods.Items) != 3 || !periods.Items[0].Start.Equal(third) || !periods.Items[2].Start.Equal(third.Add(2*time.Hour)) {
+			t.Errorf("%s: %+v", when, periods)
+		}
+		s.debit("k2", "acme", "calls", 1).want(200)
+	}
+	s.send("/v1/refunds", "r", refundOf("k1", "")).want(200)
+	if got := s.statement("calls", first); got.Used != 8 || got.Refunded != 0 {
+		t.Errorf("a refund reopened a closed period: %+v", got)
+	}
+	s.clean()
+}
