@@ -1,10 +1,11 @@
 -- limits: decides requests against their buckets, in order, each request all or nothing.
 --
--- KEYS      the buckets the requests touch, each once, all in one hash slot; 1..1024
+-- KEYS      the buckets the requests touch, each once, 1..1024; then keys that are only read, 0..1024. All in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: this server's TIME, read once. Otherwise the time to use, in us: for tests only
+--   reads     how many of KEYS, at the end, are only read
 --   forms     forms of request, 1..64
---   per key   word, a, b, c, d
+--   per bucket: word, a, b, c, d
 --     word      2 * kind, + 1 if the rule denies; without it is a shadow: charged like the others, it never denies
 --     kind      1 token bucket, 2 leaky bucket, 3 fixed window, 4 sliding window, 5 sliding log
 --     a         capacity in tokens, >= 1
@@ -17,10 +18,11 @@
 --     at        when they were charged: now + ahead of that reply. 0: now
 --   requests  the rest: each request's form, 1..64. Waiting requests of a busy tenant are mostly alike
 -- Reply     flat integers: now in us, keys rebased,
---           per key:     ahead: us by which the bucket's time is ahead of now (nothing comes back before they have passed)
+--           per bucket:  ahead: us by which the bucket's time is ahead of now (nothing comes back before they have passed)
 --           per request: allowed 1|0, then per rule: code, and what the kind has to say
 --     code      0 passes, 1 denied for now, 2 denied for ever (cost > capacity), 3 the stored value is not a bucket, 4 now
 --               is in neither of the given windows: nothing of this request was decided or charged; ask again with others
+--           and then, as strings, what the keys that are only read held before: '' for none, or for a value of another type
 --
 -- Kinds: b, c, d; what they say after the code, as of after this request's charge or refund if there was one
 --   token bucket    units that come back per us, units per token (>= 1, a * c < 2^53), short form of c; units used
@@ -61,6 +63,7 @@ local MAX = 9007199254740991
 local AHEAD_US = 5000000
 local GRACE_MS = 1000
 local MAX_REQUESTS, MAX_RULES = 64, 16
+local MAX_READS = 1024
 local MAX_LOG = 1000
 local PEEK, REFUND = 1, 2
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
@@ -412,7 +415,9 @@ for i = 1, count do
   if not x or x < 0 or x > MAX or x % 1 ~= 0 then return refuse('argument ' .. i .. ' is not an integer below 2^53') end
   args[i] = x
 end
-local keys, forms = #KEYS, args[2]
+local reads, forms = args[2], args[3]
+if not reads or reads > MAX_READS then return refuse('0 to 1024 keys that are only read') end
+local keys = #KEYS - reads
 if keys < 1 or keys > MAX_REQUESTS * MAX_RULES then return refuse('1 to 1024 keys') end
 if not forms or forms < 1 or forms > MAX_REQUESTS then return refuse('1 to 64 forms') end
 
@@ -424,7 +429,7 @@ end
 
 local kinds, charges, says, seen = {}, {}, {}, {}
 local raws = redis.call('MGET', unpack(KEYS))
-local o, at = 2, 2
+local o, at = 2, 3
 out[1], out[2] = now, 0
 for i = 1, keys do
   local key, word = KEYS[i], args[at + 1]
@@ -467,7 +472,7 @@ for f = 1, forms do
     if not cost or cost < 1 or not tops[key] or seen[key] == f then return refuse('rule ' .. j .. ' of form ' .. f) end
     seen[key] = f
     n = n + 1
-    which[n], costs[n], rises[n], nevers[n] = key, cost, cost * unit[key], cost > args[key * 5 - 1]
+    which[n], costs[n], rises[n], nevers[n] = key, cost, cost * unit[key], cost > args[key * 5]
     at = at + 2
     if mode == REFUND then
       at = at + 1
@@ -481,7 +486,7 @@ if at == count or count - at > MAX_REQUESTS then return refuse('1 to 64 requests
 local function give_back(i, j)
   local refund, l = kinds[i].refund, level[i]
   if refund then
-    local p = i * 5 - 1
+    local p = i * 5
     refund(i, costs[j], ats[j], args[p], args[p + 1], args[p + 2], args[p + 3])
   elseif l > 0 then
     level[i], dirty[i] = max(0, l - rises[j]), true
@@ -527,7 +532,7 @@ for r = at + 1, count do
     out[o + 1] = code
     local say = says[i]
     if say then
-      local p = i * 5 - 1
+      local p = i * 5
       o = say(i, o + 1, costs[j], code, args[p], args[p + 1])
     else
       out[o + 2] = level[i] or 0
@@ -542,10 +547,14 @@ for i = 1, keys do
     if aheads[i] == 0 and kinds[i].empty(i) then
       redis.call('DEL', KEYS[i])
     else
-      local p = i * 5 - 1
+      local p = i * 5
       local value, ttl_us = kinds[i].save(i, args[p], args[p + 1], args[p + 2], args[p + 3])
       redis.call('SET', KEYS[i], value, 'PX', ceil(ttl_us / 1000) + GRACE_MS)
     end
   end
+end
+for i = keys + 1, keys + reads do
+  o = o + 1
+  out[o] = raws[i] or ''
 end
 return out

@@ -14,7 +14,7 @@ import (
 )
 
 // oneCharge is the arguments of one request of cost on one bucket of 10 tokens at 1/s.
-func oneCharge(cost any) []any { return []any{0, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, cost, 1} }
+func oneCharge(cost any) []any { return []any{0, 0, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, cost, 1} }
 
 func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -25,19 +25,22 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	before := contents(t, client)
 
 	bucket := []any{3, 10, 1, 1_000_000, 5}
-	args := func(forms any, rest ...any) []any { return append(append([]any{0, forms}, bucket...), rest...) }
+	args := func(forms any, rest ...any) []any { return append(append([]any{0, 0, forms}, bucket...), rest...) }
 	bad := map[string][]any{
 		"no arguments":           {},
 		"no forms":               args(0, 1),
+		"more reads than keys":   {0, 1, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"too many reads":         {0, 1025, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"reads below zero":       {0, -1, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
 		"too many forms":         args(65, 0, 1, 1, 1, 1),
-		"missing parameters":     {0, 1, 3, 10, 1},
-		"missing last parameter": {0, 1, 3, 10, 1, 1_000_000},
-		"no kind":                {0, 1, 1, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"unknown kind":           {0, 1, 99, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"no capacity":            {0, 1, 3, 0, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"no refill":              {0, 1, 3, 10, 0, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"no units":               {0, 1, 3, 10, 1, 0, 0, 0, 1, 1, 1, 1},
-		"capacity in units":      {0, 1, 3, 9_007_199_255, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"missing parameters":     {0, 0, 1, 3, 10, 1},
+		"missing last parameter": {0, 0, 1, 3, 10, 1, 1_000_000},
+		"no kind":                {0, 0, 1, 1, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"unknown kind":           {0, 0, 1, 99, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"no capacity":            {0, 0, 1, 3, 0, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"no refill":              {0, 0, 1, 3, 10, 0, 1_000_000, 5, 0, 1, 1, 1, 1},
+		"no units":               {0, 0, 1, 3, 10, 1, 0, 0, 0, 1, 1, 1, 1},
+		"capacity in units":      {0, 0, 1, 3, 9_007_199_255, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
 		"unknown mode":           args(1, 3, 1, 1, 1, 1),
 		"no rules":               args(1, 0, 0, 1),
 		"too many rules":         args(1, append([]any{0, 17}, repeat(18, 1, 1)...)...),
@@ -65,11 +68,11 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 			t.Fatalf("%s: changed %s into %s", name, before, after)
 		}
 	}
-	two := []any{0, 1, 3, 10, 1, 1_000_000, 5, 3, 10, 1, 1_000_000, 5, 0, 2, 1, 1, 2, 1, 1}
+	two := []any{0, 0, 1, 3, 10, 1, 1_000_000, 5, 3, 10, 1, 1_000_000, 5, 0, 2, 1, 1, 2, 1, 1}
 	if _, err := run(t, client, lua.Limits, []string{"k", "k"}, two...); err == nil || !strings.Contains(err.Error(), "key 2 is given twice") {
 		t.Errorf("the same key twice: %v", err)
 	}
-	if _, err := run(t, client, lua.Limits, nil, 0, 1); err == nil || !strings.Contains(err.Error(), "1 to 1024 keys") {
+	if _, err := run(t, client, lua.Limits, nil, 0, 0, 1); err == nil || !strings.Contains(err.Error(), "1 to 1024 keys") {
 		t.Errorf("no keys: %v", err)
 	}
 }
@@ -78,7 +81,7 @@ func TestLimitsAcceptsTheLargestCall(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	var keys []string
-	args := []any{0, 64}
+	args := []any{0, 0, 64}
 	for i := range 1024 {
 		keys = append(keys, fmt.Sprintf("k%d", i))
 		args = append(args, 3, 10, 1, 1_000_000, 5)
@@ -151,7 +154,7 @@ func TestLimitsRefusesParametersOutOfBounds(t *testing.T) {
 		"kind 6":                        {13, 10, 1_000_000, 0, 0},
 		"a kind far beyond, a shadow's": {1 << 40, 10, 1_000_000, 0, 0},
 	} {
-		args := append(append([]any{0, 1}, params...), 0, 1, 1, 1, 1)
+		args := append(append([]any{0, 0, 1}, params...), 0, 1, 1, 1, 1)
 		if reply, err := run(t, client, lua.Limits, []string{"k"}, args...); err == nil || !strings.Contains(err.Error(), "ERR limits: parameters of key 1") {
 			t.Errorf("%s: answers %v, %v", name, reply, err)
 		}
@@ -203,7 +206,7 @@ func TestLimitsNeverTakesAnotherValueForABucket(t *testing.T) {
 			before := contents(t, client)
 			for i := range n + 2 {
 				for mode, want := range []string{"0 3 0", "0 3 0", "1 3 0"} { // consume, peek, refund
-					args := append(append([]any{0, 1}, params...), 3, 10, 1, 1_000_000, 5)
+					args := append(append([]any{0, 0, 1}, params...), 3, 10, 1, 1_000_000, 5)
 					if mode == 2 {
 						args = append(args, mode, 2, 1, 1, 0, 2, 1, 0, 1)
 					} else {
@@ -236,7 +239,7 @@ func TestLimitsStoresNoMoreThanItMust(t *testing.T) {
 	kinds["calendar window"] = []any{7, 10, now - 1000, now + 60_000_000, now + 120_000_000}
 	for kind, params := range kinds {
 		key := strings.ReplaceAll(kind, " ", "-")
-		if _, err := run(t, client, lua.Limits, []string{key}, append(append([]any{now, 1}, params...), 0, 1, 1, 1, 1)...); err != nil {
+		if _, err := run(t, client, lua.Limits, []string{key}, append(append([]any{now, 0, 1}, params...), 0, 1, 1, 1, 1)...); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
 		most := map[string]int{"sliding log": 14}[kind]
@@ -250,7 +253,7 @@ func TestLimitsStoresNoMoreThanItMust(t *testing.T) {
 			t.Errorf("%s: expires in %s", kind, ttl)
 		}
 		// Given back, it is gone.
-		if _, err := run(t, client, lua.Limits, []string{key}, append(append([]any{now, 1}, params...), 2, 1, 1, 1, 0, 1)...); err != nil {
+		if _, err := run(t, client, lua.Limits, []string{key}, append(append([]any{now, 0, 1}, params...), 2, 1, 1, 1, 0, 1)...); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
 		if n := client.Exists(ctx, key).Val(); n != 0 {
@@ -266,7 +269,7 @@ func TestLimitsReadsTheClockOnce(t *testing.T) {
 	defer func() { _ = client.Close() }()
 	var args []any
 	var keys []string
-	args = append(args, 0, 1)
+	args = append(args, 0, 0, 1)
 	for kind, params := range kindArgs() {
 		keys, args = append(keys, kind), append(args, params...)
 	}

@@ -95,7 +95,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 		Replicas: func() int { return cfg.Replicas }, Log: s.log, Metrics: m.scripts, LaneMetrics: m.lanes,
 	}
 	copies := gate.CacheConfig{
-		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes, ScriptStats: m.scripts,
+		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry, ScriptStats: m.scripts,
 	}
 	if cfg.RedisURL == "" {
 		s.log.Warn("no redis is configured: limits and cached balances are this process's own, which is right for one instance only")

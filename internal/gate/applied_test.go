@@ -51,7 +51,7 @@ func (in *instance) asked(req Request) limited {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	said, err := in.limits(in.t.Context(), &req, &f, true)
+	said, err := in.limits(in.t.Context(), &req, &f, true, nil)
 	if err != nil {
 		in.t.Fatal(err)
 	}

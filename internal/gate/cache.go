@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
@@ -37,17 +36,12 @@ const (
 	// second, whatever the rate of debits, and other instances see a balance at most this much later.
 	publishGap = 5 * time.Millisecond
 
-	// awayFor is how long Redis is left alone after a failure, so that an outage costs the occasional request one timeout
-	// and the others nothing.
+	// awayFor is how long the publisher leaves Redis alone after a failure.
 	awayFor = 500 * time.Millisecond
 
 	// redisBudget bounds one round trip of the cache. The client's own timeouts are 100 ms for reading; waiting for more
 	// than one of them helps no check.
 	redisBudget = 120 * time.Millisecond
-
-	// readsQueued and readsBatch bound the read lane: more callers than these go to PostgreSQL, which has a bound of its own.
-	readsQueued = 4096
-	readsBatch  = redisCallMax
 )
 
 // CacheConfig says how balances are cached. The zero value is valid.
@@ -64,7 +58,6 @@ type CacheConfig struct {
 
 	Log         *slog.Logger          // nil discards
 	Metrics     prometheus.Registerer // nil: not registered
-	LaneMetrics *lane.Metrics         // nil: not measured
 	ScriptStats *ratelimit.Metrics    // nil: not measured
 	Now         func() time.Time      // nil is time.Now; compared with PostgreSQL's clock, so hosts keep time by NTP
 }
@@ -78,20 +71,14 @@ type BalanceCache struct {
 	pending *pendingCopies
 	metrics *cacheMetrics
 
-	reads *lane.Lane[[]balanceKey, readAnswer]
 	wake  chan struct{} // holds one token: there may be something to publish
 	stop  chan struct{}
 	ended chan struct{} // closed when the publisher's goroutine is gone
 	once  sync.Once
 
-	mu        sync.Mutex
-	started   bool
-	awayUntil time.Time // zero: Redis answers
-}
-
-type readAnswer struct {
-	copies []*ledger.BalanceCopy
-	err    error
+	mu      sync.Mutex
+	started bool
+	away    bool // the last flush failed
 }
 
 func newBalanceCache(cfg CacheConfig) *BalanceCache {
@@ -118,7 +105,7 @@ func newBalanceCache(cfg CacheConfig) *BalanceCache {
 	return c
 }
 
-// Start begins publishing and reading. Publish may be called before.
+// Start begins publishing. Publish may be called before.
 func (c *BalanceCache) Start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,9 +113,6 @@ func (c *BalanceCache) Start() {
 		return
 	}
 	c.started = true
-	c.reads = lane.New(lane.Config{
-		Name: "balance_reads", MaxQueue: readsQueued, MaxBatch: readsBatch, Metrics: c.cfg.LaneMetrics, Log: c.cfg.Log,
-	}, func(keys []balanceKey) int { return len(keys) }, c.readBatch)
 	go c.publishLoop()
 }
 
@@ -148,9 +132,6 @@ func (c *BalanceCache) Stop(ctx context.Context) error {
 		<-c.ended // within redisBudget: the loop waits for nothing else
 		if err = c.flush(ctx); err != nil {
 			err = fmt.Errorf("publish the last %d balances: %w", c.pending.len(), err)
-		}
-		if stopErr := c.reads.Stop(ctx); err == nil {
-			err = stopErr
 		}
 	})
 	return err
@@ -182,64 +163,30 @@ type found struct {
 	shared bool
 }
 
-// get looks keys up for a check that tolerates maxStale. It never fails: what Redis cannot say is left to what this process
-// knows.
-func (c *BalanceCache) get(ctx context.Context, keys []balanceKey, maxStale *time.Duration) ([]found, Source) {
-	if c.redis == nil {
-		return c.known.merge(keys, nil, true), SourceLocal
+// stored are the names under which Redis keeps keys, if a check that tolerates maxStale has a use for it: who wants
+// PostgreSQL's answer needs copies for a degraded one only, and for that this process's will do.
+func (c *BalanceCache) stored(keys []balanceKey, maxStale *time.Duration) []string {
+	if c.redis == nil || maxStale != nil && *maxStale <= 0 {
+		return nil
 	}
-	// Who wants PostgreSQL's answer needs copies for a degraded one only, and for that this process's will do.
-	if maxStale == nil || *maxStale > 0 {
-		if copies, ok := c.read(ctx, keys); ok {
-			return c.known.merge(keys, copies, false), SourceCache
-		}
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = keys[i].redisKey()
 	}
-	return c.known.merge(keys, nil, false), SourceLocal
+	return names
 }
 
-func (c *BalanceCache) read(ctx context.Context, keys []balanceKey) (copies []*ledger.BalanceCopy, ok bool) {
-	if c.reads == nil || c.isAway() {
-		return nil, false
+// recall is what is known of keys. texts are what Redis holds under their names; nil says that it was not asked or did not
+// answer.
+func (c *BalanceCache) recall(keys []balanceKey, texts []string) ([]found, Source) {
+	if texts == nil || c.redis == nil {
+		return c.known.merge(keys, nil, c.redis == nil), SourceLocal
 	}
-	answer, err := c.reads.Do(ctx, keys)
-	if err != nil || answer.err != nil {
-		return nil, false
+	copies := make([]*ledger.BalanceCopy, len(keys))
+	for i, text := range texts {
+		copies[i], _ = decodeCopy(keys[i], text)
 	}
-	return answer.copies, true
-}
-
-// readBatch reads the keys of all requests of a batch in one round trip, each key once: a hot tenant's is in most of them.
-func (c *BalanceCache) readBatch(ctx context.Context, batch [][]balanceKey) []readAnswer {
-	answers := make([]readAnswer, len(batch))
-	place := make(map[balanceKey]int, len(batch)) // in keys
-	keys := make([]balanceKey, 0, len(batch))
-	asked := 0
-	for _, part := range batch {
-		asked += len(part)
-		for _, key := range part {
-			if _, seen := place[key]; !seen {
-				place[key] = len(keys)
-				keys = append(keys, key)
-			}
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, redisBudget)
-	defer cancel()
-	read, err := c.redis.get(ctx, keys)
-	c.noteRedis(err)
-	copies := make([]*ledger.BalanceCopy, 0, asked)
-	for i, part := range batch {
-		if err != nil {
-			answers[i].err = err
-			continue
-		}
-		from := len(copies)
-		for _, key := range part {
-			copies = append(copies, read[place[key]])
-		}
-		answers[i].copies = copies[from:len(copies):len(copies)]
-	}
-	return answers
+	return c.known.merge(keys, copies, false), SourceCache
 }
 
 // fresh says whether f may answer a check that tolerates maxStale (nil: the default).
@@ -260,24 +207,15 @@ func (c *BalanceCache) usable(f found) bool {
 	return f.copy != nil && (f.copy.ValidUntil.IsZero() || c.cfg.Now().Before(f.copy.ValidUntil))
 }
 
-func (c *BalanceCache) isAway() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.awayUntil.IsZero() && c.cfg.Now().Before(c.awayUntil)
-}
-
-// noteRedis keeps the state of the connection from the outcome of a call, and logs when it changes.
+// noteRedis keeps the state of the connection from the outcome of a flush, and logs when it changes.
 func (c *BalanceCache) noteRedis(err error) {
 	c.mu.Lock()
-	was := !c.awayUntil.IsZero()
-	c.awayUntil = time.Time{}
-	if err != nil {
-		c.awayUntil = c.cfg.Now().Add(awayFor)
-	}
+	was := c.away
+	c.away = err != nil
 	c.mu.Unlock()
 	switch {
 	case err != nil && !was:
-		c.cfg.Log.Warn("balance cache: redis is away, checks read postgresql", "error", err)
+		c.cfg.Log.Warn("balance cache: redis is away, balances wait to be published", "error", err)
 	case err == nil && was:
 		c.cfg.Log.Info("balance cache: redis is back")
 	}

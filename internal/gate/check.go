@@ -42,8 +42,9 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	}
 	var said limited
 	var err error
+	keys := balanceKeys(req)
 	if !exempt {
-		said, err = g.limits(ctx, req, &facts, false)
+		said, err = g.limits(ctx, req, &facts, false, g.cache.stored(keys, req.MaxStale))
 	}
 	if err != nil {
 		return Check{}, err
@@ -51,7 +52,7 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	if _, undecided := errors.AsType[*ReducedCapacity](said.refusal); undecided {
 		return Check{}, said.refusal
 	}
-	out, err := g.balances(ctx, req, &facts)
+	out, err := g.balances(ctx, req, &facts, keys, &said)
 	if err != nil {
 		return Check{}, err
 	}
@@ -94,13 +95,24 @@ func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
 	}
 }
 
-// balances answers the items of req.
-func (g *Gate) balances(ctx context.Context, req *Request, facts *facts) (Check, error) {
+func balanceKeys(req *Request) []balanceKey {
 	keys := make([]balanceKey, len(req.Items))
 	for i := range req.Items {
 		keys[i] = balanceKey{Tenant: req.Tenant, Meter: req.Items[i].Meter}
 	}
-	copies, source := g.cache.get(ctx, keys, req.MaxStale)
+	return keys
+}
+
+// balances answers the items of req. What Redis holds has come with what the limits said, if they were asked there; while they
+// are decided without Redis it is not asked for balances either.
+func (g *Gate) balances(ctx context.Context, req *Request, facts *facts, keys []balanceKey, said *limited) (Check, error) {
+	texts := said.reads
+	if texts == nil && !said.degraded {
+		if names := g.cache.stored(keys, req.MaxStale); names != nil {
+			texts, _ = g.limiter.Read(ctx, req.Tenant, names) // without it, this process's copies have to do
+		}
+	}
+	copies, source := g.cache.recall(keys, texts)
 	if !slices.ContainsFunc(copies, func(f found) bool {
 		return !g.cache.fresh(f, req.MaxStale) || f.copy.Beyond || f.copy.AsOf.Before(facts.changedAt)
 	}) {

@@ -36,7 +36,7 @@ func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 	}
 	var said limited
 	if !exempt {
-		if said, err = g.limits(ctx, req, &facts, !req.DryRun); err != nil {
+		if said, err = g.limits(ctx, req, &facts, !req.DryRun, nil); err != nil {
 			return Debited{}, err
 		}
 	}

@@ -43,14 +43,15 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A BalanceCache with Redis owns two: the publisher, and the lane that reads
-// many checks' copies in one round trip. The same question to PostgreSQL at the same time is asked once, and at most
-// Config.LoadsMax are under way.
+// All methods may be called from any goroutine. A BalanceCache with Redis owns one, the publisher. A check reads its copies
+// with the question it asks the limits: one round trip, shared with the checks that wait beside it. The same question to
+// PostgreSQL at the same time is asked once, and at most Config.LoadsMax are under way.
 //
 // # Failure
 //
 //	PostgreSQL away   checks answer from the newest usable copies, marked degraded, or fail with CodeUnavailable if there are
 //	                  none, or if overflow, overage or a subject's cap would have to decide; debits fail with CodeUnavailable or CodeOutcomeUnknown
-//	Redis away        limits are decided as each rule says (package ratelimit); checks read PostgreSQL
+//	Redis away        limits are decided as each rule says (package ratelimit); checks read PostgreSQL. Redis is not asked for
+//	                  balances while the limiter's breaker knows that it is away
 //	both              checks answer from this process's copies, marked degraded
 package gate

@@ -25,11 +25,12 @@ type limited struct {
 	refusal  error // *RateLimited, *CostExceedsCapacity, *ReducedCapacity, or nil
 	degraded bool
 	charged  ratelimit.Request // what to give back if the work is not done; empty after a peek
+	reads    []string          // what the keys held that were read with the decision; nil if they were not
 }
 
-// limits asks the limits that apply. A limiter that cannot answer at all is an error, and so are too many limits; closed rules
+// limits asks the limits that apply, and reads keys of the tenant's with the same question. A limiter that cannot answer at all is an error, and so are too many limits; closed rules
 // are a refusal.
-func (g *Gate) limits(ctx context.Context, req *Request, facts *facts, charge bool) (limited, error) {
+func (g *Gate) limits(ctx context.Context, req *Request, facts *facts, charge bool, reads []string) (limited, error) {
 	var space [listSpace]*member
 	rules := facts.rules.apply(space[:0], req, facts.plan)
 	switch {
@@ -38,7 +39,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *facts, charge bo
 	case len(rules) > ratelimit.MaxCharges:
 		return limited{}, &TooManyLimits{Rules: namesOf(rules)}
 	}
-	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules))}
+	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), Reads: reads}
 	for i, m := range rules {
 		ask.Charges[i] = ratelimit.Charge{Rule: &m.compiled, Dimension: m.dimension(req), Cost: m.cost(req)}
 		if m.zoneOfTenant {
@@ -56,7 +57,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *facts, charge bo
 	case err != nil:
 		return limited{}, limiterError(err)
 	}
-	out := limited{degraded: decision.Degraded, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
+	out := limited{degraded: decision.Degraded, reads: decision.Reads, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
 	for i := range decision.Verdicts {
 		if v := &decision.Verdicts[i]; !v.Unknown { // there is no bucket behind such a verdict, so nothing to report
 			out.verdicts = append(out.verdicts, verdictOf(v, rules[i], decision.Degraded))

@@ -142,3 +142,35 @@ func TestOutage_BothKilled(t *testing.T) {
 		t.Errorf("check: %+v, %v; want this process's copy, degraded", got, err)
 	}
 }
+
+// TestOutage_AHangingRedisDoesNotHangChecks: the first few wait for it, with limits or without, until the breaker opens.
+func TestOutage_AHangingRedisDoesNotHangChecks(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	in := newInstance(t, testenv.Postgres(t), prompt(t, server.URL))
+	in.catalogue(catalog.Limit{Rule: "limit", Per: []string{"tenant"}, Match: catalog.Match{Route: "limited"}, Kind: "token_bucket", Rate: "1000/s"})
+	limited := ask("", "calls", 1)
+	limited.Route = "limited"
+	for _, req := range []Request{limited, ask("", "calls", 1)} {
+		if _, err := in.checkFrom(SourceCache, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Pause()
+	defer server.Resume()
+	started := time.Now()
+	const checks = 100
+	for i := range checks {
+		req := ask("", "calls", 1)
+		if i%2 == 0 {
+			req = limited
+		}
+		got, err := in.Check(t.Context(), req)
+		if err != nil || !got.Allowed || got.Source != SourceLedger {
+			t.Fatalf("check %d: %+v, %v", i, got, err)
+		}
+	}
+	if took := time.Since(started); took > 10*time.Second {
+		t.Errorf("%d checks took %s", checks, took)
+	}
+}

@@ -82,7 +82,7 @@ func TestReload_NoTokenIsLostOrFoundWhileALimitIsChangedUnderLoad(t *testing.T) 
 						t.Error(err)
 						return
 					}
-					said, err := in.limits(t.Context(), &req, &f, true)
+					said, err := in.limits(t.Context(), &req, &f, true, nil)
 					switch {
 					case err != nil || said.degraded:
 						t.Errorf("%+v, %v", said, err)

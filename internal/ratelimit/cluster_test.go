@@ -129,6 +129,7 @@ func TestOnACluster(t *testing.T) {
 	t.Run("flushed scripts", func(t *testing.T) { flushedScripts(t, c) })
 	t.Run("all slots or none", func(t *testing.T) { allSlotsOrNone(t, c) })
 	t.Run("concurrent slots", func(t *testing.T) { concurrentSlots(t, c) })
+	t.Run("reads", func(t *testing.T) { readsComeWithTheOwnSlot(t, c) })
 	t.Run("refunds", func(t *testing.T) { refundsReachEverySlot(t, c) })
 }
 
@@ -436,6 +437,32 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 	}
 	if total > globalBurst || total < globalBurst/2 {
 		t.Errorf("%d admitted of %d", total, globalBurst)
+	}
+}
+
+// readsComeWithTheOwnSlot: of the slots that decide, only the tenant's holds what is to be read.
+func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
+	client := patientCluster(t, c)
+	l := patientLimiter(t, client, Config{})
+	own, global := compile(t, Spec{ID: "own", Rate: "1/day", Burst: 9}), compile(t, Spec{ID: "read-global", Rate: "1/day", Burst: 9, Shared: true})
+	for m := range c.Masters {
+		tenant := tenantOn(c, m, 6)
+		key := "{" + tenant + "}:value"
+		if err := client.Set(t.Context(), key, tenant, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, charges := range [][]Charge{{{Rule: own}}, {{Rule: global}, {Rule: own}}} {
+			d := mustPeek(t, l, Request{Tenant: tenant, Charges: charges, Reads: []string{key}})
+			if d.Degraded || len(d.Reads) != 1 || d.Reads[0] != tenant {
+				t.Errorf("%+v", d)
+			}
+		}
+		if d := mustPeek(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: global}}, Reads: []string{key}}); d.Degraded || d.Reads != nil {
+			t.Errorf("%+v", d)
+		}
+		if got, err := l.Read(t.Context(), tenant, []string{key, key + "2"}); err != nil || len(got) != 2 || got[0] != tenant || got[1] != "" {
+			t.Errorf("read %q, %v", got, err)
+		}
 	}
 }
 

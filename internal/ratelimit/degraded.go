@@ -64,7 +64,7 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 
 // decision turns an answer into a Decision. The rules were decided on one replicas'th of them.
 func decision(q *query, a answer, replicas int, mode Mode) Decision {
-	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
+	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges)), Reads: a.reads}
 	for i := range q.charges {
 		c := &q.charges[i]
 		own := int64(0)

@@ -48,7 +48,7 @@
 //     renews it after that is told so. (With a lowered Burst what is held stays held, and nothing is given.)
 //
 //  10. A refund gives back its own charge: what has come back by itself since, or was charged by others, stays as it is.
-//      (Buckets cannot tell tokens apart: there it is what is still missing, at most the charge.)
+//     (Buckets cannot tell tokens apart: there it is what is still missing, at most the charge.)
 //
 //  11. A denial that is answered from memory is one that Redis would give, too: until the time that Redis said, or a second,
 //     nothing can have come back, but for a refund or reset in another process.

@@ -15,8 +15,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// machineSlack is added to the limiter's bounds of time in tests: it is for the machine, not for the limiter.
-const machineSlack = 150 * time.Millisecond
+// machineSlack is added to the limiter's bounds of time in tests, and some times what the machine has been late by where
+// nothing but a timer was waited for: that is for the machine, not for the limiter.
+const (
+	machineSlack  = 100 * time.Millisecond
+	machineStalls = 3
+)
 
 // stream is a steady load on one bucket and what became of it.
 type stream struct {
@@ -35,6 +39,7 @@ type stream struct {
 	t              testing.TB
 	firstDegraded  atomic.Int64 // unix ns; 0: none
 	latestDegraded atomic.Int64
+	stall          atomic.Int64 // ns; the longest that a timer was late by
 }
 
 // flow starts a load of callers that each ask every so often.
@@ -45,6 +50,7 @@ func flow(t testing.TB, l *Limiter, req Request, callers int, every time.Duratio
 	for range callers {
 		s.ended.Go(func() { s.run(ctx) })
 	}
+	s.ended.Go(func() { s.watchMachine(ctx) })
 	t.Cleanup(s.end)
 	return s
 }
@@ -82,6 +88,21 @@ func (s *stream) run(ctx context.Context) {
 	s.took = append(s.took, took...)
 }
 
+// watchMachine measures how late timers are.
+func (s *stream) watchMachine(ctx context.Context) {
+	const nap = 5 * time.Millisecond
+	for ctx.Err() == nil {
+		began := time.Now()
+		time.Sleep(nap)
+		s.stall.Store(max(s.stall.Load(), int64(time.Since(began)-nap)))
+	}
+}
+
+// slack is what a time may exceed its bound by.
+func (s *stream) slack() time.Duration {
+	return machineSlack + machineStalls*time.Duration(s.stall.Load())
+}
+
 // end ends the load.
 func (s *stream) end() {
 	s.stop()
@@ -100,8 +121,9 @@ func (s *stream) percentile(p float64) time.Duration {
 func (s *stream) checkTimes(what string) {
 	s.t.Helper()
 	slowest, p99 := s.percentile(1), s.percentile(0.99)
-	s.t.Logf("%s: %d by redis, %d local; p50 %s, p99 %s, slowest %s", what, s.redis.Load(), s.local.Load(), s.percentile(0.5), p99, slowest)
-	if slowest > DefaultBudget+machineSlack {
+	s.t.Logf("%s: %d by redis, %d local; p50 %s, p99 %s, slowest %s; timers were late by %s", what, s.redis.Load(), s.local.Load(),
+		s.percentile(0.5), p99, slowest, time.Duration(s.stall.Load()))
+	if slowest > DefaultBudget+s.slack() {
 		s.t.Errorf("%s: a decision took %s", what, slowest)
 	}
 }
@@ -191,7 +213,8 @@ func TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly(t *testing.T) {
 			for i, s := range others {
 				what := []string{"the second master's tenant", "the third master's tenant"}[i]
 				s.checkTimes(what)
-				if n := s.local.Load(); n > s.redis.Load()/100 {
+				// A machine that stops for longer than a reply may take looks like an outage of all masters.
+				if n := s.local.Load(); n > s.redis.Load()/100 && time.Duration(s.stall.Load()) < DefaultBudget/8 {
 					t.Errorf("%s: %d of %d decisions were made without redis", what, n, n+s.redis.Load())
 				}
 				s.checkCharges(what, productionClient(t, c.URL), s.local.Load(), 0)

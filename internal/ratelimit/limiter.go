@@ -114,24 +114,22 @@ func New(client redis.UniversalClient, cfg Config) *Limiter {
 func (l *Limiter) newShard(name string) *shard {
 	sh := &shard{name: name}
 	sh.breaker = &breaker{onChange: func(open bool, err error) { l.noteShard(sh, open, err) }}
+	config := func(name string, maxBatch int) lane.Config {
+		return lane.Config{
+			Name: name, MaxQueue: l.cfg.MaxQueue, MaxBatch: maxBatch, Metrics: l.cfg.LaneMetrics, Log: l.cfg.Log, Now: l.cfg.Now,
+		}
+	}
 	for range l.cfg.Lanes {
 		sh.lanes = append(sh.lanes, lane.New(
-			lane.Config{
-				Name: "limits", MaxQueue: l.cfg.MaxQueue, MaxBatch: maxBatchCharges,
-				Metrics: l.cfg.LaneMetrics, Log: l.cfg.Log, Now: l.cfg.Now,
-			},
-			func(q query) int { return len(q.charges) },
+			config("limits", maxBatchCharges),
+			func(q query) int { return len(q.charges) + len(q.reads) },
 			func(ctx context.Context, batch []query) []answer { return l.process(ctx, sh, batch) },
 		))
 	}
-	sh.leases = lane.New(
-		lane.Config{
-			Name: "leases", MaxQueue: l.cfg.MaxQueue, MaxBatch: maxLeaseBatch,
-			Metrics: l.cfg.LaneMetrics, Log: l.cfg.Log, Now: l.cfg.Now,
-		},
-		nil,
-		func(ctx context.Context, batch []leaseCall) []leaseReply { return l.processLeases(ctx, sh, batch) },
-	)
+	sh.leases = lane.New(config("leases", maxLeaseBatch), nil,
+		func(ctx context.Context, batch []leaseCall) []leaseReply { return l.processLeases(ctx, sh, batch) })
+	sh.reads = lane.New(config("reads", maxReadBatch), func(q readQuery) int { return len(q.keys) },
+		func(ctx context.Context, batch []readQuery) []readAnswer { return l.processReads(ctx, sh, batch) })
 	l.metrics.shardAway.WithLabelValues(name).Set(0)
 	return sh
 }
@@ -296,7 +294,7 @@ func (l *Limiter) decide(ctx context.Context, req Request, o op) (Decision, erro
 	if parts := l.parts(&q); len(parts) > 1 {
 		d, err = l.staged(ctx, queueing, &q, parts)
 	} else {
-		d, err = l.decideTogether(ctx, queueing, &q)
+		d, err = l.decideTogether(ctx, queueing, &parts[0].query)
 	}
 	if err != nil {
 		return Decision{}, err

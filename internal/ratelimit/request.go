@@ -5,10 +5,14 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 )
 
 const (
+	// MaxReads is the most keys read with one decision.
+	MaxReads = 16
+
 	// MaxCharges is the most rules one request may be charged on. It bounds the script's time together with MaxVector.
 	MaxCharges = 16
 
@@ -37,6 +41,9 @@ type Charge struct {
 type Request struct {
 	Tenant  string
 	Charges []Charge
+
+	// Reads are keys to be read with the decision, up to MaxReads, each with the hash tag {<Tenant>}. A refund reads nothing.
+	Reads []string
 
 	local uint16 // a refund: a bit per charge that was taken in the process, not in Redis
 }
@@ -105,6 +112,9 @@ type Decision struct {
 	Verdicts []Verdict
 	// Mode is ModeLocal if any of its rules was decided there; see the verdicts' own.
 	Mode Mode
+	// Reads are what the request's Reads held just before the decision, "" for none or for what is not a string. nil: they
+	// were not read, because the decision was not made in Redis or does not concern the tenant's slot of a cluster.
+	Reads []string
 	// Degraded says that Redis should have decided and could not: the rules' OnBackendError did.
 	Degraded bool
 }
@@ -156,6 +166,7 @@ type query struct {
 	op      op
 	tenant  string
 	charges []charge
+	reads   []string
 }
 
 // charge is a checked charge.
@@ -180,7 +191,13 @@ func (req Request) check(o op) (query, error) {
 	if n := len(req.Charges); n > MaxCharges {
 		return query{}, &FieldError{"charges", fmt.Sprintf("%d rules; at most %d", n, MaxCharges)}
 	}
+	if err := req.checkReads(); err != nil {
+		return query{}, err
+	}
 	q := query{op: o, tenant: req.Tenant, charges: make([]charge, len(req.Charges))}
+	if o != opRefund {
+		q.reads = req.Reads
+	}
 	for i, c := range req.Charges {
 		if !c.Rule.compiled() {
 			return query{}, chargeError(i, "rule", "is not compiled")
@@ -209,6 +226,20 @@ func (req Request) check(o op) (query, error) {
 	return q, nil
 }
 
+// checkReads holds the keys to the tenant's slot.
+func (req Request) checkReads() error {
+	if n := len(req.Reads); n > MaxReads {
+		return &FieldError{"reads", fmt.Sprintf("%d keys; at most %d", n, MaxReads)}
+	}
+	for i, key := range req.Reads {
+		tag := strings.IndexByte(key, '{')
+		if tag < 0 || !strings.HasPrefix(key[tag+1:], req.Tenant) || !strings.HasPrefix(key[tag+1+len(req.Tenant):], "}") {
+			return &FieldError{fmt.Sprintf("reads[%d]", i), "does not have the tenant as its hash tag"}
+		}
+	}
+	return nil
+}
+
 // part is the charges of a query that share a slot on a cluster.
 type part struct {
 	query
@@ -232,6 +263,9 @@ func (q *query) parts() []part {
 				at = len(all)
 				index[c.tag] = at
 				all = append(all, part{query: query{op: q.op, tenant: q.tenant}})
+				if own {
+					all[at].reads = q.reads
+				}
 			}
 			all[at].charges = append(all[at].charges, *c)
 			all[at].positions = append(all[at].positions, i)

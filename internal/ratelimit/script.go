@@ -18,7 +18,8 @@ var errNoReply = errors.New("no reply")
 // charges must not run twice. Here only the answer NOSCRIPT leads to a second send: it says that the script did not run.
 // After any other error of the connection the outcome is unknown.
 //
-// Scripts of this project reply with a flat array of integers. A Script is safe for concurrent use.
+// Scripts of this project reply with a flat array of integers, some with strings behind them. A Script is safe for
+// concurrent use.
 type Script struct {
 	name    string
 	source  string
@@ -28,14 +29,16 @@ type Script struct {
 
 // Call is one run of a script. All Keys must be in one hash slot.
 type Call struct {
-	Keys []string
-	Args []any // strings and integers
+	Keys  []string
+	Args  []any // strings and integers
+	Texts int   // how many strings the reply ends with
 }
 
-// Reply is the answer to a Call: Ints, or Err. An Err from the script itself means that it changed nothing.
+// Reply is the answer to a Call: Ints and Texts, or Err. An Err from the script itself means that it changed nothing.
 type Reply struct {
-	Ints []int64
-	Err  error
+	Ints  []int64
+	Texts []string
+	Err   error
 }
 
 // NewScript makes a script. The name is for errors and metrics; metrics may be nil.
@@ -95,28 +98,26 @@ func (s *Script) send(
 	cmds := make([]once, len(only))
 	pipe := client.Pipeline()
 	for n, i := range only {
-		cmds[n] = once{redis.NewIntSliceCmd(ctx, commandArgs(command, script, calls[i])...)}
+		cmds[n] = newOnce(ctx, calls[i].Texts, commandArgs(command, script, calls[i]))
 		_ = pipe.Process(ctx, cmds[n]) // queues; it cannot fail
 	}
 	_, execErr := pipe.Exec(ctx)
 
 	var missing []int
 	for n, i := range only {
-		ints, err := cmds[n].Result()
-		if err == nil && ints == nil {
+		reply := cmds[n].reply(calls[i].Texts)
+		if errors.Is(reply.Err, errNoReply) && execErr != nil {
 			// go-redis leaves the commands without an error when it could not set the connection up, after a wrong
 			// password for example. A script always replies with an array.
-			if err = execErr; err == nil {
-				err = errNoReply
-			}
+			reply.Err = execErr
 		}
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if redis.HasErrorPrefix(reply.Err, "NOSCRIPT") {
 			missing = append(missing, i)
 		}
-		if err != nil {
-			ints, err = nil, fmt.Errorf("script %s: %w", s.name, err)
+		if reply.Err != nil {
+			reply = Reply{Err: fmt.Errorf("script %s: %w", s.name, reply.Err)}
 		}
-		replies[i] = Reply{Ints: ints, Err: err}
+		replies[i] = reply
 	}
 	return missing
 }
@@ -142,7 +143,60 @@ func commandArgs(command, script string, call Call) []any {
 }
 
 // once is a command that go-redis does not send again by itself, alone, in a pipeline or on a cluster.
-type once struct{ *redis.IntSliceCmd }
+type once interface {
+	redis.Cmder
+	reply(texts int) Reply
+}
+
+func newOnce(ctx context.Context, texts int, args []any) once {
+	if texts == 0 {
+		return onceInts{redis.NewIntSliceCmd(ctx, args...)}
+	}
+	return onceMixed{redis.NewSliceCmd(ctx, args...)}
+}
+
+type onceInts struct{ *redis.IntSliceCmd }
 
 // NoRetry implements redis.Cmder.
-func (once) NoRetry() bool { return true }
+func (onceInts) NoRetry() bool { return true }
+
+func (c onceInts) reply(int) Reply {
+	ints, err := c.Result()
+	if err == nil && ints == nil {
+		err = errNoReply
+	}
+	return Reply{Ints: ints, Err: err}
+}
+
+type onceMixed struct{ *redis.SliceCmd }
+
+// NoRetry implements redis.Cmder.
+func (onceMixed) NoRetry() bool { return true }
+
+func (c onceMixed) reply(texts int) Reply {
+	values, err := c.Result()
+	switch {
+	case err != nil:
+		return Reply{Err: err}
+	case values == nil:
+		return Reply{Err: errNoReply}
+	case len(values) < texts:
+		return Reply{Err: fmt.Errorf("%w: a reply of %d values, want %d strings", errScript, len(values), texts)}
+	}
+	r := Reply{Ints: make([]int64, len(values)-texts), Texts: make([]string, texts)}
+	for i, v := range values[:len(r.Ints)] {
+		n, ok := v.(int64)
+		if !ok {
+			return Reply{Err: fmt.Errorf("%w: value %d of a reply is not an integer", errScript, i)}
+		}
+		r.Ints[i] = n
+	}
+	for i, v := range values[len(r.Ints):] {
+		text, ok := v.(string)
+		if !ok {
+			return Reply{Err: fmt.Errorf("%w: value %d of a reply is not a string", errScript, len(r.Ints)+i)}
+		}
+		r.Texts[i] = text
+	}
+	return r
+}

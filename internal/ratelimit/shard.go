@@ -42,6 +42,7 @@ type shard struct {
 	breaker *breaker
 	lanes   []*lane.Lane[query, answer]
 	leases  *lane.Lane[leaseCall, leaseReply]
+	reads   *lane.Lane[readQuery, readAnswer]
 
 	// ahead is by how much its clock was ahead of this process' at its last reply, in us, the way there included: to know its
 	// windows.
@@ -57,11 +58,11 @@ func (s *shard) lane(seed maphash.Seed, tag string) *lane.Lane[query, answer] {
 }
 
 func (s *shard) stop(ctx context.Context) error {
-	errs := make([]error, len(s.lanes), len(s.lanes)+1)
+	errs := make([]error, len(s.lanes), len(s.lanes)+2)
 	for i, ln := range s.lanes {
 		errs[i] = ln.Stop(ctx)
 	}
-	errs = append(errs, s.leases.Stop(ctx))
+	errs = append(errs, s.leases.Stop(ctx), s.reads.Stop(ctx))
 	return errors.Join(errs...)
 }
 

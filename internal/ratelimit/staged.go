@@ -174,6 +174,9 @@ func (p *partial) place(d *Decision) {
 	for i, at := range p.positions {
 		d.Verdicts[at] = p.d.Verdicts[i]
 	}
+	if p.d.Reads != nil {
+		d.Reads = p.d.Reads
+	}
 	d.Degraded = d.Degraded || p.d.Degraded
 	d.Mode = max(d.Mode, p.d.Mode)
 }

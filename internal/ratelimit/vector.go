@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -10,6 +11,9 @@ const (
 	// more. They bound how long one call keeps Redis from others: 64 requests on three buckets take 0.1 ms, on 128 buckets 0.7 ms.
 	MaxVector     = 64
 	maxVectorKeys = 128
+
+	// maxVectorReads is the most keys that are only read in one call. Each takes a microsecond.
+	maxVectorReads = 128
 
 	// formsCompared is how many of a call's latest forms a request is compared with. A tenant's requests are mostly alike,
 	// so the first comparison usually hits; where they are not, looking further costs more than it saves.
@@ -28,6 +32,7 @@ type answer struct {
 	now     int64 // us; by Redis' clock
 	stale   bool  // Redis was in another window of a calendar: nothing was decided
 	rows    []row
+	reads   []string // as Decision.Reads
 	err     error
 }
 
@@ -43,6 +48,8 @@ type vector struct {
 	forms    []*query
 	keyArgs  []any // of keys, 5 each
 	formArgs []any // of forms
+	reads    []string
+	readAt   map[string]int // of a key in reads
 }
 
 // vectors splits a batch into script calls, keeping the order of arrival. Without a cluster everything is in one slot, and
@@ -59,7 +66,7 @@ func vectors(batch []query, cluster bool, now int64) []*vector {
 		}
 		v := open[slot]
 		if v == nil || !v.fits(q) {
-			v = &vector{now: now, index: make(map[string]int)}
+			v = &vector{now: now, index: make(map[string]int), readAt: make(map[string]int)}
 			open[slot] = v
 			all = append(all, v)
 		}
@@ -85,7 +92,7 @@ func (v *vector) fits(q *query) bool {
 			return false
 		}
 	}
-	return len(v.keys)+added <= maxVectorKeys
+	return len(v.keys)+added <= maxVectorKeys && len(v.reads)+len(q.reads) <= maxVectorReads
 }
 
 // agrees reports whether c means the same bucket in the same way as the key's first charge.
@@ -99,6 +106,12 @@ func (v *vector) agrees(at int, c *charge) bool {
 
 func (v *vector) add(position int, q *query) {
 	v.queries = append(v.queries, position)
+	for _, key := range q.reads {
+		if _, known := v.readAt[key]; !known {
+			v.readAt[key] = len(v.reads)
+			v.reads = append(v.reads, key)
+		}
+	}
 	for n := len(v.forms); n > max(0, len(v.forms)-formsCompared); n-- {
 		if v.forms[n-1].equal(q) {
 			v.requests = append(v.requests, n)
@@ -136,11 +149,15 @@ func (q *query) equal(other *query) bool {
 
 // call is the script call. now is the time to use in us; 0 is the server's.
 func (v *vector) call(now int64) Call {
-	args := make([]any, 0, 2+len(v.keyArgs)+len(v.formArgs)+len(v.requests))
-	args = append(args, now, len(v.forms))
+	args := make([]any, 0, 3+len(v.keyArgs)+len(v.formArgs)+len(v.requests))
+	args = append(args, now, len(v.reads), len(v.forms))
 	args = append(args, v.keyArgs...)
 	args = append(args, v.formArgs...)
-	return Call{Keys: v.keys, Args: append(args, v.requests...)}
+	keys := v.keys
+	if len(v.reads) > 0 {
+		keys = slices.Concat(v.keys, v.reads)
+	}
+	return Call{Keys: keys, Args: append(args, v.requests...), Texts: len(v.reads)}
 }
 
 // decoded is a script reply in the terms of the batch.
@@ -155,7 +172,9 @@ type decoded struct {
 func (v *vector) read(batch []query, reply Reply) (decoded, error) {
 	switch {
 	case reply.Err == nil:
-		return v.decode(batch, reply.Ints)
+		return v.decode(batch, reply)
+	case errors.Is(reply.Err, errScript):
+		return decoded{}, reply.Err
 	case isRefusal(reply.Err):
 		return decoded{}, fmt.Errorf("%w: %w", errScript, reply.Err)
 	default:
@@ -163,8 +182,9 @@ func (v *vector) read(batch []query, reply Reply) (decoded, error) {
 	}
 }
 
-// decode reads the script's integers. An error means a script of another version, which is a bug.
-func (v *vector) decode(batch []query, ints []int64) (decoded, error) {
+// decode reads the script's reply. An error means a script of another version, which is a bug.
+func (v *vector) decode(batch []query, reply Reply) (decoded, error) {
+	ints := reply.Ints
 	want, charged := 2+len(v.keys), 0
 	for _, i := range v.queries {
 		want++
@@ -173,8 +193,9 @@ func (v *vector) decode(batch []query, ints []int64) (decoded, error) {
 			want += batch[i].charges[j].rule.limit.width()
 		}
 	}
-	if len(ints) != want {
-		return decoded{}, fmt.Errorf("%w: a reply of %d integers, want %d", errScript, len(ints), want)
+	if len(ints) != want || len(reply.Texts) != len(v.reads) {
+		return decoded{}, fmt.Errorf("%w: a reply of %d integers and %d strings, want %d and %d", errScript,
+			len(ints), len(reply.Texts), want, len(v.reads))
 	}
 	d := decoded{now: ints[0], rebased: ints[1], ahead: ints[2 : 2+len(v.keys)], answers: make([]answer, len(v.queries))}
 	rest, rows := ints[2+len(v.keys):], make([]row, charged)
@@ -188,6 +209,12 @@ func (v *vector) decode(batch []query, ints []int64) (decoded, error) {
 			a.rows[j] = row{code: code(rest[0]), st: l.read(rest[1:width], d.ahead[at], d.now, v.params[at])}
 			a.stale = a.stale || a.rows[j].code == codeStale
 			rest = rest[width:]
+		}
+		if reads := batch[i].reads; len(reads) > 0 {
+			a.reads = make([]string, len(reads))
+			for j, key := range reads {
+				a.reads[j] = reply.Texts[v.readAt[key]]
+			}
 		}
 		d.answers[n] = a
 	}
