@@ -50,7 +50,7 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	cat, err := s.startCatalog(ctx, cfg, m)
+	cat, err := s.startCatalog(ctx, cfg, m, limiter)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 	return limiter, cache, nil
 }
 
-func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measurements) (*catalog.Catalog, error) {
+func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, error) {
 	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL))
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measu
 	if err != nil {
 		return nil, err
 	}
-	c := catalog.New(store, catalog.Config{Log: s.log, Metrics: m.registry})
+	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, Log: s.log, Metrics: m.registry})
 	s.onStop("catalogue", c.Stop)
 	return c, c.Start(ctx)
 }

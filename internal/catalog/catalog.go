@@ -34,6 +34,9 @@ type Config struct {
 	ReloadEvery time.Duration // between reloads nobody announced; 0 is 30 s
 	Heartbeat   time.Duration // between signs of life of the listener's connection; 0 is 1 s
 
+	// OnReset, if not nil, hears of buckets that were reset, here or elsewhere. It must not block.
+	OnReset func(bucket string)
+
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
 	Lanes   *lane.Metrics         // nil: the lane that reads tenants is not measured
@@ -167,6 +170,10 @@ func (c *Catalog) hear(changes []string) {
 			c.snapshots.want()
 		case kindBlock:
 			c.blockLists.want()
+		case kindReset:
+			if c.cfg.OnReset != nil {
+				c.cfg.OnReset(id)
+			}
 		default: // everything, or a word of a newer version
 			c.tenants.distrust()
 			c.wantReload()

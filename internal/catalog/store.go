@@ -39,6 +39,7 @@ const (
 	kindLimit  = "limit"
 	kindTenant = "tenant"
 	kindBlock  = "block"
+	kindReset  = "reset" // of a bucket: nothing that is stored
 
 	everything = "all"
 )

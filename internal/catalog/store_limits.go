@@ -67,6 +67,14 @@ func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 	})
 }
 
+// AnnounceReset tells every instance that a bucket of a limit was reset.
+func (s *Store) AnnounceReset(ctx context.Context, bucket string) error {
+	return s.write(ctx, "announce a reset", writeTimeout, false, func(_ context.Context, tx *txn) error {
+		tx.changed(kindReset, bucket)
+		return nil
+	})
+}
+
 // limits reads the limits rules (all if nil) after a rule.
 func (tx *txn) limits(ctx context.Context, rules []string, after string, limit int) ([]Limit, error) {
 	rows, err := tx.query(ctx, "SelectLimits", rules, after, limit)

@@ -56,7 +56,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat := catalog.New(store, catalog.Config{})
+	cat := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket})
 	if err := cat.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -97,6 +97,7 @@ func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 		"PlanLimit":  append(fieldsOf(limit), field{"rule", true}),
 		"LimitCost":  fieldsOf(costMembers()), "BlockRequest": fieldsOf(r.block), "BlockPrefixRequest": fieldsOf(r.prefix),
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal),
+		"ResetRequest": fieldsOf(r.reset),
 	}
 	bodies := map[string]bool{}
 	for _, item := range contract().Paths.Map() {

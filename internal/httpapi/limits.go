@@ -2,9 +2,12 @@ package httpapi
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
 const (
@@ -83,11 +86,83 @@ func (s *Server) getLimit(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	explain, tenant := x.query.word("explain", "1") != "", x.query.id("tenant")
+	if tenant != "" && !explain {
+		x.query.fault("tenant", "goes with explain only")
+	}
+	if err := x.query.err(); err != nil {
+		return err
+	}
 	l, err := s.store.Limit(x.ctx, rule)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, limitOf(&l))
+	answer := limitOf(&l)
+	if explain {
+		e, err := s.gate.ExplainLimit(x.ctx, &l, tenant)
+		if err != nil {
+			return err
+		}
+		answer.Explain = explanationOf(&e)
+	}
+	return x.send(http.StatusOK, answer)
+}
+
+func explanationOf(e *gate.LimitExplanation) LimitExplanation {
+	out := LimitExplanation{
+		Summary: e.Summary, Capacity: e.Capacity, UnitsPerToken: e.Units, UnitsPerMicrosecond: e.Num, FirstSecond: e.InAnySecond,
+		MostPerPeriod: e.PeriodMost, PerSecond: perSecond(e.Sustained), BytesPerBucket: e.KeyBytes,
+		KeptSeconds: ceil(e.MaxTTL, time.Second), LeaseTTLSeconds: ceil(e.LeaseTTL, time.Second),
+	}
+	if !e.WindowStart.IsZero() {
+		out.Window.Start, out.Window.End = e.WindowStart, e.WindowEnd
+	}
+	away := &out.RedisAway
+	away.OnBackendError, away.Replicas = OnBackendError(e.Policy.String()), int64(e.Replicas)
+	if e.Policy == ratelimit.BackendLocalShare {
+		away.CapacityEach, away.PerSecondEach = e.Share, perSecond(e.ShareRate)
+	}
+	return out
+}
+
+// perSecond is a rate as people compare rates; 0 for none.
+func perSecond(r ratelimit.Rate) float64 {
+	if r.Period == 0 {
+		return 0
+	}
+	return float64(r.Count) / r.Period.Seconds()
+}
+
+func resetMembers() []member[gate.ResetRequest] {
+	return []member[gate.ResetRequest]{
+		{"tenant", false, func(d *document, r *gate.ResetRequest) { r.Tenant = d.id() }},
+		{"subject", false, func(d *document, r *gate.ResetRequest) { r.Subject = d.id() }},
+		{"route", false, func(d *document, r *gate.ResetRequest) { r.Route = d.route() }},
+		{"ip", false, func(d *document, r *gate.ResetRequest) { r.IP = d.address() }},
+	}
+}
+
+// resetLimit makes one bucket of a limit full.
+func (s *Server) resetLimit(x *exchange) error {
+	rule, err := x.idParameter("rule")
+	if err != nil {
+		return err
+	}
+	if _, err := x.idempotencyKey(); err != nil {
+		return err // a reset is idempotent by itself, but whoever sends a key must send a good one
+	}
+	req := gate.ResetRequest{Rule: rule}
+	if x.Request().ContentLength != 0 { // a bare POST names what needs no name: the one bucket of everybody
+		if err := decode(x, &req, s.requests.reset); err != nil {
+			return err
+		}
+	}
+	x.tenant = req.Tenant
+	existed, err := s.gate.ResetLimit(x.ctx, req)
+	if err != nil {
+		return err
+	}
+	return x.send(http.StatusOK, ResetAnswer{Rule: rule, Existed: existed})
 }
 
 // listLimits answers a page of rate limits.

@@ -31,6 +31,7 @@ type requests struct {
 	patch                 []member[catalog.TenantPatch]
 	limit                 []member[catalog.Limit]
 	block, prefix         []member[catalog.Block]
+	reset                 []member[gate.ResetRequest]
 }
 
 func newRequests() *requests {
@@ -64,6 +65,7 @@ func newRequests() *requests {
 		limit:        limit,
 		block:        blockMembers(),
 		prefix:       prefixMembers(),
+		reset:        resetMembers(),
 	}
 }
 

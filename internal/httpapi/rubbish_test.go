@@ -9,6 +9,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
 )
 
 // fullBodies has a good body with every field for each operation that takes one. The paths are of resources that exist where
@@ -51,6 +53,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 			"ttl_seconds":60,"dry_run":false}`},
 		"renewLease":        {"POST", "/v1/leases/" + leaseToRenew + "/renew", `{"ttl_seconds":60}`},
 		"startRoll":         {"POST", "/v1/rolls", `{"as_of":"2026-01-01T00:00:00Z"}`},
+		"resetLimit":        {"POST", "/v1/limits/to-reset/reset", `{"tenant":"acme","subject":"u1","route":"/x","ip":"192.0.2.1"}`},
 		"startVerification": {"POST", "/v1/verifications", `{"tenant":"acme"}`},
 	}
 }
@@ -73,6 +76,10 @@ func (s *service) materials() {
 	grant := func(id string) {
 		s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":"calls","amount":100,"source":"topup","grant_id":%q}`, id), headerIdempotencyKey, id).want(201)
 	}
+	s.limitNamed("to-reset", `{"per":["tenant","subject","route","ip"],"match":{"route":"/nowhere"},"kind":"token_bucket","rate":"1/s"}`)
+	s.eventually("the limit is known", func() bool {
+		return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l catalog.Limit) bool { return l.Rule == "to-reset" })
+	})
 	grant("to-keep")
 	grant("to-void")
 	s.debit("to-refund", "acme", "calls", 3).want(200)
@@ -298,7 +305,7 @@ func TestBodiesThatAreNoJSONObjectAre400InEveryOperation(t *testing.T) {
 				t.Errorf("%s: %q: %+v", operation, body, p)
 			}
 		}
-		if operation != "startRoll" && operation != "startVerification" { // where a bare POST means now, or all
+		if operation != "startRoll" && operation != "startVerification" && operation != "resetLimit" { // where a bare POST means now, or all
 			send("").refused("body")
 		}
 		send(big(BodyMax + 1)).refused("body")

@@ -139,7 +139,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *ledger.Ledger, *catalo
 	s.onStop("pool", func(context.Context) error { pool.Close(); return nil })
 	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
 	s.check(err)
-	c := catalog.New(store, catalog.Config{})
+	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket})
 	s.check(c.Start(s.t.Context()))
 	s.onStop("catalogue", c.Stop)
 	l, err := ledger.Open(s.t.Context(), ledger.Config{

@@ -633,6 +633,21 @@ func (e AuthorizeParamsXQuotaMode) Valid() bool {
 	}
 }
 
+// Defines values for GetLimitParamsExplain.
+const (
+	GetLimitParamsExplainN1 GetLimitParamsExplain = "1"
+)
+
+// Valid indicates whether the value is a known member of the GetLimitParamsExplain enum.
+func (e GetLimitParamsExplain) Valid() bool {
+	switch e {
+	case GetLimitParamsExplainN1:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for GetStatementParamsFormat.
 const (
 	GetStatementParamsFormatCsv  GetStatementParamsFormat = "csv"
@@ -1478,6 +1493,9 @@ type Limit struct {
 	Costs     LimitCosts `json:"costs,omitempty,omitzero"`
 	CreatedAt time.Time  `json:"created_at"`
 
+	// Explain What a limit means, when it was asked for.
+	Explain LimitExplanation `json:"explain,omitempty,omitzero"`
+
 	// Kind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
 	Kind LimitKind `json:"kind"`
 
@@ -1517,6 +1535,58 @@ type LimitCostBy string
 
 // LimitCosts What a request takes on some routes instead; the most specific pattern that matches decides.
 type LimitCosts = []LimitCost
+
+// LimitExplanation What a limit means, when it was asked for.
+type LimitExplanation struct {
+	// BytesPerBucket What a bucket that is in use takes of Redis' memory, about.
+	BytesPerBucket int64 `json:"bytes_per_bucket"`
+
+	// Capacity What passes at once if nothing was taken; of kind concurrency, how much at a time.
+	Capacity int64 `json:"capacity"`
+
+	// FirstSecond The most tokens that pass within any one second.
+	FirstSecond int64 `json:"first_second,omitempty,omitzero"`
+
+	// KeptSeconds How long a bucket is kept after its last charge, at most.
+	KeptSeconds int64 `json:"kept_seconds"`
+
+	// LeaseTTLSeconds Of kind concurrency, how long a lease lasts that does not say.
+	LeaseTTLSeconds int64 `json:"lease_ttl_seconds,omitempty,omitzero"`
+
+	// MostPerPeriod Tokens that pass at most in any interval as long as the rate's period.
+	MostPerPeriod int64 `json:"most_per_period,omitempty,omitzero"`
+
+	// PerSecond Tokens that pass per second in the long run.
+	PerSecond float64 `json:"per_second,omitempty,omitzero"`
+
+	// RedisAway What happens while Redis is away.
+	RedisAway struct {
+		// CapacityEach Of local_share, the capacity of each.
+		CapacityEach int64 `json:"capacity_each,omitempty,omitzero"`
+
+		// OnBackendError What to do while Redis is away; `local_share` if absent.
+		OnBackendError OnBackendError `json:"on_backend_error"`
+
+		// PerSecondEach Of local_share, the tokens per second of each.
+		PerSecondEach float64 `json:"per_second_each,omitempty,omitzero"`
+
+		// Replicas How many instances share the limit then.
+		Replicas int64 `json:"replicas"`
+	} `json:"redis_away"`
+	Summary string `json:"summary"`
+
+	// UnitsPerMicrosecond How many of them come back.
+	UnitsPerMicrosecond int64 `json:"units_per_microsecond,omitempty,omitzero"`
+
+	// UnitsPerToken Of token and leaky buckets, the units in which they count.
+	UnitsPerToken int64 `json:"units_per_token,omitempty,omitzero"`
+
+	// Window Of kind fixed_window, the window of now.
+	Window struct {
+		End   time.Time `json:"end"`
+		Start time.Time `json:"start"`
+	} `json:"window,omitempty,omitzero"`
+}
 
 // LimitKind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
 type LimitKind string
@@ -1923,6 +1993,26 @@ type ReleaseRequest struct {
 	// OnExpired Where units go whose grant has ended meanwhile. `forfeit`, the default: they expire at once. `regrant`: they are issued anew, until the period's end where they were part of an allowance, without an end otherwise.
 	OnExpired OnExpired `json:"on_expired,omitempty,omitzero"`
 	Tenant    ID        `json:"tenant"`
+}
+
+// ResetAnswer defines model for ResetAnswer.
+type ResetAnswer struct {
+	// Existed Whether anything was taken from the bucket.
+	Existed bool `json:"existed"`
+	Rule    ID   `json:"rule"`
+}
+
+// ResetRequest defines model for ResetRequest.
+type ResetRequest struct {
+	// IP Who calls, for limits per address and blocks. IPv4 or IPv6; of an IPv6 address the first 64 bits count as one caller.
+	IP IP `json:"ip,omitempty,omitzero"`
+
+	// Route What is called, for limits per route.
+	Route Route `json:"route,omitempty,omitzero"`
+
+	// Subject Someone below the tenant, for the records and for limits per subject.
+	Subject Subject `json:"subject,omitempty,omitzero"`
+	Tenant  ID      `json:"tenant,omitempty,omitzero"`
 }
 
 // Roll defines model for Roll.
@@ -2490,6 +2580,18 @@ type ListLimitsParams struct {
 	Cursor PageCursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
+// GetLimitParams defines parameters for GetLimit.
+type GetLimitParams struct {
+	// Explain 1 adds what the limit means.
+	Explain GetLimitParamsExplain `form:"explain,omitempty" json:"explain,omitempty,omitzero"`
+
+	// Tenant With explain, whose calendar the windows of a limit with `timezone` tenant follow.
+	Tenant ID `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+}
+
+// GetLimitParamsExplain defines parameters for GetLimit.
+type GetLimitParamsExplain string
+
 // ListMetersParams defines parameters for ListMeters.
 type ListMetersParams struct {
 	// Limit The page's size.
@@ -2708,6 +2810,9 @@ type RenewLeaseJSONRequestBody = LeaseRenewal
 
 // PutLimitJSONRequestBody defines body for PutLimit for application/json ContentType.
 type PutLimitJSONRequestBody = LimitRequest
+
+// ResetLimitJSONRequestBody defines body for ResetLimit for application/json ContentType.
+type ResetLimitJSONRequestBody = ResetRequest
 
 // PutMeterJSONRequestBody defines body for PutMeter for application/json ContentType.
 type PutMeterJSONRequestBody = MeterRequest

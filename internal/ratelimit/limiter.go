@@ -254,6 +254,9 @@ func (l *Limiter) Refund(ctx context.Context, req Request) error {
 	return errors.Join(errs...)
 }
 
+// Shares is what rules are divided by while Redis is away: the live replicas, at least 1.
+func (l *Limiter) Shares() int { return max(1, l.cfg.Replicas()) }
+
 // replicasOf is what a rule is divided by where it is decided.
 func (l *Limiter) replicasOf(m Mode) int {
 	if l.client == nil || m != ModeLocal {

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func (s *service) limitNamed(rule, body string) {
+	s.t.Helper()
+	s.call("PUT", "/v1/limits/"+rule, body).want(200, 201)
+}
+
+func TestALimitExplainsWhatItComesTo(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for _, c := range []struct {
+		name, body string
+		check      func(e *LimitExplanation) bool
+	}{
+		{"bucket", `{"per":["tenant"],"kind":"token_bucket","rate":"7/s","burst":20}`, func(e *LimitExplanation) bool {
+			return e.Capacity == 20 && e.UnitsPerToken == 1_000_000 && e.UnitsPerMicrosecond == 7 && e.FirstSecond == 27 && e.MostPerPeriod == 27 &&
+				e.PerSecond == 7 && e.RedisAway.CapacityEach == 20 && strings.Contains(e.Summary, "20 at once, then 7/s")
+		}},
+		{"queue", `{"per":["tenant"],"kind":"leaky_bucket","rate":"2/s","burst":10,"on_backend_error":"open"}`, func(e *LimitExplanation) bool {
+			return e.Capacity == 10 && e.PerSecond == 2 && e.RedisAway.OnBackendError == "open" && e.RedisAway.CapacityEach == 0
+		}},
+		{"daily", `{"per":["tenant","subject"],"kind":"fixed_window","rate":"100/day","timezone":"Europe/Berlin"}`, func(e *LimitExplanation) bool {
+			return e.Capacity == 100 && e.MostPerPeriod == 200 && e.Window.End.After(e.Window.Start) && e.UnitsPerToken == 0
+		}},
+		{"sliding", `{"per":["tenant"],"kind":"sliding_window","rate":"100/min"}`, func(e *LimitExplanation) bool { return e.MostPerPeriod == 200 }},
+		{"log", `{"per":["ip"],"kind":"sliding_log","rate":"5/h"}`, func(e *LimitExplanation) bool { return e.MostPerPeriod == 5 && e.FirstSecond == 5 }},
+		{"jobs", `{"per":["tenant"],"kind":"concurrency","burst":3}`, func(e *LimitExplanation) bool {
+			return e.Capacity == 3 && e.LeaseTTLSeconds == 60 && e.PerSecond == 0
+		}},
+	} {
+		s.limitNamed(c.name, c.body)
+		var plain, told Limit
+		s.call("GET", "/v1/limits/"+c.name, "").want(200).into(&plain)
+		if plain.Explain.Summary != "" {
+			t.Errorf("%s explains itself unasked: %+v", c.name, plain.Explain)
+		}
+		s.call("GET", "/v1/limits/"+c.name+"?explain=1", "").want(200).into(&told)
+		e := &told.Explain
+		if e.Summary == "" || e.KeptSeconds < 1 || e.RedisAway.Replicas != 1 || c.name != "jobs" && (e.BytesPerBucket < 100 || e.BytesPerBucket > 400) || !c.check(e) {
+			t.Errorf("%s: %+v", c.name, e)
+		}
+	}
+	s.call("GET", "/v1/limits/bucket?explain=2", "").refused("explain")
+	s.call("GET", "/v1/limits/bucket?tenant=acme", "").refused("tenant")
+	s.call("GET", "/v1/limits/none?explain=1", "").problem(404, "not_found")
+}
+
+func TestAResetFillsOneBucketAndNoOther(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.limitNamed("each", `{"per":["tenant","subject"],"kind":"token_bucket","rate":"1/day"}`)
+	consume := func(key, subject string) *answer {
+		return s.send("/v1/consume", key, fmt.Sprintf(`{"tenant":"acme","subject":%q,"items":[{"meter":"calls","amount":1}]}`, subject))
+	}
+	s.eventually("the limit is enforced", func() bool {
+		return consume("first", "u1").header.Get("RateLimit") != "" || consume("probe", "u1").status == 429
+	})
+	for _, subject := range []string{"u1", "u2"} {
+		s.eventually("the bucket is empty", func() bool {
+			return consume("empty-"+subject, subject).status == 429 || consume("more-"+subject, subject).status == 429
+		})
+	}
+	reset := func(body string) *answer { return s.call("POST", "/v1/limits/each/reset", body) }
+	reset(`{"tenant":"acme"}`).refused("subject")
+	reset(`{"tenant":"acme","subject":"u1","ip":"192.0.2.1"}`).refused("ip")
+	s.call("POST", "/v1/limits/none/reset", `{"tenant":"acme"}`).problem(404, "not_found")
+	for i, existed := range []bool{true, false} {
+		var got ResetAnswer
+		if reset(`{"tenant":"acme","subject":"u1"}`).want(200).into(&got); got.Rule != "each" || got.Existed != existed {
+			t.Errorf("reset %d: %+v", i, got)
+		}
+	}
+	consume("after-u1", "u1").want(200)
+	consume("after-u2", "u2").problem(429, "rate_limited")
+}

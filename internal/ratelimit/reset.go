@@ -1,0 +1,93 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Bucket is one bucket of a rule.
+type Bucket struct {
+	Tenant string
+	// Rule must come from Compile; it may be of any kind.
+	Rule *Rule
+	// Dimension is that of a Charge.
+	Dimension string
+}
+
+// Name is what Reset and ForgetBucket call the bucket: its key in Redis. The error is a *FieldError.
+func (b Bucket) Name() (string, error) {
+	switch {
+	case b.Rule == nil || b.Rule.letter == "":
+		return "", &FieldError{"rule", "is not compiled"}
+	case !isDimension(b.Dimension):
+		return "", &FieldError{"dimension", "is not a result of Dimension"}
+	}
+	if err := checkID("tenant", b.Tenant); err != nil && !b.Rule.Shared {
+		return "", err
+	}
+	key, _ := bucketKey(b.Tenant, b.Rule, b.Dimension)
+	return key, nil
+}
+
+// Reset makes the bucket what it was before it was first charged, in Redis and in this process; of a concurrency rule it forgets
+// all leases. It reports whether anything was stored. Other processes must ForgetBucket, or they go on denying from memory for
+// up to a second, and from what they knew if Redis goes away. The error matches ErrUnavailable if Redis did not answer within
+// the budget: the bucket may have been reset or not, and resetting it again is safe.
+func (l *Limiter) Reset(ctx context.Context, name string) (existed bool, err error) {
+	if l.stopped.Load() {
+		return false, ErrStopped
+	}
+	if l.client != nil {
+		ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget)
+		defer cancel()
+		n, err := l.client.Del(ctx, name).Result()
+		if err != nil {
+			return false, fmt.Errorf("%w: delete a bucket: %w", ErrUnavailable, err)
+		}
+		existed = n > 0
+	}
+	known := l.forgetBucket(name)
+	return existed || l.client == nil && known, nil
+}
+
+// ForgetBucket forgets what this process knows of a bucket that was reset elsewhere.
+func (l *Limiter) ForgetBucket(name string) { l.forgetBucket(name) }
+
+func (l *Limiter) forgetBucket(name string) (known bool) {
+	l.denials.forget(name)
+	return l.levels.forget(name) || l.leases.table.forget(name)
+}
+
+// forget drops what is known of a bucket.
+func (l *levels) forget(key string) (known bool) {
+	shard := l.shard(tagOf(key))
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	_, known = shard.all[key]
+	l.drop(shard, key)
+	return known
+}
+
+// forget drops the leases of a bucket.
+func (t *leaseTable) forget(key string) (known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buckets[key]
+	if b == nil {
+		return false
+	}
+	known = len(b.leases) > 0
+	for name := range b.leases {
+		t.drop(b, name)
+	}
+	delete(t.buckets, key)
+	return known
+}
+
+// tagOf is a key's hash tag.
+func tagOf(key string) string {
+	_, rest, _ := strings.Cut(key, "{")
+	tag, _, _ := strings.Cut(rest, "}")
+	return tag
+}

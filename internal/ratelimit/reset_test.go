@@ -1,0 +1,178 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestReset_MakesABucketFullAndTouchesNoOther(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]func() redis.UniversalClient{
+		"redis": func() redis.UniversalClient { return patientClient(t, testenv.Redis(t)) },
+		"local": func() redis.UniversalClient { return nil },
+	} {
+		l := patientLimiter(t, client(), Config{})
+		for _, spec := range []Spec{
+			{Rate: "2/day"},
+			{Kind: "leaky_bucket", Rate: "2/day"},
+			{Kind: "fixed_window", Rate: "2/month"},
+			{Kind: "sliding_window", Rate: "2/31day"},
+			{Kind: "sliding_log", Rate: "2/day"},
+			{Rate: "2/day", ID: "shared", Shared: true},
+		} {
+			r := compile(t, spec)
+			one, other := Dimension("one"), Dimension("other")
+			take := func(dimension string) Verdict {
+				t.Helper()
+				d, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: dimension}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d.Verdicts[0]
+			}
+			for range 2 {
+				take(one)
+				take(other)
+			}
+			if take(one).Allowed || take(other).Allowed { // remembered, too
+				t.Fatalf("%s, %+v: a third request passes", name, spec)
+			}
+			bucket, err := Bucket{Tenant: "acme", Rule: r, Dimension: one}.Name()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if existed, err := l.Reset(t.Context(), bucket); err != nil || !existed {
+				t.Errorf("%s, %+v: %v, %v", name, spec, existed, err)
+			}
+			if v := take(one); !v.Allowed || v.Remaining != 1 {
+				t.Errorf("%s, %+v: after the reset %+v", name, spec, v)
+			}
+			if v := take(other); v.Allowed {
+				t.Errorf("%s, %+v: another bucket was reset: %+v", name, spec, v)
+			}
+			if _, err := l.Reset(t.Context(), bucket); err != nil {
+				t.Fatal(err)
+			}
+			if existed, err := l.Reset(t.Context(), bucket); err != nil || existed {
+				t.Errorf("%s, %+v: nothing was there, and %v, %v", name, spec, existed, err)
+			}
+		}
+	}
+}
+
+func TestReset_OfAConcurrencyRuleForgetsItsLeases(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {
+		l := patientLimiter(t, client, Config{})
+		r := compile(t, Spec{Kind: "concurrency", Burst: 1})
+		acquire := func() bool {
+			t.Helper()
+			lease, err := l.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: r})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return lease.Held
+		}
+		if !acquire() || acquire() {
+			t.Fatalf("%s: not one lease at a time", name)
+		}
+		bucket, err := Bucket{Tenant: "acme", Rule: r}.Name()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if existed, err := l.Reset(t.Context(), bucket); err != nil || !existed {
+			t.Errorf("%s: %v, %v", name, existed, err)
+		}
+		if !acquire() {
+			t.Errorf("%s: the lease is still held", name)
+		}
+	}
+}
+
+func TestReset_OtherProcessesForgetWhatTheyRemembered(t *testing.T) {
+	t.Parallel()
+	options := testenv.Redis(t)
+	here, there := patientLimiter(t, patientClient(t, options), Config{}), patientLimiter(t, patientClient(t, options), Config{})
+	r := compile(t, Spec{Rate: "1/day"})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
+	for _, want := range []bool{true, false, false} {
+		if d, err := there.Consume(t.Context(), req); err != nil || d.Allowed != want {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	bucket, err := Bucket{Tenant: "acme", Rule: r}.Name()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.Reset(t.Context(), bucket); err != nil {
+		t.Fatal(err)
+	}
+	there.ForgetBucket(bucket)
+	if d, err := there.Consume(t.Context(), req); err != nil || !d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func TestReset_WithoutRedisIsAnErrorWithinTheBudget(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client, err := NewClient(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	l := limiterOn(t, client, Config{})
+	bucket, err := Bucket{Tenant: "acme", Rule: compile(t, Spec{Rate: "1/s"})}.Name()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	defer server.Resume()
+	began := time.Now()
+	if _, err := l.Reset(t.Context(), bucket); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("it took %s", took)
+	}
+	stopped := New(nil, Config{})
+	if err := stopped.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stopped.Reset(t.Context(), bucket); !errors.Is(err, ErrStopped) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestBucket_IsNamedLikeItIsCharged(t *testing.T) {
+	t.Parallel()
+	own, shared := compile(t, Spec{ID: "r", Rate: "1/s"}), compile(t, Spec{ID: "r", Rate: "1/s", Shared: true})
+	d := Dimension("x")
+	for _, tc := range []struct {
+		bucket Bucket
+		want   string
+	}{
+		{Bucket{Tenant: "acme", Rule: own}, "rl:{acme}t:r"},
+		{Bucket{Tenant: "acme", Rule: own, Dimension: d}, "rl:{acme}t:r/" + d},
+		{Bucket{Rule: shared}, "rl:{r}t"},
+		{Bucket{Rule: shared, Dimension: d}, "rl:{r/" + d + "}t"},
+	} {
+		if got, err := tc.bucket.Name(); err != nil || got != tc.want {
+			t.Errorf("%q, %v, want %q", got, err, tc.want)
+		}
+		if want := map[bool]string{true: "r", false: "acme"}[tc.bucket.Rule.Shared]; tc.bucket.Dimension == "" && tagOf(tc.want) != want {
+			t.Errorf("the tag of %s is %q", tc.want, tagOf(tc.want))
+		}
+	}
+	for _, bad := range []Bucket{{Tenant: "acme"}, {Rule: own}, {Tenant: "{acme}", Rule: own}, {Tenant: "acme", Rule: own, Dimension: "x"}, {Tenant: "acme", Rule: &Rule{}}} {
+		if _, err := bad.Name(); err == nil {
+			t.Errorf("%+v has a name", bad)
+		}
+	}
+}
