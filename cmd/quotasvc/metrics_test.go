@@ -251,11 +251,15 @@ func TestMetrics_NothingAClientSendsBecomesALabel(t *testing.T) {
 				method, path, key string
 				body              object
 			}{
-				{"POST", "/v1/check", "", body}, {"POST", "/v1/consume", s, body}, {"POST", "/v1/check", "", known},
-				{"POST", "/v1/consume", fmt.Sprint("k", len(s), i), known}, {"POST", "/v1/" + mark + fmt.Sprint(i), "", body},
+				{"POST", "/v1/check", "", body},
+				{"POST", "/v1/consume", s, body},
+				{"POST", "/v1/check", "", known},
+				{"POST", "/v1/consume", fmt.Sprint("k", len(s), i), known},
+				{"POST", "/v1/" + mark + fmt.Sprint(i), "", body},
 				{"POST", "/v1/leases", "", object{"rule": mark, "tenant": "acme"}},
 				{"POST", "/v1/leases", "", object{"rule": "builds", "tenant": "acme", "subject": s}},
-				{"DELETE", "/v1/leases/" + mark + fmt.Sprint(i), "", nil}, {"GET", "/v1/tenants/" + mark + fmt.Sprint(i) + "/balances", "", nil},
+				{"DELETE", "/v1/leases/" + mark + fmt.Sprint(i), "", nil},
+				{"GET", "/v1/tenants/" + mark + fmt.Sprint(i) + "/balances", "", nil},
 				{strings.ToUpper(mark), "/v1/check", "", nil},
 			} {
 				_, _ = in.send(t.Context(), send.method, send.path, send.key, send.body) // what is not sent at all is no label either

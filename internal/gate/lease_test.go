@@ -67,7 +67,7 @@ func TestLease_TheMostSpecificRuleDecides(t *testing.T) {
 		{"v1", Request{Tenant: "b", Route: "/v1/x"}, "free", "v1"},
 		{"own", Request{Tenant: "b"}, "free", "own"},
 	} {
-		got := ""
+		var got string
 		m, err := s.lease(tc.rule, &tc.req, tc.plan)
 		if e, ok := errors.AsType[*ledger.Error](err); ok {
 			got = string(e.Code) + ": "
@@ -75,11 +75,8 @@ func TestLease_TheMostSpecificRuleDecides(t *testing.T) {
 				got += e.Field + ": "
 			}
 			got += e.Detail
-		} else {
-			got = m.compiled.ID
-			if got == "own" && m.compiled.Burst != 7 {
-				t.Error("the general rule took the place of the plan's own")
-			}
+		} else if got = m.compiled.ID; got == "own" && m.compiled.Burst != 7 {
+			t.Error("the general rule took the place of the plan's own")
 		}
 		if !strings.HasPrefix(got, tc.want) {
 			t.Errorf("%s for %+v on %s: %s, want %s", tc.rule, tc.req, tc.plan, got, tc.want)

@@ -49,6 +49,7 @@ type exchange struct {
 	// What the access line says besides the request itself.
 	tenant string
 	code   ledger.Code
+	rules  []string // that denied
 	cause  error
 }
 
@@ -166,7 +167,7 @@ func (x *exchange) send(status int, value any) error {
 // sendProblem answers with err.
 func (x *exchange) sendProblem(err error) {
 	p := x.server.problemOf(err)
-	x.code, x.cause = p.code, err
+	x.code, x.rules, x.cause = p.code, p.violated, err
 	h := x.Response().Header()
 	var tight tightest
 	if p.denial != nil {
@@ -206,5 +207,5 @@ func (x *exchange) reset() {
 	}
 	x.Context, x.ctx, x.gateway = nil, nil, nil
 	x.query, x.request, x.limits = query{}, gate.Request{}, nil
-	x.requestID, x.tenant, x.code, x.cause = "", "", "", nil
+	x.requestID, x.tenant, x.code, x.rules, x.cause = "", "", "", nil, nil
 }

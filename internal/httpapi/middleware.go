@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -108,6 +109,9 @@ func (s *Server) observe(x *exchange, took time.Duration) {
 	}
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", string(x.code)))
+	}
+	if len(x.rules) > 0 {
+		attrs = append(attrs, slog.String("violated", strings.Join(x.rules, ",")))
 	}
 	if x.cause != nil && status != statusClientGone {
 		attrs = append(attrs, slog.String("error", x.cause.Error()))

@@ -104,6 +104,11 @@ func (s *Server) check(x *exchange) error {
 
 func (x *exchange) sendCheck(answer *gate.Check) error {
 	x.code = answer.Code
+	for i := range answer.Limits {
+		if v := &answer.Limits[i]; !v.Allowed && !v.Shadow {
+			x.rules = append(x.rules, v.Rule)
+		}
+	}
 	x.writeCheckHeaders(answer)
 	return x.sendBytes(http.StatusOK, typeJSON, appendCheckAnswer(x.out[:0], answer))
 }

@@ -246,6 +246,14 @@ func TestAConsumeChargesLimitsAndBalanceOrNeither(t *testing.T) {
 	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get(headerRateLimit) == "" {
 		t.Errorf("%v %s", check.header, check.body)
 	}
+	// Who reads the log sees which limit it was, and not those in shadow.
+	for _, denied := range []*answer{a, check} {
+		id := denied.header.Get(headerRequestID)
+		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
+		if line := s.log.with(id); !strings.Contains(line, `"violated":"search"`) {
+			t.Error(line)
+		}
+	}
 }
 
 func TestACostThatNoLimitCanEverAllowIs422WithoutRetryAfter(t *testing.T) {

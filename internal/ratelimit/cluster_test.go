@@ -131,6 +131,7 @@ func TestOnACluster(t *testing.T) {
 	t.Run("concurrent slots", func(t *testing.T) { concurrentSlots(t, c) })
 	t.Run("reads", func(t *testing.T) { readsComeWithTheOwnSlot(t, c) })
 	t.Run("refunds", func(t *testing.T) { refundsReachEverySlot(t, c) })
+	t.Run("leases", func(t *testing.T) { leasesOnMovingSlots(t, c) })
 }
 
 // movingSlots moves tenants' slots to and fro under load: redirections, slots between two nodes, and maps out of date.

@@ -7,16 +7,16 @@ import (
 
 const (
 	// MinLeaseTTL and MaxLeaseTTL bound how long a lease lasts without being renewed: what a dead holder keeps from others.
-	// Work that takes longer than an hour renews.
 	MinLeaseTTL = time.Second
+	// MaxLeaseTTL is not a bound of the work: what takes longer renews.
 	MaxLeaseTTL = time.Hour
 
 	// DefaultLeaseTTL is for rules that have no rate: a dead holder is forgotten within a minute, and a living one renews
 	// every 20 s or so, which costs nothing.
 	DefaultLeaseTTL = time.Minute
 
-	// MaxLeases is the largest capacity of a concurrency rule: a bucket of that size is 1 MB of Redis, and moving it after a
-	// step of the clock takes 30 ms.
+	// MaxLeases is the largest capacity of a concurrency rule: a bucket of that size is 1.2 MB of Redis, and moving it after a
+	// step of the clock takes 20 ms.
 	MaxLeases = 10_000
 )
 

@@ -1,0 +1,78 @@
+package ratelimit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// leasesOnMovingSlots moves the slots of a tenant's leases and of a shared rule's to and fro while they are taken and given
+// back: none is lost, and never more are held than there are.
+func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
+	const capacity, clients, each = 3, 6, 40
+	l := patientLimiter(t, patientCluster(t, c), Config{})
+	shared := sharedOn(t, c, 1, Spec{Kind: "concurrency", Burst: capacity})
+	requests := []LeaseRequest{
+		{Tenant: tenantOn(c, 0, 6), Rule: concurrency(t, capacity)}, {Tenant: tenantOn(c, 2, 6), Rule: shared},
+	}
+	tags := []string{requests[0].Tenant, shared.ID}
+	var holding, most, given [2]atomic.Int64
+	done := make(chan struct{})
+	var load sync.WaitGroup
+	for range clients {
+		load.Go(func() {
+			for range each {
+				for i, req := range requests {
+					lease, err := l.Acquire(context.Background(), req)
+					if err != nil || lease.Degraded {
+						t.Errorf("acquire: %+v, %v", lease, err)
+						return
+					}
+					if !lease.Held {
+						continue
+					}
+					n := holding[i].Add(1)
+					for old := most[i].Load(); n > old && !most[i].CompareAndSwap(old, n); old = most[i].Load() {
+					}
+					given[i].Add(1)
+					renewed, err := l.Renew(context.Background(), lease.ID, req.Rule, 0)
+					if err != nil || renewed.Degraded {
+						t.Errorf("renew: %+v, %v", renewed, err)
+					}
+					holding[i].Add(-1)
+					if err := l.Release(context.Background(), lease.ID); err != nil {
+						t.Error("release:", err)
+					}
+				}
+			}
+		})
+	}
+	go func() { load.Wait(); close(done) }()
+	moves := 0
+	for at := 0; ; at = 1 - at {
+		for i, tag := range tags {
+			c.Move(c.Slot("{"+tag+"}"), c.Masters[i+at], c.Masters[i+1-at])
+		}
+		moves++
+		select {
+		case <-done:
+		default:
+			continue
+		}
+		if at == 1 { // everything is back where it was
+			break
+		}
+	}
+	for i, req := range requests {
+		n, err := l.Count(t.Context(), req)
+		if err != nil || n.InUse != 0 || most[i].Load() > capacity || given[i].Load() == 0 {
+			t.Errorf("%s: %+v, %v; at most %d were held at a time and %d given", tags[i], n, err, most[i].Load(), given[i].Load())
+		}
+	}
+	if moves < 2 {
+		t.Errorf("%d moves: the test proved nothing", moves)
+	}
+}
