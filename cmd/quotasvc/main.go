@@ -10,9 +10,11 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 	_ "time/tzdata" // tenants' time zones must not depend on what the host has installed
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9"
 )
 
 // exitUsage is the exit status for a wrong command line or configuration, as shells use it.
@@ -57,7 +59,9 @@ func execute(args []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
 	command.BindTo(ctx, (*context.Context)(nil))
-	err = command.Run(c.Log.logger(os.Stderr))
+	log := c.Log.logger(os.Stderr)
+	redis.SetLogger(&redisLog{log: log, now: time.Now})
+	err = command.Run(log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "quotasvc: interrupted")
 		return exitInterrupted
