@@ -42,14 +42,11 @@ type routeCost struct {
 func compileRule(l *catalog.Limit) (*rule, error) {
 	spec := ratelimit.Spec{
 		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Shadow: l.Mode == catalog.ModeShadow,
-		OnBackendError: l.OnBackendError, Shared: l.Shared(),
+		OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
 	}
 	r := &rule{
 		tenant: l.Match.Tenant, plan: l.Match.Plan, meter: l.Match.Meter, replaces: l.Replaces, byAmount: l.CostBy == catalog.CostByAmount,
 		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant,
-	}
-	if l.RegionShare != 0 && l.RegionShare != 100 {
-		return nil, &catalog.FieldError{Field: "region_share", Message: "is not supported yet; it must be 100"}
 	}
 	var err error
 	if l.Timezone != "" && !r.zoneOfTenant {

@@ -40,6 +40,7 @@ func compileConcurrency(spec Spec) (Rule, error) {
 	if r.Burst < 1 || r.Burst > MaxLeases {
 		return Rule{}, &FieldError{field, fmt.Sprintf("%d leases at a time is not from 1 to %d", r.Burst, MaxLeases)}
 	}
+	r.Burst = tokensOf(r.Burst, spec.RegionShare)
 	if spec.Cost != 0 && spec.Cost != 1 {
 		return Rule{}, &FieldError{"cost", fmt.Sprintf("is %d; a lease is one of the burst, so it must be 1 or absent", spec.Cost)}
 	}

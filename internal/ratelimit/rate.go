@@ -113,6 +113,16 @@ func (r Rate) PerSeconds() (count, seconds int64) {
 	return r.Count * times, ms * times / 1000 // the count is below 2^53 and times is at most 1000
 }
 
+// part is a percentage of the rate, exactly. Its count and its period may be up to a hundred times as large as those of a
+// rate that is written.
+func (r Rate) part(percent int64) Rate {
+	// percent/whole in lowest terms with the count
+	g := gcd(percent, whole)
+	times, longer := percent/g, whole/g
+	g = gcd(r.Count, longer)
+	return Rate{Count: r.Count / g * times, Period: r.Period * time.Duration(longer/g), Month: r.Month}
+}
+
 // check reports a rate that ParseRate would not have made.
 func (r Rate) check() error {
 	if r.Count < 1 || r.Count > maxExact {

@@ -9,6 +9,9 @@ import (
 // MaxID is the longest rule or tenant id in bytes.
 const MaxID = 128
 
+// whole is all of a rule, in percent.
+const whole = 100
+
 // BackendPolicy is what a rule does while Redis is away.
 type BackendPolicy int
 
@@ -58,6 +61,9 @@ type Spec struct {
 	Shared bool
 	// Zone is the calendar that windows of a minute to a month follow; nil is UTC. A charge may bring its own.
 	Zone *time.Location
+	// RegionShare is the percentage of the rule that this region's Redis has, 1..100; 0 is 100. Buckets get that part of the
+	// rate exactly; capacities are whole tokens, rounded down, but at least one.
+	RegionShare int64
 }
 
 // Rule is a compiled rule. Make it with Compile; it is immutable and may be shared.
@@ -67,8 +73,8 @@ type Spec struct {
 type Rule struct {
 	ID             string
 	Kind           Kind
-	Rate           Rate
-	Burst          int64 // capacity in tokens
+	Rate           Rate  // of this region
+	Burst          int64 // capacity in tokens, of this region
 	Cost           int64 // tokens
 	Shadow         bool
 	OnBackendError BackendPolicy
@@ -84,6 +90,12 @@ func Compile(spec Spec) (Rule, error) {
 	if err := checkID("id", spec.ID); err != nil {
 		return Rule{}, err
 	}
+	if spec.RegionShare < 0 || spec.RegionShare > whole {
+		return Rule{}, &FieldError{"region_share", fmt.Sprintf("%d is not from 1 to %d", spec.RegionShare, whole)}
+	}
+	if spec.RegionShare == 0 {
+		spec.RegionShare = whole
+	}
 	if spec.Kind == KindConcurrency.String() {
 		return compileConcurrency(spec)
 	}
@@ -98,7 +110,7 @@ func Compile(spec Spec) (Rule, error) {
 	if r.OnBackendError, err = parsePolicy(spec.OnBackendError); err != nil {
 		return Rule{}, err
 	}
-	if err := r.compileLimit(); err != nil {
+	if err := r.compileLimit(spec.RegionShare); err != nil {
 		return Rule{}, err
 	}
 	if r.Cost == 0 {
@@ -111,8 +123,8 @@ func Compile(spec Spec) (Rule, error) {
 	return r, nil
 }
 
-// compileLimit needs Kind, Rate and Burst. It fills Burst and limit.
-func (r *Rule) compileLimit() error {
+// compileLimit needs Kind, Rate and Burst. It makes them the region's and fills in limit.
+func (r *Rule) compileLimit(percent int64) error {
 	if err := r.Rate.check(); err != nil {
 		return err
 	}
@@ -121,19 +133,23 @@ func (r *Rule) compileLimit() error {
 	}
 	switch r.Kind {
 	case KindTokenBucket, KindLeakyBucket:
-		return r.compileBucket()
+		return r.compileBucket(percent)
 	default:
-		return r.compileWindow()
+		return r.compileWindow(percent)
 	}
 }
 
-func (r *Rule) compileBucket() error {
+func (r *Rule) compileBucket(percent int64) error {
 	field := "burst"
 	if r.Burst == 0 {
 		field, r.Burst = "rate", r.Rate.Count // the burst was not written: the rate is to blame if it is too large
 	}
 	if r.Burst < 1 {
 		return &FieldError{"burst", fmt.Sprintf("%d is not at least 1", r.Burst)}
+	}
+	r.Burst, r.Rate = tokensOf(r.Burst, percent), r.Rate.part(percent)
+	if r.Rate.Count > maxExact {
+		return &FieldError{"region_share", fmt.Sprintf("%d%% of this rate cannot be counted exactly", percent)}
 	}
 	b := newBucket(r.Rate, r.Burst)
 	if !b.exact() {
@@ -147,11 +163,12 @@ func (r *Rule) compileBucket() error {
 	return nil
 }
 
-func (r *Rule) compileWindow() error {
+func (r *Rule) compileWindow(percent int64) error {
 	if r.Burst != 0 && r.Burst != r.Rate.Count {
 		return &FieldError{"burst", fmt.Sprintf("%d is not the rate's count, %d: a %s has no other capacity",
 			r.Burst, r.Rate.Count, r.Kind)}
 	}
+	r.Rate.Count = tokensOf(r.Rate.Count, percent)
 	r.Burst = r.Rate.Count
 	switch r.Kind {
 	case KindFixedWindow:
@@ -172,6 +189,11 @@ func (r *Rule) compileWindow() error {
 		r.limit = newSlidingLog(r.Rate)
 	}
 	return nil
+}
+
+// tokensOf is a percentage of a capacity in whole tokens, at least one: a rule that has none would deny everything.
+func tokensOf(tokens, percent int64) int64 {
+	return max(1, tokens/whole*percent+tokens%whole*percent/whole)
 }
 
 // compiled reports whether r came from Compile.
