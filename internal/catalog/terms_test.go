@@ -228,8 +228,11 @@ func TestAReasonGoesWithTermsAndIsBounded(t *testing.T) {
 	plan := ptr("lean")
 	require.NoError(t, (&TenantPatch{Plan: plan, Reason: strings.Repeat("x", MaxReason)}).Validate())
 	for _, p := range []TenantPatch{
-		{Reason: "why"}, {Status: ptr(StatusActive), Reason: "why"},
-		{Plan: plan, Reason: strings.Repeat("x", MaxReason+1)}, {Plan: plan, Reason: "\x00"}, {Plan: plan, Reason: "\xff"},
+		{Reason: "why"},
+		{Status: ptr(StatusActive), Reason: "why"},
+		{Plan: plan, Reason: strings.Repeat("x", MaxReason+1)},
+		{Plan: plan, Reason: "\x00"},
+		{Plan: plan, Reason: "\xff"},
 	} {
 		require.Equal(t, []string{"reason"}, fieldsIn(t, p.Validate()))
 	}

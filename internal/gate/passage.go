@@ -16,7 +16,7 @@ func scopeOfConsume(req *Request) string {
 // Refusal is the error that Consume would have returned for the same reason, with what the check knows; nil if the check
 // allowed it. For those who ask first and have to answer like those who use.
 func (c *Check) Refusal() error {
-	switch c.Code {
+	switch c.Code { //nolint:exhaustive // the others are the ledger's, below
 	case "":
 		return nil
 	case CodeForbidden:

@@ -26,9 +26,9 @@ func (s *scenario) read(tenant, meter, subject string) (*memory, *book, []line, 
 }
 
 // entriesOf lists the entries of a balance, oldest first: those stored, and those that advance would write.
-func (m *memory) entriesOf(k key, unwritten []line) []line {
+func (s *memory) entriesOf(k key, unwritten []line) []line {
 	var list []line
-	for _, lines := range m.entries {
+	for _, lines := range s.entries {
 		list = append(list, slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.key != k })...)
 	}
 	list = append(list, unwritten...)
@@ -145,9 +145,9 @@ func (s *scenario) grants(w words) (string, error) {
 }
 
 // factsOf shows the grant whose id or short name is id.
-func (m *memory) factsOf(b *book, id string) string {
+func (s *memory) factsOf(b *book, id string) string {
 	rows := map[string]GrantRecord{}
-	for _, g := range m.grants[b.key] {
+	for _, g := range s.grants[b.key] {
 		rows[g.ID] = g
 	}
 	for _, g := range b.grants { // as they stand now

@@ -16,7 +16,8 @@ import (
 func (s *scenario) send(tenant string, req interface {
 	validate() error
 	call() *call
-}) (string, *call, error) {
+},
+) (string, *call, error) {
 	m, ok := s.tenants[tenant]
 	if !ok {
 		return "", nil, fmt.Errorf("there is no tenant %q", tenant)
@@ -172,7 +173,8 @@ func (s *scenario) hold(w words) (string, error) {
 func (s *scenario) held(tenant string, req interface {
 	validate() error
 	call() *call
-}) (string, error) {
+},
+) (string, error) {
 	out, c, err := s.send(tenant, req)
 	if c == nil {
 		return out, err
@@ -270,7 +272,8 @@ func (s *scenario) void(w words) (string, error) {
 func (s *scenario) changed(tenant string, req interface {
 	validate() error
 	call() *call
-}) (string, error) {
+},
+) (string, error) {
 	out, c, err := s.send(tenant, req)
 	if c == nil {
 		return out, err

@@ -161,8 +161,6 @@ func (t *told) retry() time.Duration { return micros(t[0]) }
 func (t *told) next() time.Duration  { return micros(t[1]) }
 func (t *told) reset() time.Duration { return micros(t[2]) }
 
-func (st *settled) empty() bool { return st.used == 0 && st.prev == 0 }
-
 // settling is the settled state of a bucket whose time is ts, with nothing in it yet.
 func settling(ts, now int64) settled {
 	switch {

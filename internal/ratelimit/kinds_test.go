@@ -328,9 +328,9 @@ func TestALeakyBucketSpacesWhatItAdmits(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		rule := compile(t, Spec{Kind: "leaky_bucket", Rate: "3/s", Burst: 4}) // a turn every third of a second
 		req := func(cost int64) Request { return requestOf(Charge{Rule: rule, Cost: cost}) }
-		for i, want := range []time.Duration{0, 333_334, 666_667, 1_000_000} {
+		for i, want := range []int64{0, 333_334, 666_667, 1_000_000} {
 			peeked, d := mustPeek(t, l, req(1)).Verdicts[0], mustConsume(t, l, req(1))
-			if got := d.Verdicts[0].Delay; got != want*time.Microsecond || peeked.Delay != got || !d.Allowed {
+			if got := d.Verdicts[0].Delay; got != micros(want) || peeked.Delay != got || !d.Allowed {
 				t.Errorf("request %d waits %s (%s peeked), want %d us", i, got, peeked.Delay, want)
 			}
 		}

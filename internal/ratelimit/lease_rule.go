@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// What bounds leases.
 const (
 	// MinLeaseTTL and MaxLeaseTTL bound how long a lease lasts without being renewed: what a dead holder keeps from others.
 	MinLeaseTTL = time.Second
