@@ -541,11 +541,12 @@ for r = at + 1, count do
   end
 end
 
--- Writes.
+-- Writes: deletions last, as a server that is out of memory takes them and nothing else.
+local gone = {}
 for i = 1, keys do
   if dirty[i] then
     if aheads[i] == 0 and kinds[i].empty(i) then
-      redis.call('DEL', KEYS[i])
+      gone[#gone + 1] = KEYS[i]
     else
       local p = i * 5
       local value, ttl_us = kinds[i].save(i, args[p], args[p + 1], args[p + 2], args[p + 3])
@@ -553,6 +554,7 @@ for i = 1, keys do
     end
   end
 end
+if gone[1] then redis.call('DEL', unpack(gone)) end
 for i = keys + 1, keys + reads do
   o = o + 1
   out[o] = raws[i] or ''

@@ -262,6 +262,46 @@ func TestLimitsStoresNoMoreThanItMust(t *testing.T) {
 	}
 }
 
+// TestLimitsOutOfMemoryChangesNothing: an error leaves all buckets as they were, also where some would have been deleted.
+func TestLimitsOutOfMemoryChangesNothing(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(testenv.RedisPrivate(t).Options())
+	defer func() { _ = client.Close() }()
+	ctx := context.Background()
+	keys := []string{"emptied", "kept", "emptied-too"}
+	call := func(mode int, costs ...any) error {
+		args := []any{0, 0, 1}
+		for range keys {
+			args = append(args, 3, 10, 1, 100_000_000, 7)
+		}
+		args = append(args, mode, len(keys))
+		for i := range keys {
+			args = append(args, i+1, costs[i])
+			if mode == 2 {
+				args = append(args, 0)
+			}
+		}
+		_, err := run(t, client, lua.Limits, keys, append(args, 1)...)
+		return err
+	}
+	if err := call(0, 2, 8, 2); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, client)
+	if err := client.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for mode := range 3 {
+		err := call(mode, 2, 2, 2)
+		if writes := mode != 1; writes && (err == nil || !strings.Contains(err.Error(), "OOM")) || !writes && err != nil {
+			t.Errorf("mode %d answers %v", mode, err)
+		}
+		if after := contents(t, client); after != before {
+			t.Errorf("mode %d changed %s into %s", mode, before, after)
+		}
+	}
+}
+
 // TestLimitsReadsTheClockOnce: before Redis 7.2 two readings in one script differ.
 func TestLimitsReadsTheClockOnce(t *testing.T) {
 	t.Parallel()

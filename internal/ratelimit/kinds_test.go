@@ -456,3 +456,41 @@ func TestEveryKindIsSafeForConcurrentUse(t *testing.T) {
 		}
 	})
 }
+
+// TestAChangedRuleKeepsWhatWasTaken: less capacity gives nothing away, more adds exactly the difference, and what was taken comes
+// back when it would have.
+func TestAChangedRuleKeepsWhatWasTaken(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		for _, kind := range kinds() {
+			rule := func(count int64) *Rule {
+				spec := Spec{Kind: kind.String(), Rate: fmt.Sprintf("%d/min", count)}
+				if kind == KindTokenBucket || kind == KindLeakyBucket {
+					spec.Rate, spec.Burst = "6/min", count
+				}
+				return compile(t, spec)
+			}
+			clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
+			for range 8 { // a second apart, so that they go apart, too
+				mustConsume(t, l, requestOf(Charge{Rule: rule(10)}))
+				clock.advance(time.Second)
+			}
+			more, before := mustPeek(t, l, requestOf(Charge{Rule: rule(14)})).Verdicts[0], mustPeek(t, l, requestOf(Charge{Rule: rule(10)})).Verdicts[0]
+			if more.Remaining != before.Remaining+4 {
+				t.Errorf("%s: %d left of 10, %d of 14", kind, before.Remaining, more.Remaining)
+			}
+			less := requestOf(Charge{Rule: rule(5)})
+			v := mustPeek(t, l, less).Verdicts[0]
+			if v.Remaining != 0 || v.Allowed || v.Next != v.RetryAfter || v.Next <= 0 {
+				t.Errorf("%s: of 5, after 8 were taken: %+v", kind, v)
+			}
+			clock.advance(v.Next - time.Microsecond)
+			if v := mustPeek(t, l, less).Verdicts[0]; v.Remaining != 0 || v.Allowed {
+				t.Errorf("%s: a microsecond early: %+v", kind, v)
+			}
+			clock.advance(time.Microsecond)
+			if v := mustPeek(t, l, less).Verdicts[0]; v.Remaining < 1 || !v.Allowed {
+				t.Errorf("%s: at Next: %+v", kind, v)
+			}
+		}
+	})
+}

@@ -293,7 +293,7 @@ func TestScriptEqualsTheOracle(t *testing.T) {
 					t.Fatalf("a denied or peeked request changed %q into %q", before, after)
 				}
 			}
-			expiries.note(t, keys, w.now)
+			expiries.note(t, o, keys, w.now)
 		}
 	})
 }
@@ -328,8 +328,8 @@ type expiries struct {
 	last   map[string]string // values
 }
 
-// note takes over the expiry of the keys that have just been written.
-func (e *expiries) note(t *rapid.T, keys []string, now int64) {
+// note takes over the expiry of the keys that have just been written, if none of it is before the bucket is empty.
+func (e *expiries) note(t *rapid.T, o *oracle, keys []string, now int64) {
 	ctx := context.Background()
 	for _, key := range keys {
 		value, before := stored(t, e.client, key, false), e.last[key]
@@ -342,7 +342,10 @@ func (e *expiries) note(t *rapid.T, keys []string, now int64) {
 			t.Fatalf("%s was written without an expiry", key)
 		}
 		if ttl > 0 {
-			e.at[key] = now + ttl.Microseconds() - 1000 // in the time until here, some of it has passed
+			e.at[key] = now + ttl.Microseconds()
+			if b := o.buckets[key]; b != nil && b.emptyAt > e.at[key] { // the second of grace is for the time until here
+				t.Fatalf("%s expires %d us before it is empty", key, b.emptyAt-e.at[key])
+			}
 			if err := e.client.Persist(ctx, key).Err(); err != nil {
 				t.Fatal(err)
 			}

@@ -131,7 +131,11 @@ func (v *vector) add(position int, q *query) {
 			v.charges = append(v.charges, c)
 			p := c.rule.limit.params(c.at(v.now))
 			v.params = append(v.params, p)
-			v.keyArgs = append(v.keyArgs, c.rule.word(), p[0], p[1], p[2], p[3])
+			args := c.rule.args
+			if args == nil {
+				args = c.rule.boxed(p)
+			}
+			v.keyArgs = append(v.keyArgs, args...)
 		}
 		v.formArgs = append(v.formArgs, at+1, c.cost)
 		if q.op == opRefund {
