@@ -16,30 +16,23 @@ import (
 
 // TestABucketTakesAtMost170Bytes of Redis, everything included: what its memory grows by for 100,000 of them, each charged
 // half of its capacity. A key is 32 bytes of table entries, as many for its expiry, 21 of the tables, and the key and the
-// value in size classes of 16 bytes.
+// value in size classes of 16 bytes. It does not run in parallel: it would keep the tests busy that measure time.
 func TestABucketTakesAtMost170Bytes(t *testing.T) {
-	t.Parallel()
 	if testing.Short() {
-		t.Skip("fills a Redis with 600,000 keys")
+		t.Skip("fills a Redis with 500,000 keys")
 	}
-	const (
-		buckets   = 100_000
-		atMost    = 170
-		perTenant = 10 // subjects
-	)
-	server := testenv.RedisPrivate(t)
-	client := patientClient(t, server.Options())
+	const buckets, atMost = 100_000, 170
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
 	if !strings.Contains(client.Info(context.Background(), "memory").Val(), "mem_allocator:jemalloc") {
 		t.Skip("the size classes are jemalloc's")
 	}
-	script := NewScript("limits", lua.Limits, nil)
+	fill(t, client, compile(t, Spec{Rate: "1/h"}), true, 1000) // what connections and scripts take is there from here on
 	for _, population := range []struct {
 		spec    Spec
 		subject bool
 	}{
 		{Spec{ID: "requests", Rate: "100/h"}, false},
-		{Spec{ID: "requests", Rate: "60/h"}, true},
-		{Spec{ID: "searches", Rate: "1000/h", Kind: "leaky_bucket"}, true},
+		{Spec{ID: "requests", Rate: "1000/h"}, true}, // a leaky bucket is the same
 		{Spec{ID: "requests", Rate: "1000/h", Kind: "fixed_window"}, true},
 		{Spec{ID: "requests", Rate: "1000/h", Kind: "sliding_window"}, true},
 		{Spec{ID: "logins", Rate: "2/h", Kind: "sliding_log"}, false},
@@ -48,39 +41,51 @@ func TestABucketTakesAtMost170Bytes(t *testing.T) {
 		name := fmt.Sprintf("%s %s, by subject: %v", rule.Kind, rule.Rate, population.subject)
 		client.FlushDB(context.Background())
 		before := usedMemory(t, client)
-		var batch []query
-		for i := range buckets {
-			c := Charge{Rule: rule, Cost: max(1, rule.Burst/2)}
-			tenant := i
-			if population.subject {
-				tenant, c.Dimension = i/perTenant, Dimension("subject", strconv.Itoa(i))
-			}
-			batch = append(batch, queryFor(t, fmt.Sprintf("tenant-%05d", tenant), c))
-			if len(batch) == 8*MaxVector || i == buckets-1 {
-				vs := vectors(batch, false, 0)
-				calls := make([]Call, len(vs))
-				for n, v := range vs {
-					calls[n] = v.call(0)
-				}
-				for n, reply := range script.RunPipelined(context.Background(), client, calls) {
-					if _, err := vs[n].read(batch, reply); err != nil {
-						t.Fatal(err)
-					}
-				}
-				batch = batch[:0]
-			}
-		}
+		fill(t, client, rule, population.subject, buckets)
 		if n := client.DBSize(context.Background()).Val(); n != buckets {
 			t.Errorf("%s: %d keys", name, n)
 		}
-		each := float64(usedMemory(t, client)-before) / float64(client.DBSize(context.Background()).Val())
+		about, each := float64(rule.Explain(time.Time{}, nil, population.subject, 1).KeyBytes), 0.0
+		explained := func() bool { // one class less at most, and a few bytes for buffers
+			each = float64(usedMemory(t, client)-before) / buckets
+			return each <= about+4 && each >= about-17
+		}
+		// Redis moves a table that has grown little by little, and has both until then.
+		for deadline := time.Now().Add(patience / 4); !explained() && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
 		t.Logf("%-50s %.1f bytes", name, each)
-		if about := float64(rule.Explain(time.Time{}, nil, population.subject, 1).KeyBytes); each > about+4 || each < about-17 { // buffers, one class less
-			t.Errorf("%s: %.1f bytes each, explained as %.0f", name, each, about)
+		if !explained() || each > atMost {
+			t.Errorf("%s: %.1f bytes each, explained as %.0f and at most %d", name, each, about, atMost)
 		}
-		if each > atMost {
-			t.Errorf("%s: %.1f bytes each, at most %d", name, each, atMost)
+	}
+}
+
+// fill charges n buckets: each another tenant's, or ten subjects of each.
+func fill(t *testing.T, client redis.UniversalClient, rule *Rule, subjects bool, n int) {
+	t.Helper()
+	script := NewScript("limits", lua.Limits, nil)
+	var batch []query
+	for i := range n {
+		c, tenant := Charge{Rule: rule, Cost: max(1, rule.Burst/2)}, i
+		if subjects {
+			tenant, c.Dimension = i/10, Dimension("subject", strconv.Itoa(i))
 		}
+		batch = append(batch, queryFor(t, fmt.Sprintf("tenant-%05d", tenant), c))
+		if len(batch) < 8*MaxVector && i < n-1 {
+			continue
+		}
+		vs := vectors(batch, false, 0)
+		calls := make([]Call, len(vs))
+		for j, v := range vs {
+			calls[j] = v.call(0)
+		}
+		for j, reply := range script.RunPipelined(context.Background(), client, calls) {
+			if _, err := vs[j].read(batch, reply); err != nil {
+				t.Fatal(err)
+			}
+		}
+		batch = batch[:0]
 	}
 }
 
