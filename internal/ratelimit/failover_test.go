@@ -129,12 +129,12 @@ func (s *stream) checkTimes(what string) {
 }
 
 // checkAdmissions holds what was admitted to the bound: what Redis may admit over the whole time, and what a process may on
-// top of it while Redis is away.
-func (s *stream) checkAdmissions(what string, over time.Duration) {
+// top of it while Redis is away. skipped is the time that the limiter's clock was moved ahead by.
+func (s *stream) checkAdmissions(what string, over, skipped time.Duration) {
 	s.t.Helper()
 	r := s.req.Charges[0].Rule
 	perSecond := float64(r.Rate.Count) / r.Rate.Period.Seconds()
-	out := time.Duration(s.latestDegraded.Load() - s.firstDegraded.Load())
+	out := time.Duration(s.latestDegraded.Load()-s.firstDegraded.Load()) + skipped
 	byRedis, byProcess := float64(r.Burst)+over.Seconds()*perSecond+1, float64(r.Burst)+out.Seconds()*perSecond+1
 	s.t.Logf("%s: %d admitted by redis of at most %.0f, %d by the process of at most %.0f", what,
 		s.redisAdmitted.Load(), byRedis, s.localAdmitted.Load(), byProcess)
@@ -206,7 +206,7 @@ func TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly(t *testing.T) {
 				s.end()
 			}
 			limited.checkTimes("the lost master's tenant")
-			limited.checkAdmissions("the lost master's tenant", over)
+			limited.checkAdmissions("the lost master's tenant", over, 0)
 			lost := int64(testutil.ToFloat64(metrics.failures.WithLabelValues("redis")))
 			// Replication is asynchronous: the last charges may be forgotten. They are milliseconds', but not on any machine.
 			counted.checkCharges("its other tenant", productionClient(t, c.URL), lost, 100)
@@ -258,7 +258,7 @@ func TestSentinelsFailover(t *testing.T) {
 			limited.end()
 			counted.end()
 			limited.checkTimes("limited")
-			limited.checkAdmissions("limited", over)
+			limited.checkAdmissions("limited", over, time.Duration(clock.ahead.Load()))
 			lost := int64(testutil.ToFloat64(metrics.failures.WithLabelValues("redis")))
 			forgotten := int64(100)
 			if name == "wanted" {
