@@ -329,12 +329,13 @@ local function new_sliding_window()
   return kind
 end
 
--- A sliding log's level is its tokens younger than the window. xs is the log without its own time, ys the position in it of the
--- first of these.
+-- A sliding log's level is its tokens younger than the window. xs is the stored value, ys the position in it of the first of
+-- these, zs how many were taken in this call: all of them at the bucket's time, so that they need not be written one by one.
 local function new_sliding_log()
-  local kind = {}
-  -- log_after is the position of the first time in log that is later than us, at or behind position first.
-  local function log_after(log, first, us)
+  local kind, zs = {}, {}
+
+  -- behind is the position of the first time in log that is later than us, at or behind position first.
+  local function behind(log, first, us)
     local low, high = (first - 1) / 7, #log / 7 -- the answer's index is in low..high
     while low < high do
       local middle = floor((low + high) / 2)
@@ -345,6 +346,7 @@ local function new_sliding_log()
 
   function kind.open(raw, a, us, c, d, i)
     if a < 1 or a > MAX_LOG or us < 1 or c ~= 0 or d ~= 0 then return nil end
+    zs[i] = 0
     if not raw then
       xs[i], ys[i] = '', 1
       return a, 1, 0, 0, false
@@ -355,45 +357,50 @@ local function new_sliding_log()
     if size > 7 then oldest, newest = read(TIME, raw, 8), (read(TIME, raw, size - 6)) end
     if ts > MAX or newest > ts or oldest > newest then return a, 1, nil, CORRUPT end
 
-    local log, rebased = sub(raw, 8), ts > now + AHEAD_US
-    local first = log_after(log, 1, max(ts, now) - us)
+    local rebased, first = ts > now + AHEAD_US, behind(raw, 8, max(ts, now) - us)
     if rebased then
       local moved = {}
-      for at = first, #log, 7 do
-        moved[#moved + 1] = pack(TIME, max(0, read(TIME, log, at) - (ts - now)))
+      for at = first, size, 7 do
+        moved[#moved + 1] = pack(TIME, max(0, read(TIME, raw, at) - (ts - now)))
       end
-      log, first, ts = concat(moved), 1, now
+      raw, first, ts = concat(moved), 1, now
     end
-    xs[i], ys[i] = log, first
-    return a, 1, (#log + 1 - first) / 7, max(0, ts - now), rebased
+    xs[i], ys[i] = raw, first
+    return a, 1, (#raw + 1 - first) / 7, max(0, ts - now), rebased
+  end
+
+  -- leaves is in how many us the n'th oldest token does.
+  local function leaves(i, n, us)
+    local at = ys[i] + (n - 1) * 7
+    return (at < #xs[i] and read(TIME, xs[i], at) or now + aheads[i]) + us - now
   end
 
   function kind.save(i, _, us)
-    local log, ts = sub(xs[i], ys[i]), now + aheads[i]
-    return pack(TIME, ts) .. log, log == '' and aheads[i] or read(TIME, log, #log - 6) + us - now
+    local stamp = pack(TIME, now + aheads[i])
+    return stamp .. sub(xs[i], ys[i]) .. rep(stamp, zs[i]), level[i] == 0 and aheads[i] or leaves(i, level[i], us)
   end
 
   function kind.empty(i) return level[i] == 0 end
 
-  function kind.charge(i, cost) xs[i] = xs[i] .. rep(pack(TIME, now + aheads[i]), cost) end
+  function kind.charge(i, cost) zs[i] = zs[i] + cost end
 
   -- refund takes the newest tokens that are not younger than the charge: those are its own, or they are gone.
   function kind.refund(i, cost, at)
-    local log, first = xs[i], ys[i]
-    local behind = log_after(log, first, at)
-    local gone = min(cost, (behind - first) / 7)
-    if gone == 0 then return end
-    xs[i] = sub(log, 1, behind - 1 - gone * 7) .. sub(log, behind)
-    level[i], dirty[i] = level[i] - gone, true
+    local taken = at >= now + aheads[i] and min(cost, zs[i]) or 0
+    local log, last = xs[i], behind(xs[i], ys[i], at)
+    local stored = min(cost - taken, (last - ys[i]) / 7)
+    if taken + stored == 0 then return end
+    zs[i] = zs[i] - taken
+    if stored > 0 then xs[i] = sub(log, 1, last - 1 - stored * 7) .. sub(log, last) end
+    level[i], dirty[i] = level[i] - taken - stored, true
   end
 
   function kind.say(i, o, cost, code, a, us)
     local count = level[i] or 0
-    local function leaves(n) return read(TIME, xs[i], ys[i] + (n - 1) * 7) + us - now end
     out[o + 1] = count
-    out[o + 2] = code == DENIED and leaves(count + cost - a) or 0
-    out[o + 3] = count > 0 and leaves(max(1, count - a + 1)) or 0
-    out[o + 4] = count > 0 and leaves(count) or 0
+    out[o + 2] = code == DENIED and leaves(i, count + cost - a, us) or 0
+    out[o + 3] = count > 0 and leaves(i, max(1, count - a + 1), us) or 0
+    out[o + 4] = count > 0 and leaves(i, count, us) or 0
     return o + 4
   end
 
