@@ -86,7 +86,8 @@ servers: ## Install PostgreSQL, Redis and curl if they are missing
 	@scripts/install-servers.sh
 
 .PHONY: test-tools
-test-tools: ## Get what only tests use, if it is missing
+test-tools: ## Get what only tests use, if it is missing: nginx and HAProxy, promtool
+	@scripts/install-servers.sh nginx haproxy
 	@scripts/install-test-tools.sh
 
 .PHONY: clean

@@ -1,6 +1,8 @@
 #!/bin/sh
 # Installs PostgreSQL, Redis and curl (the introduction of `make run` is curl lines,
-# and a test pastes them) with the system's package manager if they are missing.
+# and a test pastes them) with the system's package manager if they are missing, and
+# the programs named as arguments: `install-servers.sh nginx haproxy`. Those have
+# packages of the same names everywhere.
 # When nothing is missing it prints nothing and uses no network.
 # Existing services are left alone, and the new packages' own services are not
 # started: quotasvc runs private servers from the binaries.
@@ -37,11 +39,25 @@ have_curl() {
 	command -v curl >/dev/null 2>&1
 }
 
+further=$*
+program_dirs='/usr/sbin /usr/local/sbin /usr/local/bin /opt/homebrew/bin'
+
+have_program() {
+	command -v "$1" >/dev/null 2>&1 && return 0
+	for dir in $program_dirs; do
+		[ -x "$dir/$1" ] && return 0
+	done
+	return 1
+}
+
 look() {
 	missing=
 	have_postgres || missing=PostgreSQL
 	have_redis || missing="${missing:+$missing, }Redis"
 	have_curl || missing="${missing:+$missing, }curl"
+	for program in $further; do
+		have_program "$program" || missing="${missing:+$missing, }$program"
+	done
 }
 
 look
@@ -50,9 +66,9 @@ look
 give_up() {
 	say "quotasvc needs $missing, and this script $1."
 	say 'Install them by hand:'
-	say '  Debian, Ubuntu   apt-get install postgresql redis-server curl'
-	say '  Fedora, RHEL     dnf install postgresql-server redis curl      (or valkey for redis)'
-	say '  macOS            brew install postgresql@17 redis'
+	say "  Debian, Ubuntu   apt-get install postgresql redis-server curl $further"
+	say "  Fedora, RHEL     dnf install postgresql-server redis curl $further     (or valkey for redis)"
+	say "  macOS            brew install postgresql@17 redis $further"
 	say 'or run everything in containers, without installing anything:'
 	say '  docker compose up --build'
 	exit 1
@@ -103,7 +119,7 @@ hold_services() {
 		#!/bin/sh
 		# Written by quotasvc's scripts/install-servers.sh; without effect once that has ended.
 		kill -0 $$ 2>/dev/null || [ -d /proc/$$ ] || exit 0
-		case "\$1" in postgresql*|redis*|valkey*) exit 101 ;; esac
+		case "\$1" in postgresql*|redis*|valkey*|nginx*|haproxy*) exit 101 ;; esac
 		exit 0
 	END
 }
@@ -124,6 +140,10 @@ with_apt() {
 	have_postgres || set -- "$@" postgresql
 	have_redis || set -- "$@" redis-server
 	have_curl || set -- "$@" curl
+	strangers=
+	for program in $further; do
+		have_program "$program" || { set -- "$@" "$program"; strangers="$strangers $program"; }
+	done
 	for package in "$@"; do
 		if ! apt_knows "$package"; then
 			apt update || return 1
@@ -131,9 +151,14 @@ with_apt() {
 		fi
 	done
 	hold_services || return 1
-	apt install -y --no-install-recommends "$@" && return 0
-	say 'trying again with fresh package lists: old ones name files that the mirrors no longer have'
-	apt update && apt install -y --no-install-recommends "$@"
+	if ! apt install -y --no-install-recommends "$@"; then
+		say 'trying again with fresh package lists: old ones name files that the mirrors no longer have'
+		apt update && apt install -y --no-install-recommends "$@" || return 1
+	fi
+	# A gateway that the tests brought in must not take port 80 at the next boot.
+	for program in $strangers; do
+		as_root systemctl disable "$program.service" >/dev/null 2>&1 || :
+	done
 }
 
 with_dnf() {
@@ -144,6 +169,9 @@ with_dnf() {
 	if ! have_curl; then
 		quietly as_root dnf install -y curl || return 1
 	fi
+	for program in $further; do
+		have_program "$program" || quietly as_root dnf install -y "$program" || return 1
+	done
 	# Fedora has replaced Redis by Valkey.
 	have_redis || quietly as_root dnf install -y redis || quietly as_root dnf install -y valkey
 }
@@ -153,6 +181,9 @@ with_brew() {
 	if ! have_postgres; then
 		quietly brew install postgresql@17 || return 1
 	fi
+	for program in $further; do
+		have_program "$program" || quietly brew install "$program" || return 1
+	done
 	have_redis || quietly brew install redis
 }
 

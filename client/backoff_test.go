@@ -1,0 +1,93 @@
+package client
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// backoffs are any, sensible or not.
+func backoffs(t *rapid.T) Backoff {
+	duration := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-5, int64(time.Hour)), rapid.Just(int64(1)<<62))
+	b := Backoff{Base: time.Duration(duration.Draw(t, "base")), Cap: time.Duration(duration.Draw(t, "cap"))}
+	draw := rapid.Uint64().Draw(t, "random")
+	b.Random = func(n int64) int64 { return int64(draw % uint64(n)) }
+	return b
+}
+
+func (b Backoff) limit() time.Duration {
+	if b.Cap > 0 {
+		return b.Cap
+	}
+	return defaultCap
+}
+
+func TestAWaitIsNeverEarlierThanAskedAndNeverLongerThanTheCapOnTop(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := backoffs(t)
+		retry := rapid.IntRange(-1, 200).Draw(t, "retry")
+		asked := time.Duration(rapid.Int64Range(-5, int64(24*time.Hour)).Draw(t, "asked"))
+		got := b.Wait(retry, asked)
+		if least := max(asked, 0); got < least || got-least > b.limit() {
+			t.Errorf("%+v.Wait(%d, %s) = %s", b, retry, asked, got)
+		}
+	})
+}
+
+// The bound doubles; the wait is anywhere below it.
+func TestAWaitIsSpreadOverABoundThatDoubles(t *testing.T) {
+	t.Parallel()
+	most := Backoff{Random: func(n int64) int64 { return n - 1 }}
+	least := Backoff{Random: func(int64) int64 { return 0 }}
+	for retry, want := range []time.Duration{
+		100 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
+		3200 * time.Millisecond, 6400 * time.Millisecond, 10 * time.Second, 10 * time.Second,
+	} {
+		if got := most.Wait(retry, 0); got != want {
+			t.Errorf("retry %d: at most %s, want %s", retry, got, want)
+		}
+		if got := least.Wait(retry, time.Second); got != time.Second {
+			t.Errorf("retry %d: at least %s, want 1s", retry, got)
+		}
+	}
+}
+
+// Callers that were turned away together come back apart: the real source of randomness fills every tenth of the bound.
+func TestWaitsOfManyCallersAreSpread(t *testing.T) {
+	t.Parallel()
+	const callers = 10_000
+	var tenths [10]int
+	for range callers {
+		wait := Backoff{}.Wait(8, time.Minute) - time.Minute
+		tenths[min(int(wait*10/defaultCap), 9)]++
+	}
+	for i, n := range tenths {
+		if n < callers/20 || n > callers/5 {
+			t.Errorf("%d of %d wait in tenth %d", n, callers, i)
+		}
+	}
+}
+
+func TestRetryAfterIsSecondsOrADate(t *testing.T) {
+	t.Parallel()
+	const now = "Sat, 21 Nov 2026 08:00:00 GMT"
+	for _, c := range []struct {
+		header, date string
+		want         time.Duration
+	}{
+		{"", now, 0}, {"1", "", time.Second}, {"86400", "", 24 * time.Hour}, {"0", now, 0}, {"-1", now, 0}, {"1.5", now, 0}, {"soon", now, 0},
+		{"99999999999999999999", now, 0},
+		{"Sat, 21 Nov 2026 08:00:07 GMT", now, 7 * time.Second},
+		{"Sat, 21 Nov 2026 07:59:00 GMT", now, 0},
+		{"Sat, 21 Nov 2026 08:00:07 GMT", "", 0},
+		{"Sat, 21 Nov 2026 08:00:07 GMT", "today", 0},
+	} {
+		header := http.Header{"Retry-After": {c.header}, "Date": {c.date}}
+		if got := RetryAfter(header); got != c.want {
+			t.Errorf("%q at %q: %s, want %s", c.header, c.date, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// script is a transport that answers attempt after attempt as it is told: a status, or 0 for a broken connection. It keeps what
+// it was sent.
+type script struct {
+	statuses []int
+	after    []int // Retry-After in seconds; 0 = none
+
+	mu     sync.Mutex
+	sent   []string // method, key and body of each attempt
+	open   int      // bodies that were neither read to their end nor closed
+	waits  []time.Duration
+	onWait func()
+}
+
+var errBroken = errors.New("broken connection")
+
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	attempt := len(s.sent)
+	s.sent = append(s.sent, fmt.Sprintf("%s %s %s", r.Method, r.Header.Get(HeaderIdempotencyKey), body))
+	status := http.StatusOK
+	if attempt < len(s.statuses) {
+		status = s.statuses[attempt]
+	}
+	if status == 0 {
+		return nil, errBroken
+	}
+	answer := &http.Response{StatusCode: status, Header: http.Header{}, Request: r}
+	if attempt < len(s.after) && s.after[attempt] > 0 {
+		answer.Header.Set("Retry-After", fmt.Sprint(s.after[attempt]))
+	}
+	s.open++
+	answer.Body = &scripted{Reader: strings.NewReader(strings.Repeat("x", 100)), of: s}
+	return answer, nil
+}
+
+type scripted struct {
+	io.Reader
+	of   *script
+	once sync.Once
+}
+
+func (b *scripted) Close() error {
+	b.once.Do(func() {
+		b.of.mu.Lock()
+		defer b.of.mu.Unlock()
+		b.of.open--
+	})
+	return nil
+}
+
+func (s *script) retrier() *Retrier {
+	return &Retrier{Client: &http.Client{Transport: s}, Sleep: func(ctx context.Context, d time.Duration) error {
+		s.mu.Lock()
+		s.waits = append(s.waits, d)
+		s.mu.Unlock()
+		if s.onWait != nil {
+			s.onWait()
+		}
+		return ctx.Err()
+	}}
+}
+
+func request(t testing.TB, method, body string, headers ...string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://quotasvc.example/v1/debits", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	return req
+}
+
+// Whatever a service answers: the same request under the same key, never more often than allowed, never before it was asked to
+// come back, and what is returned is the last answer.
+func TestARequestIsRepeatedAsItIsAndNoEarlierThanAskedFor(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		status := rapid.SampledFrom([]int{0, 200, 201, 400, 402, 403, 404, 409, 422, 429, 500, 502, 503, 504})
+		s := &script{
+			statuses: rapid.SliceOfN(status, 1, 8).Draw(r, "statuses"),
+			after:    rapid.SliceOfN(rapid.IntRange(0, 60), 8, 8).Draw(r, "after"),
+		}
+		retrier := s.retrier()
+		retrier.Attempts = rapid.IntRange(0, 8).Draw(r, "attempts")
+		attempts := retrier.Attempts
+		if attempts == 0 {
+			attempts = defaultAttempts
+		}
+		answer, err := retrier.Do(request(t, http.MethodPost, `{"n":1}`))
+		if answer != nil {
+			answer.Body.Close()
+		}
+		sent := len(s.sent)
+		if sent > attempts || len(s.waits) != sent-1 || s.open != 0 {
+			r.Fatalf("%d of %d attempts, %d waits, %d bodies are open", sent, attempts, len(s.waits), s.open)
+		}
+		if key := strings.Fields(s.sent[0])[1]; len(key) < 20 || len(slices.Compact(slices.Clone(s.sent))) != 1 {
+			r.Errorf("sent were %q", s.sent)
+		}
+		for i, wait := range s.waits {
+			if asked := time.Duration(s.after[i]) * time.Second; s.statuses[i] != 0 && wait < asked || wait > defaultPatience {
+				r.Errorf("retry %d waits %s, asked for were %s", i+1, wait, asked)
+			}
+			if s.statuses[i] != 0 && !passing(s.statuses[i]) {
+				r.Errorf("%d was not accepted as an answer", s.statuses[i])
+			}
+		}
+		last := http.StatusOK
+		if sent <= len(s.statuses) {
+			last = s.statuses[sent-1]
+		}
+		if (err != nil) != (last == 0) || err != nil && !errors.Is(err, errBroken) || err == nil && answer.StatusCode != last {
+			r.Errorf("got %v, %v; the last answer was %d", answer, err, last)
+		}
+		impatient := last != 0 && sent <= len(s.after) && time.Duration(s.after[sent-1])*time.Second > defaultPatience
+		if (last == 0 || passing(last)) && sent < attempts && !impatient {
+			r.Errorf("gave up with %d after %d of %d attempts", last, sent, attempts)
+		}
+	})
+}
+
+func TestWhatCannotBeDoneTwiceIsSentOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what     string
+		req      *http.Request
+		repeated bool
+	}{
+		{"a read", request(t, http.MethodGet, ""), true},
+		{"a put", request(t, http.MethodPut, "{}"), true},
+		{"a delete", request(t, http.MethodDelete, ""), true},
+		{"a post with a key", request(t, http.MethodPost, "{}", HeaderIdempotencyKey, "mine"), true},
+		{"a post without", request(t, http.MethodPost, "{}"), true},
+		{"a patch", request(t, http.MethodPatch, "{}"), false},
+		{"a patch with a key", request(t, http.MethodPatch, "{}", HeaderIdempotencyKey, "mine"), true},
+		{"a stream", func() *http.Request {
+			req := request(t, http.MethodPut, "{}")
+			req.GetBody = nil
+			return req
+		}(), false},
+	} {
+		s := &script{statuses: []int{503}}
+		answer, err := s.retrier().Do(c.req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if (len(s.sent) > 1) != c.repeated {
+			t.Errorf("%s was sent %d times", c.what, len(s.sent))
+		}
+		if key := c.req.Header.Get(HeaderIdempotencyKey); key != "" && !strings.Contains(s.sent[0], " mine ") {
+			t.Errorf("%s was sent as %q", c.what, s.sent[0])
+		}
+	}
+}
+
+func TestTheCallersRequestStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	s := &script{statuses: []int{503, 503}}
+	req := request(t, http.MethodPost, "{}")
+	answer, err := s.retrier().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if len(req.Header) != 0 {
+		t.Errorf("headers: %v", req.Header)
+	}
+}
+
+func TestAnAnswerThatAsksForTooMuchIsReturnedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := &script{statuses: []int{429}, after: []int{86400 * 20}}
+	answer, err := s.retrier().Do(request(t, http.MethodPost, "{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); answer.StatusCode != 429 || len(s.sent) != 1 || len(body) != 100 || err != nil {
+		t.Errorf("got %d after %d attempts with %d bytes, %v", answer.StatusCode, len(s.sent), len(body), err)
+	}
+}
+
+func TestAWaitThatTheDeadlineDoesNotAllowIsNotBegun(t *testing.T) {
+	t.Parallel()
+	s := &script{statuses: []int{503}, after: []int{20}}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	answer, err := s.retrier().Do(request(t, http.MethodPost, "{}").WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != 503 || len(s.waits) != 0 {
+		t.Errorf("got %d after waits %v", answer.StatusCode, s.waits)
+	}
+}
+
+func TestACallerThatGivesUpIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &script{statuses: []int{503, 503}}
+	s.onWait = cancel
+	answer, err := s.retrier().Do(request(t, http.MethodPost, "{}").WithContext(ctx))
+	if answer != nil || !errors.Is(err, context.Canceled) || len(s.sent) != 1 || s.open != 0 {
+		t.Errorf("%v, %v after %d attempts, %d bodies open", answer, err, len(s.sent), s.open)
+	}
+	// The real timer, too.
+	ctx, cancel = context.WithCancel(t.Context())
+	cancel()
+	if err := new(Retrier).sleep(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := new(Retrier).sleep(t.Context(), time.Nanosecond); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// When everything fails for long, a service gets a tenth more requests, not five times as many.
+func TestRetriesAreATenthOfTheRequests(t *testing.T) {
+	t.Parallel()
+	s := &script{statuses: slices.Repeat([]int{503}, 5000)}
+	retrier := s.retrier()
+	const requests = 1000
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			for range requests / 10 {
+				if answer, err := retrier.Do(request(t, http.MethodGet, "")); err == nil {
+					answer.Body.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	if retries := len(s.sent) - requests; retries < requests/10 || retries > requests/10+reserveMax/retryCost {
+		t.Errorf("%d retries of %d requests", retries, requests)
+	}
+}
+
+func TestKeysAreNewAndFit(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 1000 {
+		key := NewKey()
+		if seen[key] || len(key) < 20 || len(key) > 255 {
+			t.Fatalf("key %q", key)
+		}
+		seen[key] = true
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// haproxy starts HAProxy with deploy/haproxy in front of m, with this key and, in pairs, with these changes.
+func (m *metered) haproxy(t testing.TB, key string, change ...string) *gateway {
+	t.Helper()
+	binary := program(t, "haproxy")
+	address := onFreePort(t, func(address string) *exec.Cmd {
+		replace := map[string]string{
+			"127.0.0.1:8080": strings.TrimPrefix(m.api, "http://"), "127.0.0.1:3000": strings.TrimPrefix(m.app.URL, "http://"),
+			"127.0.0.1:8000": address, "change-me-to-the-key-of-this-gateway": key,
+			"abns@quotasvc": "abns@quotasvc-test-" + address, // all of this host share these names
+		}
+		for i := 0; i < len(change); i += 2 {
+			replace[change[i]] = change[i+1]
+		}
+		cmd := exec.Command(binary, "-db", "-f", "haproxy.cfg")
+		cmd.Dir = configured(t, "haproxy", replace)
+		return cmd
+	})
+	return &gateway{t: t, url: "http://" + address}
+}
+
+func TestHAProxy_MetersWhatPasses(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.meters(t, m.haproxy(t, testKey))
+}
+
+func TestHAProxy_HandsOnRefusals(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.refuses(t, m.haproxy(t, testKey))
+}
+
+func TestHAProxy_WhatClientsSendIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.isNotFooled(t, m.haproxy(t, testKey))
+}
+
+func TestHAProxy_WithoutADecisionOnePathClosesAndAnotherOpens(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.PostgresPrivate(t)
+	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
+	g := m.haproxy(t, testKey)
+	g.get("127.0.0.1", "/search").passed(t)
+	undecided := func(what string) {
+		within(t, soon, "an answer with "+what, func() {
+			g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
+			g.get("127.0.0.1", "/profile").passed(t)
+		})
+	}
+	postgres.Pause()
+	undecided("PostgreSQL frozen")
+	postgres.Resume()
+	eventually(t, "it decides again", func() bool { return g.get("127.0.0.1", "/search").status == 200 })
+	m.stop()
+	undecided("quotasvc away")
+	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
+		t.Errorf("the application is told of operation %q", seen.Header.Get("X-Quota-Operation"))
+	}
+}
+
+func TestHAProxy_AKeyThatIsWrongOpensNothing(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.opensNothing(t, m.haproxy(t, testKey+"x"))
+}
+
+func TestHAProxy_OtherRefusalsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.leavesAlone(t, m.haproxy(t, testKey))
+}
+
+func TestHAProxy_TheOuterLayerRefusesInTheSameForm(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.haproxy(t, testKey, "gt 500 }", "gt 2 }")
+	for range 2 {
+		g.get("127.0.0.1", "/search").passed(t)
+	}
+	before := m.balance(t, "acme", "api_calls").Remaining
+	for _, path := range []string{"/search", "/profile"} {
+		g.get("127.0.0.1", path).denied(t, 429, "rate_limited")
+	}
+	if after := m.balance(t, "acme", "api_calls").Remaining; after != before {
+		t.Errorf("what HAProxy refused used %d", before-after)
+	}
+	g.get("127.0.0.2", "/search").passed(t)
+}
+
+// Requests wait for their decision without keeping others from theirs.
+func TestHAProxy_ManyWaitAtOnce(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.haproxy(t, testKey)
+	within(t, soon, "200 requests", func() {
+		for range 10 {
+			done := make(chan answer)
+			for range 20 {
+				go func() { done <- g.get("127.0.0.1", "/search") }()
+			}
+			for range 20 {
+				if got := <-done; got.status != 200 {
+					t.Errorf("got %s", got)
+				}
+			}
+		}
+	})
+	if left := m.balance(t, "acme", "api_calls").Remaining; left != 800 {
+		t.Errorf("%d are left, want 800", left)
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// nginx starts nginx with deploy/nginx in front of m, with this key and, in pairs, with these changes.
+func (m *metered) nginx(t testing.TB, key string, change ...string) *gateway {
+	t.Helper()
+	binary := program(t, "nginx")
+	address := onFreePort(t, func(address string) *exec.Cmd {
+		replace := map[string]string{
+			"127.0.0.1:8080": strings.TrimPrefix(m.api, "http://"), "127.0.0.1:3000": strings.TrimPrefix(m.app.URL, "http://"),
+			"127.0.0.1:8000": address, "change-me-to-the-key-of-this-gateway": key,
+		}
+		for i := 0; i < len(change); i += 2 {
+			replace[change[i]] = change[i+1]
+		}
+		dir := configured(t, "nginx", replace)
+		user := ""
+		if os.Getuid() == 0 {
+			user = "user root;\n" // the directory is closed to others
+		}
+		main := user + `daemon off;
+worker_processes 1;
+error_log stderr warn;
+pid nginx.pid;
+events { worker_connections 256; }
+http {
+    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+    include quotasvc.conf;
+    include site.conf;
+    access_log access.log quotasvc;
+}
+`
+		conf := filepath.Join(dir, "nginx.conf")
+		if err := os.WriteFile(conf, []byte(main), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return exec.Command(binary, "-p", dir, "-c", conf, "-e", "stderr")
+	})
+	return &gateway{t: t, url: "http://" + address}
+}
+
+func TestNginx_MetersWhatPasses(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.meters(t, m.nginx(t, testKey))
+}
+
+func TestNginx_HandsOnRefusals(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.refuses(t, m.nginx(t, testKey))
+}
+
+func TestNginx_WhatClientsSendIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.isNotFooled(t, m.nginx(t, testKey))
+}
+
+func TestNginx_WithoutADecisionOneLocationClosesAndAnotherOpens(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.nginx(t, testKey)
+	g.get("127.0.0.1", "/search").passed(t)
+	g.get("127.0.0.1", "/profile").passed(t)
+	m.stop()
+	within(t, 10*time.Second, "an answer without quotasvc", func() {
+		g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
+		got := g.get("127.0.0.1", "/profile").passed(t)
+		if got.header.Get("X-Quota-Remaining") != "" {
+			t.Errorf("headers: %v", got.header)
+		}
+	})
+	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
+		t.Errorf("the application is told of operation %q", seen.Header.Get("X-Quota-Operation"))
+	}
+}
+
+// A service that is up and cannot decide is like one that is away, also when nothing tells it that its database has gone.
+func TestNginx_WithoutPostgresOneLocationClosesAndAnotherOpens(t *testing.T) {
+	t.Parallel()
+	postgres := testenv.PostgresPrivate(t)
+	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
+	g := m.nginx(t, testKey)
+	undecided := func(what string) {
+		within(t, soon, "an answer with PostgreSQL "+what, func() {
+			g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
+			g.get("127.0.0.1", "/profile").passed(t)
+		})
+	}
+	g.get("127.0.0.1", "/search").passed(t)
+	postgres.Pause()
+	undecided("frozen")
+	postgres.Resume()
+	eventually(t, "it decides again", func() bool { return g.get("127.0.0.1", "/search").status == 200 })
+	postgres.Stop()
+	undecided("away")
+	postgres.Start()
+	eventually(t, "it decides again", func() bool { return g.get("127.0.0.1", "/search").status == 200 })
+}
+
+func TestNginx_AKeyThatIsWrongOpensNothing(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.opensNothing(t, m.nginx(t, testKey+"x"))
+}
+
+// What nginx and the application say for themselves stays as it is.
+func TestNginx_OtherRefusalsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.nginx(t, testKey)
+	m.leavesAlone(t, g)
+	if got := g.get("127.0.0.1", "/"); got.status != 200 || got.header.Get("X-Quota-Remaining") != "" {
+		t.Errorf("a location without meter: %s %v", got, got.header)
+	}
+}
+
+// A flood is stopped before quotasvc is asked.
+func TestNginx_TheOuterLayerRefusesInTheSameForm(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	g := m.nginx(t, testKey, "rate=50r/s", "rate=1r/m", "burst=100 nodelay", "burst=1 nodelay")
+	for range 2 {
+		g.get("127.0.0.1", "/search").passed(t)
+	}
+	before := m.balance(t, "acme", "api_calls").Remaining
+	for _, path := range []string{"/search", "/profile", "/"} {
+		g.get("127.0.0.1", path).denied(t, 429, "rate_limited")
+	}
+	if after := m.balance(t, "acme", "api_calls").Remaining; after != before {
+		t.Errorf("what nginx refused used %d", before-after)
+	}
+	g.get("127.0.0.2", "/search").passed(t)
+}

@@ -1,0 +1,116 @@
+-- Asks quotasvc whether a request may pass. Needs HAProxy 2.5 or newer with Lua, as
+-- Debian's package has it. It asks the `listen quotasvc` of haproxy.cfg, which knows the
+-- servers and how long to wait for them; QUOTASVC_KEY_FILE names the file that holds the
+-- key, which is read before HAProxy gives up its rights.
+--
+--   http-request lua.quotasvc closed    without a decision nothing passes: 503
+--   http-request lua.quotasvc open      without a decision everything passes, uncharged
+--
+-- What to ask is in variables: txn.quota_tenant, _meter, _amount, _subject, _route and
+-- _mode. What the client of a request that passed should see is in others afterwards:
+-- txn.quota_limit, _remaining, _reset, txn.ratelimit and txn.ratelimit_policy.
+--
+-- The call leaves HAProxy's event loop free: the request waits, others go on.
+
+local url, listener = "http://quotasvc/v1/authorize/haproxy", "abns@quotasvc"
+local key_file = assert(os.getenv("QUOTASVC_KEY_FILE"), "quotasvc: QUOTASVC_KEY_FILE is not set")
+
+local file = assert(io.open(key_file, "r"), "quotasvc: cannot read " .. key_file)
+local authorization = "Bearer " .. file:read("l")
+file:close()
+
+-- Longer than the listener's: HAProxy's client tries four times when its own timeout ends
+-- a call, and that cannot be changed before version 2.9.
+local timeout = 10000
+
+local asked = { "tenant", "meter", "amount", "subject", "route", "mode" }
+
+-- What a refused client is told besides status and body.
+local told = {
+	"content-type", "retry-after", "ratelimit", "ratelimit-policy", "x-quota-limit", "x-quota-remaining",
+	"x-quota-reset", "x-request-id",
+}
+
+-- Refusals that are about the client's request. All others say that something is wrong
+-- on our side, and what it is would tell clients how we are built.
+local hers = {
+	[402] = "Payment Required", [403] = "Forbidden", [422] = "Unprocessable Content", [429] = "Too Many Requests",
+	[503] = "Service Unavailable",
+}
+
+local function first(headers, name)
+	local values = headers and headers[name]
+	return values and (values[0] or values[1])
+end
+
+local function question(txn)
+	local id = txn.f:unique_id()
+	local headers = {
+		["authorization"] = { authorization },
+		["x-original-uri"] = { txn.f:pathq() },
+		["x-original-method"] = { txn.f:method() },
+		-- Made by HAProxy (unique-id-format), new for each request. A client's would let
+		-- it pass for nothing by repeating it.
+		["x-request-id"] = { id },
+		["idempotency-key"] = { id },
+		-- Believed if this host is in QUOTASVC_TRUSTED_PROXIES.
+		["x-forwarded-for"] = { txn.f:src() },
+	}
+	for _, name in ipairs(asked) do
+		local value = txn:get_var("txn.quota_" .. name)
+		if value ~= nil and value ~= "" then
+			headers["x-quota-" .. name] = { tostring(value) }
+		end
+	end
+	return headers
+end
+
+local function refuse(txn, status, answer)
+	local reply = txn:reply()
+	reply:set_status(status, hers[status])
+	if answer then
+		for _, name in ipairs(told) do
+			local value = first(answer.headers, name)
+			if value then
+				reply:add_header(name, value)
+			end
+		end
+		reply:set_body(answer.body)
+	else
+		local id = txn.f:unique_id()
+		reply:add_header("content-type", "application/problem+json")
+		reply:add_header("retry-after", "2")
+		reply:add_header("x-request-id", id)
+		reply:set_body('{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","status":503,' ..
+			'"title":"Unavailable","code":"unavailable","detail":"the request could not be decided","request_id":"' .. id .. '"}')
+	end
+	txn:done(reply)
+end
+
+core.register_action("quotasvc", { "http-req" }, function(txn, without)
+	-- Whatever the client says of operations, the application must not believe it.
+	txn.http:req_del_header("x-quota-operation")
+	local answer = core.httpclient():get { url = url, dst = listener, headers = question(txn), timeout = timeout }
+	-- HAProxy answers for a server that does not; only quotasvc's own answers have this header.
+	if not (answer and first(answer.headers, "x-request-id")) then
+		answer = nil
+	end
+	local status = answer and answer.status or 0
+	if status == 200 then
+		for _, name in ipairs({ "limit", "remaining", "reset" }) do
+			txn:set_var("txn.quota_" .. name, first(answer.headers, "x-quota-" .. name) or "")
+		end
+		txn:set_var("txn.ratelimit", first(answer.headers, "ratelimit") or "")
+		txn:set_var("txn.ratelimit_policy", first(answer.headers, "ratelimit-policy") or "")
+		local operation = first(answer.headers, "x-quota-operation")
+		if operation then
+			txn.http:req_set_header("x-quota-operation", operation)
+		end
+		return
+	end
+	-- 4xx never opens: a client could cause it.
+	if without == "open" and (status == 0 or status >= 500) then
+		return
+	end
+	refuse(txn, hers[status] and status or 503, hers[status] and answer)
+end, 1)
