@@ -78,7 +78,13 @@ func TestRetryAfterIsSecondsOrADate(t *testing.T) {
 		header, date string
 		want         time.Duration
 	}{
-		{"", now, 0}, {"1", "", time.Second}, {"86400", "", 24 * time.Hour}, {"0", now, 0}, {"-1", now, 0}, {"1.5", now, 0}, {"soon", now, 0},
+		{"", now, 0},
+		{"1", "", time.Second},
+		{"86400", "", 24 * time.Hour},
+		{"0", now, 0},
+		{"-1", now, 0},
+		{"1.5", now, 0},
+		{"soon", now, 0},
 		{"99999999999999999999", now, 0},
 		{"Sat, 21 Nov 2026 08:00:07 GMT", now, 7 * time.Second},
 		{"Sat, 21 Nov 2026 07:59:00 GMT", now, 0},

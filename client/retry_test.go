@@ -203,7 +203,7 @@ func TestAnAnswerThatAsksForTooMuchIsReturnedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if body, err := io.ReadAll(answer.Body); answer.StatusCode != 429 || len(s.sent) != 1 || len(body) != 100 || err != nil {
+	if body, err := io.ReadAll(answer.Body); answer.StatusCode != http.StatusTooManyRequests || len(s.sent) != 1 || len(body) != 100 || err != nil {
 		t.Errorf("got %d after %d attempts with %d bytes, %v", answer.StatusCode, len(s.sent), len(body), err)
 	}
 }
@@ -218,7 +218,7 @@ func TestAWaitThatTheDeadlineDoesNotAllowIsNotBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer.Body.Close()
-	if answer.StatusCode != 503 || len(s.waits) != 0 {
+	if answer.StatusCode != http.StatusServiceUnavailable || len(s.waits) != 0 {
 		t.Errorf("got %d after waits %v", answer.StatusCode, s.waits)
 	}
 }
@@ -228,7 +228,7 @@ func TestACallerThatGivesUpIsNotWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &script{statuses: []int{503, 503}}
 	s.onWait = cancel
-	answer, err := s.retrier().Do(request(t, http.MethodPost, "{}").WithContext(ctx))
+	answer, err := s.retrier().Do(request(t, http.MethodPost, "{}").WithContext(ctx)) //nolint:bodyclose // there is none
 	if answer != nil || !errors.Is(err, context.Canceled) || len(s.sent) != 1 || s.open != 0 {
 		t.Errorf("%v, %v after %d attempts, %d bodies open", answer, err, len(s.sent), s.open)
 	}
