@@ -172,12 +172,14 @@ func (s *life) atOnce(all []*question, together bool) error {
 	}
 	wg.Go(func() { s.pursueTogether(batch) })
 	wg.Wait()
+	s.late.Wait()
 	// What a member did that was killed before it answered is known only now that everything is quiet.
 	for _, q := range all {
 		if n := len(q.answers); q.silent && n > 0 && !q.answers[n-1].stored && q.sent != nil {
 			s.pursue(q)
 		}
 	}
+	s.late.Wait()
 	s.steps += len(all)
 	if err := s.look(); err != nil {
 		return err
@@ -201,8 +203,7 @@ func (s *life) pursue(q *question) {
 		if q.asked == 0 {
 			q.asked = stamp
 		}
-		var got told
-		answered := s.fleet.ask(try, func(l *Ledger) { got = q.ask(l) })
+		got, answered := ask(s.fleet, &s.late, try, q.ask)
 		if s.note(q, got, answered, stamp) {
 			return
 		}
@@ -249,8 +250,7 @@ func (s *life) pursueTogether(batch []*question) {
 		debits[i] = calls[i].req.(*Debit)
 		q.asked = stamp
 	}
-	var out []DebitOutcome
-	answered := s.fleet.ask(batch[0].first, func(l *Ledger) { out = l.DebitBatch(context.Background(), debits) })
+	out, answered := ask(s.fleet, &s.late, batch[0].first, func(l *Ledger) []DebitOutcome { return l.DebitBatch(context.Background(), debits) })
 	var wg sync.WaitGroup
 	for i, q := range batch {
 		var got told
@@ -317,15 +317,21 @@ func compareAsked(a, b *question, same string) int {
 }
 
 // persist asks a read until it is answered.
-func persist[V any](f *fleet, first int, read func(*Ledger) (V, error)) (V, error) {
+func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error) {
+	type outcome struct {
+		read V
+		err  error
+	}
+	defer s.late.Wait()
 	deadline := time.Now().Add(patience)
 	for try := first; ; try++ {
-		var v V
-		var err error
-		answered := f.ask(try, func(l *Ledger) { v, err = read(l) })
+		got, answered := ask(s.fleet, &s.late, try, func(l *Ledger) outcome {
+			v, err := read(l)
+			return outcome{v, err}
+		})
 		switch {
-		case answered && CodeOf(err) != CodeUnavailable:
-			return v, err
+		case answered && CodeOf(got.err) != CodeUnavailable:
+			return got.read, got.err
 		case time.Now().After(deadline):
 			var none V
 			return none, fmt.Errorf("not read within %s", patience)
@@ -342,7 +348,7 @@ func (s *life) compare(reader int) error {
 		books []*book
 		now   time.Time
 	}
-	seen, err := persist(s.fleet, reader, func(l *Ledger) (v view, err error) {
+	seen, err := persist(s, reader, func(l *Ledger) (v view, err error) {
 		v.text, v.books, v.now, err = s.read(l, keys)
 		return v, err
 	})

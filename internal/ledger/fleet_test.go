@@ -96,24 +96,21 @@ func (f *fleet) member(n int) *member {
 	return f.members[n%len(f.members)]
 }
 
-// ask lets a client ask member n. It returns false when the member was killed before it answered; what do writes must not be read
-// then.
-func (f *fleet) ask(n int, do func(*Ledger)) bool {
+// ask lets a client ask member n. The answer is false when the member was killed before it answered. What it was asked then goes on
+// for a moment, which is over once late is waited for.
+func ask[V any](f *fleet, late *sync.WaitGroup, n int, do func(*Ledger) V) (answer V, answered bool) {
 	m := f.member(n)
-	done := make(chan struct{})
-	f.running.Go(func() {
-		defer close(done)
-		do(m.Ledger)
-	})
+	told := make(chan V, 1)
+	late.Go(func() { told <- do(m.Ledger) })
 	select {
-	case <-done:
+	case answer = <-told:
 	case <-m.killed:
 	}
 	select {
 	case <-m.killed:
-		return false
+		return answer, false
 	default:
-		return true
+		return answer, true
 	}
 }
 

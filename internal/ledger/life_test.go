@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,8 @@ import (
 type life struct {
 	*program
 	fleet  *fleet
-	db     *pgx.Conn // beside the fleet, and not through its proxies
+	late   sync.WaitGroup // what members are asked, answered or not
+	db     *pgx.Conn      // beside the fleet, and not through its proxies
 	tenant string
 	ahead  time.Duration
 	able   []*model

@@ -58,7 +58,7 @@ func (s *life) step() func() error {
 
 // roll lets a sweeper run, which takes in the other tenants, too.
 func (s *life) roll(n int) error {
-	_, err := persist(s.fleet, n, func(l *Ledger) (Roll, error) {
+	_, err := persist(s, n, func(l *Ledger) (Roll, error) {
 		// A roll that is killed goes on when the next one is begun.
 		return l.RunRoll(context.Background(), nil, func(Roll) {})
 	})
@@ -68,7 +68,7 @@ func (s *life) roll(n int) error {
 
 // remember reads the past, which must still be what it was.
 func (s *life) remember(n int, was moment) error {
-	b, err := persist(s.fleet, n, func(l *Ledger) (*Balance, error) {
+	b, err := persist(s, n, func(l *Ledger) (*Balance, error) {
 		return l.BalanceAsOf(context.Background(), s.tenant, was.k.Meter, was.k.Subject, s.stored(was.at))
 	})
 	if CodeOf(err) == CodeMeterNotInPlan && was.figures == figures([9]int64{}) {
@@ -113,10 +113,9 @@ func (s *life) end(verifier *Ledger) error {
 // ended with, its lines add up to its sums, and the closed ones are those of a model.
 func (s *life) compareStatements(k key) error {
 	var got []string
-	at := s.stored(s.now)
 	next := (*Statement)(nil)
-	for {
-		b, err := persist(s.fleet, len(got), func(l *Ledger) (*Statement, error) {
+	for at := s.stored(s.now); ; at = next.Start.Add(-time.Microsecond) {
+		b, err := persist(s, len(got), func(l *Ledger) (*Statement, error) {
 			return l.periodAt(context.Background(), s.tenant, k.Meter, k.Subject, at)
 		})
 		if CodeOf(err) == CodeMeterNotInPlan && s.able[0].nothingOf(k) {
@@ -136,7 +135,7 @@ func (s *life) compareStatements(k key) error {
 				b.Opening, b.Granted, b.Refunded, b.Used, b.Expired, b.Adjusted, b.Overage, b.Held, b.Closing,
 			}))
 		}
-		next, at = b, b.Start.Add(-time.Microsecond)
+		next = b
 	}
 	slices.Reverse(got)
 	for _, m := range s.able {
