@@ -20,13 +20,16 @@ func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 	}
 	tags := []string{requests[0].Tenant, shared.ID}
 	var holding, most, given [2]atomic.Int64
+	var sent underWay
 	done := make(chan struct{})
 	var load sync.WaitGroup
 	for range clients {
 		load.Go(func() {
 			for range each {
 				for i, req := range requests {
+					sent.RLock()
 					lease, err := l.Acquire(context.Background(), req)
+					sent.RUnlock()
 					if err != nil || lease.Degraded {
 						t.Errorf("acquire: %+v, %v", lease, err)
 						return
@@ -38,12 +41,17 @@ func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 					for old := most[i].Load(); n > old && !most[i].CompareAndSwap(old, n); old = most[i].Load() {
 					}
 					given[i].Add(1)
+					sent.RLock()
 					renewed, err := l.Renew(context.Background(), lease.ID, req.Rule, 0)
+					sent.RUnlock()
 					if err != nil || renewed.Degraded {
 						t.Errorf("renew: %+v, %v", renewed, err)
 					}
 					holding[i].Add(-1)
-					if err := l.Release(context.Background(), lease.ID); err != nil {
+					sent.RLock()
+					err = l.Release(context.Background(), lease.ID)
+					sent.RUnlock()
+					if err != nil {
 						t.Error("release:", err)
 					}
 				}
@@ -55,6 +63,7 @@ func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 	for at := 0; ; at = 1 - at {
 		for i, tag := range tags {
 			c.Move(c.Slot("{"+tag+"}"), c.Masters[i+at], c.Masters[i+1-at])
+			sent.settle()
 		}
 		moves++
 		select {
