@@ -104,7 +104,7 @@ func (c *serviceConfig) validate() error {
 	check.require(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, settingName("drain-delay"), "is %s; allowed are 0s to 1m", c.DrainDelay)
 	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
 		"is %s; allowed are 1s to 10m", c.StopTimeout)
-	check.require(c.Replicas >= 1 && c.Replicas <= 10_000, settingName("replicas"), "is %d; allowed are 1 to 10000", c.Replicas)
+	check.require(c.Replicas >= 1 && c.Replicas <= ratelimit.MaxReplicas, settingName("replicas"), "is %d; allowed are 1 to %d", c.Replicas, ratelimit.MaxReplicas)
 	check.require(c.LedgerLanes >= 1 && c.LedgerLanes <= 64, settingName("ledger-lanes"), "is %d; allowed are 1 to 64", c.LedgerLanes)
 	check.require(c.CheckReads >= 1 && c.CheckReads <= 1024, settingName("check-reads"), "is %d; allowed are 1 to 1024", c.CheckReads)
 	check.require(c.CacheFresh >= 10*time.Millisecond && c.CacheFresh <= 24*time.Hour, settingName("cache-fresh"),

@@ -92,7 +92,7 @@ func newMeasurements() *measurements {
 // starting; without a URL both are this process's own.
 func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*ratelimit.Limiter, *gate.BalanceCache, error) {
 	limits := ratelimit.Config{
-		Replicas: func() int { return cfg.Replicas }, Log: s.log, Metrics: m.scripts, LaneMetrics: m.lanes,
+		Replicas: func() *ratelimit.Replicas { return ratelimit.Unnamed(cfg.Replicas) }, Log: s.log, Metrics: m.scripts, LaneMetrics: m.lanes,
 	}
 	copies := gate.CacheConfig{
 		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry, ScriptStats: m.scripts,

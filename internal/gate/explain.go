@@ -45,14 +45,16 @@ func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant string
 		zone = facts.zone
 	}
 	rule := &r.compiled
-	e := LimitExplanation{Policy: rule.OnBackendError, Replicas: g.limiter.Shares()}
+	replicas := g.limiter.Replicas()
+	e := LimitExplanation{Policy: rule.OnBackendError, Replicas: replicas.Count()}
 	if rule.Kind == ratelimit.KindConcurrency {
-		e.Capacity, e.Share, e.LeaseTTL = rule.Burst, max(1, rule.Burst/int64(e.Replicas)), rule.LeaseTTL()
+		e.Capacity, e.LeaseTTL = rule.Burst, rule.LeaseTTL()
+		e.Holders, e.Share = replicas.Share(rule.Burst)
 		e.MaxTTL = ratelimit.MaxLeaseTTL + time.Second
 		e.Summary = fmt.Sprintf("%d at a time; a lease lasts %s unless it is renewed or asks for another time", rule.Burst, e.LeaseTTL)
 		return e, nil
 	}
-	e.Explanation = rule.Explain(g.now(), zone, r.perSubject || r.perRoute || r.perIP, e.Replicas)
+	e.Explanation = rule.Explain(g.now(), zone, r.perSubject || r.perRoute || r.perIP, replicas)
 	e.PeriodMost, e.Summary = inWords(rule, &e.Explanation)
 	return e, nil
 }

@@ -177,7 +177,7 @@ func leaseOf(said *ratelimit.Lease, m *member) Lease {
 	if said.Held && !said.ExpiresAt.IsZero() {
 		out.ID = said.ID.String()
 	}
-	if out.Limit == 0 { // nobody counts
+	if said.Unknown && out.Limit == 0 { // nobody counts
 		out.Limit = m.compiled.Burst
 	}
 	out.Verdict = LimitVerdict{

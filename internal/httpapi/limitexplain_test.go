@@ -21,10 +21,10 @@ func TestALimitExplainsWhatItComesTo(t *testing.T) {
 	}{
 		{"bucket", `{"per":["tenant"],"kind":"token_bucket","rate":"7/s","burst":20}`, func(e *LimitExplanation) bool {
 			return e.Capacity == 20 && e.UnitsPerToken == 1_000_000 && e.UnitsPerMicrosecond == 7 && e.FirstSecond == 27 && e.MostPerPeriod == 27 &&
-				e.PerSecond == 7 && e.RedisAway.CapacityEach == 20 && strings.Contains(e.Summary, "20 at once, then 7/s")
+				e.PerSecond == 7 && e.RedisAway.CapacityEach == 20 && e.RedisAway.Holders == 1 && strings.Contains(e.Summary, "20 at once, then 7/s")
 		}},
 		{"queue", `{"per":["tenant"],"kind":"leaky_bucket","rate":"2/s","burst":10,"on_backend_error":"open"}`, func(e *LimitExplanation) bool {
-			return e.Capacity == 10 && e.PerSecond == 2 && e.RedisAway.OnBackendError == "open" && e.RedisAway.CapacityEach == 0
+			return e.Capacity == 10 && e.PerSecond == 2 && e.RedisAway.OnBackendError == "open" && e.RedisAway.CapacityEach == 0 && e.RedisAway.Holders == 0
 		}},
 		{"daily", `{"per":["tenant","subject"],"kind":"fixed_window","rate":"100/day","timezone":"Europe/Berlin"}`, func(e *LimitExplanation) bool {
 			return e.Capacity == 100 && e.MostPerPeriod == 200 && e.Window.End.After(e.Window.Start) && e.UnitsPerToken == 0

@@ -120,7 +120,7 @@ func explanationOf(e *gate.LimitExplanation) LimitExplanation {
 	away := &out.RedisAway
 	away.OnBackendError, away.Replicas = OnBackendError(e.Policy.String()), int64(e.Replicas)
 	if e.Policy == ratelimit.BackendLocalShare {
-		away.CapacityEach, away.PerSecondEach = e.Share, perSecond(e.ShareRate)
+		away.Holders, away.CapacityEach, away.PerSecondEach = e.Holders, e.Share, perSecond(e.ShareRate)
 	}
 	return out
 }

@@ -1561,16 +1561,19 @@ type LimitExplanation struct {
 
 	// RedisAway What happens while Redis is away.
 	RedisAway struct {
-		// CapacityEach Of local_share, the capacity of each.
+		// CapacityEach Of local_share, the least capacity of a holder; together they have all of it.
 		CapacityEach int64 `json:"capacity_each,omitempty,omitzero"`
+
+		// Holders Of local_share, how many of them hold a share of a bucket: all, unless they are more than its tokens. Which ones differs by bucket; the others deny.
+		Holders int64 `json:"holders,omitempty,omitzero"`
 
 		// OnBackendError What to do while Redis is away; `local_share` if absent.
 		OnBackendError OnBackendError `json:"on_backend_error"`
 
-		// PerSecondEach Of local_share, the tokens per second of each.
+		// PerSecondEach Of local_share, the tokens per second of each holder.
 		PerSecondEach float64 `json:"per_second_each,omitempty,omitzero"`
 
-		// Replicas How many instances share the limit then.
+		// Replicas How many instances share the limit then, as this one knows it.
 		Replicas int64 `json:"replicas"`
 	} `json:"redis_away"`
 	Summary string `json:"summary"`

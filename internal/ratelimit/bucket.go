@@ -13,7 +13,7 @@ import (
 // The state is the debt in units, not what is left, so that no state at all is a full bucket, a larger capacity adds exactly
 // the difference and a smaller one gives nothing away.
 //
-// Invariants: tokens, num, s >= 1; tokens*s < 2^53; num < 2^53.
+// Invariants: num, s >= 1; tokens >= 1, but for a share of none; tokens*s < 2^53; num < 2^53.
 type bucket struct {
 	tokens int64 // capacity
 	num    int64 // units per us
@@ -95,13 +95,12 @@ func (b bucket) wait(st settled, cost int64) time.Duration {
 
 func (b bucket) delay(settled, int64) time.Duration { return 0 }
 
-// share has one n'th of the rate exactly, and of the capacity in whole tokens rounded down but at least one token (so the
-// shares together may admit more than the rule if it has fewer tokens than there are shares).
-func (b bucket) share(n int64) limit { return b.nth(n) }
+// share has its part of the rate exactly: holders of them make the rate.
+func (b bucket) share(p portion) limit { return b.part(p) }
 
-func (b bucket) nth(n int64) bucket {
-	g := gcd(b.num, n)
-	return bucket{tokens: max(1, b.tokens/n), num: b.num / g, s: b.s * (n / g)}
+func (b bucket) part(p portion) bucket {
+	g := gcd(b.num, p.holders)
+	return bucket{tokens: p.tokens, num: b.num / g, s: b.s * (p.holders / g)}
 }
 
 func (b bucket) scale(s state, from limit) state { return b.scaled(s, from.(bucket)) }
@@ -122,7 +121,7 @@ func (b leaky) delay(st settled, own int64) time.Duration {
 	return micros(ceilDiv(before, b.num) + st.ahead)
 }
 
-func (b leaky) share(n int64) limit { return leaky{b.nth(n)} }
+func (b leaky) share(p portion) limit { return leaky{b.part(p)} }
 
 func (b leaky) scale(s state, from limit) state { return b.scaled(s, from.(leaky).bucket) }
 

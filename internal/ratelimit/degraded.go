@@ -62,8 +62,8 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 	return d, nil
 }
 
-// decision turns an answer into a Decision. The rules were decided on one replicas'th of them.
-func decision(q *query, a answer, replicas int, mode Mode) Decision {
+// decision turns an answer into a Decision. The rules were decided on this process' shares of them.
+func decision(q *query, a answer, replicas *Replicas, mode Mode) Decision {
 	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges)), Reads: a.reads}
 	for i := range q.charges {
 		c := &q.charges[i]
@@ -71,7 +71,7 @@ func decision(q *query, a answer, replicas int, mode Mode) Decision {
 		if q.op == opConsume && a.allowed && a.rows[i].code == codePass {
 			own = c.cost
 		}
-		d.Verdicts[i] = verdictOf(c, share(c.rule, replicas), a.rows[i], own)
+		d.Verdicts[i] = verdictOf(c, share(c.rule, c.key, replicas), a.rows[i], own)
 		d.Verdicts[i].Mode = mode
 	}
 	return d

@@ -175,7 +175,7 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	}
 	guess := *q
 	guess.op = opPeek
-	d = decision(&guess, l.levels.decide(&guess, now, 1), 1, ModeMemo)
+	d = decision(&guess, l.levels.decide(&guess, now, nil), nil, ModeMemo)
 	d.Allowed = false
 	for i, t := range until[:len(q.charges)] {
 		if v := &d.Verdicts[i]; t != 0 && !v.Never {

@@ -84,13 +84,14 @@
 // away the masters are looked up every second. A failover may lose the charges of its last moments, as replication is
 // asynchronous.
 //
-// A level unknown to this process when Redis goes away starts as a full share. Over an outage, then, N replicas admit at
-// most C + T*R/P (with at least one token each) on top of what Redis had admitted before.
+// A level unknown to this process when Redis goes away starts as a full share. Over an outage, then, N replicas that know each
+// other admit at most C + T*R/P on top of what Redis had admitted before; a bucket of fewer tokens than replicas is held by as
+// many of them, and the others deny. Replicas that never heard of the others hold at least one token each.
 //
 // Leases follow the same policies. Under local_share a process gives away its share of the capacity, less its part of what
 // Redis said last was held, and renews what it knows; open counts nothing. When Redis is back, a lease of the outage moves
 // there with its first renewal, if there is room. A release that Redis does not hear of is an error; the lease ends at its
-// time. An outage, then, adds at most Burst leases (or one per replica) to those that Redis had given.
+// time. An outage, then, adds at most Burst leases to those that Redis had given; one per replica if they do not know each other.
 //
 // Without a client the package runs in local mode: one process, the same rules, arithmetic and answers.
 package ratelimit

@@ -22,10 +22,10 @@ type Explanation struct {
 	MaxTTL time.Duration
 	// KeyBytes is about what one bucket takes of Redis' memory, everything included.
 	KeyBytes int64
-	// Share is what one replica allows on its own while Redis is away, and ShareRate its part of the rate. They are the whole
-	// rule's for one replica.
-	Share     int64
-	ShareRate Rate
+	// Holders is how many replicas hold a share of a bucket while Redis is away: all, unless there are more of them than tokens.
+	// Share is the least that one of them holds, and ShareRate its part of the rate. They are the whole rule's for one replica.
+	Holders, Share int64
+	ShareRate      Rate
 	// Window is the fixed window of now; zero for other kinds.
 	WindowStart, WindowEnd time.Time
 }
@@ -46,10 +46,11 @@ const (
 )
 
 // Explain says what a rule that Consume takes comes to. zone is that of its windows; nil is the rule's own.
-func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, replicas int) Explanation {
-	e := Explanation{Capacity: r.Burst, Sustained: r.Rate, Share: share(r, replicas).capacity(), ShareRate: r.Rate}
+func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, replicas *Replicas) Explanation {
+	e := Explanation{Capacity: r.Burst, Sustained: r.Rate, ShareRate: r.Rate}
+	e.Holders, e.Share = replicas.Share(r.Burst)
 	if r.Kind == KindTokenBucket || r.Kind == KindLeakyBucket {
-		e.ShareRate.Period *= time.Duration(min(max(replicas, 1), maxReplicas))
+		e.ShareRate.Period *= time.Duration(e.Holders)
 	} else {
 		e.ShareRate.Count = e.Share
 	}

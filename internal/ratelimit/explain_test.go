@@ -42,13 +42,33 @@ func TestExplainSaysWhatARuleComesTo(t *testing.T) {
 		}},
 	} {
 		rule := compile(t, tc.spec)
-		got := rule.Explain(now, nil, false, tc.replicas)
+		got := rule.Explain(now, nil, false, Unnamed(tc.replicas))
+		tc.want.Holders = int64(tc.replicas)
 		tc.want.Sustained, tc.want.KeyBytes = rule.Rate, got.KeyBytes // measured in TestABucketTakesAtMost170Bytes
 		if got != tc.want {
 			t.Errorf("%+v of %d replicas is\n%+v, want\n%+v", tc.spec, tc.replicas, got, tc.want)
 		}
 		if log := rule.Kind == KindSlidingLog; got.KeyBytes < 100 || got.KeyBytes > 200 && !log || log && got.KeyBytes < 7000 {
 			t.Errorf("%+v takes %d bytes", tc.spec, got.KeyBytes)
+		}
+	}
+}
+
+func TestExplainSaysHowManyHoldWhatDoesNotDivide(t *testing.T) {
+	t.Parallel()
+	five := named(1, []uint64{2, 3, 4, 5}, 1)
+	for _, tc := range []struct {
+		spec           Spec
+		holders, share int64
+		rate           Rate
+	}{
+		{Spec{Rate: "10/s", Burst: 2}, 2, 1, Rate{Count: 10, Period: 2 * time.Second}},
+		{Spec{Rate: "10/s", Burst: 12}, 5, 2, Rate{Count: 10, Period: 5 * time.Second}},
+		{Spec{Rate: "3/min", Kind: "fixed_window"}, 3, 1, Rate{Count: 1, Period: time.Minute}},
+	} {
+		e := compile(t, tc.spec).Explain(time.UnixMicro(worldStart), nil, false, five)
+		if e.Holders != tc.holders || e.Share != tc.share || e.ShareRate != tc.rate {
+			t.Errorf("%+v: %d hold %d at %s", tc.spec, e.Holders, e.Share, e.ShareRate)
 		}
 	}
 }

@@ -124,8 +124,8 @@ type limit interface {
 	// delay is how long a request has to wait for its turn. own is the part of st that it charged itself.
 	delay(st settled, own int64) time.Duration
 
-	// share is one n'th of the limit, at least one token; n is 2..maxReplicas.
-	share(n int64) limit
+	// share is a part of the limit. One of no tokens fits nothing.
+	share(p portion) limit
 	// scale turns a state of another limit of this kind, as store made it, into the same fraction of this one, rounded up.
 	scale(s state, from limit) state
 }

@@ -378,7 +378,7 @@ func TestEveryKindGoesOnFromRedisLastWord(t *testing.T) {
 		}
 		return r
 	}
-	l := away(t, Config{Replicas: func() int { return 4 }}, func(l *Limiter) {
+	l := away(t, Config{Replicas: func() *Replicas { return Unnamed(4) }}, func(l *Limiter) {
 		for tenant, cost := range map[string]int64{"heavy": 100, "half": 50, "spent": 99} {
 			if d := mustConsume(t, l, req(tenant, cost)); !d.Allowed || d.Degraded {
 				t.Errorf("%s: %+v", tenant, d)

@@ -217,7 +217,7 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 	if c.op == leaseRenew {
 		c.op = leaseAdopt // another replica may have given it
 	}
-	share := max(1, c.rule.Burst/int64(max(1, l.cfg.Replicas())))
+	share := l.cfg.Replicas().portion(c.rule.Burst, c.id.key()).tokens
 	r := l.leases.table.decide(c, now, share)
 	if c.op == leaseAcquire && (r.code == leaseDone || r.code == leaseHeld) {
 		c.id.away = l.leases.table.away(c, now)

@@ -146,8 +146,12 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 	for _, l := range b.leases {
 		ends = append(ends, l.ends)
 	}
-	if n >= int64(len(ends)) { // it is the others that hold them
+	switch {
+	case n < int64(len(ends)):
+	case b.until > now: // it is the others that hold them
 		return b.until - now
+	default: // this process has no share
+		return leaseRetryMax.Microseconds()
 	}
 	slices.Sort(ends)
 	return ends[n] - now

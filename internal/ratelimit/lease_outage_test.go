@@ -66,7 +66,7 @@ func TestPoliciesDecideLeasesWithoutRedis(t *testing.T) {
 	shared, open := rule("shared", "local_share", false), rule("open", "open", false)
 	closed, closedShadow := rule("closed", "closed", false), rule("closed-shadow", "closed", true)
 	var known, unknown LeaseID
-	l := away(t, Config{Replicas: func() int { return 2 }}, func(l *Limiter) {
+	l := away(t, Config{Replicas: func() *Replicas { return Unnamed(2) }}, func(l *Limiter) {
 		known = mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared}).ID
 		unknown = LeaseID{Tenant: "acme", Rule: "shared", nonce: nonceOf("another replica's")}
 	})
@@ -124,7 +124,7 @@ func TestReplicasTogetherStayWithinTheConcurrencyDuringAnOutage(t *testing.T) {
 	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, capacity)}
 	var all []*Limiter
 	for range replicas {
-		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: func() int { return replicas }}))
+		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: func() *Replicas { return Unnamed(replicas) }}))
 	}
 	var held [replicas]int
 	for i := range 20 { // the first replica has most of them

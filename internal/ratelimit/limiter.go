@@ -50,9 +50,9 @@ type Config struct {
 	MaxQueue int
 	// MaxLocalLevels bounds the bucket levels held in the process; 0 is DefaultMaxLocalLevels.
 	MaxLocalLevels int
-	// Replicas is the number of live replicas, at least 1: what the rules are divided by while Redis is away. It is
-	// called per decision then. nil is 1.
-	Replicas func() int
+	// Replicas says what the rules are divided among while Redis is away: Heartbeat.Replicas. It is called per decision then.
+	// nil is this process alone.
+	Replicas func() *Replicas
 	// Log gets one line per change between Redis and local decisions; nil discards them.
 	Log *slog.Logger
 	// Metrics and LaneMetrics may be nil.
@@ -166,7 +166,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.MaxQueue = DefaultMaxQueue
 	}
 	if cfg.Replicas == nil {
-		cfg.Replicas = func() int { return 1 }
+		cfg.Replicas = func() *Replicas { return nil }
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -254,13 +254,13 @@ func (l *Limiter) Refund(ctx context.Context, req Request) error {
 	return errors.Join(errs...)
 }
 
-// Shares is what rules are divided by while Redis is away: the live replicas, at least 1.
-func (l *Limiter) Shares() int { return max(1, l.cfg.Replicas()) }
+// Replicas are what rules are divided among while Redis is away.
+func (l *Limiter) Replicas() *Replicas { return l.cfg.Replicas() }
 
-// replicasOf is what a rule is divided by where it is decided.
-func (l *Limiter) replicasOf(m Mode) int {
+// replicasOf is what a rule is divided among where it is decided.
+func (l *Limiter) replicasOf(m Mode) *Replicas {
 	if l.client == nil || m != ModeLocal {
-		return 1
+		return nil
 	}
 	return l.cfg.Replicas()
 }
@@ -282,8 +282,8 @@ func (l *Limiter) decide(ctx context.Context, req Request, o op) (Decision, erro
 		return Decision{}, ErrStopped
 	}
 	if l.client == nil {
-		a := l.levels.decide(&q, l.ticker.micros(), 1)
-		return l.counted(decision(&q, a, 1, ModeLocal)), nil
+		a := l.levels.decide(&q, l.ticker.micros(), nil)
+		return l.counted(decision(&q, a, nil, ModeLocal)), nil
 	}
 	if len(q.charges) == 0 {
 		return Decision{Allowed: true}, nil
@@ -311,7 +311,7 @@ func (l *Limiter) decideTogether(ctx, queueing context.Context, q *query) (Decis
 	a, err := l.ask(ctx, queueing, *q)
 	switch {
 	case err == nil:
-		d := decision(q, a, 1, ModeRedis)
+		d := decision(q, a, nil, ModeRedis)
 		l.learn(q, &d, asked, &asOf)
 		return d, nil
 	case errors.Is(err, errBackend):

@@ -18,9 +18,6 @@ const (
 	// evictSample is how many levels are looked at to find one to forget; two of them are looked at on every insertion,
 	// so that full buckets disappear as fast as new ones come.
 	evictSample, sweepSample = 8, 2
-
-	// maxReplicas keeps a share's arithmetic exact: units per token stay below 2^45 * 256 = 2^53.
-	maxReplicas = 256
 )
 
 // levels are bucket levels held in this process. In local mode they are the state. Beside Redis they are its copy, kept
@@ -83,14 +80,14 @@ func (l *levels) lock(q *query) (unlock func()) {
 	}
 }
 
-// decide is the script's work in this process: q all or nothing, on buckets of one replicas'th of the rules.
-func (l *levels) decide(q *query, now int64, replicas int) answer {
+// decide is the script's work in this process: q all or nothing, on this process' shares of the buckets.
+func (l *levels) decide(q *query, now int64, replicas *Replicas) answer {
 	defer l.lock(q)()
 
 	a := answer{allowed: true, rows: make([]row, len(q.charges))}
 	for i := range q.charges {
 		c := &q.charges[i]
-		b := share(c.rule, replicas)
+		b := share(c.rule, c.key, replicas)
 		st := b.settle(l.shard(c.tag).at(c.key, now).in(b), c.at(now))
 		code := codePass
 		if q.op != opRefund {
@@ -106,7 +103,7 @@ func (l *levels) decide(q *query, now int64, replicas int) answer {
 	}
 	for i := range q.charges {
 		c, r := &q.charges[i], &a.rows[i]
-		b := share(c.rule, replicas)
+		b := share(c.rule, c.key, replicas)
 		dirty := r.st.rebased
 		switch {
 		case q.op == opRefund:
@@ -222,14 +219,6 @@ func (l *levels) makeRoom(shard *levelShard, now int64) {
 	if crowded {
 		l.drop(shard, soonest)
 	}
-}
-
-// share is one replicas'th of a rule.
-func share(r *Rule, replicas int) limit {
-	if replicas <= 1 {
-		return r.limit
-	}
-	return r.limit.share(int64(min(replicas, maxReplicas)))
 }
 
 // ticker turns a clock with a monotonic reading into microseconds that do not jump when the wall clock is set.

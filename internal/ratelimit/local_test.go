@@ -87,8 +87,8 @@ func TestSharesTogetherAreTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRuleOf(t, "rule", KindTokenBucket)
 		n := rapid.IntRange(1, 300).Draw(t, "replicas")
-		whole, b := r.limit.(bucket), share(r, n).(bucket)
-		n = min(n, maxReplicas)
+		whole, b := r.limit.(bucket), share(r, "key", Unnamed(n)).(bucket)
+		n = min(n, MaxReplicas)
 		if !b.exact() || b.num < 1 || b.s < 1 || b.num > maxExact {
 			t.Fatalf("a share of %d is not exact: %+v", n, b)
 		}
@@ -106,7 +106,7 @@ func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRuleOf(t, "rule", KindTokenBucket)
-		of, in := r.limit.(bucket), share(r, rapid.IntRange(1, 8).Draw(t, "replicas")).(bucket)
+		of, in := r.limit.(bucket), share(r, "key", Unnamed(rapid.IntRange(1, 8).Draw(t, "replicas"))).(bucket)
 		used := rapid.Int64Range(1, maxExact).Draw(t, "used")
 		e := localLevel{state: state{ts: worldStart, used: used, unit: of.s}, of: of}
 		got := e.in(in)

@@ -115,8 +115,8 @@ func (l slidingLog) wait(st settled, cost int64) time.Duration {
 
 func (l slidingLog) delay(settled, int64) time.Duration { return 0 }
 
-func (l slidingLog) share(n int64) limit {
-	l.tokens = max(1, l.tokens/n)
+func (l slidingLog) share(p portion) limit {
+	l.tokens = p.tokens
 	return l
 }
 

@@ -227,7 +227,7 @@ func TestLocalBucketsEqualTheOracle(t *testing.T) {
 			for s := range all.shards {
 				maps.DeleteFunc(all.shards[s].all, func(_ string, e localLevel) bool { return e.fullAt <= w.now })
 			}
-			d := decision(&q, all.decide(&q, w.now, 1), 1, ModeLocal)
+			d := decision(&q, all.decide(&q, w.now, nil), nil, ModeLocal)
 			allowed, rows := o.decide(w.now, what, oracleCharges(&q))
 			if what != opRefund {
 				sameDecision(t, d, allowed, rows)

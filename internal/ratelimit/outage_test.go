@@ -349,7 +349,7 @@ func TestOutageStartsFromTheLastKnownLevel(t *testing.T) {
 	req := func(tenant string, cost int64) Request {
 		return Request{Tenant: tenant, Charges: []Charge{{Rule: rule, Cost: cost}}}
 	}
-	l := away(t, Config{Replicas: func() int { return 4 }}, func(l *Limiter) {
+	l := away(t, Config{Replicas: func() *Replicas { return Unnamed(4) }}, func(l *Limiter) {
 		mustConsume(t, l, req("heavy", 100))
 		mustConsume(t, l, req("half", 50))
 		mustPeek(t, l, req("idle", 1))
@@ -379,7 +379,7 @@ func TestReplicasTogetherStayWithinTheRuleDuringAnOutage(t *testing.T) {
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
 	var all []*Limiter
 	for range replicas {
-		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: func() int { return replicas }}))
+		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: func() *Replicas { return Unnamed(replicas) }}))
 	}
 	before := 0
 	for i := range 16 { // every replica knows some level

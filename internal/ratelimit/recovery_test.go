@@ -27,7 +27,7 @@ func TestKilledRedisAt5000RequestsPerSecond(t *testing.T) {
 	began := time.Now()
 	var all []*stream
 	for range replicas {
-		l := limiterOn(t, productionClient(t, server.URL), Config{Replicas: func() int { return replicas }, Now: clock.now})
+		l := limiterOn(t, productionClient(t, server.URL), Config{Replicas: func() *Replicas { return Unnamed(replicas) }, Now: clock.now})
 		all = append(all, flow(t, l, req, callers, every))
 	}
 	decided := func(where func(*stream) int64) (n int64) {

@@ -127,8 +127,8 @@ func (w slidingWindow) wait(st settled, cost int64) time.Duration {
 
 func (w slidingWindow) delay(settled, int64) time.Duration { return 0 }
 
-func (w slidingWindow) share(n int64) limit {
-	w.tokens = max(1, w.tokens/n)
+func (w slidingWindow) share(p portion) limit {
+	w.tokens = p.tokens
 	return w
 }
 

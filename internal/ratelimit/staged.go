@@ -69,7 +69,7 @@ func (l *Limiter) stages(all []*partial) [][]*partial {
 		switch {
 		case !p.charges[0].rule.Shared:
 			own = append(own, p)
-		case !l.levels.decide(&guess, now, 1).allowed:
+		case !l.levels.decide(&guess, now, nil).allowed:
 			suspects = append(suspects, p)
 		default:
 			foreign = append(foreign, p)

@@ -124,8 +124,8 @@ func (w fixedWindow) wait(st settled, cost int64) time.Duration {
 
 func (w fixedWindow) delay(settled, int64) time.Duration { return 0 }
 
-func (w fixedWindow) share(n int64) limit {
-	w.tokens = max(1, w.tokens/n)
+func (w fixedWindow) share(p portion) limit {
+	w.tokens = p.tokens
 	return w
 }
 

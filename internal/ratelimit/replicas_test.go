@@ -1,0 +1,214 @@
+package ratelimit
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// crowd is n replicas that know each other, each as it sees them, and reckon with at least floor.
+func crowd(t *rapid.T, n, floor int) []*Replicas {
+	ids := rapid.SliceOfNDistinct(rapid.Uint64(), n, n, rapid.ID).Draw(t, "ids")
+	all := make([]*Replicas, n)
+	for i, self := range ids {
+		others := slices.Concat(ids[:i], ids[i+1:])
+		slices.Reverse(others[:len(others)/2]) // in whatever order they were heard of
+		all[i] = named(self, others, floor)
+	}
+	return all
+}
+
+func TestSharesOfReplicasThatKnowEachOtherAddUpToTheCapacity(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, MaxReplicas+50)).Draw(t, "replicas")
+		floor := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, MaxReplicas)).Draw(t, "floor")
+		capacity := rapid.OneOf(rapid.Int64Range(1, 300), rapid.Int64Range(1, maxExact)).Draw(t, "capacity")
+		key := rapid.String().Draw(t, "key")
+		sum, holding := int64(0), int64(0)
+		var p portion
+		for _, r := range crowd(t, n, floor) {
+			if r.Count() != max(n, floor) {
+				t.Fatalf("%d replicas, want %d", r.Count(), max(n, floor))
+			}
+			p = r.portion(capacity, key)
+			holders, least := r.Share(capacity)
+			if p.holders != holders || p.tokens != 0 && p.tokens != least && p.tokens != least+1 {
+				t.Fatalf("%+v, but the share is at least %d of %d holders", p, least, holders)
+			}
+			if p.tokens > 0 {
+				sum, holding = sum+p.tokens, holding+1
+			}
+		}
+		if sum > capacity || holding > p.holders {
+			t.Fatalf("%d replicas hold %d tokens of %d, with a rate divided by %d", holding, sum, capacity, p.holders)
+		}
+		if n >= floor && (sum != capacity || holding != min(int64(n), capacity, MaxReplicas)) {
+			t.Fatalf("%d of %d replicas hold %d tokens of %d", holding, n, sum, capacity)
+		}
+		// Replicas that were only reckoned with hold the others' tokens at most.
+		if capacity < int64(floor) && sum < min(capacity, int64(n), MaxReplicas) {
+			t.Fatalf("%d replicas of %d hold %d tokens of %d", n, floor, sum, capacity)
+		}
+	})
+}
+
+func TestUnnamedReplicasHoldATokenEach(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		n    int
+		want portion
+	}{
+		{-1, portion{10, 1}}, {1, portion{10, 1}}, {3, portion{3, 3}}, {10, portion{1, 10}}, {50, portion{1, 50}}, {5000, portion{1, MaxReplicas}},
+	} {
+		if got := Unnamed(tc.n).portion(10, "key"); got != tc.want {
+			t.Errorf("of 10 tokens one of %d has %+v, want %+v", tc.n, got, tc.want)
+		}
+	}
+	if got := (*Replicas)(nil).portion(10, "key"); got != (portion{10, 1}) {
+		t.Errorf("one alone has %+v", got)
+	}
+}
+
+// TestBucketsAreSpreadOverTheReplicas: who holds one bucket's only token says nothing of another's, and losing one replica
+// moves its buckets only.
+func TestBucketsAreSpreadOverTheReplicas(t *testing.T) {
+	t.Parallel()
+	const buckets = 10_000
+	ids := []uint64{1, 2, 3, 1 << 40, 1<<63 + 5}
+	holder := func(among []uint64, key string) uint64 {
+		for i, id := range among {
+			if named(id, slices.Concat(among[:i], among[i+1:]), 1).portion(1, key).tokens == 1 {
+				return id
+			}
+		}
+		t.Fatalf("nobody holds %s", key)
+		return 0
+	}
+	held := map[uint64]int{}
+	for i := range buckets {
+		key := fmt.Sprintf("rl:{tenant-%d}t:rule", i)
+		was := holder(ids, key)
+		held[was]++
+		if now := holder(ids[1:], key); was != ids[0] && now != was {
+			t.Fatalf("%s moves from %x to %x though %x is gone", key, was, now, ids[0])
+		}
+	}
+	for _, id := range ids { // 2000 each; the standard deviation is 40
+		if held[id] < 1800 || held[id] > 2200 {
+			t.Errorf("replica %x holds %d of %d buckets", id, held[id], buckets)
+		}
+	}
+}
+
+// admission is tokens that passed at a time.
+type admission struct{ at, tokens int64 }
+
+// TestReplicasAloneAdmitTogetherWhatTheRuleAllows: whatever the capacity, the rate and the kind, and however many replicas
+// decide a bucket by themselves, together they stay within the bound of the whole rule.
+func TestReplicasAloneAdmitTogetherWhatTheRuleAllows(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		kind := Kind(rapid.IntRange(int(KindTokenBucket), int(KindSlidingLog)).Draw(t, "kind"))
+		rate := Rate{
+			Count:  rapid.OneOf(rapid.Int64Range(1, 4), rapid.Int64Range(1, 40)).Draw(t, "count"),
+			Period: rapid.SampledFrom([]time.Duration{time.Second, 7 * time.Second, time.Minute}).Draw(t, "period"),
+		}
+		spec := Spec{ID: "rule", Kind: kind.String(), Rate: rate.String()}
+		if kind == KindTokenBucket || kind == KindLeakyBucket {
+			spec.Burst = rapid.OneOf(rapid.Int64Range(1, 4), rapid.Int64Range(1, 40)).Draw(t, "burst")
+		}
+		rule, err := Compile(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := rapid.IntRange(1, 9).Draw(t, "replicas")
+		all := crowd(t, n, rapid.SampledFrom([]int{1, n + 1}).Draw(t, "floor"))
+		alone := make([]*levels, n)
+		for i := range alone {
+			alone[i] = newLevels(0, NewMetrics(nil))
+		}
+		now := worldStart
+		var passed []admission
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now += rapid.Int64Range(0, rate.Period.Microseconds()).Draw(t, "wait") / rapid.SampledFrom([]int64{1, 1 + rate.Count}).Draw(t, "part")
+			for i := range all { // each is asked for as much as it gives
+				for cost := rule.Burst; cost > 0; {
+					req := Request{Tenant: "acme", Charges: []Charge{{Rule: &rule, Cost: cost}}}
+					q, err := req.check(opConsume)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !alone[i].decide(&q, now, all[i]).allowed {
+						cost /= 2
+						continue
+					}
+					passed = append(passed, admission{now, cost})
+				}
+			}
+		}
+		checkBound(t, &rule, passed)
+	})
+}
+
+// checkBound holds every interval between two admissions against the rule.
+func checkBound(t *rapid.T, rule *Rule, passed []admission) {
+	period := rule.Rate.Period.Microseconds()
+	for i := range passed {
+		sum, most := int64(0), rule.Burst
+		for _, p := range passed[i:] {
+			took := p.at - passed[i].at
+			switch {
+			case rule.Kind == KindSlidingLog && took >= period:
+				continue
+			case rule.Kind == KindFixedWindow && p.at/period != passed[i].at/period:
+				continue
+			case rule.Kind == KindSlidingLog || rule.Kind == KindFixedWindow:
+			default:
+				back := new(big.Int).Mul(big.NewInt(rule.Rate.Count), big.NewInt(took))
+				most = rule.Burst + back.Div(back, big.NewInt(period)).Int64()
+			}
+			if sum += p.tokens; sum > most {
+				t.Fatalf("%d tokens pass in %d us, at most %d may: %v", sum, took, most, passed)
+			}
+		}
+	}
+}
+
+func TestAReplicaWithoutAShareDeniesForNow(t *testing.T) {
+	t.Parallel()
+	ids := []uint64{11, 22, 33}
+	rule, leases := compile(t, Spec{Rate: "1/day", Burst: 2}), concurrency(t, 2)
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	allowed, held := 0, 0
+	for i, id := range ids {
+		replicas := named(id, slices.Concat(ids[:i], ids[i+1:]), 1)
+		l := away(t, Config{Replicas: func() *Replicas { return replicas }}, func(*Limiter) {})
+		for range 2 {
+			v := mustConsume(t, l, req).Verdicts[0]
+			switch {
+			case v.Allowed && v.Limit == 1:
+				allowed++
+			case v.Allowed || v.Never || v.RetryAfter < time.Second || v.Remaining != 0 || v.Limit > 1:
+				t.Errorf("replica %d: %+v", id, v)
+			}
+			lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: leases})
+			switch {
+			case lease.Held && lease.Limit == 1:
+				held++
+			case lease.Held || lease.RetryAfter < time.Second || lease.RetryAfter > leaseRetryMax || lease.Remaining != 0 || lease.Limit > 1:
+				t.Errorf("replica %d: %+v", id, lease)
+			}
+		}
+		if v := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 3}}}).Verdicts[0]; !v.Never {
+			t.Errorf("3 of 2 tokens, replica %d: %+v", id, v)
+		}
+	}
+	if allowed != 2 || held != 2 {
+		t.Errorf("three replicas admit %d tokens and %d leases of 2", allowed, held)
+	}
+}
