@@ -4,25 +4,28 @@
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: this server's TIME, read once. Otherwise the time to use, in us: for tests only
 --   reads     how many of KEYS, at the end, are only read
---   forms     forms of request, 1..64
---   per bucket: word, a, b, c, d
+--   rules     how many rules there are, 1..1024
+--   forms     how many forms of request there are, 1..64
+--   per rule: word, a, b, c, d
 --     word      2 * kind, + 1 if the rule denies; without it is a shadow: charged like the others, it never denies
 --     kind      1 token bucket, 2 leaky bucket, 3 fixed window, 4 sliding window, 5 sliding log
 --     a         capacity in tokens, >= 1
 --     b, c, d   the kind's parameters, see below
---   per form: mode, rules, then per rule: key, cost, and in a refund: at
+--   per form: mode, charges, then per charge: rule, bucket, cost, and in a refund: at
 --     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed)
---     rules     rules of this form, 1..16
---     key       index into KEYS, at most once per form
+--     charges   charges of this form, 1..16
+--     rule      which of the rules, from 1. All charges of a bucket have the same one
+--     bucket    which of KEYS; each at most once per request. Below 16: so many behind the request's first. Else 15 + its index
 --     cost      tokens, >= 1
 --     at        when they were charged: now + ahead of that reply. 0: now
---   requests  the rest: each request's form, 1..64. Waiting requests of a busy tenant are mostly alike
--- Reply     flat integers: now in us, keys rebased,
---           per bucket:  ahead: us by which the bucket's time is ahead of now (nothing comes back before they have passed)
---           per request: allowed 1|0, then per rule: code, and what the kind has to say
+--   requests  the rest, 1..64: 64 * the index of the request's first bucket + its form, from 0. Requests that wait together are
+--             mostly alike but for their tenant, and reading an argument takes as long as a tenth of a decision
+-- Reply     strings. The first has integers, each in 7 bytes, highest first: now in us, buckets rebased, buckets ahead,
+--           per request: allowed 1|0, then per charge: code, and what the kind has to say
+--           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (nothing comes back before)
+--           The others are what the keys that are only read held before: '' for none, or for a value of another type
 --     code      0 passes, 1 denied for now, 2 denied for ever (cost > capacity), 3 the stored value is not a bucket, 4 now
 --               is in neither of the given windows: nothing of this request was decided or charged; ask again with others
---           and then, as strings, what the keys that are only read held before: '' for none, or for a value of another type
 --
 -- Kinds: b, c, d; what they say after the code, as of after this request's charge or refund if there was one
 --   token bucket    units that come back per us, units per token (>= 1, a * c < 2^53), short form of c; units used
@@ -62,8 +65,9 @@
 local MAX = 9007199254740991
 local AHEAD_US = 5000000
 local GRACE_MS = 1000
-local MAX_REQUESTS, MAX_RULES = 64, 16
-local MAX_READS = 1024
+local MAX_REQUESTS, MAX_CHARGES = 64, 16
+local MAX_KEYS = 1024
+local PACKED = 256 -- integers packed at a time: unpack takes a few thousand values
 local MAX_LOG = 1000
 local PEEK, REFUND = 1, 2
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
@@ -142,30 +146,33 @@ end
 
 -- Buckets: a column per property, indexed like KEYS.
 local now
-local tops, unit, level, aheads, faults, enforced, dirty = {}, {}, {}, {}, {}, {}, {}
+local level, aheads, faults, dirty = {}, {}, {}, {}
 local xs, ys = {}, {} -- what else the kind wants to remember
-local out = {}
+local out = { 0, 0, 0 }
 
 -- A kind says what its level means; the decision is the same for all: a cost of n tokens raises the level by n * unit and
--- passes if the level stays at most top. In all of its functions i is the key's index.
---   open(raw, a, b, c, d, i)  the stored value (false: no key) as of now: top, unit, level, ahead, rebased. No level if there
---                             is none; the code then takes ahead's place. Nothing at all if a..d are out of bounds
---   save(i, a, b, c, d)       the value to store and its TTL in us
---   empty(i)                  whether nothing is taken: if its time is not ahead either, it says no more than a missing key
+-- passes if the level stays at most top. In all of its functions i is the key's index, and a..d are the rule's parameters.
+--   measure(a, b, c, d)           top and unit. Nothing if a..d are out of bounds
+--   open(raw, i, a, b, c, d)      the stored value (false: no key) as of now: level, ahead, rebased. No level if there is none;
+--                                 the code then takes ahead's place
+--   save(i, a, b, c, d)           the value to store and its TTL in us
+--   empty(i)                      whether nothing is taken: if its time is not ahead either, it says no more than a missing key
 --   refund(i, cost, at, a, b, c, d)   optional: gives back. Otherwise the level sinks by the cost, to 0 at most
---   charge(i, cost)           optional: does more than raising the level
+--   charge(i, cost)               optional: does more than raising the level
 --   say(i, o, cost, code, a, b)   optional: puts what the kind says, if that is not the level alone, behind out[o] and returns
---                             the position of the last. Without it a code other than PASS, DENIED or NEVER has level 0
+--                                 the position of the last. Without it a code other than PASS, DENIED or NEVER has level 0
 
 local function new_bucket()
   local kind = {}
-  function kind.open(raw, a, num, units, short)
-    if a < 1 or num < 1 or units < 1 or a * units > MAX or long(short) ~= units then return nil end
-    local top = a * units
-    if not raw then return top, units, 0, 0, false end
+  function kind.measure(a, num, units, short)
+    if a >= 1 and num >= 1 and units >= 1 and a * units <= MAX and long(short) == units then return a * units, units end
+  end
+
+  function kind.open(raw, _, _, num, units, short)
+    if not raw then return 0, 0, false end
 
     local size = #raw
-    if size < 9 then return top, units, nil, CORRUPT end
+    if size < 9 then return nil, CORRUPT end
     local ts, stored, used, at
     if byte(raw, 8) == short and short < 128 and size < 16 and (size == 9 or byte(raw, 9) > 0) then
       ts, stored, used = read(MARKED[size - 8], raw) -- the usual case, in one go
@@ -174,23 +181,23 @@ local function new_bucket()
       stored, at = read_varint(raw, 8)
       used = at and read_rest(raw, at)
     end
-    if not used or ts > MAX or used > MAX then return top, units, nil, CORRUPT end
+    if not used or ts > MAX or used > MAX then return nil, CORRUPT end
 
     if stored ~= short then
       -- The rule's rate was changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
       local stored_units = long(stored)
-      if stored_units < 1 or stored_units > MAX then return top, units, nil, CORRUPT end
+      if stored_units < 1 or stored_units > MAX then return nil, CORRUPT end
       local whole = floor(used / stored_units)
       used = whole * units + mul_div_ceil(used - whole * stored_units, units, stored_units)
       if used > MAX then used = MAX end
     end
     if ts <= now then
       local refill = (now - ts) * num
-      return top, units, refill < used and used - refill or 0, 0, false
+      return refill < used and used - refill or 0, 0, false
     elseif ts - now <= AHEAD_US then
-      return top, units, used, ts - now, false
+      return used, ts - now, false
     end
-    return top, units, used, 0, true
+    return used, 0, true
   end
 
   function kind.save(i, _, num, _, short)
@@ -209,18 +216,17 @@ end
 -- window of its time, so that it is kept when the calendar changes beneath it. xs is the window's start, ys its end.
 local function new_fixed_window()
   local kind = {}
-  function kind.open(raw, a, b, c, d, i)
-    if a < 1 or b < 1 then return nil end
-    if d == 0 then
-      if c >= b then return nil end
-    elseif b >= c or c >= d then
-      return nil
-    end
+  function kind.measure(a, b, c, d)
+    local bounds = b < c and c < d or d == 0 and c < b
+    if a >= 1 and b >= 1 and bounds then return a, 1 end
+  end
+
+  function kind.open(raw, i, _, b, c, d)
     local ts, count = now, 0
     if raw then
       count = #raw > 7 and read_rest(raw, 8)
       ts = count and read(TIME, raw)
-      if not ts or ts > MAX then return a, 1, nil, CORRUPT end
+      if not ts or ts > MAX then return nil, CORRUPT end
     end
     local as_of = ts > now and ts - now <= AHEAD_US and ts or now
     local first, last = b, c
@@ -228,12 +234,12 @@ local function new_fixed_window()
       first = as_of - (as_of - c) % b
       last = first + b
     elseif now < b or as_of >= d then
-      return a, 1, nil, STALE
+      return nil, STALE
     elseif as_of >= c then
       first, last = c, d
     end
     xs[i], ys[i] = first, last
-    return a, 1, ts >= first and count or 0, as_of - now, ts > now + AHEAD_US
+    return ts >= first and count or 0, as_of - now, ts > now + AHEAD_US
   end
 
   function kind.save(i)
@@ -256,19 +262,24 @@ end
 -- previous one, ys, for the ticks that the sliding window still covers.
 local function new_sliding_window()
   local kind = {}
-  function kind.open(raw, a, ticks, tick, short, i)
+  function kind.measure(a, ticks, tick, short)
     local us = ticks * tick
-    if a < 1 or ticks < 1 or tick < 1 or a * ticks > MAX or us > MAX or long(short) * 1000 ~= us then return nil end
-    local top, ts, current, previous = a * ticks, now, 0, 0
+    if a >= 1 and ticks >= 1 and tick >= 1 and a * ticks <= MAX and us <= MAX and long(short) * 1000 == us then
+      return a * ticks, ticks
+    end
+  end
+
+  function kind.open(raw, i, _, ticks, tick, short)
+    local ts, current, previous, us = now, 0, 0, ticks * tick
     if raw then
-      if #raw < 10 then return top, ticks, nil, CORRUPT end
+      if #raw < 10 then return nil, CORRUPT end
       local stored, at
       ts = read(TIME, raw)
       stored, at = read_varint(raw, 8)
       if at then current, at = read_varint(raw, at) end
       previous = at and read_rest(raw, at)
       local stored_us = previous and long(stored) * 1000
-      if not previous or ts > MAX or stored_us < 1 or stored_us > MAX then return top, ticks, nil, CORRUPT end
+      if not previous or ts > MAX or stored_us < 1 or stored_us > MAX then return nil, CORRUPT end
 
       local rebased = ts > now + AHEAD_US
       if previous > 0 and (rebased or stored ~= short) then
@@ -289,10 +300,10 @@ local function new_sliding_window()
       end
       xs[i], ys[i] = current, previous
       local as_of = max(ts, now)
-      return top, ticks, current * ticks + previous * (ticks - floor(as_of % us / tick)), as_of - now, rebased
+      return current * ticks + previous * (ticks - floor(as_of % us / tick)), as_of - now, rebased
     end
     xs[i], ys[i] = 0, 0
-    return top, ticks, 0, 0, false
+    return 0, 0, false
   end
 
   function kind.save(i, _, ticks, tick, short)
@@ -344,18 +355,21 @@ local function new_sliding_log()
     return low * 7 + 1
   end
 
-  function kind.open(raw, a, us, c, d, i)
-    if a < 1 or a > MAX_LOG or us < 1 or c ~= 0 or d ~= 0 then return nil end
+  function kind.measure(a, us, c, d)
+    if a >= 1 and a <= MAX_LOG and us >= 1 and c == 0 and d == 0 then return a, 1 end
+  end
+
+  function kind.open(raw, i, _, us)
     zs[i] = 0
     if not raw then
       xs[i], ys[i] = '', 1
-      return a, 1, 0, 0, false
+      return 0, 0, false
     end
     local size = #raw
-    if size < 7 or size % 7 ~= 0 or size > (MAX_LOG + 1) * 7 then return a, 1, nil, CORRUPT end
+    if size < 7 or size % 7 ~= 0 or size > (MAX_LOG + 1) * 7 then return nil, CORRUPT end
     local ts, oldest, newest = read(TIME, raw), 0, 0
     if size > 7 then oldest, newest = read(TIME, raw, 8), (read(TIME, raw, size - 6)) end
-    if ts > MAX or newest > ts or oldest > newest then return a, 1, nil, CORRUPT end
+    if ts > MAX or newest > ts or oldest > newest then return nil, CORRUPT end
 
     local rebased, first = ts > now + AHEAD_US, behind(raw, 8, max(ts, now) - us)
     if rebased then
@@ -366,7 +380,7 @@ local function new_sliding_log()
       raw, first, ts = concat(moved), 1, now
     end
     xs[i], ys[i] = raw, first
-    return a, 1, (#raw + 1 - first) / 7, max(0, ts - now), rebased
+    return (#raw + 1 - first) / 7, max(0, ts - now), rebased
   end
 
   -- leaves is in how many us the n'th oldest token does.
@@ -407,7 +421,7 @@ local function new_sliding_log()
   return kind
 end
 
--- Kinds are made when the first key asks for them: most calls have one or two, and making a function costs as much as running
+-- Kinds are made when the first rule asks for them: most calls have one or two, and making a function costs as much as running
 -- it once.
 local NEW, KINDS = { new_bucket, new_bucket, new_fixed_window, new_sliding_window, new_sliding_log }, {}
 
@@ -422,10 +436,11 @@ for i = 1, count do
   if not x or x < 0 or x > MAX or x % 1 ~= 0 then return refuse('argument ' .. i .. ' is not an integer below 2^53') end
   args[i] = x
 end
-local reads, forms = args[2], args[3]
-if not reads or reads > MAX_READS then return refuse('0 to 1024 keys that are only read') end
+local reads, rules, forms = args[2], args[3], args[4]
+if not reads or reads > MAX_KEYS then return refuse('0 to 1024 keys that are only read') end
 local keys = #KEYS - reads
-if keys < 1 or keys > MAX_REQUESTS * MAX_RULES then return refuse('1 to 1024 keys') end
+if keys < 1 or keys > MAX_KEYS then return refuse('1 to 1024 buckets') end
+if not rules or rules < 1 or rules > MAX_KEYS then return refuse('1 to 1024 rules') end
 if not forms or forms < 1 or forms > MAX_REQUESTS then return refuse('1 to 64 forms') end
 
 now = args[1]
@@ -434,113 +449,141 @@ if now == 0 then
   now = time[1] * 1000000 + time[2]
 end
 
-local kinds, charges, says, seen = {}, {}, {}, {}
-local raws = redis.call('MGET', unpack(KEYS))
-local o, at = 2, 3
-out[1], out[2] = now, 0
-for i = 1, keys do
-  local key, word = KEYS[i], args[at + 1]
-  local new = word and NEW[floor(word / 2)]
-  if not new or not args[at + 5] then return refuse('parameters of key ' .. i) end
+-- Rules: the arguments of rule r begin at 5 * r.
+local kinds, tops, unit, enforced = {}, {}, {}, {}
+local at = 5 * rules + 4
+if count < at then return refuse('5 arguments per rule') end
+for r = 1, rules do
+  local p = 5 * r
+  local new = NEW[floor(args[p] / 2)]
+  if not new then return refuse('kind of rule ' .. r) end
   local kind = KINDS[new]
   if not kind then
     kind = new()
     KINDS[new] = kind
   end
-  local raw = raws[i]
-  local top, units, l, ahead, rebased = kind.open(raw, args[at + 2], args[at + 3], args[at + 4], args[at + 5], i)
-  if not top then return refuse('parameters of key ' .. i) end
-  if seen[key] then return refuse('key ' .. i .. ' is given twice') end
-  seen[key] = true
-
-  if not l then
-    faults[i], l, ahead, rebased = ahead, false, 0, false
-  elseif not raw and redis.call('EXISTS', key) == 1 then
-    -- MGET answers nil for a value of another type, too; that is not a missing key.
-    faults[i], l, ahead, rebased = CORRUPT, false, 0, false
-  end
-  charges[i], says[i] = kind.charge, kind.say
-  kinds[i], tops[i], unit[i], level[i], aheads[i], enforced[i], dirty[i] = kind, top, units, l, ahead, word % 2 == 1, rebased
-  if rebased then out[2] = out[2] + 1 end
-  o = o + 1
-  out[o] = ahead
-  at = at + 5
+  local top, units = kind.measure(args[p + 1], args[p + 2], args[p + 3], args[p + 4])
+  if not top then return refuse('parameters of rule ' .. r) end
+  kinds[r], tops[r], unit[r], enforced[r] = kind, top, units, args[p] % 2 == 1
 end
 
--- Forms: the columns of their rules follow each other, indexed by the position of their first.
-local modes, firsts, lasts, which, costs, rises, nevers, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, 0
+-- Forms: the columns of their charges follow each other, indexed by the position of their first. rooms is the highest level at
+-- which the cost passes; false if there is none.
+local modes, firsts, lasts, which, spots, costs, rises, rooms, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, {}, 0
 for f = 1, forms do
-  local mode, rules = args[at + 1], args[at + 2]
-  if not rules or mode > REFUND or rules < 1 or rules > MAX_RULES then return refuse('form ' .. f) end
-  modes[f], firsts[f], lasts[f] = mode, n + 1, n + rules
+  local mode, charges = args[at + 1], args[at + 2]
+  if not charges or mode > REFUND or charges < 1 or charges > MAX_CHARGES then return refuse('form ' .. f) end
+  modes[f], firsts[f], lasts[f] = mode, n + 1, n + charges
   at = at + 2
-  for j = 1, rules do
-    local key, cost = args[at + 1], args[at + 2]
-    if not cost or cost < 1 or not tops[key] or seen[key] == f then return refuse('rule ' .. j .. ' of form ' .. f) end
-    seen[key] = f
+  for j = 1, charges do
+    local rule, spot, cost = args[at + 1], args[at + 2], args[at + 3]
+    if not cost or cost < 1 or not kinds[rule] then return refuse('charge ' .. j .. ' of form ' .. f) end
     n = n + 1
-    which[n], costs[n], rises[n], nevers[n] = key, cost, cost * unit[key], cost > args[key * 5]
-    at = at + 2
+    which[n], spots[n], costs[n], rises[n] = rule, spot, cost, cost * unit[rule]
+    rooms[n] = cost <= args[5 * rule + 1] and tops[rule] - rises[n]
+    at = at + 3
     if mode == REFUND then
       at = at + 1
-      if not args[at] then return refuse('rule ' .. j .. ' of form ' .. f) end
+      if not args[at] then return refuse('charge ' .. j .. ' of form ' .. f) end
       ats[n] = args[at] == 0 and MAX or args[at]
     end
   end
 end
 if at == count or count - at > MAX_REQUESTS then return refuse('1 to 64 requests') end
 
-local function give_back(i, j)
-  local refund, l = kinds[i].refund, level[i]
+-- MGET answers nil for a value of another type, too; that is not a missing key.
+local raws, absent, odd = redis.call('MGET', unpack(KEYS)), {}, {}
+for i = 1, keys do
+  if not raws[i] then absent[#absent + 1] = KEYS[i] end
+end
+if absent[1] and redis.call('EXISTS', unpack(absent)) > 0 then
+  for _, key in ipairs(absent) do odd[key] = redis.call('EXISTS', key) == 1 end
+end
+
+-- open reads bucket i by a rule. It returns what speaks against that.
+local opened, rule_of, rebases = {}, {}, 0
+local function open(i, rule)
+  local key, raw, p = KEYS[i], raws[i], 5 * rule
+  if opened[key] then return 'key ' .. i .. ' is given twice' end
+  opened[key], rule_of[i] = true, rule
+  local l, ahead, rebased = kinds[rule].open(raw, i, args[p + 1], args[p + 2], args[p + 3], args[p + 4])
+  if l and not raw and odd[key] then l, ahead = nil, CORRUPT end
+  if not l then
+    level[i], aheads[i], faults[i] = false, 0, ahead
+    return
+  end
+  level[i], aheads[i], dirty[i] = l, ahead, rebased
+  if rebased then rebases = rebases + 1 end
+end
+
+local function give_back(i, rule, j)
+  local refund, l = kinds[rule].refund, level[i]
   if refund then
-    local p = i * 5
-    refund(i, costs[j], ats[j], args[p], args[p + 1], args[p + 2], args[p + 3])
+    local p = 5 * rule
+    refund(i, costs[j], ats[j], args[p + 1], args[p + 2], args[p + 3], args[p + 4])
   elseif l > 0 then
     level[i], dirty[i] = max(0, l - rises[j]), true
   end
 end
 
--- Decisions.
-local codes = {}
+-- Decisions. buckets are those of the form's charges, as of the last request; one with the same argument has the same.
+local codes, buckets, touched, o, last = {}, {}, {}, 3, nil
 for r = at + 1, count do
-  local f = args[r]
-  local mode, first, last = modes[f], firsts[f], lasts[f]
+  local request = args[r]
+  local f = request % MAX_REQUESTS + 1
+  local mode, first, final = modes[f], firsts[f], lasts[f]
   if not mode then return refuse('form of request ' .. r - at) end
+  if request ~= last then
+    local base = floor(request / MAX_REQUESTS)
+    for j = first, final do
+      local i, rule = spots[j], which[j]
+      i = i < MAX_CHARGES and base + i or i - MAX_CHARGES + 1
+      if i < 1 or i > keys or touched[i] == r then return refuse('buckets of request ' .. r - at) end
+      touched[i], buckets[j] = r, i
+      local fault
+      if not rule_of[i] then
+        fault = open(i, rule)
+      elseif rule_of[i] ~= rule then
+        fault = 'key ' .. i .. ' has two rules'
+      end
+      if fault then return refuse(fault) end
+    end
+    last = request
+  end
+
   local allowed = 1
-  for j = first, last do
-    local i = which[j]
-    local l, code = level[i], PASS
+  for j = first, final do
+    local l, code = level[buckets[j]], PASS
     if not l then
-      code = faults[i]
+      code = faults[buckets[j]]
     elseif mode ~= REFUND then
-      if nevers[j] then
+      local room = rooms[j]
+      if not room then
         code = NEVER
-      elseif l > tops[i] - rises[j] then
+      elseif l > room then
         code = DENIED
       end
     end
-    if code == STALE or code ~= PASS and mode ~= REFUND and enforced[i] then allowed = 0 end
+    if code ~= PASS and (code == STALE or mode ~= REFUND and enforced[which[j]]) then allowed = 0 end
     codes[j] = code
   end
   o = o + 1
   out[o] = allowed
   local act = allowed == 1 and mode ~= PEEK
-  for j = first, last do
-    local i, code = which[j], codes[j]
+  for j = first, final do
+    local i, rule, code = buckets[j], which[j], codes[j]
+    local kind = kinds[rule]
     if act and code == PASS then
       if mode == REFUND then
-        give_back(i, j)
+        give_back(i, rule, j)
       else
         level[i], dirty[i] = level[i] + rises[j], true
-        local charge = charges[i]
-        if charge then charge(i, costs[j]) end
+        if kind.charge then kind.charge(i, costs[j]) end
       end
     end
     out[o + 1] = code
-    local say = says[i]
-    if say then
-      local p = i * 5
-      o = say(i, o + 1, costs[j], code, args[p], args[p + 1])
+    if kind.say then
+      o = kind.say(i, o + 1, costs[j], code, args[5 * rule + 1], args[5 * rule + 2])
     else
       out[o + 2] = level[i] or 0
       o = o + 2
@@ -549,21 +592,33 @@ for r = at + 1, count do
 end
 
 -- Writes: deletions last, as a server that is out of memory takes them and nothing else.
-local gone = {}
+local gone, before = {}, 0
 for i = 1, keys do
+  local ahead = aheads[i]
+  if ahead and ahead > 0 then
+    before = before + 1
+    out[o + 1], out[o + 2] = i, ahead
+    o = o + 2
+  end
   if dirty[i] then
-    if aheads[i] == 0 and kinds[i].empty(i) then
+    local kind, p = kinds[rule_of[i]], 5 * rule_of[i]
+    if ahead == 0 and kind.empty(i) then
       gone[#gone + 1] = KEYS[i]
     else
-      local p = i * 5
-      local value, ttl_us = kinds[i].save(i, args[p], args[p + 1], args[p + 2], args[p + 3])
+      local value, ttl_us = kind.save(i, args[p + 1], args[p + 2], args[p + 3], args[p + 4])
       redis.call('SET', KEYS[i], value, 'PX', ceil(ttl_us / 1000) + GRACE_MS)
     end
   end
 end
 if gone[1] then redis.call('DEL', unpack(gone)) end
-for i = keys + 1, keys + reads do
-  o = o + 1
-  out[o] = raws[i] or ''
+
+out[1], out[2], out[3] = now, rebases, before
+local reply = { '' }
+for from = 1, o, PACKED do
+  local to = min(o, from + PACKED - 1)
+  reply[1] = reply[1] .. pack('>' .. rep('I7', to - from + 1), unpack(out, from, to))
 end
-return out
+for i = 1, reads do
+  reply[i + 1] = raws[keys + i] or ''
+end
+return reply

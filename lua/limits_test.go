@@ -3,6 +3,7 @@ package lua_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,67 +14,105 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// oneCharge is the arguments of one request of cost on one bucket of 10 tokens at 1/s.
-func oneCharge(cost any) []any { return []any{0, 0, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, cost, 1} }
+// aRule is a bucket of 10 tokens at 1/s.
+func aRule() []any { return []any{3, 10, 1, 1_000_000, 5} }
+
+// oneCharge is the arguments of one request of cost on one bucket.
+func oneCharge(cost any) []any { return arguments([][]any{aRule()}, [][]any{{0, 1, 1, 0, cost}}, 64) }
+
+// arguments are those of a call at the server's time that reads nothing. request is 64 times the first bucket and the form.
+func arguments(rules, forms [][]any, requests ...any) []any {
+	return append(slices.Concat([]any{0, 0, len(rules), len(forms)}, slices.Concat(rules...), slices.Concat(forms...)), requests...)
+}
+
+// runLimits runs the script and returns the integers of its reply.
+func runLimits(t *testing.T, client *redis.Client, keys []string, args ...any) ([]int64, error) {
+	t.Helper()
+	texts, err := client.Eval(context.Background(), lua.Limits, keys, args...).StringSlice()
+	if err != nil {
+		return nil, err
+	}
+	const size = 7
+	var ints []int64
+	for packed := texts[0]; len(packed) >= size; packed = packed[size:] {
+		n := int64(0)
+		for i := range size {
+			n = n<<8 | int64(packed[i])
+		}
+		ints = append(ints, n)
+	}
+	return ints, nil
+}
 
 func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
-	if _, err := run(t, client, lua.Limits, []string{"k"}, oneCharge(3)...); err != nil {
+	if _, err := runLimits(t, client, []string{"k"}, oneCharge(3)...); err != nil {
 		t.Fatal(err)
 	}
 	before := contents(t, client)
 
-	bucket := []any{3, 10, 1, 1_000_000, 5}
-	args := func(forms any, rest ...any) []any { return append(append([]any{0, 0, forms}, bucket...), rest...) }
+	// with is the arguments of forms, and what follows, on one rule.
+	with := func(forms any, rest ...any) []any { return append(append([]any{0, 0, 1, forms}, aRule()...), rest...) }
+	reads := func(n any) []any { return append([]any{0, n, 1, 1}, oneCharge(1)[4:]...) }
 	bad := map[string][]any{
-		"no arguments":           {},
-		"no forms":               args(0, 1),
-		"more reads than keys":   {0, 1, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"too many reads":         {0, 1025, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"reads below zero":       {0, -1, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"too many forms":         args(65, 0, 1, 1, 1, 1),
-		"missing parameters":     {0, 0, 1, 3, 10, 1},
-		"missing last parameter": {0, 0, 1, 3, 10, 1, 1_000_000},
-		"no kind":                {0, 0, 1, 1, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"unknown kind":           {0, 0, 1, 99, 10, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"no capacity":            {0, 0, 1, 3, 0, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"no refill":              {0, 0, 1, 3, 10, 0, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"no units":               {0, 0, 1, 3, 10, 1, 0, 0, 0, 1, 1, 1, 1},
-		"capacity in units":      {0, 0, 1, 3, 9_007_199_255, 1, 1_000_000, 5, 0, 1, 1, 1, 1},
-		"unknown mode":           args(1, 3, 1, 1, 1, 1),
-		"no rules":               args(1, 0, 0, 1),
-		"too many rules":         args(1, append([]any{0, 17}, repeat(18, 1, 1)...)...),
-		"key 0":                  args(1, 0, 1, 0, 1, 1),
-		"key 2 of 1":             args(1, 0, 1, 2, 1, 1),
-		"same key twice":         args(1, 0, 2, 1, 1, 1, 1, 1),
-		"missing cost":           args(1, 0, 1, 1),
-		"missing form":           args(2, 0, 1, 1, 1),
-		"no request":             args(1, 0, 1, 1, 1),
-		"too many requests":      args(1, append([]any{0, 1, 1, 1}, repeat(65, 1)...)...),
-		"form 0":                 args(1, 0, 1, 1, 1, 0),
-		"form 2 of 1":            args(1, 0, 1, 1, 1, 2),
-		"good, then a bad form":  args(2, 0, 1, 1, 1, 0, 1, 1, 0, 1),
-		"good, then bad request": args(1, 0, 1, 1, 1, 1, 2),
-		"bad at the end":         args(1, 0, 1, 1, 1, 1, "x"),
+		"no arguments":            {},
+		"no rules":                {0, 0, 0, 1, 0, 1, 1, 0, 1, 64},
+		"too many rules":          append([]any{0, 0, 1025, 1}, repeat(1030, 3, 10, 1, 1_000_000, 5)...),
+		"no forms":                with(0, 64),
+		"more reads than keys":    reads(1),
+		"too many reads":          reads(1025),
+		"reads below zero":        reads(-1),
+		"too many forms":          with(65, 0, 1, 1, 0, 1, 64),
+		"missing parameters":      {0, 0, 1, 1, 3, 10, 1},
+		"missing last parameter":  {0, 0, 1, 1, 3, 10, 1, 1_000_000},
+		"a rule too few":          {0, 0, 2, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, 0},
+		"unknown mode":            with(1, 3, 1, 1, 0, 1, 64),
+		"no charges":              with(1, 0, 0, 64),
+		"too many charges":        with(1, append([]any{0, 17}, repeat(18, 1, 0, 1)...)...),
+		"rule 0":                  with(1, 0, 1, 0, 0, 1, 64),
+		"rule 2 of 1":             with(1, 0, 1, 2, 0, 1, 64),
+		"bucket 2 of 1, near":     with(1, 0, 1, 1, 1, 1, 64),
+		"bucket 2 of 1, far":      with(1, 0, 1, 1, 17, 1, 64),
+		"bucket beyond all":       with(1, 0, 1, 1, int64(1)<<52, 1, 64),
+		"same bucket twice":       with(1, 0, 2, 1, 0, 1, 1, 0, 1, 64),
+		"same bucket, two ways":   with(1, 0, 2, 1, 0, 1, 1, 16, 1, 64),
+		"missing cost":            with(1, 0, 1, 1, 0),
+		"missing form":            with(2, 0, 1, 1, 0, 1),
+		"no request":              with(1, 0, 1, 1, 0, 1),
+		"a refund without a time": with(1, 2, 1, 1, 0, 1),
+		"too many requests":       with(1, append([]any{0, 1, 1, 0, 1}, repeat(65, 64)...)...),
+		"request without bucket":  with(1, 0, 1, 1, 0, 1, 0),
+		"request on bucket 2":     with(1, 0, 1, 1, 0, 1, 128),
+		"form 2 of 1":             with(1, 0, 1, 1, 0, 1, 65),
+		"good, then a bad form":   with(2, 0, 1, 1, 0, 1, 0, 1, 1, 0, 0, 64),
+		"good, then bad request":  with(1, 0, 1, 1, 0, 1, 64, 65),
+		"bad at the end":          with(1, 0, 1, 1, 0, 1, 64, "x"),
 	}
 	for _, cost := range []any{"-1", "0", "1.5", "9007199254740992", "1e30", "nan", "-nan", "inf", "-inf", "", "x", "1 2", "\x00"} {
 		bad[fmt.Sprintf("cost %q", cost)] = oneCharge(cost)
 	}
 	for name, args := range bad {
-		if reply, err := run(t, client, lua.Limits, []string{"k"}, args...); err == nil || !strings.HasPrefix(err.Error(), "ERR limits: ") {
+		if reply, err := runLimits(t, client, []string{"k"}, args...); err == nil || !strings.HasPrefix(err.Error(), "ERR limits: ") {
 			t.Errorf("%s: answers %v, %v", name, reply, err)
 		}
 		if after := contents(t, client); after != before {
 			t.Fatalf("%s: changed %s into %s", name, before, after)
 		}
 	}
-	two := []any{0, 0, 1, 3, 10, 1, 1_000_000, 5, 3, 10, 1, 1_000_000, 5, 0, 2, 1, 1, 2, 1, 1}
-	if _, err := run(t, client, lua.Limits, []string{"k", "k"}, two...); err == nil || !strings.Contains(err.Error(), "key 2 is given twice") {
+	two := arguments([][]any{aRule()}, [][]any{{0, 2, 1, 0, 1, 1, 1, 1}}, 64)
+	if _, err := runLimits(t, client, []string{"k", "k"}, two...); err == nil || !strings.Contains(err.Error(), "key 2 is given twice") {
 		t.Errorf("the same key twice: %v", err)
 	}
-	if _, err := run(t, client, lua.Limits, nil, 0, 0, 1); err == nil || !strings.Contains(err.Error(), "1 to 1024 keys") {
+	two = arguments([][]any{aRule(), aRule()}, [][]any{{0, 1, 1, 0, 1}, {0, 1, 2, 0, 1}}, 64, 65)
+	if _, err := runLimits(t, client, []string{"k"}, two...); err == nil || !strings.Contains(err.Error(), "key 1 has two rules") {
+		t.Errorf("a key with two rules: %v", err)
+	}
+	if _, err := runLimits(t, client, nil, oneCharge(1)...); err == nil || !strings.Contains(err.Error(), "1 to 1024 buckets") {
 		t.Errorf("no keys: %v", err)
+	}
+	if after := contents(t, client); after != before {
+		t.Fatalf("changed %s into %s", before, after)
 	}
 }
 
@@ -81,34 +120,33 @@ func TestLimitsAcceptsTheLargestCall(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	var keys []string
-	args := []any{0, 0, 64}
+	var rules, forms [][]any
+	var requests []any
 	for i := range 1024 {
-		keys = append(keys, fmt.Sprintf("k%d", i))
-		args = append(args, 3, 10, 1, 1_000_000, 5)
+		keys, rules = append(keys, fmt.Sprintf("k%d", i)), append(rules, aRule())
 	}
 	for r := range 64 {
-		args = append(args, 0, 16)
+		form := []any{0, 16}
 		for j := range 16 {
-			args = append(args, r*16+j+1, 1)
+			form = append(form, r*16+j+1, j, 1)
 		}
+		forms, requests = append(forms, form), append(requests, 64*(16*r+1)+r)
 	}
-	for r := range 64 {
-		args = append(args, r+1)
-	}
-	reply, err := run(t, client, lua.Limits, keys, args...)
-	if err != nil || len(reply) != 2+1024+64*33 {
+	args := arguments(rules, forms, requests...)
+	reply, err := runLimits(t, client, keys, args...)
+	if err != nil || len(reply) != 3+64*33 {
 		t.Fatalf("%d integers, %v", len(reply), err)
 	}
 	if n, err := client.DBSize(context.Background()).Result(); err != nil || n != 1024 {
 		t.Errorf("%d buckets written (%v), want 1024", n, err)
 	}
-	_, err = run(t, client, lua.Limits, append(keys, "one more"), args...)
-	if err == nil || !strings.Contains(err.Error(), "1 to 1024 keys") {
+	_, err = runLimits(t, client, append(keys, "one more"), args...)
+	if err == nil || !strings.Contains(err.Error(), "1 to 1024 buckets") {
 		t.Errorf("1025 keys: %v", err)
 	}
 }
 
-// kindArgs are a key's parameters, by kind: 10 tokens per second or so, all of them far from their bounds.
+// kindArgs are a rule's parameters, by kind: 10 tokens per second or so, all of them far from their bounds.
 func kindArgs() map[string][]any {
 	return map[string][]any{
 		"token bucket":    {3, 10, 1, 1_000_000, 5},
@@ -154,8 +192,9 @@ func TestLimitsRefusesParametersOutOfBounds(t *testing.T) {
 		"kind 6":                        {13, 10, 1_000_000, 0, 0},
 		"a kind far beyond, a shadow's": {1 << 40, 10, 1_000_000, 0, 0},
 	} {
-		args := append(append([]any{0, 0, 1}, params...), 0, 1, 1, 1, 1)
-		if reply, err := run(t, client, lua.Limits, []string{"k"}, args...); err == nil || !strings.Contains(err.Error(), "ERR limits: parameters of key 1") {
+		args := arguments([][]any{params}, [][]any{{0, 1, 1, 0, 1}}, 64)
+		reply, err := runLimits(t, client, []string{"k"}, args...)
+		if err == nil || !strings.HasPrefix(err.Error(), "ERR limits: ") || !strings.Contains(err.Error(), "of rule 1") {
 			t.Errorf("%s: answers %v, %v", name, reply, err)
 		}
 	}
@@ -206,17 +245,16 @@ func TestLimitsNeverTakesAnotherValueForABucket(t *testing.T) {
 			before := contents(t, client)
 			for i := range n + 2 {
 				for mode, want := range []string{"0 3 0", "0 3 0", "1 3 0"} { // consume, peek, refund
-					args := append(append([]any{0, 0, 1}, params...), 3, 10, 1, 1_000_000, 5)
+					form := []any{mode, 2, 1, 0, 1, 2, 1, 1}
 					if mode == 2 {
-						args = append(args, mode, 2, 1, 1, 0, 2, 1, 0, 1)
-					} else {
-						args = append(args, mode, 2, 1, 1, 2, 1, 1)
+						form = []any{mode, 2, 1, 0, 1, 0, 2, 1, 1, 0}
 					}
-					reply, err := run(t, client, lua.Limits, []string{fmt.Sprintf("k%d", i), "sibling"}, args...)
+					args := arguments([][]any{params, aRule()}, [][]any{form}, 64)
+					reply, err := runLimits(t, client, []string{fmt.Sprintf("k%d", i), "sibling"}, args...)
 					if err != nil {
 						t.Fatalf("key %d: %v", i, err)
 					}
-					if got := fmt.Sprintf("%d %d %d", reply[4], reply[5], reply[6]); got != want {
+					if got := fmt.Sprintf("%d %d %d", reply[3], reply[4], reply[5]); got != want {
 						t.Errorf("value %d, mode %d: allowed, code, level are %s, want %s", i, mode, got, want)
 					}
 				}
@@ -239,7 +277,12 @@ func TestLimitsStoresNoMoreThanItMust(t *testing.T) {
 	kinds["calendar window"] = []any{7, 10, now - 1000, now + 60_000_000, now + 120_000_000}
 	for kind, params := range kinds {
 		key := strings.ReplaceAll(kind, " ", "-")
-		if _, err := run(t, client, lua.Limits, []string{key}, append(append([]any{now, 0, 1}, params...), 0, 1, 1, 1, 1)...); err != nil {
+		at := func(form ...any) []any {
+			args := arguments([][]any{params}, [][]any{form}, 64)
+			args[0] = now
+			return args
+		}
+		if _, err := runLimits(t, client, []string{key}, at(0, 1, 1, 0, 1)...); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
 		most := map[string]int{"sliding log": 14}[kind]
@@ -253,7 +296,7 @@ func TestLimitsStoresNoMoreThanItMust(t *testing.T) {
 			t.Errorf("%s: expires in %s", kind, ttl)
 		}
 		// Given back, it is gone.
-		if _, err := run(t, client, lua.Limits, []string{key}, append(append([]any{now, 0, 1}, params...), 2, 1, 1, 1, 0, 1)...); err != nil {
+		if _, err := runLimits(t, client, []string{key}, at(2, 1, 1, 0, 1, 0)...); err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
 		if n := client.Exists(ctx, key).Val(); n != 0 {
@@ -270,18 +313,14 @@ func TestLimitsOutOfMemoryChangesNothing(t *testing.T) {
 	ctx := context.Background()
 	keys := []string{"emptied", "kept", "emptied-too"}
 	call := func(mode int, costs ...any) error {
-		args := []any{0, 0, 1}
-		for range keys {
-			args = append(args, 3, 10, 1, 100_000_000, 7)
-		}
-		args = append(args, mode, len(keys))
+		form := []any{mode, len(keys)}
 		for i := range keys {
-			args = append(args, i+1, costs[i])
+			form = append(form, 1, i, costs[i])
 			if mode == 2 {
-				args = append(args, 0)
+				form = append(form, 0)
 			}
 		}
-		_, err := run(t, client, lua.Limits, keys, append(args, 1)...)
+		_, err := runLimits(t, client, keys, arguments([][]any{{3, 10, 1, 100_000_000, 7}}, [][]any{form}, 64)...)
 		return err
 	}
 	if err := call(0, 2, 8, 2); err != nil {
@@ -307,18 +346,14 @@ func TestLimitsReadsTheClockOnce(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(testenv.RedisPrivate(t).Options())
 	defer func() { _ = client.Close() }()
-	var args []any
 	var keys []string
-	args = append(args, 0, 0, 1)
+	var rules [][]any
+	form := []any{0, len(kindArgs())}
 	for kind, params := range kindArgs() {
-		keys, args = append(keys, kind), append(args, params...)
+		keys, rules = append(keys, kind), append(rules, params)
+		form = append(form, len(rules), len(rules)-1, 1)
 	}
-	args = append(args, 0, len(keys))
-	for i := range keys {
-		args = append(args, i+1, 1)
-	}
-	args = append(args, repeat(64, 1)...)
-	if _, err := run(t, client, lua.Limits, keys, args...); err != nil {
+	if _, err := runLimits(t, client, keys, arguments(rules, [][]any{form}, repeat(64, 64)...)...); err != nil {
 		t.Fatal(err)
 	}
 	info := client.Info(context.Background(), "commandstats").Val()

@@ -67,21 +67,45 @@ func BenchmarkScript(b *testing.B) {
 	}
 }
 
+// BenchmarkTenants is what waits at a busy service: requests of as many tenants on three rules, each of which reads a balance, too,
+// decided by one call per request in a pipeline, and by vectors.
+func BenchmarkTenants(b *testing.B) {
+	client := patientClient(b, testenv.Redis(b))
+	charges := threeRules(b)
+	for o, name := range map[op]string{opConsume: "consume", opPeek: "peek"} {
+		batch := make([]query, MaxVector)
+		for i := range batch {
+			tenant := fmt.Sprintf("tenant-%05d", i)
+			q, err := Request{Tenant: tenant, Charges: charges, Reads: []string{"{" + tenant + "}balance"}}.check(o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			batch[i] = q
+		}
+		for _, perCall := range []int{1, 16, 42} {
+			b.Run(fmt.Sprintf("%s/vector_of_%d", name, perCall), func(b *testing.B) { benchBatch(b, client, batch[:42], perCall) })
+		}
+	}
+}
+
 func benchScript(b *testing.B, client redis.UniversalClient, q query, perBatch, perCall int) {
+	benchBatch(b, client, slices.Repeat([]query{q}, perBatch), perCall)
+}
+
+func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCall int) {
 	script := NewScript("limits", lua.Limits, nil)
-	batch := slices.Repeat([]query{q}, perBatch)
-	now := time.Now().UnixMicro()
+	perBatch, now := len(batch), time.Now().UnixMicro()
 	for done := 0; done < b.N; done += perBatch {
 		var vs []*vector
 		for from := 0; from < perBatch; from += perCall {
-			vs = append(vs, vectors(batch[:perCall], true, now)...)
+			vs = append(vs, vectors(batch[from:min(from+perCall, perBatch)], false, now)...)
 		}
 		calls := make([]Call, len(vs))
 		for i, v := range vs {
 			calls[i] = v.call(0)
 		}
 		for i, reply := range script.RunPipelined(context.Background(), client, calls) {
-			d, err := vs[i].read(batch[:perCall], reply)
+			d, err := vs[i].read(batch[i*perCall:], reply)
 			if err != nil || !d.answers[0].allowed {
 				b.Fatalf("%+v, %v", d, err)
 			}

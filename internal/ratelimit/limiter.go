@@ -407,7 +407,7 @@ func (l *Limiter) pipeline(ctx context.Context, sh *shard, batch []query, now in
 		}
 		sh.ahead.Store(d.now - sent)
 		l.metrics.rebased.Add(float64(d.rebased))
-		l.levels.observe(v, batch, d, received)
+		l.levels.observe(v, d, received)
 		for k, i := range v.queries {
 			answers[i] = d.answers[k]
 		}

@@ -121,15 +121,17 @@ func (l *levels) decide(q *query, now int64, replicas *Replicas) answer {
 }
 
 // observe notes what Redis has said about a call's buckets. now is this process' clock, which the levels are kept in.
-func (l *levels) observe(v *vector, batch []query, d decoded, now int64) {
+func (l *levels) observe(v *vector, d decoded, now int64) {
 	last := make([]row, len(v.keys)) // as of the last request that touched the key
-	for n, i := range v.queries {
-		for j := range batch[i].charges {
-			last[v.index[batch[i].charges[j].key]] = d.answers[n].rows[j]
+	places := v.places
+	for n := range v.queries {
+		for j, r := range d.answers[n].rows {
+			last[places[j]] = r
 		}
+		places = places[len(d.answers[n].rows):]
 	}
 	for at, key := range v.keys {
-		l.observeKey(v.charges[at].tag, key, v.charges[at].rule.limit, last[at], now)
+		l.observeKey(v.tags[at], key, v.rules[v.ruleOf[at]].rule.limit, last[at], now)
 	}
 }
 

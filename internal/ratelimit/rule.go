@@ -83,7 +83,6 @@ type Rule struct {
 
 	limit  limit
 	letter string // the kind's, in keys
-	args   []any  // the script's word and parameters, if they are the same at all times; boxed once
 }
 
 // Compile checks spec and works out its arithmetic. The error is a *FieldError that names the field and its bound.
@@ -121,9 +120,6 @@ func Compile(spec Spec) (Rule, error) {
 		return Rule{}, &FieldError{"cost", fmt.Sprintf("%d is not from 1 to the capacity, %d", r.Cost, r.Burst)}
 	}
 	r.letter = r.Kind.letter()
-	if w, ok := r.limit.(fixedWindow); !ok || w.every == "" {
-		r.args = r.boxed(r.limit.params(moment{}))
-	}
 	return r, nil
 }
 
@@ -202,9 +198,6 @@ func tokensOf(tokens, percent int64) int64 {
 
 // compiled reports whether r came from Compile.
 func (r *Rule) compiled() bool { return r != nil && r.limit != nil }
-
-// boxed is what the script is told of a key.
-func (r *Rule) boxed(p params) []any { return []any{r.word(), p[0], p[1], p[2], p[3]} }
 
 // word is the script's word for the rule's kind and whether it denies.
 func (r *Rule) word() int64 {

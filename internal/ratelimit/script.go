@@ -18,8 +18,8 @@ var errNoReply = errors.New("no reply")
 // charges must not run twice. Here only the answer NOSCRIPT leads to a second send: it says that the script did not run.
 // After any other error of the connection the outcome is unknown.
 //
-// Scripts of this project reply with a flat array of integers, some with strings behind them. A Script is safe for
-// concurrent use.
+// Scripts of this project reply with a flat array of integers, or with strings of which the first has the integers packed: where
+// there are hundreds of them that takes a third of the time. A Script is safe for concurrent use.
 type Script struct {
 	name    string
 	source  string
@@ -29,15 +29,15 @@ type Script struct {
 
 // Call is one run of a script. All Keys must be in one hash slot.
 type Call struct {
-	Keys  []string
-	Args  []any // strings and integers
-	Texts int   // how many strings the reply ends with
+	Keys   []string
+	Args   []any // strings and integers
+	Packed bool  // the reply is strings
 }
 
 // Reply is the answer to a Call: Ints and Texts, or Err. An Err from the script itself means that it changed nothing.
 type Reply struct {
 	Ints  []int64
-	Texts []string
+	Texts []string // what follows the integers, if they are packed
 	Err   error
 }
 
@@ -98,14 +98,14 @@ func (s *Script) send(
 	cmds := make([]once, len(only))
 	pipe := client.Pipeline()
 	for n, i := range only {
-		cmds[n] = newOnce(ctx, calls[i].Texts, commandArgs(command, script, calls[i]))
+		cmds[n] = newOnce(ctx, calls[i].Packed, commandArgs(command, script, calls[i]))
 		_ = pipe.Process(ctx, cmds[n]) // queues; it cannot fail
 	}
 	_, execErr := pipe.Exec(ctx)
 
 	var missing []int
 	for n, i := range only {
-		reply := cmds[n].reply(calls[i].Texts)
+		reply := cmds[n].reply()
 		if errors.Is(reply.Err, errNoReply) && execErr != nil {
 			// go-redis leaves the commands without an error when it could not set the connection up, after a wrong
 			// password for example. A script always replies with an array.
@@ -145,14 +145,14 @@ func commandArgs(command, script string, call Call) []any {
 // once is a command that go-redis does not send again by itself, alone, in a pipeline or on a cluster.
 type once interface {
 	redis.Cmder
-	reply(texts int) Reply
+	reply() Reply
 }
 
-func newOnce(ctx context.Context, texts int, args []any) once {
-	if texts == 0 {
-		return onceInts{redis.NewIntSliceCmd(ctx, args...)}
+func newOnce(ctx context.Context, packed bool, args []any) once {
+	if packed {
+		return oncePacked{redis.NewStringSliceCmd(ctx, args...)}
 	}
-	return onceMixed{redis.NewSliceCmd(ctx, args...)}
+	return onceInts{redis.NewIntSliceCmd(ctx, args...)}
 }
 
 type onceInts struct{ *redis.IntSliceCmd }
@@ -160,7 +160,7 @@ type onceInts struct{ *redis.IntSliceCmd }
 // NoRetry implements redis.Cmder.
 func (onceInts) NoRetry() bool { return true }
 
-func (c onceInts) reply(int) Reply {
+func (c onceInts) reply() Reply {
 	ints, err := c.Result()
 	if err == nil && ints == nil {
 		err = errNoReply
@@ -168,35 +168,34 @@ func (c onceInts) reply(int) Reply {
 	return Reply{Ints: ints, Err: err}
 }
 
-type onceMixed struct{ *redis.SliceCmd }
+type oncePacked struct{ *redis.StringSliceCmd }
 
 // NoRetry implements redis.Cmder.
-func (onceMixed) NoRetry() bool { return true }
+func (oncePacked) NoRetry() bool { return true }
 
-func (c onceMixed) reply(texts int) Reply {
-	values, err := c.Result()
+func (c oncePacked) reply() Reply {
+	texts, err := c.Result()
 	switch {
 	case err != nil:
 		return Reply{Err: err}
-	case values == nil:
+	case len(texts) == 0:
 		return Reply{Err: errNoReply}
-	case len(values) < texts:
-		return Reply{Err: fmt.Errorf("%w: a reply of %d values, want %d strings", errScript, len(values), texts)}
 	}
-	r := Reply{Ints: make([]int64, len(values)-texts), Texts: make([]string, texts)}
-	for i, v := range values[:len(r.Ints)] {
-		n, ok := v.(int64)
-		if !ok {
-			return Reply{Err: fmt.Errorf("%w: value %d of a reply is not an integer", errScript, i)}
-		}
-		r.Ints[i] = n
+	ints, err := unpackInts(texts[0])
+	return Reply{Ints: ints, Texts: texts[1:], Err: err}
+}
+
+// packedSize is the bytes of a packed integer, highest first: the scripts' numbers are exact to 2^53.
+const packedSize = 7
+
+func unpackInts(packed string) ([]int64, error) {
+	if len(packed)%packedSize != 0 {
+		return nil, fmt.Errorf("%w: %d bytes of packed integers", errScript, len(packed))
 	}
-	for i, v := range values[len(r.Ints):] {
-		text, ok := v.(string)
-		if !ok {
-			return Reply{Err: fmt.Errorf("%w: value %d of a reply is not a string", errScript, len(r.Ints)+i)}
-		}
-		r.Texts[i] = text
+	ints := make([]int64, len(packed)/packedSize)
+	for i := range ints {
+		b := packed[i*packedSize:][:packedSize]
+		ints[i] = int64(b[0])<<48 | int64(b[1])<<40 | int64(b[2])<<32 | int64(b[3])<<24 | int64(b[4])<<16 | int64(b[5])<<8 | int64(b[6])
 	}
-	return r
+	return ints, nil
 }

@@ -296,7 +296,8 @@ func TestLoadMakesTheFirstCallFindTheScript(t *testing.T) {
 	if err := s.Load(context.Background(), client); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Run(context.Background(), client, Call{Keys: []string{"k"}, Args: []any{0, 0, 1, 3, 1, 1, 1, 136, 0, 1, 1, 1, 1}}); err != nil {
+	call := Call{Keys: []string{"k"}, Args: []any{0, 0, 1, 1, 3, 1, 1, 1, 136, 0, 1, 1, 0, 1, 64}, Packed: true}
+	if _, err := s.Run(context.Background(), client, call); err != nil {
 		t.Fatal(err)
 	}
 	if n := testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")); n != 0 {

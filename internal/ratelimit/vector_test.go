@@ -17,10 +17,7 @@ func queryFor(t *testing.T, tenant string, charges ...Charge) query {
 }
 
 func tags(v *vector) []string {
-	var all []string
-	for _, c := range v.charges {
-		all = append(all, c.tag)
-	}
+	all := slices.Clone(v.tags)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -87,12 +84,49 @@ func TestRepliesOfAnotherScriptAreABugAndNotAnOutage(t *testing.T) {
 	t.Parallel()
 	batch := []query{queryFor(t, "x", Charge{Rule: compile(t, Spec{Rate: "1/s"})})}
 	v := vectors(batch, true, worldStart)[0]
-	for _, ints := range [][]int64{nil, {1}, {1, 0, 0, 1, 0}, {1, 0, 0, 1, 0, 5, 6}} {
+	for _, ints := range [][]int64{
+		nil, {1}, {1, 0, 0}, {1, 0, 0, 1, 0}, {1, 0, 0, 1, 0, 5, 6}, {1, 0, 2, 1, 0, 5, 1, 7, 1, 7}, {1, 0, 1, 1, 0, 5, 2, 7}, {1, 0, 1, 1, 0, 5, 0, 7},
+	} {
 		if _, err := v.read(batch, Reply{Ints: ints}); !errors.Is(err, errScript) || errors.Is(err, errBackend) {
 			t.Errorf("%v: %v", ints, err)
 		}
 	}
-	if _, err := v.read(batch, Reply{Ints: []int64{1, 0, 0, 1, 0, 5}}); err != nil {
+	if _, err := v.read(batch, Reply{Ints: []int64{1, 0, 0, 1, 0, 5}, Texts: []string{""}}); !errors.Is(err, errScript) {
+		t.Errorf("a string too many: %v", err)
+	}
+	for _, ints := range [][]int64{{1, 0, 0, 1, 0, 5}, {1, 0, 1, 1, 0, 5, 1, 7}} {
+		d, err := v.read(batch, Reply{Ints: ints})
+		if err != nil || d.ahead[0] != 7*ints[2] || d.answers[0].rows[0].st.ahead != d.ahead[0] {
+			t.Errorf("%v: %+v, %v", ints, d, err)
+		}
+	}
+}
+
+// TestRequestsThatDifferOnlyInTheirBucketsShareAForm: what many tenants wait for together is said once.
+func TestRequestsThatDifferOnlyInTheirBucketsShareAForm(t *testing.T) {
+	t.Parallel()
+	a, b := compile(t, Spec{ID: "a", Rate: "1/s"}), compile(t, Spec{ID: "b", Rate: "1/s"})
+	global := compile(t, Spec{ID: "g", Rate: "1/s", Shared: true})
+	var batch []query
+	for i := range 10 {
+		tenant := fmt.Sprint("t", i)
+		batch = append(batch, queryFor(t, tenant, Charge{Rule: a}, Charge{Rule: b}), queryFor(t, tenant, Charge{Rule: a}, Charge{Rule: global}),
+			queryFor(t, tenant, Charge{Rule: a}, Charge{Rule: b, Cost: 1}))
+	}
+	v := vectors(batch, false, worldStart)[0]
+	// Of the forms with the global bucket, the first counts it from its tenant's own.
+	if len(v.rules) != 3 || len(v.forms) != 3 || len(v.keys) != 21 || len(v.requests) != 30 {
+		t.Errorf("%d rules, %d forms, %d keys, %d requests", len(v.rules), len(v.forms), len(v.keys), len(v.requests))
+	}
+}
+
+func TestPackedIntegersAreExact(t *testing.T) {
+	t.Parallel()
+	got, err := unpackInts("\x00\x00\x00\x00\x00\x00\x00" + "\x1f\xff\xff\xff\xff\xff\xff" + "\x01\x02\x03\x04\x05\x06\x07")
+	if err != nil || !slices.Equal(got, []int64{0, maxExact, 0x01020304050607}) {
+		t.Errorf("%x, %v", got, err)
+	}
+	if _, err := unpackInts("12345678"); !errors.Is(err, errScript) {
 		t.Error(err)
 	}
 }
