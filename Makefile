@@ -56,6 +56,11 @@ bench: servers build ## Measure throughput and latency against the baselines; re
 	@mkdir -p $(RESULTS)
 	$(BIN) bench $(ARGS)
 
+.PHONY: bench-outage
+bench-outage: servers build ## Kill Redis at 5,000 requests/s: what callers wait, what is admitted; results in bench-results/
+	@mkdir -p $(RESULTS)
+	$(BIN) bench outage $(ARGS)
+
 .PHONY: lint
 lint: ## go vet, formatting and golangci-lint
 	go vet $(PACKAGES)

@@ -15,6 +15,7 @@ import (
 // benchCmd measures; its other part is what it starts as a process of its own.
 type benchCmd struct {
 	Run      benchRunCmd      `cmd:"" default:"withargs" help:"Measure, print, and store results and charts."`
+	Outage   benchOutageCmd   `cmd:"" help:"Kill Redis under load and bring it back: what callers wait, and what is admitted."`
 	Baseline benchBaselineCmd `cmd:"" hidden:"" help:"Serve what the service is compared with."`
 }
 
@@ -78,6 +79,48 @@ func (c *benchRunCmd) Run(ctx context.Context, _ *slog.Logger) (err error) {
 				return exitStatus(1)
 			}
 		}
+	}
+	return nil
+}
+
+type benchOutageCmd struct {
+	Dir         string        `default:"bench-results" type:"path" help:"Directory of the results, and of the servers' data while it runs."`
+	Rate        int           `default:"5000" help:"Requests/s, over all instances: four checks for each consume."`
+	Instances   int           `default:"2" help:"Instances of the service, which share out a rule while Redis is away."`
+	Connections int           `default:"256" help:"Connections of the load generator."`
+	Before      time.Duration `default:"5s" help:"How long Redis is there at first."`
+	Away        time.Duration `default:"8s" help:"How long it is away."`
+	After       time.Duration `default:"12s" help:"How long the load goes on when it is back. Instances ask for it every 5 s."`
+	Strict      bool          `help:"Exit with status 1 if a target is missed."`
+}
+
+// Run measures.
+func (c *benchOutageCmd) Run(ctx context.Context, _ *slog.Logger) (err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find our own binary: %w", err)
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return fmt.Errorf("results directory: %w", err)
+	}
+	servers, err := os.Create(filepath.Join(c.Dir, "servers.log"))
+	if err != nil {
+		return fmt.Errorf("servers' log: %w", err)
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	result, err := bench.RunOutage(ctx, bench.OutageRun{
+		Exe: exe, Dir: c.Dir, Instances: c.Instances, Rate: c.Rate, Connections: c.Connections, Before: c.Before, Away: c.Away,
+		After: c.After, Progress: os.Stderr, Log: servers,
+	})
+	if err != nil {
+		return explainStack(err)
+	}
+	if err := result.Print(os.Stdout); err != nil {
+		return err
+	}
+	fmt.Printf("\noutage.json and outage.svg are in %s\n", c.Dir)
+	if c.Strict && !result.Met() {
+		return exitStatus(1)
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ type client struct {
 	in   *bufio.Reader
 	out  []byte // a copy of the template in use
 	of   *template
+
+	local bool // the last answer said that its limits were decided without Redis
 }
 
 // dial opens n connections.
@@ -60,6 +62,7 @@ func (c *client) send(t *template, n uint64, tenants int) (status int, err error
 
 var (
 	contentLength = []byte("content-length:")
+	limitMode     = []byte("x-ratelimit-mode:")
 	errFraming    = errors.New("the answer is not HTTP/1.1 with a Content-Length")
 )
 
@@ -75,6 +78,7 @@ func (c *client) receive() (status int, err error) {
 		return 0, errFraming
 	}
 	length := -1
+	c.local = false
 	for {
 		line, err = c.in.ReadSlice('\n')
 		if err != nil {
@@ -87,6 +91,9 @@ func (c *client) receive() (status int, err error) {
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(line[len(contentLength):]))); err != nil {
 				return 0, errFraming
 			}
+		}
+		if line[0]|0x20 == 'x' && len(line) > len(limitMode) && bytes.EqualFold(line[:len(limitMode)], limitMode) {
+			c.local = string(bytes.TrimSpace(line[len(limitMode):])) == "local"
 		}
 	}
 	if length < 0 {

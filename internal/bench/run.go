@@ -299,7 +299,7 @@ func (r *runner) templates() (debit, hot, check *template) {
 	debit = newTemplate("/v1/debits", auth+keyHeader(), debitBody(tenantMark), 1)
 	hot = newTemplate("/v1/debits", auth+keyHeader(), debitBody(hotTenant), 1)
 	debit.recorded, hot.recorded = true, true
-	return debit, hot, newTemplate("/v1/check", auth, checkBody(tenantMark), 1)
+	return debit, hot, newTemplate("/v1/check", auth, checkBody(plainRoute), 1)
 }
 
 func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
@@ -320,7 +320,7 @@ func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 		{plsqlMany, r.direct(many, false), nil},
 		base(plsqlWebMany, "/plpgsql/debits", debitBody(tenantMark)),
 		{debitBatches, r.over(service.api, min(batchClients, r.cfg.Connections), batch), service},
-		base(echoCheck, "/echo/check", checkBody(tenantMark)),
+		base(echoCheck, "/echo/check", checkBody(plainRoute)),
 		web(checks, service, check),
 		web(debitsHot, service, debitHot),
 		{plsqlHot, r.direct(hot, true), nil},

@@ -236,21 +236,29 @@ var limitRules = []struct{ name, per string }{
 func (s *stand) putLimits(ctx context.Context, at *site) error {
 	for _, r := range limitRules {
 		body := `{"per":` + r.per + `,"kind":"token_bucket","rate":"1000000/s"}`
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+at.api+"/v1/limits/"+r.name, strings.NewReader(body))
-		if err != nil {
-			return fmt.Errorf("put limit: %w", err)
+		if err := putJSON(ctx, at.api, s.adminKey, "/v1/limits/"+r.name, body); err != nil {
+			return err
 		}
-		req.Header.Set("Authorization", "Bearer "+s.adminKey)
-		req.Header.Set("Content-Type", "application/json")
-		answer, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return fmt.Errorf("put limit: %w", err)
-		}
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<12)) // for the message only
-		answer.Body.Close()
-		if answer.StatusCode >= http.StatusMultipleChoices {
-			return fmt.Errorf("put limit %s: %s: %s", r.name, answer.Status, text)
-		}
+	}
+	return nil
+}
+
+// putJSON makes something in the catalogue of the service at address.
+func putJSON(ctx context.Context, address, key, path, body string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+address+path, strings.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("put %s: %w", path, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("put %s: %w", path, err)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<12)) // for the message only
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("put %s: %s: %s", path, answer.Status, text)
 	}
 	return nil
 }

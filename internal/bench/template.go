@@ -88,6 +88,9 @@ func putTenant(out []byte, v int) {
 // tenantID is the id of tenant number v.
 func tenantID(v int) string { return fmt.Sprintf("t-%05d", v) }
 
+// plainRoute is the route of checks whose limits never deny.
+const plainRoute = "/search"
+
 // hotTenant takes all the load of the hot variants.
 const hotTenant = "t-hot"
 
@@ -99,8 +102,8 @@ func debitBody(tenant string) string {
 }
 
 // checkBody is the body of a check that three limits and a balance decide.
-func checkBody(tenant string) string {
-	return `{"tenant":"` + tenant + `","subject":"user-1","route":"/search","items":[{"meter":"` + meter + `","amount":1}]}`
+func checkBody(route string) string {
+	return `{"tenant":"` + tenantMark + `","subject":"user-1","route":"` + route + `","items":[{"meter":"` + meter + `","amount":1}]}`
 }
 
 // batchBody is the body of a batch of size debits of different tenants.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,11 @@ const (
 
 	// awayFor is how long the publisher leaves Redis alone after a failure.
 	awayFor = 500 * time.Millisecond
+
+	// awayFreshFor is how old a copy may be that answers a check while Redis is away: without it every check would be a read of
+	// PostgreSQL, at the very time when it is all that is left. A second of an error that the answer is marked with, against
+	// one read per second, instance and balance in use.
+	awayFreshFor = time.Second
 
 	// redisBudget bounds one round trip of the cache. The client's own timeouts are 100 ms for reading; waiting for more
 	// than one of them helps no check.
@@ -199,6 +205,15 @@ func (c *BalanceCache) fresh(f found, maxStale *time.Duration) bool {
 		return *maxStale > 0 && age <= *maxStale
 	}
 	return f.shared && age <= c.cfg.FreshFor
+}
+
+// lonely says whether copies are complete and young enough, and lack only that Redis tells what other instances did since:
+// it is away, or has lost them.
+func (c *BalanceCache) lonely(copies []found, changedAt time.Time, maxAge time.Duration) bool {
+	now := c.cfg.Now()
+	return !slices.ContainsFunc(copies, func(f found) bool {
+		return f.copy == nil || f.copy.Beyond || f.copy.AsOf.Before(changedAt) || now.Sub(f.copy.AsOf) > maxAge
+	})
 }
 
 // usable says whether there is a copy and nothing was due since that would have changed the balance without a request. An

@@ -127,6 +127,18 @@ func (g *Gate) balances(ctx context.Context, req *Request, facts *facts, keys []
 	if fallback && !g.loader.expectsAnswer() {
 		return degraded(), nil
 	}
+	if fallback && req.MaxStale == nil && g.cache.lonely(copies, facts.changedAt, g.cache.cfg.FreshFor) {
+		away := texts == nil
+		if away && g.cache.lonely(copies, facts.changedAt, awayFreshFor) || !g.loader.mayRefresh() {
+			return degraded(), nil
+		}
+		defer g.loader.refreshed()
+		if away {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, refreshPatience)
+			defer cancel()
+		}
+	}
 	result, err := g.loader.check(ctx, req.Tenant, req.Subject, req.Items)
 	switch {
 	case err == nil:

@@ -34,7 +34,10 @@
 // away, and for ever when the process dies in between or when more than pendingMax wait. Such a balance's older copy goes on
 // being served, but only until its age passes FreshFor: then a check reads PostgreSQL and publishes what it found. A copy
 // that only this process knows, because Redis is away or has lost it, is not trusted to be current when there may be other
-// instances. Callers who need less say so (Request.MaxStale), down to zero.
+// instances: PostgreSQL is read. But not by every check, or an outage of Redis would be one of PostgreSQL, too: while Redis is
+// away such a copy answers for a second (awayFreshFor); then, and when Redis is back without its copies, a few checks at a time
+// read (refreshesPart), and the others are answered from copies up to FreshFor old. Those answers are marked degraded. Callers who
+// need less say so (Request.MaxStale), down to zero, and wait for PostgreSQL if they must.
 //
 // # Clock
 //
@@ -51,7 +54,8 @@
 //
 //	PostgreSQL away   checks answer from the newest usable copies, marked degraded, or fail with CodeUnavailable if there are
 //	                  none, or if overflow, overage or a subject's cap would have to decide; debits fail with CodeUnavailable or CodeOutcomeUnknown
-//	Redis away        limits are decided as each rule says (package ratelimit); checks read PostgreSQL. Redis is not asked for
-//	                  balances while the limiter's breaker knows that it is away
+//	Redis away        limits are decided as each rule says (package ratelimit); checks read PostgreSQL, each balance once a second
+//	                  at most, and do not wait for it longer than refreshPatience where there is a copy. Redis is not asked
+//	                  for balances while the limiter's breaker knows that it is away
 //	both              checks answer from this process's copies, marked degraded
 package gate

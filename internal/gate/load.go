@@ -24,6 +24,14 @@ const (
 	// a server that hangs from costing each of them the budget.
 	loadPause = time.Second
 
+	// refreshesPart is the part of the turns, a quarter, that go to checks which have a copy to fall back on: when Redis loses
+	// all copies at once, reading them again must not take PostgreSQL from debits, nor the turns from checks without a copy.
+	refreshesPart = 4
+
+	// refreshPatience is how long such a check waits for PostgreSQL while Redis is away. A read is well under 1 ms; one that is
+	// not is left to fill the copy for the next check.
+	refreshPatience = 25 * time.Millisecond
+
 	// busyRetryAfter is what a caller is told who found no turn.
 	busyRetryAfter = time.Second
 )
@@ -36,6 +44,7 @@ var errBusy = errors.New("reads of postgresql are at their bound")
 type loader struct {
 	ledger *ledger.Ledger
 	turns  chan struct{}
+	spare  chan struct{} // turns of checks that have a copy to fall back on
 	budget time.Duration
 	flight singleflight.Group
 	loaded func(*ledger.CheckResult) // called once per answer
@@ -44,8 +53,23 @@ type loader struct {
 }
 
 func newLoader(l *ledger.Ledger, cfg Config, loaded func(*ledger.CheckResult)) *loader {
-	return &loader{ledger: l, turns: make(chan struct{}, cfg.LoadsMax), budget: cfg.LoadBudget, loaded: loaded, now: cfg.Now}
+	return &loader{
+		ledger: l, turns: make(chan struct{}, cfg.LoadsMax), spare: make(chan struct{}, max(1, cfg.LoadsMax/refreshesPart)),
+		budget: cfg.LoadBudget, loaded: loaded, now: cfg.Now,
+	}
 }
+
+// mayRefresh says whether a check that has a copy may ask, too. If so it must call refreshed when it has.
+func (l *loader) mayRefresh() bool {
+	select {
+	case l.spare <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *loader) refreshed() { <-l.spare }
 
 // expectsAnswer says whether PostgreSQL has not failed to answer just now.
 func (l *loader) expectsAnswer() bool { return l.now().UnixNano() >= l.away.Load() }

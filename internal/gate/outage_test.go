@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -29,8 +32,8 @@ func TestOutage_RedisKilled(t *testing.T) {
 	server.Kill()
 
 	got, err := in.Check(t.Context(), ask("", "calls", 1))
-	if err != nil || !got.Allowed || got.Source != SourceLedger || !got.Degraded {
-		t.Errorf("check without redis: %+v, %v; want it from the ledger, its limits degraded", got, err)
+	if err != nil || !got.Allowed || got.Source == SourceCache || !got.Degraded {
+		t.Errorf("check without redis: %+v, %v; want it from the ledger or this process, degraded", got, err)
 	}
 	made, err := in.Consume(t.Context(), ask("one", "calls", 1))
 	in.expect("", "consume without redis", err)
@@ -143,6 +146,112 @@ func TestOutage_BothKilled(t *testing.T) {
 	}
 }
 
+// copied is an instance that has just read acme's calls, and the clock of its copies, which stands still at the copy's age.
+func copied(t *testing.T, database string, client redis.UniversalClient, change ...func(*Config)) (in *instance, age func(time.Duration)) {
+	t.Helper()
+	in = newInstance(t, database, client, change...)
+	in.catalogue(catalog.Limit{Rule: "limit", Per: []string{"tenant"}, Match: catalog.Match{Route: "limited"}, Kind: "token_bucket", Rate: "1000/s"})
+	got, err := in.Check(t.Context(), fresh(ask("", "calls", 1)))
+	if err != nil || got.Source != SourceLedger {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	return in, func(d time.Duration) { in.cache.cfg.Now = func() time.Time { return got.AsOf.Add(d) } }
+}
+
+func (in *instance) loads() float64 { return testutil.ToFloat64(in.metrics.loads) }
+
+// TestOutage_WithoutRedisPostgresIsReadOnceASecondPerBalance: and not once per check, when it is all that is left.
+func TestOutage_WithoutRedisPostgresIsReadOnceASecondPerBalance(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	in, age := copied(t, testenv.Postgres(t), prompt(t, server.URL))
+	server.Kill()
+	age(awayFreshFor)
+	before := in.loads()
+	for i := range 100 {
+		req := ask("", "calls", 10)
+		if i%2 == 0 { // with a limit and without: whoever asked Redis
+			req.Route = "limited"
+		}
+		got, err := in.Check(t.Context(), req)
+		if err != nil || !got.Allowed || got.Source != SourceLocal || !got.Degraded {
+			t.Fatalf("check %d: %+v, %v; want this process's copy, degraded", i, got, err)
+		}
+	}
+	if n := in.loads() - before; n != 0 {
+		t.Errorf("postgresql was read %v times", n)
+	}
+	if got, err := in.Check(t.Context(), fresh(ask("", "calls", 1))); err != nil || got.Source != SourceLedger {
+		t.Errorf("who wants postgresql's answer: %+v, %v", got, err)
+	}
+	age(awayFreshFor + time.Second)
+	if got, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil || got.Source != SourceLedger {
+		t.Errorf("an older copy: %+v, %v; want the ledger's answer", got, err)
+	}
+}
+
+// TestOutage_ABusyPostgresIsLeftToDebits: when Redis is away, or is back and has lost every copy, a few checks at a time read
+// balances again, and the others are answered from copies of at most the usual age.
+func TestOutage_ABusyPostgresIsLeftToDebits(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*testenv.RedisServer){
+		"away": (*testenv.RedisServer).Kill, "empty": (*testenv.RedisServer).Restart,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.RedisPrivate(t)
+			client := prompt(t, server.URL)
+			if name == "empty" {
+				client = patient(server.Options())
+			}
+			in, age := copied(t, testenv.Postgres(t), client)
+			eventually(t, "the copy is published", func() bool { return in.cache.pending.len() == 0 })
+			lose(server)
+			for range cap(in.loader.spare) {
+				in.loader.spare <- struct{}{}
+			}
+			age(DefaultFreshFor)
+			got, err := in.Check(t.Context(), ask("", "calls", 1))
+			if err != nil || !got.Allowed || got.Source == SourceLedger || !got.Degraded {
+				t.Errorf("%+v, %v; want the copy, degraded", got, err)
+			}
+			<-in.loader.spare
+			got, err = in.Check(t.Context(), ask("", "calls", 1))
+			if err != nil || name == "empty" && got.Source != SourceLedger { // without Redis there is refreshPatience, too
+				t.Errorf("a free turn: %+v, %v; want the ledger's answer", got, err)
+			}
+			if len(in.loader.spare) != cap(in.loader.spare)-1 {
+				t.Error("the turn was not given back")
+			}
+			in.loader.spare <- struct{}{}
+			age(2 * DefaultFreshFor)
+			if got, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil || got.Source != SourceLedger {
+				t.Errorf("an old copy: %+v, %v; want the ledger's answer", got, err)
+			}
+		})
+	}
+}
+
+// TestOutage_WithoutRedisASlowPostgresKeepsNobodyWaitingWhoHasACopy: the slow read goes on, for the next check.
+func TestOutage_WithoutRedisASlowPostgresKeepsNobodyWaitingWhoHasACopy(t *testing.T) {
+	t.Parallel()
+	server, url := testenv.RedisPrivate(t), testenv.Postgres(t)
+	in, age := copied(t, url, prompt(t, server.URL), func(c *Config) { c.LoadBudget = soon })
+	in.settle(url)
+	server.Kill()
+	age(awayFreshFor + time.Second)
+	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	defer table.release()
+	started := time.Now()
+	got, err := in.Check(t.Context(), ask("", "calls", 1))
+	if err != nil || !got.Allowed || got.Source != SourceLocal || !got.Degraded {
+		t.Errorf("%+v, %v; want this process's copy, degraded", got, err)
+	}
+	if took := time.Since(started); took > time.Second { // on an idle machine it is refreshPatience, and without one the ledger's own 3 s
+		t.Errorf("the check took %s", took)
+	}
+}
+
 // TestOutage_AHangingRedisDoesNotHangChecks: the first few wait for it, with limits or without, until the breaker opens.
 func TestOutage_AHangingRedisDoesNotHangChecks(t *testing.T) {
 	t.Parallel()
@@ -166,7 +275,7 @@ func TestOutage_AHangingRedisDoesNotHangChecks(t *testing.T) {
 			req = limited
 		}
 		got, err := in.Check(t.Context(), req)
-		if err != nil || !got.Allowed || got.Source != SourceLedger {
+		if err != nil || !got.Allowed || got.Source == SourceCache {
 			t.Fatalf("check %d: %+v, %v", i, got, err)
 		}
 	}

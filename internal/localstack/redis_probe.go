@@ -11,36 +11,12 @@ import (
 	"strings"
 )
 
-// maxReplyBytes bounds the reply to INFO server, which is under 1 KiB.
+// maxReplyBytes bounds the reply to INFO: a section is a few KiB.
 const maxReplyBytes = 64 << 10
 
-// probe asks the server for its process id and compares it with the child's. It
-// speaks the protocol itself: three commands do not need a client library, which
-// this package could not import without every user of PostgreSQL linking it.
+// probe asks the server for its process id and compares it with the child's.
 func (r *Redis) probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp4", r.Addr())
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return err
-	}
-	in := bufio.NewReader(io.LimitReader(conn, maxReplyBytes))
-	// One write, three replies. PING is refused while data is being loaded, INFO is not.
-	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nPING\r\nINFO server\r\n", r.password); err != nil {
-		return err
-	}
-	for _, want := range []string{"+OK", "+PONG"} {
-		if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, want) {
-			return errors.Join(fmt.Errorf("answered %q instead of %s", line, want), err)
-		}
-	}
-	info, err := readBulk(in)
+	info, err := r.Info(ctx, "server")
 	if err != nil {
 		return err
 	}
@@ -53,6 +29,36 @@ func (r *Redis) probe(ctx context.Context) error {
 		}
 	}
 	return errors.New("INFO server names no process_id")
+}
+
+// Info returns a section of what the server says about itself, on a connection of
+// its own. It speaks the protocol itself: three commands do not need a client
+// library, which this package could not import without every user of PostgreSQL
+// linking it.
+func (r *Redis) Info(ctx context.Context, section string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp4", r.Addr())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return "", err
+	}
+	in := bufio.NewReader(io.LimitReader(conn, maxReplyBytes))
+	// One write, three replies. PING is refused while data is being loaded, INFO is not.
+	if _, err := fmt.Fprintf(conn, "AUTH %s\r\nPING\r\nINFO %s\r\n", r.password, section); err != nil {
+		return "", err
+	}
+	for _, want := range []string{"+OK", "+PONG"} {
+		if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, want) {
+			return "", errors.Join(fmt.Errorf("answered %q instead of %s", line, want), err)
+		}
+	}
+	return readBulk(in)
 }
 
 // readBulk reads one bulk string: "$<length>\r\n<bytes>\r\n".

@@ -100,6 +100,12 @@ func (s *RedisServer) Options() *redis.Options {
 	return &redis.Options{Addr: s.Addr, Password: s.r.Password()}
 }
 
+// Info is a section of what the server says about itself, asked on a connection of
+// its own. Unlike the other methods it leaves the test alone when the server is away.
+func (s *RedisServer) Info(ctx context.Context, section string) (string, error) {
+	return s.r.Info(ctx, section)
+}
+
 // Stop stops the server in order.
 func (s *RedisServer) Stop() { s.t.Helper(); within(s.t, "stop Redis", s.r.Stop) }
 

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bench"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// outageSlack is what the machine may add to a bound of time, and machineStalls how often it may add the longest time that it was
+// seen to stand still: this test runs beside others, and `make bench-outage` alone.
+const (
+	outageSlack   = 100 * time.Millisecond
+	machineStalls = 3
+)
+
+// TestOutage_CallersDoNotNoticeADeadRedis is the small form of `quotasvc bench outage`: two instances, PostgreSQL, a steady load
+// over HTTP, and a Redis that is killed in the middle of it and comes back empty.
+func TestOutage_CallersDoNotNoticeADeadRedis(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + server.URL, "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_LOG_LEVEL=error", "QUOTASVC_REPLICAS=2",
+	}
+	var instances []bench.Instance
+	for range 2 {
+		in := serve(t, env)
+		instances = append(instances, bench.Instance{API: strings.TrimPrefix(in.api, "http://"), Ops: strings.TrimPrefix(in.ops, "http://")})
+	}
+	r, err := bench.Outage(t.Context(), bench.OutageConfig{
+		Instances: instances, AdminKey: testKey, Rate: 1000, Connections: 64,
+		// The breakers are open for five seconds.
+		Before: 1200 * time.Millisecond, Away: 800 * time.Millisecond, After: 5600 * time.Millisecond,
+		Kill: func() error { server.Kill(); return nil },
+		Back: func(context.Context) error { server.Start(); return nil },
+		Info: server.Info,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	if err := r.Print(&said); err != nil {
+		t.Error(err)
+	}
+	t.Log(said.String())
+	slack := outageSlack + machineStalls*r.Stall
+	if len(r.Refused) > 0 {
+		t.Errorf("answers other than 200 and 429: %v", r.Refused)
+	}
+	if p99 := time.Duration(r.Outage.Check.P99) * time.Microsecond; p99 > 50*time.Millisecond+slack {
+		t.Errorf("p99 of check is %s while redis is away", p99)
+	}
+	if slowest := max(r.Before.Slowest, r.Outage.Slowest, r.After.Slowest); slowest > 150*time.Millisecond+slack {
+		t.Errorf("a request took %s", slowest)
+	}
+	if float64(r.Admitted) > r.Bound {
+		t.Errorf("%d admitted, at most %.0f may be", r.Admitted, r.Bound)
+	}
+	if float64(r.AdmittedInOutage) < r.FairInOutage/2 {
+		t.Errorf("%d admitted while redis was away; the rule would have %.0f", r.AdmittedInOutage, r.FairInOutage)
+	}
+	if r.Outage.Local < r.Outage.Requests/2 || r.After.Requests == 0 {
+		t.Errorf("%d of %d requests of the outage were decided without redis, and %d came after it", r.Outage.Local, r.Outage.Requests, r.After.Requests)
+	}
+	// A call per request, and per consume another one that publishes the balance; the seconds are not cut sharply.
+	if most := int64(r.Rate) * 3 / 2; r.CallsAfter == 0 || r.CallsAfter > most {
+		t.Errorf("%d script calls in the busiest second after redis was back, want some, and at most %d", r.CallsAfter, most)
+	}
+}

@@ -1,0 +1,289 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// OutageConfig says what load to put on instances that run, and how their Redis goes away and comes back.
+type OutageConfig struct {
+	Instances   []Instance // 1 or more, told how many they are; the load is divided evenly
+	AdminKey    string
+	Rate        int // requests/s in all, outageRateMin..openRateMax: four checks for each consume
+	Connections int // in all, at least one per instance
+
+	Before, Away, After time.Duration // the load goes on through all three; After must outlast a breaker
+
+	Kill func() error                // ends Redis at once
+	Back func(context.Context) error // starts it again, empty
+	Info func(ctx context.Context, section string) (string, error)
+}
+
+// Instance is where a service answers, as host:port.
+type Instance struct{ API, Ops string }
+
+const (
+	outageTenants = 50       // whose checks no limit denies
+	outageBuckets = 10       // of them, whose consumes outageRule counts
+	outageRule    = "scarce" // denies half of them
+	outageRoute   = "/scarce"
+	oneConsumeIn  = 5 // requests
+
+	// outageSlice is the resolution of the timeline: coarser than a request may wait for Redis would hide what waits.
+	outageSlice = 100 * time.Millisecond
+
+	// outageWarmUp comes before what is measured: connections, first periods, pools.
+	outageWarmUp = time.Second
+
+	outageRateMin = 500 // each bucket gets a few tokens a second
+
+	infoTimeout = 50 * time.Millisecond // half a slice
+)
+
+func (c *OutageConfig) validate() error {
+	switch {
+	case len(c.Instances) == 0:
+		return errors.New("no instances")
+	case c.Rate < outageRateMin || c.Rate > openRateMax:
+		return fmt.Errorf("rate is %d; allowed are %d to %d", c.Rate, outageRateMin, openRateMax)
+	case c.Connections < len(c.Instances) || c.Connections > 4096:
+		return fmt.Errorf("connections is %d; allowed are %d to 4096", c.Connections, len(c.Instances))
+	}
+	for _, d := range []time.Duration{c.Before, c.Away, c.After} {
+		if d < outageSlice || d > time.Minute {
+			return fmt.Errorf("a phase is %s; allowed are %s to 1m", d, outageSlice)
+		}
+	}
+	return nil
+}
+
+// perSecond and burst are those of outageRule for one tenant: half of what is asked for, and half a second of that.
+func (c *OutageConfig) perSecond() int { return c.Rate / oneConsumeIn / outageBuckets / 2 }
+func (c *OutageConfig) burst() int     { return max(1, c.perSecond()/2) }
+
+// shot is one request of the load and what became of it.
+type shot struct {
+	due     time.Duration // since the load began
+	took    time.Duration // from when it was due
+	status  int           // 0: no answer
+	consume bool
+	local   bool // its limits were decided without Redis
+}
+
+func (s *shot) admitted() bool { return s.consume && s.status == 200 }
+
+// scriptCalls is what Redis said at a time: how many script calls it has run, and how many connections it has accepted, since
+// it was started.
+type scriptCalls struct {
+	at                 time.Duration
+	calls, connections int64
+}
+
+// outage is a run under way.
+type outage struct {
+	cfg            *OutageConfig
+	check, consume *template
+	start          time.Time
+
+	warm         handled       // what the warm-up took
+	killed, back time.Duration // since start: when Redis was dead, and when it answered again
+	samples      []scriptCalls
+	stall        time.Duration
+}
+
+// Outage puts its load on the instances, takes their Redis away in the middle, and reports what callers saw. It fails when
+// something cannot be done or measured; what was measured is the caller's to judge.
+func Outage(ctx context.Context, cfg OutageConfig) (*OutageResult, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if err := cfg.setUp(ctx); err != nil {
+		return nil, err
+	}
+	auth := bearer(cfg.AdminKey)
+	o := &outage{
+		cfg: &cfg, check: newTemplate("/v1/check", auth, checkBody(plainRoute), 1),
+		consume: newTemplate("/v1/consume", auth+keyHeader(), checkBody(outageRoute), 1),
+	}
+	var clients []*client
+	defer func() { closeAll(clients) }()
+	for i, in := range cfg.Instances {
+		share := (cfg.Connections + i) / len(cfg.Instances)
+		more, err := dial(ctx, in.API, share)
+		if err != nil {
+			return nil, err
+		}
+		clients = append(clients, more...)
+	}
+	shots, err := o.run(ctx, clients)
+	if err != nil {
+		return nil, err
+	}
+	after, err := cfg.handlingTimes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.summarize(shots, after.minus(o.warm)), nil
+}
+
+// setUp makes the tenants and limits of the load, through the first instance.
+func (c *OutageConfig) setUp(ctx context.Context) error {
+	put := func(path, body string) error { return putJSON(ctx, c.Instances[0].API, c.AdminKey, path, body) }
+	err := errors.Join(
+		put("/v1/meters/"+meter, `{"unit":"call"}`),
+		put("/v1/plans/outage", `{"allowances":[{"meter":"`+meter+`","amount":1000000000000,"every":"month","anchor":"calendar"}]}`),
+	)
+	for i := 0; i < outageTenants && err == nil; i++ {
+		err = put("/v1/tenants/"+tenantID(i), `{"plan":"outage"}`)
+	}
+	for _, r := range limitRules {
+		err = errors.Join(err, put("/v1/limits/"+r.name, `{"per":`+r.per+`,"kind":"token_bucket","rate":"1000000/s"}`))
+	}
+	return errors.Join(err, put("/v1/limits/"+outageRule, fmt.Sprintf(
+		`{"per":["tenant"],"match":{"route":"%s"},"kind":"token_bucket","rate":"%d/s","burst":%d}`, outageRoute, c.perSecond(), c.burst())))
+}
+
+// run is the load and, beside it, what happens to Redis and what it says.
+func (o *outage) run(ctx context.Context, clients []*client) ([]shot, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	total := outageWarmUp + o.cfg.Before + o.cfg.Away + o.cfg.After
+	o.start = time.Now()
+	var beside sync.WaitGroup
+	var fault error
+	beside.Go(func() {
+		if fault = o.disrupt(ctx); fault != nil {
+			cancel() // no outage, nothing to measure
+		}
+	})
+	beside.Go(func() { o.ask(ctx, total) })
+	beside.Go(func() { o.watchMachine(ctx, total) })
+	shots, err := o.fire(ctx, clients, total)
+	beside.Wait()
+	return shots, errors.Join(fault, err)
+}
+
+// disrupt kills Redis and starts it again.
+func (o *outage) disrupt(ctx context.Context) (err error) {
+	if err := o.until(ctx, outageWarmUp); err != nil {
+		return err
+	}
+	if o.warm, err = o.cfg.handlingTimes(ctx); err != nil {
+		return err
+	}
+	if err := o.until(ctx, outageWarmUp+o.cfg.Before); err != nil {
+		return err
+	}
+	if err := o.cfg.Kill(); err != nil {
+		return fmt.Errorf("kill Redis: %w", err)
+	}
+	o.killed = time.Since(o.start)
+	if err := o.until(ctx, outageWarmUp+o.cfg.Before+o.cfg.Away); err != nil {
+		return err
+	}
+	if err := o.cfg.Back(ctx); err != nil {
+		return fmt.Errorf("start Redis again: %w", err)
+	}
+	o.back = time.Since(o.start)
+	return nil
+}
+
+// until waits for a time since start.
+func (o *outage) until(ctx context.Context, at time.Duration) error {
+	timer := time.NewTimer(at - time.Since(o.start))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ask samples Redis once per slice; while it is away there is nothing to note.
+func (o *outage) ask(ctx context.Context, total time.Duration) {
+	asked := int64(0) // each time is a connection
+	for at := time.Duration(0); at < total && o.until(ctx, at) == nil; at += outageSlice {
+		once, cancel := context.WithTimeout(ctx, infoTimeout)
+		calls, err := o.cfg.Info(once, "commandstats")
+		stats, err2 := o.cfg.Info(once, "stats")
+		cancel()
+		if asked += 2; errors.Join(err, err2) == nil {
+			s := scriptCalls{at: time.Since(o.start), connections: number(stats, "total_connections_received:") - asked}
+			for _, name := range []string{"evalsha", "eval"} {
+				s.calls += number(calls, "cmdstat_"+name+":calls=")
+			}
+			o.samples = append(o.samples, s)
+			continue
+		}
+		asked = 0 // a new server counts from the start; a try that failed may be a connection less
+	}
+}
+
+// number reads the digits that follow a name in Redis' INFO; 0 if it is not there.
+func number(info, name string) (n int64) {
+	_, rest, _ := strings.Cut(info, name)
+	for _, c := range rest {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n
+}
+
+// watchMachine measures how late this process is woken: that much of a latency is the machine's, and not the service's.
+func (o *outage) watchMachine(ctx context.Context, total time.Duration) {
+	const nap = 5 * time.Millisecond
+	for ctx.Err() == nil && time.Since(o.start) < total {
+		began := time.Now()
+		time.Sleep(nap)
+		o.stall = max(o.stall, time.Since(began)-nap)
+	}
+}
+
+// fire sends the load at its rate, however long answers take.
+func (o *outage) fire(ctx context.Context, clients []*client, total time.Duration) ([]shot, error) {
+	n := int(float64(o.cfg.Rate) * total.Seconds())
+	gap := time.Second / time.Duration(o.cfg.Rate)
+	due := make(chan time.Duration, n) // roomy, so that the pace never waits for the service
+	fired, errs := make([][]shot, len(clients)), make([]error, len(clients)+1)
+	var wg sync.WaitGroup
+	for i, c := range clients {
+		wg.Go(func() {
+			for at := range due {
+				number := uint64(at / gap)
+				s := shot{due: at, consume: number%oneConsumeIn == 0}
+				t, tenants := o.check, outageTenants
+				if s.consume {
+					t, tenants = o.consume, outageBuckets
+				}
+				if time.Since(o.start) < total+drainMax {
+					s.status, errs[i] = c.send(t, number, tenants)
+				}
+				s.took, s.local = time.Since(o.start)-at, c.local
+				fired[i] = append(fired[i], s)
+				if errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	pace(ctx, o.start, o.cfg.Rate, n, due)
+	close(due)
+	wg.Wait()
+	var all []shot
+	for _, part := range fired {
+		all = append(all, part...)
+	}
+	// A connection that broke is a request without an answer, which is counted; when all broke, some were never sent.
+	if len(all) < n {
+		errs[len(clients)] = fmt.Errorf("%d of %d requests were sent", len(all), n)
+		return nil, errors.Join(errs...)
+	}
+	return all, ctx.Err()
+}

@@ -1,0 +1,113 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/localstack"
+)
+
+// OutageRun says what RunOutage starts and for how long it loads it.
+type OutageRun struct {
+	Exe         string // our own binary; required
+	Dir         string // results go here, and the servers' data while it runs; required
+	Instances   int    // 1..16
+	Rate        int    // requests/s
+	Connections int
+	Before      time.Duration
+	Away        time.Duration
+	After       time.Duration
+	Progress    io.Writer // a line per step
+	Log         io.Writer // what the servers say
+}
+
+const instancesMax = 16
+
+// RunOutage starts PostgreSQL, Redis and the instances, runs Outage on them and writes outage.json and outage.svg into Dir.
+func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) {
+	if run.Instances < 1 || run.Instances > instancesMax {
+		return nil, fmt.Errorf("instances is %d; allowed are 1 to %d", run.Instances, instancesMax)
+	}
+	if err := os.MkdirAll(run.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("results directory: %w", err)
+	}
+	dir, err := os.MkdirTemp(run.Dir, "data-")
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir), removeNotes(dir)) }()
+	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	fmt.Fprintf(run.Progress, "starting PostgreSQL, Redis and %d instances in %s\n", run.Instances, dir)
+	s := &stand{
+		cfg:      Config{Exe: run.Exe, Dir: run.Dir, Connections: run.Connections, Log: run.Log},
+		adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	instances, err := s.openInstances(ctx, dir, run.Instances)
+	if err != nil {
+		return nil, err
+	}
+	var results Results
+	if err := results.describe(ctx, s, &s.cfg); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(run.Progress, "%d requests/s for %s, then without Redis for %s, then with it for %s\n", run.Rate, run.Before, run.Away, run.After)
+	out, err := Outage(ctx, OutageConfig{
+		Instances: instances, AdminKey: s.adminKey, Rate: run.Rate, Connections: run.Connections, Before: run.Before, Away: run.Away,
+		After: run.After, Kill: s.redis.Kill, Back: s.redis.Start, Info: s.redis.Info,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Machine = &results.Machine
+	return out, out.write(run.Dir)
+}
+
+// openInstances starts n services on one empty database and one Redis.
+func (s *stand) openInstances(ctx context.Context, dir string, n int) (_ []Instance, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if s.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(dir, "redis")}); err != nil {
+		return nil, err
+	}
+	s.postgres, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{
+		Dir: filepath.Join(dir, "postgres"), Durable: true, Extra: serverSettings(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.db, err = pgx.Connect(ctx, s.postgres.URL()); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	at := &site{exe: s.cfg.Exe, databaseURL: s.postgres.URL(), redisURL: s.redis.URL()}
+	if err := s.tool(ctx, at, "migrate", "up"); err != nil {
+		return nil, err
+	}
+	var out []Instance
+	for range n {
+		c, err := s.launch(s.cfg.Exe, append(s.env(at), fmt.Sprintf("QUOTASVC_REPLICAS=%d", n)), "serve")
+		if err != nil {
+			return nil, err
+		}
+		api, err := c.address(ctx, "API http://")
+		if err != nil {
+			return nil, err
+		}
+		ops, err := c.address(ctx, "ops http://")
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Instance{API: api, Ops: ops})
+	}
+	return out, nil
+}
