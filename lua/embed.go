@@ -21,3 +21,8 @@ var Balances string
 //
 //go:embed leases.lua
 var Leases string
+
+// Replicas notes one replica's sign of life or goodbye, and says whose have been heard of late.
+//
+//go:embed replicas.lua
+var Replicas string

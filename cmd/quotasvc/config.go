@@ -51,7 +51,7 @@ type serviceConfig struct {
 	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"0s" group:"Stopping" help:"How long to go on serving after /readyz has turned 503: a little more than the load balancer's probe interval."`
 	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"8s" group:"Stopping" help:"Bound of the stop after the drain delay. Container runtimes kill after 10 s by default, so stay below what yours allows."`
 
-	Replicas    int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Instances of the service: what rate limits are divided by while Redis is away."`
+	Replicas    int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Instances to reckon with at least, 1 to 256. While Redis is away limits are divided among those that were heard of there last, or among so many if these are more."`
 	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"2" group:"Tuning" help:"Writers of the ledger, each with a PostgreSQL connection of its own."`
 	CheckReads  int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Reads of PostgreSQL that checks may have under way at once."`
 	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check names its own max_stale_ms."`

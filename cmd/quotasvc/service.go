@@ -91,9 +91,7 @@ func newMeasurements() *measurements {
 // startRedis starts what lives on Redis: limits and cached balances. A Redis that is away does not keep the service from
 // starting; without a URL both are this process's own.
 func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*ratelimit.Limiter, *gate.BalanceCache, error) {
-	limits := ratelimit.Config{
-		Replicas: func() *ratelimit.Replicas { return ratelimit.Unnamed(cfg.Replicas) }, Log: s.log, Metrics: m.scripts, LaneMetrics: m.lanes,
-	}
+	limits := ratelimit.Config{Log: s.log, Metrics: m.scripts, LaneMetrics: m.lanes}
 	copies := gate.CacheConfig{
 		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry, ScriptStats: m.scripts,
 	}
@@ -109,9 +107,12 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 		return nil, nil, err
 	}
 	s.onStop("redis connections", func(context.Context) error { return client.Close() })
+	heartbeat := ratelimit.NewHeartbeat(client, ratelimit.HeartbeatConfig{Floor: cfg.Replicas, Log: s.log, Metrics: m.scripts})
+	s.onStop("heartbeat", heartbeat.Stop) // when nothing is decided here any more
+	limits.Replicas = heartbeat.Replicas
 	limiter := ratelimit.New(client, limits)
 	s.onStop("limiter", limiter.Stop)
-	if err := limiter.Start(ctx); err != nil {
+	if err := errors.Join(limiter.Start(ctx), heartbeat.Start(ctx)); err != nil {
 		s.log.Warn("redis is away; the service starts without it", "error", err)
 	}
 	cache := gate.NewBalanceCache(client, copies)

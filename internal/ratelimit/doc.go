@@ -16,6 +16,7 @@
 //     number of them.
 //   - level: a bucket's state as of a time: the debt in units, tokens taken, or when each was.
 //   - window: a stretch of time, of a calendar or since the epoch, whose tokens are counted together.
+//   - replica: a process that decides in the same Redis; share: its part of a rule while Redis is away.
 //   - lease: the right to be one of a concurrency rule's Burst at a time. Its holder renews it while it works and gives it
 //     back; what a dead holder has ends by itself.
 //
@@ -52,6 +53,9 @@
 //
 //  11. A denial that is answered from memory is one that Redis would give, too: until the time that Redis said, or a second,
 //     nothing can have come back, but for a refund or reset in another process.
+//
+//  12. The shares that replicas have of a bucket are together at most the bucket, in tokens and in rate, as long as none of them
+//     misses another that lives; with replicas that have never heard of the others, at most a token each more.
 //
 // # Clock
 //

@@ -28,6 +28,9 @@ type Metrics struct {
 
 	stagedRefunds *prometheus.CounterVec
 	degradedRules *degradedRules
+
+	replicasLive prometheus.Gauge
+	beatFailures prometheus.Counter
 }
 
 // NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a
@@ -102,14 +105,28 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"rule", "operation", "outcome", "mode"}),
 		held: newLeaseGauge(),
 	}
+	m.replicasLive, m.beatFailures = newReplicaMetrics()
 	for _, cause := range failureCauses() {
 		m.failures.WithLabelValues(cause) // a rate needs to have seen the series at 0
 	}
 	if reg != nil {
 		reg.MustRegister(m.decisions, m.evalSeconds, m.vectorSize, m.noScript, m.rebased, m.corrupt, m.stale, m.degraded, m.shardAway,
-			m.failures, m.stagedRefunds, m.localLevels, m.near, m.retryAfter, m.leases, m.held, m.degradedRules.gauge)
+			m.failures, m.stagedRefunds, m.localLevels, m.near, m.retryAfter, m.leases, m.held, m.degradedRules.gauge,
+			m.replicasLive, m.beatFailures)
 	}
 	return m
+}
+
+func newReplicaMetrics() (live prometheus.Gauge, failures prometheus.Counter) {
+	live = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "quotasvc_replicas_live",
+		Help: "Instances that decide limits in the same Redis, this one included, as heard last.",
+	})
+	live.Set(1)
+	return live, prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "quotasvc_replicas_beat_failures_total",
+		Help: "Heartbeats of this instance that Redis did not answer.",
+	})
 }
 
 // outcomeLabel is the label of a verdict.

@@ -32,6 +32,9 @@ func (r *Replicas) Count() int {
 	return r.count
 }
 
+// live is how many are known to live, this one included.
+func (r *Replicas) live() int { return 1 + len(r.others) }
+
 // Share says how a bucket of a capacity is divided: so many replicas hold a share, of at least so many tokens each. They are
 // all replicas, unless there are more of them than tokens.
 func (r *Replicas) Share(capacity int64) (holders, tokens int64) {

@@ -57,6 +57,32 @@ func TestSharesOfReplicasThatKnowEachOtherAddUpToTheCapacity(t *testing.T) {
 	})
 }
 
+// TestReckoningWithMoreReplicasNeverGivesMore: as long as nobody misses one that lives, what each believes beyond that costs
+// room and nothing else.
+func TestReckoningWithMoreReplicasNeverGivesMore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 8).Draw(t, "replicas")
+		capacity := rapid.Int64Range(1, 40).Draw(t, "capacity")
+		key := rapid.String().Draw(t, "key")
+		sum := int64(0)
+		parts := new(big.Rat)
+		for _, r := range crowd(t, n, 1) {
+			ghosts := rapid.SliceOfN(rapid.Uint64Min(1<<63), 0, 8).Draw(t, "ghosts")
+			p := named(r.self, slices.Concat(r.others, ghosts), rapid.IntRange(1, 20).Draw(t, "floor")).portion(capacity, key)
+			if own := r.portion(capacity, key); p.tokens > own.tokens || p.holders < own.holders {
+				t.Fatalf("%+v with ghosts, %+v without", p, own)
+			}
+			if sum += p.tokens; p.tokens > 0 {
+				parts.Add(parts, big.NewRat(1, p.holders))
+			}
+		}
+		if sum > capacity || parts.Cmp(big.NewRat(1, 1)) > 0 {
+			t.Fatalf("%d replicas hold %d of %d tokens and %s of the rate", n, sum, capacity, parts)
+		}
+	})
+}
+
 func TestUnnamedReplicasHoldATokenEach(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

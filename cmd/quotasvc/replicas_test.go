@@ -1,0 +1,89 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+var replicasLine = regexp.MustCompile(`(?m)^quotasvc_replicas_live (\S+)$`)
+
+// replicas is how many instances an instance knows, by its metric.
+func (in *instance) replicas(t testing.TB) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := in.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := replicasLine.FindSubmatch(raw)
+	if m == nil {
+		t.Fatal("quotasvc_replicas_live is not measured")
+	}
+	return string(m[1])
+}
+
+func TestReplicas_InstancesCountEachOther(t *testing.T) {
+	t.Parallel()
+	redis := testenv.RedisPrivate(t)
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_REPLICAS=3",
+	}
+	one := serve(t, env)
+	if n := one.replicas(t); n != "1" {
+		t.Errorf("the first knows %s", n)
+	}
+	two := serve(t, env)
+	if n := two.replicas(t); n != "2" {
+		t.Errorf("the second knows %s as soon as it serves", n)
+	}
+	await := func(want string) {
+		t.Helper()
+		for deadline := time.Now().Add(soon); one.replicas(t) != want; {
+			if time.Now().After(deadline) {
+				t.Fatalf("the first knows %s, want %s", one.replicas(t), want)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	await("2")
+	one.setUp(t, 1000)
+	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "8/s", "burst": 2})
+	var told struct {
+		Explain struct {
+			RedisAway struct {
+				Replicas, Holders int
+				CapacityEach      int     `json:"capacity_each"`
+				PerSecondEach     float64 `json:"per_second_each"`
+			} `json:"redis_away"`
+		}
+	}
+	one.do(t, http.StatusOK, "GET", "/v1/limits/api?explain=1", "", nil).into(t, &told)
+	// Two live, but three are to be reckoned with.
+	if away := told.Explain.RedisAway; away.Replicas != 3 || away.Holders != 2 || away.CapacityEach != 1 || away.PerSecondEach != 4 {
+		t.Errorf("%+v", away)
+	}
+	two.signal(syscall.SIGTERM)
+	if code := two.wait(); code != 0 {
+		t.Errorf("the second ends with %d", code)
+	}
+	stopped := time.Now()
+	await("1")
+	if took := time.Since(stopped); took > 10*time.Second { // a beat and a noisy machine; without a goodbye it is 12 s at least
+		t.Errorf("a goodbye took %s to be heard", took)
+	}
+}

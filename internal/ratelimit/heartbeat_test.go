@@ -1,0 +1,357 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// pulse is a heartbeat whose beats the test makes.
+type pulse struct {
+	*Heartbeat
+
+	t *testing.T
+}
+
+// pulses are n of them on one Redis, with signs that count for minutes.
+func pulses(t *testing.T, server *testenv.RedisServer, n int) []pulse {
+	t.Helper()
+	all := make([]pulse, n)
+	for i := range all {
+		all[i] = pulse{NewHeartbeat(patientClient(t, server.Options()), HeartbeatConfig{Every: time.Minute}), t}
+	}
+	return all
+}
+
+func (p pulse) beats(times int) {
+	p.t.Helper()
+	for range times {
+		if err := p.beat(context.Background()); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p pulse) misses(times int) {
+	p.t.Helper()
+	for range times {
+		if err := p.beat(context.Background()); err == nil {
+			p.t.Fatal("a beat without redis")
+		}
+	}
+}
+
+func (p pulse) sees(want int) {
+	p.t.Helper()
+	if got := p.Replicas(); got.live() != want || got.Count() != want || int(testutil.ToFloat64(p.cfg.Metrics.replicasLive)) != want {
+		p.t.Fatalf("%d replicas, %d to divide by, want %d", got.live(), got.Count(), want)
+	}
+}
+
+// killed makes a replica silent for longer than signs count.
+func (p pulse) killed(client *redis.Client) {
+	p.t.Helper()
+	ctx := context.Background()
+	old := client.Time(ctx).Val().Add(-beatsMissed * p.cfg.Every).UnixMicro()
+	if err := client.ZAddXX(ctx, replicasKey, redis.Z{Score: float64(old), Member: p.id}).Err(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func TestReplicasSeeEachOther(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	direct := patientClient(t, server.Options())
+	all := pulses(t, server, 4)
+	for i, p := range all[:3] { // whoever comes sees all before it
+		p.beats(1)
+		p.sees(i + 1)
+	}
+	all[0].beats(1)
+	all[0].sees(3)
+	all[1].beats(1)
+	all[1].sees(3)
+	// A goodbye counts at once, and does not expire before all have heard it.
+	if err := all[2].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all[0].beats(1)
+	all[0].sees(2)
+	all[3].beats(1)
+	all[3].sees(3)
+	all[0].beats(1)
+	all[0].sees(3)
+	// A kill is believed when it was confirmed.
+	all[3].killed(direct)
+	all[0].beats(confirmBeats - 1)
+	all[0].sees(3)
+	all[0].beats(1)
+	all[0].sees(2)
+	// It was only frozen, and goes on.
+	all[3].beats(1)
+	all[0].beats(1)
+	all[0].sees(3)
+}
+
+// TestTheLastKnownReplicasOutliveRedis: not hearing from anybody is not hearing that nobody is there.
+func TestTheLastKnownReplicasOutliveRedis(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	all := pulses(t, server, 3)
+	for range 2 {
+		for _, p := range all {
+			p.beats(1)
+		}
+	}
+	server.Kill()
+	a := all[0]
+	a.misses(2 * confirmBeats)
+	a.sees(3)
+	if n := testutil.ToFloat64(a.cfg.Metrics.beatFailures); n != 2*confirmBeats {
+		t.Errorf("%v failures are counted", n)
+	}
+	// It comes back empty. The first who beats is alone there, and knows better.
+	server.Start()
+	a.beats(confirmBeats - 1)
+	a.sees(3)
+	all[1].beats(1)
+	all[1].sees(3)
+	// Beats before another outage say nothing after it.
+	server.Kill()
+	for _, p := range all[:2] {
+		p.misses(1)
+	}
+	server.Start()
+	a.beats(confirmBeats - 1)
+	a.sees(3)
+	// The second comes back, too; the third does not.
+	all[1].beats(1)
+	a.beats(1)
+	a.sees(2)
+	all[1].beats(confirmBeats - 2)
+	all[1].sees(3)
+	all[1].beats(1)
+	all[1].sees(2)
+}
+
+func TestARestartBetweenTwoBeatsIsNoDeath(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	direct := patientClient(t, server.Options())
+	all := pulses(t, server, 2)
+	for range 2 {
+		for _, p := range all {
+			p.beats(1)
+		}
+	}
+	for range 3 { // nobody's beat fails, but the set is gone
+		direct.FlushDB(t.Context())
+		for _, p := range all {
+			p.beats(1)
+			p.sees(2)
+		}
+	}
+}
+
+func TestWithoutRedisTheFloorCounts(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	server.Kill()
+	var log lines
+	client := productionClient(t, server.URL)
+	h := NewHeartbeat(client, HeartbeatConfig{Floor: 5, Every: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err := h.Start(t.Context()); err == nil {
+		t.Error("started with redis away, and did not say so")
+	}
+	if r := h.Replicas(); r.Count() != 5 || r.portion(2, "key") != (portion{1, 5}) || r.portion(50, "key") != (portion{10, 5}) {
+		t.Errorf("%+v", r)
+	}
+	eventually(t, "beats are missed", func() bool { return testutil.ToFloat64(h.cfg.Metrics.beatFailures) > 5 })
+	server.Start()
+	eventually(t, "redis has answered", func() bool { return h.Replicas().named })
+	// It is alone, but at least five are to be reckoned with.
+	if r := h.Replicas(); r.Count() != 5 || r.live() != 1 || r.portion(2, "key") != (portion{1, 2}) || r.portion(50, "key") != (portion{10, 5}) {
+		t.Errorf("%+v", r)
+	}
+	if away, back := log.containing("are not heard"), log.containing("are heard again"); away != 1 || back != 1 {
+		t.Errorf("%d lines say that nobody is heard, %d that they are again", away, back)
+	}
+	server.Kill()
+	if err := h.Stop(t.Context()); err != nil {
+		t.Errorf("no goodbye without redis: %v", err)
+	}
+	if log.containing("they will notice") != 1 {
+		t.Error("no line says that the goodbye was not heard")
+	}
+}
+
+// TestReplicasComeAndGoByThemselves is the whole life, with the goroutines' own beats.
+func TestReplicasComeAndGoByThemselves(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	direct := patientClient(t, server.Options())
+	// A busy machine may freeze a replica for longer than its signs count. It is not believed to be gone before another
+	// second has passed.
+	const every = 250 * time.Millisecond
+	var log lines
+	var all []*Heartbeat
+	for range 4 {
+		cfg := HeartbeatConfig{Every: every, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		h := NewHeartbeat(productionClient(t, server.URL), cfg)
+		if err := h.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = h.Stop(context.Background()) })
+		all = append(all, h)
+	}
+	see := func(n int, who ...*Heartbeat) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d are seen", n), func() bool {
+			return !slices.ContainsFunc(who, func(h *Heartbeat) bool { return h.Replicas().Count() != n })
+		})
+	}
+	see(4, all...)
+	if err := all[3].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stopped := time.Now()
+	see(3, all[:3]...)
+	if took := time.Since(stopped); took > beatsMissed*every+machineStalls*every {
+		t.Errorf("a goodbye took %s to be heard", took)
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := all[2].Stop(over); err != nil { // as if killed: nobody is told
+		t.Fatal(err)
+	}
+	if direct.ZScore(t.Context(), replicasKey, fmt.Sprintf("-%d", all[2].id)).Err() == nil {
+		t.Error("a replica that was cut off has said goodbye")
+	}
+	see(2, all[:2]...)
+	// An outage and a Redis that has forgotten everything: the number never falls.
+	server.Kill()
+	eventually(t, "beats are missed", func() bool { return testutil.ToFloat64(all[0].cfg.Metrics.beatFailures) > 2 })
+	see(2, all[:2]...)
+	server.Start()
+	eventually(t, "both are back", func() bool {
+		if all[0].Replicas().Count() != 2 || all[1].Replicas().Count() != 2 {
+			t.Error("the number fell")
+		}
+		n, err := direct.ZCard(t.Context(), replicasKey).Result()
+		return err == nil && n == 2
+	})
+	if log.containing("live=1 before=2") != 0 {
+		t.Error("the number fell and rose again")
+	}
+}
+
+func TestReplicasOnAClusterHaveOneKey(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	for i := range 2 {
+		h := NewHeartbeat(productionClient(t, c.URL), HeartbeatConfig{Every: time.Minute})
+		eventually(t, "the cluster answers", func() bool { return h.beat(t.Context()) == nil })
+		if n := h.Replicas().Count(); n != i+1 {
+			t.Errorf("%d replicas, want %d", n, i+1)
+		}
+	}
+}
+
+// TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage: from a full bucket, with Redis killed before anybody asked,
+// three replicas admit together what the rule allows, whether it divides or not.
+func TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	members := pulses(t, server, 3)
+	for range 2 {
+		for _, p := range members {
+			p.beats(1)
+		}
+	}
+	var all []*Limiter
+	for _, p := range members {
+		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: p.Replicas}))
+	}
+	server.Kill()
+	for burst := int64(1); burst <= 10; burst++ {
+		rule := compile(t, Spec{ID: fmt.Sprint("burst-", burst), Rate: "1/day", Burst: burst})
+		var admitted int64
+		var mu sync.Mutex
+		var load sync.WaitGroup
+		for _, l := range all {
+			load.Go(func() {
+				for range burst + 1 {
+					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}})
+					if err != nil {
+						t.Error(err)
+					}
+					if mu.Lock(); d.Allowed {
+						admitted++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		load.Wait()
+		if admitted != burst {
+			t.Errorf("three replicas admit %d of a burst of %d", admitted, burst)
+		}
+	}
+}
+
+// TestMembershipNeverMissesWhoWasHeardOfLate: whatever is heard and however often nothing is, a replica counts from its first
+// sign until its goodbye or confirmBeats beats in a row without it.
+func TestMembershipNeverMissesWhoWasHeardOfLate(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := membership{self: 99, others: map[uint64]int{}}
+		missing := map[uint64]int{} // since it was heard last; absent: it does not count
+		some := rapid.SliceOfDistinct(rapid.Uint64Range(1, 5), rapid.ID)
+		for range rapid.IntRange(1, 60).Draw(t, "beats") {
+			if rapid.IntRange(0, 9).Draw(t, "fails") == 0 {
+				m.failed()
+				for id := range missing {
+					missing[id] = 0
+				}
+				continue
+			}
+			s := signs{live: append(some.Draw(t, "live"), m.self)}
+			if rapid.IntRange(0, 5).Draw(t, "goodbyes") == 0 {
+				s.left = some.Draw(t, "left")
+			}
+			before := m.list()
+			changed := m.heard(s)
+			for id := uint64(1); id <= 5; id++ {
+				_, counts := missing[id]
+				switch {
+				case slices.Contains(s.left, id):
+					delete(missing, id)
+				case slices.Contains(s.live, id):
+					missing[id] = 0
+				case counts && missing[id] == confirmBeats-1:
+					delete(missing, id)
+				case counts:
+					missing[id]++
+				}
+			}
+			if got := m.list(); len(got) != len(missing) || changed == slices.Equal(before, got) {
+				t.Fatalf("%v, changed %v from %v, want %v", got, changed, before, missing)
+			}
+			for id := range missing {
+				if _, known := m.others[id]; !known {
+					t.Fatalf("%d is missed", id)
+				}
+			}
+		}
+	})
+}

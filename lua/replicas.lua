@@ -1,0 +1,65 @@
+-- replicas: one replica's sign of life or goodbye, and whose have been heard of late.
+--
+-- KEYS      one key, the set of replicas
+-- ARGV      op, id, ttl_us
+--   op      0 beat: the replica lives; 1 leave: it ends
+--   id      the replica, an integer 1..2^53-1 without leading zeros, another one for each process
+--   ttl_us  for how long a sign counts, an integer 1000..3600000000
+-- Reply     {now, sign, ...}: Redis' time in us, and the signs that count: the id of a replica that lives, or less than 0, the
+--           negative of one that has left
+--
+-- The value is a sorted set of signs, scored with when each was heard last.
+--
+-- Invariants
+--   1. The clock is Redis' TIME in us; nobody else's counts. A score ahead of it (the clock was set back) becomes now, or a
+--      replica that has died would live until the clock has caught up.
+--   2. A replica that has left is not heard again: a beat that arrives behind its goodbye changes nothing.
+--   3. The set holds at most 1024 signs. A replica that finds no place is refused, and all others see one and the same set.
+--   4. The key expires when no sign counts any more.
+--   5. Nothing is written before all arguments have been checked, and a value of another type is left alone.
+
+local MAX = 9007199254740991
+local MAX_SIGNS = 1024
+local BEAT, LEAVE = '0', '1'
+
+local function refuse(what)
+  return redis.error_reply('ERR replicas: ' .. what)
+end
+
+if #KEYS ~= 1 then return refuse('one key') end
+if #ARGV ~= 3 then return refuse('three arguments') end
+local key, op, id = KEYS[1], ARGV[1], ARGV[2]
+local ttl = string.match(ARGV[3], '^%d+$') and tonumber(ARGV[3])
+if op ~= BEAT and op ~= LEAVE then return refuse('op is not 0 or 1') end
+if not string.match(id, '^[1-9]%d*$') or tonumber(id) > MAX then return refuse('id is not an integer from 1 to 2^53-1') end
+if not ttl or ttl < 1000 or ttl > 3600000000 then return refuse('ttl_us is not an integer from 1000 to 3600000000') end
+
+local kind = redis.call('TYPE', key).ok
+if kind ~= 'zset' and kind ~= 'none' then
+  return redis.error_reply('CORRUPT replicas: the value is not a sorted set')
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local left = '-' .. id
+
+redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now - ttl))
+for _, ahead in ipairs(redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now), '+inf')) do
+  redis.call('ZADD', key, string.format('%.0f', now), ahead)
+end
+
+local sign = op == BEAT and id or left
+if op == LEAVE then redis.call('ZREM', key, id) end
+if not (op == BEAT and redis.call('ZSCORE', key, left)) then
+  if redis.call('ZCARD', key) >= MAX_SIGNS and not redis.call('ZSCORE', key, sign) then
+    return refuse('there are ' .. MAX_SIGNS .. ' already')
+  end
+  redis.call('ZADD', key, string.format('%.0f', now), sign)
+end
+redis.call('PEXPIRE', key, string.format('%.0f', math.ceil(ttl / 1000)))
+
+local reply = { now }
+for _, heard in ipairs(redis.call('ZRANGE', key, 0, -1)) do
+  reply[#reply + 1] = tonumber(heard) -- what somebody else has put there is none, and expires
+end
+return reply
