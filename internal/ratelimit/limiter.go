@@ -407,10 +407,12 @@ func (l *Limiter) pipeline(ctx context.Context, sh *shard, batch []query, now in
 		}
 		sh.ahead.Store(d.now - sent)
 		l.metrics.rebased.Add(float64(d.rebased))
-		l.levels.observe(v, d, received)
+		charged := false
 		for k, i := range v.queries {
 			answers[i] = d.answers[k]
+			charged = charged || batch[i].op == opConsume && d.answers[k].allowed
 		}
+		l.levels.observe(v, d, charged, received)
 	}
 	sh.breaker.record(l.cfg.Now(), away)
 	return answers

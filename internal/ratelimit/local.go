@@ -120,8 +120,10 @@ func (l *levels) decide(q *query, now int64, replicas *Replicas) answer {
 	return a
 }
 
-// observe notes what Redis has said about a call's buckets. now is this process' clock, which the levels are kept in.
-func (l *levels) observe(v *vector, d decoded, now int64) {
+// observe notes what Redis has said about a call's buckets. now is this process' clock, which the levels are kept in. Only a
+// Redis that charged something makes up for what was charged here meanwhile: one that is out of memory, or a replica that is
+// read-only, goes on answering peeks from buckets in which nothing was ever charged.
+func (l *levels) observe(v *vector, d decoded, charged bool, now int64) {
 	last := make([]row, len(v.keys)) // as of the last request that touched the key
 	places := v.places
 	for n := range v.queries {
@@ -131,14 +133,17 @@ func (l *levels) observe(v *vector, d decoded, now int64) {
 		places = places[len(d.answers[n].rows):]
 	}
 	for at, key := range v.keys {
-		l.observeKey(v.tags[at], key, v.rules[v.ruleOf[at]].rule.limit, last[at], now)
+		l.observeKey(v.tags[at], key, v.rules[v.ruleOf[at]].rule.limit, last[at], charged, now)
 	}
 }
 
-func (l *levels) observeKey(tag, key string, of limit, r row, now int64) {
+func (l *levels) observeKey(tag, key string, of limit, r row, charged bool, now int64) {
 	shard := l.shard(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
+	if own := shard.at(key, now); !charged && own.fullAt != 0 && own.of == nil {
+		return
+	}
 	if r.code != codeCorrupt && r.code != codeStale { // otherwise the local level is all there is
 		l.keep(shard, key, now, of, of, r.st)
 	}
