@@ -190,7 +190,7 @@ func TestBadInput_HostileNamesAreRefusedOrOnlyNames(t *testing.T) {
 		}
 	}
 	client := redis.NewClient(options)
-	defer client.Close()
+	t.Cleanup(func() { _ = client.Close() })
 	keys, err := client.Keys(t.Context(), "*").Result()
 	if err != nil || len(keys) < 3 {
 		t.Fatal(keys, err)
@@ -225,7 +225,7 @@ func TestBadInput_WhatIsNotABucketIsNeitherFullNorOverwritten(t *testing.T) {
 			t.Parallel()
 			ctx, options := t.Context(), testenv.Redis(t)
 			client := redis.NewClient(options)
-			defer client.Close()
+			t.Cleanup(func() { _ = client.Close() })
 			env := backends(t)
 			env[1] = fmt.Sprintf("QUOTASVC_REDIS_URL=redis://:%s@%s/%d", options.Password, options.Addr, options.DB)
 			in := serve(t, env)
@@ -328,7 +328,7 @@ func TestBadInput_ARedisThatCannotCountIsAnOutageThatEnds(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
 			client := redis.NewClient(server.Options())
-			defer client.Close()
+			t.Cleanup(func() { _ = client.Close() })
 			harm := func() {
 				if err := c.harm(t.Context(), client, server.Options().Password); err != nil {
 					t.Fatal(err)
