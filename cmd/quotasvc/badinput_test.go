@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,9 @@ func TestBadInput_SeventeenLimitsAreAnErrorThatNamesThemAndNothingIsCharged(t *t
 	}
 }
 
+// heartbeats is the one key that is no tenant's.
+const heartbeats = "rl:replicas"
+
 func encode(t testing.TB, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -192,6 +196,7 @@ func TestBadInput_HostileNamesAreRefusedOrOnlyNames(t *testing.T) {
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	keys, err := client.Keys(t.Context(), "*").Result()
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key == heartbeats })
 	if err != nil || len(keys) < 3 {
 		t.Fatal(keys, err)
 	}
@@ -236,7 +241,7 @@ func TestBadInput_WhatIsNotABucketIsNeitherFullNorOverwritten(t *testing.T) {
 			in.do(t, http.StatusCreated, "POST", "/v1/leases", "first", object{"rule": "builds", "tenant": "acme"})
 			var keys []string
 			for deadline := time.Now().Add(soon); len(keys) < 3; { // the balance is published behind the answer
-				keys = client.Keys(ctx, "*").Val()
+				keys = client.Keys(ctx, "*{acme}*").Val()
 				if time.Now().After(deadline) {
 					t.Fatal(keys)
 				}
