@@ -14,6 +14,7 @@ import (
 type Pattern struct {
 	text    string
 	literal int  // bytes before the first wildcard
+	tail    int  // where the text after the last star begins
 	rest    bool // it ends with **, which text is without
 }
 
@@ -34,7 +35,7 @@ func ParsePattern(text string) (Pattern, error) {
 	if strings.Contains(body, "**") || rest && strings.HasSuffix(body, "*") {
 		return Pattern{}, fmt.Errorf("must have ** at its end only; * stands for one or more characters without a slash")
 	}
-	p := Pattern{text: body, literal: len(body), rest: rest}
+	p := Pattern{text: body, literal: len(body), tail: strings.LastIndexByte(body, '*') + 1, rest: rest}
 	if star := strings.IndexByte(body, '*'); star >= 0 {
 		p.literal = star
 	}
@@ -64,6 +65,9 @@ func (p Pattern) Match(route string) bool {
 		return true
 	}
 	if route == "" || !strings.HasPrefix(route, p.text[:p.literal]) {
+		return false
+	}
+	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // of many patterns that begin alike few end alike
 		return false
 	}
 	at, in := p.literal, p.literal // in the pattern and in the route

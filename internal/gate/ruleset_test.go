@@ -267,29 +267,39 @@ func TestCheckRules_RefusesWhatOneRequestCouldNotBeDecidedOn(t *testing.T) {
 }
 
 // BenchmarkApply is which rules apply to a request: two for everybody and one for its route, among more and more that are for
-// other routes, meters and tenants.
+// other routes, meters and tenants; and, the worst there is, among route patterns that differ behind their first wildcard only.
 func BenchmarkApply(b *testing.B) {
-	for _, n := range []int{3, 10, 100, 500, 5000} {
-		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
-			limits := []catalog.Limit{
-				limitNamed("all", "", catalog.Match{}), limitNamed("calls", "", catalog.Match{Meter: "calls"}),
-				limitNamed("mine", "", catalog.Match{Route: "/v1/search/*"}),
-			}
-			for i := 3; i < n; i++ {
-				name := fmt.Sprintf("rule%d", i)
-				limits = append(limits, limitNamed(name, "", [...]catalog.Match{
-					{Route: fmt.Sprintf("/v1/r%d/*", i)}, {Route: fmt.Sprintf("/v1/r%d/**", i)}, {Meter: "m" + name}, {Tenant: "t" + name}, {Route: "/v1/" + name},
-				}[i%5]))
-			}
-			s := setOf(b, nil, limits)
-			req := &Request{Tenant: "acme", Route: "/v1/search/x", Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
-			b.ReportAllocs()
-			for b.Loop() {
-				var space [listSpace]*member
-				if got := s.apply(space[:0], req, "basic"); len(got) != 3 {
-					b.Fatal(namesOf(got))
+	spread := func(i int) catalog.Match {
+		return [...]catalog.Match{
+			{Route: fmt.Sprintf("/v1/r%d/*", i)}, {Route: fmt.Sprintf("/v1/r%d/**", i)}, {Meter: fmt.Sprint("m", i)}, {Tenant: fmt.Sprint("t", i)},
+			{Route: fmt.Sprint("/v1/rule", i)},
+		}[i%5]
+	}
+	alike := func(i int) catalog.Match { return catalog.Match{Route: fmt.Sprintf("/v1/*/items/*/r%d", i)} }
+	for _, c := range []struct {
+		name  string
+		match func(int) catalog.Match
+		sizes []int
+	}{{"spread", spread, []int{3, 10, 100, 500, 5000}}, {"alike", alike, []int{10, 100, 500}}} {
+		for _, n := range c.sizes {
+			b.Run(fmt.Sprintf("%s/rules=%d", c.name, n), func(b *testing.B) {
+				limits := []catalog.Limit{
+					limitNamed("all", "", catalog.Match{}), limitNamed("calls", "", catalog.Match{Meter: "calls"}),
+					limitNamed("mine", "", catalog.Match{Route: "/v1/*/items/**"}),
 				}
-			}
-		})
+				for i := 3; i < n; i++ {
+					limits = append(limits, limitNamed(fmt.Sprint("rule", i), "", c.match(i)))
+				}
+				s := setOf(b, nil, limits)
+				req := &Request{Tenant: "acme", Route: "/v1/search/items/4711/prices", Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
+				b.ReportAllocs()
+				for b.Loop() {
+					var space [listSpace]*member
+					if got := s.apply(space[:0], req, "basic"); len(got) != 3 {
+						b.Fatal(namesOf(got))
+					}
+				}
+			})
+		}
 	}
 }
