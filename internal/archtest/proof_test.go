@@ -1,0 +1,58 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	namedTest    = regexp.MustCompile("`(Test[A-Za-z0-9_]+)(\\*?)`")
+	declaredTest = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+)
+
+// TestEveryTestThatTheDocumentsNameExists: a proof by a test that was renamed is none.
+func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
+	t.Parallel()
+	var declared []string
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declaredTest.FindAllStringSubmatch(string(text), -1) {
+			declared = append(declared, m[1])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, path := range documents {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range namedTest.FindAllStringSubmatch(string(text), -1) {
+			named++
+			found := false
+			for _, name := range declared {
+				found = found || name == m[1] || m[2] == "*" && strings.HasPrefix(name, m[1])
+			}
+			if !found {
+				t.Errorf("%s names %s%s, which does not exist", filepath.Base(path), m[1], m[2])
+			}
+		}
+	}
+	if named < 50 {
+		t.Errorf("only %d tests are named: is this still where they are?", named)
+	}
+}
