@@ -271,7 +271,10 @@ func TestCheckRules_RefusesWhatOneRequestCouldNotBeDecidedOn(t *testing.T) {
 func BenchmarkApply(b *testing.B) {
 	spread := func(i int) catalog.Match {
 		return [...]catalog.Match{
-			{Route: fmt.Sprintf("/v1/r%d/*", i)}, {Route: fmt.Sprintf("/v1/r%d/**", i)}, {Meter: fmt.Sprint("m", i)}, {Tenant: fmt.Sprint("t", i)},
+			{Route: fmt.Sprintf("/v1/r%d/*", i)},
+			{Route: fmt.Sprintf("/v1/r%d/**", i)},
+			{Meter: fmt.Sprint("m", i)},
+			{Tenant: fmt.Sprint("t", i)},
 			{Route: fmt.Sprint("/v1/rule", i)},
 		}[i%5]
 	}
