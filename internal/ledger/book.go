@@ -177,9 +177,21 @@ func (b *book) settle() {
 	}
 }
 
-// mayReturnSettled says that a refund may bring back what the allowance g has paid of older overage. Such a one stays open, used up
-// or not: refunds of older operations do not know its name.
-func (b *book) mayReturnSettled(g *grant) bool { return b.settled > 0 && g.ID == allowanceID(b.start) }
+// mayReturnSettled says that a refund may bring back what g, the open period's allowance, has paid of older overage. Such a one
+// stays open, used up or not: refunds of older operations do not know its name.
+func (b *book) mayReturnSettled(g *grant) bool {
+	return b.settled > 0 && g.Source == SourceAllowance && g.EffectiveAt.Equal(b.start)
+}
+
+// settler is the name of the grant that has paid what is settled.
+func (b *book) settler() string {
+	for _, g := range b.grants {
+		if b.mayReturnSettled(g) {
+			return g.ID
+		}
+	}
+	return allowanceID(b.start)
+}
 
 // moveHead makes g the head. The old head's remainder goes back to its own row.
 func (b *book) moveHead(g *grant) {

@@ -76,8 +76,9 @@ func (r *Refund) refundOverage(m *machine, b *book, l *line, n int64, out *Refun
 	enter(lineUnowe, owed)
 	paid := min(n-owed, b.settled)
 	if paid > 0 {
+		settler := b.settler()
 		b.settled -= paid
-		r.giveBack(m, b, line{kind: lineUnsettle, grantID: allowanceID(b.start), source: SourceAllowance, item: l.item, line: l.line}, paid, out)
+		r.giveBack(m, b, line{kind: lineUnsettle, grantID: settler, source: SourceAllowance, item: l.item, line: l.line}, paid, out)
 	}
 	switch ended := n - owed - paid; {
 	case ended > 0 && r.Return == ReturnRegrant:

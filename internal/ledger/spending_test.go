@@ -125,6 +125,27 @@ func TestItemsOverflowIntoCreditsAtTheirPriceThenIntoOverageUpToItsCap(t *testin
 	b.mustVerify()
 }
 
+// TestRefundOfPreservedOverageReturnsWhatTheAllowanceHasPaid although the allowance was used up by that, and is found again in
+// another transaction, at another time of its period.
+func TestRefundOfPreservedOverageReturnsWhatTheAllowanceHasPaid(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	b.exec("UPDATE plan_allowances SET overage_policy = 'allow', overage_at_period_end = 'preserve' WHERE plan = 'hourly'")
+	b.mustDebit(debitOf("acme", "k1", 25))
+	b.rewind("acme", time.Hour)
+	b.mustDebit(debitOf("acme", "k2", 1)) // the new period pays 10 of 15
+	if got := b.mustBalance("acme", "api_calls"); got.Used != 10 || got.Overage != 6 {
+		t.Fatalf("got %+v", got)
+	}
+	b.rewind("acme", 0)
+	r, err := b.Refund(t.Context(), &Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 9})
+	if err != nil || r.Items[0].Forfeited != 0 || r.Items[0].Remaining != 4 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	b.mustVerify()
+}
+
 func TestSubjectCapIsChargedWithTheTenantAndNamedWhenItDenies(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
