@@ -14,11 +14,22 @@ import (
 // putBlock waits until the block is in force.
 func (in *instance) putBlock(b catalog.Block) {
 	in.t.Helper()
-	before := in.terms.catalog.Blocks()
 	if _, _, err := in.terms.catalog.PutBlock(in.t.Context(), b); err != nil {
 		in.t.Fatal(err)
 	}
-	eventually(in.t, "the block is known", func() bool { return in.terms.catalog.Blocks() != before })
+	tenant, subject, ip := "anybody", "", netip.Addr{}
+	switch b.Kind {
+	case catalog.BlockTenant:
+		tenant = b.Value
+	case catalog.BlockSubject:
+		tenant, subject = b.Tenant, b.Value
+	default:
+		ip = netip.MustParsePrefix(b.Value).Addr()
+	}
+	eventually(in.t, "the block is known", func() bool { // a reload may be one of before it
+		blocked, exempt := in.terms.catalog.Blocks().Find(tenant, subject, ip, time.Now())
+		return exempt && b.Action == catalog.ActionAllow || blocked != nil && blocked.Kind == b.Kind && blocked.Value == b.Value
+	})
 }
 
 func TestBlocks_RefuseBeforeAnythingIsAskedOrCharged(t *testing.T) {
