@@ -44,7 +44,8 @@ type denial struct {
 	limit limit
 	zone  *time.Location
 	cost  int64 // this and more
-	until int64 // us
+	until int64 // us: how long it is remembered
+	back  int64 // us: when the cost passes, as Redis said
 }
 
 func newDenials() *denials {
@@ -59,10 +60,10 @@ func (d *denials) shard(key string) *denialShard {
 	return &d.shards[maphash.String(d.seed, key)%denialShards]
 }
 
-// until is when c may be asked for again, in us; 0 says that nothing is known.
-func (d *denials) until(c *charge, now int64) int64 {
+// of is the denial that is remembered and holds for c, if there is one.
+func (d *denials) of(c *charge, now int64) (denial, bool) {
 	if d.live.Load() == 0 {
-		return 0
+		return denial{}, false
 	}
 	s := d.shard(c.key)
 	s.mu.Lock()
@@ -70,15 +71,20 @@ func (d *denials) until(c *charge, now int64) int64 {
 	e, known := s.all[c.key]
 	switch {
 	case !known:
-		return 0
+		return denial{}, false
 	case e.until <= now:
 		d.drop(s, c.key)
-		return 0
-	case e.limit != c.rule.limit || e.zone != c.zone || c.cost < e.cost:
-		return 0
+		return denial{}, false
 	default:
-		return e.until
+		return e, e.holdsFor(c)
 	}
+}
+
+// holdsFor reports whether c is denied, too, and what is known says when it passes: of a log only Redis knows when other costs
+// do.
+func (e *denial) holdsFor(c *charge) bool {
+	sameRule := e.limit == c.rule.limit && e.zone == c.zone
+	return sameRule && (c.cost == e.cost || c.cost > e.cost && c.rule.Kind != KindSlidingLog)
 }
 
 // asOf is what remember needs to know from before the decision.
@@ -91,7 +97,9 @@ func (d *denials) asOf(q *query) (forgotten [MaxCharges]uint64) {
 
 // remember notes that c was denied for wait, as of asked at the earliest.
 func (d *denials) remember(c *charge, asOf uint64, asked int64, wait time.Duration) {
-	e := denial{limit: c.rule.limit, zone: c.zone, cost: c.cost, until: asked + min(wait, denialFor).Microseconds()}
+	e := denial{
+		limit: c.rule.limit, zone: c.zone, cost: c.cost, until: asked + min(wait, denialFor).Microseconds(), back: asked + wait.Microseconds(),
+	}
 	s := d.shard(c.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,17 +165,19 @@ func (d *denials) sweep(s *denialShard, now int64) {
 // all that the script decides. Nothing comes back before its time, and what others take only makes it later.
 func remembers(k Kind) bool { return k >= KindTokenBucket && k <= KindSlidingLog }
 
-// recall denies q from memory, if Redis has just denied one of its charges. The other verdicts are as of Redis' last word.
+// recall denies q from memory, if Redis has just denied one of its charges. The other verdicts are as of Redis' last word; where
+// that would deny one more, which Redis has not, it is asked.
 func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	if l.denials.live.Load() == 0 {
 		return Decision{}, false
 	}
 	now := l.ticker.micros()
-	var until [MaxCharges]int64
+	var back [MaxCharges]int64
 	for i := range q.charges {
 		if c := &q.charges[i]; !c.rule.Shadow {
-			until[i] = l.denials.until(c, now)
-			denied = denied || until[i] != 0
+			if e, known := l.denials.of(c, now); known {
+				back[i], denied = e.back, true
+			}
 		}
 	}
 	if !denied {
@@ -177,13 +187,26 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	guess.op = opPeek
 	d = decision(&guess, l.levels.decide(&guess, now, nil), nil, ModeMemo)
 	d.Allowed = false
-	for i, t := range until[:len(q.charges)] {
-		if v := &d.Verdicts[i]; t != 0 && !v.Never {
-			v.Allowed = false
-			v.RetryAfter = max(v.RetryAfter, time.Duration(t-now)*time.Microsecond)
+	for i, t := range back[:len(q.charges)] {
+		switch v := &d.Verdicts[i]; {
+		case v.Never || v.Shadow:
+		case t != 0:
+			v.deny(q.charges[i].rule.Kind, time.Duration(t-now)*time.Microsecond)
+		case !v.Allowed:
+			return Decision{}, false
 		}
 	}
 	return d, true
+}
+
+// deny makes v a denial for wait, as Redis said. Others may have taken more since, and of all kinds but logs a process knows when
+// that comes back.
+func (v *Verdict) deny(kind Kind, wait time.Duration) {
+	v.Allowed = false
+	if kind != KindSlidingLog {
+		wait = max(wait, v.RetryAfter)
+	}
+	v.RetryAfter = wait
 }
 
 // learn remembers what Redis has denied. asked and asOf are from before it was asked.

@@ -140,16 +140,16 @@ func TestADenialFromBeforeARefundIsNotRememberedAfterIt(t *testing.T) {
 	asOf := d.asOf(&q)
 	d.forget(q.charges[0].key)
 	d.remember(&q.charges[0], asOf[0], 1, time.Hour)
-	if until := d.until(&q.charges[0], 2); until != 0 {
-		t.Errorf("denied until %d", until)
+	if e, known := d.of(&q.charges[0], 2); known {
+		t.Errorf("%+v is remembered", e)
 	}
 	asOf = d.asOf(&q)
 	d.remember(&q.charges[0], asOf[0], 1, time.Hour)
-	if until := d.until(&q.charges[0], 2); until != 1+denialFor.Microseconds() {
-		t.Errorf("denied until %d", until)
+	if e, known := d.of(&q.charges[0], 2); !known || e.until != 1+denialFor.Microseconds() || e.back != 1+time.Hour.Microseconds() {
+		t.Errorf("%+v, %v", e, known)
 	}
-	if until := d.until(&q.charges[0], 1+denialFor.Microseconds()); until != 0 || d.live.Load() != 0 {
-		t.Errorf("denied until %d, %d remembered", until, d.live.Load())
+	if e, known := d.of(&q.charges[0], 1+denialFor.Microseconds()); known || d.live.Load() != 0 {
+		t.Errorf("%+v, %d remembered", e, d.live.Load())
 	}
 }
 

@@ -1,0 +1,64 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// TestMemorySaysOfALogWhenItReallyPasses: this process knows of a log how many tokens are gone and when the last one comes back;
+// when the next one does, Redis has said.
+func TestMemorySaysOfALogWhenItReallyPasses(t *testing.T) {
+	t.Parallel()
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{})
+	log := compile(t, Spec{Kind: "sliding_log", Rate: "3/h"})
+	ask := func(cost int64) Request { return Request{Tenant: "acme", Charges: []Charge{{Rule: log, Cost: cost}}} }
+
+	const apart = 200 * time.Millisecond
+	mustConsume(t, l, ask(1))
+	time.Sleep(apart)
+	mustConsume(t, l, ask(2))
+
+	asked := time.Now()
+	said := mustConsume(t, l, ask(1)).Verdicts[0].RetryAfter
+	for range 20 {
+		d := mustPeek(t, l, ask(1))
+		if d.Mode != ModeMemo {
+			continue // the machine is busy, and a second has passed
+		}
+		if got := d.Verdicts[0].RetryAfter; d.Allowed || got > said || got < said-time.Since(asked) {
+			t.Fatalf("%s after redis said %s", got, said)
+		}
+	}
+	// More tokens than were denied are another question.
+	two := mustConsume(t, l, ask(2))
+	if until := time.Now().Add(two.Verdicts[0].RetryAfter); two.Mode != ModeRedis || until.Before(asked.Add(said+apart)) {
+		t.Errorf("two tokens: %+v; the first comes back %s after %s, the second %s later", two, said, asked, apart)
+	}
+}
+
+// TestMemoryDeniesForTheRulesThatRedisDeniedFor and not for one that it only guesses to be used up.
+func TestMemoryDeniesForTheRulesThatRedisDeniedFor(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	l, other := patientLimiter(t, client, Config{}), patientLimiter(t, client, Config{})
+	for _, spec := range []Spec{{Kind: "sliding_log", Rate: "2/h"}, {Kind: "token_bucket", Rate: "2/day"}} {
+		spec.ID = "guess-" + spec.Kind
+		guess := Charge{Rule: compile(t, spec)}
+		empty := Charge{Rule: compile(t, Spec{ID: "empty", Rate: "1/day", Burst: 2})}
+		req := Request{Tenant: spec.Kind, Charges: []Charge{guess, empty}}
+		for range 3 {
+			mustConsume(t, l, req)
+		}
+		// Its denial is over, though the process has no way to know.
+		if err := other.Refund(t.Context(), Request{Tenant: req.Tenant, Charges: []Charge{guess}}); err != nil {
+			t.Fatal(err)
+		}
+		q := queryFor(t, req.Tenant, guess)
+		l.denials.forget(q.charges[0].key)
+		if d := mustConsume(t, l, req); d.Allowed || !d.Verdicts[0].Allowed || d.Verdicts[1].Allowed {
+			t.Errorf("%+v; only %q denies", d, "empty")
+		}
+	}
+}
