@@ -95,6 +95,25 @@ func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
 	}
 }
 
+// Standing says how the balances stand that a consume of req was about which the limits have refused. It decides nothing: the
+// limits are not asked a second time, which would count and might wait a second time, and neither is a Redis that did not
+// answer them. PostgreSQL then gets refreshPatience.
+func (g *Gate) Standing(ctx context.Context, req Request, refused *Debited) (Check, error) {
+	if err := validItems(req.Items); err != nil {
+		return Check{}, err
+	}
+	facts, err := g.terms.of(ctx, req.Tenant)
+	if err != nil {
+		return Check{}, err
+	}
+	if refused.LimitsDegraded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, refreshPatience)
+		defer cancel()
+	}
+	return g.balances(ctx, &req, &facts, balanceKeys(&req), &limited{degraded: refused.LimitsDegraded})
+}
+
 func balanceKeys(req *Request) []balanceKey {
 	keys := make([]balanceKey, len(req.Items))
 	for i := range req.Items {

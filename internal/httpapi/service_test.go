@@ -43,6 +43,7 @@ type service struct {
 	url, ops string
 	client   *http.Client
 	log      *lines
+	measured *prometheus.Registry // the limiter's metrics
 }
 
 // lines collects a log.
@@ -128,7 +129,8 @@ func (s *service) bare(path string) *answer {
 // below starts what the API stands on.
 func (s *service) below(databaseURL string) (*gate.Gate, *ledger.Ledger, *catalog.Catalog) {
 	s.t.Helper()
-	limiter := ratelimit.New(nil, ratelimit.Config{})
+	s.measured = prometheus.NewRegistry()
+	limiter := ratelimit.New(nil, ratelimit.Config{Metrics: ratelimit.NewMetrics(s.measured)})
 	s.onStop("limiter", limiter.Stop)
 	cache := gate.NewBalanceCache(nil, gate.CacheConfig{})
 	cache.Start()

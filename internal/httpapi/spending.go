@@ -142,7 +142,7 @@ func (s *Server) spend(x *exchange) (*ledger.DebitResult, error) {
 	writeMode(x.Response().Header(), done.LimitsDegraded)
 	if err != nil {
 		if gate.CodeOf(err) == gate.CodeRateLimited || gate.CodeOf(err) == gate.CodeCostExceedsCapacity {
-			s.writeStanding(x)
+			s.writeStanding(x, &done)
 		}
 		return nil, err
 	}
@@ -152,10 +152,10 @@ func (s *Server) spend(x *exchange) (*ledger.DebitResult, error) {
 
 // writeStanding sets the X-Quota headers of a consume that the limits refused before its balance was looked at. What cannot
 // be had cheaply is left out.
-func (s *Server) writeStanding(x *exchange) {
+func (s *Server) writeStanding(x *exchange, refused *gate.Debited) {
 	ask, stale := x.request, standingStale
 	ask.MaxStale = &stale
-	if standing, err := s.gate.Check(x.ctx, ask); err == nil {
+	if standing, err := s.gate.Standing(x.ctx, ask, refused); err == nil {
 		var tight tightest
 		tight.offerCheck(&standing)
 		tight.write(x.Response().Header())

@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// TestARefusedRequestIsOneDecisionOfItsLimit: the alert on rejections compares what was denied with all that was decided, and
+// the headers of a denial, which say how the balance stands too, are no decision.
+func TestARefusedRequestIsOneDecisionOfItsLimit(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.limited()
+	const demand = `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":"/search"}`
+	for i, want := range []int{200, 200, 429, 429, 429} {
+		a := s.send("/v1/consume", fmt.Sprint("k", i), demand).want(want)
+		if a.number(headerQuotaRemaining) != int64(max(8, 9-i)) {
+			t.Errorf("request %d: %v", i, a.header)
+		}
+	}
+	gateway := []string{headerQuotaTenant, "acme", headerQuotaMeter, "calls", "X-Forwarded-Uri", "/search"}
+	if a := s.call("GET", "/v1/authorize/traefik", "", gateway...).want(429); a.number(headerQuotaRemaining) != 8 {
+		t.Errorf("%v", a.header)
+	}
+	if allowed, denied := s.decisions("search", "allow"), s.decisions("search", "deny"); allowed != 2 || denied != 4 {
+		t.Errorf("%v allowed and %v denied; want 2 and 4", allowed, denied)
+	}
+}
+
+// decisions is how many there were of a limit with an outcome.
+func (s *service) decisions(rule, outcome string) float64 {
+	s.t.Helper()
+	families, err := s.measured.Gather()
+	s.check(err)
+	var n float64
+	for _, f := range families {
+		if f.GetName() != "quotasvc_limit_decisions_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if labels := labelsOf(m); labels["rule"] == rule && labels["outcome"] == outcome {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
+}
+
+func labelsOf(m *dto.Metric) prometheus.Labels {
+	labels := prometheus.Labels{}
+	for _, l := range m.GetLabel() {
+		labels[l.GetName()] = l.GetValue()
+	}
+	return labels
+}
+
+// TestARegionHasItsShareOfALimit and nothing else changes: the limit is stored, and answered, as it is for all regions.
+func TestARegionHasItsShareOfALimit(t *testing.T) {
+	t.Parallel()
+	const demand = `{"tenant":"acme","items":[{"meter":"calls","amount":1}]}`
+	for kind, tc := range map[string]struct {
+		limit, policy string
+		capacity      int
+	}{
+		"token_bucket":   {`"rate":"100/h","burst":10`, `"region";q=30;w=3600`, 3},
+		"leaky_bucket":   {`"rate":"20/h","burst":10`, `"region";q=6;w=3600`, 3},
+		"fixed_window":   {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
+		"sliding_window": {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
+		"sliding_log":    {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
+		"concurrency":    {`"burst":10`, `"region";q=3;qu="concurrent-requests"`, 3},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			s.catalogue()
+			body := fmt.Sprintf(`{"per":["tenant"],"kind":%q,%s,"region_share":30}`, kind, tc.limit)
+			var stored Limit
+			if s.call("PUT", "/v1/limits/region", body).want(201).into(&stored); stored.RegionShare != 30 || stored.Burst != 10 {
+				t.Errorf("stored: %+v", stored)
+			}
+			s.eventually("the snapshot has the limit", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
+			ask, admitted := func(key string) *answer { return s.send("/v1/consume", key, demand) }, 200
+			if kind == "concurrency" {
+				ask = func(key string) *answer { return s.send("/v1/leases", key, `{"rule":"region","tenant":"acme"}`) }
+				admitted = 201
+			}
+			for i := range tc.capacity {
+				if a := ask(fmt.Sprint("k", i)).want(admitted); a.header.Get(headerRateLimitPolicy) != tc.policy {
+					t.Errorf("%v; want %s", a.header, tc.policy)
+				}
+			}
+			ask("beyond").problem(429, "rate_limited")
+			var got Limit
+			s.call("GET", "/v1/limits/region?explain=1", "").want(200).into(&got)
+			if got.RegionShare != 30 || got.Explain.Capacity != int64(tc.capacity) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
