@@ -811,7 +811,7 @@ type BatchDebit struct {
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap.
+	// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap, up to 2^53-1.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Subject Someone below the tenant, for the records and for limits per subject.
@@ -1037,7 +1037,7 @@ type ConsumeRequest struct {
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap.
+	// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap, up to 2^53-1.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Route What is called, for limits per route.
@@ -1088,7 +1088,7 @@ type DebitRequest struct {
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata,omitempty,omitzero"`
 
-	// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap.
+	// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap, up to 2^53-1.
 	Mode Mode `json:"mode,omitempty,omitzero"`
 
 	// Subject Someone below the tenant, for the records and for limits per subject.
@@ -1290,8 +1290,10 @@ type GrantRequest struct {
 
 	// ExpiresAt Not drawn from this instant on; never if absent.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
-	GrantID   ID        `json:"grant_id,omitempty,omitzero"`
-	Meter     ID        `json:"meter"`
+
+	// GrantID Unique in the balance; made from the key if absent. Not one that the ledger names its own grants with: it begins with `allowance:` or `rollover:`, or is `adjustment-` or `regrant-` and 16 hexadecimal digits.
+	GrantID string `json:"grant_id,omitempty,omitzero"`
+	Meter   ID     `json:"meter"`
 
 	// Priority Lower burns first. Allowances have 10, promos 50, the others 100 unless this says otherwise.
 	Priority *int32 `json:"priority,omitempty"`
@@ -1750,7 +1752,7 @@ type MeterRequest struct {
 	Unit string `json:"unit"`
 }
 
-// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap.
+// Mode What happens when there is less than asked for. `normal` is all or nothing. `best_effort` charges what there is and answers the rest as `shortfall`. `drain` is for work that is done already: it charges what there is and records the rest as overage, whatever the cap, up to 2^53-1.
 type Mode string
 
 // NextCursor null on the last page.

@@ -100,6 +100,9 @@ func (a *Adjust) decide(m *machine, c *call) error {
 	switch {
 	case a.IfSeq != nil && *a.IfSeq != b.seq:
 		failed = errorf(CodeConflict, "If-Match", "the balance has seq %d by now", b.seq)
+	case a.Amount > 0 && m.taken[grantKey{b.key, a.grantID()}]:
+		// The key is older than keys are remembered; the grant it was used for is still there.
+		failed = errorf(CodeConflict, "Idempotency-Key", "was used for grant %q, longer ago than keys are remembered: use a new one", a.grantID())
 	case a.Amount > 0:
 		failed = b.roomForGrant(a.Amount)
 	case -a.Amount > b.remaining():
@@ -111,8 +114,9 @@ func (a *Adjust) decide(m *machine, c *call) error {
 	}
 	first := len(m.journal.lines)
 	if a.Amount > 0 {
-		out.Grant = derivedID("adjustment-", a.Key)
+		out.Grant = a.grantID()
 		a.up(m, b, out.Grant)
+		m.taken[grantKey{b.key, out.Grant}] = true
 	} else {
 		b.takeAs(-a.Amount, func(grantID string, source Source, part int64) {
 			b.adjusted -= part
@@ -122,6 +126,9 @@ func (a *Adjust) decide(m *machine, c *call) error {
 	m.answerChange(c, b, first, &out, a.Reason)
 	return nil
 }
+
+// grantID names the grant of an adjustment upwards.
+func (a *Adjust) grantID() string { return derivedID(prefixAdjustment, a.Key) }
 
 func (a *Adjust) up(m *machine, b *book, id string) {
 	now := later(m.now, b.updatedAt)

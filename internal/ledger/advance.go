@@ -154,7 +154,7 @@ func (b *book) carryOver(next period.Period, due, now time.Time, j *journal) {
 		return
 	}
 	to := &grant{isNew: true, GrantRecord: GrantRecord{
-		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: "rollover:" + instantID(b.end), Source: SourceRollover,
+		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: prefixRollover + instantID(b.end), Source: SourceRollover,
 		Amount: carry, Priority: PriorityAllowance, EffectiveAt: b.end, ExpiresAt: next.End, Status: GrantActive,
 		OperationID: systemID("rollover", b.key, instantID(b.end)), CreatedAt: now,
 	}}
@@ -263,7 +263,7 @@ func (b *book) open(t *terms, p period.Period, due time.Time, j *journal, now ti
 
 // allowanceID names the allowance of the period that starts at start.
 func allowanceID(start time.Time) string {
-	return "allowance:" + instantID(start)
+	return prefixAllowance + instantID(start)
 }
 
 func instantID(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999Z") }

@@ -51,12 +51,17 @@ func (a *attempt) plan() {
 	slices.SortFunc(a.keys, compareKeys)
 }
 
-// grantIDs lists the grant ids the batch wants to use.
+// grantIDs lists the grant ids the batch wants to use, those of adjustments included.
 func (a *attempt) grantIDs() []grantKey {
 	var out []grantKey
 	for _, c := range a.calls {
-		if g, ok := c.req.(*Grant); ok {
-			out = append(out, grantKey{g.balance(), g.id()})
+		switch r := c.req.(type) {
+		case *Grant:
+			out = append(out, grantKey{r.balance(), r.id()})
+		case *Adjust:
+			if r.Amount > 0 {
+				out = append(out, grantKey{key{r.Tenant, r.Meter, r.Subject}, r.grantID()})
+			}
 		}
 	}
 	return out

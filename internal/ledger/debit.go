@@ -146,6 +146,9 @@ func (m *machine) debitItem(d *Debit, i int, out *ItemResult) (*Error, error) {
 	if d.Mode == ModeDrain {
 		drained = short
 	}
+	if drained > MaxAmount-w.own.overage {
+		return errorf(CodeInvalidArgument, itemField(i, "amount"), "would raise the overage of meter %q above %d", item.Meter, MaxAmount), nil
+	}
 	if !w.loaded(s, drained) {
 		return nil, errNotLoaded
 	}

@@ -240,3 +240,47 @@ func TestKeysAreRememberedForThirtyOneDaysAcrossMonthEnds(t *testing.T) {
 		}
 	}
 }
+
+func TestOverageHasTheBoundOfAmountsWhateverIsDrained(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	drain := func(key string, amount int64) error {
+		d := debitOf("acme", key, amount)
+		d.Mode = ModeDrain
+		_, err := b.Debit(t.Context(), d)
+		return err
+	}
+	for key, amount := range map[string]int64{"k1": MaxAmount, "k2": 10} {
+		if err := drain(key, amount); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := wantCode(t, drain("k3", 1), CodeInvalidArgument); e.Field != "items[0].amount" {
+		t.Errorf("got field %q", e.Field)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Overage != MaxAmount || got.Used != 10 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+}
+
+func TestAnAdjustmentUnderAKeyThatIsForgottenIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	adjust := func(amount int64) error {
+		_, err := b.Adjust(t.Context(), &Adjust{Tenant: "acme", Key: "fix", Meter: "api_calls", Amount: amount, Reason: "counted twice"})
+		return err
+	}
+	if err := adjust(5); err != nil {
+		t.Fatal(err)
+	}
+	b.exec("UPDATE entries SET operation_id = 'of a month long ago' WHERE operation_id = 'fix'")
+	if e := wantCode(t, adjust(7), CodeConflict); e.Field != "Idempotency-Key" {
+		t.Errorf("got field %q", e.Field)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 15 {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -107,6 +108,9 @@ func (g *Grant) validate() error {
 		return e
 	case g.GrantID != "" && !ValidID(g.GrantID):
 		return validID("grant_id", g.GrantID)
+	case ownGrantID(g.GrantID):
+		return errorf(CodeInvalidArgument, "grant_id", "must not begin with %q or %q, nor be %q or %q and %d hexadecimal digits: so the ledger names its own grants",
+			prefixAllowance, prefixRollover, prefixAdjustment, prefixRegrant, 2*derivedBytes)
 	case g.Source != SourceTopup && g.Source != SourcePromo && g.Source != SourceAdjustment:
 		return errorf(CodeInvalidArgument, "source", "must be topup, promo or adjustment")
 	case g.Priority != nil && (*g.Priority < 0 || *g.Priority > PriorityMax):
@@ -128,9 +132,33 @@ func (g *Grant) id() string {
 	return derivedID("grant-", g.Key)
 }
 
+// The ids of the grants that the ledger issues by itself begin with these. A client that took the id of the next period's
+// allowance would keep that period from ever being opened.
+const (
+	prefixAllowance  = "allowance:"
+	prefixRollover   = "rollover:"
+	prefixAdjustment = "adjustment-"
+	prefixRegrant    = "regrant-"
+
+	// derivedBytes is how much of a hash an id has. Within one balance 2^64 values do not meet by chance.
+	derivedBytes = 8
+)
+
+// ownGrantID says whether the ledger may give id to a grant of its own. Clients may call theirs "adjustment-17".
+func ownGrantID(id string) bool {
+	if strings.HasPrefix(id, prefixAllowance) || strings.HasPrefix(id, prefixRollover) {
+		return true
+	}
+	rest, derived := strings.CutPrefix(id, prefixAdjustment)
+	if !derived {
+		rest, derived = strings.CutPrefix(id, prefixRegrant)
+	}
+	return derived && len(rest) == 2*derivedBytes && strings.Trim(rest, "0123456789abcdef") == ""
+}
+
 func derivedID(prefix, from string) string {
 	sum := sha256.Sum256([]byte(from))
-	return prefix + hex.EncodeToString(sum[:8])
+	return prefix + hex.EncodeToString(sum[:derivedBytes])
 }
 
 func (g *Grant) balance() key { return key{g.Tenant, g.Meter, g.Subject} }

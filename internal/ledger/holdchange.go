@@ -256,7 +256,7 @@ func (b *book) giveBack(h *holdLine, n int64, policy ReturnPolicy, opID string, 
 	h.returned, h.dirty = h.returned+n, true
 	b.unhold(h.grantID, n)
 	b.dirty = true
-	to := b.restore(h.grantID, h.source, n, policy, derivedID("regrant-", fmt.Sprint("hold/", h.holdID, "/", h.line, "/", h.returned)), due)
+	to := b.restore(h.grantID, h.source, n, policy, derivedID(prefixRegrant, fmt.Sprint("hold/", h.holdID, "/", h.line, "/", h.returned)), due)
 	detail := holdDetail{Hold: h.holdID}
 	if to.policy != "" {
 		detail.From, detail.Policy = h.grantID, to.policy

@@ -300,7 +300,7 @@ func (r *Refund) giveBack(m *machine, b *book, entry line, n int64, out *RefundI
 	if entry.kind == lineUnsettle {
 		anew += "/settled" // one line of overage may come back in two parts
 	}
-	to := b.restore(entry.grantID, entry.source, n, r.Return, derivedID("regrant-", anew), m.now)
+	to := b.restore(entry.grantID, entry.source, n, r.Return, derivedID(prefixRegrant, anew), m.now)
 	if to.policy != "" {
 		d.From, d.Policy = entry.grantID, to.policy
 	}

@@ -44,6 +44,9 @@ func TestBadRequestsAreRefusedByFieldBeforeTheyReachADatabase(t *testing.T) {
 		return err
 	}
 	bad("source", "source", grant(func(g *Grant) { g.Source = SourceAllowance }))
+	for _, own := range []string{"allowance:2026-11-01T00:00:00Z", "rollover:2026-11-01T00:00:00Z", "regrant-39a9246a4dfae105", "adjustment-31b479031bd6980d"} {
+		bad("an id of the ledger's own grants", "grant_id", grant(func(g *Grant) { g.GrantID = own }))
+	}
 	bad("priority", "priority", grant(func(g *Grant) { g.Priority = new(PriorityMax + 1) }))
 	bad("NUL", "reason", grant(func(g *Grant) { g.Reason = "a\x00b" }))
 	bad("not UTF-8", "cost_basis", grant(func(g *Grant) { g.CostBasis = "\xff" }))
