@@ -30,7 +30,7 @@ func (c *Check) Refusal() error {
 	if c.Limiting != nil {
 		item := &c.Items[c.Item]
 		refusal.Denial = &ledger.Denial{
-			Limiting: *c.Limiting, Required: item.Required, Available: item.Remaining, Limit: item.Limit, ResetAt: item.ResetAt,
+			Limiting: *c.Limiting, Required: item.Required, Available: item.MaxAllowedNow, Remaining: item.Remaining, Limit: item.Limit, ResetAt: item.ResetAt,
 			WouldSucceedAt: item.WouldSucceedAt,
 		}
 	}

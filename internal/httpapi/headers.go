@@ -62,12 +62,13 @@ func (t *tightest) offer(s standing) {
 func (t *tightest) offerDebit(r *ledger.DebitResult) {
 	for i := range r.Items {
 		it := &r.Items[i]
-		t.offer(standing{it.Requested, it.Remaining, it.Limit, until(it.ResetAt, r.AsOf)})
+		// A replay has what remained then and the limit of now, which may be the smaller one.
+		t.offer(standing{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 }
 
 func (t *tightest) offerDenial(d *ledger.Denial, asOf time.Time) {
-	t.offer(standing{d.Required, d.Available, d.Limit, until(d.ResetAt, asOf)})
+	t.offer(standing{d.Required, d.Remaining, d.Limit, until(d.ResetAt, asOf)})
 }
 
 func (t *tightest) offerCheck(c *gate.Check) {

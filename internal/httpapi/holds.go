@@ -110,7 +110,7 @@ func (x *exchange) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 	var tight tightest
 	for i := range r.Items {
 		it := &r.Items[i]
-		tight.offer(standing{it.Amount, it.Remaining, it.Limit, until(it.ResetAt, r.AsOf)})
+		tight.offer(standing{it.Amount, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 	tight.write(h)
 	x.noteReplay(r.Replayed)

@@ -9,8 +9,6 @@ import (
 )
 
 const (
-	// kindMax is longer than the name of any kind of entry.
-	kindMax = 32
 	// operationIDMax leaves room for the ledger's own operations, whose ids name meter, subject and instant.
 	operationIDMax = 1024
 	// periodsDefault is a year of months.
@@ -84,11 +82,8 @@ func (s *Server) listEntries(x *exchange) error {
 		return err
 	}
 	q := ledger.EntryQuery{
-		Tenant: tenant, Meter: x.query.id("meter"), Subject: x.query.id("subject"), Kind: x.query.values.Get("kind"), From: x.query.instant("from"),
-		To: x.query.instant("to"),
-	}
-	if x.query.values.Has("kind") && !isPrintable(q.Kind, '!', kindMax) {
-		x.query.fault("kind", "must be the kind of an entry")
+		Tenant: tenant, Meter: x.query.id("meter"), Subject: x.query.id("subject"), Kind: x.query.word("kind", ledger.EntryKinds()...),
+		From: x.query.instant("from"), To: x.query.instant("to"),
 	}
 	q.Limit, q.Cursor = x.query.page()
 	if err := x.query.err(); err != nil {

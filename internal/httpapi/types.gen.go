@@ -310,7 +310,6 @@ func (e LimitPer) Valid() bool {
 const (
 	LimitingKindAllowance LimitingKind = "allowance"
 	LimitingKindCredit    LimitingKind = "credit"
-	LimitingKindOverage   LimitingKind = "overage"
 )
 
 // Valid indicates whether the value is a known member of the LimitingKind enum.
@@ -319,8 +318,6 @@ func (e LimitingKind) Valid() bool {
 	case LimitingKindAllowance:
 		return true
 	case LimitingKindCredit:
-		return true
-	case LimitingKindOverage:
 		return true
 	default:
 		return false
@@ -642,6 +639,87 @@ const (
 func (e GetLimitParamsExplain) Valid() bool {
 	switch e {
 	case GetLimitParamsExplainN1:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListEntriesParamsKind.
+const (
+	ListEntriesParamsKindAdjustDown   ListEntriesParamsKind = "adjust_down"
+	ListEntriesParamsKindAdjustUp     ListEntriesParamsKind = "adjust_up"
+	ListEntriesParamsKindCapture      ListEntriesParamsKind = "capture"
+	ListEntriesParamsKindClosedRefund ListEntriesParamsKind = "closed_refund"
+	ListEntriesParamsKindDebit        ListEntriesParamsKind = "debit"
+	ListEntriesParamsKindDenial       ListEntriesParamsKind = "denial"
+	ListEntriesParamsKindExpire       ListEntriesParamsKind = "expire"
+	ListEntriesParamsKindExtend       ListEntriesParamsKind = "extend"
+	ListEntriesParamsKindForgive      ListEntriesParamsKind = "forgive"
+	ListEntriesParamsKindGrant        ListEntriesParamsKind = "grant"
+	ListEntriesParamsKindHold         ListEntriesParamsKind = "hold"
+	ListEntriesParamsKindOverage      ListEntriesParamsKind = "overage"
+	ListEntriesParamsKindOwe          ListEntriesParamsKind = "owe"
+	ListEntriesParamsKindRefund       ListEntriesParamsKind = "refund"
+	ListEntriesParamsKindRelease      ListEntriesParamsKind = "release"
+	ListEntriesParamsKindRolloverIn   ListEntriesParamsKind = "rollover_in"
+	ListEntriesParamsKindRolloverOut  ListEntriesParamsKind = "rollover_out"
+	ListEntriesParamsKindSchedule     ListEntriesParamsKind = "schedule"
+	ListEntriesParamsKindSettle       ListEntriesParamsKind = "settle"
+	ListEntriesParamsKindUnoverage    ListEntriesParamsKind = "unoverage"
+	ListEntriesParamsKindUnowe        ListEntriesParamsKind = "unowe"
+	ListEntriesParamsKindUnsettle     ListEntriesParamsKind = "unsettle"
+	ListEntriesParamsKindVoid         ListEntriesParamsKind = "void"
+)
+
+// Valid indicates whether the value is a known member of the ListEntriesParamsKind enum.
+func (e ListEntriesParamsKind) Valid() bool {
+	switch e {
+	case ListEntriesParamsKindAdjustDown:
+		return true
+	case ListEntriesParamsKindAdjustUp:
+		return true
+	case ListEntriesParamsKindCapture:
+		return true
+	case ListEntriesParamsKindClosedRefund:
+		return true
+	case ListEntriesParamsKindDebit:
+		return true
+	case ListEntriesParamsKindDenial:
+		return true
+	case ListEntriesParamsKindExpire:
+		return true
+	case ListEntriesParamsKindExtend:
+		return true
+	case ListEntriesParamsKindForgive:
+		return true
+	case ListEntriesParamsKindGrant:
+		return true
+	case ListEntriesParamsKindHold:
+		return true
+	case ListEntriesParamsKindOverage:
+		return true
+	case ListEntriesParamsKindOwe:
+		return true
+	case ListEntriesParamsKindRefund:
+		return true
+	case ListEntriesParamsKindRelease:
+		return true
+	case ListEntriesParamsKindRolloverIn:
+		return true
+	case ListEntriesParamsKindRolloverOut:
+		return true
+	case ListEntriesParamsKindSchedule:
+		return true
+	case ListEntriesParamsKindSettle:
+		return true
+	case ListEntriesParamsKindUnoverage:
+		return true
+	case ListEntriesParamsKindUnowe:
+		return true
+	case ListEntriesParamsKindUnsettle:
+		return true
+	case ListEntriesParamsKindVoid:
 		return true
 	default:
 		return false
@@ -1706,7 +1784,7 @@ type LimitVerdict struct {
 
 // Limiting What stood in the way.
 type Limiting struct {
-	// Kind allowance: the next period brings more. credit: only a grant does. overage: its cap is reached.
+	// Kind allowance: the next period brings more. credit: only a grant does.
 	Kind  LimitingKind  `json:"kind"`
 	Level LimitingLevel `json:"level"`
 	Meter ID            `json:"meter"`
@@ -1715,7 +1793,7 @@ type Limiting struct {
 	Subject string `json:"subject"`
 }
 
-// LimitingKind allowance: the next period brings more. credit: only a grant does. overage: its cap is reached.
+// LimitingKind allowance: the next period brings more. credit: only a grant does.
 type LimitingKind string
 
 // LimitingLevel defines model for Limiting.Level.
@@ -2268,8 +2346,8 @@ type Usage struct {
 	// Overage In the meter's smallest unit.
 	Overage Count `json:"overage"`
 
-	// Refunded In the meter's smallest unit.
-	Refunded Count `json:"refunded"`
+	// Refunded Taken back of both; used + overage - refunded is the use that stands.
+	Refunded int64 `json:"refunded"`
 
 	// Start When the hour or day begins.
 	Start time.Time `json:"start"`
@@ -2678,7 +2756,7 @@ type ListEntriesParams struct {
 	Subject ID `form:"subject,omitempty" json:"subject,omitempty,omitzero"`
 
 	// Kind Only entries of this kind.
-	Kind string `form:"kind,omitempty" json:"kind,omitempty,omitzero"`
+	Kind ListEntriesParamsKind `form:"kind,omitempty" json:"kind,omitempty,omitzero"`
 
 	// From Only entries made at this instant or later.
 	From time.Time `form:"from,omitempty" json:"from,omitempty,omitzero"`
@@ -2692,6 +2770,9 @@ type ListEntriesParams struct {
 	// Cursor The `next_cursor` of the page before. Opaque, and only good with the same filters.
 	Cursor PageCursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
+
+// ListEntriesParamsKind defines parameters for ListEntries.
+type ListEntriesParamsKind string
 
 // ListGrantsParams defines parameters for ListGrants.
 type ListGrantsParams struct {

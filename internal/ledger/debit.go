@@ -169,7 +169,7 @@ func (m *machine) storeDenial(c *call, meta opMeta, e *Error) {
 		kind: lineDenial, item: int32(dn.Item), requested: &dn.Required,
 		detail: mustJSON(denialDetail{
 			Code: e.Code, Item: dn.Item, Kind: dn.Limiting.Kind, Level: dn.Limiting.Level, Subject: dn.Limiting.Subject,
-			Required: dn.Required, Available: dn.Available, Limit: dn.Limit,
+			Required: dn.Required, Available: dn.Available, Remaining: dn.Remaining, Limit: dn.Limit,
 			ResetAt: pointerTo(dn.ResetAt), WouldSucceedAt: pointerTo(dn.WouldSucceedAt),
 		}),
 	})

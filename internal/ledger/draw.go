@@ -21,12 +21,13 @@ func (w *well) deny(item int, amount int64, now time.Time) (*Error, error) {
 	s := w.split(amount)
 	limiting, missing := own, amount-s.overflow-s.overage
 	d := &Denial{
-		Item: item, Required: amount, Available: s.units(), Limit: own.limit(),
+		Item: item, Required: amount, Available: s.units(), Remaining: own.remaining(), Limit: own.limit(),
 		Limiting: Limiting{Kind: "credit", Meter: own.Meter, Level: "tenant"},
 	}
 	if w.subject != nil && w.subject.remaining() < amount {
 		limiting, missing = w.subject, amount
-		d.Limiting.Subject, d.Limiting.Level, d.Limit = w.subject.Subject, "subject", w.subject.limit()
+		d.Limiting.Subject, d.Limiting.Level = w.subject.Subject, "subject"
+		d.Remaining, d.Limit = w.subject.remaining(), w.subject.limit()
 	}
 	if !limiting.loaded {
 		return nil, errNotLoaded

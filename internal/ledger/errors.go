@@ -33,7 +33,7 @@ const (
 
 // Limiting names what stood in the way of a denied operation.
 type Limiting struct {
-	Kind    string // "allowance": the next period brings more; "credit": only a grant does; "overage": its cap is reached
+	Kind    string // "allowance": the next period brings more; "credit": only a grant does
 	Meter   string
 	Subject string // '' = the tenant itself
 	Level   string // "tenant" or "subject"
@@ -44,8 +44,9 @@ type Denial struct {
 	Item           int // index of the refused item
 	Limiting       Limiting
 	Required       int64
-	Available      int64
-	Limit          int64     // see Position.Limit
+	Available      int64     // what could be charged now, overflow and overage included
+	Remaining      int64     // see Position.Remaining
+	Limit          int64     // see Position.Limit; both of the balance that limits
 	ResetAt        time.Time // zero when the period's end brings nothing back
 	WouldSucceedAt time.Time // zero when no known event makes it succeed
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,9 +60,18 @@ func (l *Ledger) Entries(ctx context.Context, q EntryQuery) (EntryPage, error) {
 	if q.Meter != "" && !ValidID(q.Meter) {
 		return EntryPage{}, validID("meter", q.Meter)
 	}
+	if q.Kind != "" && !slices.Contains(EntryKinds(), q.Kind) {
+		return EntryPage{}, errorf(CodeInvalidArgument, "kind", "must be %s", strings.Join(EntryKinds(), ", "))
+	}
+	if !q.From.IsZero() && !q.To.IsZero() && !q.To.After(q.From) {
+		return EntryPage{}, errorf(CodeInvalidArgument, "to", "must be later than from")
+	}
 	after, err := openCursor(q.Cursor, 3)
 	if err != nil {
 		return EntryPage{}, err
+	}
+	if q.Cursor != "" && q.Meter != "" && after[0] != q.Meter {
+		return EntryPage{}, errorf(CodeInvalidArgument, "cursor", "is of another list than this one of meter %q", q.Meter)
 	}
 	seq := int64(0)
 	if q.Cursor != "" {
@@ -192,6 +202,9 @@ func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	after, err := openCursor(q.Cursor, 3)
 	if err != nil {
 		return GrantPage{}, err
+	}
+	if q.Cursor != "" && q.Meter != "" && after[0] != q.Meter {
+		return GrantPage{}, errorf(CodeInvalidArgument, "cursor", "is of another list than this one of meter %q", q.Meter)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

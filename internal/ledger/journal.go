@@ -32,6 +32,15 @@ const (
 	lineDenial       = "denial"        // nothing: a denial stored for its key
 )
 
+// EntryKinds lists the kinds of entries.
+func EntryKinds() []string {
+	return []string{
+		lineGrant, lineDebit, lineOverage, lineRefund, lineUnoverage, lineForgive, lineOwe, lineSettle,
+		lineUnowe, lineUnsettle, lineClosedRefund, lineExpire, lineVoid, lineAdjustUp, lineAdjustDown, lineHold,
+		lineCapture, lineRelease, lineRolloverOut, lineRolloverIn, lineSchedule, lineExtend, lineDenial,
+	}
+}
+
 // line is one row of entries.
 type line struct {
 	key
@@ -97,6 +106,7 @@ type denialDetail struct {
 	Subject        string     `json:"subject,omitempty"`
 	Required       int64      `json:"required"`
 	Available      int64      `json:"available"`
+	Remaining      int64      `json:"remaining"`
 	Limit          int64      `json:"limit"`
 	ResetAt        *time.Time `json:"reset_at,omitempty"`
 	WouldSucceedAt *time.Time `json:"would_succeed_at,omitempty"`
@@ -131,7 +141,7 @@ func replayDenial(l *line, now time.Time) *Error {
 		return &Error{Code: CodeInternal, Detail: "stored denial cannot be read", cause: err}
 	}
 	e := &Error{Code: stored.Code, Field: itemField(stored.Item, "amount"), Replayed: true, AsOf: l.createdAt, Denial: &Denial{
-		Item: stored.Item, Required: stored.Required, Available: stored.Available, Limit: stored.Limit,
+		Item: stored.Item, Required: stored.Required, Available: stored.Available, Remaining: stored.Remaining, Limit: stored.Limit,
 		Limiting: Limiting{Kind: stored.Kind, Meter: l.Meter, Subject: stored.Subject, Level: stored.Level},
 		ResetAt:  orZero(stored.ResetAt), WouldSucceedAt: orZero(stored.WouldSucceedAt),
 	}}

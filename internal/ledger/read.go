@@ -260,13 +260,15 @@ func (l *Ledger) booksOf(ctx context.Context, tenant, subject string, at time.Ti
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	books := make([]*book, len(keys))
-	for i, k := range keys {
+	books := make([]*book, 0, len(keys))
+	for _, k := range keys {
 		b, failed := m.book(k, "meter")
 		if failed != nil {
 			return nil, time.Time{}, failed
 		}
-		books[i] = b
+		if !b.unknown() { // what a refused request has touched is no balance yet
+			books = append(books, b)
+		}
 	}
 	return books, m.now, nil
 }
@@ -321,6 +323,10 @@ func (l *Ledger) viewOne(ctx context.Context, tenant, meter, subject string) (*b
 }
 
 func (b *book) notInPlan() *Error {
+	if b.Subject != "" {
+		return errorf(CodeMeterNotInPlan, "meter", "the plan of tenant %q has no cap per subject on meter %q, and no grant was ever issued to subject %q",
+			b.Tenant, b.Meter, b.Subject)
+	}
 	return errorf(CodeMeterNotInPlan, "meter", "the plan of tenant %q has no meter %q, and no grant was ever issued for it", b.Tenant, b.Meter)
 }
 

@@ -141,7 +141,9 @@ func (r *Refund) decide(m *machine, c *call) error {
 	switch {
 	case r.Amount > 0 && len(items) > 1:
 		failed = errorf(CodeInvalidArgument, "meter", "operation %q has %d items: name the meter that amount is of", r.OperationID, len(items))
-	case r.Amount > total || total == 0:
+	case r.Amount == 0 && total == 0:
+		failed = errorf(CodeRefundExceedsDebit, "operation_id", "nothing can be refunded any more of operation %q", r.OperationID)
+	case r.Amount > total:
 		failed = errorf(CodeRefundExceedsDebit, "amount", "%d can still be refunded of operation %q", total, r.OperationID)
 	}
 	if failed != nil {

@@ -26,7 +26,7 @@ type UsageBucket struct {
 	Start      time.Time
 	Used       int64 // drawn from grants
 	Overage    int64
-	Refunded   int64
+	Refunded   int64 // of both
 	Operations int64
 }
 

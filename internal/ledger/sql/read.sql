@@ -9,7 +9,7 @@ FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 
 -- name: MetersOf
--- The meters of tenant $1 and subject $2: those with a balance, and for the tenant itself those of its plan.
+-- The meters of tenant $1 and subject $2: those with a balance, and those of the plan, of which a subject has what is capped.
 SELECT b.meter
 FROM balances b
 WHERE b.tenant_id = $1::text AND b.subject = $2::text
@@ -18,7 +18,7 @@ SELECT a.meter
 FROM tenants t
 JOIN plan_allowances a ON a.plan = t.plan
     AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan)
-WHERE t.tenant_id = $1::text AND $2::text = ''
+WHERE t.tenant_id = $1::text AND ($2::text = '' OR a.per_subject IS NOT NULL)
 ORDER BY 1;
 
 -- name: TenantExists

@@ -25,15 +25,16 @@ GROUP BY e.kind, e.source
 ORDER BY e.kind, e.source;
 
 -- name: UsageBetween
--- Use of balance ($1..$3) in [$4, $5) per bucket of $6 ('hour' or 'day') in zone $7. $8 bounds seq from below.
+-- Use of balance ($1..$3) in [$4, $5) per bucket of $6 ('hour' or 'day') in zone $7. $8 bounds seq from below. What is refunded may
+-- have been drawn or been overage, so that used + overage - refunded is the use that stands.
 SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
        coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle')), 0)::bigint, count(DISTINCT e.operation_id)
+       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id)
 FROM entries e
 WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $8::bigint
   AND e.month BETWEEN date_trunc('month', $4::timestamptz AT TIME ZONE 'UTC')::date AND ($5::timestamptz AT TIME ZONE 'UTC')::date
   AND e.created_at >= $4::timestamptz AND e.created_at < $5::timestamptz
-  AND e.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle')
+  AND e.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')
 GROUP BY 1
 ORDER BY 1;
 

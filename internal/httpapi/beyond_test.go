@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestQuotaHeadersNeverShowMoreRemainingThanTheLimit(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	denied := func(a *answer, remaining, available int64) {
+		t.Helper()
+		p := a.problem(http.StatusTooManyRequests, "quota_exceeded")
+		if a.number(headerQuotaLimit) != 5 || a.number(headerQuotaRemaining) != remaining || p.Available == nil || *p.Available != available {
+			t.Errorf("limit %d, remaining %d: %s", a.number(headerQuotaLimit), a.number(headerQuotaRemaining), a.body)
+		}
+	}
+	for _, remaining := range []int64{5, 0} { // of 5, and overage up to 4 besides
+		denied(s.debit("over", "acme", "jobs", 100), remaining, remaining+4)
+		denied(s.do(s.request("GET", "/v1/authorize/traefik", nil, headerQuotaTenant, "acme", headerQuotaMeter, "jobs", headerQuotaAmount, "100",
+			headerQuotaMode, modeCheck)), remaining, remaining+4)
+		if remaining > 0 {
+			s.debit("spent", "acme", "jobs", remaining).want(200)
+		}
+	}
+	s.debit("early", "acme", "calls", 1).want(200)
+	s.call("PATCH", "/v1/tenants/acme", `{"overrides":{"calls":2},"apply":"now"}`).want(200)
+	a := s.debit("early", "acme", "calls", 1).want(200)
+	if limit, remaining := a.number(headerQuotaLimit), a.number(headerQuotaRemaining); a.header.Get(headerReplayed) != "true" || remaining != 9 || limit < remaining {
+		t.Errorf("a replay shows %d of %d", remaining, limit)
+	}
+}
+
+func TestBalancesAreThoseOfThePlanAndOfGrantsAndNoOthers(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	s.debit("no", "acme", "other", 1).problem(http.StatusForbidden, "meter_not_in_plan")
+	s.send("/v1/debits", "seat", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"u1"}`).want(200)
+	for query, want := range map[string]int{"": 4, "?subject=u1": 1, "?subject=u2": 1, "?as_of=" + time.Now().UTC().Format(time.RFC3339Nano): 4} {
+		var list BalanceList
+		s.call("GET", "/v1/tenants/acme/balances"+query, "").want(200).into(&list)
+		if len(list.Items) != want {
+			t.Errorf("%q: got %+v", query, list.Items)
+		}
+		for _, b := range list.Items {
+			if b.Meter == "other" || b.Subject != "" && b.Meter != "seats" {
+				t.Errorf("%q: got %+v", query, b)
+			}
+		}
+	}
+	p := s.call("GET", "/v1/tenants/acme/balances/credits?subject=u1", "").problem(http.StatusForbidden, "meter_not_in_plan")
+	if want := `the plan of tenant "acme" has no cap per subject on meter "credits", and no grant was ever issued to subject "u1"`; p.Detail != want {
+		t.Errorf("got %q", p.Detail)
+	}
+}
+
+func TestFiltersOfEntriesThatCannotMatchAreRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	for i := range 3 {
+		s.debit([]string{"a", "b", "c"}[i], "acme", "calls", 1).want(200)
+	}
+	var page EntryList
+	s.call("GET", "/v1/tenants/acme/entries?meter=calls&kind=debit&limit=1", "").want(200).into(&page)
+	if page.NextCursor == nil {
+		t.Fatal("there is no second page")
+	}
+	for query, field := range map[string]string{
+		"kind=nonsense": "kind", "kind=Debit": "kind", "kind=": "kind",
+		"from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": "to", "from=2026-01-02T00:00:00Z&to=2026-01-02T00:00:00Z": "to",
+		"meter=jobs&cursor=" + *page.NextCursor: "cursor",
+	} {
+		s.call("GET", "/v1/tenants/acme/entries?"+query, "").refused(field)
+	}
+	var grants GrantList
+	s.send("/v1/tenants/acme/grants", "more", `{"meter":"credits","amount":7,"source":"topup"}`).want(201)
+	s.call("GET", "/v1/tenants/acme/grants?meter=credits&limit=1", "").want(200).into(&grants)
+	s.call("GET", "/v1/tenants/acme/grants?meter=jobs&cursor="+*grants.NextCursor, "").refused("cursor")
+}
+
+func TestUsageShowsRefundsOfOverageToo(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	s.debit("job", "acme", "jobs", 7).want(200)
+	s.send("/v1/refunds", "back", `{"tenant":"acme","operation_id":"job"}`).want(200)
+	var list UsageList
+	now := time.Now().UTC()
+	s.call("GET", "/v1/tenants/acme/usage?meter=jobs&from="+now.Add(-24*time.Hour).Format(time.RFC3339)+"&to="+now.Add(24*time.Hour).Format(time.RFC3339), "").want(200).into(&list)
+	used, overage, refunded := int64(0), int64(0), int64(0)
+	for _, u := range list.Items {
+		used, overage, refunded = used+u.Used, overage+u.Overage, refunded+u.Refunded
+	}
+	if used != 5 || overage != 2 || refunded != 7 {
+		t.Errorf("used %d, overage %d, refunded %d", used, overage, refunded)
+	}
+}
+
+func TestARefundOfAllWhenNothingIsLeftNamesTheOperation(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	s.debit("job", "acme", "jobs", 3).want(200)
+	s.send("/v1/refunds", "part", `{"tenant":"acme","operation_id":"job","amount":1}`).want(200)
+	for body, field := range map[string]string{`{"tenant":"acme","operation_id":"job","amount":3}`: "amount", `{"tenant":"acme","operation_id":"job"}`: "operation_id"} {
+		p := s.send("/v1/refunds", field, body).want(200, 422)
+		if field == "operation_id" {
+			p = s.send("/v1/refunds", "again", body)
+		}
+		if got := p.problem(http.StatusUnprocessableEntity, "refund_exceeds_debit"); len(got.Errors) != 1 || got.Errors[0].Field != field {
+			t.Errorf("%s: got %+v", body, got.Errors)
+		}
+	}
+}
