@@ -45,7 +45,7 @@ func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 	}
 	result, err := g.decide(ctx, req, &facts, scopeOfConsume(req))
 	if err != nil && ledger.CodeOf(err) != ledger.CodeOutcomeUnknown || err == nil && result.Replayed && req.Passage == "" {
-		g.giveBack(ctx, said.charged)
+		g.giveBack(ctx, &said)
 	}
 	return Debited{Result: result, Limits: said.verdicts, LimitsDegraded: said.degraded}, err
 }

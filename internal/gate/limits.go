@@ -128,17 +128,34 @@ func refusalOf(verdicts []LimitVerdict) error {
 	return &RateLimited{Violated: denied, RetryAfter: max(wait, time.Millisecond), Verdicts: verdicts}
 }
 
-// giveBack returns charged tokens. The caller may have gone; what was charged for it must come back all the same.
-func (g *Gate) giveBack(ctx context.Context, charged ratelimit.Request) {
-	if len(charged.Charges) == 0 {
+// giveBack returns what was charged, and makes the verdicts say so. The caller may have gone; what was charged for it must come
+// back all the same.
+func (g *Gate) giveBack(ctx context.Context, said *limited) {
+	if len(said.charged.Charges) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundBudget)
 	defer cancel()
-	if err := g.limiter.Refund(ctx, charged); err != nil {
+	after, err := g.limiter.Refund(ctx, said.charged)
+	for i := range after {
+		if !after[i].Unknown {
+			said.returned(&after[i])
+		}
+	}
+	if err != nil {
 		g.metrics.refunds.WithLabelValues("lost").Inc()
 		g.log.WarnContext(ctx, "charged limits not given back; they refill by themselves", "error", err)
 		return
 	}
 	g.metrics.refunds.WithLabelValues("done").Inc()
+}
+
+// returned corrects the verdict on a rule whose tokens have come back: who is told that none are left, and when there is one,
+// stays away until then.
+func (s *limited) returned(after *ratelimit.Verdict) {
+	for i := range s.verdicts {
+		if v := &s.verdicts[i]; v.Rule == after.Rule.ID {
+			v.Remaining, v.Reset, v.Delay = after.Remaining, after.Next, 0
+		}
+	}
 }

@@ -30,6 +30,34 @@ func TestARefusedRequestIsOneDecisionOfItsLimit(t *testing.T) {
 	}
 }
 
+// TestTokensThatCameBackAreShown: who is told that none are left, until tomorrow, would stay away until then.
+func TestTokensThatCameBackAreShown(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for kind, rate := range map[string]string{
+		"token_bucket": "2/day", "leaky_bucket": "2/day", "fixed_window": "2/day", "sliding_window": "2/day", "sliding_log": "2/day",
+	} {
+		s.call("PUT", "/v1/limits/"+kind, fmt.Sprintf(`{"per":["tenant"],"kind":%q,"rate":%q,"match":{"route":"/%s"}}`, kind, rate, kind)).want(201)
+	}
+	s.eventually("the snapshot has the limits", func() bool { return len(s.server.catalog.Snapshot().Limits) == 5 })
+	for _, kind := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"} {
+		demand := func(amount int) string {
+			return fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"route":"/%s"}`, amount, kind)
+		}
+		left := func(a *answer) int64 { return parseList(t, a.header.Get(headerRateLimit))[0].parameters["r"].(int64) }
+		if a := s.send("/v1/consume", kind, demand(1)).want(200); left(a) != 1 {
+			t.Errorf("%s: charged: %v", kind, a.header)
+		}
+		if a := s.send("/v1/consume", kind+"-refused", demand(100)).want(402, 429); left(a) != 1 {
+			t.Errorf("%s: refused by the balance: %v", kind, a.header)
+		}
+		if a := s.send("/v1/consume", kind, demand(1)).want(200); left(a) != 1 || a.header.Get(headerReplayed) == "" {
+			t.Errorf("%s: a replay: %v", kind, a.header)
+		}
+	}
+}
+
 // decisions is how many there were of a limit with an outcome.
 func (s *service) decisions(rule, outcome string) float64 {
 	s.t.Helper()

@@ -90,8 +90,9 @@ func TestAPartThatIsAwayIsDecidedByItself(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 		if n == 4 { // the last of the shared tokens comes back, here and there
-			if err := l.Refund(t.Context(), d.Charged(request(here, own, globalAway, globalHere))); err != nil {
-				t.Error(err)
+			after, err := l.Refund(t.Context(), d.Charged(request(here, own, globalAway, globalHere)))
+			if err != nil || after[0].Remaining != 6 || after[1].Remaining != 1 || after[2].Remaining != 3 {
+				t.Errorf("%+v, %v", after, err)
 			}
 		}
 	}
@@ -494,7 +495,7 @@ func refundsReachEverySlot(t *testing.T, c *testenv.RedisCluster) {
 		if d := mustConsume(t, l, req); d.Allowed {
 			t.Fatalf("%+v", d)
 		}
-		if err := l.Refund(t.Context(), d.Charged(req)); err != nil {
+		if _, err := l.Refund(t.Context(), d.Charged(req)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,7 +96,7 @@ func TestDenialsAreForgottenWhenTokensMayBeThere(t *testing.T) {
 	ctx := t.Context()
 	for what, free := range map[string]func(t *testing.T, l *Limiter, req *Request){
 		"a refund": func(t *testing.T, l *Limiter, req *Request) {
-			if err := l.Refund(ctx, *req); err != nil {
+			if _, err := l.Refund(ctx, *req); err != nil {
 				t.Error(err)
 			}
 		},

@@ -249,7 +249,7 @@ func TestARefundGivesBackItsOwnCharge(t *testing.T) {
 				clock.advance(passed)
 				mustConsume(t, l, requestOf(Charge{Rule: rule, Cost: 4}))
 				before := mustPeek(t, l, req).Verdicts[0].Remaining
-				if err := l.Refund(context.Background(), d.Charged(req)); err != nil {
+				if _, err := l.Refund(context.Background(), d.Charged(req)); err != nil {
 					t.Fatal(err)
 				}
 				if got := mustPeek(t, l, req).Verdicts[0].Remaining; got != want || got < before {
@@ -273,7 +273,7 @@ func TestARefundOfALostWindowIsNothing(t *testing.T) {
 				mustConsume(t, l, req)
 			}
 			before := mustPeek(t, l, req).Verdicts[0]
-			if err := l.Refund(context.Background(), d.Charged(req)); err != nil {
+			if _, err := l.Refund(context.Background(), d.Charged(req)); err != nil {
 				t.Fatal(err)
 			}
 			if after := mustPeek(t, l, req).Verdicts[0]; after.Remaining != before.Remaining || after.Reset != before.Reset {
@@ -406,7 +406,7 @@ func TestEveryKindGoesOnFromRedisLastWord(t *testing.T) {
 	}
 	// What was taken here is given back here.
 	taken := mustConsume(t, l, req("idle", 5))
-	if err := l.Refund(context.Background(), taken.Charged(req("idle", 5))); err != nil {
+	if _, err := l.Refund(context.Background(), taken.Charged(req("idle", 5))); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range mustPeek(t, l, req("idle", 1)).Verdicts {
@@ -438,7 +438,7 @@ func TestEveryKindIsSafeForConcurrentUse(t *testing.T) {
 					}
 					if admitted.Add(1)%3 == 0 { // and some think better of it
 						admitted.Add(-1)
-						if err := l.Refund(context.Background(), d.Charged(requestOf(charges...))); err != nil {
+						if _, err := l.Refund(context.Background(), d.Charged(requestOf(charges...))); err != nil {
 							t.Error(err)
 						}
 					}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -217,41 +216,6 @@ func (l *Limiter) Consume(ctx context.Context, req Request) (Decision, error) {
 // Peek decides like Consume and charges nothing.
 func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {
 	return l.decide(ctx, req, opPeek)
-}
-
-// Refund gives back what was charged: pass it Decision.Charged. What is no longer missing is not given back: a bucket is
-// never more than full. ErrUnavailable says that it may not have arrived; the bucket refills by itself in any case.
-func (l *Limiter) Refund(ctx context.Context, req Request) error {
-	q, err := req.check(opRefund)
-	if err != nil || len(q.charges) == 0 {
-		return err
-	}
-	if l.stopped.Load() {
-		return ErrStopped
-	}
-	remote, local := query{op: opRefund, tenant: q.tenant}, query{op: opRefund, tenant: q.tenant}
-	for i, c := range q.charges {
-		if l.client == nil || req.local&(1<<i) != 0 {
-			local.charges = append(local.charges, c)
-		} else {
-			remote.charges = append(remote.charges, c)
-		}
-	}
-	if len(local.charges) > 0 {
-		l.levels.decide(&local, l.ticker.micros(), l.replicasOf(ModeLocal))
-	}
-	if len(remote.charges) == 0 {
-		return nil
-	}
-	queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
-	defer cancel()
-	errs := make([]error, MaxCharges)
-	var all sync.WaitGroup
-	for i, p := range l.parts(&remote) {
-		all.Go(func() { _, _, errs[i] = l.refund(ctx, queueing, p.query, false) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }
 
 // Replicas are what rules are divided among while Redis is away.

@@ -159,21 +159,21 @@ func TestRefundGivesBackWhatWasChargedAndNoMore(t *testing.T) {
 		if got := left(); got != "4 0" {
 			t.Fatalf("left %s, want 4 0", got)
 		}
-		if err := l.Refund(ctx, second.Charged(req)); err != nil {
+		if _, err := l.Refund(ctx, second.Charged(req)); err != nil {
 			t.Fatal(err)
 		}
 		if got := left(); got != "7 0" {
 			t.Errorf("left %s after the second's refund, want 7 0", got)
 		}
 		for range 2 { // a refund that comes twice never makes a bucket more than full
-			if err := l.Refund(ctx, first.Charged(req)); err != nil {
+			if _, err := l.Refund(ctx, first.Charged(req)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got := left(); got != "10 2" {
 			t.Errorf("left %s, want 10 2", got)
 		}
-		if err := l.Refund(ctx, Decision{}.Charged(req)); err != nil {
+		if _, err := l.Refund(ctx, Decision{}.Charged(req)); err != nil {
 			t.Errorf("a refund of nothing: %v", err)
 		}
 	})
@@ -338,7 +338,7 @@ func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	if left := mustPeek(t, again, req).Verdicts[0].Remaining; left != 100_000-answered.Load() {
 		t.Errorf("%d charged, %d answered", 100_000-left, answered.Load())
 	}
-	if err := l.Refund(context.Background(), req); !errors.Is(err, ErrStopped) {
+	if _, err := l.Refund(context.Background(), req); !errors.Is(err, ErrStopped) {
 		t.Errorf("a refund after Stop: %v", err)
 	}
 }

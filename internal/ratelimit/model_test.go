@@ -276,7 +276,7 @@ func TestScriptEqualsTheOracle(t *testing.T) {
 			case opPeek:
 				d, err = l.Peek(context.Background(), req)
 			case opRefund:
-				err = l.Refund(context.Background(), req)
+				_, err = l.Refund(context.Background(), req)
 			}
 			if err != nil {
 				t.Fatal(err)

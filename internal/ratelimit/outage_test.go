@@ -392,13 +392,13 @@ func TestPoliciesDecideWithoutRedis(t *testing.T) {
 		t.Errorf("%d left: the refused request was charged", v.Remaining)
 	}
 	// What was charged here is given back here; what Redis was charged cannot be.
-	if err := l.Refund(ctx, d.Charged(Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}})); err != nil {
+	if _, err := l.Refund(ctx, d.Charged(Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}})); err != nil {
 		t.Error(err)
 	}
 	if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{shared}}).Verdicts[0]; v.Remaining != 2 {
 		t.Errorf("%d left after the refund", v.Remaining)
 	}
-	if err := l.Refund(ctx, Request{Tenant: "acme", Charges: []Charge{shared}}); !errors.Is(err, ErrUnavailable) {
+	if _, err := l.Refund(ctx, Request{Tenant: "acme", Charges: []Charge{shared}}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a refund to Redis: %v", err)
 	}
 }

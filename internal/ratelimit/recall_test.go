@@ -52,7 +52,7 @@ func TestMemoryDeniesForTheRulesThatRedisDeniedFor(t *testing.T) {
 			mustConsume(t, l, req)
 		}
 		// Its denial is over, though the process has no way to know.
-		if err := other.Refund(t.Context(), Request{Tenant: req.Tenant, Charges: []Charge{guess}}); err != nil {
+		if _, err := other.Refund(t.Context(), Request{Tenant: req.Tenant, Charges: []Charge{guess}}); err != nil {
 			t.Fatal(err)
 		}
 		q := queryFor(t, req.Tenant, guess)

@@ -35,7 +35,7 @@ func TestRequestsAreChecked(t *testing.T) {
 		for _, do := range []func(context.Context, Request) error{
 			func(ctx context.Context, r Request) error { _, err := l.Consume(ctx, r); return err },
 			func(ctx context.Context, r Request) error { _, err := l.Peek(ctx, r); return err },
-			l.Refund,
+			func(ctx context.Context, r Request) error { _, err := l.Refund(ctx, r); return err },
 		} {
 			var field *FieldError
 			if err := do(context.Background(), tc.req); !errors.As(err, &field) || field.Field != tc.field {

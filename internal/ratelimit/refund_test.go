@@ -1,0 +1,35 @@
+package ratelimit
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// TestRefundSaysHowTheBucketsAreThen: what a peek says behind it, in the order of the charges, wherever they were taken.
+func TestRefundSaysHowTheBucketsAreThen(t *testing.T) {
+	t.Parallel()
+	for where, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {
+		l := patientLimiter(t, client, Config{})
+		req := Request{Tenant: "acme"}
+		for i, kind := range []string{"sliding_log", "token_bucket", "fixed_window", "leaky_bucket", "sliding_window"} {
+			rule := compile(t, Spec{ID: fmt.Sprint("r", i), Kind: kind, Rate: fmt.Sprintf("%d/day", 9+i)})
+			req.Charges = append(req.Charges, Charge{Rule: rule, Cost: int64(1 + i)})
+		}
+		mustConsume(t, l, req)
+		d := mustConsume(t, l, req)
+		after, err := l.Refund(t.Context(), d.Charged(req))
+		if err != nil || len(after) != len(req.Charges) {
+			t.Fatalf("%s: %+v, %v", where, after, err)
+		}
+		for i, want := range mustPeek(t, l, req).Verdicts {
+			got := after[i]
+			if got.Rule != want.Rule || got.Unknown || got.Remaining != want.Remaining || got.Remaining != d.Verdicts[i].Remaining+int64(1+i) {
+				t.Errorf("%s: %s: %+v; a peek says %+v", where, want.Rule.Kind, got, want)
+			}
+		}
+	}
+}
