@@ -116,3 +116,18 @@ func TestARefundOfAllWhenNothingIsLeftNamesTheOperation(t *testing.T) {
 		}
 	}
 }
+
+func TestAGrantIsReplayedByteForByteWhateverHasHappenedSince(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	const body = `{"meter":"jobs","amount":3,"source":"promo","grant_id":"gift"}`
+	first := s.send("/v1/tenants/acme/grants", "gift", body).want(201)
+	s.send("/v1/tenants/acme/grants", "more", `{"meter":"jobs","amount":30,"source":"topup"}`).want(201)
+	s.call("PUT", "/v1/plans/bare", `{"allowances":[]}`).want(201)
+	s.call("PATCH", "/v1/tenants/acme", `{"plan":"bare","apply":"now"}`).want(200)
+	again := s.send("/v1/tenants/acme/grants", "gift", body).want(201)
+	if string(again.body) != string(first.body) || again.header.Get(headerReplayed) != "true" {
+		t.Errorf("first:\n%s\nagain:\n%s", first.body, again.body)
+	}
+}

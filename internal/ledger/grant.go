@@ -193,15 +193,16 @@ func (g *Grant) decide(m *machine, c *call) error {
 	b.addGrant(&grant{GrantRecord: rec, isNew: true})
 	b.settle()
 	m.taken[grantKey{b.key, rec.ID}] = true
+	position := b.position()
 	m.journal.add(b, now, line{
 		kind: kind, grantID: rec.ID, source: rec.Source, amount: rec.Amount,
 		detail: mustJSON(grantDetail{
 			Priority: rec.Priority, EffectiveAt: rec.EffectiveAt, ExpiresAt: pointerTo(rec.ExpiresAt),
-			CostBasis: rec.CostBasis, Reason: rec.Reason,
+			CostBasis: rec.CostBasis, Reason: rec.Reason, Limit: position.Limit, ResetAt: pointerTo(position.ResetAt),
 		}),
 	})
 	m.seal(c, first, opMeta{})
-	c.result = &GrantResult{Grant: rec.public(), Position: b.position(), AsOf: b.updatedAt}
+	c.result = &GrantResult{Grant: rec.public(), Position: position, AsOf: b.updatedAt}
 	return nil
 }
 
@@ -261,7 +262,7 @@ func (g GrantRecord) public() GrantRecord {
 	return g
 }
 
-func (g *Grant) replay(m *machine, c *call, stored []line) {
+func (g *Grant) replay(_ *machine, c *call, stored []line) {
 	l := &stored[0]
 	var facts grantDetail
 	if err := json.Unmarshal(l.detail, &facts); err != nil {
@@ -276,7 +277,8 @@ func (g *Grant) replay(m *machine, c *call, stored []line) {
 	if l.kind == lineSchedule {
 		rec.Status, rec.Remaining = GrantPending, 0
 	}
-	result := &GrantResult{Grant: rec.public(), Position: m.position(l.key), AsOf: l.createdAt, Replayed: true}
-	result.Position.Remaining = l.remainingAfter
-	c.result = result
+	c.result = &GrantResult{
+		Grant: rec.public(), AsOf: l.createdAt, Replayed: true,
+		Position: Position{Remaining: l.remainingAfter, Limit: facts.Limit, ResetAt: orZero(facts.ResetAt)},
+	}
 }

@@ -95,6 +95,8 @@ type grantDetail struct {
 	ExpiresAt   *time.Time `json:"expires_at,omitempty"`
 	CostBasis   string     `json:"cost_basis,omitempty"`
 	Reason      string     `json:"reason,omitempty"`
+	Limit       int64      `json:"limit"` // Position.Limit and ResetAt of the answer
+	ResetAt     *time.Time `json:"reset_at,omitempty"`
 }
 
 // denialDetail is what a stored denial remembers.
