@@ -109,12 +109,13 @@ func (s *life) atomically(change func(b *pgx.Batch)) error {
 	})
 }
 
-// rewindTenant moves everything that is stored of tenant $1 into the past by $2.
+// rewindTenant moves everything that is stored of tenant $1 into the past by $2. A balance that was made and not opened, because the
+// instance was killed in between, has no instants yet.
 var rewindTenant = []string{
 	`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
 		period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
 		next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END
-		WHERE tenant_id = $1`,
+		WHERE tenant_id = $1 AND period_start > 'epoch'`,
 	`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval,
 		closed_at = closed_at - $2::interval WHERE tenant_id = $1`,
 	`UPDATE grants SET effective_at = effective_at - $2::interval,

@@ -63,7 +63,27 @@ func (s *life) roll(n int) error {
 		return l.RunRoll(context.Background(), nil, func(Roll) {})
 	})
 	s.logf("roll")
+	if err != nil {
+		err = errors.Join(err, s.misplaced())
+	}
 	return err
+}
+
+// misplaced tells of balances, whosever, that could not go on: those whose open period does not follow their last closed one.
+func (s *life) misplaced() error {
+	rows, err := s.db.Query(context.Background(), `SELECT b.tenant_id, b.meter, b.subject, row_to_json(b)::text, json_agg(p ORDER BY p.period_start)::text
+		FROM balances b JOIN periods p USING (tenant_id, meter, subject)
+		GROUP BY b.tenant_id, b.meter, b.subject, b.period_start, b.* HAVING max(p.period_start) >= b.period_start OR max(p.period_end) <> b.period_start`)
+	if err != nil {
+		return err
+	}
+	var tenant, meter, subject, balance, periods string
+	var all []error
+	_, err = pgx.ForEachRow(rows, []any{&tenant, &meter, &subject, &balance, &periods}, func() error {
+		all = append(all, fmt.Errorf("%s/%s/%s is\n    %s\n    after %s", tenant, meter, subject, balance, periods))
+		return nil
+	})
+	return errors.Join(append(all, err)...)
 }
 
 // remember reads the past, which must still be what it was.
