@@ -165,6 +165,9 @@ func (p *problem) untilDenialEnds() time.Duration {
 
 func (p *problem) fromLedger(e *ledger.Error) {
 	p.code, p.detail, p.retryAfter = e.Code, e.Detail, e.RetryAfter
+	if e.Code == ledger.CodeInvalidArgument && e.Field != "" {
+		p.detail = "" // says what is wrong with the field, and not which: explain does
+	}
 	p.denial, p.asOf, p.replayed = e.Denial, e.AsOf, e.Replayed
 	switch {
 	case e.Denial != nil: // says itself what it is about

@@ -258,7 +258,11 @@ func (a *answer) problem(status int, code string) Problem {
 // refused fails the test unless the answer is a 400 that names field.
 func (a *answer) refused(field string) {
 	a.t.Helper()
-	for _, f := range a.problem(http.StatusBadRequest, "invalid_argument").Errors {
+	p := a.problem(http.StatusBadRequest, "invalid_argument")
+	for i, f := range p.Errors {
+		if i == 0 && !strings.HasPrefix(p.Detail, f.Field+" ") {
+			a.t.Errorf("who reads the detail alone does not learn which field it is about: %s", a.body)
+		}
 		if f.Field == field {
 			return
 		}
