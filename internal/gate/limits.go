@@ -152,9 +152,9 @@ func (g *Gate) giveBack(ctx context.Context, said *limited) {
 
 // returned corrects the verdict on a rule whose tokens have come back: who is told that none are left, and when there is one,
 // stays away until then.
-func (s *limited) returned(after *ratelimit.Verdict) {
-	for i := range s.verdicts {
-		if v := &s.verdicts[i]; v.Rule == after.Rule.ID {
+func (l *limited) returned(after *ratelimit.Verdict) {
+	for i := range l.verdicts {
+		if v := &l.verdicts[i]; v.Rule == after.Rule.ID {
 			v.Remaining, v.Reset, v.Delay = after.Remaining, after.Next, 0
 		}
 	}
