@@ -131,3 +131,12 @@ func TestAGrantIsReplayedByteForByteWhateverHasHappenedSince(t *testing.T) {
 		t.Errorf("first:\n%s\nagain:\n%s", first.body, again.body)
 	}
 }
+
+func TestADryRunOfAGrantKnowsWhichIdsAreTaken(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.spendable()
+	const path = "/v1/tenants/acme/grants"
+	s.call("POST", path, `{"meter":"credits","amount":5,"source":"topup","grant_id":"paid","dry_run":true}`).problem(http.StatusConflict, "precondition_failed")
+	s.call("POST", path, `{"meter":"jobs","amount":5,"source":"topup","grant_id":"paid","dry_run":true}`).want(200)
+}

@@ -51,7 +51,18 @@ func (a *attempt) plan() {
 	slices.SortFunc(a.keys, compareKeys)
 }
 
-// grantIDs lists the grant ids the batch wants to use, those of adjustments included.
+// namedGrantIDs lists the grant ids that clients have chosen.
+func (a *attempt) namedGrantIDs() []grantKey {
+	var out []grantKey
+	for _, c := range a.calls {
+		if g, ok := c.req.(*Grant); ok && g.GrantID != "" {
+			out = append(out, grantKey{g.balance(), g.GrantID})
+		}
+	}
+	return out
+}
+
+// grantIDs lists the grant ids the batch wants to use, also those made from keys.
 func (a *attempt) grantIDs() []grantKey {
 	var out []grantKey
 	for _, c := range a.calls {

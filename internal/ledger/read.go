@@ -107,6 +107,7 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, keys []key, a *atte
 	b.Queue(l.queries["SelectBalances"], c.tenants, c.meters, c.subjects).Query(scanBalances(m.books))
 	b.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&m.now) })
 	b.Queue(l.queries["WhyAbsent"], c.tenants, c.meters).Query(scanAbsent(keys, m.absent))
+	l.queueTaken(b, &m, a.namedGrantIDs()) // a dry run has no key to make one from
 	l.queueState(b, &m, a.refs)
 	more := l.queueLoad(b, keys, keys, a.found.namedGrants())
 	b.Queue("COMMIT")

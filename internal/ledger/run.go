@@ -223,15 +223,7 @@ func (tx *batchTx) lock(ctx context.Context) error {
 	b.Queue(q["LockBalances"], cols.tenants, cols.meters, cols.subjects).Query(scanBalances(m.books))
 	b.Queue(q["Clock"]).QueryRow(tx.scanClock)
 	b.Queue(q["StoredEntries"], tenants, ids, keyMonths(tx.ledger.estimate())).Query(scanLines(m.stored))
-	if wanted := a.grantIDs(); len(wanted) > 0 {
-		keys := make([]key, len(wanted))
-		names := make([]string, len(wanted))
-		for i, w := range wanted {
-			keys[i], names[i] = w.key, w.id
-		}
-		c := columnsOf(keys)
-		b.Queue(q["TakenGrants"], c.tenants, c.meters, c.subjects, names).Query(scanTaken(m.taken))
-	}
+	tx.ledger.queueTaken(b, m, a.grantIDs())
 	tx.ledger.queueState(b, m, a.refs)
 	if err := sendBatch(ctx, tx.conn, b); err != nil {
 		return err
@@ -251,6 +243,19 @@ func (tx *batchTx) scanClock(row pgx.Row) error {
 	tx.machine.now = tx.machine.now.UTC()
 	tx.termsChanged = later(tenants, plans)
 	return nil
+}
+
+// queueTaken asks which of the grant ids that are wanted exist already.
+func (l *Ledger) queueTaken(b *pgx.Batch, m *machine, wanted []grantKey) {
+	if len(wanted) == 0 {
+		return
+	}
+	keys, names := make([]key, len(wanted)), make([]string, len(wanted))
+	for i, w := range wanted {
+		keys[i], names[i] = w.key, w.id
+	}
+	c := columnsOf(keys)
+	b.Queue(l.queries["TakenGrants"], c.tenants, c.meters, c.subjects, names).Query(scanTaken(m.taken))
 }
 
 func scanTaken(into map[grantKey]bool) func(pgx.Rows) error {

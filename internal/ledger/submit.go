@@ -30,7 +30,7 @@ func (l *Ledger) Grant(ctx context.Context, g *Grant) (*GrantResult, error) {
 	return submitOne[GrantResult](ctx, l, g.call())
 }
 
-// DryRunGrant answers what the grant would be answered now and records nothing. Whether its id is taken is not looked up.
+// DryRunGrant answers what the grant would be answered now and records nothing.
 func (l *Ledger) DryRunGrant(ctx context.Context, g *Grant) (*GrantResult, error) {
 	if err := g.validate(); err != nil {
 		return nil, err
