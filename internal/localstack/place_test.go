@@ -192,3 +192,27 @@ func TestAFreePortIsNeverOneOfOutgoingConnections(t *testing.T) {
 		}
 	}
 }
+
+// TestALostPortIsTriedAgain also if it is one that the server needs beside its own, as a cluster's bus, or if it is free again.
+func TestALostPortIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why     string
+		want    int
+		started bool
+	}{
+		{"Could not create server TCP listening socket 127.0.0.1:28177: bind: Address already in use", 2, true},
+		{"no space left on device", 1, false},
+	} {
+		s, tries := &server{name: "a test"}, 0
+		err := s.onPort("", func() error {
+			if tries++; tries == 1 {
+				return errors.New(c.why)
+			}
+			return nil
+		})
+		if tries != c.want || (err == nil) != c.started {
+			t.Errorf("%s: %d tries, %v", c.why, tries, err)
+		}
+	}
+}

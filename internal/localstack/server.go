@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -164,10 +165,16 @@ func (s *server) onPort(setting string, launch func() error) error {
 			return nil
 		}
 		s.port = 0
-		if try == startTries || s.running() || !errors.Is(tryPort(port), syscall.EADDRINUSE) {
+		if try == startTries || s.running() || !lostPort(port, err) {
 			return err
 		}
 	}
+}
+
+// lostPort reports whether a server did not start because another program was given its port in the meantime, or one that it
+// needs beside it. Who took it may be gone again; the server's log, which is part of err, remembers.
+func lostPort(port int, err error) bool {
+	return errors.Is(tryPort(port), syscall.EADDRINUSE) || strings.Contains(err.Error(), "Address already in use")
 }
 
 func (s *server) running() bool { return s.proc != nil && !s.proc.exited() }
