@@ -36,7 +36,7 @@ func (b *bundle) refuse(code string, operations ...string) {
 // I13: what PostgreSQL refuses fails alone, wherever in its batch it is, and however many there are.
 func TestOneOperationThatTheDatabaseRefusesDoesNotChangeTheAnswersOfItsNeighbours(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"22P02", "23514"} {
+	for _, code := range []string{"22P02", "23514", "23505"} {
 		for name, bad := range map[string][]int{"first": {0}, "last": {15}, "middle": {7}, "several": {0, 6, 7, 15}} {
 			t.Run(code+" "+name, func(t *testing.T) {
 				t.Parallel()

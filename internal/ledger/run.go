@@ -59,6 +59,10 @@ func (l *Ledger) executeWithin(ctx context.Context, calls []*call) {
 		}
 		unknown = unknown || v == verdictUnknown
 		failures++
+		if failures > retriesMax && !unknown && staysTaken(err) {
+			l.isolate(ctx, calls, err)
+			return
+		}
 		if failures > retriesMax || ctx.Err() != nil {
 			l.log.Error("ledger batch given up", "calls", len(calls), "outcome_unknown", unknown, "error", err)
 			failAll(calls, unknown, err)
@@ -374,6 +378,13 @@ func classify(err error, committed bool) verdict {
 		return verdictRetry
 	}
 	return verdictData
+}
+
+// staysTaken says of an error that is still there after retries that one of the operations can never be written. A row that is there
+// already is mostly another instance's, of a moment ago, and found when the batch runs again.
+func staysTaken(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == "23505"
 }
 
 func (v verdict) String() string {
