@@ -46,8 +46,9 @@ type calendarAnswer struct{ body, answer string }
 // pot is an amount that can be spent between two instants.
 type pot struct {
 	calendarGrant
-	source string
-	left   int64
+	source   string
+	left     int64
+	promised time.Time // the end it was issued with: it burns by that, also if a change of plans brought until forward afterwards
 }
 
 func (p *pot) alive(t time.Time) bool { return !p.from.After(t) && p.until.After(t) }
@@ -147,10 +148,12 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 				if a.every == period.Once {
 					until = period.Forever
 				}
+				promised := until
 				if a.lasts > 0 {
-					until = earlier(end, later(at, start).Add(a.lasts))
+					promised = later(at, start).Add(a.lasts)
+					until = earlier(end, promised)
 				}
-				pots = append(pots, &pot{source: "allowance", left: a.amount, calendarGrant: calendarGrant{
+				pots = append(pots, &pot{source: "allowance", left: a.amount, promised: promised, calendarGrant: calendarGrant{
 					id: "allowance:" + start.UTC().Format("2006-01-02T15:04:05.999999Z"), amount: a.amount, priority: 10, from: start, until: until,
 				}})
 			}
@@ -162,10 +165,10 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 		at = end
 	}
 	for _, g := range c.grants[meter] {
-		pots = append(pots, &pot{source: "grant", left: g.amount, calendarGrant: g})
+		pots = append(pots, &pot{source: "grant", left: g.amount, promised: g.until, calendarGrant: g})
 	}
 	slices.SortFunc(pots, func(a, b *pot) int {
-		return cmp.Or(cmp.Compare(a.priority, b.priority), a.until.Compare(b.until), a.from.Compare(b.from), strings.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.priority, b.priority), a.promised.Compare(b.promised), a.from.Compare(b.from), strings.Compare(a.id, b.id))
 	})
 	return periods, pots
 }
