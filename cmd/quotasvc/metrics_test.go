@@ -25,8 +25,8 @@ var (
 	labelPair  = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
 )
 
-// scrape reads /metrics. A histogram's parts count as metrics of their own, as they do in queries.
-func (in *instance) scrape(t testing.TB) families {
+// metrics is what /metrics says.
+func (in *instance) metrics(t testing.TB) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/metrics", nil)
 	if err != nil {
@@ -41,8 +41,14 @@ func (in *instance) scrape(t testing.TB) families {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatal(resp.Status, err)
 	}
+	return string(raw)
+}
+
+// scrape reads /metrics. A histogram's parts count as metrics of their own, as they do in queries.
+func (in *instance) scrape(t testing.TB) families {
+	t.Helper()
 	all := families{}
-	for line := range strings.Lines(string(raw)) {
+	for line := range strings.Lines(in.metrics(t)) {
 		line = strings.TrimSuffix(line, "\n")
 		if typeLine.MatchString(line) || strings.HasPrefix(line, "# HELP ") {
 			continue

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"regexp"
 	"syscall"
@@ -16,24 +15,11 @@ var replicasLine = regexp.MustCompile(`(?m)^quotasvc_replicas_live (\S+)$`)
 // replicas is how many instances an instance knows, by its metric.
 func (in *instance) replicas(t testing.TB) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := in.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := replicasLine.FindSubmatch(raw)
+	m := replicasLine.FindStringSubmatch(in.metrics(t))
 	if m == nil {
 		t.Fatal("quotasvc_replicas_live is not measured")
 	}
-	return string(m[1])
+	return m[1]
 }
 
 func TestReplicas_InstancesCountEachOther(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -36,17 +35,11 @@ func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) 
 	if run.Instances < 1 || run.Instances > instancesMax {
 		return nil, fmt.Errorf("instances is %d; allowed are 1 to %d", run.Instances, instancesMax)
 	}
-	if err := os.MkdirAll(run.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("results directory: %w", err)
-	}
-	dir, err := os.MkdirTemp(run.Dir, "data-")
+	dir, remove, err := makeData(run.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir), removeNotes(dir)) }()
-	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
+	defer func() { err = errors.Join(err, remove()) }()
 	fmt.Fprintf(run.Progress, "starting PostgreSQL, Redis and %d instances in %s\n", run.Instances, dir)
 	s := &stand{
 		cfg:      Config{Exe: run.Exe, Dir: run.Dir, Connections: run.Connections, Log: run.Log},

@@ -109,17 +109,11 @@ func Run(ctx context.Context, cfg Config) (_ *Results, err error) {
 		return nil, err
 	}
 	began := time.Now()
-	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("results directory: %w", err)
-	}
-	dir, err := os.MkdirTemp(cfg.Dir, "data-")
+	dir, remove, err := makeData(cfg.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir), removeNotes(dir)) }()
-	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
+	defer func() { err = errors.Join(err, remove()) }()
 	r := &runner{cfg: cfg}
 	r.say("starting PostgreSQL, Redis, the service and the baseline in %s", dir)
 	if r.stand, err = build(ctx, cfg, dir, webConns); err != nil {
@@ -136,6 +130,21 @@ func Run(ctx context.Context, cfg Config) (_ *Results, err error) {
 
 // webConns is the pool of the baseline's HTTP server: on few cores more connections only wait for each other's locks.
 const webConns = 16
+
+// makeData makes the directory of the results, and in it one for the servers' data, which remove takes away.
+func makeData(results string) (dir string, remove func() error, err error) {
+	if err := os.MkdirAll(results, 0o755); err != nil {
+		return "", nil, fmt.Errorf("results directory: %w", err)
+	}
+	if dir, err = os.MkdirTemp(results, "data-"); err != nil {
+		return "", nil, fmt.Errorf("data directory: %w", err)
+	}
+	remove = func() error { return errors.Join(os.RemoveAll(dir), removeNotes(dir)) }
+	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
+		return "", nil, errors.Join(fmt.Errorf("data directory: %w", err), remove())
+	}
+	return dir, remove, nil
+}
 
 func removeNotes(dir string) error {
 	notes, err := filepath.Glob(dir + "*.path")
