@@ -14,15 +14,15 @@
 //
 //  1. Items are processed in the order in which Do accepted them.
 //  2. Every Do returns: with its item's answer, or with exactly one of the errors of this package, or with its context's
-//     error.
+//     error. Every DoBy does, too: there is ErrLate in place of the context's error.
 //  3. An item whose caller has gone is dropped if its batch has not started, and is never dropped once it has. A context's
-//     error from Do therefore means "nothing was done".
+//     error from Do, and ErrLate from DoBy, therefore mean "nothing was done".
 //  4. At most MaxQueue items wait. The next one is refused at once with ErrFull: that is the backpressure.
 //  5. A panic in process, or a wrong number of answers, fails the batch's items and nothing else: the lane goes on.
 //
 // # Clock
 //
-// The lane uses no timers. It reads the clock only to measure how long items waited.
+// DoBy waits by the runtime's clock, as contexts do. Config.Now is read only to measure how long items waited.
 //
 // # Concurrency
 //

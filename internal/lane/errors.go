@@ -9,6 +9,9 @@ var (
 	// ErrFull says that the queue is full. Nothing was done; the caller may retry later.
 	ErrFull = errors.New("lane: queue full")
 
+	// ErrLate says that DoBy's time had come before the item's batch started. Nothing was done.
+	ErrLate = errors.New("lane: the item's turn did not come in time")
+
 	// ErrStopped says that the lane no longer accepts items, or stopped before the item's batch started. Nothing was done.
 	ErrStopped = errors.New("lane: stopped")
 

@@ -45,7 +45,11 @@ func TestEveryCallerLearnsWhatHappenedToItsItem(t *testing.T) {
 					if q%3 == 0 {
 						go cancel() // races with the batch
 					}
-					answer, err := l.Do(ctx, q)
+					do := func() (int, error) { return l.Do(ctx, q) }
+					if q%3 == 1 {
+						do = func() (int, error) { return l.DoBy(time.Now().Add(20*time.Microsecond), q) } // so does this
+					}
+					answer, err := do()
 					if err == nil && answer != 2*q {
 						err = errors.New("another item's answer")
 					}
@@ -71,7 +75,8 @@ func TestEveryCallerLearnsWhatHappenedToItsItem(t *testing.T) {
 			case errors.Is(err, lane.ErrUnfinished):
 				require.Zero(t, deadline)
 				require.LessOrEqual(t, n, int32(1))
-			case errors.Is(err, lane.ErrFull), errors.Is(err, lane.ErrStopped), errors.Is(err, context.Canceled):
+			case errors.Is(err, lane.ErrFull), errors.Is(err, lane.ErrStopped), errors.Is(err, lane.ErrLate),
+				errors.Is(err, context.Canceled):
 				require.Zero(t, n, "item %d was processed but its caller was told %v", q, err)
 			default:
 				require.NoError(t, err)

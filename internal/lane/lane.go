@@ -114,19 +114,55 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	t := l.ticket(q)
-	if err := l.enqueue(t); err != nil {
-		l.recycle(t)
+	t, err := l.queue(q)
+	if err != nil {
 		return none, err
 	}
+	if !await(t, ctx.Done()) {
+		return none, ctx.Err()
+	}
+	return l.collect(t)
+}
+
+// DoBy is Do for callers whose patience with the queue is short: q is dropped if its batch has not started by until, and DoBy
+// returns ErrLate. It costs less than Do with a context of that deadline.
+func (l *Lane[Q, A]) DoBy(until time.Time, q Q) (A, error) {
+	var none A
+	patience := time.Until(until)
+	if patience <= 0 {
+		return none, ErrLate
+	}
+	t, err := l.queue(q)
+	if err != nil {
+		return none, err
+	}
+	if t.timer == nil {
+		t.timer = time.NewTimer(patience)
+	} else {
+		t.timer.Reset(patience)
+	}
+	if !await(t, t.timer.C) {
+		return none, ErrLate
+	}
+	t.timer.Stop()
+	return l.collect(t)
+}
+
+// await waits for t's answer. It reports false if gone was first and t's batch had not started: t is the lane's then.
+func await[Q, A, G any](t *ticket[Q, A], gone <-chan G) bool {
 	select {
 	case <-t.done:
-	case <-ctx.Done():
+	case <-gone:
 		if t.state.CompareAndSwap(queued, abandoned) {
-			return none, ctx.Err()
+			return false
 		}
 		<-t.done // its batch has started, or Stop is answering it
 	}
+	return true
+}
+
+// collect takes the answer from t.
+func (l *Lane[Q, A]) collect(t *ticket[Q, A]) (A, error) {
 	answer, err := t.answer, t.err
 	if !t.shared {
 		l.recycle(t)
@@ -179,7 +215,8 @@ func (l *Lane[Q, A]) cutOff() {
 	l.cancel()
 }
 
-func (l *Lane[Q, A]) ticket(q Q) *ticket[Q, A] {
+// queue makes a ticket for q and enqueues it.
+func (l *Lane[Q, A]) queue(q Q) (*ticket[Q, A], error) {
 	t := l.pool.Get().(*ticket[Q, A])
 	t.item, t.weight = q, 1
 	if l.weight != nil {
@@ -189,7 +226,11 @@ func (l *Lane[Q, A]) ticket(q Q) *ticket[Q, A] {
 	if l.cfg.Metrics != nil {
 		t.since = l.cfg.Now()
 	}
-	return t
+	if err := l.enqueue(t); err != nil {
+		l.recycle(t)
+		return nil, err
+	}
+	return t, nil
 }
 
 func (l *Lane[Q, A]) recycle(t *ticket[Q, A]) {

@@ -56,6 +56,7 @@ type call struct {
 	answer int
 	err    error
 	done   bool
+	took   time.Duration // of a DoBy
 	cancel context.CancelFunc
 }
 
@@ -67,6 +68,17 @@ func (r *rig) do(q int) *call {
 		defer cancel()
 		c.answer, c.err = r.lane.Do(ctx, q)
 		c.done = true
+	}()
+	synctest.Wait()
+	return c
+}
+
+// doBy calls DoBy with patience on a goroutine of its own and returns when the call can go no further.
+func (r *rig) doBy(patience time.Duration, q int) *call {
+	c, began := &call{}, time.Now()
+	go func() {
+		c.answer, c.err = r.lane.DoBy(began.Add(patience), q)
+		c.took, c.done = time.Since(began), true
 	}()
 	synctest.Wait()
 	return c
@@ -209,6 +221,37 @@ func TestAnItemIsNeverDroppedOnceItsBatchHasStarted(t *testing.T) {
 		require.NoError(t, r.ctx.Err(), "process must not see a caller's cancellation")
 		r.next()
 		r.answered(1, c)
+		r.stop()
+	})
+}
+
+func TestAnItemIsDroppedWhenItsTurnDoesNotComeInTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, wide, nil)
+		started := r.doBy(time.Second, 1)
+		late, inTime := r.doBy(time.Second, 2), r.doBy(3*time.Second, 3)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		r.failed(late, lane.ErrLate)
+		require.Equal(t, time.Second, late.took)
+		require.False(t, started.done, "an item is never dropped once its batch has started")
+		r.next()
+		r.answered(1, started)
+		r.next()
+		r.answered(3, inTime)
+		require.Equal(t, [][]int{{1}, {3}}, r.batches)
+
+		r.failed(r.doBy(0, 4), lane.ErrLate)
+		require.Len(t, r.batches, 2, "what is late already is not queued")
+
+		// Tickets are used again, and so are their timers: an old one must not end a new wait.
+		for q := 5; q < 9; q++ {
+			c := r.doBy(time.Second, q)
+			time.Sleep(900 * time.Millisecond)
+			r.next()
+			r.answered(q, c)
+		}
 		r.stop()
 	})
 }

@@ -27,7 +27,8 @@ type ticket[Q, A any] struct {
 	done   chan struct{} // capacity 1, so that answering never blocks
 	item   Q
 	weight int
-	since  time.Time // when it was queued; set only if there are metrics
+	since  time.Time   // when it was queued; set only if there are metrics
+	timer  *time.Timer // of DoBy, kept for the next one; nil before the first
 	answer A
 	err    error
 	shared bool // answered by Stop while the lane's goroutine still refers to it: never recycled

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -133,9 +134,9 @@ func (l *Limiter) translate(ctx context.Context, err error) error {
 		cause = causeRedis
 	case errors.Is(err, errScript):
 		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded):
+	case ended(ctx) != nil:
+		return ended(ctx)
+	case errors.Is(err, lane.ErrLate):
 		cause = causeQueueSlow
 	case errors.Is(err, lane.ErrFull):
 		cause = causeQueueFull
@@ -151,6 +152,14 @@ func (l *Limiter) translate(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errBackend, err)
+}
+
+// ended is why ctx is over, nil if it is not. Its deadline counts also before its timer has been served.
+func ended(ctx context.Context) error {
+	if own, ok := ctx.Deadline(); ok && ctx.Err() == nil && time.Until(own) <= 0 {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 func probeOutcome(err error) probe {

@@ -84,10 +84,8 @@ func newLeases(l *Limiter) *leases {
 
 // askLease gets the answer from Redis. Errors that make the rule's OnBackendError decide match errBackend.
 func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error) {
-	queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
-	defer cancel()
 	of := func(sh *shard) *lane.Lane[leaseCall, leaseReply] { return sh.leases }
-	return through(ctx, queueing, l, c.id.key(), c, of, func(r leaseReply) error { return r.err })
+	return through(ctx, l.turn(ctx), l, c.id.key(), c, of, func(r leaseReply) error { return r.err })
 }
 
 // processLeases is the lane's work: one pipeline, each call once.

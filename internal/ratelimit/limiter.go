@@ -255,13 +255,11 @@ func (l *Limiter) decide(ctx context.Context, req Request, o op) (Decision, erro
 	if d, denied := l.recall(&q); denied {
 		return l.counted(d), nil
 	}
-	queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
-	defer cancel()
 	var d Decision
 	if parts := l.parts(&q); len(parts) > 1 {
-		d, err = l.staged(ctx, queueing, &q, parts)
+		d, err = l.staged(ctx, l.turn(ctx), &q, parts)
 	} else {
-		d, err = l.decideTogether(ctx, queueing, &parts[0].query)
+		d, err = l.decideTogether(ctx, l.turn(ctx), &parts[0].query)
 	}
 	if err != nil {
 		return Decision{}, err
@@ -269,10 +267,20 @@ func (l *Limiter) decide(ctx context.Context, req Request, o op) (Decision, erro
 	return l.counted(d), nil
 }
 
+// turn is until when a call that begins now may wait for its turn: half of the budget, as the other half is Redis', and not
+// longer than ctx. Whoever cancels ctx meanwhile is waited for no longer than that either, which is short.
+func (l *Limiter) turn(ctx context.Context) time.Time {
+	until := time.Now().Add(l.cfg.Budget / 2) // not by cfg.Now: it ends a real wait, as a context's deadline does
+	if own, ok := ctx.Deadline(); ok && own.Before(until) {
+		return own
+	}
+	return until
+}
+
 // decideTogether decides q, which is one part on a cluster, in Redis, and if Redis does not by the rules' policies.
-func (l *Limiter) decideTogether(ctx, queueing context.Context, q *query) (Decision, error) {
+func (l *Limiter) decideTogether(ctx context.Context, turn time.Time, q *query) (Decision, error) {
 	asked, asOf := l.ticker.micros(), l.denials.asOf(q)
-	a, err := l.ask(ctx, queueing, *q)
+	a, err := l.ask(ctx, turn, *q)
 	switch {
 	case err == nil:
 		d := decision(q, a, nil, ModeRedis)
@@ -287,9 +295,9 @@ func (l *Limiter) decideTogether(ctx, queueing context.Context, q *query) (Decis
 
 // ask gets the answer from Redis. On a cluster q must be one part. Errors that make the rules' OnBackendError decide match
 // errBackend.
-func (l *Limiter) ask(ctx, queueing context.Context, q query) (answer, error) {
+func (l *Limiter) ask(ctx context.Context, turn time.Time, q query) (answer, error) {
 	of := func(sh *shard) *lane.Lane[query, answer] { return sh.lane(l.seed, q.charges[0].tag) }
-	a, err := through(ctx, queueing, l, q.charges[0].key, q, of, func(a answer) error { return a.err })
+	a, err := through(ctx, turn, l, q.charges[0].key, q, of, func(a answer) error { return a.err })
 	if err != nil {
 		return answer{}, err
 	}

@@ -40,10 +40,8 @@ func (l *Limiter) Read(ctx context.Context, tenant string, keys []string) ([]str
 	case l.client == nil:
 		return nil, fmt.Errorf("%w: there is no redis", ErrUnavailable)
 	}
-	queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
-	defer cancel()
 	of := func(sh *shard) *lane.Lane[readQuery, readAnswer] { return sh.reads }
-	a, err := through(ctx, queueing, l, keys[0], readQuery{tenant, keys}, of, func(a readAnswer) error { return a.err })
+	a, err := through(ctx, l.turn(ctx), l, keys[0], readQuery{tenant, keys}, of, func(a readAnswer) error { return a.err })
 	if errors.Is(err, errBackend) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

@@ -42,13 +42,12 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 
 // refundThere gives back what Redis was charged, and puts what it says then into after.
 func (l *Limiter) refundThere(ctx context.Context, remote *part, after []Verdict) error {
-	queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
-	defer cancel()
+	turn := l.turn(ctx)
 	errs := make([]error, MaxCharges)
 	var all sync.WaitGroup
 	for i, p := range l.parts(&remote.query) {
 		all.Go(func() {
-			a, mode, err := l.refund(ctx, queueing, p.query, false)
+			a, mode, err := l.refund(ctx, turn, p.query, false)
 			if errs[i] = err; err != nil {
 				return
 			}

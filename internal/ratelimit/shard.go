@@ -279,16 +279,19 @@ func (s *shards) stop(ctx context.Context) error {
 // slot is on its way to another shard. errOf finds the error in an answer. An error that makes the rules' OnBackendError
 // decide matches errBackend.
 //
-// It waits for its turn until queueing ends, which is the caller's ctx with half of the budget; the other half is Redis'.
+// It waits for its turn until turn, which is Limiter.turn.
 func through[Q, A any](
-	ctx, queueing context.Context, l *Limiter, key string, q Q, laneOf func(*shard) *lane.Lane[Q, A], errOf func(A) error,
+	ctx context.Context, turn time.Time, l *Limiter, key string, q Q, laneOf func(*shard) *lane.Lane[Q, A], errOf func(A) error,
 ) (A, error) {
 	for pause := movingPause; ; pause = min(2*pause, movingPauseMax) {
 		var a A
+		if err := ctx.Err(); err != nil {
+			return a, err
+		}
 		sh := l.shards.of(key)
 		pass, err := sh.breaker.admit(l.cfg.Now()), errRefused
 		if pass != passRefused {
-			if a, err = laneOf(sh).Do(queueing, q); err == nil {
+			if a, err = laneOf(sh).DoBy(turn, q); err == nil {
 				err = errOf(a)
 			}
 			if pass == passProbe {
@@ -299,7 +302,7 @@ func through[Q, A any](
 		case err == nil:
 			return a, nil
 		case errors.Is(err, errMoving):
-			if rest(queueing, pause) {
+			if rest(ctx, turn, pause) {
 				continue
 			}
 		case blamesShard(err):
@@ -309,8 +312,11 @@ func through[Q, A any](
 	}
 }
 
-// rest waits for d, unless ctx ends first.
-func rest(ctx context.Context, d time.Duration) bool {
+// rest waits for d, unless that is beyond until or ctx ends first.
+func rest(ctx context.Context, until time.Time, d time.Duration) bool {
+	if time.Until(until) <= d {
+		return false
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // partial is a part and what has become of it.
@@ -38,7 +39,7 @@ func (p *partial) charged() (q query, at []int) {
 // What is charged is charged in stages, the tenant's own slot last: a denial or failure stops there, and what the earlier
 // ones took is given back. In between, others may be denied for a token that comes back (for a round trip); nobody is
 // allowed one too many. A peek asks all slots at once.
-func (l *Limiter) staged(ctx, queueing context.Context, q *query, parts []part) (Decision, error) {
+func (l *Limiter) staged(ctx context.Context, turn time.Time, q *query, parts []part) (Decision, error) {
 	all := make([]*partial, len(parts))
 	for i := range parts {
 		all[i] = &partial{part: parts[i]}
@@ -48,10 +49,10 @@ func (l *Limiter) staged(ctx, queueing context.Context, q *query, parts []part) 
 		stages = l.stages(all)
 	}
 	for _, stage := range stages {
-		l.askParts(ctx, queueing, stage)
+		l.askParts(ctx, turn, stage)
 		for _, p := range stage {
 			if p.err != nil || !p.d.Allowed && q.op == opConsume {
-				return l.undo(ctx, queueing, q, all)
+				return l.undo(ctx, turn, q, all)
 			}
 		}
 	}
@@ -85,11 +86,11 @@ func (l *Limiter) stages(all []*partial) [][]*partial {
 }
 
 // askParts decides parts at the same time.
-func (l *Limiter) askParts(ctx, queueing context.Context, parts []*partial) {
+func (l *Limiter) askParts(ctx context.Context, turn time.Time, parts []*partial) {
 	var others sync.WaitGroup
 	ask := func(p *partial) {
 		p.asked = true
-		p.d, p.err = l.decideTogether(ctx, queueing, &p.query)
+		p.d, p.err = l.decideTogether(ctx, turn, &p.query)
 	}
 	for _, p := range parts[1:] {
 		others.Go(func() { ask(p) })
@@ -100,7 +101,7 @@ func (l *Limiter) askParts(ctx, queueing context.Context, parts []*partial) {
 
 // undo gives back what a charge has taken that was denied or failed later, and finds out what the parts would have said that
 // were not asked any more. It answers within the budget; what is under way then goes on by itself.
-func (l *Limiter) undo(ctx, queueing context.Context, q *query, all []*partial) (Decision, error) {
+func (l *Limiter) undo(ctx context.Context, turn time.Time, q *query, all []*partial) (Decision, error) {
 	var failed error
 	for _, p := range all {
 		failed = errors.Join(failed, p.err)
@@ -117,23 +118,21 @@ func (l *Limiter) undo(ctx, queueing context.Context, q *query, all []*partial) 
 	if len(work) == 0 {
 		return known, failed
 	}
-	half, _ := queueing.Deadline()
-	within, cancel := context.WithDeadline(ctx, half.Add(l.cfg.Budget/2))
+	within, cancel := context.WithDeadline(ctx, turn.Add(l.cfg.Budget/2))
 	defer cancel()
 	done := l.background.run(func() {
 		// The caller may leave; what was charged for it comes back all the same.
 		ctx := context.WithoutCancel(ctx)
-		queueing, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
-		defer cancel()
+		turn := l.turn(ctx)
 		var each sync.WaitGroup
 		for _, p := range work {
 			each.Go(func() {
 				if p.asked {
-					l.takeBack(ctx, queueing, p)
+					l.takeBack(ctx, turn, p)
 					return
 				}
 				p.op = opPeek
-				p.d, p.err = l.decideTogether(ctx, queueing, &p.query)
+				p.d, p.err = l.decideTogether(ctx, turn, &p.query)
 				p.asked = p.err == nil
 			})
 		}
@@ -151,9 +150,9 @@ func (l *Limiter) undo(ctx, queueing context.Context, q *query, all []*partial) 
 }
 
 // takeBack refunds what a part was charged and corrects its verdicts.
-func (l *Limiter) takeBack(ctx, queueing context.Context, p *partial) {
+func (l *Limiter) takeBack(ctx context.Context, turn time.Time, p *partial) {
 	q, at := p.charged()
-	a, mode, err := l.refund(ctx, queueing, q, p.d.Mode == ModeLocal)
+	a, mode, err := l.refund(ctx, turn, q, p.d.Mode == ModeLocal)
 	if err != nil {
 		l.metrics.stagedRefunds.WithLabelValues("lost").Inc()
 		l.cfg.Log.WarnContext(ctx, "limits charged in another slot could not be given back; they refill by themselves", "error", err)
@@ -196,12 +195,12 @@ func merge(q *query, all []*partial) Decision {
 }
 
 // refund gives back q's charges in the process or in Redis.
-func (l *Limiter) refund(ctx, queueing context.Context, q query, local bool) (answer, Mode, error) {
+func (l *Limiter) refund(ctx context.Context, turn time.Time, q query, local bool) (answer, Mode, error) {
 	if local {
 		return l.levels.decide(&q, l.ticker.micros(), l.replicasOf(ModeLocal)), ModeLocal, nil
 	}
 	l.forget(&q)
-	a, err := l.ask(ctx, queueing, q)
+	a, err := l.ask(ctx, turn, q)
 	l.forget(&q) // also what was decided before the refund arrived
 	if errors.Is(err, errBackend) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
