@@ -1,8 +1,11 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"gonum.org/v1/plot"
@@ -23,7 +26,8 @@ func ink(i int) color.Color {
 	}[i%4]
 }
 
-// charts draws throughput, and latency at fixed rates.
+// charts draws throughput, ratios, and latency at fixed rates. A chart that would be empty is left out: a run of some variants may
+// measure nothing that has a target, or no fixed rate.
 func (r *Results) charts(dir string) error {
 	if err := r.throughputChart(filepath.Join(dir, "throughput.svg")); err != nil {
 		return err
@@ -97,6 +101,9 @@ func (r *Results) ratioChart(path string) error {
 			names = append(names, fmt.Sprintf("%s\n%.2f x, wanted %.2f x", short(g.What), g.Measured, g.Target))
 		}
 	}
+	if len(values) == 0 {
+		return leaveOut(path)
+	}
 	p, err := bars(values, names, "Ratios in proportion to their targets (1 = met)", ink(3))
 	if err != nil {
 		return err
@@ -121,6 +128,9 @@ func short(what string) string {
 
 // latencyChart has a line per load and percentile over the rates.
 func (r *Results) latencyChart(path string) error {
+	if len(r.OpenLoops) == 0 {
+		return leaveOut(path)
+	}
 	p := plot.New()
 	p.Title.Text = "Latency at fixed rates, from when a request was due"
 	p.X.Label.Text, p.Y.Label.Text = "requests/s", "ms (logarithmic)"
@@ -153,11 +163,16 @@ func (r *Results) latencyChart(path string) error {
 			p.Legend.Add(name+" "+q.name, line)
 		}
 	}
-	if len(r.OpenLoops) == 0 {
-		return nil
-	}
 	p.Y.Max *= 10 // room for the legend above the lines
 	return save(p, path)
+}
+
+// leaveOut removes the chart of an earlier run: it would show other results than those beside it.
+func leaveOut(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("leave out %s: %w", path, err)
+	}
+	return nil
 }
 
 func save(p *plot.Plot, path string) error {
