@@ -25,6 +25,10 @@ const (
 	// bufferKeep is the largest buffer an exchange keeps for the next request. Nearly every request is smaller; a few
 	// full batches must not pin a megabyte each.
 	bufferKeep = 64 << 10
+
+	// buffered is the size of the answers whose Content-Length net/http finds out by itself. A check then has eight headers,
+	// which is what a map holds before it needs a table: the ninth would cost 0.7 us.
+	buffered = 2048
 )
 
 // exchange is one request and its answer on their way through the handlers. Exchanges are reused: nothing that outlives the
@@ -77,6 +81,15 @@ func (x *exchange) readBody() error {
 		return errTooLarge()
 	}
 	x.in.Reset()
+	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // one read, for which nobody can reserve much without sending it
+		x.in.Grow(int(r.ContentLength))
+		body := x.in.AvailableBuffer()[:r.ContentLength]
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return invalidField("body", "could not be read to its end")
+		}
+		_, _ = x.in.Write(body) // which is there already; a buffer returns no error
+		return nil
+	}
 	if n, err := x.in.ReadFrom(io.LimitReader(r.Body, BodyMax+1)); err != nil {
 		return invalidField("body", "could not be read to its end")
 	} else if n > BodyMax {
@@ -146,7 +159,9 @@ func (x *exchange) sendBytes(status int, contentType string, body []byte) error 
 	x.out = body
 	h := x.Response().Header()
 	set(h, echo.HeaderContentType, contentType)
-	set(h, echo.HeaderContentLength, strconv.Itoa(len(body)))
+	if len(body) >= buffered {
+		set(h, echo.HeaderContentLength, strconv.Itoa(len(body)))
+	}
 	x.Response().WriteHeader(status)
 	if _, err := x.Response().Write(body); err != nil {
 		// The client is gone. The answer is committed, so this is for the access line only.

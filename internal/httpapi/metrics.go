@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,17 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
+
+	usual sync.Map // operation to *usual: to find a series by its labels, they are hashed under a lock
+}
+
+// operation is what a request asked for, in the metrics' terms.
+type operation struct{ route, method string }
+
+// usual are the series of an operation that was answered with 200.
+type usual struct {
+	requests prometheus.Counter
+	duration prometheus.Observer
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -46,9 +58,20 @@ func (m *metrics) observe(route, method string, status int, took time.Duration) 
 	if route == "" {
 		route = routeNone
 	}
-	method = methodLabel(method)
-	m.requests.WithLabelValues(route, method, statusLabel(status)).Inc()
-	m.duration.WithLabelValues(route, method).Observe(took.Seconds())
+	op := operation{route, methodLabel(method)}
+	if status != http.StatusOK {
+		m.requests.WithLabelValues(op.route, op.method, strconv.Itoa(status)).Inc()
+		m.duration.WithLabelValues(op.route, op.method).Observe(took.Seconds())
+		return
+	}
+	known, ok := m.usual.Load(op)
+	if !ok {
+		known, _ = m.usual.LoadOrStore(op, &usual{
+			m.requests.WithLabelValues(op.route, op.method, "200"), m.duration.WithLabelValues(op.route, op.method),
+		})
+	}
+	known.(*usual).requests.Inc()
+	known.(*usual).duration.Observe(took.Seconds())
 }
 
 func methodLabel(method string) string {
@@ -58,11 +81,4 @@ func methodLabel(method string) string {
 	default:
 		return "other"
 	}
-}
-
-func statusLabel(status int) string {
-	if status == http.StatusOK {
-		return "200" // nearly always; Itoa allocates from 100 on
-	}
-	return strconv.Itoa(status)
 }

@@ -34,8 +34,8 @@ func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 		x.Context, x.server = c, s
 		x.requestID = requestID(c.Request().Header)
 		set(c.Response().Header(), headerRequestID, x.requestID)
-		ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
-		defer cancel()
+		ctx := newDeadline(c.Request().Context(), time.Now().Add(s.cfg.RequestTimeout)) // of real time, as timers are
+		defer ctx.end()
 		x.ctx = ctx
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()

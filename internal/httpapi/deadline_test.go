@@ -1,0 +1,154 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// contextState is what can be seen of a context.
+type contextState struct {
+	err    error
+	done   bool
+	at     time.Time
+	timed  bool
+	value  any
+	child  error
+	called bool // context.AfterFunc's function
+}
+
+type contextKey struct{}
+
+// TestDeadline_IsWithDeadlines holds the request's context against package context's: whatever happens in whatever order, both
+// look alike, and so do their children.
+func TestDeadline_IsWithDeadlines(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"look", "done", "child", "after", "cancel parent", "end", "pass half", "pass all"}), 1, 12).Draw(rt, "steps")
+		early := rapid.Bool().Draw(rt, "in the past")
+		var problem string
+		synctest.Test(t, func(*testing.T) { problem = compareDeadlines(steps, early) })
+		if problem != "" {
+			rt.Fatal(problem)
+		}
+	})
+}
+
+func compareDeadlines(steps []string, past bool) string {
+	at := time.Now().Add(time.Second)
+	if past {
+		at = time.Now().Add(-time.Second)
+	}
+	root, cancelParent := context.WithCancel(context.WithValue(context.Background(), contextKey{}, "v"))
+	defer cancelParent()
+	ours := newDeadline(root, at)
+	defer ours.end()
+	theirs, cancelTheirs := context.WithDeadline(root, at)
+	defer cancelTheirs()
+	pair := [2]context.Context{ours, theirs}
+	var children [2]context.Context
+	var called [2]atomic.Bool // one child at least was told; AfterFunc runs on a goroutine of its own
+	var cleanup []func()
+	defer func() {
+		for _, f := range cleanup {
+			f()
+		}
+	}()
+	see := func(i int) contextState {
+		s := contextState{err: pair[i].Err(), value: pair[i].Value(contextKey{}), called: called[i].Load()}
+		s.at, s.timed = pair[i].Deadline()
+		if children[i] != nil {
+			s.child = children[i].Err()
+		}
+		select {
+		case <-pair[i].Done():
+			s.done = true
+		default:
+		}
+		return s
+	}
+	// The end of the parent and the time can both come between two looks; which was first is then not known. So each is seen.
+	for _, step := range append([]string{"see"}, steps...) {
+		for i := range pair {
+			switch step {
+			case "done":
+				pair[i].Done()
+			case "child":
+				child, cancel := context.WithCancel(pair[i])
+				cleanup = append(cleanup, cancel)
+				children[i] = child
+			case "after":
+				stop := context.AfterFunc(pair[i], func() { called[i].Store(true) })
+				cleanup = append(cleanup, func() { stop() })
+			}
+		}
+		switch step {
+		case "cancel parent":
+			cancelParent()
+		case "end":
+			ours.end()
+			cancelTheirs()
+		case "pass half":
+			time.Sleep(500 * time.Millisecond)
+		case "pass all":
+			time.Sleep(2 * time.Second)
+		}
+		synctest.Wait()
+		// Err by itself first: asking for Done must not be what makes it right.
+		if a, b := ours.Err(), theirs.Err(); !errors.Is(a, b) || (a == nil) != (b == nil) {
+			return step + ": Err alone differs"
+		}
+		if step != "look" {
+			continue
+		}
+		if a, b := see(0), see(1); a != b {
+			return step + ": states differ"
+		}
+	}
+	if a, b := see(0), see(1); a != b {
+		return "at the end: states differ"
+	}
+	return ""
+}
+
+// TestDeadline_ChildrenNeedNoGoroutine: what waits for a request must not cost one each.
+func TestDeadline_ChildrenNeedNoGoroutine(t *testing.T) {
+	before := runtime.NumGoroutine()
+	d := newDeadline(t.Context(), time.Now().Add(time.Minute))
+	defer d.end()
+	for range 100 {
+		_, cancel := context.WithTimeout(d, time.Minute)
+		defer cancel()
+	}
+	if n := runtime.NumGoroutine(); n > before+50 {
+		t.Errorf("%d goroutines for 100 children, %d before", n, before)
+	}
+}
+
+// TestDeadline_ServesManyAtOnce is for the race detector.
+func TestDeadline_ServesManyAtOnce(t *testing.T) {
+	t.Parallel()
+	parent, cancel := context.WithCancel(t.Context())
+	d := newDeadline(parent, time.Now().Add(time.Minute))
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			if i == 8 {
+				cancel()
+			}
+			<-d.Done()
+			if !errors.Is(d.Err(), context.Canceled) {
+				t.Errorf("err %v", d.Err())
+			}
+		})
+	}
+	all.Wait()
+	d.end()
+}
