@@ -61,8 +61,8 @@ func CheckLegacyHeaders(sets []LegacyHeaders) error {
 // writeLimits sets what the headers say of the enforced limits among the verdicts, the most restrictive first, and returns
 // the longest t among them: Retry-After must not be earlier.
 //
-// When a limit has denied, t stands with those that did: when the others get more tokens, which they have enough of, is not
-// what the client waits for.
+// When a limit has denied, t stands with those that did and that waiting helps with: when the others get more tokens, which
+// they have enough of, or can never have enough of, is not what the client waits for.
 func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.Duration {
 	enforced := make([]*gate.LimitVerdict, 0, 8)
 	for i := range verdicts {
@@ -86,7 +86,8 @@ func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.D
 		policy = appendPolicy(policy, v)
 		state = appendItem(state, v.Rule)
 		state = appendParameter(state, ";r=", v.Remaining)
-		if wait := untilTokens(v); showsWait(v, denied) {
+		if showsWait(v, denied) {
+			wait := untilTokens(v)
 			longest = max(longest, wait)
 			state = appendParameter(state, ";t=", ceil(wait, time.Second))
 		}
@@ -116,11 +117,16 @@ func appendPolicy(b []byte, v *gate.LimitVerdict) []byte {
 }
 
 // showsWait reports whether t says something. When a lease comes back depends on its holder; only a denial makes a guess.
+// A limit that never lets the request pass has no t: whatever it was, a client would come back then with the same request.
 func showsWait(v *gate.LimitVerdict, denied bool) bool {
-	return !v.Allowed || !denied && !v.Concurrent
+	if !v.Allowed {
+		return !v.Never
+	}
+	return !denied && !v.Concurrent
 }
 
-// writeLegacy sets the headers that came before the structured ones.
+// writeLegacy sets the headers that came before the structured ones. Their clients expect all three of them, so -Reset also
+// stands with a limit that never lets the request pass: it is when there is one more token.
 func (s *Server) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	for _, legacy := range s.cfg.LegacyHeaders {
 		prefix, reset := "X-RateLimit-", ceil(untilTokens(v), time.Second)

@@ -51,11 +51,26 @@ func TestADenialSaysWhenItEndsAndNothingElse(t *testing.T) {
 		{Rule: "jobs", Remaining: 0, Limit: 1, Quota: 1, Concurrent: true, RetryAfter: time.Second},
 		{Rule: "never", Never: true, Remaining: 4, Limit: 4, Quota: 4, WindowSeconds: 1},
 	})
-	if got, want := only(t, h, headerRateLimit), `"never";r=4;t=0, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`; got != want {
+	if got, want := only(t, h, headerRateLimit), `"never";r=4, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`; got != want {
 		t.Errorf("state\n got %s\nwant %s", got, want)
 	}
 	if wait != 1500*time.Millisecond {
 		t.Errorf("the longest wait is %s", wait)
+	}
+}
+
+// TestNoWaitIsShownForWhatNoWaitHelps: t=0 would say that the same request passes now, and any other t that it will.
+func TestNoWaitIsShownForWhatNoWaitHelps(t *testing.T) {
+	t.Parallel()
+	for _, next := range []time.Duration{0, time.Second} { // a full bucket, and one that fills
+		h := http.Header{}
+		wait := (&Server{}).writeLimits(h, []gate.LimitVerdict{
+			{Rule: "small", Never: true, Remaining: 4, Limit: 4, Quota: 4, WindowSeconds: 1, Reset: next},
+			{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Quota: 100, WindowSeconds: 60, Reset: time.Minute},
+		})
+		if got, want := only(t, h, headerRateLimit), `"small";r=4, "roomy";r=90`; got != want || wait != 0 {
+			t.Errorf("got %s and a wait of %s, want %s", got, wait, want)
+		}
 	}
 }
 
@@ -290,7 +305,7 @@ func stateOf(v gate.LimitVerdict, denied bool) map[string]any {
 	switch {
 	case !v.Allowed && !v.Never:
 		out["t"] = ceil(v.RetryAfter, time.Second)
-	case v.Never, !denied && !v.Concurrent:
+	case !denied && !v.Concurrent:
 		out["t"] = ceil(v.Reset, time.Second)
 	}
 	return out
