@@ -24,7 +24,7 @@ const (
 	// degraded answer of an outage of PostgreSQL on the day after.
 	DefaultKeepFor = 24 * time.Hour
 
-	// DefaultKnownMax bounds the copies in this process: 50,000 are about 20 MB.
+	// DefaultKnownMax bounds the copies in this process: 50,000 are about 24 MB.
 	DefaultKnownMax = 50_000
 
 	// pendingMax bounds the copies that wait while Redis is away: about 25 MB. What does not fit is dropped and counted.
@@ -182,17 +182,13 @@ func (c *BalanceCache) stored(keys []balanceKey, maxStale *time.Duration) []stri
 	return names
 }
 
-// recall is what is known of keys. texts are what Redis holds under their names; nil says that it was not asked or did not
-// answer.
-func (c *BalanceCache) recall(keys []balanceKey, texts []string) ([]found, Source) {
+// recall appends to out what is known of keys. texts are what Redis holds under their names; nil says that it was not asked or
+// did not answer.
+func (c *BalanceCache) recall(out []found, keys []balanceKey, texts []string) ([]found, Source) {
 	if texts == nil || c.redis == nil {
-		return c.known.merge(keys, nil, c.redis == nil), SourceLocal
+		return c.known.merge(out, keys, nil, c.redis == nil), SourceLocal
 	}
-	copies := make([]*ledger.BalanceCopy, len(keys))
-	for i, text := range texts {
-		copies[i], _ = decodeCopy(keys[i], text)
-	}
-	return c.known.merge(keys, copies, false), SourceCache
+	return c.known.merge(out, keys, texts, false), SourceCache
 }
 
 // fresh says whether f may answer a check that tolerates maxStale (nil: the default).

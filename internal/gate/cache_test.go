@@ -43,7 +43,7 @@ func startCache(t *testing.T, url string, cfg CacheConfig) *BalanceCache {
 // one is what an instance with this cache would know of key, having asked Redis.
 func (c *BalanceCache) one(t *testing.T, key balanceKey) (found, Source) {
 	t.Helper()
-	got, source := c.recall([]balanceKey{key}, c.texts(t, c.stored([]balanceKey{key}, nil)))
+	got, source := c.recall(nil, []balanceKey{key}, c.texts(t, c.stored([]balanceKey{key}, nil)))
 	return got[0], source
 }
 
@@ -166,7 +166,7 @@ func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := startCache(t, url, CacheConfig{})
-	got, _ := b.recall(keys, b.texts(t, b.stored(keys, nil)))
+	got, _ := b.recall(nil, keys, b.texts(t, b.stored(keys, nil)))
 	for i, f := range got {
 		if !f.shared || f.copy.Seq != int64(i) {
 			t.Fatalf("balance %d: got %+v, want seq %d from redis", i, f, i)

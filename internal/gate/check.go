@@ -42,7 +42,8 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	}
 	var said limited
 	var err error
-	keys := balanceKeys(req)
+	var space [fewItems]balanceKey
+	keys := balanceKeys(space[:0], req)
 	if !exempt {
 		said, err = g.limits(ctx, req, &facts, false, g.cache.stored(keys, req.MaxStale))
 	}
@@ -111,13 +112,16 @@ func (g *Gate) Standing(ctx context.Context, req Request, refused *Debited) (Che
 		ctx, cancel = context.WithTimeout(ctx, refreshPatience)
 		defer cancel()
 	}
-	return g.balances(ctx, &req, &facts, balanceKeys(&req), &limited{degraded: refused.LimitsDegraded})
+	return g.balances(ctx, &req, &facts, balanceKeys(nil, &req), &limited{degraded: refused.LimitsDegraded})
 }
 
-func balanceKeys(req *Request) []balanceKey {
-	keys := make([]balanceKey, len(req.Items))
+// fewItems is how many items are checked without allocations for each: most requests have one.
+const fewItems = 4
+
+// balanceKeys appends the keys of req's items to keys.
+func balanceKeys(keys []balanceKey, req *Request) []balanceKey {
 	for i := range req.Items {
-		keys[i] = balanceKey{Tenant: req.Tenant, Meter: req.Items[i].Meter}
+		keys = append(keys, balanceKey{Tenant: req.Tenant, Meter: req.Items[i].Meter})
 	}
 	return keys
 }
@@ -131,7 +135,8 @@ func (g *Gate) balances(ctx context.Context, req *Request, facts *facts, keys []
 			texts, _ = g.limiter.Read(ctx, req.Tenant, names) // without it, this process's copies have to do
 		}
 	}
-	copies, source := g.cache.recall(keys, texts)
+	var space [fewItems]found
+	copies, source := g.cache.recall(space[:0], keys, texts)
 	if !slices.ContainsFunc(copies, func(f found) bool {
 		return !g.cache.fresh(f, req.MaxStale) || f.copy.Beyond || f.copy.AsOf.Before(facts.changedAt)
 	}) {

@@ -42,7 +42,7 @@ func TestCopies_NeverGoBack(t *testing.T) {
 			if want := newest[key]; *c != *want {
 				t.Fatalf("pending has %+v, want %+v", c, want)
 			}
-			if got := known.merge([]balanceKey{key}, nil, true)[0].copy; *got != *newest[key] {
+			if got := known.merge(nil, []balanceKey{key}, nil, true)[0].copy; *got != *newest[key] {
 				t.Fatalf("known has %+v, want %+v", got, newest[key])
 			}
 		}
@@ -81,20 +81,34 @@ func TestKnown_ABalanceRedisHasLostIsNotShared(t *testing.T) {
 	k.put([]*ledger.BalanceCopy{mine})
 	keys := []balanceKey{keyOf(mine)}
 
-	lost := k.merge(keys, []*ledger.BalanceCopy{nil}, false)[0]
+	says := func(c *ledger.BalanceCopy) []string {
+		return []string{strconv.FormatInt(c.Seq, 10) + " " + encodeCopy(c)}
+	}
+
+	lost := k.merge(nil, keys, []string{""}, false)[0]
 	if lost.shared || lost.copy != mine {
 		t.Errorf("a copy only this process has: got %+v, want it not shared", lost)
 	}
-	older := k.merge(keys, []*ledger.BalanceCopy{copyOf("t", 4, now)}, false)[0]
+	older := k.merge(nil, keys, says(copyOf("t", 4, now)), false)[0]
 	if !older.shared || older.copy != mine {
 		t.Errorf("redis has an older one: got %+v, want ours, shared", older)
 	}
-	theirs := copyOf("t", 6, now)
-	newer := k.merge(keys, []*ledger.BalanceCopy{theirs}, false)[0]
-	if !newer.shared || newer.copy != theirs {
-		t.Errorf("redis has a newer one: got %+v, want theirs", newer)
+	theirs := copyOf("t", 6, now.UTC())
+	for range 2 { // read, and recognised
+		newer := k.merge(nil, keys, says(theirs), false)[0]
+		if !newer.shared || *newer.copy != *theirs {
+			t.Errorf("redis has a newer one: got %+v, want theirs", newer)
+		}
 	}
-	if again := k.merge(keys, nil, false)[0]; again.shared || again.copy != theirs {
-		t.Errorf("redis away: got %+v, want what was read last, not shared", again)
+	if away := k.merge(nil, keys, nil, false)[0]; away.shared || *away.copy != *theirs {
+		t.Errorf("redis away: got %+v, want what was read last, not shared", away)
+	}
+	if garbage := k.merge(nil, keys, []string{"what is this"}, false)[0]; garbage.shared || *garbage.copy != *theirs {
+		t.Errorf("redis has something else: got %+v, want what was read last, not shared", garbage)
+	}
+	newest := copyOf("t", 7, now)
+	k.put([]*ledger.BalanceCopy{newest})
+	if ours := k.merge(nil, keys, says(theirs), false)[0]; !ours.shared || ours.copy != newest {
+		t.Errorf("redis still has an older one: got %+v, want ours, shared", ours)
 	}
 }
