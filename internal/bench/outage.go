@@ -106,8 +106,8 @@ func Outage(ctx context.Context, cfg OutageConfig) (*OutageResult, error) {
 	}
 	auth := bearer(cfg.AdminKey)
 	o := &outage{
-		cfg: &cfg, check: newTemplate("/v1/check", auth, checkBody(plainRoute), 1),
-		consume: newTemplate("/v1/consume", auth+keyHeader(), checkBody(outageRoute), 1),
+		cfg: &cfg, check: newTemplate("/v1/check", auth, checkBody(tenantMark, plainRoute), 1),
+		consume: newTemplate("/v1/consume", auth+keyHeader(), checkBody(tenantMark, outageRoute), 1),
 	}
 	var clients []*client
 	defer func() { closeAll(clients) }()

@@ -159,10 +159,11 @@ func (r *Results) judge() {
 		r.ratio("POST /v1/debits, one hot tenant, to the bare echo handler", debitsHot, echoDebits, 0.45),
 		r.ratio("POST /v1/debits, one hot tenant, to one PL/pgSQL call per debit", debitsHot, plsqlHot, 14),
 		r.ratio("POST /v1/debits/batch to one PL/pgSQL call per debit", debitBatches, plsqlMany, batchTarget),
-		r.ratio("POST /v1/check, 3 limits + balance, to the bare echo handler", checks, echoCheck, 0.6),
+		r.ratio("POST /v1/check, 3 limits + balance, many tenants, to the bare echo handler", checksMany, echoCheck, 0.6),
+		r.ratio("POST /v1/check, 3 limits + balance, one hot tenant, to the bare echo handler", checksHot, echoCheck, 0.6),
 		r.ratio("POST /v1/debits, many tenants, to the binary before", debitsMany, beforeMany, keptTarget),
 		r.ratio("POST /v1/debits, one hot tenant, to the binary before", debitsHot, beforeHot, keptTarget),
-		r.ratio("POST /v1/check to the binary before", checks, beforeChecks, keptTarget),
+		r.ratio("POST /v1/check to the binary before", checksMany, beforeChecks, keptTarget),
 	}
 	batch := &r.Targets[4]
 	batch.What += fmt.Sprintf(" (or %.0f debits/s: %.0f)", batchRate, r.variant(debitBatches).Median)

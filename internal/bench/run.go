@@ -66,7 +66,8 @@ const (
 	debitsMany   = "debits, many tenants"
 	debitsHot    = "debits, one hot tenant"
 	debitBatches = "debits in batches"
-	checks       = "check, 3 limits + balance"
+	checksMany   = "check, 3 limits + balance, many tenants"
+	checksHot    = "check, 3 limits + balance, one hot tenant"
 	plsqlMany    = "PL/pgSQL, many tenants"
 	plsqlHot     = "PL/pgSQL, one hot tenant"
 	plsqlWebMany = "PL/pgSQL behind echo, many tenants"
@@ -75,7 +76,7 @@ const (
 	// Those of Config.Against.
 	beforeMany   = debitsMany + ", before"
 	beforeHot    = debitsHot + ", before"
-	beforeChecks = checks + ", before"
+	beforeChecks = checksMany + ", before"
 )
 
 // batchClients send batches: enough to keep both lanes and the encoder busy.
@@ -303,12 +304,12 @@ func (r *runner) note(t *template, s *sample) {
 	}
 }
 
-func (r *runner) templates() (debit, hot, check *template) {
+func (r *runner) templates() (debit, debitHot, check *template) {
 	auth := bearer(r.stand.adminKey)
 	debit = newTemplate("/v1/debits", auth+keyHeader(), debitBody(tenantMark), 1)
-	hot = newTemplate("/v1/debits", auth+keyHeader(), debitBody(hotTenant), 1)
-	debit.recorded, hot.recorded = true, true
-	return debit, hot, newTemplate("/v1/check", auth, checkBody(plainRoute), 1)
+	debitHot = newTemplate("/v1/debits", auth+keyHeader(), debitBody(hotTenant), 1)
+	debit.recorded, debitHot.recorded = true, true
+	return debit, debitHot, newTemplate("/v1/check", auth, checkBody(tenantMark, plainRoute), 1)
 }
 
 func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
@@ -329,8 +330,9 @@ func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 		{plsqlMany, r.direct(many, false), nil},
 		base(plsqlWebMany, "/plpgsql/debits", debitBody(tenantMark)),
 		{debitBatches, r.over(service.api, min(batchClients, r.cfg.Connections), batch), service},
-		base(echoCheck, "/echo/check", checkBody(plainRoute)),
-		web(checks, service, check),
+		base(echoCheck, "/echo/check", checkBody(tenantMark, plainRoute)),
+		web(checksMany, service, check),
+		web(checksHot, service, newTemplate("/v1/check", auth, checkBody(hotTenant, plainRoute), 1)),
 		web(debitsHot, service, debitHot),
 		{plsqlHot, r.direct(hot, true), nil},
 		base(plsqlWebHot, "/plpgsql/debits", debitBody(hotTenant)),

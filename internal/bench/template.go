@@ -102,8 +102,8 @@ func debitBody(tenant string) string {
 }
 
 // checkBody is the body of a check that three limits and a balance decide.
-func checkBody(route string) string {
-	return `{"tenant":"` + tenantMark + `","subject":"user-1","route":"` + route + `","items":[{"meter":"` + meter + `","amount":1}]}`
+func checkBody(tenant, route string) string {
+	return `{"tenant":"` + tenant + `","subject":"user-1","route":"` + route + `","items":[{"meter":"` + meter + `","amount":1}]}`
 }
 
 // batchBody is the body of a batch of size debits of different tenants.
