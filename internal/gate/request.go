@@ -105,7 +105,7 @@ type CheckItem struct {
 
 	// WouldSucceedAt is when the item would be allowed if nothing else is used until then; zero when it is allowed now or
 	// when no known event makes it succeed. A copy knows one event, the period's end, and of what there will be then only
-	// the allowance: an answer from a copy may be zero where PostgreSQL's is not.
+	// the allowance: an answer from a copy may be zero, or later, where PostgreSQL's is not.
 	WouldSucceedAt time.Time
 
 	Code ledger.Code // '' = allowed

@@ -1098,7 +1098,8 @@ type CheckedItem struct {
 	// Required In the meter's smallest unit.
 	Required Amount `json:"required"`
 
-	// WouldSucceedAt When it would be allowed if nothing else is used until then; absent when no known event makes it so.
+	// WouldSucceedAt When it would be allowed if nothing else happens until then: a grant takes effect, a hold ends, or the period's end brings
+	// enough. Absent when no known event makes it so. An answer from a copy (`source`) knows the period's end only.
 	WouldSucceedAt time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 
@@ -2012,7 +2013,7 @@ type Problem struct {
 	// ViolatedPolicies The limits that denied; or, on too_many_limits, all that apply.
 	ViolatedPolicies []string `json:"violated-policies,omitempty,omitzero"`
 
-	// WouldSucceedAt When it would be allowed if nothing else is used until then.
+	// WouldSucceedAt When it would be allowed if nothing else happens until then; absent when no known event makes it so.
 	WouldSucceedAt time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 

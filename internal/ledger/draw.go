@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -54,40 +56,58 @@ func (d *Denial) text() string {
 		d.Required, d.Limiting.Meter, d.Available, d.ResetAt.UTC().Format(time.RFC3339))
 }
 
+// change is by how much what can be drawn grows or shrinks at an instant.
+type change struct {
+	at time.Time
+	by int64
+}
+
 // wouldSucceedAt returns the first known instant up to the period's end at which amount could be drawn if nothing else
-// happened: a grant takes effect, or the period renews. Zero when there is none.
+// happened: a grant takes effect, a hold ends, or the period renews. Zero when there is none.
 func (b *book) wouldSucceedAt(amount int64) time.Time {
-	at := func(t time.Time) int64 {
-		sum := int64(0)
-		if b.renews && !t.Before(b.end) {
-			sum = b.nextAllowance()
+	sum, changes := b.foreseen()
+	// What an instant takes is sorted before what it brings.
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
+	for _, c := range changes {
+		if c.at.After(b.end) {
+			break
 		}
-		for _, g := range b.grants {
-			switch {
-			case !g.ExpiresAt.After(t) || g.EffectiveAt.After(t):
-			case g.Status == GrantActive:
-				sum = saturatingAdd(sum, g.Remaining)
-			case g.Status == GrantPending:
-				sum = saturatingAdd(sum, g.Amount)
-			}
+		sum += c.by // no overflow: before it grows, sum is less than amount
+		if c.by > 0 && sum >= amount {
+			return c.at
 		}
-		return sum
 	}
-	var best time.Time
-	consider := func(t time.Time) {
-		if (best.IsZero() || t.Before(best)) && at(t) >= amount {
-			best = t
-		}
+	return time.Time{}
+}
+
+// foreseen is what can be drawn now, and how that is going to change, in no order. A grant takes with it what holds give back to it
+// until its end, and gets nothing of what they give back after.
+func (b *book) foreseen() (sum int64, changes []change) {
+	active := make(map[string]*grant, len(b.grants))
+	changes = make([]change, 0, 2*(len(b.grants)+len(b.holds))+1)
+	comes := func(from, until time.Time, n int64) {
+		changes = append(changes, change{from, n}, change{until, -n})
 	}
 	for _, g := range b.grants {
-		if g.Status == GrantPending && !g.EffectiveAt.After(b.end) {
-			consider(g.EffectiveAt)
+		switch g.Status {
+		case GrantActive:
+			active[g.ID] = g
+			sum += g.Remaining
+			changes = append(changes, change{g.ExpiresAt, -g.Remaining})
+		case GrantPending:
+			comes(g.EffectiveAt, g.ExpiresAt, g.Amount)
+		case GrantExhausted, GrantExpired, GrantVoided:
+		}
+	}
+	for _, h := range b.holds {
+		if g := active[h.grantID]; g != nil && h.open() > 0 && h.expiresAt.Before(g.ExpiresAt) {
+			comes(h.expiresAt, g.ExpiresAt, h.open())
 		}
 	}
 	if b.renews && b.end.Before(period.Forever) {
-		consider(b.end)
+		changes = append(changes, change{b.end, b.nextAllowance()})
 	}
-	return best
+	return sum, changes
 }
 
 // canDraw says whether the book knows the grants that amount would be drawn from.

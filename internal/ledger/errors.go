@@ -48,7 +48,7 @@ type Denial struct {
 	Remaining      int64     // see Position.Remaining
 	Limit          int64     // see Position.Limit; both of the balance that limits
 	ResetAt        time.Time // zero when the period's end brings nothing back
-	WouldSucceedAt time.Time // zero when no known event makes it succeed
+	WouldSucceedAt time.Time // when a grant, the end of holds or the period's end makes it succeed; zero when none does
 }
 
 // Error is every failure the ledger reports. Detail is written for the caller; the cause is for the log only.
