@@ -94,21 +94,25 @@ func benchScript(b *testing.B, client redis.UniversalClient, q query, perBatch, 
 
 func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCall int) {
 	script := NewScript("limits", lua.Limits, nil)
-	perBatch, now := len(batch), time.Now().UnixMicro()
-	for done := 0; done < b.N; done += perBatch {
-		var vs []*vector
-		for from := 0; from < perBatch; from += perCall {
-			vs = append(vs, vectors(batch[from:min(from+perCall, perBatch)], false, now)...)
-		}
-		calls := make([]Call, len(vs))
-		for i, v := range vs {
-			calls[i] = v.call(0)
+	now := time.Now().UnixMicro()
+	parts := slices.Collect(slices.Chunk(batch, perCall))
+	benches := make([]*workbench, len(parts)) // one per part, so that a call has no more than that
+	for i := range benches {
+		benches[i] = newWorkbench(false)
+	}
+	b.ReportAllocs()
+	for done := 0; done < b.N; done += len(batch) {
+		calls := make([]Call, len(parts))
+		for i, part := range parts {
+			benches[i].vectors(part, now)
+			calls[i] = benches[i].calls(0)[0]
 		}
 		for i, reply := range script.RunPipelined(context.Background(), client, calls) {
-			d, err := vs[i].read(batch[i*perCall:], reply)
-			if err != nil || !d.answers[0].allowed {
-				b.Fatalf("%+v, %v", d, err)
+			answers := make([]answer, len(parts[i]))
+			if _, err := benches[i].used[0].read(parts[i], reply, answers); err != nil || !answers[0].allowed {
+				b.Fatalf("%+v, %v", answers[0], err)
 			}
+			benches[i].clear()
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")

@@ -119,10 +119,11 @@ func (l *Limiter) newShard(name string) *shard {
 		}
 	}
 	for range l.cfg.Lanes {
+		bench := newWorkbench(l.cluster) // the lane's goroutine only
 		sh.lanes = append(sh.lanes, lane.New(
 			config("limits", maxBatchCharges),
 			func(q query) int { return len(q.charges) + len(q.reads) },
-			func(ctx context.Context, batch []query) []answer { return l.process(ctx, sh, batch) },
+			func(ctx context.Context, batch []query) []answer { return l.process(ctx, sh, bench, batch) },
 		))
 	}
 	sh.leases = lane.New(config("leases", maxLeaseBatch), nil,
@@ -320,7 +321,7 @@ func (l *Limiter) ready(ctx context.Context, sh *shard, key string) error {
 
 // process is the lanes' work: one pipeline with as few script calls as hold the batch. Requests that Redis' clock had other
 // windows for are sent once more, with those: nothing of them was decided.
-func (l *Limiter) process(ctx context.Context, sh *shard, batch []query) []answer {
+func (l *Limiter) process(ctx context.Context, sh *shard, bench *workbench, batch []query) []answer {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
 	defer cancel()
 	if err := l.ready(ctx, sh, batch[0].charges[0].key); err != nil {
@@ -330,7 +331,7 @@ func (l *Limiter) process(ctx context.Context, sh *shard, batch []query) []answe
 		}
 		return answers
 	}
-	answers := l.pipeline(ctx, sh, batch, l.ticker.micros()+sh.ahead.Load())
+	answers := l.pipeline(ctx, sh, bench, batch, l.ticker.micros()+sh.ahead.Load())
 	var again []query
 	var at []int
 	now := int64(0)
@@ -343,7 +344,7 @@ func (l *Limiter) process(ctx context.Context, sh *shard, batch []query) []answe
 		return answers
 	}
 	l.metrics.stale.Add(float64(len(again)))
-	for n, a := range l.pipeline(ctx, sh, again, now) {
+	for n, a := range l.pipeline(ctx, sh, bench, again, now) {
 		if a.stale {
 			a = answer{err: errStale}
 		}
@@ -353,21 +354,20 @@ func (l *Limiter) process(ctx context.Context, sh *shard, batch []query) []answe
 }
 
 // pipeline sends batch once, with the windows of now.
-func (l *Limiter) pipeline(ctx context.Context, sh *shard, batch []query, now int64) []answer {
+func (l *Limiter) pipeline(ctx context.Context, sh *shard, bench *workbench, batch []query, now int64) []answer {
 	sent := l.ticker.micros()
-	vs := vectors(batch, l.cluster, now)
-	calls := make([]Call, len(vs))
-	for i, v := range vs {
+	defer bench.clear()
+	vs := bench.vectors(batch, now)
+	for _, v := range vs {
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
-		calls[i] = v.call(l.cfg.redisNow())
 	}
-	replies := l.script.RunPipelined(ctx, l.client, calls)
+	replies := l.script.RunPipelined(ctx, l.client, bench.calls(l.cfg.redisNow()))
 
 	answers := make([]answer, len(batch))
 	received := l.ticker.micros()
 	var away error
 	for n, v := range vs {
-		d, err := v.read(batch, replies[n])
+		d, err := v.read(batch, replies[n], answers)
 		if err != nil {
 			if blamesShard(err) {
 				away = err
@@ -380,11 +380,10 @@ func (l *Limiter) pipeline(ctx context.Context, sh *shard, batch []query, now in
 		sh.ahead.Store(d.now - sent)
 		l.metrics.rebased.Add(float64(d.rebased))
 		charged := false
-		for k, i := range v.queries {
-			answers[i] = d.answers[k]
-			charged = charged || batch[i].op == opConsume && d.answers[k].allowed
+		for _, i := range v.queries {
+			charged = charged || batch[i].op == opConsume && answers[i].allowed
 		}
-		l.levels.observe(v, d, charged, received)
+		l.levels.observe(v, answers, charged, received)
 	}
 	sh.breaker.record(l.cfg.Now(), away)
 	return answers

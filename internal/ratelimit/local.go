@@ -123,21 +123,14 @@ func (l *levels) decide(q *query, now int64, replicas *Replicas) answer {
 // observe notes what Redis has said about a call's buckets. now is this process' clock, which the levels are kept in. Only a
 // Redis that charged something makes up for what was charged here meanwhile: one that is out of memory, or a replica that is
 // read-only, goes on answering peeks from buckets in which nothing was ever charged.
-func (l *levels) observe(v *vector, d decoded, charged bool, now int64) {
-	last := make([]row, len(v.keys)) // as of the last request that touched the key
-	places := v.places
-	for n := range v.queries {
-		for j, r := range d.answers[n].rows {
-			last[places[j]] = r
-		}
-		places = places[len(d.answers[n].rows):]
-	}
+func (l *levels) observe(v *vector, answers []answer, charged bool, now int64) {
+	last := v.last(answers)
 	for at, key := range v.keys {
 		l.observeKey(v.tags[at], key, v.rules[v.ruleOf[at]].rule.limit, last[at], charged, now)
 	}
 }
 
-func (l *levels) observeKey(tag, key string, of limit, r row, charged bool, now int64) {
+func (l *levels) observeKey(tag, key string, of limit, r *row, charged bool, now int64) {
 	shard := l.shard(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()

@@ -81,7 +81,7 @@ func fill(t *testing.T, client redis.UniversalClient, rule *Rule, subjects bool,
 			calls[j] = v.call(0)
 		}
 		for j, reply := range script.RunPipelined(context.Background(), client, calls) {
-			if _, err := vs[j].read(batch, reply); err != nil {
+			if _, err := answersOf(vs[j], batch, reply); err != nil {
 				t.Fatal(err)
 			}
 		}

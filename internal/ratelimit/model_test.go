@@ -382,26 +382,28 @@ func TestVectorEqualsOneCallPerRequest(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	script := NewScript("limits", lua.Limits, nil)
+	bench := newWorkbench(false) // as a lane's, for all that comes
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
+		bench.clear()
 		run++
 		w := drawWorld(t)
 		tenants := []string{fmt.Sprintf("together-%d", run), fmt.Sprintf("together-%d-b", run)}
 		for range rapid.IntRange(1, 3).Draw(t, "batches") {
 			batch := w.drawBatch(t, tenants)
-			for _, v := range vectors(batch, false, w.now) {
-				d, err := v.read(batch, runOnce(script, client, v.call(w.now)))
+			for _, v := range bench.vectors(batch, w.now) {
+				answers, err := answersOf(v, batch, runOnce(script, client, v.call(w.now)))
 				if err != nil {
 					t.Fatal(err)
 				}
 				for n, i := range v.queries {
 					one := []query{apart(batch[i])}
 					single := vectors(one, false, w.now)[0]
-					alone, err := single.read(one, runOnce(script, client, single.call(w.now)))
+					alone, err := answersOf(single, one, runOnce(script, client, single.call(w.now)))
 					if err != nil {
 						t.Fatal(err)
 					}
-					if got, want := d.answers[n], alone.answers[0]; !reflect.DeepEqual(got, want) {
+					if got, want := answers[n], alone[0]; !reflect.DeepEqual(got, want) {
 						t.Fatalf("request %d of a vector answers %+v, alone %+v", n, got, want)
 					}
 				}
@@ -411,6 +413,7 @@ func TestVectorEqualsOneCallPerRequest(t *testing.T) {
 					}
 				}
 			}
+			bench.clear()
 			w.now += rapid.Int64Range(-6_000_000, 60_000_000).Draw(t, "us")
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,12 +26,13 @@ type Script struct {
 	source  string
 	sha     string
 	metrics *Metrics
+	writing sync.Pool // of *writing
 }
 
 // Call is one run of a script. All Keys must be in one hash slot.
 type Call struct {
 	Keys   []string
-	Args   []any // strings and integers
+	Args   []any // strings and integers, or pointers to them
 	Packed bool  // the reply is strings
 }
 
@@ -46,7 +48,9 @@ func NewScript(name, source string, metrics *Metrics) *Script {
 	if metrics == nil {
 		metrics = NewMetrics(nil)
 	}
-	return &Script{name: name, source: source, sha: redis.NewScript(source).Hash(), metrics: metrics}
+	s := &Script{name: name, source: source, sha: redis.NewScript(source).Hash(), metrics: metrics}
+	s.writing.New = func() any { return new(writing) }
+	return s
 }
 
 // Load caches the script on the server, or on every master of a cluster, so that the first calls need no second send.
@@ -87,25 +91,26 @@ func (s *Script) RunPipelined(ctx context.Context, client redis.UniversalClient,
 
 // send sends calls[i] for every i in only (nil: all) and fills replies[i]. It returns the indices that answered NOSCRIPT.
 func (s *Script) send(
-	ctx context.Context, client redis.UniversalClient, command, script string, calls []Call, replies []Reply, only []int,
+	ctx context.Context, client redis.UniversalClient, command, script any, calls []Call, replies []Reply, only []int,
 ) []int {
+	w := s.writing.Get().(*writing)
 	if only == nil {
-		only = make([]int, len(calls))
-		for i := range only {
-			only[i] = i
+		for i := range calls {
+			w.all = append(w.all, i)
 		}
+		only = w.all
 	}
-	cmds := make([]once, len(only))
 	pipe := client.Pipeline()
-	for n, i := range only {
-		cmds[n] = newOnce(ctx, calls[i].Packed, commandArgs(command, script, calls[i]))
-		_ = pipe.Process(ctx, cmds[n]) // queues; it cannot fail
+	for _, i := range only {
+		cmd := newOnce(ctx, calls[i].Packed, w.command(command, script, &calls[i]))
+		w.cmds = append(w.cmds, cmd)
+		_ = pipe.Process(ctx, cmd) // queues; it cannot fail
 	}
-	_, execErr := pipe.Exec(ctx)
+	_, execErr := pipe.Exec(ctx) // it returns when go-redis is done with the commands
 
 	var missing []int
 	for n, i := range only {
-		reply := cmds[n].reply()
+		reply := w.cmds[n].reply()
 		if errors.Is(reply.Err, errNoReply) && execErr != nil {
 			// go-redis leaves the commands without an error when it could not set the connection up, after a wrong
 			// password for example. A script always replies with an array.
@@ -119,6 +124,8 @@ func (s *Script) send(
 		}
 		replies[i] = reply
 	}
+	w.clear()
+	s.writing.Put(w)
 	return missing
 }
 
@@ -133,13 +140,26 @@ func isMoving(err error) bool {
 // isUnserved reports whether a node of a cluster says that nobody has the slot.
 func isUnserved(err error) bool { return redis.HasErrorPrefix(err, "CLUSTERDOWN Hash slot not served") }
 
-func commandArgs(command, script string, call Call) []any {
-	args := make([]any, 0, 3+len(call.Keys)+len(call.Args))
-	args = append(args, command, script, len(call.Keys))
-	for _, key := range call.Keys {
-		args = append(args, key)
+// writing is what a pipeline is written from, in space that is used again.
+type writing struct {
+	args []any // of the commands, one after the other
+	cmds []once
+	all  []int
+}
+
+// command is a command's part of args.
+func (w *writing) command(command, script any, call *Call) []any {
+	from := len(w.args)
+	w.args = append(w.args, command, script, len(call.Keys))
+	for i := range call.Keys {
+		w.args = append(w.args, &call.Keys[i]) // a string in an interface would be a copy on the heap
 	}
-	return append(args, call.Args...)
+	w.args = append(w.args, call.Args...)
+	return w.args[from:len(w.args):len(w.args)]
+}
+
+func (w *writing) clear() {
+	w.args, w.cmds, w.all = emptied(w.args), emptied(w.cmds), emptied(w.all)
 }
 
 // once is a command that go-redis does not send again by itself, alone, in a pipeline or on a cluster.

@@ -288,6 +288,25 @@ func TestRunPipelinedAnswersEachCallInOrder(t *testing.T) {
 	}
 }
 
+// TestPipelinesLeaveNothingBehind: the space they are written in is used again, and must not grow or keep a request alive.
+func TestPipelinesLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	var w writing
+	for range 2 {
+		for range 3 {
+			args := w.command("evalsha", "sha", &Call{Keys: []string{"a", "b"}, Args: []any{1, "c"}})
+			if len(args) != 7 {
+				t.Errorf("the command %v", args)
+			}
+			w.cmds, w.all = append(w.cmds, newOnce(t.Context(), true, args)), append(w.all, 1)
+		}
+		w.clear()
+		if len(w.args) != 0 || len(w.cmds) != 0 || len(w.all) != 0 || holds(w.args) || holds(w.cmds) {
+			t.Errorf("left behind: %+v", w)
+		}
+	}
+}
+
 func TestLoadMakesTheFirstCallFindTheScript(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())

@@ -40,20 +40,29 @@ type answer struct {
 // vector is one script call under construction: queries of one hash slot, in order. Rules are sent once, and so is what
 // queries have in common: equal ones, and those that differ only in their buckets, share a form.
 type vector struct {
-	now      int64 // us; windows are those of this time
-	keys     []string
-	tags     []string       // of keys
-	ruleOf   []int          // of keys: its place in rules
-	index    map[string]int // of a key in keys
-	rules    []sentRule
-	ruleAt   map[sentAs]int // of a rule in rules
-	queries  []int          // positions in the batch
-	requests []any          // as the script reads them
-	forms    []form
-	reads    []string
-	readAt   map[string]int // of a key in reads
-	places   []int          // of the queries' charges in keys, one query after the other
-	at       []int          // of the charges of the query at hand: their keys' places, or unplaced
+	now        int64 // us; windows are those of this time
+	keys       []string
+	tags       []string       // of keys
+	ruleOf     []int          // of keys: its place in rules
+	index      map[string]int // of a key in keys
+	rules      []sentRule
+	ruleAt     map[sentAs]int // of a rule in rules
+	queries    []int          // positions in the batch
+	requests   []int64        // as the script reads them
+	places     []int          // of the queries' charges in keys, one query after the other
+	at         []int          // of the charges of the query at hand: their keys' places, or unplaced
+	forms      []form
+	charges    []formCharge // of forms, one form after the other
+	reads      []string
+	readAt     map[string]int // of a key in reads
+	readPlaces []int          // of the queries' reads in reads, one query after the other
+
+	// The rest is only space that is needed to send the call and to read its reply.
+
+	sent   []string // keys and reads
+	args   []any
+	ahead  []int64 // of keys: by how much Redis says that their time is ahead
+	latest []*row  // of keys: what Redis said of them last
 }
 
 // sentAs is what a rule's parameters depend on besides the time.
@@ -70,8 +79,8 @@ type sentRule struct {
 
 // form is a request as the script reads it, but for its first bucket.
 type form struct {
-	op      op
-	charges []formCharge
+	op       op
+	from, to int // its charges' places in those of the vector
 }
 
 type formCharge struct {
@@ -86,32 +95,29 @@ const (
 	nearest = MaxCharges
 )
 
-// vectors splits a batch into script calls, keeping the order of arrival. Without a cluster everything is in one slot, and
-// requests of all tenants share calls: a third of a call's time is spent whatever it decides. On a cluster a call holds
-// requests of one hash tag, and each query must have been split into parts. now is the time in us, as far as it is known.
-func vectors(batch []query, cluster bool, now int64) []*vector {
-	var all []*vector
-	open := make(map[string]*vector)
-	for i := range batch {
-		q := &batch[i]
-		slot := ""
-		if cluster {
-			slot = q.charges[0].tag
-		}
-		v := open[slot]
-		if v == nil || !v.fits(q) {
-			v = newVector(now)
-			v.fits(q)
-			open[slot] = v
-			all = append(all, v)
-		}
-		v.add(i, q)
-	}
-	return all
+func newVector() *vector {
+	return &vector{index: make(map[string]int), ruleAt: make(map[sentAs]int), readAt: make(map[string]int)}
 }
 
-func newVector(now int64) *vector {
-	return &vector{now: now, index: make(map[string]int), ruleAt: make(map[sentAs]int), readAt: make(map[string]int)}
+// clear makes v as good as new, but for the space that it has. What is not named here is lost.
+func (v *vector) clear() {
+	clear(v.index)
+	clear(v.ruleAt)
+	clear(v.readAt)
+	*v = vector{
+		keys: emptied(v.keys), tags: emptied(v.tags), ruleOf: emptied(v.ruleOf), index: v.index,
+		rules: emptied(v.rules), ruleAt: v.ruleAt,
+		queries: emptied(v.queries), requests: emptied(v.requests), places: emptied(v.places), at: emptied(v.at),
+		forms: emptied(v.forms), charges: emptied(v.charges),
+		reads: emptied(v.reads), readAt: v.readAt, readPlaces: emptied(v.readPlaces),
+		sent: emptied(v.sent), args: emptied(v.args), ahead: emptied(v.ahead), latest: emptied(v.latest),
+	}
+}
+
+// emptied is s' space with nothing in it: what was there is no longer kept alive.
+func emptied[T any](s []T) []T {
+	clear(s)
+	return s[:0]
 }
 
 // fits reports whether q can be decided in the same call, and finds its buckets. Two versions of one rule cannot: a key has one
@@ -149,12 +155,15 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 func (v *vector) add(position int, q *query) {
 	v.queries = append(v.queries, position)
 	for _, key := range q.reads {
-		if _, known := v.readAt[key]; !known {
-			v.readAt[key] = len(v.reads)
+		at, known := v.readAt[key]
+		if !known {
+			at = len(v.reads)
+			v.readAt[key] = at
 			v.reads = append(v.reads, key)
 		}
+		v.readPlaces = append(v.readPlaces, at)
 	}
-	next := form{op: q.op, charges: make([]formCharge, len(q.charges))}
+	from := len(v.charges)
 	for i := range q.charges {
 		c := &q.charges[i]
 		if v.at[i] == unplaced {
@@ -164,13 +173,14 @@ func (v *vector) add(position int, q *query) {
 		if bucket < 0 || bucket >= nearest {
 			bucket = nearest + v.at[i]
 		}
-		next.charges[i] = formCharge{rule: v.ruleOf[v.at[i]] + 1, bucket: bucket, cost: c.cost}
+		next := formCharge{rule: v.ruleOf[v.at[i]] + 1, bucket: bucket, cost: c.cost}
 		if q.op == opRefund {
-			next.charges[i].taken = c.taken
+			next.taken = c.taken
 		}
+		v.charges = append(v.charges, next)
 	}
 	v.places = append(v.places, v.at...)
-	v.requests = append(v.requests, MaxVector*(v.at[0]+1)+v.form(next))
+	v.requests = append(v.requests, int64(MaxVector*(v.at[0]+1)+v.form(q.op, from)))
 }
 
 // place makes a bucket one of the call's.
@@ -188,73 +198,72 @@ func (v *vector) place(c *charge) int {
 	return at
 }
 
-// form is f's place in forms.
-func (v *vector) form(f form) int {
+// form is the place in forms of the one with this op and the charges from there on, which are dropped if one is like it.
+func (v *vector) form(o op, from int) int {
+	charges := v.charges[from:]
 	for n := len(v.forms) - 1; n >= max(0, len(v.forms)-formsCompared); n-- {
-		if v.forms[n].op == f.op && slices.Equal(v.forms[n].charges, f.charges) {
+		if f := v.forms[n]; f.op == o && slices.Equal(v.charges[f.from:f.to], charges) {
+			v.charges = v.charges[:from]
 			return n
 		}
 	}
-	v.forms = append(v.forms, f)
+	v.forms = append(v.forms, form{op: o, from: from, to: len(v.charges)})
 	return len(v.forms) - 1
 }
 
-// call is the script call. now is the time to use in us; 0 is the server's.
+// call is the script call. now is the time to use in us; 0 is the server's. Where it can it points at v's numbers: in an
+// interface each would be a copy of its own on the heap, except for those below 256.
 func (v *vector) call(now int64) Call {
-	const perRule, perCharge = 5, 4
-	size := 4 + perRule*len(v.rules) + len(v.requests)
-	for i := range v.forms {
-		size += 2 + perCharge*len(v.forms[i].charges)
-	}
-	args := append(make([]any, 0, size), now, len(v.reads), len(v.rules), len(v.forms))
+	args := append(v.args[:0], now, len(v.reads), len(v.rules), len(v.forms))
 	for i := range v.rules {
 		p := &v.rules[i].params
-		args = append(args, v.rules[i].rule.word(), p[0], p[1], p[2], p[3])
+		args = append(args, v.rules[i].rule.word(), &p[0], &p[1], &p[2], &p[3])
 	}
-	for i := range v.forms {
-		f := &v.forms[i]
-		args = append(args, int64(f.op), len(f.charges))
-		for _, c := range f.charges {
-			args = append(args, c.rule, c.bucket, c.cost)
+	for _, f := range v.forms {
+		charges := v.charges[f.from:f.to]
+		args = append(args, int64(f.op), len(charges))
+		for i := range charges {
+			c := &charges[i]
+			args = append(args, c.rule, c.bucket, &c.cost)
 			if f.op == opRefund {
-				args = append(args, c.taken)
+				args = append(args, &c.taken)
 			}
 		}
 	}
-	keys := v.keys
-	if len(v.reads) > 0 {
-		keys = slices.Concat(v.keys, v.reads)
+	for i := range v.requests {
+		args = append(args, &v.requests[i])
 	}
-	return Call{Keys: keys, Args: append(args, v.requests...), Packed: true}
+	v.args = args
+	v.sent = append(append(v.sent[:0], v.keys...), v.reads...)
+	return Call{Keys: v.sent, Args: args, Packed: true}
 }
 
-// decoded is a script reply in the terms of the batch.
-type decoded struct {
-	now     int64
-	rebased int64
-	ahead   []int64 // per key
-	answers []answer
+// reading is what a script reply says besides its answers.
+type reading struct {
+	now     int64 // us
+	rebased int64 // buckets
 }
 
-// read reads the reply to call. Its error matches errBackend or errScript.
-func (v *vector) read(batch []query, reply Reply) (decoded, error) {
+// read reads the reply to call into the batch's answers; where it returns an error, it has read none. Its error matches
+// errBackend or errScript.
+func (v *vector) read(batch []query, reply Reply, answers []answer) (reading, error) {
 	switch {
 	case reply.Err == nil:
-		return v.decode(batch, reply)
+		return v.decode(batch, reply, answers)
 	case errors.Is(reply.Err, errScript):
-		return decoded{}, reply.Err
+		return reading{}, reply.Err
 	case isRefusal(reply.Err):
-		return decoded{}, fmt.Errorf("%w: %w", errScript, reply.Err)
+		return reading{}, fmt.Errorf("%w: %w", errScript, reply.Err)
 	default:
-		return decoded{}, notDecided(reply.Err)
+		return reading{}, notDecided(reply.Err)
 	}
 }
 
 // decode reads the script's reply. An error means a script of another version, which is a bug.
-func (v *vector) decode(batch []query, reply Reply) (decoded, error) {
+func (v *vector) decode(batch []query, reply Reply, answers []answer) (reading, error) {
 	d, rest, err := v.decodeBuckets(reply)
 	if err != nil {
-		return decoded{}, err
+		return reading{}, err
 	}
 	want := len(v.queries)
 	for _, i := range v.queries {
@@ -263,47 +272,63 @@ func (v *vector) decode(batch []query, reply Reply) (decoded, error) {
 		}
 	}
 	if len(rest) != want {
-		return decoded{}, fmt.Errorf("%w: a reply of %d integers about %d requests, want %d", errScript, len(rest), len(v.queries), want)
+		return reading{}, fmt.Errorf("%w: a reply of %d integers about %d requests, want %d", errScript, len(rest), len(v.queries), want)
 	}
+	// The answers go to their requests, and what they hold with them: it is not used again.
 	rows, places := make([]row, len(v.places)), v.places
-	for n, i := range v.queries {
+	values := make([]string, len(v.readPlaces))
+	for n, at := range v.readPlaces {
+		values[n] = reply.Texts[at]
+	}
+	for _, i := range v.queries {
 		charges := batch[i].charges
 		a := answer{now: d.now, allowed: rest[0] == 1, rows: rows[:len(charges):len(charges)]}
 		rest, rows = rest[1:], rows[len(charges):]
 		for j := range charges {
 			l, at := charges[j].rule.limit, places[j]
 			width := l.width()
-			a.rows[j] = row{code: code(rest[0]), st: l.read(rest[1:width], d.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
+			a.rows[j] = row{code: code(rest[0]), st: l.read(rest[1:width], v.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
 			a.stale = a.stale || a.rows[j].code == codeStale
 			rest = rest[width:]
 		}
 		places = places[len(charges):]
-		if reads := batch[i].reads; len(reads) > 0 {
-			a.reads = make([]string, len(reads))
-			for j, key := range reads {
-				a.reads[j] = reply.Texts[v.readAt[key]]
-			}
+		if n := len(batch[i].reads); n > 0 {
+			a.reads, values = values[:n:n], values[n:]
 		}
-		d.answers[n] = a
+		answers[i] = a
 	}
 	return d, nil
 }
 
 // decodeBuckets reads what the reply says about the buckets; requests is what it says about them.
-func (v *vector) decodeBuckets(reply Reply) (d decoded, requests []int64, err error) {
+func (v *vector) decodeBuckets(reply Reply) (d reading, requests []int64, err error) {
 	const head, pair = 3, 2
 	ints := reply.Ints
 	if len(ints) < head || len(reply.Texts) != len(v.reads) || ints[2] < 0 || ints[2] > int64(len(v.keys)) || int64(len(ints)) < head+pair*ints[2] {
 		return d, nil, fmt.Errorf("%w: a reply of %d integers and %d strings about %d buckets and %d keys", errScript,
 			len(ints), len(reply.Texts), len(v.keys), len(v.reads))
 	}
-	d = decoded{now: ints[0], rebased: ints[1], ahead: make([]int64, len(v.keys)), answers: make([]answer, len(v.queries))}
+	v.ahead = append(v.ahead[:0], make([]int64, len(v.keys))...)
 	end := len(ints) - pair*int(ints[2])
 	for i := end; i < len(ints); i += pair {
 		if ints[i] < 1 || ints[i] > int64(len(v.keys)) {
 			return d, nil, fmt.Errorf("%w: a reply about bucket %d of %d", errScript, ints[i], len(v.keys))
 		}
-		d.ahead[ints[i]-1] = ints[i+1]
+		v.ahead[ints[i]-1] = ints[i+1]
 	}
-	return d, ints[head:end], nil
+	return reading{now: ints[0], rebased: ints[1]}, ints[head:end], nil
+}
+
+// last is what Redis said last about each of keys, by the answers that were read.
+func (v *vector) last(answers []answer) []*row {
+	v.latest = append(v.latest[:0], make([]*row, len(v.keys))...)
+	places := v.places
+	for _, i := range v.queries {
+		rows := answers[i].rows
+		for j := range rows {
+			v.latest[places[j]] = &rows[j]
+		}
+		places = places[len(rows):]
+	}
+	return v.latest
 }

@@ -87,17 +87,17 @@ func TestRepliesOfAnotherScriptAreABugAndNotAnOutage(t *testing.T) {
 	for _, ints := range [][]int64{
 		nil, {1}, {1, 0, 0}, {1, 0, 0, 1, 0}, {1, 0, 0, 1, 0, 5, 6}, {1, 0, 2, 1, 0, 5, 1, 7, 1, 7}, {1, 0, 1, 1, 0, 5, 2, 7}, {1, 0, 1, 1, 0, 5, 0, 7},
 	} {
-		if _, err := v.read(batch, Reply{Ints: ints}); !errors.Is(err, errScript) || errors.Is(err, errBackend) {
+		if _, err := answersOf(v, batch, Reply{Ints: ints}); !errors.Is(err, errScript) || errors.Is(err, errBackend) {
 			t.Errorf("%v: %v", ints, err)
 		}
 	}
-	if _, err := v.read(batch, Reply{Ints: []int64{1, 0, 0, 1, 0, 5}, Texts: []string{""}}); !errors.Is(err, errScript) {
+	if _, err := answersOf(v, batch, Reply{Ints: []int64{1, 0, 0, 1, 0, 5}, Texts: []string{""}}); !errors.Is(err, errScript) {
 		t.Errorf("a string too many: %v", err)
 	}
 	for _, ints := range [][]int64{{1, 0, 0, 1, 0, 5}, {1, 0, 1, 1, 0, 5, 1, 7}} {
-		d, err := v.read(batch, Reply{Ints: ints})
-		if err != nil || d.ahead[0] != 7*ints[2] || d.answers[0].rows[0].st.ahead != d.ahead[0] {
-			t.Errorf("%v: %+v, %v", ints, d, err)
+		answers, err := answersOf(v, batch, Reply{Ints: ints})
+		if err != nil || answers[0].rows[0].st.ahead != 7*ints[2] {
+			t.Errorf("%v: %+v, %v", ints, answers, err)
 		}
 	}
 }

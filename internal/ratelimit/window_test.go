@@ -206,16 +206,16 @@ func TestAStaleWindowConcernsItsRequestsOnly(t *testing.T) {
 	for _, o := range []op{opConsume, opPeek, opRefund} {
 		batch[1].op = o
 		v := vectors(batch, false, worldStart)[0]
-		d, err := v.read(batch, runOnce(script, client, v.call(worldStart+(100*day).Microseconds())))
+		answers, err := answersOf(v, batch, runOnce(script, client, v.call(worldStart+(100*day).Microseconds())))
 		if err != nil {
 			t.Fatal(err)
 		}
-		stale := d.answers[1]
-		if !stale.stale || stale.allowed || stale.rows[1].code != codeStale || d.answers[0].stale || !d.answers[0].allowed || !d.answers[2].allowed {
-			t.Errorf("op %d: %+v", o, d.answers)
+		stale := answers[1]
+		if !stale.stale || stale.allowed || stale.rows[1].code != codeStale || answers[0].stale || !answers[0].allowed || !answers[2].allowed {
+			t.Errorf("op %d: %+v", o, answers)
 		}
 		// The token bucket is charged by the first and the third.
-		if before, after := d.answers[0].rows[0].st.used, d.answers[2].rows[0].st.used; after != before+bucket.limit.params(moment{})[2] {
+		if before, after := answers[0].rows[0].st.used, answers[2].rows[0].st.used; after != before+bucket.limit.params(moment{})[2] {
 			t.Errorf("op %d: the bucket went from %d to %d", o, before, after)
 		}
 	}

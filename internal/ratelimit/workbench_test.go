@@ -1,0 +1,218 @@
+package ratelimit
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// vectors are a batch's, on a workbench of their own.
+func vectors(batch []query, cluster bool, now int64) []*vector {
+	return newWorkbench(cluster).vectors(batch, now)
+}
+
+// answersOf reads a reply to v: the answers of its queries, in order.
+func answersOf(v *vector, batch []query, reply Reply) ([]answer, error) {
+	all := make([]answer, len(batch))
+	if _, err := v.read(batch, reply, all); err != nil {
+		return nil, err
+	}
+	answers := make([]answer, len(v.queries))
+	for n, i := range v.queries {
+		answers[n] = all[i]
+	}
+	return answers, nil
+}
+
+// TestAWorkbenchRemembersNothing: batches of any shape are sent and read as on a new one, what their answers hold stays theirs,
+// and in between nothing is kept alive.
+func TestAWorkbenchRemembersNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		cluster := rapid.Bool().Draw(t, "cluster")
+		used := newWorkbench(cluster)
+		w := drawWorld(t)
+		var got, want [][]answer
+		for n := range int64(rapid.IntRange(2, 5).Draw(t, "batches")) {
+			batch := w.drawBatchWithReads(t, []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(t, "tenants")])
+			fresh := newWorkbench(cluster)
+			answers, calls, last := work(t, used, batch, w.now, n)
+			wantAnswers, wantCalls, wantLast := work(t, fresh, batch, w.now, n)
+			if !reflect.DeepEqual(calls, wantCalls) {
+				t.Fatalf("batch %d is sent as %v, on a new workbench as %v", n, calls, wantCalls)
+			}
+			if !reflect.DeepEqual(last, wantLast) {
+				t.Fatalf("batch %d leaves %v, on a new workbench %v", n, last, wantLast)
+			}
+			got, want = append(got, answers), append(want, wantAnswers)
+			used.clear()
+			if len(used.open) != 0 || len(used.used) != 0 || len(used.idle) == 0 || holds(used.used) || holds(used.pending) {
+				t.Fatalf("after batch %d the workbench has %+v", n, used)
+			}
+			for _, v := range used.idle {
+				isBlank(t, v)
+			}
+			w.now += rapid.Int64Range(-6_000_000, 60_000_000).Draw(t, "us")
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("answers %+v, on new workbenches %+v", got, want)
+		}
+	})
+}
+
+// TestAWorkbenchKeepsFewVectors: a batch of very many tenants on a cluster does not stay for ever.
+func TestAWorkbenchKeepsFewVectors(t *testing.T) {
+	t.Parallel()
+	rule := compile(t, Spec{Rate: "1/s"})
+	var batch []query
+	for i := range maxIdleVectors + 1 {
+		batch = append(batch, queryFor(t, string(rune('A'+i%26))+string(rune('a'+i/26)), Charge{Rule: rule}))
+	}
+	b := newWorkbench(true)
+	for range 2 {
+		if vs := b.vectors(batch, worldStart); len(vs) != len(batch) {
+			t.Fatalf("%d vectors for %d tenants", len(vs), len(batch))
+		}
+		b.clear()
+		if len(b.idle) != maxIdleVectors {
+			t.Errorf("%d vectors are kept", len(b.idle))
+		}
+	}
+}
+
+// drawBatchWithReads is drawBatch with requests that read keys and give back charges of other times.
+func (w *world) drawBatchWithReads(t *rapid.T, tenants []string) []query {
+	batch := w.drawBatch(t, tenants)
+	if len(batch) == 0 {
+		batch = append(batch, query{op: opPeek, tenant: "x", charges: []charge{{rule: w.rules[0], key: "rl:{x}", tag: "x", cost: 1}}})
+	}
+	for i := range batch {
+		switch q := &batch[i]; {
+		case q.op == opRefund:
+			q.charges = slices.Clone(q.charges)
+			q.charges[0].taken = rapid.SampledFrom([]int64{unknownTime, w.now - 1000}).Draw(t, "taken")
+		case rapid.Bool().Draw(t, "reads"):
+			for range rapid.IntRange(1, 3).Draw(t, "keys") {
+				q.reads = append(q.reads, "{"+q.tenant+"}"+rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key"))
+			}
+		}
+	}
+	return batch
+}
+
+// work is what a lane does with a batch. It returns the calls as they are written, and what Redis said last of each bucket.
+func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []answer, calls [][]any, last [][]row) {
+	answers = make([]answer, len(batch))
+	vs := b.vectors(batch, now)
+	for i, call := range b.calls(0) {
+		calls = append(calls, written(call))
+		d, err := vs[i].read(batch, replyTo(vs[i], batch, now+seed), answers)
+		if err != nil || d.now != now+seed {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		var rows []row
+		for _, r := range vs[i].last(answers) {
+			rows = append(rows, *r)
+		}
+		last = append(last, rows)
+	}
+	return answers, calls, last
+}
+
+// written is a call's words.
+func written(c Call) (words []any) {
+	for _, key := range c.Keys {
+		words = append(words, key)
+	}
+	for _, arg := range c.Args {
+		if p, ok := arg.(*int64); ok {
+			arg = *p
+		}
+		words = append(words, arg)
+	}
+	return words
+}
+
+// replyTo is a reply in which every number is another, and every third bucket is ahead.
+func replyTo(v *vector, batch []query, now int64) Reply {
+	n := now % 1000
+	next := func() int64 { n++; return n }
+	var ahead []int64
+	for at := range v.keys {
+		if at%3 == 0 {
+			ahead = append(ahead, int64(at+1), next())
+		}
+	}
+	r := Reply{Ints: []int64{now, next(), int64(len(ahead) / 2)}}
+	for _, i := range v.queries {
+		r.Ints = append(r.Ints, next()%2)
+		for j := range batch[i].charges {
+			r.Ints = append(r.Ints, next()%int64(codeStale+1))
+			for range batch[i].charges[j].rule.limit.width() - 1 {
+				r.Ints = append(r.Ints, next())
+			}
+		}
+	}
+	r.Ints = append(r.Ints, ahead...)
+	for _, key := range v.reads {
+		r.Texts = append(r.Texts, "value of "+key)
+	}
+	return r
+}
+
+// isBlank checks every field of v: those that can hold something of a request do not, up to their capacity.
+func isBlank(t *rapid.T, v *vector) {
+	all := reflect.ValueOf(v).Elem()
+	for i := range all.NumField() {
+		f, name := all.Field(i), all.Type().Field(i).Name
+		switch f.Kind() {
+		case reflect.Slice:
+			if f.Len() != 0 {
+				t.Fatalf("an idle vector has %d of %s", f.Len(), name)
+			}
+			if pointsAt(f.Type().Elem()) && anyOf(f.Slice(0, f.Cap())) {
+				t.Fatalf("an idle vector holds something in %s", name)
+			}
+		case reflect.Map:
+			if f.IsNil() || f.Len() != 0 {
+				t.Fatalf("an idle vector's %s is %v", name, f)
+			}
+		default:
+			if !f.IsZero() {
+				t.Fatalf("an idle vector's %s is %v", name, f)
+			}
+		}
+	}
+}
+
+// pointsAt reports whether values of a type can keep others alive.
+func pointsAt(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if pointsAt(t.Field(i).Type) {
+				return true
+			}
+		}
+		return false
+	case reflect.Array:
+		return pointsAt(t.Elem())
+	default:
+		return t.Kind() == reflect.String || t.Kind() >= reflect.Chan && t.Kind() != reflect.Struct
+	}
+}
+
+// anyOf reports whether a slice has an element that is not zero.
+func anyOf(s reflect.Value) bool {
+	for i := range s.Len() {
+		if !s.Index(i).IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether s has something, also beyond its end.
+func holds[T any](s []T) bool { return anyOf(reflect.ValueOf(s[:cap(s)])) }
