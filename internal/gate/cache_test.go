@@ -226,6 +226,31 @@ func TestFresh(t *testing.T) {
 	}
 }
 
+// TestAging_SpreadsWhatWasReadTogether: copies of one moment are due at moments all over the last part of their time.
+func TestAging_SpreadsWhatWasReadTogether(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	c := NewBalanceCache(nil, CacheConfig{FreshFor: 30 * time.Second, Now: func() time.Time { return now }})
+	const copies = 1000
+	due := func(age time.Duration) (n int) {
+		for i := range copies {
+			f := found{copy: copyOf("t", 1, now.Add(-age+time.Duration(i)*time.Microsecond))}
+			if c.aging(f) {
+				n++
+			}
+		}
+		return n
+	}
+	for age, want := range map[time.Duration]int{15 * time.Second: 0, 18 * time.Second: 250, 21 * time.Second: 500, 24 * time.Second: 750, 27*time.Second + copies*time.Microsecond: copies} {
+		if n := due(age); n < want-50 || n > want+50 {
+			t.Errorf("after %s %d of %d are due, want about %d", age, n, copies, want)
+		}
+	}
+	if f := (found{copy: copyOf("t", 1, now.Add(time.Second))}); c.aging(f) {
+		t.Error("a copy by a clock that is ahead is due")
+	}
+}
+
 func TestCache_RedisKilledAndBack(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

@@ -232,6 +232,46 @@ func TestCheck_TheSameQuestionAtTheSameTimeIsAskedOnce(t *testing.T) {
 	}
 }
 
+// TestCheck_ACopyIsReadAgainBeforeItIsTooOld: a balance in use is read behind its checks' backs, and none of them waits for it.
+func TestCheck_ACopyIsReadAgainBeforeItIsTooOld(t *testing.T) {
+	t.Parallel()
+	in, age := copied(t, testenv.Postgres(t), patient(testenv.Redis(t)))
+	eventually(t, "the copy is published", func() bool { return in.cache.pending.len() == 0 })
+	check := func() {
+		t.Helper()
+		if got, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil || got.Source != SourceCache || got.Degraded {
+			t.Fatalf("%+v, %v; want the copy", got, err)
+		}
+	}
+	before := in.loads()
+	age(DefaultFreshFor / 2)
+	check()
+	if len(in.loader.spare) != 0 || in.loads() != before {
+		t.Error("a young copy was read again")
+	}
+	age(DefaultFreshFor * 9 / 10)
+	for range cap(in.loader.spare) {
+		in.loader.spare <- struct{}{}
+	}
+	check() // finds no turn, and does not wait for one
+	for range cap(in.loader.spare) {
+		<-in.loader.spare
+	}
+	if in.loads() != before {
+		t.Error("a copy was read again without a turn")
+	}
+	check()
+	eventually(t, "the copy is read again", func() bool { return in.loads() == before+1 && len(in.loader.spare) == 0 })
+
+	in.loader.away.Store(time.Now().Add(soon).UnixNano())
+	check() // by the clock, which stands still, the new copy comes from the future
+	age(DefaultFreshFor)
+	check()
+	if in.loads() != before+1 {
+		t.Error("postgresql was asked while it is away")
+	}
+}
+
 func TestCheck_ReadsOfPostgresAreBounded(t *testing.T) {
 	t.Parallel()
 	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = 20 * time.Millisecond })

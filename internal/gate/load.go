@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -24,8 +25,8 @@ const (
 	// a server that hangs from costing each of them the budget.
 	loadPause = time.Second
 
-	// refreshesPart is the part of the turns, a quarter, that go to checks which have a copy to fall back on: when Redis loses
-	// all copies at once, reading them again must not take PostgreSQL from debits, nor the turns from checks without a copy.
+	// refreshesPart is the part of the turns, a quarter, that go to checks which have a copy to fall back on, or one that is good but
+	// growing old: when Redis loses all copies at once, reading them again must not take PostgreSQL from debits, nor the turns from checks without a copy.
 	refreshesPart = 4
 
 	// refreshPatience is how long such a check waits for PostgreSQL while Redis is away. A read is well under 1 ms; one that is
@@ -59,7 +60,7 @@ func newLoader(l *ledger.Ledger, cfg Config, loaded func(*ledger.CheckResult)) *
 	}
 }
 
-// mayRefresh says whether a check that has a copy may ask, too. If so it must call refreshed when it has.
+// mayRefresh says whether a check that has a copy may ask, too. If so it must call refreshed when it has been answered.
 func (l *loader) mayRefresh() bool {
 	select {
 	case l.spare <- struct{}{}:
@@ -73,6 +74,19 @@ func (l *loader) refreshed() { <-l.spare }
 
 // expectsAnswer says whether PostgreSQL has not failed to answer just now.
 func (l *loader) expectsAnswer() bool { return l.now().UnixNano() >= l.away.Load() }
+
+// refresh asks the ledger for what a check has a copy of that will not do for much longer, and does not wait for the answer. When
+// no turn is free the next check tries again.
+func (l *loader) refresh(ctx context.Context, tenant, subject string, items []ledger.Item) {
+	if !l.expectsAnswer() || !l.mayRefresh() {
+		return
+	}
+	items = slices.Clone(items) // the caller's may be used again
+	go func() {                 // ends with the budget
+		defer l.refreshed()
+		_, _ = l.check(context.WithoutCancel(ctx), tenant, subject, items) // without an answer the copy grows old
+	}()
+}
 
 // check asks the ledger. The answer may be shared with other callers: it must not be changed. Errors are *ledger.Error.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
