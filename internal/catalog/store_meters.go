@@ -48,30 +48,49 @@ func (s *Store) ListMeters(ctx context.Context, p Page) (list List[Meter], err e
 }
 
 // DeleteMeter deletes a meter that nothing refers to. It fails with CodeConflict while a version of a plan, a limit or a
-// balance does.
+// balance does. What a refused request has left of a balance, a row without an entry, goes with the meter.
 func (s *Store) DeleteMeter(ctx context.Context, id string) error {
 	return s.write(ctx, "delete meter", writeTimeout, true, func(ctx context.Context, tx *txn) error {
-		rows, err := tx.query(ctx, "MeterInUse", id)
-		if err != nil {
-			return wrap("meter in use", err)
+		// First of all, because a meter of a plan may have very many balances without an entry, and is not to be locked in vain.
+		if err := tx.meterUnused(ctx, id); err != nil {
+			return err
 		}
-		uses, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		n, err := tx.exec(ctx, "LockMeter", id)
 		if err != nil {
-			return wrap("meter in use", err)
-		}
-		if len(uses) > 0 {
-			return errorf(CodeConflict, "the meter %q is used by %s", id, uses[0])
-		}
-		n, err := tx.exec(ctx, "DeleteMeter", id)
-		if err != nil {
-			return wrap("delete", err)
+			return wrap("lock", err)
 		}
 		if n == 0 {
 			return notFound(kindMeter, id)
 		}
+		if _, err := tx.exec(ctx, "DeleteEmptyBalances", id); err != nil {
+			return wrap("delete empty balances", err)
+		}
+		// And again: a balance may have got its first entry while its row, or the meter's, was waited for.
+		if err := tx.meterUnused(ctx, id); err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, "DeleteMeter", id); err != nil {
+			return wrap("delete", err)
+		}
 		tx.changed(kindMeter, id)
 		return nil
 	})
+}
+
+// meterUnused returns CodeConflict with what refers to the meter.
+func (tx *txn) meterUnused(ctx context.Context, id string) error {
+	rows, err := tx.query(ctx, "MeterInUse", id)
+	if err != nil {
+		return wrap("meter in use", err)
+	}
+	uses, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return wrap("meter in use", err)
+	}
+	if len(uses) > 0 {
+		return errorf(CodeConflict, "the meter %q is used by %s", id, uses[0])
+	}
+	return nil
 }
 
 // meters reads the meters ids (all if nil) after an id.

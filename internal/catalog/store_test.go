@@ -97,7 +97,7 @@ func TestAMeterInUseCannotBeDeleted(t *testing.T) {
 	put(t, s.PutPlan, Plan{ID: "p"})
 	put(t, s.PutLimit, Limit{Rule: "global", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s", Match: Match{Meter: "limited"}})
 	put(t, s.PutMeter, Meter{ID: "unused", Unit: "unit"})
-	_, err := s.pool.Exec(ctx, "INSERT INTO balances (tenant_id, meter) VALUES ('acme', 'balance')")
+	_, err := s.pool.Exec(ctx, "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'balance', 1)")
 	require.NoError(t, err)
 
 	for id, by := range map[string]string{

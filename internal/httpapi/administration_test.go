@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,52 @@ func TestAMeterIsCreatedReplacedListedAndDeletedUnlessItIsInUse(t *testing.T) {
 	}
 	s.call("DELETE", "/v1/meters/m", "").problem(404, "not_found")
 	s.call("GET", "/v1/meters/m", "").problem(404, "not_found")
+}
+
+// TestARefusalDoesNotKeepAMeter: what was refused because no plan has the meter leaves nothing that stands in the way of deleting it.
+func TestARefusalDoesNotKeepAMeter(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.debit("k", "acme", "other", 1).problem(403, "meter_not_in_plan")
+	s.call("DELETE", "/v1/meters/other", "").want(204)
+	s.debit("k", "acme", "other", 1).problem(404, "not_found")
+}
+
+// TestAMeterIsDeletedOrUsedAndNeverBoth: refused debits open the balance and a grant brings it to life while somebody deletes the
+// meter. Either there is no meter and no balance, or both, and the grant is not lost.
+func TestAMeterIsDeletedOrUsedAndNeverBoth(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for round := range 20 {
+		meter := fmt.Sprint("m", round)
+		s.call("PUT", "/v1/meters/"+meter, `{"unit":"unit"}`).want(201)
+		var granted, debited, deleted *answer
+		var all sync.WaitGroup
+		all.Go(func() { debited = s.debit(meter+"-debit", "acme", meter, 1).want(200, 403, 404) })
+		all.Go(func() {
+			granted = s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":%q,"amount":5,"source":"topup"}`, meter), headerIdempotencyKey, meter).want(201, 404)
+		})
+		all.Go(func() {
+			for range 4 { // so that some round hits each moment of the others
+				if deleted = s.call("DELETE", "/v1/meters/"+meter, "").want(204, 409); deleted.status == 204 {
+					break
+				}
+			}
+		})
+		all.Wait()
+		var rows, meters int
+		s.check(s.pool.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM balances WHERE meter = $1), (SELECT count(*) FROM meters WHERE meter = $1)", meter).
+			Scan(&rows, &meters))
+		left := int64(5)
+		if debited.status == 200 {
+			left--
+		}
+		if kept := granted.status == 201; kept != (deleted.status == 409) || kept != (rows == 1) || kept != (meters == 1) || kept && s.remaining("acme", meter) != left {
+			t.Errorf("grant %d, debit %d, delete %d: %d balances of %d meters", granted.status, debited.status, deleted.status, rows, meters)
+		}
+	}
 }
 
 func TestAPutPlanMakesAVersionOnlyIfItChangesSomething(t *testing.T) {

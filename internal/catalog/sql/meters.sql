@@ -20,11 +20,28 @@ SET unit = $2, description = $3, denial_replay = $4, updated_at = clock_timestam
 WHERE meter = $1
 RETURNING created_at, updated_at;
 
+-- name: LockMeter
+-- Keeps the ledger from making balances of the meter $1 until the transaction ends, and waits for those that are being made. No row:
+-- there is no such meter.
+SELECT 1 FROM meters WHERE meter = $1 FOR UPDATE;
+
+-- name: DeleteEmptyBalances
+-- Deletes the balances of the meter $1, which is locked, that no entry was ever written for: nothing was granted, used or held on them,
+-- they are what refused requests have touched. Locks them in the ledger's order; one that gets an entry meanwhile stays. They have
+-- no closed periods, if no version of a plan has the meter: the first period of a meter that no plan has does not end.
+WITH empty AS MATERIALIZED (
+    SELECT b.tenant_id, b.subject FROM balances b WHERE b.meter = $1 AND b.seq = 0
+    ORDER BY b.tenant_id, b.meter, b.subject
+    FOR UPDATE
+)
+DELETE FROM balances b USING empty e WHERE b.tenant_id = e.tenant_id AND b.meter = $1 AND b.subject = e.subject;
+
 -- name: DeleteMeter
 DELETE FROM meters WHERE meter = $1;
 
 -- name: MeterInUse
--- What stands in the way of deleting the meter $1: one row or none. Old plan versions count, for history refers to them.
+-- What stands in the way of deleting the meter $1: one row or none. Old plan versions count, for history refers to them. Balances
+-- without an entry do not: see DeleteEmptyBalances.
 SELECT what FROM (
     (SELECT 'version ' || a.version || ' of plan ' || a.plan AS what FROM plan_allowances a
      WHERE a.meter = $1 OR a.overflow_meter = $1 ORDER BY a.plan, a.version DESC LIMIT 1)
@@ -35,7 +52,7 @@ SELECT what FROM (
      WHERE p.limits @> jsonb_build_array(jsonb_build_object('match', jsonb_build_object('meter', $1::text)))
      ORDER BY p.plan, p.version DESC LIMIT 1)
     UNION ALL
-    (SELECT 'the balance of tenant ' || b.tenant_id FROM balances b WHERE b.meter = $1 LIMIT 1)
+    (SELECT 'the balance of tenant ' || b.tenant_id FROM balances b WHERE b.meter = $1 AND b.seq > 0 LIMIT 1)
 ) AS uses
 LIMIT 1;
 

@@ -1,0 +1,98 @@
+package catalog
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+// The ledger makes a balance's row before it decides whether the tenant has anything to do with the meter.
+func TestRowsWithoutAnEntryDoNotKeepAMeter(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
+	put(t, s.PutMeter, Meter{ID: "other", Unit: "unit"})
+	_, err := s.pool.Exec(ctx, `INSERT INTO balances (tenant_id, meter, subject, seq) VALUES
+		('acme', 'm', '', 0), ('acme', 'm', 'ann', 0), ('bolt', 'm', '', 0), ('acme', 'other', '', 0)`)
+	require.NoError(t, err)
+	require.NoError(t, s.DeleteMeter(ctx, "m"))
+	require.Equal(t, []string{"acme other 0"}, balancesOf(t, s))
+}
+
+func TestAMeterThatIsKeptKeepsItsRowsWithoutAnEntry(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newStore(t)
+	put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
+	_, err := s.pool.Exec(ctx, "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'm', 0), ('bolt', 'm', 1)")
+	require.NoError(t, err)
+	require.ErrorIs(t, s.DeleteMeter(ctx, "m"), ErrConflict)
+	require.Equal(t, []string{"acme m 0", "bolt m 1"}, balancesOf(t, s))
+}
+
+// A meter that is being deleted waits for what the ledger does to its balances, and then decides by what that was.
+func TestAMeterIsNotDeletedBesideABalanceThatIsBeingMadeOrUsed(t *testing.T) {
+	t.Parallel()
+	const (
+		empty  = "INSERT INTO balances (tenant_id, meter) VALUES ('acme', 'm')"
+		create = `INSERT INTO balances (tenant_id, meter) SELECT 'acme', m.meter FROM meters m WHERE m.meter = 'm' FOR KEY SHARE OF m`
+		lock   = "SELECT seq FROM balances WHERE meter = 'm' FOR NO KEY UPDATE"
+	)
+	for name, c := range map[string]struct {
+		before string   // is there already
+		ledger []string // is under way
+		want   error
+		left   []string
+	}{
+		"made":             {"", []string{create}, nil, []string{}},
+		"made and used":    {"", []string{create, "UPDATE balances SET seq = 1"}, ErrConflict, []string{"acme m 1"}},
+		"refused":          {empty, []string{lock}, nil, []string{}},
+		"opened, refused":  {empty, []string{lock, "UPDATE balances SET period_end = '9999-12-31T23:59:59Z'"}, nil, []string{}},
+		"granted":          {empty, []string{lock, "UPDATE balances SET seq = 1"}, ErrConflict, []string{"acme m 1"}},
+		"another is there": {"INSERT INTO balances (tenant_id, meter, seq) VALUES ('bolt', 'm', 3)", []string{create}, ErrConflict, []string{"acme m 0", "bolt m 3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			s := newStore(t)
+			put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
+			if c.before != "" {
+				_, err := s.pool.Exec(ctx, c.before)
+				require.NoError(t, err)
+			}
+			batch, err := s.pool.Begin(ctx)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = batch.Rollback(context.Background()) })
+			for _, statement := range c.ledger {
+				_, err := batch.Exec(ctx, statement)
+				require.NoError(t, err)
+			}
+			deleted := make(chan error, 1)
+			go func() { deleted <- s.DeleteMeter(ctx, "m") }()
+			if name != "another is there" { // that one is seen without waiting
+				require.Eventually(t, func() bool {
+					var waiting bool
+					err := s.pool.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+					return err == nil && waiting
+				}, soon, 5*time.Millisecond)
+			}
+			require.NoError(t, batch.Commit(ctx))
+			require.ErrorIs(t, <-deleted, c.want)
+			require.Equal(t, c.left, balancesOf(t, s))
+		})
+	}
+}
+
+// balancesOf is every balance: tenant, meter and number of entries.
+func balancesOf(t *testing.T, s *Store) []string {
+	t.Helper()
+	rows, err := s.pool.Query(t.Context(), "SELECT concat_ws(' ', tenant_id, meter, seq) FROM balances ORDER BY 1")
+	require.NoError(t, err)
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return out
+}
