@@ -3,11 +3,13 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -232,11 +234,55 @@ func TestCheck_TheSameQuestionAtTheSameTimeIsAskedOnce(t *testing.T) {
 	}
 }
 
+// TestCheck_WhoeverHasATurnAsksForAllWhoWait: a thousand cold balances are not a thousand reads.
+func TestCheck_WhoeverHasATurnAsksForAllWhoWait(t *testing.T) {
+	t.Parallel()
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = soon })
+	in.catalogue()
+	const tenants = 3 * loadBatchMax / 2
+	for i := range tenants {
+		in.putTenant(catalog.Tenant{ID: fmt.Sprint("t", i), Plan: "basic"})
+	}
+	in.loader.turns <- struct{}{}
+	var all sync.WaitGroup
+	for i := range tenants + 1 {
+		all.Go(func() {
+			req := ask("", "calls", 1)
+			req.Tenant = fmt.Sprint("t", i)
+			switch got, err := in.Check(t.Context(), fresh(req)); {
+			case i == tenants:
+				in.expect(ledger.CodeTenantNotFound, "a tenant that does not exist is asked for with the others", err)
+			case err != nil || !got.Allowed || got.Source != SourceLedger:
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	eventually(t, "all wait", func() bool {
+		in.loader.mu.Lock()
+		defer in.loader.mu.Unlock()
+		return len(in.loader.waiting) == tenants+1
+	})
+	<-in.loader.turns
+	all.Wait()
+	var m dto.Metric
+	if err := in.metrics.loadBatch.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	if reads := m.GetHistogram().GetSampleCount(); reads != 2 {
+		t.Errorf("%d questions were %d reads, want 2", tenants+1, reads)
+	}
+	if len(in.loader.waiting) != 0 || len(in.loader.turns) != 0 {
+		t.Error("a question or a turn is left behind")
+	}
+}
+
 // TestCheck_ACopyIsReadAgainBeforeItIsTooOld: a balance in use is read behind its checks' backs, and none of them waits for it.
 func TestCheck_ACopyIsReadAgainBeforeItIsTooOld(t *testing.T) {
 	t.Parallel()
 	in, age := copied(t, testenv.Postgres(t), patient(testenv.Redis(t)))
-	eventually(t, "the copy is published", func() bool { return in.cache.pending.len() == 0 })
+	if got, err := in.checkFrom(SourceCache, ask("", "calls", 1)); err != nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
 	check := func() {
 		t.Helper()
 		if got, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil || got.Source != SourceCache || got.Degraded {
@@ -249,7 +295,7 @@ func TestCheck_ACopyIsReadAgainBeforeItIsTooOld(t *testing.T) {
 	if len(in.loader.spare) != 0 || in.loads() != before {
 		t.Error("a young copy was read again")
 	}
-	age(DefaultFreshFor * 9 / 10)
+	age(DefaultFreshFor)
 	for range cap(in.loader.spare) {
 		in.loader.spare <- struct{}{}
 	}

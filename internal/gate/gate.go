@@ -53,7 +53,7 @@ func New(l *ledger.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, cache
 	metrics := newGateMetrics(cfg.Metrics)
 	return &Gate{
 		ledger: l, limiter: limiter, cache: cache, terms: newTerms(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, now: cfg.Now,
-		loader: newLoader(l, cfg, func(result *ledger.CheckResult) {
+		loader: newLoader(l, cfg, metrics, func(result *ledger.CheckResult) {
 			metrics.loads.Inc()
 			cache.Publish(result.Copies)
 		}),

@@ -45,6 +45,7 @@ type gateMetrics struct {
 	sources   *prometheus.CounterVec
 	refunds   *prometheus.CounterVec
 	loads     prometheus.Counter
+	loadBatch prometheus.Histogram
 }
 
 func newGateMetrics(reg prometheus.Registerer) *gateMetrics {
@@ -63,11 +64,16 @@ func newGateMetrics(reg prometheus.Registerer) *gateMetrics {
 		}, []string{"outcome"}),
 		loads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_balance_loads_total",
-			Help: "Reads of PostgreSQL made for checks.",
+			Help: "Questions of checks that PostgreSQL has answered.",
+		}),
+		loadBatch: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "quotasvc_balance_load_batch_questions",
+			Help:    "Questions of checks that one read of PostgreSQL was about.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 7), // 1..loadBatchMax
 		}),
 	}
 	if reg != nil {
-		reg.MustRegister(m.decisions, m.sources, m.refunds, m.loads)
+		reg.MustRegister(m.decisions, m.sources, m.refunds, m.loads, m.loadBatch)
 	}
 	return m
 }

@@ -203,3 +203,32 @@ func BenchmarkDecide(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batchDefault), "ns/debit")
 }
+
+// BenchmarkCheckBatch is what reading balances for checks costs, alone and together.
+func BenchmarkCheckBatch(b *testing.B) {
+	l, _ := durableLedger(b, benchTenants)
+	for i := range benchTenants {
+		_, err := l.Debit(b.Context(), debitOf(fmt.Sprint("t", i), "open", 1))
+		if i == 1000 {
+			break
+		}
+		require.NoError(b, err)
+	}
+	for _, size := range []int{1, 8, 64} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			questions, n := make([]Question, size), 0
+			for b.Loop() {
+				for i := range questions {
+					n++
+					questions[i] = Question{Tenant: fmt.Sprint("t", n*7919%1000), Items: []Item{{Meter: "api_calls", Amount: 1}}}
+				}
+				for _, o := range l.CheckBatch(b.Context(), questions) {
+					if o.Err != nil {
+						b.Fatal(o.Err)
+					}
+				}
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "checks/s")
+		})
+	}
+}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,24 +27,6 @@ type Balance struct {
 	AsOf                       time.Time
 }
 
-// CheckItem is the answer to one item of a check.
-type CheckItem struct {
-	Meter          string
-	Required       int64
-	MaxAllowedNow  int64
-	WouldSucceedAt time.Time // zero: now, or never, as Err says
-	Position
-	Err *Error // nil = allowed
-}
-
-// CheckResult is what a debit would be answered at AsOf.
-type CheckResult struct {
-	Allowed bool
-	Items   []CheckItem
-	AsOf    time.Time
-	Copies  []BalanceCopy // of the balances read, for a cache
-}
-
 // onReader runs read on a connection for reads. A connection that turns out dead (the server was restarted, or failed over)
 // is not the caller's problem: the idle ones are dropped with it, and read runs once more.
 func (l *Ledger) onReader(ctx context.Context, read func(context.Context, *pgx.Conn) error) error {
@@ -68,10 +49,10 @@ func (l *Ledger) onReader(ctx context.Context, read func(context.Context, *pgx.C
 	return err
 }
 
-// viewFor reads what a call needs, at one instant.
-func (l *Ledger) viewFor(ctx context.Context, c *call, extra []key) (m *machine, err error) {
+// viewFor reads what calls need, at one instant.
+func (l *Ledger) viewFor(ctx context.Context, calls []*call, extra []key) (m *machine, err error) {
 	err = l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		a := newAttempt([]*call{c})
+		a := newAttempt(calls)
 		if a.found, err = l.locate(ctx, conn, a.refs); err != nil {
 			return unavailable("look up operation", err)
 		}
@@ -162,74 +143,6 @@ func scanAbsent(keys []key, into map[key]missing) func(pgx.Rows) error {
 		}
 		return nil
 	}
-}
-
-// Check answers what a debit of items would be answered now, from PostgreSQL, without recording anything.
-func (l *Ledger) Check(ctx context.Context, tenant, subject string, items []Item) (*CheckResult, error) {
-	if e := firstOf(validID("tenant", tenant), validSubject(subject)); e != nil {
-		return nil, e
-	}
-	if err := validItems(items); err != nil {
-		return nil, err
-	}
-	probe := &Debit{Tenant: tenant, Subject: subject, Items: items}
-	var extra []key
-	for range extraKeyRounds {
-		m, err := l.viewFor(ctx, probe.call(), extra)
-		if err != nil {
-			return nil, err
-		}
-		result, err := m.checkItems(probe)
-		if more, ok := errors.AsType[*errNeedKeys](err); ok {
-			extra = append(extra, more.keys...)
-			continue
-		}
-		return result, err
-	}
-	return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed"}
-}
-
-func (m *machine) checkItems(d *Debit) (*CheckResult, error) {
-	result := &CheckResult{Allowed: true, Items: make([]CheckItem, len(d.Items)), AsOf: m.now}
-	for i := range d.Items {
-		// As if everything were asked for: the answer says how much there is, whoever it comes from.
-		w, failed, err := m.wellOf(d.Tenant, d.Items[i].Meter, d.Subject, MaxAmount, itemField(i, "meter"))
-		if failed != nil {
-			return nil, failed
-		}
-		if err != nil {
-			return nil, internalUnlessKeys(err)
-		}
-		amount := d.Items[i].Amount
-		item := CheckItem{Meter: w.own.Meter, Required: amount, MaxAllowedNow: w.available(), Position: w.own.position()}
-		if w.own.unknown() || item.MaxAllowedNow < amount {
-			if item.Err, err = w.deny(i, amount, later(m.now, w.own.updatedAt)); err != nil {
-				return nil, internalUnlessKeys(err)
-			}
-			if item.Err.Denial != nil {
-				item.WouldSucceedAt = item.Err.Denial.WouldSucceedAt
-			}
-		}
-		result.Items[i] = item
-		result.Allowed = result.Allowed && item.Err == nil
-		result.Copies = append(result.Copies, w.own.copy(later(m.now, w.own.updatedAt)))
-	}
-	// Items may share an overflow meter: only deciding them together tells whether all of them pass.
-	c := d.call()
-	if err := m.decide(c); err != nil {
-		return nil, internalUnlessKeys(err)
-	}
-	if e, denied := errors.AsType[*Error](c.err); denied && e.Denial != nil && result.Allowed {
-		result.Allowed, result.Items[e.Denial.Item].Err = false, e
-	}
-	return result, nil
-}
-
-func internalUnlessKeys(err error) error {
-	if _, ok := errors.AsType[*errNeedKeys](err); ok {
-		return err
-	}
-	return &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
 }
 
 // Balances returns a tenant's balances by meter, those of its plan that were never used included.

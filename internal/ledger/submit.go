@@ -131,7 +131,7 @@ func submitOne[R any](ctx context.Context, l *Ledger, c *call) (*R, error) {
 func dryRunOne[R any](ctx context.Context, l *Ledger, c *call) (*R, error) {
 	extra := []key(nil)
 	for range extraKeyRounds {
-		m, err := l.viewFor(ctx, c, extra)
+		m, err := l.viewFor(ctx, []*call{c}, extra)
 		if err != nil {
 			return nil, err
 		}
