@@ -71,6 +71,19 @@ func TestDimensionSeparatesValuesAndHidesThem(t *testing.T) {
 	}
 }
 
+// TestDimensionsDoNotChange: keys that are in Redis have them, and other instances write them, too.
+func TestDimensionsDoNotChange(t *testing.T) {
+	t.Parallel()
+	for want, values := range map[string][]string{
+		"47DEQpj8HBSa-_TI": nil, "bqmI7nN6aND7HXu3": {"alice"}, "YB1UduLM_iyHorun": {"ab", "c"},
+		"dJrsC8KxN0LSPZB_": {strings.Repeat("s", 200), strings.Repeat("r", 300)}, // more than the usual
+	} {
+		if got := Dimension(values...); got != want {
+			t.Errorf("%q: %s, want %s", values, got, want)
+		}
+	}
+}
+
 func TestBucketsOfOneTenantShareASlotAndSharedOnesHaveTheirOwn(t *testing.T) {
 	t.Parallel()
 	a, b := compile(t, Spec{ID: "a", Rate: "1/s"}), compile(t, Spec{ID: "a:b", Rate: "1/s"})
