@@ -28,6 +28,7 @@ type Metrics struct {
 
 	stagedRefunds *prometheus.CounterVec
 	degradedRules *degradedRules
+	passed        *passCounters // of decisions
 
 	replicasLive prometheus.Gauge
 	beatFailures prometheus.Counter
@@ -105,6 +106,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"rule", "operation", "outcome", "mode"}),
 		held: newLeaseGauge(),
 	}
+	m.passed = &passCounters{decisions: m.decisions}
 	m.replicasLive, m.beatFailures = newReplicaMetrics()
 	for _, cause := range failureCauses() {
 		m.failures.WithLabelValues(cause) // a rate needs to have seen the series at 0
@@ -154,7 +156,11 @@ const nearPart = 5
 func (m *Metrics) count(d Decision) {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
-		m.decisions.WithLabelValues(v.Rule.ID, v.Rule.Kind.String(), outcomeLabel(*v), v.Mode.String()).Inc()
+		if v.Mode == ModeRedis && v.Allowed && !v.Unknown {
+			m.passed.of(v.Rule).Inc()
+		} else {
+			m.decisions.WithLabelValues(v.Rule.ID, v.Rule.Kind.String(), outcomeLabel(*v), v.Mode.String()).Inc()
+		}
 		m.degradedRules.note(v.Rule.ID, d.Degraded, v.Mode)
 		switch {
 		case v.Unknown:
@@ -177,10 +183,49 @@ func (m *Metrics) countNear(rule string, remaining, limit int64) {
 func (m *Metrics) Forget(rules []string) {
 	for _, rule := range rules {
 		of := prometheus.Labels{"rule": rule}
-		m.decisions.DeletePartialMatch(of)
+		m.passed.forget(rule)
 		m.near.DeletePartialMatch(of)
 		m.leases.DeletePartialMatch(of)
 		m.degradedRules.forget(rule)
+	}
+}
+
+// passCounters are the counters of verdicts that passed in Redis, as nearly all do: finding one of them by its labels takes
+// longer than counting.
+//
+// mu is for changes. Under it a rule's counter comes with its series and goes with it: one that stayed behind would count
+// where nobody looks when the rule comes back.
+type passCounters struct {
+	decisions *prometheus.CounterVec
+	mu        sync.Mutex
+	all       sync.Map // of passKey: prometheus.Counter
+}
+
+type passKey struct {
+	rule string
+	kind Kind
+}
+
+// of is a rule's counter.
+func (p *passCounters) of(r *Rule) prometheus.Counter {
+	key := passKey{r.ID, r.Kind}
+	if c, known := p.all.Load(key); known {
+		return c.(prometheus.Counter)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.decisions.WithLabelValues(r.ID, r.Kind.String(), outcomeLabel(Verdict{Allowed: true}), ModeRedis.String())
+	p.all.Store(key, c)
+	return c
+}
+
+// forget drops a rule's series, of all outcomes.
+func (p *passCounters) forget(rule string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.decisions.DeletePartialMatch(prometheus.Labels{"rule": rule})
+	for k := KindTokenBucket; k <= KindConcurrency; k++ {
+		p.all.Delete(passKey{rule, k})
 	}
 }
 

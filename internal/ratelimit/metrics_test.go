@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -145,6 +146,78 @@ func TestSeriesOfRulesThatAreGoneAreDropped(t *testing.T) {
 	}
 	if labels["goes"] != 0 || labels["stays"] < 5 {
 		t.Errorf("series by rule: %v", labels)
+	}
+}
+
+// TestVerdictsAreCountedByOutcomeAndMode: each by its own series, however it is found.
+func TestVerdictsAreCountedByOutcomeAndMode(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(nil)
+	rule := compile(t, Spec{ID: "rule", Rate: "1/s"})
+	want := map[string]float64{}
+	n := 0
+	for _, mode := range []Mode{ModeRedis, ModeMemo, ModeLocal} {
+		for outcome, v := range map[string]Verdict{
+			"allow": {Allowed: true}, "error": {Allowed: true, Unknown: true}, "deny": {}, "never": {Never: true},
+			"would_deny": {Shadow: true}, "would_never": {Never: true, Shadow: true},
+		} {
+			v.Rule, v.Mode = rule, mode
+			n++
+			want[outcome+" "+mode.String()] = float64(n)
+			for range n {
+				m.count(Decision{Verdicts: []Verdict{v}})
+			}
+		}
+	}
+	for series, times := range want {
+		outcome, mode, _ := strings.Cut(series, " ")
+		if got := testutil.ToFloat64(m.decisions.WithLabelValues("rule", "token_bucket", outcome, mode)); got != times {
+			t.Errorf("%s: counted %v times, want %v", series, got, times)
+		}
+	}
+}
+
+// TestARuleThatComesBackIsCountedAgain: whatever was under way when it was forgotten.
+func TestARuleThatComesBackIsCountedAgain(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics(nil)
+	bucket, window := compile(t, Spec{ID: "back", Rate: "1/s"}), compile(t, Spec{ID: "back", Rate: "1/s", Kind: "fixed_window"})
+	count := func(r *Rule) {
+		m.count(Decision{Allowed: true, Verdicts: []Verdict{{Rule: r, Allowed: true, Limit: 10, Remaining: 9, Mode: ModeRedis}}})
+	}
+	counted := func(r *Rule) float64 {
+		return testutil.ToFloat64(m.decisions.WithLabelValues("back", r.Kind.String(), "allow", "redis"))
+	}
+	for range 20 {
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 100 {
+					count(bucket)
+					m.Forget([]string{"back"})
+				}
+				count(bucket)
+			})
+		}
+		all.Wait()
+		before := counted(bucket)
+		if count(bucket); counted(bucket) != before+1 {
+			t.Fatalf("counted %v times, and once more %v", before, counted(bucket))
+		}
+		m.Forget([]string{"back"})
+	}
+	count(bucket)
+	count(window) // as which it came back
+	count(window)
+	if counted(bucket) != 1 || counted(window) != 2 {
+		t.Errorf("counted %v times as a bucket and %v as a window", counted(bucket), counted(window))
+	}
+	m.Forget([]string{"back"})
+	if n := testutil.CollectAndCount(m.decisions); n != 0 {
+		t.Errorf("%d series of a rule that is gone", n)
+	}
+	if count(window); counted(window) != 1 {
+		t.Errorf("counted %v times, want once since it is back", counted(window))
 	}
 }
 
