@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,26 +18,28 @@ const (
 	breakerFailures = breakerWindow / 2
 
 	// breakerStreak failures in a row open it at once: a hanging server costs each call its whole timeout, and 20 of them
-	// would be seconds.
+	// would be seconds. So do as many refused writes without a write between: the reads that go well meanwhile say nothing.
 	breakerStreak = 5
 
 	// breakerOpen is how long nothing is sent before one call probes.
 	breakerOpen = 5 * time.Second
 )
 
-// breaker keeps requests from waiting for a server that does not answer. Closed, it watches calls; open, it refuses; after
-// breakerOpen it lets one probe through, and the probe's outcome closes or reopens it.
+// breaker keeps requests from waiting for a server that does not answer, and from believing one that does not write. Closed, it
+// watches calls; open, it refuses; after breakerOpen it lets one probe through, and the probe's outcome closes or reopens it.
 type breaker struct {
 	onChange func(open bool, err error) // called under mu; err is why it opened
 
-	refusing atomic.Bool // open or probing: the closed path takes no lock
+	refusing  atomic.Bool  // open or probing: the closed path takes no lock
+	unwritten atomic.Int32 // writes that were refused since the last one that was done
 
-	mu      sync.Mutex
-	until   time.Time // open: when to probe
-	probing bool
-	calls   [breakerWindow]outcome
-	next    int // oldest call
-	streak  int
+	mu       sync.Mutex
+	until    time.Time // open: when to probe
+	probing  bool
+	calls    [breakerWindow]outcome
+	next     int // oldest call
+	streak   int
+	readOnly bool // open because writes are refused
 }
 
 type outcome struct {
@@ -84,9 +87,27 @@ func (b *breaker) record(now time.Time, err error) {
 		return
 	}
 	b.streak++
-	if b.streak >= breakerStreak || b.halfFailed(now) {
+	refused := int32(0)
+	if errors.Is(err, errReadOnly) {
+		refused = b.unwritten.Add(1)
+	}
+	if b.streak >= breakerStreak || refused >= breakerStreak || b.halfFailed(now) {
 		b.open(now, err)
 	}
+}
+
+// wrote says that a call has written something.
+func (b *breaker) wrote() {
+	if b.unwritten.Load() != 0 {
+		b.unwritten.Store(0)
+	}
+}
+
+// isReadOnly reports whether it is open because writes are refused: then only a write shows that the server is well.
+func (b *breaker) isReadOnly() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.readOnly
 }
 
 // settle ends a probe. An undecided one (its caller left before anything was sent) makes room for the next at once.
@@ -100,9 +121,7 @@ func (b *breaker) settle(now time.Time, result probe) {
 	case probeFailed:
 		b.until = now.Add(breakerOpen)
 	case probePassed:
-		b.calls, b.streak = [breakerWindow]outcome{}, 0
-		b.refusing.Store(false)
-		b.onChange(false, nil)
+		b.close()
 	}
 }
 
@@ -111,9 +130,7 @@ func (b *breaker) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.refusing.Load() {
-		b.calls, b.streak = [breakerWindow]outcome{}, 0
-		b.refusing.Store(false)
-		b.onChange(false, nil)
+		b.close()
 	}
 }
 
@@ -140,8 +157,17 @@ func (b *breaker) refusesAll() bool {
 
 func (b *breaker) open(now time.Time, err error) {
 	b.until = now.Add(breakerOpen)
+	b.readOnly = errors.Is(err, errReadOnly)
 	b.refusing.Store(true)
 	b.onChange(true, err)
+}
+
+// close forgets what has opened it.
+func (b *breaker) close() {
+	b.calls, b.streak, b.readOnly = [breakerWindow]outcome{}, 0, false
+	b.unwritten.Store(0)
+	b.refusing.Store(false)
+	b.onChange(false, nil)
 }
 
 func (b *breaker) halfFailed(now time.Time) bool {

@@ -26,9 +26,15 @@ func newTestBreaker() *testBreaker {
 
 func (b *testBreaker) outcomes(s string) {
 	for _, c := range s {
-		if c == '+' {
+		switch c {
+		case '+':
 			b.record(b.now, nil)
-		} else {
+		case 'w':
+			b.wrote()
+			b.record(b.now, nil)
+		case 'r':
+			b.record(b.now, errReadOnly)
+		default:
 			b.record(b.now, errDown)
 		}
 	}
@@ -41,19 +47,45 @@ func TestBreakerOpensAtHalfOfTwentyCallsOrFiveInARow(t *testing.T) {
 		open  bool
 	}{
 		{"", false},
-		{"----", false},                                   // four calls say nothing
-		{"-----", true},                                   // five in a row do
-		{"-+-+-+-+-+-+-+-+-+-", false},                    // 19 calls
-		{"-+-+-+-+-+-+-+-+-+-+-", true},                   // half of the latest 20
-		{"++-+-+-+-+-+-+-+-+-+", false},                   // 9 of 20
-		{"++++++++++++++++++++++++++++++++++----", false}, // four after many
-		{"++++++++++++++++++++++++++++++++++-----", true}, // five, however many went well before
+		{"----", false},                                     // four calls say nothing
+		{"-----", true},                                     // five in a row do
+		{"-+-+-+-+-+-+-+-+-+-", false},                      // 19 calls
+		{"-+-+-+-+-+-+-+-+-+-+-", true},                     // half of the latest 20
+		{"++-+-+-+-+-+-+-+-+-+", false},                     // 9 of 20
+		{"++++++++++++++++++++++++++++++++++----", false},   // four after many
+		{"++++++++++++++++++++++++++++++++++-----", true},   // five, however many went well before
+		{"++++r++++r++++r++++r++++", false},                 // four refused writes
+		{"++++r++++r++++r++++r++++r", true},                 // five, however many reads went well between
+		{"++++r++++r++++r++++r+w++r++++r++++r++++r", false}, // with a write between
+		{"++++r++++r++++r++++r++++-", false},                // the fifth was not refused
 	} {
 		b := newTestBreaker()
 		b.outcomes(tc.calls)
 		if b.isOpen() != tc.open {
 			t.Errorf("after %q: open is %v", tc.calls, b.isOpen())
 		}
+	}
+}
+
+func TestBreakerKnowsWhetherItIsOpenBecauseWritesAreRefused(t *testing.T) {
+	t.Parallel()
+	b := newTestBreaker()
+	b.outcomes("r+r+r+r+")
+	if b.isReadOnly() {
+		t.Error("it is not open yet")
+	}
+	b.outcomes("r")
+	if !b.isReadOnly() {
+		t.Error("it has opened for refused writes")
+	}
+	b.settle(b.now, probePassed)
+	b.outcomes("r+r+r+r+")
+	if b.isReadOnly() || b.isOpen() {
+		t.Error("it remembers the refusals of before")
+	}
+	b.outcomes("-----")
+	if b.isReadOnly() || !b.isOpen() {
+		t.Error("it has opened for calls that failed")
 	}
 }
 

@@ -188,6 +188,8 @@ func notDecided(err error) error {
 		return fmt.Errorf("%w: %w", errMoving, err)
 	case isUnserved(err):
 		return fmt.Errorf("%w: %w", errUnserved, err)
+	case refusesWrites(err):
+		return fmt.Errorf("%w: %w", errReadOnly, err)
 	default:
 		return fmt.Errorf("%w: %w", errBackend, err)
 	}

@@ -82,7 +82,8 @@
 // time, the rules' OnBackendError decides: local_share goes on in this process with its share of the rule, from the level
 // Redis last reported; open passes; closed answers ErrUnavailable. Such a decision says Degraded. Each shard has a breaker
 // that keeps requests from waiting while it is away and lets one probe it every 5 s; the other shards' requests do not notice.
-// On recovery local charges are forgotten: Redis' levels count again.
+// A shard that answers and does not write is away, too, until it has done a write. On recovery local charges are forgotten: Redis'
+// levels count again.
 //
 // In a cluster, redirections are followed, a slot between two nodes is waited for within the budget, and while a master is
 // away the masters are looked up every second. A failover may lose the charges of its last moments, as replication is

@@ -114,6 +114,9 @@ func (l *Limiter) processLeases(ctx context.Context, sh *shard, batch []leaseCal
 		case rebased:
 			l.metrics.rebased.Inc()
 		}
+		if r.err == nil && r.code == leaseDone && batch[i].op != leaseCount {
+			sh.breaker.wrote()
+		}
 		out[i] = r
 	}
 	sh.breaker.record(l.cfg.Now(), away)

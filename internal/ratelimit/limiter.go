@@ -383,6 +383,9 @@ func (l *Limiter) pipeline(ctx context.Context, sh *shard, bench *workbench, bat
 		for _, i := range v.queries {
 			charged = charged || batch[i].op == opConsume && answers[i].allowed
 		}
+		if charged {
+			sh.breaker.wrote()
+		}
 		l.levels.observe(v, answers, charged, received)
 	}
 	sh.breaker.record(l.cfg.Now(), away)

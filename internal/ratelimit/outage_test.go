@@ -263,66 +263,6 @@ func TestServersThatCannotWriteAreAway(t *testing.T) {
 	}
 }
 
-// TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere: a server that cannot write answers peeks all the same, from buckets in
-// which nothing was charged. Mixed with consumes they keep the breaker closed, too.
-func TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	for name, set := range map[string]struct{ harm, heal func(*redis.Client) error }{
-		"out of memory": {
-			func(c *redis.Client) error { return c.ConfigSet(ctx, "maxmemory", "1").Err() },
-			func(c *redis.Client) error { return c.ConfigSet(ctx, "maxmemory", "0").Err() },
-		},
-		"read-only replica": {
-			func(c *redis.Client) error { return c.ReplicaOf(ctx, "127.0.0.1", "1").Err() },
-			func(c *redis.Client) error { return c.ReplicaOf(ctx, "NO", "ONE").Err() },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := testenv.RedisPrivate(t)
-			client := patientClient(t, server.Options())
-			l := patientLimiter(t, patientClient(t, server.Options()), Config{})
-			if err := set.harm(client); err != nil {
-				t.Fatal(err)
-			}
-			answered := 0
-			for _, kind := range kinds() {
-				rule := compile(t, Spec{ID: "rule-" + kind.String(), Kind: kind.String(), Rate: "3/31d"})
-				req := requestOf(Charge{Rule: rule})
-				admitted := 0
-				for range 10 {
-					for range 3 {
-						if mustPeek(t, l, req).Mode == ModeRedis {
-							answered++
-						}
-					}
-					if mustConsume(t, l, req).Allowed {
-						admitted++
-					}
-				}
-				if admitted != 3 {
-					t.Errorf("%s: %d admitted, want 3", kind, admitted)
-				}
-			}
-			if answered < 100 {
-				t.Errorf("only %d peeks were answered by redis", answered)
-			}
-			if err := set.heal(client); err != nil {
-				t.Fatal(err)
-			}
-			rule := compile(t, Spec{ID: "rule-token_bucket", Rate: "3/31d"})
-			if d := mustConsume(t, l, requestOf(Charge{Rule: rule})); d.Mode != ModeRedis || d.Verdicts[0].Remaining != 2 {
-				t.Errorf("%+v; want Redis' level, in which nothing was charged", d)
-			}
-			server.Kill()
-			if v := mustPeek(t, l, requestOf(Charge{Rule: rule})).Verdicts[0]; v.Remaining != 2 {
-				t.Errorf("%d left, want 2: Redis' last word", v.Remaining)
-			}
-		})
-	}
-}
-
 func TestStartWithoutRedisAndFindItLater(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)

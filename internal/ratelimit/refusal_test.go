@@ -1,0 +1,194 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// unwritable are ways in which a server answers and does not write, and the ways back.
+func unwritable(ctx context.Context) map[string]struct{ harm, heal func(*redis.Client) error } {
+	return map[string]struct{ harm, heal func(*redis.Client) error }{
+		"out of memory": {
+			func(c *redis.Client) error { return c.ConfigSet(ctx, "maxmemory", "1").Err() },
+			func(c *redis.Client) error { return c.ConfigSet(ctx, "maxmemory", "0").Err() },
+		},
+		"read-only replica": {
+			func(c *redis.Client) error { return c.ReplicaOf(ctx, "127.0.0.1", "1").Err() },
+			func(c *redis.Client) error { return c.ReplicaOf(ctx, "NO", "ONE").Err() },
+		},
+		"too few replicas": {
+			func(c *redis.Client) error { return c.ConfigSet(ctx, "min-replicas-to-write", "1").Err() },
+			func(c *redis.Client) error { return c.ConfigSet(ctx, "min-replicas-to-write", "0").Err() },
+		},
+	}
+}
+
+// TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere: a server that cannot write answers peeks all the same, from buckets in
+// which nothing was charged, until the breaker opens.
+func TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere(t *testing.T) {
+	t.Parallel()
+	for name, set := range unwritable(context.Background()) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.RedisPrivate(t)
+			client := patientClient(t, server.Options())
+			if err := set.harm(client); err != nil {
+				t.Fatal(err)
+			}
+			for _, kind := range kinds() {
+				l := patientLimiter(t, patientClient(t, server.Options()), Config{})
+				req := requestOf(Charge{Rule: compile(t, Spec{ID: "rule-" + kind.String(), Kind: kind.String(), Rate: "3/31d"})})
+				admitted, answered := 0, 0
+				for range breakerStreak - 1 {
+					for range 3 {
+						if mustPeek(t, l, req).Mode == ModeRedis {
+							answered++
+						}
+					}
+					if mustConsume(t, l, req).Allowed {
+						admitted++
+					}
+				}
+				if admitted != 3 || answered != 3*(breakerStreak-1) {
+					t.Errorf("%s: %d admitted, %d peeks answered by redis; want 3, %d", kind, admitted, answered, 3*(breakerStreak-1))
+				}
+			}
+			if err := set.heal(client); err != nil {
+				t.Fatal(err)
+			}
+			l := patientLimiter(t, patientClient(t, server.Options()), Config{})
+			rule := compile(t, Spec{ID: "rule-token_bucket", Rate: "3/31d"})
+			if d := mustConsume(t, l, requestOf(Charge{Rule: rule})); d.Mode != ModeRedis || d.Verdicts[0].Remaining != 2 {
+				t.Errorf("%+v; want Redis' level, in which nothing was charged", d)
+			}
+			server.Kill()
+			if v := mustPeek(t, l, requestOf(Charge{Rule: rule})).Verdicts[0]; v.Remaining != 2 {
+				t.Errorf("%d left, want 2: Redis' last word", v.Remaining)
+			}
+		})
+	}
+}
+
+// TestAServerThatDoesNotWriteIsAwayUntilItWrites: peeks go well on it, and neither keep the breaker from opening nor close it. What
+// is checked is then what would be consumed. A peek finds out that the server writes again.
+func TestAServerThatDoesNotWriteIsAwayUntilItWrites(t *testing.T) {
+	t.Parallel()
+	for name, set := range unwritable(context.Background()) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.RedisPrivate(t)
+			client := patientClient(t, server.Options())
+			clock, log := &movableClock{}, &lines{}
+			l := patientLimiter(t, patientClient(t, server.Options()), Config{Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil))})
+			req := requestOf(Charge{Rule: compile(t, Spec{Rate: "100/31d"})})
+			if err := set.harm(client); err != nil {
+				t.Fatal(err)
+			}
+			for range breakerStreak {
+				for range 20 {
+					mustPeek(t, l, req)
+				}
+				mustConsume(t, l, req)
+			}
+			if !l.Degraded() {
+				t.Fatal("it refuses every write, and is not away")
+			}
+			for range 4 {
+				clock.advance(breakerOpen)
+				mustPeek(t, l, req) // a probe
+				if v := mustPeek(t, l, req).Verdicts[0]; !l.Degraded() || v.Mode != ModeLocal || v.Remaining != 100-breakerStreak {
+					t.Fatalf("it refuses every write: %+v", v)
+				}
+			}
+			if err := set.heal(client); err != nil {
+				t.Fatal(err)
+			}
+			clock.advance(breakerOpen)
+			mustPeek(t, l, req)
+			if v := mustPeek(t, l, req).Verdicts[0]; l.Degraded() || v.Mode != ModeRedis {
+				t.Errorf("it writes again: %+v", v)
+			}
+			log.mu.Lock()
+			defer log.mu.Unlock()
+			if len(log.all) != 2 || !strings.Contains(log.all[0], "away") || !strings.Contains(log.all[1], "back") {
+				t.Errorf("%q; want a line for away and one for back", log.all)
+			}
+		})
+	}
+}
+
+// TestAServerThatWritesNowAndThenIsNotAway: at the edge of its memory a server refuses one write and does the next.
+func TestAServerThatWritesNowAndThenIsNotAway(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client := patientClient(t, server.Options())
+	set := unwritable(t.Context())["out of memory"]
+	bucket, jobs := compile(t, Spec{Rate: "100/31d"}), compile(t, Spec{ID: "jobs", Kind: "concurrency", Burst: 100})
+	for name, write := range map[string]func(*Limiter) Mode{
+		"consumes": func(l *Limiter) Mode { return mustConsume(t, l, requestOf(Charge{Rule: bucket})).Mode },
+		"leases":   func(l *Limiter) Mode { return mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: jobs}).Mode },
+	} {
+		l := patientLimiter(t, patientClient(t, server.Options()), Config{})
+		for i := range breakerStreak + 2 {
+			for n, change := range []func(*redis.Client) error{set.harm, set.heal} {
+				if err := change(client); err != nil {
+					t.Fatal(err)
+				}
+				if mode, want := write(l), []Mode{ModeLocal, ModeRedis}[n]; mode != want {
+					t.Fatalf("%s: write %d was decided by %s, want %s", name, 2*i+n, mode, want)
+				}
+			}
+		}
+		if l.Degraded() {
+			t.Errorf("%s: every other write is done, and it is away", name)
+		}
+	}
+}
+
+// TestATrialWriteIsInTheSlotOfItsKeyAndNobodysBucket: on a cluster it tries the shard that the key is on.
+func TestATrialWriteIsInTheSlotOfItsKeyAndNobodysBucket(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"rl:{acme}t:rule":        "rl:{acme}?",
+		"rl:{rule/1a2b}t":        "rl:{rule/1a2b}?",
+		"quota:{acme}:api_calls": "rl:{acme}?",
+		"":                       "rl:?",
+		"rl:replicas":            "rl:?",
+		"}{":                     "rl:?",
+	} {
+		if got := trialKey(key); got != want {
+			t.Errorf("%q: %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestOnlyRefusedWritesMakeAServerReadOnly(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client := patientClient(t, server.Options())
+	for text, want := range map[string]bool{
+		"READONLY You can't write against a read only replica. script: 0123, on @user_script:7.": true,
+		"OOM command not allowed when used memory > 'maxmemory'.":                                true,
+		"MISCONF Redis is configured to save RDB snapshots, but it's unable to persist to disk.": true,
+		"NOREPLICAS Not enough good replicas to write.":                                          true,
+		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":       false,
+		"LOADING Redis is loading the dataset in memory":                                         false,
+		"ERR OOMph": false,
+	} {
+		err := client.Eval(t.Context(), "return redis.error_reply(ARGV[1])", nil, text).Err()
+		if err == nil || refusesWrites(err) != want {
+			t.Errorf("%v: %v, want %v", err, !want, want)
+		}
+	}
+	if refusesWrites(fmt.Errorf("READONLY %w", &url.Error{Op: "dial", Err: context.DeadlineExceeded})) {
+		t.Error("an error that is not Redis' own")
+	}
+}
