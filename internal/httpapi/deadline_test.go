@@ -136,6 +136,7 @@ func TestDeadline_ChildrenNeedNoGoroutine(t *testing.T) {
 func TestDeadline_ServesManyAtOnce(t *testing.T) {
 	t.Parallel()
 	parent, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	d := newDeadline(parent, time.Now().Add(time.Minute))
 	var all sync.WaitGroup
 	for i := range 16 {
