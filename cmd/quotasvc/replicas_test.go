@@ -1,8 +1,10 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +22,25 @@ func (in *instance) replicas(t testing.TB) string {
 		t.Fatal("quotasvc_replicas_live is not measured")
 	}
 	return m[1]
+}
+
+// ready is what /readyz answers.
+func (in *instance) ready(t testing.TB) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/readyz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
 }
 
 func TestReplicas_InstancesCountEachOther(t *testing.T) {
@@ -47,6 +68,9 @@ func TestReplicas_InstancesCountEachOther(t *testing.T) {
 		}
 	}
 	await("2")
+	if got, want := one.ready(t), `"replicas":{"live":2,"divided_by":3}`; !strings.Contains(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
 	one.setUp(t, 1000)
 	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "8/s", "burst": 2})
 	var told struct {

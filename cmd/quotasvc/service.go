@@ -63,10 +63,17 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	s.server, err = httpapi.New(g, l, cat, httpapi.Config{
+	api := httpapi.Config{
 		AdminKey: string(cfg.AdminKey), TrustedProxies: proxies, DrainDelay: cfg.DrainDelay, Log: log, Registry: m.registry,
 		LegacyHeaders: cfg.legacyHeaders(),
-	})
+	}
+	if cfg.RedisURL != "" {
+		api.Replicas = func() httpapi.ReplicaCount {
+			r := limiter.Replicas()
+			return httpapi.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
+		}
+	}
+	s.server, err = httpapi.New(g, l, cat, api)
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
 	}

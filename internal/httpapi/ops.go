@@ -22,10 +22,18 @@ type Check struct {
 	Ready func(ctx context.Context) error
 }
 
+// ReplicaCount is how many instances decide limits in the same Redis, this one included.
+type ReplicaCount struct {
+	Live      int `json:"live"`       // heard of there, or when it was there last
+	DividedBy int `json:"divided_by"` // to share limits among while it is away
+}
+
 // readiness is the answer of /readyz.
 type readiness struct {
 	Ready  bool              `json:"ready"`
 	Checks map[string]string `json:"checks"` // "ok", or why not
+	// Replicas is information and no condition: an instance serves as well alone, and all would turn red together.
+	Replicas *ReplicaCount `json:"replicas,omitempty"`
 }
 
 // opsHandler serves the operators' endpoints. They tell no secrets, but they have no authentication: the listener belongs on
@@ -58,6 +66,10 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 			answer.Ready, answer.Checks[check.Name] = false, err.Error()
 		}
 		cancel()
+	}
+	if s.cfg.Replicas != nil {
+		count := s.cfg.Replicas()
+		answer.Replicas = &count
 	}
 	status := http.StatusOK
 	if !answer.Ready {

@@ -55,6 +55,9 @@ type Config struct {
 	// Checks are what /readyz asks besides PostgreSQL and the catalogue.
 	Checks []Check
 
+	// Replicas is what /readyz tells of the other instances; nil where there is no Redis to hear them in. It must not block.
+	Replicas func() ReplicaCount
+
 	// Log receives one line per request. Required.
 	Log *slog.Logger
 

@@ -309,6 +309,18 @@ func (s *service) operate(path string, status int) string {
 	return string(body)
 }
 
+// TestReadinessTellsHowManyInstancesThereAre: for people who look, and whatever they are, the instance is as ready as before.
+func TestReadinessTellsHowManyInstancesThereAre(t *testing.T) {
+	t.Parallel()
+	for _, r := range []ReplicaCount{{Live: 2, DividedBy: 3}, {Live: 1, DividedBy: 8}} {
+		s := newService(t, func(c *Config) { c.Replicas = func() ReplicaCount { return r } })
+		want := fmt.Sprintf(`{"ready":true,"checks":{"catalogue":"ok","postgresql":"ok"},"replicas":{"live":%d,"divided_by":%d}}`, r.Live, r.DividedBy)
+		if got := s.operate("/readyz", 200); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestReadinessNamesWhatIsMissingAndLivenessDoesNotCare(t *testing.T) {
 	t.Parallel()
 	pg := testenv.PostgresPrivate(t)

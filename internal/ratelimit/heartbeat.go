@@ -156,9 +156,9 @@ func (h *Heartbeat) beat(ctx context.Context) error {
 	}
 	now := named(h.id, h.known.list(), h.cfg.Floor)
 	h.replicas.Store(now)
-	h.cfg.Metrics.replicasLive.Set(float64(now.live()))
-	if now.live() != before.live() {
-		h.cfg.Log.Info("the number of live replicas has changed", "live", now.live(), "before", before.live(), "divided_by", now.Count())
+	h.cfg.Metrics.replicasLive.Set(float64(now.Live()))
+	if now.Live() != before.Live() {
+		h.cfg.Log.Info("the number of live replicas has changed", "live", now.Live(), "before", before.Live(), "divided_by", now.Count())
 	}
 	return nil
 }

@@ -53,8 +53,8 @@ func (p pulse) misses(times int) {
 
 func (p pulse) sees(want int) {
 	p.t.Helper()
-	if got := p.Replicas(); got.live() != want || got.Count() != want || int(testutil.ToFloat64(p.cfg.Metrics.replicasLive)) != want {
-		p.t.Fatalf("%d replicas, %d to divide by, want %d", got.live(), got.Count(), want)
+	if got := p.Replicas(); got.Live() != want || got.Count() != want || int(testutil.ToFloat64(p.cfg.Metrics.replicasLive)) != want {
+		p.t.Fatalf("%d replicas, %d to divide by, want %d", got.Live(), got.Count(), want)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestWithoutRedisTheFloorCounts(t *testing.T) {
 	server.Start()
 	eventually(t, "redis has answered", func() bool { return h.Replicas().named })
 	// It is alone, but at least five are to be reckoned with.
-	if r := h.Replicas(); r.Count() != 5 || r.live() != 1 || r.portion(2, "key") != (portion{1, 2}) || r.portion(50, "key") != (portion{10, 5}) {
+	if r := h.Replicas(); r.Count() != 5 || r.Live() != 1 || r.portion(2, "key") != (portion{1, 2}) || r.portion(50, "key") != (portion{10, 5}) {
 		t.Errorf("%+v", r)
 	}
 	if away, back := log.containing("are not heard"), log.containing("are heard again"); away != 1 || back != 1 {

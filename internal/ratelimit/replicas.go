@@ -32,8 +32,13 @@ func (r *Replicas) Count() int {
 	return r.count
 }
 
-// live is how many are known to live, this one included.
-func (r *Replicas) live() int { return 1 + len(r.others) }
+// Live is how many are known to live, this one included.
+func (r *Replicas) Live() int {
+	if r == nil {
+		return 1
+	}
+	return 1 + len(r.others)
+}
 
 // Share says how a bucket of a capacity is divided: so many replicas hold a share, of at least so many tokens each. They are
 // all replicas, unless there are more of them than tokens.
