@@ -141,7 +141,7 @@ func (g *Gate) balances(ctx context.Context, req *Request, facts *facts, keys []
 		return !g.cache.fresh(f, req.MaxStale) || f.copy.Beyond || f.copy.AsOf.Before(facts.changedAt)
 	}) {
 		if req.MaxStale == nil && slices.ContainsFunc(copies, g.cache.aging) {
-			g.loader.refresh(ctx, req.Tenant, req.Subject, req.Items)
+			g.refresher.add(ctx, req.Tenant, req.Subject, req.Items)
 		}
 		return fromCopies(req.Items, copies, source), nil
 	}

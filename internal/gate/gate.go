@@ -24,16 +24,18 @@ type Config struct {
 	Now     func() time.Time      // nil is time.Now
 }
 
-// Gate composes decisions. It has no goroutines of its own and nothing to stop. All methods are safe for concurrent use.
+// Gate composes decisions. Its goroutines end by themselves, within a load's budget after the last request, so there is nothing to stop. All methods are safe for concurrent use.
 type Gate struct {
 	ledger  *ledger.Ledger
 	limiter *ratelimit.Limiter
 	cache   *BalanceCache
 	terms   *terms
 	loader  *loader
-	metrics *gateMetrics
-	log     *slog.Logger
-	now     func() time.Time
+
+	refresher *refresher
+	metrics   *gateMetrics
+	log       *slog.Logger
+	now       func() time.Time
 }
 
 // New makes a gate. The ledger must have been opened with cache.Publish as its OnCommit.
@@ -51,12 +53,13 @@ func New(l *ledger.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, cache
 		cfg.Now = time.Now
 	}
 	metrics := newGateMetrics(cfg.Metrics)
+	loader := newLoader(l, cfg, metrics, func(result *ledger.CheckResult) {
+		metrics.loads.Inc()
+		cache.Publish(result.Copies)
+	})
 	return &Gate{
 		ledger: l, limiter: limiter, cache: cache, terms: newTerms(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, now: cfg.Now,
-		loader: newLoader(l, cfg, metrics, func(result *ledger.CheckResult) {
-			metrics.loads.Inc()
-			cache.Publish(result.Copies)
-		}),
+		loader: loader, refresher: newRefresher(loader),
 	}
 }
 

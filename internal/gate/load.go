@@ -29,9 +29,8 @@ const (
 	// a server that hangs from costing each of them the budget.
 	loadPause = time.Second
 
-	// refreshesPart is the part of the turns, a quarter, that go to checks which have a copy to fall back on, or one that is good
-	// but growing old: when Redis loses all copies at once, reading them again must not take PostgreSQL from debits, nor the turns
-	// from checks without a copy.
+	// refreshesPart is the part of the turns, a quarter, that go to checks which have a copy to fall back on: when Redis loses all
+	// copies at once, reading them again must not take PostgreSQL from debits, nor the turns from checks without a copy.
 	refreshesPart = 4
 
 	// refreshPatience is how long such a check waits for PostgreSQL while Redis is away. A read is well under 1 ms; one that is
@@ -92,19 +91,6 @@ func (l *loader) refreshed() { <-l.spare }
 
 // expectsAnswer says whether PostgreSQL has not failed to answer just now.
 func (l *loader) expectsAnswer() bool { return l.now().UnixNano() >= l.away.Load() }
-
-// refresh asks the ledger for what a check has a copy of that will not do for much longer, and does not wait for the answer. When
-// no turn is free the next check tries again.
-func (l *loader) refresh(ctx context.Context, tenant, subject string, items []ledger.Item) {
-	if !l.expectsAnswer() || !l.mayRefresh() {
-		return
-	}
-	items = slices.Clone(items) // the caller's may be used again
-	go func() {                 // ends with the budget
-		defer l.refreshed()
-		_, _ = l.check(context.WithoutCancel(ctx), tenant, subject, items) // without an answer the copy grows old
-	}()
-}
 
 // check asks the ledger. The answer may be shared with other callers: it must not be changed. Errors are *ledger.Error.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
@@ -168,10 +154,19 @@ func (l *loader) answer(ctx context.Context) {
 	for i, q := range batch {
 		questions[i] = q.Question
 	}
+	for i, out := range l.read(ctx, questions) {
+		batch[i].out = out
+		close(batch[i].done)
+	}
+}
+
+// read asks the ledger, and hands on what it says. It needs a turn.
+func (l *loader) read(ctx context.Context, questions []ledger.Question) []ledger.CheckOutcome {
 	ctx, cancel := context.WithTimeout(ctx, l.budget)
 	defer cancel()
-	l.metrics.loadBatch.Observe(float64(n))
-	for i, out := range l.ledger.CheckBatch(ctx, questions) {
+	l.metrics.loadBatch.Observe(float64(len(questions)))
+	outcomes := l.ledger.CheckBatch(ctx, questions)
+	for _, out := range outcomes {
 		switch {
 		case out.Err == nil:
 			l.away.Store(0)
@@ -179,8 +174,19 @@ func (l *loader) answer(ctx context.Context) {
 		case ledger.CodeOf(out.Err) == ledger.CodeUnavailable:
 			l.away.Store(l.now().Add(loadPause).UnixNano())
 		}
-		batch[i].out = out
-		close(batch[i].done)
+	}
+	return outcomes
+}
+
+// readAhead reads what nobody waits for, if a turn comes up within the budget.
+func (l *loader) readAhead(ctx context.Context, questions []ledger.Question) {
+	patience := time.NewTimer(l.budget)
+	defer patience.Stop()
+	select {
+	case l.turns <- struct{}{}:
+		l.read(ctx, questions)
+		<-l.turns
+	case <-patience.C:
 	}
 }
 
