@@ -26,12 +26,11 @@ type Config struct {
 
 // Gate composes decisions. Its goroutines end by themselves, within a load's budget after the last request, so there is nothing to stop. All methods are safe for concurrent use.
 type Gate struct {
-	ledger  *ledger.Ledger
-	limiter *ratelimit.Limiter
-	cache   *BalanceCache
-	terms   *terms
-	loader  *loader
-
+	ledger    *ledger.Ledger
+	limiter   *ratelimit.Limiter
+	cache     *BalanceCache
+	terms     *terms
+	loader    *loader
 	refresher *refresher
 	metrics   *gateMetrics
 	log       *slog.Logger
