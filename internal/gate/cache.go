@@ -203,12 +203,12 @@ func (c *BalanceCache) fresh(f found, maxStale *time.Duration) bool {
 	return f.shared && age <= c.cfg.FreshFor
 }
 
-// aging says whether f, which is fresh, should be read again before it is not: when it has reached between a half and nine tenths of
-// FreshFor, each copy at a point of its own. What was read together, after a start for example, is then not due together.
+// aging says whether f, which is fresh, should be read again before it is not: when it has reached between three quarters and 19/20
+// of FreshFor, each copy at a point of its own. What was read together, after a start for example, is then not due together.
 func (c *BalanceCache) aging(f found) bool {
-	half, spread := c.cfg.FreshFor/2, c.cfg.FreshFor*2/5
+	least, spread := c.cfg.FreshFor*3/4, c.cfg.FreshFor/5
 	part := uint64(f.copy.AsOf.UnixMicro()) * 0x9e3779b97f4a7c15 >> 54 // of 1024: neighbours in time are far apart in this
-	return c.cfg.Now().Sub(f.copy.AsOf) > half+spread*time.Duration(part)/1024
+	return c.cfg.Now().Sub(f.copy.AsOf) > least+spread*time.Duration(part)/1024
 }
 
 // lonely says whether copies are complete and young enough, and lack only that Redis tells what other instances did since:

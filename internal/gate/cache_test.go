@@ -241,7 +241,10 @@ func TestAging_SpreadsWhatWasReadTogether(t *testing.T) {
 		}
 		return n
 	}
-	for age, want := range map[time.Duration]int{15 * time.Second: 0, 18 * time.Second: 250, 21 * time.Second: 500, 24 * time.Second: 750, 27*time.Second + copies*time.Microsecond: copies} {
+	for age, want := range map[time.Duration]int{
+		22500 * time.Millisecond: 0, 24 * time.Second: copies / 4, 25500 * time.Millisecond: copies / 2, 27 * time.Second: copies * 3 / 4,
+		28501 * time.Millisecond: copies,
+	} {
 		if n := due(age); n < want-50 || n > want+50 {
 			t.Errorf("after %s %d of %d are due, want about %d", age, n, copies, want)
 		}

@@ -297,7 +297,7 @@ func TestCheck_ACopyIsReadAgainBeforeItIsTooOld(t *testing.T) {
 		}
 	}
 	before := in.loads()
-	age(DefaultFreshFor / 2)
+	age(DefaultFreshFor * 3 / 4)
 	check()
 	if in.refreshes() != 0 || in.loads() != before {
 		t.Error("a young copy was read again")
