@@ -60,3 +60,26 @@ func TestCheckBatch_AnswersAsCheck(t *testing.T) {
 		}
 	})
 }
+
+// TestCheckBatch_OneBalanceThatCannotBeReadIsNobodyElsesTrouble: what is wrong with it fails its own question.
+func TestCheckBatch_OneBalanceThatCannotBeReadIsNobodyElsesTrouble(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	var questions []Question
+	for i := range 7 {
+		tenant := fmt.Sprint("t", i)
+		b.simple(tenant, 10)
+		b.mustDebit(debitOf(tenant, "k", 1))
+		questions = append(questions, Question{Tenant: tenant, Items: []Item{{Meter: "api_calls", Amount: 1}}})
+	}
+	b.exec("ALTER TABLE balances DISABLE TRIGGER USER")
+	b.exec("UPDATE balances SET updated_at = 'infinity' WHERE tenant_id = 't4'")
+	for i, out := range b.CheckBatch(t.Context(), questions) {
+		switch {
+		case i == 4:
+			wantCode(t, out.Err, CodeInternal)
+		case out.Err != nil || !out.Result.Allowed:
+			t.Errorf("%s: %+v, %v", questions[i].Tenant, out.Result, out.Err)
+		}
+	}
+}

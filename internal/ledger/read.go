@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -93,6 +94,9 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, keys []key, a *atte
 	more := l.queueLoad(b, keys, keys, a.found.namedGrants())
 	b.Queue("COMMIT")
 	if err := sendBatch(ctx, conn, b); err != nil {
+		if isUnreadable(err) {
+			return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be read", cause: err}
+		}
 		return nil, unavailable("read balances", err)
 	}
 	m.now = m.now.UTC()
@@ -118,6 +122,14 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, keys []key, a *atte
 			return &m, nil
 		}
 	}
+}
+
+// isUnreadable reports whether a read failed for what is stored, and not because PostgreSQL does not answer: asking again will not help.
+func isUnreadable(err error) bool {
+	if _, ok := errors.AsType[pgx.ScanArgError](err); ok {
+		return true
+	}
+	return classify(err, false) == verdictData
 }
 
 // keepUnwritten hands each book the entries that advance made in memory.
