@@ -191,12 +191,12 @@ func (c *BalanceCache) recall(out []found, keys []balanceKey, texts []string) ([
 	return c.known.merge(out, keys, texts, false), SourceCache
 }
 
-// fresh says whether f may answer a check that tolerates maxStale (nil: the default).
-func (c *BalanceCache) fresh(f found, maxStale *time.Duration) bool {
-	if !c.usable(f) {
+// fresh says whether f may answer a check now that tolerates maxStale (nil: the default).
+func (c *BalanceCache) fresh(f found, maxStale *time.Duration, now time.Time) bool {
+	if !usable(f, now) {
 		return false
 	}
-	age := c.cfg.Now().Sub(f.copy.AsOf)
+	age := now.Sub(f.copy.AsOf)
 	if maxStale != nil {
 		return *maxStale > 0 && age <= *maxStale
 	}
@@ -205,16 +205,15 @@ func (c *BalanceCache) fresh(f found, maxStale *time.Duration) bool {
 
 // aging says whether f, which is fresh, should be read again before it is not: when it has reached between three quarters and 19/20
 // of FreshFor, each copy at a point of its own. What was read together, after a start for example, is then not due together.
-func (c *BalanceCache) aging(f found) bool {
+func (c *BalanceCache) aging(f found, now time.Time) bool {
 	least, spread := c.cfg.FreshFor*3/4, c.cfg.FreshFor/5
 	part := uint64(f.copy.AsOf.UnixMicro()) * 0x9e3779b97f4a7c15 >> 54 // of 1024: neighbours in time are far apart in this
-	return c.cfg.Now().Sub(f.copy.AsOf) > least+spread*time.Duration(part)/1024
+	return now.Sub(f.copy.AsOf) > least+spread*time.Duration(part)/1024
 }
 
 // lonely says whether copies are complete and young enough, and lack only that Redis tells what other instances did since:
 // it is away, or has lost them.
-func (c *BalanceCache) lonely(copies []found, changedAt time.Time, maxAge time.Duration) bool {
-	now := c.cfg.Now()
+func lonely(copies []found, changedAt time.Time, maxAge time.Duration, now time.Time) bool {
 	return !slices.ContainsFunc(copies, func(f found) bool {
 		return f.copy == nil || f.copy.Beyond || f.copy.AsOf.Before(changedAt) || now.Sub(f.copy.AsOf) > maxAge
 	})
@@ -222,8 +221,8 @@ func (c *BalanceCache) lonely(copies []found, changedAt time.Time, maxAge time.D
 
 // usable says whether there is a copy and nothing was due since that would have changed the balance without a request. An
 // older one answers nothing, not even degraded: the period it speaks of may be over.
-func (c *BalanceCache) usable(f found) bool {
-	return f.copy != nil && (f.copy.ValidUntil.IsZero() || c.cfg.Now().Before(f.copy.ValidUntil))
+func usable(f found, now time.Time) bool {
+	return f.copy != nil && (f.copy.ValidUntil.IsZero() || now.Before(f.copy.ValidUntil))
 }
 
 // noteRedis keeps the state of the connection from the outcome of a flush, and logs when it changes.

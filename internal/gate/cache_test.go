@@ -97,7 +97,7 @@ func TestPublish_ReachesOtherInstances(t *testing.T) {
 	a.Publish([]ledger.BalanceCopy{want})
 	eventually(t, "the copy is seen", func() bool { return b.seenSeq(t, keyOf(&want)) == 7 })
 	got, source := b.one(t, keyOf(&want))
-	if *got.copy != want || source != SourceCache || !b.fresh(got, nil) {
+	if *got.copy != want || source != SourceCache || !b.fresh(got, nil, time.Now()) {
 		t.Errorf("got %+v from %s, want %+v from the cache, fresh", *got.copy, source, want)
 	}
 }
@@ -198,7 +198,7 @@ func TestPublish_TheCopyDiesAtTheNextEvent(t *testing.T) {
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
-	c := NewBalanceCache(nil, CacheConfig{FreshFor: 30 * time.Second, Now: func() time.Time { return now }})
+	c := NewBalanceCache(nil, CacheConfig{FreshFor: 30 * time.Second})
 	stale := func(d time.Duration) *time.Duration { return &d }
 	aged := func(age time.Duration, shared bool) found {
 		return found{copy: copyOf("t", 1, now.Add(-age)), shared: shared}
@@ -220,7 +220,7 @@ func TestFresh(t *testing.T) {
 		"beyond what the caller tolerates":  {aged(2*time.Millisecond, true), stale(time.Millisecond), false},
 		"the caller tolerates nothing":      {aged(-time.Second, true), stale(0), false},
 	} {
-		if got := c.fresh(tc.found, tc.maxStale); got != tc.want {
+		if got := c.fresh(tc.found, tc.maxStale, now); got != tc.want {
 			t.Errorf("%s: fresh = %v, want %v", name, got, tc.want)
 		}
 	}
@@ -230,12 +230,12 @@ func TestFresh(t *testing.T) {
 func TestAging_SpreadsWhatWasReadTogether(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
-	c := NewBalanceCache(nil, CacheConfig{FreshFor: 30 * time.Second, Now: func() time.Time { return now }})
+	c := NewBalanceCache(nil, CacheConfig{FreshFor: 30 * time.Second})
 	const copies = 1000
 	due := func(age time.Duration) (n int) {
 		for i := range copies {
 			f := found{copy: copyOf("t", 1, now.Add(-age+time.Duration(i)*time.Microsecond))}
-			if c.aging(f) {
+			if c.aging(f, now) {
 				n++
 			}
 		}
@@ -249,7 +249,7 @@ func TestAging_SpreadsWhatWasReadTogether(t *testing.T) {
 			t.Errorf("after %s %d of %d are due, want about %d", age, n, copies, want)
 		}
 	}
-	if f := (found{copy: copyOf("t", 1, now.Add(time.Second))}); c.aging(f) {
+	if f := (found{copy: copyOf("t", 1, now.Add(time.Second))}); c.aging(f, now) {
 		t.Error("a copy by a clock that is ahead is due")
 	}
 }
@@ -269,7 +269,7 @@ func TestCache_RedisKilledAndBack(t *testing.T) {
 	if got.shared || source != SourceLocal || got.copy == nil || got.copy.Seq != 2 {
 		t.Errorf("without redis: got %+v from %s, want our own seq 2, not shared", got, source)
 	}
-	if a.fresh(got, nil) {
+	if a.fresh(got, nil, time.Now()) {
 		t.Error("a copy that may be behind other instances answers as fresh")
 	}
 	eventually(t, "a failed flush is noticed", func() bool { return testutil.ToFloat64(a.metrics.publishErrors) > 0 })
@@ -334,7 +334,7 @@ func TestLocalMode_IsSharedByDefinition(t *testing.T) {
 		c.Publish([]ledger.BalanceCopy{*copyOf(tenant, int64(i)+1, now)})
 	}
 	got, source := c.one(t, keyOf(copyOf("c", 0, now)))
-	if source != SourceLocal || !c.fresh(got, nil) || got.copy.Seq != 3 {
+	if source != SourceLocal || !c.fresh(got, nil, time.Now()) || got.copy.Seq != 3 {
 		t.Errorf("got %+v from %s, want seq 3, fresh, local", got, source)
 	}
 	if got, _ := c.one(t, keyOf(copyOf("a", 0, now))); got.copy != nil {

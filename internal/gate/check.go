@@ -137,15 +137,16 @@ func (g *Gate) balances(ctx context.Context, req *Request, facts *facts, keys []
 	}
 	var space [fewItems]found
 	copies, source := g.cache.recall(space[:0], keys, texts)
+	now := g.cache.cfg.Now()
 	if !slices.ContainsFunc(copies, func(f found) bool {
-		return !g.cache.fresh(f, req.MaxStale) || f.copy.Beyond || f.copy.AsOf.Before(facts.changedAt)
+		return !g.cache.fresh(f, req.MaxStale, now) || f.copy.Beyond || f.copy.AsOf.Before(facts.changedAt)
 	}) {
-		if req.MaxStale == nil && slices.ContainsFunc(copies, g.cache.aging) {
+		if req.MaxStale == nil && slices.ContainsFunc(copies, func(f found) bool { return g.cache.aging(f, now) }) {
 			g.refresher.add(ctx, req.Tenant, req.Subject, req.Items)
 		}
 		return fromCopies(req.Items, copies, source), nil
 	}
-	fallback := g.cache.decides(req, copies)
+	fallback := decides(req, copies, now)
 	degraded := func() Check {
 		out := fromCopies(req.Items, copies, source)
 		out.Degraded = true
@@ -154,9 +155,9 @@ func (g *Gate) balances(ctx context.Context, req *Request, facts *facts, keys []
 	if fallback && !g.loader.expectsAnswer() {
 		return degraded(), nil
 	}
-	if fallback && req.MaxStale == nil && g.cache.lonely(copies, facts.changedAt, g.cache.cfg.FreshFor) {
+	if fallback && req.MaxStale == nil && lonely(copies, facts.changedAt, g.cache.cfg.FreshFor, now) {
 		away := texts == nil
-		if away && g.cache.lonely(copies, facts.changedAt, awayFreshFor) || !g.loader.mayRefresh() {
+		if away && lonely(copies, facts.changedAt, awayFreshFor, now) || !g.loader.mayRefresh() {
 			return degraded(), nil
 		}
 		defer g.loader.refreshed()
@@ -179,9 +180,9 @@ func (g *Gate) balances(ctx context.Context, req *Request, facts *facts, keys []
 
 // decides says whether copies are something to answer req from when PostgreSQL is away. One that says Beyond proves only that
 // its own balance can pay, and not even that for a subject that may have a cap.
-func (c *BalanceCache) decides(req *Request, copies []found) bool {
+func decides(req *Request, copies []found, now time.Time) bool {
 	for i, f := range copies {
-		if !c.usable(f) || f.copy.Beyond && (req.Subject != "" || req.Items[i].Amount > f.copy.Remaining) {
+		if !usable(f, now) || f.copy.Beyond && (req.Subject != "" || req.Items[i].Amount > f.copy.Remaining) {
 			return false
 		}
 	}

@@ -34,7 +34,7 @@ func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 		x.Context, x.server = c, s
 		x.requestID = requestID(c.Request().Header)
 		set(c.Response().Header(), headerRequestID, x.requestID)
-		ctx := newDeadline(c.Request().Context(), time.Now().Add(s.cfg.RequestTimeout)) // of real time, as timers are
+		ctx := newDeadline(c.Request().Context(), started.Add(s.cfg.RequestTimeout))
 		defer ctx.end()
 		x.ctx = ctx
 		s.metrics.inFlight.Inc()

@@ -56,7 +56,7 @@ const (
 	passProbe
 )
 
-func (b *breaker) admit(now time.Time) pass {
+func (b *breaker) admit(now func() time.Time) pass {
 	if !b.refusing.Load() {
 		return passCall
 	}
@@ -65,7 +65,7 @@ func (b *breaker) admit(now time.Time) pass {
 	switch {
 	case !b.refusing.Load():
 		return passCall
-	case b.probing || now.Before(b.until):
+	case b.probing || now().Before(b.until):
 		return passRefused
 	default:
 		b.probing = true

@@ -24,6 +24,10 @@ func newTestBreaker() *testBreaker {
 	return b
 }
 
+func (b *testBreaker) admit(now time.Time) pass {
+	return b.breaker.admit(func() time.Time { return now })
+}
+
 func (b *testBreaker) outcomes(s string) {
 	for _, c := range s {
 		switch c {

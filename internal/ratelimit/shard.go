@@ -289,7 +289,7 @@ func through[Q, A any](
 			return a, err
 		}
 		sh := l.shards.of(key)
-		pass, err := sh.breaker.admit(l.cfg.Now()), errRefused
+		pass, err := sh.breaker.admit(l.cfg.Now), errRefused
 		if pass != passRefused {
 			if a, err = laneOf(sh).DoBy(turn, q); err == nil {
 				err = errOf(a)
