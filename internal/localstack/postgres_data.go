@@ -39,7 +39,7 @@ func (p *Postgres) ensureData(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("the data exists but its password does not: %w (move %s away to start afresh)", err, p.dir)
 		}
-		p.password = strings.TrimSpace(string(text))
+		keep(&p.password, strings.TrimSpace(string(text)))
 		return nil
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("data directory: %w", explainPermission(p.dir, err))

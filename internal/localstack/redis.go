@@ -114,13 +114,13 @@ func (r *Redis) start(ctx context.Context) error {
 // earlier run goes on working.
 func (r *Redis) ensurePassword() error {
 	if r.cfg.Password != "" {
-		r.password = r.cfg.Password
+		keep(&r.password, r.cfg.Password)
 		return nil
 	}
 	text, err := os.ReadFile(r.path("password"))
 	switch {
 	case err == nil:
-		r.password = strings.TrimSpace(string(text))
+		keep(&r.password, strings.TrimSpace(string(text)))
 		return nil
 	case errors.Is(err, os.ErrNotExist):
 		r.password = rand.Text()

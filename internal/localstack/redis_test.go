@@ -2,6 +2,8 @@ package localstack
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -51,6 +53,36 @@ func TestInfoIsReadWithinBounds(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q gives %q, want %q", reply, got, want)
+		}
+	}
+}
+
+// TestWhereAServerAnswersMayBeAskedWhileItRestarts is for the race detector.
+func TestWhereAServerAnswersMayBeAskedWhileItRestarts(t *testing.T) {
+	t.Parallel()
+	p, r := startPostgres(t, PostgresConfig{}), startRedis(t, RedisConfig{})
+	before := p.URL() + r.URL()
+	restarted := make(chan error)
+	go func() {
+		for _, server := range []interface {
+			Stop(ctx context.Context) error
+			Start(ctx context.Context) error
+		}{p, r} {
+			restarted <- errors.Join(server.Stop(t.Context()), server.Start(t.Context()))
+		}
+	}()
+	for left := 2; left > 0; {
+		select {
+		case err := <-restarted:
+			if err != nil {
+				t.Error(err)
+			}
+			left--
+		default:
+			_, _ = r.Info(t.Context(), "server") // it may be away
+			if after := p.URL() + r.URL(); after != before {
+				t.Fatalf("%s has become %s", before, after)
+			}
 		}
 	}
 }

@@ -171,6 +171,13 @@ func (s *server) onPort(setting string, launch func() error) error {
 	}
 }
 
+// keep sets a password that is not known yet, or is another one now. A restart mostly finds what it is, and others read it meanwhile.
+func keep(password *string, found string) {
+	if *password != found {
+		*password = found
+	}
+}
+
 // lostPort reports whether a server did not start because another program was given its port in the meantime, or one that it
 // needs beside it. Who took it may be gone again; the server's log, which is part of err, remembers.
 func lostPort(port int, err error) bool {
