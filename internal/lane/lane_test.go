@@ -252,6 +252,15 @@ func TestAnItemIsDroppedWhenItsTurnDoesNotComeInTime(t *testing.T) {
 			r.next()
 			r.answered(q, c)
 		}
+		// And one that was stopped must end the next wait.
+		started = r.do(9)
+		late = r.doBy(2*time.Second, 10)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		r.failed(late, lane.ErrLate)
+		require.Equal(t, 2*time.Second, late.took)
+		r.next()
+		r.answered(9, started)
 		r.stop()
 	})
 }
