@@ -185,10 +185,11 @@ func (c *BalanceCache) stored(keys []balanceKey, maxStale *time.Duration) []stri
 // recall appends to out what is known of keys. texts are what Redis holds under their names; nil says that it was not asked or
 // did not answer.
 func (c *BalanceCache) recall(out []found, keys []balanceKey, texts []string) ([]found, Source) {
-	if texts == nil || c.redis == nil {
-		return c.known.merge(out, keys, nil, c.redis == nil), SourceLocal
+	source := SourceCache
+	if texts == nil {
+		source = SourceLocal
 	}
-	return c.known.merge(out, keys, texts, false), SourceCache
+	return c.known.merge(out, keys, texts, c.redis == nil), source
 }
 
 // fresh says whether f may answer a check now that tolerates maxStale (nil: the default).

@@ -276,6 +276,28 @@ func TestCheck_WhoeverHasATurnAsksForAllWhoWait(t *testing.T) {
 	}
 }
 
+// TestCheck_TheWaitForATurnAndTheReadHaveOneBudget: whoever gets a turn late has the rest of the budget, and not a new one.
+func TestCheck_TheWaitForATurnAndTheReadHaveOneBudget(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	in := newInstance(t, url, patient(testenv.Redis(t)), func(c *Config) { c.LoadsMax = 1; c.LoadBudget = 2 * time.Second })
+	in.catalogue()
+	if _, err := in.Check(t.Context(), fresh(ask("", "calls", 1))); err != nil {
+		t.Fatal(err)
+	}
+	in.settle(url)
+	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	defer table.release()
+	in.loader.turns <- struct{}{}
+	time.AfterFunc(in.loader.budget-100*time.Millisecond, func() { <-in.loader.turns })
+	started := time.Now()
+	_, err := in.loader.check(t.Context(), "acme", "", []ledger.Item{{Meter: "calls", Amount: 1}})
+	in.expect(ledger.CodeUnavailable, "postgresql hangs", err)
+	if took := time.Since(started); took > in.loader.budget*3/2 {
+		t.Errorf("it took %s, and the budget is %s", took, in.loader.budget)
+	}
+}
+
 // refreshes is how many copies are about to be read again.
 func (in *instance) refreshes() int {
 	in.refresher.mu.Lock()

@@ -24,7 +24,8 @@ type Config struct {
 	Now     func() time.Time      // nil is time.Now
 }
 
-// Gate composes decisions. Its goroutines end by themselves, within a load's budget after the last request, so there is nothing to stop. All methods are safe for concurrent use.
+// Gate composes decisions. Its goroutines read balances and end by themselves, each within two budgets of a load, so there is nothing
+// to stop. All methods are safe for concurrent use.
 type Gate struct {
 	ledger    *ledger.Ledger
 	limiter   *ratelimit.Limiter

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// DefaultLoadsMax is the reads of PostgreSQL that checks may have under way in this process. A read is well under 1 ms,
-	// each answers all who wait, and eight leave most of the pool to everything else.
+	// DefaultLoadsMax is the reads of PostgreSQL that checks may have under way in this process. Each answers all who wait, and
+	// eight leave most of the pool to everything else.
 	DefaultLoadsMax = 8
 
 	// loadBatchMax is the questions of one read. 64 take 4 ms, and 15 times as many are answered per second as one by one.
 	loadBatchMax = 64
 
-	// DefaultLoadBudget bounds one such read, the wait for its turn included. A check that is slower than this has no use.
+	// DefaultLoadBudget bounds what a check waits for one such read, the wait for its turn included. A check that is slower than this has no use.
 	DefaultLoadBudget = time.Second
 
 	// loadPause is how long checks that have a copy to fall back on leave PostgreSQL alone after it did not answer. It keeps
@@ -65,9 +65,8 @@ type loader struct {
 type question struct {
 	ledger.Question
 
-	taken bool // it waits no longer; guarded by the loader's mu
-	out   ledger.CheckOutcome
-	done  chan struct{} // closed when out is there
+	out  ledger.CheckOutcome
+	done chan struct{} // closed when out is there
 }
 
 func newLoader(l *ledger.Ledger, cfg Config, metrics *gateMetrics, loaded func(*ledger.CheckResult)) *loader {
@@ -123,9 +122,8 @@ func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, err
 		case <-q.done:
 			return q.out.Result, q.out.Err
 		case turns <- struct{}{}:
-			l.answer(ctx)
-			<-l.turns
-			if l.isTaken(q) {
+			go l.answer(ctx, l.take()) // others' answers may come when q has no more time
+			if !l.waits(q) {
 				turns = nil // else more than a batch were before it
 			}
 		case <-within.Done():
@@ -137,24 +135,28 @@ func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, err
 	}
 }
 
-// answer reads what waits, if anything does. It needs a turn.
-func (l *loader) answer(ctx context.Context) {
+// take takes those who have waited longest.
+func (l *loader) take() []*question {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	n := min(len(l.waiting), loadBatchMax)
 	batch := slices.Clone(l.waiting[:n])
 	l.waiting = slices.Delete(l.waiting, 0, n)
-	for _, q := range batch {
-		q.taken = true
-	}
-	l.mu.Unlock()
-	if n == 0 {
-		return
-	}
-	questions := make([]ledger.Question, n)
+	return batch
+}
+
+// answer answers a batch, which may be empty. It needs a turn, and gives it back.
+func (l *loader) answer(ctx context.Context, batch []*question) {
+	questions := make([]ledger.Question, len(batch))
 	for i, q := range batch {
 		questions[i] = q.Question
 	}
-	for i, out := range l.read(ctx, questions) {
+	var outcomes []ledger.CheckOutcome
+	if len(batch) > 0 {
+		outcomes = l.read(ctx, questions)
+	}
+	<-l.turns
+	for i, out := range outcomes {
 		batch[i].out = out
 		close(batch[i].done)
 	}
@@ -190,10 +192,11 @@ func (l *loader) readAhead(ctx context.Context, questions []ledger.Question) {
 	}
 }
 
-func (l *loader) isTaken(q *question) bool {
+// waits reports whether nobody has taken q.
+func (l *loader) waits(q *question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return q.taken
+	return slices.Contains(l.waiting, q)
 }
 
 // withdraw takes q from those who wait. It reports false if it is being read.

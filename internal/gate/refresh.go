@@ -49,7 +49,7 @@ func (r *refresher) add(ctx context.Context, tenant, subject string, items []led
 	}
 }
 
-// run asks until nothing is due. Each round is bounded by the loader's budget.
+// run asks until nothing is due. In each round a turn and its read take a budget of the loader's each at most.
 func (r *refresher) run(ctx context.Context) {
 	for {
 		time.Sleep(refreshGather)
