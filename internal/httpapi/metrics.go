@@ -19,14 +19,17 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 
-	usual sync.Map // operation to *usual: to find a series by its labels, they are hashed under a lock
+	known sync.Map // of outcome to *series: to find a series by its labels, they are hashed under a lock
 }
 
-// operation is what a request asked for, in the metrics' terms.
-type operation struct{ route, method string }
+// outcome is what a request asked for and got, in the metrics' terms.
+type outcome struct {
+	route, method string
+	status        int
+}
 
-// usual are the series of an operation that was answered with 200.
-type usual struct {
+// series are what an outcome is counted in.
+type series struct {
 	requests prometheus.Counter
 	duration prometheus.Observer
 }
@@ -58,20 +61,15 @@ func (m *metrics) observe(route, method string, status int, took time.Duration) 
 	if route == "" {
 		route = routeNone
 	}
-	op := operation{route, methodLabel(method)}
-	if status != http.StatusOK {
-		m.requests.WithLabelValues(op.route, op.method, strconv.Itoa(status)).Inc()
-		m.duration.WithLabelValues(op.route, op.method).Observe(took.Seconds())
-		return
-	}
-	known, ok := m.usual.Load(op)
+	key := outcome{route, methodLabel(method), status}
+	of, ok := m.known.Load(key)
 	if !ok {
-		known, _ = m.usual.LoadOrStore(op, &usual{
-			m.requests.WithLabelValues(op.route, op.method, "200"), m.duration.WithLabelValues(op.route, op.method),
+		of, _ = m.known.LoadOrStore(key, &series{
+			m.requests.WithLabelValues(key.route, key.method, strconv.Itoa(status)), m.duration.WithLabelValues(key.route, key.method),
 		})
 	}
-	known.(*usual).requests.Inc()
-	known.(*usual).duration.Observe(took.Seconds())
+	of.(*series).requests.Inc()
+	of.(*series).duration.Observe(took.Seconds())
 }
 
 func methodLabel(method string) string {

@@ -92,7 +92,7 @@ func (l *Ledger) checkTogether(ctx context.Context, probes []*probe) {
 			calls[i] = p.call()
 		}
 		m, err := l.viewFor(ctx, calls, extra)
-		if half := len(probes) / 2; half > 0 && err != nil && CodeOf(err) == CodeInternal { // what one balance is; the others can be had
+		if half := len(probes) / 2; half > 0 && CodeOf(err) == CodeInternal { // what one balance is; the others can be had
 			l.checkTogether(ctx, probes[:half])
 			l.checkTogether(ctx, probes[half:])
 			return
@@ -116,7 +116,7 @@ func (l *Ledger) checkTogether(ctx context.Context, probes []*probe) {
 		}
 	}
 	for _, p := range probes {
-		p.out.Result, p.out.Err = nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed"}
+		p.out.Result, p.out.Err = nil, uncomputable(nil)
 	}
 }
 
@@ -160,5 +160,10 @@ func internalUnlessKeys(err error) error {
 	if _, ok := errors.AsType[*errNeedKeys](err); ok {
 		return err
 	}
-	return &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
+	return uncomputable(err)
+}
+
+// uncomputable says that a balance cannot be computed for cause; nil: it asked for other balances without an end.
+func uncomputable(cause error) *Error {
+	return &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: cause}
 }

@@ -115,7 +115,7 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, keys []key, a *atte
 	for {
 		again, err := m.advanceAll()
 		if err != nil {
-			return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
+			return nil, uncomputable(err)
 		}
 		m.keepUnwritten()
 		if !again {
@@ -124,7 +124,8 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, keys []key, a *atte
 	}
 }
 
-// isUnreadable reports whether a read failed for what is stored, and not because PostgreSQL does not answer: asking again will not help.
+// isUnreadable reports whether a read failed for what is stored, and not because PostgreSQL does not answer: asking again will not
+// help.
 func isUnreadable(err error) bool {
 	if _, ok := errors.AsType[pgx.ScanArgError](err); ok {
 		return true

@@ -141,11 +141,11 @@ func dryRunOne[R any](ctx context.Context, l *Ledger, c *call) (*R, error) {
 			continue
 		}
 		if err != nil {
-			return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed", cause: err}
+			return nil, uncomputable(err)
 		}
 		return answer[R](c)
 	}
-	return nil, &Error{Code: CodeInternal, Detail: "the balance cannot be computed"}
+	return nil, uncomputable(nil)
 }
 
 // extraKeyRounds bounds how often a decision may ask for more balances: subject caps once, overflow meters once.
