@@ -122,7 +122,11 @@ func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, err
 		case <-q.done:
 			return q.out.Result, q.out.Err
 		case turns <- struct{}{}:
-			go l.answer(ctx, l.take()) // others' answers may come when q has no more time
+			if batch := l.take(); len(batch) > 0 {
+				go l.answer(ctx, batch) // others' answers may come when q has no more time
+			} else {
+				<-l.turns
+			}
 			if !l.waits(q) {
 				turns = nil // else more than a batch were before it
 			}
@@ -145,16 +149,13 @@ func (l *loader) take() []*question {
 	return batch
 }
 
-// answer answers a batch, which may be empty. It needs a turn, and gives it back.
+// answer answers a batch. It needs a turn, and gives it back.
 func (l *loader) answer(ctx context.Context, batch []*question) {
 	questions := make([]ledger.Question, len(batch))
 	for i, q := range batch {
 		questions[i] = q.Question
 	}
-	var outcomes []ledger.CheckOutcome
-	if len(batch) > 0 {
-		outcomes = l.read(ctx, questions)
-	}
+	outcomes := l.read(ctx, questions)
 	<-l.turns
 	for i, out := range outcomes {
 		batch[i].out = out
