@@ -20,7 +20,7 @@ type benchCmd struct {
 }
 
 type benchRunCmd struct {
-	Full        bool          `help:"Measure for about seven minutes instead of one and a half: more and longer rounds."`
+	Full        bool          `help:"Measure for about eight minutes instead of one and a half: more and longer rounds."`
 	Dir         string        `default:"bench-results" type:"path" help:"Directory of the results, and of the servers' data while it runs: it should be on the disk that is to be measured."`
 	Rounds      int           `placeholder:"N" help:"Rounds of all variants."`
 	Slice       time.Duration `placeholder:"DURATION" help:"How long a variant runs in a round."`
