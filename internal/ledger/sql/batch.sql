@@ -1,10 +1,12 @@
--- The batch transaction. BEGIN, LockBalances, Clock, StoredEntries and TakenGrants go out in one round trip; OpenGrants,
--- TenantTerms, PlanVersions and the other reads in another one only when a locked balance needs them (its head may not cover the demand, an
--- event is due, its terms may have changed); the Insert* and Update* statements in the last one, with COMMIT.
+-- The batch transaction has two or three round trips.
+--   1. BEGIN, LockBalances, Clock, StoredEntries, TakenGrants.
+--   2. OpenGrants, TenantTerms, PlanVersions and the other reads, only when a locked balance needs them: its head grant may
+--      not cover the demand, an event is due, or its terms may have changed.
+--   3. The Insert* and Update* statements and COMMIT.
 
 -- name: LockBalances
--- Locks the balances of a batch ($1 tenants, $2 meters, $3 subjects, each pair once) in key order, so that two batches never
--- wait for each other in a circle. A row that does not come back does not exist. Nothing else is ever locked.
+-- Locks the balances of a batch ($1 tenants, $2 meters, $3 subjects; each key once). It locks in key order, so two batches
+-- cannot deadlock. A missing row means that the balance does not exist. The ledger locks no other rows.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
@@ -14,7 +16,7 @@ ORDER BY b.tenant_id, b.meter, b.subject
 FOR NO KEY UPDATE OF b;
 
 -- name: LockDueBalances
--- Locks up to $2 balances with an event due at or before $1 that nobody else is working on.
+-- Locks up to $2 balances that have an event due at or before $1. It skips rows that another transaction has locked.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
@@ -25,17 +27,17 @@ LIMIT $2::integer
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 
 -- name: Clock
--- The instant of the batch, read after the locks: before, it could lie behind what another batch wrote meanwhile. With it,
--- when terms last changed for a tenant that may have balances already.
+-- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that another
+-- batch wrote while this one waited. It also returns when tenant terms and plan versions last changed.
 SELECT clock_timestamp(),
        coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial), 'epoch'),
        coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch');
 
 -- name: StoredEntries
--- What the journal knows of the batch's keys ($1 tenants, $2 operation ids, each pair once), in the three months $3 (NULL = none).
--- It must be a statement of its own after LockBalances: a statement's snapshot is older than its wait for a lock, and would miss
--- what the lock's former holder wrote. One branch per month, because a list of months would not prune partitions; and LATERAL,
--- because a plan made while the tables were empty must be right when they are full.
+-- Returns the stored entries of the batch's keys ($1 tenants, $2 operation ids; each pair once) in the three months $3
+-- (NULL = none). It must be a separate statement after LockBalances: the snapshot of a statement is taken before it waits for
+-- a lock, so it would miss what the previous lock holder wrote. There is one branch per month because a list of months does
+-- not prune partitions. LATERAL keeps a plan that was made on empty tables right on full ones.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
@@ -48,8 +50,8 @@ CROSS JOIN LATERAL (
 ) AS e;
 
 -- name: OpenGrants
--- The open grants of the balances $1..$3, which are locked: those that can be drawn from, now or later, and those that ended
--- while units of them are held.
+-- Returns the open grants of the locked balances $1..$3: grants that can be drawn from, now or later, and ended grants with
+-- held units.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
        g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -60,7 +62,7 @@ CROSS JOIN LATERAL (
 ) AS g;
 
 -- name: NamedGrants
--- The grants $4 of the balances $1..$3, which are locked, whatever their state.
+-- Returns the grants $4 of the locked balances $1..$3, in any state.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
        g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
@@ -71,7 +73,7 @@ CROSS JOIN LATERAL (
 ) AS g;
 
 -- name: OpenHoldLines
--- What holds reserve on the balances $1..$3, which are locked.
+-- Returns the hold lines that still reserve units on the locked balances $1..$3.
 SELECT h.tenant_id, h.meter, h.subject, h.hold_id, h.line, h.item, h.grant_id, h.source, h.price, h.amount, h.captured, h.returned,
        h.expires_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -83,31 +85,33 @@ CROSS JOIN LATERAL (
 ORDER BY h.tenant_id, h.hold_id, h.line;
 
 -- name: Holds
--- The holds $1, $2. The balances of their lines are locked.
+-- Returns the holds ($1 tenants, $2 hold ids). The balances of their lines are locked.
 SELECT h.tenant_id, h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
 CROSS JOIN LATERAL (SELECT * FROM holds o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id OFFSET 0) AS h;
 
 -- name: Refunds
--- What was refunded of the operations $1, $2. The balances of their lines are locked.
+-- Returns the amounts refunded so far per line of the operations ($1 tenants, $2 operation ids). The balances of their lines
+-- are locked.
 SELECT r.tenant_id, r.operation_id, r.line, r.refunded
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND o.operation_id = k.operation_id OFFSET 0) AS r;
 
 -- name: HoldBalances
--- Before the locks: the balances of the holds $1, $2. They never change.
+-- Returns the balances of the holds ($1 tenants, $2 hold ids). It runs before the locks, because these facts never change.
 SELECT DISTINCT h.tenant_id, h.hold_id, h.meter, h.subject
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
 CROSS JOIN LATERAL (SELECT * FROM hold_lines o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id OFFSET 0) AS h;
 
 -- name: GrantBalances
--- Before the locks: the balances that have a grant $1, $2. A grant never moves.
+-- Returns the balances of the grants ($1 tenants, $2 grant ids). It runs before the locks, because a grant never moves.
 SELECT g.tenant_id, g.grant_id, g.meter, g.subject
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, grant_id)
 CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o.grant_id = k.grant_id OFFSET 0) AS g;
 
 -- name: EntriesOfOperations
--- Before the locks: the entries of the operations $1, $2, of every month. They never change.
+-- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. It runs before the locks, because
+-- entries never change.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
@@ -116,7 +120,7 @@ CROSS JOIN LATERAL (
 ) AS e;
 
 -- name: TakenGrants
--- Which of the grant ids $4 exist already on the balances $1..$3.
+-- Returns those of the grant ids $4 that already exist on the balances $1..$3.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, meter, subject, grant_id)
 CROSS JOIN LATERAL (
@@ -126,14 +130,15 @@ CROSS JOIN LATERAL (
 ) AS g;
 
 -- name: TenantTerms
--- The history of terms of the tenants $1.
+-- Returns the history of terms of the tenants $1, oldest first.
 SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate, t.overrides
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t
 ORDER BY t.tenant_id, t.effective_at;
 
 -- name: PlanVersions
--- Every version of the plans that the tenants $1 have or had, with what it says of the meters $2 where it has them.
+-- Returns every version of the plans that the tenants $1 have or had. If a version has an allowance of one of the meters $2,
+-- the row contains it; otherwise the meter is ''.
 SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount, 0), coalesce(a.every, ''), coalesce(a.anchor, ''),
        a.rollover_min, a.rollover_max, coalesce(a.overage_policy = 'allow', false), a.overage_cap,
        coalesce(a.overflow_meter, ''), coalesce(a.overflow_price, 0), a.per_subject,
@@ -146,7 +151,8 @@ LEFT JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND a.m
 ORDER BY p.plan, p.version;
 
 -- name: InsertEntries
--- Appends the batch's lines. A unique violation means that a key is in flight elsewhere: the batch is decided again.
+-- Appends the lines of the batch. A unique violation means that another instance has just written one of the keys: the batch
+-- is decided again.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at, effective_at, op_subject, detail, metadata)
 SELECT l.tenant_id, l.operation_id, l.line, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, l.kind, l.meter, l.subject,
@@ -159,7 +165,7 @@ FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::text[], $6:
            requested, fingerprint, created_at, effective_at, op_subject, detail, metadata);
 
 -- name: InsertPlainDebits
--- The same for the normal case, a debit of one item paid by one grant: half the columns, a fifth less work.
+-- Does the same for the usual case: a debit of one item that one grant pays. Half the columns, a fifth less work.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at)
 SELECT l.tenant_id, l.operation_id, 1, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, 'debit', l.meter, '',
@@ -169,7 +175,7 @@ FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[],
      AS l (tenant_id, operation_id, seq, meter, period_start, grant_id, source, amount, remaining_after, fingerprint, created_at);
 
 -- name: UpdateDrawnBalances
--- UpdateBalances for balances that debits have only drawn from. $9 as $27 there.
+-- Does the same as UpdateBalances for balances that only debits changed. $9 is the expected count, as $27 there.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, used = n.used, overage = n.overage, head_remaining = n.head_remaining, updated_at = n.updated_at
@@ -181,8 +187,8 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $9::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: UpdateBalances
--- Writes the changed balances; all are locked. A count other than $27 fails the transaction by a division by zero: it would
--- mean that a locked row was not there.
+-- Writes the changed balances, which are all locked. $27 is the expected count. Any other count means that a locked row is
+-- missing: a division by zero then fails the transaction.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, plan = n.plan, plan_version = n.plan_version, allowance = n.allowance, renews = n.renews,
@@ -203,6 +209,7 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $27::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: InsertGrants
+-- Stores new grants.
 INSERT INTO grants (tenant_id, meter, subject, grant_id, source, amount, priority, effective_at, expires_at, cost_basis, reason,
                     operation_id, created_at, remaining, held, status)
 SELECT n.tenant_id, n.meter, n.subject, n.grant_id, n.source, n.amount, n.priority, n.effective_at, n.expires_at,
@@ -213,7 +220,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigi
            operation_id, created_at, remaining, held, status);
 
 -- name: UpdateGrants
--- Writes remainder and status of grants that are not their balance's head, or just stopped being it. $8 as in UpdateBalances.
+-- Writes the remainder, held amount and status of grants that are not the head of their balance, or no longer are. $8 is the
+-- expected count, as $27 in UpdateBalances.
 WITH written AS (
     UPDATE grants g
     SET remaining = n.remaining, held = n.held, status = n.status
@@ -225,7 +233,7 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $8::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: WriteHolds
--- New holds, and the fate of changed ones; the balances of their lines are locked.
+-- Inserts new holds and updates changed ones. The balances of their lines are locked.
 INSERT INTO holds (tenant_id, hold_id, subject, status, items, created_at, expires_at)
 SELECT n.tenant_id, n.hold_id, n.subject, n.status, n.items, n.created_at, n.expires_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::timestamptz[])
@@ -235,6 +243,7 @@ SET status = excluded.status, items = excluded.items, expires_at = excluded.expi
 WHERE holds.created_at = excluded.created_at;
 
 -- name: InsertHoldLines
+-- Stores the lines of new holds.
 INSERT INTO hold_lines (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, amount, captured, returned, expires_at)
 SELECT n.tenant_id, n.hold_id, n.line, n.item, n.meter, n.subject, n.grant_id, n.source, n.price, n.amount, n.captured, n.returned,
        n.expires_at
@@ -243,7 +252,7 @@ FROM unnest($1::text[], $2::text[], $3::integer[], $4::integer[], $5::text[], $6
      AS n (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, amount, captured, returned, expires_at);
 
 -- name: UpdateHoldLines
--- $7 as the last parameter of UpdateBalances.
+-- Writes the captured and returned amounts and the expiry of hold lines. $7 is the expected count, as $27 in UpdateBalances.
 WITH written AS (
     UPDATE hold_lines h
     SET captured = n.captured, returned = n.returned, expires_at = n.expires_at
@@ -255,13 +264,14 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $7::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: WriteRefunds
--- How much of each line is refunded by now.
+-- Writes the total refunded so far for each line.
 INSERT INTO refunds (tenant_id, operation_id, line, refunded)
 SELECT n.tenant_id, n.operation_id, n.line, n.refunded
 FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[]) AS n (tenant_id, operation_id, line, refunded)
 ON CONFLICT (tenant_id, operation_id, line) DO UPDATE SET refunded = excluded.refunded;
 
 -- name: InsertPeriods
+-- Stores closed periods.
 INSERT INTO periods (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used,
                      expired, adjusted, overage, held, closing, last_seq, closed_at)
 SELECT n.tenant_id, n.meter, n.subject, n.period_start, n.period_end, n.plan, n.plan_version, n.opening, n.granted, n.refunded, n.used,
@@ -273,8 +283,8 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
            adjusted, overage, held, closing, last_seq, closed_at);
 
 -- name: CreateBalances
--- Makes the rows of balances $1..$3 that do not exist, for tenants and meters that do. It runs in a transaction of its own
--- before the batch, in key order, and keeps tenant and meter from being deleted meanwhile.
+-- Inserts the missing rows of the balances $1..$3 if their tenant and meter exist. It runs before the batch in its own
+-- transaction, in key order. The share locks prevent that the tenant or the meter is deleted at the same time.
 INSERT INTO balances (tenant_id, meter, subject)
 SELECT k.tenant_id, k.meter, k.subject
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -285,7 +295,7 @@ FOR KEY SHARE OF t, m
 ON CONFLICT DO NOTHING;
 
 -- name: WhyAbsent
--- For each of the keys $1, $2: whether tenant and meter exist.
+-- Reports for each pair ($1 tenants, $2 meters) whether the tenant exists and whether the meter exists.
 SELECT k.tenant_id, k.meter, t.tenant_id IS NOT NULL, m.meter IS NOT NULL
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, meter)
 LEFT JOIN tenants t ON t.tenant_id = k.tenant_id

@@ -1,7 +1,7 @@
--- Reads. Those that need several statements run in one REPEATABLE READ transaction, so that they see one instant.
+-- Reads. A read of several statements runs in one REPEATABLE READ transaction, so that all of them see the same instant.
 
 -- name: SelectBalances
--- The balances $1..$3 as they are stored, without a lock.
+-- Returns the stored rows of the balances $1..$3 without locking them.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
@@ -9,7 +9,8 @@ FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 
 -- name: MetersOf
--- The meters of tenant $1 and subject $2: those with a balance, and those of the plan, of which a subject has what is capped.
+-- Returns the meters of tenant $1 and subject $2: those with a balance and those of the plan. For a subject, only the meters
+-- of the plan that have a cap per subject count.
 SELECT b.meter
 FROM balances b
 WHERE b.tenant_id = $1::text AND b.subject = $2::text
@@ -25,8 +26,8 @@ ORDER BY 1;
 SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);
 
 -- name: EntriesOfMeter
--- A page of one meter's entries in journal order, after ($3 subject, $4 seq). $5, $6: months; $7, $8: instants;
--- $9: kind or ''; $10: subject or ''.
+-- Returns a page of one meter's entries in journal order, after ($3 subject, $4 seq). $5, $6: first and last month;
+-- $7, $8: instants [from, to); $9: kind or '' for all; $10: subject or '' for all.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, NULL::bytea, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM entries e
@@ -37,7 +38,7 @@ ORDER BY e.subject, e.seq
 LIMIT $11::integer;
 
 -- name: EntriesOfTenant
--- The same over all meters, after ($2 meter, $3 subject, $4 seq).
+-- Returns the same over all meters, after ($2 meter, $3 subject, $4 seq).
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, NULL::bytea, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM entries e
@@ -48,6 +49,7 @@ ORDER BY e.meter, e.subject, e.seq
 LIMIT $11::integer;
 
 -- name: EntriesOfOperation
+-- Returns the entries of one operation in the order of their lines.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, NULL::bytea, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM entries e
@@ -55,8 +57,8 @@ WHERE e.tenant_id = $1 AND e.operation_id = $2
 ORDER BY e.created_at, e.line;
 
 -- name: GrantsPage
--- A page of a tenant's grants after ($2 meter, $3 subject, $4 grant). $5: meter or ''. The head's remainder lives in the
--- balance row.
+-- Returns a page of a tenant's grants after ($2 meter, $3 subject, $4 grant). $5: meter or '' for all. The remainder of the
+-- head grant is in the balance row.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount,
        CASE WHEN b.head_grant = g.grant_id THEN b.head_remaining ELSE g.remaining END,
        g.held, g.priority, g.effective_at, g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status,
@@ -69,8 +71,9 @@ ORDER BY g.meter, g.subject, g.grant_id
 LIMIT $6::integer;
 
 -- name: HoldsPage
--- A page of a tenant's holds after $2, with what each still reserves per item, in the item's own units. $3: a status or ''; $4: one
--- hold's id or ''. What has run out counts as expired, though nobody has returned it yet.
+-- Returns a page of a tenant's holds after $2, with the amounts that each still reserves per item, in units of the item's
+-- meter. $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at counts as expired, even if its
+-- units were not returned yet.
 SELECT h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at, coalesce(r.items, '{}'), coalesce(r.held, '{}')
 FROM (
     SELECT o.tenant_id, o.hold_id, o.subject, o.items, o.created_at, o.expires_at,

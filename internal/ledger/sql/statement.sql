@@ -1,8 +1,8 @@
--- Statements and balances of the past: sums over the entries of one period. seq bounds come from the periods table, so that
--- only that period's entries are read.
+-- Statements and past balances: sums over the entries of one period. The periods table gives the seq bounds, so only the
+-- entries of that period are read.
 
 -- name: PeriodAt
--- The closed period of balance ($1..$3) that contains $4, with the seq range of its entries.
+-- Returns the closed period of balance ($1..$3) that contains $4, and the last seq before it.
 SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage,
        p.held, p.closing, p.last_seq, p.closed_at,
        coalesce((SELECT max(o.last_seq) FROM periods o
@@ -11,12 +11,13 @@ FROM periods p
 WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_start <= $4 AND p.period_end > $4;
 
 -- name: SeqBeforePeriod
--- The newest entry of the balance's periods before the one that starts at $4, whose entries follow it. Whether that one was closed
--- since it was read does not matter.
+-- Returns the seq of the newest entry in the periods of balance ($1..$3) that start before $4. The entries of the period that
+-- starts at $4 follow it. The answer is the same if that period was closed in the meantime.
 SELECT coalesce(max(p.last_seq), 0) FROM periods p WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_start < $4;
 
 -- name: SumsUntil
--- What entries of balance ($1..$3) with seq in ($4, $5] that were due at or before $6 have moved, by kind and source.
+-- Returns the sum and the number of entries by kind and source, for the entries of balance ($1..$3) with seq in ($4, $5] that
+-- were due at or before $6.
 SELECT e.kind, e.source, sum(e.amount)::bigint, count(*)
 FROM entries e
 WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq > 0 AND e.seq > $4 AND e.seq <= $5
@@ -25,8 +26,8 @@ GROUP BY e.kind, e.source
 ORDER BY e.kind, e.source;
 
 -- name: UsageBetween
--- Use of balance ($1..$3) in [$4, $5) per bucket of $6 ('hour' or 'day') in zone $7. $8 bounds seq from below. What is refunded may
--- have been drawn or been overage, so that used + overage - refunded is the use that stands.
+-- Returns the use of balance ($1..$3) in [$4, $5) per $6 ('hour' or 'day') in time zone $7. Entries with seq <= $8 are left
+-- out. A refund may return drawn units or overage: net use = used + overage - refunded.
 SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
        coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
        coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id)
@@ -39,7 +40,7 @@ GROUP BY 1
 ORDER BY 1;
 
 -- name: SeqBefore
--- The newest entry of the periods of balance ($1..$3) that had ended at $4: no later use has a lower seq.
+-- Returns the seq of the newest entry in the periods of balance ($1..$3) that had ended at $4. All later use has a higher seq.
 SELECT coalesce(max(p.last_seq), 0)
 FROM periods p
 WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_end <= $4;

@@ -1,8 +1,8 @@
--- The second implementation: sums over the journal, which verify compares with what the state machine has written. It shares
--- no code with it on purpose. Every statement runs in one REPEATABLE READ transaction per chunk.
+-- The second implementation: sums over the journal. verify compares them with the rows that the state machine has written. It
+-- shares no code with the state machine on purpose. The statements of a chunk run in one REPEATABLE READ transaction.
 
 -- name: VerifyBalances
--- The next $4 balances after ($1, $2, $3) in key order; $5 limits to one tenant unless ''.
+-- Returns the next $4 balances after ($1, $2, $3) in key order. $5: tenant or '' for all.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
@@ -12,8 +12,9 @@ ORDER BY b.tenant_id, b.meter, b.subject
 LIMIT $4::integer;
 
 -- name: VerifyChain
--- Per balance of ($1..$3): how many entries there are, the first and last seq, where numbering has a gap, where
--- remaining_after does not follow from the entry before, where time runs backwards, and what the last entry left.
+-- Returns per balance of ($1..$3): the number of entries, the first and last seq, the first seq after a gap, the first seq whose
+-- remaining_after does not follow from the entry before, the first seq with a created_at before the previous one, and the
+-- remainder after the last entry.
 SELECT e.tenant_id, e.meter, e.subject, count(*), min(e.seq), max(e.seq),
        coalesce(min(e.seq) FILTER (WHERE e.seq <> e.prev_seq + 1), 0),
        coalesce(min(e.seq) FILTER (WHERE e.remaining_after <> e.prev_remaining + e.delta), 0),
@@ -33,8 +34,8 @@ FROM (
 GROUP BY e.tenant_id, e.meter, e.subject;
 
 -- name: VerifySums
--- What the journal says of every period and grant of the balances ($1..$3): the period's sums, what the grant was issued with,
--- what is left of it, and what is held.
+-- Returns the sums of the journal per period and grant of the balances ($1..$3): the sums of the period, and for the grant the
+-- issued, remaining and held amounts.
 SELECT e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id, max(e.seq),
        coalesce(sum(e.amount) FILTER (WHERE e.kind = 'grant'), 0)::bigint,
        coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle')), 0)::bigint,
@@ -63,7 +64,7 @@ JOIN entries e ON e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject 
 GROUP BY e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id;
 
 -- name: VerifyHolds
--- What holds reserve of every grant of the balances ($1..$3).
+-- Returns the amount that holds reserve on each grant of the balances ($1..$3).
 SELECT h.tenant_id, h.meter, h.subject, h.grant_id, sum(h.amount - h.captured - h.returned)::bigint
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.meter = k.meter AND h.subject = k.subject
@@ -71,7 +72,7 @@ JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.meter = k.meter AND h.subje
 GROUP BY h.tenant_id, h.meter, h.subject, h.grant_id;
 
 -- name: VerifyPeriods
--- The closed periods of the balances ($1..$3), oldest first.
+-- Returns the closed periods of the balances ($1..$3), oldest first.
 SELECT p.tenant_id, p.meter, p.subject, p.period_start, p.period_end, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted,
        p.overage, p.closing, p.last_seq
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
@@ -79,14 +80,14 @@ JOIN periods p ON p.tenant_id = k.tenant_id AND p.meter = k.meter AND p.subject 
 ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
 
 -- name: VerifyGrants
--- Every grant of the balances ($1..$3) as it is stored.
+-- Returns the stored rows of all grants of the balances ($1..$3).
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at,
        g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status, g.operation_id, g.created_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject;
 
 -- name: VerifyOrphans
--- Entries of balances that do not exist; $1 limits to one tenant unless ''.
+-- Returns balances that have entries but no row, at most 100. $1: tenant or '' for all.
 SELECT DISTINCT e.tenant_id, e.meter, e.subject
 FROM entries e
 LEFT JOIN balances b ON b.tenant_id = e.tenant_id AND b.meter = e.meter AND b.subject = e.subject
@@ -94,17 +95,20 @@ WHERE b.tenant_id IS NULL AND ($1::text = '' OR e.tenant_id = $1::text)
 LIMIT 100;
 
 -- name: InsertVerification
+-- Records the start of a verification.
 INSERT INTO verifications (verification_id, tenant_id, status, started_at, heartbeat_at)
 VALUES ($1, $2, 'running', clock_timestamp(), clock_timestamp())
 RETURNING started_at;
 
 -- name: UpdateVerification
+-- Records the progress or the end of a verification.
 UPDATE verifications
 SET status = $2, report = $3, error = $4, heartbeat_at = clock_timestamp(),
     finished_at = CASE WHEN $2 = 'running' THEN NULL ELSE clock_timestamp() END
 WHERE verification_id = $1;
 
 -- name: VerificationByID
+-- Returns a verification. The last column is true if it is running but its last heartbeat is over a minute old.
 SELECT tenant_id, status, report, error, started_at, finished_at,
        status = 'running' AND heartbeat_at < clock_timestamp() - interval '1 minute'
 FROM verifications
