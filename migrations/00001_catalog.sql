@@ -1,7 +1,7 @@
 -- +goose Up
--- The catalogue: what can be counted (meters), what a plan grants (plans, plan_allowances), who is billed (tenants) and
--- under which terms since when (tenant_terms), and the rate limits. Small tables, read mostly, changed by administrators.
--- Ids are compared bytewise: COLLATE "C" makes the order of keys (and so the lock order) the same on every server.
+-- The catalogue: what can be counted (meters), what a plan grants (plans, plan_allowances), who is billed (tenants), the
+-- history of each tenant's terms (tenant_terms), and the rate limits. The tables are small; administrators change them.
+-- COLLATE "C" compares ids bytewise. So the order of keys, and with it the lock order, is the same on every server.
 
 CREATE TABLE meters (
     meter         text COLLATE "C" PRIMARY KEY,
@@ -13,7 +13,7 @@ CREATE TABLE meters (
     updated_at    timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- One row per version; rows are never updated. The version in force at an instant is the newest created at or before it.
+-- One row per version. Rows are never updated. At any instant the newest version created at or before it is in force.
 CREATE TABLE plans (
     plan       text COLLATE "C" NOT NULL,
     version    integer     NOT NULL CHECK (version >= 1),
@@ -27,7 +27,7 @@ CREATE TABLE plan_allowances (
     plan           text COLLATE "C" NOT NULL,
     version        integer NOT NULL,
     meter          text COLLATE "C" NOT NULL REFERENCES meters (meter),
-    ordinal        integer NOT NULL,                       -- position in the plan as it was written
+    ordinal        integer NOT NULL,                       -- position in the plan, as the client sent it
     amount         bigint  NOT NULL CHECK (amount BETWEEN 0 AND 9007199254740991),
     every          text    NOT NULL CHECK (every IN ('hour', 'day', 'week', 'month', 'year', 'once')),
     anchor         text    NOT NULL CHECK (anchor IN ('calendar', 'tenant')),
@@ -39,7 +39,7 @@ CREATE TABLE plan_allowances (
     overflow_meter text COLLATE "C" REFERENCES meters (meter),
     overflow_price bigint  CHECK (overflow_price >= 1),    -- units of overflow_meter for one unit of meter
     per_subject    bigint  CHECK (per_subject >= 0),
-    expires_in_days integer CHECK (expires_in_days IS NULL OR expires_in_days >= 1 AND every = 'once'),  -- of a trial
+    expires_in_days integer CHECK (expires_in_days IS NULL OR expires_in_days >= 1 AND every = 'once'),  -- length of a trial
     PRIMARY KEY (plan, version, meter),
     FOREIGN KEY (plan, version) REFERENCES plans (plan, version)
 );
@@ -52,27 +52,27 @@ CREATE TABLE tenants (
     status     text        NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'suspended')),
     metadata   jsonb       NOT NULL DEFAULT '{}',
     overrides  jsonb       NOT NULL DEFAULT '{}',
-    version    bigint      NOT NULL DEFAULT 1,             -- rises by 1 with every change of the row
+    version    bigint      NOT NULL DEFAULT 1,             -- every change of the row adds 1
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- The terms of a tenant since effective_at. A period that is opened late is opened under the terms in force when it was
--- due, so this history, not the tenants row, is what the ledger reads. The first row of a tenant carries its created_at.
+-- The terms of a tenant from effective_at on. A period that opens late opens under the terms that were in force when it was
+-- due, so the ledger reads this history and not the tenants row. The first row of a tenant has the tenant's created_at.
 CREATE TABLE tenant_terms (
     tenant_id    text COLLATE "C" NOT NULL REFERENCES tenants (tenant_id) ON DELETE CASCADE,
     effective_at timestamptz NOT NULL,
     plan         text COLLATE "C" NOT NULL,
     anchor       timestamptz NOT NULL,
     timezone     text        NOT NULL,
-    initial      boolean     NOT NULL DEFAULT false,       -- the tenant's first row: no balance can be older
+    initial      boolean     NOT NULL DEFAULT false,       -- the tenant's first row; no balance is older
     immediate    boolean     NOT NULL DEFAULT false,       -- open periods end at effective_at instead of running out
-    prorate      boolean     NOT NULL DEFAULT false,       -- the period opened then gets its share of the allowance
-    overrides    jsonb       NOT NULL DEFAULT '{}',        -- meter: amount instead of the plan's
-    reason       text,                                     -- why they were changed, if somebody said so
+    prorate      boolean     NOT NULL DEFAULT false,       -- the period that opens then gets a share of the allowance
+    overrides    jsonb       NOT NULL DEFAULT '{}',        -- meter -> amount that replaces the plan's amount
+    reason       text,                                     -- why the terms changed, if the client gave a reason
     PRIMARY KEY (tenant_id, effective_at)
 );
--- Answers "when did terms last change for a tenant that may have balances?" once per ledger batch.
+-- Serves one query per ledger batch: when did the terms of a tenant with balances last change?
 CREATE INDEX tenant_terms_changed ON tenant_terms (effective_at) WHERE NOT initial;
 
 CREATE TABLE limits (
@@ -82,11 +82,11 @@ CREATE TABLE limits (
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- Who is refused, or exempt from rate limits, at once and until expires_at. An expired row means nothing.
+-- Who is refused, or exempt from rate limits, until expires_at. An expired row has no effect.
 CREATE TABLE blocks (
     kind       text        NOT NULL CHECK (kind IN ('tenant', 'subject', 'ip')),
-    tenant_id  text COLLATE "C" NOT NULL,                  -- of a subject; '' for the other kinds
-    value      text COLLATE "C" NOT NULL,                  -- an id, or an address or prefix in its one form
+    tenant_id  text COLLATE "C" NOT NULL,                  -- the subject's tenant; '' for the other kinds
+    value      text COLLATE "C" NOT NULL,                  -- an id, or an address or prefix in canonical form
     action     text        NOT NULL CHECK (action IN ('block', 'allow')),
     expires_at timestamptz,
     reason     text        NOT NULL DEFAULT '',

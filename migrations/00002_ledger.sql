@@ -1,11 +1,11 @@
 -- +goose Up
 -- The ledger. Amounts are bigint in the meter's smallest unit. tenant_id comes first in every key.
--- The CHECKs are a backstop: decisions are made in the service, and a violated CHECK means a bug, never a denial.
+-- The service makes all decisions. The CHECKs are a backstop: a violated CHECK is a bug, never a denial.
 
--- One row per (tenant, meter, subject): the open period's aggregate, and the only rows the ledger locks.
+-- One row per (tenant, meter, subject): the sums of the open period. These are the only rows that the ledger locks.
 --   remaining = opening + granted + refunded - used - expired + adjusted - held
--- used is what was drawn from grants; overage is use beyond them. Units of the head grant are counted here, in
--- head_remaining, so that a debit updates this one row; all other grants carry their remainder in their own row.
+-- used counts units drawn from grants; overage counts use beyond them. head_remaining is the remainder of the head grant, so
+-- a debit updates only this row. All other grants have their remainder in their own row.
 CREATE TABLE balances (
     tenant_id       text COLLATE "C" NOT NULL,
     meter           text COLLATE "C" NOT NULL,
@@ -13,9 +13,9 @@ CREATE TABLE balances (
     seq             bigint      NOT NULL DEFAULT 0,        -- number of the newest entry of this balance
     plan            text COLLATE "C" NOT NULL DEFAULT '',  -- terms of the open period; '' = the plan has no such meter
     plan_version    integer     NOT NULL DEFAULT 0,
-    allowance       bigint      NOT NULL DEFAULT 0,        -- what the open period was opened with
+    allowance       bigint      NOT NULL DEFAULT 0,        -- the allowance with which the open period began
     renews          boolean     NOT NULL DEFAULT false,    -- the period's end brings a new allowance
-    period_start    timestamptz NOT NULL DEFAULT 'epoch',  -- 'epoch' = no period was opened yet
+    period_start    timestamptz NOT NULL DEFAULT 'epoch',  -- 'epoch' = no period has opened yet
     period_end      timestamptz NOT NULL DEFAULT 'epoch',
     opening         bigint      NOT NULL DEFAULT 0,
     granted         bigint      NOT NULL DEFAULT 0,
@@ -25,14 +25,14 @@ CREATE TABLE balances (
     adjusted        bigint      NOT NULL DEFAULT 0,
     held            bigint      NOT NULL DEFAULT 0,
     overage         bigint      NOT NULL DEFAULT 0,
-    owed            bigint      NOT NULL DEFAULT 0,        -- part of overage that earlier periods left
-    settled         bigint      NOT NULL DEFAULT 0,        -- overage of earlier periods that this period's allowance has paid
-    forgiven_seq    bigint      NOT NULL DEFAULT 0,        -- entry at which overage was last forgiven
+    owed            bigint      NOT NULL DEFAULT 0,        -- the part of overage that is left from earlier periods
+    settled         bigint      NOT NULL DEFAULT 0,        -- earlier overage that this period's allowance has paid
+    forgiven_seq    bigint      NOT NULL DEFAULT 0,        -- seq of the entry that last forgave overage
     head_grant      text COLLATE "C" NOT NULL DEFAULT '',  -- '' = no open grant
     head_source     text        NOT NULL DEFAULT '',
     head_remaining  bigint      NOT NULL DEFAULT 0,
     next_event_at   timestamptz NOT NULL DEFAULT 'epoch',  -- no event is due before this instant
-    updated_at      timestamptz NOT NULL DEFAULT 'epoch',  -- instant of the newest entry; never runs backwards
+    updated_at      timestamptz NOT NULL DEFAULT 'epoch',  -- instant of the newest entry; never decreases
     PRIMARY KEY (tenant_id, meter, subject),
     CONSTRAINT balances_remaining_not_negative
         CHECK (opening + granted + refunded - used - expired + adjusted - held >= 0),
@@ -44,10 +44,10 @@ CREATE TABLE balances (
     CONSTRAINT balances_period_ordered CHECK (period_start <= period_end)
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1);
 
--- Finds what is due. A debit leaves next_event_at as it is, so its update stays heap-only.
+-- Finds due balances. A debit does not change next_event_at, so its update stays heap-only.
 CREATE INDEX balances_due ON balances (next_event_at);
 
--- Closed periods. Every row foots.
+-- Closed periods. The sums of every row add up to closing.
 CREATE TABLE periods (
     tenant_id    text COLLATE "C" NOT NULL,
     meter        text COLLATE "C" NOT NULL,
@@ -66,12 +66,13 @@ CREATE TABLE periods (
     held         bigint      NOT NULL,                     -- still held when the period closed; part of closing
     closing      bigint      NOT NULL,
     last_seq     bigint      NOT NULL,                     -- the newest entry that belongs to this period
-    closed_at    timestamptz NOT NULL,                     -- when the close was written, at or after period_end
+    closed_at    timestamptz NOT NULL,                     -- when this row was written, at or after period_end
     PRIMARY KEY (tenant_id, meter, subject, period_start),
     CONSTRAINT periods_foot CHECK (opening + granted + refunded - used - expired + adjusted = closing)
 );
 
--- Facts of a grant never change; remaining and closed_at do, and remaining is stale while the grant is a balance's head.
+-- The facts of a grant never change. remaining, held and status do. remaining is out of date while the grant is the head of
+-- its balance: the balance row has the right number.
 CREATE TABLE grants (
     tenant_id    text COLLATE "C" NOT NULL,
     meter        text COLLATE "C" NOT NULL,
@@ -94,11 +95,11 @@ CREATE TABLE grants (
     CHECK (effective_at < expires_at)
 );
 CREATE INDEX grants_open ON grants (tenant_id, meter, subject) WHERE status IN ('pending', 'active') OR held > 0;
--- Finds the balance of a grant that is named alone.
+-- Finds the balance of a grant by the grant's id alone.
 CREATE INDEX grants_by_id ON grants (tenant_id, grant_id);
 
--- A hold's facts and fate. What it reserves of which grant is in hold_lines, which belong to their balance: they are read and
--- written under its lock. A hold that ran out is told by its expires_at; its status stays as it was.
+-- One row per hold. Its hold_lines say how much it reserves on which grant; the lock of a line's balance protects the line.
+-- A hold ends at expires_at even if its status was not updated.
 CREATE TABLE holds (
     tenant_id    text COLLATE "C" NOT NULL,
     hold_id      text COLLATE "C" NOT NULL,
@@ -115,7 +116,7 @@ CREATE TABLE hold_lines (
     hold_id      text COLLATE "C" NOT NULL,
     line         integer     NOT NULL,
     item         integer     NOT NULL,
-    meter        text COLLATE "C" NOT NULL,                -- of the balance: the item's, or its overflow meter
+    meter        text COLLATE "C" NOT NULL,                -- the balance's meter: the item's or its overflow meter
     subject      text COLLATE "C" NOT NULL,
     grant_id     text COLLATE "C" NOT NULL,
     source       text        NOT NULL,
@@ -129,7 +130,7 @@ CREATE TABLE hold_lines (
 );
 CREATE INDEX hold_lines_open ON hold_lines (tenant_id, meter, subject) WHERE captured + returned < amount;
 
--- How much of which line of a debit or capture was refunded; read and written under the lock of the line's balance.
+-- The amount refunded per line of a debit or capture. The lock of the line's balance protects the row.
 CREATE TABLE refunds (
     tenant_id    text COLLATE "C" NOT NULL,
     operation_id text COLLATE "C" NOT NULL,
@@ -138,44 +139,44 @@ CREATE TABLE refunds (
     PRIMARY KEY (tenant_id, operation_id, line)
 );
 
--- The journal and the memory of idempotency keys in one table: append-only, line 1 of an operation carries the
--- fingerprint of the request. The primary key is in this order on purpose: the dedupe look-up is by (tenant_id,
--- operation_id) in the months that may hold it.
+-- The journal and the memory of idempotency keys. The table is append-only. Line 1 of an operation has the fingerprint of the
+-- request. The primary key has this order on purpose: the look-up of a key uses (tenant_id, operation_id) in the months that
+-- may contain it.
 CREATE TABLE entries (
     tenant_id       text COLLATE "C" NOT NULL,
-    operation_id    text COLLATE "C" NOT NULL,             -- the client's Idempotency-Key, or '§...' for the system's own
+    operation_id    text COLLATE "C" NOT NULL,             -- the client's Idempotency-Key; '§...' = made by the system
     line            integer     NOT NULL,
     month           date        NOT NULL,                  -- first day of created_at's month, UTC
-    seq             bigint      NOT NULL,                  -- per balance, gapless from 1
+    seq             bigint      NOT NULL,                  -- number within the balance, from 1, without gaps
     kind            text        NOT NULL,
     meter           text COLLATE "C" NOT NULL,
-    subject         text COLLATE "C" NOT NULL,             -- of the balance
-    period_start    timestamptz NOT NULL,                  -- of the period the line counts in
+    subject         text COLLATE "C" NOT NULL,             -- the balance's subject
+    period_start    timestamptz NOT NULL,                  -- start of the period in which the line counts
     grant_id        text COLLATE "C" NOT NULL,
     source          text        NOT NULL,
     amount          bigint      NOT NULL CHECK (amount >= 0),
     remaining_after bigint      NOT NULL CHECK (remaining_after >= 0),
-    item            integer     NOT NULL,                  -- which item of the operation, from 0
-    requested       bigint,                                -- on the first line of an item
-    fingerprint     bytea,                                 -- on line 1
+    item            integer     NOT NULL,                  -- index of the item in the operation, from 0
+    requested       bigint,                                -- only on the first line of an item
+    fingerprint     bytea,                                 -- only on line 1
     created_at      timestamptz NOT NULL,
     effective_at    timestamptz,                           -- when a system line was due; NULL = created_at
     op_subject      text COLLATE "C",                      -- the subject the client named
     detail          jsonb,                                 -- facts of rare kinds
-    metadata        jsonb,                                 -- the client's own
+    metadata        jsonb,                                 -- the client's metadata
     PRIMARY KEY (tenant_id, operation_id, line, month)
 ) PARTITION BY RANGE (month);
--- Every seq is above 0. The condition keeps the planner from reading the look-up of keys through this index, which it
--- did on tables without statistics; what reads the history says seq > 0 itself.
+-- Every seq is above 0. Without the condition, on tables without statistics, the planner used this index for the look-up of
+-- keys. Queries that read the history contain seq > 0 themselves.
 CREATE INDEX entries_history ON entries (tenant_id, meter, subject, seq) WHERE seq > 0;
--- The net under the monthly partitions the service makes ahead of time.
+-- Takes rows whose monthly partition is missing. The service makes the monthly partitions ahead of time.
 CREATE TABLE entries_default PARTITION OF entries DEFAULT;
 
 CREATE TABLE rolls (
     roll_id      text COLLATE "C" PRIMARY KEY,
     as_of        timestamptz NOT NULL,
     status       text        NOT NULL CHECK (status IN ('running', 'done', 'failed')),
-    total        bigint      NOT NULL DEFAULT 0,           -- due when it began
+    total        bigint      NOT NULL DEFAULT 0,           -- balances that were due when the roll began
     processed    bigint      NOT NULL DEFAULT 0,
     error        text        NOT NULL DEFAULT '',
     started_at   timestamptz NOT NULL,
@@ -185,9 +186,9 @@ CREATE TABLE rolls (
 
 CREATE TABLE verifications (
     verification_id text COLLATE "C" PRIMARY KEY,
-    tenant_id       text COLLATE "C" NOT NULL,             -- '' = all
+    tenant_id       text COLLATE "C" NOT NULL,             -- '' = all tenants
     status          text        NOT NULL CHECK (status IN ('running', 'clean', 'drift', 'failed')),
-    report          jsonb       NOT NULL DEFAULT '{}',     -- so far, or in the end
+    report          jsonb       NOT NULL DEFAULT '{}',     -- intermediate or final report
     error           text        NOT NULL DEFAULT '',
     started_at      timestamptz NOT NULL,
     heartbeat_at    timestamptz NOT NULL,

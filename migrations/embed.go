@@ -1,10 +1,11 @@
-// Package migrations holds the schema's steps for goose, in order of their
-// numbers. Each one is expand or contract: the service runs before and after it.
+// Package migrations embeds the schema migrations for goose, ordered by number.
+// Each migration either expands or contracts the schema. The service version
+// before it and the version after it both run on the result.
 package migrations
 
 import "embed"
 
-// FS has the numbered .sql files at its root.
+// FS contains the numbered .sql files at its root.
 //
 //go:embed *.sql
 var FS embed.FS
