@@ -10,10 +10,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lane"
 )
 
-// concurrency is the number of callers per core: lanes live from company.
+// concurrency is the number of callers per core. Batches form only when many callers wait.
 const concurrency = 256
 
-// BenchmarkLane measures the hand-over alone: what an item costs besides its processing.
+// BenchmarkLane measures the cost of an item without its processing.
 func BenchmarkLane(b *testing.B) {
 	for name, metrics := range map[string]*lane.Metrics{
 		"bare": nil, "metrics": lane.NewMetrics(prometheus.NewRegistry()),
@@ -28,7 +28,7 @@ func BenchmarkLane(b *testing.B) {
 			b.ReportAllocs()
 			b.SetParallelism(concurrency)
 			b.RunParallel(func(pb *testing.PB) {
-				ctx, cancel := context.WithCancel(context.Background()) // as a request's: it can end
+				ctx, cancel := context.WithCancel(context.Background()) // like a request's context, it can end
 				defer cancel()
 				for pb.Next() {
 					if _, err := l.Do(ctx, 1); err != nil {
@@ -41,7 +41,7 @@ func BenchmarkLane(b *testing.B) {
 	}
 }
 
-// BenchmarkUnbatchedChannel is what the lane is held against: one goroutine, one item at a time, a channel each way.
+// BenchmarkUnbatchedChannel is the comparison for BenchmarkLane: one goroutine, one item at a time, a channel each way.
 func BenchmarkUnbatchedChannel(b *testing.B) {
 	type item struct {
 		q    int

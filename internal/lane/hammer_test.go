@@ -13,9 +13,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lane"
 )
 
-// TestEveryCallerLearnsWhatHappenedToItsItem runs callers who give up at any moment against a lane that is stopped
-// somewhere in between, and holds what each caller was told against what was processed.
-func TestEveryCallerLearnsWhatHappenedToItsItem(t *testing.T) {
+// TestLane_Hammer_EveryCallerGetsTheTrueOutcome runs many callers, some of which give up at any moment, and stops the lane
+// halfway. It compares each caller's result with what was processed.
+func TestLane_Hammer_EveryCallerGetsTheTrueOutcome(t *testing.T) {
 	t.Parallel()
 	const callers, perCaller = 64, 200
 	for _, deadline := range []time.Duration{time.Hour, 0} { // a stop that drains and one that cuts off
@@ -29,7 +29,7 @@ func TestEveryCallerLearnsWhatHappenedToItsItem(t *testing.T) {
 			})
 		var (
 			callersDone, started sync.WaitGroup
-			told                 [callers * perCaller]error
+			results              [callers * perCaller]error
 		)
 		for c := range callers {
 			callersDone.Add(1)
@@ -47,13 +47,13 @@ func TestEveryCallerLearnsWhatHappenedToItsItem(t *testing.T) {
 					}
 					do := func() (int, error) { return l.Do(ctx, q) }
 					if q%3 == 1 {
-						do = func() (int, error) { return l.DoBy(time.Now().Add(20*time.Microsecond), q) } // so does this
+						do = func() (int, error) { return l.DoBy(time.Now().Add(20*time.Microsecond), q) } // also races
 					}
 					answer, err := do()
 					if err == nil && answer != 2*q {
 						err = errors.New("another item's answer")
 					}
-					told[q] = err
+					results[q] = err
 					cancel()
 				}
 			}()
@@ -67,7 +67,7 @@ func TestEveryCallerLearnsWhatHappenedToItsItem(t *testing.T) {
 		if deadline > 0 {
 			require.NoError(t, stopErr)
 		}
-		for q, err := range told {
+		for q, err := range results {
 			n := processed[q].Load()
 			switch {
 			case err == nil:
@@ -77,7 +77,7 @@ func TestEveryCallerLearnsWhatHappenedToItsItem(t *testing.T) {
 				require.LessOrEqual(t, n, int32(1))
 			case errors.Is(err, lane.ErrFull), errors.Is(err, lane.ErrStopped), errors.Is(err, lane.ErrLate),
 				errors.Is(err, context.Canceled):
-				require.Zero(t, n, "item %d was processed but its caller was told %v", q, err)
+				require.Zero(t, n, "item %d was processed but its caller got %v", q, err)
 			default:
 				require.NoError(t, err)
 			}

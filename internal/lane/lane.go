@@ -9,60 +9,61 @@ import (
 	"time"
 )
 
-// Config says how a lane behaves.
+// Config configures a lane.
 type Config struct {
-	// Name is the lane's name in metrics and logs. Lanes may share a name; their metrics are then reported as one.
+	// Name is the lane's name in metrics and logs. Lanes with the same name share their metrics.
 	Name string
 
-	// MaxQueue is the number of items that may wait, at least 1. More are refused with ErrFull. An item whose caller has
-	// gone keeps its place until the lane comes to it.
+	// MaxQueue is the number of items that may wait, at least 1. Further items get ErrFull. An item whose caller gave up
+	// keeps its place until the lane reaches it.
 	MaxQueue int
 
-	// MaxBatch is the total weight that is processed at once, at least 1. A heavier item is processed alone.
+	// MaxBatch is the maximum weight of a batch, at least 1. A heavier item is processed alone.
 	MaxBatch int
 
-	// Metrics, if not nil, measure depth, batch size and wait.
+	// Metrics measures depth, batch size and wait; nil measures nothing.
 	Metrics *Metrics
 
-	// Log receives panics and broken contracts of process; nil discards them.
+	// Log gets an error record when process panics or returns a wrong number of answers; nil discards it.
 	Log *slog.Logger
 
-	// Now is the clock of the wait metric; nil is time.Now. It is not read without Metrics.
+	// Now is the clock for the wait metric; nil means time.Now. It is not read without Metrics.
 	Now func() time.Time
 }
 
-// Lane is a queue of Q, processed in batches into A. Make one with New and end it with Stop.
+// Lane is a queue of items Q that are processed in batches to answers A. New makes one, Stop ends it.
 type Lane[Q, A any] struct {
 	cfg     Config
 	weight  func(Q) int
 	process func(ctx context.Context, batch []Q) []A
 	pool    sync.Pool // of *ticket[Q, A]
 
-	ctx    context.Context // of process: cancelled when Stop's deadline passes
+	ctx    context.Context // passed to process; cancelled when Stop's deadline passes
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when the lane's goroutine is gone
+	ended  chan struct{} // closed when the lane's goroutine has ended
 
 	// observe and observeWait are no-ops without metrics.
 	observe     func(batch int)
 	observeWait func(since, now time.Time)
 
 	mu       sync.Mutex
-	work     sync.Cond // there is something to take, or stopping became true
+	work     sync.Cond // signals a queued ticket, or that stopping became true
 	ring     []*ticket[Q, A]
 	head     int // index of the oldest ticket in ring
 	depth    int // tickets in ring
 	stopping bool
-	batch    []*ticket[Q, A] // in process; written by the lane's goroutine under mu, cut off by Stop
+	batch    []*ticket[Q, A] // the current batch; the lane's goroutine writes it under mu, Stop may read it
 
-	items []Q // process's argument, reused: the lane's goroutine only
+	items []Q // the argument of process, reused; used by the lane's goroutine only
 }
 
-// New makes a lane and starts its goroutine. It panics if cfg's bounds are not positive.
+// New makes a lane and starts its goroutine. It panics if MaxQueue or MaxBatch is below 1.
 //
-// weight says what an item counts for in a batch; nil, or a result below 1, counts as 1. It runs on the caller's goroutine.
+// weight returns the weight of an item. It runs on the caller's goroutine. With a nil weight, or a result below 1, the item
+// weighs 1.
 //
-// process gets the items of a batch in order and returns as many answers, in the same order. It must return in bounded
-// time, soon after ctx is cancelled, and must not keep the slice it is given. The lane does not keep the slice it returns.
+// process gets the items of a batch in order and returns one answer per item, in the same order. It must return in bounded
+// time, and soon after ctx is cancelled. It must not keep its argument. The lane does not keep the returned slice.
 func New[Q, A any](
 	cfg Config, weight func(Q) int, process func(ctx context.Context, batch []Q) []A,
 ) *Lane[Q, A] {
@@ -97,7 +98,7 @@ func New[Q, A any](
 	return l
 }
 
-// Depth is the number of items waiting.
+// Depth returns the number of waiting items.
 func (l *Lane[Q, A]) Depth() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,9 +107,9 @@ func (l *Lane[Q, A]) Depth() int {
 
 // Do queues q and waits for its answer.
 //
-// It returns ErrFull at once if the queue is full and ErrStopped if the lane is stopping: nothing was done. It returns
-// ctx's error only if q was dropped before its batch started: nothing was done. Once the batch has started ctx no longer
-// matters, and Do returns the answer, or ErrPanicked, ErrAnswers or ErrUnfinished, after which the outcome is unknown.
+// Nothing was done if it returns ErrFull (the queue is full), ErrStopped (the lane is stopping) or ctx's error (q was
+// dropped before its batch started). Once the batch has started, Do ignores ctx. It then returns the answer, or
+// ErrPanicked, ErrAnswers or ErrUnfinished; after these three the outcome is unknown.
 func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	var none A
 	if err := ctx.Err(); err != nil {
@@ -124,12 +125,12 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	return l.collect(t)
 }
 
-// DoBy is Do for callers whose patience with the queue is short: q is dropped if its batch has not started by until, and DoBy
-// returns ErrLate. It costs less than Do with a context of that deadline.
+// DoBy does the same as Do with a deadline for the queue. If q's batch has not started by until, DoBy drops q and returns
+// ErrLate. It is cheaper than Do with a context that has this deadline.
 func (l *Lane[Q, A]) DoBy(until time.Time, q Q) (A, error) {
 	var none A
-	patience := time.Until(until)
-	if patience <= 0 {
+	wait := time.Until(until)
+	if wait <= 0 {
 		return none, ErrLate
 	}
 	t, err := l.queue(q)
@@ -137,9 +138,9 @@ func (l *Lane[Q, A]) DoBy(until time.Time, q Q) (A, error) {
 		return none, err
 	}
 	if t.timer == nil {
-		t.timer = time.NewTimer(patience)
+		t.timer = time.NewTimer(wait)
 	} else {
-		t.timer.Reset(patience)
+		t.timer.Reset(wait)
 	}
 	if !await(t, t.timer.C) {
 		return none, ErrLate
@@ -148,7 +149,8 @@ func (l *Lane[Q, A]) DoBy(until time.Time, q Q) (A, error) {
 	return l.collect(t)
 }
 
-// await waits for t's answer. It reports false if gone was first and t's batch had not started: t is the lane's then.
+// await waits for t's answer and returns true. It returns false if gone came first and t's batch had not started; the lane
+// then owns t.
 func await[Q, A, G any](t *ticket[Q, A], gone <-chan G) bool {
 	select {
 	case <-t.done:
@@ -156,12 +158,12 @@ func await[Q, A, G any](t *ticket[Q, A], gone <-chan G) bool {
 		if t.state.CompareAndSwap(queued, abandoned) {
 			return false
 		}
-		<-t.done // its batch has started, or Stop is answering it
+		<-t.done // t's batch has started, or Stop is answering t
 	}
 	return true
 }
 
-// collect takes the answer from t.
+// collect returns t's answer and recycles t.
 func (l *Lane[Q, A]) collect(t *ticket[Q, A]) (A, error) {
 	answer, err := t.answer, t.err
 	if !t.shared {
@@ -170,11 +172,11 @@ func (l *Lane[Q, A]) collect(t *ticket[Q, A]) (A, error) {
 	return answer, err
 }
 
-// Stop refuses new items, finishes the queued ones and ends the lane's goroutine. It may be called more than once, also at
-// the same time; each call returns nil once the goroutine has ended.
+// Stop refuses new items, finishes the queued ones and ends the lane's goroutine. Several calls, even concurrent ones, are
+// safe; each returns nil once the goroutine has ended.
 //
-// If ctx ends first, Stop answers what is left (ErrStopped, or ErrUnfinished for the batch in process), cancels the context
-// of process and returns ctx's error. The goroutine then ends when process returns.
+// If ctx ends first, Stop answers the remaining items (ErrUnfinished in the current batch, ErrStopped in the queue), cancels
+// the context of process and returns ctx's error. The goroutine then ends when process returns.
 func (l *Lane[Q, A]) Stop(ctx context.Context) error {
 	l.mu.Lock()
 	l.stopping = true
@@ -187,7 +189,7 @@ func (l *Lane[Q, A]) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	select {
-	case <-l.ended: // both were ready: the work is done
+	case <-l.ended: // both channels were ready: the work is done
 		return nil
 	default:
 	}
@@ -195,7 +197,7 @@ func (l *Lane[Q, A]) Stop(ctx context.Context) error {
 	return fmt.Errorf("lane %s: stop: %w", l.cfg.Name, ctx.Err())
 }
 
-// cutOff answers everything that is queued or in process.
+// cutOff answers all queued items and the items of the current batch, and cancels the context of process.
 func (l *Lane[Q, A]) cutOff() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,14 +210,14 @@ func (l *Lane[Q, A]) cutOff() {
 		}
 		t.give(none, ErrStopped)
 	}
-	// Before the cancellation, so that no answer depends on how fast process notices it.
+	// Answer before the cancellation, so that no answer depends on how fast process reacts to it.
 	for _, t := range l.batch {
 		t.disown(ErrUnfinished)
 	}
 	l.cancel()
 }
 
-// queue makes a ticket for q and enqueues it.
+// queue enqueues a ticket for q.
 func (l *Lane[Q, A]) queue(q Q) (*ticket[Q, A], error) {
 	t := l.pool.Get().(*ticket[Q, A])
 	t.item, t.weight = q, 1
@@ -259,7 +261,7 @@ func (l *Lane[Q, A]) enqueue(t *ticket[Q, A]) error {
 	return nil
 }
 
-// pop removes the oldest ticket. It needs mu and depth > 0.
+// pop removes and returns the oldest ticket. The caller holds mu, and depth is above 0.
 func (l *Lane[Q, A]) pop() *ticket[Q, A] {
 	t := l.ring[l.head]
 	l.ring[l.head] = nil
@@ -272,7 +274,7 @@ func (l *Lane[Q, A]) pop() *ticket[Q, A] {
 func (l *Lane[Q, A]) run() {
 	clean := false
 	defer func() {
-		if !clean { // process ended this goroutine (runtime.Goexit): the lane lives on
+		if !clean { // process ended this goroutine (runtime.Goexit): continue on a new one
 			go l.run()
 			return
 		}
@@ -288,12 +290,12 @@ func (l *Lane[Q, A]) run() {
 	clean = true
 }
 
-// take waits for work and moves it from the queue to l.batch and l.items. It reports false when the lane has stopped and
-// nothing is left.
+// take waits for items and moves them from the queue to l.batch. It returns false when the lane is stopping and the queue
+// is empty.
 func (l *Lane[Q, A]) take() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	clear(l.batch) // answered tickets may be in use again
+	clear(l.batch) // answered tickets may have a new owner
 	l.batch = l.batch[:0]
 	weight := 0
 	for {
@@ -308,7 +310,7 @@ func (l *Lane[Q, A]) take() bool {
 		}
 		t := l.pop()
 		if !t.state.CompareAndSwap(queued, taken) {
-			l.recycle(t) // its caller has gone
+			l.recycle(t) // its caller gave up
 			continue
 		}
 		weight += t.weight
@@ -316,7 +318,7 @@ func (l *Lane[Q, A]) take() bool {
 	}
 }
 
-// processBatch processes l.batch and answers its items, whatever process does.
+// processBatch processes l.batch and answers every item, even if process panics or ends the goroutine.
 func (l *Lane[Q, A]) processBatch() {
 	for _, t := range l.batch {
 		l.items = append(l.items, t.item)

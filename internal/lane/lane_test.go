@@ -17,15 +17,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a lane whose batches the test starts and ends: process announces each batch and waits to be let go. Tests that
-// use it run in a synctest bubble, where synctest.Wait returns once every goroutine has gone as far as it can.
+// rig is a lane whose batches end when the test says so: process records each batch and waits for goOn. Tests that use it
+// run in a synctest bubble, where synctest.Wait returns once every goroutine is blocked.
 type rig struct {
 	t       *testing.T
 	lane    *lane.Lane[int, int]
-	batches [][]int         // each batch in the order of processing
-	goOn    chan struct{}   // one receive per batch
-	ctx     context.Context // of the latest batch
-	act     func()          // what process does once let go
+	batches [][]int         // the batches in the order of processing
+	goOn    chan struct{}   // process receives once per batch
+	ctx     context.Context // the context of the latest batch
+	act     func()          // called by process after goOn; may be nil
 }
 
 func newRig(t *testing.T, cfg lane.Config, weight func(int) int) *rig {
@@ -42,7 +42,7 @@ func newRig(t *testing.T, cfg lane.Config, weight func(int) int) *rig {
 	return r
 }
 
-// twice is the answer to a batch.
+// twice returns the answers to a batch: each item doubled.
 func twice(batch []int) []int {
 	answers := make([]int, len(batch))
 	for i, q := range batch {
@@ -51,16 +51,16 @@ func twice(batch []int) []int {
 	return answers
 }
 
-// call is a Do under way.
+// call is a running or finished Do or DoBy.
 type call struct {
 	answer int
 	err    error
 	done   bool
-	took   time.Duration // of a DoBy
+	took   time.Duration // set by DoBy only
 	cancel context.CancelFunc
 }
 
-// do calls Do on a goroutine of its own and returns when the call can go no further.
+// do calls Do on a new goroutine and returns when that goroutine is blocked or done.
 func (r *rig) do(q int) *call {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	c := &call{cancel: cancel}
@@ -73,18 +73,18 @@ func (r *rig) do(q int) *call {
 	return c
 }
 
-// doBy calls DoBy with patience on a goroutine of its own and returns when the call can go no further.
-func (r *rig) doBy(patience time.Duration, q int) *call {
+// doBy calls DoBy with a deadline of now + wait on a new goroutine and returns when that goroutine is blocked or done.
+func (r *rig) doBy(wait time.Duration, q int) *call {
 	c, began := &call{}, time.Now()
 	go func() {
-		c.answer, c.err = r.lane.DoBy(began.Add(patience), q)
+		c.answer, c.err = r.lane.DoBy(began.Add(wait), q)
 		c.took, c.done = time.Since(began), true
 	}()
 	synctest.Wait()
 	return c
 }
 
-// next lets the batch in process end.
+// next ends the current batch.
 func (r *rig) next() {
 	r.goOn <- struct{}{}
 	synctest.Wait()
@@ -112,7 +112,7 @@ func (r *rig) failed(c *call, target error) {
 
 var wide = lane.Config{Name: "test", MaxQueue: 100, MaxBatch: 100}
 
-func TestAnIdleLaneProcessesAnItemAtOnceAndAlone(t *testing.T) {
+func TestLane_Idle_ProcessesAnItemAtOnceAndAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, wide, nil)
@@ -127,7 +127,7 @@ func TestAnIdleLaneProcessesAnItemAtOnceAndAlone(t *testing.T) {
 	})
 }
 
-func TestItemsThatArriveWhileABatchRunsBecomeTheNextBatchInOrder(t *testing.T) {
+func TestLane_Busy_WaitingItemsBecomeTheNextBatchInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, wide, nil)
@@ -145,7 +145,7 @@ func TestItemsThatArriveWhileABatchRunsBecomeTheNextBatchInOrder(t *testing.T) {
 	})
 }
 
-func TestABatchHoldsAtMostItsWeight(t *testing.T) {
+func TestBatch_HoldsAtMostMaxBatchWeight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := wide
@@ -164,7 +164,7 @@ func TestABatchHoldsAtMostItsWeight(t *testing.T) {
 	})
 }
 
-func TestAFullQueueRefusesAtOnceAndTakesTheLastPlace(t *testing.T) {
+func TestDo_FullQueue_RefusesAtOnceAndUsesTheLastPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := wide
@@ -185,7 +185,7 @@ func TestAFullQueueRefusesAtOnceAndTakesTheLastPlace(t *testing.T) {
 	})
 }
 
-func TestAnItemWhoseCallerHasGoneIsDroppedBeforeItsBatchStarts(t *testing.T) {
+func TestDo_CancelledBeforeItsBatch_DropsTheItem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, wide, nil)
@@ -199,7 +199,7 @@ func TestAnItemWhoseCallerHasGoneIsDroppedBeforeItsBatchStarts(t *testing.T) {
 		r.answered(3, stays)
 		require.Equal(t, [][]int{{1}, {3}}, r.batches)
 
-		// A queue of nothing but abandoned items is no batch.
+		// Abandoned items alone do not make a batch.
 		r.do(4)
 		gone = r.do(5)
 		gone.cancel()
@@ -210,7 +210,7 @@ func TestAnItemWhoseCallerHasGoneIsDroppedBeforeItsBatchStarts(t *testing.T) {
 	})
 }
 
-func TestAnItemIsNeverDroppedOnceItsBatchHasStarted(t *testing.T) {
+func TestDo_CancelledInItsBatch_KeepsTheItem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, wide, nil)
@@ -225,7 +225,7 @@ func TestAnItemIsNeverDroppedOnceItsBatchHasStarted(t *testing.T) {
 	})
 }
 
-func TestAnItemIsDroppedWhenItsTurnDoesNotComeInTime(t *testing.T) {
+func TestDoBy_BatchTooLate_DropsTheItem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, wide, nil)
@@ -243,16 +243,16 @@ func TestAnItemIsDroppedWhenItsTurnDoesNotComeInTime(t *testing.T) {
 		require.Equal(t, [][]int{{1}, {3}}, r.batches)
 
 		r.failed(r.doBy(0, 4), lane.ErrLate)
-		require.Len(t, r.batches, 2, "what is late already is not queued")
+		require.Len(t, r.batches, 2, "an item past its deadline is not queued")
 
-		// Tickets are used again, and so are their timers: an old one must not end a new wait.
+		// Tickets and their timers are reused: an old timer must not end a new wait.
 		for q := 5; q < 9; q++ {
 			c := r.doBy(time.Second, q)
 			time.Sleep(900 * time.Millisecond)
 			r.next()
 			r.answered(q, c)
 		}
-		// And one that was stopped must end the next wait.
+		// A timer that was stopped must end the next wait.
 		started = r.do(9)
 		late = r.doBy(2*time.Second, 10)
 		time.Sleep(3 * time.Second)
@@ -265,7 +265,7 @@ func TestAnItemIsDroppedWhenItsTurnDoesNotComeInTime(t *testing.T) {
 	})
 }
 
-func TestACallerWhoIsGoneAlreadyIsNotQueued(t *testing.T) {
+func TestDo_ContextAlreadyDone_IsNotQueued(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, wide, nil)
@@ -279,12 +279,12 @@ func TestACallerWhoIsGoneAlreadyIsNotQueued(t *testing.T) {
 	})
 }
 
-func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
+func TestStop_FinishesQueuedItemsAndRefusesNewOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, wide, nil)
 		running, waiting := r.do(1), r.do(2)
-		stopped := make([]error, 2) // twice at once
+		stopped := make([]error, 2) // two concurrent calls
 		for i := range stopped {
 			stopped[i] = errors.New("not returned")
 			go func() { stopped[i] = r.lane.Stop(context.Background()) }()
@@ -304,7 +304,7 @@ func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	})
 }
 
-func TestStopPastItsDeadlineAnswersEveryoneAndCancelsProcess(t *testing.T) {
+func TestStop_PastDeadline_AnswersAllAndCancelsProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, wide, nil)
@@ -323,13 +323,13 @@ func TestStopPastItsDeadlineAnswersEveryoneAndCancelsProcess(t *testing.T) {
 		require.ErrorIs(t, r.ctx.Err(), context.Canceled)
 		require.ErrorIs(t, r.lane.Stop(ctx), context.DeadlineExceeded, "the goroutine is still in process")
 
-		r.next() // its late answers go nowhere
+		r.next() // its late answers are discarded
 		require.NoError(t, r.lane.Stop(ctx))
 		require.Equal(t, [][]int{{1}}, r.batches)
 	})
 }
 
-func TestAPanicFailsItsBatchAndTheLaneLivesOn(t *testing.T) {
+func TestProcess_Panic_FailsItsBatchOnly(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cause")
 	for name, tc := range map[string]struct {
@@ -364,7 +364,7 @@ func TestAPanicFailsItsBatchAndTheLaneLivesOn(t *testing.T) {
 	}
 }
 
-func TestAWrongNumberOfAnswersIsAnErrorAndNotAHang(t *testing.T) {
+func TestProcess_WrongNumberOfAnswers_IsAnError(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string][]int{"none": nil, "too many": {1, 2}} {
 		t.Run(name, func(t *testing.T) {
@@ -378,7 +378,7 @@ func TestAWrongNumberOfAnswersIsAnErrorAndNotAHang(t *testing.T) {
 	}
 }
 
-func TestALaneWithoutBoundsIsAProgrammingError(t *testing.T) {
+func TestNew_WithoutBounds_Panics(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []lane.Config{{MaxQueue: 1}, {MaxBatch: 1}, {MaxQueue: -1, MaxBatch: 1}} {
 		require.Panics(t, func() { lane.New(cfg, nil, func(_ context.Context, b []int) []int { return b }) })

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the measurements of all lanes of a process. Their only label is the lane's name, which is chosen by the
-// program and never by a request, so the number of series is bounded.
+// Metrics measures all lanes of a process. The only label is the lane's name. The program chooses it, never a request, so
+// the number of series is bounded.
 type Metrics struct {
 	depth *prometheus.Desc
 	batch *prometheus.HistogramVec
@@ -17,25 +17,25 @@ type Metrics struct {
 	lanes map[depther]string
 }
 
-// depther is any Lane, whatever its types.
+// depther is a Lane of any item and answer type.
 type depther interface{ Depth() int }
 
-// NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a
-// programming error. A nil reg leaves them unregistered.
+// NewMetrics makes the metrics and registers them with reg, unless reg is nil. It panics if reg already has metrics of these
+// names.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		depth: prometheus.NewDesc("quotasvc_lane_depth_items",
-			"Items waiting in the lane's queue, including those whose caller has gone.", []string{"lane"}, nil),
+			"Items waiting in the lane's queue, including items whose caller gave up.", []string{"lane"}, nil),
 		batch: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quotasvc_lane_batch_items",
 			Help: "Items processed in one batch.",
-			// Powers of two from a lone item to beyond the largest batch in use.
+			// Powers of two from one item to 4096, above the largest batch in use.
 			Buckets: prometheus.ExponentialBuckets(1, 2, 13),
 		}, []string{"lane"}),
 		wait: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quotasvc_lane_wait_seconds",
-			Help: "Time an item spent queued before its batch started.",
-			// From 50 us (an idle lane's hand-over) to 1.6 s (beyond any request's deadline that is worth keeping).
+			Help: "Time that an item was queued before its batch started.",
+			// From 50 us (the hand-over of an idle lane) to 1.6 s (longer than a useful request deadline).
 			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 16),
 		}, []string{"lane"}),
 		lanes: make(map[depther]string),
@@ -53,7 +53,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.wait.Describe(ch)
 }
 
-// Collect implements prometheus.Collector. Lanes of one name are reported as one.
+// Collect implements prometheus.Collector. The depths of lanes with the same name are added.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	depths := make(map[string]int)
 	m.mu.Lock()
@@ -68,7 +68,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.wait.Collect(ch)
 }
 
-// track reports l's depth from now on, until untrack.
+// track includes l's depth in the metrics until untrack.
 func (m *Metrics) track(l depther, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lane"
 )
 
-// values are the metrics of the lane called name: a gauge's value, a histogram's count and sum.
+// values returns the metrics of the lane called name: the value of a gauge, the count and sum of a histogram.
 func values(t *testing.T, reg *prometheus.Registry, name string) map[string]float64 {
 	families, err := reg.Gather()
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func values(t *testing.T, reg *prometheus.Registry, name string) map[string]floa
 	return got
 }
 
-func TestMetricsShowDepthBatchSizeAndWaitPerLaneName(t *testing.T) {
+func TestMetrics_DepthBatchSizeAndWaitPerLaneName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewRegistry()
@@ -47,7 +47,7 @@ func TestMetricsShowDepthBatchSizeAndWaitPerLaneName(t *testing.T) {
 		r.do(1)
 		r.do(2)
 		r.do(3)
-		time.Sleep(time.Second) // of the bubble's clock: items 2 and 3 wait for it
+		time.Sleep(time.Second) // on the bubble's clock: items 2 and 3 wait that long
 		require.Equal(t, map[string]float64{
 			"quotasvc_lane_depth_items":        2,
 			"quotasvc_lane_batch_items_count":  1,

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// state of a ticket. Each change is one compare-and-swap, so that the lane and the caller agree on who gave up first:
+// state is the state of a ticket. Each change is one compare-and-swap, so the lane and the caller never disagree:
 //
 //	queued -> taken -> answered
 //	queued -> abandoned
@@ -14,27 +14,26 @@ type state = uint32
 const (
 	queued    state = iota // waiting: the caller may abandon it, the lane may take it
 	taken                  // in a batch: the caller waits for the answer
-	answered               // answer or err are set, done is signalled
-	abandoned              // the caller has gone: the lane drops it
+	answered               // answer or err is set, done is signalled
+	abandoned              // the caller gave up: the lane drops it
 )
 
-// ticket is an item's place in the queue and the way its answer comes back.
+// ticket is an item's place in the queue and the channel for its answer.
 //
-// Tickets are recycled. A ticket belongs to exactly one side at a time: to the caller once it is answered, to the lane once
-// it is abandoned; that side returns it to the pool.
+// Tickets are recycled. The caller owns an answered ticket, the lane owns an abandoned one; the owner returns it to the pool.
 type ticket[Q, A any] struct {
 	state  atomic.Uint32
 	done   chan struct{} // capacity 1, so that answering never blocks
 	item   Q
 	weight int
-	since  time.Time   // when it was queued; set only if there are metrics
-	timer  *time.Timer // of DoBy, kept for the next one; nil before the first
+	since  time.Time   // when the item was queued; set only with metrics
+	timer  *time.Timer // DoBy's timer, kept for reuse; nil before the first DoBy
 	answer A
 	err    error
-	shared bool // answered by Stop while the lane's goroutine still refers to it: never recycled
+	shared bool // Stop answered it while the lane's goroutine still refers to it: never recycled
 }
 
-// give answers t, unless it was answered before.
+// give answers t unless it has an answer already.
 func (t *ticket[Q, A]) give(answer A, err error) {
 	if t.state.CompareAndSwap(taken, answered) {
 		t.answer, t.err = answer, err
@@ -42,7 +41,7 @@ func (t *ticket[Q, A]) give(answer A, err error) {
 	}
 }
 
-// disown answers a ticket that is in process, for Stop.
+// disown answers a ticket of the current batch with err. Stop uses it; the ticket is not recycled.
 func (t *ticket[Q, A]) disown(err error) {
 	if t.state.CompareAndSwap(taken, answered) {
 		t.err, t.shared = err, true
