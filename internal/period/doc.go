@@ -1,37 +1,38 @@
-// Package period computes the periods of allowances: calendar arithmetic and nothing else.
+// Package period computes the periods of allowances. It contains calendar arithmetic only.
 //
 // # Terms
 //
-//   - period: a half-open stretch of time [start, end) in UTC.
-//   - interval: how long a period is: an hour, a day, a week, a month, a year, or once (a single period without an end).
-//   - anchor: where the count of periods begins. Calendar: periods begin where the calendar's hour, day, week (Monday),
-//     month or year begins. Tenant: they begin at the tenant's anchor instant, and repeat its day and time of day.
-//   - wall clock: what a clock on the wall in the schedule's zone shows, date included.
+//   - period: a half-open time range [start, end) in UTC.
+//   - interval: the length of a period: an hour, a day, a week, a month, a year, or once (one period without an end).
+//   - anchor: the start of the first period. Calendar: periods begin with the calendar's hour, day, week (Monday), month or
+//     year. Tenant: periods begin at the tenant's anchor instant and repeat its day and time of day.
+//   - wall clock: the local date and time in the schedule's zone.
+//   - gap, overlap: wall times that do not exist, or exist twice, because the zone's offset changes.
 //
 // # Invariants
 //
-//  1. Periods of a schedule follow each other without gap or overlap: Next(p).Start == p.End, and none is empty.
-//  2. Boundary n is computed from the anchor, never from another boundary, so nothing drifts: the wall clock of the anchor
-//     plus n intervals, the day clamped to the month's last. An anchor on 31 January gives 28 or 29 February, then 31
-//     March; one on 29 February gives 28 February in common years.
-//  3. Days, weeks, months and years are of the wall clock, so a day has 23 or 25 hours where the clock changes. A boundary
-//     whose wall time is skipped is the first instant after the gap. One whose wall time comes twice is the earlier
-//     instant. If a gap swallows a whole period, as 30 December 2011 in Apia, that period does not exist.
-//  4. Only the wall clock of a tenant's anchor counts: an anchor in the second pass of an hour that comes twice has its
-//     first boundary in the first pass.
-//  5. Tenant hours are 3600 s each, counted from the anchor instant. Calendar hours begin at the top of the hour of the wall
-//     clock, so at minute 15 in UTC for Kathmandu (+5:45). They are 3600 s each too, but for the one in which the
-//     zone's offset changes by a part of an hour (Lord Howe, 30 minutes, twice a year): it lasts until the next top.
-//  6. Anchors have microseconds, as PostgreSQL does; finer digits are cut off.
-//  7. The period of interval once is [anchor instant, Forever), whatever the kind of anchor. Nothing comes before or after.
+//  1. The periods of a schedule cover time without holes: Next(p).Start == p.End, and no period is empty.
+//  2. Boundary n is the wall clock of the anchor plus n intervals, with the day clamped to the last day of the month. It is
+//     computed from the anchor, never from another boundary, so boundaries do not drift. An anchor on 31 January gives 28
+//     or 29 February, then 31 March. An anchor on 29 February gives 28 February in common years.
+//  3. Days, weeks, months and years use the wall clock, so a day has 23 or 25 hours when the clock changes. A boundary in a
+//     gap moves to the first instant after the gap. A boundary in an overlap is the earlier of the two instants. If a gap
+//     contains a whole period, that period does not exist (30 December 2011 in Apia).
+//  4. Only the wall clock of a tenant's anchor counts. If the anchor is the later of two instants with one wall time, the
+//     first boundary is the earlier one.
+//  5. Tenant hours have 3600 s and count from the anchor instant. Calendar hours begin at full hours of the wall clock: in
+//     Kathmandu (+5:45) that is minute 15 in UTC. They have 3600 s as well, with one exception: if the zone's offset changes
+//     by a part of an hour (Lord Howe: 30 minutes, twice a year), that hour lasts until the next full hour.
+//  6. Anchors have microsecond precision, as in PostgreSQL. Finer digits are cut off.
+//  7. With the interval once, the only period is [anchor instant, Forever), for both kinds of anchor.
 //
 // # Bounds
 //
-// Instants and tenant anchors lie from Earliest up to and not including Latest. Anything else is an ErrOutOfRange that
-// names the bound. Within them, every computed boundary is a year that four digits hold.
+// Instants and tenant anchors lie in [Earliest, Latest). Other values give an ErrOutOfRange that names the bound. Within
+// the bounds, the year of every computed boundary has at most four digits.
 //
 // # Clock, concurrency, failure
 //
-// The package reads no clock and does no I/O, but for the zone database behind ParseZone. Everything is a value and safe
-// for concurrent use. Each call costs the same, however far the anchor is away.
+// The package reads no clock. It does no I/O, except that ParseZone reads the zone database. All types are safe for
+// concurrent use. The cost of a call does not depend on the distance to the anchor.
 package period

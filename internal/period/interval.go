@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrInvalid says that a word or a schedule is not one this package knows.
+// ErrInvalid means that a word or a schedule is not valid.
 var ErrInvalid = errors.New("period: invalid")
 
 // Interval is the length of a period.
@@ -21,7 +21,7 @@ const (
 	Once  Interval = "once"
 )
 
-// ParseInterval returns the interval that s names. Its error is an ErrInvalid that lists the choices.
+// ParseInterval returns the interval with the name s, or an ErrInvalid that lists the valid names.
 func ParseInterval(s string) (Interval, error) {
 	switch i := Interval(s); i {
 	case Hour, Day, Week, Month, Year, Once:
@@ -30,16 +30,16 @@ func ParseInterval(s string) (Interval, error) {
 	return "", fmt.Errorf("%w interval %.40q: must be one of hour, day, week, month, year, once", ErrInvalid, s)
 }
 
-// AnchorKind says where periods begin.
+// AnchorKind determines where periods begin.
 type AnchorKind string
 
 // The kinds of anchor, as the REST contract and the tables spell them.
 const (
-	Calendar AnchorKind = "calendar" // where the calendar's hour, day, week, month or year begins
+	Calendar AnchorKind = "calendar" // at the start of the calendar's hour, day, week, month or year
 	Tenant   AnchorKind = "tenant"   // at the tenant's anchor instant
 )
 
-// ParseAnchorKind returns the kind that s names. Its error is an ErrInvalid that lists the choices.
+// ParseAnchorKind returns the kind with the name s, or an ErrInvalid that lists the valid names.
 func ParseAnchorKind(s string) (AnchorKind, error) {
 	switch k := AnchorKind(s); k {
 	case Calendar, Tenant:

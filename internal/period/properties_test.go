@@ -10,13 +10,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// zones are those whose clocks do what clocks elsewhere do not.
+// zones are zones with unusual changes of the clock.
 var zones = []string{
 	"UTC", "Europe/Berlin", "America/New_York",
 	"Australia/Lord_Howe", // changes by 30 minutes
 	"Asia/Kathmandu",      // +5:45, +5:30 until 1986
 	"America/Sao_Paulo",   // skipped midnights
-	"Africa/Cairo",        // changes at midnight both ways, with years without
+	"Africa/Cairo",        // changes at midnight in both directions, not in every year
 	"Pacific/Apia",        // skipped a day in 2011
 	"Pacific/Kwajalein",   // skipped a day in 1993
 	"Asia/Manila",         // skipped a day in 1844, -15:56 before
@@ -28,7 +28,7 @@ var zones = []string{
 
 var intervals = []period.Interval{period.Hour, period.Day, period.Week, period.Month, period.Year}
 
-// instants draws instants of years [from, to), half of them close to a change of the zone's clock.
+// instants draws instants in the years [from, to). Half of them are close to a change of the zone's clock.
 func instants(loc *time.Location, from, to int) *rapid.Generator[time.Time] {
 	first, last := time.Date(from, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(to, 1, 1, 0, 0, 0, 0, time.UTC)
 	return rapid.Custom(func(t *rapid.T) time.Time {
@@ -57,8 +57,9 @@ func schedules(from, to int) *rapid.Generator[period.Schedule] {
 	})
 }
 
-// TestPeriodsCutTimeWithoutGapOrOverlap covers all of time, so years 2 to 9997 and the oddest changes on record.
-func TestPeriodsCutTimeWithoutGapOrOverlap(t *testing.T) {
+// TestSchedule_PeriodsHaveNoHoleAndNoOverlap covers the years 2 to 9997, and apart from that the years 1840 to 2040, which
+// have the most unusual changes of clocks.
+func TestSchedule_PeriodsHaveNoHoleAndNoOverlap(t *testing.T) {
 	t.Parallel()
 	for name, years := range map[string][2]int{"all of time": {2, 9998}, "on record": {1840, 2040}} {
 		t.Run(name, func(t *testing.T) {
@@ -75,12 +76,12 @@ func TestPeriodsCutTimeWithoutGapOrOverlap(t *testing.T) {
 				if !p.Start.Before(period.Earliest) {
 					same, err := s.Containing(p.Start)
 					require.NoError(t, err)
-					require.Equal(t, p, same, "of its start")
+					require.Equal(t, p, same, "Containing(p.Start)")
 				}
 				if !p.End.After(period.Latest) {
 					same, err := s.Containing(p.End.Add(-time.Microsecond))
 					require.NoError(t, err)
-					require.Equal(t, p, same, "of its last microsecond")
+					require.Equal(t, p, same, "Containing(the last microsecond of p)")
 				}
 				if p.End.Before(period.Latest) {
 					next, err := s.Next(p)
@@ -88,16 +89,16 @@ func TestPeriodsCutTimeWithoutGapOrOverlap(t *testing.T) {
 					require.Equal(t, p.End, next.Start)
 					direct, err := s.Containing(p.End)
 					require.NoError(t, err)
-					require.Equal(t, direct, next, "Next must not have to trim a period of its own schedule")
+					require.Equal(t, direct, next, "Next must not trim a period of the same schedule")
 				}
 			})
 		})
 	}
 }
 
-// TestBoundariesAreTheAnchorPlusWholeIntervals holds boundaries against a calendar kept by hand: walk from the anchor day
-// by day, then find the first instant of the wanted wall time by trying every quarter of an hour.
-func TestBoundariesAreTheAnchorPlusWholeIntervals(t *testing.T) {
+// TestSchedule_BoundariesAreAnchorPlusIntervals compares boundaries with a simple calendar: it walks from the anchor day by
+// day, then tries every quarter of an hour to find the first instant with the wanted wall time.
+func TestSchedule_BoundariesAreAnchorPlusIntervals(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		loc := zone(t, rapid.SampledFrom(zones).Draw(t, "zone"))
@@ -109,11 +110,11 @@ func TestBoundariesAreTheAnchorPlusWholeIntervals(t *testing.T) {
 		d.day = min(d.day, daysIn(d.year, d.month))
 		anchor, ok := firstInstant(d, quarter, loc)
 		if !ok {
-			t.Skip("the anchor's wall time is skipped, so no instant has it")
+			t.Skip("the anchor's wall time is in a gap, so no instant has it")
 		}
 		s := period.Schedule{Every: every, Anchor: period.Tenant, AnchorAt: anchor, Location: loc}
 
-		// The clock may skip the boundary's time, so its neighbour may be the next period: ask at the boundary itself.
+		// The boundary may be in a gap, so an instant next to it may be in the next period: test the boundary itself.
 		want, _ := firstInstant(d.plus(n, every), quarter, loc)
 		p, err := s.Containing(want)
 		require.NoError(t, err)
@@ -125,7 +126,7 @@ func TestBoundariesAreTheAnchorPlusWholeIntervals(t *testing.T) {
 	})
 }
 
-func TestAThousandMonthsDoNotDrift(t *testing.T) {
+func TestSchedule_ThousandMonths_DoNotDrift(t *testing.T) {
 	t.Parallel()
 	anchor := time.Date(2023, 1, 31, 23, 30, 0, 0, time.UTC)
 	s := period.Schedule{Every: period.Month, Anchor: period.Tenant, AnchorAt: anchor}
@@ -139,7 +140,7 @@ func TestAThousandMonthsDoNotDrift(t *testing.T) {
 	}
 }
 
-// date is a day of the test's own calendar.
+// date is a day in the calendar of this test.
 type date struct{ year, month, day int }
 
 func daysIn(year, month int) int {
@@ -155,7 +156,7 @@ func daysIn(year, month int) int {
 	return 31
 }
 
-// plus is d and n intervals, the day clamped once, at the end.
+// plus returns d plus n intervals. It clamps the day once, at the end.
 func (d date) plus(n int, every period.Interval) date {
 	switch every {
 	case period.Year:
@@ -182,8 +183,8 @@ func (d date) plus(n int, every period.Interval) date {
 	return d
 }
 
-// firstInstant tries the quarters of an hour, on which all clocks changed since 1972, for the first at which the clock
-// shows the wall time or more. ok says that it shows the very time.
+// firstInstant returns the first quarter of an hour at which the clock shows the wall time or more. All clocks since 1972
+// have changed at quarters of an hour. ok reports whether the clock shows exactly the wall time.
 func firstInstant(d date, quarter int, loc *time.Location) (_ time.Time, ok bool) {
 	const step = 15 * time.Minute
 	wall := time.Date(d.year, time.Month(d.month), d.day, quarter/4, quarter%4*15, 0, 0, time.UTC)

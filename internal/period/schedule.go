@@ -7,32 +7,32 @@ import (
 )
 
 var (
-	// Earliest is the first instant accepted. A period that contains it begins in year 1 at the earliest.
+	// Earliest is the first valid instant. A period that contains it begins in year 1 at the earliest.
 	Earliest = time.Date(2, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-	// Latest is the first instant no longer accepted. A period that begins before it ends in year 9999 at the latest, in
-	// any zone, and so before Forever.
+	// Latest is the first instant that is not valid any more. In every zone, a period that begins before it ends in year 9999
+	// at the latest, and so before Forever.
 	Latest = time.Date(9998, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-	// Forever is the end of a period that does not end: the last second of the last year that RFC 3339 can write.
+	// Forever stands for "no end": the last second of the last year that RFC 3339 can express.
 	Forever = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 )
 
 var (
-	// ErrOutOfRange says that an instant is before Earliest, or not before Latest.
+	// ErrOutOfRange means that an instant is before Earliest, or not before Latest.
 	ErrOutOfRange = errors.New("period: out of range")
 
-	// ErrNotStarted says that an instant is before the start of a once period.
+	// ErrNotStarted means that an instant is before the start of a once period.
 	ErrNotStarted = errors.New("period: not started")
 
-	// ErrNoNext says that no period follows, because this one lasts forever.
+	// ErrNoNext means that no period follows, because this one lasts forever.
 	ErrNoNext = errors.New("period: no next period")
 )
 
-// MaxList is the largest number of periods From lists: more than a month of hours.
+// MaxList is the largest number of periods that From returns. It is more than the hours of a month.
 const MaxList = 1000
 
-// Period is the stretch of time [Start, End). Both are UTC, with microseconds at most, and Start is before End.
+// Period is the time range [Start, End). Both are in UTC with microsecond precision, and Start is before End.
 type Period struct {
 	Start time.Time
 	End   time.Time // Forever if it does not end
@@ -48,18 +48,18 @@ func (p Period) Endless() bool {
 	return p.End.Equal(Forever)
 }
 
-// Schedule is a rule that cuts time into periods.
+// Schedule is a rule that divides time into periods.
 type Schedule struct {
 	Every    Interval
 	Anchor   AnchorKind
-	AnchorAt time.Time      // the tenant's anchor instant; unused by Calendar, but for Once
+	AnchorAt time.Time      // the tenant's anchor instant; Calendar uses it with Once only
 	Location *time.Location // the zone of the wall clock; nil is UTC
 }
 
 // Containing returns the schedule's period that contains t.
 //
-// Its errors are ErrInvalid for a schedule of unknown words, ErrOutOfRange for t or the anchor, and ErrNotStarted for a
-// once schedule whose anchor is after t.
+// It returns ErrInvalid for an unknown interval or anchor kind, ErrOutOfRange for t or the anchor, and ErrNotStarted for a
+// once schedule with an anchor after t.
 func (s Schedule) Containing(t time.Time) (Period, error) {
 	if err := checkRange("instant", t); err != nil {
 		return Period{}, err
@@ -92,8 +92,8 @@ func (s Schedule) Containing(t time.Time) (Period, error) {
 	return Period{}, err
 }
 
-// Next returns the period that begins where p ends. If p is not of this schedule, because the terms changed, that is the
-// rest of the schedule's period that contains p.End. Its errors are those of Containing, and ErrNoNext if p does not end.
+// Next returns the period that begins at p.End. If p belongs to another schedule, because the terms changed, it returns the
+// rest of the period that contains p.End. It returns ErrNoNext if p does not end, and the errors of Containing.
 func (s Schedule) Next(p Period) (Period, error) {
 	if p.Endless() {
 		return Period{}, ErrNoNext
@@ -106,8 +106,8 @@ func (s Schedule) Next(p Period) (Period, error) {
 	return next, nil
 }
 
-// From lists n periods, 0 to MaxList: the one that contains t and those after it. It lists fewer only where one does not
-// end. Its errors are those of Containing, and ErrInvalid for n.
+// From returns n periods (0 to MaxList): the one that contains t and the following ones. It returns fewer only if a period
+// does not end. It returns ErrInvalid for a wrong n, and the errors of Containing.
 func (s Schedule) From(t time.Time, n int) ([]Period, error) {
 	if n < 0 || n > MaxList {
 		return nil, fmt.Errorf("%w number of periods %d: must be 0 to %d", ErrInvalid, n, MaxList)
@@ -134,14 +134,14 @@ func (s Schedule) once(t time.Time) (Period, error) {
 	return Period{Start: s.AnchorAt, End: Forever}, nil
 }
 
-// wallPeriod is the period of days, weeks, months or years of the wall clock that contains t.
+// wallPeriod returns the period that contains t, for intervals that use the wall clock: day, week, month and year.
 func (s Schedule) wallPeriod(t time.Time) Period {
 	anchor := time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC) // first of a year, and a Monday
 	if s.Anchor == Tenant {
 		anchor = wallOf(s.AnchorAt, s.Location)
 	}
-	// Boundary n is not after t, because the clock shows its wall time or more at t. A later one is not after t either if t
-	// is in the second pass of a stretch that comes twice; the longest such stretch was a day.
+	// Boundary n is not after t, because the clock at t shows its wall time or more. If t is in the second pass of an
+	// overlap, later boundaries may not be after t either. The longest overlap was a day.
 	n := s.steps(anchor, wallOf(t, s.Location))
 	p := Period{Start: s.boundary(anchor, n), End: s.boundary(anchor, n+1)}
 	for !p.End.After(t) {
@@ -151,7 +151,7 @@ func (s Schedule) wallPeriod(t time.Time) Period {
 	return p
 }
 
-// steps is the largest n whose boundary has a wall time that is not after wall.
+// steps returns the largest n for which the wall time of boundary n is not after wall.
 func (s Schedule) steps(anchor, wall time.Time) int {
 	switch s.Every {
 	case Day:
@@ -165,7 +165,7 @@ func (s Schedule) steps(anchor, wall time.Time) int {
 	}
 }
 
-// boundary is the instant of boundary n: the anchor plus n intervals.
+// boundary returns the instant of boundary n: the anchor plus n intervals.
 func (s Schedule) boundary(anchor time.Time, n int) time.Time {
 	var wall time.Time
 	switch s.Every {
@@ -181,25 +181,25 @@ func (s Schedule) boundary(anchor time.Time, n int) time.Time {
 	return instantOf(wall, s.Location)
 }
 
-// calendarHour is the stretch from the last top of the hour of the wall clock, not after t, to the next.
+// calendarHour returns the range from the last full hour of the wall clock that is not after t to the next full hour.
 func calendarHour(t time.Time, loc *time.Location) Period {
 	var p Period
-	// Each stretch of constant offset has its own tops. Where t's has none before t, the one before it has.
+	// Each range of constant offset has its own full hours. If t's range has none before t, use the range before it.
 	for at := t.In(loc); ; {
-		begin, _ := stretch(at)
-		p.Start = topOfHour(at)
+		begin, _ := constantOffset(at)
+		p.Start = fullHour(at)
 		if begin.IsZero() || !p.Start.Before(begin) {
 			break
 		}
 		at = begin.Add(-time.Microsecond)
 	}
 	for at := t.In(loc); ; {
-		_, end := stretch(at)
-		p.End = topOfHour(at).Add(time.Hour)
+		_, end := constantOffset(at)
+		p.End = fullHour(at).Add(time.Hour)
 		if end.IsZero() || p.End.Before(end) {
 			break
 		}
-		if topOfHour(end).Equal(end) {
+		if fullHour(end).Equal(end) {
 			p.End = end.UTC()
 			break
 		}
@@ -208,8 +208,8 @@ func calendarHour(t time.Time, loc *time.Location) Period {
 	return p
 }
 
-// topOfHour is the last instant, not after t, that would be a full hour if t's offset had always been in force.
-func topOfHour(t time.Time) time.Time {
+// fullHour returns the last full hour that is not after t, computed as if t's offset had always been in force.
+func fullHour(t time.Time) time.Time {
 	_, offset := t.Zone()
 	shown := t.Unix() + int64(offset)
 	return time.Unix(floorDiv(shown, secondsPerHour)*secondsPerHour-int64(offset), 0).UTC()

@@ -3,7 +3,7 @@ package period_test
 import (
 	"testing"
 	"time"
-	_ "time/tzdata" // the tests' zones must exist on every machine
+	_ "time/tzdata" // the zones of the tests must exist on every machine
 
 	"github.com/stretchr/testify/require"
 
@@ -22,9 +22,9 @@ func at(t require.TestingT, s string) time.Time {
 	return instant
 }
 
-// TestBoundariesOfKnownSchedules lists boundaries as local wall time with offset, so that a reader can check them against
-// a calendar. "from" is an instant in the first period.
-func TestBoundariesOfKnownSchedules(t *testing.T) {
+// TestSchedule_KnownBoundaries lists boundaries as local time with offset, so that a reader can check them in a calendar.
+// "from" is an instant in the first period.
+func TestSchedule_KnownBoundaries(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		every      period.Interval
@@ -63,15 +63,15 @@ func TestBoundariesOfKnownSchedules(t *testing.T) {
 			period.Year, "", "Asia/Kathmandu", "2026-06-01T00:00:00Z",
 			[]string{"2026-01-01T00:00:00+05:45", "2027-01-01T00:00:00+05:45"},
 		},
-		"day at a time of day that a gap skips": {
+		"day at a time of day in a gap": {
 			period.Day, "2026-01-05T02:30:00+01:00", "Europe/Berlin", "2026-03-28T12:00:00Z",
 			[]string{"2026-03-28T02:30:00+01:00", "2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"},
 		},
-		"day at a time of day that comes twice": {
+		"day at a time of day in an overlap": {
 			period.Day, "2026-01-05T02:30:00+01:00", "Europe/Berlin", "2026-10-24T12:00:00Z",
 			[]string{"2026-10-24T02:30:00+02:00", "2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"},
 		},
-		"an instant of the second pass is after the boundary in the first": {
+		"an instant in the second pass of an overlap is after the boundary in the first": {
 			period.Day, "2026-01-05T02:30:00+01:00", "Europe/Berlin", "2026-10-25T02:15:00+01:00",
 			[]string{"2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"},
 		},
@@ -109,11 +109,11 @@ func TestBoundariesOfKnownSchedules(t *testing.T) {
 			period.Hour, "2026-04-04T00:10:00+11:00", "Australia/Lord_Howe", "2026-04-05T01:15:00+11:00",
 			[]string{"2026-04-05T01:10:00+11:00", "2026-04-05T01:40:00+10:30", "2026-04-05T02:40:00+10:30"},
 		},
-		"last day of a leap year that only the zone's rule covers": {
+		"last day of a leap year beyond the zone's table": {
 			period.Day, "", "Europe/Berlin", "2040-12-30T12:00:00Z",
 			[]string{"2040-12-30T00:00:00+01:00", "2040-12-31T00:00:00+01:00", "2041-01-01T00:00:00+01:00"},
 		},
-		"last hours of a leap year that only the zone's rule covers": {
+		"last hours of a leap year beyond the zone's table": {
 			period.Hour, "", "Australia/Lord_Howe", "2040-12-31T09:30:00Z",
 			[]string{"2040-12-31T20:00:00+11:00", "2040-12-31T21:00:00+11:00", "2040-12-31T22:00:00+11:00"},
 		},
@@ -142,7 +142,7 @@ func TestBoundariesOfKnownSchedules(t *testing.T) {
 	}
 }
 
-func TestOnceIsOnePeriodFromTheAnchorForever(t *testing.T) {
+func TestSchedule_Once_IsOnePeriodFromTheAnchorForever(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []period.AnchorKind{period.Calendar, period.Tenant} {
 		s := period.Schedule{Every: period.Once, Anchor: kind, AnchorAt: at(t, "2026-01-31T10:00:00.1234567Z")}
@@ -164,7 +164,7 @@ func TestOnceIsOnePeriodFromTheAnchorForever(t *testing.T) {
 	}
 }
 
-func TestNextAfterAPeriodOfOtherTermsIsTheRestOfTheOneUnderWay(t *testing.T) {
+func TestNext_AfterPeriodOfOtherTerms_IsRestOfContaining(t *testing.T) {
 	t.Parallel()
 	s := period.Schedule{Every: period.Month, Anchor: period.Calendar}
 	p, err := s.Next(period.Period{Start: at(t, "2026-01-10T00:00:00Z"), End: at(t, "2026-02-10T00:00:00Z")})
@@ -172,7 +172,7 @@ func TestNextAfterAPeriodOfOtherTermsIsTheRestOfTheOneUnderWay(t *testing.T) {
 	require.Equal(t, period.Period{Start: at(t, "2026-02-10T00:00:00Z"), End: at(t, "2026-03-01T00:00:00Z")}, p)
 }
 
-func TestInstantsAndAnchorsOutOfRangeAreErrorsThatNameTheBound(t *testing.T) {
+func TestContaining_OutOfRange_NamesTheBound(t *testing.T) {
 	t.Parallel()
 	us := time.Microsecond
 	good := at(t, "2026-01-01T00:00:00Z")
@@ -211,7 +211,7 @@ func TestInstantsAndAnchorsOutOfRangeAreErrorsThatNameTheBound(t *testing.T) {
 	}
 }
 
-func TestUnknownWordsAreErrorsThatListTheChoices(t *testing.T) {
+func TestParse_UnknownWord_ListsTheChoices(t *testing.T) {
 	t.Parallel()
 	good := at(t, "2026-01-01T00:00:00Z")
 	_, err := period.Schedule{Every: "fortnight", Anchor: period.Calendar}.Containing(good)
@@ -231,7 +231,7 @@ func TestUnknownWordsAreErrorsThatListTheChoices(t *testing.T) {
 	require.ErrorIs(t, err, period.ErrInvalid)
 }
 
-func TestFromListsAtMostMaxList(t *testing.T) {
+func TestFrom_ReturnsAtMostMaxList(t *testing.T) {
 	t.Parallel()
 	s := period.Schedule{Every: period.Hour, Anchor: period.Calendar}
 	list, err := s.From(at(t, "2026-01-01T00:00:00Z"), period.MaxList)
@@ -246,7 +246,7 @@ func TestFromListsAtMostMaxList(t *testing.T) {
 	require.ErrorIs(t, err, period.ErrOutOfRange)
 }
 
-func TestParseZoneTakesOnlyNamesThatMeanTheSameEverywhere(t *testing.T) {
+func TestParseZone_RejectsNamesThatDependOnTheMachine(t *testing.T) {
 	t.Parallel()
 	var zones period.Zones
 	for _, name := range []string{"UTC", "Europe/Berlin", "America/Argentina/ComodRivadavia", "Etc/GMT+12"} {
@@ -282,7 +282,7 @@ func BenchmarkContaining(b *testing.B) {
 		"hour, tenant, a far anchor": {Every: period.Hour, Anchor: period.Tenant, AnchorAt: period.Earliest},
 	} {
 		b.Run(name, func(b *testing.B) {
-			now := at(b, "2046-07-15T12:00:00Z") // beyond the zone tables: their rule applies
+			now := at(b, "2046-07-15T12:00:00Z") // beyond the zone tables: the zone's rules apply
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := s.Containing(now); err != nil {

@@ -2,32 +2,33 @@ package period
 
 import "time"
 
-// A wall time is what a clock on the wall shows, held as a time.Time in UTC: its fields count, not the instant.
+// A wall time is a local date and time. It is stored as a time.Time in UTC: its fields count, not its instant.
 
 const (
 	secondsPerHour = 3600
 	secondsPerDay  = 24 * secondsPerHour
 
-	// beforeAnyWall is how long before a wall time, read as UTC, every zone's clock shows less: more than the largest
-	// offset ever in use (Manila's -15:56 and Alaska's +15:02 of 1844 and 1867).
+	// beforeAnyWall is longer than any offset that was ever in use (the largest: Manila -15:56 until 1844, Alaska +15:02
+	// until 1867). So beforeAnyWall before wall time w, read as UTC, the clock of every zone shows less than w.
 	beforeAnyWall = 30 * time.Hour
 )
 
-// wallOf is the wall time at instant t.
+// wallOf returns the wall time at instant t.
 func wallOf(t time.Time, loc *time.Location) time.Time {
 	_, offset := t.In(loc).Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// instantOf is the first instant at which the wall clock shows w or more: the earlier of two, or the end of a gap.
+// instantOf returns the first instant at which the wall clock shows w or more. In an overlap that is the earlier instant, in
+// a gap the end of the gap.
 func instantOf(w time.Time, loc *time.Location) time.Time {
-	// Walk the stretches of constant offset, from one in which the clock cannot show w yet.
+	// Walk the ranges of constant offset, starting at one in which the clock shows less than w.
 	for t := w.Add(-beforeAnyWall).In(loc); ; {
 		_, offset := t.Zone()
-		_, end := stretch(t)
+		_, end := constantOffset(t)
 		if at := w.Add(-time.Duration(offset) * time.Second); end.IsZero() || at.Before(end) {
 			if at.Before(t) {
-				at = t // the stretch begins beyond w: a gap
+				at = t // the range begins after w: w is in a gap
 			}
 			return at.UTC()
 		}
@@ -35,12 +36,12 @@ func instantOf(w time.Time, loc *time.Location) time.Time {
 	}
 }
 
-// stretch is a stretch of constant offset, in t's zone, that contains t. A zero begin or end means that there is none. The
-// offset need not change at its ends.
+// constantOffset returns a time range around t in which the offset of t's zone is constant. A zero begin or end means that
+// the range is unbounded there. The offset may be the same beyond the range.
 //
-// It is ZoneBounds with a remedy: where a zone's rules and not its table apply (from 2038 on), ZoneBounds lets a stretch end
-// 365 days after the start of the year, which in leap years is before 31 December ends (seen in Go 1.26).
-func stretch(t time.Time) (begin, end time.Time) {
+// It corrects a bug of ZoneBounds (seen in Go 1.26): from 2038 on, where a zone's rules apply instead of its table, a range
+// ends 365 days after the start of the year. In leap years that is before the end of 31 December.
+func constantOffset(t time.Time) (begin, end time.Time) {
 	begin, end = t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {
 		end = time.Date(t.UTC().Year()+1, time.January, 1, 0, 0, 0, 0, time.UTC).In(t.Location())
@@ -48,7 +49,7 @@ func stretch(t time.Time) (begin, end time.Time) {
 	return begin, end
 }
 
-// addMonths adds n months to wall time w and clamps the day to the month's last.
+// addMonths adds n months to wall time w and clamps the day to the last day of the month.
 func addMonths(w time.Time, n int) time.Time {
 	y, m, d := w.Date()
 	first := time.Date(y, m+time.Month(n), 1, w.Hour(), w.Minute(), w.Second(), w.Nanosecond(), time.UTC)
@@ -56,7 +57,7 @@ func addMonths(w time.Time, n int) time.Time {
 	return first.AddDate(0, 0, min(d, last)-1)
 }
 
-// monthsBetween is the largest n for which addMonths(from, n) is not after to.
+// monthsBetween returns the largest n for which addMonths(from, n) is not after to.
 func monthsBetween(from, to time.Time) int {
 	n := (to.Year()-from.Year())*12 + int(to.Month()) - int(from.Month())
 	if addMonths(from, n).After(to) {
@@ -65,7 +66,7 @@ func monthsBetween(from, to time.Time) int {
 	return n
 }
 
-// stepsBetween is the largest n for which from plus n steps of that many seconds is not after to.
+// stepsBetween returns the largest n for which from + n * seconds is not after to.
 func stepsBetween(from, to time.Time, seconds int64) int {
 	elapsed := to.Unix() - from.Unix()
 	if to.Nanosecond() < from.Nanosecond() {
@@ -74,7 +75,7 @@ func stepsBetween(from, to time.Time, seconds int64) int {
 	return int(floorDiv(elapsed, seconds))
 }
 
-// addSeconds is t plus seconds, also where a time.Duration would overflow.
+// addSeconds returns t plus seconds, even if seconds would overflow a time.Duration.
 func addSeconds(t time.Time, seconds int64) time.Time {
 	return time.Unix(t.Unix()+seconds, int64(t.Nanosecond())).UTC()
 }

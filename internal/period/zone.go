@@ -10,10 +10,10 @@ import (
 // MaxZoneName is the longest zone name accepted, in bytes. The longest in the database has 32.
 const MaxZoneName = 64
 
-// ParseZone loads the IANA zone called name. Its error is an ErrInvalid that names the field timezone and what it accepts.
+// ParseZone loads the IANA zone called name. Its error is an ErrInvalid that names the field timezone and the valid values.
 //
-// It refuses "" and "Local", which mean another zone on every machine, and "posix/" and "right/", which exist on some
-// machines only (the latter count leap seconds).
+// It refuses the empty name and "Local", because they mean a different zone on every machine. It refuses "posix/" and
+// "right/", because only some machines have them ("right/" counts leap seconds).
 func ParseZone(name string) (*time.Location, error) {
 	switch {
 	case name == "":
@@ -31,13 +31,13 @@ func ParseZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// Zones is ParseZone with a memory, so that tenants of one zone share one *time.Location. Its size is bounded by the zone
-// database, for only names that exist are kept. The zero value is ready.
+// Zones is a cache for ParseZone, so that tenants in one zone share one *time.Location. It keeps existing names only, so the
+// zone database bounds its size. The zero value is ready to use.
 type Zones struct {
 	known sync.Map // string -> *time.Location
 }
 
-// Parse is ParseZone.
+// Parse returns the cached location of name, or calls ParseZone.
 func (z *Zones) Parse(name string) (*time.Location, error) {
 	if loc, ok := z.known.Load(name); ok {
 		return loc.(*time.Location), nil
