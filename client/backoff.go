@@ -8,29 +8,29 @@ import (
 )
 
 const (
-	// defaultBase is some times what quotasvc takes to answer: a first retry that comes sooner meets the same queue.
+	// defaultBase is several times the latency of quotasvc. An earlier retry would meet the same queue.
 	defaultBase = 100 * time.Millisecond
 
-	// defaultCap keeps callers that have waited long from noticing late that a service is back.
+	// defaultCap bounds how late a caller notices that the service is back.
 	defaultCap = 10 * time.Second
 )
 
-// Backoff says how long to wait before a retry. The zero value is good.
+// Backoff computes the wait before a retry. The zero value is ready to use.
 type Backoff struct {
-	// Base bounds the first wait; each next one may be twice as long. 0 is 100 ms.
+	// Base is the maximum of the first wait. The maximum doubles with each retry. 0 means 100 ms.
 	Base time.Duration
 
-	// Cap bounds every wait that nobody has asked for. 0 is 10 s.
+	// Cap is the maximum of every wait, without the service's Retry-After. 0 means 10 s.
 	Cap time.Duration
 
-	// Random returns a number from 0 to below n; nil is math/rand/v2's. It must be safe for concurrent use.
+	// Random returns a number in [0, n). It must be safe for concurrent use. nil means rand.Int64N.
 	Random func(n int64) int64
 }
 
-// Wait returns the wait before a retry, 1 being the first, when the service has asked for one of after; 0 = it has not.
+// Wait returns the wait before a retry. The first retry has number 1. after is the service's Retry-After, 0 without one.
 //
-// It is random from 0 to a bound that doubles with each retry, up to Cap ("full jitter"). What the service asked for comes
-// before that: nobody returns early, and those that were all told the same return apart.
+// The wait is after plus a random time from 0 to a bound ("full jitter"). The bound doubles with each retry, up to Cap. So no
+// caller retries too early, and callers with the same Retry-After retry at different times.
 func (b Backoff) Wait(retry int, after time.Duration) time.Duration {
 	base, limit, random := b.Base, b.Cap, b.Random
 	if base <= 0 {
@@ -54,8 +54,8 @@ func (b Backoff) Wait(retry int, after time.Duration) time.Duration {
 	return max(after, 0) + min(max(jitter, 0), bound)
 }
 
-// RetryAfter returns what an answer's Retry-After header asks for, in seconds or as a date; 0 if there is none that can be
-// understood.
+// RetryAfter returns the wait that a response's Retry-After header asks for, as seconds or as a date. It returns 0 if the
+// header is missing or invalid.
 func RetryAfter(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// backoffs are any, sensible or not.
+// backoffs draws a Backoff, valid or not.
 func backoffs(t *rapid.T) Backoff {
 	duration := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(-5, int64(time.Hour)), rapid.Just(int64(1)<<62))
 	b := Backoff{Base: time.Duration(duration.Draw(t, "base")), Cap: time.Duration(duration.Draw(t, "cap"))}
@@ -24,7 +24,7 @@ func (b Backoff) limit() time.Duration {
 	return defaultCap
 }
 
-func TestAWaitIsNeverEarlierThanAskedAndNeverLongerThanTheCapOnTop(t *testing.T) {
+func TestBackoffWait_IsBetweenRetryAfterAndCapOnTop(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := backoffs(t)
@@ -37,8 +37,7 @@ func TestAWaitIsNeverEarlierThanAskedAndNeverLongerThanTheCapOnTop(t *testing.T)
 	})
 }
 
-// The bound doubles; the wait is anywhere below it.
-func TestAWaitIsSpreadOverABoundThatDoubles(t *testing.T) {
+func TestBackoffWait_BoundDoublesUpToTheCap(t *testing.T) {
 	t.Parallel()
 	most := Backoff{Random: func(n int64) int64 { return n - 1 }}
 	least := Backoff{Random: func(int64) int64 { return 0 }}
@@ -55,8 +54,8 @@ func TestAWaitIsSpreadOverABoundThatDoubles(t *testing.T) {
 	}
 }
 
-// Callers that were turned away together come back apart: the real source of randomness fills every tenth of the bound.
-func TestWaitsOfManyCallersAreSpread(t *testing.T) {
+// TestBackoffWait_SpreadsCallers uses the real source of randomness: waits must fall into every tenth of the bound.
+func TestBackoffWait_SpreadsCallers(t *testing.T) {
 	t.Parallel()
 	const callers = 10_000
 	var tenths [10]int
@@ -71,7 +70,7 @@ func TestWaitsOfManyCallersAreSpread(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsSecondsOrADate(t *testing.T) {
+func TestRetryAfter_ReadsSecondsOrADate(t *testing.T) {
 	t.Parallel()
 	const now = "Sat, 21 Nov 2026 08:00:00 GMT"
 	for _, c := range []struct {

@@ -1,31 +1,33 @@
-// Package client is for Go programs that call quotasvc. It needs the standard library only.
+// Package client helps Go programs to call quotasvc with retries. It imports the standard library only.
 //
 // # Terms
 //
-//   - attempt: one sending of a request; retry: every attempt but the first.
-//   - wait: the pause before a retry. Its jitter is random, so that callers that were turned away together do not come back
-//     together.
-//   - patience: the longest wait that is worth while. An answer that asks for more is the caller's to deal with.
+//   - attempt: one transmission of a request. A retry is any attempt except the first.
+//   - wait: the pause before a retry. It has random jitter, so that callers refused at the same time do not retry at the
+//     same time.
+//   - maximum wait: the longest wait that a Retrier accepts. If a response asks for more, the caller gets that response.
+//   - retry budget: the number of retries that a Retrier may send now.
 //
 // # Invariants
 //
-//  1. A request is sent again only where that cannot do it twice: with the same Idempotency-Key and the same body, or with a
-//     method that is idempotent by itself.
-//  2. No wait ends before the Retry-After of the answer it is about.
-//  3. Retries are a tenth of the requests at most, beyond a small reserve: when everything fails, a Retrier does not send four
-//     times as much.
-//  4. What is returned is what the last attempt brought, or the context's error. Answers that are not returned are read
-//     and closed, so their connections can be used again.
+//  1. A request is sent again only if it takes effect once: it has an Idempotency-Key and the same body, or an idempotent
+//     method.
+//  2. No wait is shorter than the Retry-After of the response before it.
+//  3. Retries are at most a tenth of the requests, plus a budget of ten. So a Retrier does not multiply the load when every
+//     request fails.
+//  4. Do returns the result of the last attempt, or the context's error. It reads and closes all other response bodies, so
+//     that their connections can be reused.
 //
 // # Clock
 //
-// Waits use the process's monotonic clock. A Retry-After that is a date is measured against the Date of the same answer.
+// Waits use the process's monotonic clock. A Retry-After date is compared with the Date header of the same response.
 //
 // # Concurrency
 //
-// A Retrier is safe for concurrent use and is meant to be shared: its reserve is of all its requests. It has no goroutines.
+// A Retrier is safe for concurrent use. Share one: its retry budget counts all its requests. It starts no goroutines.
 //
 // # Failure
 //
-// The context of a request bounds all its attempts and waits. A wait that it does not allow is not begun.
+// The context of a request bounds all its attempts and waits. If a wait would pass the context's deadline, Do returns the
+// last result at once.
 package client

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/client"
 )
 
-// A debit that meets an instance in trouble is sent again under its key, and made once.
+// The first attempt gets a 503. The Retrier sends the debit again with the same key, so it is charged once.
 func ExampleRetrier() {
 	attempts := 0
 	quotasvc := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -29,12 +29,12 @@ func ExampleRetrier() {
 		panic(err)
 	}
 	req.Header.Set(client.HeaderIdempotencyKey, "order-17") // stored with the order, before the first attempt
-	answer, err := retrier.Do(req)
+	response, err := retrier.Do(req)
 	if err != nil {
 		panic(err)
 	}
-	defer answer.Body.Close()
-	fmt.Println(answer.StatusCode)
+	defer response.Body.Close()
+	fmt.Println(response.StatusCode)
 	// Output:
 	// attempt 1 with key order-17
 	// attempt 2 with key order-17

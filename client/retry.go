@@ -11,68 +11,67 @@ import (
 )
 
 const (
-	// HeaderIdempotencyKey names an operation. However often a request is sent with one key, it is done once.
+	// HeaderIdempotencyKey is the header that identifies an operation. Requests with one key take effect once.
 	HeaderIdempotencyKey = "Idempotency-Key"
 
-	// defaultAttempts bridges the restart of an instance and a failover of its database, with the default Backoff.
+	// defaultAttempts is enough for the restart of an instance or a failover of its database, with the default Backoff.
 	defaultAttempts = 5
 
-	// defaultPatience is above what rates per second or minute ask for, and far below what a used-up month does.
-	defaultPatience = 30 * time.Second
+	// defaultMaxWait is longer than the waits for limits per second, and far shorter than the wait for the next month.
+	defaultMaxWait = 30 * time.Second
 
-	// A request earns a tenth of a retry, and the reserve holds ten: a service that is in trouble gets a tenth more requests
-	// than usual, and one that hiccups gets all of its retries.
-	retryCost  = 10
-	reserveMax = 10 * retryCost
+	// A retry costs as much budget as ten requests earn, and the budget holds ten retries. A service in trouble gets a tenth
+	// more requests than usual. After a short failure all requests are retried.
+	retryCost = 10
+	maxBudget = 10 * retryCost
 
-	// discardMax bounds what is read of an answer that is not returned. A problem is a hundredth of it; a connection with more
-	// on it is closed.
-	discardMax = 64 << 10
+	// maxDiscard bounds the bytes read from a response that is not returned. An error response has a hundredth of it. If more
+	// is left, the connection is closed.
+	maxDiscard = 64 << 10
 )
 
-// Retrier sends requests, and sends those again that may succeed then. The zero value is good. It must not be copied once it
-// has been used.
+// Retrier sends requests and retries the failed ones that may succeed later. The zero value is ready to use. A Retrier must
+// not be copied after first use.
 type Retrier struct {
-	// Client sends; nil is http.DefaultClient. Give it a Timeout: it bounds an attempt.
+	// Client sends the requests; nil means http.DefaultClient. Its Timeout should be set: it bounds an attempt.
 	Client *http.Client
 
-	// Backoff says how long to wait.
+	// Backoff computes the waits.
 	Backoff Backoff
 
-	// Attempts is how often a request is sent at most; 0 is 5.
+	// Attempts is the maximum number of attempts per request. 0 means 5.
 	Attempts int
 
-	// Patience is the longest wait; 0 is 30 s. An answer that asks for more is returned at once: a quota that is used up until
-	// next month is not a matter of retrying.
-	Patience time.Duration
+	// MaxWait is the longest wait. 0 means 30 s. If a response asks for more, Do returns it at once: a quota that is used up
+	// until next month is no reason to wait.
+	MaxWait time.Duration
 
-	// Sleep waits for d or until ctx ends, and returns ctx's error then; nil is a timer. For tests.
+	// Sleep waits for d. If ctx ends first, it returns ctx's error. nil means a timer. It is meant for tests.
 	Sleep func(ctx context.Context, d time.Duration) error
 
 	mu    sync.Mutex
-	spent int // of the reserve: 0 to reserveMax
+	spent int // used part of the retry budget: 0 to maxBudget
 }
 
-// Do sends a request and, while the answer is 429, 502, 503 or 504 or there is none, sends it again. It returns what the last
-// attempt brought; the body of an answer is the caller's to close.
+// Do sends a request. It sends it again while the status is 429, 502, 503 or 504, or while there is no response. It returns the
+// result of the last attempt. The caller closes the response body.
 //
-// A POST without an Idempotency-Key is given one, which a caller that wants to go on after this process has ended must choose
-// itself. Requests that cannot be repeated are sent once: those with a PATCH and without key, or with a body that GetBody
-// cannot bring again.
+// Do adds an Idempotency-Key to a POST without one. Callers that retry after a restart of their process must set and store
+// their own key. Do sends a request once if it cannot be repeated: a PATCH without key, or a body without GetBody.
 func (r *Retrier) Do(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	if req.Method == http.MethodPost && req.Header.Get(HeaderIdempotencyKey) == "" {
 		req.Header.Set(HeaderIdempotencyKey, NewKey())
 	}
-	r.earn()
+	r.addBudget()
 	for attempt := 1; ; attempt++ {
-		answer, err := r.client().Do(req)
-		wait, again := r.again(req, answer, err, attempt)
-		if !again {
-			return answer, err
+		response, err := r.client().Do(req)
+		wait, retry := r.shouldRetry(req, response, err, attempt)
+		if !retry {
+			return response, err
 		}
-		if answer != nil {
-			discard(answer.Body)
+		if response != nil {
+			discard(response.Body)
 		}
 		if cause := r.sleep(req.Context(), wait); cause != nil {
 			return nil, fmt.Errorf("wait before attempt %d: %w", attempt+1, cause)
@@ -87,34 +86,35 @@ func (r *Retrier) Do(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// again says whether to send req again, and after which wait.
-func (r *Retrier) again(req *http.Request, answer *http.Response, err error, attempt int) (wait time.Duration, again bool) {
-	attempts, patience := r.Attempts, r.Patience
+// shouldRetry reports whether to send req again, and returns the wait before that. It takes the retry from the budget.
+func (r *Retrier) shouldRetry(req *http.Request, response *http.Response, err error, attempt int) (wait time.Duration, retry bool) {
+	attempts, maxWait := r.Attempts, r.MaxWait
 	if attempts <= 0 {
 		attempts = defaultAttempts
 	}
-	if patience <= 0 {
-		patience = defaultPatience
+	if maxWait <= 0 {
+		maxWait = defaultMaxWait
 	}
-	if err == nil && !passing(answer.StatusCode) || attempt >= attempts || !repeatable(req) || req.Context().Err() != nil {
+	if err == nil && !retryable(response.StatusCode) || attempt >= attempts || !repeatable(req) || req.Context().Err() != nil {
 		return 0, false
 	}
 	var asked time.Duration
 	if err == nil {
-		asked = RetryAfter(answer.Header)
+		asked = RetryAfter(response.Header)
 	}
-	if asked > patience {
+	if asked > maxWait {
 		return 0, false
 	}
-	wait = max(asked, min(r.Backoff.Wait(attempt, asked), patience))
+	wait = max(asked, min(r.Backoff.Wait(attempt, asked), maxWait))
 	if deadline, ok := req.Context().Deadline(); ok && time.Until(deadline) <= wait {
 		return 0, false
 	}
-	return wait, r.spend()
+	return wait, r.takeBudget()
 }
 
-// passing says whether a status is one that passes by waiting. 500 is not: the same request meets the same error.
-func passing(status int) bool {
+// retryable reports whether a request with this status may succeed later. 500 is not retryable: the same request would fail
+// in the same way.
+func retryable(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
@@ -123,7 +123,7 @@ func passing(status int) bool {
 	}
 }
 
-// repeatable says whether req can be sent twice and be done once.
+// repeatable reports whether req can be sent twice and take effect once.
 func repeatable(req *http.Request) bool {
 	if req.Body != nil && req.Body != http.NoBody && req.GetBody == nil {
 		return false
@@ -136,18 +136,18 @@ func repeatable(req *http.Request) bool {
 	}
 }
 
-// earn adds a request's part of a retry to the reserve.
-func (r *Retrier) earn() {
+// addBudget adds the budget that one request earns: a tenth of a retry.
+func (r *Retrier) addBudget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.spent = max(r.spent-1, 0)
 }
 
-// spend takes a retry from the reserve, if there is one.
-func (r *Retrier) spend() bool {
+// takeBudget takes one retry from the budget. It returns false if the budget is used up.
+func (r *Retrier) takeBudget() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.spent+retryCost > reserveMax {
+	if r.spent+retryCost > maxBudget {
 		return false
 	}
 	r.spent += retryCost
@@ -175,9 +175,9 @@ func (r *Retrier) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// discard reads what is left of a body, within bounds, and closes it.
+// discard reads the rest of a body, up to maxDiscard, and closes it.
 func discard(body io.ReadCloser) {
-	_, _ = io.Copy(io.Discard, io.LimitReader(body, discardMax))
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxDiscard))
 	_ = body.Close()
 }
 

@@ -15,15 +15,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// script is a transport that answers attempt after attempt as it is told: a status, or 0 for a broken connection. It keeps what
-// it was sent.
+// script is a transport with a given status per attempt; 0 is a broken connection. It records what was sent.
 type script struct {
-	statuses []int
-	after    []int // Retry-After in seconds; 0 = none
+	statuses []int // status per attempt; later attempts get 200
+	after    []int // Retry-After per attempt in seconds; 0 = none
 
 	mu     sync.Mutex
 	sent   []string // method, key and body of each attempt
-	open   int      // bodies that were neither read to their end nor closed
+	open   int      // bodies that were not closed
 	waits  []time.Duration
 	onWait func()
 }
@@ -97,9 +96,9 @@ func request(t testing.TB, method, body string, headers ...string) *http.Request
 	return req
 }
 
-// Whatever a service answers: the same request under the same key, never more often than allowed, never before it was asked to
-// come back, and what is returned is the last answer.
-func TestARequestIsRepeatedAsItIsAndNoEarlierThanAskedFor(t *testing.T) {
+// TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter draws the statuses. Do repeats the same request with the same key, at most
+// Attempts times, never before Retry-After, and returns the last result.
+func TestRetrier_RepeatsUnchanged_NotBeforeRetryAfter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		status := rapid.SampledFrom([]int{0, 200, 201, 400, 402, 403, 404, 409, 422, 429, 500, 502, 503, 504})
@@ -125,11 +124,11 @@ func TestARequestIsRepeatedAsItIsAndNoEarlierThanAskedFor(t *testing.T) {
 			r.Errorf("sent were %q", s.sent)
 		}
 		for i, wait := range s.waits {
-			if asked := time.Duration(s.after[i]) * time.Second; s.statuses[i] != 0 && wait < asked || wait > defaultPatience {
-				r.Errorf("retry %d waits %s, asked for were %s", i+1, wait, asked)
+			if asked := time.Duration(s.after[i]) * time.Second; s.statuses[i] != 0 && wait < asked || wait > defaultMaxWait {
+				r.Errorf("retry %d waits %s, Retry-After was %s", i+1, wait, asked)
 			}
-			if s.statuses[i] != 0 && !passing(s.statuses[i]) {
-				r.Errorf("%d was not accepted as an answer", s.statuses[i])
+			if s.statuses[i] != 0 && !retryable(s.statuses[i]) {
+				r.Errorf("status %d was retried", s.statuses[i])
 			}
 		}
 		last := http.StatusOK
@@ -139,14 +138,14 @@ func TestARequestIsRepeatedAsItIsAndNoEarlierThanAskedFor(t *testing.T) {
 		if (err != nil) != (last == 0) || err != nil && !errors.Is(err, errBroken) || err == nil && answer.StatusCode != last {
 			r.Errorf("got %v, %v; the last answer was %d", answer, err, last)
 		}
-		impatient := last != 0 && sent <= len(s.after) && time.Duration(s.after[sent-1])*time.Second > defaultPatience
-		if (last == 0 || passing(last)) && sent < attempts && !impatient {
+		tooLong := last != 0 && sent <= len(s.after) && time.Duration(s.after[sent-1])*time.Second > defaultMaxWait
+		if (last == 0 || retryable(last)) && sent < attempts && !tooLong {
 			r.Errorf("gave up with %d after %d of %d attempts", last, sent, attempts)
 		}
 	})
 }
 
-func TestWhatCannotBeDoneTwiceIsSentOnce(t *testing.T) {
+func TestRetrier_NotRepeatable_IsSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what     string
@@ -181,7 +180,7 @@ func TestWhatCannotBeDoneTwiceIsSentOnce(t *testing.T) {
 	}
 }
 
-func TestTheCallersRequestStaysAsItIs(t *testing.T) {
+func TestRetrier_LeavesTheCallersRequestUnchanged(t *testing.T) {
 	t.Parallel()
 	s := &script{statuses: []int{503, 503}}
 	req := request(t, http.MethodPost, "{}")
@@ -195,7 +194,7 @@ func TestTheCallersRequestStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatAsksForTooMuchIsReturnedAtOnce(t *testing.T) {
+func TestRetrier_RetryAfterAboveMaxWait_ReturnsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := &script{statuses: []int{429}, after: []int{86400 * 20}}
 	answer, err := s.retrier().Do(request(t, http.MethodPost, "{}"))
@@ -208,7 +207,7 @@ func TestAnAnswerThatAsksForTooMuchIsReturnedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAWaitThatTheDeadlineDoesNotAllowIsNotBegun(t *testing.T) {
+func TestRetrier_WaitBeyondDeadline_ReturnsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := &script{statuses: []int{503}, after: []int{20}}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -223,16 +222,16 @@ func TestAWaitThatTheDeadlineDoesNotAllowIsNotBegun(t *testing.T) {
 	}
 }
 
-func TestACallerThatGivesUpIsNotWaitedFor(t *testing.T) {
+func TestRetrier_Cancelled_StopsWaiting(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &script{statuses: []int{503, 503}}
 	s.onWait = cancel
-	answer, err := s.retrier().Do(request(t, http.MethodPost, "{}").WithContext(ctx)) //nolint:bodyclose // there is none
+	answer, err := s.retrier().Do(request(t, http.MethodPost, "{}").WithContext(ctx)) //nolint:bodyclose // there is no body
 	if answer != nil || !errors.Is(err, context.Canceled) || len(s.sent) != 1 || s.open != 0 {
 		t.Errorf("%v, %v after %d attempts, %d bodies open", answer, err, len(s.sent), s.open)
 	}
-	// The real timer, too.
+	// The same with the real timer.
 	ctx, cancel = context.WithCancel(t.Context())
 	cancel()
 	if err := new(Retrier).sleep(ctx, time.Hour); !errors.Is(err, context.Canceled) {
@@ -243,8 +242,8 @@ func TestACallerThatGivesUpIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// When everything fails for long, a service gets a tenth more requests, not five times as many.
-func TestRetriesAreATenthOfTheRequests(t *testing.T) {
+// TestRetrier_AllFail_RetriesATenthOfTheRequests: a service that fails for long gets a tenth more requests.
+func TestRetrier_AllFail_RetriesATenthOfTheRequests(t *testing.T) {
 	t.Parallel()
 	s := &script{statuses: slices.Repeat([]int{503}, 5000)}
 	retrier := s.retrier()
@@ -260,12 +259,12 @@ func TestRetriesAreATenthOfTheRequests(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if retries := len(s.sent) - requests; retries < requests/10 || retries > requests/10+reserveMax/retryCost {
+	if retries := len(s.sent) - requests; retries < requests/10 || retries > requests/10+maxBudget/retryCost {
 		t.Errorf("%d retries of %d requests", retries, requests)
 	}
 }
 
-func TestKeysAreNewAndFit(t *testing.T) {
+func TestNewKey_IsUniqueAndWithinBounds(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 1000 {
