@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
@@ -20,10 +20,6 @@ import (
 const (
 	defaultListen    = "127.0.0.1:8080"
 	defaultOpsListen = "127.0.0.1:9090"
-
-	// adminKeyMin is the least length of the bootstrap key: 32 characters of a random alphabet cannot be guessed.
-	adminKeyMin = 32
-	adminKeyMax = 512 // what fits a header line with room to spare
 )
 
 // databaseConfig is where PostgreSQL is. Every command but health and version needs it.
@@ -178,10 +174,7 @@ func checkAdminKey(check *checker, key string) {
 		check.require(false, setting, "is required: without it nobody can use the API. Make one with: openssl rand -hex 32")
 		return
 	}
-	check.require(len(key) >= adminKeyMin && len(key) <= adminKeyMax, setting,
-		"has %d characters; allowed are %d to %d", len(key), adminKeyMin, adminKeyMax)
-	visible := !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > unicode.MaxASCII || r == 0x7f })
-	check.require(visible, setting, "has characters other than visible ASCII, which no Authorization header can carry")
+	check.require(bound.AdminKey(key), setting, bound.MustBeAdminKey)
 }
 
 // parseProxies reads addresses and CIDR blocks.

@@ -12,29 +12,30 @@ import (
 
 // mayImport names, for each package of ours, those packages of ours that its code
 // may import. Imports go down only: cmd -> httpapi -> gate -> {ledger, ratelimit,
-// catalog} -> {lane, period}; ledger and ratelimit never meet.
+// catalog} -> {lane, period, bound}; ledger and ratelimit never meet.
 var mayImport = map[string][]string{
 	"migrations":          {},
 	"lua":                 {},
 	"deploy":              {},
 	"client":              {}, // stands alone: it is imported by others' programs
 	"internal/archtest":   {},
+	"internal/bound":      {},
 	"internal/period":     {},
 	"internal/lane":       {},
 	"internal/localstack": {},
 	"internal/testenv":    {"internal/localstack", "migrations"},
-	"internal/catalog":    {"internal/lane", "internal/period"},
-	"internal/ledger":     {"internal/lane", "internal/period"},
-	"internal/ratelimit":  {"internal/lane", "internal/period", "lua"},
-	"internal/gate":       {"internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane", "internal/period", "lua"},
-	"internal/httpapi":    {"internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/period"},
+	"internal/catalog":    {"internal/bound", "internal/lane", "internal/period"},
+	"internal/ledger":     {"internal/bound", "internal/lane", "internal/period"},
+	"internal/ratelimit":  {"internal/bound", "internal/lane", "internal/period", "lua"},
+	"internal/gate":       {"internal/bound", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane", "internal/period", "lua"},
+	"internal/httpapi":    {"internal/bound", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/period"},
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
 		"internal/localstack", "migrations",
 	},
 	"cmd/quotasvc": {
 		"internal/bench", "internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
-		"internal/period", "internal/localstack", "migrations",
+		"internal/bound", "internal/period", "internal/localstack", "migrations",
 	},
 }
 
@@ -65,7 +66,7 @@ var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 // pure matches the files that decide without input or output: the state machine,
 // the burn order, calendars and bucket arithmetic. They can be tested to the last
 // case because nothing reaches them but their arguments.
-var pure = regexp.MustCompile(`^internal/(period/\w+|` +
+var pure = regexp.MustCompile(`^internal/((bound|period)/\w+|` +
 	`ledger/(adjust|advance|amount|book|debit|draw|grant|hold|holdchange|journal|machine|operation|refund|request|terms|waterfall)|` +
 	`ratelimit/(bucket|explain|kind|lease_id|lease_rule|log|membership|rate|replicas|rule|sliding|vector|window|workbench))\.go$`)
 
@@ -126,7 +127,7 @@ func pureFilesTouchNothing(f *file) []string {
 	var wrong []string
 	for _, p := range f.imports() {
 		standard := !strings.Contains(strings.Split(p, "/")[0], ".")
-		if !standard && p != module+"/internal/period" {
+		if !standard && p != module+"/internal/bound" && p != module+"/internal/period" {
 			wrong = append(wrong, fmt.Sprintf("%s: a pure file must not import %s", f.path, p))
 		}
 		for _, bad := range impure {
@@ -266,7 +267,7 @@ func TestThePureFilesExist(t *testing.T) {
 		"ledger/holdchange", "ledger/journal", "ledger/machine", "ledger/operation", "ledger/refund", "ledger/request", "ledger/terms",
 		"ledger/waterfall",
 		"ratelimit/bucket", "ratelimit/kind", "ratelimit/lease_id", "ratelimit/lease_rule", "ratelimit/log", "ratelimit/membership", "ratelimit/rate", "ratelimit/replicas",
-		"ratelimit/rule", "ratelimit/sliding", "ratelimit/vector", "ratelimit/window", "ratelimit/workbench", "period/schedule",
+		"ratelimit/rule", "ratelimit/sliding", "ratelimit/vector", "ratelimit/window", "ratelimit/workbench", "period/schedule", "bound/bound", "bound/metadata",
 	} {
 		if p := path.Join("internal", name+".go"); !found[p] {
 			t.Errorf("%s is gone or no longer counts as pure", p)

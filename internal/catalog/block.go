@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 // The kinds of who is blocked, and what is done with them.
@@ -64,7 +66,7 @@ func (b *Block) checkKey(c *checker) {
 		c.oneOf("kind", b.Kind, BlockTenant, BlockSubject, BlockIP)
 	}
 	if b.Kind == BlockSubject {
-		c.require(b.Tenant == "" || validID(b.Tenant), "tenant", "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")
+		c.require(b.Tenant == "" || bound.ID(b.Tenant), "tenant", bound.MustBeID)
 	} else {
 		c.require(b.Tenant == "", "tenant", "goes with kind subject only")
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 const (
@@ -332,7 +334,7 @@ func nameOf(t reflect.Type) string {
 	case reflect.String:
 		return "a text; quote it if it looks like a number"
 	case reflect.Int64, reflect.Int32:
-		return fmt.Sprintf("an integer of at most %d", int64(MaxAmount))
+		return fmt.Sprintf("an integer of at most %d", int64(bound.MaxAmount))
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -74,7 +75,7 @@ func TestAFileHasTheContractsShapesByMappingOrByList(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []Meter{{ID: "api_calls", Unit: "call", Description: "Calls", DenialReplay: true}, {ID: "007", Unit: "shot"}}, f.Meters)
 		require.Equal(t, []Plan{{ID: "starter", Allowances: []Allowance{{
-			Meter: "api_calls", Amount: MaxAmount, Every: period.Month, Anchor: period.Tenant, Rollover: &Rollover{Max: 10},
+			Meter: "api_calls", Amount: bound.MaxAmount, Every: period.Month, Anchor: period.Tenant, Rollover: &Rollover{Max: 10},
 			Overage: &Overage{Policy: "allow", Cap: &zero}, Overflow: &Overflow{Meter: "007", Price: 2}, PerSubject: &five,
 		}}, Limits: []Limit{{
 			Rule: "search", Per: []string{"tenant", "route"}, Match: Match{Route: "/search"}, Kind: "token_bucket", Rate: "60/s",

@@ -51,9 +51,9 @@ type Limit struct {
 	Match Match    `json:"match,omitzero"`
 	Kind  string   `json:"kind"`
 	Rate  string   `json:"rate,omitzero"`  // as in 60/s; only a limit of kind concurrency may do without
-	Burst int64    `json:"burst,omitzero"` // the capacity, 1..MaxAmount; 0: the rate's count
+	Burst int64    `json:"burst,omitzero"` // the capacity, 1..bound.MaxAmount; 0: the rate's count
 
-	Cost   int64       `json:"cost,omitzero"`    // what a request takes, 1..MaxAmount; 0: 1
+	Cost   int64       `json:"cost,omitzero"`    // what a request takes, 1..bound.MaxAmount; 0: 1
 	Costs  []RouteCost `json:"costs,omitempty"`  // what it takes on some routes instead; the most specific pattern decides
 	CostBy string      `json:"cost_by,omitzero"` // request, or amount: the cost is taken for every unit of Match.Meter; "": request
 
@@ -80,7 +80,7 @@ type Match struct {
 // RouteCost is what a request takes on the routes of a Pattern.
 type RouteCost struct {
 	Route string `json:"route"`
-	Cost  int64  `json:"cost"` // 1..MaxAmount
+	Cost  int64  `json:"cost"` // 1..bound.MaxAmount
 }
 
 // Shared reports whether all tenants share the limit's buckets.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 func TestALimitSaysWhichFieldIsWrongAndWhatItMustBe(t *testing.T) {
@@ -32,7 +34,7 @@ func TestALimitSaysWhichFieldIsWrongAndWhatItMustBe(t *testing.T) {
 		"a rate of zero":            {func(l *Limit) { l.Rate = "0/s" }, "rate", "60/s"},
 		"a fractional rate":         {func(l *Limit) { l.Rate = "0.5/s" }, "rate", "60/s"},
 		"a negative cost":           {func(l *Limit) { l.Cost = -1 }, "cost", "from 1 to 9007199254740991"},
-		"a huge cost":               {func(l *Limit) { l.Cost = MaxAmount + 1 }, "cost", "from 1 to 9007199254740991"},
+		"a huge cost":               {func(l *Limit) { l.Cost = bound.MaxAmount + 1 }, "cost", "from 1 to 9007199254740991"},
 		"a route's cost of zero":    {func(l *Limit) { l.Costs = []RouteCost{{"/a", 0}} }, "costs[0].cost", "from 1 to 9007199254740991"},
 		"a route's negative cost":   {func(l *Limit) { l.Costs = []RouteCost{{"/a", 1}, {"/b", -7}} }, "costs[1].cost", "from 1 to 9007199254740991"},
 		"costs of no route":         {func(l *Limit) { l.Costs = []RouteCost{{"", 1}} }, "costs[0].route", "1 to 256"},
@@ -59,7 +61,7 @@ func TestALimitSaysWhichFieldIsWrongAndWhatItMustBe(t *testing.T) {
 		"a kind nobody knows":            {func(l *Limit) { l.Kind = "guess" }, "kind", "token_bucket"},
 		"a mode nobody knows":            {func(l *Limit) { l.Mode = "off" }, "mode", "enforce, shadow"},
 		"a policy nobody knows":          {func(l *Limit) { l.OnBackendError = "panic" }, "on_backend_error", "local_share, open, closed"},
-		"a burst beyond exact integers":  {func(l *Limit) { l.Burst = MaxAmount + 1 }, "burst", "from 1 to 9007199254740991"},
+		"a burst beyond exact integers":  {func(l *Limit) { l.Burst = bound.MaxAmount + 1 }, "burst", "from 1 to 9007199254740991"},
 		"a negative burst":               {func(l *Limit) { l.Burst = -1 }, "burst", "from 1 to 9007199254740991"},
 		"a period nobody can write down": {func(l *Limit) { l.Rate = "1/fortnights" }, "rate", "60/s"},
 	} {

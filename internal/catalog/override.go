@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 // MaxOverrides bounds the overrides of a tenant: one for each allowance of its plan.
@@ -17,7 +19,7 @@ func checkOverrides(c *checker, overrides map[string]*int64) {
 		return
 	}
 	for _, meter := range slices.Sorted(maps.Keys(overrides)) {
-		if !c.require(validID(meter), "overrides", "must have names of meters, not %.128q", meter) {
+		if !c.require(bound.ID(meter), "overrides", "must have names of meters, not %.128q", meter) {
 			continue
 		}
 		if amount := overrides[meter]; amount != nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 // MaxPage bounds a listing's page (REST contract).
@@ -29,7 +31,7 @@ func (p Page) after() (string, error) {
 	var c checker
 	c.require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
 	id, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	c.require(err == nil && (len(id) == 0 || validID(string(id))), "cursor", "must be the next_cursor of the page before")
+	c.require(err == nil && (len(id) == 0 || bound.ID(string(id))), "cursor", "must be the next_cursor of the page before")
 	return string(id), c.err()
 }
 

@@ -2,8 +2,10 @@ package catalog
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 // Pattern says which routes are meant: literal text in which * stands for one or more characters without a slash, and a ** at
@@ -18,22 +20,14 @@ type Pattern struct {
 	rest    bool // it ends with **, which text is without
 }
 
-// MaxRoute bounds a route and a pattern in bytes, as in requests.
-const MaxRoute = 256
-
 // ParsePattern reads a pattern. Its error says what it must be.
 func ParsePattern(text string) (Pattern, error) {
-	if len(text) < 1 || len(text) > MaxRoute {
-		return Pattern{}, fmt.Errorf("must be 1 to %d printable ASCII characters", MaxRoute)
-	}
-	for i := range len(text) {
-		if text[i] < ' ' || text[i] > '~' {
-			return Pattern{}, fmt.Errorf("must be 1 to %d printable ASCII characters", MaxRoute)
-		}
+	if !bound.Route(text) {
+		return Pattern{}, errors.New(bound.MustBeRoute)
 	}
 	body, rest := strings.CutSuffix(text, "**")
 	if strings.Contains(body, "**") || rest && strings.HasSuffix(body, "*") {
-		return Pattern{}, fmt.Errorf("must have ** at its end only; * stands for one or more characters without a slash")
+		return Pattern{}, errors.New("must have ** at its end only; * stands for one or more characters without a slash")
 	}
 	p := Pattern{text: body, literal: len(body), tail: strings.LastIndexByte(body, '*') + 1, rest: rest}
 	if star := strings.IndexByte(body, '*'); star >= 0 {

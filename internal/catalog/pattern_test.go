@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 func TestAPatternMatchesWhatItsWildcardsSay(t *testing.T) {
@@ -98,13 +100,13 @@ func TestPatternsAreOrderedBySpecificity(t *testing.T) {
 func TestAPatternThatSaysNothingClearIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"", "/a/**/b", "***", "/a***", "**/a", "****", "/\n", "/\x00", "/é", strings.Repeat("x", MaxRoute+1), strings.Repeat("x", 1<<20), "\xff",
+		"", "/a/**/b", "***", "/a***", "**/a", "****", "/\n", "/\x00", "/é", strings.Repeat("x", bound.MaxRoute+1), strings.Repeat("x", 1<<20), "\xff",
 	} {
 		_, err := ParsePattern(text)
 		require.Error(t, err, "%.20q", text)
 		require.Less(t, len(err.Error()), 200)
 	}
-	_, err := ParsePattern(strings.Repeat("x", MaxRoute))
+	_, err := ParsePattern(strings.Repeat("x", bound.MaxRoute))
 	require.NoError(t, err)
 }
 

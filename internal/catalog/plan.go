@@ -33,14 +33,14 @@ type Plan struct {
 // Allowance is what a plan grants of one meter per period.
 type Allowance struct {
 	Meter  string            `json:"meter"`
-	Amount int64             `json:"amount"` // 0..MaxAmount; 0 for a meter that only grants pay
+	Amount int64             `json:"amount"` // 0..bound.MaxAmount; 0 for a meter that only grants pay
 	Every  period.Interval   `json:"every"`
 	Anchor period.AnchorKind `json:"anchor"`
 
 	Rollover   *Rollover `json:"rollover,omitzero"`    // nil: what is left expires with the period
 	Overage    *Overage  `json:"overage,omitzero"`     // nil: deny
 	Overflow   *Overflow `json:"overflow,omitzero"`    // nil: none
-	PerSubject *int64    `json:"per_subject,omitzero"` // cap of each subject, 0..MaxAmount; nil: none
+	PerSubject *int64    `json:"per_subject,omitzero"` // cap of each subject, 0..bound.MaxAmount; nil: none
 
 	// ExpiresInDays is how long a once-only allowance lasts from when it is granted, in days of 24 hours, 1..MaxExpiresInDays:
 	// a trial. nil: for ever. Only with every once.
@@ -51,13 +51,13 @@ type Allowance struct {
 // A once-only allowance has no next period, and so no rollover.
 type Rollover struct {
 	Min int64 `json:"min,omitzero"` // 0..Max
-	Max int64 `json:"max"`          // 1..MaxAmount
+	Max int64 `json:"max"`          // 1..bound.MaxAmount
 }
 
 // Overage says whether use may go beyond what remains.
 type Overage struct {
 	Policy string `json:"policy"`       // deny or allow
-	Cap    *int64 `json:"cap,omitzero"` // 0..MaxAmount of what is owed at a time, only with allow; nil: no cap
+	Cap    *int64 `json:"cap,omitzero"` // 0..bound.MaxAmount of what is owed at a time, only with allow; nil: no cap
 
 	// AtPeriodEnd says what becomes of a period's overage, that of drains included: forgive, or preserve, which leaves it owed
 	// and lets the next allowance pay it first. "": forgive. A once-only allowance has no period's end.
@@ -68,7 +68,7 @@ type Overage struct {
 // its own: units are paid for in one step, so that a price is a price.
 type Overflow struct {
 	Meter string `json:"meter"` // another one
-	Price int64  `json:"price"` // units of Meter for one unit, 1..MaxAmount
+	Price int64  `json:"price"` // units of Meter for one unit, 1..bound.MaxAmount
 }
 
 // Validate reports everything that is wrong with p as an *Error with CodeInvalidArgument, or nil. Whether the meters exist is

@@ -25,9 +25,9 @@ type Tenant struct {
 	Anchor   time.Time       `json:"anchor,omitzero"`   // where its tenant-anchored periods count from; zero: when it was made
 	Timezone string          `json:"timezone,omitzero"` // IANA zone of its periods; "": UTC
 	Status   string          `json:"status,omitzero"`   // active or suspended; "": active
-	Metadata json.RawMessage `json:"metadata,omitzero"` // a JSON object of at most MaxMetadata bytes; nil: {}
+	Metadata json.RawMessage `json:"metadata,omitzero"` // a JSON object of at most bound.MaxMetadata bytes; nil: {}
 
-	// Overrides are amounts of this tenant's own, by meter: 0..MaxAmount per period instead of what the plan grants. The plan
+	// Overrides are amounts of this tenant's own, by meter: 0..bound.MaxAmount per period instead of what the plan grants. The plan
 	// has the meter when an override is made; if a later version has not, the override says nothing.
 	Overrides map[string]int64 `json:"overrides,omitempty"`
 

@@ -10,6 +10,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/lane"
 )
 
@@ -87,7 +88,7 @@ func (c *tenantCache) get(ctx context.Context, id string) (*Tenant, error) {
 		c.metrics.hits.Inc()
 		return entry.answer(id)
 	}
-	if !validID(id) {
+	if !bound.ID(id) {
 		return nil, notFound(kindTenant, id)
 	}
 	if known && entry.tenant != nil && now.UnixNano() < c.away.Load() {

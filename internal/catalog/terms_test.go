@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -62,8 +63,8 @@ func TestOverridesAreTermsThatAPatchMergesAndAPutReplaces(t *testing.T) {
 		{overrides: map[string]int64{"calls": 100}},
 	}, historyOf(t, s, "acme"))
 
-	replaced := put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both", Overrides: map[string]int64{"credits": MaxAmount}})
-	require.Equal(t, map[string]int64{"credits": MaxAmount}, replaced.Overrides)
+	replaced := put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both", Overrides: map[string]int64{"credits": bound.MaxAmount}})
+	require.Equal(t, map[string]int64{"credits": bound.MaxAmount}, replaced.Overrides)
 	replaced = put(t, s.PutTenant, Tenant{ID: "acme", Plan: "both"})
 	require.Nil(t, replaced.Overrides)
 	list, err := s.ListTenants(ctx, Page{Limit: 1})
@@ -116,7 +117,7 @@ func TestWrongOverridesAreNamed(t *testing.T) {
 		overrides map[string]int64
 		want      []string
 	}{
-		{map[string]int64{"b": -1, "a": MaxAmount + 1, "c": 0, "d": MaxAmount}, []string{"overrides.a", "overrides.b"}},
+		{map[string]int64{"b": -1, "a": bound.MaxAmount + 1, "c": 0, "d": bound.MaxAmount}, []string{"overrides.a", "overrides.b"}},
 		{map[string]int64{"": 1, "a b": 1, strings.Repeat("x", 129): 1}, []string{"overrides", "overrides", "overrides"}},
 		{many, []string{"overrides"}},
 	} {
@@ -167,7 +168,7 @@ func TestAChangeOfATenantCanBeBoundToTheVersionThatWasLookedAt(t *testing.T) {
 	require.ErrorIs(t, err, &Error{Code: CodeConflict})
 	require.Equal(t, []string{"If-Match"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, `must be "2", the version of the tenant by now, not "1"`)
-	for _, version := range []int64{0, 1, 3, MaxAmount} {
+	for _, version := range []int64{0, 1, 3, bound.MaxAmount} {
 		_, err := s.ReplaceTenant(ctx, Tenant{ID: "x", Plan: "lean"}, version)
 		require.Equal(t, []string{"If-Match"}, fieldsIn(t, err))
 	}

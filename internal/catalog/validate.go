@@ -2,9 +2,7 @@ package catalog
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,22 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
-)
-
-const (
-	// MaxAmount is the largest amount: the largest integer that every JSON reader holds exactly.
-	MaxAmount = 1<<53 - 1
-
-	// MaxMetadata is the size of a tenant's metadata in bytes, blanks not counted: notes, not documents.
-	MaxMetadata = 4096
-
-	// metadataDepth bounds nesting; deeper objects are not notes.
-	metadataDepth = 16
-
-	// A number in metadata must fit PostgreSQL's numeric, which jsonb stores: it has up to 131,072 digits, and 1e999 fits.
-	metadataNumber   = 64
-	metadataExponent = 3
 )
 
 // checker collects what is wrong with an object.
@@ -51,11 +35,11 @@ func (c *checker) within(prefix string, fields []FieldError) {
 }
 
 func (c *checker) id(field, id string) {
-	c.require(validID(id), field, "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")
+	c.require(bound.ID(id), field, bound.MustBeID)
 }
 
 func (c *checker) amount(field string, n, low int64) bool {
-	return c.require(n >= low && n <= MaxAmount, field, "must be an integer from %d to %d", low, int64(MaxAmount))
+	return c.require(n >= low && n <= bound.MaxAmount, field, "%s", bound.MustBeInteger(low, bound.MaxAmount))
 }
 
 // text checks length in bytes and that PostgreSQL can store it.
@@ -82,55 +66,13 @@ func (c *checker) err() error {
 	return &Error{Code: CodeInvalidArgument, Fields: c.fields}
 }
 
-// validID reports whether id can name a tenant, meter, plan or rule.
-func validID(id string) bool {
-	if len(id) < 1 || len(id) > 128 {
-		return false
-	}
-	for i := range len(id) {
-		c := id[i]
-		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-		if !alnum && (i == 0 || c != '.' && c != '_' && c != ':' && c != '-') {
-			return false
-		}
-	}
-	return true
-}
-
-// metadata checks a JSON object that jsonb must be able to store, and returns it without blanks.
+// metadata checks a JSON object that jsonb must be able to store, and returns it without blanks. It returns nil after a fault.
 func (c *checker) metadata(field string, raw []byte) []byte {
 	v := jsontext.Value(bytes.Clone(raw))
-	if !c.require(v.Compact() == nil && v.Kind() == '{', field, "must be a JSON object, each name once") ||
-		!c.require(len(v) <= MaxMetadata, field, "must have at most %d bytes without blanks", MaxMetadata) {
+	if !c.require(v.IsValid() && v.Compact() == nil && bound.Metadata(v), field, bound.MustBeMetadata) {
 		return nil
 	}
-	dec := jsontext.NewDecoder(bytes.NewReader(v))
-	for range len(v) {
-		token, err := dec.ReadToken()
-		if errors.Is(err, io.EOF) {
-			return v
-		}
-		if !c.require(err == nil, field, "must be a JSON object, each name once") {
-			return nil
-		}
-		ok := c.require(dec.StackDepth() <= metadataDepth, field, "must be at most %d levels deep", metadataDepth)
-		switch token.Kind() {
-		case '"':
-			ok = ok && c.require(!strings.ContainsRune(token.String(), 0), field, "must not contain the character U+0000")
-		case '0':
-			ok = ok && c.require(storableNumber(token.String()), field,
-				"must not contain numbers beyond %d characters or with an exponent beyond %d digits", metadataNumber, metadataExponent)
-		}
-		if !ok {
-			return nil
-		}
-	}
 	return v
-}
-
-func storableNumber(s string) bool {
-	_, exponent, _ := strings.Cut(strings.ToLower(s), "e")
-	return len(s) <= metadataNumber && len(strings.TrimLeft(exponent, "+-0")) <= metadataExponent
 }
 
 // rateForm is the outline of a rate; what it means, and its bounds, are the limiter's to say.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -23,7 +24,7 @@ func TestIDsFollowTheContractToTheByte(t *testing.T) {
 
 func TestValidateReportsAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
-	over := int64(MaxAmount + 1)
+	over := int64(bound.MaxAmount + 1)
 	minus := int64(-1)
 	for name, tc := range map[string]struct {
 		object interface{ Validate() error }
@@ -58,7 +59,7 @@ func TestValidateReportsAllFaultsAtOnce(t *testing.T) {
 		},
 		"limit": {
 			&Limit{
-				Rule: "r", Per: []string{"tenant", "planet", "tenant"}, Match: Match{Route: strings.Repeat("x", MaxRoute+1), Meter: "a b", Plan: "/"},
+				Rule: "r", Per: []string{"tenant", "planet", "tenant"}, Match: Match{Route: strings.Repeat("x", bound.MaxRoute+1), Meter: "a b", Plan: "/"},
 				Kind: "guess", Rate: "0/s", Burst: over, Cost: -1, Mode: "test", OnBackendError: "panic",
 			},
 			[]string{
@@ -84,11 +85,11 @@ func TestValidateReportsAllFaultsAtOnce(t *testing.T) {
 
 func TestAmountsAreBoundToTheUnit(t *testing.T) {
 	t.Parallel()
-	for _, amount := range []int64{0, 1, MaxAmount} {
+	for _, amount := range []int64{0, 1, bound.MaxAmount} {
 		p := starter(amount)
 		require.NoError(t, p.Validate())
 	}
-	for _, amount := range []int64{-1, MaxAmount + 1, -1 << 63} {
+	for _, amount := range []int64{-1, bound.MaxAmount + 1, -1 << 63} {
 		p := starter(amount)
 		require.ErrorContains(t, p.Validate(), "must be an integer from 0 to 9007199254740991")
 	}
@@ -107,8 +108,8 @@ func TestMetadataIsWhatJSONBCanStoreAndNoMore(t *testing.T) {
 	seed(t, s)
 	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
 	for _, good := range []string{
-		`{}`, ` { "a" : 1 } `, `{"a":"` + strings.Repeat("x", MaxMetadata-8) + `"}`, nested(metadataDepth),
-		`{"n":` + strings.Repeat("9", metadataNumber) + `}`, `{"n":1e999}`, `{"n":-1.5E-999}`, `{"n":1e0000001}`, `{"ü":"\u0001\ud83d\ude00"}`,
+		`{}`, ` { "a" : 1 } `, `{"a":"` + strings.Repeat("x", bound.MaxMetadata-8) + `"}`, nested(bound.MaxMetadataDepth),
+		`{"n":` + strings.Repeat("9", 64) + `}`, `{"n":1e999}`, `{"n":-1.5E-999}`, `{"n":1e001}`, `{"ü":"\u0001\ud83d\ude00"}`,
 	} {
 		require.NoError(t, (&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(good)}).Validate(), good)
 		_, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Metadata: json.RawMessage(good)})
@@ -116,8 +117,8 @@ func TestMetadataIsWhatJSONBCanStoreAndNoMore(t *testing.T) {
 	}
 	for _, bad := range []string{
 		``, `null`, `[]`, `1`, `"a"`, `{`, `{}x`, `{"a":1,"a":2}`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}",
-		`{"a":"` + strings.Repeat("x", MaxMetadata-7) + `"}`, nested(metadataDepth + 1),
-		`{"n":` + strings.Repeat("9", metadataNumber+1) + `}`, `{"n":1e1000}`, `{"n":1e-1000}`,
+		`{"a":"` + strings.Repeat("x", bound.MaxMetadata-7) + `"}`, nested(bound.MaxMetadataDepth + 1),
+		`{"n":` + strings.Repeat("9", 65) + `}`, `{"n":1e1000}`, `{"n":1e-1000}`, `{"n":1e0001}`,
 	} {
 		require.ErrorIs(t, (&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(bad)}).Validate(), ErrInvalid, bad)
 		_, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Metadata: json.RawMessage(bad)})

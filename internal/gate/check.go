@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -271,8 +272,8 @@ func validItems(items []ledger.Item) error {
 		return refuse("items", "must have 1 to %d elements, has %d", ledger.ItemsMax, len(items))
 	}
 	for i := range items {
-		if items[i].Amount < 1 || items[i].Amount > ledger.MaxAmount {
-			return refuse(fmt.Sprintf("items[%d].amount", i), "must be an integer from 1 to %d", ledger.MaxAmount)
+		if !bound.Amount(items[i].Amount) {
+			return refuse(fmt.Sprintf("items[%d].amount", i), bound.MustBeAmount)
 		}
 		for j := range i {
 			if items[j].Meter == items[i].Meter {

@@ -3,20 +3,19 @@ package httpapi
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"fmt"
+	"errors"
 	"strings"
-)
 
-// AdminKeyMin is the shortest admin key in bytes: 32 random characters cannot be guessed.
-const AdminKeyMin = 32
+	"github.com/quotasvc/quotasvc/internal/bound"
+)
 
 // keys knows who may call. So far there is one key, which may do everything; it is kept hashed, so that neither a dump of
 // the process nor the time of a comparison tells it.
 type keys struct{ admin [sha256.Size]byte }
 
 func newKeys(adminKey string) (keys, error) {
-	if !isPrintable(adminKey, '!', 4096) || len(adminKey) < AdminKeyMin {
-		return keys{}, fmt.Errorf("the admin key must be %d to 4096 visible ASCII characters; it has %d bytes", AdminKeyMin, len(adminKey))
+	if !bound.AdminKey(adminKey) {
+		return keys{}, errors.New("the admin key " + bound.MustBeAdminKey)
 	}
 	return keys{admin: sha256.Sum256([]byte(adminKey))}, nil
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 // gatewayNames are all that have a form.
@@ -453,7 +455,7 @@ func TestAppendASCII_IsTheSameDocumentInBytesAHeaderCanCarry(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := appendASCII(nil, document)
-		if !isPrintable(string(got), ' ', len(got)) {
+		if !bound.ASCII(string(got), ' ', 1, len(got)) {
 			t.Errorf("%q", got)
 		}
 		var back map[string]string

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 )
 
@@ -89,7 +90,7 @@ func (x *exchange) blockParameters() (catalog.Block, error) {
 	default:
 		x.query.fault("kind", "must be tenant, subject, ip")
 	}
-	if !isPrintable(b.Value, '!', blockValueMax) {
+	if !bound.ASCII(b.Value, '!', 1, blockValueMax) {
 		x.query.fault("value", "must be an id, an address or a prefix such as 192.0.2.0/24")
 	}
 	if x.isPrefix() {

@@ -11,6 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -135,7 +136,7 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 	schemas := contract().Components.Schemas
 	property := func(schema, name string) *openapi3.Schema { return schemas[schema].Value.Properties[name].Value }
 	for what, pair := range map[string][2]int64{
-		"amount":          {int64(*schemas["Amount"].Value.Max), ledger.MaxAmount},
+		"amount":          {int64(*schemas["Amount"].Value.Max), bound.MaxAmount},
 		"items":           {int64(*schemas["Items"].Value.MaxItems), ledger.ItemsMax},
 		"debits":          {int64(*property("DebitBatchRequest", "debits").MaxItems), ledger.BatchMax},
 		"page":            {int64(*contract().Components.Parameters["PageLimit"].Value.Schema.Value.Max), min(pageMax, ledger.PageMax, catalog.MaxPage)},
@@ -155,23 +156,23 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 		"terms' reason":   {ledger.TextMax, catalog.MaxReason},
 		"rate":            {int64(*property("LimitRequest", "rate").MaxLength), rateMax},
 		"costs":           {int64(*schemas["LimitCosts"].Value.MaxItems), catalog.MaxCosts},
-		"pattern":         {int64(len("/") * 256), catalog.MaxRoute},
+		"pattern":         {int64(len("/") * 256), bound.MaxRoute},
 		"block reason":    {int64(*property("BlockRequest", "reason").MaxLength), min(catalog.MaxReason, reasonMax)},
 		"any reason":      {int64(*schemas["Reason"].Value.MaxLength), ledger.TextMax},
 		"lease ttl":       {int64(*schemas["LeaseTtl"].Value.Max), int64(ratelimit.MaxLeaseTTL.Seconds())},
 		"ttl":             {int64(*schemas["TtlSeconds"].Value.Max), int64(ledger.HoldTTLMax.Seconds())},
-		"difference":      {-int64(*property("AdjustmentRequest", "amount").Min), ledger.MaxAmount},
-		"tenant metadata": {catalog.MaxMetadata, metadataMax},
+		"difference":      {-int64(*property("AdjustmentRequest", "amount").Min), bound.MaxAmount},
+		"tenant metadata": {4096, bound.MaxMetadata},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: %d and %d", what, pair[0], pair[1])
 		}
 	}
 	passage := contract().Components.Parameters["QuotaAmountHeader"].Value.Schema.Value
-	if int64(*passage.Max) != ledger.MaxAmount {
+	if int64(*passage.Max) != bound.MaxAmount {
 		t.Errorf("the amount of a passage: %v", *passage.Max)
 	}
-	for schema, matches := range map[string]func(string) bool{"Id": ledger.ValidID, "Subject": ledger.ValidID, "Route": isRoute, "RoutePattern": isRoute} {
+	for schema, matches := range map[string]func(string) bool{"Id": bound.ID, "Subject": bound.ID, "Route": bound.Route, "RoutePattern": bound.Route} {
 		pattern := regexp.MustCompile(schemas[schema].Value.Pattern)
 		for _, s := range []string{
 			"", "a", "Z9", "a.b_c:d-e", "-a", ".a", "a b", " a", "a/b", "{a}", "é", "a\x00", "\x7f", "a\n",

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -47,8 +48,8 @@ func (d *document) difference() int64 {
 	}
 	digits, negative := strings.CutPrefix(string(raw), "-")
 	n, ok := parseInteger(digits)
-	if !ok || n < 1 || n > ledger.MaxAmount {
-		d.faultHere(mustBeDifference)
+	if !ok || n < 1 || n > bound.MaxAmount {
+		d.faultHere(bound.MustBeDifference)
 		return 0
 	}
 	if negative {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -60,7 +61,7 @@ func TestAllFaultsOfABodyAreReportedAtOnceByTheirPath(t *testing.T) {
 	t.Parallel()
 	_, got := faultsOf(t, `{"tenant":"a b","items":[{"meter":"x","amount":0},{"amount":1.5,"colour":1},7],"dry_run":1,"refund":{"a":[1]},"metadata":[]}`)
 	want := []string{
-		"tenant " + mustBeID,
+		"tenant " + bound.MustBeID,
 		"items[0].amount must be an integer from 1 to 9007199254740991",
 		"items[1].amount must be an integer from 1 to 9007199254740991",
 		"items[1].colour is not a field of this request",
@@ -68,7 +69,7 @@ func TestAllFaultsOfABodyAreReportedAtOnceByTheirPath(t *testing.T) {
 		"items[2] must be an object",
 		"dry_run must be true or false",
 		"refund is not a field of this request",
-		"metadata " + mustBeMetadata,
+		"metadata " + bound.MustBeMetadata,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -143,7 +144,7 @@ func TestIdsAreHeldToTheirAlphabetAndLength(t *testing.T) {
 	for _, id := range []string{
 		"", " ", "a b", "a/b", "{a}", "a{b}", ".a", "-a", "_a", ":a", "a%00", `a\u0000`, `\n`, "é", "a\u00e9", strings.Repeat("x", 129),
 	} {
-		if _, faults := faultsOf(t, body(id)); len(faults) != 1 || faults[0] != "tenant "+mustBeID {
+		if _, faults := faultsOf(t, body(id)); len(faults) != 1 || faults[0] != "tenant "+bound.MustBeID {
 			t.Errorf("%q: %q", id, faults)
 		}
 	}
@@ -182,9 +183,9 @@ func TestMetadataIsWhatPostgreSQLCanKeep(t *testing.T) {
 	nested := func(levels int) string {
 		return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
 	}
-	digits := strings.Repeat("9", metadataNumberMax)
+	digits := strings.Repeat("9", 64)
 	for _, metadata := range []string{
-		`{}`, `{"a":null,"b":[true,{"c":-1.5e-3}]}`, `{"a":"\\u0000"}`, `{"a":"\"\\"}`, filled(metadataMax), nested(metadataDepthMax),
+		`{}`, `{"a":null,"b":[true,{"c":-1.5e-3}]}`, `{"a":"\\u0000"}`, `{"a":"\"\\"}`, filled(bound.MaxMetadata), nested(bound.MaxMetadataDepth),
 		`{"a":1e999,"b":` + digits + `}`,
 	} {
 		if _, faults := faultsOf(t, body(metadata)); faults != nil {
@@ -192,10 +193,10 @@ func TestMetadataIsWhatPostgreSQLCanKeep(t *testing.T) {
 		}
 	}
 	for _, metadata := range []string{
-		`[]`, `"x"`, `1`, `null`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":["\\\u0000"]}`, filled(metadataMax + 1),
-		nested(metadataDepthMax + 1), `{"a":1e1000}`, `{"a":1E+1000}`, `{"a":9` + digits + `}`,
+		`[]`, `"x"`, `1`, `null`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":["\\\u0000"]}`, filled(bound.MaxMetadata + 1),
+		nested(bound.MaxMetadataDepth + 1), `{"a":1e1000}`, `{"a":1E+1000}`, `{"a":1e0001}`, `{"a":9` + digits + `}`,
 	} {
-		if _, faults := faultsOf(t, body(metadata)); len(faults) != 1 || faults[0] != "metadata "+mustBeMetadata {
+		if _, faults := faultsOf(t, body(metadata)); len(faults) != 1 || faults[0] != "metadata "+bound.MustBeMetadata {
 			t.Errorf("%.40s: %q", metadata, faults)
 		}
 	}
@@ -248,11 +249,11 @@ func FuzzBody(f *testing.F) {
 		var d document
 		var r gate.Request
 		if err := decodeBody(&d, body, &r, all.debit); err == nil {
-			if !ledger.ValidID(r.Tenant) || len(r.Items) < 1 || len(r.Items) > ledger.ItemsMax || len(r.Metadata) > metadataMax {
+			if !bound.ID(r.Tenant) || len(r.Items) < 1 || len(r.Items) > ledger.ItemsMax || len(r.Metadata) > bound.MaxMetadata {
 				t.Fatalf("accepted: %+v", r)
 			}
 			for _, it := range r.Items {
-				if !ledger.ValidID(it.Meter) || it.Amount < 1 || it.Amount > ledger.MaxAmount {
+				if !bound.ID(it.Meter) || it.Amount < 1 || it.Amount > bound.MaxAmount {
 					t.Fatalf("accepted: %+v", it)
 				}
 			}

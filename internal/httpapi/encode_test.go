@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -18,7 +19,7 @@ func text() *rapid.Generator[string] {
 }
 
 func amount() *rapid.Generator[int64] {
-	return rapid.OneOf(rapid.Int64Range(0, ledger.MaxAmount), rapid.Int64Range(0, 3))
+	return rapid.OneOf(rapid.Int64Range(0, bound.MaxAmount), rapid.Int64Range(0, 3))
 }
 
 // instant draws a time in any zone with microseconds, as PostgreSQL gives them.

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -115,8 +116,8 @@ func (x *exchange) parameter(name string) string {
 // idParameter returns a path parameter that must be an id.
 func (x *exchange) idParameter(name string) (string, error) {
 	value := x.parameter(name)
-	if !ledger.ValidID(value) {
-		return "", invalidField(name, mustBeID)
+	if !bound.ID(value) {
+		return "", invalidField(name, bound.MustBeID)
 	}
 	return value, nil
 }
@@ -134,8 +135,8 @@ func (x *exchange) idempotencyKey() (string, error) {
 	switch {
 	case len(values) == 0:
 		return "", nil
-	case len(values) > 1 || !isKey(values[0]):
-		return "", invalidField(headerIdempotencyKey, mustBeKey)
+	case len(values) > 1 || !bound.Key(values[0]):
+		return "", invalidField(headerIdempotencyKey, bound.MustBeKey)
 	default:
 		return values[0], nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -28,7 +29,7 @@ func TestTheTightestItemIsTheOneThatRepeatingTheRequestExhaustsFirst(t *testing.
 		"rounded up":      {[]ledger.ItemResult{item(1, 1, 5, now.Add(1500*time.Millisecond))}, "5", "1", "2"},
 		"ended just now":  {[]ledger.ItemResult{item(1, 1, 5, now)}, "5", "1", "1"},
 		"of a replay":     {[]ledger.ItemResult{item(1, 9, 4, now)}, "9", "9", "1"}, // the limit is of now
-		"largest amounts": {[]ledger.ItemResult{item(ledger.MaxAmount, ledger.MaxAmount-1, ledger.MaxAmount, now), item(ledger.MaxAmount-1, ledger.MaxAmount-1, 8, now)}, "9007199254740991", "9007199254740990", "1"},
+		"largest amounts": {[]ledger.ItemResult{item(bound.MaxAmount, bound.MaxAmount-1, bound.MaxAmount, now), item(bound.MaxAmount-1, bound.MaxAmount-1, 8, now)}, "9007199254740991", "9007199254740990", "1"},
 	} {
 		h := http.Header{}
 		var tight tightest

@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -31,7 +31,7 @@ func matchMembers() []member[catalog.Match] {
 func costMembers() []member[catalog.RouteCost] {
 	return []member[catalog.RouteCost]{
 		{"route", true, func(d *document, c *catalog.RouteCost) { c.Route = d.route() }},
-		{"cost", true, func(d *document, c *catalog.RouteCost) { c.Cost = d.integer(1, ledger.MaxAmount) }},
+		{"cost", true, func(d *document, c *catalog.RouteCost) { c.Cost = d.integer(1, bound.MaxAmount) }},
 	}
 }
 
@@ -45,17 +45,17 @@ func limitMembers(match []member[catalog.Match], costs []member[catalog.RouteCos
 			l.Kind = d.word("token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency")
 		}},
 		{"rate", false, func(d *document, l *catalog.Limit) {
-			l.Rate = d.text(func(s string) bool { return isPrintable(s, '!', rateMax) }, "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
+			l.Rate = d.text(func(s string) bool { return bound.ASCII(s, '!', 1, rateMax) }, "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
 		}},
-		{"burst", false, func(d *document, l *catalog.Limit) { l.Burst = d.integer(1, ledger.MaxAmount) }},
-		{"cost", false, func(d *document, l *catalog.Limit) { l.Cost = d.integer(1, ledger.MaxAmount) }},
+		{"burst", false, func(d *document, l *catalog.Limit) { l.Burst = d.integer(1, bound.MaxAmount) }},
+		{"cost", false, func(d *document, l *catalog.Limit) { l.Cost = d.integer(1, bound.MaxAmount) }},
 		{"costs", false, func(d *document, l *catalog.Limit) {
 			readList(d, &l.Costs, 0, catalog.MaxCosts, func(d *document, c *catalog.RouteCost) { readObject(d, c, costs) })
 		}},
 		{"cost_by", false, func(d *document, l *catalog.Limit) { l.CostBy = d.word(catalog.CostByRequest, catalog.CostByAmount) }},
 		{"replaces", false, func(d *document, l *catalog.Limit) { l.Replaces = d.id() }},
 		{"timezone", false, func(d *document, l *catalog.Limit) {
-			l.Timezone = d.text(func(s string) bool { return isPrintable(s, '!', zoneMax) }, mustBeZone+`, or "tenant"`)
+			l.Timezone = d.text(func(s string) bool { return bound.ASCII(s, '!', 1, zoneMax) }, mustBeZone+`, or "tenant"`)
 		}},
 		{"mode", false, func(d *document, l *catalog.Limit) { l.Mode = d.word("enforce", "shadow") }},
 		{"on_backend_error", false, func(d *document, l *catalog.Limit) { l.OnBackendError = d.word("local_share", "open", "closed") }},

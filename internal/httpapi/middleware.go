@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 const (
@@ -121,7 +123,7 @@ func (s *Server) observe(x *exchange, took time.Duration) {
 
 // requestID takes the client's id over, if it can stand in a header and a log, and makes one otherwise.
 func requestID(h http.Header) string {
-	if given := h[headerRequestID]; len(given) == 1 && isPrintable(given[0], '!', requestIDMax) {
+	if given := h[headerRequestID]; len(given) == 1 && bound.ASCII(given[0], '!', 1, requestIDMax) {
 		return given[0]
 	}
 	return randomID()

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 const (
@@ -74,8 +74,8 @@ func (q *query) integer(name string, low, high, absent int64) int64 {
 // id returns a parameter that is an id, or "" if it is absent.
 func (q *query) id(name string) string {
 	value := q.values.Get(name)
-	if q.values.Has(name) && !ledger.ValidID(value) {
-		q.fault(name, mustBeID)
+	if q.values.Has(name) && !bound.ID(value) {
+		q.fault(name, bound.MustBeID)
 	}
 	return value
 }
@@ -130,7 +130,7 @@ func (q *query) zone(name string) string {
 func (q *query) page() (limit int, cursor string) {
 	limit = int(q.integer("limit", 1, pageMax, pageDefault))
 	cursor = q.values.Get("cursor")
-	if q.values.Has("cursor") && !isPrintable(cursor, '!', cursorMax) {
+	if q.values.Has("cursor") && !bound.ASCII(cursor, '!', 1, cursorMax) {
 		q.fault("cursor", "must be the next_cursor of the page before")
 	}
 	return limit, cursor

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -39,13 +40,13 @@ func (x *exchange) readPassage() (mode string, err error) {
 	r := headerReader{header: x.Request().Header}
 	r.refuseUnknown()
 	ask := &x.request
-	ask.Tenant = r.text(headerQuotaTenant, ledger.ValidID, mustBeID)
-	ask.Subject = r.text(headerQuotaSubject, ledger.ValidID, mustBeID)
-	ask.Route = r.text(headerQuotaRoute, isRoute, mustBeRoute)
-	ask.Items = []ledger.Item{{Meter: r.text(headerQuotaMeter, ledger.ValidID, mustBeID), Amount: r.amount(headerQuotaAmount)}}
+	ask.Tenant = r.text(headerQuotaTenant, bound.ID, bound.MustBeID)
+	ask.Subject = r.text(headerQuotaSubject, bound.ID, bound.MustBeID)
+	ask.Route = r.text(headerQuotaRoute, bound.Route, bound.MustBeRoute)
+	ask.Items = []ledger.Item{{Meter: r.text(headerQuotaMeter, bound.ID, bound.MustBeID), Amount: r.amount(headerQuotaAmount)}}
 	r.require(headerQuotaTenant, headerQuotaMeter)
 	mode = r.text(headerQuotaMode, func(s string) bool { return s == modeConsume || s == modeCheck }, "must be consume or check")
-	key := r.text(headerIdempotencyKey, isKey, mustBeKey)
+	key := r.text(headerIdempotencyKey, bound.Key, bound.MustBeKey)
 	method, uri := x.passing(&r)
 	if len(r.faults) > 0 {
 		return "", &invalid{fields: r.faults}
@@ -84,7 +85,7 @@ func passageKey(given string) string {
 	switch {
 	case given == "":
 		return passageKeyPrefix + randomID()
-	case len(given) > ledger.KeyMax-len(passageKeyPrefix):
+	case len(given) > bound.MaxKey-len(passageKeyPrefix):
 		sum := sha256.Sum256([]byte(given))
 		return passageKeyPrefix + hex.EncodeToString(sum[:])
 	default:
@@ -145,8 +146,8 @@ func (r *headerReader) amount(name string) int64 {
 		return 1
 	}
 	n, ok := parseInteger(value)
-	if !ok || n < 1 || n > ledger.MaxAmount {
-		r.fault(name, "must be an integer from 1 to 9007199254740991")
+	if !ok || !bound.Amount(n) {
+		r.fault(name, bound.MustBeAmount)
 	}
 	return n
 }

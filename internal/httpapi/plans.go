@@ -3,14 +3,14 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 func rolloverMembers() []member[catalog.Rollover] {
 	return []member[catalog.Rollover]{
-		{"min", false, func(d *document, r *catalog.Rollover) { r.Min = d.integer(0, ledger.MaxAmount) }},
+		{"min", false, func(d *document, r *catalog.Rollover) { r.Min = d.integer(0, bound.MaxAmount) }},
 		{"max", true, func(d *document, r *catalog.Rollover) { r.Max = d.amount() }},
 	}
 }
@@ -18,7 +18,7 @@ func rolloverMembers() []member[catalog.Rollover] {
 func overageMembers() []member[catalog.Overage] {
 	return []member[catalog.Overage]{
 		{"policy", true, func(d *document, o *catalog.Overage) { o.Policy = d.word("deny", "allow") }},
-		{"cap", false, func(d *document, o *catalog.Overage) { o.Cap = new(d.integer(0, ledger.MaxAmount)) }},
+		{"cap", false, func(d *document, o *catalog.Overage) { o.Cap = new(d.integer(0, bound.MaxAmount)) }},
 		{"at_period_end", false, func(d *document, o *catalog.Overage) { o.AtPeriodEnd = d.word("forgive", "preserve") }},
 	}
 }
@@ -34,7 +34,7 @@ func allowanceMembers() []member[catalog.Allowance] {
 	rollover, overage, overflow := rolloverMembers(), overageMembers(), overflowMembers()
 	return []member[catalog.Allowance]{
 		{"meter", true, func(d *document, a *catalog.Allowance) { a.Meter = d.id() }},
-		{"amount", true, func(d *document, a *catalog.Allowance) { a.Amount = d.integer(0, ledger.MaxAmount) }},
+		{"amount", true, func(d *document, a *catalog.Allowance) { a.Amount = d.integer(0, bound.MaxAmount) }},
 		{"every", true, func(d *document, a *catalog.Allowance) {
 			a.Every = period.Interval(d.word("hour", "day", "week", "month", "year", "once"))
 		}},
@@ -51,7 +51,7 @@ func allowanceMembers() []member[catalog.Allowance] {
 			a.Overflow = new(catalog.Overflow)
 			readObject(d, a.Overflow, overflow)
 		}},
-		{"per_subject", false, func(d *document, a *catalog.Allowance) { a.PerSubject = new(d.integer(0, ledger.MaxAmount)) }},
+		{"per_subject", false, func(d *document, a *catalog.Allowance) { a.PerSubject = new(d.integer(0, bound.MaxAmount)) }},
 		{"expires_in_days", false, func(d *document, a *catalog.Allowance) { a.ExpiresInDays = new(d.integer(1, catalog.MaxExpiresInDays)) }},
 	}
 }

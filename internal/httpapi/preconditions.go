@@ -3,7 +3,7 @@ package httpapi
 import (
 	"strconv"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 // The state of a balance or of a tenant, to which a change can be bound.
@@ -26,7 +26,7 @@ func (x *exchange) ifMatch(of string) (*int64, error) {
 	}
 	tag := values[0]
 	if n := len(tag); len(values) == 1 && n > 2 && tag[0] == '"' && tag[n-1] == '"' {
-		if state, ok := parseInteger(tag[1 : n-1]); ok && state <= ledger.MaxAmount {
+		if state, ok := parseInteger(tag[1 : n-1]); ok && state <= bound.MaxAmount {
 			return &state, nil
 		}
 	}

@@ -35,7 +35,7 @@ const (
 
 // Config is the server's. The zero value of a field means its default.
 type Config struct {
-	// AdminKey may do everything. At least AdminKeyMin visible ASCII characters.
+	// AdminKey may do everything. At least bound.MinAdminKey visible ASCII characters.
 	AdminKey string
 
 	// RequestTimeout is how long a request may take, 10 s by default: longer than every budget below it, so that it ends

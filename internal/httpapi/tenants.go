@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -19,7 +19,7 @@ func tenantMembers() []member[catalog.Tenant] {
 		{"metadata", false, func(d *document, t *catalog.Tenant) { t.Metadata = d.metadata() }},
 		{"overrides", false, func(d *document, t *catalog.Tenant) {
 			t.Overrides = map[string]int64{}
-			d.overrides(func(meter string) { t.Overrides[meter] = d.integer(0, ledger.MaxAmount) })
+			d.overrides(func(meter string) { t.Overrides[meter] = d.integer(0, bound.MaxAmount) })
 		}},
 	}
 }
@@ -35,7 +35,7 @@ func patchMembers() []member[catalog.TenantPatch] {
 		{"prorate", false, func(d *document, p *catalog.TenantPatch) { p.Prorate = d.boolean() }},
 		{"overrides", false, func(d *document, p *catalog.TenantPatch) {
 			p.Overrides = map[string]*int64{}
-			d.overrides(func(meter string) { p.Overrides[meter] = d.integerOrNull(0, ledger.MaxAmount) })
+			d.overrides(func(meter string) { p.Overrides[meter] = d.integerOrNull(0, bound.MaxAmount) })
 		}},
 		{"reason", false, func(d *document, p *catalog.TenantPatch) { p.Reason = d.reason() }},
 		{"dry_run", false, func(d *document, p *catalog.TenantPatch) { p.DryRun = d.boolean() }},
@@ -48,8 +48,8 @@ const ofTenant = "tenant, its version"
 // overrides reads an object of amounts by meter. read reads one of them.
 func (d *document) overrides(read func(meter string)) {
 	readMap(d, catalog.MaxOverrides, func(meter string) {
-		if !ledger.ValidID(meter) {
-			d.fault(d.path(), "is not the name of a meter, which "+mustBeID)
+		if !bound.ID(meter) {
+			d.fault(d.path(), "is not the name of a meter, which "+bound.MustBeID)
 			d.skip()
 			return
 		}

@@ -10,32 +10,13 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 const (
-	// routeMax is longer than the route templates of any service.
-	routeMax = 256
-
-	// Metadata is stored with every entry of its operation. 4 KiB is a hundred times the rest of the entry; the other
-	// bounds keep out what PostgreSQL's jsonb cannot hold.
-	metadataMax         = 4096
-	metadataDepthMax    = 16
-	metadataNumberMax   = 64 // characters
-	metadataExponentMax = 3  // digits
-)
-
-const (
-	mustBeID     = "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
-	mustBeKey    = "must be 1 to 255 visible ASCII characters"
-	mustBeRoute  = "must be 1 to 256 printable ASCII characters"
 	mustBeZone   = `must be an IANA zone name such as "Europe/Berlin" or "UTC"`
 	mustBeReason = "must be 1 to 500 bytes of UTF-8 without control characters"
-
-	mustBeDifference = "must be an integer from -9007199254740991 to 9007199254740991 and not 0"
-	mustBeMetadata   = "must be a JSON object of at most 4096 bytes without blanks and 16 levels, without U+0000 and without " +
-		"numbers beyond 64 characters or an exponent beyond 3 digits"
 )
 
 // text reads a string that check accepts, or records what it must be.
@@ -55,11 +36,11 @@ func (d *document) text(check func(string) bool, must string) string {
 	return ""
 }
 
-func (d *document) id() string { return d.text(ledger.ValidID, mustBeID) }
+func (d *document) id() string { return d.text(bound.ID, bound.MustBeID) }
 
-func (d *document) key() string { return d.text(isKey, mustBeKey) }
+func (d *document) key() string { return d.text(bound.Key, bound.MustBeKey) }
 
-func (d *document) route() string { return d.text(isRoute, mustBeRoute) }
+func (d *document) route() string { return d.text(bound.Route, bound.MustBeRoute) }
 
 // prose reads text written for people: low to high characters, without control characters but for line ends and tabs.
 func (d *document) prose(low, high int) string {
@@ -73,7 +54,7 @@ func (d *document) word(words ...string) string {
 }
 
 // amount reads an amount of units.
-func (d *document) amount() int64 { return d.integer(1, ledger.MaxAmount) }
+func (d *document) amount() int64 { return d.integer(1, bound.MaxAmount) }
 
 // integer reads a JSON integer written without fraction or exponent.
 func (d *document) integer(low, high int64) int64 {
@@ -84,7 +65,7 @@ func (d *document) integer(low, high int64) int64 {
 	if n, ok := parseInteger(raw); ok && n >= low && n <= high {
 		return n
 	}
-	d.faultHere(fmt.Sprintf("must be an integer from %d to %d", low, high))
+	d.faultHere(bound.MustBeInteger(low, high))
 	return 0
 }
 
@@ -172,89 +153,12 @@ func (d *document) metadata() []byte {
 	}
 	if raw.Kind() == '{' {
 		value := raw.Clone()
-		if err := value.Format(jsontext.ReorderRawObjects(true)); err == nil && isMetadata(value) {
+		if err := value.Format(jsontext.ReorderRawObjects(true)); err == nil && bound.Metadata(value) {
 			return value
 		}
 	}
-	d.faultHere(mustBeMetadata)
+	d.faultHere(bound.MustBeMetadata)
 	return nil
-}
-
-// isMetadata checks formatted JSON against the bounds of metadata.
-func isMetadata(v jsontext.Value) bool {
-	if len(v) > metadataMax {
-		return false
-	}
-	depth := 0
-	for i := 0; i < len(v); i++ {
-		switch c := v[i]; {
-		case c == '{' || c == '[':
-			if depth++; depth > metadataDepthMax {
-				return false
-			}
-		case c == '}' || c == ']':
-			depth--
-		case c == '"':
-			end, ok := stringEnd(v, i)
-			if !ok {
-				return false
-			}
-			i = end
-		case c == '-' || c >= '0' && c <= '9':
-			end := i
-			for end < len(v) && strings.IndexByte("+-.0123456789Ee", v[end]) >= 0 {
-				end++
-			}
-			if !isMetadataNumber(string(v[i:end])) {
-				return false
-			}
-			i = end - 1
-		}
-	}
-	return true
-}
-
-// stringEnd returns the index of the closing quote of the string that begins at start, and false if it holds U+0000.
-func stringEnd(v []byte, start int) (int, bool) {
-	for i := start + 1; ; i++ {
-		switch v[i] {
-		case '"':
-			return i, true
-		case '\\':
-			if strings.HasPrefix(string(v[i:min(i+6, len(v))]), `\u0000`) {
-				return 0, false
-			}
-			i++ // whatever is escaped is not the end
-		}
-	}
-}
-
-func isMetadataNumber(number string) bool {
-	if len(number) > metadataNumberMax {
-		return false
-	}
-	if e := strings.IndexAny(number, "eE"); e >= 0 {
-		return len(strings.TrimLeft(number[e+1:], "+-")) <= metadataExponentMax
-	}
-	return true
-}
-
-// isKey reports whether s is an idempotency key.
-func isKey(s string) bool { return isPrintable(s, '!', ledger.KeyMax) }
-
-func isRoute(s string) bool { return isPrintable(s, ' ', routeMax) }
-
-// isPrintable reports whether s is 1 to limit ASCII characters from first to '~'.
-func isPrintable(s string, first byte, limit int) bool {
-	if len(s) == 0 || len(s) > limit {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] < first || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // isProse reports whether s is low to high characters, none of them a control character but line ends and tabs.

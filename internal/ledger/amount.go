@@ -1,10 +1,13 @@
 package ledger
 
-import "math"
+import (
+	"math"
 
-// MaxAmount is the largest amount a request, a grant or a balance may carry: 2^53-1, the largest integer every JSON client
-// reads exactly.
-const MaxAmount int64 = 1<<53 - 1
+	"github.com/quotasvc/quotasvc/internal/bound"
+)
+
+// MaxAmount is the largest amount a request, a grant or a balance may carry.
+const MaxAmount int64 = bound.MaxAmount
 
 // addAmounts returns a+b for amounts that are not negative, and false when the sum is over MaxAmount.
 func addAmounts(a, b int64) (int64, bool) {

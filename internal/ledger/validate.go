@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -15,13 +16,8 @@ import (
 func validKey(s string) *Error { return validKeyIn("Idempotency-Key", s) }
 
 func validKeyIn(field, s string) *Error {
-	if len(s) < 1 || len(s) > KeyMax {
-		return errorf(CodeInvalidArgument, field, "must have 1 to %d bytes, has %d", KeyMax, len(s))
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return errorf(CodeInvalidArgument, field, "must consist of visible ASCII characters; byte %d is not one", i)
-		}
+	if !bound.Key(s) {
+		return errorf(CodeInvalidArgument, field, bound.MustBeKey)
 	}
 	return nil
 }
@@ -38,31 +34,18 @@ func validFreeText(field, s string) *Error {
 }
 
 func validAmount(field string, n int64) *Error {
-	if n < 1 || n > MaxAmount {
-		return errorf(CodeInvalidArgument, field, "must be an integer from 1 to %d", MaxAmount)
+	if !bound.Amount(n) {
+		return errorf(CodeInvalidArgument, field, bound.MustBeAmount)
 	}
 	return nil
 }
 
-// ValidID says whether s can name a tenant, meter, plan, grant, hold or rule: 1 to 128 characters, letters, digits and
-// "._:-", beginning with a letter or digit.
-func ValidID(s string) bool {
-	if len(s) < 1 || len(s) > 128 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && (i == 0 || c != '.' && c != '_' && c != ':' && c != '-') {
-			return false
-		}
-	}
-	return true
-}
+// ValidID reports whether s can name a tenant, meter, plan, grant, hold or rule.
+func ValidID(s string) bool { return bound.ID(s) }
 
 func validID(field, s string) *Error {
-	if !ValidID(s) {
-		return errorf(CodeInvalidArgument, field, "must have 1 to 128 characters of A-Z a-z 0-9 . _ : - and begin with a letter or digit")
+	if !bound.ID(s) {
+		return errorf(CodeInvalidArgument, field, bound.MustBeID)
 	}
 	return nil
 }

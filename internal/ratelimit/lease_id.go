@@ -49,7 +49,7 @@ func (id LeaseID) String() string {
 	}
 	b = append(b, head)
 	for _, part := range []string{id.Tenant, id.Rule, id.Dimension} {
-		b = append(b, byte(len(part))) // at most MaxID
+		b = append(b, byte(len(part))) // at most bound.MaxID
 		b = append(b, part...)
 	}
 	return base64.RawURLEncoding.EncodeToString(append(b, id.nonce[:]...))

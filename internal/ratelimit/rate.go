@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 const (
@@ -13,9 +15,8 @@ const (
 	minPeriod = time.Millisecond
 	maxPeriod = 366 * 24 * time.Hour
 
-	// maxExact is the largest integer that Redis' Lua, whose numbers are doubles, holds exactly together with all
-	// smaller ones.
-	maxExact = 1<<53 - 1
+	// maxExact is the largest integer that Redis's Lua holds exactly: its numbers are doubles.
+	maxExact = bound.MaxAmount
 
 	monthUnit    = "month"
 	longestMonth = 31 * 24 * time.Hour

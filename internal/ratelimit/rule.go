@@ -2,12 +2,10 @@ package ratelimit
 
 import (
 	"fmt"
-	"strings"
 	"time"
-)
 
-// MaxID is the longest rule or tenant id in bytes.
-const MaxID = 128
+	"github.com/quotasvc/quotasvc/internal/bound"
+)
 
 // whole is all of a rule, in percent.
 const whole = 100
@@ -219,18 +217,10 @@ func parsePolicy(s string) (BackendPolicy, error) {
 	return 0, &FieldError{"on_backend_error", fmt.Sprintf("%q is not local_share, open or closed", clip(s))}
 }
 
-// checkID holds ids to an alphabet without braces, blanks and control characters: they become parts of Redis keys, where
-// a brace would move the key to another slot.
+// checkID returns a *FieldError on field unless id is one that can be part of a Redis key.
 func checkID(field, id string) error {
-	if id == "" || len(id) > MaxID {
-		return &FieldError{field, fmt.Sprintf("is %d bytes long; it must be 1 to %d", len(id), MaxID)}
-	}
-	for i := range len(id) {
-		c := id[i]
-		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-		if !alnum && (i == 0 || !strings.ContainsRune("._:-", rune(c))) {
-			return &FieldError{field, fmt.Sprintf("byte %d is not allowed; it must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$", i)}
-		}
+	if !bound.ID(id) {
+		return &FieldError{field, bound.MustBeID}
 	}
 	return nil
 }

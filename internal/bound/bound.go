@@ -1,0 +1,99 @@
+package bound
+
+import "fmt"
+
+const (
+	// MaxID is the largest length of an id in bytes.
+	MaxID = 128
+
+	// MustBeID is the sentence for a value that ID refuses.
+	MustBeID = "must match ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
+)
+
+// ID reports whether s can name a tenant, subject, meter, plan, grant, hold or rule. The alphabet has no brace, blank or
+// control character: ids are parts of Redis keys, where a brace would move the key to another slot.
+func ID(s string) bool {
+	if len(s) < 1 || len(s) > MaxID {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		alphanumeric := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alphanumeric && (i == 0 || c != '.' && c != '_' && c != ':' && c != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	// MaxAmount is the largest amount: 2^53-1, the largest integer that a double holds exactly together with all smaller
+	// ones. JSON clients and Redis scripts compute with doubles.
+	MaxAmount = 1<<53 - 1
+
+	// MustBeAmount is the sentence for a value that Amount refuses.
+	MustBeAmount = "must be an integer from 1 to 9007199254740991"
+
+	// MustBeDifference is the sentence for a value that Difference refuses.
+	MustBeDifference = "must be an integer from -9007199254740991 to 9007199254740991 and not 0"
+)
+
+// Amount reports whether n is an amount that a request can name: 1 to MaxAmount units.
+func Amount(n int64) bool { return n >= 1 && n <= MaxAmount }
+
+// Difference reports whether n can adjust a balance: an amount, or a negative one.
+func Difference(n int64) bool { return n != 0 && n >= -MaxAmount && n <= MaxAmount }
+
+// MustBeInteger returns the sentence for an integer outside of low to high.
+func MustBeInteger(low, high int64) string {
+	return fmt.Sprintf("must be an integer from %d to %d", low, high)
+}
+
+const (
+	// MaxKey is the largest length of an idempotency key in bytes.
+	MaxKey = 255
+
+	// MustBeKey is the sentence for a value that Key refuses.
+	MustBeKey = "must be 1 to 255 visible ASCII characters"
+)
+
+// Key reports whether s can be an Idempotency-Key: 1 to MaxKey visible ASCII characters.
+func Key(s string) bool { return ASCII(s, '!', 1, MaxKey) }
+
+const (
+	// MaxRoute is the largest length of a route, or of a pattern of routes, in bytes. Route templates of services are shorter.
+	MaxRoute = 256
+
+	// MustBeRoute is the sentence for a value that Route refuses.
+	MustBeRoute = "must be 1 to 256 printable ASCII characters"
+)
+
+// Route reports whether s can be a route: 1 to MaxRoute printable ASCII characters, blanks included.
+func Route(s string) bool { return ASCII(s, ' ', 1, MaxRoute) }
+
+const (
+	// MinAdminKey is the smallest length of the admin key in bytes: 32 random characters cannot be guessed.
+	MinAdminKey = 32
+
+	// MaxAdminKey is the largest length of the admin key in bytes. An Authorization header holds more.
+	MaxAdminKey = 512
+
+	// MustBeAdminKey is the sentence for a value that AdminKey refuses.
+	MustBeAdminKey = "must be 32 to 512 visible ASCII characters, which an Authorization header can carry"
+)
+
+// AdminKey reports whether s can be the admin key: MinAdminKey to MaxAdminKey visible ASCII characters.
+func AdminKey(s string) bool { return ASCII(s, '!', MinAdminKey, MaxAdminKey) }
+
+// ASCII reports whether s has low to high characters, each from first to '~'. Packages use it for bounds that are theirs alone.
+func ASCII(s string, first byte, low, high int) bool {
+	if len(s) < low || len(s) > high {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < first || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

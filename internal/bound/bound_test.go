@@ -1,0 +1,111 @@
+package bound
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestID_MatchesItsSentence(t *testing.T) {
+	t.Parallel()
+	pattern := regexp.MustCompile(strings.TrimPrefix(MustBeID, "must match "))
+	for _, s := range []string{
+		"", "a", "Z9", "a.b_c:d-e", "-a", ".a", "_a", ":a", "a b", " a", "a/b", "{a}", "a{b}", "é", "a\x00", "\x7f", "a\n",
+		strings.Repeat("x", MaxID), strings.Repeat("x", MaxID+1),
+	} {
+		if got, want := ID(s), pattern.MatchString(s) && !strings.HasSuffix(s, "\n"); got != want {
+			t.Errorf("ID(%.20q), %d bytes: %v, want %v", s, len(s), got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.String(), rapid.StringMatching(`[A-Za-z0-9._:-]{0,130}`)).Draw(t, "id")
+		if got, want := ID(s), pattern.MatchString(s) && !strings.HasSuffix(s, "\n"); got != want {
+			t.Fatalf("ID(%q): %v, want %v", s, got, want)
+		}
+	})
+}
+
+func TestAmount_EndsAreIncluded(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64][2]bool{ // Amount, Difference
+		-MaxAmount - 1: {false, false}, -MaxAmount: {false, true}, -1: {false, true}, 0: {false, false}, 1: {true, true},
+		MaxAmount: {true, true}, MaxAmount + 1: {false, false}, -1 << 63: {false, false}, 1<<63 - 1: {false, false},
+	} {
+		if got := [2]bool{Amount(n), Difference(n)}; got != want {
+			t.Errorf("%d: amount, difference = %v, want %v", n, got, want)
+		}
+	}
+	if got := MustBeInteger(1, MaxAmount); got != MustBeAmount {
+		t.Errorf("%q and %q", got, MustBeAmount)
+	}
+}
+
+func TestASCII_LengthAndAlphabetOfKeyRouteAdminKey(t *testing.T) {
+	t.Parallel()
+	x := func(n int) string { return strings.Repeat("x", n) }
+	for name, c := range map[string]struct {
+		check     func(string) bool
+		good, bad []string
+	}{
+		"key":       {Key, []string{"!", "~", "a-b", x(MaxKey)}, []string{"", " ", "a b", "a\n", "\x7f", "é", x(MaxKey + 1)}},
+		"route":     {Route, []string{" ", "/a b", "~", x(MaxRoute)}, []string{"", "\n", "/\x00", "\x7f", "/é", x(MaxRoute + 1)}},
+		"admin key": {AdminKey, []string{x(MinAdminKey), x(MaxAdminKey)}, []string{"", x(MinAdminKey - 1), x(MaxAdminKey + 1), x(MinAdminKey) + " ", x(MinAdminKey) + "é"}},
+	} {
+		for _, s := range c.good {
+			if !c.check(s) {
+				t.Errorf("%s: %.20q is refused", name, s)
+			}
+		}
+		for _, s := range c.bad {
+			if c.check(s) {
+				t.Errorf("%s: %.20q is accepted", name, s)
+			}
+		}
+	}
+}
+
+func TestMetadata_SizeDepthTextAndNumbers(t *testing.T) {
+	t.Parallel()
+	nested := func(levels int) string { return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels) }
+	filled := func(size int) string { return `{"a":"` + strings.Repeat("x", size-len(`{"a":""}`)) + `"}` }
+	digits := strings.Repeat("9", maxMetadataNumber)
+	for _, good := range []string{
+		`{}`, `{"a":null,"b":[true,{"c":-1.5e-3}]}`, `{"a":"\\u0000"}`, `{"a":"\"\\"}`, filled(MaxMetadata), nested(MaxMetadataDepth),
+		`{"a":1e999,"b":` + digits + `}`, `{"a":1e001}`, `{"a":"1e1000"}`, `{"a":"[[[[[[[[[[[[[[[[["}`,
+	} {
+		if !Metadata([]byte(good)) {
+			t.Errorf("%.40s is refused", good)
+		}
+	}
+	for _, bad := range []string{
+		``, `1`, `[]`, `"x"`, `null`, `{"a":"\u0000"}`, `{"\u0000":1}`, `{"a":["\\\u0000"]}`, filled(MaxMetadata + 1), nested(MaxMetadataDepth + 1),
+		`{"a":1e1000}`, `{"a":1E+1000}`, `{"a":9` + digits + `}`, `{"a":1e0001}`, `{"a":1e-0001}`,
+	} {
+		if Metadata([]byte(bad)) {
+			t.Errorf("%.40s is accepted", bad)
+		}
+	}
+}
+
+// The checks are called with the bytes of strangers. Whatever they are, Metadata returns, and accepts no number that a
+// numeric could not hold.
+func FuzzMetadata(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"a":1e0001}`, `{"`, `{"\`, `{"a":[-`, `{"a":"\u0000"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, object []byte) {
+		accepted := Metadata(object)
+		var plain map[string]json.Number
+		if !accepted || json.Unmarshal(object, &plain) != nil {
+			return
+		}
+		for name, number := range plain {
+			if len(number) > maxMetadataNumber {
+				t.Errorf("%q: %s", name, number)
+			}
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package bound
+
+import "bytes"
+
+const (
+	// MaxMetadata is the largest size of metadata in bytes, blanks not counted. Metadata is stored with every entry of its
+	// operation, and 4 KiB is a hundred times the rest of an entry.
+	MaxMetadata = 4096
+
+	// MaxMetadataDepth is the largest number of objects and arrays inside each other, the outermost object included.
+	MaxMetadataDepth = 16
+
+	// A number in metadata must fit PostgreSQL's numeric type, which jsonb uses and which holds 1e999.
+	maxMetadataNumber   = 64 // characters
+	maxMetadataExponent = 3  // digits as written, without the sign
+
+	// MustBeMetadata is the sentence for a value that Metadata refuses.
+	MustBeMetadata = "must be a JSON object of at most 4096 bytes without blanks and 16 levels, without duplicate names, without U+0000 " +
+		"and without numbers beyond 64 characters or an exponent beyond 3 digits"
+)
+
+// Metadata reports whether object is a client's own JSON object within the bounds. object must be valid JSON without
+// duplicate names and without blanks between its tokens; Metadata does not parse it a second time.
+func Metadata(object []byte) bool {
+	if len(object) < len("{}") || len(object) > MaxMetadata || object[0] != '{' {
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(object); i++ {
+		switch c := object[i]; {
+		case c == '{' || c == '[':
+			if depth++; depth > MaxMetadataDepth {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == '"':
+			end, ok := stringEnd(object, i)
+			if !ok {
+				return false
+			}
+			i = end
+		case c == '-' || c >= '0' && c <= '9':
+			end := numberEnd(object, i)
+			if !isStorable(object[i:end]) {
+				return false
+			}
+			i = end - 1
+		}
+	}
+	return true
+}
+
+// stringEnd returns the index of the closing quote of the JSON string that begins at start. It returns false if the string
+// holds U+0000, or does not end.
+func stringEnd(object []byte, start int) (int, bool) {
+	for i := start + 1; i < len(object); i++ {
+		switch object[i] {
+		case '"':
+			return i, true
+		case '\\':
+			if bytes.HasPrefix(object[i:], []byte(`\u0000`)) {
+				return 0, false
+			}
+			i++ // the escaped character is not the closing quote
+		}
+	}
+	return 0, false
+}
+
+// numberEnd returns the index after the JSON number that begins at start.
+func numberEnd(object []byte, start int) int {
+	end := start
+	for end < len(object) && bytes.IndexByte([]byte("+-.0123456789Ee"), object[end]) >= 0 {
+		end++
+	}
+	return end
+}
+
+// isStorable reports whether jsonb can hold a JSON number.
+func isStorable(number []byte) bool {
+	if len(number) > maxMetadataNumber {
+		return false
+	}
+	e := bytes.IndexAny(number, "eE")
+	return e < 0 || len(bytes.TrimLeft(number[e+1:], "+-")) <= maxMetadataExponent
+}
