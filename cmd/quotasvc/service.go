@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
@@ -97,14 +98,14 @@ func newMeasurements() *measurements {
 
 // startRedis starts what lives on Redis: limits and cached balances. A Redis that is away does not keep the service from
 // starting; without a URL both are this process's own.
-func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*ratelimit.Limiter, *gate.BalanceCache, error) {
+func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*ratelimit.Limiter, *balances.Cache, error) {
 	limits := ratelimit.Config{Log: s.log, Metrics: m.scripts, LaneMetrics: m.lanes}
-	copies := gate.CacheConfig{
+	copies := balances.Config{
 		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry, ScriptStats: m.scripts,
 	}
 	if cfg.RedisURL == "" {
 		s.log.Warn("no redis is configured: limits and cached balances are this process's own, which is right for one instance only")
-		limiter, cache := ratelimit.New(nil, limits), gate.NewBalanceCache(nil, copies)
+		limiter, cache := ratelimit.New(nil, limits), balances.New(nil, copies)
 		s.onStop("limiter", limiter.Stop)
 		s.onStop("balance cache", cache.Stop)
 		return limiter, cache, nil
@@ -122,7 +123,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 	if err := errors.Join(limiter.Start(ctx), heartbeat.Start(ctx)); err != nil {
 		s.log.Warn("redis is away; the service starts without it", "error", err)
 	}
-	cache := gate.NewBalanceCache(client, copies)
+	cache := balances.New(client, copies)
 	cache.Start()
 	s.onStop("balance cache", func(ctx context.Context) error {
 		if err := cache.Stop(ctx); err != nil {
@@ -149,7 +150,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measu
 	return c, c.Start(ctx)
 }
 
-func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, cache *gate.BalanceCache) (*ledger.Ledger, error) {
+func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, cache *balances.Cache) (*ledger.Ledger, error) {
 	l, err := ledger.Open(ctx, ledger.Config{
 		DatabaseURL: string(cfg.DatabaseURL), Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
 		OnCommit: cache.Publish, VerifyEvery: cfg.VerifyEvery, Copies: cache.Stored,

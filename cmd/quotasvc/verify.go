@@ -13,7 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
@@ -44,7 +44,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 				return err
 			}
 			defer func() { _ = client.Close() }() // nothing was written
-			options.Copies = gate.NewBalanceCache(client, gate.CacheConfig{}).Stored
+			options.Copies = balances.New(client, balances.Config{}).Stored
 		}
 		finish := func() {}
 		if term.IsTerminal(int(os.Stderr.Fd())) {

@@ -11,8 +11,8 @@ import (
 )
 
 // mayImport names, for each package of ours, those packages of ours that its code
-// may import. Imports go down only: cmd -> httpapi -> gate -> {ledger, ratelimit,
-// catalog} -> {lane, period, bound}; ledger and ratelimit never meet.
+// may import. Imports go down only: cmd -> httpapi -> gate -> {balances, ledger,
+// ratelimit, catalog} -> {lane, period, bound}; ledger and ratelimit never meet.
 var mayImport = map[string][]string{
 	"migrations":          {},
 	"lua":                 {},
@@ -27,14 +27,15 @@ var mayImport = map[string][]string{
 	"internal/catalog":    {"internal/bound", "internal/lane", "internal/period"},
 	"internal/ledger":     {"internal/bound", "internal/lane", "internal/period"},
 	"internal/ratelimit":  {"internal/bound", "internal/lane", "internal/period", "lua"},
-	"internal/gate":       {"internal/bound", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane", "internal/period", "lua"},
-	"internal/httpapi":    {"internal/bound", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/period"},
+	"internal/balances":   {"internal/ledger", "internal/ratelimit", "lua"},
+	"internal/gate":       {"internal/balances", "internal/bound", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane", "internal/period"},
+	"internal/httpapi":    {"internal/bound", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/period"},
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
 		"internal/localstack", "migrations",
 	},
 	"cmd/quotasvc": {
-		"internal/bench", "internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
+		"internal/bench", "internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "migrations",
 	},
 }
@@ -49,7 +50,7 @@ var onlyIn = map[string][]string{
 	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose asks for it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
-	"github.com/redis/go-redis":                   {"internal/ratelimit", "internal/gate", "internal/testenv", "cmd/quotasvc"},
+	"github.com/redis/go-redis":                   {"internal/ratelimit", "internal/balances", "internal/testenv", "cmd/quotasvc"},
 	"github.com/alecthomas/kong":                  {"cmd/quotasvc"},
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},
 	"github.com/moby/moby":                        {"internal/testenv"},

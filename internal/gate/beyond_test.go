@@ -36,8 +36,8 @@ func (in *instance) beyond() {
 		}
 	}
 	eventually(in.t, "redis has the copies, and they say what they cannot decide", func() bool {
-		keys := []balanceKey{{"acme", "calls", ""}, {"acme", "other", ""}, {"acme", "seats", ""}}
-		copies, err := in.cache.redis.get(in.t.Context(), keys)
+		keys := []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}, {Tenant: "acme", Meter: "other"}, {Tenant: "acme", Meter: "seats"}}
+		copies, err := in.copies.Stored(in.t.Context(), keys)
 		if err != nil {
 			return false
 		}

@@ -15,7 +15,7 @@ func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
 
 // blockedCheck is the check of a blocked request. Its balances are an extra: without them the answer is the same.
 func (g *Gate) blockedCheck(ctx context.Context, req *Request, facts *facts, blocked *Blocked) Check {
-	out, err := g.balances(ctx, req, facts, balanceKeys(nil, req), &limited{})
+	out, err := g.answerItems(ctx, req, facts, balanceKeys(nil, req), &limited{})
 	if err != nil {
 		out = Check{Source: SourceLocal, AsOf: g.now()}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -18,11 +19,30 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
+// soon bounds the wait for what happens in the background.
+const soon = 10 * time.Second
+
+// eventually polls until done returns true.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(soon)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", soon, what)
+		}
+	}
+}
+
 // instance is one instance of the service below its API.
 type instance struct {
 	*Gate
 	t        testing.TB
-	measured *prometheus.Registry // the limiter's metrics
+	measured *prometheus.Registry // metrics of the limiter and the balance cache
 }
 
 // newInstance starts an instance on a database and a Redis; a nil client is local mode.
@@ -44,7 +64,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	measured := prometheus.NewRegistry()
 	limiter := ratelimit.New(client, ratelimit.Config{Budget: soon, Metrics: ratelimit.NewMetrics(measured)})
 	stop("limiter", limiter.Stop)
-	cache := NewBalanceCache(client, CacheConfig{})
+	cache := balances.New(client, balances.Config{Metrics: measured})
 	cache.Start()
 	stop("cache", cache.Stop)
 	pool, err := pgxpool.New(t.Context(), databaseURL)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -319,12 +320,12 @@ func TestCheck_ACopyIsReadAgainBeforeItIsTooOld(t *testing.T) {
 		}
 	}
 	before := in.loads()
-	age(DefaultFreshFor * 3 / 4)
+	age(balances.DefaultFreshFor * 3 / 4)
 	check()
 	if in.refreshes() != 0 || in.loads() != before {
 		t.Error("a young copy was read again")
 	}
-	age(DefaultFreshFor)
+	age(balances.DefaultFreshFor)
 	for range cap(in.loader.turns) {
 		in.loader.turns <- struct{}{}
 	}
@@ -339,9 +340,9 @@ func TestCheck_ACopyIsReadAgainBeforeItIsTooOld(t *testing.T) {
 	}
 	eventually(t, "the copy is read again, once", func() bool { return in.loads() == before+1 && in.refreshes() == 0 })
 
-	in.loader.away.Store(time.Now().Add(soon).UnixNano())
+	in.loader.awayUntil.Store(time.Now().Add(soon).UnixNano())
 	check() // by the clock, which stands still, the new copy comes from the future
-	age(DefaultFreshFor)
+	age(balances.DefaultFreshFor)
 	check()
 	if in.refreshes() != 0 || in.loads() != before+1 {
 		t.Error("postgresql was asked while it is away")

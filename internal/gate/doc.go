@@ -1,61 +1,49 @@
-// Package gate makes one decision out of three: rate limits, balance, debit. It also says how the service degrades when a
-// backend is away, and keeps the copies of balances that checks answer from.
+// Package gate makes one decision out of three: rate limits, balance, debit. It also defines what callers get while
+// PostgreSQL or Redis is away.
 //
 // # Terms
 //
-// A check says what would be decided now and charges nothing. A consume charges the limits that apply and then debits; a
-// debit does not ask the limits. A copy is a balance as of an instant, numbered by the seq of its newest entry. A rule is a
-// limit ready to be asked; a rule set has those of a plan's tenants: the plan's own, then the general ones whose ids the plan
-// does not use itself. Rules that replace one another, directly or by way of others, are a row.
+// A check reports what would be decided now and charges nothing. A consume charges the limits that apply, then debits. A
+// debit skips the limits. A copy is a balance as of an instant (package balances). A rule is a compiled limit. A rule set has
+// the rules for the tenants of one plan: the plan's own rules, and the general rules whose ids the plan does not use. Rules
+// that replace one another, directly or through others, form a chain.
 //
 // # Which limits apply
 //
 // A rule applies to a request if its match (tenant, plan, route, meter of any item) holds and the request names every
-// dimension in per. Of a row one applies: not one that another one which matches stands in for, and among those that are
-// left the most specific. More than ratelimit.MaxCharges are an error, never fewer asked. A bucket belongs to one tenant if
-// the rule names tenant or subject, and to all otherwise.
+// dimension in per. Of each chain one rule applies: rules that another applicable rule replaces are dropped, and the most
+// specific of the rest remains. If more than ratelimit.MaxCharges rules apply, the request fails with TooManyLimits; none is
+// skipped. A bucket belongs to one tenant if the rule names tenant or subject, and to all tenants otherwise.
 //
-// Before limits, blocks are asked: a block of the tenant, subject or address refuses, one that allows skips the limits.
+// Blocks come before limits. A block of the tenant, subject or address refuses the request. An allowing block skips the limits.
 //
 // # Invariants
 //
-//	G1  A check answers with the code that Consume would fail with at that moment, and in the same order: blocks, limits, what does
-//	    not exist, suspension, items.
-//	G2  No limit stays charged for a consume that was refused, failed or was a replay. One whose outcome is unknown stays
-//	    charged: the debit may stand. So does a replay of a gateway's (Request.Passage): it is one more request.
-//	G3  A copy never gives way to an older one, neither in Redis nor here.
-//	G4  A check that names no bound is not answered from a copy that is older than CacheConfig.FreshFor, unless the answer is
-//	    marked degraded. No check is answered from a copy whose balance has had an event due since.
-//	G5  Publishing costs the caller of a debit nothing: no call to Redis is made before its answer.
-//
-// # Staleness
-//
-// A copy reaches Redis a few milliseconds after its COMMIT (publishGap and a round trip). It waits longer while Redis is
-// away, and for ever when the process dies in between or when more than pendingMax wait. Such a balance's older copy goes on
-// being served, but only until its age passes FreshFor: then a check reads PostgreSQL and publishes what it found. A copy
-// that only this process knows, because Redis is away or has lost it, is not trusted to be current when there may be other
-// instances: PostgreSQL is read. But not by every check, or an outage of Redis would be one of PostgreSQL, too: while Redis is
-// away such a copy answers for a second (awayFreshFor); then, and when Redis is back without its copies, a few checks at a time
-// read (refreshesPart), and the others are answered from copies up to FreshFor old. Those answers are marked degraded. Callers who
-// need less say so (Request.MaxStale), down to zero, and wait for PostgreSQL if they must.
+//	G1  A check returns the code that Consume would fail with at that moment. Both look in the same order: blocks, limits,
+//	    existence of tenant and meter, suspension, items.
+//	G2  No limit stays charged for a consume that is refused, fails or is a replay. There are two exceptions. If the outcome of
+//	    the debit is unknown, the limits stay charged, because the debit may have been made. If a gateway forwards the request
+//	    (Request.Passage), a replay stays charged, because it is one more request.
+//	G3  What a check does with copies of balances is decided by balances.Policy and nowhere else.
 //
 // # Clock
 //
-// Copies carry PostgreSQL's clock; their age is taken with the service's. Hosts are expected to keep time by NTP: a skew
-// adds to the staleness above and to nothing else. Limits have the limiter's clock, debits the ledger's.
+// The age of copies is taken with the service's clock (package balances). Limits use the limiter's clock, debits the
+// ledger's.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. A BalanceCache with Redis owns one, the publisher. A check reads its copies
-// with the question it asks the limits: one round trip, shared with the checks that wait beside it. The same question to
-// PostgreSQL at the same time is asked once, and at most Config.LoadsMax are under way.
+// All methods may be called from any goroutine. A check reads its copies in the round trip of its limits, together with other
+// checks that wait for the same shard. Equal questions to PostgreSQL at the same time become one; at most Config.LoadsMax
+// reads run at once.
 //
 // # Failure
 //
-//	PostgreSQL away   checks answer from the newest usable copies, marked degraded, or fail with CodeUnavailable if there are
-//	                  none, or if overflow, overage or a subject's cap would have to decide; debits fail with CodeUnavailable or CodeOutcomeUnknown
-//	Redis away        limits are decided as each rule says (package ratelimit); checks read PostgreSQL, each balance once a second
-//	                  at most, and do not wait for it longer than refreshPatience where there is a copy. Redis is not asked
-//	                  for balances while the limiter's breaker knows that it is away
-//	both              checks answer from this process's copies, marked degraded
+//	PostgreSQL away   checks use the newest copies that have not ended, marked degraded. They fail with CodeUnavailable if there
+//	                  is no such copy, or if overflow, overage or a subject's cap would have to decide. Debits fail with
+//	                  CodeUnavailable or CodeOutcomeUnknown
+//	Redis away        limits are decided as each rule says (package ratelimit). Checks read each balance from PostgreSQL at most
+//	                  once a second, and wait no longer than balances.ReadPatience where there is a copy. Balances are not read
+//	                  from Redis while the limiter's breaker is open
+//	both              checks use this process's copies, marked degraded
 package gate

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -29,7 +30,8 @@ type Config struct {
 type Gate struct {
 	ledger    *ledger.Ledger
 	limiter   *ratelimit.Limiter
-	cache     *BalanceCache
+	copies    *balances.Cache
+	policy    balances.Policy
 	terms     *terms
 	loader    *loader
 	refresher *refresher
@@ -38,8 +40,8 @@ type Gate struct {
 	now       func() time.Time
 }
 
-// New makes a gate. The ledger must have been opened with cache.Publish as its OnCommit.
-func New(l *ledger.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, cache *BalanceCache, cfg Config) *Gate {
+// New makes a gate. The ledger must have been opened with copies.Publish as its OnCommit.
+func New(l *ledger.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *balances.Cache, cfg Config) *Gate {
 	if cfg.LoadsMax <= 0 {
 		cfg.LoadsMax = DefaultLoadsMax
 	}
@@ -55,10 +57,10 @@ func New(l *ledger.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, cache
 	metrics := newGateMetrics(cfg.Metrics)
 	loader := newLoader(l, cfg, metrics, func(result *ledger.CheckResult) {
 		metrics.loads.Inc()
-		cache.Publish(result.Copies)
+		copies.Publish(result.Copies)
 	})
 	return &Gate{
-		ledger: l, limiter: limiter, cache: cache, terms: newTerms(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, now: cfg.Now,
+		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), terms: newTerms(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, now: cfg.Now,
 		loader: loader, refresher: newRefresher(loader),
 	}
 }

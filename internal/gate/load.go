@@ -33,10 +33,6 @@ const (
 	// copies at once, reading them again must not take PostgreSQL from debits, nor the turns from checks without a copy.
 	refreshesPart = 4
 
-	// refreshPatience is how long such a check waits for PostgreSQL while Redis is away. A read is well under 1 ms; one that is
-	// not is left to fill the copy for the next check.
-	refreshPatience = 25 * time.Millisecond
-
 	// busyRetryAfter is what a caller is told who found no turn.
 	busyRetryAfter = time.Second
 )
@@ -47,15 +43,15 @@ var errBusy = errors.New("reads of postgresql are at their bound")
 // loader reads balances from PostgreSQL for checks: the same question at the same time is asked once, at most a fixed number of
 // reads are under way, and whoever gets a turn asks for all who wait for one.
 type loader struct {
-	ledger  *ledger.Ledger
-	turns   chan struct{}
-	spare   chan struct{} // turns of checks that have a copy to fall back on
-	budget  time.Duration
-	flight  singleflight.Group
-	metrics *gateMetrics
-	loaded  func(*ledger.CheckResult) // called once per answer
-	now     func() time.Time
-	away    atomic.Int64 // unix nanoseconds: until then PostgreSQL is expected not to answer
+	ledger    *ledger.Ledger
+	turns     chan struct{}
+	spare     chan struct{} // turns of checks that have a copy to fall back on
+	budget    time.Duration
+	flight    singleflight.Group
+	metrics   *gateMetrics
+	loaded    func(*ledger.CheckResult) // called once per answer
+	now       func() time.Time
+	awayUntil atomic.Int64 // unix nanoseconds: when to expect answers of PostgreSQL again; 0: now
 
 	mu      sync.Mutex
 	waiting []*question
@@ -76,8 +72,9 @@ func newLoader(l *ledger.Ledger, cfg Config, metrics *gateMetrics, loaded func(*
 	}
 }
 
-// mayRefresh says whether a check that has a copy may ask, too. If so it must call refreshed when it has been answered.
-func (l *loader) mayRefresh() bool {
+// takeSpare takes one of the slots for checks that have a copy to fall back on, and reports whether one was free. The caller
+// must give it back with returnSpare.
+func (l *loader) takeSpare() bool {
 	select {
 	case l.spare <- struct{}{}:
 		return true
@@ -86,10 +83,13 @@ func (l *loader) mayRefresh() bool {
 	}
 }
 
-func (l *loader) refreshed() { <-l.spare }
+func (l *loader) returnSpare() { <-l.spare }
 
-// expectsAnswer says whether PostgreSQL has not failed to answer just now.
-func (l *loader) expectsAnswer() bool { return l.now().UnixNano() >= l.away.Load() }
+// away reports whether PostgreSQL failed to answer less than loadPause ago.
+func (l *loader) away() bool {
+	until := l.awayUntil.Load()
+	return until != 0 && l.now().UnixNano() < until
+}
 
 // check asks the ledger. The answer may be shared with other callers: it must not be changed. Errors are *ledger.Error.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
@@ -172,10 +172,10 @@ func (l *loader) read(ctx context.Context, questions []ledger.Question) []ledger
 	for _, out := range outcomes {
 		switch {
 		case out.Err == nil:
-			l.away.Store(0)
+			l.awayUntil.Store(0)
 			l.loaded(out.Result)
 		case ledger.CodeOf(out.Err) == ledger.CodeUnavailable:
-			l.away.Store(l.now().Add(loadPause).UnixNano())
+			l.awayUntil.Store(l.now().Add(loadPause).UnixNano())
 		}
 	}
 	return outcomes

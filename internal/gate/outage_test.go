@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -155,7 +156,23 @@ func copied(t *testing.T, database string, client redis.UniversalClient, change 
 	if err != nil || got.Source != SourceLedger {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	return in, func(d time.Duration) { in.cache.cfg.Now = func() time.Time { return got.AsOf.Add(d) } }
+	return in, func(d time.Duration) { in.now = func() time.Time { return got.AsOf.Add(d) } }
+}
+
+// pendingCopies returns the number of copies that wait to be published.
+func (in *instance) pendingCopies() float64 {
+	in.t.Helper()
+	families, err := in.measured.Gather()
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "quotasvc_balance_cache_pending_copies" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	in.t.Fatal("there is no metric of pending copies")
+	return 0
 }
 
 func (in *instance) loads() float64 { return testutil.ToFloat64(in.metrics.loads) }
@@ -166,7 +183,7 @@ func TestOutage_WithoutRedisPostgresIsReadOnceASecondPerBalance(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	in, age := copied(t, testenv.Postgres(t), prompt(t, server.URL))
 	server.Kill()
-	age(awayFreshFor)
+	age(balances.AwayFreshFor)
 	before := in.loads()
 	for i := range 100 {
 		req := ask("", "calls", 10)
@@ -184,7 +201,7 @@ func TestOutage_WithoutRedisPostgresIsReadOnceASecondPerBalance(t *testing.T) {
 	if got, err := in.Check(t.Context(), fresh(ask("", "calls", 1))); err != nil || got.Source != SourceLedger {
 		t.Errorf("who wants postgresql's answer: %+v, %v", got, err)
 	}
-	age(awayFreshFor + time.Second)
+	age(balances.AwayFreshFor + time.Second)
 	if got, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil || got.Source != SourceLedger {
 		t.Errorf("an older copy: %+v, %v; want the ledger's answer", got, err)
 	}
@@ -205,26 +222,26 @@ func TestOutage_ABusyPostgresIsLeftToDebits(t *testing.T) {
 				client = patient(server.Options())
 			}
 			in, age := copied(t, testenv.Postgres(t), client)
-			eventually(t, "the copy is published", func() bool { return in.cache.pending.len() == 0 })
+			eventually(t, "the copy is published", func() bool { return in.pendingCopies() == 0 })
 			lose(server)
 			for range cap(in.loader.spare) {
 				in.loader.spare <- struct{}{}
 			}
-			age(DefaultFreshFor)
+			age(balances.DefaultFreshFor)
 			got, err := in.Check(t.Context(), ask("", "calls", 1))
 			if err != nil || !got.Allowed || got.Source == SourceLedger || !got.Degraded {
 				t.Errorf("%+v, %v; want the copy, degraded", got, err)
 			}
 			<-in.loader.spare
 			got, err = in.Check(t.Context(), ask("", "calls", 1))
-			if err != nil || name == "empty" && got.Source != SourceLedger { // without Redis there is refreshPatience, too
+			if err != nil || name == "empty" && got.Source != SourceLedger { // without Redis there is balances.ReadPatience, too
 				t.Errorf("a free turn: %+v, %v; want the ledger's answer", got, err)
 			}
 			if len(in.loader.spare) != cap(in.loader.spare)-1 {
 				t.Error("the turn was not given back")
 			}
 			in.loader.spare <- struct{}{}
-			age(2 * DefaultFreshFor)
+			age(2 * balances.DefaultFreshFor)
 			if got, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil || got.Source != SourceLedger {
 				t.Errorf("an old copy: %+v, %v; want the ledger's answer", got, err)
 			}
@@ -239,7 +256,7 @@ func TestOutage_WithoutRedisASlowPostgresKeepsNobodyWaitingWhoHasACopy(t *testin
 	in, age := copied(t, url, prompt(t, server.URL), func(c *Config) { c.LoadBudget = soon })
 	in.settle(url)
 	server.Kill()
-	age(awayFreshFor + time.Second)
+	age(balances.AwayFreshFor + time.Second)
 	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
 	started := time.Now()
@@ -247,7 +264,7 @@ func TestOutage_WithoutRedisASlowPostgresKeepsNobodyWaitingWhoHasACopy(t *testin
 	if err != nil || !got.Allowed || got.Source != SourceLocal || !got.Degraded {
 		t.Errorf("%+v, %v; want this process's copy, degraded", got, err)
 	}
-	if took := time.Since(started); took > time.Second { // on an idle machine it is refreshPatience, and without one the ledger's own 3 s
+	if took := time.Since(started); took > time.Second { // on an idle machine it is balances.ReadPatience, and without one the ledger's own 3 s
 		t.Errorf("the check took %s", took)
 	}
 }

@@ -30,7 +30,7 @@ func newRefresher(l *loader) *refresher {
 // add has a question asked soon, unless it is due already or PostgreSQL is away. What finds no room is added by a later check. The
 // items are copied.
 func (r *refresher) add(ctx context.Context, tenant, subject string, items []ledger.Item) {
-	if !r.loader.expectsAnswer() {
+	if r.loader.away() {
 		return
 	}
 	r.mu.Lock()

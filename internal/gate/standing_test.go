@@ -50,7 +50,7 @@ func TestStanding_WaitsForNoSlowPostgres(t *testing.T) {
 	if got, err := in.Standing(t.Context(), fresh(ask("", "calls", 1)), &Debited{LimitsDegraded: true}); err == nil && !got.Degraded {
 		t.Errorf("%+v", got)
 	}
-	if took := time.Since(started); took > time.Second { // on an idle machine it is refreshPatience, and without one the ledger's own 3 s
+	if took := time.Since(started); took > time.Second { // on an idle machine it is balances.ReadPatience, and without one the ledger's own 3 s
 		t.Errorf("it took %s", took)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -132,7 +133,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *ledger.Ledger, *catalo
 	s.measured = prometheus.NewRegistry()
 	limiter := ratelimit.New(nil, ratelimit.Config{Metrics: ratelimit.NewMetrics(s.measured)})
 	s.onStop("limiter", limiter.Stop)
-	cache := gate.NewBalanceCache(nil, gate.CacheConfig{})
+	cache := balances.New(nil, balances.Config{})
 	cache.Start()
 	s.onStop("cache", cache.Stop)
 	pool, err := pgxpool.New(s.t.Context(), databaseURL)

@@ -1,4 +1,4 @@
-package gate
+package balances
 
 import (
 	"strconv"
@@ -8,24 +8,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// balanceKey names a balance.
-type balanceKey struct{ Tenant, Meter, Subject string }
+// Key names a balance. An empty Subject is the tenant itself.
+type Key struct{ Tenant, Meter, Subject string }
 
-// redisKey is where Redis keeps the balance's copy. The tenant is the hash tag, so a tenant's copies share a slot with its
-// buckets.
-func (k balanceKey) redisKey() string {
+// redisKey returns the Redis key of the balance's copy. The tenant is the hash tag: its copies share a slot with its limits.
+func (k Key) redisKey() string {
 	return "quota:{" + k.Tenant + "}:bal:" + k.Meter + ":" + k.Subject
 }
 
-func keyOf(c *ledger.BalanceCopy) balanceKey { return balanceKey{c.Tenant, c.Meter, c.Subject} }
+func keyOf(c *ledger.BalanceCopy) Key { return Key{c.Tenant, c.Meter, c.Subject} }
 
-// newer says whether a supersedes b: it counts more entries, or as many and was read later.
+// newer reports whether a replaces b: it has the higher seq, or the same seq and was read later.
 func newer(a, b *ledger.BalanceCopy) bool {
 	return a.Seq > b.Seq || a.Seq == b.Seq && a.AsOf.After(b.AsOf)
 }
 
-// copyFormat heads an encoded copy. A value with another head is no copy to this version of the service: it is read as
-// missing, and the next publication with a higher seq overwrites it.
+// copyFormat is the first field of an encoded copy. A reader treats other formats as missing. The next publication with a
+// higher seq replaces them.
 const copyFormat = "1"
 
 // Flags of an encoded copy.
@@ -35,8 +34,8 @@ const (
 	flagBeyond
 )
 
-// encodeCopy writes what a copy says beside its key and seq: format, flags, remaining, limit, allowance, and period's end,
-// end of validity and reading time in us, 0 for a zero time.
+// encodeCopy encodes the fields of a copy other than its key and seq, as integers separated by blanks: format, flags,
+// remaining, limit, allowance, then ResetAt, ValidUntil and AsOf in µs (0: zero time).
 func encodeCopy(c *ledger.BalanceCopy) string {
 	var flags int64
 	if c.Renews {
@@ -59,8 +58,8 @@ func encodeCopy(c *ledger.BalanceCopy) string {
 	return string(buf)
 }
 
-// decodeCopy reads what the balances script stored, "<seq> <encoded copy>". ok = false: it is not a copy of this format.
-func decodeCopy(k balanceKey, stored string) (c *ledger.BalanceCopy, ok bool) {
+// decodeCopy decodes a value of the balances script, "<seq> <encoded copy>". ok is false for any other text or format.
+func decodeCopy(k Key, stored string) (c *ledger.BalanceCopy, ok bool) {
 	seqText, rest, _ := strings.Cut(stored, " ")
 	format, rest, _ := strings.Cut(rest, " ")
 	if format != copyFormat {

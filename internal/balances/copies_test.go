@@ -1,4 +1,4 @@
-package gate
+package balances
 
 import (
 	"strconv"
@@ -18,17 +18,17 @@ func copyOf(tenant string, seq int64, asOf time.Time) *ledger.BalanceCopy {
 	}
 }
 
-func TestCopies_NeverGoBack(t *testing.T) {
+func TestCopies_OlderCopy_IsIgnored(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_700_000_000, 0).UTC()
 	rapid.Check(t, func(t *rapid.T) {
-		pending, known := newPendingCopies(100), newKnownCopies(100)
-		newest := map[balanceKey]*ledger.BalanceCopy{}
+		pending, local := newPendingCopies(100), newLocalCopies(100)
+		newest := map[Key]*ledger.BalanceCopy{}
 		for range rapid.IntRange(1, 40).Draw(t, "publications") {
 			tenant := strconv.Itoa(rapid.IntRange(0, 3).Draw(t, "tenant"))
 			c := copyOf(tenant, rapid.Int64Range(1, 9).Draw(t, "seq"), start.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "s"))*time.Second))
 			pending.add([]*ledger.BalanceCopy{c})
-			known.put([]*ledger.BalanceCopy{c})
+			local.put([]*ledger.BalanceCopy{c})
 			if old := newest[keyOf(c)]; old == nil || c.Seq > old.Seq || c.Seq == old.Seq && c.AsOf.After(old.AsOf) {
 				newest[keyOf(c)] = c
 			}
@@ -42,8 +42,8 @@ func TestCopies_NeverGoBack(t *testing.T) {
 			if want := newest[key]; *c != *want {
 				t.Fatalf("pending has %+v, want %+v", c, want)
 			}
-			if got := known.merge(nil, []balanceKey{key}, nil, true)[0].copy; *got != *newest[key] {
-				t.Fatalf("known has %+v, want %+v", got, newest[key])
+			if got := local.merge(nil, []Key{key}, nil, true)[0].Copy; *got != *newest[key] {
+				t.Fatalf("local copies have %+v, want %+v", got, newest[key])
 			}
 		}
 	})
@@ -73,42 +73,42 @@ func TestPending_IsBounded(t *testing.T) {
 	}
 }
 
-func TestKnown_ABalanceRedisHasLostIsNotShared(t *testing.T) {
+func TestLocalCopies_ConfirmedIfRedisHasACopy(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
-	k := newKnownCopies(10)
+	local := newLocalCopies(10)
 	mine := copyOf("t", 5, now)
-	k.put([]*ledger.BalanceCopy{mine})
-	keys := []balanceKey{keyOf(mine)}
+	local.put([]*ledger.BalanceCopy{mine})
+	keys := []Key{keyOf(mine)}
 
-	says := func(c *ledger.BalanceCopy) []string {
+	stored := func(c *ledger.BalanceCopy) []string {
 		return []string{strconv.FormatInt(c.Seq, 10) + " " + encodeCopy(c)}
 	}
 
-	lost := k.merge(nil, keys, []string{""}, false)[0]
-	if lost.shared || lost.copy != mine {
-		t.Errorf("a copy only this process has: got %+v, want it not shared", lost)
+	lost := local.merge(nil, keys, []string{""}, false)[0]
+	if lost.Confirmed || lost.Copy != mine {
+		t.Errorf("a copy only this process has: got %+v, want it unconfirmed", lost)
 	}
-	older := k.merge(nil, keys, says(copyOf("t", 4, now)), false)[0]
-	if !older.shared || older.copy != mine {
-		t.Errorf("redis has an older one: got %+v, want ours, shared", older)
+	older := local.merge(nil, keys, stored(copyOf("t", 4, now)), false)[0]
+	if !older.Confirmed || older.Copy != mine {
+		t.Errorf("redis has an older one: got %+v, want ours, confirmed", older)
 	}
 	theirs := copyOf("t", 6, now.UTC())
-	for range 2 { // read, and recognised
-		newer := k.merge(nil, keys, says(theirs), false)[0]
-		if !newer.shared || *newer.copy != *theirs {
+	for range 2 { // decoded, then recognised
+		newer := local.merge(nil, keys, stored(theirs), false)[0]
+		if !newer.Confirmed || *newer.Copy != *theirs {
 			t.Errorf("redis has a newer one: got %+v, want theirs", newer)
 		}
 	}
-	if away := k.merge(nil, keys, nil, false)[0]; away.shared || *away.copy != *theirs {
-		t.Errorf("redis away: got %+v, want what was read last, not shared", away)
+	if away := local.merge(nil, keys, nil, false)[0]; away.Confirmed || *away.Copy != *theirs {
+		t.Errorf("redis away: got %+v, want what was read last, unconfirmed", away)
 	}
-	if garbage := k.merge(nil, keys, []string{"what is this"}, false)[0]; garbage.shared || *garbage.copy != *theirs {
-		t.Errorf("redis has something else: got %+v, want what was read last, not shared", garbage)
+	if garbage := local.merge(nil, keys, []string{"not a copy"}, false)[0]; garbage.Confirmed || *garbage.Copy != *theirs {
+		t.Errorf("redis has something else: got %+v, want what was read last, unconfirmed", garbage)
 	}
 	newest := copyOf("t", 7, now)
-	k.put([]*ledger.BalanceCopy{newest})
-	if ours := k.merge(nil, keys, says(theirs), false)[0]; !ours.shared || ours.copy != newest {
-		t.Errorf("redis still has an older one: got %+v, want ours, shared", ours)
+	local.put([]*ledger.BalanceCopy{newest})
+	if ours := local.merge(nil, keys, stored(theirs), false)[0]; !ours.Confirmed || ours.Copy != newest {
+		t.Errorf("redis still has an older one: got %+v, want ours, confirmed", ours)
 	}
 }

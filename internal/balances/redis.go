@@ -1,4 +1,4 @@
-package gate
+package balances
 
 import (
 	"context"
@@ -13,51 +13,40 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// redisCallMax bounds the keys of one command or script call: 256 copies are about 0.5 ms of Redis, so that the buckets'
-// scripts between two calls do not wait long.
+// redisCallMax bounds the keys of one command or script call. 256 copies take Redis about 0.5 ms, so the scripts of limits do
+// not wait long behind them.
 const redisCallMax = 256
 
-// NewBalanceCache makes a cache that shares copies through Redis. A nil client means local mode: the copies of this process
-// are all there is, which is right as long as it is the only one.
-func NewBalanceCache(client redis.UniversalClient, cfg CacheConfig) *BalanceCache {
-	c := newBalanceCache(cfg)
-	if client != nil {
-		c.redis = newRedisCopies(client, c.cfg.ScriptStats, c.cfg.KeepFor, c.cfg.Now)
-	}
-	return c
-}
-
-// Stored returns what Redis holds of each key, nil where it holds nothing: a ledger.CopyReader for verification. In local
-// mode nothing is stored.
-func (c *BalanceCache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
+// Stored returns the copies that Redis has of keys, nil where it has none. It is a ledger.CopyReader for verification. In
+// local mode it returns nil for all.
+func (c *Cache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 	if c.redis == nil {
 		return make([]*ledger.BalanceCopy, len(keys)), nil
 	}
-	own := make([]balanceKey, len(keys))
+	own := make([]Key, len(keys))
 	for i, k := range keys {
-		own[i] = balanceKey(k)
+		own[i] = Key(k)
 	}
 	return c.redis.get(ctx, own)
 }
 
-// redisCopies keeps copies in Redis, shared by all instances. It is safe for concurrent use.
+// redisCopies reads and writes the copies in Redis, which all instances share. It is safe for concurrent use.
 type redisCopies struct {
 	client  redis.UniversalClient
-	cluster bool // a command's keys must share a slot
+	cluster bool // the keys of one command must share a slot
 	script  *ratelimit.Script
-	ttlMax  time.Duration
-	now     func() time.Time
+	keepFor time.Duration
 }
 
-func newRedisCopies(client redis.UniversalClient, metrics *ratelimit.Metrics, ttlMax time.Duration, now func() time.Time) *redisCopies {
+func newRedisCopies(client redis.UniversalClient, metrics *ratelimit.Metrics, keepFor time.Duration) *redisCopies {
 	_, cluster := client.(*redis.ClusterClient)
 	return &redisCopies{
-		client: client, cluster: cluster, script: ratelimit.NewScript("balances", lua.Balances, metrics), ttlMax: ttlMax, now: now,
+		client: client, cluster: cluster, script: ratelimit.NewScript("balances", lua.Balances, metrics), keepFor: keepFor,
 	}
 }
 
-// get reads the copies of keys, in order; nil stands for none.
-func (r *redisCopies) get(ctx context.Context, keys []balanceKey) ([]*ledger.BalanceCopy, error) {
+// get reads the copies of keys, in their order; nil where there is none.
+func (r *redisCopies) get(ctx context.Context, keys []Key) ([]*ledger.BalanceCopy, error) {
 	groups := r.groups(len(keys), func(i int) string { return keys[i].Tenant })
 	commands := make([]*redis.SliceCmd, len(groups))
 	pipe := r.client.Pipeline()
@@ -86,10 +75,11 @@ func (r *redisCopies) get(ctx context.Context, keys []balanceKey) ([]*ledger.Bal
 	return out, nil
 }
 
-// put stores the copies that are newer than what Redis has. failed are those whose fate is unknown; putting them again is
-// harmless. Copies that the script refuses are not failed: they would be refused again. refused counts them.
+// put writes the copies that are newer than those in Redis. failed are the copies with an unknown outcome; it is safe to put
+// them again. refused counts the copies that the script rejects as invalid; it would reject them again, so they are not in
+// failed.
 func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, refused int, err error) {
-	now := r.now()
+	now := time.Now()
 	groups := r.groups(len(copies), func(i int) string { return copies[i].Tenant })
 	calls := make([]ratelimit.Call, len(groups))
 	for g, group := range groups {
@@ -106,7 +96,7 @@ func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (fa
 		if reply.Err == nil {
 			continue
 		}
-		if redis.HasErrorPrefix(reply.Err, "balances:") { // the script's own words, see lua/balances.lua
+		if redis.HasErrorPrefix(reply.Err, "balances:") { // an error of lua/balances.lua itself
 			refused += len(groups[g])
 			continue
 		}
@@ -118,20 +108,19 @@ func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (fa
 	return failed, refused, errors.Join(errs...)
 }
 
-// ttl is how long Redis keeps c: until its next event, after which it says nothing, and at most ttlMax. The script wants at
-// least 1 ms.
+// ttl returns the lifetime of c in Redis: until its next event, at most keepFor, and at least the script's minimum of 1 ms.
 func (r *redisCopies) ttl(c *ledger.BalanceCopy, now time.Time) time.Duration {
-	ttl := r.ttlMax
+	ttl := r.keepFor
 	if !c.ValidUntil.IsZero() {
 		ttl = min(ttl, c.ValidUntil.Sub(now))
 	}
 	return max(ttl, time.Millisecond)
 }
 
-// groups cuts 0..n-1 into the commands to send: by number, and in a cluster by tenant too.
+// groups divides 0..n-1 into groups of at most redisCallMax, one command each. In a cluster each group has one tenant.
 func (r *redisCopies) groups(n int, tenant func(i int) string) [][]int {
 	var out [][]int
-	open := make(map[string]int) // index in out of the tenant's unfinished group
+	open := make(map[string]int) // a tenant's unfinished group, as an index of out
 	for i := range n {
 		name := ""
 		if r.cluster {

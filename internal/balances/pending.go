@@ -1,4 +1,4 @@
-package gate
+package balances
 
 import (
 	"sync"
@@ -6,21 +6,20 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// pendingCopies are the copies that wait to be published, the newest of each balance.
+// pendingCopies has the copies that wait to be published, the newest of each balance.
 type pendingCopies struct {
-	max int
+	max int // at least 1
 
 	mu      sync.Mutex
-	copies  map[balanceKey]*ledger.BalanceCopy
-	dropped uint64 // copies that found no place
+	copies  map[Key]*ledger.BalanceCopy
+	dropped uint64 // copies that add had no room for
 }
 
-func newPendingCopies(most int) *pendingCopies {
-	return &pendingCopies{max: most, copies: make(map[balanceKey]*ledger.BalanceCopy)}
+func newPendingCopies(limit int) *pendingCopies {
+	return &pendingCopies{max: limit, copies: make(map[Key]*ledger.BalanceCopy)}
 }
 
-// add queues copies. A copy of a balance that waits already takes that one's place if it is newer; one that finds no place
-// is dropped and counted.
+// add queues copies. A copy replaces an older one of the same balance. Without room it is dropped and counted.
 func (p *pendingCopies) add(copies []*ledger.BalanceCopy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,4 +1,4 @@
-package gate
+package balances
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-func TestCopy_SurvivesItsEncoding(t *testing.T) {
+func TestEncodeCopy_DecodesToTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		instant := rapid.Map(rapid.Int64Range(1, 253402300799_000000), func(us int64) time.Time { return time.UnixMicro(us).UTC() })
@@ -35,7 +35,7 @@ func TestCopy_SurvivesItsEncoding(t *testing.T) {
 	})
 }
 
-func TestDecodeCopy_ReadsNothingElse(t *testing.T) {
+func TestDecodeCopy_RejectsOtherTexts(t *testing.T) {
 	t.Parallel()
 	for name, stored := range map[string]string{
 		"empty":              "",
@@ -52,19 +52,19 @@ func TestDecodeCopy_ReadsNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, ok := decodeCopy(balanceKey{Tenant: "t"}, stored); ok {
+			if got, ok := decodeCopy(Key{Tenant: "t"}, stored); ok {
 				t.Errorf("read as %+v", got)
 			}
 		})
 	}
-	if _, ok := decodeCopy(balanceKey{Tenant: "t"}, "5 1 0 1 1 0 0 0 1"); !ok {
+	if _, ok := decodeCopy(Key{Tenant: "t"}, "5 1 0 1 1 0 0 0 1"); !ok {
 		t.Error("the well-formed neighbour of these is not read")
 	}
 }
 
-func TestRedisKey_KeepsATenantInOneSlot(t *testing.T) {
+func TestRedisKey_TenantIsTheHashTag(t *testing.T) {
 	t.Parallel()
-	got := balanceKey{Tenant: "acme", Meter: "api_calls", Subject: "user-1"}.redisKey()
+	got := Key{Tenant: "acme", Meter: "api_calls", Subject: "user-1"}.redisKey()
 	if want := "quota:{acme}:bal:api_calls:user-1"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

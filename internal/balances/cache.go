@@ -1,0 +1,167 @@
+package balances
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+)
+
+const (
+	// DefaultKeepFor is the default of Config.KeepFor. An idle balance's copy can still answer checks, degraded, if PostgreSQL
+	// fails on the next day.
+	DefaultKeepFor = 24 * time.Hour
+
+	// DefaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 24 MB.
+	DefaultLocalMax = 50_000
+
+	// pendingMax bounds the copies that wait while Redis is away: about 25 MB. Further ones are dropped and counted.
+	pendingMax = 65_536
+
+	// redisBudget bounds one round trip of the cache. The client's own read timeout is 100 ms.
+	redisBudget = 120 * time.Millisecond
+)
+
+// Config configures a Cache. The zero value is valid.
+type Config struct {
+	// FreshFor is Policy.FreshFor; 0 is DefaultFreshFor.
+	FreshFor time.Duration
+
+	// KeepFor bounds the lifetime of a copy in Redis. A copy ends earlier at its balance's next event. 0 is DefaultKeepFor.
+	KeepFor time.Duration
+
+	// LocalMax bounds the copies in this process; the least recently used ones go first. 0 is DefaultLocalMax. In local mode
+	// there are no other copies. With Redis, the local copies answer checks while Redis is away.
+	LocalMax int
+
+	Log         *slog.Logger          // nil discards
+	Metrics     prometheus.Registerer // nil: not registered
+	ScriptStats *ratelimit.Metrics    // nil: not measured
+}
+
+// Cache keeps copies of balances. Pass Publish to the ledger as its OnCommit, call Start, and call Stop after the ledger has
+// stopped.
+type Cache struct {
+	cfg     Config
+	redis   *redisCopies // nil in local mode
+	local   *localCopies
+	pending *pendingCopies
+	metrics *metrics
+
+	wake  chan struct{} // one token: there may be something to publish
+	stop  chan struct{}
+	ended chan struct{} // closed when the publisher has ended
+	once  sync.Once
+
+	mu      sync.Mutex
+	started bool
+	away    bool // the last flush failed
+}
+
+// New makes a cache that shares copies through Redis. A nil client means local mode: this process must then be the only
+// instance, because its copies are the only ones.
+func New(client redis.UniversalClient, cfg Config) *Cache {
+	if cfg.FreshFor <= 0 {
+		cfg.FreshFor = DefaultFreshFor
+	}
+	if cfg.KeepFor <= 0 {
+		cfg.KeepFor = DefaultKeepFor
+	}
+	if cfg.LocalMax <= 0 {
+		cfg.LocalMax = DefaultLocalMax
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Cache{
+		cfg: cfg, local: newLocalCopies(cfg.LocalMax), pending: newPendingCopies(pendingMax),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+	c.metrics = newMetrics(cfg.Metrics, c.pending)
+	if client != nil {
+		c.redis = newRedisCopies(client, cfg.ScriptStats, cfg.KeepFor)
+	}
+	return c
+}
+
+// Policy returns the policy for the copies of this cache.
+func (c *Cache) Policy() Policy { return Policy{FreshFor: c.cfg.FreshFor} }
+
+// Start starts the publisher. Publish may be called before.
+func (c *Cache) Start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.started || c.redis == nil {
+		return
+	}
+	c.started = true
+	go c.publishLoop()
+}
+
+// Stop publishes the copies that wait and ends the publisher. It returns an error if it could not publish all of them within
+// ctx; the ledger has these balances, only their copies are lost. Later calls do nothing.
+func (c *Cache) Stop(ctx context.Context) error {
+	var err error
+	c.once.Do(func() {
+		c.mu.Lock()
+		started := c.started
+		c.started = true // a Start after Stop must start nothing
+		c.mu.Unlock()
+		if !started {
+			return
+		}
+		close(c.stop)
+		<-c.ended // within redisBudget: the loop waits for nothing else
+		if err = c.flush(ctx); err != nil {
+			err = fmt.Errorf("publish the last %d balances: %w", c.pending.len(), err)
+		}
+	})
+	return err
+}
+
+// Publish takes the balances of a commit or of a read of PostgreSQL. It keeps the newer ones as local copies, and hands them
+// to the publisher without waiting. The caller must not change them afterwards.
+func (c *Cache) Publish(copies []ledger.BalanceCopy) {
+	refs := make([]*ledger.BalanceCopy, len(copies))
+	for i := range copies {
+		refs[i] = &copies[i]
+	}
+	c.local.put(refs)
+	if c.redis == nil {
+		return
+	}
+	c.pending.add(refs)
+	c.wakePublisher()
+}
+
+// RedisKeys returns the Redis keys to read for a check of keys, or nil if Redis cannot help: in local mode, or when the caller
+// accepts no copy (maxStale <= 0). A degraded answer then uses the local copies.
+func (c *Cache) RedisKeys(keys []Key, maxStale *time.Duration) []string {
+	if c.redis == nil || maxStale != nil && *maxStale <= 0 {
+		return nil
+	}
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = keys[i].redisKey()
+	}
+	return names
+}
+
+// Cached is the newest copy of one balance.
+type Cached struct {
+	Copy      *ledger.BalanceCopy // nil: there is none
+	Confirmed bool                // no other instance has published a newer one
+}
+
+// Lookup appends the newest copy of each of keys to out. texts are the values of RedisKeys in Redis, "" where there is none;
+// nil means that Redis was not asked or did not answer.
+func (c *Cache) Lookup(out []Cached, keys []Key, texts []string) []Cached {
+	return c.local.merge(out, keys, texts, c.redis == nil)
+}

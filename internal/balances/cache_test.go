@@ -1,0 +1,305 @@
+package balances
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// soon bounds the wait for what happens in the background.
+const soon = 10 * time.Second
+
+// startCache starts a cache on the Redis at url ("": local mode), like another instance of the service.
+func startCache(t *testing.T, url string, cfg Config) *Cache {
+	t.Helper()
+	var client redis.UniversalClient
+	if url != "" {
+		var err error
+		if client, err = ratelimit.NewClient(url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := New(client, cfg)
+	c.Start()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		_ = c.Stop(ctx) // tests of Stop call it themselves
+		if client != nil {
+			_ = client.Close()
+		}
+	})
+	return c
+}
+
+// readOne reads Redis and returns the newest copy of key. fromRedis is false if Redis did not answer or there is none.
+func (c *Cache) readOne(t *testing.T, key Key) (got Cached, fromRedis bool) {
+	t.Helper()
+	texts := c.readTexts(t, c.RedisKeys([]Key{key}, nil))
+	return c.Lookup(nil, []Key{key}, texts)[0], texts != nil
+}
+
+// fresh reports whether a check of one unit that names no MaxStale uses got.
+func (c *Cache) fresh(got Cached) bool {
+	return c.Policy().For([]Cached{got}, &Facts{Items: []ledger.Item{{Amount: 1}}, Now: time.Now()}) >= UseAndRefresh
+}
+
+// readTexts reads the values of names in Redis. It returns nil if Redis does not answer or names is nil.
+func (c *Cache) readTexts(t *testing.T, names []string) []string {
+	t.Helper()
+	if names == nil {
+		return nil
+	}
+	values, err := c.redis.client.MGet(t.Context(), names...).Result()
+	if err != nil {
+		return nil
+	}
+	texts := make([]string, len(values))
+	for i := range values {
+		texts[i], _ = values[i].(string)
+	}
+	return texts
+}
+
+// eventually polls until done returns true.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(soon)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", soon, what)
+		}
+	}
+}
+
+// seenSeq returns the seq that c reads from Redis, -1 if there is no confirmed copy.
+func (c *Cache) seenSeq(t *testing.T, key Key) int64 {
+	got, _ := c.readOne(t, key)
+	if got.Copy == nil || !got.Confirmed {
+		return -1
+	}
+	return got.Copy.Seq
+}
+
+func TestPublish_ReachesOtherInstances(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	a, b := startCache(t, url, Config{}), startCache(t, url, Config{})
+	want := *copyOf("acme", 7, time.Now().UTC().Truncate(time.Microsecond))
+	a.Publish([]ledger.BalanceCopy{want})
+	eventually(t, "the copy is seen", func() bool { return b.seenSeq(t, keyOf(&want)) == 7 })
+	got, fromRedis := b.readOne(t, keyOf(&want))
+	if *got.Copy != want || !fromRedis || !b.fresh(got) {
+		t.Errorf("got %+v, from redis %v; want %+v from redis, fresh", *got.Copy, fromRedis, want)
+	}
+}
+
+func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	a, b := startCache(t, url, Config{}), startCache(t, url, Config{})
+	now := time.Now()
+	key := keyOf(copyOf("acme", 0, now))
+	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 10, now)})
+	eventually(t, "10 is seen", func() bool { return b.seenSeq(t, key) == 10 })
+
+	// Another instance publishes 9 after 10. Its Stop returns when Redis has answered.
+	late := startCache(t, url, Config{})
+	late.Publish([]ledger.BalanceCopy{*copyOf("acme", 9, now.Add(time.Second))})
+	if err := late.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if fresh := startCache(t, url, Config{}); fresh.seenSeq(t, key) != 10 {
+		t.Errorf("redis has seq %d, want 10", fresh.seenSeq(t, key))
+	}
+}
+
+func TestPublish_SendsTheNewestPerBalance(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	client, err := ratelimit.NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(client, Config{}) // not started: everything waits
+	defer func() { _ = client.Close() }()
+	now := time.Now()
+	for seq := range int64(1000) {
+		c.Publish([]ledger.BalanceCopy{*copyOf("hot", seq, now)})
+	}
+	if got := c.pending.len(); got != 1 {
+		t.Fatalf("%d copies wait, want 1", got)
+	}
+	c.Start()
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := testutil.ToFloat64(c.metrics.published); got != 1 {
+		t.Errorf("%v copies were published, want 1", got)
+	}
+	if got := startCache(t, url, Config{}).seenSeq(t, keyOf(copyOf("hot", 0, now))); got != 999 {
+		t.Errorf("redis has seq %d, want 999", got)
+	}
+}
+
+func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	const balances = 2*publishMax + 17
+	a := startCache(t, url, Config{})
+	now := time.Now()
+	keys := make([]Key, balances)
+	for i := range balances {
+		c := copyOf("t"+strconv.Itoa(i), int64(i), now)
+		keys[i] = keyOf(c)
+		a.Publish([]ledger.BalanceCopy{*c})
+	}
+	if err := a.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := startCache(t, url, Config{})
+	got := b.Lookup(nil, keys, b.readTexts(t, b.RedisKeys(keys, nil)))
+	for i, f := range got {
+		if !f.Confirmed || f.Copy.Seq != int64(i) {
+			t.Fatalf("balance %d: got %+v, want seq %d from redis", i, f, i)
+		}
+	}
+}
+
+func TestPublish_TTLEndsAtTheNextEvent(t *testing.T) {
+	t.Parallel()
+	opts := testenv.Redis(t)
+	client := redis.NewClient(opts)
+	defer func() { _ = client.Close() }()
+	now := time.Now()
+	c := New(client, Config{KeepFor: time.Hour})
+	soonOver, farOff := copyOf("soon", 1, now), copyOf("far", 1, now)
+	soonOver.ValidUntil, farOff.ValidUntil = now.Add(5*time.Minute), now.Add(100*24*time.Hour)
+	c.Publish([]ledger.BalanceCopy{*soonOver, *farOff})
+	c.Start()
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[Key]time.Duration{keyOf(soonOver): 5 * time.Minute, keyOf(farOff): time.Hour} {
+		if got := client.PTTL(t.Context(), key.redisKey()).Val(); got > want || got < want-time.Minute {
+			t.Errorf("%s lives for %s, want %s", key.redisKey(), got, want)
+		}
+	}
+}
+
+func TestCache_RedisKilledAndBack(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	a, b := startCache(t, server.URL, Config{}), startCache(t, server.URL, Config{})
+	now := time.Now()
+	key := keyOf(copyOf("acme", 0, now))
+	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 1, now)})
+	eventually(t, "the first copy is seen", func() bool { return b.seenSeq(t, key) == 1 })
+
+	server.Kill()
+	a.Publish([]ledger.BalanceCopy{*copyOf("acme", 2, now)})
+	got, fromRedis := a.readOne(t, key)
+	if got.Confirmed || fromRedis || got.Copy == nil || got.Copy.Seq != 2 {
+		t.Errorf("without redis: got %+v, from redis %v; want the local seq 2, unconfirmed", got, fromRedis)
+	}
+	if a.fresh(got) {
+		t.Error("a copy that may be older than another instance's is used as fresh")
+	}
+	eventually(t, "a flush fails", func() bool { return testutil.ToFloat64(a.metrics.publishErrors) > 0 })
+	if a.pending.len() != 1 {
+		t.Fatalf("%d copies wait for redis, want 1", a.pending.len())
+	}
+
+	server.Start() // empty
+	eventually(t, "the copy published during the outage is seen", func() bool { return b.seenSeq(t, key) == 2 })
+}
+
+func TestStop_PublishesWaitingCopies(t *testing.T) {
+	t.Parallel()
+	url := testenv.RedisURL(t)
+	a := startCache(t, url, Config{})
+	now := time.Now()
+	for i := range 100 {
+		a.Publish([]ledger.BalanceCopy{*copyOf("t"+strconv.Itoa(i), int64(i)+1, now)})
+	}
+	if err := a.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := startCache(t, url, Config{})
+	for i := range 100 {
+		if got := b.seenSeq(t, keyOf(copyOf("t"+strconv.Itoa(i), 0, now))); got != int64(i)+1 {
+			t.Fatalf("balance %d: seq %d was published before the stop, want %d", i, got, i+1)
+		}
+	}
+	if err := a.Stop(t.Context()); err != nil {
+		t.Errorf("a second Stop: %v", err)
+	}
+}
+
+func TestStop_RedisAway_ReturnsError(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	c := startCache(t, server.URL, Config{})
+	server.Kill()
+	c.Publish([]ledger.BalanceCopy{*copyOf("acme", 1, time.Now())})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := c.Stop(ctx); err == nil {
+		t.Error("Stop returned no error, but the copy is not published")
+	}
+}
+
+func TestStop_BeforeStart_StartsNothing(t *testing.T) {
+	t.Parallel()
+	c := New(redis.NewClient(testenv.Redis(t)), Config{})
+	defer func() { _ = c.redis.client.Close() }()
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Start() // must start nothing: the leak check at the end would find it
+}
+
+func TestLookup_LocalMode_CopiesAreConfirmed(t *testing.T) {
+	t.Parallel()
+	c := startCache(t, "", Config{LocalMax: 2})
+	now := time.Now()
+	for i, tenant := range []string{"a", "b", "c"} {
+		c.Publish([]ledger.BalanceCopy{*copyOf(tenant, int64(i)+1, now)})
+	}
+	got, fromRedis := c.readOne(t, keyOf(copyOf("c", 0, now)))
+	if fromRedis || !c.fresh(got) || got.Copy.Seq != 3 {
+		t.Errorf("got %+v, from redis %v; want the local seq 3, fresh", got, fromRedis)
+	}
+	if got, _ := c.readOne(t, keyOf(copyOf("a", 0, now))); got.Copy != nil {
+		t.Error("the least recently used copy was kept beyond the bound")
+	}
+	c.Publish([]ledger.BalanceCopy{*copyOf("c", 2, now.Add(time.Minute))})
+	if got, _ := c.readOne(t, keyOf(copyOf("c", 0, now))); got.Copy.Seq != 3 {
+		t.Error("an older copy replaced a newer one")
+	}
+}
+
+func TestPublish_RefusedCopy_IsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	c := startCache(t, testenv.RedisURL(t), Config{})
+	bad := copyOf("acme", 1, time.Now())
+	bad.Seq = -1 // the script rejects it
+	c.Publish([]ledger.BalanceCopy{*bad})
+	eventually(t, "the refused copy is counted", func() bool { return testutil.ToFloat64(c.metrics.refused) == 1 })
+	if failed := testutil.ToFloat64(c.metrics.publishErrors); c.pending.len() != 0 || failed != 0 {
+		t.Errorf("%d copies wait, %v flushes failed; want 0 and 0", c.pending.len(), failed)
+	}
+}

@@ -1,0 +1,64 @@
+// Package balances keeps copies of balances, and decides what a check may do with them. The ledger in PostgreSQL has the
+// balances themselves.
+//
+// # Terms
+//
+// A copy is a balance as of an instant. Its seq is the number of the balance's newest entry, so a copy with a higher seq is
+// newer. Redis has the shared copies; each process has local copies in memory. A local copy is confirmed when Redis has a
+// copy of the same balance too: the newer of the two is then at most a few milliseconds behind the ledger. Without Redis
+// (local mode) the process is the only instance, and each of its copies is confirmed.
+//
+// A copy is incomplete (BalanceCopy.Beyond) when overflow, overage or a subject's cap also decides about the balance. An
+// incomplete copy shows only that its own units suffice.
+//
+// # What a check does with its copies
+//
+// Policy.For decides this, as a pure function. Each copy permits one action. The first line that matches applies:
+//
+//	copy                                                              PostgreSQL  Redis     action
+//	missing, ended (ValidUntil), or incomplete and not sufficient     any         any       Read
+//	complete, current terms, and no older than the caller's MaxStale,
+//	or confirmed and no older than FreshFor                           any         any       Use, UseAndRefresh
+//	any other                                                         away        any       UseDegraded
+//	any other: incomplete, terms changed since, older than FreshFor,
+//	or the caller named a MaxStale                                    up          any       ReadOrUse
+//	unconfirmed, up to AwayFreshFor old                               up          away      UseDegraded
+//	unconfirmed, up to FreshFor old                                   up          away      ReadWithin
+//	unconfirmed, up to FreshFor old                                   up          up, lost  ReadIfSpare
+//
+// A check of several items takes the most careful of its copies' actions: Read before ReadOrUse, ReadIfSpare, ReadWithin,
+// UseDegraded, UseAndRefresh and Use.
+//
+// # Invariants
+//
+//	B1  A copy is never replaced by an older one, neither in Redis nor in this process.
+//	B2  A check that names no MaxStale gets a copy older than FreshFor only in an answer that is marked degraded. No check
+//	    gets a copy after the instant of its next event (ValidUntil), when its period ends or a grant expires.
+//	B3  Publish makes no call to Redis. A debit does not wait for the cache.
+//
+// # Staleness
+//
+// A copy reaches Redis a few milliseconds after its COMMIT: publishGap plus a round trip. It takes longer while Redis is
+// away. The copy never arrives if the process dies first, or if more than pendingMax copies wait. Then checks get the older
+// copy until it is FreshFor old; the next check reads PostgreSQL and publishes the result.
+//
+// An unconfirmed copy may be out of date, because another instance may have published a newer one. PostgreSQL could answer,
+// but it must not have to answer every check when Redis is away. So an unconfirmed copy answers for AwayFreshFor, and after
+// that only a few checks at a time read PostgreSQL (ReadWithin, ReadIfSpare); the other checks use their copies. These answers
+// are marked degraded.
+//
+// # Clock
+//
+// Copies carry PostgreSQL's clock; the caller of Policy.For passes the service's. Hosts keep time by NTP: a difference
+// between the two clocks adds to the staleness above and has no other effect.
+//
+// # Concurrency
+//
+// All methods of a Cache may be called from any goroutine. A Cache with Redis has one goroutine, the publisher. Policy.For is
+// pure.
+//
+// # Failure
+//
+// While Redis is away the newest copy of each balance waits, up to pendingMax of them. The publisher tries again every
+// awayFor. Nothing is lost but freshness: the ledger has the balances.
+package balances

@@ -1,0 +1,40 @@
+package balances
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are the measurements of a Cache.
+type metrics struct {
+	published     prometheus.Counter
+	publishErrors prometheus.Counter
+	refused       prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, pending *pendingCopies) *metrics {
+	m := &metrics{
+		published: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_balance_cache_published_total",
+			Help: "Balance copies written to Redis: the newest copy per balance and flush.",
+		}),
+		publishErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_balance_cache_publish_errors_total",
+			Help: "Flushes to Redis that failed. Their copies are sent again.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_balance_cache_refused_total",
+			Help: "Balance copies that the Redis script rejected as invalid. Any value but 0 is a bug.",
+		}),
+	}
+	if reg != nil {
+		reg.MustRegister(m.published, m.publishErrors, m.refused,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "quotasvc_balance_cache_pending_copies",
+				Help: "Balance copies waiting to be written to Redis.",
+			}, func() float64 { return float64(pending.len()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "quotasvc_balance_cache_dropped_total",
+				Help: "Balance copies that were not written to Redis because too many waited. Checks may use an older copy for up to QUOTASVC_CACHE_FRESH.",
+			}, func() float64 { return float64(pending.droppedTotal()) }),
+		)
+	}
+	return m
+}

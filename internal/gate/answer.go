@@ -1,0 +1,150 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/quotasvc/quotasvc/internal/balances"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// fewItems is the number of items up to which a check allocates nothing per item. Most requests have one item.
+const fewItems = 4
+
+// balanceKeys appends the keys of req's items to keys.
+func balanceKeys(keys []balances.Key, req *Request) []balances.Key {
+	for i := range req.Items {
+		keys = append(keys, balances.Key{Tenant: req.Tenant, Meter: req.Items[i].Meter})
+	}
+	return keys
+}
+
+// answerItems answers the items of req from copies or from PostgreSQL, as the policy for copies decides.
+func (g *Gate) answerItems(ctx context.Context, req *Request, facts *facts, keys []balances.Key, said *limited) (Check, error) {
+	texts := g.readCopies(ctx, req, keys, said)
+	var space [fewItems]balances.Cached
+	copies := g.copies.Lookup(space[:0], keys, texts)
+	source := SourceCache
+	if texts == nil {
+		source = SourceLocal
+	}
+	action := g.policy.For(copies, &balances.Facts{
+		Items: req.Items, Subject: req.Subject, MaxStale: req.MaxStale, TermsChangedAt: facts.changedAt,
+		RedisAway: texts == nil, PostgresAway: g.loader.away(), Now: g.now(),
+	})
+	switch action {
+	case balances.Use:
+		return fromCopies(req.Items, copies, source, false), nil
+	case balances.UseAndRefresh:
+		g.refresher.add(ctx, req.Tenant, req.Subject, req.Items)
+		return fromCopies(req.Items, copies, source, false), nil
+	case balances.UseDegraded:
+		return fromCopies(req.Items, copies, source, true), nil
+	case balances.ReadIfSpare, balances.ReadWithin:
+		if !g.loader.takeSpare() {
+			return fromCopies(req.Items, copies, source, true), nil
+		}
+		defer g.loader.returnSpare()
+	case balances.Read, balances.ReadOrUse:
+	}
+	if action == balances.ReadWithin {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, balances.ReadPatience)
+		defer cancel()
+	}
+	result, err := g.loader.check(ctx, req.Tenant, req.Subject, req.Items)
+	switch {
+	case err == nil:
+		return fromLedger(result)
+	case action != balances.Read && unanswered(err):
+		return fromCopies(req.Items, copies, source, true), nil
+	default:
+		return Check{}, err
+	}
+}
+
+// readCopies returns the texts that Redis has for keys, nil if it was not asked or did not answer. Usually they have come with
+// the limits' decision. If Redis did not answer the limits, it is not asked again.
+func (g *Gate) readCopies(ctx context.Context, req *Request, keys []balances.Key, said *limited) []string {
+	if said.reads != nil || said.degraded {
+		return said.reads
+	}
+	names := g.copies.RedisKeys(keys, req.MaxStale)
+	if names == nil {
+		return nil
+	}
+	texts, _ := g.limiter.Read(ctx, req.Tenant, names) // without an answer the local copies must do
+	return texts
+}
+
+// unanswered reports whether err means that PostgreSQL gave no answer, so that a copy is better.
+func unanswered(err error) bool {
+	switch ledger.CodeOf(err) {
+	case ledger.CodeUnavailable, ledger.CodeQueueFull:
+		return true
+	default:
+		return false
+	}
+}
+
+// fromCopies decides as the ledger would if the copies were current.
+func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, degraded bool) Check {
+	out := Check{Items: make([]CheckItem, len(items)), Source: source, AsOf: copies[0].Copy.AsOf, Degraded: degraded}
+	for i := range copies {
+		cp := copies[i].Copy
+		item := CheckItem{
+			Meter: items[i].Meter, Required: items[i].Amount, Remaining: cp.Remaining, Limit: cp.Limit, MaxAllowedNow: cp.Remaining,
+			ResetAt: cp.ResetAt,
+		}
+		if items[i].Amount > cp.Remaining {
+			item.Code, item.Limiting = denialOf(cp)
+			if cp.Renews && cp.Allowance >= items[i].Amount {
+				item.WouldSucceedAt = cp.ResetAt
+			}
+		}
+		out.Items[i] = item
+		if cp.AsOf.Before(out.AsOf) {
+			out.AsOf = cp.AsOf
+		}
+	}
+	return out
+}
+
+// denialOf returns the code and the limiting balance with which the ledger denies more than cp has.
+func denialOf(cp *ledger.BalanceCopy) (ledger.Code, ledger.Limiting) {
+	limiting := ledger.Limiting{Kind: "credit", Meter: cp.Meter, Subject: cp.Subject, Level: "tenant"}
+	switch {
+	case !cp.InPlan && cp.Seq == 0:
+		return ledger.CodeMeterNotInPlan, ledger.Limiting{}
+	case cp.Renews:
+		limiting.Kind = "allowance"
+		return ledger.CodeQuotaExceeded, limiting
+	default:
+		return ledger.CodeCreditsExhausted, limiting
+	}
+}
+
+// fromLedger translates the ledger's answer, which other checks may share. A meter or tenant that does not exist is an error,
+// as it is for a debit.
+func fromLedger(result *ledger.CheckResult) (Check, error) {
+	out := Check{Items: make([]CheckItem, len(result.Items)), Source: SourceLedger, AsOf: result.AsOf}
+	for i := range result.Items {
+		r := &result.Items[i]
+		item := CheckItem{
+			Meter: r.Meter, Required: r.Required, Remaining: r.Remaining, Limit: r.Limit, MaxAllowedNow: r.MaxAllowedNow,
+			ResetAt: r.ResetAt, WouldSucceedAt: r.WouldSucceedAt,
+		}
+		if r.Err != nil {
+			switch r.Err.Code {
+			case ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan:
+				item.Code = r.Err.Code
+				if r.Err.Denial != nil {
+					item.Limiting = r.Err.Denial.Limiting
+				}
+			default:
+				return Check{}, r.Err
+			}
+		}
+		out.Items[i] = item
+	}
+	return out, nil
+}
