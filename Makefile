@@ -61,6 +61,10 @@ bench-outage: servers build ## Kill Redis at 5,000 requests/s: what callers wait
 	@mkdir -p $(RESULTS)
 	$(BIN) bench outage $(ARGS)
 
+.PHONY: reading-path
+reading-path: servers ## Measure what a reader follows to understand one debit and one check (ARGS='-trace -types')
+	@go run ./internal/archtest/readingpath $(ARGS)
+
 .PHONY: lint
 lint: ## go vet, formatting and golangci-lint
 	go vet $(PACKAGES)

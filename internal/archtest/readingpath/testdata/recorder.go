@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/coverage"
+	"strings"
+	"time"
+)
+
+// asRecorder makes the test binary record which code one request runs, instead of running tests. Its value is the directory
+// of the records. Package internal/archtest/readingpath builds the binary with coverage counters and starts it.
+const asRecorder = "QUOTASVC_RECORD"
+
+const recordKey = "0123456789abcdef0123456789abcdef"
+
+func init() {
+	dir := os.Getenv(asRecorder)
+	if dir == "" {
+		return
+	}
+	if err := record(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// recordCatalog is what the recorded requests need: one meter with an allowance and one limit, none of which denies.
+const recordCatalog = `
+meters:
+  - {meter: api_calls, unit: call}
+plans:
+  - plan: recorded
+    allowances:
+      - {meter: api_calls, amount: 1000000, every: month, anchor: calendar}
+    limits:
+      - {rule: per-tenant, per: [tenant], kind: token_bucket, rate: 1000000/s}
+tenants:
+  - {tenant: acme, plan: recorded}
+`
+
+const (
+	// recordWarmUp is the number of requests of each kind before the recorded one: caches, statements and buckets exist then.
+	recordWarmUp = 20
+
+	// recordSettle is the pause after a request in which work off the answer's path ends, such as publishing a balance.
+	recordSettle = 300 * time.Millisecond
+
+	// recordIdle is the length of the idle record: several heartbeats.
+	recordIdle = 3 * time.Second
+)
+
+// record serves in this process and writes a record of coverage counters each for an idle service, one debit and one check.
+func record(dir string) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	cfg := serviceConfig{
+		Listen: "127.0.0.1:0", OpsListen: "127.0.0.1:0", AdminKey: recordKey, StopTimeout: 8 * time.Second,
+		Replicas: 1, LedgerLanes: 2, CheckReads: 8, CacheFresh: time.Hour, // no refresh in the middle of a record
+	}
+	cfg.DatabaseURL, cfg.RedisURL = secret(os.Getenv("QUOTASVC_DATABASE_URL")), secret(os.Getenv("QUOTASVC_REDIS_URL"))
+	lst, err := listen(ctx, &cfg)
+	if err != nil {
+		return err
+	}
+	defer lst.close()
+	if err := migrateUp(ctx, string(cfg.DatabaseURL), log); err != nil {
+		return err
+	}
+	if _, err := applyText(ctx, string(cfg.DatabaseURL), []byte(recordCatalog), false); err != nil {
+		return err
+	}
+	s, err := start(ctx, &cfg, lst, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop(ctx)) }()
+	r := &recorder{dir: dir, api: "http://" + lst.api.Addr().String()}
+	for range recordWarmUp {
+		if err := errors.Join(r.debit(ctx), r.check(ctx)); err != nil {
+			return err
+		}
+	}
+	time.Sleep(recordSettle)
+	return errors.Join(
+		r.window("idle", func() error { time.Sleep(recordIdle); return nil }),
+		r.window("debit", func() error { return r.debit(ctx) }),
+		r.window("check", func() error { return r.check(ctx) }),
+	)
+}
+
+type recorder struct {
+	dir, api string
+	requests int
+}
+
+// window writes the counters of what runs during do and shortly after it.
+func (r *recorder) window(name string, do func() error) error {
+	dir := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := errors.Join(coverage.WriteMetaDir(dir), coverage.ClearCounters()); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	time.Sleep(recordSettle)
+	return coverage.WriteCountersDir(dir)
+}
+
+func (r *recorder) debit(ctx context.Context) error {
+	return r.post(ctx, "/v1/debits", `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`)
+}
+
+func (r *recorder) check(ctx context.Context) error {
+	return r.post(ctx, "/v1/check", `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`)
+}
+
+func (r *recorder) post(ctx context.Context, path, body string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.api+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.requests++
+	request.Header.Set("Authorization", "Bearer "+recordKey)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Idempotency-Key", fmt.Sprintf("recorded-%d", r.requests))
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return errors.Join(fmt.Errorf("%s: %s: %s", path, answer.Status, text), err)
+	}
+	return nil
+}
