@@ -7,7 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // LimitExplanation says what a limit comes to, for people who wonder what they have written.
@@ -16,7 +16,7 @@ type LimitExplanation struct {
 	Summary string
 
 	// Explanation is the limiter's. Of kind concurrency it has capacities only.
-	ratelimit.Explanation
+	rule.Explanation
 
 	// PeriodMost is the most that passes in any interval of the rate's period; 0 for concurrency.
 	PeriodMost int64
@@ -25,7 +25,7 @@ type LimitExplanation struct {
 	LeaseTTL time.Duration
 
 	// Policy is what each of Replicas does while Redis is away.
-	Policy   ratelimit.BackendPolicy
+	Policy   rule.BackendPolicy
 	Replicas int
 }
 
@@ -44,35 +44,36 @@ func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant string
 		}
 		zone = facts.zone
 	}
-	rule := &r.compiled
+	limit := &r.compiled
 	replicas := g.limiter.Replicas()
-	e := LimitExplanation{Policy: rule.OnBackendError, Replicas: replicas.Count()}
-	if rule.Kind == ratelimit.KindConcurrency {
-		e.Capacity, e.LeaseTTL = rule.Burst, rule.LeaseTTL()
-		e.Holders, e.Share = replicas.Share(rule.Burst)
-		e.MaxTTL = ratelimit.MaxLeaseTTL + time.Second
-		e.Summary = fmt.Sprintf("%d at a time; a lease lasts %s unless it is renewed or asks for another time", rule.Burst, e.LeaseTTL)
+	e := LimitExplanation{Policy: limit.OnBackendError, Replicas: replicas.Count()}
+	if limit.Kind == rule.KindConcurrency {
+		e.Capacity, e.LeaseTTL = limit.Burst, limit.LeaseTTL()
+		e.Holders, e.Share = replicas.Share(limit.Burst)
+		e.MaxTTL = rule.MaxLeaseTTL + time.Second
+		e.Summary = fmt.Sprintf("%d at a time; a lease lasts %s unless it is renewed or asks for another time", limit.Burst, e.LeaseTTL)
 		return e, nil
 	}
-	e.Explanation = rule.Explain(g.now(), zone, r.perSubject || r.perRoute || r.perIP, replicas)
-	e.PeriodMost, e.Summary = inWords(rule, &e.Explanation)
+	holders, share := replicas.Share(limit.Burst)
+	e.Explanation = limit.Explain(g.now(), zone, r.perSubject || r.perRoute || r.perIP, holders, share)
+	e.PeriodMost, e.Summary = inWords(limit, &e.Explanation)
 	return e, nil
 }
 
 // inWords is the most that passes in an interval of the rate's period, and what the rule does in a sentence.
-func inWords(r *ratelimit.Rule, e *ratelimit.Explanation) (most int64, summary string) {
+func inWords(r *rule.Rule, e *rule.Explanation) (most int64, summary string) {
 	switch r.Kind {
-	case ratelimit.KindTokenBucket:
+	case rule.KindTokenBucket:
 		return r.Burst + r.Rate.Count, fmt.Sprintf("%d at once, then %s; at most %d within a second", r.Burst, r.Rate, e.InAnySecond)
-	case ratelimit.KindLeakyBucket:
+	case rule.KindLeakyBucket:
 		return r.Burst + r.Rate.Count, fmt.Sprintf("spaced out to %s; up to %d wait for their turn, at most %s", r.Rate, r.Burst, e.LongestWait)
-	case ratelimit.KindFixedWindow:
+	case rule.KindFixedWindow:
 		return 2 * r.Burst, fmt.Sprintf("%d from each start of a window; up to twice as many around it", r.Burst)
-	case ratelimit.KindSlidingWindow:
+	case rule.KindSlidingWindow:
 		return 2 * r.Burst, fmt.Sprintf("%s, estimated from two windows: exact for even traffic, up to twice as many for traffic that is not", r.Rate)
-	case ratelimit.KindSlidingLog:
+	case rule.KindSlidingLog:
 		return r.Burst, fmt.Sprintf("never more than %s, wherever the interval begins", r.Rate)
-	case ratelimit.KindConcurrency:
+	case rule.KindConcurrency:
 	}
 	return 0, ""
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // LeaseRequest asks for one of a concurrency rule's leases: the right to be one of so many at a time.
@@ -118,7 +119,7 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 		return Lease{}, err
 	}
 	m := facts.rules.byID[id.Rule]
-	if m == nil || m.compiled.Kind != ratelimit.KindConcurrency {
+	if m == nil || m.compiled.Kind != rule.KindConcurrency {
 		return Lease{}, errNoLease("its limit is no more")
 	}
 	said, err := g.limiter.Renew(ctx, id, leaseRule(m, exempt), ttl)
@@ -148,21 +149,21 @@ func errNoLease(why string) error {
 
 // leaseRule is the rule as it decides leases. Who is exempt from limits is counted as far as there is room, and never refused:
 // what a shadow rule does.
-func leaseRule(m *member, exempt bool) *ratelimit.Rule {
+func leaseRule(m *member, exempt bool) *rule.Rule {
 	if !exempt {
 		return &m.compiled
 	}
-	rule := m.compiled
-	rule.Shadow = true
-	return &rule
+	r := m.compiled
+	r.Shadow = true
+	return &r
 }
 
 func leaseError(err error, m *member, outcome string) error {
-	field, isField := errors.AsType[*ratelimit.FieldError](err)
+	field, isField := errors.AsType[*rule.FieldError](err)
 	switch {
 	case isField:
 		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field.Field, Detail: field.Reason}
-	case errors.Is(err, ratelimit.ErrUnavailable) && m.compiled.OnBackendError == ratelimit.BackendClosed:
+	case errors.Is(err, ratelimit.ErrUnavailable) && m.compiled.OnBackendError == rule.BackendClosed:
 		return &ReducedCapacity{Violated: []string{m.compiled.ID}, RetryAfter: reducedRetryAfter}
 	default:
 		return unavailable(outcome, err)
@@ -204,7 +205,7 @@ func (s *ruleSet) lease(name string, req *Request, plan string) (*member, error)
 		}
 	}
 	candidates = slices.DeleteFunc(candidates, func(m *member) bool {
-		return m.compiled.Kind != ratelimit.KindConcurrency || !m.appliesTo(req, plan)
+		return m.compiled.Kind != rule.KindConcurrency || !m.appliesTo(req, plan)
 	})
 	if candidates = standIns(candidates); len(candidates) == 0 {
 		return nil, asked.whyNoLease(req)
@@ -218,7 +219,7 @@ func (m *member) whyNoLease(req *Request) error {
 		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field, Detail: "is required: the limit counts each of them apart"}
 	}
 	switch {
-	case m.compiled.Kind != ratelimit.KindConcurrency:
+	case m.compiled.Kind != rule.KindConcurrency:
 		return &ledger.Error{
 			Code: ledger.CodeInvalidArgument, Field: "rule",
 			Detail: "must be of kind concurrency; it is of kind " + m.compiled.Kind.String() + ", which check and consume ask",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 const (
@@ -73,7 +74,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *facts, charge bo
 }
 
 func limiterError(err error) error {
-	if field, ok := errors.AsType[*ratelimit.FieldError](err); ok {
+	if field, ok := errors.AsType[*rule.FieldError](err); ok {
 		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field.Field, Detail: field.Reason}
 	}
 	return unavailable("the limits could not be decided; nothing was done", err)
@@ -90,7 +91,7 @@ func namesOf(rules []*member) []string {
 func closed(rules []*member) []string {
 	var names []string
 	for _, r := range rules {
-		if r.compiled.OnBackendError == ratelimit.BackendClosed && !r.compiled.Shadow {
+		if r.compiled.OnBackendError == rule.BackendClosed && !r.compiled.Shadow {
 			names = append(names, r.compiled.ID)
 		}
 	}

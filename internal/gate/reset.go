@@ -6,7 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // ResetRequest names one bucket of a rule: by what divides the rule's buckets, and nothing else.
@@ -33,7 +33,7 @@ func (g *Gate) ResetLimit(ctx context.Context, req ResetRequest) (existed bool, 
 		return false, err
 	}
 	ask := Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}
-	name, err := ratelimit.Bucket{Tenant: req.Tenant, Rule: &m.compiled, Dimension: m.dimension(&ask)}.Name()
+	name, err := rule.Bucket{Tenant: req.Tenant, Rule: &m.compiled, Dimension: m.dimension(&ask)}.Name()
 	if err != nil {
 		return false, limiterError(err)
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // networkBits are what tells IPv6 callers apart: a customer has 2^64 addresses and more, and one bucket.
 const networkBits = 64
 
-// rule is a limit of the catalogue, ready to be asked.
-type rule struct {
-	compiled ratelimit.Rule
+// limitRule is a limit of the catalogue, ready to be asked.
+type limitRule struct {
+	compiled rule.Rule
 
 	// What it is about; empty is everything.
 	tenant, plan, meter string
@@ -39,12 +39,12 @@ type routeCost struct {
 }
 
 // compileRule turns a limit into a rule. The error is a *catalog.FieldError.
-func compileRule(l *catalog.Limit) (*rule, error) {
-	spec := ratelimit.Spec{
+func compileRule(l *catalog.Limit) (*limitRule, error) {
+	spec := rule.Spec{
 		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Shadow: l.Mode == catalog.ModeShadow,
 		OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
 	}
-	r := &rule{
+	r := &limitRule{
 		tenant: l.Match.Tenant, plan: l.Match.Plan, meter: l.Match.Meter, replaces: l.Replaces, byAmount: l.CostBy == catalog.CostByAmount,
 		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant,
 	}
@@ -54,8 +54,8 @@ func compileRule(l *catalog.Limit) (*rule, error) {
 			return nil, &catalog.FieldError{Field: "timezone", Message: err.Error()}
 		}
 	}
-	if r.compiled, err = ratelimit.Compile(spec); err != nil {
-		if field, ok := errors.AsType[*ratelimit.FieldError](err); ok {
+	if r.compiled, err = rule.Compile(spec); err != nil {
+		if field, ok := errors.AsType[*rule.FieldError](err); ok {
 			return nil, &catalog.FieldError{Field: field.Field, Message: field.Reason}
 		}
 		return nil, &catalog.FieldError{Field: "rule", Message: err.Error()}
@@ -68,13 +68,13 @@ func compileRule(l *catalog.Limit) (*rule, error) {
 	if err := r.compileDimensions(l.Per); err != nil {
 		return nil, err
 	}
-	if r.compiled.Kind == ratelimit.KindConcurrency && r.meter != "" {
+	if r.compiled.Kind == rule.KindConcurrency && r.meter != "" {
 		return nil, &catalog.FieldError{Field: "match.meter", Message: "must be absent: a lease names no meter"}
 	}
 	return r, r.compileCosts(l.Costs)
 }
 
-func (r *rule) compileDimensions(dimensions []string) error {
+func (r *limitRule) compileDimensions(dimensions []string) error {
 	for i, per := range dimensions {
 		switch per {
 		case catalog.PerTenant, catalog.PerGlobal:
@@ -91,7 +91,7 @@ func (r *rule) compileDimensions(dimensions []string) error {
 	return nil
 }
 
-func (r *rule) compileCosts(costs []catalog.RouteCost) error {
+func (r *limitRule) compileCosts(costs []catalog.RouteCost) error {
 	for i, c := range costs {
 		at := fmt.Sprintf("costs[%d]", i)
 		pattern, err := catalog.ParsePattern(c.Route)
@@ -120,7 +120,7 @@ func CheckLimit(l *catalog.Limit) error {
 
 // appliesTo says whether the rule is about req, made by a tenant of plan. A rule with a dimension that the request does not
 // name is not: there is no bucket it could stand for.
-func (r *rule) appliesTo(req *Request, plan string) bool {
+func (r *limitRule) appliesTo(req *Request, plan string) bool {
 	switch {
 	case r.tenant != "" && r.tenant != req.Tenant,
 		r.plan != "" && r.plan != plan,
@@ -133,7 +133,7 @@ func (r *rule) appliesTo(req *Request, plan string) bool {
 }
 
 // dimension names req's bucket among those of the rule and, unless it is shared, the tenant.
-func (r *rule) dimension(req *Request) string {
+func (r *limitRule) dimension(req *Request) string {
 	if !r.perSubject && !r.perRoute && !r.perIP {
 		return ""
 	}
@@ -155,11 +155,11 @@ func (r *rule) dimension(req *Request) string {
 			values = append(values, catalog.PerIP, string(b[:networkBits/8]))
 		}
 	}
-	return ratelimit.Dimension(values...)
+	return rule.Dimension(values...)
 }
 
 // cost is what req, which the rule applies to, takes. What is more than a bucket can ever hold comes out as just that.
-func (r *rule) cost(req *Request) int64 {
+func (r *limitRule) cost(req *Request) int64 {
 	cost := r.compiled.Cost
 	if req.Route != "" {
 		for i := range r.costs {

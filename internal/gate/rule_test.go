@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-func mustCompile(t *testing.T, l catalog.Limit) *rule {
+func mustCompile(t *testing.T, l catalog.Limit) *limitRule {
 	t.Helper()
 	if l.Rule == "" {
 		l.Rule = "r"

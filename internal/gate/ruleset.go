@@ -31,7 +31,7 @@ type ruleSet struct {
 
 // member is a rule among those of a plan's tenants.
 type member struct {
-	*rule
+	*limitRule
 
 	own   bool    // the plan's
 	order int     // in answers
@@ -42,17 +42,17 @@ type member struct {
 // newRuleSet makes the set of a plan's own rules and those general ones whose ids it does not use itself: a plan's rule takes
 // the place of the general one of its name. Rules of kind concurrency can be found by their ids and apply to no request:
 // leases decide them.
-func newRuleSet(own, general []*rule) *ruleSet {
+func newRuleSet(own, general []*limitRule) *ruleSet {
 	s := &ruleSet{
 		byID:     make(map[string]*member, len(own)+len(general)),
 		byTenant: map[string][]*member{}, byRoute: map[string][]*member{}, byPrefix: map[string][]*member{}, byMeter: map[string][]*member{},
 		byPlan: map[string][]*member{},
 	}
 	var members []*member
-	for i, rules := range [][]*rule{own, general} {
+	for i, rules := range [][]*limitRule{own, general} {
 		for _, r := range rules {
 			if s.byID[r.compiled.ID] == nil {
-				m := &member{rule: r, own: i == 0, order: len(members)}
+				m := &member{limitRule: r, own: i == 0, order: len(members)}
 				s.byID[r.compiled.ID] = m
 				members = append(members, m)
 			}

@@ -22,7 +22,7 @@ func limitNamed(rule, replaces string, match catalog.Match) catalog.Limit {
 
 func setOf(t testing.TB, own, general []catalog.Limit) *ruleSet {
 	t.Helper()
-	compile := func(limits []catalog.Limit) (out []*rule) {
+	compile := func(limits []catalog.Limit) (out []*limitRule) {
 		for i := range limits {
 			r, err := compileRule(&limits[i])
 			if err != nil {

@@ -126,8 +126,8 @@ func compileTerms(snapshot *catalog.Snapshot, skipped func(rule string, err erro
 	for name := range snapshot.Meters {
 		c.denials[name] = snapshot.Meters[name].DenialReplay
 	}
-	compile := func(limits []catalog.Limit) []*rule {
-		rules := make([]*rule, 0, len(limits))
+	compile := func(limits []catalog.Limit) []*limitRule {
+		rules := make([]*limitRule, 0, len(limits))
 		for i := range limits {
 			r, err := compileRule(&limits[i])
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 func TestTheContractIsAValidOpenAPIDocument(t *testing.T) {
@@ -159,7 +159,7 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 		"pattern":         {int64(len("/") * 256), bound.MaxRoute},
 		"block reason":    {int64(*property("BlockRequest", "reason").MaxLength), min(catalog.MaxReason, reasonMax)},
 		"any reason":      {int64(*schemas["Reason"].Value.MaxLength), ledger.TextMax},
-		"lease ttl":       {int64(*schemas["LeaseTtl"].Value.Max), int64(ratelimit.MaxLeaseTTL.Seconds())},
+		"lease ttl":       {int64(*schemas["LeaseTtl"].Value.Max), int64(rule.MaxLeaseTTL.Seconds())},
 		"ttl":             {int64(*schemas["TtlSeconds"].Value.Max), int64(ledger.HoldTTLMax.Seconds())},
 		"difference":      {-int64(*property("AdjustmentRequest", "amount").Min), bound.MaxAmount},
 		"tenant metadata": {4096, bound.MaxMetadata},

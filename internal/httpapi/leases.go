@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 func leaseMembers() []member[gate.LeaseRequest] {
@@ -27,7 +28,7 @@ func renewalMembers() []member[time.Duration] {
 }
 
 func (d *document) leaseTTL() time.Duration {
-	return time.Duration(d.integer(int64(ratelimit.MinLeaseTTL/time.Second), int64(ratelimit.MaxLeaseTTL/time.Second))) * time.Second
+	return time.Duration(d.integer(int64(rule.MinLeaseTTL/time.Second), int64(rule.MaxLeaseTTL/time.Second))) * time.Second
 }
 
 // acquireLease gives a lease of a concurrency limit.

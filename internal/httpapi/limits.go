@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 const (
@@ -119,14 +119,14 @@ func explanationOf(e *gate.LimitExplanation) LimitExplanation {
 	}
 	away := &out.RedisAway
 	away.OnBackendError, away.Replicas = OnBackendError(e.Policy.String()), int64(e.Replicas)
-	if e.Policy == ratelimit.BackendLocalShare {
+	if e.Policy == rule.BackendLocalShare {
 		away.Holders, away.CapacityEach, away.PerSecondEach = e.Holders, e.Share, perSecond(e.ShareRate)
 	}
 	return out
 }
 
 // perSecond is a rate as people compare rates; 0 for none.
-func perSecond(r ratelimit.Rate) float64 {
+func perSecond(r rule.Rate) float64 {
 	if r.Period == 0 {
 		return 0
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -18,29 +19,29 @@ import (
 func threeRules(b *testing.B) []Charge {
 	b.Helper()
 	return []Charge{
-		{Rule: compile(b, Spec{ID: "second", Rate: "1000000/s", Burst: 9_000_000_000})},
-		{Rule: compile(b, Spec{ID: "minute", Rate: "7000001/min", Burst: 100_000_000})},
-		{Rule: compile(b, Spec{ID: "subject", Rate: "1000000/s", Burst: 9_000_000_000}), Dimension: Dimension("alice")},
+		{Rule: compile(b, rule.Spec{ID: "second", Rate: "1000000/s", Burst: 9_000_000_000})},
+		{Rule: compile(b, rule.Spec{ID: "minute", Rate: "7000001/min", Burst: 100_000_000})},
+		{Rule: compile(b, rule.Spec{ID: "subject", Rate: "1000000/s", Burst: 9_000_000_000}), Dimension: rule.Dimension("alice")},
 	}
 }
 
 // threeOf is three rules of a kind that never deny: two of the tenant and one of a subject.
-func threeOf(b *testing.B, kind Kind) []Charge {
+func threeOf(b *testing.B, kind rule.Kind) []Charge {
 	b.Helper()
-	if kind == KindTokenBucket {
+	if kind == rule.KindTokenBucket {
 		return threeRules(b)
 	}
-	rates := map[Kind][3]string{
-		KindLeakyBucket:   {"9000000000/s", "90000000000/min", "9000000000/s"},
-		KindFixedWindow:   {"9000000000/s", "9000000000000/day", "9000000000000/month"},
-		KindSlidingWindow: {"9000000000/s", "90000000000/min", "100000000/day"},
-		KindSlidingLog:    {"1000/ms", "1000/ms", "1000/ms"}, // some hundreds of them are in the log at a time
+	rates := map[rule.Kind][3]string{
+		rule.KindLeakyBucket:   {"9000000000/s", "90000000000/min", "9000000000/s"},
+		rule.KindFixedWindow:   {"9000000000/s", "9000000000000/day", "9000000000000/month"},
+		rule.KindSlidingWindow: {"9000000000/s", "90000000000/min", "100000000/day"},
+		rule.KindSlidingLog:    {"1000/ms", "1000/ms", "1000/ms"}, // some hundreds of them are in the log at a time
 	}[kind]
 	charges := make([]Charge, 3)
 	for i := range charges {
-		charges[i].Rule = compile(b, Spec{ID: fmt.Sprintf("%s-%d", kind, i), Kind: kind.String(), Rate: rates[i]})
+		charges[i].Rule = compile(b, rule.Spec{ID: fmt.Sprintf("%s-%d", kind, i), Kind: kind.String(), Rate: rates[i]})
 	}
-	charges[2].Dimension = Dimension("alice")
+	charges[2].Dimension = rule.Dimension("alice")
 	return charges
 }
 
@@ -54,7 +55,7 @@ func BenchmarkScript(b *testing.B) {
 	all["mixed"] = []Charge{all["token_bucket"][0], all["fixed_window"][1], all["sliding_window"][2]}
 	client := patientClient(b, testenv.Redis(b))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		q, err := Request{Tenant: "acme", Charges: all[name]}.check(opConsume)
+		q, err := Request{Tenant: "acme", Charges: all[name]}.check(rule.Consume)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func BenchmarkScript(b *testing.B) {
 func BenchmarkTenants(b *testing.B) {
 	client := patientClient(b, testenv.Redis(b))
 	charges := threeRules(b)
-	for o, name := range map[op]string{opConsume: "consume", opPeek: "peek"} {
+	for o, name := range map[rule.Op]string{rule.Consume: "consume", rule.Peek: "peek"} {
 		batch := make([]query, MaxVector)
 		for i := range batch {
 			tenant := fmt.Sprintf("tenant-%05d", i)
@@ -156,7 +157,7 @@ func BenchmarkDenied(b *testing.B) {
 	for _, forgetful := range []bool{true, false} {
 		b.Run(fmt.Sprintf("memo=%v", !forgetful), func(b *testing.B) {
 			l := patientLimiter(b, patientClient(b, testenv.Redis(b)), Config{forgetful: forgetful})
-			req := Request{Tenant: "acme", Charges: append(threeRules(b), Charge{Rule: compile(b, Spec{ID: "empty", Rate: "1/day"})})}
+			req := Request{Tenant: "acme", Charges: append(threeRules(b), Charge{Rule: compile(b, rule.Spec{ID: "empty", Rate: "1/day"})})}
 			mustConsume(b, l, req)
 			b.ReportAllocs()
 			b.SetParallelism(128)

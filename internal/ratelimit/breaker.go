@@ -111,7 +111,7 @@ func (b *breaker) isReadOnly() bool {
 }
 
 // settle ends a probe. An undecided one (its caller left before anything was sent) makes room for the next at once.
-func (b *breaker) settle(now time.Time, result probe) {
+func (b *breaker) Advance(now time.Time, result probe) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.probing = false

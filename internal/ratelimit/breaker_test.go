@@ -82,7 +82,7 @@ func TestBreakerKnowsWhetherItIsOpenBecauseWritesAreRefused(t *testing.T) {
 	if !b.isReadOnly() {
 		t.Error("it has opened for refused writes")
 	}
-	b.settle(b.now, probePassed)
+	b.Advance(b.now, probePassed)
 	b.outcomes("r+r+r+r+")
 	if b.isReadOnly() || b.isOpen() {
 		t.Error("it remembers the refusals of before")
@@ -136,7 +136,7 @@ func TestBreakerRefusesForFiveSecondsAndThenLetsOneProbe(t *testing.T) {
 		t.Fatalf("%d probes, %d refused", probes.Load(), refused.Load())
 	}
 
-	b.settle(b.now, probeFailed)
+	b.Advance(b.now, probeFailed)
 	if got := b.admit(b.now.Add(breakerOpen - time.Microsecond)); got != passRefused {
 		t.Fatalf("after a failed probe: %v", got)
 	}
@@ -144,11 +144,11 @@ func TestBreakerRefusesForFiveSecondsAndThenLetsOneProbe(t *testing.T) {
 	if got := b.admit(b.now); got != passProbe {
 		t.Fatalf("the second probe: %v", got)
 	}
-	b.settle(b.now, probeUndecided)
+	b.Advance(b.now, probeUndecided)
 	if got := b.admit(b.now); got != passProbe {
 		t.Fatalf("after an undecided probe: %v", got)
 	}
-	b.settle(b.now, probePassed)
+	b.Advance(b.now, probePassed)
 	if got := b.admit(b.now); got != passCall || b.isOpen() {
 		t.Fatalf("after a good probe: %v", got)
 	}

@@ -85,7 +85,7 @@ func parseURL(rawURL string) (*redis.UniversalOptions, serverKind, error) {
 		kind = -1
 	}
 	if kind < 0 {
-		return nil, 0, fmt.Errorf("scheme %q is not redis, rediss, redis+sentinel or redis+cluster", clip(u.Scheme))
+		return nil, 0, fmt.Errorf("scheme %q is not redis, rediss, redis+sentinel or redis+cluster", u.Scheme[:min(len(u.Scheme), 40)])
 	}
 	if u.User != nil {
 		opts.Username = u.User.Username()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -20,10 +21,10 @@ func TestRetryAfterIsExactToTheMicrosecond(t *testing.T) {
 	localLimiter := patientLimiter(t, nil, Config{Now: func() time.Time { return clock }})
 	advance := func(d time.Duration) { now, clock = now+d.Microseconds(), clock.Add(d) }
 	for _, rate := range []string{"7/s", "1/3s", "1000000/s", "999983/min", "1/day"} {
-		rule := compile(t, Spec{ID: "rule-" + strings.ReplaceAll(rate, "/", "-"), Rate: rate, Burst: 5})
+		r := compile(t, rule.Spec{ID: "rule-" + strings.ReplaceAll(rate, "/", "-"), Rate: rate, Burst: 5})
 		for _, l := range []*Limiter{redisLimiter, localLimiter} {
 			req := func(cost int64) Request {
-				return Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: cost}}}
+				return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: cost}}}
 			}
 			mustConsume(t, l, req(5))
 			denied := mustConsume(t, l, req(3)).Verdicts[0]
@@ -53,9 +54,9 @@ func TestFractionsAreNotLost(t *testing.T) {
 	t.Parallel()
 	now := worldStart
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }})
-	rule := compile(t, Spec{Rate: "7/min", Burst: 100})
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
-	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 100}}})
+	r := compile(t, rule.Spec{Rate: "7/min", Burst: 100})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
+	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 100}}})
 	admitted := 0
 	for range 3000 { // 10 minutes, five requests per second: 70 tokens come back
 		now += 200_000
@@ -74,12 +75,12 @@ func TestClockSetBackGrantsNothingAndStarvesNobody(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	for _, step := range []time.Duration{time.Microsecond, time.Millisecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, 24 * time.Hour} {
-		for _, o := range []op{opConsume, opPeek} {
+		for _, o := range []rule.Op{rule.Consume, rule.Peek} {
 			now := worldStart
 			metrics := NewMetrics(nil)
 			l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }, Metrics: metrics})
-			rule := compile(t, Spec{Rate: "10/min", Burst: 10})
-			req := Request{Tenant: fmt.Sprintf("acme-%d-%d", step, o), Charges: []Charge{{Rule: rule}}}
+			r := compile(t, rule.Spec{Rate: "10/min", Burst: 10})
+			req := Request{Tenant: fmt.Sprintf("acme-%d-%d", step, o), Charges: []Charge{{Rule: r}}}
 			exhaust(t, l, req)
 			if got := mustPeek(t, l, req).Verdicts[0].Remaining; got != 0 {
 				t.Fatalf("%d left", got)
@@ -123,18 +124,18 @@ func TestChangedRuleKeepsTheDebt(t *testing.T) {
 	t.Parallel()
 	now := worldStart
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }})
-	peek := func(r *Rule) Verdict {
+	peek := func(r *rule.Rule) Verdict {
 		return mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}).Verdicts[0]
 	}
-	hundred := compile(t, Spec{Rate: "1/s", Burst: 100})
+	hundred := compile(t, rule.Spec{Rate: "1/s", Burst: 100})
 	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: hundred, Cost: 60}}})
-	if v := peek(compile(t, Spec{Rate: "1/s", Burst: 150})); v.Remaining != 90 {
+	if v := peek(compile(t, rule.Spec{Rate: "1/s", Burst: 150})); v.Remaining != 90 {
 		t.Errorf("a larger burst adds the difference: %d left, want 90", v.Remaining)
 	}
-	if v := peek(compile(t, Spec{Rate: "1/s", Burst: 50})); v.Remaining != 0 || v.Allowed || v.RetryAfter != 11*time.Second {
+	if v := peek(compile(t, rule.Spec{Rate: "1/s", Burst: 50})); v.Remaining != 0 || v.Allowed || v.RetryAfter != 11*time.Second {
 		t.Errorf("a smaller burst gives nothing away: %+v", v)
 	}
-	if v := peek(compile(t, Spec{Rate: "7/min", Burst: 100})); v.Remaining != 40 {
+	if v := peek(compile(t, rule.Spec{Rate: "7/min", Burst: 100})); v.Remaining != 40 {
 		t.Errorf("another rate keeps the debt in tokens: %d left, want 40", v.Remaining)
 	}
 	if v := peek(hundred); v.Remaining != 40 {
@@ -146,9 +147,9 @@ func TestExpiryOfAFullBucketChangesNothing(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	l := patientLimiter(t, client, Config{})
-	rule := compile(t, Spec{Rate: "20/s", Burst: 4}) // full again in 200 ms; the key lives a second longer
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 4}}}
-	key, _ := bucketKey("acme", rule, "")
+	r := compile(t, rule.Spec{Rate: "20/s", Burst: 4}) // full again in 200 ms; the key lives a second longer
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 4}}}
+	key, _ := r.BucketKey("acme", "")
 	mustConsume(t, l, req)
 	wasFullAt := time.Duration(-1)
 	started := time.Now()

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -43,7 +44,7 @@ func tenantOn(c *testenv.RedisCluster, master, n int) string {
 }
 
 // sharedOn is a shared rule whose bucket lies on a master.
-func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec Spec) *Rule {
+func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec rule.Spec) *rule.Rule {
 	t.Helper()
 	spec.Shared = true
 	for i := 0; ; i++ {
@@ -66,19 +67,21 @@ func TestAPartThatIsAwayIsDecidedByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	away, here := tenantOn(c, 0, 0), tenantOn(c, 1, 0)
-	globalAway := sharedOn(t, c, 0, Spec{Rate: "1/day", Burst: 5})
-	globalClosed := sharedOn(t, c, 0, Spec{Rate: "1/day", Burst: 6, OnBackendError: "closed"})
-	globalHere := sharedOn(t, c, 2, Spec{Rate: "1/day", Burst: 7})
-	own := compile(t, Spec{ID: "own", Rate: "1/day", Burst: 10})
-	ownClosed := compile(t, Spec{ID: "own-closed", Rate: "1/day", Burst: 10, OnBackendError: "closed"})
-	request := func(tenant string, rules ...*Rule) Request {
+	globalAway := sharedOn(t, c, 0, rule.Spec{Rate: "1/day", Burst: 5})
+	globalClosed := sharedOn(t, c, 0, rule.Spec{Rate: "1/day", Burst: 6, OnBackendError: "closed"})
+	globalHere := sharedOn(t, c, 2, rule.Spec{Rate: "1/day", Burst: 7})
+	own := compile(t, rule.Spec{ID: "own", Rate: "1/day", Burst: 10})
+	ownClosed := compile(t, rule.Spec{ID: "own-closed", Rate: "1/day", Burst: 10, OnBackendError: "closed"})
+	request := func(tenant string, rules ...*rule.Rule) Request {
 		req := Request{Tenant: tenant}
 		for _, r := range rules {
 			req.Charges = append(req.Charges, Charge{Rule: r})
 		}
 		return req
 	}
-	left := func(tenant string, r *Rule) int64 { return mustPeek(t, l, request(tenant, r)).Verdicts[0].Remaining }
+	left := func(tenant string, r *rule.Rule) int64 {
+		return mustPeek(t, l, request(tenant, r)).Verdicts[0].Remaining
+	}
 	left(here, own)
 	c.Replicas[0].Kill()
 	c.Masters[0].Kill()
@@ -140,7 +143,7 @@ func TestOnACluster(t *testing.T) {
 type underWay struct{ sync.RWMutex }
 
 // settle waits for what was sent before the last move ended.
-func (u *underWay) settle() {
+func (u *underWay) Advance() {
 	u.Lock()
 	defer u.Unlock()
 }
@@ -151,7 +154,7 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientCluster(t, c), Config{Metrics: metrics})
 	// Two buckets, of which one may not exist yet: a slot on its way cannot serve them together.
-	rule, wide := compile(t, Spec{ID: "narrow", Rate: "1/day", Burst: capacity}), compile(t, Spec{ID: "wide", Rate: "1/day", Burst: 10_000})
+	r, wide := compile(t, rule.Spec{ID: "narrow", Rate: "1/day", Burst: capacity}), compile(t, rule.Spec{ID: "wide", Rate: "1/day", Burst: 10_000})
 	tenants := []string{tenantOn(c, 0, 0), tenantOn(c, 0, 1)}
 	var admitted [2]atomic.Int64
 	var sent underWay
@@ -160,7 +163,7 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 		load.Go(func() {
 			for i := range each {
 				for at, tenant := range tenants {
-					charges := []Charge{{Rule: rule}, {Rule: wide, Dimension: Dimension(fmt.Sprint(n, i))}}
+					charges := []Charge{{Rule: r}, {Rule: wide, Dimension: rule.Dimension(fmt.Sprint(n, i))}}
 					sent.RLock()
 					d, err := l.Consume(ctx, Request{Tenant: tenant, Charges: charges})
 					sent.RUnlock()
@@ -181,7 +184,7 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 	for at := 0; ; at = 1 - at {
 		for _, tenant := range tenants {
 			c.Move(c.Slot("{"+tenant+"}"), c.Masters[at], c.Masters[1-at])
-			sent.settle()
+			sent.Advance()
 		}
 		moves++
 		select {
@@ -211,8 +214,8 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	l := patientLimiter(t, patientCluster(t, c), Config{Budget: patience})
 	tenant := tenantOn(c, 0, 2)
 	slot, from, to := c.Slot("{"+tenant+"}"), c.Masters[0], c.Masters[1]
-	old, fresh := compile(t, Spec{ID: "old", Rate: "1/day", Burst: 10}), compile(t, Spec{ID: "fresh", Rate: "1/day", Burst: 10})
-	consume := func(rules ...*Rule) Decision {
+	old, fresh := compile(t, rule.Spec{ID: "old", Rate: "1/day", Burst: 10}), compile(t, rule.Spec{ID: "fresh", Rate: "1/day", Burst: 10})
+	consume := func(rules ...*rule.Rule) Decision {
 		req := Request{Tenant: tenant}
 		for _, r := range rules {
 			req.Charges = append(req.Charges, Charge{Rule: r})
@@ -246,7 +249,7 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 		return !mustPeek(t, prompt, Request{Tenant: tenant, Charges: []Charge{{Rule: old}}}).Degraded
 	})
 	c.BeginMove(slot, from, to)
-	other := compile(t, Spec{ID: "other", Rate: "1/day", Burst: 10})
+	other := compile(t, rule.Spec{ID: "other", Rate: "1/day", Burst: 10})
 	for range 2 * breakerWindow {
 		began := time.Now()
 		d, err := prompt.Consume(t.Context(), Request{Tenant: tenant, Charges: []Charge{{Rule: old}, {Rule: other}}})
@@ -277,7 +280,7 @@ func scriptsEverywhere(t *testing.T, c *testenv.RedisCluster) {
 		}
 	}
 	for i := range c.Masters {
-		mustConsume(t, l, Request{Tenant: tenantOn(c, i, 4), Charges: []Charge{{Rule: compile(t, Spec{Rate: "1/day"})}}})
+		mustConsume(t, l, Request{Tenant: tenantOn(c, i, 4), Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day"})}}})
 	}
 	if n := testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")); n != 0 {
 		t.Errorf("the script was missing %v times", n)
@@ -291,7 +294,7 @@ func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
 	const capacity, clients, each = 150, 6, 60
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientCluster(t, c), Config{Metrics: metrics})
-	rule := compile(t, Spec{ID: "flushed", Rate: "1/day", Burst: capacity})
+	r := compile(t, rule.Spec{ID: "flushed", Rate: "1/day", Burst: capacity})
 	ctx, cancel := context.WithCancel(context.Background())
 	var flushers, load sync.WaitGroup
 	for _, m := range c.Masters {
@@ -306,7 +309,7 @@ func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
 		load.Go(func() {
 			for range each {
 				for m := range admitted {
-					d, err := l.Consume(ctx, Request{Tenant: tenantOn(c, m, 5), Charges: []Charge{{Rule: rule}}})
+					d, err := l.Consume(ctx, Request{Tenant: tenantOn(c, m, 5), Charges: []Charge{{Rule: r}}})
 					if err != nil || d.Degraded {
 						t.Errorf("%+v, %v", d, err)
 						return
@@ -347,11 +350,11 @@ func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 		var all []*counted
 		for i := range rapid.IntRange(2, 6).Draw(rt, "rules") {
 			burst := rapid.Int64Range(1, 12).Draw(rt, "burst")
-			rule := compile(t, Spec{
+			limit := compile(t, rule.Spec{
 				ID: fmt.Sprintf("p%d", i), Rate: "1/day", Burst: burst,
 				Shared: rapid.Bool().Draw(rt, "shared"), Shadow: rapid.IntRange(0, 4).Draw(rt, "shadow") == 0,
 			})
-			all = append(all, &counted{Charge{Rule: rule, Dimension: Dimension(fmt.Sprint(run))}, burst})
+			all = append(all, &counted{Charge{Rule: limit, Dimension: rule.Dimension(fmt.Sprint(run))}, burst})
 		}
 		for range rapid.IntRange(1, 15).Draw(rt, "requests") {
 			req := Request{Tenant: "acme"}
@@ -410,12 +413,12 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 	const clients, each, globalBurst, ownBurst = 12, 40, 200, 90
 	client := patientCluster(t, c)
 	limiters := []*Limiter{patientLimiter(t, client, Config{}), patientLimiter(t, client, Config{})}
-	global := compile(t, Spec{ID: "global", Rate: "1/day", Burst: globalBurst, Shared: true})
-	ip := compile(t, Spec{ID: "ip", Rate: "1/day", Burst: 150, Shared: true})
-	own := compile(t, Spec{ID: "own", Rate: "1/day", Burst: ownBurst})
+	global := compile(t, rule.Spec{ID: "global", Rate: "1/day", Burst: globalBurst, Shared: true})
+	ip := compile(t, rule.Spec{ID: "ip", Rate: "1/day", Burst: 150, Shared: true})
+	own := compile(t, rule.Spec{ID: "own", Rate: "1/day", Burst: ownBurst})
 	request := func(tenant, address int) Request {
 		return Request{Tenant: fmt.Sprint("shop", tenant), Charges: []Charge{
-			{Rule: own}, {Rule: global}, {Rule: ip, Dimension: Dimension(fmt.Sprint(address))},
+			{Rule: own}, {Rule: global}, {Rule: ip, Dimension: rule.Dimension(fmt.Sprint(address))},
 		}}
 	}
 	var tenants, addresses [3]atomic.Int64
@@ -460,7 +463,7 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 	client := patientCluster(t, c)
 	l := patientLimiter(t, client, Config{})
-	own, global := compile(t, Spec{ID: "own", Rate: "1/day", Burst: 9}), compile(t, Spec{ID: "read-global", Rate: "1/day", Burst: 9, Shared: true})
+	own, global := compile(t, rule.Spec{ID: "own", Rate: "1/day", Burst: 9}), compile(t, rule.Spec{ID: "read-global", Rate: "1/day", Burst: 9, Shared: true})
 	for m := range c.Masters {
 		tenant := tenantOn(c, m, 6)
 		key := "{" + tenant + "}:value"
@@ -484,8 +487,8 @@ func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 
 func refundsReachEverySlot(t *testing.T, c *testenv.RedisCluster) {
 	l := patientLimiter(t, patientCluster(t, c), Config{})
-	global := compile(t, Spec{ID: "refunded-global", Rate: "1/day", Burst: 5, Shared: true})
-	own := compile(t, Spec{ID: "refunded-own", Rate: "1/day", Burst: 5})
+	global := compile(t, rule.Spec{ID: "refunded-global", Rate: "1/day", Burst: 5, Shared: true})
+	own := compile(t, rule.Spec{ID: "refunded-own", Rate: "1/day", Burst: 5})
 	req := Request{Tenant: "refunded", Charges: []Charge{{Rule: own, Cost: 5}, {Rule: global, Cost: 5}}}
 	for range 3 {
 		d := mustConsume(t, l, req)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -49,10 +50,10 @@ func TestReplicasClocksDoNotMatter(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	for _, kind := range kinds() {
-		rule := compile(t, Spec{Kind: kind.String(), Rate: "12/30d"})
-		req := requestOf(Charge{Rule: rule})
+		r := compile(t, rule.Spec{Kind: kind.String(), Rate: "12/30d"})
+		req := requestOf(Charge{Rule: r})
 		admitted := 0
-		for i, skew := range []time.Duration{0, -time.Hour, 400 * day, -400 * day} {
+		for i, skew := range []time.Duration{0, -time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour} {
 			l := patientLimiter(t, client, Config{Now: func() time.Time { return time.Now().Add(skew) }})
 			for range 12 {
 				if d := mustConsume(t, l, req); d.Degraded {
@@ -73,19 +74,19 @@ func TestShortPeriodsAreLimitedToo(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, kind := range kinds() {
 			for _, rate := range []string{"1/ms", "5/ms", "100/7ms", "1000/999ms"} {
-				rule := compile(t, Spec{ID: fmt.Sprintf("%s-%s", kind, strings.ReplaceAll(rate, "/", "-")), Kind: kind.String(), Rate: rate})
-				req := requestOf(Charge{Rule: rule})
+				r := compile(t, rule.Spec{ID: fmt.Sprintf("%s-%s", kind, strings.ReplaceAll(rate, "/", "-")), Kind: kind.String(), Rate: rate})
+				req := requestOf(Charge{Rule: r})
 				for round := range 3 {
 					admitted := int64(0)
-					for range rule.Burst + 20 {
+					for range r.Burst + 20 {
 						if mustConsume(t, l, req).Allowed {
 							admitted++
 						}
 					}
-					if admitted != rule.Burst {
+					if admitted != r.Burst {
 						t.Errorf("%s %s: %d admitted at once in round %d", kind, rate, admitted, round)
 					}
-					clock.advance(2 * rule.Rate.Period)
+					clock.advance(2 * r.Rate.Period)
 				}
 			}
 		}
@@ -115,7 +116,7 @@ func TestOneRoundTripDecidesAllRules(t *testing.T) {
 	}
 	var charges []Charge
 	for i := range MaxCharges {
-		charges = append(charges, Charge{Rule: compile(t, Spec{ID: fmt.Sprint("rule-", i), Kind: kinds()[i%len(kinds())].String(), Rate: "10/day"})})
+		charges = append(charges, Charge{Rule: compile(t, rule.Spec{ID: fmt.Sprint("rule-", i), Kind: kinds()[i%len(kinds())].String(), Rate: "10/day"})})
 	}
 	mustConsume(t, l, requestOf(charges...)) // connects, and learns Redis' time
 	var calls commandCount

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 var (
@@ -39,9 +40,9 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 	shared := query{op: q.op, tenant: q.tenant}
 	for _, c := range q.charges {
 		switch policy := c.rule.OnBackendError; {
-		case policy == BackendLocalShare:
+		case policy == rule.BackendLocalShare:
 			shared.charges = append(shared.charges, c)
-		case policy == BackendClosed && !c.rule.Shadow:
+		case policy == rule.BackendClosed && !c.rule.Shadow:
 			l.metrics.decisions.WithLabelValues(c.rule.ID, c.rule.Kind.String(), "error", ModeLocal.String()).Inc()
 			l.metrics.degradedRules.note(c.rule.ID, true, ModeLocal)
 			return Decision{}, fmt.Errorf("%w: rule %s is closed without Redis", ErrUnavailable, c.rule.ID)
@@ -53,7 +54,7 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 	d := Decision{Allowed: local.Allowed, Mode: ModeLocal, Degraded: true, Verdicts: make([]Verdict, len(q.charges))}
 	next := 0
 	for i, c := range q.charges {
-		if c.rule.OnBackendError == BackendLocalShare {
+		if c.rule.OnBackendError == rule.BackendLocalShare {
 			d.Verdicts[i] = local.Verdicts[next]
 			next++
 			continue
@@ -69,36 +70,36 @@ func decision(q *query, a answer, replicas *Replicas, mode Mode) Decision {
 	for i := range q.charges {
 		c := &q.charges[i]
 		own := int64(0)
-		if q.op == opConsume && a.allowed && a.rows[i].code == codePass {
+		if q.op == rule.Consume && a.allowed && a.rows[i].code == rule.Pass {
 			own = c.cost
 		}
-		d.Verdicts[i] = verdictOf(c, share(c.rule, c.key, replicas), a.rows[i], own)
+		d.Verdicts[i] = verdictOf(c, replicas.LimitOf(c.rule, c.key), a.rows[i], own)
 		d.Verdicts[i].Mode = mode
 	}
 	return d
 }
 
 // verdictOf is what a row means. own is what the request itself has charged.
-func verdictOf(c *charge, l limit, r row, own int64) Verdict {
-	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.capacity(), at: r.st.now + r.st.ahead}
-	if r.code == codeCorrupt {
+func verdictOf(c *charge, l rule.Limit, r row, own int64) Verdict {
+	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.Capacity(), at: r.st.Now + r.st.Ahead}
+	if r.code == rule.Corrupt {
 		v.Allowed, v.Unknown, v.Limit = true, true, 0
 		return v
 	}
-	v.Remaining = l.remaining(r.st)
-	v.Reset = l.wait(r.st, l.capacity())
-	if v.Remaining < l.capacity() {
-		v.Next = l.wait(r.st, v.Remaining+1)
+	v.Remaining = l.Remaining(r.st)
+	v.Reset = l.Wait(r.st, l.Capacity())
+	if v.Remaining < l.Capacity() {
+		v.Next = l.Wait(r.st, v.Remaining+1)
 	}
 	switch {
-	case r.code == codePass:
-		v.Allowed, v.Delay = true, l.delay(r.st, own)
-	case r.code == codeNever:
+	case r.code == rule.Pass:
+		v.Allowed, v.Delay = true, l.Delay(r.st, own)
+	case r.code == rule.Never:
 		v.Never = true
-	case c.cost > l.capacity(): // beyond this replica's share: only Redis can say
+	case c.cost > l.Capacity(): // beyond this replica's share: only Redis can say
 		v.RetryAfter = max(v.Reset, breakerOpen)
 	default:
-		v.RetryAfter = l.wait(r.st, c.cost)
+		v.RetryAfter = l.Wait(r.st, c.cost)
 	}
 	return v
 }
@@ -200,7 +201,7 @@ func notDecided(err error) error {
 func (l *Limiter) checkCorrupt(q *query, a answer) error {
 	var err error
 	for i, r := range a.rows {
-		if r.code != codeCorrupt {
+		if r.code != rule.Corrupt {
 			continue
 		}
 		l.metrics.corrupt.Inc()

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 const (
@@ -41,7 +43,7 @@ type denialShard struct {
 }
 
 type denial struct {
-	limit limit
+	limit rule.Limit
 	zone  *time.Location
 	cost  int64 // this and more
 	until int64 // us: how long it is remembered
@@ -83,8 +85,8 @@ func (d *denials) of(c *charge, now int64) (denial, bool) {
 // holdsFor reports whether c is denied, too, and what is known says when it passes: of a log only Redis knows when other costs
 // do.
 func (e *denial) holdsFor(c *charge) bool {
-	sameRule := e.limit == c.rule.limit && e.zone == c.zone
-	return sameRule && (c.cost == e.cost || c.cost > e.cost && c.rule.Kind != KindSlidingLog)
+	sameRule := e.limit == c.rule.Limit() && e.zone == c.zone
+	return sameRule && (c.cost == e.cost || c.cost > e.cost && c.rule.Kind != rule.KindSlidingLog)
 }
 
 // asOf is what remember needs to know from before the decision.
@@ -98,7 +100,7 @@ func (d *denials) asOf(q *query) (forgotten [MaxCharges]uint64) {
 // remember notes that c was denied for wait, as of asked at the earliest.
 func (d *denials) remember(c *charge, asOf uint64, asked int64, wait time.Duration) {
 	e := denial{
-		limit: c.rule.limit, zone: c.zone, cost: c.cost, until: asked + min(wait, denialFor).Microseconds(), back: asked + wait.Microseconds(),
+		limit: c.rule.Limit(), zone: c.zone, cost: c.cost, until: asked + min(wait, denialFor).Microseconds(), back: asked + wait.Microseconds(),
 	}
 	s := d.shard(c.key)
 	s.mu.Lock()
@@ -163,7 +165,7 @@ func (d *denials) sweep(s *denialShard, now int64) {
 
 // remembers reports whether a kind's denials hold until the time they say, whatever happens to the bucket meanwhile: those of
 // all that the script decides. Nothing comes back before its time, and what others take only makes it later.
-func remembers(k Kind) bool { return k >= KindTokenBucket && k <= KindSlidingLog }
+func remembers(k rule.Kind) bool { return k >= rule.KindTokenBucket && k <= rule.KindSlidingLog }
 
 // recall denies q from memory, if Redis has just denied one of its charges. The other verdicts are as of Redis' last word; where
 // that would deny one more, which Redis has not, it is asked.
@@ -184,7 +186,7 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 		return Decision{}, false
 	}
 	guess := *q
-	guess.op = opPeek
+	guess.op = rule.Peek
 	d = decision(&guess, l.levels.decide(&guess, now, nil), nil, ModeMemo)
 	d.Allowed = false
 	for i, t := range back[:len(q.charges)] {
@@ -201,9 +203,9 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 
 // deny makes v a denial for wait, as Redis said. Others may have taken more since, and of all kinds but logs a process knows when
 // that comes back.
-func (v *Verdict) deny(kind Kind, wait time.Duration) {
+func (v *Verdict) deny(kind rule.Kind, wait time.Duration) {
 	v.Allowed = false
-	if kind != KindSlidingLog {
+	if kind != rule.KindSlidingLog {
 		wait = max(wait, v.RetryAfter)
 	}
 	v.RetryAfter = wait

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -15,9 +16,9 @@ func TestHotDeniedTenantDoesNotReachRedis(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())
 	l := patientLimiter(t, client, Config{})
-	rule := compile(t, Spec{ID: "empty", Rate: "1/day", Burst: 2})
-	wide, shadow := compile(t, Spec{ID: "wide", Rate: "1/day", Burst: 50}), compile(t, Spec{ID: "shadow", Rate: "1/day", Shadow: true})
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: wide}, {Rule: rule}, {Rule: shadow}}}
+	r := compile(t, rule.Spec{ID: "empty", Rate: "1/day", Burst: 2})
+	wide, shadow := compile(t, rule.Spec{ID: "wide", Rate: "1/day", Burst: 50}), compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Shadow: true})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: wide}, {Rule: r}, {Rule: shadow}}}
 	for range 3 {
 		mustConsume(t, l, req)
 	}
@@ -44,7 +45,7 @@ func TestHotDeniedTenantDoesNotReachRedis(t *testing.T) {
 	if d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: wide}}}); !d.Allowed || d.Mode != ModeRedis {
 		t.Errorf("another rule: %+v", d)
 	}
-	if d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 3}}}); !d.Verdicts[0].Never {
+	if d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 3}}}); !d.Verdicts[0].Never {
 		t.Errorf("a cost beyond the capacity: %+v", d)
 	}
 }
@@ -55,7 +56,7 @@ func TestADenialIsRememberedNoLongerThanItHolds(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	l, plain := patientLimiter(t, client, Config{}), patientLimiter(t, client, Config{forgetful: true})
-	for i, spec := range []Spec{
+	for i, spec := range []rule.Spec{
 		{Rate: "97/s", Burst: 3},
 		{Rate: "450/s", Burst: 3},
 		{Rate: "7001/min", Burst: 3},
@@ -65,18 +66,18 @@ func TestADenialIsRememberedNoLongerThanItHolds(t *testing.T) {
 		{Kind: "sliding_log", Rate: "5/40ms"},
 	} {
 		spec.ID = fmt.Sprint("r", i)
-		rule := compile(t, spec)
+		r := compile(t, spec)
 		memo, admitted, proves := 0, 0, func(memo, admitted int) bool { return memo >= 20 && admitted >= 5 }
 		least, most := time.Now().Add(250*time.Millisecond), time.Now().Add(10*time.Second) // a busy machine needs longer
 		for time.Now().Before(least) || !proves(memo, admitted) && time.Now().Before(most) {
-			req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: int64(1 + memo%2)}}}
+			req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: int64(1 + memo%2)}}}
 			if memo%7 == 0 { // somebody else, whom l does not see
-				mustConsume(t, plain, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 1}}})
+				mustConsume(t, plain, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 1}}})
 			}
 			would := mustPeek(t, plain, req).Allowed
 			d := mustConsume(t, l, req)
 			if would && !d.Allowed {
-				t.Fatalf("%s %s: redis would have admitted what was denied: %+v", rule.Kind, rule.Rate, d)
+				t.Fatalf("%s %s: redis would have admitted what was denied: %+v", r.Kind, r.Rate, d)
 			}
 			if d.Mode == ModeMemo {
 				memo++
@@ -86,7 +87,7 @@ func TestADenialIsRememberedNoLongerThanItHolds(t *testing.T) {
 			}
 		}
 		if !proves(memo, admitted) {
-			t.Errorf("%s %s: %d denied from memory, %d admitted: the test proved nothing", rule.Kind, rule.Rate, memo, admitted)
+			t.Errorf("%s %s: %d denied from memory, %d admitted: the test proved nothing", r.Kind, r.Rate, memo, admitted)
 		}
 	}
 }
@@ -102,25 +103,25 @@ func TestDenialsAreForgottenWhenTokensMayBeThere(t *testing.T) {
 			}
 		},
 		"a reset": func(_ *testing.T, l *Limiter, req *Request) {
-			key, _ := bucketKey(req.Tenant, req.Charges[0].Rule, "")
+			key, _ := req.Charges[0].Rule.BucketKey(req.Tenant, "")
 			client.Del(ctx, key)
 			l.ForgetDenials()
 		},
 		"a larger burst": func(t *testing.T, _ *Limiter, req *Request) {
-			req.Charges[0].Rule = compile(t, Spec{Rate: "1/day", Burst: 9})
+			req.Charges[0].Rule = compile(t, rule.Spec{Rate: "1/day", Burst: 9})
 		},
 		"another rate": func(t *testing.T, _ *Limiter, req *Request) {
-			req.Charges[0].Rule = compile(t, Spec{Rate: "1000000/s", Burst: 4})
+			req.Charges[0].Rule = compile(t, rule.Spec{Rate: "1000000/s", Burst: 4})
 		},
 		"a smaller cost": func(_ *testing.T, _ *Limiter, req *Request) { req.Charges[0].Cost = 1 },
 		"a shadow rule": func(t *testing.T, _ *Limiter, req *Request) {
-			req.Charges[0].Rule = compile(t, Spec{Rate: "1/day", Burst: 4, Shadow: true})
+			req.Charges[0].Rule = compile(t, rule.Spec{Rate: "1/day", Burst: 4, Shadow: true})
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := patientLimiter(t, client, Config{})
 			tenant := strings.ReplaceAll(what, " ", "-")
-			req := Request{Tenant: tenant, Charges: []Charge{{Rule: compile(t, Spec{Rate: "1/day", Burst: 4}), Cost: 3}}}
+			req := Request{Tenant: tenant, Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day", Burst: 4}), Cost: 3}}}
 			mustConsume(t, l, req)
 			if mustConsume(t, l, req).Mode != ModeRedis || mustConsume(t, l, req).Mode != ModeMemo {
 				t.Fatal("nothing is remembered")
@@ -137,7 +138,7 @@ func TestDenialsAreForgottenWhenTokensMayBeThere(t *testing.T) {
 func TestADenialFromBeforeARefundIsNotRememberedAfterIt(t *testing.T) {
 	t.Parallel()
 	d := newDenials()
-	q := queryFor(t, "acme", Charge{Rule: compile(t, Spec{Rate: "1/day"})})
+	q := queryFor(t, "acme", Charge{Rule: compile(t, rule.Spec{Rate: "1/day"})})
 	asOf := d.asOf(&q)
 	d.forget(q.charges[0].key)
 	d.remember(&q.charges[0], asOf[0], 1, time.Hour)
@@ -157,12 +158,12 @@ func TestADenialFromBeforeARefundIsNotRememberedAfterIt(t *testing.T) {
 func TestDenialsAreBoundedAndGoWhenTheyAreOver(t *testing.T) {
 	t.Parallel()
 	d := newDenials()
-	rule := compile(t, Spec{Rate: "1/day"})
+	r := compile(t, rule.Spec{Rate: "1/day"})
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {
 			for i := range denialsMax / 2 {
-				q := queryFor(t, fmt.Sprintf("t%d-%d", g, i), Charge{Rule: rule})
+				q := queryFor(t, fmt.Sprintf("t%d-%d", g, i), Charge{Rule: r})
 				d.remember(&q.charges[0], d.asOf(&q)[0], 1, time.Hour)
 			}
 		})
@@ -172,7 +173,7 @@ func TestDenialsAreBoundedAndGoWhenTheyAreOver(t *testing.T) {
 		t.Errorf("%d are remembered, at most %d may be", n, denialsMax)
 	}
 	for i := range denialsMax {
-		q := queryFor(t, fmt.Sprintf("later-%d", i), Charge{Rule: rule})
+		q := queryFor(t, fmt.Sprintf("later-%d", i), Charge{Rule: r})
 		d.remember(&q.charges[0], d.asOf(&q)[0], 10_000_000, time.Hour)
 	}
 	stale := 0

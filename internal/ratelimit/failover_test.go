@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -185,13 +186,13 @@ func TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
-			ask := func(master, n int, spec Spec) *stream {
+			ask := func(master, n int, spec rule.Spec) *stream {
 				spec.ID = "rule"
 				req := Request{Tenant: tenantOn(c, master, n), Charges: []Charge{{Rule: compile(t, spec)}}}
 				return flow(t, l, req, 4, 8*time.Millisecond)
 			}
-			limited, counted := ask(0, 0, Spec{Rate: "200/s", Burst: 100}), ask(0, 1, Spec{Rate: "1/day", Burst: 100_000})
-			others := []*stream{ask(1, 0, Spec{Rate: "1/day", Burst: 100_000}), ask(2, 0, Spec{Rate: "1/day", Burst: 100_000})}
+			limited, counted := ask(0, 0, rule.Spec{Rate: "200/s", Burst: 100}), ask(0, 1, rule.Spec{Rate: "1/day", Burst: 100_000})
+			others := []*stream{ask(1, 0, rule.Spec{Rate: "1/day", Burst: 100_000}), ask(2, 0, rule.Spec{Rate: "1/day", Burst: 100_000})}
 			all := append([]*stream{limited, counted}, others...)
 			for _, s := range all {
 				eventually(t, "redis decides", func() bool { return s.redis.Load() > 50 })
@@ -241,11 +242,11 @@ func TestSentinelsFailover(t *testing.T) {
 			metrics, clock := NewMetrics(nil), &movableClock{}
 			l := limiterOn(t, productionClient(t, s.URL), Config{Metrics: metrics, Now: clock.now})
 			began := time.Now()
-			ask := func(tenant string, spec Spec) *stream {
+			ask := func(tenant string, spec rule.Spec) *stream {
 				spec.ID = "rule"
 				return flow(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: compile(t, spec)}}}, 4, 8*time.Millisecond)
 			}
-			limited, counted := ask("limited", Spec{Rate: "200/s", Burst: 100}), ask("counted", Spec{Rate: "1/day", Burst: 100_000})
+			limited, counted := ask("limited", rule.Spec{Rate: "200/s", Burst: 100}), ask("counted", rule.Spec{Rate: "1/day", Burst: 100_000})
 			eventually(t, "redis decides", func() bool { return counted.redis.Load() > 50 })
 			act(s)
 			s.AwaitMaster(s.Replica)
@@ -287,7 +288,7 @@ func TestConnectionsToADemotedMasterAreDropped(t *testing.T) {
 	clock := &movableClock{}
 	l := limiterOn(t, productionClient(t, (&url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: proxy.addr}).String()),
 		Config{Now: clock.now})
-	s := flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: compile(t, Spec{Rate: "1/day", Burst: 100_000})}}}, 8, 4*time.Millisecond)
+	s := flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day", Burst: 100_000})}}}, 8, 4*time.Millisecond)
 	eventually(t, "redis decides", func() bool { return s.redis.Load() > 100 })
 	proxy.server.Store(&fresh.Addr)
 	if err := patientClient(t, old.Options()).ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/lua"
 )
 
@@ -83,8 +84,8 @@ func NewHeartbeat(client redis.UniversalClient, cfg HeartbeatConfig) *Heartbeat 
 		cfg.Metrics = NewMetrics(nil)
 	}
 	var random [8]byte
-	_, _ = rand.Read(random[:])                               // never fails
-	id := max(binary.BigEndian.Uint64(random[:])&maxExact, 1) // what scripts' numbers hold
+	_, _ = rand.Read(random[:])                                      // never fails
+	id := max(binary.BigEndian.Uint64(random[:])&bound.MaxAmount, 1) // what scripts' numbers hold
 	h := &Heartbeat{
 		cfg: cfg, client: client, script: NewScript("replicas", lua.Replicas, cfg.Metrics), id: id,
 	}

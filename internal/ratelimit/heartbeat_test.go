@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -173,14 +174,14 @@ func TestWithoutRedisTheFloorCounts(t *testing.T) {
 	if err := h.Start(t.Context()); err == nil {
 		t.Error("started with redis away, and did not say so")
 	}
-	if r := h.Replicas(); r.Count() != 5 || r.portion(2, "key") != (portion{1, 5}) || r.portion(50, "key") != (portion{10, 5}) {
+	if r := h.Replicas(); r.Count() != 5 || r.portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 5}) || r.portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
 		t.Errorf("%+v", r)
 	}
 	eventually(t, "beats are missed", func() bool { return testutil.ToFloat64(h.cfg.Metrics.beatFailures) > 5 })
 	server.Start()
 	eventually(t, "redis has answered", func() bool { return h.Replicas().named })
 	// It is alone, but at least five are to be reckoned with.
-	if r := h.Replicas(); r.Count() != 5 || r.Live() != 1 || r.portion(2, "key") != (portion{1, 2}) || r.portion(50, "key") != (portion{10, 5}) {
+	if r := h.Replicas(); r.Count() != 5 || r.Live() != 1 || r.portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 2}) || r.portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
 		t.Errorf("%+v", r)
 	}
 	if away, back := log.containing("are not heard"), log.containing("are heard again"); away != 1 || back != 1 {
@@ -284,14 +285,14 @@ func TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage(t *testing.T) 
 	}
 	server.Kill()
 	for burst := int64(1); burst <= 10; burst++ {
-		rule := compile(t, Spec{ID: fmt.Sprint("burst-", burst), Rate: "1/day", Burst: burst})
+		r := compile(t, rule.Spec{ID: fmt.Sprint("burst-", burst), Rate: "1/day", Burst: burst})
 		var admitted int64
 		var mu sync.Mutex
 		var load sync.WaitGroup
 		for _, l := range all {
 			load.Go(func() {
 				for range burst + 1 {
-					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}})
+					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
 					if err != nil {
 						t.Error(err)
 					}

@@ -12,12 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // kinds are the kinds that the script and this process decide.
-func kinds() []Kind {
-	return []Kind{KindTokenBucket, KindLeakyBucket, KindFixedWindow, KindSlidingWindow, KindSlidingLog}
+func kinds() []rule.Kind {
+	return []rule.Kind{rule.KindTokenBucket, rule.KindLeakyBucket, rule.KindFixedWindow, rule.KindSlidingWindow, rule.KindSlidingLog}
 }
 
 // testClock is the time of scripts and of local decisions alike.
@@ -78,11 +79,11 @@ func TestEveryKindKeepsItsPromiseInEveryInterval(t *testing.T) {
 		kind := rapid.SampledFrom(kinds()).Draw(t, "kind")
 		l := rapid.SampledFrom(limiters).Draw(t, "where")
 		count, period := rapid.Int64Range(1, 9).Draw(t, "count"), rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 7 * time.Second}).Draw(t, "period")
-		spec := Spec{ID: "rule", Kind: kind.String(), Rate: Rate{Count: count, Period: period}.String()}
-		if kind == KindTokenBucket || kind == KindLeakyBucket {
+		spec := rule.Spec{ID: "rule", Kind: kind.String(), Rate: rule.Rate{Count: count, Period: period}.String()}
+		if kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket {
 			spec.Burst = rapid.Int64Range(1, 12).Draw(t, "burst")
 		}
-		rule, err := Compile(spec)
+		r, err := rule.Compile(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,8 +92,8 @@ func TestEveryKindKeepsItsPromiseInEveryInterval(t *testing.T) {
 		var admitted []int64
 		for range rapid.IntRange(1, 80).Draw(t, "requests") {
 			clock.us.Add(rapid.Int64Range(0, 2*period.Microseconds()/count).Draw(t, "us"))
-			cost := rapid.Int64Range(1, min(2, rule.Burst)).Draw(t, "cost")
-			d, err := l.Consume(context.Background(), Request{Tenant: fmt.Sprintf("t%d", run), Charges: []Charge{{Rule: &rule, Cost: cost}}})
+			cost := rapid.Int64Range(1, min(2, r.Burst)).Draw(t, "cost")
+			d, err := l.Consume(context.Background(), Request{Tenant: fmt.Sprintf("t%d", run), Charges: []Charge{{Rule: &r, Cost: cost}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,15 +106,15 @@ func TestEveryKindKeepsItsPromiseInEveryInterval(t *testing.T) {
 				n, took, p := int64(j-i+1), admitted[j]-admitted[i], period.Microseconds()
 				var most int64 // tokens, times the period
 				switch kind {
-				case KindFixedWindow: // each window it touches
+				case rule.KindFixedWindow: // each window it touches
 					most = count * p * (admitted[j]/p - admitted[i]/p + 1)
-				case KindSlidingLog: // each window's time, wherever it begins
+				case rule.KindSlidingLog: // each window's time, wherever it begins
 					most = count * p * (took/p + 1)
 				default:
-					most = rule.Burst*p + count*took
+					most = r.Burst*p + count*took
 				}
 				if n*p > most {
-					t.Fatalf("%s %s burst %d: %d tokens in %d us", kind, rule.Rate, rule.Burst, n, took)
+					t.Fatalf("%s %s burst %d: %d tokens in %d us", kind, r.Rate, r.Burst, n, took)
 				}
 			}
 		}
@@ -121,36 +122,36 @@ func TestEveryKindKeepsItsPromiseInEveryInterval(t *testing.T) {
 }
 
 // timings are rules that do not divide, in every kind.
-func timings() []Spec {
-	var all []Spec
+func timings() []rule.Spec {
+	var all []rule.Spec
 	for _, kind := range kinds() {
 		for _, rate := range []string{"7/s", "5/3s", "7/day", "5/min", "999/1001ms"} {
-			if r, _ := ParseRate(rate); kind == KindSlidingLog && r.Count > 10 {
+			if r, _ := rule.ParseRate(rate); kind == rule.KindSlidingLog && r.Count > 10 {
 				continue
 			}
-			all = append(all, Spec{ID: fmt.Sprintf("%s-%d", kind, len(all)), Kind: kind.String(), Rate: rate})
+			all = append(all, rule.Spec{ID: fmt.Sprintf("%s-%d", kind, len(all)), Kind: kind.String(), Rate: rate})
 		}
 	}
 	return append(all,
-		Spec{ID: "a-month", Kind: "fixed_window", Rate: "5/month"},
+		rule.Spec{ID: "a-month", Kind: "fixed_window", Rate: "5/month"},
 		// Ticks of a millisecond.
-		Spec{ID: "many", Kind: "sliding_window", Rate: "104250/day"},
-		Spec{ID: "most", Kind: "sliding_log", Rate: "1000/31d"},
+		rule.Spec{ID: "many", Kind: "sliding_window", Rate: "104250/day"},
+		rule.Spec{ID: "most", Kind: "sliding_log", Rate: "1000/31d"},
 	)
 }
 
 func TestEveryKindsRetryAfterIsExactToTheMicrosecond(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, spec := range timings() {
-			rule := compile(t, spec)
-			for _, part := range []int64{1, max(2, rule.Burst/2), rule.Burst} { // of the capacity, wanted when all is taken
-				name := fmt.Sprintf("%s %s, cost %d", rule.Kind, rule.Rate, part)
+			r := compile(t, spec)
+			for _, part := range []int64{1, max(2, r.Burst/2), r.Burst} { // of the capacity, wanted when all is taken
+				name := fmt.Sprintf("%s %s, cost %d", r.Kind, r.Rate, part)
 				req := func(cost int64) Request {
-					return requestOf(Charge{Rule: rule, Dimension: Dimension(name), Cost: cost})
+					return requestOf(Charge{Rule: r, Dimension: rule.Dimension(name), Cost: cost})
 				}
 				clock.advance(777 * time.Microsecond)
-				mustConsume(t, l, req(rule.Burst-1))
-				clock.advance(rule.Rate.Period / 3)
+				mustConsume(t, l, req(r.Burst-1))
+				clock.advance(r.Rate.Period / 3)
 				exhaust(t, l, req(1))
 				denied := mustConsume(t, l, req(part)).Verdicts[0]
 				if denied.Allowed || denied.RetryAfter <= 0 || denied.Next <= 0 || denied.Next > denied.RetryAfter || denied.RetryAfter > denied.Reset {
@@ -181,13 +182,13 @@ func TestEveryKindsRetryAfterIsExactToTheMicrosecond(t *testing.T) {
 // the clock to catch up, even if every single request is denied.
 func TestEveryKindSurvivesAClockSetBack(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
-		steps := []time.Duration{time.Microsecond, time.Millisecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, day}
+		steps := []time.Duration{time.Microsecond, time.Millisecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, rule.Day}
 		for _, kind := range kinds() {
-			rule := compile(t, Spec{Kind: kind.String(), Rate: "10/min"})
+			r := compile(t, rule.Spec{Kind: kind.String(), Rate: "10/min"})
 			for _, step := range steps {
-				for _, o := range []op{opConsume, opPeek} {
+				for _, o := range []rule.Op{rule.Consume, rule.Peek} {
 					name := fmt.Sprintf("%s, step %s, %d", kind, step, o)
-					req := requestOf(Charge{Rule: rule, Dimension: Dimension(name)})
+					req := requestOf(Charge{Rule: r, Dimension: rule.Dimension(name)})
 					clock.us.Store(worldStart)
 					admitted := exhaust(t, l, req)
 					clock.advance(-step)
@@ -196,7 +197,7 @@ func TestEveryKindSurvivesAClockSetBack(t *testing.T) {
 						t.Errorf("%s: admitted %d, then %+v", name, admitted, d)
 					}
 					wait := d.Verdicts[0].RetryAfter
-					longest := map[Kind]time.Duration{KindTokenBucket: 6 * time.Second, KindLeakyBucket: 6 * time.Second}[kind]
+					longest := map[rule.Kind]time.Duration{rule.KindTokenBucket: 6 * time.Second, rule.KindLeakyBucket: 6 * time.Second}[kind]
 					if longest == 0 {
 						longest = 2 * time.Minute // what a sliding window needs at most; the others a minute
 					}
@@ -242,12 +243,12 @@ func TestARefundGivesBackItsOwnCharge(t *testing.T) {
 			{"sliding_log", map[time.Duration]int64{0: 6, 30 * time.Second: 6, time.Minute: 6, 2 * time.Minute: 6}},
 		} {
 			for passed, want := range tc.after {
-				rule := compile(t, Spec{ID: fmt.Sprintf("%s-%s", tc.kind, passed), Kind: tc.kind, Rate: "10/min"})
+				r := compile(t, rule.Spec{ID: fmt.Sprintf("%s-%s", tc.kind, passed), Kind: tc.kind, Rate: "10/min"})
 				clock.advance(time.Hour)
-				req := requestOf(Charge{Rule: rule, Cost: 3})
+				req := requestOf(Charge{Rule: r, Cost: 3})
 				d := mustConsume(t, l, req)
 				clock.advance(passed)
-				mustConsume(t, l, requestOf(Charge{Rule: rule, Cost: 4}))
+				mustConsume(t, l, requestOf(Charge{Rule: r, Cost: 4}))
 				before := mustPeek(t, l, req).Verdicts[0].Remaining
 				if _, err := l.Refund(context.Background(), d.Charged(req)); err != nil {
 					t.Fatal(err)
@@ -266,7 +267,7 @@ func TestARefundOfALostWindowIsNothing(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
 		for _, kind := range []string{"fixed_window", "sliding_window", "sliding_log"} {
-			req := requestOf(Charge{Rule: compile(t, Spec{Kind: kind, Rate: "10/min"}), Cost: 3})
+			req := requestOf(Charge{Rule: compile(t, rule.Spec{Kind: kind, Rate: "10/min"}), Cost: 3})
 			d := mustConsume(t, l, req)
 			for range 2 { // three in each of the next windows
 				clock.advance(time.Minute)
@@ -293,13 +294,13 @@ func TestAShadowTwinWouldDenyTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run++
 		kind := rapid.SampledFrom(kinds()).Draw(t, "kind")
-		spec := Spec{ID: "twin", Kind: kind.String(), Rate: rapid.SampledFrom([]string{"3/s", "7/3s", "5/min"}).Draw(t, "rate")}
-		live, err := Compile(spec)
+		spec := rule.Spec{ID: "twin", Kind: kind.String(), Rate: rapid.SampledFrom([]string{"3/s", "7/3s", "5/min"}).Draw(t, "rate")}
+		live, err := rule.Compile(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		spec.Shadow = true
-		shadow, err := Compile(spec)
+		shadow, err := rule.Compile(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +309,7 @@ func TestAShadowTwinWouldDenyTheSame(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "requests") {
 			clock.us.Add(rapid.Int64Range(0, 900_000).Draw(t, "us"))
 			cost := rapid.Int64Range(1, 8).Draw(t, "cost")
-			ask := func(tenant string, r *Rule) Decision {
+			ask := func(tenant string, r *rule.Rule) Decision {
 				d, err := l.Consume(context.Background(), Request{Tenant: fmt.Sprintf("%s-%d", tenant, run), Charges: []Charge{{Rule: r, Cost: cost}}})
 				if err != nil {
 					t.Fatal(err)
@@ -326,11 +327,11 @@ func TestAShadowTwinWouldDenyTheSame(t *testing.T) {
 // TestALeakyBucketSpacesWhatItAdmits: each request's turn is when the ones before it have had theirs.
 func TestALeakyBucketSpacesWhatItAdmits(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
-		rule := compile(t, Spec{Kind: "leaky_bucket", Rate: "3/s", Burst: 4}) // a turn every third of a second
-		req := func(cost int64) Request { return requestOf(Charge{Rule: rule, Cost: cost}) }
+		r := compile(t, rule.Spec{Kind: "leaky_bucket", Rate: "3/s", Burst: 4}) // a turn every third of a second
+		req := func(cost int64) Request { return requestOf(Charge{Rule: r, Cost: cost}) }
 		for i, want := range []int64{0, 333_334, 666_667, 1_000_000} {
 			peeked, d := mustPeek(t, l, req(1)).Verdicts[0], mustConsume(t, l, req(1))
-			if got := d.Verdicts[0].Delay; got != micros(want) || peeked.Delay != got || !d.Allowed {
+			if got := d.Verdicts[0].Delay; got != rule.Micros(want) || peeked.Delay != got || !d.Allowed {
 				t.Errorf("request %d waits %s (%s peeked), want %d us", i, got, peeked.Delay, want)
 			}
 		}
@@ -342,10 +343,10 @@ func TestALeakyBucketSpacesWhatItAdmits(t *testing.T) {
 			t.Errorf("behind one: %+v", v)
 		}
 		// What is not charged, because another rule denies, would have to wait as long.
-		full := compile(t, Spec{ID: "full", Rate: "1/day"})
+		full := compile(t, rule.Spec{ID: "full", Rate: "1/day"})
 		mustConsume(t, l, requestOf(Charge{Rule: full}))
 		clock.advance(time.Second)
-		d := mustConsume(t, l, requestOf(Charge{Rule: rule}, Charge{Rule: full}))
+		d := mustConsume(t, l, requestOf(Charge{Rule: r}, Charge{Rule: full}))
 		if v := d.Verdicts[0]; d.Allowed || !v.Allowed || v.Delay != 333_334*time.Microsecond {
 			t.Errorf("beside a rule that denies: %+v", d)
 		}
@@ -356,8 +357,8 @@ func TestALeakyBucketSpacesWhatItAdmits(t *testing.T) {
 func TestKindsKeepTheirBucketsApart(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, _ *testClock) {
 		for _, kind := range kinds() {
-			rule := compile(t, Spec{Kind: kind.String(), Rate: "5/day"})
-			if v := mustConsume(t, l, requestOf(Charge{Rule: rule, Cost: 5})).Verdicts[0]; !v.Allowed {
+			r := compile(t, rule.Spec{Kind: kind.String(), Rate: "5/day"})
+			if v := mustConsume(t, l, requestOf(Charge{Rule: r, Cost: 5})).Verdicts[0]; !v.Allowed {
 				t.Errorf("%s: %+v", kind, v)
 			}
 		}
@@ -367,14 +368,14 @@ func TestKindsKeepTheirBucketsApart(t *testing.T) {
 // TestEveryKindGoesOnFromRedisLastWord when Redis goes away: with a share of the rule, never from an untouched bucket.
 func TestEveryKindGoesOnFromRedisLastWord(t *testing.T) {
 	t.Parallel()
-	var rules []*Rule
+	var rules []*rule.Rule
 	for _, kind := range kinds() {
-		rules = append(rules, compile(t, Spec{ID: kind.String(), Kind: kind.String(), Rate: "100/30d"}))
+		rules = append(rules, compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: "100/30d"}))
 	}
 	req := func(tenant string, cost int64) Request {
 		r := Request{Tenant: tenant}
-		for _, rule := range rules {
-			r.Charges = append(r.Charges, Charge{Rule: rule, Cost: cost})
+		for _, limit := range rules {
+			r.Charges = append(r.Charges, Charge{Rule: limit, Cost: cost})
 		}
 		return r
 	}
@@ -421,7 +422,7 @@ func TestEveryKindIsSafeForConcurrentUse(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		var charges []Charge
 		for i, kind := range kinds() {
-			charges = append(charges, Charge{Rule: compile(t, Spec{ID: kind.String(), Kind: kind.String(), Rate: fmt.Sprintf("%d/30d", 90+i)})})
+			charges = append(charges, Charge{Rule: compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: fmt.Sprintf("%d/30d", 90+i)})})
 		}
 		var admitted atomic.Int64
 		var all sync.WaitGroup
@@ -462,23 +463,23 @@ func TestEveryKindIsSafeForConcurrentUse(t *testing.T) {
 func TestAChangedRuleKeepsWhatWasTaken(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, kind := range kinds() {
-			rule := func(count int64) *Rule {
-				spec := Spec{Kind: kind.String(), Rate: fmt.Sprintf("%d/min", count)}
-				if kind == KindTokenBucket || kind == KindLeakyBucket {
+			r := func(count int64) *rule.Rule {
+				spec := rule.Spec{Kind: kind.String(), Rate: fmt.Sprintf("%d/min", count)}
+				if kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket {
 					spec.Rate, spec.Burst = "6/min", count
 				}
 				return compile(t, spec)
 			}
 			clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
 			for range 8 { // a second apart, so that they go apart, too
-				mustConsume(t, l, requestOf(Charge{Rule: rule(10)}))
+				mustConsume(t, l, requestOf(Charge{Rule: r(10)}))
 				clock.advance(time.Second)
 			}
-			more, before := mustPeek(t, l, requestOf(Charge{Rule: rule(14)})).Verdicts[0], mustPeek(t, l, requestOf(Charge{Rule: rule(10)})).Verdicts[0]
+			more, before := mustPeek(t, l, requestOf(Charge{Rule: r(14)})).Verdicts[0], mustPeek(t, l, requestOf(Charge{Rule: r(10)})).Verdicts[0]
 			if more.Remaining != before.Remaining+4 {
 				t.Errorf("%s: %d left of 10, %d of 14", kind, before.Remaining, more.Remaining)
 			}
-			less := requestOf(Charge{Rule: rule(5)})
+			less := requestOf(Charge{Rule: r(5)})
 			v := mustPeek(t, l, less).Verdicts[0]
 			if v.Remaining != 0 || v.Allowed || v.Next != v.RetryAfter || v.Next <= 0 {
 				t.Errorf("%s: of 5, after 8 were taken: %+v", kind, v)

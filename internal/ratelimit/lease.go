@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // ErrNoLease says that there is no such lease any more: it has ended, was given back, or never was.
@@ -19,7 +22,7 @@ const leaseRetryMax = 5 * time.Second
 type LeaseRequest struct {
 	Tenant string
 	// Rule is a compiled rule of KindConcurrency.
-	Rule *Rule
+	Rule *rule.Rule
 	// Dimension is that of a Charge.
 	Dimension string
 	// TTL is how long the lease lasts unless it is renewed, MinLeaseTTL..MaxLeaseTTL; 0 is the rule's LeaseTTL.
@@ -33,7 +36,7 @@ type LeaseRequest struct {
 type Lease struct {
 	// ID is set if the lease is held.
 	ID   LeaseID
-	Rule *Rule
+	Rule *rule.Rule
 	// Held says that the caller has the lease until ExpiresAt; for Count, that Acquire would give one.
 	Held      bool
 	ExpiresAt time.Time
@@ -83,18 +86,18 @@ func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 // ended is ErrNoLease. The other errors are Acquire's; after ErrUnavailable the lease may still be held.
 //
 // Leases that were given or renewed while Redis was away move to it with the first renewal after, if there is room.
-func (l *Limiter) Renew(ctx context.Context, id LeaseID, rule *Rule, ttl time.Duration) (Lease, error) {
-	if err := checkLeaseRule(rule); err != nil {
+func (l *Limiter) Renew(ctx context.Context, id LeaseID, r *rule.Rule, ttl time.Duration) (Lease, error) {
+	if err := checkLeaseRule(r); err != nil {
 		return Lease{}, err
 	}
-	if rule.ID != id.Rule || rule.Shared != id.shared {
+	if r.ID != id.Rule || r.Shared != id.shared {
 		return Lease{}, fmt.Errorf("%w: it is of another rule", ErrNoLease)
 	}
-	ttl, err := rule.leaseTTL(ttl)
+	ttl, err := r.LeaseTTLFor(ttl)
 	if err != nil {
 		return Lease{}, err
 	}
-	return l.lease(ctx, leaseCall{op: leaseRenew, id: id, rule: rule, ttl: ttl})
+	return l.lease(ctx, leaseCall{op: leaseRenew, id: id, rule: r, ttl: ttl})
 }
 
 // Release gives a lease back. Giving back what is not held any more is no error. ErrUnavailable says that Redis could not be
@@ -203,21 +206,21 @@ func (l *Limiter) leaseAnswer(c *leaseCall, r leaseReply, capacity int64, mode M
 func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 	now := l.ticker.micros()
 	switch c.rule.OnBackendError {
-	case BackendOpen:
+	case rule.BackendOpen:
 		return l.openLease(c), nil
-	case BackendClosed:
+	case rule.BackendClosed:
 		if c.rule.Shadow {
 			return l.openLease(c), nil
 		}
 		l.metrics.countLease(c, "error", ModeLocal)
 		l.metrics.degradedRules.note(c.rule.ID, true, ModeLocal)
 		return Lease{}, fmt.Errorf("%w: rule %s is closed without Redis", ErrUnavailable, c.rule.ID)
-	case BackendLocalShare:
+	case rule.BackendLocalShare:
 	}
 	if c.op == leaseRenew {
 		c.op = leaseAdopt // another replica may have given it
 	}
-	share := l.cfg.Replicas().portion(c.rule.Burst, c.id.key()).tokens
+	share := l.cfg.Replicas().portion(c.rule.Burst, c.id.key()).Tokens
 	r := l.leases.table.decide(c, now, share)
 	if c.op == leaseAcquire && (r.code == leaseDone || r.code == leaseHeld) {
 		c.id.away = l.leases.table.away(c, now)
@@ -244,16 +247,16 @@ func (l *Limiter) openLease(c *leaseCall) Lease {
 
 // check turns a request into an id and a time to live. The error is a *FieldError.
 func (req *LeaseRequest) check() (LeaseID, time.Duration, error) {
-	if err := checkID("tenant", req.Tenant); err != nil {
-		return LeaseID{}, 0, err
+	if !bound.ID(req.Tenant) {
+		return LeaseID{}, 0, &rule.FieldError{Field: "tenant", Reason: bound.MustBeID}
 	}
 	if err := checkLeaseRule(req.Rule); err != nil {
 		return LeaseID{}, 0, err
 	}
-	if !isDimension(req.Dimension) {
-		return LeaseID{}, 0, &FieldError{"dimension", "is not a result of Dimension"}
+	if !rule.IsDimension(req.Dimension) {
+		return LeaseID{}, 0, &rule.FieldError{Field: "dimension", Reason: "is not a result of Dimension"}
 	}
-	ttl, err := req.Rule.leaseTTL(req.TTL)
+	ttl, err := req.Rule.LeaseTTLFor(req.TTL)
 	if err != nil {
 		return LeaseID{}, 0, err
 	}
@@ -266,9 +269,9 @@ func (req *LeaseRequest) check() (LeaseID, time.Duration, error) {
 	return id, ttl, nil
 }
 
-func checkLeaseRule(r *Rule) error {
-	if r == nil || r.Kind != KindConcurrency || r.Burst < 1 {
-		return &FieldError{"rule", "is not a compiled rule of kind concurrency"}
+func checkLeaseRule(r *rule.Rule) error {
+	if r == nil || r.Kind != rule.KindConcurrency || r.Burst < 1 {
+		return &rule.FieldError{Field: "rule", Reason: "is not a compiled rule of kind concurrency"}
 	}
 	return nil
 }

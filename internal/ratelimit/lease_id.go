@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // nonceLen is 128 bits: nobody meets another's lease by chance or by trying.
@@ -69,7 +72,7 @@ func ParseLeaseID(text string) (LeaseID, error) {
 		}
 		*part, rest = string(rest[1:1+rest[0]]), rest[1+int(rest[0]):]
 	}
-	if len(rest) != nonceLen || checkID("tenant", id.Tenant) != nil || checkID("rule", id.Rule) != nil || !isDimension(id.Dimension) {
+	if len(rest) != nonceLen || !bound.ID(id.Tenant) || !bound.ID(id.Rule) || !rule.IsDimension(id.Dimension) {
 		return LeaseID{}, errLeaseID
 	}
 	copy(id.nonce[:], rest)
@@ -81,9 +84,7 @@ func ParseLeaseID(text string) (LeaseID, error) {
 
 // key is the bucket's key.
 func (id LeaseID) key() string {
-	r := Rule{ID: id.Rule, Shared: id.shared, letter: KindConcurrency.letter()}
-	key, _ := bucketKey(id.Tenant, &r, id.Dimension)
-	return key
+	return rule.LeaseKey(id.shared, id.Tenant, id.Rule, id.Dimension)
 }
 
 // name is the lease's name in its bucket.

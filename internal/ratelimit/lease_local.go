@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // fullSweepEvery is how often a full table looks for leases that have ended, in us: it looks at all of them.
@@ -48,7 +50,7 @@ func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key, name := c.id.key(), c.id.name()
-	b := t.settle(key, now)
+	b := t.Advance(key, now)
 	mine, isHeld := b.leases[name]
 	isHeld = isHeld && c.op != leaseCount // which asks for one more, whoever asks
 	others := int64(0)
@@ -90,7 +92,7 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key, name := c.id.key(), c.id.name()
-	b := t.settle(key, now)
+	b := t.Advance(key, now)
 	switch {
 	case c.op == leaseCount:
 	case r.code == leaseDone || r.code == leaseHeld:
@@ -137,7 +139,7 @@ func (b *leaseBucket) others(now, capacity, share int64) int64 {
 	if share >= capacity || b.until <= now {
 		return 0
 	}
-	return max(0, ceilDiv(b.said*share, capacity)-b.known)
+	return max(0, rule.CeilDiv(b.said*share, capacity)-b.known)
 }
 
 // frees is the time until more than n leases have ended.
@@ -158,7 +160,7 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 }
 
 // settle is a key's bucket without leases that have ended. It needs the lock.
-func (t *leaseTable) settle(key string, now int64) *leaseBucket {
+func (t *leaseTable) Advance(key string, now int64) *leaseBucket {
 	b := t.buckets[key]
 	if b == nil {
 		t.sweep(now, sweepSample)
@@ -189,7 +191,7 @@ func (t *leaseTable) sweep(now int64, n int) {
 		if n--; n < 0 {
 			return
 		}
-		t.tidy(key, t.settle(key, now))
+		t.tidy(key, t.Advance(key, now))
 	}
 }
 
@@ -198,7 +200,7 @@ func (t *leaseTable) crowded(now int64) bool {
 	if t.held >= t.max && now-t.swept >= fullSweepEvery {
 		t.swept = now
 		for key := range t.buckets {
-			t.settle(key, now)
+			t.Advance(key, now)
 		}
 	}
 	return t.held >= t.max

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // leaseGauge says, when it is asked, how many leases this process has given and not seen end.
@@ -48,16 +50,16 @@ func (g *leaseGauge) Collect(ch chan<- prometheus.Metric) {
 
 // countLease counts what became of a call. The rule of a release is known only if the lease was: an id can say anything.
 func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
-	rule := ""
+	id := ""
 	switch {
 	case c.rule != nil:
-		rule = c.rule.ID
+		id = c.rule.ID
 	case outcome == "done":
-		rule = c.id.Rule
+		id = c.id.Rule
 	}
-	m.leases.WithLabelValues(rule, c.op.String(), outcome, mode.String()).Inc()
+	m.leases.WithLabelValues(id, c.op.String(), outcome, mode.String()).Inc()
 	if c.op == leaseAcquire {
-		m.decisions.WithLabelValues(rule, KindConcurrency.String(), outcome, mode.String()).Inc()
+		m.decisions.WithLabelValues(id, rule.KindConcurrency.String(), outcome, mode.String()).Inc()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -21,7 +22,7 @@ type leaseOracle struct {
 }
 
 // settle is the bucket as of now, and by how much its time is ahead.
-func (o *leaseOracle) settle(now int64) (s leaseOracle, ahead int64, rebased bool) {
+func (o *leaseOracle) Advance(now int64) (s leaseOracle, ahead int64, rebased bool) {
 	s = leaseOracle{clock: now, left: make(map[string]int64)}
 	for name, left := range o.left {
 		if left -= max(0, now-o.clock); left > 0 {
@@ -41,7 +42,7 @@ func (o *leaseOracle) settle(now int64) (s leaseOracle, ahead int64, rebased boo
 
 // decide is the script's contract.
 func (o *leaseOracle) decide(now int64, op leaseOp, name string, capacity, ttl int64) leaseReply {
-	s, ahead, rebased := o.settle(now)
+	s, ahead, rebased := o.Advance(now)
 	left, held := s.left[name]
 	r := leaseReply{now: now}
 	write := rebased
@@ -114,11 +115,11 @@ func drawLeaseStep(t *rapid.T, now int64, back bool) int64 {
 
 // drawLeaseCall draws a question about one of a few leases of a bucket. Its rule may have changed since the last one.
 func drawLeaseCall(t *rapid.T, tenant string) leaseCall {
-	capacity := rapid.OneOf(rapid.Int64Range(1, 4), rapid.Just(int64(MaxLeases))).Draw(t, "capacity")
+	capacity := rapid.OneOf(rapid.Int64Range(1, 4), rapid.Just(int64(rule.MaxLeases))).Draw(t, "capacity")
 	id := LeaseID{Tenant: tenant, Rule: "exports", nonce: nonceOf(rapid.StringMatching("[a-f]").Draw(t, "lease"))}
 	return leaseCall{
 		op: rapid.SampledFrom([]leaseOp{leaseAcquire, leaseAcquire, leaseAcquire, leaseRenew, leaseAdopt, leaseRelease, leaseCount}).Draw(t, "op"),
-		id: id, rule: &Rule{ID: "exports", Kind: KindConcurrency, Burst: capacity},
+		id: id, rule: &rule.Rule{ID: "exports", Kind: rule.KindConcurrency, Burst: capacity},
 		ttl: time.Duration(rapid.OneOf(rapid.SampledFrom([]int64{1, 60, 3600}), rapid.Int64Range(1, 20)).Draw(t, "ttl")) * time.Second,
 	}
 }
@@ -141,7 +142,7 @@ func TestLeaseScriptEqualsTheOracle(t *testing.T) {
 			now = drawLeaseStep(t, now, true)
 			c := drawLeaseCall(t, tenant)
 			key := c.id.key()
-			settled, _, rebased := o.settle(now)
+			settled, _, rebased := o.Advance(now)
 			if len(settled.left) == 0 && rapid.Bool().Draw(t, "expired") {
 				client.Del(context.Background(), key)
 				*o = leaseOracle{}
@@ -180,7 +181,7 @@ func keepLeases(t *rapid.T, client redis.UniversalClient, o *leaseOracle, key st
 	case ttl == -1, ttl == -2: // kept earlier and not written now; or nothing is left
 	case ttl < needed:
 		t.Fatalf("expires in %s; a lease lasts %s", ttl, needed)
-	case ttl > needed+(MaxLeaseTTL+2*time.Second):
+	case ttl > needed+(rule.MaxLeaseTTL+2*time.Second):
 		t.Fatalf("expires in %s, long after its last lease, in %s", ttl, needed)
 	}
 	if err := client.Persist(ctx, key).Err(); err != nil {
@@ -203,7 +204,7 @@ func TestLocalLeasesEqualTheOracle(t *testing.T) {
 			}
 			held := 0
 			for _, o := range buckets {
-				s, _, _ := o.settle(now)
+				s, _, _ := o.Advance(now)
 				held += len(s.left)
 			}
 			if by := table.byRule(now)["exports"]; by != held || table.held < held {
@@ -234,7 +235,7 @@ func TestLeasesLeaveNothingBehind(t *testing.T) {
 				t.Fatalf("%d leases in %d buckets, counted as %d; room for 8", counted, len(table.buckets), table.held)
 			}
 		}
-		now += 2 * MaxLeaseTTL.Microseconds()
+		now += 2 * rule.MaxLeaseTTL.Microseconds()
 		for range 20 {
 			table.sweep(now, 8)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -32,7 +33,7 @@ func TestLostReplyAndTheSameKeyIsTheSameLease(t *testing.T) {
 	if err := l.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 2, func(s *Spec) { s.OnBackendError = "closed" }), Key: "job-1"}
+	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 2, func(s *rule.Spec) { s.OnBackendError = "closed" }), Key: "job-1"}
 	proxy.lose.Store(true)
 	before := evalCalls(t, direct)
 	if _, err := l.Acquire(t.Context(), req); !errors.Is(err, ErrUnavailable) {
@@ -60,18 +61,18 @@ func TestLostReplyAndTheSameKeyIsTheSameLease(t *testing.T) {
 
 func TestPoliciesDecideLeasesWithoutRedis(t *testing.T) {
 	t.Parallel()
-	rule := func(id, policy string, shadow bool) *Rule {
-		return concurrency(t, 4, func(s *Spec) { s.ID, s.OnBackendError, s.Shadow = id, policy, shadow })
+	limit := func(id, policy string, shadow bool) *rule.Rule {
+		return concurrency(t, 4, func(s *rule.Spec) { s.ID, s.OnBackendError, s.Shadow = id, policy, shadow })
 	}
-	shared, open := rule("shared", "local_share", false), rule("open", "open", false)
-	closed, closedShadow := rule("closed", "closed", false), rule("closed-shadow", "closed", true)
+	shared, open := limit("shared", "local_share", false), limit("open", "open", false)
+	closed, closedShadow := limit("closed", "closed", false), limit("closed-shadow", "closed", true)
 	var known, unknown LeaseID
 	l := away(t, Config{Replicas: func() *Replicas { return Unnamed(2) }}, func(l *Limiter) {
 		known = mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared}).ID
 		unknown = LeaseID{Tenant: "acme", Rule: "shared", nonce: nonceOf("another replica's")}
 	})
 	ctx := t.Context()
-	for _, r := range []*Rule{open, closedShadow} {
+	for _, r := range []*rule.Rule{open, closedShadow} {
 		for range 9 {
 			lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: r})
 			if !lease.Held || !lease.Unknown || !lease.Degraded || lease.Mode != ModeLocal || lease.TTL != time.Minute {
@@ -221,9 +222,9 @@ func TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre(t *testing.T) {
 		func(key string) error { return client.HSet(ctx, key, "a", "b").Err() },
 		func(key string) error { return client.ZAdd(ctx, key, redis.Z{Score: 1, Member: "somebody"}).Err() },
 	} {
-		rule := concurrency(t, 4, func(s *Spec) { s.ID = fmt.Sprint("rule-", i) })
-		req := LeaseRequest{Tenant: "acme", Rule: rule}
-		key := LeaseID{Tenant: "acme", Rule: rule.ID}.key()
+		r := concurrency(t, 4, func(s *rule.Spec) { s.ID = fmt.Sprint("rule-", i) })
+		req := LeaseRequest{Tenant: "acme", Rule: r}
+		key := LeaseID{Tenant: "acme", Rule: r.ID}.key()
 		if err := spoil(key); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +234,7 @@ func TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre(t *testing.T) {
 				t.Errorf("%d: lease %d: %+v", i, n, lease)
 			}
 		}
-		req.Rule = concurrency(t, 4, func(s *Spec) { s.ID, s.OnBackendError = rule.ID, "closed" })
+		req.Rule = concurrency(t, 4, func(s *rule.Spec) { s.ID, s.OnBackendError = r.ID, "closed" })
 		if _, err := l.Acquire(ctx, req); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%d: closed: %v", i, err)
 		}

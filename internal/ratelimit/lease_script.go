@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/lua"
 )
 
@@ -56,7 +57,7 @@ const (
 type leaseCall struct {
 	op   leaseOp
 	id   LeaseID
-	rule *Rule
+	rule *rule.Rule
 	ttl  time.Duration
 }
 

@@ -16,13 +16,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // concurrency is a rule of that kind.
-func concurrency(t testing.TB, burst int64, change ...func(*Spec)) *Rule {
+func concurrency(t testing.TB, burst int64, change ...func(*rule.Spec)) *rule.Rule {
 	t.Helper()
-	spec := Spec{ID: "exports", Kind: "concurrency", Burst: burst}
+	spec := rule.Spec{ID: "exports", Kind: "concurrency", Burst: burst}
 	for _, f := range change {
 		f(&spec)
 	}
@@ -48,28 +50,28 @@ func mustRelease(t testing.TB, l *Limiter, id LeaseID) {
 func TestConcurrencyRulesAreCompiled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		spec  Spec
+		spec  rule.Spec
 		burst int64
 		ttl   time.Duration
 	}{
-		"burst only":      {Spec{Burst: 5}, 5, time.Minute},
-		"rate only":       {Spec{Rate: "3/30s"}, 3, 30 * time.Second},
-		"both":            {Spec{Rate: "3/h", Burst: 7}, 7, time.Hour},
-		"largest":         {Spec{Burst: MaxLeases}, MaxLeases, time.Minute},
-		"cost of a lease": {Spec{Burst: 1, Cost: 1}, 1, time.Minute},
+		"burst only":      {rule.Spec{Burst: 5}, 5, time.Minute},
+		"rate only":       {rule.Spec{Rate: "3/30s"}, 3, 30 * time.Second},
+		"both":            {rule.Spec{Rate: "3/h", Burst: 7}, 7, time.Hour},
+		"largest":         {rule.Spec{Burst: rule.MaxLeases}, rule.MaxLeases, time.Minute},
+		"cost of a lease": {rule.Spec{Burst: 1, Cost: 1}, 1, time.Minute},
 	} {
 		c.spec.ID, c.spec.Kind = "exports", "concurrency"
-		r, err := Compile(c.spec)
-		if err != nil || r.Kind != KindConcurrency || r.Burst != c.burst || r.LeaseTTL() != c.ttl {
+		r, err := rule.Compile(c.spec)
+		if err != nil || r.Kind != rule.KindConcurrency || r.Burst != c.burst || r.LeaseTTL() != c.ttl {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
-	for field, spec := range map[string]Spec{
+	for field, spec := range map[string]rule.Spec{
 		"burst":            {},
 		"cost":             {Burst: 2, Cost: 2},
 		"rate":             {Rate: "3/100ms"},
 		"on_backend_error": {Burst: 1, OnBackendError: "maybe"},
-		"burst ":           {Burst: MaxLeases + 1},
+		"burst ":           {Burst: rule.MaxLeases + 1},
 		"burst  ":          {Burst: -1},
 		"rate ":            {Rate: "10001/min"},
 		"rate  ":           {Rate: "3/2h"},
@@ -77,8 +79,8 @@ func TestConcurrencyRulesAreCompiled(t *testing.T) {
 		"rate    ":         {Rate: "three"},
 	} {
 		spec.ID, spec.Kind = "exports", "concurrency"
-		_, err := Compile(spec)
-		if got, ok := errors.AsType[*FieldError](err); !ok || got.Field != strings.TrimSpace(field) {
+		_, err := rule.Compile(spec)
+		if got, ok := errors.AsType[*rule.FieldError](err); !ok || got.Field != strings.TrimSpace(field) {
 			t.Errorf("%+v: %v", spec, err)
 		}
 	}
@@ -91,18 +93,18 @@ func TestOnlyLeasesTakeConcurrencyRulesAndLeasesTakeNoOthers(t *testing.T) {
 		t.Error("consumed")
 	}
 	for name, req := range map[string]LeaseRequest{
-		"rule":         {Tenant: "acme", Rule: compile(t, Spec{Rate: "1/s"})},
+		"rule":         {Tenant: "acme", Rule: compile(t, rule.Spec{Rate: "1/s"})},
 		"rule ":        {Tenant: "acme"},
-		"rule  ":       {Tenant: "acme", Rule: &Rule{Kind: KindConcurrency}},
+		"rule  ":       {Tenant: "acme", Rule: &rule.Rule{Kind: rule.KindConcurrency}},
 		"tenant":       {Tenant: "{acme}", Rule: concurrency(t, 1)},
 		"dimension":    {Tenant: "acme", Rule: concurrency(t, 1), Dimension: "alice"},
-		"ttl_seconds":  {Tenant: "acme", Rule: concurrency(t, 1), TTL: MinLeaseTTL - 1},
-		"ttl_seconds ": {Tenant: "acme", Rule: concurrency(t, 1), TTL: MaxLeaseTTL + 1},
+		"ttl_seconds":  {Tenant: "acme", Rule: concurrency(t, 1), TTL: rule.MinLeaseTTL - 1},
+		"ttl_seconds ": {Tenant: "acme", Rule: concurrency(t, 1), TTL: rule.MaxLeaseTTL + 1},
 	} {
 		for _, do := range []func(context.Context, LeaseRequest) (Lease, error){l.Acquire, l.Count} {
 			if _, err := do(t.Context(), req); err == nil {
 				t.Errorf("%s: accepted", name)
-			} else if field, ok := errors.AsType[*FieldError](err); !ok || field.Field != strings.TrimSpace(name) {
+			} else if field, ok := errors.AsType[*rule.FieldError](err); !ok || field.Field != strings.TrimSpace(name) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -111,8 +113,8 @@ func TestOnlyLeasesTakeConcurrencyRulesAndLeasesTakeNoOthers(t *testing.T) {
 
 func TestLeasesAreGivenUpToTheCapacityAndComeBack(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		rule := concurrency(t, 2)
-		req := LeaseRequest{Tenant: "acme", Rule: rule, TTL: time.Minute}
+		r := concurrency(t, 2)
+		req := LeaseRequest{Tenant: "acme", Rule: r, TTL: time.Minute}
 		first, second := mustAcquire(t, l, req), mustAcquire(t, l, req)
 		if !first.Held || !second.Held || first.ID == second.ID || second.InUse != 2 || second.Remaining != 0 || second.Limit != 2 || second.TTL != time.Minute {
 			t.Errorf("%+v\n%+v", first, second)
@@ -128,10 +130,10 @@ func TestLeasesAreGivenUpToTheCapacityAndComeBack(t *testing.T) {
 			t.Errorf("%+v, %v", n, err)
 		}
 		for _, other := range []LeaseRequest{
-			{Tenant: "other", Rule: rule},
-			{Tenant: "acme", Rule: rule, Dimension: Dimension("alice")},
-			{Tenant: "acme", Rule: concurrency(t, 2, func(s *Spec) { s.ID = "imports" })},
-			{Tenant: "acme", Rule: concurrency(t, 2, func(s *Spec) { s.Shared = true })},
+			{Tenant: "other", Rule: r},
+			{Tenant: "acme", Rule: r, Dimension: rule.Dimension("alice")},
+			{Tenant: "acme", Rule: concurrency(t, 2, func(s *rule.Spec) { s.ID = "imports" })},
+			{Tenant: "acme", Rule: concurrency(t, 2, func(s *rule.Spec) { s.Shared = true })},
 		} {
 			if got := mustAcquire(t, l, other); !got.Held || got.InUse != 1 {
 				t.Errorf("a bucket of its own: %+v", got)
@@ -142,11 +144,11 @@ func TestLeasesAreGivenUpToTheCapacityAndComeBack(t *testing.T) {
 		if got := mustAcquire(t, l, req); !got.Held || got.InUse != 2 {
 			t.Errorf("after a release: %+v", got)
 		}
-		renewed, err := l.Renew(t.Context(), second.ID, rule, time.Hour)
+		renewed, err := l.Renew(t.Context(), second.ID, r, time.Hour)
 		if err != nil || !renewed.Held || renewed.ID != second.ID || renewed.TTL != time.Hour || renewed.InUse != 2 {
 			t.Errorf("%+v, %v", renewed, err)
 		}
-		if renewed, err = l.Renew(t.Context(), second.ID, rule, 0); err != nil || renewed.TTL != rule.LeaseTTL() {
+		if renewed, err = l.Renew(t.Context(), second.ID, r, 0); err != nil || renewed.TTL != r.LeaseTTL() {
 			t.Errorf("%+v, %v", renewed, err)
 		}
 	})
@@ -154,9 +156,9 @@ func TestLeasesAreGivenUpToTheCapacityAndComeBack(t *testing.T) {
 
 func TestSharedRuleHasOneBucketForAllTenantsAndEachNamesItsOwnLeasesOnly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		rule := concurrency(t, 2, func(s *Spec) { s.Shared = true })
-		acme := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: rule, Key: "1"})
-		other := mustAcquire(t, l, LeaseRequest{Tenant: "other", Rule: rule, Key: "1"})
+		r := concurrency(t, 2, func(s *rule.Spec) { s.Shared = true })
+		acme := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: r, Key: "1"})
+		other := mustAcquire(t, l, LeaseRequest{Tenant: "other", Rule: r, Key: "1"})
 		if other.Replayed || other.InUse != 2 {
 			t.Errorf("%+v", other)
 		}
@@ -167,10 +169,10 @@ func TestSharedRuleHasOneBucketForAllTenantsAndEachNamesItsOwnLeasesOnly(t *test
 		stolen := acme.ID
 		stolen.Tenant = "thief"
 		mustRelease(t, l, stolen)
-		if _, err := l.Renew(t.Context(), stolen, rule, 0); !errors.Is(err, ErrNoLease) {
+		if _, err := l.Renew(t.Context(), stolen, r, 0); !errors.Is(err, ErrNoLease) {
 			t.Errorf("renewed: %v", err)
 		}
-		if n, err := l.Count(t.Context(), LeaseRequest{Tenant: "any", Rule: rule}); err != nil || n.InUse != 2 {
+		if n, err := l.Count(t.Context(), LeaseRequest{Tenant: "any", Rule: r}); err != nil || n.InUse != 2 {
 			t.Errorf("%+v, %v", n, err)
 		}
 	})
@@ -248,14 +250,14 @@ func TestLargestBucketSurvivesAStepOfTheClock(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	now := worldStart
-	l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }, MaxQueue: MaxLeases})
-	rule := concurrency(t, MaxLeases)
-	req := LeaseRequest{Tenant: "acme", Rule: rule, TTL: time.Hour}
+	l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }, MaxQueue: rule.MaxLeases})
+	r := concurrency(t, rule.MaxLeases)
+	req := LeaseRequest{Tenant: "acme", Rule: r, TTL: time.Hour}
 	var all sync.WaitGroup
 	var given atomic.Int64
 	for range 100 {
 		all.Go(func() {
-			for range MaxLeases/100 + 1 {
+			for range rule.MaxLeases/100 + 1 {
 				if lease, err := l.Acquire(context.Background(), req); err != nil {
 					t.Error(err)
 					return
@@ -268,11 +270,11 @@ func TestLargestBucketSurvivesAStepOfTheClock(t *testing.T) {
 	all.Wait()
 	now -= time.Hour.Microseconds()
 	n, err := l.Count(t.Context(), req)
-	if err != nil || given.Load() != MaxLeases || n.InUse != MaxLeases || n.Held {
+	if err != nil || given.Load() != rule.MaxLeases || n.InUse != rule.MaxLeases || n.Held {
 		t.Fatalf("%d given; %+v, %v", given.Load(), n, err)
 	}
 	now += time.Hour.Microseconds() - 1
-	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != MaxLeases {
+	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != rule.MaxLeases {
 		t.Errorf("%+v, %v", n, err)
 	}
 	now++
@@ -360,8 +362,8 @@ func TestLoweredCapacityTakesNothingAwayAndGivesNothingUntilItIsReached(t *testi
 
 func TestShadowConcurrencyRuleGivesAlwaysAndCountsWhatItWouldDeny(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		rule := concurrency(t, 1, func(s *Spec) { s.Shadow = true })
-		req := LeaseRequest{Tenant: "acme", Rule: rule}
+		r := concurrency(t, 1, func(s *rule.Spec) { s.Shadow = true })
+		req := LeaseRequest{Tenant: "acme", Rule: r}
 		first, second := mustAcquire(t, l, req), mustAcquire(t, l, req)
 		if !first.Held || first.Unknown || !second.Held || !second.Unknown || second.InUse != 1 || second.TTL != time.Minute {
 			t.Errorf("%+v\n%+v", first, second)
@@ -370,7 +372,7 @@ func TestShadowConcurrencyRuleGivesAlwaysAndCountsWhatItWouldDeny(t *testing.T) 
 			t.Errorf("%v would be denied, want 1", got)
 		}
 		for _, lease := range []Lease{first, second} {
-			if renewed, err := l.Renew(t.Context(), lease.ID, rule, 0); err != nil && lease.ID == first.ID || err == nil && !renewed.Held {
+			if renewed, err := l.Renew(t.Context(), lease.ID, r, 0); err != nil && lease.ID == first.ID || err == nil && !renewed.Held {
 				t.Errorf("%+v, %v", renewed, err)
 			}
 			mustRelease(t, l, lease.ID)
@@ -398,7 +400,7 @@ func TestLeaseIDsAreReadBackAndNothingElseIs(t *testing.T) {
 			nonce: nonceOf(rapid.String().Draw(t, "key")),
 		}
 		if rapid.Bool().Draw(t, "dimension") {
-			id.Dimension = Dimension(rapid.String().Draw(t, "value"))
+			id.Dimension = rule.Dimension(rapid.String().Draw(t, "value"))
 		}
 		text := id.String()
 		back, err := ParseLeaseID(text)
@@ -422,7 +424,7 @@ func TestLeaseIDsAreReadBackAndNothingElseIs(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if other.String() != string(forged) || checkID("", other.Tenant) != nil || checkID("", other.Rule) != nil || strings.Count(other.key(), "{") != 1 {
+		if other.String() != string(forged) || !bound.ID(other.Tenant) || !bound.ID(other.Rule) || strings.Count(other.key(), "{") != 1 {
 			t.Fatalf("%q is read as %+v", forged, other)
 		}
 	})
@@ -435,16 +437,16 @@ func TestLeaseIDsAreReadBackAndNothingElseIs(t *testing.T) {
 
 func TestLeaseOfAnotherRuleIsNotRenewed(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		rule := concurrency(t, 1)
-		lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: rule})
-		for _, other := range []*Rule{
-			concurrency(t, 1, func(s *Spec) { s.ID = "imports" }), concurrency(t, 1, func(s *Spec) { s.Shared = true }),
+		r := concurrency(t, 1)
+		lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: r})
+		for _, other := range []*rule.Rule{
+			concurrency(t, 1, func(s *rule.Spec) { s.ID = "imports" }), concurrency(t, 1, func(s *rule.Spec) { s.Shared = true }),
 		} {
 			if _, err := l.Renew(t.Context(), lease.ID, other, 0); !errors.Is(err, ErrNoLease) {
 				t.Errorf("%+v: %v", other, err)
 			}
 		}
-		if _, err := l.Renew(t.Context(), lease.ID, rule, time.Millisecond); err == nil {
+		if _, err := l.Renew(t.Context(), lease.ID, r, time.Millisecond); err == nil {
 			t.Error("a TTL of a millisecond is accepted")
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/lua"
 )
 
@@ -211,12 +212,12 @@ func (l *Limiter) Degraded() bool { return l.anyAway() }
 // OnBackendError. Errors: *FieldError (a request that is not valid), ErrUnavailable (a rule is closed), ErrStopped, or
 // ctx's error. After ErrUnavailable or ctx's error it is unknown whether Redis was charged; retrying may charge twice.
 func (l *Limiter) Consume(ctx context.Context, req Request) (Decision, error) {
-	return l.decide(ctx, req, opConsume)
+	return l.decide(ctx, req, rule.Consume)
 }
 
 // Peek decides like Consume and charges nothing.
 func (l *Limiter) Peek(ctx context.Context, req Request) (Decision, error) {
-	return l.decide(ctx, req, opPeek)
+	return l.decide(ctx, req, rule.Peek)
 }
 
 // Replicas are what rules are divided among while Redis is away.
@@ -238,7 +239,7 @@ func (l *Limiter) parts(q *query) []part {
 	return q.parts()
 }
 
-func (l *Limiter) decide(ctx context.Context, req Request, o op) (Decision, error) {
+func (l *Limiter) decide(ctx context.Context, req Request, o rule.Op) (Decision, error) {
 	q, err := req.check(o)
 	if err != nil {
 		return Decision{}, err
@@ -381,7 +382,7 @@ func (l *Limiter) pipeline(ctx context.Context, sh *shard, bench *workbench, bat
 		l.metrics.rebased.Add(float64(d.rebased))
 		charged := false
 		for _, i := range v.queries {
-			charged = charged || batch[i].op == opConsume && answers[i].allowed
+			charged = charged || batch[i].op == rule.Consume && answers[i].allowed
 		}
 		if charged {
 			sh.breaker.wrote()

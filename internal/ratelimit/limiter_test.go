@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -52,14 +53,14 @@ func mustPeek(t testing.TB, l *Limiter, req Request) Decision {
 func TestConcurrentClientsAreAdmittedExactlyTheCapacity(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		const clients, each, capacity = 32, 40, 1000
-		rule := compile(t, Spec{Rate: "1/day", Burst: capacity})
-		wide := compile(t, Spec{ID: "wide", Rate: "1/day", Burst: 5000})
+		r := compile(t, rule.Spec{Rate: "1/day", Burst: capacity})
+		wide := compile(t, rule.Spec{ID: "wide", Rate: "1/day", Burst: 5000})
 		var admitted atomic.Int64
 		var all sync.WaitGroup
 		for range clients {
 			all.Go(func() {
 				for range each {
-					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: rule}, {Rule: wide}}})
+					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}, {Rule: wide}}})
 					if err != nil {
 						t.Error(err)
 					}
@@ -82,7 +83,7 @@ func TestConcurrentClientsAreAdmittedExactlyTheCapacity(t *testing.T) {
 func TestNoIntervalAdmitsMoreThanBurstAndRefill(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		const burst, perSecond = 50, 700 // 7/10 of a token per ms: does not divide
-		rule := compile(t, Spec{Rate: fmt.Sprintf("%d/s", perSecond), Burst: burst})
+		r := compile(t, rule.Spec{Rate: fmt.Sprintf("%d/s", perSecond), Burst: burst})
 		var mu sync.Mutex
 		var sent, answered []time.Time // of admitted requests
 		deadline := time.Now().Add(500 * time.Millisecond)
@@ -91,7 +92,7 @@ func TestNoIntervalAdmitsMoreThanBurstAndRefill(t *testing.T) {
 			all.Go(func() {
 				for time.Now().Before(deadline) {
 					from := time.Now()
-					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}})
+					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
 					if err != nil {
 						t.Error(err)
 						return
@@ -128,8 +129,8 @@ func TestNoIntervalAdmitsMoreThanBurstAndRefill(t *testing.T) {
 
 func TestCostBeyondTheCapacityIsNever(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		rule, other := compile(t, Spec{Rate: "10/s"}), compile(t, Spec{ID: "other", Rate: "10/s"})
-		req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 11}, {Rule: other}}}
+		r, other := compile(t, rule.Spec{Rate: "10/s"}), compile(t, rule.Spec{ID: "other", Rate: "10/s"})
+		req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 11}, {Rule: other}}}
 		d := mustConsume(t, l, req)
 		if v := d.Verdicts[0]; d.Allowed || v.Allowed || !v.Never || v.RetryAfter != 0 || v.Remaining != 10 {
 			t.Errorf("cost 11 of 10: %+v", d)
@@ -147,8 +148,8 @@ func TestCostBeyondTheCapacityIsNever(t *testing.T) {
 func TestRefundGivesBackWhatWasChargedAndNoMore(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		ctx := context.Background()
-		live := compile(t, Spec{ID: "live", Rate: "1/day", Burst: 10})
-		shadow := compile(t, Spec{ID: "shadow", Rate: "1/day", Burst: 2, Shadow: true})
+		live := compile(t, rule.Spec{ID: "live", Rate: "1/day", Burst: 10})
+		shadow := compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Burst: 2, Shadow: true})
 		req := Request{Tenant: "acme", Charges: []Charge{{Rule: live, Cost: 3}, {Rule: shadow, Cost: 2}}}
 		left := func() string {
 			d := mustPeek(t, l, req)
@@ -187,13 +188,13 @@ func TestShadowRuleWouldDenyWhatItWouldDenyAlone(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
-		spec := Spec{ID: "rule", Rate: "3/s", Burst: rapid.Int64Range(1, 10).Draw(t, "burst")}
-		enforced, err := Compile(spec)
+		spec := rule.Spec{ID: "rule", Rate: "3/s", Burst: rapid.Int64Range(1, 10).Draw(t, "burst")}
+		enforced, err := rule.Compile(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		spec.Shadow = true
-		shadow, err := Compile(spec)
+		shadow, err := rule.Compile(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +202,7 @@ func TestShadowRuleWouldDenyWhatItWouldDenyAlone(t *testing.T) {
 			now += rapid.Int64Range(0, 700_000).Draw(t, "us")
 			cost := rapid.Int64Range(1, spec.Burst+1).Draw(t, "cost")
 			var said [2]Decision
-			for i, r := range []*Rule{&enforced, &shadow} {
+			for i, r := range []*rule.Rule{&enforced, &shadow} {
 				var err error
 				req := Request{Tenant: fmt.Sprintf("t%d-%d", i, run), Charges: []Charge{{Rule: r, Cost: cost}}}
 				if said[i], err = l.Consume(context.Background(), req); err != nil {
@@ -225,8 +226,8 @@ func TestShadowRuleWouldDenyWhatItWouldDenyAlone(t *testing.T) {
 
 func TestShadowRuleIsNotChargedForDeniedRequests(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		shadow := compile(t, Spec{ID: "shadow", Rate: "1/day", Burst: 10, Shadow: true})
-		empty := compile(t, Spec{ID: "empty", Rate: "1/day", Burst: 1})
+		shadow := compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Burst: 10, Shadow: true})
+		empty := compile(t, rule.Spec{ID: "empty", Rate: "1/day", Burst: 1})
 		req := Request{Tenant: "acme", Charges: []Charge{{Rule: shadow}, {Rule: empty}}}
 		for range 3 {
 			mustConsume(t, l, req)
@@ -243,19 +244,19 @@ func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
 	ctx := context.Background()
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, client, Config{Metrics: metrics})
-	healthy := compile(t, Spec{ID: "healthy", Rate: "1/day", Burst: 10})
-	for policy, check := range map[string]func(r *Rule, req Request){
-		"closed": func(_ *Rule, req Request) {
+	healthy := compile(t, rule.Spec{ID: "healthy", Rate: "1/day", Burst: 10})
+	for policy, check := range map[string]func(r *rule.Rule, req Request){
+		"closed": func(_ *rule.Rule, req Request) {
 			if _, err := l.Consume(ctx, req); !errors.Is(err, ErrUnavailable) {
 				t.Errorf("closed: %v", err)
 			}
 		},
-		"open": func(_ *Rule, req Request) {
+		"open": func(_ *rule.Rule, req Request) {
 			if d := mustConsume(t, l, req); !d.Allowed || !d.Degraded || !d.Verdicts[0].Unknown {
 				t.Errorf("open: %+v", d)
 			}
 		},
-		"local_share": func(_ *Rule, req Request) { // bounded, not unlimited
+		"local_share": func(_ *rule.Rule, req Request) { // bounded, not unlimited
 			admitted := 0
 			for range 20 {
 				if mustConsume(t, l, req).Allowed {
@@ -266,28 +267,28 @@ func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
 				t.Errorf("local_share: %d admitted, want the burst of 5", admitted)
 			}
 		},
-		"shadow": func(_ *Rule, req Request) {
+		"shadow": func(_ *rule.Rule, req Request) {
 			if d := mustConsume(t, l, req); !d.Allowed || d.Degraded || !d.Verdicts[0].Unknown || d.Mode != ModeRedis {
 				t.Errorf("shadow: %+v", d)
 			}
 		},
 	} {
-		spec := Spec{ID: "rule", Rate: "1/day", Burst: 5, OnBackendError: policy}
+		spec := rule.Spec{ID: "rule", Rate: "1/day", Burst: 5, OnBackendError: policy}
 		if policy == "shadow" {
 			spec.OnBackendError, spec.Shadow = "", true
 		}
-		rule := compile(t, spec)
-		req := Request{Tenant: "t-" + strings.ReplaceAll(policy, "_", "-"), Charges: []Charge{{Rule: rule}, {Rule: healthy}}}
-		key, _ := bucketKey(req.Tenant, rule, "")
+		limit := compile(t, spec)
+		req := Request{Tenant: "t-" + strings.ReplaceAll(policy, "_", "-"), Charges: []Charge{{Rule: limit}, {Rule: healthy}}}
+		key, _ := limit.BucketKey(req.Tenant, "")
 		client.Set(ctx, key, "not a bucket", 0)
-		check(rule, req)
+		check(limit, req)
 		if got := client.Get(ctx, key).Val(); got != "not a bucket" {
 			t.Errorf("%s: the value became %q", policy, got)
 		}
 		if policy == "shadow" {
 			continue
 		}
-		sibling, _ := bucketKey(req.Tenant, healthy, "")
+		sibling, _ := healthy.BucketKey(req.Tenant, "")
 		if n := client.Exists(ctx, sibling).Val(); n != 0 {
 			t.Errorf("%s: the other rule was charged in Redis", policy)
 		}
@@ -303,8 +304,8 @@ func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
 func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	t.Parallel()
 	l := New(patientClient(t, testenv.Redis(t)), Config{Budget: patience})
-	rule := compile(t, Spec{Rate: "1/day", Burst: 100_000})
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: 100_000})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	var answered atomic.Int64
 	enough := make(chan struct{})
 	var load sync.WaitGroup
@@ -346,10 +347,10 @@ func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 func TestClientWhoLeavesGetsItsContextsError(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{})
-	rule := compile(t, Spec{Rate: "1/day"})
+	r := compile(t, rule.Spec{Rate: "1/day"})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := l.Consume(ctx, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}); !errors.Is(err, context.Canceled) {
+	if _, err := l.Consume(ctx, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want context.Canceled", err)
 	}
 }
@@ -358,7 +359,7 @@ func TestMetricsCountVerdictsWithoutTenants(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{Metrics: NewMetrics(reg)})
-	live, shadow := compile(t, Spec{ID: "live", Rate: "1/day"}), compile(t, Spec{ID: "shadow", Rate: "1/day", Shadow: true})
+	live, shadow := compile(t, rule.Spec{ID: "live", Rate: "1/day"}), compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Shadow: true})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: live}, {Rule: shadow}}}
 	mustConsume(t, l, req)
 	mustConsume(t, l, req)
@@ -381,10 +382,10 @@ quotasvc_limit_decisions_total{kind="token_bucket",mode="memo",outcome="would_ne
 // TestSharedBucketsAreCommonToAllTenants and are decided together with a tenant's own, all or nothing.
 func TestSharedBucketsAreCommonToAllTenants(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		shared := compile(t, Spec{ID: "shared", Rate: "1/day", Burst: 10, Shared: true})
-		own := compile(t, Spec{ID: "own", Rate: "1/day", Burst: 4})
+		shared := compile(t, rule.Spec{ID: "shared", Rate: "1/day", Burst: 10, Shared: true})
+		own := compile(t, rule.Spec{ID: "own", Rate: "1/day", Burst: 4})
 		req := func(tenant string) Request {
-			return Request{Tenant: tenant, Charges: []Charge{{Rule: own}, {Rule: shared, Dimension: Dimension("/search")}}}
+			return Request{Tenant: tenant, Charges: []Charge{{Rule: own}, {Rule: shared, Dimension: rule.Dimension("/search")}}}
 		}
 		var admitted atomic.Int64
 		var all sync.WaitGroup

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"sync"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 const (
@@ -36,18 +38,18 @@ type levelShard struct {
 }
 
 type localLevel struct {
-	state
+	rule.State
 	// fullAt is when the bucket is full, in us: it can be forgotten then.
 	fullAt int64
 	// of is the limit the level belongs to if it is Redis' level, and nil if it is this process' own.
-	of limit
+	of rule.Limit
 }
 
 // logPlace is the tokens of a log that take as much memory as a level: a log of 1,000 is 41 levels.
 const logPlace = 25
 
 // extra is the places a level takes beside its own.
-func (e *localLevel) extra() int { return cap(e.log) / logPlace }
+func (e *localLevel) extra() int { return cap(e.Log) / logPlace }
 
 func newLevels(maximum int, metrics *Metrics) *levels {
 	if maximum <= 0 {
@@ -87,31 +89,31 @@ func (l *levels) decide(q *query, now int64, replicas *Replicas) answer {
 	a := answer{allowed: true, rows: make([]row, len(q.charges))}
 	for i := range q.charges {
 		c := &q.charges[i]
-		b := share(c.rule, c.key, replicas)
-		st := b.settle(l.shard(c.tag).at(c.key, now).in(b), c.at(now))
-		code := codePass
-		if q.op != opRefund {
-			code = judge(b, st, c.cost)
+		b := replicas.LimitOf(c.rule, c.key)
+		st := b.Advance(l.shard(c.tag).at(c.key, now).in(b), c.at(now))
+		code := rule.Pass
+		if q.op != rule.Refund {
+			code = rule.Judge(b, st, c.cost)
 		}
-		if code == codeNever && c.cost <= c.rule.Burst {
-			code = codeDenied // beyond this replica's share, not beyond the rule
+		if code == rule.Never && c.cost <= c.rule.Burst {
+			code = rule.Denied // beyond this replica's share, not beyond the rule
 		}
-		if code != codePass && !c.rule.Shadow {
+		if code != rule.Pass && !c.rule.Shadow {
 			a.allowed = false
 		}
 		a.rows[i] = row{code: code, st: st}
 	}
 	for i := range q.charges {
 		c, r := &q.charges[i], &a.rows[i]
-		b := share(c.rule, c.key, replicas)
-		dirty := r.st.rebased
+		b := replicas.LimitOf(c.rule, c.key)
+		dirty := r.st.Rebased
 		switch {
-		case q.op == opRefund:
+		case q.op == rule.Refund:
 			before := r.st
-			r.st = b.refund(before, c.cost, c.taken)
-			dirty = dirty || r.st.used != before.used || r.st.prev != before.prev
-		case q.op == opConsume && a.allowed && r.code == codePass:
-			r.st, dirty = b.charge(r.st, c.cost), true
+			r.st = b.Refund(before, c.cost, c.taken)
+			dirty = dirty || r.st.Used != before.Used || r.st.Prev != before.Prev
+		case q.op == rule.Consume && a.allowed && r.code == rule.Pass:
+			r.st, dirty = b.Charge(r.st, c.cost), true
 		}
 		if dirty {
 			l.keep(l.shard(c.tag), c.key, now, b, nil, r.st)
@@ -126,33 +128,33 @@ func (l *levels) decide(q *query, now int64, replicas *Replicas) answer {
 func (l *levels) observe(v *vector, answers []answer, charged bool, now int64) {
 	last := v.last(answers)
 	for at, key := range v.keys {
-		l.observeKey(v.tags[at], key, v.rules[v.ruleOf[at]].rule.limit, last[at], charged, now)
+		l.observeKey(v.tags[at], key, v.rules[v.ruleOf[at]].rule.Limit(), last[at], charged, now)
 	}
 }
 
-func (l *levels) observeKey(tag, key string, of limit, r *row, charged bool, now int64) {
+func (l *levels) observeKey(tag, key string, of rule.Limit, r *row, charged bool, now int64) {
 	shard := l.shard(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if own := shard.at(key, now); !charged && own.fullAt != 0 && own.of == nil {
 		return
 	}
-	if r.code != codeCorrupt && r.code != codeStale { // otherwise the local level is all there is
+	if r.code != rule.Corrupt && r.code != rule.Stale { // otherwise the local level is all there is
 		l.keep(shard, key, now, of, of, r.st)
 	}
 }
 
 // keep stores what b says about a bucket settled at now; of is the limit that Redis decided on. It needs the shard's lock.
-func (l *levels) keep(shard *levelShard, key string, now int64, b, of limit, st settled) {
-	s, until := b.store(st, now)
-	if s.empty() {
-		until = now + st.ahead
+func (l *levels) keep(shard *levelShard, key string, now int64, b, of rule.Limit, st rule.Level) {
+	s, until := b.Store(st, now)
+	if s.Empty() {
+		until = now + st.Ahead
 	}
 	if until <= now {
 		l.drop(shard, key)
 		return
 	}
-	l.put(shard, key, now, localLevel{state: s, fullAt: until, of: of})
+	l.put(shard, key, now, localLevel{State: s, fullAt: until, of: of})
 }
 
 // at is a key's level, which is no level at all once the bucket is full: whether it has been forgotten by then must not
@@ -165,11 +167,11 @@ func (s *levelShard) at(key string, now int64) localLevel {
 }
 
 // in is the level in terms of b. A level of Redis becomes the same fraction of b, rounded up to be on the safe side.
-func (e localLevel) in(b limit) state {
+func (e localLevel) in(b rule.Limit) rule.State {
 	if e.of == nil || e.of == b {
-		return e.state
+		return e.State
 	}
-	return b.scale(e.state, e.of)
+	return b.Scale(e.State, e.of)
 }
 
 // put needs the shard's lock.

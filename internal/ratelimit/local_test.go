@@ -8,6 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 func TestLocalLevelsStayBounded(t *testing.T) {
@@ -15,7 +18,7 @@ func TestLocalLevelsStayBounded(t *testing.T) {
 	clock := time.UnixMicro(worldStart)
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, nil, Config{MaxLocalLevels: 10 * levelShards, Metrics: metrics, Now: func() time.Time { return clock }})
-	rule := compile(t, Spec{Rate: "1/min", Burst: 5})
+	r := compile(t, rule.Spec{Rate: "1/min", Burst: 5})
 	held := func() int {
 		n := 0
 		for i := range l.levels.shards {
@@ -30,7 +33,7 @@ func TestLocalLevelsStayBounded(t *testing.T) {
 		return n
 	}
 	for i := range 5000 {
-		mustConsume(t, l, Request{Tenant: fmt.Sprintf("t%d", i), Charges: []Charge{{Rule: rule}}})
+		mustConsume(t, l, Request{Tenant: fmt.Sprintf("t%d", i), Charges: []Charge{{Rule: r}}})
 	}
 	if n := held(); n < 9*levelShards {
 		t.Errorf("only %d levels are held", n)
@@ -38,7 +41,7 @@ func TestLocalLevelsStayBounded(t *testing.T) {
 	// Long after, all are full: new ones take their place twice as fast as they come.
 	clock = clock.Add(time.Hour)
 	for i := range 10 * levelShards {
-		mustConsume(t, l, Request{Tenant: fmt.Sprintf("u%d", i), Charges: []Charge{{Rule: rule}}})
+		mustConsume(t, l, Request{Tenant: fmt.Sprintf("u%d", i), Charges: []Charge{{Rule: r}}})
 	}
 	if n := held(); n > 11*levelShards {
 		t.Errorf("%d levels are held", n)
@@ -49,9 +52,9 @@ func TestEvictionForgetsTheFullest(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
 	l := patientLimiter(t, nil, Config{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
-	slow, quick := compile(t, Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, Spec{ID: "quick", Rate: "1/s", Burst: 5})
-	one := func(r *Rule, subject string) Request {
-		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: Dimension(subject)}}}
+	slow, quick := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, rule.Spec{ID: "quick", Rate: "1/s", Burst: 5})
+	one := func(r *rule.Rule, subject string) Request {
+		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(subject)}}}
 	}
 	for range 5 {
 		mustConsume(t, l, one(slow, "hammerer"))
@@ -68,9 +71,9 @@ func TestRoomMadeByAFullBucketCostsNoOther(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
 	l := patientLimiter(t, nil, Config{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
-	slow, quick := compile(t, Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, Spec{ID: "quick", Rate: "1/ms", Burst: 5})
-	one := func(r *Rule, subject string) Request {
-		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: Dimension(subject)}}}
+	slow, quick := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, rule.Spec{ID: "quick", Rate: "1/ms", Burst: 5})
+	one := func(r *rule.Rule, subject string) Request {
+		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(subject)}}}
 	}
 	mustConsume(t, l, one(slow, "a"))
 	for i := range 50 {
@@ -82,44 +85,26 @@ func TestRoomMadeByAFullBucketCostsNoOther(t *testing.T) {
 	}
 }
 
-func TestSharesTogetherAreTheRule(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		r := drawRuleOf(t, "rule", KindTokenBucket)
-		n := rapid.IntRange(1, 300).Draw(t, "replicas")
-		whole, b := r.limit.(bucket), share(r, "key", Unnamed(n)).(bucket)
-		n = min(n, MaxReplicas)
-		if !b.exact() || b.num < 1 || b.s < 1 || b.num > maxExact {
-			t.Fatalf("a share of %d is not exact: %+v", n, b)
-		}
-		// num/s tokens per us, times n, is the rule's rate: cross-multiplied in lowest terms.
-		if b.num*int64(n)/gcd(b.num*int64(n), b.s) != whole.num || b.s/gcd(b.num*int64(n), b.s) != whole.s {
-			t.Fatalf("%d x %d/%d is not %d/%d", n, b.num, b.s, whole.num, whole.s)
-		}
-		if total := b.tokens * int64(n); total > r.Burst && r.Burst >= int64(n) || b.tokens < 1 {
-			t.Fatalf("%d x %d tokens for a burst of %d", n, b.tokens, r.Burst)
-		}
-	})
-}
-
 func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := drawRuleOf(t, "rule", KindTokenBucket)
-		of, in := r.limit.(bucket), share(r, "key", Unnamed(rapid.IntRange(1, 8).Draw(t, "replicas"))).(bucket)
-		used := rapid.Int64Range(1, maxExact).Draw(t, "used")
-		e := localLevel{state: state{ts: worldStart, used: used, unit: of.s}, of: of}
+		r := drawRuleOf(t, "rule", rule.KindTokenBucket)
+		of, in := r.Limit(), Unnamed(rapid.IntRange(1, 8).Draw(t, "replicas")).LimitOf(r, "key")
+		units := func(l rule.Limit) int64 { return l.Params(rule.Moment{})[2] }
+		full := func(l rule.Limit) int64 { return l.Capacity() * units(l) }
+		used := rapid.Int64Range(1, bound.MaxAmount).Draw(t, "used")
+		e := localLevel{State: rule.State{Ts: worldStart, Used: used, Unit: units(of)}, of: of}
 		got := e.in(in)
-		if got.unit != in.s || got.ts != worldStart {
+		if got.Unit != units(in) || got.Ts != worldStart {
 			t.Fatalf("%+v", got)
 		}
-		if of != in && used >= of.full() && got.used != in.full() {
-			t.Fatalf("an empty bucket becomes %d of %d", got.used, in.full())
+		if of != in && used >= full(of) && got.Used != full(in) {
+			t.Fatalf("an empty bucket becomes %d of %d", got.Used, full(in))
 		}
-		if of != in && used < of.full() {
-			exact := new(big.Rat).Mul(big.NewRat(used, of.full()), tokens(in.full()))
-			if got.used != ceilRat(exact) {
-				t.Fatalf("%d of %d becomes %d of %d", used, of.full(), got.used, in.full())
+		if of != in && used < full(of) {
+			exact := new(big.Rat).Mul(big.NewRat(used, full(of)), tokens(full(in)))
+			if got.Used != ceilRat(exact) {
+				t.Fatalf("%d of %d becomes %d of %d", used, full(of), got.Used, full(in))
 			}
 		}
 	})
@@ -141,16 +126,16 @@ func TestLogsCountForWhatTheyTake(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
 	l := patientLimiter(t, nil, Config{MaxLocalLevels: 100 * levelShards, Now: func() time.Time { return clock }})
-	log, bucket := compile(t, Spec{ID: "log", Rate: "1000/day", Kind: "sliding_log"}), compile(t, Spec{ID: "bucket", Rate: "5/day"})
-	one := func(r *Rule, subject int) Request {
-		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: Dimension(fmt.Sprint(subject)), Cost: r.Burst / 2}}}
+	log, bucket := compile(t, rule.Spec{ID: "log", Rate: "1000/day", Kind: "sliding_log"}), compile(t, rule.Spec{ID: "bucket", Rate: "5/day"})
+	one := func(r *rule.Rule, subject int) Request {
+		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(fmt.Sprint(subject)), Cost: r.Burst / 2}}}
 	}
 	places := func() (levels, tokens, places int) {
 		shard := l.levels.shard("acme")
 		for _, e := range shard.all {
-			levels, tokens, places = levels+1, tokens+cap(e.log), places+1+e.extra()
+			levels, tokens, places = levels+1, tokens+cap(e.Log), places+1+e.extra()
 		}
-		if places > 100+maxLog/logPlace || places != levels+shard.logs {
+		if places > 100+1000/logPlace || places != levels+shard.logs {
 			t.Fatalf("%d levels take %d places of 100, counted as %d", levels, places, levels+shard.logs)
 		}
 		return levels, tokens, places

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -65,12 +66,12 @@ func limiterOn(t testing.TB, client redis.UniversalClient, cfg Config) *Limiter 
 }
 
 // compile is a rule that must be valid.
-func compile(t testing.TB, spec Spec) *Rule {
+func compile(t testing.TB, spec rule.Spec) *rule.Rule {
 	t.Helper()
 	if spec.ID == "" {
 		spec.ID = "rule"
 	}
-	r, err := Compile(spec)
+	r, err := rule.Compile(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -26,26 +27,26 @@ func TestABucketTakesAtMost170Bytes(t *testing.T) {
 	if !strings.Contains(client.Info(context.Background(), "memory").Val(), "mem_allocator:jemalloc") {
 		t.Skip("the size classes are jemalloc's")
 	}
-	fill(t, client, compile(t, Spec{Rate: "1/h"}), true, 1000) // what connections and scripts take is there from here on
+	fill(t, client, compile(t, rule.Spec{Rate: "1/h"}), true, 1000) // what connections and scripts take is there from here on
 	for _, population := range []struct {
-		spec    Spec
+		spec    rule.Spec
 		subject bool
 	}{
-		{Spec{ID: "requests", Rate: "100/h"}, false},
-		{Spec{ID: "requests", Rate: "1000/h"}, true}, // a leaky bucket is the same
-		{Spec{ID: "requests", Rate: "1000/h", Kind: "fixed_window"}, true},
-		{Spec{ID: "requests", Rate: "1000/h", Kind: "sliding_window"}, true},
-		{Spec{ID: "logins", Rate: "2/h", Kind: "sliding_log"}, false},
+		{rule.Spec{ID: "requests", Rate: "100/h"}, false},
+		{rule.Spec{ID: "requests", Rate: "1000/h"}, true}, // a leaky bucket is the same
+		{rule.Spec{ID: "requests", Rate: "1000/h", Kind: "fixed_window"}, true},
+		{rule.Spec{ID: "requests", Rate: "1000/h", Kind: "sliding_window"}, true},
+		{rule.Spec{ID: "logins", Rate: "2/h", Kind: "sliding_log"}, false},
 	} {
-		rule := compile(t, population.spec)
-		name := fmt.Sprintf("%s %s, by subject: %v", rule.Kind, rule.Rate, population.subject)
+		r := compile(t, population.spec)
+		name := fmt.Sprintf("%s %s, by subject: %v", r.Kind, r.Rate, population.subject)
 		client.FlushDB(context.Background())
 		before := usedMemory(t, client)
-		fill(t, client, rule, population.subject, buckets)
+		fill(t, client, r, population.subject, buckets)
 		if n := client.DBSize(context.Background()).Val(); n != buckets {
 			t.Errorf("%s: %d keys", name, n)
 		}
-		about, each := float64(rule.Explain(time.Time{}, nil, population.subject, nil).KeyBytes), 0.0
+		about, each := float64(r.Explain(time.Time{}, nil, population.subject, 1, 1).KeyBytes), 0.0
 		explained := func() bool { // one class less at most, and a few bytes for buffers
 			each = float64(usedMemory(t, client)-before) / buckets
 			return each <= about+4 && each >= about-17
@@ -62,14 +63,14 @@ func TestABucketTakesAtMost170Bytes(t *testing.T) {
 }
 
 // fill charges n buckets: each another tenant's, or ten subjects of each.
-func fill(t *testing.T, client redis.UniversalClient, rule *Rule, subjects bool, n int) {
+func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects bool, n int) {
 	t.Helper()
 	script := NewScript("limits", lua.Limits, nil)
 	var batch []query
 	for i := range n {
-		c, tenant := Charge{Rule: rule, Cost: max(1, rule.Burst/2)}, i
+		c, tenant := Charge{Rule: r, Cost: max(1, r.Burst/2)}, i
 		if subjects {
-			tenant, c.Dimension = i/10, Dimension("subject", strconv.Itoa(i))
+			tenant, c.Dimension = i/10, rule.Dimension("subject", strconv.Itoa(i))
 		}
 		batch = append(batch, queryFor(t, fmt.Sprintf("tenant-%05d", tenant), c))
 		if len(batch) < 8*MaxVector && i < n-1 {

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // Metrics are a process's measurements of its limits. Labels are rule ids, kinds and names from the program: never a
@@ -203,11 +205,11 @@ type passCounters struct {
 
 type passKey struct {
 	rule string
-	kind Kind
+	kind rule.Kind
 }
 
 // of is a rule's counter.
-func (p *passCounters) of(r *Rule) prometheus.Counter {
+func (p *passCounters) of(r *rule.Rule) prometheus.Counter {
 	key := passKey{r.ID, r.Kind}
 	if c, known := p.all.Load(key); known {
 		return c.(prometheus.Counter)
@@ -220,12 +222,12 @@ func (p *passCounters) of(r *Rule) prometheus.Counter {
 }
 
 // forget drops a rule's series, of all outcomes.
-func (p *passCounters) forget(rule string) {
+func (p *passCounters) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.decisions.DeletePartialMatch(prometheus.Labels{"rule": rule})
-	for k := KindTokenBucket; k <= KindConcurrency; k++ {
-		p.all.Delete(passKey{rule, k})
+	p.decisions.DeletePartialMatch(prometheus.Labels{"rule": id})
+	for k := rule.KindTokenBucket; k <= rule.KindConcurrency; k++ {
+		p.all.Delete(passKey{id, k})
 	}
 }
 

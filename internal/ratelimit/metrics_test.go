@@ -12,16 +12,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestWhoIsNearItsLimitIsCountedFromFourFifthsOn(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
-		rule := compile(t, Spec{ID: "near", Rate: "1/day", Burst: 10})
-		shadow := compile(t, Spec{ID: "shadow", Rate: "1/day", Burst: 3, Shadow: true})
-		near := func(rule string) float64 { return testutil.ToFloat64(l.metrics.near.WithLabelValues(rule)) }
+		r := compile(t, rule.Spec{ID: "near", Rate: "1/day", Burst: 10})
+		shadow := compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Burst: 3, Shadow: true})
+		near := func(r string) float64 { return testutil.ToFloat64(l.metrics.near.WithLabelValues(r)) }
 		for used := range 12 {
-			mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}, {Rule: shadow}}})
+			mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}, {Rule: shadow}}})
 			if want := float64(min(max(0, used-6), 3)); near("near") != want { // after the 8th, 9th and 10th of 10
 				t.Fatalf("%v times near after %d of 10, want %v", near("near"), used+1, want)
 			}
@@ -48,15 +49,15 @@ func TestDenialsTellHowLongTheyLast(t *testing.T) {
 			}
 			return m.GetHistogram().GetSampleCount(), m.GetHistogram().GetSampleSum()
 		}
-		rule := compile(t, Spec{ID: "slow", Rate: "1/h", Burst: 1})
-		shadow := compile(t, Spec{ID: "shadow", Rate: "1/day", Burst: 1, Shadow: true})
-		req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}, {Rule: shadow}}}
+		r := compile(t, rule.Spec{ID: "slow", Rate: "1/h", Burst: 1})
+		shadow := compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Burst: 1, Shadow: true})
+		req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}, {Rule: shadow}}}
 		mustConsume(t, l, req)
 		if n, _ := said(); n != 0 {
 			t.Errorf("%d waits of a request that passed", n)
 		}
 		mustConsume(t, l, req)
-		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 2}}}) // never: no wait
+		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 2}}}) // never: no wait
 		if n, sum := said(); n != 1 || sum < 3500 || sum > 3600 {
 			t.Errorf("%d waits of %v s in all, want one of an hour", n, sum)
 		}
@@ -76,11 +77,13 @@ func TestEachRuleSaysWhetherItIsDecidedWithoutRedis(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	clock := &movableClock{}
 	l := patientLimiter(t, productionClient(t, server.URL), Config{Now: clock.now})
-	rule := func(id, policy string) *Rule { return compile(t, Spec{ID: id, Rate: "1000/s", OnBackendError: policy}) }
-	share, open, closed, idle := rule("share", "local_share"), rule("open", "open"), rule("closed", "closed"), rule("idle", "")
+	limit := func(id, policy string) *rule.Rule {
+		return compile(t, rule.Spec{ID: id, Rate: "1000/s", OnBackendError: policy})
+	}
+	share, open, closed, idle := limit("share", "local_share"), limit("open", "open"), limit("closed", "closed"), limit("idle", "")
 	leases := concurrency(t, 100)
 	ask := func() {
-		for _, r := range []*Rule{share, open, closed} {
+		for _, r := range []*rule.Rule{share, open, closed} {
 			if _, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}); err != nil && (r != closed || !errors.Is(err, ErrUnavailable)) {
 				t.Error(err)
 			}
@@ -92,8 +95,8 @@ func TestEachRuleSaysWhetherItIsDecidedWithoutRedis(t *testing.T) {
 		defer l.metrics.degradedRules.mu.Unlock()
 		return slices.Sorted(maps.Keys(l.metrics.degradedRules.all))
 	}
-	gauge := func(rule string) float64 {
-		return testutil.ToFloat64(l.metrics.degradedRules.gauge.WithLabelValues(rule))
+	gauge := func(limit string) float64 {
+		return testutil.ToFloat64(l.metrics.degradedRules.gauge.WithLabelValues(limit))
 	}
 	ask()
 	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: idle}}})
@@ -123,9 +126,9 @@ func TestSeriesOfRulesThatAreGoneAreDropped(t *testing.T) {
 	metrics := NewMetrics(reg)
 	l := patientLimiter(t, nil, Config{Metrics: metrics})
 	for _, id := range []string{"stays", "goes"} {
-		rule := compile(t, Spec{ID: id, Rate: "1/day"})
-		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}})
-		lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: concurrency(t, 1, func(s *Spec) { s.ID = id })})
+		r := compile(t, rule.Spec{ID: id, Rate: "1/day"})
+		mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
+		lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: concurrency(t, 1, func(s *rule.Spec) { s.ID = id })})
 		mustRelease(t, l, lease.ID)
 		metrics.degradedRules.note(id, true, ModeLocal)
 	}
@@ -153,7 +156,7 @@ func TestSeriesOfRulesThatAreGoneAreDropped(t *testing.T) {
 func TestVerdictsAreCountedByOutcomeAndMode(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil)
-	rule := compile(t, Spec{ID: "rule", Rate: "1/s"})
+	r := compile(t, rule.Spec{ID: "rule", Rate: "1/s"})
 	want := map[string]float64{}
 	n := 0
 	for _, mode := range []Mode{ModeRedis, ModeMemo, ModeLocal} {
@@ -161,7 +164,7 @@ func TestVerdictsAreCountedByOutcomeAndMode(t *testing.T) {
 			"allow": {Allowed: true}, "error": {Allowed: true, Unknown: true}, "deny": {}, "never": {Never: true},
 			"would_deny": {Shadow: true}, "would_never": {Never: true, Shadow: true},
 		} {
-			v.Rule, v.Mode = rule, mode
+			v.Rule, v.Mode = r, mode
 			n++
 			want[outcome+" "+mode.String()] = float64(n)
 			for range n {
@@ -181,11 +184,11 @@ func TestVerdictsAreCountedByOutcomeAndMode(t *testing.T) {
 func TestARuleThatComesBackIsCountedAgain(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil)
-	bucket, window := compile(t, Spec{ID: "back", Rate: "1/s"}), compile(t, Spec{ID: "back", Rate: "1/s", Kind: "fixed_window"})
-	count := func(r *Rule) {
+	bucket, window := compile(t, rule.Spec{ID: "back", Rate: "1/s"}), compile(t, rule.Spec{ID: "back", Rate: "1/s", Kind: "fixed_window"})
+	count := func(r *rule.Rule) {
 		m.count(Decision{Allowed: true, Verdicts: []Verdict{{Rule: r, Allowed: true, Limit: 10, Remaining: 9, Mode: ModeRedis}}})
 	}
-	counted := func(r *Rule) float64 {
+	counted := func(r *rule.Rule) float64 {
 		return testutil.ToFloat64(m.decisions.WithLabelValues("back", r.Kind.String(), "allow", "redis"))
 	}
 	for range 20 {

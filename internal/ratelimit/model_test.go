@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -21,7 +23,7 @@ import (
 // world is what a model test varies: a few rules, their versions over time, and a clock.
 type world struct {
 	now   int64 // us
-	rules []*Rule
+	rules []*rule.Rule
 }
 
 // worldStart is a time in 2026, as large as the numbers will be in use.
@@ -36,44 +38,44 @@ func drawWorld(t *rapid.T) *world {
 }
 
 // drawRule draws a rule of any kind.
-func drawRule(t *rapid.T, id string) *Rule {
-	return drawRuleOf(t, id, Kind(rapid.IntRange(int(KindTokenBucket), int(KindSlidingLog)).Draw(t, "kind")))
+func drawRule(t *rapid.T, id string) *rule.Rule {
+	return drawRuleOf(t, id, rule.Kind(rapid.IntRange(int(rule.KindTokenBucket), int(rule.KindSlidingLog)).Draw(t, "kind")))
 }
 
 // drawRuleOf draws rates that divide and rates that do not, bursts from one token to the last exact one, and calendars.
-func drawRuleOf(t *rapid.T, id string, kind Kind) *Rule {
+func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 	periods := []time.Duration{
-		time.Millisecond, 30 * time.Millisecond, time.Second, 30 * time.Second, time.Minute, time.Hour, day, week,
+		time.Millisecond, 30 * time.Millisecond, time.Second, 30 * time.Second, time.Minute, time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
 	}
-	rate := Rate{
+	rate := rule.Rate{
 		Count:  rapid.OneOf(rapid.Int64Range(1, 10), rapid.SampledFrom([]int64{7, 1000, 999_983, 1_000_000})).Draw(t, "count"),
 		Period: rapid.SampledFrom(periods).Draw(t, "period"),
 	}
-	spec := Spec{ID: id, Kind: kind.String(), Shadow: rapid.IntRange(0, 4).Draw(t, "shadow") == 0}
+	spec := rule.Spec{ID: id, Kind: kind.String(), Shadow: rapid.IntRange(0, 4).Draw(t, "shadow") == 0}
 	capacity := rate.Count
 	switch kind {
-	case KindTokenBucket, KindLeakyBucket:
-		largest := maxExact / newBucket(rate, 1).s
+	case rule.KindTokenBucket, rule.KindLeakyBucket:
+		largest := bound.MaxAmount / unitsPerToken(rate.Count, rate.Period.Microseconds()).Int64()
 		capacity = rapid.OneOf(
 			rapid.Int64Range(1, min(10, largest)), rapid.Int64Range(1, min(1000, largest)), rapid.Just(largest),
 		).Draw(t, "burst")
 		spec.Burst = capacity
-	case KindFixedWindow:
+	case rule.KindFixedWindow:
 		spec.Zone = drawZone(t)
 		if rapid.IntRange(0, 4).Draw(t, "month") == 0 {
-			rate.Period, rate.Month = longestMonth, true
+			rate.Period, rate.Month = 31*24*time.Hour, true
 		}
-	case KindSlidingWindow:
+	case rule.KindSlidingWindow:
 		if rapid.IntRange(0, 4).Draw(t, "largest") == 0 {
-			rate.Count = rapid.SampledFrom([]int64{maxExact / rate.Period.Microseconds(), maxExact / rate.Period.Milliseconds()}).Draw(t, "most")
+			rate.Count = rapid.SampledFrom([]int64{bound.MaxAmount / rate.Period.Microseconds(), bound.MaxAmount / rate.Period.Milliseconds()}).Draw(t, "most")
 			capacity = rate.Count
 		}
-	case KindSlidingLog:
+	case rule.KindSlidingLog:
 		rate.Count = min(rate.Count, 12)
 		capacity = rate.Count
 	}
 	spec.Rate, spec.Cost = rate.String(), rapid.Int64Range(1, min(3, capacity)).Draw(t, "rule cost")
-	r, err := Compile(spec)
+	r, err := rule.Compile(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,7 @@ func (w *world) changeRule(t *rapid.T) {
 }
 
 // drawRequest draws a request on some of the rules, and what to do with it.
-func (w *world) drawRequest(t *rapid.T, tenant string) (op, Request) {
+func (w *world) drawRequest(t *rapid.T, tenant string) (rule.Op, Request) {
 	req := Request{Tenant: tenant}
 	for _, r := range w.rules {
 		if rapid.IntRange(0, 3).Draw(t, "matched") == 0 {
@@ -132,18 +134,18 @@ func (w *world) drawRequest(t *rapid.T, tenant string) (op, Request) {
 		}
 		c := Charge{Rule: r}
 		if rapid.Bool().Draw(t, "dimension") {
-			c.Dimension = Dimension(rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "subject"))
+			c.Dimension = rule.Dimension(rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "subject"))
 		}
-		if r.Kind == KindFixedWindow && rapid.IntRange(0, 5).Draw(t, "own calendar") == 0 {
+		if r.Kind == rule.KindFixedWindow && rapid.IntRange(0, 5).Draw(t, "own calendar") == 0 {
 			c.Zone = drawZone(t)
 		}
 		c.Cost = rapid.OneOf(
 			rapid.Just(int64(0)), rapid.Int64Range(1, min(20, r.Burst+1)), rapid.Int64Range(1, r.Burst),
-			rapid.SampledFrom([]int64{r.Burst, min(r.Burst+1, maxExact), maxExact}),
+			rapid.SampledFrom([]int64{r.Burst, min(r.Burst+1, bound.MaxAmount), bound.MaxAmount}),
 		).Draw(t, "cost")
 		req.Charges = append(req.Charges, c)
 	}
-	return rapid.SampledFrom([]op{opConsume, opConsume, opConsume, opConsume, opPeek, opRefund}).Draw(t, "op"), req
+	return rapid.SampledFrom([]rule.Op{rule.Consume, rule.Consume, rule.Consume, rule.Consume, rule.Peek, rule.Refund}).Draw(t, "op"), req
 }
 
 func oracleCharges(q *query) []oracleCharge {
@@ -169,9 +171,9 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracleRow) {
 		}
 		switch {
 		case v.Never:
-			got.code = codeNever
+			got.code = rule.Never
 		case !v.Allowed:
-			got.code = codeDenied
+			got.code = rule.Denied
 		}
 		if got != rows[i] {
 			t.Fatalf("verdict %d on %s %s is %+v, the oracle says %+v", i, v.Rule.Kind, v.Rule.Rate, got, rows[i])
@@ -186,8 +188,8 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracleRow) {
 type charged struct{ all []Request }
 
 // draw is req, or one of the admitted requests if it is to be given back, with its rules as they are now.
-func (c *charged) draw(t *rapid.T, w *world, what op, req Request) Request {
-	if what != opRefund || len(c.all) == 0 || rapid.IntRange(0, 3).Draw(t, "by hand") == 0 {
+func (c *charged) draw(t *rapid.T, w *world, what rule.Op, req Request) Request {
+	if what != rule.Refund || len(c.all) == 0 || rapid.IntRange(0, 3).Draw(t, "by hand") == 0 {
 		return req
 	}
 	req = c.all[rapid.IntRange(max(0, len(c.all)-5), len(c.all)-1).Draw(t, "refunded")]
@@ -229,10 +231,10 @@ func TestLocalBucketsEqualTheOracle(t *testing.T) {
 			}
 			d := decision(&q, all.decide(&q, w.now, nil), nil, ModeLocal)
 			allowed, rows := o.decide(w.now, what, oracleCharges(&q))
-			if what != opRefund {
+			if what != rule.Refund {
 				sameDecision(t, d, allowed, rows)
 			}
-			if what == opConsume {
+			if what == rule.Consume {
 				given.add(d, req)
 			}
 		}
@@ -271,24 +273,24 @@ func TestScriptEqualsTheOracle(t *testing.T) {
 			now = w.now
 			var d Decision
 			switch what {
-			case opConsume:
+			case rule.Consume:
 				d, err = l.Consume(context.Background(), req)
-			case opPeek:
+			case rule.Peek:
 				d, err = l.Peek(context.Background(), req)
-			case opRefund:
+			case rule.Refund:
 				_, err = l.Refund(context.Background(), req)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			allowed, rows := o.decide(w.now, what, oracleCharges(&q))
-			if what != opRefund {
+			if what != rule.Refund {
 				sameDecision(t, d, allowed, rows)
 			}
-			if what == opConsume {
+			if what == rule.Consume {
 				given.add(d, req)
 			}
-			if writes := rebases || what == opRefund || what == opConsume && allowed; !writes {
+			if writes := rebases || what == rule.Refund || what == rule.Consume && allowed; !writes {
 				if after := dump(t, client, keys); after != before {
 					t.Fatalf("a denied or peeked request changed %q into %q", before, after)
 				}
@@ -370,7 +372,7 @@ func (e *expiries) pass(t *rapid.T, o *oracle, charges []oracleCharge, now int64
 			continue
 		}
 		if w := b.written; w.count == c.count && w.period == c.period && w.month == c.month && w.zone == c.zone {
-			if b := o.settle(c, now); !c.model().fits(c, b, now, c.capacity) && w.capacity == c.capacity {
+			if b := o.Advance(c, now); !c.model().fits(c, b, now, c.capacity) && w.capacity == c.capacity {
 				t.Fatalf("%s expired with something in it: %+v", c.key, b)
 			}
 		}

@@ -5,6 +5,9 @@ import (
 	"math/big"
 	"sort"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // oracle is a second implementation of the package's promise, in fractions of tokens and lists of charges instead of units and
@@ -15,7 +18,7 @@ type oracle struct {
 
 // oracleCharge is a charge in the oracle's terms.
 type oracleCharge struct {
-	kind     Kind
+	kind     rule.Kind
 	key      string
 	count    int64 // tokens per period
 	period   int64 // us
@@ -41,7 +44,7 @@ type oracleBucket struct {
 }
 
 type oracleRow struct {
-	code      code
+	code      rule.Code
 	remaining int64
 	retry     int64 // us
 	next      int64 // us
@@ -52,7 +55,7 @@ type oracleRow struct {
 // oracleKind is what a kind does to a bucket.
 type oracleKind interface {
 	// settle turns a copy of what is stored into the bucket as of now. back says that the clock was set back by a lot.
-	settle(c oracleCharge, b *oracleBucket, now int64, back bool)
+	Advance(c oracleCharge, b *oracleBucket, now int64, back bool)
 	// fits says whether n tokens could be taken from a settled bucket, untouched since, at a later time.
 	fits(c oracleCharge, b *oracleBucket, later, n int64) bool
 	take(c oracleCharge, b *oracleBucket, n int64)
@@ -64,11 +67,11 @@ type oracleKind interface {
 
 func (c oracleCharge) model() oracleKind {
 	switch c.kind {
-	case KindFixedWindow:
+	case rule.KindFixedWindow:
 		return oracleFixed{}
-	case KindSlidingWindow:
+	case rule.KindSlidingWindow:
 		return oracleSliding{}
-	case KindSlidingLog:
+	case rule.KindSlidingLog:
 		return oracleLog{}
 	default:
 		return oracleRefilling{}
@@ -77,20 +80,20 @@ func (c oracleCharge) model() oracleKind {
 
 func newOracle() *oracle { return &oracle{buckets: make(map[string]*oracleBucket)} }
 
-func (o *oracle) decide(now int64, what op, charges []oracleCharge) (allowed bool, rows []oracleRow) {
+func (o *oracle) decide(now int64, what rule.Op, charges []oracleCharge) (allowed bool, rows []oracleRow) {
 	allowed = true
 	settled := make([]*oracleBucket, len(charges))
-	codes := make([]code, len(charges))
+	codes := make([]rule.Code, len(charges))
 	for i, c := range charges {
-		settled[i] = o.settle(c, now)
+		settled[i] = o.Advance(c, now)
 		switch {
-		case what == opRefund:
+		case what == rule.Refund:
 		case c.cost > c.capacity:
-			codes[i] = codeNever
+			codes[i] = rule.Never
 		case !c.model().fits(c, settled[i], now, c.cost):
-			codes[i] = codeDenied
+			codes[i] = rule.Denied
 		}
-		if codes[i] != codePass && !c.shadow {
+		if codes[i] != rule.Pass && !c.shadow {
 			allowed = false
 		}
 	}
@@ -98,11 +101,11 @@ func (o *oracle) decide(now int64, what op, charges []oracleCharge) (allowed boo
 		b := settled[i]
 		delay := c.turn(b, now)
 		switch {
-		case what == opRefund:
+		case what == rule.Refund:
 			if c.model().give(c, b, c.cost, c.taken) {
 				o.write(c, b, now)
 			}
-		case what == opConsume && allowed && codes[i] == codePass:
+		case what == rule.Consume && allowed && codes[i] == rule.Pass:
 			c.model().take(c, b, c.cost)
 			o.write(c, b, now)
 		}
@@ -112,10 +115,10 @@ func (o *oracle) decide(now int64, what op, charges []oracleCharge) (allowed boo
 		if remaining < c.capacity {
 			row.next = c.wait(b, now, remaining+1)
 		}
-		if codes[i] == codeDenied {
+		if codes[i] == rule.Denied {
 			row.retry = c.wait(b, now, c.cost)
 		}
-		if codes[i] == codePass && c.kind == KindLeakyBucket {
+		if codes[i] == rule.Pass && c.kind == rule.KindLeakyBucket {
 			row.delay = delay
 		}
 		rows = append(rows, row)
@@ -124,7 +127,7 @@ func (o *oracle) decide(now int64, what op, charges []oracleCharge) (allowed boo
 }
 
 // settle is the bucket as of now. A clock set back by more than 5 s moves the stored bucket.
-func (o *oracle) settle(c oracleCharge, now int64) *oracleBucket {
+func (o *oracle) Advance(c oracleCharge, now int64) *oracleBucket {
 	b := &oracleBucket{at: now, debt: new(big.Rat), s: unitsPerToken(c.count, c.period), counts: map[int64]int64{}, length: c.period}
 	back := false
 	if stored := o.buckets[c.key]; stored != nil {
@@ -133,7 +136,7 @@ func (o *oracle) settle(c oracleCharge, now int64) *oracleBucket {
 		b.debt, b.counts, b.log = new(big.Rat).Set(stored.debt), maps.Clone(stored.counts), append([]int64(nil), stored.log...)
 		back = b.at > now+5_000_000
 	}
-	c.model().settle(c, b, now, back)
+	c.model().Advance(c, b, now, back)
 	if back {
 		b.at = now
 		o.write(c, b, now)
@@ -182,11 +185,11 @@ func (c oracleCharge) turn(b *oracleBucket, now int64) int64 {
 // oracleRefilling is the token bucket and the leaky one.
 type oracleRefilling struct{}
 
-func (oracleRefilling) settle(c oracleCharge, b *oracleBucket, now int64, _ bool) {
+func (oracleRefilling) Advance(c oracleCharge, b *oracleBucket, now int64, _ bool) {
 	s := unitsPerToken(c.count, c.period)
 	if b.s.Cmp(s) != 0 { // a new rate: whole units, rounded up, at most 2^53-1 of them
 		inUnits := new(big.Rat).Mul(b.debt, new(big.Rat).SetInt(s))
-		b.debt.SetFrac(big.NewInt(min(ceilRat(inUnits), maxExact)), s)
+		b.debt.SetFrac(big.NewInt(min(ceilRat(inUnits), bound.MaxAmount)), s)
 		b.s = s
 	}
 	b.debt = c.debtAt(b, now)

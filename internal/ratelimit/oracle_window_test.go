@@ -5,12 +5,14 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 // oracleFixed counts the tokens of a window. It finds a window's bounds by looking where the calendar changes.
 type oracleFixed struct{}
 
-func (oracleFixed) settle(c oracleCharge, b *oracleBucket, now int64, back bool) {
+func (oracleFixed) Advance(c oracleCharge, b *oracleBucket, now int64, back bool) {
 	if start, _ := c.window(max(now, min(b.at, now+5_000_000))); b.at < start && !back {
 		b.count = 0
 	}
@@ -75,12 +77,12 @@ func (c oracleCharge) window(us int64) (start, end int64) {
 // oracleSliding keeps the tokens of each window by its number.
 type oracleSliding struct{}
 
-func (oracleSliding) settle(c oracleCharge, b *oracleBucket, now int64, back bool) {
+func (oracleSliding) Advance(c oracleCharge, b *oracleBucket, now int64, back bool) {
 	if back || b.length != c.period {
 		// What they count for at their time, rounded up, is one charge at that time.
 		covered := big.NewRat(b.length-b.at%b.length, b.length)
 		n := ceilRat(covered.Mul(covered, tokens(b.counts[b.at/b.length-1])))
-		total := min(n+b.counts[b.at/b.length], maxExact)
+		total := min(n+b.counts[b.at/b.length], bound.MaxAmount)
 		at := b.at
 		if back {
 			at = now
@@ -103,7 +105,7 @@ func (oracleSliding) fits(c oracleCharge, b *oracleBucket, later, n int64) bool 
 	number := at / c.period
 	// A tick is the microsecond if the capacity can be counted in them exactly, the millisecond otherwise.
 	tick := int64(1)
-	if new(big.Int).Mul(big.NewInt(c.capacity), big.NewInt(c.period)).Cmp(big.NewInt(maxExact)) > 0 {
+	if new(big.Int).Mul(big.NewInt(c.capacity), big.NewInt(c.period)).Cmp(big.NewInt(bound.MaxAmount)) > 0 {
 		tick = 1000
 	}
 	covered := big.NewRat(c.period-at%c.period/tick*tick, c.period)
@@ -131,7 +133,7 @@ func (oracleSliding) waits(c oracleCharge, _ *oracleBucket) int64 { return 2*c.p
 // oracleLog keeps each token's time.
 type oracleLog struct{}
 
-func (oracleLog) settle(c oracleCharge, b *oracleBucket, now int64, back bool) {
+func (oracleLog) Advance(c oracleCharge, b *oracleBucket, now int64, back bool) {
 	at := max(b.at, now)
 	b.log = slices.DeleteFunc(b.log, func(t int64) bool { return t+c.period <= at })
 	if back {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -87,9 +88,9 @@ func TestNoDecisionOutlivesItsBudget(t *testing.T) {
 			l := limiterOn(t, productionClient(t, server.URL), Config{
 				Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: NewMetrics(nil),
 			})
-			rule := compile(t, Spec{Rate: "1000000/s"})
+			r := compile(t, rule.Spec{Rate: "1000000/s"})
 			req := func(i int) Request {
-				return Request{Tenant: fmt.Sprintf("t%d", i%5), Charges: []Charge{{Rule: rule}}}
+				return Request{Tenant: fmt.Sprintf("t%d", i%5), Charges: []Charge{{Rule: r}}}
 			}
 
 			ctx, cancel := context.WithCancel(context.Background())
@@ -175,11 +176,11 @@ func TestDeadAddressesCostTheBudgetAtMost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := limiterOn(t, productionClient(t, url), Config{})
-			rule := compile(t, Spec{Rate: "1/day", Burst: 3})
+			r := compile(t, rule.Spec{Rate: "1/day", Burst: 3})
 			var answers []bool
 			for range 8 {
 				started := time.Now()
-				d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}})
+				d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
 				if took := time.Since(started); took > DefaultBudget+100*time.Millisecond {
 					t.Errorf("a decision took %s", took)
 				}
@@ -204,8 +205,8 @@ func TestBudgetDoesNotDependOnTheClientsTimeouts(t *testing.T) {
 	const budget = 600 * time.Millisecond // of which the slack below is a small part
 	server := testenv.RedisPrivate(t)
 	l := limiterOn(t, patientClient(t, server.Options()), Config{Lanes: 1, Budget: budget})
-	rule := compile(t, Spec{Rate: "1/day"})
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	r := compile(t, rule.Spec{Rate: "1/day"})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	eventually(t, "redis decides", func() bool { return mustPeek(t, l, req).Mode == ModeRedis })
 	server.Pause()
 	defer server.Resume()
@@ -242,10 +243,10 @@ func TestServersThatCannotWriteAreAway(t *testing.T) {
 			}
 			metrics := NewMetrics(nil)
 			l := limiterOn(t, productionClient(t, server.URL), Config{Metrics: metrics})
-			rule := compile(t, Spec{Rate: "1/day", Burst: 3})
+			r := compile(t, rule.Spec{Rate: "1/day", Burst: 3})
 			admitted := 0
 			for range 10 {
-				d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}})
+				d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
 				if !d.Degraded {
 					t.Errorf("%+v", d)
 				}
@@ -272,8 +273,8 @@ func TestStartWithoutRedisAndFindItLater(t *testing.T) {
 	if err := l.Start(context.Background()); err == nil {
 		t.Error("Start does not say that the script is not loaded")
 	}
-	rule := compile(t, Spec{Rate: "1/day", Burst: 100})
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: 100})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	for range breakerStreak {
 		if d := mustConsume(t, l, req); !d.Degraded {
 			t.Errorf("%+v", d)
@@ -304,11 +305,11 @@ func TestPoliciesDecideWithoutRedis(t *testing.T) {
 	t.Parallel()
 	l := away(t, Config{}, func(*Limiter) {})
 	ctx := context.Background()
-	rule := func(id, policy string, shadow bool) Charge {
-		return Charge{Rule: compile(t, Spec{ID: id, Rate: "1/day", Burst: 2, OnBackendError: policy, Shadow: shadow})}
+	r := func(id, policy string, shadow bool) Charge {
+		return Charge{Rule: compile(t, rule.Spec{ID: id, Rate: "1/day", Burst: 2, OnBackendError: policy, Shadow: shadow})}
 	}
-	shared, open := rule("shared", "local_share", false), rule("open", "open", false)
-	closed, closedShadow := rule("closed", "closed", false), rule("closed-shadow", "closed", true)
+	shared, open := r("shared", "local_share", false), r("open", "open", false)
+	closed, closedShadow := r("closed", "closed", false), r("closed-shadow", "closed", true)
 
 	d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{open, shared, closedShadow}})
 	if !d.Allowed || !d.Degraded || d.Mode != ModeLocal {
@@ -345,9 +346,9 @@ func TestPoliciesDecideWithoutRedis(t *testing.T) {
 
 func TestOutageStartsFromTheLastKnownLevel(t *testing.T) {
 	t.Parallel()
-	rule := compile(t, Spec{Rate: "1/day", Burst: 100})
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: 100})
 	req := func(tenant string, cost int64) Request {
-		return Request{Tenant: tenant, Charges: []Charge{{Rule: rule, Cost: cost}}}
+		return Request{Tenant: tenant, Charges: []Charge{{Rule: r, Cost: cost}}}
 	}
 	l := away(t, Config{Replicas: func() *Replicas { return Unnamed(4) }}, func(l *Limiter) {
 		mustConsume(t, l, req("heavy", 100))
@@ -375,8 +376,8 @@ func TestReplicasTogetherStayWithinTheRuleDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	const replicas, burst = 4, 40
 	server := testenv.RedisPrivate(t)
-	rule := compile(t, Spec{Rate: "1/day", Burst: burst})
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: burst})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	var all []*Limiter
 	for range replicas {
 		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: func() *Replicas { return Unnamed(replicas) }}))

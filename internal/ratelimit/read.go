@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // maxReadBatch is the keys read in one pipeline: 256 values of a hundred bytes take Redis a quarter of a millisecond.
@@ -29,7 +30,7 @@ type readAnswer struct {
 // *FieldError.
 func (l *Limiter) Read(ctx context.Context, tenant string, keys []string) ([]string, error) {
 	req := Request{Tenant: tenant, Reads: keys}
-	if _, err := req.check(opPeek); err != nil {
+	if _, err := req.check(rule.Peek); err != nil {
 		return nil, err
 	}
 	switch {

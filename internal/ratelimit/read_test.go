@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -23,13 +24,13 @@ func TestADecisionBringsWhatWasRead(t *testing.T) {
 	}
 	client.LPush(ctx, "x:{t0}:list", "1")
 	l := patientLimiter(t, client, Config{Lanes: 1})
-	rule := compile(t, Spec{Rate: "1/day", Burst: 1000})
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: 1000})
 	var all sync.WaitGroup
 	for i := range 300 {
 		all.Go(func() {
 			n := i % 10
 			tenant := fmt.Sprint("t", n)
-			req := Request{Tenant: tenant, Charges: []Charge{{Rule: rule}}}
+			req := Request{Tenant: tenant, Charges: []Charge{{Rule: r}}}
 			var want []string
 			if i%3 > 0 {
 				req.Reads = []string{"x:{" + tenant + "}:a", "x:{" + tenant + "}:b", "x:{" + tenant + "}:list"}
@@ -58,18 +59,18 @@ func TestADecisionBringsWhatWasRead(t *testing.T) {
 func TestReadsAreOfTheTenantAndBounded(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{})
-	rule := compile(t, Spec{Rate: "1/day", Burst: 10})
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: 10})
 	many := slices.Repeat([]string{"{acme}"}, MaxReads+1)
 	for _, reads := range [][]string{{"acme"}, {"{acm}"}, {"{acmee}"}, {"{acme"}, {"{other}{acme}"}, {""}, {"{}"}, many} {
-		var field *FieldError
-		if _, err := l.Peek(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}, Reads: reads}); !errors.As(err, &field) {
+		var field *rule.FieldError
+		if _, err := l.Peek(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, Reads: reads}); !errors.As(err, &field) {
 			t.Errorf("%q: %v", reads, err)
 		}
 		if _, err := l.Read(t.Context(), "acme", reads); !errors.As(err, &field) {
 			t.Errorf("%q: %v", reads, err)
 		}
 	}
-	d := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}, Reads: many[:MaxReads]})
+	d := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, Reads: many[:MaxReads]})
 	if len(d.Reads) != MaxReads {
 		t.Errorf("%d values of %d keys", len(d.Reads), MaxReads)
 	}
@@ -78,10 +79,10 @@ func TestReadsAreOfTheTenantAndBounded(t *testing.T) {
 // TestVectorsBoundAndShareReads: a key that many requests want is read once.
 func TestVectorsBoundAndShareReads(t *testing.T) {
 	t.Parallel()
-	rule := compile(t, Spec{Rate: "1/s"})
+	r := compile(t, rule.Spec{Rate: "1/s"})
 	var batch []query
 	for i := range MaxVector {
-		q := queryFor(t, "acme", Charge{Rule: rule})
+		q := queryFor(t, "acme", Charge{Rule: r})
 		q.reads = []string{"{acme}", "{acme}" + strconv.Itoa(i%3)}
 		batch = append(batch, q)
 	}
@@ -103,8 +104,8 @@ func TestVectorsBoundAndShareReads(t *testing.T) {
 
 func TestNothingIsReadWithoutRedis(t *testing.T) {
 	t.Parallel()
-	rule := compile(t, Spec{Rate: "1/day", Burst: 10})
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}, Reads: []string{"{acme}"}}
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: 10})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, Reads: []string{"{acme}"}}
 	for name, l := range map[string]*Limiter{
 		"local": patientLimiter(t, nil, Config{}), "away": away(t, Config{}, func(*Limiter) {}),
 	} {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestMemorySaysOfALogWhenItReallyPasses(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{})
-	log := compile(t, Spec{Kind: "sliding_log", Rate: "3/h"})
+	log := compile(t, rule.Spec{Kind: "sliding_log", Rate: "3/h"})
 	ask := func(cost int64) Request { return Request{Tenant: "acme", Charges: []Charge{{Rule: log, Cost: cost}}} }
 
 	const apart = 200 * time.Millisecond
@@ -43,10 +44,10 @@ func TestMemoryDeniesForTheRulesThatRedisDeniedFor(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	l, other := patientLimiter(t, client, Config{}), patientLimiter(t, client, Config{})
-	for _, spec := range []Spec{{Kind: "sliding_log", Rate: "2/h"}, {Kind: "token_bucket", Rate: "2/day"}} {
+	for _, spec := range []rule.Spec{{Kind: "sliding_log", Rate: "2/h"}, {Kind: "token_bucket", Rate: "2/day"}} {
 		spec.ID = "guess-" + spec.Kind
 		guess := Charge{Rule: compile(t, spec)}
-		empty := Charge{Rule: compile(t, Spec{ID: "empty", Rate: "1/day", Burst: 2})}
+		empty := Charge{Rule: compile(t, rule.Spec{ID: "empty", Rate: "1/day", Burst: 2})}
 		req := Request{Tenant: spec.Kind, Charges: []Charge{guess, empty}}
 		for range 3 {
 			mustConsume(t, l, req)

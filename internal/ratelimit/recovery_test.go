@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -21,8 +22,8 @@ func TestKilledRedisAt5000RequestsPerSecond(t *testing.T) {
 	t.Parallel()
 	const replicas, callers, every = 2, 25, 10 * time.Millisecond // 2,500 requests/s each
 	server := testenv.RedisPrivate(t)
-	rule := compile(t, Spec{ID: "rule", Rate: "1000/s", Burst: 300})
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	r := compile(t, rule.Spec{ID: "rule", Rate: "1000/s", Burst: 300})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	clock := &movableClock{}
 	began := time.Now()
 	var all []*stream
@@ -73,13 +74,13 @@ func TestRecoveryIsNoStampede(t *testing.T) {
 	proxy := newLossyProxy(t, server.Addr)
 	address := (&url.URL{Scheme: "redis", User: url.UserPassword("", server.Options().Password), Host: proxy.addr}).String()
 	clock := &movableClock{}
-	rule := compile(t, Spec{ID: "rule", Rate: "1000000/s"})
+	r := compile(t, rule.Spec{ID: "rule", Rate: "1000000/s"})
 	var all []*stream
 	var limiters []*Limiter
 	for range replicas {
 		l := limiterOn(t, productionClient(t, address), Config{Now: clock.now})
 		limiters = append(limiters, l)
-		all = append(all, flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}, callers, 8*time.Millisecond))
+		all = append(all, flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}, callers, 8*time.Millisecond))
 	}
 	eachOf := func(what string, is func(i int) bool) {
 		t.Helper()

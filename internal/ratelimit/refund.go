@@ -4,20 +4,22 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // Refund gives back what was charged: pass it Decision.Charged. What is no longer missing is not given back: a bucket is
 // never more than full. The verdicts are of req's charges, in order, as the buckets are then; one whose refund may not have
 // arrived is Unknown. ErrUnavailable says that there is such a one; the bucket refills by itself in any case.
 func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
-	q, err := req.check(opRefund)
+	q, err := req.check(rule.Refund)
 	if err != nil || len(q.charges) == 0 {
 		return nil, err
 	}
 	if l.stopped.Load() {
 		return nil, ErrStopped
 	}
-	remote, local := part{query: query{op: opRefund, tenant: q.tenant}}, part{query: query{op: opRefund, tenant: q.tenant}}
+	remote, local := part{query: query{op: rule.Refund, tenant: q.tenant}}, part{query: query{op: rule.Refund, tenant: q.tenant}}
 	after := make([]Verdict, len(q.charges))
 	for i, c := range q.charges {
 		after[i] = Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Allowed: true, Unknown: true}

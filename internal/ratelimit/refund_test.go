@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -16,8 +17,8 @@ func TestRefundSaysHowTheBucketsAreThen(t *testing.T) {
 		l := patientLimiter(t, client, Config{})
 		req := Request{Tenant: "acme"}
 		for i, kind := range []string{"sliding_log", "token_bucket", "fixed_window", "leaky_bucket", "sliding_window"} {
-			rule := compile(t, Spec{ID: fmt.Sprint("r", i), Kind: kind, Rate: fmt.Sprintf("%d/day", 9+i)})
-			req.Charges = append(req.Charges, Charge{Rule: rule, Cost: int64(1 + i)})
+			r := compile(t, rule.Spec{ID: fmt.Sprint("r", i), Kind: kind, Rate: fmt.Sprintf("%d/day", 9+i)})
+			req.Charges = append(req.Charges, Charge{Rule: r, Cost: int64(1 + i)})
 		}
 		mustConsume(t, l, req)
 		d := mustConsume(t, l, req)

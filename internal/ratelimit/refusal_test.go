@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -45,7 +46,7 @@ func TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere(t *testing.T) {
 			}
 			for _, kind := range kinds() {
 				l := patientLimiter(t, patientClient(t, server.Options()), Config{})
-				req := requestOf(Charge{Rule: compile(t, Spec{ID: "rule-" + kind.String(), Kind: kind.String(), Rate: "3/31d"})})
+				req := requestOf(Charge{Rule: compile(t, rule.Spec{ID: "rule-" + kind.String(), Kind: kind.String(), Rate: "3/31d"})})
 				admitted, answered := 0, 0
 				for range breakerStreak - 1 {
 					for range 3 {
@@ -65,12 +66,12 @@ func TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := patientLimiter(t, patientClient(t, server.Options()), Config{})
-			rule := compile(t, Spec{ID: "rule-token_bucket", Rate: "3/31d"})
-			if d := mustConsume(t, l, requestOf(Charge{Rule: rule})); d.Mode != ModeRedis || d.Verdicts[0].Remaining != 2 {
+			r := compile(t, rule.Spec{ID: "rule-token_bucket", Rate: "3/31d"})
+			if d := mustConsume(t, l, requestOf(Charge{Rule: r})); d.Mode != ModeRedis || d.Verdicts[0].Remaining != 2 {
 				t.Errorf("%+v; want Redis' level, in which nothing was charged", d)
 			}
 			server.Kill()
-			if v := mustPeek(t, l, requestOf(Charge{Rule: rule})).Verdicts[0]; v.Remaining != 2 {
+			if v := mustPeek(t, l, requestOf(Charge{Rule: r})).Verdicts[0]; v.Remaining != 2 {
 				t.Errorf("%d left, want 2: Redis' last word", v.Remaining)
 			}
 		})
@@ -88,7 +89,7 @@ func TestAServerThatDoesNotWriteIsAwayUntilItWrites(t *testing.T) {
 			client := patientClient(t, server.Options())
 			clock, log := &movableClock{}, &lines{}
 			l := patientLimiter(t, patientClient(t, server.Options()), Config{Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil))})
-			req := requestOf(Charge{Rule: compile(t, Spec{Rate: "100/31d"})})
+			req := requestOf(Charge{Rule: compile(t, rule.Spec{Rate: "100/31d"})})
 			if err := set.harm(client); err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +132,7 @@ func TestAServerThatWritesNowAndThenIsNotAway(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())
 	set := unwritable(t.Context())["out of memory"]
-	bucket, jobs := compile(t, Spec{Rate: "100/31d"}), compile(t, Spec{ID: "jobs", Kind: "concurrency", Burst: 100})
+	bucket, jobs := compile(t, rule.Spec{Rate: "100/31d"}), compile(t, rule.Spec{ID: "jobs", Kind: "concurrency", Burst: 100})
 	for name, write := range map[string]func(*Limiter) Mode{
 		"consumes": func(l *Limiter) Mode { return mustConsume(t, l, requestOf(Charge{Rule: bucket})).Mode },
 		"leases":   func(l *Limiter) Mode { return mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: jobs}).Mode },

@@ -1,98 +1,19 @@
 package ratelimit
 
 import (
-	"errors"
-	"fmt"
-	"math/big"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
-
-func TestARegionHasItsPartOfARule(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		spec Spec
-		want string
-	}{
-		{Spec{Rate: "60/s", RegionShare: 50}, "30/s 30"},
-		{Spec{Rate: "60/s", Burst: 90, RegionShare: 33}, "99/5s 29"},
-		{Spec{Rate: "7/s", RegionShare: 100}, "7/s 7"},
-		{Spec{Rate: "7/s"}, "7/s 7"},
-		{Spec{Rate: "1/day", RegionShare: 1}, "1/100day 1"},
-		{Spec{Rate: "1/366day", RegionShare: 1}, "1/36600day 1"},
-		{Spec{Kind: "leaky_bucket", Rate: "10/min", Burst: 3, RegionShare: 40}, "4/min 1"},
-		{Spec{Kind: "fixed_window", Rate: "1000/month", RegionShare: 45}, "450/month 450"},
-		{Spec{Kind: "sliding_window", Rate: "7/min", RegionShare: 50}, "3/min 3"},
-		{Spec{Kind: "sliding_log", Rate: "1/min", RegionShare: 20}, "1/min 1"},
-		{Spec{Kind: "concurrency", Burst: 25, RegionShare: 30}, "0/0s 7"},
-		{Spec{Kind: "concurrency", Burst: 1, RegionShare: 30}, "0/0s 1"},
-	} {
-		r := compile(t, tc.spec)
-		if got := fmt.Sprint(r.Rate, " ", r.Burst); got != tc.want && (r.Kind != KindConcurrency || got[len(got)-1] != tc.want[len(tc.want)-1]) {
-			t.Errorf("%+v is %s, want %s", tc.spec, got, tc.want)
-		}
-	}
-	for field, spec := range map[string]Spec{
-		"region_share": {ID: "r", Rate: "1/s", RegionShare: 101},
-		"cost":         {ID: "r", Rate: "10/s", Cost: 6, RegionShare: 50},
-		"rate":         {ID: "r", Rate: fmt.Sprintf("%d/366day", int64(1)<<40), RegionShare: 99},
-	} {
-		_, err := Compile(spec)
-		var got *FieldError
-		if !errors.As(err, &got) || got.Field != field {
-			t.Errorf("%+v: %v, want an error about %s", spec, err, field)
-		}
-	}
-	if _, err := Compile(Spec{ID: "r", Rate: "1/s", RegionShare: -1}); err == nil {
-		t.Error("-1% is accepted")
-	}
-	if _, err := Compile(Spec{ID: "r", Rate: fmt.Sprintf("%d/s", int64(maxExact)), Burst: 1, RegionShare: 99}); err == nil {
-		t.Error("a rate beyond 2^53 is accepted")
-	}
-}
-
-// TestRegionsTogetherHaveTheWholeRateAndNoMore: shares that make up 100 % add up to the rate to the unit, and their
-// capacities to at most the burst plus a token for each that has less than one.
-func TestRegionsTogetherHaveTheWholeRateAndNoMore(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		count := rapid.Int64Range(1, 1_000_000).Draw(rt, "count")
-		spec := Spec{
-			Rate:  fmt.Sprintf("%d/%dms", count, rapid.Int64Range(1, 1_000_000).Draw(rt, "ms")),
-			Burst: rapid.Int64Range(1, 100_000).Draw(rt, "burst"),
-		}
-		full := compile(t, spec)
-		sum, capacity, tiny := new(big.Rat), int64(0), int64(0)
-		for left := int64(100); left > 0; {
-			spec.RegionShare = rapid.Int64Range(1, left).Draw(rt, "percent")
-			left -= spec.RegionShare
-			b := compile(t, spec).limit.(bucket)
-			sum.Add(sum, big.NewRat(b.num, b.s))
-			capacity += b.tokens
-			if spec.Burst*spec.RegionShare < 100 {
-				tiny++
-			}
-		}
-		b := full.limit.(bucket)
-		if want := big.NewRat(b.num, b.s); sum.Cmp(want) != 0 {
-			rt.Fatalf("%+v: %s per us together, want %s", spec, sum, want)
-		}
-		if capacity > spec.Burst+tiny {
-			rt.Fatalf("%+v: %d tokens together", spec, capacity)
-		}
-	})
-}
 
 // TestARuleKeepsItsLevelsWhenItsRegionGetsMore: the debt stays, in tokens.
 func TestARuleKeepsItsLevelsWhenItsRegionGetsMore(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{})
 	ask := func(percent, cost int64) Verdict {
-		rule := compile(t, Spec{ID: "rule", Rate: "100/day", RegionShare: percent})
-		return mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: cost}}}).Verdicts[0]
+		r := compile(t, rule.Spec{ID: "rule", Rate: "100/day", RegionShare: percent})
+		return mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: cost}}}).Verdicts[0]
 	}
 	if v := ask(50, 40); v.Remaining != 10 || v.Limit != 50 {
 		t.Errorf("%+v", v)

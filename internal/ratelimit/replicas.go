@@ -1,6 +1,10 @@
 package ratelimit
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
 
 // MaxReplicas is the most replicas that a bucket is divided among. It keeps a share's arithmetic exact: units per token stay
 // below 2^45 * 256 = 2^53. Of more replicas, 256 hold a share of a bucket, others of another one.
@@ -50,18 +54,14 @@ func (r *Replicas) Share(capacity int64) (holders, tokens int64) {
 	return n, max(1, capacity/n)
 }
 
-// portion is a replica's part of a bucket: tokens of its capacity, which may be none, and one of the holders' equal parts of
-// its rate.
-type portion struct{ tokens, holders int64 }
-
 // portion is this process' part of the bucket under a key. Those of all replicas add up to the capacity and the rate, or to
 // less if more are reckoned with than live: as long as all know the same replicas, they agree on an order of them that each
 // bucket has for itself (rendezvous hashing), and its first have the tokens that do not divide.
 //
 // Unnamed replicas have at least one token each, which together may be more than the capacity, of no more than the rate.
-func (r *Replicas) portion(capacity int64, key string) portion {
+func (r *Replicas) portion(capacity int64, key string) rule.Portion {
 	holders, tokens := r.Share(capacity)
-	p := portion{tokens, holders}
+	p := rule.Portion{Tokens: tokens, Holders: holders}
 	if r == nil || !r.named {
 		return p
 	}
@@ -71,9 +71,9 @@ func (r *Replicas) portion(capacity int64, key string) portion {
 	}
 	switch place := r.place(key); {
 	case place >= holders:
-		p.tokens = 0
+		p.Tokens = 0
 	case place < more:
-		p.tokens++
+		p.Tokens++
 	}
 	return p
 }
@@ -102,14 +102,15 @@ func weight(hash, id uint64) uint64 {
 	return w ^ w>>31
 }
 
-// share is what this process decides a bucket of r with: all of the rule, or its part of it.
-func share(r *Rule, key string, replicas *Replicas) limit {
-	if replicas.Count() <= 1 {
-		return r.limit
+// LimitOf returns the limit with which this process decides the bucket of rule under key: the rule's own, or this process' part
+// of it.
+func (r *Replicas) LimitOf(of *rule.Rule, key string) rule.Limit {
+	if r.Count() <= 1 {
+		return of.Limit()
 	}
-	p := replicas.portion(r.limit.capacity(), key)
-	if p == (portion{r.limit.capacity(), 1}) {
-		return r.limit
+	p := r.portion(of.Limit().Capacity(), key)
+	if p == (rule.Portion{Tokens: of.Limit().Capacity(), Holders: 1}) {
+		return of.Limit()
 	}
-	return r.limit.share(p)
+	return of.Limit().Share(p)
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // crowd is n replicas that know each other, each as it sees them, and reckon with at least floor.
@@ -27,25 +30,25 @@ func TestSharesOfReplicasThatKnowEachOtherAddUpToTheCapacity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, MaxReplicas+50)).Draw(t, "replicas")
 		floor := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, MaxReplicas)).Draw(t, "floor")
-		capacity := rapid.OneOf(rapid.Int64Range(1, 300), rapid.Int64Range(1, maxExact)).Draw(t, "capacity")
+		capacity := rapid.OneOf(rapid.Int64Range(1, 300), rapid.Int64Range(1, bound.MaxAmount)).Draw(t, "capacity")
 		key := rapid.String().Draw(t, "key")
 		sum, holding := int64(0), int64(0)
-		var p portion
+		var p rule.Portion
 		for _, r := range crowd(t, n, floor) {
 			if r.Count() != max(n, floor) {
 				t.Fatalf("%d replicas, want %d", r.Count(), max(n, floor))
 			}
 			p = r.portion(capacity, key)
 			holders, least := r.Share(capacity)
-			if p.holders != holders || p.tokens != 0 && p.tokens != least && p.tokens != least+1 {
+			if p.Holders != holders || p.Tokens != 0 && p.Tokens != least && p.Tokens != least+1 {
 				t.Fatalf("%+v, but the share is at least %d of %d holders", p, least, holders)
 			}
-			if p.tokens > 0 {
-				sum, holding = sum+p.tokens, holding+1
+			if p.Tokens > 0 {
+				sum, holding = sum+p.Tokens, holding+1
 			}
 		}
-		if sum > capacity || holding > p.holders {
-			t.Fatalf("%d replicas hold %d tokens of %d, with a rate divided by %d", holding, sum, capacity, p.holders)
+		if sum > capacity || holding > p.Holders {
+			t.Fatalf("%d replicas hold %d tokens of %d, with a rate divided by %d", holding, sum, capacity, p.Holders)
 		}
 		if n >= floor && (sum != capacity || holding != min(int64(n), capacity, MaxReplicas)) {
 			t.Fatalf("%d of %d replicas hold %d tokens of %d", holding, n, sum, capacity)
@@ -70,11 +73,11 @@ func TestReckoningWithMoreReplicasNeverGivesMore(t *testing.T) {
 		for _, r := range crowd(t, n, 1) {
 			ghosts := rapid.SliceOfN(rapid.Uint64Min(1<<63), 0, 8).Draw(t, "ghosts")
 			p := named(r.self, slices.Concat(r.others, ghosts), rapid.IntRange(1, 20).Draw(t, "floor")).portion(capacity, key)
-			if own := r.portion(capacity, key); p.tokens > own.tokens || p.holders < own.holders {
+			if own := r.portion(capacity, key); p.Tokens > own.Tokens || p.Holders < own.Holders {
 				t.Fatalf("%+v with ghosts, %+v without", p, own)
 			}
-			if sum += p.tokens; p.tokens > 0 {
-				parts.Add(parts, big.NewRat(1, p.holders))
+			if sum += p.Tokens; p.Tokens > 0 {
+				parts.Add(parts, big.NewRat(1, p.Holders))
 			}
 		}
 		if sum > capacity || parts.Cmp(big.NewRat(1, 1)) > 0 {
@@ -87,15 +90,15 @@ func TestUnnamedReplicasHoldATokenEach(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		n    int
-		want portion
+		want rule.Portion
 	}{
-		{-1, portion{10, 1}}, {1, portion{10, 1}}, {3, portion{3, 3}}, {10, portion{1, 10}}, {50, portion{1, 50}}, {5000, portion{1, MaxReplicas}},
+		{-1, rule.Portion{Tokens: 10, Holders: 1}}, {1, rule.Portion{Tokens: 10, Holders: 1}}, {3, rule.Portion{Tokens: 3, Holders: 3}}, {10, rule.Portion{Tokens: 1, Holders: 10}}, {50, rule.Portion{Tokens: 1, Holders: 50}}, {5000, rule.Portion{Tokens: 1, Holders: MaxReplicas}},
 	} {
 		if got := Unnamed(tc.n).portion(10, "key"); got != tc.want {
 			t.Errorf("of 10 tokens one of %d has %+v, want %+v", tc.n, got, tc.want)
 		}
 	}
-	if got := (*Replicas)(nil).portion(10, "key"); got != (portion{10, 1}) {
+	if got := (*Replicas)(nil).portion(10, "key"); got != (rule.Portion{Tokens: 10, Holders: 1}) {
 		t.Errorf("one alone has %+v", got)
 	}
 }
@@ -108,7 +111,7 @@ func TestBucketsAreSpreadOverTheReplicas(t *testing.T) {
 	ids := []uint64{1, 2, 3, 1 << 40, 1<<63 + 5}
 	holder := func(among []uint64, key string) uint64 {
 		for i, id := range among {
-			if named(id, slices.Concat(among[:i], among[i+1:]), 1).portion(1, key).tokens == 1 {
+			if named(id, slices.Concat(among[:i], among[i+1:]), 1).portion(1, key).Tokens == 1 {
 				return id
 			}
 		}
@@ -139,16 +142,16 @@ type admission struct{ at, tokens int64 }
 func TestReplicasAloneAdmitTogetherWhatTheRuleAllows(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		kind := Kind(rapid.IntRange(int(KindTokenBucket), int(KindSlidingLog)).Draw(t, "kind"))
-		rate := Rate{
+		kind := rule.Kind(rapid.IntRange(int(rule.KindTokenBucket), int(rule.KindSlidingLog)).Draw(t, "kind"))
+		rate := rule.Rate{
 			Count:  rapid.OneOf(rapid.Int64Range(1, 4), rapid.Int64Range(1, 40)).Draw(t, "count"),
 			Period: rapid.SampledFrom([]time.Duration{time.Second, 7 * time.Second, time.Minute}).Draw(t, "period"),
 		}
-		spec := Spec{ID: "rule", Kind: kind.String(), Rate: rate.String()}
-		if kind == KindTokenBucket || kind == KindLeakyBucket {
+		spec := rule.Spec{ID: "rule", Kind: kind.String(), Rate: rate.String()}
+		if kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket {
 			spec.Burst = rapid.OneOf(rapid.Int64Range(1, 4), rapid.Int64Range(1, 40)).Draw(t, "burst")
 		}
-		rule, err := Compile(spec)
+		r, err := rule.Compile(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,9 +166,9 @@ func TestReplicasAloneAdmitTogetherWhatTheRuleAllows(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now += rapid.Int64Range(0, rate.Period.Microseconds()).Draw(t, "wait") / rapid.SampledFrom([]int64{1, 1 + rate.Count}).Draw(t, "part")
 			for i := range all { // each is asked for as much as it gives
-				for cost := rule.Burst; cost > 0; {
-					req := Request{Tenant: "acme", Charges: []Charge{{Rule: &rule, Cost: cost}}}
-					q, err := req.check(opConsume)
+				for cost := r.Burst; cost > 0; {
+					req := Request{Tenant: "acme", Charges: []Charge{{Rule: &r, Cost: cost}}}
+					q, err := req.check(rule.Consume)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -177,26 +180,26 @@ func TestReplicasAloneAdmitTogetherWhatTheRuleAllows(t *testing.T) {
 				}
 			}
 		}
-		checkBound(t, &rule, passed)
+		checkBound(t, &r, passed)
 	})
 }
 
 // checkBound holds every interval between two admissions against the rule.
-func checkBound(t *rapid.T, rule *Rule, passed []admission) {
-	period := rule.Rate.Period.Microseconds()
+func checkBound(t *rapid.T, r *rule.Rule, passed []admission) {
+	period := r.Rate.Period.Microseconds()
 	for i := range passed {
-		sum, most := int64(0), rule.Burst
+		sum, most := int64(0), r.Burst
 		for _, p := range passed[i:] {
 			took := p.at - passed[i].at
 			switch {
-			case rule.Kind == KindSlidingLog && took >= period:
+			case r.Kind == rule.KindSlidingLog && took >= period:
 				continue
-			case rule.Kind == KindFixedWindow && p.at/period != passed[i].at/period:
+			case r.Kind == rule.KindFixedWindow && p.at/period != passed[i].at/period:
 				continue
-			case rule.Kind == KindSlidingLog || rule.Kind == KindFixedWindow:
+			case r.Kind == rule.KindSlidingLog || r.Kind == rule.KindFixedWindow:
 			default:
-				back := new(big.Int).Mul(big.NewInt(rule.Rate.Count), big.NewInt(took))
-				most = rule.Burst + back.Div(back, big.NewInt(period)).Int64()
+				back := new(big.Int).Mul(big.NewInt(r.Rate.Count), big.NewInt(took))
+				most = r.Burst + back.Div(back, big.NewInt(period)).Int64()
 			}
 			if sum += p.tokens; sum > most {
 				t.Fatalf("%d tokens pass in %d us, at most %d may: %v", sum, took, most, passed)
@@ -208,8 +211,8 @@ func checkBound(t *rapid.T, rule *Rule, passed []admission) {
 func TestAReplicaWithoutAShareDeniesForNow(t *testing.T) {
 	t.Parallel()
 	ids := []uint64{11, 22, 33}
-	rule, leases := compile(t, Spec{Rate: "1/day", Burst: 2}), concurrency(t, 2)
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+	r, leases := compile(t, rule.Spec{Rate: "1/day", Burst: 2}), concurrency(t, 2)
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	allowed, held := 0, 0
 	for i, id := range ids {
 		replicas := named(id, slices.Concat(ids[:i], ids[i+1:]), 1)
@@ -230,11 +233,33 @@ func TestAReplicaWithoutAShareDeniesForNow(t *testing.T) {
 				t.Errorf("replica %d: %+v", id, lease)
 			}
 		}
-		if v := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: rule, Cost: 3}}}).Verdicts[0]; !v.Never {
+		if v := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 3}}}).Verdicts[0]; !v.Never {
 			t.Errorf("3 of 2 tokens, replica %d: %+v", id, v)
 		}
 	}
 	if allowed != 2 || held != 2 {
 		t.Errorf("three replicas admit %d tokens and %d leases of 2", allowed, held)
 	}
+}
+
+func TestSharesTogetherAreTheRule(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRuleOf(t, "rule", rule.KindTokenBucket)
+		n := rapid.IntRange(1, 300).Draw(t, "replicas")
+		whole, b := r.Limit().Params(rule.Moment{}), Unnamed(n).LimitOf(r, "key").Params(rule.Moment{})
+		tokens, num, units := b[0], b[1], b[2]
+		n = min(n, MaxReplicas)
+		if tokens > bound.MaxAmount/units || num < 1 || units < 1 || num > bound.MaxAmount {
+			t.Fatalf("a share of %d is not exact: %+v", n, b)
+		}
+		common := new(big.Int).GCD(nil, nil, big.NewInt(num*int64(n)), big.NewInt(units)).Int64()
+		// num/s tokens per us, times n, is the rule's rate: cross-multiplied in lowest terms.
+		if num*int64(n)/common != whole[1] || units/common != whole[2] {
+			t.Fatalf("%d x %d/%d is not %d/%d", n, num, units, whole[1], whole[2])
+		}
+		if total := tokens * int64(n); total > r.Burst && r.Burst >= int64(n) || tokens < 1 {
+			t.Fatalf("%d x %d tokens for a burst of %d", n, tokens, r.Burst)
+		}
+	})
 }

@@ -1,12 +1,12 @@
 package ratelimit
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 const (
@@ -15,16 +15,12 @@ const (
 
 	// MaxCharges is the most rules one request may be charged on. It bounds the script's time together with MaxVector.
 	MaxCharges = 16
-
-	// dimensionLen is the length of a dimension in base64url: 96 bits, so that among a billion subjects of one rule two
-	// share a bucket with a probability of 10^-11. Every further character costs memory in each of as many keys.
-	dimensionLen = 16
 )
 
 // Charge is one rule's part of a request.
 type Charge struct {
 	// Rule must come from Compile.
-	Rule *Rule
+	Rule *rule.Rule
 	// Dimension separates buckets of one rule and tenant: subject, route and the like, hashed by Dimension. "" is one
 	// bucket for the whole tenant; of a shared rule, one for all.
 	Dimension string
@@ -50,7 +46,7 @@ type Request struct {
 
 // Verdict is what one rule says.
 type Verdict struct {
-	Rule *Rule
+	Rule *rule.Rule
 	// Allowed says that this rule passes the request. A shadow rule's verdict is reported like any other and decides
 	// nothing.
 	Allowed bool
@@ -139,33 +135,9 @@ func (d Decision) Charged(req Request) Request {
 	return taken
 }
 
-// Dimension hashes the values that separate the buckets of one rule, in a fixed order, to 96 bits in base64url. Values may
-// be any bytes: they never reach a key themselves.
-func Dimension(values ...string) string {
-	var stack [256]byte // a subject and a route pattern fit; what is longer goes to the heap
-	all := stack[:0]
-	for _, v := range values {
-		all = binary.BigEndian.AppendUint64(all, uint64(len(v))) // so that ("ab","c") and ("a","bc") differ
-		all = append(all, v...)
-	}
-	sum := sha256.Sum256(all)
-	var text [dimensionLen]byte
-	base64.RawURLEncoding.Encode(text[:], sum[:dimensionLen*6/8])
-	return string(text[:])
-}
-
-// op is what to do with a request. The values are the script's.
-type op int64
-
-const (
-	opConsume op = 0
-	opPeek    op = 1
-	opRefund  op = 2
-)
-
 // query is a checked request.
 type query struct {
-	op      op
+	op      rule.Op
 	tenant  string
 	charges []charge
 	reads   []string
@@ -173,7 +145,7 @@ type query struct {
 
 // charge is a checked charge.
 type charge struct {
-	rule *Rule
+	rule *rule.Rule
 	key  string
 	tag  string // the key's hash tag: buckets of one tag share a slot
 	cost int64
@@ -183,38 +155,38 @@ type charge struct {
 }
 
 // at is the moment now of the charge's calendar.
-func (c *charge) at(now int64) moment { return moment{now: now, zone: c.zone} }
+func (c *charge) at(now int64) rule.Moment { return rule.Moment{Now: now, Zone: c.zone} }
 
 // check turns a request into a query. The error is a *FieldError.
-func (req Request) check(o op) (query, error) {
-	if err := checkID("tenant", req.Tenant); err != nil {
-		return query{}, err
+func (req Request) check(o rule.Op) (query, error) {
+	if !bound.ID(req.Tenant) {
+		return query{}, &rule.FieldError{Field: "tenant", Reason: bound.MustBeID}
 	}
 	if n := len(req.Charges); n > MaxCharges {
-		return query{}, &FieldError{"charges", fmt.Sprintf("%d rules; at most %d", n, MaxCharges)}
+		return query{}, &rule.FieldError{Field: "charges", Reason: fmt.Sprintf("%d rules; at most %d", n, MaxCharges)}
 	}
 	if err := req.checkReads(); err != nil {
 		return query{}, err
 	}
 	q := query{op: o, tenant: req.Tenant, charges: make([]charge, len(req.Charges))}
-	if o != opRefund {
+	if o != rule.Refund {
 		q.reads = req.Reads
 	}
 	for i, c := range req.Charges {
-		if !c.Rule.compiled() {
+		if !c.Rule.Compiled() {
 			return query{}, chargeError(i, "rule", "is not compiled")
 		}
 		cost := c.Cost
 		if cost == 0 {
 			cost = c.Rule.Cost
 		}
-		if cost < 1 || cost > maxExact {
-			return query{}, chargeError(i, "cost", fmt.Sprintf("%d is not from 1 to %d", c.Cost, int64(maxExact)))
+		if cost < 1 || cost > bound.MaxAmount {
+			return query{}, chargeError(i, "cost", fmt.Sprintf("%d is not from 1 to %d", c.Cost, int64(bound.MaxAmount)))
 		}
-		if !isDimension(c.Dimension) {
+		if !rule.IsDimension(c.Dimension) {
 			return query{}, chargeError(i, "dimension", "is not a result of Dimension")
 		}
-		key, tag := bucketKey(req.Tenant, c.Rule, c.Dimension)
+		key, tag := c.Rule.BucketKey(req.Tenant, c.Dimension)
 		q.charges[i] = charge{rule: c.Rule, key: key, tag: tag, cost: cost, zone: c.Zone, taken: c.taken}
 		if c.Zone == nil {
 			q.charges[i].zone = c.Rule.Zone
@@ -231,12 +203,12 @@ func (req Request) check(o op) (query, error) {
 // checkReads holds the keys to the tenant's slot.
 func (req Request) checkReads() error {
 	if n := len(req.Reads); n > MaxReads {
-		return &FieldError{"reads", fmt.Sprintf("%d keys; at most %d", n, MaxReads)}
+		return &rule.FieldError{Field: "reads", Reason: fmt.Sprintf("%d keys; at most %d", n, MaxReads)}
 	}
 	for i, key := range req.Reads {
 		tag := strings.IndexByte(key, '{')
 		if tag < 0 || !strings.HasPrefix(key[tag+1:], req.Tenant) || !strings.HasPrefix(key[tag+1+len(req.Tenant):], "}") {
-			return &FieldError{fmt.Sprintf("reads[%d]", i), "does not have the tenant as its hash tag"}
+			return &rule.FieldError{Field: fmt.Sprintf("reads[%d]", i), Reason: "does not have the tenant as its hash tag"}
 		}
 	}
 	return nil
@@ -276,41 +248,6 @@ func (q *query) parts() []part {
 	return all
 }
 
-// bucketKey is a bucket's key and its hash tag:
-//
-//	rl:{<tenant>}<kind>:<rule>[/<dimension>]   a tenant's: all of them are in one slot
-//	rl:{<rule>[/<dimension>]}<kind>            a shared one: in a slot of its own
-//
-// Neither tenants nor rules contain a brace or a slash. The keys are short because memory comes in size classes: a key of at
-// most 44 bytes, so 20 for tenant and rule together beside a dimension, costs 48.
-func bucketKey(tenant string, r *Rule, dimension string) (key, tag string) {
-	if dimension != "" {
-		dimension = "/" + dimension
-	}
-	if r.Shared {
-		tag = r.ID + dimension
-		return "rl:{" + tag + "}" + r.letter, tag
-	}
-	return "rl:{" + tenant + "}" + r.letter + ":" + r.ID + dimension, tenant
-}
-
-func isDimension(s string) bool {
-	if s == "" {
-		return true
-	}
-	if len(s) != dimensionLen {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-		if !alnum && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return true
-}
-
 func chargeError(i int, field, reason string) error {
-	return &FieldError{fmt.Sprintf("charges[%d].%s", i, field), reason}
+	return &rule.FieldError{Field: fmt.Sprintf("charges[%d].%s", i, field), Reason: reason}
 }

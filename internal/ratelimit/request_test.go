@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 func TestRequestsAreChecked(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, nil, Config{})
-	rule := compile(t, Spec{Rate: "10/s"})
+	limit := compile(t, rule.Spec{Rate: "10/s"})
 	var seventeen []Charge
 	for i := range 17 {
-		seventeen = append(seventeen, Charge{Rule: compile(t, Spec{ID: fmt.Sprintf("r%d", i), Rate: "1/s"})})
+		seventeen = append(seventeen, Charge{Rule: compile(t, rule.Spec{ID: fmt.Sprintf("r%d", i), Rate: "1/s"})})
 	}
 	for name, tc := range map[string]struct {
 		req   Request
@@ -26,24 +28,24 @@ func TestRequestsAreChecked(t *testing.T) {
 		"tenant of 129":      {Request{Tenant: strings.Repeat("a", 129)}, "tenant"},
 		"17 rules":           {Request{Tenant: "a", Charges: seventeen}, "charges"},
 		"no rule":            {Request{Tenant: "a", Charges: []Charge{{}}}, "charges[0].rule"},
-		"rule not compiled":  {Request{Tenant: "a", Charges: []Charge{{Rule: &Rule{ID: "x"}}}}, "charges[0].rule"},
-		"negative cost":      {Request{Tenant: "a", Charges: []Charge{{Rule: rule, Cost: -1}}}, "charges[0].cost"},
-		"cost of 2^53":       {Request{Tenant: "a", Charges: []Charge{{Rule: rule, Cost: 1 << 53}}}, "charges[0].cost"},
-		"raw dimension":      {Request{Tenant: "a", Charges: []Charge{{Rule: rule, Dimension: "alice}"}}}, "charges[0].dimension"},
-		"same bucket twice":  {Request{Tenant: "a", Charges: []Charge{{Rule: rule}, {Rule: rule, Cost: 2}}}, "charges[1].rule"},
+		"rule not compiled":  {Request{Tenant: "a", Charges: []Charge{{Rule: &rule.Rule{ID: "x"}}}}, "charges[0].rule"},
+		"negative cost":      {Request{Tenant: "a", Charges: []Charge{{Rule: limit, Cost: -1}}}, "charges[0].cost"},
+		"cost of 2^53":       {Request{Tenant: "a", Charges: []Charge{{Rule: limit, Cost: 1 << 53}}}, "charges[0].cost"},
+		"raw dimension":      {Request{Tenant: "a", Charges: []Charge{{Rule: limit, Dimension: "alice}"}}}, "charges[0].dimension"},
+		"same bucket twice":  {Request{Tenant: "a", Charges: []Charge{{Rule: limit}, {Rule: limit, Cost: 2}}}, "charges[1].rule"},
 	} {
 		for _, do := range []func(context.Context, Request) error{
 			func(ctx context.Context, r Request) error { _, err := l.Consume(ctx, r); return err },
 			func(ctx context.Context, r Request) error { _, err := l.Peek(ctx, r); return err },
 			func(ctx context.Context, r Request) error { _, err := l.Refund(ctx, r); return err },
 		} {
-			var field *FieldError
+			var field *rule.FieldError
 			if err := do(context.Background(), tc.req); !errors.As(err, &field) || field.Field != tc.field {
 				t.Errorf("%s: %v; want an error on %s", name, err, tc.field)
 			}
 		}
 	}
-	ok := Request{Tenant: strings.Repeat("a", 128), Charges: append(seventeen[:15:15], Charge{Rule: rule, Dimension: Dimension("x")})}
+	ok := Request{Tenant: strings.Repeat("a", 128), Charges: append(seventeen[:15:15], Charge{Rule: limit, Dimension: rule.Dimension("x")})}
 	if d := mustConsume(t, l, ok); !d.Allowed {
 		t.Error("16 rules are refused")
 	}
@@ -57,15 +59,15 @@ func TestDimensionSeparatesValuesAndHidesThem(t *testing.T) {
 	hostile := strings.Repeat("}{\n\x00", 250_000)
 	seen := make(map[string][]string)
 	for _, values := range [][]string{{}, {""}, {"", ""}, {"ab", "c"}, {"a", "bc"}, {"abc"}, {"abc", ""}, {hostile}, {"a\x00b"}, {"a", "b"}} {
-		d := Dimension(values...)
-		if !isDimension(d) || len(d) != 16 {
+		d := rule.Dimension(values...)
+		if !rule.IsDimension(d) || len(d) != 16 {
 			t.Errorf("Dimension gives %q", d)
 		}
 		if other, dup := seen[d]; dup {
 			t.Errorf("%.20q and %.20q share a bucket", values, other)
 		}
 		seen[d] = values
-		if d != Dimension(values...) {
+		if d != rule.Dimension(values...) {
 			t.Error("Dimension is not a function")
 		}
 	}
@@ -78,7 +80,7 @@ func TestDimensionsDoNotChange(t *testing.T) {
 		"47DEQpj8HBSa-_TI": nil, "bqmI7nN6aND7HXu3": {"alice"}, "YB1UduLM_iyHorun": {"ab", "c"},
 		"dJrsC8KxN0LSPZB_": {strings.Repeat("s", 200), strings.Repeat("r", 300)}, // more than the usual
 	} {
-		if got := Dimension(values...); got != want {
+		if got := rule.Dimension(values...); got != want {
 			t.Errorf("%q: %s, want %s", values, got, want)
 		}
 	}
@@ -86,30 +88,30 @@ func TestDimensionsDoNotChange(t *testing.T) {
 
 func TestBucketsOfOneTenantShareASlotAndSharedOnesHaveTheirOwn(t *testing.T) {
 	t.Parallel()
-	a, b := compile(t, Spec{ID: "a", Rate: "1/s"}), compile(t, Spec{ID: "a:b", Rate: "1/s"})
-	shared := compile(t, Spec{ID: "a", Rate: "1/s", Shared: true})
+	a, b := compile(t, rule.Spec{ID: "a", Rate: "1/s"}), compile(t, rule.Spec{ID: "a:b", Rate: "1/s"})
+	shared := compile(t, rule.Spec{ID: "a", Rate: "1/s", Shared: true})
 	seen := make(map[string]bool)
 	for _, tc := range []struct {
 		tenant    string
-		rule      *Rule
+		rule      *rule.Rule
 		dimension string
 		key, tag  string
 	}{
 		{"acme", a, "", "rl:{acme}t:a", "acme"},
 		{"acme", b, "", "rl:{acme}t:a:b", "acme"},
-		{"acme", a, Dimension("b"), "rl:{acme}t:a/" + Dimension("b"), "acme"},
-		{"acme", b, Dimension("b"), "rl:{acme}t:a:b/" + Dimension("b"), "acme"},
+		{"acme", a, rule.Dimension("b"), "rl:{acme}t:a/" + rule.Dimension("b"), "acme"},
+		{"acme", b, rule.Dimension("b"), "rl:{acme}t:a:b/" + rule.Dimension("b"), "acme"},
 		{"a", a, "", "rl:{a}t:a", "a"},
 		{"acme", shared, "", "rl:{a}t", "a"},
-		{"acme", shared, Dimension("b"), "rl:{a/" + Dimension("b") + "}t", "a/" + Dimension("b")},
+		{"acme", shared, rule.Dimension("b"), "rl:{a/" + rule.Dimension("b") + "}t", "a/" + rule.Dimension("b")},
 	} {
-		key, tag := bucketKey(tc.tenant, tc.rule, tc.dimension)
+		key, tag := tc.rule.BucketKey(tc.tenant, tc.dimension)
 		if key != tc.key || tag != tc.tag || seen[key] {
 			t.Errorf("the key is %s with tag %s, want %s and %s", key, tag, tc.key, tc.tag)
 		}
 		seen[key] = true
 	}
-	if _, again := bucketKey("other", shared, ""); again != "a" {
+	if _, again := shared.BucketKey("other", ""); again != "a" {
 		t.Errorf("another tenant's shared bucket has tag %s", again)
 	}
 }
@@ -117,16 +119,16 @@ func TestBucketsOfOneTenantShareASlotAndSharedOnesHaveTheirOwn(t *testing.T) {
 // TestAQueryIsSplitByHashTagWithTheTenantsOwnLast: what is taken first must be what can be given back alone.
 func TestAQueryIsSplitByHashTagWithTheTenantsOwnLast(t *testing.T) {
 	t.Parallel()
-	own, global := compile(t, Spec{ID: "own", Rate: "1/s"}), compile(t, Spec{ID: "global", Rate: "1/s", Shared: true})
-	ip := compile(t, Spec{ID: "ip", Rate: "1/s", Shared: true})
-	q := queryFor(t, "acme", Charge{Rule: own}, Charge{Rule: global}, Charge{Rule: own, Dimension: Dimension("x")},
-		Charge{Rule: ip, Dimension: Dimension("192.0.2.1")})
+	own, global := compile(t, rule.Spec{ID: "own", Rate: "1/s"}), compile(t, rule.Spec{ID: "global", Rate: "1/s", Shared: true})
+	ip := compile(t, rule.Spec{ID: "ip", Rate: "1/s", Shared: true})
+	q := queryFor(t, "acme", Charge{Rule: own}, Charge{Rule: global}, Charge{Rule: own, Dimension: rule.Dimension("x")},
+		Charge{Rule: ip, Dimension: rule.Dimension("192.0.2.1")})
 	parts := q.parts()
 	got := ""
 	for _, p := range parts {
 		got += fmt.Sprint(p.positions)
 		for i, c := range p.charges {
-			if c.key != q.charges[p.positions[i]].key || p.tenant != "acme" || p.op != opConsume {
+			if c.key != q.charges[p.positions[i]].key || p.tenant != "acme" || p.op != rule.Consume {
 				t.Errorf("%+v is not charge %d", c, p.positions[i])
 			}
 		}

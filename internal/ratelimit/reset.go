@@ -6,30 +6,6 @@ import (
 	"strings"
 )
 
-// Bucket is one bucket of a rule.
-type Bucket struct {
-	Tenant string
-	// Rule must come from Compile; it may be of any kind.
-	Rule *Rule
-	// Dimension is that of a Charge.
-	Dimension string
-}
-
-// Name is what Reset and ForgetBucket call the bucket: its key in Redis. The error is a *FieldError.
-func (b Bucket) Name() (string, error) {
-	switch {
-	case b.Rule == nil || b.Rule.letter == "":
-		return "", &FieldError{"rule", "is not compiled"}
-	case !isDimension(b.Dimension):
-		return "", &FieldError{"dimension", "is not a result of Dimension"}
-	}
-	if err := checkID("tenant", b.Tenant); err != nil && !b.Rule.Shared {
-		return "", err
-	}
-	key, _ := bucketKey(b.Tenant, b.Rule, b.Dimension)
-	return key, nil
-}
-
 // Reset makes the bucket what it was before it was first charged, in Redis and in this process; of a concurrency rule it forgets
 // all leases. It reports whether anything was stored. Other processes must ForgetBucket, or they go on denying from memory for
 // up to a second, and from what they knew if Redis goes away. The error matches ErrUnavailable if Redis did not answer within

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -18,7 +19,7 @@ func TestReset_MakesABucketFullAndTouchesNoOther(t *testing.T) {
 		"local": func() redis.UniversalClient { return nil },
 	} {
 		l := patientLimiter(t, client(), Config{})
-		for _, spec := range []Spec{
+		for _, spec := range []rule.Spec{
 			{Rate: "2/day"},
 			{Kind: "leaky_bucket", Rate: "2/day"},
 			{Kind: "fixed_window", Rate: "2/month"},
@@ -27,7 +28,7 @@ func TestReset_MakesABucketFullAndTouchesNoOther(t *testing.T) {
 			{Rate: "2/day", ID: "shared", Shared: true},
 		} {
 			r := compile(t, spec)
-			one, other := Dimension("one"), Dimension("other")
+			one, other := rule.Dimension("one"), rule.Dimension("other")
 			take := func(dimension string) Verdict {
 				t.Helper()
 				d, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: dimension}}})
@@ -43,7 +44,7 @@ func TestReset_MakesABucketFullAndTouchesNoOther(t *testing.T) {
 			if take(one).Allowed || take(other).Allowed { // remembered, too
 				t.Fatalf("%s, %+v: a third request passes", name, spec)
 			}
-			bucket, err := Bucket{Tenant: "acme", Rule: r, Dimension: one}.Name()
+			bucket, err := rule.Bucket{Tenant: "acme", Rule: r, Dimension: one}.Name()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +71,7 @@ func TestReset_OfAConcurrencyRuleForgetsItsLeases(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {
 		l := patientLimiter(t, client, Config{})
-		r := compile(t, Spec{Kind: "concurrency", Burst: 1})
+		r := compile(t, rule.Spec{Kind: "concurrency", Burst: 1})
 		acquire := func() bool {
 			t.Helper()
 			lease, err := l.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: r})
@@ -82,7 +83,7 @@ func TestReset_OfAConcurrencyRuleForgetsItsLeases(t *testing.T) {
 		if !acquire() || acquire() {
 			t.Fatalf("%s: not one lease at a time", name)
 		}
-		bucket, err := Bucket{Tenant: "acme", Rule: r}.Name()
+		bucket, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,14 +100,14 @@ func TestReset_OtherProcessesForgetWhatTheyRemembered(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)
 	here, there := patientLimiter(t, patientClient(t, options), Config{}), patientLimiter(t, patientClient(t, options), Config{})
-	r := compile(t, Spec{Rate: "1/day"})
+	r := compile(t, rule.Spec{Rate: "1/day"})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	for _, want := range []bool{true, false, false} {
 		if d, err := there.Consume(t.Context(), req); err != nil || d.Allowed != want {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
-	bucket, err := Bucket{Tenant: "acme", Rule: r}.Name()
+	bucket, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestReset_WithoutRedisIsAnErrorWithinTheBudget(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	l := limiterOn(t, client, Config{})
-	bucket, err := Bucket{Tenant: "acme", Rule: compile(t, Spec{Rate: "1/s"})}.Name()
+	bucket, err := rule.Bucket{Tenant: "acme", Rule: compile(t, rule.Spec{Rate: "1/s"})}.Name()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,16 +153,16 @@ func TestReset_WithoutRedisIsAnErrorWithinTheBudget(t *testing.T) {
 
 func TestBucket_IsNamedLikeItIsCharged(t *testing.T) {
 	t.Parallel()
-	own, shared := compile(t, Spec{ID: "r", Rate: "1/s"}), compile(t, Spec{ID: "r", Rate: "1/s", Shared: true})
-	d := Dimension("x")
+	own, shared := compile(t, rule.Spec{ID: "r", Rate: "1/s"}), compile(t, rule.Spec{ID: "r", Rate: "1/s", Shared: true})
+	d := rule.Dimension("x")
 	for _, tc := range []struct {
-		bucket Bucket
+		bucket rule.Bucket
 		want   string
 	}{
-		{Bucket{Tenant: "acme", Rule: own}, "rl:{acme}t:r"},
-		{Bucket{Tenant: "acme", Rule: own, Dimension: d}, "rl:{acme}t:r/" + d},
-		{Bucket{Rule: shared}, "rl:{r}t"},
-		{Bucket{Rule: shared, Dimension: d}, "rl:{r/" + d + "}t"},
+		{rule.Bucket{Tenant: "acme", Rule: own}, "rl:{acme}t:r"},
+		{rule.Bucket{Tenant: "acme", Rule: own, Dimension: d}, "rl:{acme}t:r/" + d},
+		{rule.Bucket{Rule: shared}, "rl:{r}t"},
+		{rule.Bucket{Rule: shared, Dimension: d}, "rl:{r/" + d + "}t"},
 	} {
 		if got, err := tc.bucket.Name(); err != nil || got != tc.want {
 			t.Errorf("%q, %v, want %q", got, err, tc.want)
@@ -170,7 +171,7 @@ func TestBucket_IsNamedLikeItIsCharged(t *testing.T) {
 			t.Errorf("the tag of %s is %q", tc.want, tagOf(tc.want))
 		}
 	}
-	for _, bad := range []Bucket{{Tenant: "acme"}, {Rule: own}, {Tenant: "{acme}", Rule: own}, {Tenant: "acme", Rule: own, Dimension: "x"}, {Tenant: "acme", Rule: &Rule{}}} {
+	for _, bad := range []rule.Bucket{{Tenant: "acme"}, {Rule: own}, {Tenant: "{acme}", Rule: own}, {Tenant: "acme", Rule: own, Dimension: "x"}, {Tenant: "acme", Rule: &rule.Rule{}}} {
 		if _, err := bad.Name(); err == nil {
 			t.Errorf("%+v has a name", bad)
 		}

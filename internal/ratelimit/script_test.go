@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -146,8 +147,8 @@ func TestLostReplyChargesOnce(t *testing.T) {
 			o.Addr = proxy.addr
 			client := connect(o)
 			defer func() { _ = client.Close() }()
-			rule := compile(t, Spec{Rate: "1/day", Burst: 100, OnBackendError: "closed"})
-			req := Request{Tenant: "acme", Charges: []Charge{{Rule: rule}}}
+			r := compile(t, rule.Spec{Rate: "1/day", Burst: 100, OnBackendError: "closed"})
+			req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 			l := patientLimiter(t, client, Config{})
 			if err := l.Start(context.Background()); err != nil {
 				t.Fatal(err)
@@ -182,7 +183,7 @@ func TestMissingScriptIsSentAgainAndNothingIsLostOrDoubled(t *testing.T) {
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, client, Config{Metrics: metrics})
 	const capacity, clients, each = 700, 16, 60 // 960 requests for 700 tokens per tenant
-	rule := compile(t, Spec{Rate: "1/day", Burst: capacity, OnBackendError: "closed"})
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: capacity, OnBackendError: "closed"})
 
 	ctx, cancel := context.WithCancel(context.Background())
 	var flusher sync.WaitGroup
@@ -197,7 +198,7 @@ func TestMissingScriptIsSentAgainAndNothingIsLostOrDoubled(t *testing.T) {
 		load.Go(func() {
 			for range each {
 				for tenant := range admitted {
-					d, err := l.Consume(ctx, Request{Tenant: fmt.Sprintf("t%d", tenant), Charges: []Charge{{Rule: rule}}})
+					d, err := l.Consume(ctx, Request{Tenant: fmt.Sprintf("t%d", tenant), Charges: []Charge{{Rule: r}}})
 					if err != nil {
 						t.Errorf("client %d: %v", c, err)
 						return

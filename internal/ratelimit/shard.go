@@ -295,7 +295,7 @@ func through[Q, A any](
 				err = errOf(a)
 			}
 			if pass == passProbe {
-				sh.breaker.settle(l.cfg.Now(), l.outcome(ctx, turn, sh, key, err))
+				sh.breaker.Advance(l.cfg.Now(), l.outcome(ctx, turn, sh, key, err))
 			}
 		}
 		switch {

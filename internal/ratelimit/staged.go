@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // partial is a part and what has become of it.
@@ -19,7 +21,7 @@ type partial struct {
 
 // charged is what a consumed part has taken: what to give back, and where in the part it is.
 func (p *partial) charged() (q query, at []int) {
-	q = query{op: opRefund, tenant: p.tenant}
+	q = query{op: rule.Refund, tenant: p.tenant}
 	if !p.asked || p.err != nil || !p.d.Allowed {
 		return q, nil
 	}
@@ -45,13 +47,13 @@ func (l *Limiter) staged(ctx context.Context, turn time.Time, q *query, parts []
 		all[i] = &partial{part: parts[i]}
 	}
 	stages := [][]*partial{all}
-	if q.op == opConsume {
+	if q.op == rule.Consume {
 		stages = l.stages(all)
 	}
 	for _, stage := range stages {
 		l.askParts(ctx, turn, stage)
 		for _, p := range stage {
-			if p.err != nil || !p.d.Allowed && q.op == opConsume {
+			if p.err != nil || !p.d.Allowed && q.op == rule.Consume {
 				return l.undo(ctx, turn, q, all)
 			}
 		}
@@ -66,7 +68,7 @@ func (l *Limiter) stages(all []*partial) [][]*partial {
 	now := l.ticker.micros()
 	for _, p := range all {
 		guess := p.query
-		guess.op = opPeek
+		guess.op = rule.Peek
 		switch {
 		case !p.charges[0].rule.Shared:
 			own = append(own, p)
@@ -131,7 +133,7 @@ func (l *Limiter) undo(ctx context.Context, turn time.Time, q *query, all []*par
 					l.takeBack(ctx, turn, p)
 					return
 				}
-				p.op = opPeek
+				p.op = rule.Peek
 				p.d, p.err = l.decideTogether(ctx, turn, &p.query)
 				p.asked = p.err == nil
 			})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 const (
@@ -23,8 +25,8 @@ const (
 
 // row is one bucket's part of an answer.
 type row struct {
-	code code
-	st   settled // after the request's own charge or refund
+	code rule.Code
+	st   rule.Level // after the request's own charge or refund
 }
 
 // answer is the answer to a query: rows in the order of its charges.
@@ -67,19 +69,19 @@ type vector struct {
 
 // sentAs is what a rule's parameters depend on besides the time.
 type sentAs struct {
-	rule *Rule
+	rule *rule.Rule
 	zone *time.Location
 }
 
 type sentRule struct {
 	sentAs
 
-	params params
+	params rule.Params
 }
 
 // form is a request as the script reads it, but for its first bucket.
 type form struct {
-	op       op
+	op       rule.Op
 	from, to int // its charges' places in those of the vector
 }
 
@@ -148,7 +150,7 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 	if sent.rule == c.rule && sent.zone == c.zone {
 		return true
 	}
-	return sent.rule.word() == c.rule.word() && sent.params == c.rule.limit.params(c.at(v.now))
+	return sent.rule.Word() == c.rule.Word() && sent.params == c.rule.Limit().Params(c.at(v.now))
 }
 
 // add needs fits to have been asked about q last.
@@ -174,7 +176,7 @@ func (v *vector) add(position int, q *query) {
 			bucket = nearest + v.at[i]
 		}
 		next := formCharge{rule: v.ruleOf[v.at[i]] + 1, bucket: bucket, cost: c.cost}
-		if q.op == opRefund {
+		if q.op == rule.Refund {
 			next.taken = c.taken
 		}
 		v.charges = append(v.charges, next)
@@ -190,7 +192,7 @@ func (v *vector) place(c *charge) int {
 	if !known {
 		rule = len(v.rules)
 		v.ruleAt[as] = rule
-		v.rules = append(v.rules, sentRule{as, c.rule.limit.params(c.at(v.now))})
+		v.rules = append(v.rules, sentRule{as, c.rule.Limit().Params(c.at(v.now))})
 	}
 	at := len(v.keys)
 	v.index[c.key] = at
@@ -199,7 +201,7 @@ func (v *vector) place(c *charge) int {
 }
 
 // form is the place in forms of the one with this op and the charges from there on, which are dropped if one is like it.
-func (v *vector) form(o op, from int) int {
+func (v *vector) form(o rule.Op, from int) int {
 	charges := v.charges[from:]
 	for n := len(v.forms) - 1; n >= max(0, len(v.forms)-formsCompared); n-- {
 		if f := v.forms[n]; f.op == o && slices.Equal(v.charges[f.from:f.to], charges) {
@@ -217,7 +219,7 @@ func (v *vector) call(now int64) Call {
 	args := append(v.args[:0], now, len(v.reads), len(v.rules), len(v.forms))
 	for i := range v.rules {
 		p := &v.rules[i].params
-		args = append(args, v.rules[i].rule.word(), &p[0], &p[1], &p[2], &p[3])
+		args = append(args, v.rules[i].rule.Word(), &p[0], &p[1], &p[2], &p[3])
 	}
 	for _, f := range v.forms {
 		charges := v.charges[f.from:f.to]
@@ -225,7 +227,7 @@ func (v *vector) call(now int64) Call {
 		for i := range charges {
 			c := &charges[i]
 			args = append(args, c.rule, c.bucket, &c.cost)
-			if f.op == opRefund {
+			if f.op == rule.Refund {
 				args = append(args, &c.taken)
 			}
 		}
@@ -268,7 +270,7 @@ func (v *vector) decode(batch []query, reply Reply, answers []answer) (reading, 
 	want := len(v.queries)
 	for _, i := range v.queries {
 		for j := range batch[i].charges {
-			want += batch[i].charges[j].rule.limit.width()
+			want += batch[i].charges[j].rule.Limit().Width()
 		}
 	}
 	if len(rest) != want {
@@ -285,10 +287,10 @@ func (v *vector) decode(batch []query, reply Reply, answers []answer) (reading, 
 		a := answer{now: d.now, allowed: rest[0] == 1, rows: rows[:len(charges):len(charges)]}
 		rest, rows = rest[1:], rows[len(charges):]
 		for j := range charges {
-			l, at := charges[j].rule.limit, places[j]
-			width := l.width()
-			a.rows[j] = row{code: code(rest[0]), st: l.read(rest[1:width], v.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
-			a.stale = a.stale || a.rows[j].code == codeStale
+			l, at := charges[j].rule.Limit(), places[j]
+			width := l.Width()
+			a.rows[j] = row{code: rule.Code(rest[0]), st: l.Read(rest[1:width], v.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
+			a.stale = a.stale || a.rows[j].code == rule.Stale
 			rest = rest[width:]
 		}
 		places = places[len(charges):]

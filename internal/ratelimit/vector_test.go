@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 func queryFor(t *testing.T, tenant string, charges ...Charge) query {
 	t.Helper()
-	q, err := Request{Tenant: tenant, Charges: charges}.check(opConsume)
+	q, err := Request{Tenant: tenant, Charges: charges}.check(rule.Consume)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +35,9 @@ func shape(vs []*vector) string {
 
 func TestWaitingRequestsOfATenantShareACall(t *testing.T) {
 	t.Parallel()
-	a, b := compile(t, Spec{ID: "a", Rate: "1/s"}), compile(t, Spec{ID: "b", Rate: "1/s"})
-	newer := compile(t, Spec{ID: "a", Rate: "2/s"})
-	again := compile(t, Spec{ID: "a", Rate: "1/s"}) // reloaded, unchanged
+	a, b := compile(t, rule.Spec{ID: "a", Rate: "1/s"}), compile(t, rule.Spec{ID: "b", Rate: "1/s"})
+	newer := compile(t, rule.Spec{ID: "a", Rate: "2/s"})
+	again := compile(t, rule.Spec{ID: "a", Rate: "1/s"}) // reloaded, unchanged
 	batch := []query{
 		queryFor(t, "x", Charge{Rule: a}), queryFor(t, "y", Charge{Rule: a}), queryFor(t, "x", Charge{Rule: b}),
 		queryFor(t, "x", Charge{Rule: again}), queryFor(t, "x", Charge{Rule: newer}), queryFor(t, "x", Charge{Rule: b}),
@@ -56,7 +59,7 @@ func TestWaitingRequestsOfATenantShareACall(t *testing.T) {
 
 func TestCallsAreBounded(t *testing.T) {
 	t.Parallel()
-	a := compile(t, Spec{ID: "a", Rate: "1/s"})
+	a := compile(t, rule.Spec{ID: "a", Rate: "1/s"})
 	var batch []query
 	for range 2*MaxVector + 1 {
 		batch = append(batch, queryFor(t, "x", Charge{Rule: a}))
@@ -66,12 +69,12 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 	var wide []Charge
 	for i := range MaxCharges {
-		wide = append(wide, Charge{Rule: compile(t, Spec{ID: fmt.Sprint("r", i), Rate: "1/s"})})
+		wide = append(wide, Charge{Rule: compile(t, rule.Spec{ID: fmt.Sprint("r", i), Rate: "1/s"})})
 	}
 	batch = nil
 	for i := range maxVectorKeys/MaxCharges + 1 {
 		for j := range wide {
-			wide[j].Dimension = Dimension(fmt.Sprint(i))
+			wide[j].Dimension = rule.Dimension(fmt.Sprint(i))
 		}
 		batch = append(batch, queryFor(t, "x", wide...))
 	}
@@ -82,7 +85,7 @@ func TestCallsAreBounded(t *testing.T) {
 
 func TestRepliesOfAnotherScriptAreABugAndNotAnOutage(t *testing.T) {
 	t.Parallel()
-	batch := []query{queryFor(t, "x", Charge{Rule: compile(t, Spec{Rate: "1/s"})})}
+	batch := []query{queryFor(t, "x", Charge{Rule: compile(t, rule.Spec{Rate: "1/s"})})}
 	v := vectors(batch, true, worldStart)[0]
 	for _, ints := range [][]int64{
 		nil, {1}, {1, 0, 0}, {1, 0, 0, 1, 0}, {1, 0, 0, 1, 0, 5, 6}, {1, 0, 2, 1, 0, 5, 1, 7, 1, 7}, {1, 0, 1, 1, 0, 5, 2, 7}, {1, 0, 1, 1, 0, 5, 0, 7},
@@ -96,7 +99,7 @@ func TestRepliesOfAnotherScriptAreABugAndNotAnOutage(t *testing.T) {
 	}
 	for _, ints := range [][]int64{{1, 0, 0, 1, 0, 5}, {1, 0, 1, 1, 0, 5, 1, 7}} {
 		answers, err := answersOf(v, batch, Reply{Ints: ints})
-		if err != nil || answers[0].rows[0].st.ahead != 7*ints[2] {
+		if err != nil || answers[0].rows[0].st.Ahead != 7*ints[2] {
 			t.Errorf("%v: %+v, %v", ints, answers, err)
 		}
 	}
@@ -105,8 +108,8 @@ func TestRepliesOfAnotherScriptAreABugAndNotAnOutage(t *testing.T) {
 // TestRequestsThatDifferOnlyInTheirBucketsShareAForm: what many tenants wait for together is said once.
 func TestRequestsThatDifferOnlyInTheirBucketsShareAForm(t *testing.T) {
 	t.Parallel()
-	a, b := compile(t, Spec{ID: "a", Rate: "1/s"}), compile(t, Spec{ID: "b", Rate: "1/s"})
-	global := compile(t, Spec{ID: "g", Rate: "1/s", Shared: true})
+	a, b := compile(t, rule.Spec{ID: "a", Rate: "1/s"}), compile(t, rule.Spec{ID: "b", Rate: "1/s"})
+	global := compile(t, rule.Spec{ID: "g", Rate: "1/s", Shared: true})
 	var batch []query
 	for i := range 10 {
 		tenant := fmt.Sprint("t", i)
@@ -123,7 +126,7 @@ func TestRequestsThatDifferOnlyInTheirBucketsShareAForm(t *testing.T) {
 func TestPackedIntegersAreExact(t *testing.T) {
 	t.Parallel()
 	got, err := unpackInts("\x00\x00\x00\x00\x00\x00\x00" + "\x1f\xff\xff\xff\xff\xff\xff" + "\x01\x02\x03\x04\x05\x06\x07")
-	if err != nil || !slices.Equal(got, []int64{0, maxExact, 0x01020304050607}) {
+	if err != nil || !slices.Equal(got, []int64{0, bound.MaxAmount, 0x01020304050607}) {
 		t.Errorf("%x, %v", got, err)
 	}
 	if _, err := unpackInts("12345678"); !errors.Is(err, errScript) {

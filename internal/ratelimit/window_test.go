@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/lua"
 )
@@ -50,7 +51,7 @@ func TestFixedWindowsFollowTheCalendar(t *testing.T) {
 			{"9/250ms", "", "2026-10-05T12:00:00.3Z", "2026-10-05T12:00:00.25Z", "2026-10-05T12:00:00.5Z"},
 		} {
 			name := fmt.Sprintf("%s in %q at %s", tc.rate, tc.zone, tc.at)
-			spec := Spec{ID: fmt.Sprint("rule-", i), Kind: "fixed_window", Rate: tc.rate}
+			spec := rule.Spec{ID: fmt.Sprint("rule-", i), Kind: "fixed_window", Rate: tc.rate}
 			if tc.zone != "" {
 				spec.Zone = zone(t, tc.zone)
 			}
@@ -94,12 +95,12 @@ func TestFixedWindowsFollowTheCalendar(t *testing.T) {
 func TestAChargesZoneOverridesTheRules(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 23, 0, 0, 0, time.UTC))
-		rule := compile(t, Spec{Kind: "fixed_window", Rate: "9/day", Zone: zone(t, "Europe/Berlin")})
+		r := compile(t, rule.Spec{Kind: "fixed_window", Rate: "9/day", Zone: zone(t, "Europe/Berlin")})
 		for tenant, tc := range map[string]struct {
 			zone *time.Location
 			want time.Duration
 		}{"the-rules": {nil, 23 * time.Hour}, "utc": {time.UTC, time.Hour}, "nepal": {zone(t, "Asia/Kathmandu"), 19*time.Hour + 15*time.Minute}} {
-			v := mustConsume(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: rule, Zone: tc.zone}}}).Verdicts[0]
+			v := mustConsume(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: r, Zone: tc.zone}}}).Verdicts[0]
 			if v.Reset != tc.want {
 				t.Errorf("%s: resets in %s, want %s", tenant, v.Reset, tc.want)
 			}
@@ -111,7 +112,7 @@ func TestAChargesZoneOverridesTheRules(t *testing.T) {
 func TestAnotherCalendarKeepsTheCount(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		in := func(name string) Request {
-			return requestOf(Charge{Rule: compile(t, Spec{Kind: "fixed_window", Rate: "9/day", Zone: zone(t, name)})})
+			return requestOf(Charge{Rule: compile(t, rule.Spec{Kind: "fixed_window", Rate: "9/day", Zone: zone(t, name)})})
 		}
 		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
 		for range 5 {
@@ -137,9 +138,9 @@ func TestRedisIsAskedAgainWhenItsClockIsInAnotherWindow(t *testing.T) {
 	var clock testClock
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, client, Config{redisNow: clock.now, Metrics: metrics})
-	rule := compile(t, Spec{Kind: "fixed_window", Rate: "9/month"})
-	sibling := compile(t, Spec{ID: "sibling", Rate: "9/day"})
-	req := requestOf(Charge{Rule: rule}, Charge{Rule: sibling})
+	r := compile(t, rule.Spec{Kind: "fixed_window", Rate: "9/month"})
+	sibling := compile(t, rule.Spec{ID: "sibling", Rate: "9/day"})
+	req := requestOf(Charge{Rule: r}, Charge{Rule: sibling})
 	for i, at := range []time.Time{
 		time.Date(2090, 5, 5, 0, 0, 0, 0, time.UTC), time.Date(2080, 2, 29, 12, 0, 0, 0, time.UTC), time.Date(2095, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
 	} {
@@ -162,16 +163,16 @@ func TestRedisIsAskedAgainWhenItsClockIsInAnotherWindow(t *testing.T) {
 // TestAClockThatJumpsWhileAskedIsAnOutage of the rules that need one: they are decided by their policy, never by guessing.
 func TestAClockThatJumpsWhileAskedIsAnOutage(t *testing.T) {
 	t.Parallel()
-	now := worldStart + (5000 * day).Microseconds() // far from this process' clock
+	now := worldStart + (5000 * rule.Day).Microseconds() // far from this process' clock
 	metrics := NewMetrics(nil)
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{Metrics: metrics, redisNow: func() int64 {
-		now += (100 * day).Microseconds() // every call
+		now += (100 * rule.Day).Microseconds() // every call
 		return now
 	}})
-	rule := compile(t, Spec{Kind: "fixed_window", Rate: "3/month"})
+	r := compile(t, rule.Spec{Kind: "fixed_window", Rate: "3/month"})
 	admitted := 0
 	for range 6 {
-		d := mustConsume(t, l, requestOf(Charge{Rule: rule}))
+		d := mustConsume(t, l, requestOf(Charge{Rule: r}))
 		if !d.Degraded {
 			t.Errorf("%+v", d)
 		}
@@ -186,7 +187,7 @@ func TestAClockThatJumpsWhileAskedIsAnOutage(t *testing.T) {
 		t.Error("redis counts as away")
 	}
 	// A rule that needs no window is none the worse.
-	if d := mustConsume(t, l, requestOf(Charge{Rule: compile(t, Spec{Kind: "fixed_window", Rate: "3/min"})})); d.Degraded {
+	if d := mustConsume(t, l, requestOf(Charge{Rule: compile(t, rule.Spec{Kind: "fixed_window", Rate: "3/min"})})); d.Degraded {
 		t.Errorf("%+v", d)
 	}
 }
@@ -196,26 +197,26 @@ func TestAStaleWindowConcernsItsRequestsOnly(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	script := NewScript("limits", lua.Limits, nil)
-	fixed := compile(t, Spec{ID: "fixed", Kind: "fixed_window", Rate: "9/month", Shadow: true}) // a shadow needs a window, too
-	bucket := compile(t, Spec{ID: "bucket", Rate: "9/day"})
+	fixed := compile(t, rule.Spec{ID: "fixed", Kind: "fixed_window", Rate: "9/month", Shadow: true}) // a shadow needs a window, too
+	bucket := compile(t, rule.Spec{ID: "bucket", Rate: "9/day"})
 	batch := []query{
 		queryFor(t, "acme", Charge{Rule: bucket}),
 		queryFor(t, "acme", Charge{Rule: bucket}, Charge{Rule: fixed}),
 		queryFor(t, "acme", Charge{Rule: bucket}),
 	}
-	for _, o := range []op{opConsume, opPeek, opRefund} {
+	for _, o := range []rule.Op{rule.Consume, rule.Peek, rule.Refund} {
 		batch[1].op = o
 		v := vectors(batch, false, worldStart)[0]
-		answers, err := answersOf(v, batch, runOnce(script, client, v.call(worldStart+(100*day).Microseconds())))
+		answers, err := answersOf(v, batch, runOnce(script, client, v.call(worldStart+(100*rule.Day).Microseconds())))
 		if err != nil {
 			t.Fatal(err)
 		}
 		stale := answers[1]
-		if !stale.stale || stale.allowed || stale.rows[1].code != codeStale || answers[0].stale || !answers[0].allowed || !answers[2].allowed {
+		if !stale.stale || stale.allowed || stale.rows[1].code != rule.Stale || answers[0].stale || !answers[0].allowed || !answers[2].allowed {
 			t.Errorf("op %d: %+v", o, answers)
 		}
 		// The token bucket is charged by the first and the third.
-		if before, after := answers[0].rows[0].st.used, answers[2].rows[0].st.used; after != before+bucket.limit.params(moment{})[2] {
+		if before, after := answers[0].rows[0].st.Used, answers[2].rows[0].st.Used; after != before+bucket.Limit().Params(rule.Moment{})[2] {
 			t.Errorf("op %d: the bucket went from %d to %d", o, before, after)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // vectors are a batch's, on a workbench of their own.
@@ -65,10 +67,10 @@ func TestAWorkbenchRemembersNothing(t *testing.T) {
 // TestAWorkbenchKeepsFewVectors: a batch of very many tenants on a cluster does not stay for ever.
 func TestAWorkbenchKeepsFewVectors(t *testing.T) {
 	t.Parallel()
-	rule := compile(t, Spec{Rate: "1/s"})
+	r := compile(t, rule.Spec{Rate: "1/s"})
 	var batch []query
 	for i := range maxIdleVectors + 1 {
-		batch = append(batch, queryFor(t, string(rune('A'+i%26))+string(rune('a'+i/26)), Charge{Rule: rule}))
+		batch = append(batch, queryFor(t, string(rune('A'+i%26))+string(rune('a'+i/26)), Charge{Rule: r}))
 	}
 	b := newWorkbench(true)
 	for range 2 {
@@ -86,13 +88,13 @@ func TestAWorkbenchKeepsFewVectors(t *testing.T) {
 func (w *world) drawBatchWithReads(t *rapid.T, tenants []string) []query {
 	batch := w.drawBatch(t, tenants)
 	if len(batch) == 0 {
-		batch = append(batch, query{op: opPeek, tenant: "x", charges: []charge{{rule: w.rules[0], key: "rl:{x}", tag: "x", cost: 1}}})
+		batch = append(batch, query{op: rule.Peek, tenant: "x", charges: []charge{{rule: w.rules[0], key: "rl:{x}", tag: "x", cost: 1}}})
 	}
 	for i := range batch {
 		switch q := &batch[i]; {
-		case q.op == opRefund:
+		case q.op == rule.Refund:
 			q.charges = slices.Clone(q.charges)
-			q.charges[0].taken = rapid.SampledFrom([]int64{unknownTime, w.now - 1000}).Draw(t, "taken")
+			q.charges[0].taken = rapid.SampledFrom([]int64{rule.UnknownTime, w.now - 1000}).Draw(t, "taken")
 		case rapid.Bool().Draw(t, "reads"):
 			for range rapid.IntRange(1, 3).Draw(t, "keys") {
 				q.reads = append(q.reads, "{"+q.tenant+"}"+rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "key"))
@@ -149,8 +151,8 @@ func replyTo(v *vector, batch []query, now int64) Reply {
 	for _, i := range v.queries {
 		r.Ints = append(r.Ints, next()%2)
 		for j := range batch[i].charges {
-			r.Ints = append(r.Ints, next()%int64(codeStale+1))
-			for range batch[i].charges[j].rule.limit.width() - 1 {
+			r.Ints = append(r.Ints, next()%int64(rule.Stale+1))
+			for range batch[i].charges[j].rule.Limit().Width() - 1 {
 				r.Ints = append(r.Ints, next())
 			}
 		}

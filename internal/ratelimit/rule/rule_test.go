@@ -1,4 +1,4 @@
-package ratelimit
+package rule
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 func TestCompileFillsInDefaults(t *testing.T) {
 	t.Parallel()
-	r := compile(t, Spec{ID: "search", Rate: "60/min"})
+	r := mustCompile(t, Spec{ID: "search", Rate: "60/min"})
 	if r.Burst != 60 || r.Cost != 1 || r.Shadow || r.OnBackendError != BackendLocalShare || r.Kind != KindTokenBucket {
 		t.Errorf("compiled to %+v", r)
 	}
@@ -27,7 +27,7 @@ func TestCompileWorksOutUnitsWithoutRounding(t *testing.T) {
 		"5/30s":     {5, 1, 6_000_000},      // g = 5
 		"7/day":     {7, 7, 86_400_000_000}, // g = 1
 	} {
-		if got := compile(t, Spec{Rate: rate}).limit; got != want {
+		if got := mustCompile(t, Spec{Rate: rate}).limit; got != want {
 			t.Errorf("%s compiles to %+v, want %+v", rate, got, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestShortFormsMeanTheirNumbers(t *testing.T) {
 		}
 	})
 	for _, rate := range []string{"10/s", "100/s", "60/min", "100/min", "250/min", "300/min", "1000/min", "100/h", "500/h", "1000/h", "5000/h"} {
-		if s := compile(t, Spec{Rate: rate}).limit.params(moment{})[3]; s >= 128 {
+		if s := mustCompile(t, Spec{Rate: rate}).limit.Params(Moment{})[3]; s >= 128 {
 			t.Errorf("the units of %s take more than a byte: %d", rate, s)
 		}
 	}

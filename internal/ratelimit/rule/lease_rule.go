@@ -1,4 +1,4 @@
-package ratelimit
+package rule
 
 import (
 	"fmt"
@@ -62,7 +62,7 @@ func (r *Rule) LeaseTTL() time.Duration {
 }
 
 // leaseTTL checks how long a lease is asked to last; 0 is the rule's default. The error is a *FieldError.
-func (r *Rule) leaseTTL(asked time.Duration) (time.Duration, error) {
+func (r *Rule) LeaseTTLFor(asked time.Duration) (time.Duration, error) {
 	if asked == 0 {
 		return r.LeaseTTL(), nil
 	}

@@ -1,4 +1,4 @@
-package ratelimit
+package rule
 
 import (
 	"math/bits"
@@ -45,10 +45,10 @@ const (
 	typicalTenant = 12
 )
 
-// Explain says what a rule that Consume takes comes to. zone is that of its windows; nil is the rule's own.
-func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, replicas *Replicas) Explanation {
-	e := Explanation{Capacity: r.Burst, Sustained: r.Rate, ShareRate: r.Rate}
-	e.Holders, e.Share = replicas.Share(r.Burst)
+// Explain returns what a rule of any kind but concurrency means at now. zone is the calendar of its windows; nil is the rule's own.
+// dimension says that its buckets have a dimension. holders and share are what the replicas' Share returns for the rule's burst.
+func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holders, share int64) Explanation {
+	e := Explanation{Capacity: r.Burst, Sustained: r.Rate, ShareRate: r.Rate, Holders: holders, Share: share}
 	if r.Kind == KindTokenBucket || r.Kind == KindLeakyBucket {
 		e.ShareRate.Period *= time.Duration(e.Holders)
 	} else {
@@ -63,7 +63,7 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, repli
 	case leaky:
 		value = l.explain(&e)
 	case fixedWindow:
-		e.InAnySecond = capped(l.tokens, 1+ceilDiv(second, p))
+		e.InAnySecond = capped(l.tokens, 1+CeilDiv(second, p))
 		if zone == nil {
 			zone = r.Zone
 		}
@@ -76,18 +76,17 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, repli
 		e.InAnySecond = min(maxExact, capped(l.tokens, second)/p+l.tokens)
 		e.LongestWait = 2 * r.Rate.Period
 	case slidingLog:
-		e.InAnySecond = capped(l.tokens, ceilDiv(second, p))
+		e.InAnySecond = capped(l.tokens, CeilDiv(second, p))
 		e.LongestWait = r.Rate.Period
 		value = 7 * (1 + int(l.tokens))
 	}
 	// A key is kept a second longer than its bucket needs, and for as long as a bucket's clock may be ahead.
 	e.MaxTTL = e.LongestWait + maxAheadUS*time.Microsecond + time.Second
-	example := Request{Tenant: string(make([]byte, typicalTenant))}
 	name := ""
 	if dimension {
 		name = string(make([]byte, dimensionLen))
 	}
-	key, _ := bucketKey(example.Tenant, r, name)
+	key, _ := r.BucketKey(string(make([]byte, typicalTenant)), name)
 	e.KeyBytes = keyOverhead + sizeClass(len(key)+4) + sizeClass(value+valueHeader)
 	return e
 }
@@ -96,7 +95,7 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, repli
 func (b bucket) explain(e *Explanation) int {
 	e.Num, e.Units = b.num, b.s
 	e.InAnySecond = min(maxExact, b.tokens+capped(b.num, time.Second.Microseconds())/b.s)
-	wait := ceilDiv(b.full(), b.num)
+	wait := CeilDiv(b.full(), b.num)
 	e.LongestWait = time.Duration(min(wait, int64(1<<62/time.Microsecond))) * time.Microsecond
 	form := 1
 	for f := short(b.s); f >= 128; f /= 128 {

@@ -1,4 +1,4 @@
-package ratelimit
+package rule
 
 import (
 	"fmt"
@@ -79,7 +79,7 @@ type Rule struct {
 	Shared         bool
 	Zone           *time.Location
 
-	limit  limit
+	limit  Limit
 	letter string // the kind's, in keys
 }
 
@@ -194,16 +194,11 @@ func tokensOf(tokens, percent int64) int64 {
 	return max(1, tokens/whole*percent+tokens%whole*percent/whole)
 }
 
-// compiled reports whether r came from Compile.
-func (r *Rule) compiled() bool { return r != nil && r.limit != nil }
+// Limit returns the rule's arithmetic; nil for a rule of kind concurrency.
+func (r *Rule) Limit() Limit { return r.limit }
 
-// word is the script's word for the rule's kind and whether it denies.
-func (r *Rule) word() int64 {
-	if r.Shadow {
-		return 2 * int64(r.Kind)
-	}
-	return 2*int64(r.Kind) + 1
-}
+// Compiled reports whether r came from Compile.
+func (r *Rule) Compiled() bool { return r != nil && r.limit != nil }
 
 func parsePolicy(s string) (BackendPolicy, error) {
 	for _, p := range []BackendPolicy{BackendLocalShare, BackendOpen, BackendClosed} {

@@ -1,4 +1,4 @@
-package ratelimit
+package rule
 
 import (
 	"errors"
@@ -22,16 +22,16 @@ func TestParseRateReadsCountAndPeriod(t *testing.T) {
 		"1000/h":             {Count: 1000, Period: time.Hour},
 		"1000/hour":          {Count: 1000, Period: time.Hour},
 		"5/30s":              {Count: 5, Period: 30 * time.Second},
-		"10/day":             {Count: 10, Period: day},
-		"10/2d":              {Count: 10, Period: 2 * day},
-		"3/w":                {Count: 3, Period: 7 * day},
-		"1/week":             {Count: 1, Period: 7 * day},
+		"10/day":             {Count: 10, Period: Day},
+		"10/2d":              {Count: 10, Period: 2 * Day},
+		"3/w":                {Count: 3, Period: 7 * Day},
+		"1/week":             {Count: 1, Period: 7 * Day},
 		"1/ms":               {Count: 1, Period: time.Millisecond},
 		"7/250ms":            {Count: 7, Period: 250 * time.Millisecond},
-		"1/366d":             {Count: 1, Period: 366 * day},
+		"1/366d":             {Count: 1, Period: 366 * Day},
 		"9007199254740991/s": {Count: 1<<53 - 1, Period: time.Second},
-		"1000/month":         {Count: 1000, Period: 31 * day, Month: true},
-		"1000/1month":        {Count: 1000, Period: 31 * day, Month: true},
+		"1000/month":         {Count: 1000, Period: 31 * Day, Month: true},
+		"1000/1month":        {Count: 1000, Period: 31 * Day, Month: true},
 	} {
 		got, err := ParseRate(in)
 		if err != nil || got != want {

@@ -1,0 +1,71 @@
+package rule
+
+import (
+	"math/bits"
+	"time"
+)
+
+// fraction is the same part of to as used is of from, rounded up: all of it from the full measure on.
+func fraction(used, from, to int64) int64 {
+	if used >= from {
+		return to
+	}
+	return mulDivCeil(used, to, from)
+}
+
+// mulCap is a*b for non-negative a and b, capped far beyond all exact values.
+func mulCap(a, b int64) int64 {
+	const most = 1 << 61 // so that two of them can be added
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > most {
+		return most
+	}
+	return int64(lo)
+}
+
+// convert turns a debt in units of from per token into units of to per token. It rounds up: less than one unit.
+func convert(used, from, to int64) int64 {
+	whole, rest := used/from, used%from
+	hi, lo := bits.Mul64(uint64(whole), uint64(to))
+	part := mulDivCeil(rest, to, from)
+	if hi != 0 || lo > uint64(maxExact-part) {
+		return maxExact
+	}
+	return int64(lo) + part
+}
+
+// mulDivCeil is ceil(a*b/c) for 0 <= a < c and b >= 1; the product may pass 64 bits.
+func mulDivCeil(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	q, rest := bits.Div64(hi, lo, uint64(c))
+	if rest > 0 {
+		q++
+	}
+	return int64(q)
+}
+
+func CeilDiv(a, b int64) int64 {
+	q := a / b
+	if a%b > 0 {
+		q++
+	}
+	return q
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// floorMod is a mod b, never negative.
+func floorMod(a, b int64) int64 {
+	m := a % b
+	if m < 0 {
+		m += b
+	}
+	return m
+}
+
+func Micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

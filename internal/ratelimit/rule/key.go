@@ -1,0 +1,97 @@
+package rule
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+)
+
+const (
+	// dimensionLen is the length of a dimension in base64url: 96 bits, so that among a billion subjects of one rule two
+	// share a bucket with a probability of 10^-11. Every further character costs memory in each of as many keys.
+	dimensionLen = 16
+)
+
+// Bucket is one bucket of a rule.
+type Bucket struct {
+	Tenant string
+	// Rule must come from Compile; it may be of any kind.
+	Rule *Rule
+	// Dimension is that of a Charge.
+	Dimension string
+}
+
+// Name is what Reset and ForgetBucket call the bucket: its key in Redis. The error is a *FieldError.
+func (b Bucket) Name() (string, error) {
+	switch {
+	case b.Rule == nil || b.Rule.letter == "":
+		return "", &FieldError{"rule", "is not compiled"}
+	case !IsDimension(b.Dimension):
+		return "", &FieldError{"dimension", "is not a result of Dimension"}
+	}
+	if err := checkID("tenant", b.Tenant); err != nil && !b.Rule.Shared {
+		return "", err
+	}
+	key, _ := b.Rule.BucketKey(b.Tenant, b.Dimension)
+	return key, nil
+}
+
+// Dimension hashes the values that separate the buckets of one rule, in a fixed order, to 96 bits in base64url. Values may
+// be any bytes: they never reach a key themselves.
+func Dimension(values ...string) string {
+	var stack [256]byte // a subject and a route pattern fit; what is longer goes to the heap
+	all := stack[:0]
+	for _, v := range values {
+		all = binary.BigEndian.AppendUint64(all, uint64(len(v))) // so that ("ab","c") and ("a","bc") differ
+		all = append(all, v...)
+	}
+	sum := sha256.Sum256(all)
+	var text [dimensionLen]byte
+	base64.RawURLEncoding.Encode(text[:], sum[:dimensionLen*6/8])
+	return string(text[:])
+}
+
+// bucketKey is a bucket's key and its hash tag:
+//
+//	rl:{<tenant>}<kind>:<rule>[/<dimension>]   a tenant's: all of them are in one slot
+//	rl:{<rule>[/<dimension>]}<kind>            a shared one: in a slot of its own
+//
+// Neither tenants nor rules contain a brace or a slash. The keys are short because memory comes in size classes: a key of at
+// most 44 bytes, so 20 for tenant and rule together beside a dimension, costs 48.
+func (r *Rule) BucketKey(tenant, dimension string) (key, tag string) {
+	return bucketKeyOf(r.letter, r.Shared, tenant, r.ID, dimension)
+}
+
+// leaseKey returns the key of a bucket of a concurrency rule, as BucketKey does for a compiled rule.
+func LeaseKey(shared bool, tenant, rule, dimension string) string {
+	key, _ := bucketKeyOf(KindConcurrency.letter(), shared, tenant, rule, dimension)
+	return key
+}
+
+func bucketKeyOf(kind string, shared bool, tenant, rule, dimension string) (key, tag string) {
+	if dimension != "" {
+		dimension = "/" + dimension
+	}
+	if shared {
+		tag = rule + dimension
+		return "rl:{" + tag + "}" + kind, tag
+	}
+	return "rl:{" + tenant + "}" + kind + ":" + rule + dimension, tenant
+}
+
+func IsDimension(s string) bool {
+	if s == "" {
+		return true
+	}
+	if len(s) != dimensionLen {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		alnum := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		if !alnum && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}

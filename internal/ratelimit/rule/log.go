@@ -1,0 +1,117 @@
+package rule
+
+import (
+	"slices"
+	"sort"
+	"time"
+)
+
+const (
+	// maxLog bounds a log: 1,000 tokens are 7 KB in Redis for each bucket, copied by every charge.
+	maxLog = 1000
+
+	// maxLogPeriod bounds how long each of them is kept.
+	maxLogPeriod = 31 * Day
+)
+
+// slidingLog remembers when each token was taken: no window's time, wherever it begins, passes more than the limit.
+//
+// Invariants: tokens 1..maxLog; length up to maxLogPeriod; the script's logs are what settle says they are.
+type slidingLog struct {
+	tokens int64
+	length int64 // us
+}
+
+func newSlidingLog(r Rate) slidingLog {
+	return slidingLog{tokens: r.Count, length: r.Period.Microseconds()}
+}
+
+func (l slidingLog) Capacity() int64 { return l.tokens }
+
+func (l slidingLog) Advance(s State, at Moment) Level {
+	st := advancing(s.Ts, at.Now)
+	log := s.Log
+	if log == nil && s.Used > 0 {
+		log = slices.Repeat([]int64{s.Ts}, int(min(s.Used, maxLog)))
+	}
+	newest := max(s.Ts, at.Now)
+	log = log[after(log, newest-l.length):]
+	if st.Rebased {
+		log = slices.Clone(log)
+		for i := range log {
+			log[i] = max(0, log[i]-(s.Ts-at.Now))
+		}
+	}
+	st.log, st.Used = log, int64(len(log))
+	return st
+}
+
+// after is the position of the first time in log that is later than us.
+func after(log []int64, us int64) int {
+	return sort.Search(len(log), func(i int) bool { return log[i] > us })
+}
+
+func (l slidingLog) fits(st Level, cost int64) bool { return st.Used <= l.tokens-cost }
+
+func (l slidingLog) Charge(st Level, cost int64) Level {
+	for range cost {
+		st.log = append(st.log, st.Now+st.Ahead)
+	}
+	st.Used += cost
+	return st
+}
+
+// refund takes the newest tokens that are not younger than the charge: those are its own, or they are gone.
+func (l slidingLog) Refund(st Level, cost, at int64) Level {
+	behind := len(st.log)
+	if at != UnknownTime {
+		behind = after(st.log, at)
+	}
+	first := max(0, behind-int(min(cost, maxLog)))
+	st.log = slices.Concat(st.log[:first], st.log[behind:])
+	st.Used = int64(len(st.log))
+	return st
+}
+
+func (l slidingLog) Store(st Level, now int64) (s State, until int64) {
+	s = State{Ts: now + st.Ahead, Used: st.Used, Log: st.log}
+	switch {
+	case st.Used == 0:
+		until = s.Ts
+	case st.fromScript != nil: // the script keeps the log: here all counts as taken with the newest
+		until = now + st.fromScript.reset().Microseconds()
+		s.Ts = until - l.length
+	default:
+		until = st.log[len(st.log)-1] + l.length + now - st.Now
+	}
+	return s, until
+}
+
+func (l slidingLog) Remaining(st Level) int64 { return max(0, l.tokens-st.Used) }
+
+func (l slidingLog) Wait(st Level, cost int64) time.Duration {
+	switch {
+	case l.fits(st, cost):
+		return 0
+	case st.fromScript == nil:
+		leaves := st.log[st.Used+cost-l.tokens-1] + l.length
+		return Micros(leaves - st.Now)
+	case cost == l.tokens:
+		return st.fromScript.reset()
+	case cost == l.Remaining(st)+1:
+		return st.fromScript.next()
+	default:
+		return st.fromScript.retry()
+	}
+}
+
+func (l slidingLog) Delay(Level, int64) time.Duration { return 0 }
+
+func (l slidingLog) Share(p Portion) Limit {
+	l.tokens = p.Tokens
+	return l
+}
+
+func (l slidingLog) Scale(s State, from Limit) State {
+	return State{Ts: s.Ts, Used: fraction(s.Used, from.Capacity(), l.tokens)}
+}

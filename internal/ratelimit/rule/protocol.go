@@ -1,0 +1,96 @@
+package rule
+
+import (
+	"strings"
+	"time"
+)
+
+// op is what to do with a request. The values are the script's.
+type Op int64
+
+const (
+	Consume Op = 0
+	Peek    Op = 1
+	Refund  Op = 2
+)
+
+// params are a key's parameters for the script.
+type Params [4]int64
+
+// word is the script's word for the rule's kind and whether it denies.
+func (r *Rule) Word() int64 {
+	if r.Shadow {
+		return 2 * int64(r.Kind)
+	}
+	return 2*int64(r.Kind) + 1
+}
+
+// windowSlack is how much earlier than expected Redis' clock may be: the window of that time and the next one are sent, so
+// that either is there however long the way takes.
+const windowSlack = time.Second
+
+func (b bucket) Params(Moment) Params { return Params{b.tokens, b.num, b.s, short(b.s)} }
+
+func (b bucket) Width() int { return 2 }
+
+func (b bucket) Read(row []int64, ahead, now int64, _ Params) Level {
+	return Level{Now: now, Used: row[0], Ahead: ahead}
+}
+
+func (w fixedWindow) Params(at Moment) Params {
+	if w.even(at.Zone) {
+		return Params{w.tokens, w.length, w.phase, 0}
+	}
+	start, end := w.bounds(at.Now-windowSlack.Microseconds(), at.Zone)
+	_, next := w.bounds(end, at.Zone)
+	return Params{w.tokens, start, end, next}
+}
+
+func (w fixedWindow) Width() int { return 2 }
+
+func (w fixedWindow) Read(row []int64, ahead, now int64, sent Params) Level {
+	st := Level{Now: now, Used: row[0], Ahead: ahead, start: sent[1], end: sent[2]}
+	switch {
+	case sent[3] == 0:
+		st.start, st.end = w.bounds(now+ahead, nil)
+	case now+ahead >= st.end:
+		st.start, st.end = st.end, sent[3]
+	}
+	return st
+}
+
+func (w slidingWindow) Params(Moment) Params {
+	return Params{w.tokens, w.ticks, w.tick, short(w.length() / 1000)}
+}
+
+func (w slidingWindow) Width() int { return 3 }
+
+func (w slidingWindow) Read(row []int64, ahead, now int64, _ Params) Level {
+	return w.within(Level{Now: now, Ahead: ahead, Used: row[0], Prev: row[1]})
+}
+
+func (l slidingLog) Params(Moment) Params { return Params{l.tokens, l.length} }
+
+func (l slidingLog) Width() int { return 5 }
+
+func (l slidingLog) Read(row []int64, ahead, now int64, _ Params) Level {
+	return Level{Now: now, Ahead: ahead, Used: row[0], fromScript: (*logAnswer)(row[1:4])}
+}
+
+// mantissas are the script's MANTISSAS.
+const mantissas = "\x01\x02\x03\x04\x05\x06\x08\x09\x0c\x0f\x12\x18\x19\x24\x48\x4b"
+
+// short is the script's short form of n.
+func short(n int64) int64 {
+	m, e := n, int64(0)
+	for m%10 == 0 {
+		m, e = m/10, e+1
+	}
+	if i := strings.IndexByte(mantissas, byte(m)); m < 128 && i >= 0 && e >= 1 && e <= 8 {
+		return int64(i)*8 + e - 1
+	}
+	for ; e > 7; e-- {
+		m *= 10
+	}
+	return 128 + m*8 + e
+}

@@ -1,0 +1,128 @@
+package rule
+
+import "time"
+
+// slidingWindow estimates what was taken in the last window's time: all of the current window's tokens, and of the previous
+// one's the part that the sliding window still covers, as if they had come evenly. Windows begin with the epoch.
+//
+// The estimate is kept in ticks of tokens, a whole number: a tick is a microsecond, or a millisecond where that would pass
+// 2^53. It is exact for even traffic; for traffic that is not, a window's time may pass up to twice the limit or deny from
+// half of it on.
+//
+// Invariants: tokens, ticks, tick >= 1; tokens*ticks < 2^53.
+type slidingWindow struct {
+	tokens int64
+	ticks  int64 // per window
+	tick   int64 // us
+}
+
+func newSlidingWindow(r Rate) slidingWindow {
+	w := slidingWindow{tokens: r.Count, ticks: r.Period.Microseconds(), tick: 1}
+	if !w.exact() {
+		w.ticks, w.tick = r.Period.Milliseconds(), time.Millisecond.Microseconds()
+	}
+	return w
+}
+
+// exact reports whether the estimate stays below 2^53 up to the capacity.
+func (w slidingWindow) exact() bool { return w.tokens <= maxExact/w.ticks }
+
+func (w slidingWindow) length() int64 { return w.ticks * w.tick }
+
+func (w slidingWindow) Capacity() int64 { return w.tokens }
+
+// within fills in the window.
+func (w slidingWindow) within(st Level) Level {
+	st.start = st.Now + st.Ahead - (st.Now+st.Ahead)%w.length()
+	st.end = st.start + w.length()
+	return st
+}
+
+func (w slidingWindow) Advance(s State, at Moment) Level {
+	st := w.within(advancing(s.Ts, at.Now))
+	if s.Empty() {
+		return st
+	}
+	current, previous, ts := s.Used, s.prev, s.Ts
+	if st.Rebased || s.Unit != w.length() {
+		// What the count was as of its time, rounded up, counts as charged then.
+		if rest := s.Unit - ts%s.Unit; rest < s.Unit && previous > 0 {
+			previous = mulDivCeil(rest, previous, s.Unit)
+		}
+		current, previous = min(current+previous, maxExact), 0
+	}
+	if st.Rebased {
+		ts = at.Now
+	}
+	switch passed := (at.Now+st.Ahead)/w.length() - ts/w.length(); passed {
+	case 0:
+		st.Used, st.Prev = current, previous
+	case 1:
+		st.Prev = current
+	}
+	return st
+}
+
+// level is in ticks of tokens, capped where that is far beyond the capacity.
+func (w slidingWindow) level(st Level) int64 {
+	covered := w.ticks - (st.Now+st.Ahead-st.start)/w.tick
+	return mulCap(st.Used, w.ticks) + mulCap(st.Prev, covered)
+}
+
+func (w slidingWindow) fits(st Level, cost int64) bool {
+	return w.level(st) <= (w.tokens-cost)*w.ticks
+}
+
+func (w slidingWindow) Charge(st Level, cost int64) Level {
+	st.Used += cost
+	return st
+}
+
+func (w slidingWindow) Refund(st Level, cost, at int64) Level {
+	switch {
+	case at == UnknownTime || at >= st.start:
+		st.Used = max(0, st.Used-cost)
+	case at >= st.start-w.length():
+		st.Prev = max(0, st.Prev-cost)
+	}
+	return st
+}
+
+func (w slidingWindow) Store(st Level, now int64) (s State, until int64) {
+	until = st.end + now - st.Now
+	if st.Used > 0 {
+		until += w.length()
+	}
+	return State{Ts: now + st.Ahead, Used: st.Used, prev: st.Prev, Unit: w.length()}, until
+}
+
+func (w slidingWindow) Remaining(st Level) int64 {
+	return max(0, w.tokens*w.ticks-w.level(st)) / w.ticks
+}
+
+func (w slidingWindow) Wait(st Level, cost int64) time.Duration {
+	if w.fits(st, cost) {
+		return 0
+	}
+	room := (w.tokens - cost) * w.ticks
+	// In this window the previous one's part shrinks; in the next, this one's does. Either does so until it is 0.
+	start, shrinking := st.start, st.Prev
+	if own := mulCap(st.Used, w.ticks); own <= room {
+		room -= own
+	} else {
+		start, shrinking = st.end, st.Used
+	}
+	return Micros(start + (w.ticks-room/shrinking)*w.tick - st.Now)
+}
+
+func (w slidingWindow) Delay(Level, int64) time.Duration { return 0 }
+
+func (w slidingWindow) Share(p Portion) Limit {
+	w.tokens = p.Tokens
+	return w
+}
+
+func (w slidingWindow) Scale(s State, from Limit) State {
+	s.Used, s.prev = fraction(s.Used, from.Capacity(), w.tokens), fraction(s.prev, from.Capacity(), w.tokens)
+	return s
+}
