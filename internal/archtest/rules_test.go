@@ -30,7 +30,13 @@ var mayImport = map[string][]string{
 	"internal/ratelimit/rule": {"internal/bound", "internal/period"}, // pure: the arithmetic of limits
 	"internal/balances":       {"internal/ledger", "internal/ratelimit", "lua"},
 	"internal/gate":           {"internal/balances", "internal/bound", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/ratelimit/rule", "internal/lane", "internal/period"},
-	"internal/httpapi":        {"internal/bound", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/ratelimit/rule", "internal/period"},
+
+	"internal/httpapi/wire": {},
+	"internal/httpapi": {
+		"internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger",
+		"internal/ratelimit", "internal/ratelimit/rule", "internal/period",
+	},
+
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
 		"internal/localstack", "migrations",

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // gatewayNames are all that have a form.
@@ -69,7 +70,7 @@ func (a *answer) passes() *answer {
 }
 
 // refused fails the test unless the gateway is refused with this status and code, in its form.
-func (a *answer) refusedTo(gateway string, status int, code string) Problem {
+func (a *answer) refusedTo(gateway string, status int, code string) wire.Problem {
 	a.t.Helper()
 	onWire, hidden := status, ""
 	if gateway == "nginx" {
@@ -78,7 +79,7 @@ func (a *answer) refusedTo(gateway string, status int, code string) Problem {
 			onWire = http.StatusForbidden
 		}
 	}
-	var p Problem
+	var p wire.Problem
 	a.into(&p)
 	if a.status != onWire || p.Status != status || p.Code != code || a.header.Get(headerQuotaStatus) != hidden {
 		a.t.Fatalf("%s: %d with %s %q, want %d for %d %s: %s", gateway, a.status, headerQuotaStatus, a.header.Get(headerQuotaStatus), onWire, status, code, a.body)
@@ -91,7 +92,7 @@ func (a *answer) refusedTo(gateway string, status int, code string) Problem {
 		a.t.Errorf("%s: %s is %q", gateway, headerQuotaProblem, inHeader)
 	}
 	if inHeader != "" {
-		var same Problem
+		var same wire.Problem
 		if err := json.Unmarshal([]byte(inHeader), &same); err != nil || cmp.Diff(p, same) != "" {
 			a.t.Errorf("%s: the header has %s, the body %s (%v)", gateway, inHeader, a.body, err)
 		}
@@ -114,7 +115,7 @@ func TestAuthorize_LetsPassAndChargesOnce(t *testing.T) {
 		if !strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=`) || !strings.HasPrefix(a.header.Get("RateLimit-Policy"), `"r0";q=60`) {
 			t.Errorf("%s: the limit of the route did not apply: %v", gateway, a.header)
 		}
-		var operation Operation
+		var operation wire.Operation
 		s.call("GET", "/v1/tenants/acme/operations/"+a.header.Get(headerQuotaOperation), "").want(200).into(&operation)
 		if len(operation.Entries) != 1 || operation.Entries[0].Amount != 2 || operation.Entries[0].OperationSubject != "user" {
 			t.Errorf("%s: %+v", gateway, operation)
@@ -304,7 +305,7 @@ func TestAuthorize_AForgedAddressHasNoEffect(t *testing.T) {
 			s.call("PUT", "/v1/blocks/ip/203.0.113.1", `{}`).want(201)
 			code := func() string {
 				r := s.ask("nginx", "/", "X-Forwarded-For", c.hops("203.0.113.1"))
-				var p Problem
+				var p wire.Problem
 				if a := s.do(r); a.status != 200 {
 					a.into(&p)
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -65,10 +66,10 @@ func BenchmarkBareEcho(b *testing.B) {
 		if err := c.Bind(&body); err != nil {
 			return err
 		}
-		return c.JSON(http.StatusOK, DebitAnswer{
-			OperationID: "0123456789abcdef", Tenant: body.Tenant, AsOf: time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC), Items: []DebitedItem{{
+		return c.JSON(http.StatusOK, wire.DebitAnswer{
+			OperationID: "0123456789abcdef", Tenant: body.Tenant, AsOf: time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC), Items: []wire.DebitedItem{{
 				Meter: body.Items[0].Meter, Requested: body.Items[0].Amount, Charged: body.Items[0].Amount, Remaining: 1,
-				Draws: []Draw{{Grant: "g", Source: "allowance", Meter: body.Items[0].Meter, Amount: body.Items[0].Amount}},
+				Draws: []wire.Draw{{Grant: "g", Source: "allowance", Meter: body.Items[0].Meter, Amount: body.Items[0].Amount}},
 			}},
 		})
 	})

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func TestQuotaHeadersNeverShowMoreRemainingThanTheLimit(t *testing.T) {
@@ -40,7 +42,7 @@ func TestBalancesAreThoseOfThePlanAndOfGrantsAndNoOthers(t *testing.T) {
 	s.debit("no", "acme", "other", 1).problem(http.StatusForbidden, "meter_not_in_plan")
 	s.send("/v1/debits", "seat", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"u1"}`).want(200)
 	for query, want := range map[string]int{"": 4, "?subject=u1": 1, "?subject=u2": 1, "?as_of=" + time.Now().UTC().Format(time.RFC3339Nano): 4} {
-		var list BalanceList
+		var list wire.BalanceList
 		s.call("GET", "/v1/tenants/acme/balances"+query, "").want(200).into(&list)
 		if len(list.Items) != want {
 			t.Errorf("%q: got %+v", query, list.Items)
@@ -64,7 +66,7 @@ func TestFiltersOfEntriesThatCannotMatchAreRefused(t *testing.T) {
 	for i := range 3 {
 		s.debit([]string{"a", "b", "c"}[i], "acme", "calls", 1).want(200)
 	}
-	var page EntryList
+	var page wire.EntryList
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls&kind=debit&limit=1", "").want(200).into(&page)
 	if page.NextCursor == nil {
 		t.Fatal("there is no second page")
@@ -76,7 +78,7 @@ func TestFiltersOfEntriesThatCannotMatchAreRefused(t *testing.T) {
 	} {
 		s.call("GET", "/v1/tenants/acme/entries?"+query, "").refused(field)
 	}
-	var grants GrantList
+	var grants wire.GrantList
 	s.send("/v1/tenants/acme/grants", "more", `{"meter":"credits","amount":7,"source":"topup"}`).want(201)
 	s.call("GET", "/v1/tenants/acme/grants?meter=credits&limit=1", "").want(200).into(&grants)
 	s.call("GET", "/v1/tenants/acme/grants?meter=jobs&cursor="+*grants.NextCursor, "").refused("cursor")
@@ -88,7 +90,7 @@ func TestUsageShowsRefundsOfOverageToo(t *testing.T) {
 	s.spendable()
 	s.debit("job", "acme", "jobs", 7).want(200)
 	s.send("/v1/refunds", "back", `{"tenant":"acme","operation_id":"job"}`).want(200)
-	var list UsageList
+	var list wire.UsageList
 	now := time.Now().UTC()
 	s.call("GET", "/v1/tenants/acme/usage?meter=jobs&from="+now.Add(-24*time.Hour).Format(time.RFC3339)+"&to="+now.Add(24*time.Hour).Format(time.RFC3339), "").want(200).into(&list)
 	used, overage, refunded := int64(0), int64(0), int64(0)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // blockValueMax is the longest id, and longer than any prefix.
@@ -66,7 +67,7 @@ func (s *Server) listBlocks(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, BlockList{Items: mapSlice(list.Items, blockOf), NextCursor: nextCursor(list.NextCursor)})
+	return x.send(http.StatusOK, wire.BlockList{Items: mapSlice(list.Items, blockOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteBlock ends a block.
@@ -108,9 +109,9 @@ func (x *exchange) blockParameters() (catalog.Block, error) {
 // isPrefix says that the path has a prefix in two segments.
 func (x *exchange) isPrefix() bool { return strings.HasSuffix(x.Path(), "/:bits") }
 
-func blockOf(b *catalog.Block) Block {
-	return Block{
-		Kind: BlockKind(b.Kind), Value: b.Value, Tenant: b.Tenant, Action: BlockAction(b.Action), ExpiresAt: b.ExpiresAt, Reason: b.Reason,
+func blockOf(b *catalog.Block) wire.Block {
+	return wire.Block{
+		Kind: wire.BlockKind(b.Kind), Value: b.Value, Tenant: b.Tenant, Action: wire.BlockAction(b.Action), ExpiresAt: b.ExpiresAt, Reason: b.Reason,
 		CreatedAt: b.CreatedAt, UpdatedAt: b.UpdatedAt,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -217,7 +218,7 @@ func TestTheContractIsServedToEveryone(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	a := s.call("GET", "/v1/openapi.yaml", "", "Authorization").want(http.StatusOK)
-	if string(a.body) != string(specification) || a.header.Get("Content-Type") != "application/yaml" {
+	if string(a.body) != string(wire.Specification) || a.header.Get("Content-Type") != "application/yaml" {
 		t.Errorf("%s: %d bytes", a.header.Get("Content-Type"), len(a.body))
 	}
 }

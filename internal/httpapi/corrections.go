@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -74,10 +75,10 @@ func (s *Server) refund(x *exchange) error {
 		return err
 	}
 	x.noteReplay(r.Replayed)
-	return x.send(http.StatusOK, RefundAnswer{
+	return x.send(http.StatusOK, wire.RefundAnswer{
 		OperationID: r.OperationID, RefundOf: r.RefundOf, Tenant: r.Tenant, AsOf: r.AsOf.UTC(), DryRun: req.dryRun,
-		Items: mapSlice(r.Items, func(it *ledger.RefundItem) RefundedItem {
-			return RefundedItem{
+		Items: mapSlice(r.Items, func(it *ledger.RefundItem) wire.RefundedItem {
+			return wire.RefundedItem{
 				Meter: it.Meter, Refunded: it.Refunded, Draws: mapSlice(it.Draws, drawOf), Forfeited: it.Forfeited, Remaining: it.Remaining,
 			}
 		}),
@@ -134,7 +135,7 @@ func (s *Server) adjust(x *exchange) error {
 
 func (x *exchange) sendChange(c *ledger.Change, dryRun bool) error {
 	x.noteReplay(c.Replayed)
-	return x.send(http.StatusOK, ChangeAnswer{
+	return x.send(http.StatusOK, wire.ChangeAnswer{
 		OperationID: c.OperationID, Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject, Grant: c.Grant, Amount: c.Amount,
 		Before: c.Before, Remaining: c.Remaining, Seq: c.Seq, AsOf: c.AsOf.UTC(), DryRun: dryRun,
 	})

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // refundOf is the body of a refund by acme; more has fields beside the operation.
@@ -18,15 +20,15 @@ func TestARefundGivesBackPartByPartUpToTheDebit(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	var d DebitAnswer
+	var d wire.DebitAnswer
 	s.debit("order", "acme", "calls", 6).want(200).into(&d)
 	refund := func(key, more string) *answer { return s.send("/v1/refunds", key, refundOf("order", more)) }
-	var got RefundAnswer
+	var got wire.RefundAnswer
 	first := refund("r1", `,"amount":2,"reason":"wrong result"`).want(200)
 	first.into(&got)
-	want := RefundAnswer{OperationID: "r1", RefundOf: "order", Tenant: "acme", AsOf: got.AsOf, Items: []RefundedItem{{
+	want := wire.RefundAnswer{OperationID: "r1", RefundOf: "order", Tenant: "acme", AsOf: got.AsOf, Items: []wire.RefundedItem{{
 		Meter: "calls", Refunded: 2, Remaining: 6,
-		Draws: []Draw{{Grant: d.Items[0].Draws[0].Grant, Source: SourceAllowance, Meter: "calls", Amount: 2}},
+		Draws: []wire.Draw{{Grant: d.Items[0].Draws[0].Grant, Source: wire.SourceAllowance, Meter: "calls", Amount: 2}},
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -50,7 +52,7 @@ func TestARefundGivesBackPartByPartUpToTheDebit(t *testing.T) {
 		refund("r4", "").problem(422, "refund_exceeds_debit")
 		refund("r4", `,"amount":1`).problem(422, "refund_exceeds_debit")
 	})
-	var b Balance
+	var b wire.Balance
 	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&b)
 	if b.Used != 6 || b.Refunded != 6 || b.Remaining != 10 {
 		t.Errorf("%+v", b)
@@ -91,7 +93,7 @@ func TestOnlyDebitsAndCapturesOfTheTenantCanBeRefunded(t *testing.T) {
 		s.send("/v1/refunds", "r", `{"tenant":"nobody","operation_id":"others"}`).problem(404, "operation_not_found")
 	})
 	s.send("/v1/holds/h1/capture", "capture", `{"tenant":"acme"}`).want(200)
-	var got RefundAnswer
+	var got wire.RefundAnswer
 	if s.send("/v1/refunds", "r", refundOf("capture", "")).want(200).into(&got); got.Items[0].Refunded != 2 || got.Items[0].Remaining != 10 {
 		t.Errorf("%+v", got)
 	}
@@ -108,9 +110,9 @@ func TestARefundOfOneOfSeveralItemsNamesItsMeter(t *testing.T) {
 		refund("r", `,"meter":"seats"`).refused("meter")
 		refund("r", `,"amount":8,"meter":"jobs"`).problem(422, "refund_exceeds_debit")
 	})
-	var got RefundAnswer
+	var got wire.RefundAnswer
 	refund("r1", `,"amount":3,"meter":"jobs"`).want(200).into(&got)
-	if it := got.Items[0]; it.Meter != "jobs" || len(it.Draws) != 2 || it.Draws[0] != (Draw{Source: SourceOverage, Meter: "jobs", Amount: 2}) || it.Remaining != 1 {
+	if it := got.Items[0]; it.Meter != "jobs" || len(it.Draws) != 2 || it.Draws[0] != (wire.Draw{Source: wire.SourceOverage, Meter: "jobs", Amount: 2}) || it.Remaining != 1 {
 		t.Errorf("%+v", got) // overage first, for it was drawn last
 	}
 	refund("r2", "").want(200).into(&got)
@@ -128,17 +130,17 @@ func TestUnitsOfAGrantThatHasEndedAreForfeitedOrGrantedAnew(t *testing.T) {
 	s.debit("spent", "acme", "credits", 6).want(200)
 	s.send("/v1/holds", "held", `{"tenant":"acme","hold_id":"held","items":[{"meter":"credits","amount":3}]}`).want(201)
 	s.eventually("the grant has ended", func() bool {
-		var b Balance
+		var b wire.Balance
 		s.call("GET", "/v1/tenants/acme/balances/credits", "").want(200).into(&b)
 		return len(b.Grants) == 0
 	})
-	var got RefundAnswer
+	var got wire.RefundAnswer
 	s.send("/v1/refunds", "r1", refundOf("spent", `,"amount":2`)).want(200).into(&got)
 	if it := got.Items[0]; it.Refunded != 2 || it.Forfeited != 2 || it.Remaining != 0 {
 		t.Errorf("%+v", got)
 	}
 	s.send("/v1/refunds", "r2", refundOf("spent", `,"amount":4,"on_expired":"regrant"`)).want(200).into(&got)
-	if it := got.Items[0]; it.Forfeited != 0 || it.Remaining != 4 || it.Draws[0].Source != SourceRefund {
+	if it := got.Items[0]; it.Forfeited != 0 || it.Remaining != 4 || it.Draws[0].Source != wire.SourceRefund {
 		t.Errorf("%+v", got)
 	}
 	if h := holdIn(s.send("/v1/holds/held/release", "rel", `{"tenant":"acme","on_expired":"regrant"}`).want(200)); h.Items[0].Remaining != 7 {
@@ -170,9 +172,9 @@ func TestAVoidTakesBackWhatIsLeftOfAGrantAndNoMore(t *testing.T) {
 		void("acme", "paid", "v", `{"reason":"`+strings.Repeat("é", 251)+`"}`).refused("reason")
 		void("acme", "paid", "v", `{}`).refused("reason")
 	})
-	var got ChangeAnswer
+	var got wire.ChangeAnswer
 	void("acme", "paid", "v1", `{"reason":"payment failed"}`).want(200).into(&got)
-	want := ChangeAnswer{
+	want := wire.ChangeAnswer{
 		OperationID: "v1", Tenant: "acme", Meter: "credits", Grant: "paid", Amount: -14, Before: 19, Remaining: 5, Seq: got.Seq, AsOf: got.AsOf,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || got.Seq < 1 {
@@ -195,7 +197,7 @@ func TestAnAdjustmentShowsBeforeAndAfterAndIsBoundToTheStateItWasDecidedOn(t *te
 	s := newService(t)
 	s.catalogue()
 	s.debit("k", "acme", "calls", 4).want(200)
-	var b Balance
+	var b wire.Balance
 	look := func() (etag string) {
 		a := s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200)
 		a.into(&b)
@@ -226,7 +228,7 @@ func TestAnAdjustmentShowsBeforeAndAfterAndIsBoundToTheStateItWasDecidedOn(t *te
 		adjust("a1", `{"meter":"calls","amount":9007199254740991,"reason":"x"}`).refused("amount")
 	})
 	s.unmoved("dry", func() {
-		var c ChangeAnswer
+		var c wire.ChangeAnswer
 		dry := strings.TrimSuffix(up, "}") + `,"dry_run":true}`
 		s.call("POST", "/v1/tenants/acme/adjustments", dry, headerIfMatch, look()).want(200).into(&c)
 		if !c.DryRun || c.Before != 5 || c.Remaining != 10 || c.OperationID != dryRunKey {
@@ -234,16 +236,16 @@ func TestAnAdjustmentShowsBeforeAndAfterAndIsBoundToTheStateItWasDecidedOn(t *te
 		}
 		s.call("POST", "/v1/tenants/acme/adjustments", dry, headerIfMatch, stale).problem(409, "precondition_failed")
 	})
-	var c ChangeAnswer
+	var c wire.ChangeAnswer
 	adjust("a2", up, headerIfMatch, look()).want(200).into(&c)
-	want := ChangeAnswer{OperationID: "a2", Tenant: "acme", Meter: "calls", Grant: c.Grant, Amount: 5, Before: 5, Remaining: 10, Seq: b.Seq + 1, AsOf: c.AsOf}
+	want := wire.ChangeAnswer{OperationID: "a2", Tenant: "acme", Meter: "calls", Grant: c.Grant, Amount: 5, Before: 5, Remaining: 10, Seq: b.Seq + 1, AsOf: c.AsOf}
 	if diff := cmp.Diff(want, c); diff != "" || c.Grant == "" {
 		t.Error(diff)
 	}
 	if a := adjust("a2", up, headerIfMatch, stale).want(200); a.header.Get(headerReplayed) != "true" { // what was decided stays decided
 		t.Errorf("%v", a.header)
 	}
-	c = ChangeAnswer{}
+	c = wire.ChangeAnswer{}
 	adjust("a3", `{"meter":"calls","amount":-10,"reason":"counted twice"}`).want(200).into(&c)
 	if c.Before != 10 || c.Remaining != 0 || c.Grant != "" {
 		t.Errorf("%+v", c)
@@ -261,7 +263,7 @@ func TestASubjectsCapCanBeAdjustedAndGrantedTo(t *testing.T) {
 		return s.send("/v1/debits", key, fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"seats","amount":%d}],"subject":"u1"}`, amount))
 	}
 	seat("k1", 3).want(429)
-	var c ChangeAnswer
+	var c wire.ChangeAnswer
 	s.send("/v1/tenants/acme/adjustments", "a", `{"meter":"seats","amount":1,"subject":"u1","reason":"asked"}`).want(200).into(&c)
 	if c.Subject != "u1" || c.Before != 2 || c.Remaining != 3 {
 		t.Errorf("%+v", c)
@@ -269,7 +271,7 @@ func TestASubjectsCapCanBeAdjustedAndGrantedTo(t *testing.T) {
 	s.send("/v1/tenants/acme/grants", "g", `{"meter":"seats","amount":1,"subject":"u1","source":"promo"}`).want(201)
 	seat("k2", 4).want(200)
 	seat("k3", 1).want(429)
-	var b Balance
+	var b wire.Balance
 	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200).into(&b)
 	if b.Subject != "u1" || b.Used != 4 || b.Remaining != 0 || s.remaining("acme", "seats") != 2 {
 		t.Errorf("%+v", b)

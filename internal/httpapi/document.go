@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 const (
@@ -31,12 +33,12 @@ const (
 type document struct {
 	dec    jsontext.Decoder
 	in     bytes.Buffer
-	faults []FieldError
+	faults []wire.FieldError
 	broken bool // the text is not JSON from here on
 }
 
 // invalid is a refused request: nothing was done.
-type invalid struct{ fields []FieldError }
+type invalid struct{ fields []wire.FieldError }
 
 // Error names every field at fault.
 func (e *invalid) Error() string {
@@ -52,7 +54,7 @@ func (e *invalid) Error() string {
 
 // invalidField refuses one field.
 func invalidField(field, format string, args ...any) *invalid {
-	return &invalid{fields: []FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
+	return &invalid{fields: []wire.FieldError{{Field: field, Message: fmt.Sprintf(format, args...)}}}
 }
 
 // member is a field of an object: which one, and how to read it into T.
@@ -77,7 +79,7 @@ func decodeBody[T any](d *document, body []byte, into *T, members []member[T]) e
 	if len(d.faults) == 0 {
 		return nil
 	}
-	return &invalid{fields: append([]FieldError(nil), d.faults...)}
+	return &invalid{fields: append([]wire.FieldError(nil), d.faults...)}
 }
 
 func (d *document) reset(body []byte) {
@@ -249,7 +251,7 @@ func (d *document) faultHere(must string) {
 
 func (d *document) fault(path, must string) {
 	if len(d.faults) < faultsMax {
-		d.faults = append(d.faults, FieldError{Field: path, Message: must})
+		d.faults = append(d.faults, wire.FieldError{Field: path, Message: must})
 	}
 }
 

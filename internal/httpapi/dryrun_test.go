@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // dried is body as a dry run.
@@ -62,7 +64,7 @@ func TestADryRunOfAChangeAnswersLikeTheChangeAndDoesNothing(t *testing.T) {
 			continue
 		}
 		if step.status >= 300 {
-			var got, want Problem
+			var got, want wire.Problem
 			dry.into(&got)
 			if done.into(&want); got.Code != want.Code || got.Detail != want.Detail {
 				t.Errorf("%s: %s (%s), dry run %s (%s)", step.name, want.Code, want.Detail, got.Code, got.Detail)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -76,12 +77,12 @@ func drawDebit(t *rapid.T) *ledger.DebitResult {
 	return r
 }
 
-func itemsOf(r *ledger.DebitResult) []DebitedItem {
-	return mapSlice(r.Items, func(it *ledger.ItemResult) DebitedItem {
-		return DebitedItem{
+func itemsOf(r *ledger.DebitResult) []wire.DebitedItem {
+	return mapSlice(r.Items, func(it *ledger.ItemResult) wire.DebitedItem {
+		return wire.DebitedItem{
 			Meter: it.Meter, Requested: it.Requested, Charged: it.Charged, Shortfall: it.Shortfall, Remaining: it.Remaining,
-			Draws: mapSlice(it.Draws, func(d *ledger.Draw) Draw {
-				return Draw{Grant: d.Grant, Source: Source(d.Source), Meter: d.Meter, Amount: d.Amount}
+			Draws: mapSlice(it.Draws, func(d *ledger.Draw) wire.Draw {
+				return wire.Draw{Grant: d.Grant, Source: wire.Source(d.Source), Meter: d.Meter, Amount: d.Amount}
 			}),
 		}
 	})
@@ -95,10 +96,10 @@ func TestAWrittenDebitAnswerIsTheJSONOfItsType(t *testing.T) {
 		if r.Replayed || len(said) == 0 {
 			said = nil
 		}
-		sameJSON(t, appendDebitAnswer(nil, r, limits, dry), DebitAnswer{
+		sameJSON(t, appendDebitAnswer(nil, r, limits, dry), wire.DebitAnswer{
 			OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), Limits: said, AsOf: r.AsOf.UTC(), DryRun: dry,
 		})
-		sameJSON(t, appendBatchResult(nil, r, nil, dry), BatchResult{
+		sameJSON(t, appendBatchResult(nil, r, nil, dry), wire.BatchResult{
 			Status: 200, Replayed: r.Replayed, OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), AsOf: r.AsOf.UTC(), DryRun: dry,
 		})
 	})
@@ -111,13 +112,13 @@ func TestAWrittenCheckAnswerIsTheJSONOfItsType(t *testing.T) {
 			Allowed: rapid.Bool().Draw(t, "allowed"), Code: ledger.Code(text().Draw(t, "code")), Source: gate.Source(text().Draw(t, "source")),
 			AsOf: instant().Draw(t, "as of"), Degraded: rapid.Bool().Draw(t, "degraded"),
 		}
-		want := CheckAnswer{
-			Allowed: c.Allowed, Code: string(c.Code), Source: CheckAnswerSource(c.Source), AsOf: c.AsOf.UTC(), Degraded: c.Degraded,
-			Items: []CheckedItem{}, Limits: []LimitVerdict{},
+		want := wire.CheckAnswer{
+			Allowed: c.Allowed, Code: string(c.Code), Source: wire.CheckAnswerSource(c.Source), AsOf: c.AsOf.UTC(), Degraded: c.Degraded,
+			Items: []wire.CheckedItem{}, Limits: []wire.LimitVerdict{},
 		}
 		if rapid.Bool().Draw(t, "limiting") {
 			c.Limiting = &ledger.Limiting{Kind: text().Draw(t, "kind"), Meter: text().Draw(t, "meter"), Level: "tenant"}
-			want.Limiting = Limiting{Kind: LimitingKind(c.Limiting.Kind), Meter: c.Limiting.Meter, Level: "tenant"}
+			want.Limiting = wire.Limiting{Kind: wire.LimitingKind(c.Limiting.Kind), Meter: c.Limiting.Meter, Level: "tenant"}
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "items") {
 			it := gate.CheckItem{
@@ -126,7 +127,7 @@ func TestAWrittenCheckAnswerIsTheJSONOfItsType(t *testing.T) {
 				Code: ledger.Code(text().Draw(t, "code")),
 			}
 			c.Items = append(c.Items, it)
-			out := CheckedItem{
+			out := wire.CheckedItem{
 				Meter: it.Meter, Required: it.Required, Remaining: it.Remaining, Limit: it.Limit, MaxAllowedNow: it.MaxAllowedNow, Code: string(it.Code),
 			}
 			if !it.WouldSucceedAt.IsZero() {
@@ -141,8 +142,8 @@ func TestAWrittenCheckAnswerIsTheJSONOfItsType(t *testing.T) {
 }
 
 // drawVerdicts draws verdicts and what becomes of them.
-func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []LimitVerdict) {
-	said = []LimitVerdict{}
+func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []wire.LimitVerdict) {
+	said = []wire.LimitVerdict{}
 	for range rapid.IntRange(0, 3).Draw(t, "limits") {
 		v := gate.LimitVerdict{
 			Rule: text().Draw(t, "rule"), Kind: text().Draw(t, "kind"), Replaces: text().Draw(t, "replaces"), Allowed: rapid.Bool().Draw(t, "passes"),
@@ -151,8 +152,8 @@ func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []LimitVerdict) 
 			Never: rapid.Bool().Draw(t, "never"), Degraded: rapid.Bool().Draw(t, "degraded"),
 		}
 		limits = append(limits, v)
-		out := LimitVerdict{
-			Rule: v.Rule, Kind: LimitKind(v.Kind), Replaces: v.Replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
+		out := wire.LimitVerdict{
+			Rule: v.Rule, Kind: wire.LimitKind(v.Kind), Replaces: v.Replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
 			DelayMs: ceil(v.Delay, time.Millisecond), Shadow: v.Shadow, Degraded: v.Degraded,
 		}
 		if !v.Never {
@@ -166,14 +167,14 @@ func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []LimitVerdict) 
 	return limits, said
 }
 
-func drawBlocked(t *rapid.T) (blocked *gate.Blocked, said Blocked) {
+func drawBlocked(t *rapid.T) (blocked *gate.Blocked, said wire.Blocked) {
 	if !rapid.Bool().Draw(t, "blocked") {
-		return nil, Blocked{}
+		return nil, wire.Blocked{}
 	}
 	blocked = &gate.Blocked{
 		Kind: "k" + text().Draw(t, "kind"), Value: text().Draw(t, "value"), Reason: text().Draw(t, "reason"), ExpiresAt: instantOrZero().Draw(t, "end"),
 	}
-	said = Blocked{Kind: BlockKind(blocked.Kind), Value: blocked.Value, Reason: blocked.Reason}
+	said = wire.Blocked{Kind: wire.BlockKind(blocked.Kind), Value: blocked.Value, Reason: blocked.Reason}
 	if !blocked.ExpiresAt.IsZero() {
 		said.ExpiresAt = blocked.ExpiresAt.UTC()
 	}
@@ -188,10 +189,10 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 			ledger.CodeQuotaExceeded, ledger.CodeUnavailable, ledger.CodeInvalidArgument, gate.CodeRateLimited, ledger.CodeConflict,
 		}).Draw(t, "code"), detail: text().Draw(t, "detail"), violated: rapid.SliceOfN(text(), 0, 3).Draw(t, "violated"), asOf: instant().Draw(t, "as of")}
 		p.retryAfter = time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry"))
-		var blocked Blocked
+		var blocked wire.Blocked
 		p.blocked, blocked = drawBlocked(t)
 		for range rapid.IntRange(0, 2).Draw(t, "fields") {
-			p.fields = append(p.fields, FieldError{Field: text().Draw(t, "field"), Message: text().Draw(t, "message")})
+			p.fields = append(p.fields, wire.FieldError{Field: text().Draw(t, "field"), Message: text().Draw(t, "message")})
 		}
 		if rapid.Bool().Draw(t, "denied") {
 			p.denial = &ledger.Denial{
@@ -201,7 +202,7 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 			}
 		}
 		p = s.complete(p)
-		want := Problem{
+		want := wire.Problem{
 			Type: p.uri, Title: p.kind.title, Status: p.kind.status, Detail: p.detail, Code: string(p.code), RequestID: "r1",
 			Errors: p.fields, ViolatedPolicies: p.violated, Blocked: blocked,
 		}
@@ -209,7 +210,7 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 			want.RetryAfterMs = ceil(p.retryAfter, time.Millisecond)
 		}
 		if d := p.denial; d != nil {
-			want.Limiting = Limiting{Kind: "credit", Meter: d.Limiting.Meter, Subject: d.Limiting.Subject, Level: "tenant"}
+			want.Limiting = wire.Limiting{Kind: "credit", Meter: d.Limiting.Meter, Subject: d.Limiting.Subject, Level: "tenant"}
 			want.Required, want.Available, want.ResetAt = &d.Required, &d.Available, new(d.ResetAt.UTC())
 			if !d.WouldSucceedAt.IsZero() {
 				want.WouldSucceedAt = d.WouldSucceedAt.UTC()
@@ -217,7 +218,7 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 		}
 		sameJSON(t, appendProblem(nil, &p, "r1"), want)
 		p.blocked = nil // debits of a batch do not ask
-		sameJSON(t, appendBatchResult(nil, nil, &p, false), BatchResult{
+		sameJSON(t, appendBatchResult(nil, nil, &p, false), wire.BatchResult{
 			Type: want.Type, Title: want.Title, Status: want.Status, Detail: want.Detail, Code: want.Code, Errors: want.Errors, ViolatedPolicies: want.ViolatedPolicies,
 			RetryAfterMs: want.RetryAfterMs, Limiting: want.Limiting, Required: want.Required, Available: want.Available, ResetAt: want.ResetAt,
 			WouldSucceedAt: want.WouldSucceedAt,

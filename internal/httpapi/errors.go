@@ -11,6 +11,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
@@ -79,7 +80,7 @@ type problem struct {
 	kind       problemKind
 	uri        string // the type
 	detail     string
-	fields     []FieldError
+	fields     []wire.FieldError
 	denial     *ledger.Denial
 	asOf       time.Time // when a denial was decided
 	blocked    *gate.Blocked
@@ -172,9 +173,9 @@ func (p *problem) fromLedger(e *ledger.Error) {
 	switch {
 	case e.Denial != nil: // says itself what it is about
 	case e.Field != "":
-		p.fields = []FieldError{{Field: e.Field, Message: e.Detail}}
+		p.fields = []wire.FieldError{{Field: e.Field, Message: e.Detail}}
 	case e.Code == ledger.CodeInvalidArgument:
-		p.fields = []FieldError{{Field: "body", Message: e.Detail}}
+		p.fields = []wire.FieldError{{Field: "body", Message: e.Detail}}
 	}
 }
 
@@ -220,7 +221,7 @@ func (p *problem) fromCatalog(err error) bool {
 	}
 	p.code, p.detail = ledger.Code(e.Code), e.Detail
 	for _, f := range e.Fields {
-		p.fields = append(p.fields, FieldError(f))
+		p.fields = append(p.fields, wire.FieldError(f))
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -74,26 +75,26 @@ func (s *Server) listGrants(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, GrantList{Items: mapSlice(page.Items, grantOf), NextCursor: nextCursor(page.NextCursor)})
+	return x.send(http.StatusOK, wire.GrantList{Items: mapSlice(page.Items, grantOf), NextCursor: nextCursor(page.NextCursor)})
 }
 
-func grantOf(g *ledger.GrantRecord) Grant {
-	return Grant{
-		GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: Source(g.Source), Amount: g.Amount, Remaining: g.Remaining,
+func grantOf(g *ledger.GrantRecord) wire.Grant {
+	return wire.Grant{
+		GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: wire.Source(g.Source), Amount: g.Amount, Remaining: g.Remaining,
 		Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: orNull(g.ExpiresAt),
-		CostBasis: g.CostBasis, Reason: g.Reason, Status: GrantStatus(g.Status), OperationID: g.OperationID,
+		CostBasis: g.CostBasis, Reason: g.Reason, Status: wire.GrantStatus(g.Status), OperationID: g.OperationID,
 		CreatedAt: g.CreatedAt.UTC(),
 	}
 }
 
-func grantAnswer(r *ledger.GrantResult, dryRun bool) GrantAnswer {
+func grantAnswer(r *ledger.GrantResult, dryRun bool) wire.GrantAnswer {
 	g := grantOf(&r.Grant)
-	return GrantAnswer{
+	return wire.GrantAnswer{
 		Tenant: r.Grant.Tenant, GrantID: g.GrantID, Meter: g.Meter, Subject: g.Subject, Source: g.Source, Amount: g.Amount,
 		Remaining: g.Remaining, Held: g.Held, Priority: g.Priority, EffectiveAt: g.EffectiveAt, ExpiresAt: g.ExpiresAt,
 		CostBasis: g.CostBasis, Reason: g.Reason, Status: g.Status, OperationID: g.OperationID,
 		CreatedAt: g.CreatedAt, AsOf: r.AsOf.UTC(), DryRun: dryRun,
-		Balance: Position{Remaining: r.Position.Remaining, Limit: r.Position.Limit, ResetAt: orNull(r.Position.ResetAt)},
+		Balance: wire.Position{Remaining: r.Position.Remaining, Limit: r.Position.Limit, ResetAt: orNull(r.Position.ResetAt)},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func TestHoldsAreListedAsTheyStand(t *testing.T) {
@@ -26,16 +28,16 @@ func TestHoldsAreListedAsTheyStand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []Hold{
-		{HoldID: "a-over", Subject: "u1", Status: "active", Items: []HoldPart{{Meter: "calls", Amount: 11, Captured: 4, Held: 7}, {Meter: "jobs", Amount: 2, Held: 2}}},
-		{HoldID: "b-part", Status: "captured", Items: []HoldPart{{Meter: "jobs", Amount: 2, Captured: 1}}},
-		{HoldID: "c-gone", Status: "expired", Items: []HoldPart{{Meter: "credits", Amount: 1}}},
-		{HoldID: "d-back", Status: "released", Items: []HoldPart{{Meter: "credits", Amount: 1}}},
+	want := []wire.Hold{
+		{HoldID: "a-over", Subject: "u1", Status: "active", Items: []wire.HoldPart{{Meter: "calls", Amount: 11, Captured: 4, Held: 7}, {Meter: "jobs", Amount: 2, Held: 2}}},
+		{HoldID: "b-part", Status: "captured", Items: []wire.HoldPart{{Meter: "jobs", Amount: 2, Captured: 1}}},
+		{HoldID: "c-gone", Status: "expired", Items: []wire.HoldPart{{Meter: "credits", Amount: 1}}},
+		{HoldID: "d-back", Status: "released", Items: []wire.HoldPart{{Meter: "credits", Amount: 1}}},
 	}
 	s.unmoved("reading", func() {
-		var got []Hold
+		var got []wire.Hold
 		for cursor := "limit=3"; ; {
-			var page HoldList
+			var page wire.HoldList
 			s.call("GET", "/v1/tenants/acme/holds?"+cursor, "").want(200).into(&page)
 			got = append(got, page.Items...)
 			if page.NextCursor == nil {
@@ -53,13 +55,13 @@ func TestHoldsAreListedAsTheyStand(t *testing.T) {
 			t.Error(diff)
 		}
 		for i, status := range []string{"active", "captured", "expired", "released"} {
-			var page HoldList
+			var page wire.HoldList
 			s.call("GET", "/v1/tenants/acme/holds?status="+status, "").want(200).into(&page)
 			if diff := cmp.Diff(want[i:i+1], page.Items); diff != "" {
 				t.Errorf("%s: %s", status, diff)
 			}
 		}
-		var one Hold
+		var one wire.Hold
 		s.call("GET", "/v1/tenants/acme/holds/a-over", "").want(200).into(&one)
 		if diff := cmp.Diff(want[0], one); diff != "" {
 			t.Error(diff)

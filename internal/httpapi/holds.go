@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -114,11 +115,11 @@ func (x *exchange) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 	}
 	tight.write(h)
 	x.noteReplay(r.Replayed)
-	return x.send(status, HoldAnswer{
-		OperationID: r.OperationID, HoldID: r.HoldID, Tenant: r.Tenant, Status: HoldAnswerStatus(r.Status), ExpiresAt: r.ExpiresAt.UTC(),
+	return x.send(status, wire.HoldAnswer{
+		OperationID: r.OperationID, HoldID: r.HoldID, Tenant: r.Tenant, Status: wire.HoldAnswerStatus(r.Status), ExpiresAt: r.ExpiresAt.UTC(),
 		AsOf: r.AsOf.UTC(), DryRun: dryRun,
-		Items: mapSlice(r.Items, func(it *ledger.HoldItem) HeldItem {
-			return HeldItem{
+		Items: mapSlice(r.Items, func(it *ledger.HoldItem) wire.HeldItem {
+			return wire.HeldItem{
 				Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held, Draws: mapSlice(it.Draws, drawOf), Remaining: it.Remaining,
 			}
 		}),
@@ -140,7 +141,7 @@ func (s *Server) listHolds(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
+	return x.send(http.StatusOK, wire.HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
 }
 
 // getHold answers one hold as it stands.
@@ -160,11 +161,11 @@ func (s *Server) getHold(x *exchange) error {
 	return x.send(http.StatusOK, listedHold(h))
 }
 
-func listedHold(h *ledger.HoldRecord) Hold {
-	return Hold{
-		HoldID: h.ID, Subject: h.Subject, Status: HoldStatus(h.Status), CreatedAt: h.CreatedAt, ExpiresAt: h.ExpiresAt,
-		Items: mapSlice(h.Items, func(it *ledger.HoldItem) HoldPart {
-			return HoldPart{Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held}
+func listedHold(h *ledger.HoldRecord) wire.Hold {
+	return wire.Hold{
+		HoldID: h.ID, Subject: h.Subject, Status: wire.HoldStatus(h.Status), CreatedAt: h.CreatedAt, ExpiresAt: h.ExpiresAt,
+		Items: mapSlice(h.Items, func(it *ledger.HoldItem) wire.HoldPart {
+			return wire.HoldPart{Meter: it.Meter, Amount: it.Amount, Captured: it.Captured, Held: it.Held}
 		}),
 	}
 }
@@ -176,6 +177,6 @@ func (x *exchange) noteReplay(replayed bool) {
 	}
 }
 
-func drawOf(d *ledger.Draw) Draw {
-	return Draw{Grant: d.Grant, Source: Source(d.Source), Meter: d.Meter, Amount: d.Amount}
+func drawOf(d *ledger.Draw) wire.Draw {
+	return wire.Draw{Grant: d.Grant, Source: wire.Source(d.Source), Meter: d.Meter, Amount: d.Amount}
 }

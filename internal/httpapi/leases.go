@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
@@ -95,7 +96,7 @@ func (x *exchange) leaseParameter() (ratelimit.LeaseID, error) {
 
 func (x *exchange) sendLease(status int, l *gate.Lease, dryRun bool) error {
 	h := x.Response().Header()
-	out := LeaseAnswer{
+	out := wire.LeaseAnswer{
 		LeaseID: l.ID, Rule: l.Rule, Replaces: l.Verdict.Replaces, Limit: l.Limit, Shadow: l.Verdict.Shadow, Degraded: l.Degraded, DryRun: dryRun,
 	}
 	if !dryRun {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // leasing puts tenants acme and other, and limit exports of 2 at a time.
@@ -33,7 +35,7 @@ func TestLeasesAreGivenRenewedAndGivenBack(t *testing.T) {
 	s := newService(t)
 	s.leasing()
 	body := `{"rule":"exports","tenant":"acme","ttl_seconds":90}`
-	var first, again, dry LeaseAnswer
+	var first, again, dry wire.LeaseAnswer
 	a := s.acquire(body, headerIdempotencyKey, "job-1").want(201)
 	a.into(&first)
 	if first.LeaseID == "" || first.Rule != "exports" || first.Limit != 2 || *first.InUse != 1 || *first.Remaining != 1 || first.ExpiresInMs != 90_000 {
@@ -92,7 +94,7 @@ func TestLeasesAreRefusedForWhatTheyAreNot(t *testing.T) {
 	s.acquire(`{"rule":"calls","tenant":"acme"}`).refused("rule")
 	s.acquire(`{"rule":"per-subject","tenant":"acme"}`).refused("subject")
 	s.acquire(`{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "with blank ").refused(headerIdempotencyKey)
-	var lease LeaseAnswer
+	var lease wire.LeaseAnswer
 	s.acquire(`{"rule":"per-subject","tenant":"acme","subject":"ann"}`).want(201).into(&lease)
 	if lease.ExpiresInMs != 30_000 {
 		t.Errorf("%+v: the rate's period is how long a lease lasts", lease)
@@ -109,7 +111,7 @@ func TestForgedLeaseIDsNameNoLease(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.leasing()
-	var held LeaseAnswer
+	var held wire.LeaseAnswer
 	s.acquire(`{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "k").want(201).into(&held)
 	id := held.LeaseID
 	swap := func(at int) string { // another character of base64url
@@ -129,7 +131,7 @@ func TestForgedLeaseIDsNameNoLease(t *testing.T) {
 			t.Errorf("DELETE %q: %d %s", forged, a.status, a.body)
 		}
 	}
-	var n LeaseAnswer
+	var n wire.LeaseAnswer
 	s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).want(200).into(&n)
 	if *n.InUse != 1 {
 		t.Errorf("%d are held, want the one", *n.InUse)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func (s *service) limitNamed(rule, body string) {
@@ -17,26 +19,26 @@ func TestALimitExplainsWhatItComesTo(t *testing.T) {
 	s.catalogue()
 	for _, c := range []struct {
 		name, body string
-		check      func(e *LimitExplanation) bool
+		check      func(e *wire.LimitExplanation) bool
 	}{
-		{"bucket", `{"per":["tenant"],"kind":"token_bucket","rate":"7/s","burst":20}`, func(e *LimitExplanation) bool {
+		{"bucket", `{"per":["tenant"],"kind":"token_bucket","rate":"7/s","burst":20}`, func(e *wire.LimitExplanation) bool {
 			return e.Capacity == 20 && e.UnitsPerToken == 1_000_000 && e.UnitsPerMicrosecond == 7 && e.FirstSecond == 27 && e.MostPerPeriod == 27 &&
 				e.PerSecond == 7 && e.RedisAway.CapacityEach == 20 && e.RedisAway.Holders == 1 && strings.Contains(e.Summary, "20 at once, then 7/s")
 		}},
-		{"queue", `{"per":["tenant"],"kind":"leaky_bucket","rate":"2/s","burst":10,"on_backend_error":"open"}`, func(e *LimitExplanation) bool {
+		{"queue", `{"per":["tenant"],"kind":"leaky_bucket","rate":"2/s","burst":10,"on_backend_error":"open"}`, func(e *wire.LimitExplanation) bool {
 			return e.Capacity == 10 && e.PerSecond == 2 && e.RedisAway.OnBackendError == "open" && e.RedisAway.CapacityEach == 0 && e.RedisAway.Holders == 0
 		}},
-		{"daily", `{"per":["tenant","subject"],"kind":"fixed_window","rate":"100/day","timezone":"Europe/Berlin"}`, func(e *LimitExplanation) bool {
+		{"daily", `{"per":["tenant","subject"],"kind":"fixed_window","rate":"100/day","timezone":"Europe/Berlin"}`, func(e *wire.LimitExplanation) bool {
 			return e.Capacity == 100 && e.MostPerPeriod == 200 && e.Window.End.After(e.Window.Start) && e.UnitsPerToken == 0
 		}},
-		{"sliding", `{"per":["tenant"],"kind":"sliding_window","rate":"100/min"}`, func(e *LimitExplanation) bool { return e.MostPerPeriod == 200 }},
-		{"log", `{"per":["ip"],"kind":"sliding_log","rate":"5/h"}`, func(e *LimitExplanation) bool { return e.MostPerPeriod == 5 && e.FirstSecond == 5 }},
-		{"jobs", `{"per":["tenant"],"kind":"concurrency","burst":3}`, func(e *LimitExplanation) bool {
+		{"sliding", `{"per":["tenant"],"kind":"sliding_window","rate":"100/min"}`, func(e *wire.LimitExplanation) bool { return e.MostPerPeriod == 200 }},
+		{"log", `{"per":["ip"],"kind":"sliding_log","rate":"5/h"}`, func(e *wire.LimitExplanation) bool { return e.MostPerPeriod == 5 && e.FirstSecond == 5 }},
+		{"jobs", `{"per":["tenant"],"kind":"concurrency","burst":3}`, func(e *wire.LimitExplanation) bool {
 			return e.Capacity == 3 && e.LeaseTTLSeconds == 60 && e.PerSecond == 0
 		}},
 	} {
 		s.limitNamed(c.name, c.body)
-		var plain, told Limit
+		var plain, told wire.Limit
 		s.call("GET", "/v1/limits/"+c.name, "").want(200).into(&plain)
 		if plain.Explain.Summary != "" {
 			t.Errorf("%s explains itself unasked: %+v", c.name, plain.Explain)
@@ -73,7 +75,7 @@ func TestAResetFillsOneBucketAndNoOther(t *testing.T) {
 	reset(`{"tenant":"acme","subject":"u1","ip":"192.0.2.1"}`).refused("ip")
 	s.call("POST", "/v1/limits/none/reset", `{"tenant":"acme"}`).problem(404, "not_found")
 	for i, existed := range []bool{true, false} {
-		var got ResetAnswer
+		var got wire.ResetAnswer
 		if reset(`{"tenant":"acme","subject":"u1"}`).want(200).into(&got); got.Rule != "each" || got.Existed != existed {
 			t.Errorf("reset %d: %+v", i, got)
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // TestARefusedRequestIsOneDecisionOfItsLimit: the alert on rejections compares what was denied with all that was decided, and
@@ -105,7 +107,7 @@ func TestARegionHasItsShareOfALimit(t *testing.T) {
 			s := newService(t)
 			s.catalogue()
 			body := fmt.Sprintf(`{"per":["tenant"],"kind":%q,%s,"region_share":30}`, kind, tc.limit)
-			var stored Limit
+			var stored wire.Limit
 			if s.call("PUT", "/v1/limits/region", body).want(201).into(&stored); stored.RegionShare != 30 || stored.Burst != 10 {
 				t.Errorf("stored: %+v", stored)
 			}
@@ -121,7 +123,7 @@ func TestARegionHasItsShareOfALimit(t *testing.T) {
 				}
 			}
 			ask("beyond").problem(429, "rate_limited")
-			var got Limit
+			var got wire.Limit
 			s.call("GET", "/v1/limits/region?explain=1", "").want(200).into(&got)
 			if got.RegionShare != 30 || got.Explain.Capacity != int64(tc.capacity) {
 				t.Errorf("%+v", got)

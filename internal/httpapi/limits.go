@@ -7,6 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -108,8 +109,8 @@ func (s *Server) getLimit(x *exchange) error {
 	return x.send(http.StatusOK, answer)
 }
 
-func explanationOf(e *gate.LimitExplanation) LimitExplanation {
-	out := LimitExplanation{
+func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
+	out := wire.LimitExplanation{
 		Summary: e.Summary, Capacity: e.Capacity, UnitsPerToken: e.Units, UnitsPerMicrosecond: e.Num, FirstSecond: e.InAnySecond,
 		MostPerPeriod: e.PeriodMost, PerSecond: perSecond(e.Sustained), BytesPerBucket: e.KeyBytes,
 		KeptSeconds: ceil(e.MaxTTL, time.Second), LeaseTTLSeconds: ceil(e.LeaseTTL, time.Second),
@@ -118,7 +119,7 @@ func explanationOf(e *gate.LimitExplanation) LimitExplanation {
 		out.Window.Start, out.Window.End = e.WindowStart, e.WindowEnd
 	}
 	away := &out.RedisAway
-	away.OnBackendError, away.Replicas = OnBackendError(e.Policy.String()), int64(e.Replicas)
+	away.OnBackendError, away.Replicas = wire.OnBackendError(e.Policy.String()), int64(e.Replicas)
 	if e.Policy == rule.BackendLocalShare {
 		away.Holders, away.CapacityEach, away.PerSecondEach = e.Holders, e.Share, perSecond(e.ShareRate)
 	}
@@ -162,7 +163,7 @@ func (s *Server) resetLimit(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, ResetAnswer{Rule: rule, Existed: existed})
+	return x.send(http.StatusOK, wire.ResetAnswer{Rule: rule, Existed: existed})
 }
 
 // listLimits answers a page of rate limits.
@@ -175,7 +176,7 @@ func (s *Server) listLimits(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, LimitList{Items: mapSlice(list.Items, limitOf), NextCursor: nextCursor(list.NextCursor)})
+	return x.send(http.StatusOK, wire.LimitList{Items: mapSlice(list.Items, limitOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteLimit deletes a rate limit.
@@ -190,31 +191,31 @@ func (s *Server) deleteLimit(x *exchange) error {
 	return x.NoContent(http.StatusNoContent)
 }
 
-func limitOf(l *catalog.Limit) Limit {
-	return Limit{
-		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
-		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
-		Mode: LimitMode(l.Mode), OnBackendError: OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
+func limitOf(l *catalog.Limit) wire.Limit {
+	return wire.Limit{
+		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
+		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
+		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
 		CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
 	}
 }
 
-func planLimitOf(l *catalog.Limit) PlanLimit {
-	return PlanLimit{
-		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
-		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
-		Mode: LimitMode(l.Mode), OnBackendError: OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
+func planLimitOf(l *catalog.Limit) wire.PlanLimit {
+	return wire.PlanLimit{
+		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
+		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
+		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
 	}
 }
 
-func costsOf(costs []catalog.RouteCost) LimitCosts {
+func costsOf(costs []catalog.RouteCost) wire.LimitCosts {
 	if len(costs) == 0 {
 		return nil
 	}
-	return mapSlice(costs, func(c *catalog.RouteCost) LimitCost { return LimitCost{Route: c.Route, Cost: c.Cost} })
+	return mapSlice(costs, func(c *catalog.RouteCost) wire.LimitCost { return wire.LimitCost{Route: c.Route, Cost: c.Cost} })
 }
 
-func perOf(per *string) LimitPer { return LimitPer(*per) }
+func perOf(per *string) wire.LimitPer { return wire.LimitPer(*per) }
 
 // putStatus is the status of a PUT.
 func putStatus(created bool) int {
@@ -230,6 +231,6 @@ func (x *exchange) catalogPage() (catalog.Page, error) {
 	return catalog.Page{Limit: limit, Cursor: cursor}, x.query.err()
 }
 
-func matchOf(m catalog.Match) LimitMatch {
-	return LimitMatch{Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
+func matchOf(m catalog.Match) wire.LimitMatch {
+	return wire.LimitMatch{Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
 }

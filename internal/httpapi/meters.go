@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func meterMembers() []member[catalog.Meter] {
@@ -54,7 +55,7 @@ func (s *Server) listMeters(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, MeterList{Items: mapSlice(list.Items, meterOf), NextCursor: nextCursor(list.NextCursor)})
+	return x.send(http.StatusOK, wire.MeterList{Items: mapSlice(list.Items, meterOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteMeter deletes a meter that nothing refers to.
@@ -69,8 +70,8 @@ func (s *Server) deleteMeter(x *exchange) error {
 	return x.NoContent(http.StatusNoContent)
 }
 
-func meterOf(m *catalog.Meter) Meter {
-	return Meter{
+func meterOf(m *catalog.Meter) wire.Meter {
+	return wire.Meter{
 		Meter: m.ID, Unit: m.Unit, Description: m.Description, DenialReplay: m.DenialReplay, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 // fault, for a mistyped filter must not silently select everything.
 type query struct {
 	values url.Values
-	faults []FieldError
+	faults []wire.FieldError
 }
 
 // parse reads a query, which may have these parameters.
@@ -46,7 +47,7 @@ func (q *query) parse(raw string, names []string) error {
 
 func (q *query) fault(field, message string) {
 	if len(q.faults) < faultsMax {
-		q.faults = append(q.faults, FieldError{Field: field, Message: message})
+		q.faults = append(q.faults, wire.FieldError{Field: field, Message: message})
 	}
 }
 
@@ -137,7 +138,7 @@ func (q *query) page() (limit int, cursor string) {
 }
 
 // nextCursor is a cursor as an answer has it: null on the last page.
-func nextCursor(cursor string) NextCursor {
+func nextCursor(cursor string) wire.NextCursor {
 	if cursor == "" {
 		return nil
 	}

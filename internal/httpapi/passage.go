@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -97,12 +98,12 @@ func passageKey(given string) string {
 // out.
 type headerReader struct {
 	header http.Header
-	faults []FieldError
+	faults []wire.FieldError
 }
 
 func (r *headerReader) fault(name, must string) {
 	if len(r.faults) < faultsMax {
-		r.faults = append(r.faults, FieldError{Field: name, Message: must})
+		r.faults = append(r.faults, wire.FieldError{Field: name, Message: must})
 	}
 }
 

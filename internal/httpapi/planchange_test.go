@@ -1,6 +1,10 @@
 package httpapi
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
 
 func TestAPlanChangeWaitsForTheNextPeriodUnlessItAppliesNow(t *testing.T) {
 	t.Parallel()
@@ -8,7 +12,7 @@ func TestAPlanChangeWaitsForTheNextPeriodUnlessItAppliesNow(t *testing.T) {
 	s.catalogue()
 	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"year","anchor":"calendar"}]}`).want(201)
 	s.debit("k1", "acme", "calls", 4).want(200)
-	remaining := func() (balance Balance) {
+	remaining := func() (balance wire.Balance) {
 		t.Helper()
 		s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&balance)
 		return balance

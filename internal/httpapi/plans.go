@@ -5,6 +5,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -107,29 +108,29 @@ func (s *Server) listPlans(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, PlanList{Items: mapSlice(list.Items, planOf), NextCursor: nextCursor(list.NextCursor)})
+	return x.send(http.StatusOK, wire.PlanList{Items: mapSlice(list.Items, planOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
-func planOf(p *catalog.Plan) Plan {
-	return Plan{
+func planOf(p *catalog.Plan) wire.Plan {
+	return wire.Plan{
 		Plan: p.ID, Version: p.Version, Allowances: mapSlice(p.Allowances, allowanceOf), Limits: mapSlice(p.Limits, planLimitOf),
 		CreatedAt: p.CreatedAt,
 	}
 }
 
-func allowanceOf(a *catalog.Allowance) Allowance {
-	out := Allowance{
-		Meter: a.Meter, Amount: a.Amount, Every: AllowanceEvery(a.Every), Anchor: AllowanceAnchor(a.Anchor), PerSubject: a.PerSubject,
+func allowanceOf(a *catalog.Allowance) wire.Allowance {
+	out := wire.Allowance{
+		Meter: a.Meter, Amount: a.Amount, Every: wire.AllowanceEvery(a.Every), Anchor: wire.AllowanceAnchor(a.Anchor), PerSubject: a.PerSubject,
 		ExpiresInDays: a.ExpiresInDays,
 	}
 	if r := a.Rollover; r != nil {
-		out.Rollover = &Rollover{Min: r.Min, Max: r.Max}
+		out.Rollover = &wire.Rollover{Min: r.Min, Max: r.Max}
 	}
 	if o := a.Overage; o != nil {
-		out.Overage = &Overage{Policy: OveragePolicy(o.Policy), Cap: o.Cap, AtPeriodEnd: OverageAtPeriodEnd(o.AtPeriodEnd)}
+		out.Overage = &wire.Overage{Policy: wire.OveragePolicy(o.Policy), Cap: o.Cap, AtPeriodEnd: wire.OverageAtPeriodEnd(o.AtPeriodEnd)}
 	}
 	if o := a.Overflow; o != nil {
-		out.Overflow = &Overflow{Meter: o.Meter, Price: o.Price}
+		out.Overflow = &wire.Overflow{Meter: o.Meter, Price: o.Price}
 	}
 	return out
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func TestAPlanKeepsWhatItSaysOfAnAllowance(t *testing.T) {
@@ -16,19 +18,19 @@ func TestAPlanKeepsWhatItSaysOfAnAllowance(t *testing.T) {
 		"overage":{"policy":"allow","cap":0},"overflow":{"meter":"credits","price":3},"per_subject":0},
 		{"meter":"credits","amount":0,"every":"day","anchor":"calendar","overage":{"policy":"deny"},"rollover":{"max":1}},
 		{"meter":"other","amount":5,"every":"once","anchor":"calendar","expires_in_days":14}]}`
-	want := []Allowance{
+	want := []wire.Allowance{
 		{
-			Meter: "calls", Amount: 10, Every: AllowanceEveryMonth, Anchor: AllowanceAnchorTenant, Rollover: &Rollover{Min: 2, Max: 5},
-			Overage: &Overage{Policy: OveragePolicyAllow, Cap: new(int64(0))}, Overflow: &Overflow{Meter: "credits", Price: 3}, PerSubject: new(int64(0)),
+			Meter: "calls", Amount: 10, Every: wire.AllowanceEveryMonth, Anchor: wire.AllowanceAnchorTenant, Rollover: &wire.Rollover{Min: 2, Max: 5},
+			Overage: &wire.Overage{Policy: wire.OveragePolicyAllow, Cap: new(int64(0))}, Overflow: &wire.Overflow{Meter: "credits", Price: 3}, PerSubject: new(int64(0)),
 		},
 		{
-			Meter: "credits", Every: AllowanceEveryDay, Anchor: AllowanceAnchorCalendar, Rollover: &Rollover{Max: 1},
-			Overage: &Overage{Policy: OveragePolicyDeny},
+			Meter: "credits", Every: wire.AllowanceEveryDay, Anchor: wire.AllowanceAnchorCalendar, Rollover: &wire.Rollover{Max: 1},
+			Overage: &wire.Overage{Policy: wire.OveragePolicyDeny},
 		},
-		{Meter: "other", Amount: 5, Every: AllowanceEveryOnce, Anchor: AllowanceAnchorCalendar, ExpiresInDays: new(int64(14))},
+		{Meter: "other", Amount: 5, Every: wire.AllowanceEveryOnce, Anchor: wire.AllowanceAnchorCalendar, ExpiresInDays: new(int64(14))},
 	}
 	for _, a := range []*answer{s.call("PUT", "/v1/plans/p", body).want(201), s.call("PUT", "/v1/plans/p", body).want(200), s.call("GET", "/v1/plans/p", "").want(200)} {
-		var got Plan
+		var got wire.Plan
 		a.into(&got)
 		if diff := cmp.Diff(want, got.Allowances); diff != "" || got.Version != 1 {
 			t.Errorf("version %d: %s", got.Version, diff)

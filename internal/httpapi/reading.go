@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -34,7 +35,7 @@ func (s *Server) listBalances(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, BalanceList{Items: mapSlice(balances, balanceOf)})
+	return x.send(http.StatusOK, wire.BalanceList{Items: mapSlice(balances, balanceOf)})
 }
 
 // getBalance answers one balance.
@@ -66,11 +67,11 @@ func (s *Server) getBalance(x *exchange) error {
 	return x.send(http.StatusOK, balanceOf(balance))
 }
 
-func balanceOf(b *ledger.Balance) Balance {
-	return Balance{
+func balanceOf(b *ledger.Balance) wire.Balance {
+	return wire.Balance{
 		Meter: b.Meter, Subject: b.Subject, Plan: b.Plan, PlanVersion: b.PlanVersion, Limit: b.Limit, Opening: b.Opening,
 		Granted: b.Granted, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held,
-		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
+		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: wire.BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
 		Grants: mapSlice(b.Grants, grantOf), AsOf: b.AsOf.UTC(),
 	}
 }
@@ -93,11 +94,11 @@ func (s *Server) listEntries(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, EntryList{Items: mapSlice(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor)})
+	return x.send(http.StatusOK, wire.EntryList{Items: mapSlice(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor)})
 }
 
-func entryOf(e *ledger.Entry) Entry {
-	out := Entry{
+func entryOf(e *ledger.Entry) wire.Entry {
+	out := wire.Entry{
 		OperationID: e.OperationID, Line: e.Line, Seq: e.Seq, Kind: e.Kind, Meter: e.Meter, Subject: e.Subject,
 		PeriodStart: e.PeriodStart.UTC(), Grant: e.Grant, Source: string(e.Source), Amount: e.Amount,
 		RemainingAfter: e.RemainingAfter, Item: e.Item, CreatedAt: e.CreatedAt.UTC(), OperationSubject: e.OpSubject,
@@ -123,7 +124,7 @@ func (s *Server) getOperation(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, Operation{
+	return x.send(http.StatusOK, wire.Operation{
 		OperationID: op.ID, Tenant: op.Tenant, Kind: op.Kind, CreatedAt: op.CreatedAt.UTC(), Entries: mapSlice(op.Entries, entryOf),
 	})
 }
@@ -142,11 +143,11 @@ func (s *Server) listPeriods(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, PeriodList{Items: mapSlice(periods, periodOf)})
+	return x.send(http.StatusOK, wire.PeriodList{Items: mapSlice(periods, periodOf)})
 }
 
-func periodOf(p *ledger.PeriodInfo) Period {
-	out := Period{Start: p.Start.UTC(), End: orNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
+func periodOf(p *ledger.PeriodInfo) wire.Period {
+	out := wire.Period{Start: p.Start.UTC(), End: orNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
 	if p.LocalEnd != "" {
 		out.LocalEnd = &p.LocalEnd
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func TestABalanceShowsWhatIsLeftAndWhereItComesFrom(t *testing.T) {
@@ -16,20 +18,20 @@ func TestABalanceShowsWhatIsLeftAndWhereItComesFrom(t *testing.T) {
 	s.catalogue()
 	s.debit("k", "acme", "calls", 3).want(200)
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","grant_id":"g1"}`, headerIdempotencyKey, "g").want(201)
-	var got Balance
+	var got wire.Balance
 	s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&got)
 	if got.Limit != 15 || got.Granted != 15 || got.Used != 3 || got.Held != 0 || got.Remaining != 12 || got.Overage != 0 || got.Plan != "basic" || got.PlanVersion != 1 {
 		t.Errorf("%+v", got)
 	}
 	year := got.AsOf.Year()
-	period := BalancePeriod{Start: new(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)), End: new(time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC))}
+	period := wire.BalancePeriod{Start: new(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)), End: new(time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC))}
 	if diff := cmp.Diff(period, got.Period); diff != "" {
 		t.Error(diff)
 	}
 	if len(got.Grants) != 2 || got.Grants[0].Source != "allowance" || got.Grants[0].Remaining != 7 || got.Grants[1].GrantID != "g1" || got.Grants[1].ExpiresAt != nil {
 		t.Errorf("%+v", got.Grants)
 	}
-	var list BalanceList
+	var list wire.BalanceList
 	s.call("GET", "/v1/tenants/acme/balances", "").want(200).into(&list)
 	if len(list.Items) != 2 || list.Items[0].Meter != "calls" || list.Items[0].Remaining != 12 || list.Items[1].Meter != "credits" || list.NextCursor != nil {
 		t.Errorf("%+v", list)
@@ -48,7 +50,7 @@ func TestEntriesAreTheJournalAndAnOperationIsFoundByItsKey(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	s.call("POST", "/v1/debits", `{"tenant":"acme","items":[{"meter":"calls","amount":2}],"subject":"u1","metadata":{"b":[1,{"c":null}],"a":"é"}}`, headerIdempotencyKey, "k1").want(200)
-	var list EntryList
+	var list wire.EntryList
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls&kind=debit", "").want(200).into(&list)
 	if len(list.Items) != 1 {
 		t.Fatalf("%+v", list)
@@ -60,13 +62,13 @@ func TestEntriesAreTheJournalAndAnOperationIsFoundByItsKey(t *testing.T) {
 	if err := e.Metadata.Compact(); err != nil || string(e.Metadata) != `{"a":"é","b":[1,{"c":null}]}` {
 		t.Errorf("metadata %s: %v", e.Metadata, err)
 	}
-	var op Operation
+	var op wire.Operation
 	s.call("GET", "/v1/tenants/acme/operations/k1", "").want(200).into(&op)
 	if op.OperationID != "k1" || op.Tenant != "acme" || op.Kind != "debit" || len(op.Entries) < 1 || !op.CreatedAt.Equal(e.CreatedAt) {
 		t.Errorf("%+v", op)
 	}
 	count := func(query string) int {
-		var list EntryList
+		var list wire.EntryList
 		s.call("GET", "/v1/tenants/acme/entries?meter=calls&"+query, "").want(200).into(&list)
 		return len(list.Items)
 	}
@@ -101,7 +103,7 @@ func TestAnyIdempotencyKeyCanBeLookedUpThroughAPath(t *testing.T) {
 		s.tenant(tenant)
 		s.debit(key, tenant, "calls", 1).want(200)
 		path := "/v1/tenants/" + tenant + "/operations/"
-		var op Operation
+		var op wire.Operation
 		s.call("GET", path+url.PathEscape(key), "").want(200).into(&op)
 		if op.OperationID != key {
 			t.Errorf("%q was found as %q", key, op.OperationID)
@@ -128,8 +130,8 @@ func TestPeriodsOfATenantAnchoredOnThe31stEndOnTheMonthsLastDays(t *testing.T) {
 	s.call("PUT", "/v1/plans/monthly", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant"},
 		{"meter":"credits","amount":3,"every":"once","anchor":"tenant"}]}`).want(201)
 	s.call("PUT", "/v1/tenants/t", `{"plan":"monthly","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin"}`).want(201)
-	periods := func(query string) []Period {
-		var list PeriodList
+	periods := func(query string) []wire.Period {
+		var list wire.PeriodList
 		s.call("GET", "/v1/tenants/t/periods?"+query, "").want(200).into(&list)
 		return list.Items
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -51,9 +52,9 @@ func (s *Server) getRoll(x *exchange) error {
 	return x.send(http.StatusOK, rollOf(&roll))
 }
 
-func rollOf(r *ledger.Roll) Roll {
-	return Roll{
-		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: RollStatus(r.Status), Total: r.Total, Processed: r.Processed, Error: r.Error,
+func rollOf(r *ledger.Roll) wire.Roll {
+	return wire.Roll{
+		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: wire.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, Error: r.Error,
 		StartedAt: r.StartedAt.UTC(), FinishedAt: orNull(r.FinishedAt),
 	}
 }

@@ -1,14 +1,12 @@
 package httpapi
 
 import (
-	_ "embed"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
-)
 
-//go:embed openapi.yaml
-var specification []byte
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
 
 // route is one operation of the contract.
 type route struct {
@@ -109,5 +107,5 @@ func (s *Server) guard(r route) echo.HandlerFunc {
 
 // getSpec serves the contract.
 func (s *Server) getSpec(x *exchange) error {
-	return x.sendBytes(http.StatusOK, "application/yaml", specification)
+	return x.sendBytes(http.StatusOK, "application/yaml", wire.Specification)
 }

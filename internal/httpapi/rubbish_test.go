@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // fullBodies has a good body with every field for each operation that takes one. The paths are of resources that exist where
@@ -67,7 +68,7 @@ func (s *service) materials() {
 	s.catalogue()
 	s.call("PUT", "/v1/limits/exports", `{"per":["tenant"],"kind":"concurrency","burst":9}`).want(201)
 	s.eventually("the snapshot has exports", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
-	var lease LeaseAnswer
+	var lease wire.LeaseAnswer
 	s.call("POST", "/v1/leases", `{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "to-renew").want(201).into(&lease)
 	if lease.LeaseID != leaseToRenew {
 		s.t.Fatalf("the lease is %s", lease.LeaseID)
@@ -255,7 +256,7 @@ func TestEveryWrongFieldOfEveryBodyIsA400ThatNamesItAndChangesNothing(t *testing
 				sent++
 				a := s.call(good.method, good.path, f.body, headerIdempotencyKey, fmt.Sprint("k", sent))
 				names := ""
-				var p Problem
+				var p wire.Problem
 				if a.status == 400 && json.Unmarshal(a.body, &p) == nil && p.Code == "invalid_argument" {
 					for _, e := range p.Errors {
 						names += e.Field + " "

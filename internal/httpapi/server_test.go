@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -155,7 +156,7 @@ func TestErrorsOfEveryKindBecomeTheirStatusAndInternalOnesTellNothing(t *testing
 	} {
 		next.Store(struct{ error }{err})
 		a := s.bare("/v1/rolls/x/y")
-		var p Problem
+		var p wire.Problem
 		a.into(&p)
 		if got := fmt.Sprint(a.status, " ", p.Code); got != want || strings.Contains(string(a.body), "secret") {
 			t.Errorf("%v: %s, want %s: %s", err, got, want, a.body)

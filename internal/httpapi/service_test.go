@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +24,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -240,9 +240,9 @@ func (a *answer) want(statuses ...int) *answer {
 }
 
 // problem fails the test unless the answer is a problem with this status and code.
-func (a *answer) problem(status int, code string) Problem {
+func (a *answer) problem(status int, code string) wire.Problem {
 	a.t.Helper()
-	var p Problem
+	var p wire.Problem
 	a.into(&p)
 	if a.status != status || p.Code != code || p.Status != status || a.header.Get("Content-Type") != typeProblem {
 		a.t.Fatalf("%d %s, want %d %s: %s", a.status, p.Code, status, code, a.body)
@@ -317,7 +317,7 @@ func demandOf(tenant, meter string, amount int64) string {
 // remaining is what a balance has, as its own resource tells.
 func (s *service) remaining(tenant, meter string) int64 {
 	s.t.Helper()
-	var b Balance
+	var b wire.Balance
 	s.call("GET", "/v1/tenants/"+tenant+"/balances/"+meter, "").want(200).into(&b)
 	return b.Remaining
 }
@@ -344,13 +344,9 @@ func (s *service) eventually(what string, ok func() bool) {
 	}
 }
 
-// contract is the specification, parsed.
+// contract returns the parsed contract.
 var contract = sync.OnceValue(func() *openapi3.T {
-	text, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		panic(err)
-	}
-	doc, err := openapi3.NewLoader().LoadFromData(text)
+	doc, err := openapi3.NewLoader().LoadFromData(wire.Specification)
 	if err != nil {
 		panic(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -209,7 +210,7 @@ func (s *Server) debitBatch(x *exchange) error {
 	if _, err := x.idempotencyKey(); err != nil {
 		return err // not needed here, but whoever sends one must send a good one
 	}
-	var missing []FieldError
+	var missing []wire.FieldError
 	for i := range b.debits {
 		r := &b.debits[i]
 		r.DryRun = r.DryRun || b.dryRun
@@ -218,7 +219,7 @@ func (s *Server) debitBatch(x *exchange) error {
 		case r.DryRun:
 			r.Key = dryRunKey
 		case len(missing) < faultsMax:
-			missing = append(missing, FieldError{Field: fmt.Sprintf("debits[%d].idempotency_key", i), Message: "is required"})
+			missing = append(missing, wire.FieldError{Field: fmt.Sprintf("debits[%d].idempotency_key", i), Message: "is required"})
 		}
 	}
 	if len(missing) > 0 {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 func TestADebitIsAnsweredWithItsDrawsAndTheQuotaHeaders(t *testing.T) {
@@ -15,15 +17,15 @@ func TestADebitIsAnsweredWithItsDrawsAndTheQuotaHeaders(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	a := s.debit("k1", "acme", "calls", 3).want(200)
-	var got DebitAnswer
+	var got wire.DebitAnswer
 	a.into(&got)
 	if time.Since(got.AsOf).Abs() > time.Minute {
 		t.Errorf("as_of is %s", got.AsOf)
 	}
 	grant := got.Items[0].Draws[0].Grant
-	want := DebitAnswer{OperationID: "k1", Tenant: "acme", AsOf: got.AsOf, Items: []DebitedItem{{
+	want := wire.DebitAnswer{OperationID: "k1", Tenant: "acme", AsOf: got.AsOf, Items: []wire.DebitedItem{{
 		Meter: "calls", Requested: 3, Charged: 3, Remaining: 7,
-		Draws: []Draw{{Grant: grant, Source: SourceAllowance, Meter: "calls", Amount: 3}},
+		Draws: []wire.Draw{{Grant: grant, Source: wire.SourceAllowance, Meter: "calls", Amount: 3}},
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" || grant == "" {
 		t.Error(diff)
@@ -70,7 +72,7 @@ func TestADebitBeyondTheAllowanceIs429UntilThePeriodEnds(t *testing.T) {
 	s.debit("k1", "acme", "calls", 8).want(200)
 	a := s.debit("k2", "acme", "calls", 3)
 	p := a.problem(429, "quota_exceeded")
-	if p.Limiting != (Limiting{Kind: "allowance", Meter: "calls", Level: "tenant"}) || *p.Required != 3 || *p.Available != 2 {
+	if p.Limiting != (wire.Limiting{Kind: "allowance", Meter: "calls", Level: "tenant"}) || *p.Required != 3 || *p.Available != 2 {
 		t.Errorf("%s", a.body)
 	}
 	year := time.Now().UTC().Year() + 1
@@ -130,7 +132,7 @@ func TestWhoOrWhatDoesNotExistIs404AndWhatThePlanForbidsIs403(t *testing.T) {
 		post("nobody", "calls").problem(404, "tenant_not_found")
 		post("acme", "nothing").problem(404, "not_found")
 		if path == "/v1/check" {
-			var c CheckAnswer
+			var c wire.CheckAnswer
 			if post("acme", "other").want(200).into(&c); c.Allowed || c.Code != "meter_not_in_plan" {
 				t.Errorf("%+v", c)
 			}
@@ -150,7 +152,7 @@ func TestASuspendedTenantIsRefusedWith403AndKeepsItsBalance(t *testing.T) {
 	s.debit("k3", "acme", "calls", 1).problem(403, "tenant_suspended")
 	s.call("POST", "/v1/consume", demandOf("acme", "calls", 1), headerIdempotencyKey, "k4").problem(403, "tenant_suspended")
 	s.debit("k1", "acme", "calls", 1).want(200) // what was answered stays answered
-	var c CheckAnswer
+	var c wire.CheckAnswer
 	if s.call("POST", "/v1/check", demandOf("acme", "calls", 1)).want(200).into(&c); c.Allowed || c.Code != "tenant_suspended" {
 		t.Errorf("%+v", c)
 	}
@@ -160,15 +162,15 @@ func TestACheckAnswersWhatADebitWouldAndChargesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	check := func(amount int64, more string) (CheckAnswer, *answer) {
+	check := func(amount int64, more string) (wire.CheckAnswer, *answer) {
 		body := fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}]%s}`, amount, more)
 		a := s.call("POST", "/v1/check", body).want(200)
-		var c CheckAnswer
+		var c wire.CheckAnswer
 		a.into(&c)
 		return c, a
 	}
 	c, a := check(10, `,"max_stale_ms":0`)
-	want := CheckAnswer{Allowed: true, Source: "ledger", AsOf: c.AsOf, Limits: []LimitVerdict{}, Items: []CheckedItem{
+	want := wire.CheckAnswer{Allowed: true, Source: "ledger", AsOf: c.AsOf, Limits: []wire.LimitVerdict{}, Items: []wire.CheckedItem{
 		{Meter: "calls", Required: 10, Remaining: 10, Limit: 10, MaxAllowedNow: 10},
 	}}
 	if diff := cmp.Diff(want, c); diff != "" {
@@ -240,7 +242,7 @@ func TestAConsumeChargesLimitsAndBalanceOrNeither(t *testing.T) {
 	if got := s.remaining("acme", "calls"); got != 8 {
 		t.Errorf("%d remain", got)
 	}
-	var c CheckAnswer
+	var c wire.CheckAnswer
 	check := s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":"/search","ip":"192.0.2.1"}`).want(200)
 	check.into(&c)
 	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get(headerRateLimit) == "" {
@@ -274,7 +276,7 @@ func TestADryRunAnswersAsTheDebitWouldAndDoesNothing(t *testing.T) {
 		return s.call("POST", path, body, extra...)
 	}
 	for range 5 {
-		var got DebitAnswer
+		var got wire.DebitAnswer
 		if dry("/v1/debits", "", 10).want(200).into(&got); !got.DryRun || got.Items[0].Remaining != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -284,11 +286,11 @@ func TestADryRunAnswersAsTheDebitWouldAndDoesNothing(t *testing.T) {
 		t.Errorf("%s", got.body)
 	}
 	dry("/v1/debits", "", 11).want(402, 429)
-	var g GrantAnswer
+	var g wire.GrantAnswer
 	if s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"promo","dry_run":true}`).want(200).into(&g); !g.DryRun || g.Balance.Remaining != 5 {
 		t.Errorf("%+v", g)
 	}
-	var b DebitBatchAnswer
+	var b wire.DebitBatchAnswer
 	s.call("POST", "/v1/debits/batch", `{"dry_run":true,"debits":[`+demandOf("acme", "calls", 7)+`,`+demandOf("acme", "calls", 7)+`]}`).want(200).into(&b)
 	if len(b.Results) != 2 || b.Results[0].Status != 200 || b.Results[1].Status != 200 || !b.Results[1].DryRun {
 		t.Errorf("%+v", b)
@@ -310,7 +312,7 @@ func TestABatchAnswersEachDebitOnItsOwn(t *testing.T) {
 		debit("c", "nobody", "calls", 1), debit("d", "acme", "credits", 1), debit("e", "acme", "calls", 6),
 	}, ",") + `]}`
 	a := s.call("POST", "/v1/debits/batch", body).want(200)
-	var got DebitBatchAnswer
+	var got wire.DebitBatchAnswer
 	a.into(&got)
 	type short struct {
 		Status   int
@@ -373,7 +375,7 @@ func TestABatchWithOneBadDebitIsRefusedAsAWhole(t *testing.T) {
 	for i := range full {
 		full[i] = fmt.Sprintf(`{"idempotency_key":"k%d",%s`, i, demandOf("acme", "calls", 1)[1:])
 	}
-	var got DebitBatchAnswer
+	var got wire.DebitBatchAnswer
 	s.call("POST", "/v1/debits/batch", `{"debits":[`+strings.Join(full, ",")+`]}`).want(200).into(&got)
 	made := 0
 	for _, r := range got.Results {

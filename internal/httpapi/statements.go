@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -56,14 +57,14 @@ func (s *Server) getStatement(x *exchange) error {
 	return x.send(http.StatusOK, statementOf(statement))
 }
 
-func statementOf(s *ledger.Statement) Statement {
-	return Statement{
+func statementOf(s *ledger.Statement) wire.Statement {
+	return wire.Statement{
 		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
-		Period: BalancePeriod{Start: orNull(s.Start), End: orNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
+		Period: wire.BalancePeriod{Start: orNull(s.Start), End: orNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
 		Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
 		Closing: s.Closing, AsOf: s.AsOf.UTC(),
-		Lines: mapSlice(s.Lines, func(l *ledger.StatementLine) StatementLine {
-			return StatementLine{Kind: l.Kind, Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
+		Lines: mapSlice(s.Lines, func(l *ledger.StatementLine) wire.StatementLine {
+			return wire.StatementLine{Kind: l.Kind, Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
 		}),
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -30,17 +31,17 @@ func TestAStatementFootsAndShowsPaidAndGivenUnitsApart(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.storied()
-	var got Statement
+	var got wire.Statement
 	s.call("GET", "/v1/tenants/acme/statements/calls/"+thisYear(), "").want(200).into(&got)
 	start, err := time.Parse(time.RFC3339, thisYear())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Statement{
+	want := wire.Statement{
 		Tenant: "acme", Meter: "calls", Plan: "basic", PlanVersion: 1, AsOf: got.AsOf,
-		Period:  BalancePeriod{Start: &start, End: new(start.AddDate(1, 0, 0))},
+		Period:  wire.BalancePeriod{Start: &start, End: new(start.AddDate(1, 0, 0))},
 		Granted: 15, Used: 12, Refunded: 3, Adjusted: -1, Held: 2, Closing: 5,
-		Lines: []StatementLine{
+		Lines: []wire.StatementLine{
 			{Kind: "adjust_down", Source: "allowance", Amount: 1, Entries: 1},
 			{Kind: "debit", Source: "allowance", Amount: 10, Entries: 1},
 			{Kind: "debit", Source: "topup", Amount: 2, Entries: 1},
@@ -61,7 +62,7 @@ func TestAStatementFootsAndShowsPaidAndGivenUnitsApart(t *testing.T) {
 }
 
 // withoutHolds leaves out what depends on the order in which grants were drawn after a refund.
-func withoutHolds(lines []StatementLine) (out []StatementLine) {
+func withoutHolds(lines []wire.StatementLine) (out []wire.StatementLine) {
 	for _, l := range lines {
 		if l.Kind != "hold" && !strings.HasPrefix(l.Kind, "adjust") {
 			out = append(out, l)
@@ -171,17 +172,17 @@ func TestABalanceOfThePastIsWhatItWasThen(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	born := time.Now().UTC()
-	var first, second DebitAnswer
+	var first, second wire.DebitAnswer
 	s.debit("k1", "acme", "calls", 3).want(200).into(&first)
 	s.debit("k2", "acme", "calls", 4).want(200).into(&second)
 	past := func(at time.Time) string { return "as_of=" + at.UTC().Format(time.RFC3339Nano) }
 	for at, used := range map[time.Time]int64{first.AsOf: 3, second.AsOf.Add(-time.Microsecond): 3, second.AsOf: 7} {
-		var b Balance
+		var b wire.Balance
 		a := s.call("GET", "/v1/tenants/acme/balances/calls?"+past(at), "").want(200)
 		if a.into(&b); b.Used != used || b.Remaining != 10-used || !b.AsOf.Equal(at) || len(b.Grants) != 0 || a.header.Get(headerETag) != "" {
 			t.Errorf("%s: %+v", at, b)
 		}
-		var list BalanceList
+		var list wire.BalanceList
 		s.call("GET", "/v1/tenants/acme/balances?"+past(at), "").want(200).into(&list)
 		if len(list.Items) != 2 || list.Items[0].Meter != "calls" || list.Items[0].Used != used {
 			t.Errorf("%s: %+v", at, list)
@@ -195,7 +196,7 @@ func TestABalanceOfThePastIsWhatItWasThen(t *testing.T) {
 		if p := s.call("GET", "/v1/tenants/acme/balances/calls?"+past(long), "").problem(404, "not_found"); p.Errors[0].Field != "as_of" {
 			t.Errorf("%+v", p)
 		}
-		var list BalanceList
+		var list wire.BalanceList
 		if s.call("GET", "/v1/tenants/acme/balances?"+past(long), "").want(200).into(&list); len(list.Items) != 0 {
 			t.Errorf("%+v", list)
 		}
@@ -213,9 +214,9 @@ func TestBalancesAndEntriesOfASubjectAreItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
-	var d DebitAnswer
+	var d wire.DebitAnswer
 	s.send("/v1/debits", "k", `{"tenant":"acme","items":[{"meter":"seats","amount":1}],"subject":"u1"}`).want(200).into(&d)
-	var b Balance
+	var b wire.Balance
 	s.call("GET", "/v1/tenants/acme/balances/seats?subject=u1", "").want(200).into(&b)
 	if b.Subject != "u1" || b.Used != 1 || b.Limit != 2 {
 		t.Errorf("%+v", b)
@@ -224,14 +225,14 @@ func TestBalancesAndEntriesOfASubjectAreItsOwn(t *testing.T) {
 	if b.Subject != "u1" || b.Used != 1 {
 		t.Errorf("%+v", b)
 	}
-	var list BalanceList
+	var list wire.BalanceList
 	s.call("GET", "/v1/tenants/acme/balances?subject=u1", "").want(200).into(&list)
 	for _, b := range list.Items {
 		if b.Subject != "u1" {
 			t.Errorf("%+v", b)
 		}
 	}
-	var entries EntryList
+	var entries wire.EntryList
 	s.call("GET", "/v1/tenants/acme/entries?subject=u1", "").want(200).into(&entries)
 	owners := map[string]bool{}
 	for _, e := range entries.Items {
@@ -243,7 +244,7 @@ func TestBalancesAndEntriesOfASubjectAreItsOwn(t *testing.T) {
 	if !owners["u1"] || !owners[""] { // the cap's account of the use, and the tenant's
 		t.Errorf("%+v", entries.Items)
 	}
-	var statement Statement
+	var statement wire.Statement
 	s.call("GET", "/v1/tenants/acme/statements/seats/"+thisYear()+"?subject=u1", "").want(200).into(&statement)
 	if statement.Subject != "u1" || statement.Used != 1 {
 		t.Errorf("%+v", statement)
@@ -263,9 +264,9 @@ func TestUseIsSummedPerHourAndDay(t *testing.T) {
 	}
 	around := span(now.Add(-24*time.Hour), now.Add(24*time.Hour))
 	for _, by := range []string{"", "&by=day", "&by=hour", "&by=day&timezone=Asia/Kathmandu"} {
-		var got UsageList
+		var got wire.UsageList
 		s.call("GET", "/v1/tenants/acme/usage?"+around+by, "").want(200).into(&got)
-		var sum Usage
+		var sum wire.Usage
 		for _, u := range got.Items {
 			sum.Used, sum.Refunded, sum.Overage, sum.Operations = sum.Used+u.Used, sum.Refunded+u.Refunded, sum.Overage+u.Overage, sum.Operations+u.Operations
 		}
@@ -276,7 +277,7 @@ func TestUseIsSummedPerHourAndDay(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	var none UsageList
+	var none wire.UsageList
 	if s.call("GET", "/v1/tenants/acme/usage?"+span(now.AddDate(-1, 0, 0), now.AddDate(0, -1, 0)), "").want(200).into(&none); len(none.Items) != 0 {
 		t.Errorf("%+v", none)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -147,7 +148,7 @@ func (s *Server) listTenants(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, TenantList{Items: mapSlice(list.Items, tenantOf), NextCursor: nextCursor(list.NextCursor)})
+	return x.send(http.StatusOK, wire.TenantList{Items: mapSlice(list.Items, tenantOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // listTerms answers a page of the history of a tenant's terms.
@@ -164,26 +165,26 @@ func (s *Server) listTerms(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, TermsList{Items: mapSlice(list.Items, termsOf), NextCursor: nextCursor(list.NextCursor)})
+	return x.send(http.StatusOK, wire.TermsList{Items: mapSlice(list.Items, termsOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
-func termsOf(t *catalog.Terms) Terms {
-	return Terms{
+func termsOf(t *catalog.Terms) wire.Terms {
+	return wire.Terms{
 		EffectiveAt: t.EffectiveAt, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Overrides: t.Overrides,
-		Apply: TermsApply(t.Apply), Prorate: t.Prorate, Reason: t.Reason,
+		Apply: wire.TermsApply(t.Apply), Prorate: t.Prorate, Reason: t.Reason,
 	}
 }
 
-func tenantOf(t *catalog.Tenant) Tenant {
-	return Tenant{
-		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: TenantStatus(t.Status),
+func tenantOf(t *catalog.Tenant) wire.Tenant {
+	return wire.Tenant{
+		Tenant: t.ID, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: wire.TenantStatus(t.Status),
 		Metadata: jsontext.Value(t.Metadata), Overrides: t.Overrides, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
 	}
 }
 
-func changeOf(c *catalog.TenantChange, dryRun bool) TenantChange {
+func changeOf(c *catalog.TenantChange, dryRun bool) wire.TenantChange {
 	t := tenantOf(&c.After)
-	return TenantChange{
+	return wire.TenantChange{
 		Tenant: t.Tenant, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: t.Status, Metadata: t.Metadata,
 		Overrides: t.Overrides, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: tenantOf(&c.Before), DryRun: dryRun,
 	}

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-func (s *service) readTenant(id string) (tenant Tenant) {
+func (s *service) readTenant(id string) (tenant wire.Tenant) {
 	s.t.Helper()
 	a := s.call("GET", "/v1/tenants/"+id, "").want(200)
 	if a.into(&tenant); a.header.Get(headerETag) != fmt.Sprintf(`"%d"`, tenant.Version) {
@@ -71,27 +73,27 @@ func TestOverridesAreMergedByAPatchAndReplacedByAPut(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	overrides := func(want Overrides) {
+	overrides := func(want wire.Overrides) {
 		t.Helper()
 		if got := s.readTenant("acme").Overrides; !reflect.DeepEqual(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
-	overrides(Overrides{})
+	overrides(wire.Overrides{})
 	s.patch(`{"overrides":{"calls":25,"credits":0}}`).want(200)
-	overrides(Overrides{"calls": 25, "credits": 0})
+	overrides(wire.Overrides{"calls": 25, "credits": 0})
 	s.patch(`{"overrides":{"credits":9007199254740991}}`).want(200)
 	s.patch(`{"overrides":{"calls":null,"other":null}}`).want(200)
 	s.patch(`{"overrides":{}}`).want(200)
 	s.patch(`{"status":"active"}`).want(200)
-	overrides(Overrides{"credits": 9007199254740991})
+	overrides(wire.Overrides{"credits": 9007199254740991})
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":0}}`).want(200)
-	overrides(Overrides{"calls": 0})
+	overrides(wire.Overrides{"calls": 0})
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic"}`).want(200)
-	overrides(Overrides{})
-	var list TenantList
+	overrides(wire.Overrides{})
+	var list wire.TenantList
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"basic","overrides":{"calls":7}}`).want(200)
-	if s.call("GET", "/v1/tenants", "").want(200).into(&list); !reflect.DeepEqual(list.Items[0].Overrides, Overrides{"calls": 7}) {
+	if s.call("GET", "/v1/tenants", "").want(200).into(&list); !reflect.DeepEqual(list.Items[0].Overrides, wire.Overrides{"calls": 7}) {
 		t.Errorf("%+v", list)
 	}
 }
@@ -151,14 +153,14 @@ func TestADryRunOfAPatchAnswersLikeThePatchAndDoesNothing(t *testing.T) {
 			t.Fatalf("%s: %d, then %d %s", body, dry.status, done.status, done.body)
 		}
 		if done.status >= 400 {
-			var got, want Problem
+			var got, want wire.Problem
 			dry.into(&got)
 			if done.into(&want); got.Detail != want.Detail {
 				t.Errorf("%s: %s, then %s", body, got.Detail, want.Detail)
 			}
 			continue
 		}
-		var got, want TenantChange
+		var got, want wire.TenantChange
 		dry.into(&got)
 		done.into(&want)
 		if dry.header.Get(headerETag) != tag || !got.DryRun || want.DryRun {
@@ -187,20 +189,20 @@ func TestTheHistoryOfATenantsTermsSaysWhatChangedWhenAndWhy(t *testing.T) {
 	s.patch(`{"status":"suspended"}`).want(200)
 	s.patch(`{"plan":"large","overrides":{"calls":null},"apply":"now","prorate":true}`).want(200)
 	s.patch(`{"timezone":"Europe/Berlin","apply":"next_period"}`).want(200)
-	want := []Terms{
-		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: Overrides{}, Apply: TermsApplyNow},
-		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: Overrides{"calls": 25}, Apply: TermsApplyNextPeriod, Reason: "sold by hand,\nsee é 17"},
-		{Plan: "large", Anchor: acme.Anchor, Timezone: "UTC", Overrides: Overrides{}, Apply: TermsApplyNow, Prorate: true},
-		{Plan: "large", Anchor: acme.Anchor, Timezone: "Europe/Berlin", Overrides: Overrides{}, Apply: TermsApplyNextPeriod},
+	want := []wire.Terms{
+		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNow},
+		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{"calls": 25}, Apply: wire.TermsApplyNextPeriod, Reason: "sold by hand,\nsee é 17"},
+		{Plan: "large", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNow, Prorate: true},
+		{Plan: "large", Anchor: acme.Anchor, Timezone: "Europe/Berlin", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNextPeriod},
 	}
 	for _, limit := range []int{1, 3, 4, 500} {
-		var got []Terms
+		var got []wire.Terms
 		for cursor, first := "", true; first || cursor != ""; first = false {
 			path := fmt.Sprintf("/v1/tenants/acme/terms?limit=%d", limit)
 			if cursor != "" {
 				path += "&cursor=" + cursor
 			}
-			var page TermsList
+			var page wire.TermsList
 			if s.call("GET", path, "").want(200).into(&page); len(page.Items) > limit {
 				t.Errorf("%d of %d", len(page.Items), limit)
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // rewind moves everything that is stored into the past, as if that much time had gone by. It adds a few seconds: ids of
@@ -31,7 +33,7 @@ func (s *service) rewind(by time.Duration) {
 	}
 }
 
-func (s *service) balance(meter, subject string) (b Balance) {
+func (s *service) balance(meter, subject string) (b wire.Balance) {
 	s.t.Helper()
 	query := ""
 	if subject != "" {
@@ -42,7 +44,7 @@ func (s *service) balance(meter, subject string) (b Balance) {
 }
 
 // statement is the account of a period, which must foot.
-func (s *service) statement(meter string, start time.Time) (got Statement) {
+func (s *service) statement(meter string, start time.Time) (got wire.Statement) {
 	s.t.Helper()
 	s.call("GET", "/v1/tenants/acme/statements/"+meter+"/"+startOf(start), "").want(200).into(&got)
 	if got.Opening+got.Granted+got.Refunded-got.Used-got.Expired+got.Adjusted != got.Closing {
@@ -56,13 +58,13 @@ func startOf(t time.Time) string { return url.PathEscape(t.UTC().Format(time.RFC
 // clean fails the test unless everything stored agrees with the journal.
 func (s *service) clean() {
 	s.t.Helper()
-	var v Verification
+	var v wire.Verification
 	s.call("POST", "/v1/verifications", `{}`).want(202).into(&v)
 	s.eventually("the verification is done", func() bool {
 		s.call("GET", "/v1/verifications/"+v.VerificationID, "").want(200).into(&v)
-		return v.Status != VerificationStatusRunning
+		return v.Status != wire.VerificationStatusRunning
 	})
-	if v.Status != VerificationStatusClean {
+	if v.Status != wire.VerificationStatusClean {
 		s.t.Errorf("%+v", v)
 	}
 }
@@ -249,7 +251,7 @@ func TestAPeriodThatClosedKeepsItsStatement(t *testing.T) {
 				t.Errorf("%s: %+v", start, p)
 			}
 		}
-		var periods PeriodList
+		var periods wire.PeriodList
 		s.call("GET", "/v1/tenants/acme/periods?meter=calls&next=3", "").want(200).into(&periods)
 		if len(periods.Items) != 3 || !periods.Items[0].Start.Equal(third) || !periods.Items[2].Start.Equal(third.Add(2*time.Hour)) {
 			t.Errorf("%s: %+v", when, periods)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -27,7 +28,7 @@ func (s *Server) usage(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, UsageList{Items: mapSlice(buckets, func(u *ledger.UsageBucket) Usage {
-		return Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
+	return x.send(http.StatusOK, wire.UsageList{Items: mapSlice(buckets, func(u *ledger.UsageBucket) wire.Usage {
+		return wire.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
 	})})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -49,19 +50,19 @@ func (s *Server) getVerification(x *exchange) error {
 	return x.send(http.StatusOK, verificationOf(&v))
 }
 
-func verificationOf(v *ledger.Verification) Verification {
+func verificationOf(v *ledger.Verification) wire.Verification {
 	r := &v.Report
-	out := Verification{
-		VerificationID: v.ID, Tenant: v.Tenant, Status: VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
+	out := wire.Verification{
+		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
 		Grants: r.Grants, Periods: r.Periods, Copies: r.Copies, StaleCopies: r.StaleCopies, DifferenceCount: r.Count, Error: v.Error,
-		StartedAt: v.StartedAt.UTC(), FinishedAt: orNull(v.FinishedAt), Totals: []VerifiedMeter{},
-		Differences: mapSlice(r.Differences, func(d *ledger.Difference) Difference {
-			return Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
+		StartedAt: v.StartedAt.UTC(), FinishedAt: orNull(v.FinishedAt), Totals: []wire.VerifiedMeter{},
+		Differences: mapSlice(r.Differences, func(d *ledger.Difference) wire.Difference {
+			return wire.Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
 		}),
 	}
 	for _, meter := range slices.Sorted(maps.Keys(r.Totals)) {
 		t := r.Totals[meter]
-		out.Totals = append(out.Totals, VerifiedMeter{
+		out.Totals = append(out.Totals, wire.VerifiedMeter{
 			Meter: meter, Issued: t.Issued, Used: t.Used, Refunded: t.Refunded, Expired: t.Expired, Adjusted: t.Adjusted,
 			Remaining: t.Remaining, Held: t.Held, Partial: t.Partial,
 		})

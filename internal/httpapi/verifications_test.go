@@ -4,19 +4,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
 // verified runs a verification to its end.
-func (s *service) verified(body string) Verification {
+func (s *service) verified(body string) wire.Verification {
 	s.t.Helper()
 	a := s.call("POST", "/v1/verifications", body).want(202)
-	var started, got Verification
+	var started, got wire.Verification
 	a.into(&started)
 	if a.header.Get("Location") != "/v1/verifications/"+started.VerificationID || started.Status != "running" || started.FinishedAt != nil {
 		s.t.Errorf("Location %q: %+v", a.header.Get("Location"), started)
 	}
 	s.eventually("the verification has ended", func() bool {
-		got = Verification{}
+		got = wire.Verification{}
 		s.call("GET", "/v1/verifications/"+started.VerificationID, "").want(200).into(&got)
 		return got.Status != "running"
 	})
@@ -35,16 +37,16 @@ func TestAVerificationSaysThatAllAgreesOrWhatDoesNot(t *testing.T) {
 	s.send("/v1/refunds", "r", refundOf("k1", `,"amount":1`)).want(200)
 	s.hold("h1", 2).want(201)
 	s.debit("k2", "other", "calls", 3).want(200)
-	for body, want := range map[string]Verification{
-		"": {Balances: 2, Entries: 6, Grants: 2, Totals: []VerifiedMeter{{Meter: "calls", Issued: 20, Used: 7, Refunded: 1, Remaining: 12, Held: 2}}},
+	for body, want := range map[string]wire.Verification{
+		"": {Balances: 2, Entries: 6, Grants: 2, Totals: []wire.VerifiedMeter{{Meter: "calls", Issued: 20, Used: 7, Refunded: 1, Remaining: 12, Held: 2}}},
 		`{"tenant":"acme"}`: {
 			Tenant: "acme", Balances: 1, Entries: 4, Grants: 1,
-			Totals: []VerifiedMeter{{Meter: "calls", Issued: 10, Used: 4, Refunded: 1, Remaining: 5, Held: 2}},
+			Totals: []wire.VerifiedMeter{{Meter: "calls", Issued: 10, Used: 4, Refunded: 1, Remaining: 5, Held: 2}},
 		},
 	} {
 		got := s.verified(body)
 		want.VerificationID, want.StartedAt, want.FinishedAt = got.VerificationID, got.StartedAt, got.FinishedAt
-		want.Status, want.Differences, want.Copies, want.StaleCopies = "clean", []Difference{}, got.Copies, got.StaleCopies
+		want.Status, want.Differences, want.Copies, want.StaleCopies = "clean", []wire.Difference{}, got.Copies, got.StaleCopies
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", body, diff)
 		}
@@ -87,7 +89,7 @@ func TestAVerificationWhoseProcessDiedIsAbandoned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got Verification
+	var got wire.Verification
 	if s.call("GET", "/v1/verifications/lost", "").want(200).into(&got); got.Status != "abandoned" || got.Balances != 7 || got.FinishedAt != nil {
 		t.Errorf("%+v", got)
 	}
