@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"runtime/pprof"
 	"sync"
 	"time"
 )
@@ -270,8 +271,9 @@ func (l *Lane[Q, A]) pop() *ticket[Q, A] {
 	return t
 }
 
-// run is the lane's goroutine.
+// run is the lane's goroutine. Profiles show it with the label lane=<name>.
 func (l *Lane[Q, A]) run() {
+	pprof.SetGoroutineLabels(pprof.WithLabels(l.ctx, pprof.Labels("lane", l.cfg.Name)))
 	clean := false
 	defer func() {
 		if !clean { // process ended this goroutine (runtime.Goexit): continue on a new one
