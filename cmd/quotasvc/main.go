@@ -28,7 +28,6 @@ type cli struct {
 	Apply   applyCmd   `cmd:"" help:"Make the catalogue what a file says."`
 	Roll    rollCmd    `cmd:"" help:"Close the periods that are over and open the next ones, for balances nobody has touched."`
 	Verify  verifyCmd  `cmd:"" help:"Prove that journal, balances, grants, periods and cached copies agree; exit status 1 if not."`
-	Bench   benchCmd   `cmd:"" help:"Measure throughput and latency beside baselines, on private servers of its own."`
 	Health  healthCmd  `cmd:"" help:"Ask a running service whether it is ready; exit status 1 if not. For container health checks."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 

@@ -21,7 +21,7 @@ const (
 	commitSlack   = time.Second
 )
 
-// TestOutage_CallersDoNotNoticeADeadRedis is the small form of `quotasvc bench outage`: two instances, PostgreSQL, a steady load
+// TestOutage_CallersDoNotNoticeADeadRedis is the small form of `make bench-outage`: two instances, PostgreSQL, a steady load
 // over HTTP, and a Redis that is killed in the middle of it and comes back empty.
 func TestOutage_CallersDoNotNoticeADeadRedis(t *testing.T) {
 	t.Parallel()

@@ -8,8 +8,8 @@
 //
 // # What runs where
 //
-// The service and the baseline's HTTP server are processes of their own, made from the same binary: a garbage collector and
-// a scheduler shared with the load generator would be measured too. The load generator shares the cores with each of them in
+// The service and the baseline's HTTP server are processes of their own: a garbage collector and a scheduler shared with the
+// load generator would distort the result. The baseline is served by the benchmark program's own binary. The load generator shares the cores with each of them in
 // the same way. PostgreSQL and Redis are private and empty at first; PostgreSQL waits for its disk.
 //
 // # Invariants

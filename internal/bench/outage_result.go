@@ -251,10 +251,8 @@ func (r *OutageResult) Print(out io.Writer) error {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// Met says whether all targets are.
-func (r *OutageResult) Met() bool {
-	return !slices.ContainsFunc(r.Targets, func(t Target) bool { return !t.Pass })
-}
+// Met reports whether all targets are met.
+func (r *OutageResult) Met() bool { return allMet(r.Targets) }
 
 // The bounds of what callers may notice.
 const (

@@ -5,18 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-
-	"github.com/quotasvc/quotasvc/internal/localstack"
 )
 
 // OutageRun says what RunOutage starts and for how long it loads it.
 type OutageRun struct {
-	Exe         string // our own binary; required
+	Exe         string // the binary of quotasvc; required
 	Dir         string // results go here, and the servers' data while it runs; required
 	Instances   int    // 1..16
 	Rate        int    // requests/s
@@ -67,40 +62,23 @@ func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) 
 }
 
 // openInstances starts n services on one empty database and one Redis.
-func (s *stand) openInstances(ctx context.Context, dir string, n int) (_ []Instance, err error) {
+func (s *stand) openInstances(ctx context.Context, dir string, n int) ([]Instance, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if s.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(dir, "redis")}); err != nil {
+	if err := s.startServers(ctx, dir); err != nil {
 		return nil, err
 	}
-	s.postgres, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{
-		Dir: filepath.Join(dir, "postgres"), Durable: true, Extra: serverSettings(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	if s.db, err = pgx.Connect(ctx, s.postgres.URL()); err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	at := &site{exe: s.cfg.Exe, databaseURL: s.postgres.URL(), redisURL: s.redis.URL()}
-	if err := s.tool(ctx, at, "migrate", "up"); err != nil {
+	at := site{exe: s.cfg.Exe, databaseURL: s.postgres.URL(), redisURL: s.redis.URL()}
+	if err := s.tool(ctx, &at, "migrate", "up"); err != nil {
 		return nil, err
 	}
 	var out []Instance
 	for range n {
-		c, err := s.launch(s.cfg.Exe, append(s.env(at), fmt.Sprintf("QUOTASVC_REPLICAS=%d", n)), "serve")
-		if err != nil {
+		instance := at
+		if err := s.serve(ctx, &instance, fmt.Sprintf("QUOTASVC_REPLICAS=%d", n)); err != nil {
 			return nil, err
 		}
-		api, err := c.address(ctx, "API http://")
-		if err != nil {
-			return nil, err
-		}
-		ops, err := c.address(ctx, "ops http://")
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, Instance{API: api, Ops: ops})
+		out = append(out, Instance{API: instance.api, Ops: instance.ops})
 	}
 	return out, nil
 }

@@ -194,6 +194,13 @@ func (r *Results) judge() {
 	})
 }
 
+// Met reports whether all targets are met.
+func (r *Results) Met() bool { return allMet(r.Targets) }
+
+func allMet(targets []Target) bool {
+	return !slices.ContainsFunc(targets, func(t Target) bool { return !t.Pass })
+}
+
 // Print writes the tables for people.
 func (r *Results) Print(out io.Writer) error {
 	m := &r.Machine

@@ -17,7 +17,8 @@ import (
 
 // Config says how much to measure.
 type Config struct {
-	Exe         string        // our own binary; required
+	Exe         string        // the binary of quotasvc; required
+	Self        string        // the binary that serves the baselines with "baseline --conns N"; required
 	Dir         string        // results go here, and the servers' data while it runs; required, on the disk to be measured
 	Rounds      int           // 1..100
 	Slice       time.Duration // of a variant in a round
@@ -28,7 +29,7 @@ type Config struct {
 	OpenFor     time.Duration // of each open loop
 	Only        []string      // measure the variants whose names contain one of these, and nothing else; empty: everything
 	Profile     time.Duration // how long to profile the service under each of its variants after the rounds; 0: not at all
-	Against     string        // another binary of the service to measure beside this one; '' = none
+	Against     string        // another binary of the service to measure beside this one; empty = none
 	Progress    io.Writer     // a line per step
 	Log         io.Writer     // what the servers say
 }

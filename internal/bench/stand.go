@@ -56,7 +56,7 @@ type site struct {
 	api, ops    string // host:port
 }
 
-// child is a process made from our own binary.
+// child is a process that the run has started.
 type child struct {
 	cmd   *exec.Cmd
 	lines chan string // of standard output; closed at its end
@@ -129,17 +129,8 @@ func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, er
 			err = errors.Join(err, s.stop())
 		}
 	}()
-	if s.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(dir, "redis")}); err != nil {
+	if err = s.startServers(ctx, dir); err != nil {
 		return nil, err
-	}
-	s.postgres, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{
-		Dir: filepath.Join(dir, "postgres"), Durable: true, Extra: serverSettings(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	if s.db, err = pgx.Connect(ctx, s.postgres.URL()); err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
 	}
 	if s.service, err = s.open(ctx, cfg.Exe, s.postgres.URL(), s.redis.URL()); err != nil {
 		return nil, err
@@ -149,12 +140,29 @@ func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, er
 			return nil, err
 		}
 	}
-	s.baseline, err = s.launch(cfg.Exe, s.env(s.service), "bench", "baseline", "--conns", fmt.Sprint(conns))
+	s.baseline, err = s.launch(cfg.Self, s.env(s.service), "baseline", "--conns", fmt.Sprint(conns))
 	if err != nil {
 		return nil, err
 	}
 	s.baseAt, err = s.baseline.address(ctx, "baseline ")
 	return s, err
+}
+
+// startServers starts Redis and PostgreSQL on fresh data in dir and connects to PostgreSQL.
+func (s *stand) startServers(ctx context.Context, dir string) (err error) {
+	if s.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(dir, "redis")}); err != nil {
+		return err
+	}
+	s.postgres, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{
+		Dir: filepath.Join(dir, "postgres"), Durable: true, Extra: serverSettings(),
+	})
+	if err != nil {
+		return err
+	}
+	if s.db, err = pgx.Connect(ctx, s.postgres.URL()); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	return nil
 }
 
 // openBefore starts Config.Against beside the service, on a database of its own in the same servers.
@@ -190,16 +198,22 @@ func (s *stand) open(ctx context.Context, exe, databaseURL, redisURL string) (*s
 	if _, err := db.Exec(ctx, seed, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return nil, fmt.Errorf("seed: %w", err)
 	}
-	if at.child, err = s.launch(exe, s.env(at), "serve"); err != nil {
-		return nil, err
-	}
-	if at.api, err = at.child.address(ctx, "API http://"); err != nil {
-		return nil, err
-	}
-	if at.ops, err = at.child.address(ctx, "ops http://"); err != nil {
+	if err := s.serve(ctx, at); err != nil {
 		return nil, err
 	}
 	return at, s.putLimits(ctx, at)
+}
+
+// serve starts the service of a site and waits until it answers.
+func (s *stand) serve(ctx context.Context, at *site, env ...string) (err error) {
+	if at.child, err = s.launch(at.exe, append(s.env(at), env...), "serve"); err != nil {
+		return err
+	}
+	if at.api, err = at.child.address(ctx, "API http://"); err != nil {
+		return err
+	}
+	at.ops, err = at.child.address(ctx, "ops http://")
+	return err
 }
 
 // env is the configuration of the children. Access lines are off: a line per request would measure the log's disk.

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bench"
+)
+
+// runCmd measures throughput and latency.
+type runCmd struct {
+	programConfig
+	Full        bool          `help:"Measure for about eight minutes instead of two: more and longer rounds."`
+	Rounds      int           `placeholder:"N" help:"Rounds of all variants."`
+	Slice       time.Duration `placeholder:"DURATION" help:"Duration of a variant in a round."`
+	OpenFor     time.Duration `placeholder:"DURATION" help:"Duration of each fixed rate."`
+	Connections int           `default:"256" help:"Connections of the load generator."`
+	Tenants     int           `default:"10000" help:"Number of tenants in the load."`
+	Batch       int           `default:"500" help:"Debits in one batch request."`
+	Rates       []int         `default:"1000,5000,10000" help:"Fixed rates for measuring latency, in requests/s."`
+	Only        []string      `placeholder:"TEXT" sep:"none" help:"Measure only the variants with this text in their names. May be repeated."`
+	Profile     time.Duration `placeholder:"DURATION" help:"After the rounds, store a CPU profile of the service under each of its variants."`
+	Against     string        `placeholder:"FILE" type:"existingfile" help:"Another binary of quotasvc to measure in the same rounds, to show the effect of a change."`
+}
+
+// Run measures, prints the results and stores them.
+func (c *runCmd) Run(ctx context.Context) error {
+	rounds, slice, openFor := 3, 1200*time.Millisecond, 3*time.Second
+	if c.Full {
+		rounds, slice, openFor = 9, 3*time.Second, 12*time.Second
+	}
+	if c.Rounds != 0 {
+		rounds = c.Rounds
+	}
+	if c.Slice != 0 {
+		slice = c.Slice
+	}
+	if c.OpenFor != 0 {
+		openFor = c.OpenFor
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program's binary: %w", err)
+	}
+	return c.withLog(func(log io.Writer) error {
+		results, err := bench.Run(ctx, bench.Config{
+			Exe: c.Quotasvc, Self: self, Dir: c.Dir, Rounds: rounds, Slice: slice, OpenFor: openFor, Connections: c.Connections,
+			Tenants: c.Tenants, Batch: c.Batch, Rates: c.Rates, Only: c.Only, Profile: c.Profile, Against: c.Against,
+			Progress: os.Stderr, Log: log,
+		})
+		if err != nil {
+			return err
+		}
+		if err := results.Print(os.Stdout); err != nil {
+			return err
+		}
+		fmt.Printf("\nresults.json and charts are in %s\n", c.Dir)
+		if c.Strict && !results.Met() {
+			return errMissed
+		}
+		return nil
+	})
+}
