@@ -39,14 +39,14 @@ func promtool(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-func TestTheAlertRulesAreValid(t *testing.T) {
+func TestAlerts_Rules_Valid(t *testing.T) {
 	t.Parallel()
 	if out := promtool(t, "check", "rules", "--lint=all", "--lint-fatal", "alerts.yml"); !strings.Contains(out, "SUCCESS") {
 		t.Error(out)
 	}
 }
 
-func TestTheAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
+func TestAlerts_Samples_FireWhenTheyShould(t *testing.T) {
 	t.Parallel()
 	if out := promtool(t, "test", "rules", "alerts_test.yml"); !strings.Contains(out, "SUCCESS") {
 		t.Error(out)
@@ -93,7 +93,7 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-func TestEveryAlertSaysWhatItIsAndWhatToDo(t *testing.T) {
+func TestAlerts_Annotations_CauseAndRemedy(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../docs/operations.md")
 	if err != nil {
@@ -109,9 +109,9 @@ func TestEveryAlertSaysWhatItIsAndWhatToDo(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsShownFiringAndSilent: a rule that was never seen to fire may never do, and one that was never seen silent may
+// TestAlerts_Samples_CoverFiringAndSilent: a rule that was never seen to fire may never do, and one that was never seen silent may
 // always be on.
-func TestEveryAlertIsShownFiringAndSilent(t *testing.T) {
+func TestAlerts_Samples_CoverFiringAndSilent(t *testing.T) {
 	t.Parallel()
 	var file struct {
 		Tests []struct {

@@ -168,7 +168,7 @@ func command(line []string) (subcommands, flags []string) {
 	return line, nil
 }
 
-func TestComposeBringsUpTheServersTheServiceTheSchemaAndTheRoll(t *testing.T) {
+func TestCompose_Services_ServersServiceMigrateRoll(t *testing.T) {
 	t.Parallel()
 	p := project(t)
 	if p.Services["postgres"].Image != "postgres:17" || p.Services["redis"].Image != "redis:7" {
@@ -191,7 +191,7 @@ func TestComposeBringsUpTheServersTheServiceTheSchemaAndTheRoll(t *testing.T) {
 	}
 }
 
-func TestEveryCommandFlagAndVariableInComposeExists(t *testing.T) {
+func TestCompose_CommandsFlagsVariables_Exist(t *testing.T) {
 	t.Parallel()
 	p := project(t)
 	for name, s := range ours(t, p) {
@@ -216,7 +216,7 @@ func TestEveryCommandFlagAndVariableInComposeExists(t *testing.T) {
 }
 
 // The other way round: a test of the test, since --help may be generous.
-func TestAnUnknownCommandIsNoticed(t *testing.T) {
+func TestHelp_UnknownCommand_Fails(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -228,7 +228,7 @@ func TestAnUnknownCommandIsNoticed(t *testing.T) {
 	}
 }
 
-func TestTheServiceAcceptsItsConfigurationFromCompose(t *testing.T) {
+func TestCompose_Configuration_AcceptedByService(t *testing.T) {
 	t.Parallel()
 	s := project(t).Services["quotasvc"]
 	key := s.Environment["QUOTASVC_ADMIN_KEY"]
@@ -249,7 +249,7 @@ func TestTheServiceAcceptsItsConfigurationFromCompose(t *testing.T) {
 	}
 }
 
-func TestSecretsComeFromTheEnvironmentIntoEveryPlaceThatNeedsThem(t *testing.T) {
+func TestCompose_Secrets_FromEnvironment(t *testing.T) {
 	t.Parallel()
 	p := project(t, "POSTGRES_PASSWORD=pgsecret", "REDIS_PASSWORD=redissecret", "QUOTASVC_ADMIN_KEY="+strings.Repeat("k", 32))
 	for name, s := range ours(t, p) {
@@ -276,7 +276,7 @@ func TestSecretsComeFromTheEnvironmentIntoEveryPlaceThatNeedsThem(t *testing.T) 
 	}
 }
 
-func TestDependenciesExistAndAreWaitedForInTheRightWay(t *testing.T) {
+func TestCompose_Dependencies_ExistWithConditions(t *testing.T) {
 	t.Parallel()
 	p := project(t)
 	for name, s := range p.Services {
@@ -317,7 +317,7 @@ func TestDependenciesExistAndAreWaitedForInTheRightWay(t *testing.T) {
 	}
 }
 
-func TestTheServiceNeverRunsAsRoot(t *testing.T) {
+func TestCompose_Service_NeverRoot(t *testing.T) {
 	t.Parallel()
 	d := readDockerfile(t)
 	for name, s := range ours(t, project(t)) {

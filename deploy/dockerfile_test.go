@@ -63,7 +63,7 @@ func readDockerfile(t *testing.T) dockerfile {
 	return d
 }
 
-func TestComposeBuildsAStageThatExistsFromAContextThatExists(t *testing.T) {
+func TestCompose_Build_StageAndContextExist(t *testing.T) {
 	t.Parallel()
 	d := readDockerfile(t)
 	for name, s := range ours(t, project(t)) {
@@ -82,7 +82,7 @@ func TestComposeBuildsAStageThatExistsFromAContextThatExists(t *testing.T) {
 	}
 }
 
-func TestTheImageHoldsTheBinaryItStarts(t *testing.T) {
+func TestDockerfile_Entrypoint_BinaryInImage(t *testing.T) {
 	t.Parallel()
 	d := readDockerfile(t)
 	if len(d.stages) < 2 {
@@ -111,7 +111,7 @@ func TestTheImageHoldsTheBinaryItStarts(t *testing.T) {
 	}
 }
 
-func TestTheImageIsBuiltByTheModulesGoVersion(t *testing.T) {
+func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {

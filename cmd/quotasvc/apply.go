@@ -15,17 +15,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 )
 
-// catalogConns is the pool of the catalogue: writes are rare, and reads are batched.
+// catalogConns is the size of the catalogue's connection pool. Writes are rare, and reads are batched.
 const catalogConns = 4
 
 // applyCmd stores a catalogue file.
 type applyCmd struct {
 	databaseConfig
-	File   string `short:"f" required:"" placeholder:"FILE" help:"catalog.yaml with meters, plans, limits and tenants; - is standard input."`
-	DryRun bool   `name:"dry-run" help:"Show what would change and change nothing."`
+	File   string `short:"f" required:"" placeholder:"FILE" help:"Catalogue file (YAML) with meters, plans, limits and tenants. - reads standard input."`
+	DryRun bool   `name:"dry-run" help:"Show the changes without making them."`
 }
 
-// Run prints what has changed, or would. All of the file is stored or nothing.
+// Run prints the changes that it made, or with --dry-run would make. It stores the whole file or nothing.
 func (c *applyCmd) Run(ctx context.Context, _ *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -55,7 +55,7 @@ func readFile(name string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, catalog.MaxFile+1)) // one more, so that too much is seen as such
+	text, err := io.ReadAll(io.LimitReader(in, catalog.MaxFile+1)) // one byte more, so that ParseFile rejects a file that is too long
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
@@ -80,7 +80,7 @@ func applyText(ctx context.Context, databaseURL string, text []byte, dryRun bool
 	return store.Apply(ctx, file, dryRun)
 }
 
-// explainFile prints what is wrong with a file as a line per problem.
+// explainFile returns an error with one line per problem of the file.
 func explainFile(name string, err error) error {
 	if problems, ok := errors.AsType[*catalog.FileError](err); ok {
 		return fmt.Errorf("%s is not valid:\n  %s", name, strings.ReplaceAll(problems.Error(), "\n", "\n  "))

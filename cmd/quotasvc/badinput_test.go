@@ -17,17 +17,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// What must never make a limit unlimited, nor stop the service, is tried on the whole program here. The arguments of the scripts are
-// tried beside them (lua), the form of bodies in internal/httpapi.
+// These tests send bad input to the whole program: it must never make a limit unlimited or stop the service. Tests in lua check
+// the arguments of the scripts; tests in internal/httpapi check the form of bodies.
 
-// problem is an error answer.
+// problem is the body of an error.
 type problem struct {
 	Code             string
 	Errors           []struct{ Field, Message string }
 	ViolatedPolicies []string `json:"violated-policies"`
 }
 
-// post sends text that need not be JSON.
+// post sends a body that may be invalid JSON.
 func (in *instance) post(t testing.TB, method, path, body string, header ...string) (answer, problem) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, in.api+path, strings.NewReader(body))
@@ -49,11 +49,11 @@ func (in *instance) post(t testing.TB, method, path, body string, header ...stri
 		t.Fatal(err)
 	}
 	var p problem
-	_ = json.Unmarshal(raw, &p) // an answer of another form has no code
+	_ = json.Unmarshal(raw, &p) // the code is empty in an answer of another form
 	return answer{resp.StatusCode, resp.Header, raw}, p
 }
 
-func TestBadInput_ALimitThatCannotBeExactIsRefusedByFieldAndBound(t *testing.T) {
+func TestPutLimit_InexactLimit_400NamesFieldAndBound(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
 	in.setUp(t, 1000)
@@ -74,7 +74,7 @@ func TestBadInput_ALimitThatCannotBeExactIsRefusedByFieldAndBound(t *testing.T) 
 		`{` + bucket + `,"rate":"5/s","burst":0}`:                                                    {"burst", "1 to 9007199254740991"},
 		`{` + bucket + `,"rate":"5/s","burst":-3}`:                                                   {"burst", "1 to 9007199254740991"},
 		`{` + bucket + `,"rate":"7/day","burst":104250}`:                                             {"burst", "104249"},
-		`{` + bucket + `,"rate":"104251/day"}`:                                                       {"burst", "104249"}, // which is the rate's count
+		`{` + bucket + `,"rate":"104251/day"}`:                                                       {"burst", "104249"}, // the default burst is the rate's count
 		`{` + bucket + `,"rate":"5/s","burst":9007199254740991}`:                                     {"burst", "at most"},
 		`{"per":["tenant"],"kind":"fixed_window","rate":"5/day","timezone":"Mars/Olympus"}`:          {"timezone", "IANA"},
 		`{"per":["tenant"],"kind":"fixed_window","rate":"5/day","timezone":"../../etc/passwd"}`:      {"timezone", "IANA"},
@@ -92,14 +92,14 @@ func TestBadInput_ALimitThatCannotBeExactIsRefusedByFieldAndBound(t *testing.T) 
 		t.Errorf("NaN is no JSON: %s", a)
 	}
 	in.do(t, http.StatusNotFound, "GET", "/v1/limits/bad", "", nil)
-	// The largest that are exact.
+	// These are the largest exact limits.
 	for _, body := range []string{`{` + bucket + `,"rate":"7/day","burst":104249}`, `{"per":["tenant"],"kind":"sliding_log","rate":"1000/31d"}`} {
 		in.do(t, http.StatusCreated, "PUT", "/v1/limits/good", "", json.RawMessage(body))
 		in.do(t, http.StatusNoContent, "DELETE", "/v1/limits/good", "", nil)
 	}
 }
 
-func TestBadInput_SeventeenLimitsAreAnErrorThatNamesThemAndNothingIsCharged(t *testing.T) {
+func TestConsume_SeventeenLimits_422NamesThemChargesNothing(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
 	in.setUp(t, 1000)
@@ -135,8 +135,8 @@ func TestBadInput_SeventeenLimitsAreAnErrorThatNamesThemAndNothingIsCharged(t *t
 			t.Errorf("limit %d: %d are left, want 2: the refused requests were charged", i, l.Remaining)
 		}
 	}
-	// What can be known beforehand is refused when the limit is written.
-	for i := range 14 { // beside "all" and the one of the meter
+	// A limit that is always one too many is refused when it is written.
+	for i := range 14 { // "all" and the meter's limit make 16
 		in.do(t, http.StatusCreated, "PUT", fmt.Sprintf("/v1/limits/general-%d", i), "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})
 	}
 	if a, p := in.post(t, "PUT", "/v1/limits/general-14", `{"per":["tenant"],"kind":"token_bucket","rate":"3/day"}`); a.status != http.StatusBadRequest || len(p.Errors) == 0 {
@@ -144,7 +144,7 @@ func TestBadInput_SeventeenLimitsAreAnErrorThatNamesThemAndNothingIsCharged(t *t
 	}
 }
 
-// heartbeats is the one key that is no tenant's.
+// heartbeats is the only key in Redis without a tenant.
 const heartbeats = "rl:replicas"
 
 func encode(t testing.TB, v any) string {
@@ -156,8 +156,8 @@ func encode(t testing.TB, v any) string {
 	return string(raw)
 }
 
-// TestBadInput_HostileNamesAreRefusedOrOnlyNames: no text of a client's reaches a key of Redis as it is.
-func TestBadInput_HostileNamesAreRefusedOrOnlyNames(t *testing.T) {
+// TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys: no text from a client becomes part of a Redis key unchanged.
+func TestConsume_HostileNames_RefusedOrKeptOutOfRedisKeys(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)
 	env := backends(t)
@@ -178,7 +178,7 @@ func TestBadInput_HostileNamesAreRefusedOrOnlyNames(t *testing.T) {
 			}
 		}
 	}
-	// A route is any text. Each is a bucket of its own, once.
+	// A route may be any text. Each route has its own bucket.
 	routes := []string{"/a}{b", "/{acme}", "/a\nb", "/*", "rl:{acme}:user", "/" + strings.Repeat("}{", 500)}
 	for i, route := range routes {
 		for n, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
@@ -186,7 +186,7 @@ func TestBadInput_HostileNamesAreRefusedOrOnlyNames(t *testing.T) {
 			body["route"] = route
 			a, p := in.post(t, "POST", "/v1/consume", encode(t, body), "Idempotency-Key", fmt.Sprintf("r-%d-%d", i, n))
 			if a.status == http.StatusBadRequest && len(p.Errors) == 1 && p.Errors[0].Field == "route" {
-				break // beyond the bound, or not printable
+				break // too long, or not printable
 			}
 			if a.status != want {
 				t.Errorf("route %.20q, time %d: %.300s", route, n, a)
@@ -207,8 +207,8 @@ func TestBadInput_HostileNamesAreRefusedOrOnlyNames(t *testing.T) {
 	}
 }
 
-// TestBadInput_WhatIsNotABucketIsNeitherFullNorOverwritten: neither of limits, nor of leases, nor of balances.
-func TestBadInput_WhatIsNotABucketIsNeitherFullNorOverwritten(t *testing.T) {
+// The foreign values replace buckets of limits, leases and balances.
+func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(ctx context.Context, c *redis.Client, key string) error{
 		"text": func(ctx context.Context, c *redis.Client, key string) error {
@@ -240,7 +240,7 @@ func TestBadInput_WhatIsNotABucketIsNeitherFullNorOverwritten(t *testing.T) {
 			in.do(t, http.StatusOK, "POST", "/v1/consume", "first", debitOf("acme", "api_calls", 1))
 			in.do(t, http.StatusCreated, "POST", "/v1/leases", "first", object{"rule": "builds", "tenant": "acme"})
 			var keys []string
-			for deadline := time.Now().Add(soon); len(keys) < 3; { // the balance is published behind the answer
+			for deadline := time.Now().Add(soon); len(keys) < 3; { // the balance is published after the answer
 				keys = client.Keys(ctx, "*{acme}*").Val()
 				if time.Now().After(deadline) {
 					t.Fatal(keys)
@@ -254,7 +254,7 @@ func TestBadInput_WhatIsNotABucketIsNeitherFullNorOverwritten(t *testing.T) {
 				if err := spoil(ctx, client, key); err != nil {
 					t.Fatal(err)
 				}
-				if !strings.HasPrefix(key, "quota:") { // a balance is a copy, and written anew
+				if !strings.HasPrefix(key, "quota:") { // a balance is a copy and may be overwritten
 					spoilt[key] = client.Dump(ctx, key).Val()
 				}
 			}
@@ -290,7 +290,7 @@ func TestBadInput_WhatIsNotABucketIsNeitherFullNorOverwritten(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// Once somebody has taken it away, Redis decides again.
+			// After the foreign value is deleted, Redis decides again.
 			if a := in.do(t, http.StatusOK, "POST", "/v1/consume", "after", debitOf("acme", "api_calls", 1)); a.header.Get("X-RateLimit-Mode") != "" {
 				t.Errorf("%s %v", a, a.header)
 			}
@@ -298,13 +298,12 @@ func TestBadInput_WhatIsNotABucketIsNeitherFullNorOverwritten(t *testing.T) {
 	}
 }
 
-// TestBadInput_ARedisThatCannotCountIsAnOutageThatEnds: it never means "no limit", and the service finds out by itself when it is
-// well again.
-func TestBadInput_ARedisThatCannotCountIsAnOutageThatEnds(t *testing.T) {
+// A Redis that cannot count never means "no limit", and the service detects its recovery without help.
+func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		harm, heal func(ctx context.Context, c *redis.Client, password string) error
-		first      bool // before the service starts
+		first      bool // break Redis before the service starts
 	}{
 		"another password": {
 			func(ctx context.Context, c *redis.Client, _ string) error {
@@ -356,7 +355,7 @@ func TestBadInput_ARedisThatCannotCountIsAnOutageThatEnds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if took := time.Since(started); took > 2*time.Second { // a budget of 120 ms and a commit, on a busy machine
+				if took := time.Since(started); took > 2*time.Second { // a budget of 120 ms and one commit, on a busy machine
 					t.Errorf("a request took %s", took)
 				}
 				return a

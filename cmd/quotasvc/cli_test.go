@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestServe_ListsEverythingThatIsWrongWithItsConfigurationAtOnce(t *testing.T) {
+func TestServe_InvalidConfiguration_ListsAllProblems(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://u:hunter2@h:port/db", "QUOTASVC_REDIS_URL=http://:hunter2@h", "QUOTASVC_ADMIN_KEY=short",
@@ -40,7 +40,7 @@ func TestServe_ListsEverythingThatIsWrongWithItsConfigurationAtOnce(t *testing.T
 	}
 }
 
-func TestServe_EmptyVariablesAreNotSet(t *testing.T) {
+func TestServe_EmptyVariable_CountsAsUnset(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://h/db", "QUOTASVC_ADMIN_KEY=" + testKey,
@@ -52,7 +52,7 @@ func TestServe_EmptyVariablesAreNotSet(t *testing.T) {
 	}
 }
 
-func TestServe_BelievesOnlyProxiesThatAreNamed(t *testing.T) {
+func TestServe_TrustedProxies_OnlyNamedOnes(t *testing.T) {
 	t.Parallel()
 	for list, ok := range map[string]bool{
 		"":          true,
@@ -68,7 +68,7 @@ func TestServe_BelievesOnlyProxiesThatAreNamed(t *testing.T) {
 	}
 }
 
-func TestHelp_NamesTheVariableOfEveryFlag(t *testing.T) {
+func TestHelp_EveryFlag_NamesItsVariable(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"serve", "dev"} {
 		stdout := must(t, nil, command, "--help")
@@ -77,7 +77,7 @@ func TestHelp_NamesTheVariableOfEveryFlag(t *testing.T) {
 			if !strings.HasPrefix(flag, "--") || strings.HasPrefix(flag, "--validate") {
 				continue
 			}
-			// The help of a flag goes on in the lines below it.
+			// The help of a flag continues in the following lines.
 			_, rest, _ := strings.Cut(stdout, line)
 			entry, _, _ := strings.Cut(rest, "\n  --")
 			if !strings.Contains(line+entry, "$QUOTASVC_") {
@@ -87,7 +87,7 @@ func TestHelp_NamesTheVariableOfEveryFlag(t *testing.T) {
 	}
 }
 
-func TestServe_RefusesASchemaThatIsBehind(t *testing.T) {
+func TestServe_SchemaBehind_Refused(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresEmpty(t), "QUOTASVC_ADMIN_KEY=" + testKey}
 	status, _, stderr := tool(t, env, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
@@ -99,7 +99,7 @@ func TestServe_RefusesASchemaThatIsBehind(t *testing.T) {
 	in.stop()
 }
 
-func TestMigrate_UpStatusDownAndAgain(t *testing.T) {
+func TestMigrate_UpStatusDown_RoundTrip(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresEmpty(t)}
 	if status, _, _ := tool(t, env, "migrate", "status"); status != 1 {
@@ -121,7 +121,7 @@ func TestMigrate_UpStatusDownAndAgain(t *testing.T) {
 	must(t, env, "migrate", "up")
 }
 
-func TestServe_ATakenPortIsNamedBeforeAnythingElse(t *testing.T) {
+func TestServe_PortTaken_ReportedFirst(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -136,7 +136,7 @@ func TestServe_ATakenPortIsNamedBeforeAnythingElse(t *testing.T) {
 	}
 }
 
-func TestServe_WithoutPostgresSaysSoAndHidesThePassword(t *testing.T) {
+func TestServe_NoPostgres_ErrorHidesPassword(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://nobody:hunter2@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey,
@@ -146,7 +146,7 @@ func TestServe_WithoutPostgresSaysSoAndHidesThePassword(t *testing.T) {
 	}
 }
 
-func TestHealth_FollowsReadiness(t *testing.T) {
+func TestHealth_Readiness_SetsExitStatus(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
 	ops := strings.TrimPrefix(in.ops, "http://")
@@ -158,7 +158,7 @@ func TestHealth_FollowsReadiness(t *testing.T) {
 	}
 }
 
-func TestServe_DrainsAfterTheFirstSignalAndEndsAtTheSecond(t *testing.T) {
+func TestServe_Signals_FirstDrainsSecondEnds(t *testing.T) {
 	t.Parallel()
 	in := serve(t, append(backends(t), "QUOTASVC_DRAIN_DELAY=1m", "QUOTASVC_LOG_LEVEL=info"))
 	in.setUp(t, 10)
@@ -185,7 +185,7 @@ func TestServe_DrainsAfterTheFirstSignalAndEndsAtTheSecond(t *testing.T) {
 	}
 }
 
-func TestServe_StartsAndDebitsWithoutRedis(t *testing.T) {
+func TestServe_NoRedis_StartsAndDebits(t *testing.T) {
 	t.Parallel()
 	for name, redis := range map[string]string{"not configured": "", "away": "redis://127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestServe_StartsAndDebitsWithoutRedis(t *testing.T) {
 	}
 }
 
-func TestApply_DryRunShowsTheDifferenceAndChangesNothing(t *testing.T) {
+func TestApply_DryRun_ShowsChangesMakesNone(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t)}
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
@@ -231,7 +231,7 @@ func TestApply_DryRunShowsTheDifferenceAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestApply_RefusesALimitThatCannotBeEnforced(t *testing.T) {
+func TestApply_InexactLimit_Refused(t *testing.T) {
 	t.Parallel()
 	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t)}
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
@@ -244,7 +244,7 @@ func TestApply_RefusesALimitThatCannotBeEnforced(t *testing.T) {
 	}
 }
 
-func TestRoll_CatchesUpAndRefusesTheFuture(t *testing.T) {
+func TestRoll_CatchesUp_RefusesFuture(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	in := serve(t, env)
@@ -261,7 +261,7 @@ func TestRoll_CatchesUpAndRefusesTheFuture(t *testing.T) {
 	cron.stop()
 }
 
-func TestVerify_ExitsWithOneAndNamesTheDifference(t *testing.T) {
+func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	in := serve(t, env)
@@ -279,7 +279,7 @@ func TestVerify_ExitsWithOneAndNamesTheDifference(t *testing.T) {
 }
 
 // A tenant anchored on 31 January has periods that end on the last day of shorter months, and on the 31st again after them.
-func TestPeriods_AnchoredOnThe31stOfJanuary(t *testing.T) {
+func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
 	in.setUp(t, 10)
@@ -309,7 +309,7 @@ func TestPeriods_AnchoredOnThe31stOfJanuary(t *testing.T) {
 	}
 }
 
-func TestSecret_ShowsNoSecret(t *testing.T) {
+func TestSecret_AnyFormat_Redacted(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
 		"": "",

@@ -15,7 +15,7 @@ import (
 
 const testKey = "0123456789abcdef0123456789abcdef"
 
-// backends are the environment of instances that share a database and a Redis.
+// backends returns the environment of instances that share a database and a Redis.
 func backends(t testing.TB) []string {
 	t.Helper()
 	return []string{
@@ -24,14 +24,14 @@ func backends(t testing.TB) []string {
 	}
 }
 
-// instance is a running service and a client of it.
+// instance is a running service with a client.
 type instance struct {
 	*process
 	api, ops string
 	http     *http.Client
 }
 
-// serve starts an instance on free ports, or on those of listen.
+// serve starts an instance on free ports, or with the API at the given address.
 func serve(t testing.TB, env []string, listen ...string) *instance {
 	t.Helper()
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
@@ -47,7 +47,7 @@ func serve(t testing.TB, env []string, listen ...string) *instance {
 	}
 }
 
-// answer is a response.
+// answer is an HTTP response.
 type answer struct {
 	status int
 	header http.Header
@@ -63,7 +63,7 @@ func (a answer) into(t testing.TB, v any) {
 	}
 }
 
-// send makes a request; an error means that there was no whole answer.
+// send makes a request. It returns an error if no complete answer arrives.
 func (in *instance) send(ctx context.Context, method, path, key string, body any) (answer, error) {
 	var payload io.Reader
 	if body != nil {
@@ -96,7 +96,7 @@ func (in *instance) send(ctx context.Context, method, path, key string, body any
 	return answer{resp.StatusCode, resp.Header, raw}, nil
 }
 
-// do makes a request that has to be answered with status.
+// do makes a request and fails the test unless the answer has this status.
 func (in *instance) do(t testing.TB, status int, method, path, key string, body any) answer {
 	t.Helper()
 	got, err := in.send(t.Context(), method, path, key, body)
@@ -111,12 +111,12 @@ func (in *instance) do(t testing.TB, status int, method, path, key string, body 
 
 type object = map[string]any
 
-// debitOf is the body of a debit.
+// debitOf returns the body of a debit.
 func debitOf(tenant, meter string, amount int64) object {
 	return object{"tenant": tenant, "items": []object{{"meter": meter, "amount": amount}}}
 }
 
-// setUp makes tenant acme on a plan that grants amount api_calls a year.
+// setUp creates tenant acme with a plan that grants amount api_calls per year.
 func (in *instance) setUp(t testing.TB, amount int64) {
 	t.Helper()
 	in.do(t, http.StatusCreated, "PUT", "/v1/meters/api_calls", "", object{"unit": "call"})
@@ -126,7 +126,7 @@ func (in *instance) setUp(t testing.TB, amount int64) {
 	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/acme", "", object{"plan": "basic"})
 }
 
-// balance is what the service says of a balance.
+// balance is the service's answer about a balance.
 type balance struct {
 	Granted, Used, Remaining int64
 	Period                   struct{ Start, End *time.Time }

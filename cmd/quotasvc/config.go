@@ -22,42 +22,42 @@ const (
 	defaultOpsListen = "127.0.0.1:9090"
 )
 
-// databaseConfig is where PostgreSQL is. Every command but health and version needs it.
+// databaseConfig locates PostgreSQL. Every command except health and version needs it.
 type databaseConfig struct {
 	DatabaseURL secret `name:"database-url" env:"QUOTASVC_DATABASE_URL" placeholder:"URL" group:"Backends" help:"PostgreSQL, postgres://user:password@host/db. Several hosts and target_session_attrs=read-write are allowed."`
 }
 
-// redisConfig is where Redis is.
+// redisConfig locates Redis.
 type redisConfig struct {
-	RedisURL secret `name:"redis-url" env:"QUOTASVC_REDIS_URL" placeholder:"URL" group:"Backends" help:"Redis, as redis://, rediss://, redis+sentinel:// or redis+cluster://. None: local mode, right for a single instance."`
+	RedisURL secret `name:"redis-url" env:"QUOTASVC_REDIS_URL" placeholder:"URL" group:"Backends" help:"Redis, as redis://, rediss://, redis+sentinel:// or redis+cluster://. Without it the service runs in local mode, for a single instance only."`
 }
 
-// serviceConfig is the configuration of `serve`, and of `dev`, which fills it in itself.
+// serviceConfig is the configuration of `serve`. `dev` fills it in without flags.
 type serviceConfig struct {
 	databaseConfig
 	redisConfig
 
-	Listen    string `env:"QUOTASVC_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free one, which is printed."`
-	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics and pprof. Keep it private."`
+	Listen    string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
+	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics and pprof. Keep it private."`
 	AdminKey  secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
 
-	LegacyHeaders  []string `env:"QUOTASVC_LEGACY_HEADERS" placeholder:"SET,..." group:"Listeners" help:"Rate-limit headers of older clients, beside RateLimit: x-ratelimit-epoch or x-ratelimit-delta (X-RateLimit-Limit, -Remaining, and -Reset as the time in seconds since 1970, or as the seconds until then), ratelimit (RateLimit-Limit, -Remaining, -Reset in seconds)."`
-	TrustedProxies []string `env:"QUOTASVC_TRUSTED_PROXIES" placeholder:"CIDR,..." group:"Listeners" help:"Gateways that are believed when they name their client's address in X-Forwarded-For or X-Real-IP. None: nobody is."`
+	LegacyHeaders  []string `env:"QUOTASVC_LEGACY_HEADERS" placeholder:"SET,..." group:"Listeners" help:"Rate-limit headers for older clients, in addition to RateLimit. x-ratelimit-epoch and x-ratelimit-delta send X-RateLimit-Limit, -Remaining and -Reset, with Reset as a Unix time or as seconds from now. ratelimit sends RateLimit-Limit, -Remaining and -Reset (seconds)."`
+	TrustedProxies []string `env:"QUOTASVC_TRUSTED_PROXIES" placeholder:"CIDR,..." group:"Listeners" help:"Proxies (addresses or CIDR blocks) whose X-Forwarded-For and X-Real-IP headers are trusted. Default: none."`
 
-	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"0s" group:"Stopping" help:"How long to go on serving after /readyz has turned 503: a little more than the load balancer's probe interval."`
-	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"8s" group:"Stopping" help:"Bound of the stop after the drain delay. Container runtimes kill after 10 s by default, so stay below what yours allows."`
+	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"0s" group:"Stopping" help:"How long to keep serving after /readyz returns 503. Set it slightly above the load balancer's probe interval."`
+	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"8s" group:"Stopping" help:"Time limit of the stop after the drain delay. Container runtimes kill after 10 s by default; stay below their limit."`
 
-	Replicas    int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Instances to reckon with at least, 1 to 256. While Redis is away limits are divided among those that were heard of there last, or among so many if these are more."`
-	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"2" group:"Tuning" help:"Writers of the ledger, each with a PostgreSQL connection of its own."`
-	CheckReads  int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Reads of PostgreSQL that checks may have under way at once."`
-	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check names its own max_stale_ms."`
-	VerifyEvery time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two passes of the background verification of journal and balances. 0s: none."`
+	Replicas    int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Minimum number of instances to assume while Redis is unavailable, 1 to 256. Limits are then divided by this number or by the last known number of live instances, whichever is larger."`
+	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"2" group:"Tuning" help:"Number of ledger writers. Each one uses a PostgreSQL connection."`
+	CheckReads  int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Maximum number of concurrent PostgreSQL reads for checks."`
+	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
+	VerifyEvery time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 }
 
-// configError lists everything that is wrong with a configuration.
+// configError lists all problems of a configuration.
 type configError struct{ problems []string }
 
-// Error is a line per problem.
+// Error returns one line per problem.
 func (e *configError) Error() string {
 	return "the configuration is not valid:\n  " + strings.Join(e.problems, "\n  ")
 }
@@ -78,12 +78,12 @@ func (c *checker) err() error {
 	return &configError{c.problems}
 }
 
-// settingName is how a setting is named in messages.
+// settingName returns the name of a setting in messages: its flag and its environment variable.
 func settingName(flag string) string {
 	return "--" + flag + " (QUOTASVC_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) + ")"
 }
 
-// validate reports everything that is wrong, at once.
+// validate returns a *configError with all problems, or nil.
 func (c *serviceConfig) validate() error {
 	var check checker
 	c.databaseConfig.check(&check)
@@ -97,16 +97,16 @@ func (c *serviceConfig) validate() error {
 	check.require(legacy == nil, settingName("legacy-headers"), "%v", legacy)
 	_, err := parseProxies(c.TrustedProxies)
 	check.require(err == nil, settingName("trusted-proxies"), "%v", err)
-	check.require(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, settingName("drain-delay"), "is %s; allowed are 0s to 1m", c.DrainDelay)
+	check.require(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, settingName("drain-delay"), "is %s; must be between 0s and 1m", c.DrainDelay)
 	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
-		"is %s; allowed are 1s to 10m", c.StopTimeout)
-	check.require(c.Replicas >= 1 && c.Replicas <= ratelimit.MaxReplicas, settingName("replicas"), "is %d; allowed are 1 to %d", c.Replicas, ratelimit.MaxReplicas)
-	check.require(c.LedgerLanes >= 1 && c.LedgerLanes <= 64, settingName("ledger-lanes"), "is %d; allowed are 1 to 64", c.LedgerLanes)
-	check.require(c.CheckReads >= 1 && c.CheckReads <= 1024, settingName("check-reads"), "is %d; allowed are 1 to 1024", c.CheckReads)
+		"is %s; must be between 1s and 10m", c.StopTimeout)
+	check.require(c.Replicas >= 1 && c.Replicas <= ratelimit.MaxReplicas, settingName("replicas"), "is %d; must be between 1 and %d", c.Replicas, ratelimit.MaxReplicas)
+	check.require(c.LedgerLanes >= 1 && c.LedgerLanes <= 64, settingName("ledger-lanes"), "is %d; must be between 1 and 64", c.LedgerLanes)
+	check.require(c.CheckReads >= 1 && c.CheckReads <= 1024, settingName("check-reads"), "is %d; must be between 1 and 1024", c.CheckReads)
 	check.require(c.CacheFresh >= 10*time.Millisecond && c.CacheFresh <= 24*time.Hour, settingName("cache-fresh"),
-		"is %s; allowed are 10ms to 24h", c.CacheFresh)
+		"is %s; must be between 10ms and 24h", c.CacheFresh)
 	check.require(c.VerifyEvery == 0 || c.VerifyEvery >= time.Second && c.VerifyEvery <= 30*24*time.Hour, settingName("verify-every"),
-		"is %s; allowed are 0s and 1s to 720h", c.VerifyEvery)
+		"is %s; must be 0s or between 1s and 720h", c.VerifyEvery)
 	return check.err()
 }
 
@@ -121,21 +121,21 @@ func (c *serviceConfig) legacyHeaders() []httpapi.LegacyHeaders {
 func (c *databaseConfig) check(check *checker) {
 	setting := settingName("database-url")
 	if c.DatabaseURL == "" {
-		check.require(false, setting, "is required, for example postgres://quotasvc:password@127.0.0.1:5432/quotasvc")
+		check.require(false, setting, "is required. Example: postgres://quotasvc:password@127.0.0.1:5432/quotasvc")
 		return
 	}
 	_, err := pgx.ParseConfig(string(c.DatabaseURL))
 	check.require(err == nil, setting, "%v", redactedParse(err))
 }
 
-// validate is for the commands that need nothing else.
+// validate checks the configuration of commands that need only PostgreSQL.
 func (c *databaseConfig) validate() error {
 	var check checker
 	c.check(&check)
 	return check.err()
 }
 
-// redactedParse keeps only the cause of a parse error: the rest quotes the URL.
+// redactedParse returns only the cause of a parse error. The rest of the error quotes the URL with its password.
 func redactedParse(err error) error {
 	if err == nil {
 		return nil
@@ -171,7 +171,7 @@ func checkListen(check *checker, flag, address string) {
 func checkAdminKey(check *checker, key string) {
 	setting := settingName("admin-key")
 	if key == "" {
-		check.require(false, setting, "is required: without it nobody can use the API. Make one with: openssl rand -hex 32")
+		check.require(false, setting, "is required. Generate a key with: openssl rand -hex 32")
 		return
 	}
 	check.require(bound.AdminKey(key), setting, bound.MustBeAdminKey)
@@ -188,11 +188,11 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 		}
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%q is neither an address nor a CIDR block such as 10.0.0.0/8", text)
+			return nil, fmt.Errorf("%q must be an IP address or a CIDR block such as 10.0.0.0/8", text)
 		case prefix.Addr().Is4In6():
-			return nil, fmt.Errorf("%q: write an IPv4 address as one", text)
+			return nil, fmt.Errorf("%q must be written as an IPv4 address", text)
 		case prefix.Bits() == 0:
-			return nil, fmt.Errorf("%q is everybody: whoever is believed must be known", text)
+			return nil, fmt.Errorf("%q covers every address; name the trusted proxies", text)
 		}
 		out = append(out, prefix)
 	}

@@ -19,20 +19,20 @@ import (
 	"github.com/quotasvc/quotasvc/internal/localstack"
 )
 
-// devCmd runs everything on this machine: for a newcomer's first five minutes and for development.
+// devCmd runs the service with its own servers on this machine, for a first trial and for development.
 type devCmd struct {
-	Dir          string `env:"QUOTASVC_DEV_DIR" default:".quotasvc" type:"path" help:"Directory of data, logs and the key; kept between runs. Delete it to start afresh."`
-	Listen       string `env:"QUOTASVC_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the API. Port 0 picks a free one."`
-	OpsListen    string `env:"QUOTASVC_OPS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDR" help:"Address of /livez, /readyz, /metrics and pprof."`
-	PostgresPort int    `env:"QUOTASVC_DEV_POSTGRES_PORT" placeholder:"PORT" help:"Port of the private PostgreSQL; default is a free one."`
-	RedisPort    int    `env:"QUOTASVC_DEV_REDIS_PORT" placeholder:"PORT" help:"Port of the private Redis; default is a free one."`
+	Dir          string `env:"QUOTASVC_DEV_DIR" default:".quotasvc" type:"path" help:"Directory of data, logs and the key. It is kept between runs; delete it to start from scratch."`
+	Listen       string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" help:"Address of the API. Port 0 picks a free port."`
+	OpsListen    string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" help:"Address of /livez, /readyz, /metrics and pprof."`
+	PostgresPort int    `env:"QUOTASVC_DEV_POSTGRES_PORT" placeholder:"PORT" help:"Port of the private PostgreSQL. Default: a free port."`
+	RedisPort    int    `env:"QUOTASVC_DEV_REDIS_PORT" placeholder:"PORT" help:"Port of the private Redis. Default: a free port."`
 }
 
 const (
-	// stackStop bounds stopping the private servers: a checkpoint of PostgreSQL on a slow disk takes seconds.
+	// stackStop is the time limit for stopping the private servers. PostgreSQL's checkpoint takes seconds on a slow disk.
 	stackStop = 30 * time.Second
 
-	// devStop is the service's own stop bound in dev mode: nobody waits behind a load balancer.
+	// devStop is the time limit for stopping the service in dev mode.
 	devStop = 8 * time.Second
 
 	keyFile = "admin.key"
@@ -44,7 +44,7 @@ var demoCatalog []byte
 //go:embed dev.txt
 var devText string
 
-// Run runs until ctx ends or one of the servers does.
+// Run serves until ctx ends or one of the servers ends.
 func (c *devCmd) Run(ctx context.Context, log *slog.Logger) (err error) {
 	cfg := serviceConfig{
 		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, LedgerLanes: 2, CheckReads: 8, CacheFresh: 30 * time.Second,
@@ -54,7 +54,7 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	defer lst.close()
-	// Like localstack's directories: PostgreSQL's user must pass through.
+	// The user that runs PostgreSQL must be able to enter this directory.
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
@@ -73,7 +73,7 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger) (err error) {
 		defer cancel()
 		err = errors.Join(err, stack.Stop(stopCtx))
 		if err == nil {
-			fmt.Fprintf(os.Stderr, "stopped; the data stays in %s\n", c.Dir)
+			fmt.Fprintf(os.Stderr, "stopped; the data is kept in %s\n", c.Dir)
 		}
 	}()
 	key, err := devKey(filepath.Join(c.Dir, keyFile))
@@ -93,7 +93,7 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger) (err error) {
 	return runOnStack(ctx, stack, &cfg, lst, log)
 }
 
-// runOnStack serves until ctx ends or a server of the stack has ended on its own.
+// runOnStack serves until ctx ends or a server of the stack ends on its own.
 func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig, lst *listeners, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -104,23 +104,23 @@ func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig
 	}()
 	err := run(ctx, cfg, lst, log, func(a addresses) {
 		if err := printDevText(os.Stdout, a, string(cfg.AdminKey)); err != nil {
-			log.Warn("the introduction was not printed", "error", err)
+			log.Warn("printing the introduction failed", "error", err)
 		}
 	})
 	cancel()
 	return errors.Join(<-ended, err)
 }
 
-// explainStack adds what to do about the errors a newcomer meets.
+// explainStack adds the remedy to an error about missing servers.
 func explainStack(err error) error {
 	if localstack.IsMissing(err) {
-		return fmt.Errorf("%w\n`make run` installs what is missing with the system's package manager; `docker compose up` needs only Docker", err)
+		return fmt.Errorf("%w\n`make run` installs missing servers with the system's package manager; `docker compose up` needs only Docker", err)
 	}
 	return err
 }
 
-// devKey reads the key from path, making it at the first run. It stays the same, so that what a newcomer has pasted
-// somewhere goes on working.
+// devKey reads the admin key from path and creates it in the first run. The key stays the same, so that copied commands keep
+// working.
 func devKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {
@@ -140,8 +140,8 @@ func devKey(path string) (string, error) {
 	return key, nil
 }
 
-// printDevText introduces the service. Every command is one line and stands for itself, so that any of them can be pasted
-// alone; idempotency keys are new in each run, as the ledger remembers the old ones.
+// printDevText prints commands to try. Each command is one line and can be pasted alone. Idempotency keys differ in each
+// run, because the ledger remembers the old ones.
 func printDevText(out io.Writer, a addresses, key string) error {
 	text, err := template.New("dev").Parse(devText)
 	if err != nil {

@@ -26,7 +26,7 @@ func execSQL(t *testing.T, databaseURL, statement string) {
 	}
 }
 
-// introduction is what dev prints.
+// introduction is the text that dev prints.
 type introduction struct {
 	*process
 	api, key string
@@ -46,7 +46,7 @@ func launchDev(t *testing.T, dir string) *introduction {
 	return in
 }
 
-// paste runs a command as a newcomer's shell would and returns what it prints.
+// paste runs a command in a shell and returns its output.
 func paste(t *testing.T, command string) string {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -61,7 +61,7 @@ func paste(t *testing.T, command string) string {
 	return string(out)
 }
 
-func TestDev_TheIntroductionIsTrueAndTheDataSurvives(t *testing.T) {
+func TestDev_Introduction_CommandsWorkDataSurvives(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	first := launchDev(t, dir)
@@ -128,15 +128,15 @@ func TestDev_TheIntroductionIsTrueAndTheDataSurvives(t *testing.T) {
 	second.wait()
 }
 
-// awaitRoomInTheHour waits out the end of an hour: the demo's allowance is renewed then, and the introduction's numbers are
-// of one hour.
+// awaitRoomInTheHour waits for the next hour if this one ends soon: the demo's allowance is renewed then, which would change
+// the numbers in the introduction.
 func awaitRoomInTheHour() {
 	if left := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)); left < soon/2 {
 		time.Sleep(left)
 	}
 }
 
-func TestDev_InterruptedWhileStartingLeavesNothingBehind(t *testing.T) {
+func TestDev_InterruptedStart_LeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	p := launch(t, nil, "dev", "--dir", dir, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-level", "info")
@@ -145,7 +145,7 @@ func TestDev_InterruptedWhileStartingLeavesNothingBehind(t *testing.T) {
 	if status := p.wait(); status != exitInterrupted {
 		t.Errorf("ended with %d, want %d; its log:\n%s", status, exitInterrupted, p.stderr.tail())
 	}
-	again := launchDev(t, dir) // nothing holds the directory, and what was half made is made again
+	again := launchDev(t, dir) // the directory is free, and unfinished data is created again
 	again.signal(syscall.SIGINT)
 	again.wait()
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// The stand-in for Envoy does with deploy/envoy/envoy.yaml what Envoy's documentation says of the filters that the file uses,
-// and refuses a file that uses others. It is not Envoy: it shows that the file and the service fit that documentation.
+// The stand-in for Envoy interprets deploy/envoy/envoy.yaml as Envoy's documentation describes the filters in it, and refuses
+// other filters. It is not Envoy: it shows that the file and the service fit the documentation.
 
 // node is a part of the configuration.
 type node struct{ value any }
 
-// at follows keys; what is not there is an empty node.
+// at follows keys and returns an empty node if one is missing.
 func (n node) at(keys ...string) node {
 	for _, key := range keys {
 		object, _ := n.value.(map[string]any)
@@ -51,7 +51,7 @@ func (n node) text() string {
 	return fmt.Sprint(n.value)
 }
 
-// kind is the last part of a typed configuration's type.
+// kind returns the last part of a typed configuration's type.
 func (n node) kind() string {
 	url := n.at("@type").text()
 	return url[strings.LastIndexByte(url, '.')+1:]
@@ -63,7 +63,7 @@ type envoyStandIn struct {
 	clusters map[string]string // name to host:port
 }
 
-// envoy starts the stand-in with deploy/envoy in front of m, with this key and, in pairs, with these changes.
+// envoy starts the stand-in with deploy/envoy in front of m. change holds pairs of a text in the configuration and its replacement.
 func (m *metered) envoy(t testing.TB, key string, change ...string) *gateway {
 	t.Helper()
 	_, apiPort, _ := net.SplitHostPort(strings.TrimPrefix(m.api, "http://"))
@@ -97,7 +97,8 @@ func (m *metered) envoy(t testing.TB, key string, change ...string) *gateway {
 	return &gateway{t: t, url: server.URL}
 }
 
-// ServeHTTP is the connection manager: early mutations, one spelling of the path, the addresses, then the filters in order.
+// ServeHTTP is the connection manager. It applies early mutations, normalizes the path, sets the addresses and runs the filters
+// in order.
 func (e *envoyStandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, extension := range e.manager.at("early_header_mutation_extensions").list() {
 		for _, mutation := range extension.at("typed_config", "mutations").list() {
@@ -125,7 +126,7 @@ func (e *envoyStandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, filter := range e.manager.at("http_filters").list() {
 		config := filter.at("typed_config")
 		switch config.kind() {
-		case "LocalRateLimit": // the outer layer is Envoy's own affair
+		case "LocalRateLimit": // Envoy's own limiter is not part of the stand-in
 		case "ApiKeyAuth":
 			if !apiKeyAuth(config, r) {
 				w.WriteHeader(http.StatusUnauthorized)
@@ -150,7 +151,7 @@ func (e *envoyStandIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// route is the first that matches.
+// route returns the first route that matches.
 func (e *envoyStandIn) route(r *http.Request) (host, route node) {
 	host = e.manager.at("route_config", "virtual_hosts").list()[0]
 	for _, route := range host.at("routes").list() {
@@ -181,8 +182,8 @@ func mutate(mutations node, r *http.Request) {
 	}
 }
 
-// extAuthz asks with the client's method and path, Authorization, the allowed headers and those to add. 200 lets the request
-// pass; 5xx and no answer are an error; any other answer is the client's, whole.
+// extAuthz sends the client's method, path, Authorization, the allowed headers and the headers to add. 200 lets the request
+// pass. 5xx and no answer are an error. Any other answer goes to the client unchanged.
 func (e *envoyStandIn) extAuthz(config node, w http.ResponseWriter, r *http.Request) bool {
 	service := config.at("http_service")
 	timeout, err := time.ParseDuration(service.at("server_uri", "timeout").text())
@@ -238,7 +239,7 @@ func (e *envoyStandIn) extAuthz(config node, w http.ResponseWriter, r *http.Requ
 	return false
 }
 
-// matches says whether a list of matchers names a header.
+// matches reports whether a list of matchers contains a header.
 func matches(list node, name string) bool {
 	name = strings.ToLower(name)
 	for _, pattern := range list.at("patterns").list() {
@@ -250,31 +251,31 @@ func matches(list node, name string) bool {
 	return false
 }
 
-func TestEnvoy_MetersWhatPasses(t *testing.T) {
+func TestEnvoy_PassedRequest_ChargedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.meters(t, m.envoy(t, testKey))
 }
 
-func TestEnvoy_HandsOnRefusals(t *testing.T) {
+func TestEnvoy_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.refuses(t, m.envoy(t, testKey))
 }
 
-func TestEnvoy_WhatClientsSendIsNotBelieved(t *testing.T) {
+func TestEnvoy_ClientHeaders_NotTrusted(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.isNotFooled(t, m.envoy(t, testKey))
 }
 
-func TestEnvoy_OtherRefusalsAreLeftAlone(t *testing.T) {
+func TestEnvoy_OtherRefusals_Unchanged(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.leavesAlone(t, m.envoy(t, testKey))
 }
 
-func TestEnvoy_WithoutADecisionItClosesOrOpensAsConfigured(t *testing.T) {
+func TestEnvoy_NoDecision_ClosesOrOpensAsConfigured(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
@@ -295,7 +296,7 @@ func TestEnvoy_WithoutADecisionItClosesOrOpensAsConfigured(t *testing.T) {
 	}
 }
 
-func TestEnvoy_AKeyThatIsWrongOpensNothing(t *testing.T) {
+func TestEnvoy_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	g := m.envoy(t, testKey+"x", "failure_mode_allow: false", "failure_mode_allow: true")

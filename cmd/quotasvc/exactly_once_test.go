@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// The crowd asks for more than there is, and every request is sent twice at the same moment.
+// The crowd asks for more units than there are and sends every request twice at the same time.
 const (
 	crowdUnits   = 1000
 	crowdClients = 200
 	crowdEach    = 6 // 1,200 operations for 1,000 units
 )
 
-// crowd sends every client's operations, each twice, and returns the final answers by key: what the two senders were told.
-// pick chooses the instance for the n-th sending of a request. A sender that gets no answer, or a 503, sends again.
+// crowd sends every client's operations twice and returns both final answers by key. pick chooses the instance for the n-th
+// sending of a request. A sender that gets no answer or a 503 sends again.
 func crowd(t *testing.T, pick func(client, sending int) *instance, progress func(succeeded int64)) map[string][2]answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -57,14 +57,14 @@ func crowd(t *testing.T, pick func(client, sending int) *instance, progress func
 	return answers
 }
 
-// untilAnswered sends a debit of one unit until it is answered for good, as a client with a key may.
+// untilAnswered sends a debit of one unit until it gets a final answer. The key makes the retries safe.
 func untilAnswered(ctx context.Context, pick func(try int) *instance, key string) answer {
 	for try := 0; ctx.Err() == nil; try++ {
 		got, err := pick(try).send(ctx, "POST", "/v1/debits", key, debitOf("acme", "api_calls", 1))
 		if err == nil && got.status != http.StatusServiceUnavailable {
 			return got
 		}
-		select { // back off as a client should; nothing is synchronised by this
+		select { // back off as a client should; the wait does not synchronise anything
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 		}
@@ -72,7 +72,7 @@ func untilAnswered(ctx context.Context, pick func(try int) *instance, key string
 	return answer{}
 }
 
-// expectExact holds the answers against what must be true of them and of what is stored.
+// expectExact checks the answers against each other and against the stored balance.
 func expectExact(t *testing.T, in *instance, env []string, answers map[string][2]answer) {
 	t.Helper()
 	var succeeded, denied int
@@ -115,7 +115,7 @@ func replayed(a answer) int {
 	return 0
 }
 
-func TestServe_AThousandUnitsAreUsedExactlyAThousandTimes(t *testing.T) {
+func TestServe_ThousandUnits_UsedExactlyOnce(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	in := serve(t, env)
@@ -125,12 +125,12 @@ func TestServe_AThousandUnitsAreUsedExactlyAThousandTimes(t *testing.T) {
 	in.stop()
 }
 
-func TestServe_TwoInstancesOnOneDatabaseAgree(t *testing.T) {
+func TestServe_TwoInstances_Agree(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	both := [2]*instance{serve(t, env), serve(t, env)}
 	both[0].setUp(t, crowdUnits)
-	// The two sendings of a request meet in two instances.
+	// The two sendings of a request go to different instances.
 	answers := crowd(t, func(client, sending int) *instance { return both[(client+sending)%2] }, func(int64) {})
 	expectExact(t, both[0], env, answers)
 	if a, b := both[0].balance(t, "acme", "api_calls"), both[1].balance(t, "acme", "api_calls"); a.Used != b.Used || a.Remaining != b.Remaining {
@@ -138,7 +138,7 @@ func TestServe_TwoInstancesOnOneDatabaseAgree(t *testing.T) {
 	}
 }
 
-func TestServe_KilledAndRestartedEndsTheSame(t *testing.T) {
+func TestServe_KilledAndRestarted_SameResult(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	first := serve(t, env)
@@ -167,7 +167,7 @@ func TestServe_KilledAndRestartedEndsTheSame(t *testing.T) {
 	expectExact(t, current.Load(), env, answers)
 }
 
-func TestServe_AGracefulStopUnderLoadLosesNothingAnswered(t *testing.T) {
+func TestServe_StopUnderLoad_LosesNoAnswer(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
 	in := serve(t, env)
@@ -211,7 +211,7 @@ func TestServe_AGracefulStopUnderLoadLosesNothingAnswered(t *testing.T) {
 			t.Errorf("%s was answered and is not stored", key)
 		}
 	}
-	// A request that was cut off before its answer may have been done: never more than was sent.
+	// A request without an answer may have been charged, so the use can exceed the number of answers.
 	if used := again.balance(t, "acme", "api_calls").Used; used < int64(len(answered)) || used > sent.Load() {
 		t.Errorf("used %d, with %d answered and %d sent", used, len(answered), sent.Load())
 	}

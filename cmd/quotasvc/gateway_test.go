@@ -18,17 +18,17 @@ import (
 	"time"
 )
 
-// The tests of gateways run the configurations under deploy/ as they are, but for addresses and keys, in front of the real
-// program: nginx and HAProxy as themselves, Traefik and Envoy, which Debian does not have, as stand-ins that follow their
-// documentation (traefik_test.go, envoy_test.go).
+// The gateway tests run the configurations under deploy/ in front of the real program. Only addresses and keys are replaced.
+// nginx and HAProxy are the real programs. Debian has no Traefik and no Envoy, so stand-ins follow their documentation
+// (traefik_test.go, envoy_test.go).
 
-// metered is a running service with a catalogue for the examples under deploy/, and what a gateway stands in front of.
+// metered is a running service with a catalogue for the examples under deploy/, and the application behind the gateway.
 type metered struct {
 	*instance
 	app *application
 }
 
-// application is what lies behind a gateway: it answers with what it was sent.
+// application is the server behind a gateway. Its answers repeat the request.
 type application struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -58,7 +58,7 @@ func newApplication(t testing.TB) *application {
 	return app
 }
 
-// last is the newest request the application got, and how many there were.
+// last returns the newest request to the application and the number of requests.
 func (a *application) last() (*http.Request, int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +68,7 @@ func (a *application) last() (*http.Request, int) {
 	return a.seen[len(a.seen)-1], len(a.seen)
 }
 
-// newMetered starts a service that believes gateways on loopback, with env in addition.
+// newMetered starts a service that trusts proxies on loopback. env is added to its environment.
 func newMetered(t testing.TB, env ...string) *metered {
 	t.Helper()
 	m := &metered{app: newApplication(t)}
@@ -83,7 +83,7 @@ func newMetered(t testing.TB, env ...string) *metered {
 	return m
 }
 
-// limit stores a rule and waits until it is in force for GET route of acme.
+// limit stores a rule and waits until it applies to GET requests of acme for route.
 func (m *metered) limit(t testing.TB, rule string, body object) {
 	t.Helper()
 	m.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", body)
@@ -111,11 +111,11 @@ type gateway struct {
 	t   testing.TB
 	url string
 
-	// quiet gateways do not tell clients of requests that passed how much is left.
+	// quiet gateways do not add quota headers to answers of the application.
 	quiet bool
 }
 
-// get asks the gateway as a client with acme's key, from address, which is one of 127.0.0.0/8. More headers may follow.
+// get sends a request to the gateway with acme's key, from an address in 127.0.0.0/8. More headers may follow.
 func (g *gateway) get(address, path string, headers ...string) answer {
 	g.t.Helper()
 	return g.send(http.MethodGet, address, path, "", headers...)
@@ -156,7 +156,7 @@ func (a answer) passed(t testing.TB) answer {
 	return a
 }
 
-// denied fails the test unless the client got this problem, whole.
+// denied fails the test unless the client got this problem with all its headers.
 func (a answer) denied(t testing.TB, status int, code string) answer {
 	t.Helper()
 	var p struct {
@@ -181,7 +181,7 @@ func (a answer) denied(t testing.TB, status int, code string) answer {
 	return a
 }
 
-// meters proves that what passes is charged, once, and that all who need to know how much is left are told.
+// meters checks that a request that passes is charged once, and that client and application get the quota headers.
 func (m *metered) meters(t *testing.T, g *gateway) {
 	t.Helper()
 	m.limit(t, "pace", object{"per": []string{"tenant"}, "match": object{"route": "/search"}, "kind": "token_bucket", "rate": "1000/day"})
@@ -218,7 +218,7 @@ func (m *metered) meters(t *testing.T, g *gateway) {
 	}
 }
 
-// refuses proves that every refusal reaches the client as what it is, and that the application does not see the request.
+// refuses checks that every refusal reaches the client unchanged and that the application does not get the request.
 func (m *metered) refuses(t *testing.T, g *gateway) {
 	t.Helper()
 	m.limit(t, "slow", object{"per": []string{"tenant"}, "match": object{"route": "/search"}, "kind": "token_bucket", "rate": "2/day"})
@@ -253,7 +253,7 @@ func (m *metered) refuses(t *testing.T, g *gateway) {
 	}
 }
 
-// isNotFooled proves that clients neither choose who pays and how much, nor whose limits count.
+// isNotFooled checks that a client's headers and paths cannot change the tenant, the amount or the limits.
 func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 	t.Helper()
 	m.do(t, http.StatusCreated, "PUT", "/v1/tenants/victim", "", object{"plan": "metered"})
@@ -305,7 +305,7 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 	}
 }
 
-// opensNothing proves that a gateway whose own key is wrong lets nothing pass, and tells clients nothing about it.
+// opensNothing checks that a gateway with a wrong key lets no request pass and reveals nothing about the key.
 func (m *metered) opensNothing(t *testing.T, g *gateway) {
 	t.Helper()
 	for _, path := range []string{"/search", "/profile"} {
@@ -319,7 +319,7 @@ func (m *metered) opensNothing(t *testing.T, g *gateway) {
 	}
 }
 
-// leavesAlone proves that the application's own refusals stay what they are, and that who is not known is not charged for.
+// leavesAlone checks that the application's own refusals reach the client unchanged and that an unknown client is not charged.
 func (m *metered) leavesAlone(t *testing.T, g *gateway) {
 	t.Helper()
 	for _, status := range []int{401, 403, 404, 429, 500, 503} {
@@ -337,7 +337,7 @@ func (m *metered) leavesAlone(t *testing.T, g *gateway) {
 	}
 }
 
-// program finds what a package installs, also where a user's PATH does not lead.
+// program finds an installed program. It also searches directories that are not in an ordinary user's PATH.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
@@ -352,7 +352,7 @@ func program(t testing.TB, name string) string {
 	return ""
 }
 
-// configured copies a directory of deploy/, with the replacements made, each of which must have something to replace.
+// configured copies a directory of deploy/ and makes the replacements. It fails if a text to replace is missing.
 func configured(t testing.TB, name string, replace map[string]string) (dir string) {
 	t.Helper()
 	source, dir := filepath.Join("..", "..", "deploy", name), t.TempDir()
@@ -383,10 +383,10 @@ func configured(t testing.TB, name string, replace map[string]string) (dir strin
 	return dir
 }
 
-// startTries bounds how often a gateway is started anew because its port was taken after it was found to be free.
+// startTries is the number of attempts to start a gateway. Another program may take the free port before the gateway does.
 const startTries = 5
 
-// onFreePort starts a gateway on a port that is free, and returns its address once it answers. start returns the command.
+// onFreePort starts a gateway on a free port and returns its address when it answers. start returns the command.
 func onFreePort(t testing.TB, start func(address string) *exec.Cmd) string {
 	t.Helper()
 	for range startTries {
@@ -408,7 +408,8 @@ func onFreePort(t testing.TB, start func(address string) *exec.Cmd) string {
 	return ""
 }
 
-// started starts a program and waits until it answers on address; it ends with the test. If it ends before, ok is false.
+// started starts a program and waits until it answers on address. The program ends with the test. ok is false if it ends
+// earlier.
 func started(t testing.TB, cmd *exec.Cmd, address string) (output string, ok bool) {
 	t.Helper()
 	var out logBuffer
@@ -420,7 +421,7 @@ func started(t testing.TB, cmd *exec.Cmd, address string) (output string, ok boo
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	stop := func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its workers, too
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the process group, with its workers
 		<-ended
 	}
 	for deadline := time.Now().Add(soon); ; {
@@ -448,7 +449,7 @@ func started(t testing.TB, cmd *exec.Cmd, address string) (output string, ok boo
 	return "", true
 }
 
-// within fails the test unless do returns in time; the machine may be busy.
+// within fails the test unless do returns in time. The limit allows for a busy machine.
 func within(t testing.TB, limit time.Duration, what string, do func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

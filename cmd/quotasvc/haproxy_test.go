@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// haproxy starts HAProxy with deploy/haproxy in front of m, with this key and, in pairs, with these changes.
+// haproxy starts HAProxy with deploy/haproxy in front of m. change holds pairs of a text in the configuration and its replacement.
 func (m *metered) haproxy(t testing.TB, key string, change ...string) *gateway {
 	t.Helper()
 	binary := program(t, "haproxy")
@@ -16,7 +16,7 @@ func (m *metered) haproxy(t testing.TB, key string, change ...string) *gateway {
 		replace := map[string]string{
 			"127.0.0.1:8080": strings.TrimPrefix(m.api, "http://"), "127.0.0.1:3000": strings.TrimPrefix(m.app.URL, "http://"),
 			"127.0.0.1:8000": address, "change-me-to-the-key-of-this-gateway": key,
-			"abns@quotasvc": "abns@quotasvc-test-" + address, // all of this host share these names
+			"abns@quotasvc": "abns@quotasvc-test-" + address, // abstract names are shared by all programs of the host
 		}
 		for i := 0; i < len(change); i += 2 {
 			replace[change[i]] = change[i+1]
@@ -28,25 +28,25 @@ func (m *metered) haproxy(t testing.TB, key string, change ...string) *gateway {
 	return &gateway{t: t, url: "http://" + address}
 }
 
-func TestHAProxy_MetersWhatPasses(t *testing.T) {
+func TestHAProxy_PassedRequest_ChargedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.meters(t, m.haproxy(t, testKey))
 }
 
-func TestHAProxy_HandsOnRefusals(t *testing.T) {
+func TestHAProxy_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.refuses(t, m.haproxy(t, testKey))
 }
 
-func TestHAProxy_WhatClientsSendIsNotBelieved(t *testing.T) {
+func TestHAProxy_ClientHeaders_NotTrusted(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.isNotFooled(t, m.haproxy(t, testKey))
 }
 
-func TestHAProxy_WithoutADecisionOnePathClosesAndAnotherOpens(t *testing.T) {
+func TestHAProxy_NoDecision_OnePathClosesOneOpens(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
@@ -69,19 +69,19 @@ func TestHAProxy_WithoutADecisionOnePathClosesAndAnotherOpens(t *testing.T) {
 	}
 }
 
-func TestHAProxy_AKeyThatIsWrongOpensNothing(t *testing.T) {
+func TestHAProxy_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.opensNothing(t, m.haproxy(t, testKey+"x"))
 }
 
-func TestHAProxy_OtherRefusalsAreLeftAlone(t *testing.T) {
+func TestHAProxy_OtherRefusals_Unchanged(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.leavesAlone(t, m.haproxy(t, testKey))
 }
 
-func TestHAProxy_TheOuterLayerRefusesInTheSameForm(t *testing.T) {
+func TestHAProxy_OuterLimit_RefusesInSameForm(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	g := m.haproxy(t, testKey, "gt 500 }", "gt 2 }")
@@ -98,8 +98,8 @@ func TestHAProxy_TheOuterLayerRefusesInTheSameForm(t *testing.T) {
 	g.get("127.0.0.2", "/search").passed(t)
 }
 
-// Requests wait for their decision without keeping others from theirs.
-func TestHAProxy_ManyWaitAtOnce(t *testing.T) {
+// Requests that wait for a decision do not block other requests.
+func TestHAProxy_ManyRequests_WaitIndependently(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	g := m.haproxy(t, testKey)

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// healthCmd asks a service on this host whether it is ready.
+// healthCmd asks a service on this host for its readiness.
 type healthCmd struct {
-	URL       string        `placeholder:"URL" help:"What to ask; default is /readyz at the ops address."`
+	URL       string        `placeholder:"URL" help:"URL to request. Default: /readyz at the ops address."`
 	OpsListen string        `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" hidden:""`
-	Timeout   time.Duration `default:"2s" help:"How long to wait."`
+	Timeout   time.Duration `default:"2s" help:"Time limit of the request."`
 }
 
 // Run returns an error unless the answer is 200.
@@ -35,14 +35,14 @@ func (c *healthCmd) Run(ctx context.Context, _ *slog.Logger) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		const bodyMax = 4096 // enough for the reasons a readiness answer names
+		const bodyMax = 4096 // enough for the reasons in a readiness answer
 		body, _ := io.ReadAll(io.LimitReader(response.Body, bodyMax))
 		return fmt.Errorf("not ready: %s: %s", response.Status, body)
 	}
 	return nil
 }
 
-// target is the URL to ask. A service that listens on all addresses is asked on the loopback one.
+// target returns the URL to request. For a service that listens on all addresses it is the loopback address.
 func (c *healthCmd) target() (string, error) {
 	if c.URL != "" {
 		return c.URL, nil

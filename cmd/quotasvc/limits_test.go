@@ -9,9 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestLimits_WithoutRedisEveryAnswerSaysThatTheyAreDecidedHere: also one of a limit that lets everything pass, which says nothing
-// else.
-func TestLimits_WithoutRedisEveryAnswerSaysThatTheyAreDecidedHere(t *testing.T) {
+// The header is sent even for a limit with on_backend_error open, which sends no other header.
+func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	t.Parallel()
 	const mode = "X-RateLimit-Mode"
 	redis := testenv.RedisPrivate(t)

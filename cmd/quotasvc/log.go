@@ -9,11 +9,10 @@ import (
 	"golang.org/x/term"
 )
 
-// logConfig says how the process logs. Logs go to standard error; what a command prints as its result goes to standard
-// output.
+// logConfig configures logging. Logs go to standard error; the result of a command goes to standard output.
 type logConfig struct {
-	Level  slog.Level `env:"QUOTASVC_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"Least level that is logged: debug, info, warn or error."`
-	Format string     `env:"QUOTASVC_LOG_FORMAT" default:"auto" enum:"auto,text,json" placeholder:"FORMAT" help:"text, json, or auto: text on a terminal, json elsewhere."`
+	Level  slog.Level `env:"QUOTASVC_LOG_LEVEL" default:"info" placeholder:"LEVEL" help:"Lowest level that is logged: debug, info, warn or error."`
+	Format string     `env:"QUOTASVC_LOG_FORMAT" default:"auto" enum:"auto,text,json" placeholder:"FORMAT" help:"text, json or auto. auto is text on a terminal and json elsewhere."`
 }
 
 func (c logConfig) logger(out *os.File) *slog.Logger {
@@ -24,11 +23,11 @@ func (c logConfig) logger(out *os.File) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(out, options))
 }
 
-// secret is a value that must not be printed: a key, or a URL with a password. It redacts itself in logs and messages;
-// string(s) is the value.
+// secret is a value that must not be printed: a key, or a URL with a password. It is redacted in logs and messages.
+// string(s) returns the value.
 type secret string
 
-// String is the value without what is secret in it.
+// String returns the value without its secret parts.
 func (s secret) String() string {
 	if s == "" {
 		return ""
@@ -37,12 +36,12 @@ func (s secret) String() string {
 	if err != nil || u.Host == "" || !strings.Contains(string(s), "://") {
 		return "(hidden)"
 	}
-	u.RawQuery, u.Fragment = "", "" // passwords may come as parameters too
+	u.RawQuery, u.Fragment = "", "" // a parameter can hold a password
 	return u.Redacted()
 }
 
-// GoString keeps %#v from printing the value.
+// GoString redacts the value for %#v.
 func (s secret) GoString() string { return s.String() }
 
-// LogValue is what slog prints.
+// LogValue redacts the value for slog.
 func (s secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

@@ -1,4 +1,4 @@
-// Command quotasvc is the quota and ledger service and its tools. `quotasvc --help` lists the commands; every flag has an
+// Command quotasvc is the quota and ledger service with its tools. `quotasvc --help` lists the commands. Every flag has an
 // environment variable.
 package main
 
@@ -11,24 +11,24 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	_ "time/tzdata" // tenants' time zones must not depend on what the host has installed
+	_ "time/tzdata" // tenants' time zones must not depend on the host's installation
 
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
 )
 
-// exitUsage is the exit status for a wrong command line or configuration, as shells use it.
+// exitUsage is the exit status for an invalid command line or configuration, as in shells.
 const exitUsage = 2
 
-// cli is the command line. Its tags are the reference of the configuration: `--help` prints them.
+// cli is the command line. `--help` prints its tags, which are the reference of the configuration.
 type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the service."`
-	Dev     devCmd     `cmd:"" help:"Run the service with a private PostgreSQL and Redis from local binaries, for trying it out."`
+	Dev     devCmd     `cmd:"" help:"Run the service for a trial, with a private PostgreSQL and Redis from local binaries."`
 	Migrate migrateCmd `cmd:"" help:"Change the database's schema."`
-	Apply   applyCmd   `cmd:"" help:"Make the catalogue what a file says."`
-	Roll    rollCmd    `cmd:"" help:"Close the periods that are over and open the next ones, for balances nobody has touched."`
-	Verify  verifyCmd  `cmd:"" help:"Prove that journal, balances, grants, periods and cached copies agree; exit status 1 if not."`
-	Health  healthCmd  `cmd:"" help:"Ask a running service whether it is ready; exit status 1 if not. For container health checks."`
+	Apply   applyCmd   `cmd:"" help:"Apply a catalogue file: create and update meters, plans, limits and tenants."`
+	Roll    rollCmd    `cmd:"" help:"Close ended periods and open the next ones, for idle balances."`
+	Verify  verifyCmd  `cmd:"" help:"Check that journal, balances, grants, periods and cached copies agree. Exit status 1 if they do not."`
+	Health  healthCmd  `cmd:"" help:"Ask a running service whether it is ready. Exit status 1 if it is not. For container health checks."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 
 	Log logConfig `embed:"" prefix:"log-" group:"Logging"`
@@ -45,10 +45,10 @@ func execute(args []string) int {
 		kong.Description("Quotas, prepaid credits and rate limits for product backends: one decision, durable and exactly once."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
-		kong.Vars{"ops_listen": defaultOpsListen},
+		kong.Vars{"listen": defaultListen, "ops_listen": defaultOpsListen},
 	)
 	if err != nil {
-		panic(err) // the tags above are wrong: every test run finds that
+		panic(err) // a tag of cli is invalid; every test run finds this
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
@@ -71,7 +71,7 @@ func execute(args []string) int {
 	return 0
 }
 
-// report prints why a command ended and returns its exit status.
+// report prints the error that ended a command and returns the exit status.
 func report(err error) int {
 	if status, ok := errors.AsType[exitStatus](err); ok {
 		return int(status)
@@ -83,13 +83,13 @@ func report(err error) int {
 	return 1
 }
 
-// exitStatus ends a command that has printed its own result.
+// exitStatus is the error of a command that has printed its result and needs only an exit status.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// untilSignal returns a context that ends at the first interrupt or termination signal. The second one ends the process at
-// once: whoever sends it does not want to wait for an orderly stop.
+// untilSignal returns a context that ends at the first interrupt or termination signal. The second signal ends the process at
+// once, without an orderly stop.
 func untilSignal() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -104,7 +104,7 @@ func untilSignal() (context.Context, func()) {
 		}
 		select {
 		case s := <-signals:
-			fmt.Fprintf(os.Stderr, "quotasvc: %s again: stopping at once\n", s)
+			fmt.Fprintf(os.Stderr, "quotasvc: second signal (%s): stopping at once\n", s)
 			os.Exit(exitInterrupted)
 		case <-done:
 		}
@@ -116,16 +116,16 @@ func untilSignal() (context.Context, func()) {
 	}
 }
 
-// exitInterrupted is the status of a command that a signal kept from its end: 128 + SIGINT, as shells report it. For serve
-// and dev a signal is the end; they need a second one for this.
+// exitInterrupted is the exit status of a command that a signal interrupted: 128 + SIGINT, as in shells. serve and dev end
+// normally at the first signal and return this status only after a second one.
 const exitInterrupted = 130
 
-// unsetEmpty makes a variable that is set to nothing one that is not set: compose files pass optional settings that way.
+// unsetEmpty unsets environment variables with an empty value. Compose files pass optional settings as empty values.
 func unsetEmpty() {
 	for _, pair := range os.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
 		if value == "" && strings.HasPrefix(name, "QUOTASVC_") {
-			_ = os.Unsetenv(name) // fails on a malformed name only, which cannot come from Environ
+			_ = os.Unsetenv(name) // fails only for a malformed name, and Environ returns none
 		}
 	}
 }

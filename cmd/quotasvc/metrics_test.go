@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// families are the metrics of a scrape with the labels and label values of each.
+// families maps the metrics of a scrape to their labels and label values.
 type families map[string]map[string]map[string]bool
 
 var (
@@ -25,7 +25,7 @@ var (
 	labelPair  = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"`)
 )
 
-// metrics is what /metrics says.
+// metrics returns the text of /metrics.
 func (in *instance) metrics(t testing.TB) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/metrics", nil)
@@ -44,7 +44,7 @@ func (in *instance) metrics(t testing.TB) string {
 	return string(raw)
 }
 
-// scrape reads /metrics. A histogram's parts count as metrics of their own, as they do in queries.
+// scrape reads /metrics. The parts of a histogram are separate metrics, as in queries.
 func (in *instance) scrape(t testing.TB) families {
 	t.Helper()
 	all := families{}
@@ -70,7 +70,7 @@ func (in *instance) scrape(t testing.TB) families {
 	return all
 }
 
-// limit puts a limit and waits until a check names it.
+// limit stores a limit and waits until a check reports it.
 func (in *instance) limit(t testing.TB, rule string, body object) {
 	t.Helper()
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/"+rule, "", body)
@@ -89,7 +89,7 @@ func (in *instance) limit(t testing.TB, rule string, body object) {
 	}
 }
 
-// exercised is an instance that has met everything that its metrics tell of: denials, leases, and a Redis that goes away.
+// exercised returns an instance after every event that its metrics count: denials, leases and a Redis outage.
 func exercised(t *testing.T) *instance {
 	t.Helper()
 	redis := testenv.RedisPrivate(t)
@@ -99,7 +99,7 @@ func exercised(t *testing.T) *instance {
 	in.setUp(t, 1000)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/builds", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 2})
 	in.limit(t, "scarce", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "2/h"})
-	for i := range 4 { // two pass, and two are near
+	for i := range 4 { // two pass and two are denied
 		if _, err := in.send(t.Context(), "POST", "/v1/consume", fmt.Sprint("c", i), debitOf("acme", "api_calls", 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -112,16 +112,16 @@ func exercised(t *testing.T) *instance {
 }
 
 var (
-	// metricUse is a metric in a query, with what selects its series.
+	// metricUse matches a metric in a query with its label selectors.
 	metricUse = regexp.MustCompile(`\b((?:quotasvc|process|go)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
 	selector  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
 	grouping  = regexp.MustCompile(`\bby \(([^)]*)\)`)
 )
 
-// ofPrometheus are labels that Prometheus adds or computes with.
+// ofPrometheus are labels that Prometheus adds or uses itself.
 var ofPrometheus = []string{"instance", "job", "le"}
 
-// checkQuery holds a query against what is measured: metrics, and the labels it selects and groups by.
+// checkQuery checks that the metrics of a query, and the labels that it selects and groups by, exist.
 func checkQuery(t *testing.T, where, query string, all families) int {
 	t.Helper()
 	uses := metricUse.FindAllStringSubmatch(query, -1)
@@ -151,8 +151,8 @@ func checkQuery(t *testing.T, where, query string, all families) int {
 	return len(uses)
 }
 
-// TestMetrics_WhatRulesDashboardAndGuideNameIsMeasured: an alert on a metric that has another name is silent for ever.
-func TestMetrics_WhatRulesDashboardAndGuideNameIsMeasured(t *testing.T) {
+// An alert on a metric that does not exist never fires.
+func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	t.Parallel()
 	all := exercised(t).scrape(t)
 
@@ -217,11 +217,11 @@ func TestMetrics_WhatRulesDashboardAndGuideNameIsMeasured(t *testing.T) {
 	}
 }
 
-// mark is in everything hostile that the test below sends.
+// mark is part of every hostile value that the test below sends.
 const mark = "zq7"
 
-// TestMetrics_NothingAClientSendsBecomesALabel: one series per tenant, subject or path would be a way to take the service down.
-func TestMetrics_NothingAClientSendsBecomesALabel(t *testing.T) {
+// One series per tenant, subject or path would let a client exhaust the service's memory.
+func TestMetrics_ClientText_NeverALabel(t *testing.T) {
 	t.Parallel()
 	in := serve(t, backends(t))
 	in.setUp(t, 1000)
@@ -268,7 +268,7 @@ func TestMetrics_NothingAClientSendsBecomesALabel(t *testing.T) {
 				{"GET", "/v1/tenants/" + mark + fmt.Sprint(i) + "/balances", "", nil},
 				{strings.ToUpper(mark), "/v1/check", "", nil},
 			} {
-				_, _ = in.send(t.Context(), send.method, send.path, send.key, send.body) // what is not sent at all is no label either
+				_, _ = in.send(t.Context(), send.method, send.path, send.key, send.body) // a request that cannot be sent creates no label
 			}
 		}
 	}

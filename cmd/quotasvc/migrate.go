@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver goose works through
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	// migrateTimeout bounds a whole migration. The steps are made to be short; one that has to wait this long for a lock
-	// should be looked at by a person.
+	// migrateTimeout is the time limit of a whole migration. The steps are short; a step that waits this long for a lock
+	// needs an operator.
 	migrateTimeout = 5 * time.Minute
 
-	// lockEvery and lockTries are how another instance's migration is waited for: a minute.
+	// lockEvery and lockTries bound the wait for another instance's migration to one minute.
 	lockEvery = 1 // s
 	lockTries = 60
 )
 
 // migrateCmd groups the schema commands.
 type migrateCmd struct {
-	Up     migrateUpCmd     `cmd:"" help:"Apply all steps that are missing."`
-	Status migrateStatusCmd `cmd:"" help:"List the steps; exit status 1 if some are missing."`
-	Down   migrateDownCmd   `cmd:"" help:"Undo the newest step. What only that step could hold is lost."`
+	Up     migrateUpCmd     `cmd:"" help:"Apply all missing steps."`
+	Status migrateStatusCmd `cmd:"" help:"List the steps. Exit status 1 if a step is missing."`
+	Down   migrateDownCmd   `cmd:"" help:"Undo the newest step. Data in tables and columns that it created is lost."`
 }
 
 type migrateUpCmd struct{ databaseConfig }
 
-// Run applies what is missing.
+// Run applies all missing steps.
 func (c *migrateUpCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (c *migrateUpCmd) Run(ctx context.Context, log *slog.Logger) error {
 
 type migrateStatusCmd struct{ databaseConfig }
 
-// Run prints a line per step.
+// Run prints one line per step.
 func (c *migrateStatusCmd) Run(ctx context.Context, _ *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *migrateStatusCmd) Run(ctx context.Context, _ *slog.Logger) error {
 
 type migrateDownCmd struct{ databaseConfig }
 
-// Run undoes one step.
+// Run undoes the newest step.
 func (c *migrateDownCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *migrateDownCmd) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// migrateUp brings the schema up to this program's version. Several instances may do it at once.
+// migrateUp brings the schema to this program's version. Several instances may call it at the same time.
 func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		results, err := p.Up(ctx)
@@ -118,11 +118,11 @@ func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error 
 	})
 }
 
-// errSchemaBehind says that the service must not start on this database yet.
+// errSchemaBehind is returned when the service must not start on this database yet.
 var errSchemaBehind = errors.New("the database's schema is behind this version of quotasvc: run `quotasvc migrate up` first, or start with --migrate")
 
-// checkSchema fails with errSchemaBehind if steps are missing. A schema that is ahead is fine: steps only expand what the
-// previous version works with.
+// checkSchema returns errSchemaBehind if steps are missing. A newer schema is accepted, because steps only add to what the
+// previous version uses.
 func checkSchema(ctx context.Context, databaseURL string) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		current, wanted, err := p.GetVersions(ctx)
@@ -144,7 +144,7 @@ func withMigrations(ctx context.Context, databaseURL string, do func(context.Con
 		return fmt.Errorf("open database: %w", redactedParse(err))
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	db.SetMaxOpenConns(2) // goose keeps one for the lock
+	db.SetMaxOpenConns(2) // one of them is for the migration lock
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockEvery, lockTries))
 	if err != nil {
 		return fmt.Errorf("migration lock: %w", err)

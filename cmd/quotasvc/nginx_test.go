@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// nginx starts nginx with deploy/nginx in front of m, with this key and, in pairs, with these changes.
+// nginx starts nginx with deploy/nginx in front of m. change holds pairs of a text in the configuration and its replacement.
 func (m *metered) nginx(t testing.TB, key string, change ...string) *gateway {
 	t.Helper()
 	binary := program(t, "nginx")
@@ -26,7 +26,7 @@ func (m *metered) nginx(t testing.TB, key string, change ...string) *gateway {
 		dir := configured(t, "nginx", replace)
 		user := ""
 		if os.Getuid() == 0 {
-			user = "user root;\n" // the directory is closed to others
+			user = "user root;\n" // only root can enter the directory
 		}
 		main := user + `daemon off;
 worker_processes 1;
@@ -49,25 +49,25 @@ http {
 	return &gateway{t: t, url: "http://" + address}
 }
 
-func TestNginx_MetersWhatPasses(t *testing.T) {
+func TestNginx_PassedRequest_ChargedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.meters(t, m.nginx(t, testKey))
 }
 
-func TestNginx_HandsOnRefusals(t *testing.T) {
+func TestNginx_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.refuses(t, m.nginx(t, testKey))
 }
 
-func TestNginx_WhatClientsSendIsNotBelieved(t *testing.T) {
+func TestNginx_ClientHeaders_NotTrusted(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.isNotFooled(t, m.nginx(t, testKey))
 }
 
-func TestNginx_WithoutADecisionOneLocationClosesAndAnotherOpens(t *testing.T) {
+func TestNginx_NoDecision_OneLocationClosesOneOpens(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	g := m.nginx(t, testKey)
@@ -86,8 +86,8 @@ func TestNginx_WithoutADecisionOneLocationClosesAndAnotherOpens(t *testing.T) {
 	}
 }
 
-// A service that is up and cannot decide is like one that is away, also when nothing tells it that its database has gone.
-func TestNginx_WithoutPostgresOneLocationClosesAndAnotherOpens(t *testing.T) {
+// A service that cannot decide is treated like one that is down, even if the connection to its database stays open.
+func TestNginx_NoPostgres_OneLocationClosesOneOpens(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
@@ -109,14 +109,14 @@ func TestNginx_WithoutPostgresOneLocationClosesAndAnotherOpens(t *testing.T) {
 	eventually(t, "it decides again", func() bool { return g.get("127.0.0.1", "/search").status == 200 })
 }
 
-func TestNginx_AKeyThatIsWrongOpensNothing(t *testing.T) {
+func TestNginx_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.opensNothing(t, m.nginx(t, testKey+"x"))
 }
 
-// What nginx and the application say for themselves stays as it is.
-func TestNginx_OtherRefusalsAreLeftAlone(t *testing.T) {
+// The answers of nginx and of the application reach the client unchanged.
+func TestNginx_OtherRefusals_Unchanged(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	g := m.nginx(t, testKey)
@@ -126,8 +126,8 @@ func TestNginx_OtherRefusalsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A flood is stopped before quotasvc is asked.
-func TestNginx_TheOuterLayerRefusesInTheSameForm(t *testing.T) {
+// nginx stops a flood before it asks quotasvc.
+func TestNginx_OuterLimit_RefusesInSameForm(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	g := m.nginx(t, testKey, "rate=50r/s", "rate=1r/m", "burst=100 nodelay", "burst=1 nodelay")

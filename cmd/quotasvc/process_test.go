@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// asProgram makes the test binary behave as quotasvc itself. So the tests run the real program as a process of its own,
-	// with everything that main does, and with the race detector if the tests have it.
+	// asProgram makes the test binary behave like quotasvc. Tests run the real program in this way, as a separate process,
+	// with everything that main does and with the race detector if the tests have it.
 	asProgram = "QUOTASVC_TEST_AS_PROGRAM"
 
-	// soon bounds everything a test waits for; the machine may be busy.
+	// soon is the time limit of every wait in a test. It allows for a busy machine.
 	soon = 30 * time.Second
 )
 
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// process is quotasvc running beside the test.
+// process is a quotasvc that runs beside the test.
 type process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
@@ -44,7 +44,7 @@ type process struct {
 	stdout logBuffer
 }
 
-// launch starts quotasvc with args and nothing of the test's own configuration in its environment but env.
+// launch starts quotasvc with args. The environment has env and none of the test's own settings.
 func launch(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, ended: make(chan struct{}), lines: make(chan string, 256)}
@@ -52,7 +52,7 @@ func launch(t testing.TB, env []string, args ...string) *process {
 	p.cmd.Env = append(withoutSettings(os.Environ()), asProgram+"=1")
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = &p.stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C at the test's terminal is the test's
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal goes to the test only
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func (p *process) follow(out io.Reader) {
 		_, _ = p.stdout.Write([]byte(scanner.Text() + "\n"))
 		select {
 		case p.lines <- scanner.Text():
-		default: // nobody reads that much
+		default: // no test reads that many lines
 		}
 	}
 	close(p.lines)
@@ -117,7 +117,7 @@ func (p *process) line(prefix string) string {
 	}
 }
 
-// logged waits until text stands in the log so many times.
+// logged waits until the log contains text this many times.
 func (p *process) logged(text string, times int) {
 	p.t.Helper()
 	deadline := time.NewTimer(soon)
@@ -139,7 +139,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// wait returns the exit status once the process has ended.
+// wait waits for the end of the process and returns its exit status.
 func (p *process) wait() int {
 	p.t.Helper()
 	select {
@@ -151,7 +151,7 @@ func (p *process) wait() int {
 	}
 }
 
-// stop ends the process in order and fails the test if that is not what happens.
+// stop ends the process with SIGTERM and fails the test unless it exits with status 0.
 func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
@@ -160,7 +160,7 @@ func (p *process) stop() {
 	}
 }
 
-// tool runs quotasvc to its end.
+// tool runs quotasvc until it exits.
 func tool(t testing.TB, env []string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -177,7 +177,7 @@ func tool(t testing.TB, env []string, args ...string) (status int, stdout, stder
 	return cmd.ProcessState.ExitCode(), out.String(), log.String()
 }
 
-// must is tool for what has to succeed.
+// must is tool for a command that must succeed.
 func must(t testing.TB, env []string, args ...string) (stdout string) {
 	t.Helper()
 	status, stdout, stderr := tool(t, env, args...)
@@ -187,7 +187,7 @@ func must(t testing.TB, env []string, args ...string) (stdout string) {
 	return stdout
 }
 
-// logBuffer collects output that is written and read at the same time.
+// logBuffer collects output. It may be written and read at the same time.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -205,7 +205,7 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
-// tail is the end of it.
+// tail returns the end of the output.
 func (b *logBuffer) tail() string {
 	const enough = 8000
 	all := b.String()

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// While a server is away go-redis prints a line per attempt to connect. These bound what of it is logged; what it means for
-// callers is logged by the limiter and the balance cache, once per change.
+// While a server is down go-redis prints a line per attempt to connect. These constants bound the number of lines in the log.
+// The limiter and the balance cache log each change that affects callers.
 const (
 	redisLogLines = 5
 	redisLogEvery = 10 * time.Second
 )
 
-// redisLog is what go-redis logs to. It has one logger for all clients of a process, so only main sets it.
+// redisLog is the logger of go-redis. go-redis has one logger for all clients of a process, so only main sets it.
 type redisLog struct {
 	log *slog.Logger
 	now func() time.Time
 
 	mu       sync.Mutex
-	began    time.Time // of the time in which lines are counted
+	began    time.Time // start of the interval in which lines are counted
 	lines    int
 	withheld int
 }
 
-// Printf implements go-redis' logging interface.
+// Printf implements the logging interface of go-redis.
 func (l *redisLog) Printf(ctx context.Context, format string, v ...any) {
 	l.mu.Lock()
 	now, withheld := l.now(), 0

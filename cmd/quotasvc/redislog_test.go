@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestRedisClientsLinesAreBounded: an outage makes go-redis print thousands.
-func TestRedisClientsLinesAreBounded(t *testing.T) {
+// go-redis prints thousands of lines during an outage.
+func TestRedisLog_Outage_LinesBounded(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := time.Unix(1_700_000_000, 0)

@@ -14,7 +14,7 @@ import (
 
 var replicasLine = regexp.MustCompile(`(?m)^quotasvc_replicas_live (\S+)$`)
 
-// replicas is how many instances an instance knows, by its metric.
+// replicas returns the number of instances in an instance's metric.
 func (in *instance) replicas(t testing.TB) string {
 	t.Helper()
 	m := replicasLine.FindStringSubmatch(in.metrics(t))
@@ -24,7 +24,7 @@ func (in *instance) replicas(t testing.TB) string {
 	return m[1]
 }
 
-// ready is what /readyz answers.
+// ready is the answer of /readyz.
 func (in *instance) ready(t testing.TB) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.ops+"/readyz", nil)
@@ -43,7 +43,7 @@ func (in *instance) ready(t testing.TB) string {
 	return string(body)
 }
 
-func TestReplicas_InstancesCountEachOther(t *testing.T) {
+func TestReplicas_Instances_CountEachOther(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisPrivate(t)
 	env := []string{
@@ -83,7 +83,7 @@ func TestReplicas_InstancesCountEachOther(t *testing.T) {
 		}
 	}
 	one.do(t, http.StatusOK, "GET", "/v1/limits/api?explain=1", "", nil).into(t, &told)
-	// Two live, but three are to be reckoned with.
+	// Two are live, but at least three are assumed.
 	if away := told.Explain.RedisAway; away.Replicas != 3 || away.Holders != 2 || away.CapacityEach != 1 || away.PerSecondEach != 4 {
 		t.Errorf("%+v", away)
 	}
@@ -93,7 +93,7 @@ func TestReplicas_InstancesCountEachOther(t *testing.T) {
 	}
 	stopped := time.Now()
 	await("1")
-	if took := time.Since(stopped); took > 10*time.Second { // a beat and a noisy machine; without a goodbye it is 12 s at least
+	if took := time.Since(stopped); took > 10*time.Second { // one heartbeat on a busy machine; without a farewell message it takes at least 12 s
 		t.Errorf("a goodbye took %s to be heard", took)
 	}
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// rollCmd works off what is due for idle balances. Nothing depends on it: every decision and every read does the same for
-// its own balances first.
+// rollCmd closes and opens periods of idle balances. Correctness does not depend on it: every decision and every read does
+// the same for its own balances first.
 type rollCmd struct {
 	databaseConfig
-	AsOf  *time.Time    `name:"as-of" placeholder:"TIME" help:"Work off what was due until then, RFC 3339; default now. Must not lie in the future."`
-	Every time.Duration `env:"QUOTASVC_ROLL_EVERY" placeholder:"DURATION" help:"Stay, and do it again this often: a cron container in one flag."`
+	AsOf  *time.Time    `name:"as-of" placeholder:"TIME" help:"Process events that were due by this time (RFC 3339). Default: now. A time in the future is refused."`
+	Every time.Duration `env:"QUOTASVC_ROLL_EVERY" placeholder:"DURATION" help:"Keep running and repeat at this interval, as a replacement for cron."`
 }
 
-// rollEveryMin keeps a slip of the unit from turning the cron container into load.
+// rollEveryMin is the shortest interval. It keeps a wrong unit from loading the database.
 const rollEveryMin = time.Second
 
-// Run rolls once, or until the end with --every.
+// Run rolls once, or with --every until ctx ends.
 func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)
 	check.require(c.Every == 0 || c.Every >= rollEveryMin, settingName("roll-every"), "is %s; at least %s", c.Every, rollEveryMin)
-	check.require(c.Every == 0 || c.AsOf == nil, "--as-of", "makes no sense with --every")
+	check.require(c.Every == 0 || c.AsOf == nil, "--as-of", "cannot be combined with --every")
 	if err := check.err(); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 		defer ticker.Stop()
 		for {
 			if err := roll(ctx, l, nil, log); err != nil && ctx.Err() == nil {
-				log.Error("roll failed, the next one goes on where it stopped", "error", err)
+				log.Error("roll failed; the next one continues where it stopped", "error", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -68,7 +68,7 @@ func roll(ctx context.Context, l *ledger.Ledger, asOf *time.Time, log *slog.Logg
 				progressbar.OptionSetDescription("balances"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
 		}
 		bar.ChangeMax64(max(r.Total, r.Processed, 1))
-		_ = bar.Set64(r.Processed) // only the bar suffers
+		_ = bar.Set64(r.Processed) // a failure affects only the display
 	}
 	r, err := l.RunRoll(ctx, asOf, progress)
 	if bar != nil {
@@ -81,10 +81,10 @@ func roll(ctx context.Context, l *ledger.Ledger, asOf *time.Time, log *slog.Logg
 	return nil
 }
 
-// toolLedgerStop bounds ending a tool's ledger.
+// toolLedgerStop is the time limit for stopping the ledger of a tool.
 const toolLedgerStop = 10 * time.Second
 
-// withLedger gives do a ledger of its own, for tools that work beside the running service.
+// withLedger calls do with a separate ledger, for tools that run beside the service.
 func withLedger(ctx context.Context, databaseURL string, log *slog.Logger, do func(*ledger.Ledger) error) (err error) {
 	l, err := ledger.Open(ctx, ledger.Config{DatabaseURL: databaseURL, Log: log, Metrics: prometheus.NewRegistry()})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // serveCmd runs the service.
 type serveCmd struct {
 	serviceConfig
-	Migrate  bool `env:"QUOTASVC_MIGRATE" help:"Apply missing schema steps first."`
+	Migrate  bool `env:"QUOTASVC_MIGRATE" help:"Apply missing schema steps before serving."`
 	Validate bool `help:"Check the configuration and exit."`
 }
 
@@ -39,7 +39,7 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger) error {
 	return run(ctx, &c.serviceConfig, lst, log, func(a addresses) { a.print(os.Stdout) })
 }
 
-// listeners are opened before anything else: a port that is taken should not be found out after a migration.
+// listeners are opened first, so that a taken port is reported before a migration.
 type listeners struct{ api, ops net.Listener }
 
 func listen(ctx context.Context, cfg *serviceConfig) (*listeners, error) {
@@ -68,22 +68,22 @@ func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// close closes what run has not taken over; closing twice is harmless.
+// close closes the listeners. Closing them twice is harmless.
 func (l *listeners) close() {
 	_ = l.api.Close()
 	_ = l.ops.Close()
 }
 
-// addresses say where the service is.
+// addresses are the addresses that the service listens on.
 type addresses struct{ api, ops string }
 
-// print writes the addresses for people and for scripts that started the service on port 0.
+// print writes the addresses for users and for scripts that start the service on port 0.
 func (a addresses) print(out io.Writer) {
 	fmt.Fprintf(out, "API http://%s\nops http://%s\n", a.api, a.ops)
 }
 
-// run is the service: it builds everything, serves on lst until ctx ends or serving fails, and stops everything in order.
-// ready is called once when requests are answered.
+// run starts the service, serves on lst until ctx ends or serving fails, and stops all parts in order. It calls ready once,
+// when the service answers requests.
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, ready func(addresses)) error {
 	s, err := start(ctx, cfg, lst, log)
 	if err != nil {

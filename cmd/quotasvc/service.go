@@ -19,9 +19,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// service is everything that runs. Its parts are started in the order in which they need each other and stopped in the
-// opposite one: the listener, the ledger (whose lanes finish what was accepted), the catalogue, the cache (which publishes
-// what the ledger committed last), the limiter, the connections.
+// service holds all running parts. They are started in the order of their dependencies and stopped in reverse order: the
+// listener, the ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last committed
+// balances), the limiter, the connections.
 type service struct {
 	log    *slog.Logger
 	server *httpapi.Server
@@ -33,7 +33,7 @@ type stopper struct {
 	stop func(context.Context) error
 }
 
-// start builds and starts the service. If a part does not start, the others are stopped again.
+// start builds and starts the service. If a part fails to start, start stops the others.
 func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger) (_ *service, err error) {
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	return s, nil
 }
 
-// measurements are what several parts share to measure with.
+// measurements are the metrics that several parts share.
 type measurements struct {
 	registry *prometheus.Registry
 	lanes    *lane.Metrics
@@ -96,15 +96,15 @@ func newMeasurements() *measurements {
 	return &measurements{registry: registry, lanes: lane.NewMetrics(registry), scripts: ratelimit.NewMetrics(registry)}
 }
 
-// startRedis starts what lives on Redis: limits and cached balances. A Redis that is away does not keep the service from
-// starting; without a URL both are this process's own.
+// startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down. Without a
+// URL both parts keep their state in this process.
 func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*ratelimit.Limiter, *balances.Cache, error) {
 	limits := ratelimit.Config{Log: s.log, Metrics: m.scripts, LaneMetrics: m.lanes}
 	copies := balances.Config{
 		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry, ScriptStats: m.scripts,
 	}
 	if cfg.RedisURL == "" {
-		s.log.Warn("no redis is configured: limits and cached balances are this process's own, which is right for one instance only")
+		s.log.Warn("no redis is configured: limits and cached balances are kept in this process; use this with one instance only")
 		limiter, cache := ratelimit.New(nil, limits), balances.New(nil, copies)
 		s.onStop("limiter", limiter.Stop)
 		s.onStop("balance cache", cache.Stop)
@@ -116,19 +116,19 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 	}
 	s.onStop("redis connections", func(context.Context) error { return client.Close() })
 	heartbeat := ratelimit.NewHeartbeat(client, ratelimit.HeartbeatConfig{Floor: cfg.Replicas, Log: s.log, Metrics: m.scripts})
-	s.onStop("heartbeat", heartbeat.Stop) // when nothing is decided here any more
+	s.onStop("heartbeat", heartbeat.Stop) // after the last decision
 	limits.Replicas = heartbeat.Replicas
 	limiter := ratelimit.New(client, limits)
 	s.onStop("limiter", limiter.Stop)
 	if err := errors.Join(limiter.Start(ctx), heartbeat.Start(ctx)); err != nil {
-		s.log.Warn("redis is away; the service starts without it", "error", err)
+		s.log.Warn("redis is down; the service starts without it", "error", err)
 	}
 	cache := balances.New(client, copies)
 	cache.Start()
 	s.onStop("balance cache", func(ctx context.Context) error {
 		if err := cache.Stop(ctx); err != nil {
-			// Nothing is lost that anybody was told: the cache makes up for it by the age of its copies.
-			s.log.Warn("the last balances were not published", "error", err)
+			// No answer is affected: other instances drop their copies when these get too old.
+			s.log.Warn("publishing the last balances failed", "error", err)
 		}
 		return nil
 	})
@@ -169,7 +169,7 @@ func (s *service) onStop(what string, stop func(context.Context) error) {
 	s.stops = append(s.stops, stopper{what, stop})
 }
 
-// stop ends everything in order, within ctx. Every part gets its chance, also after another one has failed to stop.
+// stop stops all parts in order, within ctx. It stops the remaining parts even if one fails.
 func (s *service) stop(ctx context.Context) error {
 	var errs []error
 	for _, part := range slices.Backward(s.stops) {

@@ -21,8 +21,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// The stand-in for Traefik does with deploy/traefik/dynamic.yml what Traefik's documentation says of the parts that the file
-// uses, and refuses a file that uses others. It is not Traefik: it shows that the file and the service fit that documentation.
+// The stand-in for Traefik interprets deploy/traefik/dynamic.yml as Traefik's documentation describes the parts in it, and
+// refuses other parts. It is not Traefik: it shows that the file and the service fit the documentation.
 
 type traefikFile struct {
 	HTTP struct {
@@ -47,7 +47,7 @@ type traefikMiddleware struct {
 	} `yaml:"headers"`
 	ForwardAuth *traefikForwardAuth `yaml:"forwardAuth"`
 
-	// The outer layer is Traefik's own affair.
+	// Traefik's own limiter is not part of the stand-in.
 	RateLimit *struct {
 		Average int `yaml:"average"`
 		Burst   int `yaml:"burst"`
@@ -77,10 +77,10 @@ type traefikService struct {
 	} `yaml:"loadBalancer"`
 }
 
-// traefik starts the stand-in with deploy/traefik in front of m, with this key.
+// traefik starts the stand-in with deploy/traefik and this key in front of m.
 func (m *metered) traefik(t testing.TB, key string) *gateway {
 	t.Helper()
-	// The service of the application's that knows its clients' keys.
+	// The application's service that knows its clients' keys.
 	accounts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "the-key-of-acme" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -106,8 +106,8 @@ func (m *metered) traefik(t testing.TB, key string) *gateway {
 	return &gateway{t: t, url: server.URL, quiet: true}
 }
 
-// handler is the entry point: it forgets what a client that is not trusted says of hops before it, and finds the router, of
-// which that with the longest rule wins.
+// handler is the entry point. It drops forwarding headers of a client that is not trusted and chooses the router with the
+// longest rule that matches.
 func (f *traefikFile) handler(t testing.TB) http.Handler {
 	t.Helper()
 	rules := map[string]http.Handler{}
@@ -150,7 +150,7 @@ func (f *traefikFile) service(t testing.TB, name string) http.Handler {
 	return httputil.NewSingleHostReverseProxy(target)
 }
 
-// wrap puts middlewares in front of next, the first one outermost.
+// wrap puts middlewares in front of next. The first one is outermost.
 func (f *traefikFile) wrap(t testing.TB, names []string, next http.Handler) http.Handler {
 	t.Helper()
 	for _, name := range slices.Backward(names) {
@@ -180,8 +180,8 @@ func (f *traefikFile) wrap(t testing.TB, names []string, next http.Handler) http
 	return next
 }
 
-// handler asks with a GET and the client's headers, those of the list if there is one, and with what it knows itself of the
-// request. An answer of 2xx lets it pass, any other is the client's, and none at all is a 500.
+// handler sends a GET with the client's headers, or with the listed ones, and with its own facts about the request. A 2xx
+// answer lets the request pass. Any other answer goes to the client. No answer becomes a 500.
 func (f *traefikForwardAuth) handler(next http.Handler) http.Handler {
 	client := &http.Client{
 		Timeout:       30 * time.Second,
@@ -240,31 +240,31 @@ func dropHops(h http.Header) {
 	}
 }
 
-func TestTraefik_MetersWhatPasses(t *testing.T) {
+func TestTraefik_PassedRequest_ChargedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.meters(t, m.traefik(t, testKey))
 }
 
-func TestTraefik_HandsOnRefusals(t *testing.T) {
+func TestTraefik_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.refuses(t, m.traefik(t, testKey))
 }
 
-func TestTraefik_WhatClientsSendIsNotBelieved(t *testing.T) {
+func TestTraefik_ClientHeaders_NotTrusted(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.isNotFooled(t, m.traefik(t, testKey))
 }
 
-func TestTraefik_OtherRefusalsAreLeftAlone(t *testing.T) {
+func TestTraefik_OtherRefusals_Unchanged(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.leavesAlone(t, m.traefik(t, testKey))
 }
 
-func TestTraefik_WithoutADecisionNothingPasses(t *testing.T) {
+func TestTraefik_NoDecision_NothingPasses(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
@@ -278,7 +278,7 @@ func TestTraefik_WithoutADecisionNothingPasses(t *testing.T) {
 	}
 }
 
-func TestTraefik_AKeyThatIsWrongOpensNothing(t *testing.T) {
+func TestTraefik_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	if got := m.traefik(t, testKey+"x").get("127.0.0.1", "/search"); got.status != 401 || got.header.Get("X-App") != "" {

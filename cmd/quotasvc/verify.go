@@ -18,14 +18,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// verifyCmd proves that every record of the same fact agrees.
+// verifyCmd compares all records of the same facts.
 type verifyCmd struct {
 	databaseConfig
 	redisConfig
-	Tenant string `placeholder:"ID" help:"Verify one tenant only."`
+	Tenant string `placeholder:"ID" help:"Verify only this tenant."`
 }
 
-// Run prints what was compared and every difference found, up to a bound, and fails if there is one.
+// Run prints the compared amounts and the differences, up to a maximum number. It fails if there is a difference.
 func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)
@@ -65,11 +65,11 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// verifyProgress shows what was read so far. How much there is in all would cost a scan to know.
+// verifyProgress shows the number of entries read so far. The total number would cost a scan.
 func verifyProgress() (progress func(ledger.VerifyReport), finish func()) {
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr),
 		progressbar.OptionSetDescription("entries"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
-	progress = func(r ledger.VerifyReport) { _ = bar.Set64(r.Entries) } // only the bar suffers
+	progress = func(r ledger.VerifyReport) { _ = bar.Set64(r.Entries) } // a failure affects only the display
 	return progress, func() { _ = bar.Finish() }
 }
 
@@ -91,7 +91,7 @@ func printReport(out io.Writer, r *ledger.VerifyReport, copies bool) error {
 	}
 	compared := fmt.Sprintf("%d balances, %d entries, %d grants, %d closed periods", r.Balances, r.Entries, r.Grants, r.Periods)
 	if copies {
-		compared += fmt.Sprintf(", %d cached copies (%d of them waiting to be renewed)", r.Copies, r.StaleCopies)
+		compared += fmt.Sprintf(", %d cached copies (%d of them due for renewal)", r.Copies, r.StaleCopies)
 	}
 	verdict := "all agree"
 	if !r.Clean() {

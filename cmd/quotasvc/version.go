@@ -11,7 +11,7 @@ import (
 // version is set by the linker (-X main.version=...) for releases.
 var version = ""
 
-// versionCmd prints what runs.
+// versionCmd prints the version.
 type versionCmd struct{}
 
 // Run prints the version.
@@ -20,7 +20,7 @@ func (versionCmd) Run(_ *slog.Logger) error {
 	return err
 }
 
-// versionText is the release, or else the commit the program was built from.
+// versionText returns the release or, without one, the commit that the program was built from.
 func versionText() string {
 	if version != "" {
 		return version

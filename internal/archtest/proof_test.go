@@ -14,8 +14,8 @@ var (
 	declaredTest = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
 )
 
-// TestEveryTestThatTheDocumentsNameExists: a proof by a test that was renamed is none.
-func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
+// TestDocuments_NamedTests_Exist: a proof by a test that was renamed is none.
+func TestDocuments_NamedTests_Exist(t *testing.T) {
 	t.Parallel()
 	var declared []string
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {

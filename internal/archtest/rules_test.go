@@ -261,7 +261,7 @@ var rules = map[string]rule{
 	"exported names follow the glossary": exportedNamesFollowTheGlossary,
 }
 
-func TestTheHouseRulesHold(t *testing.T) {
+func TestRules_Repository_Hold(t *testing.T) {
 	t.Parallel()
 	files := repository(t)
 	for name, check := range rules {
@@ -277,7 +277,7 @@ func TestTheHouseRulesHold(t *testing.T) {
 }
 
 // A rule about files that no longer exist holds nothing.
-func TestThePureFilesExist(t *testing.T) {
+func TestRules_PureFiles_Exist(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
 	for _, f := range repository(t) {
@@ -298,7 +298,7 @@ func TestThePureFilesExist(t *testing.T) {
 	}
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestRules_Packages_Documented(t *testing.T) {
 	t.Parallel()
 	documented := map[string]bool{}
 	for _, f := range repository(t) {
@@ -318,7 +318,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 }
 
 // The rules are code and can be wrong: each one catches what it is there for.
-func TestEachRuleCatchesItsViolation(t *testing.T) {
+func TestRules_Violations_Caught(t *testing.T) {
 	t.Parallel()
 	long := "package lane\n" + strings.Repeat("// line\n", maxLines)
 	for _, c := range []struct{ rule, path, text string }{

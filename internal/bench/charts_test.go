@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAChartWithNothingToShowIsLeftOut(t *testing.T) {
+func TestCharts_NothingToShow_LeftOut(t *testing.T) {
 	t.Parallel()
 	baseline := []Variant{{Name: plsqlHot, Rates: []float64{1800}, Median: 1800}}
 	for name, c := range map[string]struct {

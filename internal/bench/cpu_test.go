@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestProcessTimesAreReadWhateverTheNameOfTheProcess(t *testing.T) {
+func TestParseStat_OddProcessNames_Parsed(t *testing.T) {
 	t.Parallel()
 	pid, p, ok := parseStat([]byte("4711 (a) b (c) S 12 4711 4711 0 -1 4194560 1 2 3 4 250 50 7 8 20 0 1 0 100 200 300"))
 	if want := (process{parent: 12, name: "a) b (c", used: 3 * time.Second}); !ok || pid != 4711 || p != want {
@@ -19,7 +19,7 @@ func TestProcessTimesAreReadWhateverTheNameOfTheProcess(t *testing.T) {
 	}
 }
 
-func TestCPUTimeOfThisProcessGrowsWithItsWork(t *testing.T) {
+func TestCPU_OwnProcess_GrowsWithWork(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Logf("no /proc on this system: CPU times are reported as 0")

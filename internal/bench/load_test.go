@@ -23,7 +23,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-func TestClientCountsAnswersOtherThan200AsErrors(t *testing.T) {
+func TestClient_AnswerOtherThan200_CountsAsError(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
 	at := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -47,7 +47,7 @@ func TestClientCountsAnswersOtherThan200AsErrors(t *testing.T) {
 	require.Equal(t, s.sent-s.errors, s.units)
 }
 
-func TestOpenLoopCountsTheTimeARequestWaitsForAConnection(t *testing.T) {
+func TestOpenLoop_WaitForConnection_CountsAsLatency(t *testing.T) {
 	t.Parallel()
 	const took = 20 * time.Millisecond
 	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +70,7 @@ func TestOpenLoopCountsTheTimeARequestWaitsForAConnection(t *testing.T) {
 	require.Less(t, s.latency.Min(), (10 * took).Microseconds())
 }
 
-func TestOpenLoopEndsWithItsContext(t *testing.T) {
+func TestOpenLoop_ContextEnds_Ends(t *testing.T) {
 	t.Parallel()
 	at := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
 	clients, err := dial(t.Context(), at, 1)

@@ -37,7 +37,7 @@ func outageOf(change func(*shot)) *OutageResult {
 	return o.summarize(shots, handled{0.001: 0, 0.032: 99, 0.064: 100})
 }
 
-func TestOutage_PhasesAreBeforeTheKillUntilRedisDecidesEverythingAndAfter(t *testing.T) {
+func TestOutage_Phases_CutAtKillAndRecovery(t *testing.T) {
 	t.Parallel()
 	r := outageOf(func(*shot) {})
 	if r.Killed != time.Second || r.Back != 2*time.Second || r.Recovered != 2999*time.Millisecond {
@@ -63,7 +63,7 @@ func TestOutage_PhasesAreBeforeTheKillUntilRedisDecidesEverythingAndAfter(t *tes
 	}
 }
 
-func TestOutage_WhatMayBeAdmittedIsThreeBursts(t *testing.T) {
+func TestOutage_AdmissionBound_ThreeBursts(t *testing.T) {
 	t.Parallel()
 	// 10 buckets of 10/s and a burst of 5: 3 x 50, 100/s over 1, 2 and 1 s, and a token for each instance.
 	r := outageOf(func(*shot) {})
@@ -75,7 +75,7 @@ func TestOutage_WhatMayBeAdmittedIsThreeBursts(t *testing.T) {
 	}
 }
 
-func TestOutage_EveryPromiseCanBeMissed(t *testing.T) {
+func TestOutage_EachViolation_MissesATarget(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*shot){
 		"slowest": func(s *shot) {
@@ -93,7 +93,7 @@ func TestOutage_EveryPromiseCanBeMissed(t *testing.T) {
 	}
 }
 
-func TestOutage_TheReportAndItsChartAreWritten(t *testing.T) {
+func TestOutage_Result_ReportAndChartWritten(t *testing.T) {
 	t.Parallel()
 	r, dir := outageOf(func(*shot) {}), t.TempDir()
 	if err := r.write(dir); err != nil {

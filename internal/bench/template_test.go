@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTemplateMakesRequestsThatDifferOnlyInKeyAndTenant(t *testing.T) {
+func TestTemplate_Requests_DifferInKeyAndTenantOnly(t *testing.T) {
 	t.Parallel()
 	const size, tenants = 3, 7
 	tm := newTemplate("/v1/debits/batch", bearer("k"), batchBody(size), size)
@@ -37,7 +37,7 @@ func TestTemplateMakesRequestsThatDifferOnlyInKeyAndTenant(t *testing.T) {
 	require.Len(t, seen, 1000*size)
 }
 
-func TestRatioIsFormedWithinARound(t *testing.T) {
+func TestRatio_Rounds_ComparedWithinEach(t *testing.T) {
 	t.Parallel()
 	// The machine was half as fast in the second round: the ratio must not care.
 	r := Results{Variants: []Variant{{Name: "a", Rates: []float64{40, 20, 44}}, {Name: "b", Rates: []float64{10, 5, 10}}}}

@@ -28,7 +28,7 @@ func install(t *testing.T, dir, version string) string {
 	return resolved
 }
 
-func TestTheNewestInstalledPostgreSQLWinsAndPathGoesFirst(t *testing.T) {
+func TestSearch_Postgres_PathFirstThenNewest(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	install(t, filepath.Join(root, "9"), "9.6.24")
@@ -49,7 +49,7 @@ func TestTheNewestInstalledPostgreSQLWinsAndPathGoesFirst(t *testing.T) {
 	}
 }
 
-func TestALinkInPathLeadsToTheRealInstallation(t *testing.T) {
+func TestSearch_LinkInPath_FindsInstallation(t *testing.T) {
 	t.Parallel()
 	target := install(t, filepath.Join(t.TempDir(), "target"), "16.3")
 	links := t.TempDir()
@@ -63,7 +63,7 @@ func TestALinkInPathLeadsToTheRealInstallation(t *testing.T) {
 	}
 }
 
-func TestWhatIsOfNoUseIsNamedInTheError(t *testing.T) {
+func TestSearch_UnusableInstallation_NamedInError(t *testing.T) {
 	t.Parallel()
 	old := install(t, filepath.Join(t.TempDir(), "old"), "12.1")
 	garbled := install(t, filepath.Join(t.TempDir(), "garbled"), "of unknown age")
@@ -90,7 +90,7 @@ func TestWhatIsOfNoUseIsNamedInTheError(t *testing.T) {
 	}
 }
 
-func TestValkeyServesWhereThereIsNoRedis(t *testing.T) {
+func TestSearch_NoRedis_FindsValkey(t *testing.T) {
 	t.Parallel()
 	dir, other := t.TempDir(), t.TempDir()
 	search := Search{Path: []string{dir}, RedisDirs: []string{other}}
@@ -115,7 +115,7 @@ func TestValkeyServesWhereThereIsNoRedis(t *testing.T) {
 
 // The installer decides by the same places whether something is missing; were they
 // to differ, it would install what is there, or not what is not found.
-func TestTheInstallerLooksWhereWeLook(t *testing.T) {
+func TestInstallScript_Directories_SameAsSearch(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../scripts/install-servers.sh")
 	if err != nil {

@@ -54,7 +54,7 @@ func (o *owner) die(t *testing.T) {
 	_ = o.cmd.Wait() // "signal: killed"
 }
 
-func TestServersEndWithAKilledOwnerAndTheDataIsThereForTheNext(t *testing.T) {
+func TestStack_OwnerKilled_ServersEndDataStays(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells a child of its parent's death; elsewhere the next start stops the leftover")
@@ -78,7 +78,7 @@ func TestServersEndWithAKilledOwnerAndTheDataIsThereForTheNext(t *testing.T) {
 }
 
 // The next start must not need anybody to tidy up, however soon it comes.
-func TestAStartRightAfterTheOwnersDeathSucceeds(t *testing.T) {
+func TestStack_StartAfterOwnersDeath_Succeeds(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "dev")
 	for range 3 {
@@ -91,7 +91,7 @@ func TestAStartRightAfterTheOwnersDeathSucceeds(t *testing.T) {
 	endWithTest(t, s.Stop)
 }
 
-func TestASecondDevIsToldThePidOfTheFirst(t *testing.T) {
+func TestStack_SecondStart_NamesPidOfFirst(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "dev")
 	o := startOwner(t, dir)
@@ -104,7 +104,7 @@ func TestASecondDevIsToldThePidOfTheFirst(t *testing.T) {
 }
 
 // Where the kernel does not end the servers of a dead owner, the next one does.
-func TestALeftoverServerIsStoppedByTheNextStart(t *testing.T) {
+func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*testing.T) (pid int, again func() error){
 		"PostgreSQL": func(t *testing.T) (int, func() error) {
@@ -151,7 +151,7 @@ func forget(t *testing.T, s *server) {
 	}
 }
 
-func TestAPidGivenToAnotherProgramSinceIsLeftAlone(t *testing.T) {
+func TestPostgres_ReusedPid_LeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pidFile := filepath.Join(dir, "redis.pid")
@@ -171,7 +171,7 @@ func TestAPidGivenToAnotherProgramSinceIsLeftAlone(t *testing.T) {
 }
 
 // The parent-death signal comes when the forking thread dies, not the process.
-func TestAServerSurvivesTheThreadThatAskedForIt(t *testing.T) {
+func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 	t.Parallel()
 	var r *Redis
 	dir := t.TempDir()
@@ -196,7 +196,7 @@ func TestAServerSurvivesTheThreadThatAskedForIt(t *testing.T) {
 	}
 }
 
-func TestWaitReportsAServerThatEndsOnItsOwn(t *testing.T) {
+func TestWait_ServerEnds_Reported(t *testing.T) {
 	t.Parallel()
 	s, err := Start(t.Context(), Config{Dir: filepath.Join(newDir(t), "dev")})
 	if err != nil {
@@ -216,7 +216,7 @@ func TestWaitReportsAServerThatEndsOnItsOwn(t *testing.T) {
 	}
 }
 
-func TestDevRedisKeepsItsDataAcrossAnOrderlyStop(t *testing.T) {
+func TestRedis_Persist_DataSurvivesStop(t *testing.T) {
 	t.Parallel()
 	r := startRedis(t, RedisConfig{Persist: true})
 	url := r.URL()

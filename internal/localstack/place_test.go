@@ -17,7 +17,7 @@ func asRoot(t *testing.T) {
 	}
 }
 
-func TestAsRootPostgreSQLRunsUnprivilegedInADirectoryOfItsOwn(t *testing.T) {
+func TestPostgres_AsRoot_RunsUnprivileged(t *testing.T) {
 	t.Parallel()
 	asRoot(t)
 	p := startPostgres(t, PostgresConfig{Durable: true})
@@ -33,7 +33,7 @@ func TestAsRootPostgreSQLRunsUnprivilegedInADirectoryOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAsRootACheckoutNobodyElseMayEnterHasItsDataElsewhereAndFindsItAgain(t *testing.T) {
+func TestPostgres_AsRootClosedCheckout_DataInStandIn(t *testing.T) {
 	t.Parallel()
 	asRoot(t)
 	closed, standIns := t.TempDir(), filepath.Join(newDir(t), "stand-ins")
@@ -65,7 +65,7 @@ func TestAsRootACheckoutNobodyElseMayEnterHasItsDataElsewhereAndFindsItAgain(t *
 	}
 }
 
-func TestTheStandInOfATemporaryCheckoutGoesWithIt(t *testing.T) {
+func TestStandIn_TemporaryCheckoutGone_Removed(t *testing.T) {
 	t.Parallel()
 	root, checkouts := t.TempDir(), t.TempDir()
 	add := func(name, origin string) string {
@@ -101,7 +101,7 @@ func TestTheStandInOfATemporaryCheckoutGoesWithIt(t *testing.T) {
 	}
 }
 
-func TestAsRootWhoeverOwnsTheDataGoesOnUsingIt(t *testing.T) {
+func TestPostgres_AsRootExistingData_OwnerKept(t *testing.T) {
 	t.Parallel()
 	asRoot(t)
 	dir := filepath.Join(newDir(t), "postgres")
@@ -117,7 +117,7 @@ func TestAsRootWhoeverOwnsTheDataGoesOnUsingIt(t *testing.T) {
 	}
 }
 
-func TestAnotherUsersDirectoryIsRefusedWithWhoseItIs(t *testing.T) {
+func TestPostgres_OtherUsersDirectory_RefusedWithOwner(t *testing.T) {
 	t.Parallel()
 	err := explainPermission("/", os.ErrPermission)
 	if !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "belongs to uid 0") {
@@ -125,7 +125,7 @@ func TestAnotherUsersDirectoryIsRefusedWithWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestATemporaryDirectoryIsReachableThoughTMPDIRIsClosed(t *testing.T) {
+func TestTempDir_ClosedTMPDIR_StillReachable(t *testing.T) {
 	closed := t.TempDir()
 	if err := os.Chmod(closed, 0o700); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestATemporaryDirectoryIsReachableThoughTMPDIRIsClosed(t *testing.T) {
 	}
 }
 
-func TestOnlyOldDirectoriesThatNobodyUsesAreRemovedAsStale(t *testing.T) {
+func TestRemoveStale_Directories_OldAndUnusedOnly(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("TMPDIR", root)
 	const prefix = "localstack-stale-test-"
@@ -180,7 +180,7 @@ func TestOnlyOldDirectoriesThatNobodyUsesAreRemovedAsStale(t *testing.T) {
 	}
 }
 
-func TestAFreePortIsNeverOneOfOutgoingConnections(t *testing.T) {
+func TestPort_Free_NotAnOutgoingPort(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		port, err := choosePort(0, "a test", "")
@@ -193,8 +193,8 @@ func TestAFreePortIsNeverOneOfOutgoingConnections(t *testing.T) {
 	}
 }
 
-// TestALostPortIsTriedAgain also if it is one that the server needs beside its own, as a cluster's bus, or if it is free again.
-func TestALostPortIsTriedAgain(t *testing.T) {
+// TestPort_LostAtBind_Retried also if it is one that the server needs beside its own, as a cluster's bus, or if it is free again.
+func TestPort_LostAtBind_Retried(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		why     string

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func TestDataAndURLSurviveAStopAndANewOwner(t *testing.T) {
+func TestPostgres_StopAndNewOwner_DataAndURLStay(t *testing.T) {
 	t.Parallel()
 	cfg := PostgresConfig{Dir: filepath.Join(newDir(t), "postgres"), Durable: true}
 	first := startPostgres(t, cfg)
@@ -38,7 +38,7 @@ func TestDataAndURLSurviveAStopAndANewOwner(t *testing.T) {
 	}
 }
 
-func TestADirectoryHasOneOwnerAndTheOtherIsToldWho(t *testing.T) {
+func TestPostgres_DirectoryInUse_NamesOwner(t *testing.T) {
 	t.Parallel()
 	p := startPostgres(t, PostgresConfig{})
 	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: p.Dir()})
@@ -54,7 +54,7 @@ func TestADirectoryHasOneOwnerAndTheOtherIsToldWho(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsNamedWithTheSettingThatChangesIt(t *testing.T) {
+func TestPostgres_PortTaken_NamesPortAndSetting(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -79,7 +79,7 @@ func TestATakenPortIsNamedWithTheSettingThatChangesIt(t *testing.T) {
 	}
 }
 
-func TestAServerAnswersOnLoopbackOnlyAndOnlyWithThePassword(t *testing.T) {
+func TestServer_Access_LoopbackAndPasswordOnly(t *testing.T) {
 	t.Parallel()
 	p := startPostgres(t, PostgresConfig{})
 	if v := sql[string](t, p.URL(), "SHOW listen_addresses"); v != "127.0.0.1" {
@@ -100,7 +100,7 @@ func TestAServerAnswersOnLoopbackOnlyAndOnlyWithThePassword(t *testing.T) {
 	}
 }
 
-func TestAPasswordIsInNoCommandLineAndInNoFileThatOthersCanRead(t *testing.T) {
+func TestServer_Password_NotReadableByOthers(t *testing.T) {
 	t.Parallel()
 	p, r := startPostgres(t, PostgresConfig{}), startRedis(t, RedisConfig{})
 	for pid, password := range map[int]string{p.proc.pid: p.password, r.proc.pid: r.password} {
@@ -118,7 +118,7 @@ func TestAPasswordIsInNoCommandLineAndInNoFileThatOthersCanRead(t *testing.T) {
 	}
 }
 
-func TestAFailedStartQuotesTheServersLogAndLeavesNoProcess(t *testing.T) {
+func TestPostgres_FailedStart_QuotesLogLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "postgres")
 	_, err := StartPostgres(t.Context(), PostgresConfig{Dir: dir, Cache: cacheDir, Extra: map[string]string{"no_such_setting": "1"}})
@@ -129,7 +129,7 @@ func TestAFailedStartQuotesTheServersLogAndLeavesNoProcess(t *testing.T) {
 	startPostgres(t, PostgresConfig{Dir: dir})
 }
 
-func TestALostPasswordIsReportedAtOnce(t *testing.T) {
+func TestPostgres_LostPassword_ReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	p := startPostgres(t, PostgresConfig{})
 	if err := p.Stop(t.Context()); err != nil {
@@ -152,7 +152,7 @@ func TestALostPasswordIsReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedFirstStartIsBegunAnew(t *testing.T) {
+func TestPostgres_InterruptedFirstStart_Repeated(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "postgres")
 	half := filepath.Join(dir, "data.new")
@@ -171,7 +171,7 @@ func TestAnInterruptedFirstStartIsBegunAnew(t *testing.T) {
 	}
 }
 
-func TestDataOfAnotherVersionIsRefusedWithWhatToDo(t *testing.T) {
+func TestPostgres_DataOfOtherVersion_RefusedWithRemedy(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "postgres")
 	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o700); err != nil {
@@ -188,7 +188,7 @@ func TestDataOfAnotherVersionIsRefusedWithWhatToDo(t *testing.T) {
 
 // Clusters copied from one cache share their password, so the password alone does
 // not tell our server from another test's on a port we lost.
-func TestAForeignServerOnThePortIsNotMistakenForOurs(t *testing.T) {
+func TestPostgres_ForeignServerOnPort_NotReady(t *testing.T) {
 	t.Parallel()
 	ours, theirs := startPostgres(t, PostgresConfig{}), startPostgres(t, PostgresConfig{})
 	if ours.password != theirs.password {
@@ -208,7 +208,7 @@ func TestAForeignServerOnThePortIsNotMistakenForOurs(t *testing.T) {
 	}
 }
 
-func TestStopPastItsDeadlineKillsAndSaysSo(t *testing.T) {
+func TestStop_PastDeadline_KillsAndReports(t *testing.T) {
 	t.Parallel()
 	p := startPostgres(t, PostgresConfig{})
 	over, cancel := context.WithCancel(t.Context())
@@ -231,7 +231,7 @@ func TestStopPastItsDeadlineKillsAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestKillTakesTheBackendsAlong(t *testing.T) {
+func TestKill_Postgres_EndsBackends(t *testing.T) {
 	t.Parallel()
 	p := startPostgres(t, PostgresConfig{})
 	conn, err := pgx.Connect(t.Context(), p.URL())
@@ -284,7 +284,7 @@ func segmentsOf(pid int) int {
 	return made
 }
 
-func TestAStrayEnvironmentDoesNotReachTheServer(t *testing.T) {
+func TestPostgres_Environment_NotInherited(t *testing.T) {
 	stray := map[string]string{"PGDATA": "/nowhere", "PGPORT": "1", "PGOPTIONS": "-c x=y", "LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Tokyo"}
 	for name, value := range stray {
 		t.Setenv(name, value)
@@ -306,7 +306,7 @@ func TestAStrayEnvironmentDoesNotReachTheServer(t *testing.T) {
 	}
 }
 
-func TestAPausedServerStopsInOrder(t *testing.T) {
+func TestStop_PausedServer_InOrder(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit/2)
 	defer cancel()
@@ -325,7 +325,7 @@ func TestAPausedServerStopsInOrder(t *testing.T) {
 	}
 }
 
-func TestAServerIsOutOfReachOfTheTerminalsSignals(t *testing.T) {
+func TestServer_TerminalSignals_NotReceived(t *testing.T) {
 	t.Parallel()
 	for name, pid := range map[string]int{
 		"PostgreSQL": startPostgres(t, PostgresConfig{}).proc.pid, "Redis": startRedis(t, RedisConfig{}).proc.pid,

@@ -36,7 +36,7 @@ func redisCommand(t *testing.T, r *Redis, command string) string {
 	return strings.TrimSpace(line)
 }
 
-func TestInfoIsReadWithinBounds(t *testing.T) {
+func TestRedisInfo_Reply_Bounded(t *testing.T) {
 	t.Parallel()
 	for reply, want := range map[string]string{
 		"$3\r\nabc\r\n":                 "abc",
@@ -57,8 +57,8 @@ func TestInfoIsReadWithinBounds(t *testing.T) {
 	}
 }
 
-// TestWhereAServerAnswersMayBeAskedWhileItRestarts is for the race detector.
-func TestWhereAServerAnswersMayBeAskedWhileItRestarts(t *testing.T) {
+// TestServer_Address_ReadableDuringRestart is for the race detector.
+func TestServer_Address_ReadableDuringRestart(t *testing.T) {
 	t.Parallel()
 	p, r := startPostgres(t, PostgresConfig{}), startRedis(t, RedisConfig{})
 	before := p.URL() + r.URL()

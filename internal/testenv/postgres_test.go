@@ -33,7 +33,7 @@ func scan[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
 	return v
 }
 
-func TestADatabaseHasAllMigrationsApplied(t *testing.T) {
+func TestPostgres_Database_FullyMigrated(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, Postgres(t))
 	if n := scan[int](t, conn, "SELECT count(*) FROM goose_db_version WHERE version_id > 0 AND is_applied"); n == 0 {
@@ -44,7 +44,7 @@ func TestADatabaseHasAllMigrationsApplied(t *testing.T) {
 	}
 }
 
-func TestAnEmptyDatabaseHasNoTables(t *testing.T) {
+func TestPostgresEmpty_Database_NoTables(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, PostgresEmpty(t))
 	const tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
@@ -53,7 +53,7 @@ func TestAnEmptyDatabaseHasNoTables(t *testing.T) {
 	}
 }
 
-func TestDatabasesOrderTextByByteInUTF8AndKeepTimeInUTC(t *testing.T) {
+func TestPostgres_Database_ByteOrderUTF8AndUTC(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	admin := connect(t, server.URL)
@@ -84,7 +84,7 @@ func TestDatabasesOrderTextByByteInUTF8AndKeepTimeInUTC(t *testing.T) {
 	}
 }
 
-func TestTwoTestsNeverShareADatabase(t *testing.T) {
+func TestPostgres_TwoTests_SeparateDatabases(t *testing.T) {
 	t.Parallel()
 	a, b := connect(t, PostgresEmpty(t)), connect(t, PostgresEmpty(t))
 	if _, err := a.Exec(t.Context(), "CREATE TABLE mine (n integer)"); err != nil {
@@ -95,7 +95,7 @@ func TestTwoTestsNeverShareADatabase(t *testing.T) {
 	}
 }
 
-func TestADatabaseIsDroppedWithItsTestThoughSomebodyIsConnected(t *testing.T) {
+func TestPostgres_ConnectedAtEnd_StillDropped(t *testing.T) {
 	t.Parallel()
 	var name string
 	t.Run("the test", func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestADatabaseIsDroppedWithItsTestThoughSomebodyIsConnected(t *testing.T) {
 
 // Two processes that share a server both want the template: one makes it, the
 // other waits and uses it.
-func TestTheTemplateIsMadeOnceWhenProcessesAskAtOnce(t *testing.T) {
+func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	names := make(chan string, 4)
@@ -147,7 +147,7 @@ func TestTheTemplateIsMadeOnceWhenProcessesAskAtOnce(t *testing.T) {
 }
 
 // A process killed while it made the template leaves one that accepts connections.
-func TestAnUnfinishedTemplateIsMadeAnew(t *testing.T) {
+func TestTemplate_Unfinished_CreatedAgain(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	p, err := newPostgresEnv(t.Context(), backend{url: server.URL, origin: fromURL})
@@ -177,7 +177,7 @@ func TestAnUnfinishedTemplateIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestAKilledRunsDatabasesAreDroppedByALaterRunAndYoungOnesKept(t *testing.T) {
+func TestPostgres_KilledRun_OldDatabasesDropped(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	conn := connect(t, server.URL)
@@ -195,7 +195,7 @@ func TestAKilledRunsDatabasesAreDroppedByALaterRunAndYoungOnesKept(t *testing.T)
 	}
 }
 
-func TestTheTemplatesNameChangesWithEachMigrationAndEachMonth(t *testing.T) {
+func TestTemplate_Name_ChangesWithMigrationsAndMonth(t *testing.T) {
 	t.Parallel()
 	november := time.Date(2026, 11, 30, 23, 59, 59, 0, time.UTC)
 	files := func(text string) fstest.MapFS { return fstest.MapFS{"00001_a.sql": {Data: []byte(text)}} }

@@ -13,7 +13,7 @@ import (
 // one would have answered a hundred times.
 const frozenFor = 300 * time.Millisecond
 
-func TestCommittedRowsSurviveAKillAndTheURLStays(t *testing.T) {
+func TestPostgresPrivate_Kill_KeepsRowsAndURL(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	conn := connect(t, server.URL)
@@ -31,7 +31,7 @@ func TestCommittedRowsSurviveAKillAndTheURLStays(t *testing.T) {
 	}
 }
 
-func TestAPausedPostgreSQLAnswersNothingAndThenGoesOn(t *testing.T) {
+func TestPostgresPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	conn := connect(t, server.URL)
@@ -58,7 +58,7 @@ func TestAPausedPostgreSQLAnswersNothingAndThenGoesOn(t *testing.T) {
 	}
 }
 
-func TestAKilledRedisIsEmptyAfterwardsAtTheSameAddress(t *testing.T) {
+func TestRedisPrivate_Kill_EmptyAtSameAddress(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
 	c := client(t, server.Options())
@@ -73,7 +73,7 @@ func TestAKilledRedisIsEmptyAfterwardsAtTheSameAddress(t *testing.T) {
 	}
 }
 
-func TestAPausedRedisAnswersNothingAndThenGoesOn(t *testing.T) {
+func TestRedisPrivate_Pause_NoAnswerUntilResume(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
 	o := server.Options()
@@ -92,7 +92,7 @@ func TestAPausedRedisAnswersNothingAndThenGoesOn(t *testing.T) {
 	}
 }
 
-func TestStoppingAPausedServerDoesNotHang(t *testing.T) {
+func TestPrivateServers_StopPaused_DoesNotHang(t *testing.T) {
 	t.Parallel()
 	p, r := PostgresPrivate(t), RedisPrivate(t)
 	p.Pause()

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func TestAClusterServesEverySlotAndMovesThem(t *testing.T) {
+func TestRedisCluster_Slots_ServedAndMoved(t *testing.T) {
 	t.Parallel()
 	c := RedisClusterPrivate(t)
 	c.Calm()
@@ -32,14 +32,14 @@ func TestAClusterServesEverySlotAndMovesThem(t *testing.T) {
 	}
 }
 
-func TestAReplicaTakesOverFromAKilledMaster(t *testing.T) {
+func TestRedisCluster_MasterKilled_ReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	c := RedisClusterPrivate(t)
 	c.Masters[1].Kill()
 	c.AwaitPromotion(c.Replicas[1], c.Masters[0])
 }
 
-func TestSentinelsReplaceAKilledMaster(t *testing.T) {
+func TestRedisSentinels_MasterKilled_Replaced(t *testing.T) {
 	t.Parallel()
 	s := RedisSentinelsPrivate(t)
 	ctx := context.Background()

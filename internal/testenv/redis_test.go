@@ -28,7 +28,7 @@ func set(t *testing.T, c *redis.Client, key string) {
 	}
 }
 
-func TestTwoTestsNeverShareALogicalDatabase(t *testing.T) {
+func TestRedis_TwoTests_SeparateDatabases(t *testing.T) {
 	t.Parallel()
 	a, b := client(t, Redis(t)), client(t, Redis(t))
 	set(t, a, "mine")
@@ -37,7 +37,7 @@ func TestTwoTestsNeverShareALogicalDatabase(t *testing.T) {
 	}
 }
 
-func TestALogicalDatabaseIsEmptiedAndGivenBackWithItsTest(t *testing.T) {
+func TestRedis_TestEnds_DatabaseEmptiedAndReleased(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
 	e := newEnv(source{getenv: func(name string) string {
@@ -59,7 +59,7 @@ func TestALogicalDatabaseIsEmptiedAndGivenBackWithItsTest(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesKeysAreNeverFlushed(t *testing.T) {
+func TestRedis_ForeignKeys_NeverFlushed(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
 	o := server.Options()
@@ -82,7 +82,7 @@ func TestSomebodyElsesKeysAreNeverFlushed(t *testing.T) {
 	}
 }
 
-func TestAKilledRunsDatabaseIsEmptyForTheNext(t *testing.T) {
+func TestRedis_KilledRun_DatabaseEmptyForNext(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
 	r, err := newRedisEnv(t.Context(), backend{url: server.URL})
@@ -108,7 +108,7 @@ func TestAKilledRunsDatabaseIsEmptyForTheNext(t *testing.T) {
 	}
 }
 
-func TestATestWaitsForADatabaseWhenAllAreTaken(t *testing.T) {
+func TestRedis_AllDatabasesTaken_Waits(t *testing.T) {
 	t.Parallel()
 	server := RedisPrivate(t)
 	r, err := newRedisEnv(t.Context(), backend{url: server.URL})

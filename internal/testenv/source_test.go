@@ -52,7 +52,7 @@ func choose(t *testing.T, s source) (postgres, redis backend) {
 	return postgres, redis
 }
 
-func TestAURLInTheEnvironmentComesFirst(t *testing.T) {
+func TestSource_URLInEnvironment_First(t *testing.T) {
 	t.Parallel()
 	s := systemSource()
 	s.getenv = func(name string) string { return "from " + name }
@@ -62,7 +62,7 @@ func TestAURLInTheEnvironmentComesFirst(t *testing.T) {
 	}
 }
 
-func TestLocalBinariesComeSecond(t *testing.T) {
+func TestSource_LocalBinaries_Second(t *testing.T) {
 	t.Parallel()
 	s := systemSource()
 	s.getenv, s.docker = noEnv, fakeContainers{}
@@ -75,7 +75,7 @@ func TestLocalBinariesComeSecond(t *testing.T) {
 	}
 }
 
-func TestContainersComeThirdWhenNothingIsInstalled(t *testing.T) {
+func TestSource_NothingInstalled_ContainersThird(t *testing.T) {
 	t.Parallel()
 	p, r := choose(t, source{getenv: noEnv, search: nothingInstalled(t), docker: fakeContainers{}})
 	if p.origin != fromContainer || r.origin != fromContainer {
@@ -83,7 +83,7 @@ func TestContainersComeThirdWhenNothingIsInstalled(t *testing.T) {
 	}
 }
 
-func TestWithoutAnyServerTheErrorSaysWhatToInstall(t *testing.T) {
+func TestSource_NoServer_ErrorNamesPackages(t *testing.T) {
 	t.Parallel()
 	noEngine := errors.New("docker: no engine")
 	s := source{getenv: noEnv, search: nothingInstalled(t), docker: fakeContainers{err: noEngine}}
@@ -109,7 +109,7 @@ func TestWithoutAnyServerTheErrorSaysWhatToInstall(t *testing.T) {
 
 // Where there is no engine, the library must report it, not panic or hang; where
 // there is one, the servers must work.
-func TestTheContainerEngineIsUsedOrItsAbsenceReported(t *testing.T) {
+func TestContainers_Engine_UsedOrAbsenceReported(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
@@ -139,7 +139,7 @@ func TestTheContainerEngineIsUsedOrItsAbsenceReported(t *testing.T) {
 	}
 }
 
-func TestABrokenInstallationIsNotHiddenBehindContainers(t *testing.T) {
+func TestSource_BrokenInstallation_Reported(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("initdb: out of disk")
 	_, err := fallBack(broken, EnvPostgres, func() (backend, error) {
@@ -151,7 +151,7 @@ func TestABrokenInstallationIsNotHiddenBehindContainers(t *testing.T) {
 	}
 }
 
-func TestAnUnusableURLIsRefusedByName(t *testing.T) {
+func TestSource_UnusableURL_RefusedByName(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"mysql://localhost/x", "localhost:5432", "%"} {
 		if _, err := newPostgresEnv(t.Context(), backend{url: url, origin: fromURL}); err == nil || !strings.Contains(err.Error(), EnvPostgres) {
@@ -163,7 +163,7 @@ func TestAnUnusableURLIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestASuiteThatLeavesAGoroutineOrAFailureIsRed(t *testing.T) {
+func TestMain_LeftGoroutineOrFailure_Fails(t *testing.T) {
 	t.Parallel()
 	stopped := 0
 	e := newEnv(source{docker: fakeContainers{}})
