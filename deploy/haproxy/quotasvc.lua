@@ -1,16 +1,16 @@
--- Asks quotasvc whether a request may pass. Needs HAProxy 2.5 or newer with Lua, as
--- Debian's package has it. It asks the `listen quotasvc` of haproxy.cfg, which knows the
--- servers and how long to wait for them; QUOTASVC_KEY_FILE names the file that holds the
--- key, which is read before HAProxy gives up its rights.
+-- Asks quotasvc whether a request may pass. Needs HAProxy 2.5 or newer with Lua, as in
+-- Debian's package. It calls the `listen quotasvc` of haproxy.cfg, which has the servers
+-- and the timeouts. QUOTASVC_KEY_FILE names the file with the key; it is read before
+-- HAProxy drops its privileges.
 --
 --   http-request lua.quotasvc closed    without a decision nothing passes: 503
 --   http-request lua.quotasvc open      without a decision everything passes, uncharged
 --
--- What to ask is in variables: txn.quota_tenant, _meter, _amount, _subject, _route and
--- _mode. What the client of a request that passed should see is in others afterwards:
--- txn.quota_limit, _remaining, _reset, txn.ratelimit and txn.ratelimit_policy.
+-- Input variables: txn.quota_tenant, _meter, _amount, _subject, _route and _mode. Output
+-- variables, for the client of an admitted request: txn.quota_limit, _remaining, _reset,
+-- txn.ratelimit and txn.ratelimit_policy.
 --
--- The call leaves HAProxy's event loop free: the request waits, others go on.
+-- The call does not block HAProxy's event loop: only this request waits.
 
 local url, listener = "http://quotasvc/v1/authorize/haproxy", "abns@quotasvc"
 local key_file = assert(os.getenv("QUOTASVC_KEY_FILE"), "quotasvc: QUOTASVC_KEY_FILE is not set")
@@ -19,20 +19,20 @@ local file = assert(io.open(key_file, "r"), "quotasvc: cannot read " .. key_file
 local authorization = "Bearer " .. file:read("l")
 file:close()
 
--- Longer than the listener's: HAProxy's client tries four times when its own timeout ends
--- a call, and that cannot be changed before version 2.9.
+-- Longer than the listener's timeout: when HAProxy's HTTP client times out, it tries four
+-- times, and before version 2.9 that cannot be changed.
 local timeout = 10000
 
 local asked = { "tenant", "meter", "amount", "subject", "route", "mode" }
 
--- What a refused client is told besides status and body.
+-- Headers for a refused client, besides status and body.
 local told = {
 	"content-type", "retry-after", "ratelimit", "ratelimit-policy", "x-quota-limit", "x-quota-remaining",
 	"x-quota-reset", "x-request-id",
 }
 
--- Refusals that are about the client's request. All others say that something is wrong
--- on our side, and what it is would tell clients how we are built.
+-- Refusals that concern the client's request. All others are errors on the server side;
+-- their details would tell clients about the internal structure.
 local hers = {
 	[402] = "Payment Required", [403] = "Forbidden", [422] = "Unprocessable Content", [429] = "Too Many Requests",
 	[503] = "Service Unavailable",
@@ -49,11 +49,11 @@ local function question(txn)
 		["authorization"] = { authorization },
 		["x-original-uri"] = { txn.f:pathq() },
 		["x-original-method"] = { txn.f:method() },
-		-- Made by HAProxy (unique-id-format), new for each request. A client's would let
-		-- it pass for nothing by repeating it.
+		-- Made by HAProxy (unique-id-format), new for each request. With its own id a
+		-- client could repeat the id and pass without being charged.
 		["x-request-id"] = { id },
 		["idempotency-key"] = { id },
-		-- Believed if this host is in QUOTASVC_TRUSTED_PROXIES.
+		-- Trusted if this host is in QUOTASVC_TRUSTED_PROXIES.
 		["x-forwarded-for"] = { txn.f:src() },
 	}
 	for _, name in ipairs(asked) do
@@ -88,10 +88,10 @@ local function refuse(txn, status, answer)
 end
 
 core.register_action("quotasvc", { "http-req" }, function(txn, without)
-	-- Whatever the client says of operations, the application must not believe it.
+	-- Remove the client's header: the application must not trust it.
 	txn.http:req_del_header("x-quota-operation")
 	local answer = core.httpclient():get { url = url, dst = listener, headers = question(txn), timeout = timeout }
-	-- HAProxy answers for a server that does not; only quotasvc's own answers have this header.
+	-- If no server answers, HAProxy answers itself. Only responses of quotasvc have this header.
 	if not (answer and first(answer.headers, "x-request-id")) then
 		answer = nil
 	end
@@ -108,7 +108,7 @@ core.register_action("quotasvc", { "http-req" }, function(txn, without)
 		end
 		return
 	end
-	-- 4xx never opens: a client could cause it.
+	-- A 4xx never lets the request pass: a client could cause it.
 	if without == "open" and (status == 0 or status >= 500) then
 		return
 	end
