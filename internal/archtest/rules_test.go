@@ -24,16 +24,17 @@ var mayImport = map[string][]string{
 	"internal/lane":           {},
 	"internal/localstack":     {},
 	"internal/testenv":        {"internal/localstack", "migrations"},
-	"internal/catalog":        {"internal/bound", "internal/lane", "internal/period"},
+	"internal/catalog":        {"internal/body", "internal/bound", "internal/lane", "internal/period"},
 	"internal/ledger":         {"internal/bound", "internal/lane", "internal/period"},
 	"internal/ratelimit":      {"internal/ratelimit/rule", "internal/bound", "internal/lane", "lua"},
 	"internal/ratelimit/rule": {"internal/bound", "internal/period"}, // pure: the arithmetic of limits
 	"internal/balances":       {"internal/ledger", "internal/ratelimit", "lua"},
-	"internal/gate":           {"internal/balances", "internal/bound", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/ratelimit/rule", "internal/lane", "internal/period"},
+	"internal/gate":           {"internal/balances", "internal/body", "internal/bound", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/ratelimit/rule", "internal/lane", "internal/period"},
 
+	"internal/body":         {"internal/bound", "internal/period"},
 	"internal/httpapi/wire": {},
 	"internal/httpapi": {
-		"internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger",
+		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period",
 	},
 

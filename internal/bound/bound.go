@@ -1,6 +1,9 @@
 package bound
 
-import "fmt"
+import (
+	"fmt"
+	"unicode/utf8"
+)
 
 const (
 	// MaxID is the largest length of an id in bytes.
@@ -84,6 +87,24 @@ const (
 
 // AdminKey reports whether s can be the admin key: MinAdminKey to MaxAdminKey visible ASCII characters.
 func AdminKey(s string) bool { return ASCII(s, '!', MinAdminKey, MaxAdminKey) }
+
+// Text reports whether s is low to high bytes of text for people: UTF-8 without control characters, but with line ends and tabs.
+func Text(s string, low, high int) bool {
+	if len(s) < low || len(s) > high || !utf8.ValidString(s) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// MustBeText returns the sentence for text that Text refuses.
+func MustBeText(low, high int) string {
+	return fmt.Sprintf("must be %d to %d bytes of UTF-8 without control characters", low, high)
+}
 
 // ASCII reports whether s has low to high characters, each from first to '~'. Packages use it for bounds that are theirs alone.
 func ASCII(s string, first byte, low, high int) bool {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/body"
 )
 
 // maxUnlisted is how many tenants that a file does not name are reported. There may be millions.
@@ -63,7 +65,7 @@ func (a *application) refused(path string, err error) bool {
 		if line, ok := a.file.lines[at]; ok {
 			f.Message += fmt.Sprintf(" (line %d)", line)
 		}
-		a.faults.Fields = append(a.faults.Fields, FieldError{at, f.Message})
+		a.faults.Fields = append(a.faults.Fields, body.Fault{Field: at, Message: f.Message})
 	}
 	return true
 }
@@ -161,7 +163,7 @@ func (a *application) rules(ctx context.Context) error {
 				}
 			}
 		}
-		a.refused(path, &Error{Code: code, Fields: []FieldError{f.FieldError}})
+		a.refused(path, &Error{Code: code, Fields: []body.Fault{f.Fault}})
 	}
 	return err
 }
@@ -223,7 +225,7 @@ func (a *application) requireOverridable(ctx context.Context, locked map[string]
 	}
 	faulty, err := a.tx.notOverridable(ctx, list)
 	for i := range faulty {
-		a.refused("tenants."+faulty[i].tenant, &Error{Code: CodeInvalidArgument, Fields: []FieldError{faulty[i].fault()}})
+		a.refused("tenants."+faulty[i].tenant, &Error{Code: CodeInvalidArgument, Fields: []body.Fault{faulty[i].fault()}})
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
@@ -39,18 +40,23 @@ type Block struct {
 
 // Validate reports everything that is wrong with b as an *Error with CodeInvalidArgument, or nil. Whether it is over already
 // is for the store to say, which knows the time.
-func (b *Block) Validate() error {
-	var c checker
+func (b *Block) Validate() error { return invalid(b.Check(body.Given{})) }
+
+// Check returns all faults of b.
+func (b *Block) Check(given body.Given) []body.Fault {
+	c := checker{given: given}
 	b.checkKey(&c)
 	c.require(b.Kind != BlockSubject || b.Tenant != "", "tenant", "is required: a subject is a tenant's")
-	if b.Action != "" {
+	if c.has("action", b.Action != "") {
 		c.oneOf("action", b.Action, ActionBlock, ActionAllow)
 	}
-	c.text("reason", b.Reason, 0, MaxReason)
-	if !b.ExpiresAt.IsZero() {
+	if c.has("reason", b.Reason != "") {
+		c.text("reason", b.Reason, 1, MaxReason)
+	}
+	if c.has("expires_at", !b.ExpiresAt.IsZero()) {
 		c.instant("expires_at", b.ExpiresAt)
 	}
-	return c.err()
+	return c.fields
 }
 
 // checkKey checks what names a block.
@@ -66,7 +72,7 @@ func (b *Block) checkKey(c *checker) {
 		c.oneOf("kind", b.Kind, BlockTenant, BlockSubject, BlockIP)
 	}
 	if b.Kind == BlockSubject {
-		c.require(b.Tenant == "" || bound.ID(b.Tenant), "tenant", bound.MustBeID)
+		c.require(!c.has("tenant", b.Tenant != "") || bound.ID(b.Tenant), "tenant", bound.MustBeID)
 	} else {
 		c.require(b.Tenant == "", "tenant", "goes with kind subject only")
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quotasvc/quotasvc/internal/body"
 )
 
 // Code names one way an operation can fail. The words are those of the REST contract.
@@ -24,16 +26,10 @@ const (
 	CodeInternal        Code = "internal"
 )
 
-// FieldError is one thing that is wrong with an object.
-type FieldError struct {
-	Field   string `json:"field"`   // a path such as allowances[0].amount
-	Message string `json:"message"` // what it must be
-}
-
 // Error is every failure this package reports. Detail is written for the caller; the cause is for the log only.
 type Error struct {
 	Code   Code
-	Fields []FieldError // on CodeInvalidArgument all of them; on CodeNotFound the field that refers to nothing, if one does
+	Fields []body.Fault // on CodeInvalidArgument all of them; on CodeNotFound the field that refers to nothing, if one does
 	Detail string
 	cause  error
 }
@@ -76,13 +72,18 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && t.Detail == "" && t.Fields == nil && t.cause == nil
 }
 
+// fieldError returns an *Error about one field.
+func fieldError(code Code, field, format string, args ...any) *Error {
+	return &Error{Code: code, Fields: []body.Fault{{Field: field, Message: fmt.Sprintf(format, args...)}}}
+}
+
 func errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
 // refersToNothing says that field names a meter or plan that does not exist.
 func refersToNothing(field, kind, id string) *Error {
-	return &Error{Code: CodeNotFound, Fields: []FieldError{{field, fmt.Sprintf("names the %s %q, which does not exist", kind, id)}}}
+	return fieldError(CodeNotFound, field, "names the %s %q, which does not exist", kind, id)
 }
 
 // translate is the seam between the driver and this package: it turns a driver's error during operation op into an *Error.

@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/body"
 )
 
 const (
@@ -90,8 +87,8 @@ func (p *problems) err() error {
 	return &FileError{Problems: p.list}
 }
 
-// ParseFile reads a file and validates each of its objects. It is strict: unknown and repeated fields are errors. Its error is
-// a *FileError that lists all problems with their lines.
+// ParseFile reads a file and checks each of its objects, strictly as a request's body. Its error is a *FileError that lists
+// all problems with their lines.
 func ParseFile(data []byte) (*File, error) {
 	at := &problems{}
 	if len(data) > MaxFile {
@@ -108,26 +105,11 @@ func ParseFile(data []byte) (*File, error) {
 		return nil, at.err()
 	}
 	for _, pair := range r.pairs("", root) {
-		name, ok := r.key("", pair)
-		if !ok {
-			continue
-		}
-		switch name {
-		case "meters":
-			f.Meters = readSection(r, name, "meter", pair.Value, func(m *Meter) *string { return &m.ID }, (*Meter).Validate)
-		case "plans":
-			f.Plans = readSection(r, name, "plan", pair.Value, func(p *Plan) *string { return &p.ID }, (*Plan).Validate)
-		case "limits":
-			f.Limits = readSection(r, name, "rule", pair.Value, func(l *Limit) *string { return &l.Rule }, (*Limit).Validate)
-		case "tenants":
-			f.Tenants = readSection(r, name, "tenant", pair.Value, func(t *Tenant) *string { return &t.ID }, (*Tenant).Validate)
-		case "blocks":
-			f.Blocks = readBlocks(r, pair.Value)
-		default:
-			at.add(lineOf(pair.Key), name, "is not a section; the sections are meters, plans, limits, tenants, blocks")
+		if name, ok := r.key("", pair); ok {
+			f.readSection(r, name, pair)
 		}
 	}
-	f.requireAmounts(r)
+	f.refuseNulls(r)
 	if n := len(f.Meters) + len(f.Plans) + len(f.Limits) + len(f.Tenants) + len(f.Blocks); n > MaxFileObjects {
 		at.add(1, "", fmt.Sprintf("must have at most %d objects, has %d", MaxFileObjects, n))
 	}
@@ -137,36 +119,38 @@ func ParseFile(data []byte) (*File, error) {
 	return f, nil
 }
 
-// requireAmounts finds allowances without an amount: it may be 0, but somebody must have said so. Nor may any other part of
-// an allowance or of overrides be null: a cap that somebody forgot to write is not no cap.
-func (f *File) requireAmounts(r *yamlReader) {
-	for i := range f.Plans {
-		for j := range f.Plans[i].Allowances {
-			path := fmt.Sprintf("plans.%s.allowances[%d]", f.Plans[i].ID, j)
-			if _, there := f.lines[path+".amount"]; !there {
-				r.at.add(f.line(path), path+".amount", "is required")
-			}
-		}
+// readSection reads the section name.
+func (f *File) readSection(r *yamlReader, name string, pair *ast.MappingValueNode) {
+	switch name {
+	case "meters":
+		f.Meters = readObjects(r, name, "meter", pair.Value, func(m *Meter) string { return m.ID })
+	case "plans":
+		f.Plans = readObjects(r, name, "plan", pair.Value, func(p *Plan) string { return p.ID })
+	case "limits":
+		f.Limits = readObjects(r, name, "rule", pair.Value, func(l *Limit) string { return l.Rule })
+	case "tenants":
+		f.Tenants = readObjects(r, name, "tenant", pair.Value, func(t *Tenant) string { return t.ID })
+	case "blocks":
+		f.Blocks = readBlocks(r, pair.Value)
+	default:
+		r.at.add(lineOf(pair.Key), name, "is an unknown section; the sections are meters, plans, limits, tenants, blocks")
 	}
+}
+
+// refuseNulls adds a problem for each null in an allowance or in overrides. Elsewhere null stands for an absent field. But a
+// cap that somebody forgot to write does not mean "no cap".
+func (f *File) refuseNulls(r *yamlReader) {
 	for _, path := range slices.Sorted(maps.Keys(r.nulls)) {
-		if strings.HasPrefix(path, "plans.") && strings.Contains(path, ".allowances[") {
-			r.refuseNull(path)
-		}
-	}
-	for i := range f.Tenants {
-		for _, meter := range slices.Sorted(maps.Keys(f.Tenants[i].Overrides)) {
-			r.refuseNull(fmt.Sprintf("tenants.%s.overrides.%s", f.Tenants[i].ID, meter))
+		isOverride := func(t Tenant) bool { return strings.HasPrefix(path, "tenants."+t.ID+".overrides.") }
+		if strings.HasPrefix(path, "plans.") && strings.Contains(path, ".allowances[") || slices.ContainsFunc(f.Tenants, isOverride) {
+			r.at.add(r.lines[path], path, mustHaveValue)
 		}
 	}
 }
 
-func (r *yamlReader) refuseNull(path string) {
-	if r.nulls[path] {
-		r.at.add(r.lines[path], path, "must have a value, or be left out")
-	}
-}
+const mustHaveValue = "must have a value, or be left out"
 
-// line is where a path, or what it is part of, stands.
+// line returns the line of a path, or of the object that it is part of.
 func (f *File) line(path string) int {
 	for path != "" {
 		if line, ok := f.lines[path]; ok {
@@ -177,30 +161,28 @@ func (f *File) line(path string) int {
 	return 1
 }
 
-// readSection reads the objects of a section. id is an object's place for its id, called self in a list.
-func readSection[T any](
-	r *yamlReader, section, self string, n ast.Node, id func(*T) *string, validate func(*T) error,
-) []T {
+// readObjects reads the objects of a section: a mapping from ids, or a list in which the field self is an object's id.
+func readObjects[T any, P interface {
+	*T
+	body.Checked
+}](r *yamlReader, section, self string, n ast.Node, id func(P) string) []T {
 	objects := []T{}
 	seen := map[string]bool{}
 	add := func(path string, line int, key string, n ast.Node) {
 		var o T
-		if !decodeObject(r, path, n, &o) {
+		r.lines[path] = line
+		text, ok := r.objectText(path, self, key, n)
+		if !ok || !r.decode(path, text, P(&o)) {
 			return
 		}
 		r.lines[path] = line
-		own := id(&o)
-		if *own == "" {
-			*own = key
-		}
-		switch {
-		case key != "" && *own != key:
-			r.at.add(line, path+"."+self, fmt.Sprintf("must be absent or %q, as the key says", key))
-		case seen[*own]:
-			r.at.add(line, path, "is there twice")
+		switch own := id(&o); {
+		case key != "" && own != key:
+			r.at.add(line, path+"."+self, fmt.Sprintf("must be absent, or %q like the key", key))
+		case seen[own]:
+			r.at.add(line, path, "is a duplicate "+self)
 		default:
-			seen[*own] = true
-			r.addFaults(path, validate(&o))
+			seen[own] = true
 			objects = append(objects, o)
 		}
 	}
@@ -231,18 +213,15 @@ func readBlocks(r *yamlReader, n ast.Node) []Block {
 	seen := map[string]int{}
 	for i, v := range list.Values {
 		path := fmt.Sprintf("blocks[%d]", i)
-		var b Block
-		if !decodeObject(r, path, v, &b) {
-			continue
-		}
 		r.lines[path] = lineOf(v)
-		if err := b.Validate(); err != nil {
-			r.addFaults(path, err)
+		var b Block
+		text, ok := r.objectText(path, "", "", v)
+		if !ok || !r.decode(path, text, &b) {
 			continue
 		}
 		b.normalize()
 		if j, twice := seen[b.id()]; twice {
-			r.at.add(lineOf(v), path, fmt.Sprintf("is about the same as blocks[%d]", j))
+			r.at.add(lineOf(v), path, fmt.Sprintf("is a duplicate of blocks[%d]", j))
 			continue
 		}
 		seen[b.id()] = i
@@ -251,7 +230,7 @@ func readBlocks(r *yamlReader, n ast.Node) []Block {
 	return blocks
 }
 
-// pathInList is the path of a list's element: by its id, if it has one.
+// pathInList returns the path of a list's element: by its id, if it has one.
 func (r *yamlReader) pathInList(section, self string, i int, n ast.Node) string {
 	if m, ok := n.(*ast.MappingNode); ok {
 		for _, pair := range m.Values {
@@ -264,88 +243,25 @@ func (r *yamlReader) pathInList(section, self string, i int, n ast.Node) string 
 	return fmt.Sprintf("%s[%d]", section, i)
 }
 
-// addFaults takes over what Validate found in the object at path.
-func (r *yamlReader) addFaults(path string, err error) {
-	if e, ok := errors.AsType[*Error](err); ok {
-		f := File{lines: r.lines}
-		for _, fault := range e.Fields {
-			at := path + "." + fault.Field
-			r.at.add(f.line(at), at, fault.Message)
-		}
-	}
-}
-
-// decodeObject decodes the mapping n into o, strictly.
-func decodeObject[T any](r *yamlReader, path string, n ast.Node, o *T) bool {
-	before := len(r.at.list)
-	if r.pairs(path, n) == nil && len(r.at.list) > before {
-		return false // not a mapping
-	}
-	var text []byte
-	var ok bool
-	if _, isNull := n.(*ast.NullNode); isNull {
-		text, ok = []byte("{}"), true
-	} else {
-		text, ok = r.json(nil, path, n, 0)
-	}
-	if !ok {
-		return false
-	}
-	err := json.Unmarshal(text, o, json.RejectUnknownMembers(true))
+// decode reads an object that was turned into JSON and adds its faults, each with its line.
+func (r *yamlReader) decode(path string, text []byte, into body.Checked) bool {
+	err := r.document.JSON(text, into, body.Options{File: true})
 	if err == nil {
 		return true
 	}
-	at, message := path, err.Error()
-	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
-		at += pathOf(semantic.JSONPointer)
-		message = "must be " + nameOf(semantic.GoType)
-		if errors.Is(err, json.ErrUnknownName) {
-			message = "is not a field of this object"
-		}
-	} else if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		at += pathOf(syntactic.JSONPointer)
+	e, ok := errors.AsType[*body.Error](err)
+	if !ok {
+		r.at.add(r.lines[path], path, err.Error())
+		return false
 	}
-	r.at.add((&File{lines: r.lines}).line(at), at, message)
+	f := File{lines: r.lines}
+	for _, fault := range e.Faults {
+		at, message := path+"."+fault.Field, fault.Message
+		if r.nulls[at] {
+			message = mustHaveValue
+			delete(r.nulls, at)
+		}
+		r.at.add(f.line(at), at, message)
+	}
 	return false
-}
-
-// pathOf writes a JSON pointer the way paths are written here.
-func pathOf(pointer jsontext.Pointer) string {
-	var b strings.Builder
-	for token := range pointer.Tokens() {
-		if strings.Trim(token, "0123456789") == "" && token != "" {
-			b.WriteString("[" + token + "]")
-		} else {
-			b.WriteString("." + token)
-		}
-	}
-	return b.String()
-}
-
-// nameOf says what a Go type is in YAML.
-func nameOf(t reflect.Type) string {
-	for t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t == nil {
-		return "another type"
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return "a text; quote it if it looks like a number"
-	case reflect.Int64, reflect.Int32:
-		return fmt.Sprintf("an integer of at most %d", int64(bound.MaxAmount))
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Map:
-		return "a mapping"
-	case reflect.Struct:
-		if t.Name() == "Time" {
-			return "a time as in 2026-01-31T00:00:00Z"
-		}
-		return "a mapping"
-	}
-	return "another type"
 }

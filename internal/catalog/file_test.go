@@ -108,19 +108,19 @@ func TestAFilesProblemsAreAllNamedWithLineAndPath(t *testing.T) {
 		"not YAML":        {"meters:\n  a: b: c\n", []string{"2||mapping value is not allowed"}},
 		"a list":          {"- a\n", []string{"1||must be a mapping"}},
 		"two documents":   {"meters:\n---\nplans:\n", []string{"3||must not be a second document"}},
-		"unknown section": {"meters:\nmetres:\n  a: {unit: m}\n", []string{"2|metres|is not a section"}},
-		"unknown field":   {"meters:\n  a:\n    unit: m\n    units: m\n", []string{"4|meters.a.units|is not a field"}},
+		"unknown section": {"meters:\nmetres:\n  a: {unit: m}\n", []string{"2|metres|is an unknown section"}},
+		"unknown field":   {"meters:\n  a:\n    unit: m\n    units: m\n", []string{"4|meters.a.units|is an unknown field"}},
 		"what the service sets": {
-			"meters:\n  a:\n    unit: m\n    created_at: 2026-01-01T00:00:00Z\n", []string{"4|meters.a.created_at|is not a field"},
+			"meters:\n  a:\n    unit: m\n    created_at: 2026-01-01T00:00:00Z\n", []string{"4|meters.a.created_at|is an unknown field"},
 		},
 		"key there twice":    {"meters:\n  a: {unit: m}\n  a: {unit: n}\n", []string{"3||mapping key"}},
 		"field there twice":  {"meters:\n  a:\n    unit: m\n    unit: n\n", []string{"4||mapping key"}},
-		"id there twice":     {"meters:\n  - {meter: a, unit: m}\n  - {meter: a, unit: m}\n", []string{"3|meters.a|is there twice"}},
-		"other id than key":  {"meters:\n  a: {meter: b, unit: m}\n", []string{"2|meters.a.meter|must be absent or"}},
-		"no id in a list":    {"meters:\n  - {unit: m}\n", []string{"2|meters[0].meter|must match"}},
+		"id there twice":     {"meters:\n  - {meter: a, unit: m}\n  - {meter: a, unit: m}\n", []string{"3|meters.a|is a duplicate meter"}},
+		"other id than key":  {"meters:\n  a: {meter: b, unit: m}\n", []string{"2|meters.a.meter|must be absent, or"}},
+		"no id in a list":    {"meters:\n  - {unit: m}\n", []string{"2|meters[0].meter|is required"}},
 		"text for a mapping": {"meters:\n  a: hello\n", []string{"2|meters.a|must be a mapping"}},
 		"text for a section": {"meters: hello\n", []string{"1|meters|must be a mapping"}},
-		"number for a text":  {"meters:\n  a:\n    unit: 5\n", []string{"3|meters.a.unit|must be a text"}},
+		"number for a text":  {"meters:\n  a:\n    unit: 5\n", []string{"3|meters.a.unit|must be text"}},
 		"wrong amounts": {
 			`plans:
   a: {allowances: [{meter: m, amount: 1.0, every: day, anchor: tenant}]}
@@ -181,8 +181,8 @@ tenants:
 				"6|plans.a.allowances[2].rollover|must be absent where every is once",
 				"7|plans.b.allowances[0].expires_in_days|must be an integer",
 				"9|tenants.t.overrides.m|must be an integer from 0", "10|tenants.u.overrides.m|must be an integer from 0",
-				"11|tenants.v.overrides.m|must be an integer", "12|tenants.w.overrides|must be a mapping",
-				"13|tenants.x.overrides|must have names of meters",
+				"11|tenants.v.overrides.m|must be an integer", "12|tenants.w.overrides|must be an object",
+				"13|tenants.x.overrides.a b|is not the name of a meter",
 			},
 		},
 		"several at once, on their lines": {
@@ -190,10 +190,10 @@ tenants:
 				"tenants:\n  t:\n    timezone: Mars/Olympus\n    anchor: 9999-01-01T00:00:00Z\n    plan: p\n",
 			[]string{
 				"4|plans.p.allowances[0].meter|must match", "6|plans.p.allowances[0].every|must be one of",
-				"10|tenants.t.timezone|must be an IANA", "11|tenants.t.anchor|must be a time from",
+				"10|tenants.t.timezone|must be an IANA", "11|tenants.t.anchor|must be an RFC 3339 time from",
 			},
 		},
-		"not a time": {"tenants:\n  t:\n    plan: p\n    anchor: yesterday\n", []string{"4|tenants.t.anchor|must be a time as in"}},
+		"not a time": {"tenants:\n  t:\n    plan: p\n    anchor: yesterday\n", []string{"4|tenants.t.anchor|must be an RFC 3339 time from"}},
 		"an alias":   {"meters:\n  a: &x {unit: m}\n  b: *x\n", []string{"2|meters.a|must be a mapping", "3|meters.b|must be a mapping"}},
 		"a merge key": {
 			"tenants:\n  t:\n    plan: p\n    metadata:\n      <<: {a: 1}\n", []string{"5|tenants.t.metadata|has a key that is not"},

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
 // The words of limits that mean something to this package.
@@ -91,37 +92,44 @@ func (l *Limit) Shared() bool {
 // Validate reports everything that is wrong with l as an *Error with CodeInvalidArgument, or nil. Whether what it names
 // exists is for the store to say, and whether its rate can be counted for the limiter (StoreConfig.CheckLimit).
 func (l *Limit) Validate() error {
-	return (&checker{fields: l.faults()}).err()
+	return invalid(l.Check(body.Given{}))
 }
 
-func (l *Limit) faults() []FieldError {
-	var c checker
+// Check returns all faults of l.
+func (l *Limit) Check(given body.Given) []body.Fault {
+	c := checker{given: given}
+	l.check(&c)
+	return c.fields
+}
+
+func (l *Limit) check(c *checker) {
 	c.id("rule", l.Rule)
-	l.checkPer(&c)
-	l.Match.check(&c)
+	l.checkPer(c)
+	c.within("match", l.Match.check)
 	c.oneOf("kind", l.Kind, "token_bucket", KindFixedWindow, "sliding_window", "sliding_log", "leaky_bucket", KindConcurrency)
-	if l.Rate != "" || l.Kind != KindConcurrency {
+	if c.has("rate", l.Rate != "") || l.Kind != KindConcurrency {
 		c.require(rateForm.MatchString(l.Rate), "rate", "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
 	} else {
 		c.require(l.Burst != 0, "burst", "must be there where there is no rate")
 	}
-	if l.Burst != 0 {
+	if c.has("burst", l.Burst != 0) {
 		c.amount("burst", l.Burst, 1)
 	}
-	l.checkCosts(&c)
-	if l.Replaces != "" {
+	l.checkCosts(c)
+	if c.has("replaces", l.Replaces != "") {
 		c.id("replaces", l.Replaces)
 		c.require(l.Replaces != l.Rule, "replaces", "must name another rule")
 	}
-	l.checkTimezone(&c)
-	if l.Mode != "" {
+	l.checkTimezone(c)
+	if c.has("mode", l.Mode != "") {
 		c.oneOf("mode", l.Mode, modeEnforce, ModeShadow)
 	}
-	if l.OnBackendError != "" {
+	if c.has("on_backend_error", l.OnBackendError != "") {
 		c.oneOf("on_backend_error", l.OnBackendError, localShare, "open", "closed")
 	}
-	c.require(l.RegionShare >= 0 && l.RegionShare <= wholeRegion, "region_share", "must be an integer from 1 to %d", wholeRegion)
-	return c.fields
+	if c.has("region_share", l.RegionShare != 0) {
+		c.require(l.RegionShare >= 1 && l.RegionShare <= wholeRegion, "region_share", "%s", bound.MustBeInteger(1, wholeRegion))
+	}
 }
 
 func (l *Limit) checkPer(c *checker) {
@@ -136,25 +144,21 @@ func (l *Limit) checkPer(c *checker) {
 }
 
 func (m *Match) check(c *checker) {
-	if m.Route != "" {
-		c.pattern("match.route", m.Route)
+	if c.has("route", m.Route != "") {
+		c.pattern("route", m.Route)
 	}
-	if m.Meter != "" {
-		c.id("match.meter", m.Meter)
-	}
-	if m.Plan != "" {
-		c.id("match.plan", m.Plan)
-	}
-	if m.Tenant != "" {
-		c.id("match.tenant", m.Tenant)
+	for _, ref := range []reference{{"meter", m.Meter}, {"plan", m.Plan}, {"tenant", m.Tenant}} {
+		if c.has(ref.field, ref.id != "") {
+			c.id(ref.field, ref.id)
+		}
 	}
 }
 
 func (l *Limit) checkCosts(c *checker) {
-	if l.Cost != 0 {
+	if c.has("cost", l.Cost != 0) {
 		c.amount("cost", l.Cost, 1)
 	}
-	if l.CostBy != "" {
+	if c.has("cost_by", l.CostBy != "") {
 		c.oneOf("cost_by", l.CostBy, CostByRequest, CostByAmount)
 		c.require(l.CostBy != CostByAmount || l.Match.Meter != "", "cost_by", "amount needs match.meter: it is the amount of that meter that counts")
 	}
@@ -179,7 +183,7 @@ func (l *Limit) checkCosts(c *checker) {
 }
 
 func (l *Limit) checkTimezone(c *checker) {
-	if l.Timezone == "" {
+	if !c.has("timezone", l.Timezone != "") {
 		return
 	}
 	if !c.require(l.Kind == KindFixedWindow, "timezone", "must be absent: only limits of kind fixed_window follow a calendar") {
@@ -189,8 +193,7 @@ func (l *Limit) checkTimezone(c *checker) {
 		c.require(!l.Shared(), "timezone", "must not be tenant where per has neither tenant nor subject: all tenants share the bucket")
 		return
 	}
-	_, err := period.ParseZone(l.Timezone)
-	c.require(err == nil, "timezone", `must be an IANA zone name such as "Europe/Berlin", or "tenant"`)
+	c.require(body.IsZone(l.Timezone), "timezone", body.MustBeZone+`, or "tenant"`)
 }
 
 // pattern checks a route with wildcards.

@@ -1,6 +1,10 @@
 package catalog
 
-import "time"
+import (
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/body"
+)
 
 const (
 	// MaxUnit bounds the name of a meter's unit, in bytes.
@@ -23,13 +27,16 @@ type Meter struct {
 	UpdatedAt time.Time `json:"-"`
 }
 
-// Validate reports everything that is wrong with m as an *Error with CodeInvalidArgument, or nil.
-func (m *Meter) Validate() error {
-	var c checker
+// Validate returns nil, or an *Error with CodeInvalidArgument and all faults of m.
+func (m *Meter) Validate() error { return invalid(m.Check(body.Given{})) }
+
+// Check returns all faults of m.
+func (m *Meter) Check(given body.Given) []body.Fault {
+	c := checker{given: given}
 	c.id("meter", m.ID)
 	c.text("unit", m.Unit, 1, MaxUnit)
 	c.text("description", m.Description, 0, MaxDescription)
-	return c.err()
+	return c.fields
 }
 
 // same reports whether storing m in place of o changes nothing.

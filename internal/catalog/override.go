@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
@@ -19,7 +20,7 @@ func checkOverrides(c *checker, overrides map[string]*int64) {
 		return
 	}
 	for _, meter := range slices.Sorted(maps.Keys(overrides)) {
-		if !c.require(bound.ID(meter), "overrides", "must have names of meters, not %.128q", meter) {
+		if !c.require(bound.ID(meter), "overrides."+body.Clip(meter), "is not the name of a meter, which %s", bound.MustBeID) {
 			continue
 		}
 		if amount := overrides[meter]; amount != nil {
@@ -61,8 +62,8 @@ func overridden(overrides map[string]int64, changes map[string]*int64) map[strin
 type override struct{ tenant, plan, meter string }
 
 // fault says that the plan has nothing to override.
-func (o *override) fault() FieldError {
-	return FieldError{"overrides." + o.meter, "is for a meter that the plan " + o.plan + " does not have"}
+func (o *override) fault() body.Fault {
+	return body.Fault{Field: "overrides." + o.meter, Message: "is for a meter that the plan " + o.plan + " does not have"}
 }
 
 // newOverrides lists, in order of meters, the overrides of t that the tenant before, nil if there is none, did not have on the
@@ -87,7 +88,7 @@ func (tx *txn) requireOverridable(ctx context.Context, before *lockedTenant, t *
 	if err != nil || len(faulty) == 0 {
 		return err
 	}
-	return &Error{Code: CodeInvalidArgument, Fields: column(faulty, func(o *override) FieldError { return o.fault() })}
+	return &Error{Code: CodeInvalidArgument, Fields: column(faulty, func(o *override) body.Fault { return o.fault() })}
 }
 
 // notOverridable returns those of list that have nothing to override, in the same order.

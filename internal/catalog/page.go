@@ -14,6 +14,9 @@ const MaxPage = 500
 // unlimited is LIMIT's way to say all.
 const unlimited = math.MaxInt32
 
+// mustBeCursor is the sentence for a cursor that this package did not make.
+const mustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"
+
 // Page says which part of a listing is wanted.
 type Page struct {
 	Limit  int    // 1..MaxPage
@@ -31,7 +34,7 @@ func (p Page) after() (string, error) {
 	var c checker
 	c.require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
 	id, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	c.require(err == nil && (len(id) == 0 || bound.ID(string(id))), "cursor", "must be the next_cursor of the page before")
+	c.require(err == nil && (len(id) == 0 || bound.ID(string(id))), "cursor", mustBeCursor)
 	return string(id), c.err()
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -73,19 +75,22 @@ type Overflow struct {
 
 // Validate reports everything that is wrong with p as an *Error with CodeInvalidArgument, or nil. Whether the meters exist is
 // for the store to say.
-func (p *Plan) Validate() error {
-	var c checker
+func (p *Plan) Validate() error { return invalid(p.Check(body.Given{})) }
+
+// Check returns all faults of p.
+func (p *Plan) Check(given body.Given) []body.Fault {
+	c := checker{given: given}
 	c.id("plan", p.ID)
 	c.require(len(p.Allowances) <= MaxAllowances, "allowances", "must have at most %d elements", MaxAllowances)
 	c.require(len(p.Limits) <= MaxPlanLimits, "limits", "must have at most %d elements", MaxPlanLimits)
 	if len(c.fields) > 0 && (len(p.Allowances) > MaxAllowances || len(p.Limits) > MaxPlanLimits) {
-		return c.err() // a hostile plan gets no list of its faults
+		return c.fields // a hostile plan gets no list of its faults
 	}
 	first := map[string]int{}
 	for i := range p.Allowances {
 		a := &p.Allowances[i]
 		path := fmt.Sprintf("allowances[%d]", i)
-		c.within(path, a.faults())
+		c.within(path, a.check)
 		if j, twice := first[a.Meter]; twice {
 			c.require(false, path+".meter", "names the same meter as allowances[%d]; a plan has each meter once", j)
 		} else {
@@ -105,7 +110,7 @@ func (p *Plan) Validate() error {
 	first = map[string]int{}
 	for i := range p.Limits {
 		path := fmt.Sprintf("limits[%d]", i)
-		c.within(path, p.Limits[i].faults())
+		c.within(path, p.Limits[i].check)
 		c.require(len(p.Limits[i].Per) == 0 || !p.Limits[i].Shared(), path+".per", "must contain tenant or subject: a plan's limits are its tenants' own")
 		if j, twice := first[p.Limits[i].Rule]; twice {
 			c.require(false, path+".rule", "names the same rule as limits[%d]", j)
@@ -113,18 +118,17 @@ func (p *Plan) Validate() error {
 			first[p.Limits[i].Rule] = i
 		}
 	}
-	return c.err()
+	return c.fields
 }
 
-func (a *Allowance) faults() []FieldError {
-	var c checker
+func (a *Allowance) check(c *checker) {
 	c.id("meter", a.Meter)
 	c.amount("amount", a.Amount, 0)
 	if _, err := period.ParseInterval(string(a.Every)); err != nil {
-		c.require(false, "every", "must be one of hour, day, week, month, year, once")
+		c.require(false, "every", "%s", body.OneOf("hour", "day", "week", "month", "year", "once"))
 	}
 	if _, err := period.ParseAnchorKind(string(a.Anchor)); err != nil {
-		c.require(false, "anchor", "must be one of calendar, tenant")
+		c.require(false, "anchor", "%s", body.OneOf("calendar", "tenant"))
 	}
 	if r := a.Rollover; r != nil && c.amount("rollover.max", r.Max, 1) {
 		c.require(r.Min >= 0 && r.Min <= r.Max, "rollover.min", "must be an integer from 0 to rollover.max, %d", r.Max)
@@ -132,7 +136,7 @@ func (a *Allowance) faults() []FieldError {
 	c.require(a.Rollover == nil || a.Every != period.Once, "rollover", "must be absent where every is once: there is no next period")
 	if o := a.Overage; o != nil {
 		c.oneOf("overage.policy", o.Policy, "deny", "allow")
-		if o.AtPeriodEnd != "" {
+		if c.has("overage.at_period_end", o.AtPeriodEnd != "") {
 			c.oneOf("overage.at_period_end", o.AtPeriodEnd, "forgive", "preserve")
 			c.require(a.Every != period.Once, "overage.at_period_end", "must be absent where every is once: there is no period's end")
 		}
@@ -150,10 +154,9 @@ func (a *Allowance) faults() []FieldError {
 		c.amount("per_subject", *a.PerSubject, 0)
 	}
 	if days := a.ExpiresInDays; days != nil {
-		c.require(*days >= 1 && *days <= MaxExpiresInDays, "expires_in_days", "must be an integer from 1 to %d", MaxExpiresInDays)
+		c.require(*days >= 1 && *days <= MaxExpiresInDays, "expires_in_days", "%s", bound.MustBeInteger(1, MaxExpiresInDays))
 		c.require(a.Every == period.Once, "expires_in_days", "must be absent unless every is once: other allowances end with their period")
 	}
-	return c.fields
 }
 
 // normalize fills in defaults, so that what is stored and compared has one form.

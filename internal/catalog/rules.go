@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/body"
 )
 
 // RuleFault is something that is wrong with a limit because of what others say.
@@ -12,7 +14,7 @@ type RuleFault struct {
 	Plan string // whose own limit it is; "": one of the catalogue's
 	Rule string
 
-	FieldError
+	body.Fault
 	missing bool // it names what does not exist
 }
 
@@ -50,7 +52,7 @@ func replacementFaults(plan string, limits []Limit, known map[string]*Limit) []R
 	var faults []RuleFault
 	add := func(l *Limit, missing bool, format string, args ...any) {
 		faults = append(faults, RuleFault{
-			Plan: plan, Rule: l.Rule, FieldError: FieldError{"replaces", fmt.Sprintf(format, args...)}, missing: missing,
+			Plan: plan, Rule: l.Rule, Fault: body.Fault{Field: "replaces", Message: fmt.Sprintf(format, args...)}, missing: missing,
 		})
 	}
 	for i := range limits {
@@ -93,7 +95,7 @@ func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault
 		if f.Plan != plan {
 			message += fmt.Sprintf(" (for tenants of the plan %q)", f.Plan)
 		}
-		if fault := (FieldError{at(f), message}); !slices.Contains(e.Fields, fault) {
+		if fault := (body.Fault{Field: at(f), Message: message}); !slices.Contains(e.Fields, fault) {
 			e.Fields = append(e.Fields, fault)
 		}
 	}
@@ -126,7 +128,7 @@ func (tx *txn) missingTenants(ctx context.Context, s *Snapshot) ([]RuleFault, er
 		for i := range limits {
 			if id := limits[i].Match.Tenant; id != "" {
 				faults = append(faults, RuleFault{
-					Plan: plan, Rule: limits[i].Rule, FieldError: refersToNothing("match.tenant", kindTenant, id).Fields[0], missing: true,
+					Plan: plan, Rule: limits[i].Rule, Fault: refersToNothing("match.tenant", kindTenant, id).Fields[0], missing: true,
 				})
 				refs = append(refs, reference{"match.tenant", id})
 			}

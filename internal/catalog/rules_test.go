@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -136,7 +137,7 @@ func TestWhatTheHookRefusesBesideOthersIsNotStored(t *testing.T) {
 		if len(s.Limits) < 2 {
 			return nil
 		}
-		return []RuleFault{{Rule: s.Limits[1].Rule, FieldError: FieldError{"match", "is one too many"}}}
+		return []RuleFault{{Rule: s.Limits[1].Rule, Fault: body.Fault{Field: "match", Message: "is one too many"}}}
 	}})
 	put(t, s.PutLimit, limitOf("a", ""))
 	_, _, err := s.PutLimit(ctx, limitOf("b", ""))

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/body"
 )
 
 const (
@@ -46,7 +48,7 @@ const (
 
 // StoreConfig says how a Store behaves. The zero value is valid.
 type StoreConfig struct {
-	// CheckLimit, if not nil, refuses limits that cannot be enforced. Its error is a *FieldError, or several put together by
+	// CheckLimit, if not nil, refuses limits that cannot be enforced. Its error is a *body.Fault, or several put together by
 	// errors.Join. It sees limits with their defaults filled in.
 	CheckLimit func(*Limit) error
 
@@ -233,19 +235,16 @@ func (s *Store) checkLimit(prefix string, l *Limit) error {
 	if err == nil {
 		return nil
 	}
-	var fields []FieldError
+	var fields []body.Fault
 	for _, e := range flatten(err) {
-		if f, ok := errors.AsType[*FieldError](e); ok {
-			fields = append(fields, FieldError{prefix + f.Field, f.Message})
+		if f, ok := errors.AsType[*body.Fault](e); ok {
+			fields = append(fields, body.Fault{Field: prefix + f.Field, Message: f.Message})
 		} else {
-			fields = append(fields, FieldError{prefix + "rate", e.Error()})
+			fields = append(fields, body.Fault{Field: prefix + "rate", Message: e.Error()})
 		}
 	}
 	return &Error{Code: CodeInvalidArgument, Fields: fields}
 }
-
-// Error makes a FieldError something a CheckLimit can return.
-func (f *FieldError) Error() string { return f.Field + " " + f.Message }
 
 // flatten lists the errors that errors.Join put together.
 func flatten(err error) []error {

@@ -57,7 +57,7 @@ func (s *Store) ListBlocks(ctx context.Context, p Page) (list List[Block], err e
 	var c checker
 	c.require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
 	after, ok := parseBlockCursor(p.Cursor)
-	c.require(ok, "cursor", "must be the next_cursor of the page before")
+	c.require(ok, "cursor", mustBeCursor)
 	if err := c.err(); err != nil {
 		return list, err
 	}
@@ -156,9 +156,7 @@ func (tx *txn) oneBlock(ctx context.Context, key *Block) (Block, error) {
 	}
 	items, err := tx.blocks(ctx, "SelectBlock", key.Kind, tenant, key.Value)
 	if err == nil && len(items) > 1 {
-		return Block{}, &Error{Code: CodeInvalidArgument, Fields: []FieldError{{
-			"tenant", "is required: subjects of several tenants have this name",
-		}}}
+		return Block{}, fieldError(CodeInvalidArgument, "tenant", "is required: subjects of several tenants have this name")
 	}
 	return one(items, err, errorf(CodeNotFound, "there is no block of %s %.128q", key.Kind, key.Value))
 }
@@ -205,7 +203,7 @@ func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, err
 	}
 	err := tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, expires, b.Reason).Scan(&b.CreatedAt, &b.UpdatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Block{}, &Error{Code: CodeInvalidArgument, Fields: []FieldError{{"expires_at", "must be in the future"}}}
+		return Block{}, fieldError(CodeInvalidArgument, "expires_at", "must be in the future")
 	}
 	b.CreatedAt, b.UpdatedAt = b.CreatedAt.UTC(), b.UpdatedAt.UTC()
 	tx.changed(kindBlock, b.id())

@@ -176,9 +176,9 @@ func TestAFileMayHaveBlocks(t *testing.T) {
   - nothing
 `))
 	require.EqualError(t, err, `line 2: blocks[0].value has bits beyond its prefix; write 10.0.0.0/8 for all of them
-line 4: blocks[2] is about the same as blocks[1]
+line 4: blocks[2] is a duplicate of blocks[1]
 line 5: blocks[3].tenant is required: a subject is a tenant's
-line 6: blocks[4].until is not a field of this object
+line 6: blocks[4].until is an unknown field
 line 7: blocks[5] must be a mapping`)
 	_, err = ParseFile([]byte("blocks:\n  acme: {kind: tenant}\n"))
 	require.EqualError(t, err, "line 2: blocks must be a list")

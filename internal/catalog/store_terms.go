@@ -32,7 +32,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List
 	if cursor != "" {
 		at, err := time.Parse(termsCursor, cursor)
 		if err != nil {
-			return list, &Error{Code: CodeInvalidArgument, Fields: []FieldError{{"cursor", "must be the next_cursor of the page before"}}}
+			return list, fieldError(CodeInvalidArgument, "cursor", mustBeCursor)
 		}
 		after = &at
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -383,7 +384,7 @@ func TestALimitTheHookRefusesIsNotStored(t *testing.T) {
 	ctx := t.Context()
 	s := openStore(t, testenv.Postgres(t), StoreConfig{CheckLimit: func(l *Limit) error {
 		if strings.HasPrefix(l.Rate, "9") {
-			return &FieldError{"rate", fmt.Sprintf("is too fast for a burst of %d", l.Burst)}
+			return &body.Fault{Field: "rate", Message: fmt.Sprintf("is too fast for a burst of %d", l.Burst)}
 		}
 		return nil
 	}})

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/body"
 )
 
 // The states of a tenant.
@@ -38,25 +38,27 @@ type Tenant struct {
 
 // Validate reports everything that is wrong with t as an *Error with CodeInvalidArgument, or nil. Whether the plan exists is
 // for the store to say.
-func (t *Tenant) Validate() error {
-	var c checker
+func (t *Tenant) Validate() error { return invalid(t.Check(body.Given{})) }
+
+// Check returns all faults of t.
+func (t *Tenant) Check(given body.Given) []body.Fault {
+	c := checker{given: given}
 	c.id("tenant", t.ID)
 	c.id("plan", t.Plan)
-	if !t.Anchor.IsZero() {
+	if c.has("anchor", !t.Anchor.IsZero()) {
 		c.instant("anchor", t.Anchor)
 	}
-	if t.Timezone != "" {
-		_, err := period.ParseZone(t.Timezone)
-		c.require(err == nil, "timezone", `must be an IANA zone name such as "Europe/Berlin" or "UTC"`)
+	if c.has("timezone", t.Timezone != "") {
+		c.zone("timezone", t.Timezone)
 	}
-	if t.Status != "" {
+	if c.has("status", t.Status != "") {
 		c.oneOf("status", t.Status, StatusActive, StatusSuspended)
 	}
 	if t.Metadata != nil {
 		c.metadata("metadata", t.Metadata)
 	}
 	checkOverrides(&c, pointers(t.Overrides))
-	return c.err()
+	return c.fields
 }
 
 // Suspended reports whether the tenant is to be refused.

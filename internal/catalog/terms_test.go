@@ -118,7 +118,7 @@ func TestWrongOverridesAreNamed(t *testing.T) {
 		want      []string
 	}{
 		{map[string]int64{"b": -1, "a": bound.MaxAmount + 1, "c": 0, "d": bound.MaxAmount}, []string{"overrides.a", "overrides.b"}},
-		{map[string]int64{"": 1, "a b": 1, strings.Repeat("x", 129): 1}, []string{"overrides", "overrides", "overrides"}},
+		{map[string]int64{"": 1, "a b": 1, strings.Repeat("x", 129): 1}, []string{"overrides.", "overrides.a b", "overrides." + strings.Repeat("x", 129)}},
 		{many, []string{"overrides"}},
 	} {
 		require.Equal(t, c.want, fieldsIn(t, (&Tenant{ID: "t", Plan: "p", Overrides: c.overrides}).Validate()))
@@ -167,7 +167,7 @@ func TestAChangeOfATenantCanBeBoundToTheVersionThatWasLookedAt(t *testing.T) {
 	_, err := s.PatchTenant(ctx, "x", suspended)
 	require.ErrorIs(t, err, &Error{Code: CodeConflict})
 	require.Equal(t, []string{"If-Match"}, fieldsIn(t, err))
-	require.ErrorContains(t, err, `must be "2", the version of the tenant by now, not "1"`)
+	require.ErrorContains(t, err, `must be "2", the tenant's present version, not "1"`)
 	for _, version := range []int64{0, 1, 3, bound.MaxAmount} {
 		_, err := s.ReplaceTenant(ctx, Tenant{ID: "x", Plan: "lean"}, version)
 		require.Equal(t, []string{"If-Match"}, fieldsIn(t, err))

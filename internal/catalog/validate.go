@@ -5,32 +5,37 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// checker collects what is wrong with an object.
+// checker collects the faults of an object.
 type checker struct {
-	fields []FieldError
+	given  body.Given // what the document gave of the object
+	fields []body.Fault
 }
+
+// has reports whether a field is to be checked: it is set, or the document gave it.
+func (c *checker) has(field string, set bool) bool { return set || c.given.Has(field) }
 
 func (c *checker) require(ok bool, field, format string, args ...any) bool {
 	if !ok {
-		c.fields = append(c.fields, FieldError{field, fmt.Sprintf(format, args...)})
+		c.fields = append(c.fields, body.Fault{Field: field, Message: fmt.Sprintf(format, args...)})
 	}
 	return ok
 }
 
-// within takes over what is wrong with a part of the object.
-func (c *checker) within(prefix string, fields []FieldError) {
-	for _, f := range fields {
-		c.fields = append(c.fields, FieldError{prefix + "." + f.Field, f.Message})
+// within adds the faults that check finds in a part of the object.
+func (c *checker) within(part string, check func(*checker)) {
+	inner := checker{given: c.given.In(part)}
+	check(&inner)
+	for _, f := range inner.fields {
+		c.fields = append(c.fields, body.Fault{Field: part + "." + f.Field, Message: f.Message})
 	}
 }
 
@@ -42,28 +47,33 @@ func (c *checker) amount(field string, n, low int64) bool {
 	return c.require(n >= low && n <= bound.MaxAmount, field, "%s", bound.MustBeInteger(low, bound.MaxAmount))
 }
 
-// text checks length in bytes and that PostgreSQL can store it.
+// text checks text for people.
 func (c *checker) text(field, s string, low, high int) {
-	if c.require(len(s) >= low && len(s) <= high, field, "must have %d to %d bytes", low, high) {
-		c.require(utf8.ValidString(s) && !strings.ContainsRune(s, 0), field, "must be UTF-8 without the character U+0000")
-	}
+	c.require(bound.Text(s, low, high), field, "%s", bound.MustBeText(low, high))
 }
 
 func (c *checker) oneOf(field, s string, choices ...string) {
-	c.require(slices.Contains(choices, s), field, "must be one of %s", strings.Join(choices, ", "))
+	c.require(slices.Contains(choices, s), field, "%s", body.OneOf(choices...))
 }
 
 func (c *checker) instant(field string, t time.Time) {
-	c.require(!t.Before(period.Earliest) && t.Before(period.Latest), field, "must be a time from %s to before %s",
-		period.Earliest.Format(time.RFC3339), period.Latest.Format(time.RFC3339))
+	c.require(!t.Before(period.Earliest) && t.Before(period.Latest), field, "%s", body.MustBeInstant())
 }
 
-// err is nil or the *Error that lists everything.
-func (c *checker) err() error {
-	if len(c.fields) == 0 {
+// zone checks the name of a time zone.
+func (c *checker) zone(field, name string) {
+	c.require(body.IsZone(name), field, body.MustBeZone)
+}
+
+// err returns nil, or an *Error with all faults.
+func (c *checker) err() error { return invalid(c.fields) }
+
+// invalid returns nil if there are no faults, and otherwise an *Error with CodeInvalidArgument.
+func invalid(faults []body.Fault) error {
+	if len(faults) == 0 {
 		return nil
 	}
-	return &Error{Code: CodeInvalidArgument, Fields: c.fields}
+	return &Error{Code: CodeInvalidArgument, Fields: faults}
 }
 
 // metadata checks a JSON object that jsonb must be able to store, and returns it without blanks. It returns nil after a fault.

@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/quotasvc/quotasvc/internal/body"
 )
 
 // yamlDepth bounds nesting. The shapes need 6 levels, metadata has its own bound.
@@ -20,8 +22,42 @@ const yamlDepth = 32
 // each value stands. It takes the part of YAML that JSON has: no anchors, aliases, merge keys or tags.
 type yamlReader struct {
 	lines map[string]int  // by path, as in plans.starter.allowances[0].amount
-	nulls map[string]bool // paths of nulls, which Go's integers would read as 0
+	nulls map[string]bool // paths of nulls
 	at    *problems
+
+	document body.Document
+}
+
+// objectText returns an object, which must be a mapping, as JSON. A null is an empty object. If the mapping does not have the
+// field self, it becomes key; an empty key adds nothing.
+func (r *yamlReader) objectText(path, self, key string, n ast.Node) ([]byte, bool) {
+	before := len(r.at.list)
+	pairs := r.pairs(path, n)
+	if len(r.at.list) > before {
+		return nil, false // not a mapping
+	}
+	named := key == ""
+	for _, pair := range pairs {
+		if k, ok := pair.Key.(*ast.StringNode); ok && k.Value == self {
+			named = true
+		}
+	}
+	text, ok := []byte("{}"), true
+	if len(pairs) > 0 {
+		text, ok = r.json(nil, path, n, 0)
+	}
+	if ok && !named {
+		end := text[:len(text)-1]
+		if len(pairs) > 0 {
+			end = append(end, ',')
+		}
+		if end, ok = r.text(end, path, n, self); ok {
+			end = append(end, ':')
+			end, ok = r.text(end, path, n, key)
+		}
+		text = append(end, '}')
+	}
+	return text, ok
 }
 
 // parseYAML returns the only document's root, nil if there is none.
@@ -133,7 +169,7 @@ func (r *yamlReader) object(to []byte, path string, n ast.Node, depth int) ([]by
 		}
 		at := path + "." + name
 		if seen[name] {
-			r.at.add(lineOf(pair.Key), at, "is there twice")
+			r.at.add(lineOf(pair.Key), at, "is a duplicate field")
 			return to, false
 		}
 		seen[name] = true

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -38,7 +39,7 @@ type routeCost struct {
 	cost  int64
 }
 
-// compileRule turns a limit into a rule. The error is a *catalog.FieldError.
+// compileRule turns a limit into a rule. The error is a *body.Fault.
 func compileRule(l *catalog.Limit) (*limitRule, error) {
 	spec := rule.Spec{
 		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Shadow: l.Mode == catalog.ModeShadow,
@@ -51,25 +52,25 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 	var err error
 	if l.Timezone != "" && !r.zoneOfTenant {
 		if spec.Zone, err = period.ParseZone(l.Timezone); err != nil {
-			return nil, &catalog.FieldError{Field: "timezone", Message: err.Error()}
+			return nil, &body.Fault{Field: "timezone", Message: err.Error()}
 		}
 	}
 	if r.compiled, err = rule.Compile(spec); err != nil {
 		if field, ok := errors.AsType[*rule.FieldError](err); ok {
-			return nil, &catalog.FieldError{Field: field.Field, Message: field.Reason}
+			return nil, &body.Fault{Field: field.Field, Message: field.Reason}
 		}
-		return nil, &catalog.FieldError{Field: "rule", Message: err.Error()}
+		return nil, &body.Fault{Field: "rule", Message: err.Error()}
 	}
 	if l.Match.Route != "" {
 		if r.route, err = catalog.ParsePattern(l.Match.Route); err != nil {
-			return nil, &catalog.FieldError{Field: "match.route", Message: err.Error()}
+			return nil, &body.Fault{Field: "match.route", Message: err.Error()}
 		}
 	}
 	if err := r.compileDimensions(l.Per); err != nil {
 		return nil, err
 	}
 	if r.compiled.Kind == rule.KindConcurrency && r.meter != "" {
-		return nil, &catalog.FieldError{Field: "match.meter", Message: "must be absent: a lease names no meter"}
+		return nil, &body.Fault{Field: "match.meter", Message: "must be absent: a lease names no meter"}
 	}
 	return r, r.compileCosts(l.Costs)
 }
@@ -85,7 +86,7 @@ func (r *limitRule) compileDimensions(dimensions []string) error {
 		case catalog.PerIP:
 			r.perIP = true
 		default:
-			return &catalog.FieldError{Field: fmt.Sprintf("per[%d]", i), Message: fmt.Sprintf("%.40q is no dimension", per)}
+			return &body.Fault{Field: fmt.Sprintf("per[%d]", i), Message: fmt.Sprintf("%.40q is no dimension", per)}
 		}
 	}
 	return nil
@@ -96,23 +97,23 @@ func (r *limitRule) compileCosts(costs []catalog.RouteCost) error {
 		at := fmt.Sprintf("costs[%d]", i)
 		pattern, err := catalog.ParsePattern(c.Route)
 		if err != nil {
-			return &catalog.FieldError{Field: at + ".route", Message: err.Error()}
+			return &body.Fault{Field: at + ".route", Message: err.Error()}
 		}
 		if c.Cost < 1 || c.Cost > r.compiled.Burst {
-			return &catalog.FieldError{Field: at + ".cost", Message: fmt.Sprintf("%d is not from 1 to the burst, %d", c.Cost, r.compiled.Burst)}
+			return &body.Fault{Field: at + ".cost", Message: fmt.Sprintf("%d is not from 1 to the burst, %d", c.Cost, r.compiled.Burst)}
 		}
 		r.costs = append(r.costs, routeCost{pattern, c.Cost})
 	}
 	slices.SortStableFunc(r.costs, func(a, b routeCost) int { return a.route.Compare(b.route) })
 	if r.byAmount && r.compiled.Burst >= ledger.MaxAmount {
 		// So that a product that does not fit can always be answered as more than the capacity.
-		return &catalog.FieldError{Field: "burst", Message: fmt.Sprintf("must be below %d where cost_by is amount", ledger.MaxAmount)}
+		return &body.Fault{Field: "burst", Message: fmt.Sprintf("must be below %d where cost_by is amount", ledger.MaxAmount)}
 	}
 	return nil
 }
 
 // CheckLimit says whether the gate can enforce l: the catalogue's StoreConfig.CheckLimit. The error is a
-// *catalog.FieldError that names the field and its bound.
+// *body.Fault that names the field and its bound.
 func CheckLimit(l *catalog.Limit) error {
 	_, err := compileRule(l)
 	return err

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -110,7 +111,7 @@ func TestCheckLimit_NamesTheFieldItCannotEnforce(t *testing.T) {
 	} {
 		bad := good
 		spoil(&bad)
-		fault, ok := errors.AsType[*catalog.FieldError](CheckLimit(&bad))
+		fault, ok := errors.AsType[*body.Fault](CheckLimit(&bad))
 		if !ok || fault.Field != field {
 			t.Errorf("%s: %v", field, fault)
 		}
@@ -121,7 +122,7 @@ func TestCheckLimit_NamesTheFieldItCannotEnforce(t *testing.T) {
 		t.Error(err)
 	}
 	whole.CostBy, whole.Match.Meter = "amount", "m"
-	if fault, ok := errors.AsType[*catalog.FieldError](CheckLimit(&whole)); !ok || fault.Field != "burst" {
+	if fault, ok := errors.AsType[*body.Fault](CheckLimit(&whole)); !ok || fault.Field != "burst" {
 		t.Error(fault)
 	}
 }

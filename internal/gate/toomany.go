@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -116,7 +117,7 @@ func tooMany(req *Request, plan string, met []*member) *catalog.RuleFault {
 	if more := len(names) - namedMax; more > 0 {
 		names = append(names[:namedMax], fmt.Sprintf("and %d more", more))
 	}
-	fault := &catalog.RuleFault{Rule: last.compiled.ID, FieldError: catalog.FieldError{Field: "match", Message: fmt.Sprintf(
+	fault := &catalog.RuleFault{Rule: last.compiled.ID, Fault: body.Fault{Field: "match", Message: fmt.Sprintf(
 		"would let %d limits apply to one request (%s), and at most %d can be decided together: narrow some or let them replace each other; they are %s",
 		len(met), strings.Join(about, ", "), ratelimit.MaxCharges, strings.Join(names, ", "))}}
 	if last.own {

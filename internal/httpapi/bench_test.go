@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
@@ -131,13 +132,13 @@ func BenchmarkCheck(b *testing.B) {
 
 // BenchmarkDecodeDebit is the reading of a debit alone.
 func BenchmarkDecodeDebit(b *testing.B) {
-	var d document
-	members, body := newRequests().debit, []byte(demandOf("acme", "api_calls", 1))
+	var d body.Document
+	members, text := newRequests().debit, []byte(demandOf("acme", "api_calls", 1))
 	var r gate.Request
 	b.ReportAllocs()
 	for b.Loop() {
 		r = gate.Request{}
-		if err := decodeBody(&d, body, &r, members); err != nil {
+		if err := body.Decode(&d, text, &r, members); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
@@ -12,30 +13,17 @@ import (
 // blockValueMax is the longest id, and longer than any prefix.
 const blockValueMax = 128
 
-// prefixMembers are what blocks of all kinds have.
-func prefixMembers() []member[catalog.Block] {
-	return []member[catalog.Block]{
-		{"action", false, func(d *document, b *catalog.Block) { b.Action = d.word(catalog.ActionBlock, catalog.ActionAllow) }},
-		{"expires_at", false, func(d *document, b *catalog.Block) { b.ExpiresAt = d.instant() }},
-		{"reason", false, func(d *document, b *catalog.Block) { b.Reason = d.reason() }},
-	}
-}
-
-func blockMembers() []member[catalog.Block] {
-	return append(prefixMembers(), member[catalog.Block]{"tenant", false, func(d *document, b *catalog.Block) { b.Tenant = d.id() }})
-}
-
 // putBlock creates or replaces a block.
 func (s *Server) putBlock(x *exchange) error {
 	b, err := x.blockParameters()
 	if err != nil {
 		return err
 	}
-	members := s.requests.block
-	if x.isPrefix() {
-		members = s.requests.prefix
+	without := []string{"kind", "value"}
+	if b.Kind == catalog.BlockIP && x.isPrefix() {
+		without = append(without, "tenant")
 	}
-	if err := decode(x, &b, members); err != nil {
+	if err := x.decodeObject(&b, without...); err != nil {
 		return err
 	}
 	stored, created, err := s.store.PutBlock(x.ctx, b)
@@ -89,17 +77,17 @@ func (x *exchange) blockParameters() (catalog.Block, error) {
 	switch b.Kind {
 	case catalog.BlockTenant, catalog.BlockSubject, catalog.BlockIP:
 	default:
-		x.query.fault("kind", "must be tenant, subject, ip")
+		x.query.faults.Add("kind", "must be tenant, subject, ip")
 	}
 	if !bound.ASCII(b.Value, '!', 1, blockValueMax) {
-		x.query.fault("value", "must be an id, an address or a prefix such as 192.0.2.0/24")
+		x.query.faults.Add("value", "must be an id, an address or a prefix such as 192.0.2.0/24")
 	}
 	if x.isPrefix() {
 		bits := x.parameter("bits")
-		if n, ok := parseInteger(bits); !ok || n > 128 {
-			x.query.fault("bits", "must be an integer from 0 to 128")
+		if n, ok := body.ParseInteger(bits); !ok || n > 128 {
+			x.query.faults.Add("bits", "must be an integer from 0 to 128")
 		} else if b.Kind != catalog.BlockIP {
-			x.query.fault("bits", "goes with kind ip only")
+			x.query.faults.Add("bits", "goes with kind ip only")
 		}
 		b.Value += "/" + bits
 	}

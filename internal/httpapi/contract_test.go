@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -66,16 +68,25 @@ func TestTheRoutesAreTheContractsOperationsBothWays(t *testing.T) {
 	}
 }
 
-// field is what a body's table or schema says of one field.
+// field is a field of a body, by its table or its schema.
 type field struct {
 	Name     string
 	Required bool
 }
 
-func fieldsOf[T any](members []member[T]) []field {
+func fieldsOf[T any](members []body.Member[T]) []field {
 	var out []field
 	for _, m := range members {
-		out = append(out, field{m.name, m.required})
+		out = append(out, field{m.Name, m.Required})
+	}
+	return out
+}
+
+// fieldsOfObject returns the fields of a type of the catalogue, but for those that the path has.
+func fieldsOfObject[T any](without ...string) []field {
+	var out []field
+	for _, f := range body.Fields(reflect.TypeFor[T](), without) {
+		out = append(out, field{f.Name, f.Required})
 	}
 	return out
 }
@@ -83,23 +94,22 @@ func fieldsOf[T any](members []member[T]) []field {
 func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 	t.Parallel()
 	r := newRequests()
-	limit := limitMembers(matchMembers(), costMembers())
 	tables := map[string][]field{
 		"CheckRequest": fieldsOf(r.check), "ConsumeRequest": fieldsOf(r.consume), "DebitRequest": fieldsOf(r.debit),
 		"DebitBatchRequest": fieldsOf(r.batch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
-		"VerificationRequest": fieldsOf(r.verification),
-		"MeterRequest":        fieldsOf(r.meter), "PlanRequest": fieldsOf(r.plan), "TenantRequest": fieldsOf(r.tenant),
-		"TenantPatch": fieldsOf(r.patch), "LimitRequest": fieldsOf(r.limit), "LimitMatch": fieldsOf(matchMembers()),
-		"Item": fieldsOf(itemMembers()), "Rollover": fieldsOf(rolloverMembers()), "Overage": fieldsOf(overageMembers()),
-		"Overflow": fieldsOf(overflowMembers()), "HoldRequest": fieldsOf(r.hold), "CaptureRequest": fieldsOf(r.capture),
-		"ReleaseRequest": fieldsOf(r.release), "ExtendRequest": fieldsOf(r.extend), "RefundRequest": fieldsOf(r.refund),
-		"VoidRequest": fieldsOf(r.void), "AdjustmentRequest": fieldsOf(r.adjustment),
-		"Allowance":  fieldsOf(allowanceMembers()),
-		"BatchDebit": append(fieldsOf(r.debit), field{"idempotency_key", false}),
-		"PlanLimit":  append(fieldsOf(limit), field{"rule", true}),
-		"LimitCost":  fieldsOf(costMembers()), "BlockRequest": fieldsOf(r.block), "BlockPrefixRequest": fieldsOf(r.prefix),
-		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal),
-		"ResetRequest": fieldsOf(r.reset),
+		"VerificationRequest": fieldsOf(r.verification), "Item": fieldsOf(itemMembers()), "HoldRequest": fieldsOf(r.hold),
+		"CaptureRequest": fieldsOf(r.capture), "ReleaseRequest": fieldsOf(r.release), "ExtendRequest": fieldsOf(r.extend),
+		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "AdjustmentRequest": fieldsOf(r.adjustment),
+		"BatchDebit":   append(fieldsOf(r.debit), field{"idempotency_key", false}),
+		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
+		"MeterRequest": fieldsOfObject[catalog.Meter]("meter"), "PlanRequest": fieldsOfObject[catalog.Plan]("plan"),
+		"TenantRequest": fieldsOfObject[catalog.Tenant]("tenant"), "TenantPatch": fieldsOfObject[catalog.TenantPatch](),
+		"LimitRequest": fieldsOfObject[catalog.Limit]("rule"), "PlanLimit": fieldsOfObject[catalog.Limit](),
+		"LimitMatch": fieldsOfObject[catalog.Match](), "LimitCost": fieldsOfObject[catalog.RouteCost](),
+		"Allowance": fieldsOfObject[catalog.Allowance](), "Rollover": fieldsOfObject[catalog.Rollover](),
+		"Overage": fieldsOfObject[catalog.Overage](), "Overflow": fieldsOfObject[catalog.Overflow](),
+		"BlockRequest":       fieldsOfObject[catalog.Block]("kind", "value"),
+		"BlockPrefixRequest": fieldsOfObject[catalog.Block]("kind", "value", "tenant"),
 	}
 	bodies := map[string]bool{}
 	for _, item := range contract().Paths.Map() {
@@ -155,7 +165,7 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 		"overrides":       {int64(*schemas["Overrides"].Value.MaxProps), catalog.MaxOverrides},
 		"override patch":  {int64(*schemas["OverridePatch"].Value.MaxProps), catalog.MaxOverrides},
 		"terms' reason":   {ledger.TextMax, catalog.MaxReason},
-		"rate":            {int64(*property("LimitRequest", "rate").MaxLength), rateMax},
+		"rate":            {int64(*property("LimitRequest", "rate").MaxLength), 64},
 		"costs":           {int64(*schemas["LimitCosts"].Value.MaxItems), catalog.MaxCosts},
 		"pattern":         {int64(len("/") * 256), bound.MaxRoute},
 		"block reason":    {int64(*property("BlockRequest", "reason").MaxLength), min(catalog.MaxReason, reasonMax)},

@@ -2,75 +2,51 @@ package httpapi
 
 import (
 	"net/http"
-	"strings"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-func refundMembers() []member[ledger.Refund] {
-	return []member[ledger.Refund]{
-		{"tenant", true, func(d *document, r *ledger.Refund) { r.Tenant = d.id() }},
-		{"operation_id", true, func(d *document, r *ledger.Refund) { r.OperationID = d.key() }},
-		{"amount", false, func(d *document, r *ledger.Refund) { r.Amount = d.amount() }},
-		{"meter", false, func(d *document, r *ledger.Refund) { r.Meter = d.id() }},
-		{"on_expired", false, func(d *document, r *ledger.Refund) { r.Return = d.returnPolicy() }},
-		{"reason", false, func(d *document, r *ledger.Refund) { r.Reason = d.reason() }},
+func refundMembers() []body.Member[ledger.Refund] {
+	return []body.Member[ledger.Refund]{
+		body.Required("tenant", func(d *body.Document, r *ledger.Refund) { r.Tenant = d.ID() }),
+		body.Required("operation_id", func(d *body.Document, r *ledger.Refund) { r.OperationID = d.Key() }),
+		body.Optional("amount", func(d *body.Document, r *ledger.Refund) { r.Amount = d.Amount() }),
+		body.Optional("meter", func(d *body.Document, r *ledger.Refund) { r.Meter = d.ID() }),
+		body.Optional("on_expired", func(d *body.Document, r *ledger.Refund) { r.Return = returnPolicy(d) }),
+		body.Optional("reason", func(d *body.Document, r *ledger.Refund) { r.Reason = d.Prose(1, reasonMax) }),
 	}
 }
 
-func voidMembers() []member[ledger.Void] {
-	return []member[ledger.Void]{
-		{"reason", true, func(d *document, v *ledger.Void) { v.Reason = d.reason() }},
-		{"meter", false, func(d *document, v *ledger.Void) { v.Meter = d.id() }},
+func voidMembers() []body.Member[ledger.Void] {
+	return []body.Member[ledger.Void]{
+		body.Required("reason", func(d *body.Document, v *ledger.Void) { v.Reason = d.Prose(1, reasonMax) }),
+		body.Optional("meter", func(d *body.Document, v *ledger.Void) { v.Meter = d.ID() }),
 	}
 }
 
-func adjustmentMembers() []member[ledger.Adjust] {
-	return []member[ledger.Adjust]{
-		{"meter", true, func(d *document, a *ledger.Adjust) { a.Meter = d.id() }},
-		{"amount", true, func(d *document, a *ledger.Adjust) { a.Amount = d.difference() }},
-		{"reason", true, func(d *document, a *ledger.Adjust) { a.Reason = d.reason() }},
-		{"subject", false, func(d *document, a *ledger.Adjust) { a.Subject = d.id() }},
+func adjustmentMembers() []body.Member[ledger.Adjust] {
+	return []body.Member[ledger.Adjust]{
+		body.Required("meter", func(d *body.Document, a *ledger.Adjust) { a.Meter = d.ID() }),
+		body.Required("amount", func(d *body.Document, a *ledger.Adjust) { a.Amount = d.Difference() }),
+		body.Required("reason", func(d *body.Document, a *ledger.Adjust) { a.Reason = d.Prose(1, reasonMax) }),
+		body.Optional("subject", func(d *body.Document, a *ledger.Adjust) { a.Subject = d.ID() }),
 	}
-}
-
-// reason reads why something was done. The ledger bounds its bytes, so characters beyond ASCII count as several.
-func (d *document) reason() string {
-	return d.text(func(s string) bool { return len(s) <= reasonMax && isProse(s, 1, reasonMax) }, mustBeReason)
-}
-
-// difference reads an amount to add or, below zero, to take off.
-func (d *document) difference() int64 {
-	raw, ok := d.value()
-	if !ok {
-		return 0
-	}
-	digits, negative := strings.CutPrefix(string(raw), "-")
-	n, ok := parseInteger(digits)
-	if !ok || n < 1 || n > bound.MaxAmount {
-		d.faultHere(bound.MustBeDifference)
-		return 0
-	}
-	if negative {
-		return -n
-	}
-	return n
 }
 
 // refund takes back a debit or a capture, in whole or in part.
 func (s *Server) refund(x *exchange) error {
-	var req dryable[ledger.Refund]
+	var req withDryRun[ledger.Refund]
 	if err := decode(x, &req, s.requests.refund); err != nil {
 		return err
 	}
-	x.tenant = req.body.Tenant
+	x.tenant = req.request.Tenant
 	var err error
-	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
+	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	r, err := dryOr(req.dryRun, s.ledger.DryRunRefund, s.ledger.Refund)(x.ctx, &req.body)
+	r, err := either(req.dryRun, s.ledger.DryRunRefund, s.ledger.Refund)(x.ctx, &req.request)
 	if err != nil {
 		return err
 	}
@@ -95,14 +71,14 @@ func (s *Server) voidGrant(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	req := dryable[ledger.Void]{body: ledger.Void{Tenant: tenant, GrantID: id}}
+	req := withDryRun[ledger.Void]{request: ledger.Void{Tenant: tenant, GrantID: id}}
 	if err := decode(x, &req, s.requests.void); err != nil {
 		return err
 	}
-	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
+	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	change, err := dryOr(req.dryRun, s.ledger.DryRunVoid, s.ledger.Void)(x.ctx, &req.body)
+	change, err := either(req.dryRun, s.ledger.DryRunVoid, s.ledger.Void)(x.ctx, &req.request)
 	if err != nil {
 		return err
 	}
@@ -115,18 +91,18 @@ func (s *Server) adjust(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	var req dryable[ledger.Adjust]
+	var req withDryRun[ledger.Adjust]
 	if err := decode(x, &req, s.requests.adjustment); err != nil {
 		return err
 	}
-	req.body.Tenant = tenant
-	if req.body.IfSeq, err = x.ifMatch("balance, its seq"); err != nil {
+	req.request.Tenant = tenant
+	if req.request.IfSeq, err = x.ifMatch("balance, its seq"); err != nil {
 		return err
 	}
-	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
+	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	change, err := dryOr(req.dryRun, s.ledger.DryRunAdjust, s.ledger.Adjust)(x.ctx, &req.body)
+	change, err := either(req.dryRun, s.ledger.DryRunAdjust, s.ledger.Adjust)(x.ctx, &req.request)
 	if err != nil {
 		return err
 	}

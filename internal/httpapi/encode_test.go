@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
@@ -192,7 +193,7 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 		var blocked wire.Blocked
 		p.blocked, blocked = drawBlocked(t)
 		for range rapid.IntRange(0, 2).Draw(t, "fields") {
-			p.fields = append(p.fields, wire.FieldError{Field: text().Draw(t, "field"), Message: text().Draw(t, "message")})
+			p.fields = append(p.fields, body.Fault{Field: text().Draw(t, "field"), Message: text().Draw(t, "message")})
 		}
 		if rapid.Bool().Draw(t, "denied") {
 			p.denial = &ledger.Denial{
@@ -204,7 +205,10 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 		p = s.complete(p)
 		want := wire.Problem{
 			Type: p.uri, Title: p.kind.title, Status: p.kind.status, Detail: p.detail, Code: string(p.code), RequestID: "r1",
-			Errors: p.fields, ViolatedPolicies: p.violated, Blocked: blocked,
+			ViolatedPolicies: p.violated, Blocked: blocked,
+		}
+		for _, f := range p.fields {
+			want.Errors = append(want.Errors, wire.FieldError(f))
 		}
 		if p.retryAfter > 0 && len(p.violated) > 0 {
 			want.RetryAfterMs = ceil(p.retryAfter, time.Millisecond)

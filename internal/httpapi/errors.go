@@ -9,9 +9,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
@@ -80,7 +80,7 @@ type problem struct {
 	kind       problemKind
 	uri        string // the type
 	detail     string
-	fields     []wire.FieldError
+	fields     []body.Fault
 	denial     *ledger.Denial
 	asOf       time.Time // when a denial was decided
 	blocked    *gate.Blocked
@@ -96,8 +96,8 @@ func (s *Server) problemOf(err error) problem {
 	p := problem{code: ledger.CodeInternal}
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
 		p.fromLedger(e)
-	} else if e, ok := errors.AsType[*invalid](err); ok {
-		p.code, p.fields = ledger.CodeInvalidArgument, e.fields
+	} else if e, ok := errors.AsType[*body.Error](err); ok {
+		p.code, p.fields = ledger.CodeInvalidArgument, e.Faults
 	} else if e, ok := errors.AsType[*refusal](err); ok {
 		p.code, p.detail = e.code, e.detail
 	} else if !p.fromGate(err) && !p.fromCatalog(err) {
@@ -173,9 +173,9 @@ func (p *problem) fromLedger(e *ledger.Error) {
 	switch {
 	case e.Denial != nil: // says itself what it is about
 	case e.Field != "":
-		p.fields = []wire.FieldError{{Field: e.Field, Message: e.Detail}}
+		p.fields = []body.Fault{{Field: e.Field, Message: e.Detail}}
 	case e.Code == ledger.CodeInvalidArgument:
-		p.fields = []wire.FieldError{{Field: "body", Message: e.Detail}}
+		p.fields = []body.Fault{{Field: "body", Message: e.Detail}}
 	}
 }
 
@@ -220,9 +220,7 @@ func (p *problem) fromCatalog(err error) bool {
 		return false
 	}
 	p.code, p.detail = ledger.Code(e.Code), e.Detail
-	for _, f := range e.Fields {
-		p.fields = append(p.fields, wire.FieldError(f))
-	}
+	p.fields = e.Fields
 	return true
 }
 

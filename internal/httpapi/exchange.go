@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -22,6 +23,10 @@ import (
 const (
 	typeJSON    = "application/json"
 	typeProblem = "application/problem+json"
+
+	// BodyMax is the largest request body in bytes. A full batch of 1000 debits with an id of the greatest length in each
+	// place is a third of it.
+	BodyMax = 1 << 20
 
 	// bufferKeep is the largest buffer an exchange keeps for the next request. Nearly every request is smaller; a few
 	// full batches must not pin a megabyte each.
@@ -41,8 +46,8 @@ type exchange struct {
 	ctx       context.Context // ends with the client or the request's deadline
 	requestID string
 	query     query
-	doc       document
-	in        bytes.Buffer // the body
+	doc       body.Document
+	in        bytes.Buffer // the request's body
 	out       []byte       // the answer
 
 	// What a request for units is decoded into, and what the limits said of it: here to be reused.
@@ -62,11 +67,19 @@ type exchange struct {
 type handler func(x *exchange) error
 
 // decode reads the request's body as one JSON object of these members.
-func decode[T any](x *exchange, into *T, members []member[T]) error {
+func decode[T any](x *exchange, into *T, members []body.Member[T]) error {
 	if err := x.readBody(); err != nil {
 		return err
 	}
-	return decodeBody(&x.doc, x.in.Bytes(), into, members)
+	return body.Decode(&x.doc, x.in.Bytes(), into, members)
+}
+
+// decodeObject reads the request's body into an object of the catalogue. without names the fields that the path has.
+func (x *exchange) decodeObject(into body.Checked, without ...string) error {
+	if err := x.readBody(); err != nil {
+		return err
+	}
+	return x.doc.JSON(x.in.Bytes(), into, body.Options{Without: without})
 }
 
 func (x *exchange) readBody() error {
@@ -75,7 +88,7 @@ func (x *exchange) readBody() error {
 		media, parameters, err := mime.ParseMediaType(given)
 		charset := parameters["charset"]
 		if err != nil || media != typeJSON || charset != "" && !strings.EqualFold(charset, "utf-8") {
-			return invalidField("Content-Type", "must be application/json in UTF-8")
+			return body.Refuse("Content-Type", "must be application/json in UTF-8")
 		}
 	}
 	if r.ContentLength > BodyMax {
@@ -84,22 +97,22 @@ func (x *exchange) readBody() error {
 	x.in.Reset()
 	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // one read, for which nobody can reserve much without sending it
 		x.in.Grow(int(r.ContentLength))
-		body := x.in.AvailableBuffer()[:r.ContentLength]
-		if _, err := io.ReadFull(r.Body, body); err != nil {
-			return invalidField("body", "could not be read to its end")
+		text := x.in.AvailableBuffer()[:r.ContentLength]
+		if _, err := io.ReadFull(r.Body, text); err != nil {
+			return body.Refuse("body", "could not be read to its end")
 		}
-		_, _ = x.in.Write(body) // which is there already; a buffer returns no error
+		_, _ = x.in.Write(text) // which is there already; a buffer returns no error
 		return nil
 	}
 	if n, err := x.in.ReadFrom(io.LimitReader(r.Body, BodyMax+1)); err != nil {
-		return invalidField("body", "could not be read to its end")
+		return body.Refuse("body", "could not be read to its end")
 	} else if n > BodyMax {
 		return errTooLarge()
 	}
 	return nil
 }
 
-func errTooLarge() error { return invalidField("body", "must be at most %d bytes", BodyMax) }
+func errTooLarge() error { return body.Refuse("body", "must be at most %d bytes", BodyMax) }
 
 // parameter returns a path parameter as the client meant it. Echo hands out the segment as it stands in the path it matched:
 // escaped if the URL has a RawPath, and plain otherwise.
@@ -117,7 +130,7 @@ func (x *exchange) parameter(name string) string {
 func (x *exchange) idParameter(name string) (string, error) {
 	value := x.parameter(name)
 	if !bound.ID(value) {
-		return "", invalidField(name, bound.MustBeID)
+		return "", body.Refuse(name, bound.MustBeID)
 	}
 	return value, nil
 }
@@ -136,7 +149,7 @@ func (x *exchange) idempotencyKey() (string, error) {
 	case len(values) == 0:
 		return "", nil
 	case len(values) > 1 || !bound.Key(values[0]):
-		return "", invalidField(headerIdempotencyKey, bound.MustBeKey)
+		return "", body.Refuse(headerIdempotencyKey, bound.MustBeKey)
 	default:
 		return values[0], nil
 	}
@@ -156,15 +169,15 @@ func (x *exchange) operationKey(dryRun bool) (string, error) {
 }
 
 // sendBytes answers with JSON that is encoded already.
-func (x *exchange) sendBytes(status int, contentType string, body []byte) error {
-	x.out = body
+func (x *exchange) sendBytes(status int, contentType string, text []byte) error {
+	x.out = text
 	h := x.Response().Header()
 	set(h, echo.HeaderContentType, contentType)
-	if len(body) >= buffered {
-		set(h, echo.HeaderContentLength, strconv.Itoa(len(body)))
+	if len(text) >= buffered {
+		set(h, echo.HeaderContentLength, strconv.Itoa(len(text)))
 	}
 	x.Response().WriteHeader(status)
-	if _, err := x.Response().Write(body); err != nil {
+	if _, err := x.Response().Write(text); err != nil {
 		// The client is gone. The answer is committed, so this is for the access line only.
 		return fmt.Errorf("write the answer: %w", err)
 	}
@@ -173,11 +186,11 @@ func (x *exchange) sendBytes(status int, contentType string, body []byte) error 
 
 // send answers with a value of a generated type.
 func (x *exchange) send(status int, value any) error {
-	body := bytes.NewBuffer(x.out[:0])
-	if err := json.MarshalWrite(body, value, json.Deterministic(true)); err != nil { // maps in order: the same answer is the same bytes
+	out := bytes.NewBuffer(x.out[:0])
+	if err := json.MarshalWrite(out, value, json.Deterministic(true)); err != nil { // maps in order: the same answer is the same bytes
 		return fmt.Errorf("encode %T: %w", value, err)
 	}
-	return x.sendBytes(status, typeJSON, body.Bytes())
+	return x.sendBytes(status, typeJSON, out.Bytes())
 }
 
 // sendProblem answers with err.
@@ -204,11 +217,11 @@ func (x *exchange) sendProblem(err error) {
 	if p.kind.status == http.StatusUnauthorized {
 		set(h, "WWW-Authenticate", `Bearer realm="quotasvc"`)
 	}
-	status, body := p.kind.status, appendProblem(x.out[:0], &p, x.requestID)
+	status, text := p.kind.status, appendProblem(x.out[:0], &p, x.requestID)
 	if x.gateway != nil {
-		status = x.gateway.refuse(h, status, body)
+		status = x.gateway.refuse(h, status, text)
 	}
-	if err := x.sendBytes(status, typeProblem, body); err != nil {
+	if err := x.sendBytes(status, typeProblem, text); err != nil {
 		x.cause = fmt.Errorf("%w (answering %w)", err, x.cause)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -13,22 +14,22 @@ const (
 	reasonMax    = ledger.TextMax
 )
 
-func grantMembers() []member[ledger.Grant] {
+func grantMembers() []body.Member[ledger.Grant] {
 	sources := []string{string(ledger.SourceTopup), string(ledger.SourcePromo), string(ledger.SourceAdjustment)}
-	return []member[ledger.Grant]{
-		{"meter", true, func(d *document, g *ledger.Grant) { g.Meter = d.id() }},
-		{"amount", true, func(d *document, g *ledger.Grant) { g.Amount = d.amount() }},
-		{"source", true, func(d *document, g *ledger.Grant) { g.Source = ledger.Source(d.word(sources...)) }},
-		{"subject", false, func(d *document, g *ledger.Grant) { g.Subject = d.id() }},
-		{"grant_id", false, func(d *document, g *ledger.Grant) { g.GrantID = d.id() }},
-		{"priority", false, func(d *document, g *ledger.Grant) {
-			priority := int32(d.integer(0, int64(ledger.PriorityMax)))
+	return []body.Member[ledger.Grant]{
+		body.Required("meter", func(d *body.Document, g *ledger.Grant) { g.Meter = d.ID() }),
+		body.Required("amount", func(d *body.Document, g *ledger.Grant) { g.Amount = d.Amount() }),
+		body.Required("source", func(d *body.Document, g *ledger.Grant) { g.Source = ledger.Source(d.Word(sources...)) }),
+		body.Optional("subject", func(d *body.Document, g *ledger.Grant) { g.Subject = d.ID() }),
+		body.Optional("grant_id", func(d *body.Document, g *ledger.Grant) { g.GrantID = d.ID() }),
+		body.Optional("priority", func(d *body.Document, g *ledger.Grant) {
+			priority := int32(d.Integer(0, int64(ledger.PriorityMax)))
 			g.Priority = &priority
-		}},
-		{"effective_at", false, func(d *document, g *ledger.Grant) { g.EffectiveAt = d.instant() }},
-		{"expires_at", false, func(d *document, g *ledger.Grant) { g.ExpiresAt = d.instant() }},
-		{"cost_basis", false, func(d *document, g *ledger.Grant) { g.CostBasis = d.prose(1, costBasisMax) }},
-		{"reason", false, func(d *document, g *ledger.Grant) { g.Reason = d.reason() }},
+		}),
+		body.Optional("effective_at", func(d *body.Document, g *ledger.Grant) { g.EffectiveAt = d.Instant() }),
+		body.Optional("expires_at", func(d *body.Document, g *ledger.Grant) { g.ExpiresAt = d.Instant() }),
+		body.Optional("cost_basis", func(d *body.Document, g *ledger.Grant) { g.CostBasis = d.Characters(1, costBasisMax) }),
+		body.Optional("reason", func(d *body.Document, g *ledger.Grant) { g.Reason = d.Prose(1, reasonMax) }),
 	}
 }
 
@@ -38,15 +39,15 @@ func (s *Server) grant(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	var req dryable[ledger.Grant]
+	var req withDryRun[ledger.Grant]
 	if err := decode(x, &req, s.requests.grant); err != nil {
 		return err
 	}
-	req.body.Tenant = tenant
-	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
+	req.request.Tenant = tenant
+	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	result, err := s.gate.Grant(x.ctx, &req.body, req.dryRun)
+	result, err := s.gate.Grant(x.ctx, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -11,56 +12,58 @@ import (
 // ttlMax bounds ttl_seconds.
 const ttlMax = int64(ledger.HoldTTLMax / time.Second)
 
-func holdMembers(items []member[ledger.Item]) []member[ledger.Hold] {
-	return []member[ledger.Hold]{
-		{"tenant", true, func(d *document, h *ledger.Hold) { h.Tenant = d.id() }},
-		{"hold_id", true, func(d *document, h *ledger.Hold) { h.HoldID = d.id() }},
-		{"items", true, func(d *document, h *ledger.Hold) { readItems(d, &h.Items, items) }},
-		{"subject", false, func(d *document, h *ledger.Hold) { h.Subject = d.id() }},
-		{"ttl_seconds", false, func(d *document, h *ledger.Hold) { h.TTL = d.ttl() }},
-		{"metadata", false, func(d *document, h *ledger.Hold) { h.Metadata = d.metadata() }},
+func holdMembers(items []body.Member[ledger.Item]) []body.Member[ledger.Hold] {
+	return []body.Member[ledger.Hold]{
+		body.Required("tenant", func(d *body.Document, h *ledger.Hold) { h.Tenant = d.ID() }),
+		body.Required("hold_id", func(d *body.Document, h *ledger.Hold) { h.HoldID = d.ID() }),
+		body.Required("items", func(d *body.Document, h *ledger.Hold) { readItems(d, &h.Items, items) }),
+		body.Optional("subject", func(d *body.Document, h *ledger.Hold) { h.Subject = d.ID() }),
+		body.Optional("ttl_seconds", func(d *body.Document, h *ledger.Hold) { h.TTL = holdTTL(d) }),
+		body.Optional("metadata", func(d *body.Document, h *ledger.Hold) { h.Metadata = d.Metadata() }),
 	}
 }
 
-func captureMembers(items []member[ledger.Item]) []member[ledger.HoldChange] {
+func captureMembers(items []body.Member[ledger.Item]) []body.Member[ledger.HoldChange] {
 	return append(releaseMembers(),
-		member[ledger.HoldChange]{"items", false, func(d *document, h *ledger.HoldChange) { readItems(d, &h.Items, items) }},
-		member[ledger.HoldChange]{"final", false, func(d *document, h *ledger.HoldChange) { h.Final = d.boolean() }},
+		body.Optional("items", func(d *body.Document, h *ledger.HoldChange) { readItems(d, &h.Items, items) }),
+		body.Optional("final", func(d *body.Document, h *ledger.HoldChange) { h.Final = d.Boolean() }),
 	)
 }
 
-func releaseMembers() []member[ledger.HoldChange] {
-	return []member[ledger.HoldChange]{
-		{"tenant", true, func(d *document, h *ledger.HoldChange) { h.Tenant = d.id() }},
-		{"on_expired", false, func(d *document, h *ledger.HoldChange) { h.Return = d.returnPolicy() }},
+func releaseMembers() []body.Member[ledger.HoldChange] {
+	return []body.Member[ledger.HoldChange]{
+		body.Required("tenant", func(d *body.Document, h *ledger.HoldChange) { h.Tenant = d.ID() }),
+		body.Optional("on_expired", func(d *body.Document, h *ledger.HoldChange) { h.Return = returnPolicy(d) }),
 	}
 }
 
-func extendMembers() []member[ledger.HoldChange] {
-	return []member[ledger.HoldChange]{
-		{"tenant", true, func(d *document, h *ledger.HoldChange) { h.Tenant = d.id() }},
-		{"ttl_seconds", true, func(d *document, h *ledger.HoldChange) { h.TTL = d.ttl() }},
+func extendMembers() []body.Member[ledger.HoldChange] {
+	return []body.Member[ledger.HoldChange]{
+		body.Required("tenant", func(d *body.Document, h *ledger.HoldChange) { h.Tenant = d.ID() }),
+		body.Required("ttl_seconds", func(d *body.Document, h *ledger.HoldChange) { h.TTL = holdTTL(d) }),
 	}
 }
 
-func (d *document) ttl() time.Duration { return time.Duration(d.integer(1, ttlMax)) * time.Second }
+func holdTTL(d *body.Document) time.Duration {
+	return time.Duration(d.Integer(1, ttlMax)) * time.Second
+}
 
-func (d *document) returnPolicy() ledger.ReturnPolicy {
-	return ledger.ReturnPolicy(d.word(string(ledger.ReturnForfeit), string(ledger.ReturnRegrant)))
+func returnPolicy(d *body.Document) ledger.ReturnPolicy {
+	return ledger.ReturnPolicy(d.Word(string(ledger.ReturnForfeit), string(ledger.ReturnRegrant)))
 }
 
 // hold reserves units.
 func (s *Server) hold(x *exchange) error {
-	var req dryable[ledger.Hold]
+	var req withDryRun[ledger.Hold]
 	if err := decode(x, &req, s.requests.hold); err != nil {
 		return err
 	}
-	x.tenant = req.body.Tenant
+	x.tenant = req.request.Tenant
 	var err error
-	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
+	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	result, err := s.gate.Hold(x.ctx, &req.body, req.dryRun)
+	result, err := s.gate.Hold(x.ctx, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}
@@ -86,20 +89,20 @@ func (s *Server) extendHold(x *exchange) error {
 	return s.changeHold(x, ledger.ActionExtend, s.requests.extend)
 }
 
-func (s *Server) changeHold(x *exchange, action ledger.HoldAction, members []member[dryable[ledger.HoldChange]]) error {
+func (s *Server) changeHold(x *exchange, action ledger.HoldAction, members []body.Member[withDryRun[ledger.HoldChange]]) error {
 	id, err := x.idParameter("hold_id")
 	if err != nil {
 		return err
 	}
-	req := dryable[ledger.HoldChange]{body: ledger.HoldChange{HoldID: id, Action: action}}
+	req := withDryRun[ledger.HoldChange]{request: ledger.HoldChange{HoldID: id, Action: action}}
 	if err := decode(x, &req, members); err != nil {
 		return err
 	}
-	x.tenant = req.body.Tenant
-	if req.body.Key, err = x.operationKey(req.dryRun); err != nil {
+	x.tenant = req.request.Tenant
+	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	result, err := s.gate.ChangeHold(x.ctx, &req.body, req.dryRun)
+	result, err := s.gate.ChangeHold(x.ctx, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}

@@ -4,32 +4,33 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-func leaseMembers() []member[gate.LeaseRequest] {
-	return []member[gate.LeaseRequest]{
-		{"rule", true, func(d *document, r *gate.LeaseRequest) { r.Rule = d.id() }},
-		{"tenant", true, func(d *document, r *gate.LeaseRequest) { r.Tenant = d.id() }},
-		{"subject", false, func(d *document, r *gate.LeaseRequest) { r.Subject = d.id() }},
-		{"route", false, func(d *document, r *gate.LeaseRequest) { r.Route = d.route() }},
-		{"ip", false, func(d *document, r *gate.LeaseRequest) { r.IP = d.address() }},
-		{"ttl_seconds", false, func(d *document, r *gate.LeaseRequest) { r.TTL = d.leaseTTL() }},
-		{"dry_run", false, func(d *document, r *gate.LeaseRequest) { r.DryRun = d.boolean() }},
+func leaseMembers() []body.Member[gate.LeaseRequest] {
+	return []body.Member[gate.LeaseRequest]{
+		body.Required("rule", func(d *body.Document, r *gate.LeaseRequest) { r.Rule = d.ID() }),
+		body.Required("tenant", func(d *body.Document, r *gate.LeaseRequest) { r.Tenant = d.ID() }),
+		body.Optional("subject", func(d *body.Document, r *gate.LeaseRequest) { r.Subject = d.ID() }),
+		body.Optional("route", func(d *body.Document, r *gate.LeaseRequest) { r.Route = d.Route() }),
+		body.Optional("ip", func(d *body.Document, r *gate.LeaseRequest) { r.IP = d.Address() }),
+		body.Optional("ttl_seconds", func(d *body.Document, r *gate.LeaseRequest) { r.TTL = leaseTTL(d) }),
+		body.Optional("dry_run", func(d *body.Document, r *gate.LeaseRequest) { r.DryRun = d.Boolean() }),
 	}
 }
 
-func renewalMembers() []member[time.Duration] {
-	return []member[time.Duration]{
-		{"ttl_seconds", false, func(d *document, ttl *time.Duration) { *ttl = d.leaseTTL() }},
+func renewalMembers() []body.Member[time.Duration] {
+	return []body.Member[time.Duration]{
+		body.Optional("ttl_seconds", func(d *body.Document, ttl *time.Duration) { *ttl = leaseTTL(d) }),
 	}
 }
 
-func (d *document) leaseTTL() time.Duration {
-	return time.Duration(d.integer(int64(rule.MinLeaseTTL/time.Second), int64(rule.MaxLeaseTTL/time.Second))) * time.Second
+func leaseTTL(d *body.Document) time.Duration {
+	return time.Duration(d.Integer(int64(rule.MinLeaseTTL/time.Second), int64(rule.MaxLeaseTTL/time.Second))) * time.Second
 }
 
 // acquireLease gives a lease of a concurrency limit.

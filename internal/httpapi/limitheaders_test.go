@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
 )
 
@@ -250,7 +251,7 @@ func TestEveryLimitHeaderParsesAndSaysWhatTheVerdictsSay(t *testing.T) {
 		s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{rapid.SampledFrom([]LegacyHeaders{LegacyXDelta, LegacyXEpoch}).Draw(rt, "x"), LegacyDraft}}, now: noon, jitter: randomUpTo}
 		h := http.Header{}
 		longest := s.writeLimits(h, verdicts)
-		retry, ok := parseInteger(s.retryAfter(longest, verdicts))
+		retry, ok := body.ParseInteger(s.retryAfter(longest, verdicts))
 		if !ok || retry < 1 {
 			rt.Fatalf("Retry-After %d", retry)
 		}
@@ -285,7 +286,7 @@ func TestEveryLimitHeaderParsesAndSaysWhatTheVerdictsSay(t *testing.T) {
 		}
 		for _, prefix := range []string{"X-RateLimit-", "RateLimit-"} {
 			for _, name := range []string{"Limit", "Remaining", "Reset"} {
-				if _, ok := parseInteger(only(t, h, prefix+name)); !ok {
+				if _, ok := body.ParseInteger(only(t, h, prefix+name)); !ok {
 					rt.Fatalf("%s%s: %v", prefix, name, h)
 				}
 			}

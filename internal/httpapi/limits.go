@@ -4,65 +4,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
-
-const (
-	// rateMax is longer than any rate; what one means is the limiter's to say.
-	rateMax = 64
-	// perMax is how many dimensions there are that go together.
-	perMax = 4
-	// zoneMax is longer than any zone's name.
-	zoneMax = 64
-)
-
-func matchMembers() []member[catalog.Match] {
-	return []member[catalog.Match]{
-		{"route", false, func(d *document, m *catalog.Match) { m.Route = d.route() }},
-		{"meter", false, func(d *document, m *catalog.Match) { m.Meter = d.id() }},
-		{"plan", false, func(d *document, m *catalog.Match) { m.Plan = d.id() }},
-		{"tenant", false, func(d *document, m *catalog.Match) { m.Tenant = d.id() }},
-	}
-}
-
-func costMembers() []member[catalog.RouteCost] {
-	return []member[catalog.RouteCost]{
-		{"route", true, func(d *document, c *catalog.RouteCost) { c.Route = d.route() }},
-		{"cost", true, func(d *document, c *catalog.RouteCost) { c.Cost = d.integer(1, bound.MaxAmount) }},
-	}
-}
-
-func limitMembers(match []member[catalog.Match], costs []member[catalog.RouteCost]) []member[catalog.Limit] {
-	return []member[catalog.Limit]{
-		{"per", true, func(d *document, l *catalog.Limit) {
-			readList(d, &l.Per, 1, perMax, func(d *document, per *string) { *per = d.word("tenant", "subject", "route", "ip", "global") })
-		}},
-		{"match", false, func(d *document, l *catalog.Limit) { readObject(d, &l.Match, match) }},
-		{"kind", true, func(d *document, l *catalog.Limit) {
-			l.Kind = d.word("token_bucket", "fixed_window", "sliding_window", "sliding_log", "leaky_bucket", "concurrency")
-		}},
-		{"rate", false, func(d *document, l *catalog.Limit) {
-			l.Rate = d.text(func(s string) bool { return bound.ASCII(s, '!', 1, rateMax) }, "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
-		}},
-		{"burst", false, func(d *document, l *catalog.Limit) { l.Burst = d.integer(1, bound.MaxAmount) }},
-		{"cost", false, func(d *document, l *catalog.Limit) { l.Cost = d.integer(1, bound.MaxAmount) }},
-		{"costs", false, func(d *document, l *catalog.Limit) {
-			readList(d, &l.Costs, 0, catalog.MaxCosts, func(d *document, c *catalog.RouteCost) { readObject(d, c, costs) })
-		}},
-		{"cost_by", false, func(d *document, l *catalog.Limit) { l.CostBy = d.word(catalog.CostByRequest, catalog.CostByAmount) }},
-		{"replaces", false, func(d *document, l *catalog.Limit) { l.Replaces = d.id() }},
-		{"timezone", false, func(d *document, l *catalog.Limit) {
-			l.Timezone = d.text(func(s string) bool { return bound.ASCII(s, '!', 1, zoneMax) }, mustBeZone+`, or "tenant"`)
-		}},
-		{"mode", false, func(d *document, l *catalog.Limit) { l.Mode = d.word("enforce", "shadow") }},
-		{"on_backend_error", false, func(d *document, l *catalog.Limit) { l.OnBackendError = d.word("local_share", "open", "closed") }},
-		{"region_share", false, func(d *document, l *catalog.Limit) { l.RegionShare = d.integer(1, 100) }},
-	}
-}
 
 // putLimit creates or replaces a rate limit.
 func (s *Server) putLimit(x *exchange) error {
@@ -71,7 +18,7 @@ func (s *Server) putLimit(x *exchange) error {
 		return err
 	}
 	l := catalog.Limit{Rule: rule}
-	if err := decode(x, &l, s.requests.limit); err != nil {
+	if err := x.decodeObject(&l, "rule"); err != nil {
 		return err
 	}
 	stored, created, err := s.store.PutLimit(x.ctx, l)
@@ -89,7 +36,7 @@ func (s *Server) getLimit(x *exchange) error {
 	}
 	explain, tenant := x.query.word("explain", "1") != "", x.query.id("tenant")
 	if tenant != "" && !explain {
-		x.query.fault("tenant", "goes with explain only")
+		x.query.faults.Add("tenant", "goes with explain only")
 	}
 	if err := x.query.err(); err != nil {
 		return err
@@ -134,12 +81,12 @@ func perSecond(r rule.Rate) float64 {
 	return float64(r.Count) / r.Period.Seconds()
 }
 
-func resetMembers() []member[gate.ResetRequest] {
-	return []member[gate.ResetRequest]{
-		{"tenant", false, func(d *document, r *gate.ResetRequest) { r.Tenant = d.id() }},
-		{"subject", false, func(d *document, r *gate.ResetRequest) { r.Subject = d.id() }},
-		{"route", false, func(d *document, r *gate.ResetRequest) { r.Route = d.route() }},
-		{"ip", false, func(d *document, r *gate.ResetRequest) { r.IP = d.address() }},
+func resetMembers() []body.Member[gate.ResetRequest] {
+	return []body.Member[gate.ResetRequest]{
+		body.Optional("tenant", func(d *body.Document, r *gate.ResetRequest) { r.Tenant = d.ID() }),
+		body.Optional("subject", func(d *body.Document, r *gate.ResetRequest) { r.Subject = d.ID() }),
+		body.Optional("route", func(d *body.Document, r *gate.ResetRequest) { r.Route = d.Route() }),
+		body.Optional("ip", func(d *body.Document, r *gate.ResetRequest) { r.IP = d.Address() }),
 	}
 }
 

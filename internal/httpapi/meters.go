@@ -7,14 +7,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-func meterMembers() []member[catalog.Meter] {
-	return []member[catalog.Meter]{
-		{"unit", true, func(d *document, m *catalog.Meter) { m.Unit = d.prose(1, catalog.MaxUnit) }},
-		{"description", false, func(d *document, m *catalog.Meter) { m.Description = d.prose(0, catalog.MaxDescription) }},
-		{"denial_replay", false, func(d *document, m *catalog.Meter) { m.DenialReplay = d.boolean() }},
-	}
-}
-
 // putMeter creates or replaces a meter.
 func (s *Server) putMeter(x *exchange) error {
 	id, err := x.idParameter("meter")
@@ -22,7 +14,7 @@ func (s *Server) putMeter(x *exchange) error {
 		return err
 	}
 	m := catalog.Meter{ID: id}
-	if err := decode(x, &m, s.requests.meter); err != nil {
+	if err := x.decodeObject(&m, "meter"); err != nil {
 		return err
 	}
 	stored, created, err := s.store.PutMeter(x.ctx, m)

@@ -1,13 +1,12 @@
 package httpapi
 
 import (
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
@@ -25,48 +24,37 @@ const (
 // fault, for a mistyped filter must not silently select everything.
 type query struct {
 	values url.Values
-	faults []wire.FieldError
+	faults body.Faults
 }
 
 // parse reads a query, which may have these parameters.
 func (q *query) parse(raw string, names []string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return invalidField("query", "must be percent-encoded parameters separated by &")
+		return body.Refuse("query", "must be percent-encoded parameters separated by &")
 	}
 	q.values = values
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(names, name) {
-			q.fault(strings.ToValidUTF8(name[:min(len(name), pathMax)], ""), "is not a query parameter of this resource")
+			q.faults.Add(body.Clip(name), "is an unknown query parameter")
 		} else if len(values[name]) > 1 {
-			q.fault(name, "is there twice")
+			q.faults.Add(name, "must appear once")
 		}
 	}
 	return q.err()
 }
 
-func (q *query) fault(field, message string) {
-	if len(q.faults) < faultsMax {
-		q.faults = append(q.faults, wire.FieldError{Field: field, Message: message})
-	}
-}
-
-// err is what was wrong, *invalid or nil.
-func (q *query) err() error {
-	if len(q.faults) == 0 {
-		return nil
-	}
-	return &invalid{fields: q.faults}
-}
+// err returns nil, or a *body.Error with all faults of the query.
+func (q *query) err() error { return q.faults.Err() }
 
 // integer returns a parameter of low to high.
 func (q *query) integer(name string, low, high, absent int64) int64 {
 	if !q.values.Has(name) {
 		return absent
 	}
-	n, ok := parseInteger(q.values.Get(name))
+	n, ok := body.ParseInteger(q.values.Get(name))
 	if !ok || n < low || n > high {
-		q.fault(name, fmt.Sprintf("must be an integer from %d to %d", low, high))
+		q.faults.Add(name, bound.MustBeInteger(low, high))
 		return absent
 	}
 	return n
@@ -76,7 +64,7 @@ func (q *query) integer(name string, low, high, absent int64) int64 {
 func (q *query) id(name string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !bound.ID(value) {
-		q.fault(name, bound.MustBeID)
+		q.faults.Add(name, bound.MustBeID)
 	}
 	return value
 }
@@ -84,7 +72,7 @@ func (q *query) id(name string) string {
 // requiredID is id for a parameter that must be there.
 func (q *query) requiredID(name string) string {
 	if !q.values.Has(name) {
-		q.fault(name, "is required")
+		q.faults.Add(name, "is required")
 	}
 	return q.id(name)
 }
@@ -94,9 +82,9 @@ func (q *query) instant(name string) time.Time {
 	if !q.values.Has(name) {
 		return time.Time{}
 	}
-	t, ok := parseInstant(q.values.Get(name))
+	t, ok := body.ParseInstant(q.values.Get(name))
 	if !ok {
-		q.fault(name, mustBeInstant())
+		q.faults.Add(name, body.MustBeInstant())
 	}
 	return t
 }
@@ -104,7 +92,7 @@ func (q *query) instant(name string) time.Time {
 // requiredInstant is instant for a parameter that must be there.
 func (q *query) requiredInstant(name string) time.Time {
 	if !q.values.Has(name) {
-		q.fault(name, "is required")
+		q.faults.Add(name, "is required")
 	}
 	return q.instant(name)
 }
@@ -113,7 +101,7 @@ func (q *query) requiredInstant(name string) time.Time {
 func (q *query) word(name string, words ...string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !slices.Contains(words, value) {
-		q.fault(name, "must be "+strings.Join(words, ", "))
+		q.faults.Add(name, body.OneOf(words...))
 	}
 	return value
 }
@@ -121,8 +109,8 @@ func (q *query) word(name string, words ...string) string {
 // zone returns a parameter that is an IANA zone, or "" if it is absent.
 func (q *query) zone(name string) string {
 	value := q.values.Get(name)
-	if q.values.Has(name) && !isZone(value) {
-		q.fault(name, mustBeZone)
+	if q.values.Has(name) && !body.IsZone(value) {
+		q.faults.Add(name, body.MustBeZone)
 	}
 	return value
 }
@@ -132,7 +120,7 @@ func (q *query) page() (limit int, cursor string) {
 	limit = int(q.integer("limit", 1, pageMax, pageDefault))
 	cursor = q.values.Get("cursor")
 	if q.values.Has("cursor") && !bound.ASCII(cursor, '!', 1, cursorMax) {
-		q.fault("cursor", "must be the next_cursor of the page before")
+		q.faults.Add("cursor", "is an unknown cursor; it must be the next_cursor of the page before")
 	}
 	return limit, cursor
 }

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -49,8 +49,8 @@ func (x *exchange) readPassage() (mode string, err error) {
 	mode = r.text(headerQuotaMode, func(s string) bool { return s == modeConsume || s == modeCheck }, "must be consume or check")
 	key := r.text(headerIdempotencyKey, bound.Key, bound.MustBeKey)
 	method, uri := x.passing(&r)
-	if len(r.faults) > 0 {
-		return "", &invalid{fields: r.faults}
+	if err := r.faults.Err(); err != nil {
+		return "", err
 	}
 	if ask.Route == "" && uri != "" {
 		ask.Route = routeOf(uri)
@@ -75,7 +75,7 @@ func (x *exchange) passing(r *headerReader) (method, uri string) {
 		}
 	}
 	if len(uri) > uriMax {
-		r.fault(field, mustFitURI)
+		r.faults.Add(field, mustFitURI)
 	}
 	return method, uri
 }
@@ -98,13 +98,7 @@ func passageKey(given string) string {
 // out.
 type headerReader struct {
 	header http.Header
-	faults []wire.FieldError
-}
-
-func (r *headerReader) fault(name, must string) {
-	if len(r.faults) < faultsMax {
-		r.faults = append(r.faults, wire.FieldError{Field: name, Message: must})
-	}
+	faults body.Faults
 }
 
 // first returns the value of the first of these headers that is there, and its name.
@@ -121,7 +115,7 @@ func (r *headerReader) first(names []string) (value, name string) {
 func (r *headerReader) one(name string) string {
 	values := r.header.Values(name)
 	if len(values) > 1 {
-		r.fault(name, "must be there once")
+		r.faults.Add(name, "must be there once")
 		return ""
 	}
 	if len(values) == 0 {
@@ -134,7 +128,7 @@ func (r *headerReader) one(name string) string {
 func (r *headerReader) text(name string, check func(string) bool, must string) string {
 	value := r.one(name)
 	if value != "" && !check(value) {
-		r.fault(name, must)
+		r.faults.Add(name, must)
 		return ""
 	}
 	return value
@@ -146,9 +140,9 @@ func (r *headerReader) amount(name string) int64 {
 	if value == "" {
 		return 1
 	}
-	n, ok := parseInteger(value)
+	n, ok := body.ParseInteger(value)
 	if !ok || !bound.Amount(n) {
-		r.fault(name, bound.MustBeAmount)
+		r.faults.Add(name, bound.MustBeAmount)
 	}
 	return n
 }
@@ -157,7 +151,7 @@ func (r *headerReader) amount(name string) int64 {
 func (r *headerReader) require(names ...string) {
 	for _, name := range names {
 		if r.header.Get(name) == "" {
-			r.fault(name, "is required")
+			r.faults.Add(name, "is required")
 		}
 	}
 }
@@ -167,7 +161,7 @@ func (r *headerReader) require(names ...string) {
 func (r *headerReader) refuseUnknown() {
 	for name := range r.header {
 		if strings.HasPrefix(name, "X-Quota-") && !isQuotaHeader(name) {
-			r.fault(name, "is not a header of this request")
+			r.faults.Add(name, "is not a header of this request")
 		}
 	}
 }

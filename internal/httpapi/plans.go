@@ -3,70 +3,9 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
-
-func rolloverMembers() []member[catalog.Rollover] {
-	return []member[catalog.Rollover]{
-		{"min", false, func(d *document, r *catalog.Rollover) { r.Min = d.integer(0, bound.MaxAmount) }},
-		{"max", true, func(d *document, r *catalog.Rollover) { r.Max = d.amount() }},
-	}
-}
-
-func overageMembers() []member[catalog.Overage] {
-	return []member[catalog.Overage]{
-		{"policy", true, func(d *document, o *catalog.Overage) { o.Policy = d.word("deny", "allow") }},
-		{"cap", false, func(d *document, o *catalog.Overage) { o.Cap = new(d.integer(0, bound.MaxAmount)) }},
-		{"at_period_end", false, func(d *document, o *catalog.Overage) { o.AtPeriodEnd = d.word("forgive", "preserve") }},
-	}
-}
-
-func overflowMembers() []member[catalog.Overflow] {
-	return []member[catalog.Overflow]{
-		{"meter", true, func(d *document, o *catalog.Overflow) { o.Meter = d.id() }},
-		{"price", true, func(d *document, o *catalog.Overflow) { o.Price = d.amount() }},
-	}
-}
-
-func allowanceMembers() []member[catalog.Allowance] {
-	rollover, overage, overflow := rolloverMembers(), overageMembers(), overflowMembers()
-	return []member[catalog.Allowance]{
-		{"meter", true, func(d *document, a *catalog.Allowance) { a.Meter = d.id() }},
-		{"amount", true, func(d *document, a *catalog.Allowance) { a.Amount = d.integer(0, bound.MaxAmount) }},
-		{"every", true, func(d *document, a *catalog.Allowance) {
-			a.Every = period.Interval(d.word("hour", "day", "week", "month", "year", "once"))
-		}},
-		{"anchor", true, func(d *document, a *catalog.Allowance) { a.Anchor = period.AnchorKind(d.word("calendar", "tenant")) }},
-		{"rollover", false, func(d *document, a *catalog.Allowance) {
-			a.Rollover = new(catalog.Rollover)
-			readObject(d, a.Rollover, rollover)
-		}},
-		{"overage", false, func(d *document, a *catalog.Allowance) {
-			a.Overage = new(catalog.Overage)
-			readObject(d, a.Overage, overage)
-		}},
-		{"overflow", false, func(d *document, a *catalog.Allowance) {
-			a.Overflow = new(catalog.Overflow)
-			readObject(d, a.Overflow, overflow)
-		}},
-		{"per_subject", false, func(d *document, a *catalog.Allowance) { a.PerSubject = new(d.integer(0, bound.MaxAmount)) }},
-		{"expires_in_days", false, func(d *document, a *catalog.Allowance) { a.ExpiresInDays = new(d.integer(1, catalog.MaxExpiresInDays)) }},
-	}
-}
-
-func planMembers(allowance []member[catalog.Allowance], limit []member[catalog.Limit]) []member[catalog.Plan] {
-	return []member[catalog.Plan]{
-		{"allowances", true, func(d *document, p *catalog.Plan) {
-			readList(d, &p.Allowances, 0, catalog.MaxAllowances, func(d *document, a *catalog.Allowance) { readObject(d, a, allowance) })
-		}},
-		{"limits", false, func(d *document, p *catalog.Plan) {
-			readList(d, &p.Limits, 0, catalog.MaxPlanLimits, func(d *document, l *catalog.Limit) { readObject(d, l, limit) })
-		}},
-	}
-}
 
 // putPlan makes a new version of a plan.
 func (s *Server) putPlan(x *exchange) error {
@@ -75,7 +14,7 @@ func (s *Server) putPlan(x *exchange) error {
 		return err
 	}
 	p := catalog.Plan{ID: id}
-	if err := decode(x, &p, s.requests.plan); err != nil {
+	if err := x.decodeObject(&p, "plan"); err != nil {
 		return err
 	}
 	stored, created, err := s.store.PutPlan(x.ctx, p)

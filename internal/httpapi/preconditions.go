@@ -3,6 +3,7 @@ package httpapi
 import (
 	"strconv"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
@@ -26,9 +27,9 @@ func (x *exchange) ifMatch(of string) (*int64, error) {
 	}
 	tag := values[0]
 	if n := len(tag); len(values) == 1 && n > 2 && tag[0] == '"' && tag[n-1] == '"' {
-		if state, ok := parseInteger(tag[1 : n-1]); ok && state <= bound.MaxAmount {
+		if state, ok := body.ParseInteger(tag[1 : n-1]); ok && state <= bound.MaxAmount {
 			return &state, nil
 		}
 	}
-	return nil, invalidField(headerIfMatch, `must be the ETag of the %s in quotes, such as "17"`, of)
+	return nil, body.Refuse(headerIfMatch, `must be the ETag of the %s in quotes, such as "17"`, of)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -117,8 +118,8 @@ func (s *Server) getOperation(x *exchange) error {
 		return err
 	}
 	id := x.parameter("operation_id")
-	if !isProse(id, 1, operationIDMax) {
-		return invalidField("operation_id", "must be 1 to %d characters without control characters", operationIDMax)
+	if !body.IsText(id, 1, operationIDMax) {
+		return body.Refuse("operation_id", "must be 1 to %d characters without control characters", operationIDMax)
 	}
 	op, err := s.ledger.Operation(x.ctx, tenant, id)
 	if err != nil {

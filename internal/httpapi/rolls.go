@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -11,12 +12,12 @@ import (
 // rollRequest is a RollRequest.
 type rollRequest struct{ asOf *time.Time }
 
-func rollMembers() []member[rollRequest] {
-	return []member[rollRequest]{
-		{"as_of", false, func(d *document, r *rollRequest) {
-			at := d.instant()
+func rollMembers() []body.Member[rollRequest] {
+	return []body.Member[rollRequest]{
+		body.Optional("as_of", func(d *body.Document, r *rollRequest) {
+			at := d.Instant()
 			r.asOf = &at
-		}},
+		}),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
@@ -155,11 +156,11 @@ func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, p
 		change(m)
 		return put(encoded(m))
 	}
-	out = append(out, fault{encode(func(m map[string]any) { m["surprise"] = 1 }), joinPath(path, "surprise")})
+	out = append(out, fault{encode(func(m map[string]any) { m["surprise"] = 1 }), body.Join(path, "surprise")})
 	once, name := encoded(object), firstKey(object)
-	out = append(out, fault{put(once[:len(once)-1] + fmt.Sprintf(`,%q:1}`, name)), joinPath(path, name)})
+	out = append(out, fault{put(once[:len(once)-1] + fmt.Sprintf(`,%q:1}`, name)), body.Join(path, name)})
 	for name, ref := range schema.Properties {
-		at := joinPath(path, name)
+		at := body.Join(path, name)
 		with := func(raw string) string {
 			return replaced(encode(func(m map[string]any) { m[name] = hole }), raw)
 		}
@@ -196,14 +197,14 @@ func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, p
 // faultsOfMap makes faults of an object whose names are the client's.
 func faultsOfMap(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
 	name := firstKey(object)
-	out := faultsAt(schema, joinPath(path, name), func(raw string) string { return put(fmt.Sprintf(`{%q:%s}`, name, raw)) })
+	out := faultsAt(schema, body.Join(path, name), func(raw string) string { return put(fmt.Sprintf(`{%q:%s}`, name, raw)) })
 	if schema.Nullable {
 		out = out[1:] // null comes first
 	}
 	for _, wrong := range []string{"a b", "-a", "a/b", "é"} {
-		out = append(out, fault{put(fmt.Sprintf(`{%q:1}`, wrong)), joinPath(path, wrong)})
+		out = append(out, fault{put(fmt.Sprintf(`{%q:1}`, wrong)), body.Join(path, wrong)})
 	}
-	return append(out, fault{put(fmt.Sprintf(`{%q:1,%q:1}`, name, name)), joinPath(path, name)})
+	return append(out, fault{put(fmt.Sprintf(`{%q:1,%q:1}`, name, name)), body.Join(path, name)})
 }
 
 // hole stands in a body where raw text goes that need not be JSON.

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
@@ -281,7 +282,7 @@ func (a *answer) into(v any) {
 // number returns a header that is an integer.
 func (a *answer) number(header string) int64 {
 	a.t.Helper()
-	n, ok := parseInteger(a.header.Get(header))
+	n, ok := body.ParseInteger(a.header.Get(header))
 	if !ok {
 		a.t.Fatalf("%s is %q: %d %s", header, a.header.Get(header), a.status, a.body)
 	}

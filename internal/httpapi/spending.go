@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
-	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -28,62 +28,62 @@ type batch struct {
 	dryRun bool
 }
 
-func itemMembers() []member[ledger.Item] {
-	return []member[ledger.Item]{
-		{"meter", true, func(d *document, it *ledger.Item) { it.Meter = d.id() }},
-		{"amount", true, func(d *document, it *ledger.Item) { it.Amount = d.amount() }},
+func itemMembers() []body.Member[ledger.Item] {
+	return []body.Member[ledger.Item]{
+		body.Required("meter", func(d *body.Document, it *ledger.Item) { it.Meter = d.ID() }),
+		body.Required("amount", func(d *body.Document, it *ledger.Item) { it.Amount = d.Amount() }),
 	}
 }
 
 // demandMembers are what check, consume and debits have in common.
-func demandMembers(items []member[ledger.Item]) []member[gate.Request] {
-	return []member[gate.Request]{
-		{"tenant", true, func(d *document, r *gate.Request) { r.Tenant = d.id() }},
-		{"items", true, func(d *document, r *gate.Request) { readItems(d, &r.Items, items) }},
-		{"subject", false, func(d *document, r *gate.Request) { r.Subject = d.id() }},
+func demandMembers(items []body.Member[ledger.Item]) []body.Member[gate.Request] {
+	return []body.Member[gate.Request]{
+		body.Required("tenant", func(d *body.Document, r *gate.Request) { r.Tenant = d.ID() }),
+		body.Required("items", func(d *body.Document, r *gate.Request) { readItems(d, &r.Items, items) }),
+		body.Optional("subject", func(d *body.Document, r *gate.Request) { r.Subject = d.ID() }),
 	}
 }
 
 // dimensionMembers are what limits are matched and kept apart by.
-func dimensionMembers() []member[gate.Request] {
-	return []member[gate.Request]{
-		{"route", false, func(d *document, r *gate.Request) { r.Route = d.route() }},
-		{"ip", false, func(d *document, r *gate.Request) { r.IP = d.address() }},
+func dimensionMembers() []body.Member[gate.Request] {
+	return []body.Member[gate.Request]{
+		body.Optional("route", func(d *body.Document, r *gate.Request) { r.Route = d.Route() }),
+		body.Optional("ip", func(d *body.Document, r *gate.Request) { r.IP = d.Address() }),
 	}
 }
 
-func changeMembers() []member[gate.Request] {
+func changeMembers() []body.Member[gate.Request] {
 	modes := []string{string(ledger.ModeNormal), string(ledger.ModeBestEffort), string(ledger.ModeDrain)}
-	return []member[gate.Request]{
-		{"mode", false, func(d *document, r *gate.Request) { r.Mode = gate.Mode(d.word(modes...)) }},
-		{"metadata", false, func(d *document, r *gate.Request) { r.Metadata = d.metadata() }},
-		{"dry_run", false, func(d *document, r *gate.Request) { r.DryRun = d.boolean() }},
+	return []body.Member[gate.Request]{
+		body.Optional("mode", func(d *body.Document, r *gate.Request) { r.Mode = gate.Mode(d.Word(modes...)) }),
+		body.Optional("metadata", func(d *body.Document, r *gate.Request) { r.Metadata = d.Metadata() }),
+		body.Optional("dry_run", func(d *body.Document, r *gate.Request) { r.DryRun = d.Boolean() }),
 	}
 }
 
-func staleMember() member[gate.Request] {
-	return member[gate.Request]{"max_stale_ms", false, func(d *document, r *gate.Request) {
-		stale := time.Duration(d.integer(0, staleMaxMs)) * time.Millisecond
+func staleMember() body.Member[gate.Request] {
+	return body.Optional("max_stale_ms", func(d *body.Document, r *gate.Request) {
+		stale := time.Duration(d.Integer(0, staleMaxMs)) * time.Millisecond
 		r.MaxStale = &stale
-	}}
+	})
 }
 
-func batchMembers(debit []member[gate.Request]) []member[batch] {
-	return []member[batch]{
-		{"debits", true, func(d *document, b *batch) {
-			readList(d, &b.debits, 1, ledger.BatchMax, func(d *document, r *gate.Request) { readObject(d, r, debit) })
-		}},
-		{"dry_run", false, func(d *document, b *batch) { b.dryRun = d.boolean() }},
+func batchMembers(debit []body.Member[gate.Request]) []body.Member[batch] {
+	return []body.Member[batch]{
+		body.Required("debits", func(d *body.Document, b *batch) {
+			body.ReadList(d, &b.debits, 1, ledger.BatchMax, func(d *body.Document, r *gate.Request) { body.ReadObject(d, r, debit) })
+		}),
+		body.Optional("dry_run", func(d *body.Document, b *batch) { b.dryRun = d.Boolean() }),
 	}
 }
 
 // readItems reads the items of a request, each meter once.
-func readItems(d *document, into *[]ledger.Item, items []member[ledger.Item]) {
-	readList(d, into, 1, ledger.ItemsMax, func(d *document, it *ledger.Item) { readObject(d, it, items) })
+func readItems(d *body.Document, into *[]ledger.Item, items []body.Member[ledger.Item]) {
+	body.ReadList(d, into, 1, ledger.ItemsMax, func(d *body.Document, it *ledger.Item) { body.ReadObject(d, it, items) })
 	for i := range *into {
 		for j := range i {
-			if meter := (*into)[i].Meter; meter != "" && meter == (*into)[j].Meter && !d.broken {
-				d.fault(fmt.Sprintf("%s[%d].meter", d.path(), i), fmt.Sprintf("must not be the meter of item %d too", j))
+			if meter := (*into)[i].Meter; meter != "" && meter == (*into)[j].Meter {
+				d.FaultIn(fmt.Sprintf("[%d].meter", i), fmt.Sprintf("is a duplicate of items[%d].meter", j))
 				break
 			}
 		}
@@ -176,7 +176,7 @@ func (s *Server) debit(x *exchange) error {
 }
 
 // demand reads a request that moves amounts, and its key.
-func (x *exchange) demand(members []member[gate.Request]) error {
+func (x *exchange) demand(members []body.Member[gate.Request]) error {
 	if err := decode(x, &x.request, members); err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (s *Server) debitBatch(x *exchange) error {
 	if _, err := x.idempotencyKey(); err != nil {
 		return err // not needed here, but whoever sends one must send a good one
 	}
-	var missing []wire.FieldError
+	var missing body.Faults
 	for i := range b.debits {
 		r := &b.debits[i]
 		r.DryRun = r.DryRun || b.dryRun
@@ -218,12 +218,12 @@ func (s *Server) debitBatch(x *exchange) error {
 		case r.Key != "":
 		case r.DryRun:
 			r.Key = dryRunKey
-		case len(missing) < faultsMax:
-			missing = append(missing, wire.FieldError{Field: fmt.Sprintf("debits[%d].idempotency_key", i), Message: "is required"})
+		default:
+			missing.Add(fmt.Sprintf("debits[%d].idempotency_key", i), "is required")
 		}
 	}
-	if len(missing) > 0 {
-		return &invalid{fields: missing}
+	if err := missing.Err(); err != nil {
+		return err
 	}
 	return x.sendBatch(b.debits, s.gate.DebitBatch(x.ctx, b.debits))
 }

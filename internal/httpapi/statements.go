@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -32,9 +33,9 @@ func (s *Server) getStatement(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	start, ok := parseInstant(x.parameter("period_start"))
+	start, ok := body.ParseInstant(x.parameter("period_start"))
 	if !ok {
-		return invalidField("period_start", "%s", mustBeInstant())
+		return body.Refuse("period_start", "%s", body.MustBeInstant())
 	}
 	subject, format := x.query.id("subject"), x.query.word("format", "json", "csv")
 	if err := x.query.err(); err != nil {

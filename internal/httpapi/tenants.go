@@ -5,71 +5,12 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/period"
 )
-
-func tenantMembers() []member[catalog.Tenant] {
-	return []member[catalog.Tenant]{
-		{"plan", true, func(d *document, t *catalog.Tenant) { t.Plan = d.id() }},
-		{"anchor", false, func(d *document, t *catalog.Tenant) { t.Anchor = d.instant() }},
-		{"timezone", false, func(d *document, t *catalog.Tenant) { t.Timezone = d.zone() }},
-		{"status", false, func(d *document, t *catalog.Tenant) { t.Status = d.tenantStatus() }},
-		{"metadata", false, func(d *document, t *catalog.Tenant) { t.Metadata = d.metadata() }},
-		{"overrides", false, func(d *document, t *catalog.Tenant) {
-			t.Overrides = map[string]int64{}
-			d.overrides(func(meter string) { t.Overrides[meter] = d.integer(0, bound.MaxAmount) })
-		}},
-	}
-}
-
-func patchMembers() []member[catalog.TenantPatch] {
-	return []member[catalog.TenantPatch]{
-		{"plan", false, func(d *document, p *catalog.TenantPatch) { p.Plan = new(d.id()) }},
-		{"anchor", false, func(d *document, p *catalog.TenantPatch) { p.Anchor = new(d.instant()) }},
-		{"timezone", false, func(d *document, p *catalog.TenantPatch) { p.Timezone = new(d.zone()) }},
-		{"status", false, func(d *document, p *catalog.TenantPatch) { p.Status = new(d.tenantStatus()) }},
-		{"metadata", false, func(d *document, p *catalog.TenantPatch) { p.Metadata = d.metadata() }},
-		{"apply", false, func(d *document, p *catalog.TenantPatch) { p.Apply = d.word(catalog.ApplyNow, catalog.ApplyNextPeriod) }},
-		{"prorate", false, func(d *document, p *catalog.TenantPatch) { p.Prorate = d.boolean() }},
-		{"overrides", false, func(d *document, p *catalog.TenantPatch) {
-			p.Overrides = map[string]*int64{}
-			d.overrides(func(meter string) { p.Overrides[meter] = d.integerOrNull(0, bound.MaxAmount) })
-		}},
-		{"reason", false, func(d *document, p *catalog.TenantPatch) { p.Reason = d.reason() }},
-		{"dry_run", false, func(d *document, p *catalog.TenantPatch) { p.DryRun = d.boolean() }},
-	}
-}
 
 // ofTenant is whose state an If-Match on a tenant wants.
 const ofTenant = "tenant, its version"
-
-// overrides reads an object of amounts by meter. read reads one of them.
-func (d *document) overrides(read func(meter string)) {
-	readMap(d, catalog.MaxOverrides, func(meter string) {
-		if !bound.ID(meter) {
-			d.fault(d.path(), "is not the name of a meter, which "+bound.MustBeID)
-			d.skip()
-			return
-		}
-		read(meter)
-	})
-}
-
-func (d *document) zone() string {
-	return d.text(isZone, mustBeZone)
-}
-
-func isZone(name string) bool {
-	_, err := period.ParseZone(name)
-	return err == nil
-}
-
-func (d *document) tenantStatus() string {
-	return d.word(catalog.StatusActive, catalog.StatusSuspended)
-}
 
 // putTenant creates or replaces a tenant; bound to a version it only replaces.
 func (s *Server) putTenant(x *exchange) error {
@@ -78,7 +19,7 @@ func (s *Server) putTenant(x *exchange) error {
 		return err
 	}
 	t := catalog.Tenant{ID: id}
-	if err := decode(x, &t, s.requests.tenant); err != nil {
+	if err := x.decodeObject(&t, "tenant"); err != nil {
 		return err
 	}
 	version, err := x.ifMatch(ofTenant)
@@ -106,7 +47,7 @@ func (s *Server) patchTenant(x *exchange) error {
 		return err
 	}
 	var p catalog.TenantPatch
-	if err := decode(x, &p, s.requests.patch); err != nil {
+	if err := x.decodeObject(&p); err != nil {
 		return err
 	}
 	if p.IfVersion, err = x.ifMatch(ofTenant); err != nil {

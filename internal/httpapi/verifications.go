@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -12,9 +13,9 @@ import (
 // verificationRequest is a VerificationRequest.
 type verificationRequest struct{ tenant string }
 
-func verificationMembers() []member[verificationRequest] {
-	return []member[verificationRequest]{
-		{"tenant", false, func(d *document, v *verificationRequest) { v.tenant = d.id() }},
+func verificationMembers() []body.Member[verificationRequest] {
+	return []body.Member[verificationRequest]{
+		body.Optional("tenant", func(d *body.Document, v *verificationRequest) { v.tenant = d.ID() }),
 	}
 }
 

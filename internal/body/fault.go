@@ -1,0 +1,69 @@
+package body
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// faultsMax bounds the faults that are reported at once: more than any person reads.
+	faultsMax = 32
+
+	// pathMax bounds a path in bytes. Unknown names are the client's.
+	pathMax = 160
+)
+
+// Fault is one thing that is wrong with a request or an object.
+type Fault struct {
+	Field   string `json:"field"`   // a path such as allowances[0].amount
+	Message string `json:"message"` // what it must be
+}
+
+// Error returns field and message.
+func (f *Fault) Error() string { return f.Field + " " + f.Message }
+
+// Faults collects faults.
+type Faults []Fault
+
+// Add adds a fault unless there are many already.
+func (f *Faults) Add(field, message string) {
+	if len(*f) < faultsMax {
+		*f = append(*f, Fault{Field: field, Message: message})
+	}
+}
+
+// Err returns nil if there are no faults, and otherwise an *Error with a copy of them.
+func (f Faults) Err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return &Error{Faults: append([]Fault(nil), f...)}
+}
+
+// Error is a refused request: nothing was done.
+type Error struct{ Faults []Fault }
+
+// Error names every field at fault.
+func (e *Error) Error() string {
+	var b strings.Builder
+	for i := range e.Faults {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(e.Faults[i].Error())
+	}
+	return b.String()
+}
+
+// Refuse returns an *Error about one field.
+func Refuse(field, format string, args ...any) *Error {
+	return &Error{Faults: []Fault{{Field: field, Message: fmt.Sprintf(format, args...)}}}
+}
+
+// Clip returns a name of the client's at a length that fits an answer, as UTF-8.
+func Clip(name string) string {
+	if len(name) <= pathMax {
+		return strings.ToValidUTF8(name, "")
+	}
+	return strings.ToValidUTF8(name[:pathMax], "") + "..."
+}

@@ -1,0 +1,242 @@
+package body
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+)
+
+// Checked is a type whose objects administration and catalogue files write.
+type Checked interface {
+	// Check returns all faults of the object. given has the paths of the fields that a document gave; a given field must be
+	// within its bounds even if its value is the one that stands for an absent field.
+	Check(given Given) []Fault
+}
+
+// Given has the paths of the fields that a document gave. The zero value has none.
+type Given struct {
+	paths map[string]bool
+	at    string
+}
+
+// Has reports whether the document gave field.
+func (g Given) Has(field string) bool { return g.paths[g.at+field] }
+
+// In returns what the document gave of a part of the object, such as allowances[0].
+func (g Given) In(part string) Given { return Given{g.paths, g.at + part + "."} }
+
+// Options say how JSON reads a document.
+type Options struct {
+	// Without names the fields of the struct that are not fields of the document: its path has them, or they do not apply.
+	Without []string
+
+	// File says that the document comes from a catalogue file. null then stands for an absent field, lists are not required,
+	// and a value that must be text may have been written without the quotes that make it one.
+	File bool
+}
+
+// JSON reads text into the struct that into points to, by the json tags of its fields, and has it checked. A field is
+// required unless it is omitzero, omitempty or a bool. The error is an *Error with the faults of text and of Check.
+func (d *Document) JSON(text []byte, into Checked, o Options) error {
+	if err := d.begin(text); err != nil {
+		return err
+	}
+	r := objectReader{Document: d, Options: o, given: map[string]bool{}, vague: map[string]bool{}}
+	isObject := r.object(reflect.ValueOf(into).Elem(), o.Without)
+	d.end()
+	if isObject && !d.broken {
+		r.merge(into.Check(Given{paths: r.given}))
+	}
+	return d.faults.Err()
+}
+
+// Field is a field of a struct as documents have it.
+type Field struct {
+	Name     string
+	Required bool
+
+	index int
+}
+
+// Fields returns the fields that JSON reads into a struct of type t, but for those in without.
+func Fields(t reflect.Type, without []string) []Field {
+	var fields []Field
+	for i := range t.NumField() {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "" || name == "-" || slices.Contains(without, name) {
+			continue
+		}
+		optional := strings.Contains(options, "omit") || t.Field(i).Type.Kind() == reflect.Bool
+		fields = append(fields, Field{Name: name, Required: !optional, index: i})
+	}
+	return fields
+}
+
+// listMax bounds the elements of a list that are kept. Every list has a smaller bound of its own, which Check reports.
+const listMax = 1000
+
+// objectReader reads one document into a struct.
+type objectReader struct {
+	*Document
+	Options
+
+	given map[string]bool // paths of the fields that the document has
+	vague map[string]bool // paths at fault, of which Check has a better sentence: it knows the bounds
+}
+
+// object reads an object into the struct v. It returns false for another value.
+func (r *objectReader) object(v reflect.Value, without []string) bool {
+	if !r.enter('{', "must be an object") {
+		return false
+	}
+	fields := Fields(v.Type(), without)
+	seen := make([]bool, len(fields))
+	for !r.broken && r.dec.PeekKind() != '}' {
+		name, ok := r.name()
+		if !ok {
+			return false
+		}
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == string(name) })
+		switch {
+		case i < 0:
+			r.refuseField()
+		case r.absent(v.Field(fields[i].index)):
+		default:
+			seen[i] = true
+			r.given[r.Path()] = true
+			r.read(v.Field(fields[i].index))
+		}
+	}
+	r.leave()
+	for i, f := range fields {
+		if f.Required && !seen[i] && !r.broken && !(r.File && v.Field(f.index).Kind() == reflect.Slice) {
+			r.faults.Add(Join(r.Path(), f.Name), mustBeGiven)
+		}
+	}
+	return true
+}
+
+// absent skips a null that stands for an absent field. Raw JSON has nulls of its own.
+func (r *objectReader) absent(v reflect.Value) bool {
+	if !r.File || r.dec.PeekKind() != 'n' || isRaw(v) {
+		return false
+	}
+	r.Skip()
+	return true
+}
+
+func isRaw(v reflect.Value) bool {
+	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8
+}
+
+// read reads any value into v.
+func (r *objectReader) read(v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(r.Instant()))
+	case isRaw(v):
+		if raw, ok := r.value(); ok {
+			v.SetBytes(canonical(raw))
+		}
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		r.read(v.Elem())
+	case v.Kind() == reflect.Struct:
+		r.object(v, nil)
+	case v.Kind() == reflect.Slice:
+		r.list(listMax, func() {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			r.read(v.Index(v.Len() - 1))
+		})
+	case v.Kind() == reflect.Map:
+		r.amounts(v)
+	case v.Kind() == reflect.Bool:
+		v.SetBool(r.Boolean())
+	case v.Kind() == reflect.String:
+		if text, ok := r.text(); ok {
+			v.SetString(text)
+		} else {
+			r.refuseText()
+		}
+	case v.CanInt():
+		before := len(r.faults)
+		v.SetInt(r.Integer(0, bound.MaxAmount))
+		if len(r.faults) > before {
+			r.vague[r.Path()] = true
+		}
+	default:
+		panic(fmt.Sprintf("body: no way to read a %s", v.Type()))
+	}
+}
+
+// refuseText notes that the value that was read last is not a string.
+func (r *objectReader) refuseText() {
+	if r.File {
+		r.Fault("must be text; quote it if it looks like a number")
+		return
+	}
+	r.Fault("must be a string")
+	r.vague[r.Path()] = true
+}
+
+// canonical returns JSON without blanks and with its fields in order, as Metadata does. What cannot be formatted stays as it
+// is, for Check to refuse.
+func canonical(raw jsontext.Value) []byte {
+	value := raw.Clone()
+	if value.Format(jsontext.ReorderRawObjects(true)) != nil {
+		return raw.Clone()
+	}
+	return value
+}
+
+// amounts reads an object whose field names are ids into the map v, of integers or of pointers to them. null is nil where the
+// map can hold it.
+func (r *objectReader) amounts(v reflect.Value) {
+	if !r.enter('{', "must be an object") {
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for !r.broken && r.dec.PeekKind() != '}' {
+		name, ok := r.name()
+		if !ok {
+			return
+		}
+		id, value := string(name), reflect.New(v.Type().Elem()).Elem()
+		switch {
+		case !bound.ID(id):
+			r.Fault("is not the name of a meter, which " + bound.MustBeID)
+			r.Skip()
+			continue
+		case r.absent(value):
+			continue
+		case r.dec.PeekKind() == 'n' && value.Kind() == reflect.Pointer:
+			r.Skip()
+		default:
+			r.read(value)
+		}
+		v.SetMapIndex(reflect.ValueOf(id), value)
+	}
+	r.leave()
+}
+
+// merge adds the faults that Check found to those of the document. Of two sentences about one path Check's wins if the
+// document's is vague, and the document's otherwise.
+func (r *objectReader) merge(checked []Fault) {
+	read := len(r.faults)
+	for _, f := range checked {
+		i := slices.IndexFunc(r.faults[:read], func(other Fault) bool { return other.Field == f.Field })
+		switch {
+		case i < 0:
+			r.faults.Add(f.Field, f.Message)
+		case r.vague[f.Field]:
+			r.faults[i].Message = f.Message
+			delete(r.vague, f.Field)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package body
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// text reads a string. It returns false for another value.
+func (d *Document) text() (string, bool) {
+	raw, ok := d.value()
+	if !ok || raw.Kind() != '"' {
+		return "", false
+	}
+	plain, err := unquote(raw)
+	return string(plain), err == nil
+}
+
+// Text reads a string that check accepts, or notes what it must be.
+func (d *Document) Text(check func(string) bool, must string) string {
+	if text, ok := d.text(); ok && check(text) {
+		return text
+	}
+	d.Fault(must)
+	return ""
+}
+
+// ID reads an id.
+func (d *Document) ID() string { return d.Text(bound.ID, bound.MustBeID) }
+
+// Key reads an idempotency key.
+func (d *Document) Key() string { return d.Text(bound.Key, bound.MustBeKey) }
+
+// Route reads a route.
+func (d *Document) Route() string { return d.Text(bound.Route, bound.MustBeRoute) }
+
+// Prose reads text for people: low to high bytes.
+func (d *Document) Prose(low, high int) string {
+	if text, ok := d.text(); ok && bound.Text(text, low, high) {
+		return text
+	}
+	d.Fault(bound.MustBeText(low, high))
+	return ""
+}
+
+// Characters reads text for people: low to high characters.
+func (d *Document) Characters(low, high int) string {
+	if text, ok := d.text(); ok && IsText(text, low, high) {
+		return text
+	}
+	d.Fault(MustBeCharacters(low, high))
+	return ""
+}
+
+// IsText reports whether s has low to high characters and no control characters but line ends and tabs.
+func IsText(s string, low, high int) bool {
+	n := utf8.RuneCountInString(s)
+	return n >= low && n <= high && bound.Text(s, low, len(s))
+}
+
+// MustBeCharacters returns the sentence for text that IsText refuses.
+func MustBeCharacters(low, high int) string {
+	return fmt.Sprintf("must be %d to %d characters without control characters", low, high)
+}
+
+// Word reads one of a few words.
+func (d *Document) Word(words ...string) string {
+	if text, ok := d.text(); ok && slices.Contains(words, text) {
+		return text
+	}
+	d.Fault(OneOf(words...))
+	return ""
+}
+
+// Amount reads an amount of units.
+func (d *Document) Amount() int64 { return d.Integer(1, bound.MaxAmount) }
+
+// Difference reads an amount to add or, below zero, to take away.
+func (d *Document) Difference() int64 {
+	raw, ok := d.value()
+	if !ok {
+		return 0
+	}
+	digits, sign := string(raw), int64(1)
+	if len(digits) > 0 && digits[0] == '-' {
+		digits, sign = digits[1:], -1
+	}
+	n, ok := ParseInteger(digits)
+	if !ok || !bound.Amount(n) {
+		d.Fault(bound.MustBeDifference)
+		return 0
+	}
+	return sign * n
+}
+
+// Integer reads a JSON integer from low to high, without fraction or exponent.
+func (d *Document) Integer(low, high int64) int64 {
+	raw, ok := d.value()
+	if !ok {
+		return 0
+	}
+	if n, ok := ParseInteger(raw); ok && n >= low && n <= high {
+		return n
+	}
+	d.Fault(bound.MustBeInteger(low, high))
+	return 0
+}
+
+// ParseInteger reads decimal digits, at most as many as the largest amount has. It returns false for anything else.
+func ParseInteger[B ~[]byte | ~string](digits B) (int64, bool) {
+	if len(digits) == 0 || len(digits) > len("9007199254740991") {
+		return 0, false
+	}
+	var n int64
+	for i := range len(digits) {
+		c := digits[i]
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// Boolean reads true or false.
+func (d *Document) Boolean() bool {
+	raw, ok := d.value()
+	if !ok {
+		return false
+	}
+	switch raw.Kind() {
+	case 't':
+		return true
+	case 'f':
+		return false
+	default:
+		d.Fault("must be true or false")
+		return false
+	}
+}
+
+// Instant reads an RFC 3339 time within the bounds of package period.
+func (d *Document) Instant() time.Time {
+	if text, ok := d.text(); ok {
+		if t, ok := ParseInstant(text); ok {
+			return t
+		}
+	}
+	d.Fault(MustBeInstant())
+	return time.Time{}
+}
+
+// MustBeInstant returns the sentence for text that ParseInstant refuses.
+func MustBeInstant() string {
+	return fmt.Sprintf("must be an RFC 3339 time from %s to before %s", period.Earliest.Format(time.RFC3339),
+		period.Latest.Format(time.RFC3339))
+}
+
+// ParseInstant reads an RFC 3339 time within the bounds of package period, in UTC, cut to the microseconds that PostgreSQL
+// stores. It returns false for anything else.
+func ParseInstant(text string) (time.Time, bool) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.Before(period.Earliest) || !t.Before(period.Latest) {
+		return time.Time{}, false
+	}
+	return t.UTC().Truncate(time.Microsecond), true
+}
+
+// MustBeZone is the sentence for a name that IsZone refuses.
+const MustBeZone = `must be an IANA zone name such as "Europe/Berlin" or "UTC"`
+
+// IsZone reports whether name is the name of a time zone.
+func IsZone(name string) bool {
+	_, err := period.ParseZone(name)
+	return err == nil
+}
+
+// Address reads an IP address. An IPv4 address written as IPv6 becomes IPv4.
+func (d *Document) Address() netip.Addr {
+	if text, ok := d.text(); ok {
+		if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" {
+			return address.Unmap()
+		}
+	}
+	d.Fault("must be an IPv4 or IPv6 address")
+	return netip.Addr{}
+}
+
+// Metadata reads the client's own object. It returns the object without blanks and with its fields in order, so that the same
+// metadata is the same bytes however a retry writes it.
+func (d *Document) Metadata() []byte {
+	raw, ok := d.value()
+	if !ok {
+		return nil
+	}
+	value := raw.Clone()
+	if raw.Kind() != '{' || value.Format(jsontext.ReorderRawObjects(true)) != nil || !bound.Metadata(value) {
+		d.Fault(bound.MustBeMetadata)
+		return nil
+	}
+	return value
+}
