@@ -17,8 +17,8 @@ import (
 // meant for; Debian's and Ubuntu's supported releases all have it or a newer one.
 const MinPostgresMajor = 14
 
-// versionTimeout bounds `postgres --version`, which answers in milliseconds; the
-// rest is room for a cold disk.
+// versionTimeout is the time limit of `postgres --version`. It answers in milliseconds, or later from
+// a cold disk.
 const versionTimeout = 20 * time.Second
 
 // PostgresBinaries is one installed PostgreSQL.
@@ -28,16 +28,16 @@ type PostgresBinaries struct {
 	Version string // "17.2 (Debian 17.2-1.pgdg120+1)"
 }
 
-// Search says where to look for servers. Directories may hold wildcards.
+// Search lists directories with server programs. They may contain wildcards.
 type Search struct {
-	Path         []string // looked in first, for all programs
-	PostgresDirs []string // of these the newest version wins
-	RedisDirs    []string // the first hit wins
+	Path         []string // searched first, for all programs
+	PostgresDirs []string // the newest version in them is used
+	RedisDirs    []string // the first program found in them is used
 }
 
-// SystemSearch is where package managers put servers: PATH first, so that a
-// deliberate choice wins, then Debian and Ubuntu (also pgdg), Fedora and RHEL
-// (also pgdg), Homebrew on both architectures, Alpine, and hand-made installs.
+// SystemSearch returns PATH and the directories of package managers: Debian and
+// Ubuntu (with pgdg), Fedora and RHEL (with pgdg), Homebrew on both architectures,
+// Alpine, and manual installations. PATH comes first, so that a user can choose.
 func SystemSearch() Search {
 	return Search{
 		Path: filepath.SplitList(os.Getenv("PATH")),
@@ -56,12 +56,12 @@ func SystemSearch() Search {
 	}
 }
 
-// MissingError says that a server program is not installed, and how to get it.
+// MissingError reports a server program that is not installed and how to install it.
 type MissingError struct {
 	Program string   // "PostgreSQL", "Redis"
 	Looked  []string // directories that were searched
 	Install string   // package-manager commands
-	Cause   error    // set when a program was found but was of no use
+	Cause   error    // set when a program was found but is not usable
 }
 
 func (e *MissingError) Error() string {
@@ -75,9 +75,9 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return e.Cause }
 
-// Postgres finds an installed PostgreSQL. major 0 takes the one in PATH or else
-// the newest; another value takes only that major version, which an existing
-// data directory needs. It fails with *MissingError.
+// Postgres finds an installed PostgreSQL. With major 0 it returns the one in PATH
+// or else the newest; otherwise only that major version, which an existing data
+// directory needs. It fails with *MissingError.
 func (s Search) Postgres(ctx context.Context, major int) (PostgresBinaries, error) {
 	missing := &MissingError{
 		Program: "PostgreSQL",
@@ -98,8 +98,8 @@ func (s Search) Postgres(ctx context.Context, major int) (PostgresBinaries, erro
 	return slices.MaxFunc(elsewhere, func(a, b PostgresBinaries) int { return a.Major - b.Major }), nil
 }
 
-// examine returns the usable installations among dirs, in order, and notes in
-// missing why others are of no use.
+// examine returns the usable installations among dirs, in order, and stores in
+// missing why another one is not usable.
 func (s Search) examine(ctx context.Context, dirs []string, major int, missing *MissingError) []PostgresBinaries {
 	var found []PostgresBinaries
 	for _, dir := range dirs {
@@ -107,7 +107,7 @@ func (s Search) examine(ctx context.Context, dirs []string, major int, missing *
 		if !executable(postgres) || !executable(filepath.Join(dir, "initdb")) {
 			continue
 		}
-		// The real directory, so that a link in PATH leads to the siblings.
+		// initdb is beside the real program, not beside a link to it.
 		resolved, err := filepath.EvalSymlinks(postgres)
 		if err != nil {
 			continue
@@ -146,7 +146,7 @@ func (s Search) Redis() (string, error) {
 
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*.*)`)
 
-// identify asks an installation for its version.
+// identify reads the version of an installation.
 func identify(ctx context.Context, dir string) (PostgresBinaries, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
@@ -168,7 +168,7 @@ func identify(ctx context.Context, dir string) (PostgresBinaries, error) {
 func expand(patterns []string) []string {
 	var dirs []string
 	for _, p := range patterns {
-		// The patterns are ours, so Glob's only error, a malformed one, cannot happen.
+		// The patterns are constants, so Glob cannot return its only error, a malformed pattern.
 		hits, _ := filepath.Glob(p)
 		dirs = append(dirs, hits...)
 	}
@@ -180,7 +180,7 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-// IsMissing reports whether err says that a server program is not installed.
+// IsMissing reports whether err is about a server program that is not installed.
 func IsMissing(err error) bool {
 	var missing *MissingError
 	return errors.As(err, &missing)

@@ -15,9 +15,9 @@ import (
 	"syscall"
 )
 
-// copyCached makes a cluster in dir by copying the one kept in the cache, which it
-// creates first if need be, and returns its password. A copy takes some 50 ms,
-// initdb one to three seconds. Processes that need it at once share one initdb.
+// copyCached copies the cluster in the cache to dir and returns its password. It
+// fills the cache first if it is empty. A copy takes some 50 ms, initdb one to
+// three seconds. Processes that run at the same time share one initdb.
 func (p *Postgres) copyCached(ctx context.Context, dir, passwordFile string) (string, error) {
 	if err := os.MkdirAll(p.cfg.Cache, 0o700); err != nil {
 		return "", fmt.Errorf("cluster cache: %w", err)
@@ -45,8 +45,8 @@ func (p *Postgres) copyCached(ctx context.Context, dir, passwordFile string) (st
 	return password, nil
 }
 
-// fillCache runs initdb in dir and keeps a copy. Clusters of other versions are
-// dropped: one is some 40 MB.
+// fillCache runs initdb in dir and stores a copy in the cache. It removes clusters
+// of other versions, of some 40 MB each.
 func (p *Postgres) fillCache(ctx context.Context, kept, dir, passwordFile string) (string, error) {
 	p.password = rand.Text()
 	if err := p.initdb(ctx, dir, passwordFile); err != nil {
@@ -79,7 +79,7 @@ func (p *Postgres) fillCache(ctx context.Context, kept, dir, passwordFile string
 
 const cachePrefix = "cluster-"
 
-// cacheKey changes with everything that shapes a fresh cluster.
+// cacheKey returns a name that changes with the version and the options of initdb.
 func (p *Postgres) cacheKey() string {
 	shape := strings.Join(append(initdbArgs(p.cfg.Durable), p.bin.Dir, p.bin.Version), "\x00")
 	sum := sha256.Sum256([]byte(shape))
@@ -96,7 +96,7 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	return func() { _ = f.Close() }, nil // closing a file we never wrote to cannot lose anything
+	return func() { _ = f.Close() }, nil // nothing was written to the file
 }
 
 // copyTree copies a cluster's files with their modes and gives the copy to u. A

@@ -16,7 +16,7 @@ import (
 // only for the message.
 const lockName = "lock"
 
-// InUseError says that another process works in a directory.
+// InUseError reports a directory that another process uses.
 type InUseError struct {
 	Dir string
 	PID int // 0 when not known
@@ -52,8 +52,8 @@ func lockDir(dir string) (*dirLock, error) {
 	return &dirLock{file: f}, nil
 }
 
-// release gives the lock up. The file stays: removing it would let two processes
-// lock two files of the same name.
+// release releases the lock. The file stays: if it were removed, two processes
+// could lock two files of the same name.
 func (l *dirLock) release() error {
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("release lock: %w", err)
@@ -79,7 +79,7 @@ func readPID(r io.ReaderAt) int {
 	return pid
 }
 
-// explainPermission turns a bare "permission denied" into what to do about it.
+// explainPermission adds the remedy to a "permission denied".
 func explainPermission(dir string, err error) error {
 	if !errors.Is(err, os.ErrPermission) {
 		return err

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// stopOrphan deals with a server that survived its owner. The caller holds the
-// directory's lock, so a process that pidFile names and that works in dir can
-// only be a leftover: it gets orphanGrace to finish the stop the kernel asked of
-// it, then sig, then ctx decides. A pid that was given to another program since
-// is left alone.
+// stopOrphan stops a server that survived its owner. The caller holds the
+// directory's lock, so a process in pidFile that works in dir must be a
+// leftover. stopOrphan waits orphanGrace for the stop that the kernel has
+// started, then sends sig, then waits until ctx ends. It ignores a pid that
+// another program has now.
 func stopOrphan(ctx context.Context, pidFile, dir string, sig syscall.Signal, log *slog.Logger) error {
 	f, err := os.Open(pidFile)
 	if errors.Is(err, os.ErrNotExist) {
@@ -31,7 +31,7 @@ func stopOrphan(ctx context.Context, pidFile, dir string, sig syscall.Signal, lo
 	if !leftover() {
 		return nil
 	}
-	log.Info("waiting for a server left over from an earlier run to stop", "pid", pid, "dir", dir)
+	log.Info("waiting for a server of an earlier run to stop", "pid", pid, "dir", dir)
 	grace, cancel := context.WithTimeout(ctx, orphanGrace)
 	defer cancel()
 	if poll(grace, func() bool { return !leftover() }) == nil {
@@ -46,8 +46,7 @@ func stopOrphan(ctx context.Context, pidFile, dir string, sig syscall.Signal, lo
 	return nil
 }
 
-// sameDir compares two directories by identity where it can, else by name: after
-// a deletion the kernel reports a name that leads nowhere.
+// sameDir compares two directories by identity, or by name if one was deleted.
 func sameDir(a, b string) bool {
 	infoA, errA := os.Stat(a)
 	infoB, errB := os.Stat(b)

@@ -109,7 +109,7 @@ func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 	for name, leave := range map[string]func(*testing.T) (pid int, again func() error){
 		"PostgreSQL": func(t *testing.T) (int, func() error) {
 			p := startPostgres(t, PostgresConfig{})
-			forget(t, &p.server)
+			forget(t, &p.Server)
 			return p.proc.pid, func() error {
 				next, err := StartPostgres(t.Context(), PostgresConfig{Dir: p.Dir()})
 				if err == nil {
@@ -120,7 +120,7 @@ func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 		},
 		"Redis": func(t *testing.T) (int, func() error) {
 			r := startRedis(t, RedisConfig{})
-			forget(t, &r.server)
+			forget(t, &r.Server)
 			return r.proc.pid, func() error {
 				next, err := StartRedis(t.Context(), RedisConfig{Dir: r.Dir()})
 				if err == nil {
@@ -144,7 +144,7 @@ func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 }
 
 // forget gives the lock up as a crash would, without stopping the server.
-func forget(t *testing.T, s *server) {
+func forget(t *testing.T, s *Server) {
 	t.Helper()
 	if err := s.unlock(); err != nil {
 		t.Fatal(err)

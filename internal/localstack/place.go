@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// StandInRoot holds the data of directories that the run user cannot reach. Only
-// root ever needs it, so it may be below /var/lib.
+// StandInRoot holds the stand-ins: the data of directories that the run user cannot
+// enter. Only root needs it, so it may be below /var/lib.
 const StandInRoot = "/var/lib/quotasvc-dev"
 
-// noteSuffix names the file beside Dir that tells where the data went instead.
+// noteSuffix ends the name of the file beside Dir that contains the stand-in's path.
 const noteSuffix = ".path"
 
-// originName names the file in a stand-in that tells whose it is.
+// originName is the name of the file in a stand-in that contains Dir.
 const originName = "origin"
 
-// place returns the directory to use for cfg.Dir: that itself, or its stand-in when
-// the run user cannot reach it. The result exists and is private to the run user.
+// place returns the directory to use for cfg.Dir: cfg.Dir itself, or its stand-in if
+// the run user cannot enter it. The result exists and is private to the run user.
 func (p *Postgres) place(ctx context.Context) (string, runUser, error) {
 	dir, err := filepath.Abs(p.cfg.Dir)
 	if err != nil {
@@ -53,13 +53,12 @@ func (p *Postgres) place(ctx context.Context) (string, runUser, error) {
 		return "", runUser{}, err
 	}
 	removeAbandoned(filepath.Dir(standIn))
-	p.log.Info("the data directory is out of reach for the user PostgreSQL runs as; using another one",
+	p.log.Info("the user that runs PostgreSQL cannot enter the data directory; using another one",
 		"wanted", dir, "used", standIn, "user", u.name, "note", dir+noteSuffix)
 	return standIn, u, nil
 }
 
-// standInFor names dir's stand-in: the same for the same absolute path, distinct
-// for distinct ones.
+// standInFor returns dir's stand-in. Its name is a hash of dir's absolute path.
 func standInFor(root, dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return filepath.Join(root, hex.EncodeToString(sum[:8]))
@@ -75,10 +74,10 @@ func writeNote(path, text string) error {
 	return nil
 }
 
-// removeAbandoned removes the stand-ins of temporary checkouts that are gone: of
-// directories below a temporary root whose note no longer exists. Others stay
-// whatever happens to their checkout, which may lie on a disk that is not mounted
-// now. Tidying is not worth failing for, so it reports nothing.
+// removeAbandoned removes the stand-ins of deleted temporary checkouts: of
+// directories below a temporary root whose note no longer exists. It keeps all
+// others, because their checkout may be on a disk that is not mounted now. It
+// ignores errors.
 func removeAbandoned(root string) {
 	// Glob's only error is a malformed pattern.
 	origins, _ := filepath.Glob(filepath.Join(root, "*", originName))

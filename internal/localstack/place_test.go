@@ -204,7 +204,7 @@ func TestPort_LostAtBind_Retried(t *testing.T) {
 		{"Could not create server TCP listening socket 127.0.0.1:28177: bind: Address already in use", 2, true},
 		{"no space left on device", 1, false},
 	} {
-		s, tries := &server{name: "a test"}, 0
+		s, tries := &Server{name: "a test"}, 0
 		err := s.onPort("", func() error {
 			if tries++; tries == 1 {
 				return errors.New(c.why)

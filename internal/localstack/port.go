@@ -13,24 +13,24 @@ import (
 // loopback is the only address a server listens on.
 const loopback = "127.0.0.1"
 
-// Free ports are taken from below the range that systems hand to outgoing
-// connections (Linux from 32768, macOS and BSD from 49152). Inside it, a client
-// that keeps dialling a stopped server can be given that very port as its own,
-// connect to itself, and block the restart.
+// Free ports are chosen below the range of outgoing connections (Linux from 32768,
+// macOS and BSD from 49152). With a port in that range, a client that keeps dialling
+// a stopped server can get the same port for its own side, connect to itself, and
+// block the restart.
 const (
 	firstFreePort = 20000
 	lastFreePort  = 32000
 
-	// portTries bounds the search: with 12,000 ports, that many taken in a row
-	// means that binding fails for another reason.
+	// portTries bounds the search. If this many of 12,000 ports are taken in a row,
+	// binding fails for another reason.
 	portTries = 64
 )
 
-// PortTakenError says that the asked-for port is in use.
+// PortTakenError reports a configured port that is in use.
 type PortTakenError struct {
 	Server  string // "PostgreSQL", "Redis"
 	Port    int
-	Setting string // how to choose another one; may be empty
+	Setting string // the setting that changes the port; may be empty
 }
 
 func (e *PortTakenError) Error() string {
@@ -65,7 +65,7 @@ func choosePort(want int, server, setting string) (int, error) {
 
 func tryPort(port int) error {
 	var config net.ListenConfig
-	// Binding to loopback never waits, so there is nothing to cancel.
+	// Binding to loopback never waits, so it needs no context.
 	l, err := config.Listen(context.Background(), "tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if err != nil {
 		return err

@@ -16,39 +16,39 @@ import (
 	"syscall"
 )
 
-// Superuser is the role every private PostgreSQL has, and its database's name.
+// Superuser is the name of the role and of the database in every private PostgreSQL.
 const Superuser = "quotasvc"
 
-// PostgresConfig says how to run a private PostgreSQL.
+// PostgresConfig configures a private PostgreSQL.
 type PostgresConfig struct {
 	Dir         string            // holds data, password, log; required. See the package comment for stand-ins
-	Port        int               // 0: any free one, the same for the life of this value
-	PortSetting string            // how the user changes Port, for the message about a taken one
+	Port        int               // 0: any free port, the same for the life of this value
+	PortSetting string            // the setting that changes Port, for messages
 	Durable     bool              // true: survives a power cut. false: fsync off, for tests only
-	Extra       map[string]string // server settings, stronger than ours ("max_connections": "200")
-	Cache       string            // directory that keeps a fresh cluster to copy instead of initdb; "": always initdb
-	Search      *Search           // where to find binaries; nil: SystemSearch
-	Log         *slog.Logger      // progress for people; nil: none
+	Extra       map[string]string // server settings that override the defaults ("max_connections": "200")
+	Cache       string            // directory with a fresh cluster to copy instead of initdb; empty: always initdb
+	Search      *Search           // directories with binaries; nil: SystemSearch
+	Log         *slog.Logger      // progress messages; nil: none
 
-	standIns string // where stand-ins for Dir go; "": StandInRoot
+	standIns string // directory of stand-ins for Dir; empty: StandInRoot
 }
 
-// Postgres is a private PostgreSQL server. Stop or Kill it and Start it again as
-// often as needed; data and URL stay.
+// Postgres is a private PostgreSQL server. It can be stopped or killed and started
+// again any number of times; data and URL stay.
 type Postgres struct {
-	server
+	Server
 	cfg      PostgresConfig
 	bin      PostgresBinaries
 	as       runUser
 	password string
 }
 
-// StartPostgres starts a server in cfg.Dir, creating the data on the first use,
-// and returns once it answers queries. Errors worth telling apart: *MissingError,
-// *InUseError, *PortTakenError.
+// StartPostgres starts a server in cfg.Dir and returns when it answers queries. It
+// creates the data on the first use. Its errors include *MissingError, *InUseError
+// and *PortTakenError.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	p := &Postgres{cfg: cfg}
-	p.server = server{name: "PostgreSQL", port: cfg.Port, stopSignal: syscall.SIGINT, startProc: p.start, log: orDiscard(cfg.Log)}
+	p.Server = Server{name: "PostgreSQL", port: cfg.Port, stopSignal: syscall.SIGINT, startProc: p.start, log: orDiscard(cfg.Log)}
 	p.afterKill = func() { removeSharedMemory(p.dataDir()) }
 	search := SystemSearch()
 	if cfg.Search != nil {
@@ -61,7 +61,7 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	if p.dir, p.as, err = p.place(ctx); err != nil {
 		return nil, err
 	}
-	// The server reports its directory without links; readiness compares the two.
+	// The server reports its directory without links, and awaitReady compares the two.
 	if p.dir, err = filepath.EvalSymlinks(p.dir); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -74,8 +74,8 @@ func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	return p, nil
 }
 
-// matchVersion replaces the binaries by those of the major version that wrote the
-// existing data, which no other version can read.
+// matchVersion chooses the binaries of the major version that wrote the existing
+// data. No other version can read it.
 func (p *Postgres) matchVersion(ctx context.Context, search Search) error {
 	text, err := os.ReadFile(filepath.Join(p.dataDir(), "PG_VERSION"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -99,8 +99,7 @@ func (p *Postgres) matchVersion(ctx context.Context, search Search) error {
 	return nil
 }
 
-// URL is where the server answers, as its superuser. It does not change by
-// stopping and starting.
+// URL returns the server's URL for its superuser. It stays the same after a restart.
 func (p *Postgres) URL() string {
 	u := url.URL{
 		Scheme:   "postgres",
@@ -112,10 +111,10 @@ func (p *Postgres) URL() string {
 	return u.String()
 }
 
-// Version is the server's version text.
+// Version returns the server's version text.
 func (p *Postgres) Version() string { return p.bin.Version }
 
-// start makes the data if there is none and starts the server.
+// start creates missing data and starts the server.
 func (p *Postgres) start(ctx context.Context) error {
 	if err := stopOrphan(ctx, filepath.Join(p.dataDir(), "postmaster.pid"), p.dataDir(), syscall.SIGINT, p.log); err != nil {
 		return err
@@ -140,9 +139,9 @@ func (p *Postgres) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer logFile.Close() // the child has its own copy
-	// A dev server stops in order when its owner dies; a test server need not save
-	// anything, but must still remove its shared memory, so no SIGKILL.
+	defer logFile.Close() // the child has its own descriptor
+	// A dev server stops in order when its owner dies. A test server saves nothing but
+	// must remove its shared memory, so it does not get SIGKILL.
 	death := syscall.SIGQUIT
 	if p.cfg.Durable {
 		death = syscall.SIGINT
@@ -160,22 +159,23 @@ func (p *Postgres) launch(ctx context.Context) error {
 	return nil
 }
 
-// args are the server's settings. They are given on the command line, so nothing
-// in the data directory has to be rewritten when one changes.
+// args returns the server's settings for the command line. A change of a setting
+// rewrites nothing in the data directory.
 func (p *Postgres) args() []string {
 	settings := map[string]string{
 		"listen_addresses":        loopback,
 		"port":                    strconv.Itoa(p.port),
-		"unix_socket_directories": "", // loopback is enough, and a socket path may be too long
+		"unix_socket_directories": "", // loopback is enough, and a socket's path may be too long
 		"timezone":                "UTC",
 		"log_timezone":            "UTC",
-		"logging_collector":       "off", // the log is our file, whatever the distribution's default
+		"logging_collector":       "off", // the log goes to our file; some distributions turn this on
 		"password_encryption":     "scram-sha-256",
 	}
 	if !p.cfg.Durable {
 		settings["fsync"] = "off"
 		settings["full_page_writes"] = "off"
-		// In the data directory, not /dev/shm: a killed test server leaves nothing there.
+		// Shared memory lies in the data directory, so that a killed test server leaves
+		// nothing in /dev/shm.
 		settings["dynamic_shared_memory_type"] = "mmap"
 	}
 	maps.Copy(settings, p.cfg.Extra)

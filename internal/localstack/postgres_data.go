@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// connectTimeout bounds one try to reach a starting server.
+	// connectTimeout is the time limit of one attempt to connect to a starting server.
 	connectTimeout = 2 * time.Second
 
-	// strangerGrace is how long after a refusal our own server may take to notice that
-	// another one has its port, and exit.
+	// strangerGrace is the time that the child gets, after another server has refused a
+	// connection on its port, to notice that the port is taken and to exit.
 	strangerGrace = time.Second
 
 	// PostgreSQL's codes, from its manual's appendix A.
@@ -29,9 +29,9 @@ const (
 	codeDuplicateDatabase  = "42P04"
 )
 
-// ensureData creates the cluster if there is none. It is made under another name
-// and renamed when complete, so an interrupted first start leaves nothing half
-// made behind.
+// ensureData creates the cluster if there is none. It creates it under another name
+// and renames it when it is complete, so an interrupted first start leaves no
+// incomplete cluster.
 func (p *Postgres) ensureData(ctx context.Context) error {
 	passwordFile := filepath.Join(p.dir, "password")
 	if _, err := os.Stat(p.dataDir()); err == nil {
@@ -39,7 +39,7 @@ func (p *Postgres) ensureData(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("the data exists but its password does not: %w (move %s away to start afresh)", err, p.dir)
 		}
-		keep(&p.password, strings.TrimSpace(string(text)))
+		setIfChanged(&p.password, strings.TrimSpace(string(text)))
 		return nil
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("data directory: %w", explainPermission(p.dir, err))
@@ -66,7 +66,7 @@ func (p *Postgres) ensureData(ctx context.Context) error {
 	return nil
 }
 
-// initdb makes a cluster in dir with p.password.
+// initdb creates a cluster in dir with p.password.
 func (p *Postgres) initdb(ctx context.Context, dir, passwordFile string) error {
 	if err := writeSecret(passwordFile, p.password, p.as); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (p *Postgres) initdb(ctx context.Context, dir, passwordFile string) error {
 	return nil
 }
 
-// initdbArgs are what shapes a cluster: C collation and UTF-8, so that ordering is
-// by byte on every machine, and passwords for every connection.
+// initdbArgs returns the options of a new cluster: C collation and UTF-8, so that
+// text is ordered by byte on every machine, and passwords for every connection.
 func initdbArgs(durable bool) []string {
 	args := []string{
 		"--username=" + Superuser, "--encoding=UTF8", "--locale=C",
@@ -106,8 +106,8 @@ func writeSecret(path, secret string, u runUser) error {
 	return own(path, u)
 }
 
-// awaitReady waits until the server answers, and proves by its data directory that
-// it is ours.
+// awaitReady waits until the server answers and checks by its data directory that
+// it is this one.
 func (p *Postgres) awaitReady(ctx context.Context) error {
 	var last error
 	err := poll(ctx, func() bool {
@@ -136,7 +136,7 @@ func (p *Postgres) awaitReady(ctx context.Context) error {
 	return fmt.Errorf("it refuses to answer: %w", last)
 }
 
-// refused reports that a server answered, with an error that waiting does not cure.
+// refused reports whether a server answered with an error that waiting does not cure.
 func refused(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && !hasCode(err, codeCannotConnectNow, codeTooManyConnections)
@@ -153,7 +153,7 @@ func (p *Postgres) probe(ctx context.Context) error {
 	return nil
 }
 
-// query runs sql on the maintenance database and scans its one value.
+// query runs sql on the maintenance database and scans its single value.
 func (p *Postgres) query(ctx context.Context, sql string, dest any) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -172,11 +172,11 @@ func (p *Postgres) connect(ctx context.Context) (*pgx.Conn, error) {
 		return nil, fmt.Errorf("own database URL: %w", err)
 	}
 	cfg.Database = "postgres"
-	cfg.RuntimeParams = nil // the driver has put the caller's PGOPTIONS there
+	cfg.RuntimeParams = nil // removes the caller's PGOPTIONS
 	return pgx.ConnectConfig(ctx, cfg)
 }
 
-// ensureDatabase creates the database that URL names.
+// ensureDatabase creates the database in URL.
 func (p *Postgres) ensureDatabase(ctx context.Context) error {
 	conn, err := p.connect(ctx)
 	if err != nil {

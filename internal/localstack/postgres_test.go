@@ -197,12 +197,12 @@ func TestPostgres_ForeignServerOnPort_NotReady(t *testing.T) {
 	if err := ours.probe(t.Context()); err != nil {
 		t.Error(err)
 	}
-	elsewhere := &Postgres{server: server{port: theirs.port, dir: ours.dir}, password: ours.password}
+	elsewhere := &Postgres{Server: Server{port: theirs.port, dir: ours.dir}, password: ours.password}
 	if err := elsewhere.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "not ours") {
 		t.Errorf("PostgreSQL: %v", err)
 	}
 	r := startRedis(t, RedisConfig{})
-	other := &Redis{server: server{port: r.port, proc: &process{pid: 1}}, password: r.password}
+	other := &Redis{Server: Server{port: r.port, proc: &process{pid: 1}}, password: r.password}
 	if err := other.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "not ours") {
 		t.Errorf("Redis: %v", err)
 	}
@@ -310,8 +310,8 @@ func TestStop_PausedServer_InOrder(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit/2)
 	defer cancel()
-	for name, s := range map[string]*server{
-		"PostgreSQL": &startPostgres(t, PostgresConfig{}).server, "Redis": &startRedis(t, RedisConfig{}).server,
+	for name, s := range map[string]*Server{
+		"PostgreSQL": &startPostgres(t, PostgresConfig{}).Server, "Redis": &startRedis(t, RedisConfig{}).Server,
 	} {
 		if err := s.Pause(); err != nil {
 			t.Fatal(err)

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// toolGrace is how long a finished tool's output may stay open (a grandchild
-	// may hold the pipe) before we stop reading.
+	// toolGrace is the time for reading the rest of a finished tool's output. A
+	// grandchild may keep the pipe open longer.
 	toolGrace = 2 * time.Second
 
-	// logTailBytes is how much of a server's log an error quotes: some twenty lines.
+	// logTailBytes is the length of the log's end in an error: some twenty lines.
 	logTailBytes = 2 << 10
 )
 
@@ -33,8 +33,8 @@ type command struct {
 	deathSignal syscall.Signal // sent by the kernel when this process dies (Linux)
 }
 
-// cmd translates c. The environment is rebuilt, not inherited: a stray PGDATA,
-// PGPORT or LC_ALL of the caller must not change what the server does.
+// cmd returns c as an exec.Cmd. It does not inherit the environment: the caller's
+// PGDATA, PGPORT or LC_ALL must not change the server.
 func (c command) cmd(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, c.path, c.args...)
 	cmd.Dir = c.dir
@@ -55,10 +55,10 @@ func (c command) cmd(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// runTool runs a short-lived program to its end and returns what it printed. An
-// error quotes the output. When ctx ends first the program is killed.
+// runTool runs a short program and returns its output. An error quotes the output.
+// If ctx ends first, runTool kills the program.
 func runTool(ctx context.Context, c command) (string, error) {
-	// The parent-death signal is tied to the thread that forked: hold on to it.
+	// The kernel sends the parent-death signal when the forking thread ends, so keep it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c.deathSignal = syscall.SIGKILL
@@ -79,19 +79,19 @@ func runTool(ctx context.Context, c command) (string, error) {
 type process struct {
 	pid  int
 	done chan struct{} // closed once the child has exited and was reaped
-	err  error         // how it exited; read after done
+	err  error         // the result of the child; read it after done
 }
 
 // startProcess starts a long-lived child. Its goroutine keeps the forking thread
-// alive until the child has exited: the kernel sends the parent-death signal
-// when that thread dies, and the Go runtime ends idle threads as it likes.
+// alive until the child exits: the kernel sends the parent-death signal when that
+// thread ends, and the Go runtime may end an idle thread.
 func startProcess(c command) (*process, error) {
 	p := &process{done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		// The child's life is bounded by its owner's Stop, not by a context.
+		// Stop ends the child, not a context.
 		cmd := c.cmd(context.Background())
 		if err := cmd.Start(); err != nil {
 			started <- err
@@ -117,7 +117,7 @@ func (p *process) exited() bool {
 	}
 }
 
-// signal sends sig; a child that has exited already is no error.
+// signal sends sig. It returns nil if the child has already exited.
 func (p *process) signal(sig syscall.Signal) error {
 	if p.exited() {
 		return nil
@@ -138,14 +138,14 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// kill ends the child and its own children at once and waits for the reaping. The
-// children go too: a PostgreSQL backend that is busy would otherwise outlive its
-// postmaster, and the next start would find its shared memory still in use.
+// kill ends the child and its own children at once and waits until they are reaped.
+// Without this a busy PostgreSQL backend would outlive its postmaster, and the next
+// start would find its shared memory in use.
 func (p *process) kill(ctx context.Context) error {
 	if p.exited() {
 		return nil
 	}
-	// Stopped first, so that it makes no new children while we list them.
+	// A stopped process makes no new children while they are listed.
 	err := p.signal(syscall.SIGSTOP)
 	children := childrenOf(p.pid)
 	err = errors.Join(err, p.signal(syscall.SIGKILL))
@@ -169,7 +169,7 @@ func (p *process) kill(ctx context.Context) error {
 }
 
 // pause stops the child and its children without ending them: connections stay
-// open and nobody answers. resume undoes it.
+// open without answers. resume undoes it.
 func (p *process) pause() error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -191,8 +191,8 @@ func signalAll(pids []int, sig syscall.Signal) error {
 	return errs
 }
 
-// pollEvery is how often a condition nobody can notify us of is looked at again:
-// well below the 50-100 ms that a server start takes.
+// pollEvery is the interval for polling a condition: well below the 50-100 ms of a
+// server start.
 const pollEvery = 10 * time.Millisecond
 
 // waitGone waits until no process has this pid.
@@ -204,7 +204,7 @@ func waitGone(ctx context.Context, pid int) error {
 	return nil
 }
 
-// poll calls done until it says true or ctx ends.
+// poll calls done until it returns true or ctx ends.
 func poll(ctx context.Context, done func() bool) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -218,17 +218,17 @@ func poll(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// alive reports whether a process runs under this pid, be it another user's. A
-// zombie does not count: in a container whose first process reaps nobody, an
-// orphan that has exited stays one for good.
+// alive reports whether a process has this pid, even another user's. A zombie does
+// not count: in a container whose first process does not reap, an orphan that has
+// exited stays a zombie for ever.
 func alive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return (err == nil || errors.Is(err, syscall.EPERM)) && !zombie(pid)
 }
 
-// openLog opens a server's log for appending and tells its present length, so
-// that an error can quote only what this start wrote. A log that has grown past
-// maxLogBytes starts anew; the old one is kept as ".1".
+// openLog opens a server's log for appending and returns its length, so that an
+// error can quote only the lines of this start. It renames a log longer than
+// maxLogBytes to ".1" and begins a new one.
 func openLog(path string) (*os.File, int64, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLogBytes {
 		if err := os.Rename(path, path+".1"); err != nil {
@@ -246,10 +246,11 @@ func openLog(path string) (*os.File, int64, error) {
 	return f, size, nil
 }
 
-// maxLogBytes keeps a forgotten `quotasvc dev` from filling the disk by its log.
+// maxLogBytes is the maximum length of a log, so that a long `quotasvc dev` does not
+// fill the disk.
 const maxLogBytes = 16 << 20
 
-// logTail returns the end of what was written to path after offset.
+// logTail returns the end of the text in path after offset.
 func logTail(path string, offset int64) string {
 	f, err := os.Open(path)
 	if err != nil {

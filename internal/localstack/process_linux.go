@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// setDeathSignal has the kernel send sig to the child when the thread that
+// setDeathSignal makes the kernel send sig to the child when the thread that
 // forked it ends. Go sets it after the change of user, which would clear it.
 func setDeathSignal(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
 
-// childrenOf lists the pids whose parent is pid. /proc/PID/task/TID/children
-// would be one read but needs a kernel option; the parent field always exists.
+// childrenOf lists the pids whose parent is pid. /proc/PID/task/TID/children would
+// take one read but needs a kernel option; the parent field always exists.
 func childrenOf(pid int) []int {
 	// Glob's only error is a malformed pattern.
 	procs, _ := filepath.Glob("/proc/[0-9]*")
@@ -36,7 +36,7 @@ func zombie(pid int) bool {
 	return state == "Z"
 }
 
-// stat reads the state and the parent of pid; zero values when it is gone.
+// stat returns the state and the parent of pid, or zero values if it does not exist.
 func stat(pid int) (state string, parent int) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -54,8 +54,8 @@ func stat(pid int) (state string, parent int) {
 	return string(fields[0]), parent
 }
 
-// workingDir returns the working directory of pid, or "" where it is not to be
-// known. A PostgreSQL server's is its data directory, a Redis server's its dir.
+// workingDir returns the working directory of pid, or an empty string if it is
+// unknown. PostgreSQL works in its data directory, Redis in its dir.
 func workingDir(pid int) string {
 	dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 	if err != nil {

@@ -28,11 +28,11 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-// zombie reports whether pid has exited and waits for its parent to notice. Only
-// Linux containers are known to run without a process that reaps orphans.
+// zombie reports whether pid has exited and was not reaped. Only Linux containers
+// are known to run without a process that reaps orphans.
 func zombie(int) bool { return false }
 
-// workingDir returns the working directory of pid, or "" where it is not to be known.
+// workingDir returns the working directory of pid, or an empty string if it is unknown.
 func workingDir(pid int) string {
 	out, err := exec.Command("lsof", "-a", "-d", "cwd", "-Fn", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
@@ -46,9 +46,9 @@ func workingDir(pid int) string {
 	return ""
 }
 
-// memoryRoot finds no directory in memory: only Linux has one everywhere.
+// memoryRoot finds no directory in memory: only Linux always has one.
 func memoryRoot() (string, bool) { return "", false }
 
-// removeSharedMemory leaves a killed server's segment to the next start: only
-// Linux's is worth the calls, as the test suites run there.
+// removeSharedMemory does nothing: the next start removes a killed server's segment.
+// Only on Linux do test suites kill so many servers that segments run out.
 func removeSharedMemory(string) {}

@@ -15,52 +15,52 @@ import (
 	"syscall"
 )
 
-// RedisMode is what a Redis process is.
+// RedisMode is the role of a Redis process.
 type RedisMode int
 
 const (
-	// RedisStandalone is a server of its own, or a master or replica under Sentinel.
+	// RedisStandalone is a single server, or a master or replica under Sentinel.
 	RedisStandalone RedisMode = iota
-	// RedisClusterNode is a node of a Redis Cluster that its owner puts together.
+	// RedisClusterNode is a node of a Redis Cluster. Its owner joins the nodes.
 	RedisClusterNode
-	// RedisSentinel watches standalone servers. It keeps what it has learned in its
-	// configuration, which is therefore written once only.
+	// RedisSentinel watches standalone servers. It stores its state in its
+	// configuration file, so StartRedis writes that file only once.
 	RedisSentinel
 )
 
-// RedisConfig says how to run a private Redis.
+// RedisConfig configures a private Redis.
 type RedisConfig struct {
 	Dir         string       // holds data, configuration, log; required
-	Port        int          // 0: any free one, the same for the life of this value
-	PortSetting string       // how the user changes Port, for the message about a taken one
+	Port        int          // 0: any free port, the same for the life of this value
+	PortSetting string       // the setting that changes Port, for messages
 	Persist     bool         // true: append-only file, synced every second. false: empty after each start
 	Databases   int          // logical databases; 0: Redis's default, 16
-	Mode        RedisMode    // what the process is
-	Password    string       // "": one of its own. Servers that copy from each other need a common one
+	Mode        RedisMode    // role of the process
+	Password    string       // empty: a random one. Servers that replicate need a common password
 	Extra       []string     // further lines of configuration
-	Search      *Search      // where to find the binary; nil: SystemSearch
-	Log         *slog.Logger // progress for people; nil: none
+	Search      *Search      // directories with binaries; nil: SystemSearch
+	Log         *slog.Logger // progress messages; nil: none
 }
 
-// Redis is a private Redis (or Valkey) server. Stop or Kill it and Start it again
-// as often as needed; the URL stays, the data only with Persist.
+// Redis is a private Redis (or Valkey) server. It can be stopped or killed and
+// started again any number of times; the URL stays, the data only with Persist.
 type Redis struct {
-	server
+	Server
 	cfg      RedisConfig
 	bin      string
 	password string
 	busPort  int  // of a cluster node; chosen with the first start
-	settled  bool // it has been ready once: ports stay, and a Sentinel's configuration is its own
+	settled  bool // it was ready once: the ports are fixed, and a Sentinel's configuration is not rewritten
 }
 
-// StartRedis starts a server in cfg.Dir and returns once it answers. Unlike
-// PostgreSQL it runs as the caller, root included: it reads only its own
-// directory and answers only on loopback, to who knows the password. Errors
-// worth telling apart: *MissingError, *InUseError, *PortTakenError.
+// StartRedis starts a server in cfg.Dir and returns when it answers. Unlike
+// PostgreSQL it runs as the caller, even as root: it reads only its own
+// directory, listens only on loopback and requires a password. Its errors
+// include *MissingError, *InUseError and *PortTakenError.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
 	r := &Redis{cfg: cfg}
-	r.server = server{name: "Redis", port: cfg.Port, stopSignal: syscall.SIGTERM, startProc: r.start, log: orDiscard(cfg.Log)}
-	r.afterKill = func() {} // it leaves nothing outside its directory
+	r.Server = Server{name: "Redis", port: cfg.Port, stopSignal: syscall.SIGTERM, startProc: r.start, log: orDiscard(cfg.Log)}
+	r.afterKill = func() {} // a killed Redis leaves nothing outside its directory
 	search := SystemSearch()
 	if cfg.Search != nil {
 		search = *cfg.Search
@@ -81,19 +81,19 @@ func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
 	return r, nil
 }
 
-// URL is where the server answers. It does not change by stopping and starting.
+// URL returns the server's URL. It stays the same after a restart.
 func (r *Redis) URL() string {
 	u := url.URL{Scheme: "redis", User: url.UserPassword("", r.password), Host: r.Addr(), Path: "/0"}
 	return u.String()
 }
 
-// Addr is host and port.
+// Addr returns the server's host and port.
 func (r *Redis) Addr() string { return net.JoinHostPort(loopback, strconv.Itoa(r.port)) }
 
-// BusPort is where the other nodes of a cluster reach this one.
+// BusPort returns the port for the other nodes of a cluster.
 func (r *Redis) BusPort() int { return r.busPort }
 
-// Password is what the server asks for.
+// Password returns the server's password.
 func (r *Redis) Password() string { return r.password }
 
 func (r *Redis) start(ctx context.Context) error {
@@ -110,17 +110,17 @@ func (r *Redis) start(ctx context.Context) error {
 	return nil
 }
 
-// ensurePassword keeps the password across restarts, so that a URL copied from an
-// earlier run goes on working.
+// ensurePassword reads the password of an earlier run, so that its URL keeps working,
+// or creates one.
 func (r *Redis) ensurePassword() error {
 	if r.cfg.Password != "" {
-		keep(&r.password, r.cfg.Password)
+		setIfChanged(&r.password, r.cfg.Password)
 		return nil
 	}
 	text, err := os.ReadFile(r.path("password"))
 	switch {
 	case err == nil:
-		keep(&r.password, strings.TrimSpace(string(text)))
+		setIfChanged(&r.password, strings.TrimSpace(string(text)))
 		return nil
 	case errors.Is(err, os.ErrNotExist):
 		r.password = rand.Text()
@@ -132,7 +132,7 @@ func (r *Redis) ensurePassword() error {
 
 // launch writes the configuration, starts the server and waits until it answers.
 func (r *Redis) launch(ctx context.Context) error {
-	// A file, because a command line would show the password to every user.
+	// The password is in a file, because every user can read a command line.
 	conf := r.path("redis.conf")
 	args := []string{conf}
 	if r.cfg.Mode == RedisSentinel {
@@ -146,7 +146,7 @@ func (r *Redis) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer logFile.Close() // the child has its own copy
+	defer logFile.Close() // the child has its own descriptor
 	death := syscall.SIGKILL
 	if r.cfg.Persist {
 		death = syscall.SIGTERM
@@ -162,7 +162,7 @@ func (r *Redis) launch(ctx context.Context) error {
 	return nil
 }
 
-// writeConfig leaves alone what a Sentinel has written itself.
+// writeConfig writes the configuration, but not over a file that a Sentinel has changed.
 func (r *Redis) writeConfig(path string) error {
 	if r.cfg.Mode == RedisSentinel && r.settled {
 		return nil
@@ -188,7 +188,7 @@ func (r *Redis) config() string {
 		"dir " + strconv.Quote(r.dir),
 		"pidfile " + strconv.Quote(r.path("redis.pid")),
 		"daemonize no",
-		"save \"\"", // the append-only file is the one form of persistence
+		"save \"\"", // the append-only file is the only form of persistence
 	}
 	if r.cfg.Persist {
 		lines = append(lines, "appendonly yes", "appendfsync everysec")
@@ -206,8 +206,8 @@ func (r *Redis) config() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// awaitReady waits until the server answers, and proves by its process id that it
-// is ours.
+// awaitReady waits until the server answers and checks by its process id that it is
+// this one.
 func (r *Redis) awaitReady(ctx context.Context) error {
 	var last error
 	err := poll(ctx, func() bool {

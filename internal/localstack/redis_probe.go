@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// maxReplyBytes bounds the reply to INFO: a section is a few KiB.
+// maxReplyBytes is the maximum length of a reply to INFO. A section has a few KiB.
 const maxReplyBytes = 64 << 10
 
-// probe asks the server for its process id and compares it with the child's.
+// probe reads the server's process id and compares it with the child's.
 func (r *Redis) probe(ctx context.Context) error {
 	info, err := r.Info(ctx, "server")
 	if err != nil {
@@ -31,10 +31,9 @@ func (r *Redis) probe(ctx context.Context) error {
 	return errors.New("INFO server names no process_id")
 }
 
-// Info returns a section of what the server says about itself, on a connection of
-// its own. It speaks the protocol itself: three commands do not need a client
-// library, which this package could not import without every user of PostgreSQL
-// linking it.
+// Info returns a section of the server's INFO, read on a separate connection. It
+// implements the protocol itself: three commands need no client library, and a
+// library would be linked into every user of this package.
 func (r *Redis) Info(ctx context.Context, section string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// runUser is the user a PostgreSQL server runs as; the zero value is the caller.
+// runUser is the user that a PostgreSQL server runs as. The zero value is the caller.
 type runUser struct {
 	name string
 	uid  uint32
 	gid  uint32
 }
 
-// zero reports that no change of user is needed. Root (uid 0) is never a target.
+// zero reports whether the server runs as the caller. Root (uid 0) is never a run user.
 func (u runUser) zero() bool { return u.uid == 0 }
 
 func (u runUser) String() string {
@@ -28,12 +28,12 @@ func (u runUser) String() string {
 	return fmt.Sprintf("user %s (uid %d)", u.name, u.uid)
 }
 
-// unprivilegedUsers are tried in order: postgres exists wherever a package
-// manager installed PostgreSQL, nobody exists everywhere.
+// unprivilegedUsers are tried in order. postgres exists if a package manager has
+// installed PostgreSQL; nobody exists on every system.
 var unprivilegedUsers = []string{"postgres", "nobody"}
 
-// chooseRunUser picks who runs the server in dir. As root, an existing data
-// directory decides: whoever owns it goes on using it.
+// chooseRunUser chooses the user that runs the server in dir. If the caller is root,
+// the owner of an existing data directory runs it.
 func chooseRunUser(dir string) (runUser, error) {
 	if os.Geteuid() != 0 {
 		return runUser{}, nil
@@ -78,9 +78,9 @@ func ownerOf(path string) (uid, gid uint32, err error) {
 // errUnreachable marks a directory that the run user cannot use.
 var errUnreachable = errors.New("out of reach")
 
-// claim makes dir exist, private to u, and proves that u can work in it by
-// running the server binary there. It fails with errUnreachable when only the
-// place is at fault; then nothing it created is left behind.
+// claim creates dir, private to u, and checks that u can work in it by running the
+// server binary there. It returns errUnreachable if u cannot work in dir, and then
+// removes the directories that it has created.
 func claim(ctx context.Context, dir string, u runUser, postgres string) error {
 	if u.zero() {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -88,7 +88,7 @@ func claim(ctx context.Context, dir string, u runUser, postgres string) error {
 		}
 		return nil
 	}
-	// If the user cannot run it even in /, the binary is at fault, not the place.
+	// If the user cannot run the binary even in /, dir is not the cause.
 	version := command{path: postgres, args: []string{"--version"}, dir: "/", as: u}
 	if _, err := runTool(ctx, version); err != nil {
 		return fmt.Errorf("run PostgreSQL as %s: %w", u, err)
@@ -107,7 +107,7 @@ func claim(ctx context.Context, dir string, u runUser, postgres string) error {
 	return nil
 }
 
-// own gives dir to u and checks that it took: some mounts ignore a change of owner.
+// own makes u the owner of dir and checks it: some mounts ignore a change of owner.
 func own(dir string, u runUser) error {
 	if err := os.Chown(dir, int(u.uid), int(u.gid)); err != nil {
 		return fmt.Errorf("give %s to %s: %w", dir, u, err)
@@ -118,9 +118,9 @@ func own(dir string, u runUser) error {
 	return nil
 }
 
-// mkdirs is MkdirAll that says which directories it made, innermost first. The
-// parents can be entered by everyone (they hold no secrets, dir does), because
-// the run user has to pass through them.
+// mkdirs is MkdirAll that returns the directories it has created, innermost first.
+// Everyone can enter the parents, because the run user must pass through them. Only
+// dir holds secrets.
 func mkdirs(dir string) ([]string, error) {
 	var missing []string
 	for d := dir; ; d = filepath.Dir(d) {
@@ -141,7 +141,7 @@ func mkdirs(dir string) ([]string, error) {
 		if err := os.Mkdir(missing[i], mode); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("create data directory: %w", err)
 		}
-		// Mkdir's mode is cut by the umask; a umask of 077 must not lock the user out.
+		// The umask reduces Mkdir's mode; a umask of 077 would lock the run user out.
 		if err := os.Chmod(missing[i], mode); err != nil {
 			return nil, fmt.Errorf("create data directory: %w", err)
 		}

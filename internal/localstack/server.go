@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// defaultStartTimeout leaves room for crash recovery of a dev database on a
-	// slow disk; a clean start takes well under a second.
+	// defaultStartTimeout allows for crash recovery of a dev database on a slow disk. A
+	// clean start takes well under a second.
 	defaultStartTimeout = 2 * time.Minute
 
-	// defaultStopTimeout bounds an orderly stop whose context has no deadline: the
-	// final checkpoint of a busy dev database takes seconds.
+	// defaultStopTimeout is the time limit of an orderly stop whose context has no
+	// deadline. The final checkpoint of a busy dev database takes seconds.
 	defaultStopTimeout = 30 * time.Second
 
-	// killTimeout bounds the wait for the kernel after SIGKILL.
+	// killTimeout is the time limit for the end of a process after SIGKILL.
 	killTimeout = 10 * time.Second
 
-	// orphanGrace is how long a server left over from a dead owner, which the kernel
-	// has told to stop, gets before it is told again.
+	// orphanGrace is the time that the server of a dead owner gets to stop after the
+	// kernel's signal, before it gets a second signal.
 	orphanGrace = 3 * time.Second
 
-	// startTries bounds how often a start is repeated because another process took
-	// the free port between the check and the server's bind.
+	// startTries is the number of attempts to start. Another process may take the free
+	// port between the check and the server's bind.
 	startTries = 8
 )
 
-// server is what PostgreSQL and Redis have in common: one directory, one port, one
-// child, and the changes between running and not.
-type server struct {
+// Server is the common part of PostgreSQL and Redis: one directory, one port, one
+// child process, and its starts and stops.
+type Server struct {
 	name       string // in messages
-	dir        string // where it really lies
-	port       int    // 0 until the first start has chosen one; then fixed
+	dir        string // the real directory: the configured one or its stand-in
+	port       int    // 0 until the first start chooses one; then fixed
 	stopSignal syscall.Signal
-	startProc  func(context.Context) error // sets proc and returns once it is ready
-	afterKill  func()                      // tidies up what only an orderly stop would
+	startProc  func(context.Context) error // sets proc and returns when it is ready
+	afterKill  func()                      // releases what an orderly stop would release
 	log        *slog.Logger
 
 	mu   sync.Mutex // one change of state at a time
@@ -48,16 +48,16 @@ type server struct {
 	proc *process   // nil before the first start
 }
 
-// Dir is where the data lies: the configured directory or its stand-in.
-func (s *server) Dir() string { return s.dir }
+// Dir returns the data's directory: the configured one or its stand-in.
+func (s *Server) Dir() string { return s.dir }
 
-// Port is the TCP port on 127.0.0.1.
-func (s *server) Port() int { return s.port }
+// Port returns the TCP port on 127.0.0.1.
+func (s *Server) Port() int { return s.port }
 
-// Start starts the stopped or killed server on the same port and data; a running
-// one is left alone. A context without a deadline gets two minutes. A failed
-// start leaves no process behind.
-func (s *server) Start(ctx context.Context) error {
+// Start starts the stopped or killed server with the same port and data. It does
+// nothing if the server runs. A context without a deadline gets two minutes. A
+// failed start leaves no process behind.
+func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running() {
@@ -65,7 +65,7 @@ func (s *server) Start(ctx context.Context) error {
 	}
 	ctx, cancel := withDefaultTimeout(ctx, defaultStartTimeout)
 	defer cancel()
-	if err := s.unlock(); err != nil { // still held if the server died on its own
+	if err := s.unlock(); err != nil { // still locked if the server ended on its own
 		return err
 	}
 	lock, err := lockDir(s.dir)
@@ -79,10 +79,10 @@ func (s *server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops the server in order: PostgreSQL rolls open transactions back, Redis
-// saves. If it has not stopped when ctx ends (30 s by default) it is killed, and
-// the error says so. Stopping a stopped server does nothing.
-func (s *server) Stop(ctx context.Context) error {
+// Stop stops the server in order: PostgreSQL rolls back open transactions, Redis
+// saves. If the server still runs when ctx ends (30 s by default), Stop kills it and
+// returns an error. Stopping a stopped server does nothing.
+func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running() {
@@ -90,7 +90,7 @@ func (s *server) Stop(ctx context.Context) error {
 	}
 	ctx, cancel := withDefaultTimeout(ctx, defaultStopTimeout)
 	defer cancel()
-	// A paused server could not hear the request.
+	// A paused server does not handle signals.
 	err := errors.Join(s.proc.resume(), s.proc.signal(s.stopSignal))
 	if err == nil {
 		err = s.proc.wait(ctx)
@@ -103,23 +103,23 @@ func (s *server) Stop(ctx context.Context) error {
 }
 
 // Kill ends the server and its children at once by SIGKILL, as a crash would.
-func (s *server) Kill() error {
+func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.kill(), s.unlock())
 }
 
 // Restart is Stop and Start.
-func (s *server) Restart(ctx context.Context) error {
+func (s *Server) Restart(ctx context.Context) error {
 	if err := s.Stop(ctx); err != nil {
 		return err
 	}
 	return s.Start(ctx)
 }
 
-// Pause freezes the server: connections stay open, new ones are accepted by the
-// kernel, nothing is answered. Resume goes on where it was.
-func (s *server) Pause() error {
+// Pause freezes the server: connections stay open, the kernel accepts new ones, and
+// nothing is answered until Resume.
+func (s *Server) Pause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running() {
@@ -129,7 +129,7 @@ func (s *server) Pause() error {
 }
 
 // Resume ends a Pause.
-func (s *server) Resume() error {
+func (s *Server) Resume() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.running() {
@@ -138,16 +138,16 @@ func (s *server) Resume() error {
 	return s.proc.resume()
 }
 
-// Exited is closed when the server that runs now has ended, for whatever reason.
-func (s *server) Exited() <-chan struct{} {
+// Exited returns a channel that is closed when the running server ends for any reason.
+func (s *Server) Exited() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc.done
 }
 
-// onPort calls launch with a free port in s.port. A port once chosen stays; before
-// that, losing the race for one only means trying another.
-func (s *server) onPort(setting string, launch func() error) error {
+// onPort calls launch with a free port in s.port. If another process takes the port
+// first, onPort tries another one. A server keeps its port after the first start.
+func (s *Server) onPort(setting string, launch func() error) error {
 	if s.port != 0 {
 		if _, err := choosePort(s.port, s.name, setting); err != nil {
 			return err
@@ -171,22 +171,22 @@ func (s *server) onPort(setting string, launch func() error) error {
 	}
 }
 
-// keep sets a password that is not known yet, or is another one now. A restart mostly finds what it is, and others read it meanwhile.
-func keep(password *string, found string) {
+// setIfChanged avoids a write of the same password during a restart, which would race with readers.
+func setIfChanged(password *string, found string) {
 	if *password != found {
 		*password = found
 	}
 }
 
-// lostPort reports whether a server did not start because another program was given its port in the meantime, or one that it
-// needs beside it. Who took it may be gone again; the server's log, which is part of err, remembers.
+// lostPort reports whether a server did not start because another program took its port, or a second port that it needs. That
+// program may have ended since, so lostPort also searches the server's log, which is part of err.
 func lostPort(port int, err error) bool {
 	return errors.Is(tryPort(port), syscall.EADDRINUSE) || strings.Contains(err.Error(), "Address already in use")
 }
 
-func (s *server) running() bool { return s.proc != nil && !s.proc.exited() }
+func (s *Server) running() bool { return s.proc != nil && !s.proc.exited() }
 
-func (s *server) kill() error {
+func (s *Server) kill() error {
 	if !s.running() {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (s *server) kill() error {
 	return nil
 }
 
-func (s *server) unlock() error {
+func (s *Server) unlock() error {
 	if s.lock == nil {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (s *server) unlock() error {
 	return lock.release()
 }
 
-// withDefaultTimeout bounds ctx by d unless it has a deadline already.
+// withDefaultTimeout adds a deadline to ctx unless it has one.
 func withDefaultTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)

@@ -13,15 +13,14 @@ import (
 // the server's System V segment (PostgreSQL's miscadmin.h, LOCK_FILE_LINE_SHMEM_KEY).
 const shmemLine = 6
 
-// removeSharedMemory removes the small System V segment of a killed server. The
-// next start in the same directory would do it, but a test that kills a server may
-// be done with it, and the kernel allows 4,096 segments in all. Best effort: no
-// harm is done by a segment that stays, and the kernel keeps one that is in use
-// until its users are gone.
+// removeSharedMemory removes the small System V segment of a killed server. The next
+// start in the same directory would remove it, but a test may not start the server
+// again, and the kernel allows only 4,096 segments. Errors are ignored: a segment
+// that stays is harmless, and the kernel keeps a segment until its last user ends.
 func removeSharedMemory(dataDir string) {
 	text, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
 	if err != nil {
-		return // it died before it had one
+		return // it ended before it had a segment
 	}
 	lines := strings.Split(string(text), "\n")
 	if len(lines) <= shmemLine {

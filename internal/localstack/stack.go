@@ -9,33 +9,32 @@ import (
 	"path/filepath"
 )
 
-// Config says how to run a Stack.
+// Config configures a Stack.
 type Config struct {
 	Dir                 string       // holds both servers' data; required; kept between runs
-	PostgresPort        int          // 0: any free one
-	PostgresPortSetting string       // how the user changes it, for messages
-	RedisPort           int          // 0: any free one
-	RedisPortSetting    string       // how the user changes it, for messages
-	Log                 *slog.Logger // progress for people; nil: none
+	PostgresPort        int          // 0: any free port
+	PostgresPortSetting string       // the setting that changes it, for messages
+	RedisPort           int          // 0: any free port
+	RedisPortSetting    string       // the setting that changes it, for messages
+	Log                 *slog.Logger // progress messages; nil: none
 }
 
-// Stack is a PostgreSQL and a Redis whose data survives: what `quotasvc dev` runs on.
+// Stack is a PostgreSQL and a Redis that keep their data, for `quotasvc dev`.
 type Stack struct {
 	Postgres *Postgres
 	Redis    *Redis
 	lock     *dirLock
 }
 
-// Start starts both servers and returns once both answer. If one fails the other
-// is stopped. Errors worth telling apart: *MissingError, *InUseError,
-// *PortTakenError.
+// Start starts both servers and returns when both answer. If one fails, Start stops
+// the other. Its errors include *MissingError, *InUseError and *PortTakenError.
 func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create data directory: %w", err)
 	}
 	if os.Geteuid() == 0 {
-		// PostgreSQL's user must pass through, whatever the umask. What is inside stays
-		// private: each server's own directory is closed.
+		// The run user must be able to enter, whatever the umask is. Each server's own
+		// directory inside is private.
 		if err := os.Chmod(cfg.Dir, 0o755); err != nil {
 			return nil, fmt.Errorf("open data directory: %w", err)
 		}
@@ -49,7 +48,7 @@ func Start(ctx context.Context, cfg Config) (_ *Stack, err error) {
 			err = errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	// Look for both programs first, so that one message names all that is missing.
+	// One message names all missing programs.
 	if err := missingPrograms(ctx, SystemSearch()); err != nil {
 		return nil, err
 	}
@@ -76,7 +75,7 @@ func missingPrograms(ctx context.Context, search Search) error {
 	return errors.Join(errPostgres, errRedis)
 }
 
-// Stop stops both servers in order within ctx (30 s each by default). It may be
+// Stop stops both servers in order, within ctx (30 s each by default). It may be
 // called again.
 func (s *Stack) Stop(ctx context.Context) error {
 	var errs error
@@ -93,8 +92,8 @@ func (s *Stack) Stop(ctx context.Context) error {
 	return errs
 }
 
-// Wait blocks until ctx ends, which is no error, or one of the servers has ended
-// on its own, which is.
+// Wait blocks until ctx ends and returns nil, or until a server ends on its own and
+// returns an error.
 func (s *Stack) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

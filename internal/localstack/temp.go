@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// staleAfter is the age from which an unused temporary directory counts as left
-// behind: longer than a test run may take, so that a server which a running test
-// has stopped for a while keeps its data.
+// staleAfter is the age at which an unused temporary directory counts as left behind.
+// It is longer than a test run, so that a server that a running test has stopped
+// keeps its data.
 const staleAfter = 30 * time.Minute
 
-// tempRoots are where TempDir looks for room, best first. TMPDIR is the user's word.
+// tempRoots returns the directories that TempDir tries, in order. TMPDIR has priority.
 func tempRoots() []string {
 	roots := []string{os.TempDir(), "/tmp", "/var/tmp"}
 	if root, ok := memoryRoot(); ok && os.Getenv("TMPDIR") == "" {
@@ -25,10 +25,10 @@ func tempRoots() []string {
 	return roots
 }
 
-// TempDir makes a temporary directory in which the user that PostgreSQL runs as
-// can work: in memory if there is room and TMPDIR does not say otherwise, else
-// below TMPDIR, else, if that is closed to the user, below a public directory.
-// The caller removes it. Servers get directories inside it and need no stand-in.
+// TempDir creates a temporary directory in which the run user can work: in memory if
+// there is room and TMPDIR is not set, else below TMPDIR, else below a public
+// directory if the run user cannot enter TMPDIR. The caller removes it. Servers get
+// directories inside it and need no stand-in.
 func TempDir(ctx context.Context, prefix string, bin PostgresBinaries) (string, error) {
 	u, err := chooseRunUser("")
 	if err != nil {
@@ -50,7 +50,7 @@ func tempDirIn(ctx context.Context, root, prefix string, u runUser, bin Postgres
 	if err != nil {
 		return "", err
 	}
-	// The directory itself stays the caller's; the servers' user passes through.
+	// The caller owns the directory; the run user may pass through.
 	probe := filepath.Join(dir, "probe")
 	if err = os.Chmod(dir, 0o711); err == nil {
 		err = claim(ctx, probe, u, filepath.Join(bin.Dir, "postgres"))
@@ -64,10 +64,9 @@ func tempDirIn(ctx context.Context, root, prefix string, u runUser, bin Postgres
 	return dir, nil
 }
 
-// RemoveStale removes what processes that were killed left behind: directories
-// made by TempDir with this prefix that are over half an hour old and in which no
-// server holds a lock. It removes what it can and reports nothing: tidying is
-// not worth failing for, and another user's leftovers are not ours to remove.
+// RemoveStale removes the directories of killed processes: those made by TempDir with
+// this prefix that are older than half an hour and in which no server holds a lock.
+// It ignores errors, such as those about another user's directories.
 func RemoveStale(prefix string) {
 	for _, root := range tempRoots() {
 		// Glob's only error is a malformed pattern.
@@ -88,14 +87,14 @@ func anyInUse(dir string) bool {
 	return slices.ContainsFunc(locks, func(path string) bool { return inUse(filepath.Dir(path)) })
 }
 
-// inUse reports whether somebody holds dir's lock, or might.
+// inUse reports whether a process holds dir's lock, or whether this is unknown.
 func inUse(dir string) bool {
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, os.ErrNotExist) {
 		return false
 	}
 	if err != nil {
-		return true // not ours to judge
+		return true // unknown
 	}
 	defer f.Close()
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil

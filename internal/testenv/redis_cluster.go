@@ -52,13 +52,11 @@ func RedisClusterPrivate(t testing.TB) *RedisCluster {
 		Password: g.password, Masters: nodes[:clusterMasters], Replicas: nodes[clusterMasters:],
 		g: g, clients: map[*RedisServer]*redis.Client{}, ids: map[*RedisServer]string{},
 	}
-	var hosts []string
 	for _, n := range nodes {
 		c.clients[n] = n.client()
 		c.ids[n] = fmt.Sprint(g.do(c.clients[n], "CLUSTER", "MYID"))
-		hosts = append(hosts, n.Addr)
 	}
-	c.URL = (&url.URL{Scheme: "redis+cluster", User: url.UserPassword("", g.password), Host: strings.Join(hosts, ",")}).String()
+	c.URL = (&url.URL{Scheme: "redis+cluster", User: url.UserPassword("", g.password), Host: addresses(nodes)}).String()
 	c.join(nodes)
 	return c
 }
@@ -74,7 +72,7 @@ func (c *RedisCluster) join(nodes []*RedisServer) {
 	}
 	for _, n := range nodes[1:] {
 		host, port, _ := net.SplitHostPort(n.Addr)
-		c.g.do(c.clients[nodes[0]], "CLUSTER", "MEET", host, port, n.r.BusPort())
+		c.g.do(c.clients[nodes[0]], "CLUSTER", "MEET", host, port, n.redis.BusPort())
 	}
 	for i, r := range c.Replicas {
 		c.g.await("the replica knows its master", func(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func (g *group) start(n int, cfg localstack.RedisConfig) []*RedisServer {
 		all.Go(func() error {
 			r, err := localstack.StartRedis(ctx, cfg)
 			if err == nil {
-				servers[i] = &RedisServer{Addr: r.Addr(), URL: r.URL(), t: g.t, r: r}
+				servers[i] = newRedisServer(g.t, r)
 			}
 			return err
 		})
@@ -102,7 +103,16 @@ func (s *RedisServer) client() *redis.Client {
 	return c
 }
 
-// do runs administrative commands, which must succeed.
+// addresses returns the servers' addresses, separated by commas, as in a URL.
+func addresses(servers []*RedisServer) string {
+	all := make([]string, len(servers))
+	for i, s := range servers {
+		all[i] = s.Addr
+	}
+	return strings.Join(all, ",")
+}
+
+// do runs an administrative command, which must succeed.
 func (g *group) do(c *redis.Client, command ...any) any {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)

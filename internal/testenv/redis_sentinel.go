@@ -51,12 +51,8 @@ func RedisSentinelsPrivate(t testing.TB) *RedisSentinels {
 		fmt.Sprintf("sentinel failover-timeout %s %d", sentinelMaster, 5*failureTimeout.Milliseconds()),
 		"sentinel sentinel-pass " + g.password,
 	}})
-	var hosts []string
-	for _, watcher := range s.Sentinels {
-		hosts = append(hosts, watcher.Addr)
-	}
 	s.URL = (&url.URL{
-		Scheme: "redis+sentinel", User: url.UserPassword("", g.password), Host: strings.Join(hosts, ","), Path: "/" + sentinelMaster,
+		Scheme: "redis+sentinel", User: url.UserPassword("", g.password), Host: addresses(s.Sentinels), Path: "/" + sentinelMaster,
 		RawQuery: url.Values{"sentinel_password": {g.password}}.Encode(),
 	}).String()
 	for _, watcher := range s.Sentinels {
