@@ -23,17 +23,17 @@ file:close()
 -- times, and before version 2.9 that cannot be changed.
 local timeout = 10000
 
-local asked = { "tenant", "meter", "amount", "subject", "route", "mode" }
+local inputs = { "tenant", "meter", "amount", "subject", "route", "mode" }
 
 -- Headers for a refused client, besides status and body.
-local told = {
+local refusal_headers = {
 	"content-type", "retry-after", "ratelimit", "ratelimit-policy", "x-quota-limit", "x-quota-remaining",
 	"x-quota-reset", "x-request-id",
 }
 
 -- Refusals that concern the client's request. All others are errors on the server side;
 -- their details would tell clients about the internal structure.
-local hers = {
+local client_refusals = {
 	[402] = "Payment Required", [403] = "Forbidden", [422] = "Unprocessable Content", [429] = "Too Many Requests",
 	[503] = "Service Unavailable",
 }
@@ -43,7 +43,7 @@ local function first(headers, name)
 	return values and (values[0] or values[1])
 end
 
-local function question(txn)
+local function build_request(txn)
 	local id = txn.f:unique_id()
 	local headers = {
 		["authorization"] = { authorization },
@@ -56,7 +56,7 @@ local function question(txn)
 		-- Trusted if this host is in QUOTASVC_TRUSTED_PROXIES.
 		["x-forwarded-for"] = { txn.f:src() },
 	}
-	for _, name in ipairs(asked) do
+	for _, name in ipairs(inputs) do
 		local value = txn:get_var("txn.quota_" .. name)
 		if value ~= nil and value ~= "" then
 			headers["x-quota-" .. name] = { tostring(value) }
@@ -67,9 +67,9 @@ end
 
 local function refuse(txn, status, answer)
 	local reply = txn:reply()
-	reply:set_status(status, hers[status])
+	reply:set_status(status, client_refusals[status])
 	if answer then
-		for _, name in ipairs(told) do
+		for _, name in ipairs(refusal_headers) do
 			local value = first(answer.headers, name)
 			if value then
 				reply:add_header(name, value)
@@ -90,7 +90,7 @@ end
 core.register_action("quotasvc", { "http-req" }, function(txn, without)
 	-- Remove the client's header: the application must not trust it.
 	txn.http:req_del_header("x-quota-operation")
-	local answer = core.httpclient():get { url = url, dst = listener, headers = question(txn), timeout = timeout }
+	local answer = core.httpclient():get { url = url, dst = listener, headers = build_request(txn), timeout = timeout }
 	-- If no server answers, HAProxy answers itself. Only responses of quotasvc have this header.
 	if not (answer and first(answer.headers, "x-request-id")) then
 		answer = nil
@@ -112,5 +112,5 @@ core.register_action("quotasvc", { "http-req" }, function(txn, without)
 	if without == "open" and (status == 0 or status >= 500) then
 		return
 	end
-	refuse(txn, hers[status] and status or 503, hers[status] and answer)
+	refuse(txn, client_refusals[status] and status or 503, client_refusals[status] and answer)
 end, 1)
