@@ -49,8 +49,8 @@ SOAK_SERVICE_STEPS ?= 200000
 
 .PHONY: soak
 soak: servers ## Random programs, about an hour: ten million steps on the rules, 200,000 on the service (SOAK_STEPS, SOAK_SERVICE_STEPS)
-	QUOTASVC_SOAK_STEPS=$(SOAK_STEPS) go test -v -count=1 -timeout 6h -run SecondImplementation ./internal/ledger
-	QUOTASVC_SOAK_SERVICE_STEPS=$(SOAK_SERVICE_STEPS) go test -v -count=1 -timeout 6h -run ServicePrograms ./internal/ledger
+	QUOTASVC_SOAK_STEPS=$(SOAK_STEPS) go test -v -count=1 -timeout 6h -run '^Test(Model|Calendar)_Programs' ./internal/ledger/model
+	QUOTASVC_SOAK_SERVICE_STEPS=$(SOAK_SERVICE_STEPS) go test -v -count=1 -timeout 6h -run '^TestService_Programs' ./internal/ledger/pg
 
 .PHONY: bench
 bench: servers build build-bench ## Measure throughput and latency against the baselines; results in bench-results/

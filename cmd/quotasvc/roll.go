@@ -11,7 +11,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // rollCmd closes and opens periods of idle balances. Correctness does not depend on it: every decision and every read does
@@ -37,7 +37,7 @@ func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
 		return err
 	}
-	return withLedger(ctx, string(c.DatabaseURL), log, func(l *ledger.Ledger) error {
+	return withLedger(ctx, string(c.DatabaseURL), log, func(l *pg.Ledger) error {
 		if c.Every == 0 {
 			return roll(ctx, l, c.AsOf, log)
 		}
@@ -57,9 +57,9 @@ func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 }
 
 // roll runs one roll, with a progress bar on a terminal.
-func roll(ctx context.Context, l *ledger.Ledger, asOf *time.Time, log *slog.Logger) error {
+func roll(ctx context.Context, l *pg.Ledger, asOf *time.Time, log *slog.Logger) error {
 	var bar *progressbar.ProgressBar
-	progress := func(r ledger.Roll) {
+	progress := func(r pg.Roll) {
 		if !term.IsTerminal(int(os.Stderr.Fd())) {
 			return
 		}
@@ -85,8 +85,8 @@ func roll(ctx context.Context, l *ledger.Ledger, asOf *time.Time, log *slog.Logg
 const toolLedgerStop = 10 * time.Second
 
 // withLedger calls do with a separate ledger, for tools that run beside the service.
-func withLedger(ctx context.Context, databaseURL string, log *slog.Logger, do func(*ledger.Ledger) error) (err error) {
-	l, err := ledger.Open(ctx, ledger.Config{DatabaseURL: databaseURL, Log: log, Metrics: prometheus.NewRegistry()})
+func withLedger(ctx context.Context, databaseURL string, log *slog.Logger, do func(*pg.Ledger) error) (err error) {
+	l, err := pg.Open(ctx, pg.Config{DatabaseURL: databaseURL, Log: log, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		return err
 	}

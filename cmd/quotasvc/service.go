@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/lane"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -150,8 +150,8 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measu
 	return c, c.Start(ctx)
 }
 
-func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, cache *balances.Cache) (*ledger.Ledger, error) {
-	l, err := ledger.Open(ctx, ledger.Config{
+func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, cache *balances.Cache) (*pg.Ledger, error) {
+	l, err := pg.Open(ctx, pg.Config{
 		DatabaseURL: string(cfg.DatabaseURL), Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
 		OnCommit: cache.Publish, VerifyEvery: cfg.VerifyEvery, Copies: cache.Stored,
 	})

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -36,8 +37,8 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
 		return err
 	}
-	return withLedger(ctx, string(c.DatabaseURL), log, func(l *ledger.Ledger) error {
-		options := ledger.VerifyOptions{Tenant: c.Tenant}
+	return withLedger(ctx, string(c.DatabaseURL), log, func(l *pg.Ledger) error {
+		options := pg.VerifyOptions{Tenant: c.Tenant}
 		if c.RedisURL != "" {
 			client, err := ratelimit.NewClient(string(c.RedisURL))
 			if err != nil {
@@ -66,14 +67,14 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 }
 
 // verifyProgress shows the number of entries read so far. The total number would cost a scan.
-func verifyProgress() (progress func(ledger.VerifyReport), finish func()) {
+func verifyProgress() (progress func(audit.Report), finish func()) {
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(os.Stderr),
 		progressbar.OptionSetDescription("entries"), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
-	progress = func(r ledger.VerifyReport) { _ = bar.Set64(r.Entries) } // a failure affects only the display
+	progress = func(r audit.Report) { _ = bar.Set64(r.Entries) } // a failure affects only the display
 	return progress, func() { _ = bar.Finish() }
 }
 
-func printReport(out io.Writer, r *ledger.VerifyReport, copies bool) error {
+func printReport(out io.Writer, r *audit.Report, copies bool) error {
 	for _, d := range r.Differences {
 		fmt.Fprintln(out, d)
 	}

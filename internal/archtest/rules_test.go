@@ -25,16 +25,21 @@ var mayImport = map[string][]string{
 	"internal/localstack":     {},
 	"internal/testenv":        {"internal/localstack", "migrations"},
 	"internal/catalog":        {"internal/body", "internal/bound", "internal/lane", "internal/period"},
-	"internal/ledger":         {"internal/bound", "internal/lane", "internal/period"},
+	"internal/namedsql":       {},
+	"internal/ledger":         {"internal/bound", "internal/period"},  // pure: the domain
+	"internal/ledger/audit":   {"internal/namedsql"},                  // never the ledger: it must not share its mistakes
+	"internal/ledger/model":   {"internal/ledger", "internal/period"}, // the second implementation, for tests
+	"internal/ledger/pg":      {"internal/ledger", "internal/ledger/audit", "internal/namedsql", "internal/bound", "internal/lane", "internal/period"},
 	"internal/ratelimit":      {"internal/ratelimit/rule", "internal/bound", "internal/lane", "lua"},
 	"internal/ratelimit/rule": {"internal/bound", "internal/period"}, // pure: the arithmetic of limits
 	"internal/balances":       {"internal/ledger", "internal/ratelimit", "lua"},
-	"internal/gate":           {"internal/balances", "internal/body", "internal/bound", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/ratelimit/rule", "internal/lane", "internal/period"},
+	"internal/gate":           {"internal/balances", "internal/body", "internal/bound", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/lane", "internal/period"},
 
 	"internal/body":         {"internal/bound", "internal/period"},
 	"internal/httpapi/wire": {},
 	"internal/httpapi": {
-		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger",
+		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
+		"internal/ledger/audit",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period",
 	},
 
@@ -49,14 +54,16 @@ var mayImport = map[string][]string{
 		"internal/bench", "internal/localstack",
 	},
 	"cmd/quotasvc": {
-		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
+		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/audit",
+		"internal/ratelimit", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "migrations",
 	},
 }
 
 // mayImportInTests are further packages of ours that a package's tests may import.
 var mayImportInTests = map[string][]string{
-	"cmd/quotasvc": {"internal/bench"}, // the small form of `make bench-outage`
+	"internal/ledger/pg": {"internal/ledger/model"}, // programs on the real ledger, explained by the model
+	"cmd/quotasvc":       {"internal/bench"},        // the small form of `make bench-outage`
 }
 
 // outsideTheOrder are packages that any test may use: servers and embedded files.
@@ -66,7 +73,7 @@ var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 // them, to look at what really is in a server, but for those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger/pg", "internal/ledger/audit", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose asks for it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/ratelimit", "internal/balances", "internal/testenv", "cmd/quotasvc"},
@@ -74,8 +81,8 @@ var onlyIn = map[string][]string{
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},
 	"github.com/moby/moby":                        {"internal/testenv"},
 	"go.uber.org/goleak":                          {"internal/testenv"},
-	"pgregory.net/rapid":                          {},
-	"testing":                                     {"internal/testenv"},
+	"pgregory.net/rapid":                          {"internal/ledger/model"},
+	"testing":                                     {"internal/testenv", "internal/ledger/model"},
 	"github.com/stretchr/testify":                 {},
 	"unsafe":                                      {},
 	"C":                                           {},
@@ -86,8 +93,7 @@ var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 // pure matches the files that decide without input or output: the state machine,
 // the burn order, calendars and bucket arithmetic. They can be tested to the last
 // case because nothing reaches them but their arguments.
-var pure = regexp.MustCompile(`^internal/((bound|period|ratelimit/rule)/\w+|` +
-	`ledger/(adjust|advance|amount|book|debit|draw|grant|hold|holdchange|journal|machine|operation|refund|request|terms|waterfall)|` +
+var pure = regexp.MustCompile(`^internal/((bound|ledger|period|ratelimit/rule)/\w+|` +
 	`ratelimit/(lease_id|membership|replicas|vector|workbench))\.go$`)
 
 // pureOurs are the packages of ours that pure files may import.
@@ -287,9 +293,7 @@ func TestRules_PureFiles_Exist(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"ledger/adjust", "ledger/advance", "ledger/amount", "ledger/book", "ledger/debit", "ledger/draw", "ledger/grant", "ledger/hold",
-		"ledger/holdchange", "ledger/journal", "ledger/machine", "ledger/operation", "ledger/refund", "ledger/request", "ledger/terms",
-		"ledger/waterfall",
+		"ledger/advance", "ledger/batch", "ledger/book", "ledger/debit",
 		"ratelimit/rule/bucket", "ratelimit/rule/limit", "ratelimit/lease_id", "ratelimit/membership", "ratelimit/replicas", "ratelimit/vector",
 		"ratelimit/workbench", "period/schedule", "bound/bound", "bound/metadata",
 	} {
@@ -325,6 +329,10 @@ func TestRules_Violations_Caught(t *testing.T) {
 	for _, c := range []struct{ rule, path, text string }{
 		{"imports go down only", "internal/lane/x.go", `package lane; import _ "github.com/quotasvc/quotasvc/internal/ledger"`},
 		{"imports go down only", "internal/ledger/x.go", `package ledger; import _ "github.com/quotasvc/quotasvc/internal/ratelimit"`},
+		{"imports go down only", "internal/ledger/x.go", `package ledger; import _ "github.com/quotasvc/quotasvc/internal/ledger/pg"`},
+		{"imports go down only", "internal/ledger/x.go", `package ledger; import _ "github.com/quotasvc/quotasvc/internal/lane"`},
+		{"imports go down only", "internal/ledger/audit/x.go", `package audit; import _ "github.com/quotasvc/quotasvc/internal/ledger"`},
+		{"imports go down only", "internal/gate/x.go", `package gate; import _ "github.com/quotasvc/quotasvc/internal/ledger/model"`},
 		{"imports go down only", "internal/ledger/x_test.go", `package ledger; import _ "github.com/quotasvc/quotasvc/internal/ratelimit"`},
 		{"imports go down only", "internal/ratelimit/x.go", `package ratelimit; import _ "github.com/quotasvc/quotasvc/internal/ledger"`},
 		{"imports go down only", "internal/gate/x.go", `package gate; import _ "github.com/quotasvc/quotasvc/internal/httpapi"`},
@@ -334,11 +342,12 @@ func TestRules_Violations_Caught(t *testing.T) {
 		{"libraries stay where they belong", "internal/gate/x.go", `package gate; import _ "github.com/labstack/echo/v4"`},
 		{"libraries stay where they belong", "internal/gate/x_test.go", `package gate; import _ "github.com/labstack/echo/v4/middleware"`},
 		{"libraries stay where they belong", "internal/httpapi/x.go", `package httpapi; import _ "github.com/jackc/pgx/v5"`},
-		{"libraries stay where they belong", "internal/ledger/x.go", `package ledger; import _ "github.com/redis/go-redis/v9"`},
+		{"libraries stay where they belong", "internal/ledger/pg/x.go", `package pg; import _ "github.com/redis/go-redis/v9"`},
+		{"libraries stay where they belong", "internal/ledger/x.go", `package ledger; import _ "github.com/jackc/pgx/v5"`},
 		{"libraries stay where they belong", "internal/ledger/x.go", `package ledger; import _ "pgregory.net/rapid"`},
 		{"pure files touch nothing", "internal/period/x.go", `package period; import _ "github.com/google/uuid"`},
-		{"pure files touch nothing", "internal/ledger/machine.go", `package ledger; import _ "log/slog"`},
-		{"pure files touch nothing", "internal/ledger/machine.go", `package ledger; import _ "context"`},
+		{"pure files touch nothing", "internal/ledger/batch.go", `package ledger; import _ "log/slog"`},
+		{"pure files touch nothing", "internal/ledger/batch.go", `package ledger; import _ "context"`},
 		{"pure files touch nothing", "internal/ratelimit/rule/bucket.go", `package rule; import "time"; var x = time.Now`},
 		{"files stay short", "internal/lane/x.go", long},
 		{"nothing happens before main", "internal/lane/x.go", `package lane; func init() {}`},
@@ -357,7 +366,7 @@ func TestRules_Violations_Caught(t *testing.T) {
 	for _, c := range []struct{ path, text string }{
 		{"internal/gate/x.go", `package gate; import _ "github.com/quotasvc/quotasvc/internal/ledger"`},
 		{"internal/gate/x_test.go", `package gate; import (_ "github.com/quotasvc/quotasvc/internal/testenv"; _ "github.com/jackc/pgx/v5")`},
-		{"internal/ledger/machine.go", `package ledger; import ("time"; _ "github.com/quotasvc/quotasvc/internal/period"); var _ time.Time`},
+		{"internal/ledger/batch.go", `package ledger; import ("time"; _ "github.com/quotasvc/quotasvc/internal/period"); var _ time.Time`},
 		{"internal/lane/x.go", "package lane\n\n// TODO(#12): later\nfunc (l *Lane) init() {}\n"},
 	} {
 		f, err := parse(c.path, c.text)

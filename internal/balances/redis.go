@@ -17,7 +17,7 @@ import (
 // not wait long behind them.
 const redisCallMax = 256
 
-// Stored returns the copies that Redis has of keys, nil where it has none. It is a ledger.CopyReader for verification. In
+// Stored returns the copies that Redis has of keys, nil where it has none. It is a pg.CopyReader for verification. In
 // local mode it returns nil for all.
 func (c *Cache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 	if c.redis == nil {

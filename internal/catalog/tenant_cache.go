@@ -81,13 +81,21 @@ func (c *tenantCache) start() { c.loads.Store(lane.New(c.config, nil, c.load)) }
 
 func (c *tenantCache) stop(ctx context.Context) error { return c.loads.Load().Stop(ctx) }
 
+// get returns a tenant from the cache, or reads it. ErrNoTenant: there is none.
 func (c *tenantCache) get(ctx context.Context, id string) (*Tenant, error) {
-	entry, known := c.entries.Get(id)
+	entry, _ := c.entries.Get(id)
 	now := c.now()
-	if known && c.fresh(entry, now) {
+	if entry != nil && c.fresh(entry, now) {
 		c.metrics.hits.Inc()
 		return entry.answer(id)
 	}
+	return c.read(ctx, id, entry, now)
+}
+
+// read reads a tenant, together with others that are read at this moment. While PostgreSQL is away, it answers with the old entry, if
+// there is one.
+func (c *tenantCache) read(ctx context.Context, id string, entry *cachedTenant, now time.Time) (*Tenant, error) {
+	known := entry != nil
 	if !bound.ID(id) {
 		return nil, notFound(kindTenant, id)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -81,7 +82,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		t.Fatal(err)
 	}
 	stop("catalog", cat.Stop)
-	l, err := ledger.Open(t.Context(), ledger.Config{
+	l, err := pg.Open(t.Context(), pg.Config{
 		DatabaseURL: databaseURL, Readers: 2, Log: log, Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // Scopes tell the endpoints apart in an operation's fingerprint: a key used with one of them is not a retry on the other.
@@ -69,10 +70,7 @@ func (g *Gate) debit(ctx context.Context, req *Request) (Debited, error) {
 // decide lets the ledger decide. result is nil if and only if err is not.
 func (g *Gate) decide(ctx context.Context, req *Request, facts *facts, scope string) (*ledger.DebitResult, error) {
 	d := debitOf(req, facts, scope)
-	if req.DryRun {
-		return g.ledger.DryRunDebit(ctx, d)
-	}
-	return g.ledger.Debit(ctx, d)
+	return pg.DoOrDryRun(ctx, g.ledger, d, req.DryRun)
 }
 
 // debitOf adds to a request what the catalogue knows. The ledger answers a replay before it looks at Suspended, so a
@@ -116,8 +114,5 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 // Grant issues units; dryRun only decides. Suspended tenants can be granted units: it is how some of them come back. Errors
 // are *ledger.Error.
 func (g *Gate) Grant(ctx context.Context, grant *ledger.Grant, dryRun bool) (*ledger.GrantResult, error) {
-	if dryRun {
-		return g.ledger.DryRunGrant(ctx, grant)
-	}
-	return g.ledger.Grant(ctx, grant)
+	return pg.DoOrDryRun(ctx, g.ledger, grant, dryRun)
 }

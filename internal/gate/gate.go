@@ -9,6 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -28,7 +29,7 @@ type Config struct {
 // Gate composes decisions. Its goroutines read balances and end by themselves, each within two budgets of a load, so there is nothing
 // to stop. All methods are safe for concurrent use.
 type Gate struct {
-	ledger    *ledger.Ledger
+	ledger    *pg.Ledger
 	limiter   *ratelimit.Limiter
 	copies    *balances.Cache
 	policy    balances.Policy
@@ -41,7 +42,7 @@ type Gate struct {
 }
 
 // New makes a gate. The ledger must have been opened with copies.Publish as its OnCommit.
-func New(l *ledger.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *balances.Cache, cfg Config) *Gate {
+func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *balances.Cache, cfg Config) *Gate {
 	if cfg.LoadsMax <= 0 {
 		cfg.LoadsMax = DefaultLoadsMax
 	}

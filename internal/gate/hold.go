@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // Hold reserves units; dryRun only decides. Limits are not asked, as for a debit. A suspended tenant is refused, but what it
@@ -21,10 +22,7 @@ func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.H
 	}
 	h.Suspended = facts.suspended
 	h.Items = facts.itemsOf(h.Items)
-	if dryRun {
-		return g.ledger.DryRunHold(ctx, h)
-	}
-	return g.ledger.Hold(ctx, h)
+	return pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
 }
 
 // ChangeHold captures, releases or extends a hold; dryRun only decides. Errors are *ledger.Error.
@@ -42,8 +40,5 @@ func (g *Gate) changeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool
 		}
 		h.Items, h.Suspended = facts.itemsOf(h.Items), facts.suspended
 	}
-	if dryRun {
-		return g.ledger.DryRunChangeHold(ctx, h)
-	}
-	return g.ledger.ChangeHold(ctx, h)
+	return pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 const (
@@ -43,7 +44,7 @@ var errBusy = errors.New("reads of postgresql are at their bound")
 // loader reads balances from PostgreSQL for checks: the same question at the same time is asked once, at most a fixed number of
 // reads are under way, and whoever gets a turn asks for all who wait for one.
 type loader struct {
-	ledger    *ledger.Ledger
+	ledger    *pg.Ledger
 	turns     chan struct{}
 	spare     chan struct{} // turns of checks that have a copy to fall back on
 	budget    time.Duration
@@ -59,13 +60,13 @@ type loader struct {
 
 // question is one that waits for a turn, or is being read.
 type question struct {
-	ledger.Question
+	ledger.CheckRequest
 
-	out  ledger.CheckOutcome
+	out  pg.CheckOutcome
 	done chan struct{} // closed when out is there
 }
 
-func newLoader(l *ledger.Ledger, cfg Config, metrics *gateMetrics, loaded func(*ledger.CheckResult)) *loader {
+func newLoader(l *pg.Ledger, cfg Config, metrics *gateMetrics, loaded func(*ledger.CheckResult)) *loader {
 	return &loader{
 		ledger: l, turns: make(chan struct{}, cfg.LoadsMax), spare: make(chan struct{}, max(1, cfg.LoadsMax/refreshesPart)),
 		budget: cfg.LoadBudget, metrics: metrics, loaded: loaded, now: cfg.Now,
@@ -95,7 +96,7 @@ func (l *loader) away() bool {
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
 	answer := l.flight.DoChan(questionKey(tenant, subject, items), func() (any, error) {
 		// The answer serves everybody who asks meanwhile: one who gives up must not take it from the others.
-		q := &question{Question: ledger.Question{Tenant: tenant, Subject: subject, Items: items}, done: make(chan struct{})}
+		q := &question{CheckRequest: ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}, done: make(chan struct{})}
 		return l.ask(context.WithoutCancel(ctx), q)
 	})
 	select {
@@ -151,9 +152,9 @@ func (l *loader) take() []*question {
 
 // answer answers a batch. It needs a turn, and gives it back.
 func (l *loader) answer(ctx context.Context, batch []*question) {
-	questions := make([]ledger.Question, len(batch))
+	questions := make([]ledger.CheckRequest, len(batch))
 	for i, q := range batch {
-		questions[i] = q.Question
+		questions[i] = q.CheckRequest
 	}
 	outcomes := l.read(ctx, questions)
 	<-l.turns
@@ -164,7 +165,7 @@ func (l *loader) answer(ctx context.Context, batch []*question) {
 }
 
 // read asks the ledger, and hands on what it says. It needs a turn.
-func (l *loader) read(ctx context.Context, questions []ledger.Question) []ledger.CheckOutcome {
+func (l *loader) read(ctx context.Context, questions []ledger.CheckRequest) []pg.CheckOutcome {
 	ctx, cancel := context.WithTimeout(ctx, l.budget)
 	defer cancel()
 	l.metrics.loadBatch.Observe(float64(len(questions)))
@@ -182,7 +183,7 @@ func (l *loader) read(ctx context.Context, questions []ledger.Question) []ledger
 }
 
 // readAhead reads what nobody waits for, if a turn comes up within the budget.
-func (l *loader) readAhead(ctx context.Context, questions []ledger.Question) {
+func (l *loader) readAhead(ctx context.Context, questions []ledger.CheckRequest) {
 	patience := time.NewTimer(l.budget)
 	defer patience.Stop()
 	select {

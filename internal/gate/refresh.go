@@ -19,12 +19,12 @@ type refresher struct {
 	loader *loader
 
 	mu      sync.Mutex
-	due     map[string]ledger.Question // by questionKey, at most loadBatchMax; those that are being read included
+	due     map[string]ledger.CheckRequest // by questionKey, at most loadBatchMax; those that are being read included
 	running bool
 }
 
 func newRefresher(l *loader) *refresher {
-	return &refresher{loader: l, due: make(map[string]ledger.Question)}
+	return &refresher{loader: l, due: make(map[string]ledger.CheckRequest)}
 }
 
 // add has a question asked soon, unless it is due already or PostgreSQL is away. What finds no room is added by a later check. The
@@ -42,7 +42,7 @@ func (r *refresher) add(ctx context.Context, tenant, subject string, items []led
 	if _, known := r.due[key]; known {
 		return
 	}
-	r.due[key] = ledger.Question{Tenant: tenant, Subject: subject, Items: slices.Clone(items)}
+	r.due[key] = ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: slices.Clone(items)}
 	if !r.running {
 		r.running = true
 		go r.run(context.WithoutCancel(ctx))
@@ -67,7 +67,7 @@ func (r *refresher) run(ctx context.Context) {
 }
 
 // take lists what is due. When nothing is, the goroutine must end.
-func (r *refresher) take() (keys []string, questions []ledger.Question) {
+func (r *refresher) take() (keys []string, questions []ledger.CheckRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, q := range r.due {

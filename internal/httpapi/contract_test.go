@@ -18,6 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -150,7 +151,7 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 		"amount":          {int64(*schemas["Amount"].Value.Max), bound.MaxAmount},
 		"items":           {int64(*schemas["Items"].Value.MaxItems), ledger.ItemsMax},
 		"debits":          {int64(*property("DebitBatchRequest", "debits").MaxItems), ledger.BatchMax},
-		"page":            {int64(*contract().Components.Parameters["PageLimit"].Value.Schema.Value.Max), min(pageMax, ledger.PageMax, catalog.MaxPage)},
+		"page":            {int64(*contract().Components.Parameters["PageLimit"].Value.Schema.Value.Max), min(pageMax, pg.PageMax, catalog.MaxPage)},
 		"page default":    {int64(contract().Components.Parameters["PageLimit"].Value.Schema.Value.Default.(float64)), pageDefault},
 		"cursor":          {int64(*contract().Components.Parameters["PageCursor"].Value.Schema.Value.MaxLength), cursorMax},
 		"stale":           {int64(*property("CheckRequest", "max_stale_ms").Max), staleMaxMs},

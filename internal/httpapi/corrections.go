@@ -6,6 +6,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 func refundMembers() []body.Member[ledger.Refund] {
@@ -46,7 +47,7 @@ func (s *Server) refund(x *exchange) error {
 	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	r, err := either(req.dryRun, s.ledger.DryRunRefund, s.ledger.Refund)(x.ctx, &req.request)
+	r, err := pg.DoOrDryRun(x.ctx, s.ledger, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (s *Server) voidGrant(x *exchange) error {
 	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	change, err := either(req.dryRun, s.ledger.DryRunVoid, s.ledger.Void)(x.ctx, &req.request)
+	change, err := pg.DoOrDryRun(x.ctx, s.ledger, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (s *Server) adjust(x *exchange) error {
 	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	change, err := either(req.dryRun, s.ledger.DryRunAdjust, s.ledger.Adjust)(x.ctx, &req.request)
+	change, err := pg.DoOrDryRun(x.ctx, s.ledger, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 const (
@@ -67,7 +68,7 @@ func (s *Server) listGrants(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	q := ledger.GrantQuery{Tenant: tenant, Meter: x.query.id("meter")}
+	q := pg.GrantQuery{Tenant: tenant, Meter: x.query.id("meter")}
 	q.Limit, q.Cursor = x.query.page()
 	if err := x.query.err(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // ttlMax bounds ttl_seconds.
@@ -135,7 +136,7 @@ func (s *Server) listHolds(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	q := ledger.HoldQuery{Tenant: tenant, Status: ledger.HoldStatus(x.query.word("status", "active", "captured", "released", "expired"))}
+	q := pg.HoldQuery{Tenant: tenant, Status: ledger.HoldStatus(x.query.word("status", "active", "captured", "released", "expired"))}
 	q.Limit, q.Cursor = x.query.page()
 	if err := x.query.err(); err != nil {
 		return err
@@ -164,7 +165,7 @@ func (s *Server) getHold(x *exchange) error {
 	return x.send(http.StatusOK, listedHold(h))
 }
 
-func listedHold(h *ledger.HoldRecord) wire.Hold {
+func listedHold(h *pg.HoldRecord) wire.Hold {
 	return wire.Hold{
 		HoldID: h.ID, Subject: h.Subject, Status: wire.HoldStatus(h.Status), CreatedAt: h.CreatedAt, ExpiresAt: h.ExpiresAt,
 		Items: mapSlice(h.Items, func(it *ledger.HoldItem) wire.HoldPart {

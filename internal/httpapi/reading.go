@@ -8,6 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 const (
@@ -83,8 +84,8 @@ func (s *Server) listEntries(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	q := ledger.EntryQuery{
-		Tenant: tenant, Meter: x.query.id("meter"), Subject: x.query.id("subject"), Kind: x.query.word("kind", ledger.EntryKinds()...),
+	q := pg.EntryQuery{
+		Tenant: tenant, Meter: x.query.id("meter"), Subject: x.query.id("subject"), Kind: ledger.EntryKind(x.query.word("kind", words(ledger.EntryKinds())...)),
 		From: x.query.instant("from"), To: x.query.instant("to"),
 	}
 	q.Limit, q.Cursor = x.query.page()
@@ -100,12 +101,12 @@ func (s *Server) listEntries(x *exchange) error {
 
 func entryOf(e *ledger.Entry) wire.Entry {
 	out := wire.Entry{
-		OperationID: e.OperationID, Line: e.Line, Seq: e.Seq, Kind: e.Kind, Meter: e.Meter, Subject: e.Subject,
+		OperationID: e.OperationID, Line: e.Line, Seq: e.Seq, Kind: string(e.Kind), Meter: e.Meter, Subject: e.Subject,
 		PeriodStart: e.PeriodStart.UTC(), Grant: e.Grant, Source: string(e.Source), Amount: e.Amount,
 		RemainingAfter: e.RemainingAfter, Item: e.Item, CreatedAt: e.CreatedAt.UTC(), OperationSubject: e.OpSubject,
 		Metadata: jsontext.Value(e.Metadata), Detail: jsontext.Value(e.Detail),
 	}
-	if !e.EffectiveAt.Equal(e.CreatedAt) {
+	if !e.EffectiveAt.IsZero() && !e.EffectiveAt.Equal(e.CreatedAt) {
 		out.EffectiveAt = e.EffectiveAt.UTC()
 	}
 	return out
@@ -126,7 +127,7 @@ func (s *Server) getOperation(x *exchange) error {
 		return err
 	}
 	return x.send(http.StatusOK, wire.Operation{
-		OperationID: op.ID, Tenant: op.Tenant, Kind: op.Kind, CreatedAt: op.CreatedAt.UTC(), Entries: mapSlice(op.Entries, entryOf),
+		OperationID: op.ID, Tenant: op.Tenant, Kind: string(op.Kind), CreatedAt: op.CreatedAt.UTC(), Entries: mapSlice(op.Entries, entryOf),
 	})
 }
 
@@ -136,7 +137,7 @@ func (s *Server) listPeriods(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	meter, next := x.query.requiredID("meter"), x.query.integer("next", 1, ledger.PeriodsMax, periodsDefault)
+	meter, next := x.query.requiredID("meter"), x.query.integer("next", 1, pg.PeriodsMax, periodsDefault)
 	if err := x.query.err(); err != nil {
 		return err
 	}
@@ -147,10 +148,19 @@ func (s *Server) listPeriods(x *exchange) error {
 	return x.send(http.StatusOK, wire.PeriodList{Items: mapSlice(periods, periodOf)})
 }
 
-func periodOf(p *ledger.PeriodInfo) wire.Period {
+func periodOf(p *pg.PeriodInfo) wire.Period {
 	out := wire.Period{Start: p.Start.UTC(), End: orNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
 	if p.LocalEnd != "" {
 		out.LocalEnd = &p.LocalEnd
+	}
+	return out
+}
+
+// words returns the texts of an enumeration's values.
+func words[S ~string](values []S) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
 	}
 	return out
 }

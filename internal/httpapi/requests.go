@@ -69,11 +69,3 @@ func addDryRun[R any](members []body.Member[R]) []body.Member[withDryRun[R]] {
 	}
 	return append(out, body.Optional("dry_run", func(d *body.Document, r *withDryRun[R]) { r.dryRun = d.Boolean() }))
 }
-
-// either returns the function that carries out a request: try for a dry run, do otherwise.
-func either[F any](dryRun bool, try, do F) F {
-	if dryRun {
-		return try
-	}
-	return do
-}

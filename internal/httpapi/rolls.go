@@ -6,7 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // rollRequest is a RollRequest.
@@ -53,7 +53,7 @@ func (s *Server) getRoll(x *exchange) error {
 	return x.send(http.StatusOK, rollOf(&roll))
 }
 
-func rollOf(r *ledger.Roll) wire.Roll {
+func rollOf(r *pg.Roll) wire.Roll {
 	return wire.Roll{
 		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: wire.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, Error: r.Error,
 		StartedAt: r.StartedAt.UTC(), FinishedAt: orNull(r.FinishedAt),

@@ -19,6 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // Timeouts of a connection. A client that is slow or silent must not hold one for ever.
@@ -68,7 +69,7 @@ type Config struct {
 // Server answers the API on one listener and operators on another.
 type Server struct {
 	gate    *gate.Gate
-	ledger  *ledger.Ledger
+	ledger  *pg.Ledger
 	catalog *catalog.Catalog
 	store   *catalog.Store // the catalogue's, which answers from PostgreSQL
 	cfg     Config
@@ -92,7 +93,7 @@ type Server struct {
 
 // New makes a server; it does not listen yet. It fails if the admin key is unusable, and panics if the registry has its
 // metrics already.
-func New(g *gate.Gate, l *ledger.Ledger, c *catalog.Catalog, cfg Config) (*Server, error) {
+func New(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, cfg Config) (*Server, error) {
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = 10 * time.Second
 	}

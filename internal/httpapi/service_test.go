@@ -26,7 +26,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -97,7 +97,7 @@ func newHandlerService(t testing.TB, change ...func(*Config)) *service {
 	return s
 }
 
-func (s *service) serve(g *gate.Gate, l *ledger.Ledger, c *catalog.Catalog, change []func(*Config)) {
+func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change []func(*Config)) {
 	s.t.Helper()
 	s.log, s.client = &lines{}, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: soon}
 	cfg := Config{AdminKey: testKey, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry()}
@@ -129,7 +129,7 @@ func (s *service) bare(path string) *answer {
 }
 
 // below starts what the API stands on.
-func (s *service) below(databaseURL string) (*gate.Gate, *ledger.Ledger, *catalog.Catalog) {
+func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Catalog) {
 	s.t.Helper()
 	s.measured = prometheus.NewRegistry()
 	limiter := ratelimit.New(nil, ratelimit.Config{Metrics: ratelimit.NewMetrics(s.measured)})
@@ -146,7 +146,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *ledger.Ledger, *catalo
 	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket})
 	s.check(c.Start(s.t.Context()))
 	s.onStop("catalogue", c.Stop)
-	l, err := ledger.Open(s.t.Context(), ledger.Config{
+	l, err := pg.Open(s.t.Context(), pg.Config{
 		DatabaseURL: databaseURL, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish,
 	})
 	s.check(err)

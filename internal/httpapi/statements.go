@@ -13,7 +13,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 const (
@@ -58,20 +58,20 @@ func (s *Server) getStatement(x *exchange) error {
 	return x.send(http.StatusOK, statementOf(statement))
 }
 
-func statementOf(s *ledger.Statement) wire.Statement {
+func statementOf(s *pg.Statement) wire.Statement {
 	return wire.Statement{
 		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
 		Period: wire.BalancePeriod{Start: orNull(s.Start), End: orNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
 		Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
 		Closing: s.Closing, AsOf: s.AsOf.UTC(),
-		Lines: mapSlice(s.Lines, func(l *ledger.StatementLine) wire.StatementLine {
-			return wire.StatementLine{Kind: l.Kind, Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
+		Lines: mapSlice(s.Lines, func(l *pg.StatementLine) wire.StatementLine {
+			return wire.StatementLine{Kind: string(l.Kind), Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
 		}),
 	}
 }
 
 // statementName is the file a CSV statement is saved as. Ids may have colons, which some file systems do not.
-func statementName(s *ledger.Statement) string {
+func statementName(s *pg.Statement) string {
 	name := "statement_" + s.Tenant + "_" + s.Meter
 	if s.Subject != "" {
 		name += "_" + s.Subject
@@ -80,13 +80,13 @@ func statementName(s *ledger.Statement) string {
 }
 
 // appendStatement appends a statement as CSV (RFC 4180): its lines, then the sums they foot to, in the order of the sum.
-func appendStatement(b []byte, s *ledger.Statement) ([]byte, error) {
+func appendStatement(b []byte, s *pg.Statement) ([]byte, error) {
 	out := bytes.NewBuffer(b)
 	w := csv.NewWriter(out)
 	w.UseCRLF = true
 	rows := [][]string{{"kind", "source", "amount", "entries"}}
 	for _, l := range s.Lines {
-		rows = append(rows, []string{cell(l.Kind), cell(string(l.Source)), strconv.FormatInt(l.Amount, 10), strconv.FormatInt(l.Entries, 10)})
+		rows = append(rows, []string{cell(string(l.Kind)), cell(string(l.Source)), strconv.FormatInt(l.Amount, 10), strconv.FormatInt(l.Entries, 10)})
 	}
 	for _, t := range []struct {
 		kind   string

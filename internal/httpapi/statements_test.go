@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // thisYear is where the period of a yearly calendar allowance begins.
@@ -145,7 +145,7 @@ func TestCSVHoldsNoFormulas(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	body, err := appendStatement(nil, &ledger.Statement{Lines: []ledger.StatementLine{{Kind: `=HYPERLINK("x")`, Source: "a,b\r\n=c", Amount: 1, Entries: 1}}})
+	body, err := appendStatement(nil, &pg.Statement{Lines: []pg.StatementLine{{Kind: `=HYPERLINK("x")`, Source: "a,b\r\n=c", Amount: 1, Entries: 1}}})
 	if err != nil || !strings.Contains(string(body), "\r\n\"'=HYPERLINK(\"\"x\"\")\",\"a,b\r\n=c\",1,1\r\n") {
 		t.Errorf("%v: %q", err, body)
 	}

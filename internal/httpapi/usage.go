@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // usage answers the use of one balance per hour or day.
@@ -13,13 +13,13 @@ func (s *Server) usage(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	q := ledger.UsageQuery{
+	q := pg.UsageQuery{
 		Tenant: tenant, Meter: x.query.requiredID("meter"), Subject: x.query.id("subject"), From: x.query.requiredInstant("from"),
 		To: x.query.requiredInstant("to"), Zone: x.query.zone("timezone"),
 	}
-	q.Step = ledger.UsageStep(x.query.word("by", string(ledger.UsageByHour), string(ledger.UsageByDay)))
+	q.Step = pg.UsageStep(x.query.word("by", string(pg.UsageByHour), string(pg.UsageByDay)))
 	if q.Step == "" {
-		q.Step = ledger.UsageByDay
+		q.Step = pg.UsageByDay
 	}
 	if err := x.query.err(); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *Server) usage(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.UsageList{Items: mapSlice(buckets, func(u *ledger.UsageBucket) wire.Usage {
+	return x.send(http.StatusOK, wire.UsageList{Items: mapSlice(buckets, func(u *pg.UsageBucket) wire.Usage {
 		return wire.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
 	})})
 }

@@ -7,7 +7,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // verificationRequest is a VerificationRequest.
@@ -51,13 +52,13 @@ func (s *Server) getVerification(x *exchange) error {
 	return x.send(http.StatusOK, verificationOf(&v))
 }
 
-func verificationOf(v *ledger.Verification) wire.Verification {
+func verificationOf(v *pg.Verification) wire.Verification {
 	r := &v.Report
 	out := wire.Verification{
 		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
 		Grants: r.Grants, Periods: r.Periods, Copies: r.Copies, StaleCopies: r.StaleCopies, DifferenceCount: r.Count, Error: v.Error,
 		StartedAt: v.StartedAt.UTC(), FinishedAt: orNull(v.FinishedAt), Totals: []wire.VerifiedMeter{},
-		Differences: mapSlice(r.Differences, func(d *ledger.Difference) wire.Difference {
+		Differences: mapSlice(r.Differences, func(d *audit.Difference) wire.Difference {
 			return wire.Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
 		}),
 	}

@@ -17,9 +17,9 @@ func addAmounts(a, b int64) (int64, bool) {
 	return a + b, true
 }
 
-// saturatingAdd returns a+b for values that are not negative, stopping at the largest int64. It serves demand sums, where
-// "at least this much" is all that is asked.
-func saturatingAdd(a, b int64) int64 {
+// SaturatingAdd returns a+b for values that are not negative, or the largest int64 if the sum is larger. Sums of demands use it: they
+// are lower bounds.
+func SaturatingAdd(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}

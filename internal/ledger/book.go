@@ -2,72 +2,230 @@ package ledger
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// key names a balance.
-type key struct{ Tenant, Meter, Subject string }
+// Book is one balance with what a decision needs of it, and what decisions have changed.
+//
+// The remainder of the head grant is kept in the balance. While grants are loaded, the head's element of Grants is kept equal
+// to it. Grants are loaded when an event is due or the head may not cover the demand; otherwise a debit touches the balance
+// alone.
+type Book struct {
+	BalanceRow
 
-func compareKeys(a, b key) int {
-	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Meter, b.Meter), cmp.Compare(a.Subject, b.Subject))
+	Grants   []*OpenGrant // open grants in burn order, when loaded
+	Holds    []*HoldLine  // what holds reserve of them, when loaded
+	Terms    *Allowance   // of the open period; nil: the plan has no such meter, or the store did not read it
+	Timeline Timeline     // read only when an event is due, or terms may have ended the period
+
+	Closed    []PeriodRow // periods that were closed since the balance was read
+	Unwritten []Entry     // entries that advance has made in memory, for reads
+	Broken    error       // why the next period cannot be computed: the book is neither used nor written
+
+	loaded    bool
+	changed   bool
+	writtenAt time.Time  // UpdatedAt as it was read: everything due until then had been worked off
+	carried   *OpenGrant // what the closing period hands to the next one, while advance is between the two
+	owing     int64      // overage that the closing period leaves to the next one, likewise
 }
 
-// balance is the stored row. All amounts count the open period.
-type balance struct {
-	key
-	seq           int64
-	plan          string // terms the period was opened under; '' = the plan has no such meter
-	planVersion   int32
-	allowance     int64
-	renews        bool
-	start, end    time.Time // zero = no period was opened yet; end forever = no end
-	opening       int64
-	granted       int64
-	refunded      int64
-	used          int64
-	expired       int64
-	adjusted      int64
-	held          int64
-	overage       int64
-	owed          int64 // part of overage that earlier periods left
-	settled       int64 // overage of earlier periods that this period's allowance has paid
-	forgivenSeq   int64 // entry at which overage was last forgiven; overage up to there is nobody's debt
-	headID        string
-	headSource    Source
-	headRemaining int64
-	nextEvent     time.Time // no event is due before
-	updatedAt     time.Time
-}
+// NewBook returns the book of a balance as it was read.
+func NewBook(row BalanceRow) *Book { return &Book{BalanceRow: row, writtenAt: row.UpdatedAt} }
 
-func (b *balance) remaining() int64 {
-	return b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held
-}
-
-// limit is what could be used in the open period in all. Refunds of earlier periods' debits can outweigh what was used.
-func (b *balance) limit() int64 { return max(0, b.used-b.refunded) + b.held + b.remaining() }
-
-func (b *balance) opened() bool { return !b.start.IsZero() }
-
-func (b *balance) position() Position {
-	p := Position{Remaining: b.remaining(), Limit: b.limit()}
-	if b.end.Before(period.Forever) {
-		p.ResetAt = b.end
+// LoadGrants gives the book its open grants and hold lines as stored. The stored remainder of the head is old; the
+// balance has the right one.
+func (b *Book) LoadGrants(grants []*OpenGrant, holds []*HoldLine) {
+	b.Grants, b.Holds, b.loaded = grants, holds, true
+	slices.SortFunc(b.Grants, burnsBefore)
+	if h := b.head(); h != nil {
+		h.Remaining = b.HeadRemaining
 	}
-	return p
 }
 
-// grant is an open grant of a balance in memory.
-type grant struct {
-	GrantRecord
-	isNew bool
-	dirty bool
+// HeadOnly reports whether the book has no grants loaded, so that its changes are all in the balance row.
+func (b *Book) HeadOnly() bool { return !b.loaded }
+
+// Unknown reports whether the balance stands for nothing: the plan has no such meter, and no grant was ever issued for it.
+func (b *Book) Unknown() bool { return b.Plan == "" && b.Seq == 0 }
+
+// NotInPlan returns the refusal of a request for an Unknown balance.
+func (b *Book) NotInPlan() *Error {
+	if b.Subject != "" {
+		return Errorf(CodeMeterNotInPlan, "meter", "the plan of tenant %q has no cap per subject on meter %q, and no grant was ever issued to subject %q",
+			b.Tenant, b.Meter, b.Subject)
+	}
+	return Errorf(CodeMeterNotInPlan, "meter", "the plan of tenant %q has no meter %q, and no grant was ever issued for it", b.Tenant, b.Meter)
+}
+
+// canDraw reports whether the book has the grants from which amount would be drawn.
+func (b *Book) canDraw(amount int64) bool { return b.loaded || amount <= b.HeadRemaining }
+
+// take takes amount off the grants in burn order and returns the parts. The caller enters them, and calls refresh. amount must be
+// there: canDraw, and at most Remaining.
+func (b *Book) take(amount int64) []Draw {
+	if amount == 0 {
+		return nil
+	}
+	b.changed = true
+	if !b.loaded {
+		b.HeadRemaining -= amount
+		return []Draw{{Grant: b.HeadID, Source: b.HeadSource, Meter: b.Meter, Amount: amount}}
+	}
+	var parts []Draw
+	for _, g := range b.Grants {
+		if amount == 0 {
+			break
+		}
+		if g.Status != GrantActive || g.Remaining == 0 {
+			continue
+		}
+		part := min(amount, g.Remaining)
+		amount -= part
+		b.setRemaining(g, g.Remaining-part)
+		parts = append(parts, Draw{Grant: g.ID, Source: g.Source, Meter: b.Meter, Amount: part})
+	}
+	if amount != 0 {
+		panic(fmt.Sprintf("ledger: %d units of %v are in no grant", amount, b.BalanceKey))
+	}
+	return parts
+}
+
+// draw takes amount off the grants, enters each part as e with its grant and amount, and returns the parts.
+func (b *Book) draw(j *journal, now time.Time, amount int64, e Entry) []Draw {
+	parts := b.take(amount)
+	if len(parts) == 0 {
+		return nil
+	}
+	for _, p := range parts {
+		e.Grant, e.Source, e.Amount = p.Grant, p.Source, p.Amount
+		b.enter(j, now, e)
+	}
+	if b.loaded {
+		b.refresh()
+	}
+	return parts
+}
+
+// enter applies e to the sums and appends it to j as the balance's next entry. The caller has changed the grants already.
+func (b *Book) enter(j *journal, now time.Time, e Entry) {
+	remaining := b.Apply(e.Kind, e.Amount)
+	b.Seq++
+	if now.After(b.UpdatedAt) {
+		b.UpdatedAt = now
+	}
+	b.changed = true
+	e.BalanceKey, e.Seq, e.PeriodStart, e.RemainingAfter, e.CreatedAt = b.BalanceKey, b.Seq, b.Start, remaining, b.UpdatedAt
+	j.entries = append(j.entries, e)
+}
+
+// enterDue enters what the ledger does by itself at the instant due, as line number line of operation id.
+func (b *Book) enterDue(j *journal, kind EntryKind, id string, line int32, g *OpenGrant, amount int64, due, now time.Time) {
+	b.enter(j, now, Entry{
+		OperationID: id, Line: line, Kind: kind, Grant: g.ID, Source: g.Source, Amount: amount, EffectiveAt: due,
+	})
+}
+
+// head returns the loaded element of the head grant, or nil.
+func (b *Book) head() *OpenGrant { return b.grant(b.HeadID) }
+
+// grant returns the loaded grant of this id, or nil.
+func (b *Book) grant(id string) *OpenGrant {
+	for _, g := range b.Grants {
+		if g.ID == id {
+			return g
+		}
+	}
+	return nil
+}
+
+// setRemaining changes what is left of a loaded grant. The store writes a head's remainder with the balance, any other's with its
+// own row.
+func (b *Book) setRemaining(g *OpenGrant, remaining int64) {
+	g.Remaining = remaining
+	if g.ID == b.HeadID {
+		b.HeadRemaining = remaining
+	} else {
+		g.changed = true
+	}
+	b.changed = true
+}
+
+// addGrant puts a new grant among the open ones. The caller calls refresh.
+func (b *Book) addGrant(g *OpenGrant) {
+	at, _ := slices.BinarySearchFunc(b.Grants, g, burnsBefore)
+	b.Grants = slices.Insert(b.Grants, at, g)
+	b.changed = true
+}
+
+// refresh brings the head, the states of grants and the next event in line with the loaded grants after these were changed.
+func (b *Book) refresh() {
+	if !b.loaded {
+		return
+	}
+	var head *OpenGrant
+	next := b.End
+	for _, g := range b.Grants {
+		if g.Status == GrantActive && g.Remaining == 0 && g.Held == 0 && !b.paidOldOverage(g) {
+			g.Status, g.changed = GrantExhausted, true
+		}
+		switch g.Status {
+		case GrantActive:
+			if head == nil && g.Remaining > 0 {
+				head = g
+			}
+			next = Earlier(next, g.ExpiresAt)
+		case GrantPending:
+			next = Earlier(next, g.EffectiveAt)
+		case GrantExhausted, GrantExpired, GrantVoided:
+		}
+	}
+	for _, h := range b.Holds {
+		if h.Open() > 0 {
+			next = Earlier(next, h.ExpiresAt)
+		}
+	}
+	b.moveHead(head)
+	if !b.NextEvent.Equal(next) {
+		b.NextEvent, b.changed = next, true
+	}
+}
+
+// moveHead makes g the head. The old head's remainder goes back to its own row.
+func (b *Book) moveHead(g *OpenGrant) {
+	if old := b.head(); old != nil && old != g {
+		old.changed = true
+	}
+	switch {
+	case g == nil && b.HeadID != "":
+		b.HeadID, b.HeadSource, b.HeadRemaining, b.changed = "", "", 0, true
+	case g != nil && g.ID != b.HeadID:
+		b.HeadID, b.HeadSource, b.HeadRemaining, b.changed = g.ID, g.Source, g.Remaining, true
+	}
+}
+
+// clone copies the book, so that a rollback can restore it.
+func (b *Book) clone() *Book {
+	c := *b
+	c.Grants = make([]*OpenGrant, len(b.Grants))
+	for i, g := range b.Grants {
+		copied := *g
+		c.Grants[i] = &copied
+	}
+	c.Holds = make([]*HoldLine, len(b.Holds))
+	for i, h := range b.Holds {
+		copied := *h
+		c.Holds[i] = &copied
+	}
+	c.Closed = slices.Clone(b.Closed)
+	return &c
 }
 
 // burnsBefore is the burn order: lower priority, then sooner expiry, then earlier effect, then id.
-func burnsBefore(a, b *grant) int {
+func burnsBefore(a, b *OpenGrant) int {
 	return cmp.Or(
 		cmp.Compare(a.Priority, b.Priority),
 		a.ExpiresAt.Compare(b.ExpiresAt),
@@ -76,170 +234,12 @@ func burnsBefore(a, b *grant) int {
 	)
 }
 
-// closedPeriod is a row of periods to be written.
-type closedPeriod struct {
-	key
-	start, end        time.Time
-	plan              string
-	planVersion       int32
-	opening, granted  int64
-	refunded, used    int64
-	expired, adjusted int64
-	overage, held     int64
-	closing, lastSeq  int64
-	closedAt          time.Time
-}
-
-// book is one balance with what a decision needs of it, and what the decisions have changed.
-//
-// The head grant's remainder lives in the balance; while grants are loaded, the head's element is kept equal to it. Grants
-// are loaded (loaded = true) whenever an event is due or the head may not cover the demand; otherwise a debit touches the
-// balance alone.
-type book struct {
-	balance
-	grants []*grant    // open grants in burn order
-	holds  []*holdLine // what holds reserve of them
-	terms  *allowance  // of the open period; nil = the plan has no such meter, or not read
-	loaded bool
-	// writtenAt is updatedAt as it was read: everything due until then had been worked off.
-	writtenAt time.Time
-	timeline  timeline // terms; only when an event is due or the plan has no such meter yet
-	closed    []closedPeriod
-	// unwritten is what advance made in memory, for reads that break a period down.
-	unwritten []line
-	carried   *grant // what the closing period hands to the next one, while advance is between the two
-	owing     int64  // overage that the closing period leaves owed to the next one, likewise
-	dirty     bool
-	broken    error // the next period cannot be computed: the book is neither used nor written
-}
-
-// head returns the loaded element of the head grant, or nil.
-func (b *book) head() *grant {
-	for _, g := range b.grants {
-		if g.ID == b.headID {
-			return g
-		}
-	}
-	return nil
-}
-
-// attach gives the book its open grants as stored. The stored remainder of the head is stale; the balance knows it.
-func (b *book) attach(grants []*grant, holds []*holdLine) {
-	b.grants, b.holds, b.loaded = grants, holds, true
-	slices.SortFunc(b.grants, burnsBefore)
-	if h := b.head(); h != nil {
-		h.Remaining = b.headRemaining
-	}
-}
-
-// setRemaining changes what is left of a loaded grant. A head's remainder is written with the balance, any other's with
-// its own row.
-func (b *book) setRemaining(g *grant, remaining int64) {
-	g.Remaining = remaining
-	if g.ID == b.headID {
-		b.headRemaining = remaining
-	} else {
-		g.dirty = true
-	}
-	b.dirty = true
-}
-
-// settle brings head, status of grants and next event back in order after loaded grants were changed.
-func (b *book) settle() {
-	if !b.loaded {
-		return
-	}
-	var head *grant
-	next := b.end
-	for _, g := range b.grants {
-		if g.Status == GrantActive && g.Remaining == 0 && g.Held == 0 && !b.mayReturnSettled(g) {
-			g.Status, g.dirty = GrantExhausted, true
-		}
-		switch g.Status {
-		case GrantActive:
-			if head == nil && g.Remaining > 0 {
-				head = g
-			}
-			next = earlier(next, g.ExpiresAt)
-		case GrantPending:
-			next = earlier(next, g.EffectiveAt)
-		case GrantExhausted, GrantExpired, GrantVoided:
-		}
-	}
-	for _, h := range b.holds {
-		if h.open() > 0 {
-			next = earlier(next, h.expiresAt)
-		}
-	}
-	b.moveHead(head)
-	if !b.nextEvent.Equal(next) {
-		b.nextEvent, b.dirty = next, true
-	}
-}
-
-// mayReturnSettled says that a refund may bring back what g, the open period's allowance, has paid of older overage. Such a one
-// stays open, used up or not: refunds of older operations do not know its name.
-func (b *book) mayReturnSettled(g *grant) bool {
-	return b.settled > 0 && g.Source == SourceAllowance && g.EffectiveAt.Equal(b.start)
-}
-
-// settler is the name of the grant that has paid what is settled.
-func (b *book) settler() string {
-	for _, g := range b.grants {
-		if b.mayReturnSettled(g) {
-			return g.ID
-		}
-	}
-	return allowanceID(b.start)
-}
-
-// moveHead makes g the head. The old head's remainder goes back to its own row.
-func (b *book) moveHead(g *grant) {
-	if old := b.head(); old != nil && old != g {
-		old.dirty = true
-	}
-	switch {
-	case g == nil && b.headID != "":
-		b.headID, b.headSource, b.headRemaining, b.dirty = "", "", 0, true
-	case g != nil && g.ID != b.headID:
-		b.headID, b.headSource, b.headRemaining, b.dirty = g.ID, g.Source, g.Remaining, true
-	}
-}
-
-// clone copies the book so that the copy can be advanced or undone without a trace.
-func (b *book) clone() *book {
-	c := *b
-	c.grants = make([]*grant, len(b.grants))
-	for i, g := range b.grants {
-		copied := *g
-		c.grants[i] = &copied
-	}
-	c.holds = make([]*holdLine, len(b.holds))
-	for i, h := range b.holds {
-		copied := *h
-		c.holds[i] = &copied
-	}
-	c.closed = slices.Clone(b.closed)
-	return &c
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// addGrant puts a new grant among the open ones. The caller settles.
-func (b *book) addGrant(g *grant) {
-	at, _ := slices.BinarySearchFunc(b.grants, g, burnsBefore)
-	b.grants = slices.Insert(b.grants, at, g)
-	b.dirty = true
+// Lacks reports whether the store has to read the balance's grants, or its terms, before a decision at now that draws up to most.
+// termsChanged is when terms of any tenant were last changed, with a margin for changes that are committed late.
+func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms bool) {
+	due := !b.NextEvent.After(now)
+	// New terms can end a period that has no end of its own. No event announces that.
+	endless := !b.Start.IsZero() && !b.End.Before(period.Forever)
+	stale := endless && termsChanged.After(b.UpdatedAt) || b.Plan != "" && b.Terms == nil
+	return due || b.HeadRemaining < most, due || stale
 }

@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // Limits on one operation.
 const (
@@ -16,27 +13,27 @@ const (
 type Item struct {
 	Meter  string
 	Amount int64 // 1..MaxAmount, in the meter's smallest unit
-	// StoreDenial keeps a denial of this item under the operation's key (the meter's denial_replay).
+	// StoreDenial stores a denial of this item under the operation's key (the meter's denial_replay).
 	StoreDenial bool
 }
 
-// Debit asks to use units. In mode normal all items succeed or none does.
+// Debit asks to use units. In mode normal, all items succeed or none does.
 type Debit struct {
 	Tenant   string
 	Key      string // Idempotency-Key, 1..KeyMax visible ASCII bytes; also the operation id
-	Subject  string // recorded with the entries, and charged where the plan caps subjects; '' = none
+	Subject  string // recorded with the entries, and charged where the plan caps subjects; empty: none
 	Items    []Item // 1..ItemsMax, each meter once
-	Mode     Mode   // '' = normal
+	Mode     Mode   // empty: ModeNormal
 	Metadata []byte // JSON object or nil, kept with the entries
-	// Suspended makes the ledger refuse the debit unless it is a replay.
+	// Suspended refuses the debit unless it is a replay.
 	Suspended bool
-	// Scope tells endpoints apart that share a key space; it is part of the fingerprint.
+	// Scope distinguishes endpoints that share a key space. It is part of the fingerprint.
 	Scope string
 }
 
 // Draw is the part of an item that one grant paid, or overage.
 type Draw struct {
-	Grant  string // '' for overage
+	Grant  string // empty for overage
 	Source Source
 	Meter  string // the item's, or its overflow meter
 	Amount int64  // in Meter's units
@@ -61,159 +58,150 @@ type DebitResult struct {
 	Replayed    bool
 }
 
-func (d *Debit) call() *call {
-	return &call{id: opKey{d.Tenant, d.Key}, kind: KindDebit, print: d.fingerprint(), req: d}
-}
+// ID implements Operation.
+func (d *Debit) ID() OperationID { return OperationID{d.Tenant, d.Key} }
 
-func (d *Debit) fingerprint() fingerprint {
-	h := hasher{buf: make([]byte, 0, 192)}
-	h.text("debit/1").text(d.Scope).text(d.Tenant).text(d.Subject).text(string(d.Metadata)).items(d.Items)
-	if d.Mode != "" && d.Mode != ModeNormal {
-		h.text(string(d.Mode))
-	}
-	return h.sum()
-}
+// Kind implements Operation.
+func (d *Debit) Kind() Kind { return KindDebit }
 
-func (d *Debit) validate() error {
-	if e := firstOf(validKey(d.Key), validID("tenant", d.Tenant), validSubject(d.Subject)); e != nil {
+// Targets implements Operation: a debit names all its balances.
+func (d *Debit) Targets(*Targets) {}
+
+// Validate implements Operation.
+func (d *Debit) Validate() error {
+	if e := validSpending(d.Key, d.Tenant, d.Subject, d.Items); e != nil {
 		return e
 	}
 	switch d.Mode {
 	case "", ModeNormal, ModeBestEffort, ModeDrain:
-	default:
-		return errorf(CodeInvalidArgument, "mode", "must be normal, best_effort or drain")
+		return nil
 	}
-	return validItems(d.Items)
+	return Errorf(CodeInvalidArgument, "mode", "must be one of: normal, best_effort, drain")
 }
 
-func (d *Debit) needs(*found) []need {
-	out := make([]need, len(d.Items))
+func (d *Debit) fingerprint() [16]byte {
+	mode := d.Mode
+	if mode == ModeNormal {
+		mode = ""
+	}
+	return hashed("debit/1", d.Scope, d.Tenant, d.Subject, string(d.Metadata)).items(d.Items).optional(string(mode)).sum()
+}
+
+// Demand implements Operation.
+func (d *Debit) Demand(*Located) []Demand {
+	out := make([]Demand, len(d.Items))
 	for i := range d.Items {
-		out[i] = need{key{d.Tenant, d.Items[i].Meter, ""}, d.Items[i].Amount}
+		out[i] = Demand{BalanceKey{d.Tenant, d.Items[i].Meter, ""}, d.Items[i].Amount}
 	}
 	return out
 }
 
-func (d *Debit) decide(m *machine, c *call) error {
-	if _, failed := m.book(key{d.Tenant, d.Items[0].Meter, ""}, itemField(0, "meter")); failed != nil {
-		c.fail(failed)
-		return nil
+// Spends returns what the debit draws, for the store to foresee which balances it needs.
+func (d *Debit) Spends() (tenant, subject string, items []Item) { return d.Tenant, d.Subject, d.Items }
+
+func (d *Debit) answers(*DebitResult) {}
+
+func (d *Debit) decide(b *Batch, c *Call) error {
+	if _, refused := b.Book(BalanceKey{d.Tenant, d.Items[0].Meter, ""}); refused != nil {
+		return c.refuse(refused.inItem(0))
 	}
 	if d.Suspended {
-		c.fail(errorf(CodeTenantSuspended, "tenant", "tenant %q is suspended", d.Tenant))
-		return nil
+		return c.refuse(suspended(d.Tenant))
 	}
-	first := len(m.journal.lines)
-	result := &DebitResult{OperationID: d.Key, Tenant: d.Tenant, Items: make([]ItemResult, len(d.Items)), AsOf: m.now}
+	first := len(b.journal.entries)
+	result := &DebitResult{OperationID: d.Key, Tenant: d.Tenant, Items: make([]ItemResult, len(d.Items))}
 	for i := range d.Items {
-		denied, err := m.debitItem(d, i, &result.Items[i])
-		if denied != nil || err != nil {
-			m.rollback(first)
+		refused, err := d.decideItem(b, i, &result.Items[i])
+		if refused != nil || err != nil {
+			b.rollBack(first)
 		}
 		if err != nil {
 			return err
 		}
-		if denied != nil {
-			c.fail(denied)
-			if d.Items[i].StoreDenial && denied.Denial != nil {
-				m.storeDenial(c, opMeta{d.Subject, d.Metadata}, denied)
-			}
-			return nil
+		if refused != nil {
+			return b.refuseItem(c, &d.Items[i], d.Subject, d.Metadata, refused)
 		}
 	}
-	m.seal(c, first, opMeta{d.Subject, d.Metadata})
-	result.AsOf = m.journal.lines[first].createdAt
-	c.result = result
+	result.AsOf = b.finish(c, first, d.Subject, d.Metadata).CreatedAt
+	c.Answer = result
 	return nil
 }
 
-// debitItem decides and charges one item. Books it changes are remembered first when another item may still fail.
-func (m *machine) debitItem(d *Debit, i int, out *ItemResult) (*Error, error) {
-	item := d.Items[i]
-	w, failed, err := m.wellOf(d.Tenant, item.Meter, d.Subject, item.Amount, itemField(i, "meter"))
-	if failed != nil || err != nil {
-		return failed, err
+// decideItem decides and charges one item. If another item may still be refused, it saves the books before it changes them.
+func (d *Debit) decideItem(b *Batch, i int, out *ItemResult) (*Error, error) {
+	item := &d.Items[i]
+	s, refused, err := b.sourcesOf(d.Tenant, item.Meter, d.Subject, item.Amount)
+	if refused != nil || err != nil {
+		return refused.inItem(i), err
 	}
 	if d.Mode == ModeDrain {
-		w.overage = 0 // everything beyond grants is the shortfall, which a drain records whatever the cap
+		s.overage = 0 // a drain records everything beyond the grants as its shortfall, whatever the cap
 	}
-	s := w.split(item.Amount)
-	short := item.Amount - s.units()
-	if short > 0 && (d.Mode == "" || d.Mode == ModeNormal || w.own.unknown()) {
-		return w.deny(i, item.Amount, later(m.now, w.own.updatedAt))
+	a := s.allocate(item.Amount)
+	short := item.Amount - a.units
+	if short > 0 && (d.Mode == "" || d.Mode == ModeNormal || s.own.Unknown()) {
+		return s.deny(i, item.Amount, b.Now)
 	}
-	drained := int64(0)
 	if d.Mode == ModeDrain {
-		drained = short
+		a.drained = short
 	}
-	if drained > MaxAmount-w.own.overage {
-		return errorf(CodeInvalidArgument, itemField(i, "amount"), "would raise the overage of meter %q above %d", item.Meter, MaxAmount), nil
+	if a.drained > MaxAmount-s.own.Overage {
+		return Errorf(CodeInvalidArgument, itemField(i, "amount"), "would raise the overage of meter %q above %d", item.Meter, MaxAmount), nil
 	}
-	if !w.loaded(s, drained) {
+	if !s.canDraw(&a) {
 		return nil, errNotLoaded
 	}
 	if len(d.Items) > 1 {
-		w.remember(m)
+		b.save(s.own, s.overflow, s.subject)
 	}
-	*out = ItemResult{Meter: item.Meter, Requested: item.Amount, Charged: s.units(), Shortfall: short}
-	out.Draws = m.charge(w, i, item.Amount, s, drained)
-	out.Position = w.own.position()
+	*out = ItemResult{Meter: item.Meter, Requested: item.Amount, Charged: a.units, Shortfall: short}
+	out.Draws = b.charge(s, &a, int32(i), item.Amount)
+	out.Position = s.own.Position()
 	return nil, nil
 }
 
-// storeDenial keeps a denial under its key.
-func (m *machine) storeDenial(c *call, meta opMeta, e *Error) {
-	dn := e.Denial
-	first := len(m.journal.lines)
-	m.journal.add(m.books[key{c.id.tenant, dn.Limiting.Meter, ""}], m.now, line{
-		kind: lineDenial, item: int32(dn.Item), requested: &dn.Required,
-		detail: mustJSON(denialDetail{
-			Code: e.Code, Item: dn.Item, Kind: dn.Limiting.Kind, Level: dn.Limiting.Level, Subject: dn.Limiting.Subject,
-			Required: dn.Required, Available: dn.Available, Remaining: dn.Remaining, Limit: dn.Limit,
-			ResetAt: pointerTo(dn.ResetAt), WouldSucceedAt: pointerTo(dn.WouldSucceedAt),
-		}),
-	})
-	m.seal(c, first, meta)
-}
-
-// replay rebuilds the answer. The fingerprint has matched, so what was asked is in d itself.
-func (d *Debit) replay(m *machine, c *call, stored []line) {
-	result := &DebitResult{OperationID: d.Key, Tenant: d.Tenant, AsOf: stored[0].createdAt, Replayed: true, Items: make([]ItemResult, len(d.Items))}
+// rebuild adds up the stored entries. The fingerprint has matched, so d itself says what was asked.
+func (d *Debit) rebuild(stored []Entry) (answer, error) {
+	result := &DebitResult{OperationID: d.Key, Tenant: d.Tenant, AsOf: stored[0].CreatedAt, Items: make([]ItemResult, len(d.Items))}
 	for i := range d.Items {
-		item := &result.Items[i]
-		item.Meter, item.Requested = d.Items[i].Meter, d.Items[i].Amount
-		item.Position = m.position(key{d.Tenant, item.Meter, ""})
-		item.Remaining = 0
+		result.Items[i].Meter, result.Items[i].Requested = d.Items[i].Meter, d.Items[i].Amount
 	}
 	for i := range stored {
-		result.Items[stored[i].item].replay(&stored[i], d.Mode)
+		result.Items[stored[i].Item].add(&stored[i], d.Mode)
 	}
 	for i := range result.Items {
 		result.Items[i].Shortfall = result.Items[i].Requested - result.Items[i].Charged
 	}
-	c.result = result
+	return result, nil
 }
 
-// replay adds one stored line to the item it belongs to.
-func (item *ItemResult) replay(l *line, mode Mode) {
-	if l.Subject != "" {
-		return // the cap's own account of the same use
+// add adds one stored entry to the item it belongs to.
+func (item *ItemResult) add(e *Entry, mode Mode) {
+	if e.Subject != "" {
+		return // the subject's account of the same use
 	}
-	draw := Draw{Grant: l.grantID, Source: l.source, Meter: l.Meter, Amount: l.amount}
+	draw := Draw{Grant: e.Grant, Source: e.Source, Meter: e.Meter, Amount: e.Amount}
 	switch {
-	case l.Meter != item.Meter:
-		var o overflowDetail
-		if json.Unmarshal(l.detail, &o) == nil {
+	case e.Meter != item.Meter:
+		if o := overflowOf(e); o != nil {
 			item.Charged += o.Units
 		}
-	case l.kind == lineOverage && mode == ModeDrain:
-		item.Remaining = l.remainingAfter
+	case e.Kind == EntryOverage && mode == ModeDrain:
+		item.Remaining = e.RemainingAfter
 		draw.Amount = 0 // the shortfall of a drain
 	default:
-		item.Remaining = l.remainingAfter
-		item.Charged += l.amount
+		item.Remaining = e.RemainingAfter
+		item.Charged += e.Amount
 	}
 	if draw.Amount > 0 {
 		item.Draws = append(item.Draws, draw)
+	}
+}
+
+func (r *DebitResult) replay(b *Batch) {
+	r.Replayed = true
+	for i := range r.Items {
+		p := b.position(BalanceKey{r.Tenant, r.Items[i].Meter, ""})
+		r.Items[i].Limit, r.Items[i].ResetAt = p.Limit, p.ResetAt
 	}
 }

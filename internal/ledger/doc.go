@@ -1,39 +1,49 @@
-// Package ledger is the truth about what tenants may still use: it grants, debits and resets units durably, exactly once,
-// in PostgreSQL.
+// Package ledger decides what tenants may still use. It is the domain of quotasvc: operations, balances, grants, periods and the journal,
+// without any I/O. Package ledger/pg reads and writes its state in PostgreSQL; package ledger/audit proves the result.
 //
 // # Words
 //
-// A balance belongs to a (tenant, meter, subject) and counts one open period. A grant is an immutable amount that can be
-// spent between effective_at and expires_at; what a plan allows per period is a grant too, of source allowance. A debit
-// draws from grants in burn order: priority, expires_at, effective_at, id. Every change writes entries; an operation is one
-// client request, known by (tenant, Idempotency-Key), and its entries are also the memory of that key.
+//	balance    the account of a (tenant, meter, subject); its row counts one open period
+//	grant      an immutable amount that can be spent between effective_at and expires_at. The allowance that a plan gives per
+//	           period is a grant of source allowance
+//	head       the grant from which the next debit draws. Its remainder is kept in the balance row
+//	operation  one client mutation, identified by (tenant, Idempotency-Key). Its entries are also the memory of that key
+//	entry      an immutable line of the journal. Every change of a balance writes entries
+//	book       a balance in memory, with what a decision needs of it
+//	batch      operations that are decided together, on the books that were read for them
+//
+// A debit draws from grants in burn order: priority, expires_at, effective_at, id.
 //
 // # Invariants
 //
 //	L1  remaining = opening + granted + refunded - used - expired + adjusted - held, and is never negative.
-//	L2  The remainders of a balance's open grants sum to remaining. The head grant's is kept in the balance row.
+//	L2  The remainders of a balance's open grants sum to remaining.
 //	L3  Entries of a balance are numbered 1, 2, 3, ... without a gap, and never run backwards in time.
-//	L4  (tenant, operation id) is decided once; every retry gets the stored answer or is refused as another request.
-//	L5  A denied operation changes nothing (with denial_replay it leaves one entry that moves no amount).
-//	L6  How requests are cut into batches, which instance serves them, and whether a sweeper runs cannot be seen in any
-//	    answer: advance is a pure function of the stored state and the clock.
-//	L7  Nothing is answered before its COMMIT is known.
+//	L4  (tenant, operation id) is decided once. Every retry gets the stored answer, or is refused as another request.
+//	L5  A denied operation changes nothing. With denial_replay it leaves one entry that moves no amount.
+//	L6  No answer depends on how requests are cut into batches, which instance serves them, or whether a sweeper runs: advance is a
+//	    pure function of the stored state and the clock.
+//	L7  Nothing is answered before its COMMIT is known (package pg).
+//
+// # Where things are
+//
+//	operation.go         what every kind of operation says about itself: Targets, Demand, decide, rebuild
+//	debit.go, grant.go, hold.go, holdchange.go, refund.go, adjust.go, void.go   one kind of operation each
+//	batch.go             decides calls in order; answers retries; rolls a refused operation back
+//	allocate.go          divides an amount among grants, overflow meter and overage; denial.go explains why it cannot
+//	book.go, balance.go  the state of one balance; burn order; the sums that entries move
+//	entry.go             the journal, and the table of what each kind of entry moves
+//	advance.go           works off what was due: ends of holds, expiry, periods; overage.go carries overage over; terms.go
+//	                     knows which terms are in force
+//	changes.go           what a decided batch has to write
 //
 // # Clock
 //
-// The only clock is PostgreSQL's, read after the balance rows are locked. A balance's time never runs backwards: the
+// The only clock is PostgreSQL's, read after the balance rows are locked and handed in as Batch.Now. A balance's time never runs backwards: the
 // instant of a decision is the later of that reading and the balance's newest entry.
 //
-// # Shape
+// # Concurrency and failure
 //
-// The decision is a pure state machine without I/O (machine.go, book.go, advance.go, waterfall.go, and a file for each kind of operation) over
-// state that load.go, store.go
-// and write.go move. Requests wait in lanes (package lane); a lane takes what waits, and run.go turns it into one transaction of two
-// round trips: lock and read, then write and commit. No SQL error ever stands for a business outcome.
-//
-// # Failure
-//
-// Errors are *Error with a Code. After a lost COMMIT acknowledgement the same batch runs again on a new connection, where
-// the stored keys answer it; if that fails too, callers get CodeOutcomeUnknown and retry with the same key. CodeUnavailable
-// and CodeQueueFull mean that nothing was done.
+// Nothing in this package is safe for concurrent use: one goroutine owns a batch. Refusals are *Error with a Code for programs, a Detail for
+// people and a Cause for logs.
 package ledger

@@ -9,7 +9,7 @@ import (
 // Code names one way an operation can fail. Callers switch on it; httpapi maps it to a status.
 type Code string
 
-// The codes the ledger answers with. Where several apply, the first of this list wins.
+// The codes of errors. Where several apply, the first of this list is returned.
 const (
 	CodeIdempotencyKeyReused Code = "idempotency_key_reused" // the key is stored with another request
 	CodeInvalidArgument      Code = "invalid_argument"
@@ -24,57 +24,37 @@ const (
 	CodeHoldNotActive        Code = "hold_not_active"
 	CodeRefundExceedsDebit   Code = "refund_exceeds_debit"
 	CodeQuotaExceeded        Code = "quota_exceeded"    // the period's end brings more
-	CodeCreditsExhausted     Code = "credits_exhausted" // waiting does not help
+	CodeCreditsExhausted     Code = "credits_exhausted" // waiting does not help, only a grant does
 	CodeQueueFull            Code = "queue_full"
 	CodeUnavailable          Code = "unavailable"     // PostgreSQL did not answer in time; nothing was done
 	CodeOutcomeUnknown       Code = "outcome_unknown" // it may have been done: retry with the same key
 	CodeInternal             Code = "internal"
 )
 
-// Limiting names what stood in the way of a denied operation.
-type Limiting struct {
-	Kind    string // "allowance": the next period brings more; "credit": only a grant does
-	Meter   string
-	Subject string // '' = the tenant itself
-	Level   string // "tenant" or "subject"
-}
-
-// Denial explains an operation refused for want of units.
-type Denial struct {
-	Item           int // index of the refused item
-	Limiting       Limiting
-	Required       int64
-	Available      int64     // what could be charged now, overflow and overage included
-	Remaining      int64     // see Position.Remaining
-	Limit          int64     // see Position.Limit; both of the balance that limits
-	ResetAt        time.Time // zero when the period's end brings nothing back
-	WouldSucceedAt time.Time // when a grant, the end of holds or the period's end makes it succeed; zero when none does
-}
-
-// Error is every failure the ledger reports. Detail is written for the caller; the cause is for the log only.
+// Error is every failure that the ledger returns. Detail is written for the caller; Cause is for the log only.
 type Error struct {
 	Code       Code
-	Field      string // request field at fault, '' when none is
+	Field      string // request field at fault; empty when none is
 	Detail     string
 	RetryAfter time.Duration // > 0 where a retry can help
 	Denial     *Denial       // on CodeQuotaExceeded and CodeCreditsExhausted
 	Replayed   bool          // a stored denial, answered again
 	AsOf       time.Time     // on denials: when it was decided
-	cause      error
+	Cause      error
 }
 
 // Error returns code, detail and cause, for logs.
 func (e *Error) Error() string {
-	if e.cause != nil {
-		return fmt.Sprintf("%s: %s: %v", e.Code, e.Detail, e.cause)
+	if e.Cause != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Detail, e.Cause)
 	}
 	return fmt.Sprintf("%s: %s", e.Code, e.Detail)
 }
 
 // Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.cause }
+func (e *Error) Unwrap() error { return e.Cause }
 
-// CodeOf returns the code carried by err, CodeInternal for a foreign error and ” for nil.
+// CodeOf returns the code carried by err, CodeInternal for a foreign error, and the empty code for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -85,6 +65,19 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-func errorf(code Code, field, format string, args ...any) *Error {
+// Errorf returns an error with a formatted Detail. field is the request field at fault; empty when none is.
+func Errorf(code Code, field, format string, args ...any) *Error {
 	return &Error{Code: code, Field: field, Detail: fmt.Sprintf(format, args...)}
+}
+
+// inItem makes a fault of a meter one of item i of the request. A nil error stays nil.
+func (e *Error) inItem(i int) *Error {
+	if e != nil && e.Field == "meter" {
+		e.Field = itemField(i, "meter")
+	}
+	return e
+}
+
+func suspended(tenant string) *Error {
+	return Errorf(CodeTenantSuspended, "tenant", "tenant %q is suspended", tenant)
 }

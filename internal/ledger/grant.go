@@ -13,7 +13,7 @@ import (
 // Source says where a grant came from.
 type Source string
 
-// The sources of grants. Clients issue topup, promo and adjustment; the ledger issues the others itself.
+// The sources of grants. Clients issue topup, promo and adjustment. The ledger issues the others.
 const (
 	SourceAllowance  Source = "allowance"
 	SourceTopup      Source = "topup"
@@ -23,8 +23,8 @@ const (
 	SourceAdjustment Source = "adjustment"
 )
 
-// Priorities of grants when the client names none; lower burns first. An allowance is lost at the period's end, so it burns
-// before what was given away, and that before what was paid for.
+// Priorities of grants when the client names none. Lower burns first. An allowance expires with its period, so it burns before
+// promotional units, and these burn before paid ones.
 const (
 	PriorityAllowance int32 = 10
 	PriorityPromo     int32 = 50
@@ -35,12 +35,12 @@ const (
 // GrantsOpenMax bounds the open grants of one balance: they are read and sorted whenever the head changes.
 const GrantsOpenMax = 1000
 
-// GrantStatus is where a grant stands.
+// GrantStatus is the state of a grant.
 type GrantStatus string
 
-// The states of a grant: pending -> active -> exhausted | expired | voided. A refund makes an exhausted one active again.
+// The states of a grant: pending -> active -> exhausted | expired | voided. A refund makes an exhausted grant active again.
 const (
-	GrantPending   GrantStatus = "pending"   // effective_at lies ahead
+	GrantPending   GrantStatus = "pending"   // effective_at is in the future
 	GrantActive    GrantStatus = "active"    // can be drawn
 	GrantExhausted GrantStatus = "exhausted" // nothing left
 	GrantExpired   GrantStatus = "expired"
@@ -52,13 +52,13 @@ type Grant struct {
 	Tenant      string
 	Key         string
 	Meter       string
-	Subject     string // owner of the balance; '' = the tenant
-	GrantID     string // '' = derived from Key
+	Subject     string // owner of the balance; empty: the tenant
+	GrantID     string // empty: derived from Key
 	Amount      int64
 	Source      Source    // topup, promo or adjustment
-	Priority    *int32    // nil = by source; 0..PriorityMax
-	EffectiveAt time.Time // zero = now
-	ExpiresAt   time.Time // exclusive; zero = never
+	Priority    *int32    // 0..PriorityMax; nil: by source
+	EffectiveAt time.Time // zero: now
+	ExpiresAt   time.Time // exclusive; zero: never
 	CostBasis   string    // what a unit cost, opaque to the ledger
 	Reason      string
 }
@@ -72,11 +72,19 @@ type GrantRecord struct {
 	Held                       int64
 	Priority                   int32
 	EffectiveAt                time.Time
-	ExpiresAt                  time.Time // zero = never
+	ExpiresAt                  time.Time // zero: never
 	CostBasis, Reason          string
 	Status                     GrantStatus
 	OperationID                string
 	CreatedAt                  time.Time
+}
+
+// OpenGrant is a grant of a book, with what has changed since it was read.
+type OpenGrant struct {
+	GrantRecord
+
+	isNew   bool
+	changed bool
 }
 
 // GrantResult is the answer to a grant that was issued, now or earlier.
@@ -87,44 +95,61 @@ type GrantResult struct {
 	Replayed bool
 }
 
-func (g *Grant) call() *call {
-	return &call{id: opKey{g.Tenant, g.Key}, kind: KindGrant, print: g.fingerprint(), req: g}
+// ID implements Operation.
+func (g *Grant) ID() OperationID { return OperationID{g.Tenant, g.Key} }
+
+// Kind implements Operation.
+func (g *Grant) Kind() Kind { return KindGrant }
+
+// Targets implements Operation: the grant to be issued.
+func (g *Grant) Targets(t *Targets) {
+	if g.GrantID != "" {
+		t.NewGrants = append(t.NewGrants, GrantKey{g.balance(), g.id()})
+	} else {
+		t.KeyGrants = append(t.KeyGrants, GrantKey{g.balance(), g.id()})
+	}
 }
 
-func (g *Grant) fingerprint() fingerprint {
-	h := hasher{buf: make([]byte, 0, 256)}
-	h.text("grant/1").text(g.Tenant).text(g.Meter).text(g.Subject).text(g.GrantID).number(g.Amount).text(string(g.Source))
+// Demand implements Operation.
+func (g *Grant) Demand(*Located) []Demand { return []Demand{{g.balance(), DemandAll}} }
+
+func (g *Grant) balance() BalanceKey { return BalanceKey{g.Tenant, g.Meter, g.Subject} }
+
+func (g *Grant) answers(*GrantResult) {}
+
+func (g *Grant) fingerprint() [16]byte {
+	h := hashed("grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID).number(g.Amount).text(string(g.Source))
 	if g.Priority != nil {
 		h.text("priority").number(int64(*g.Priority))
 	}
-	h.instant(g.EffectiveAt).instant(g.ExpiresAt).text(g.CostBasis).text(g.Reason)
-	return h.sum()
+	return h.instant(g.EffectiveAt).instant(g.ExpiresAt).text(g.CostBasis).text(g.Reason).sum()
 }
 
-func (g *Grant) validate() error {
-	e := firstOf(validKey(g.Key), validID("tenant", g.Tenant), validID("meter", g.Meter), validSubject(g.Subject), validAmount("amount", g.Amount))
+// Validate implements Operation. It cuts instants to PostgreSQL's resolution.
+func (g *Grant) Validate() error {
+	e := FirstOf(validKey(g.Key), ValidateID("tenant", g.Tenant), ValidateID("meter", g.Meter), ValidateSubject(g.Subject), validAmount("amount", g.Amount))
 	switch {
 	case e != nil:
 		return e
 	case g.GrantID != "" && !ValidID(g.GrantID):
-		return validID("grant_id", g.GrantID)
+		return ValidateID("grant_id", g.GrantID)
 	case ownGrantID(g.GrantID):
-		return errorf(CodeInvalidArgument, "grant_id", "must not begin with %q or %q, nor be %q or %q and %d hexadecimal digits: so the ledger names its own grants",
+		return Errorf(CodeInvalidArgument, "grant_id", "must not begin with %q or %q, and must not be %q or %q with %d hexadecimal digits: these ids are reserved for the ledger",
 			prefixAllowance, prefixRollover, prefixAdjustment, prefixRegrant, 2*derivedBytes)
 	case g.Source != SourceTopup && g.Source != SourcePromo && g.Source != SourceAdjustment:
-		return errorf(CodeInvalidArgument, "source", "must be topup, promo or adjustment")
+		return Errorf(CodeInvalidArgument, "source", "must be topup, promo or adjustment")
 	case g.Priority != nil && (*g.Priority < 0 || *g.Priority > PriorityMax):
-		return errorf(CodeInvalidArgument, "priority", "must be an integer from 0 to %d", PriorityMax)
+		return Errorf(CodeInvalidArgument, "priority", "must be an integer from 0 to %d", PriorityMax)
 	}
-	if e := firstOf(validInstant("effective_at", g.EffectiveAt), validInstant("expires_at", g.ExpiresAt),
+	if e := FirstOf(ValidateInstant("effective_at", g.EffectiveAt), ValidateInstant("expires_at", g.ExpiresAt),
 		validFreeText("cost_basis", g.CostBasis), validFreeText("reason", g.Reason)); e != nil {
 		return e
 	}
-	g.EffectiveAt, g.ExpiresAt = micros(g.EffectiveAt), micros(g.ExpiresAt)
+	g.EffectiveAt, g.ExpiresAt = Micros(g.EffectiveAt), Micros(g.ExpiresAt)
 	return nil
 }
 
-// id is the grant's id: the client's, or one derived from the key, so that a retry names the same grant.
+// id returns the id that the client chose, or one derived from the key, so that a retry names the same grant.
 func (g *Grant) id() string {
 	if g.GrantID != "" {
 		return g.GrantID
@@ -132,19 +157,19 @@ func (g *Grant) id() string {
 	return derivedID("grant-", g.Key)
 }
 
-// The ids of the grants that the ledger issues by itself begin with these. A client that took the id of the next period's
-// allowance would keep that period from ever being opened.
+// The ids of the grants that the ledger issues begin with these. If a client could take the id of the next allowance, the next period
+// could never be opened.
 const (
 	prefixAllowance  = "allowance:"
 	prefixRollover   = "rollover:"
 	prefixAdjustment = "adjustment-"
 	prefixRegrant    = "regrant-"
 
-	// derivedBytes is how much of a hash an id has. Within one balance 2^64 values do not meet by chance.
+	// derivedBytes is how many bytes of a hash an id has. 2^64 values are enough to be unique within a balance.
 	derivedBytes = 8
 )
 
-// ownGrantID says whether the ledger may give id to a grant of its own. Clients may call theirs "adjustment-17".
+// ownGrantID reports whether the ledger may use id for a grant that it issues. An id like "adjustment-17" is free for clients.
 func ownGrantID(id string) bool {
 	if strings.HasPrefix(id, prefixAllowance) || strings.HasPrefix(id, prefixRollover) {
 		return true
@@ -161,53 +186,43 @@ func derivedID(prefix, from string) string {
 	return prefix + hex.EncodeToString(sum[:derivedBytes])
 }
 
-func (g *Grant) balance() key { return key{g.Tenant, g.Meter, g.Subject} }
-
-func (g *Grant) needs(*found) []need { return []need{{g.balance(), needAll}} }
-
-func (g *Grant) decide(m *machine, c *call) error {
-	b, failed := m.book(g.balance(), "meter")
-	if failed != nil {
-		c.fail(failed)
-		return nil
+func (g *Grant) decide(b *Batch, c *Call) error {
+	book, refused, err := b.loadedBook(g.balance())
+	if err != nil {
+		return err
 	}
-	if !b.loaded {
-		return errNotLoaded
+	if refused != nil {
+		return c.refuse(refused)
 	}
-	now := later(m.now, b.updatedAt)
-	rec, failed := b.newGrant(g, now)
-	if failed == nil && m.taken[grantKey{b.key, rec.ID}] {
-		failed = errorf(CodeConflict, "grant_id", "grant %q exists already with another Idempotency-Key", rec.ID)
+	now := Later(b.Now, book.UpdatedAt)
+	rec, refused := book.newGrant(g, now)
+	key := GrantKey{book.BalanceKey, rec.ID}
+	if refused == nil && b.Targets.Taken[key] {
+		refused = Errorf(CodeConflict, "grant_id", "grant %q exists already with another Idempotency-Key", rec.ID)
 	}
-	if failed != nil {
-		c.fail(failed)
-		return nil
+	if refused != nil {
+		return c.refuse(refused)
 	}
-	first := len(m.journal.lines)
-	kind := lineGrant
+	first := len(b.journal.entries)
+	kind := EntryGrant
 	if rec.Status == GrantPending {
-		kind = lineSchedule
-	} else {
-		b.granted += rec.Amount
+		kind = EntrySchedule
 	}
-	b.addGrant(&grant{GrantRecord: rec, isNew: true})
-	b.settle()
-	m.taken[grantKey{b.key, rec.ID}] = true
-	position := b.position()
-	m.journal.add(b, now, line{
-		kind: kind, grantID: rec.ID, source: rec.Source, amount: rec.Amount,
-		detail: mustJSON(grantDetail{
-			Priority: rec.Priority, EffectiveAt: rec.EffectiveAt, ExpiresAt: pointerTo(rec.ExpiresAt),
-			CostBasis: rec.CostBasis, Reason: rec.Reason, Limit: position.Limit, ResetAt: pointerTo(position.ResetAt),
-		}),
+	book.addGrant(&OpenGrant{GrantRecord: rec, isNew: true})
+	book.refresh()
+	b.Targets.Taken[key] = true
+	b.enter(book, Entry{Kind: kind, Grant: rec.ID, Source: rec.Source, Amount: rec.Amount})
+	position := book.Position()
+	b.finish(c, first, "", nil).Detail = mustJSON(grantDetail{
+		Priority: rec.Priority, EffectiveAt: rec.EffectiveAt, ExpiresAt: pointerTo(rec.ExpiresAt),
+		CostBasis: rec.CostBasis, Reason: rec.Reason, Limit: position.Limit, ResetAt: pointerTo(position.ResetAt),
 	})
-	m.seal(c, first, opMeta{})
-	c.result = &GrantResult{Grant: rec.public(), Position: position, AsOf: b.updatedAt}
+	c.Answer = &GrantResult{Grant: rec.Public(), Position: position, AsOf: book.UpdatedAt}
 	return nil
 }
 
-// newGrant turns a request into a grant, or says why it cannot be issued.
-func (b *book) newGrant(g *Grant, now time.Time) (GrantRecord, *Error) {
+// newGrant turns a request into a grant, or returns why it cannot be issued.
+func (b *Book) newGrant(g *Grant, now time.Time) (GrantRecord, *Error) {
 	rec := GrantRecord{
 		Tenant: g.Tenant, Meter: g.Meter, Subject: g.Subject, ID: g.id(), Source: g.Source, Amount: g.Amount,
 		Remaining: g.Amount, Priority: PriorityTopup, EffectiveAt: g.EffectiveAt, ExpiresAt: g.ExpiresAt,
@@ -229,56 +244,83 @@ func (b *book) newGrant(g *Grant, now time.Time) (GrantRecord, *Error) {
 		rec.Remaining = 0
 	}
 	if !rec.ExpiresAt.After(now) || !rec.ExpiresAt.After(rec.EffectiveAt) {
-		return rec, errorf(CodeInvalidArgument, "expires_at", "must be later than now and than effective_at")
+		return rec, Errorf(CodeInvalidArgument, "expires_at", "must be later than now and than effective_at")
 	}
 	return rec, b.roomForGrant(g.Amount)
 }
 
-// roomForGrant says why amount more cannot be granted, nil when it can.
-func (b *book) roomForGrant(amount int64) *Error {
-	open, total := 0, saturatingAdd(b.opening, b.granted)
-	for _, o := range b.grants {
+// roomForGrant returns why the balance cannot be granted amount more, nil when it can.
+func (b *Book) roomForGrant(amount int64) *Error {
+	open, total := 0, SaturatingAdd(b.Opening, b.Granted)
+	for _, o := range b.Grants {
 		if o.Status == GrantActive || o.Status == GrantPending {
 			open++
 		}
 		if o.Status == GrantPending {
-			total = saturatingAdd(total, o.Amount)
+			total = SaturatingAdd(total, o.Amount)
 		}
 	}
 	if open >= GrantsOpenMax {
-		return errorf(CodeConflict, "meter", "a balance has at most %d open grants", GrantsOpenMax)
+		return Errorf(CodeConflict, "meter", "a balance has at most %d open grants", GrantsOpenMax)
 	}
-	if _, ok := addAmounts(saturatingAdd(total, max(0, b.adjusted)), amount); !ok {
-		return errorf(CodeInvalidArgument, "amount", "would raise what the balance was granted above %d", MaxAmount)
+	if _, ok := addAmounts(SaturatingAdd(total, max(0, b.Adjusted)), amount); !ok {
+		return Errorf(CodeInvalidArgument, "amount", "would raise what the balance was granted above %d", MaxAmount)
 	}
 	return nil
 }
 
-// public returns the record as callers see it: no sentinel for "never".
-func (g GrantRecord) public() GrantRecord {
+// Public returns the record as callers see it: a grant that never expires has a zero ExpiresAt.
+func (g GrantRecord) Public() GrantRecord {
 	if !g.ExpiresAt.Before(period.Forever) {
 		g.ExpiresAt = time.Time{}
 	}
 	return g
 }
 
-func (g *Grant) replay(_ *machine, c *call, stored []line) {
-	l := &stored[0]
+// At returns the grant as it is at now, even where its expiry or effect was not written yet.
+func (g GrantRecord) At(now time.Time) GrantRecord {
+	g.EffectiveAt, g.ExpiresAt, g.CreatedAt = g.EffectiveAt.UTC(), g.ExpiresAt.UTC(), g.CreatedAt.UTC()
+	if g.Status == GrantPending && !g.EffectiveAt.After(now) {
+		g.Status, g.Remaining = GrantActive, g.Amount
+	}
+	if g.Status == GrantActive && !g.ExpiresAt.After(now) {
+		g.Status, g.Remaining = GrantExpired, 0
+	}
+	if g.Status == GrantActive && g.Remaining == 0 && g.Held == 0 {
+		g.Status = GrantExhausted
+	}
+	return g.Public()
+}
+
+// grantDetail is what the entry of an issued grant remembers, so that its answer can be rebuilt from the entry alone.
+type grantDetail struct {
+	Priority    int32      `json:"priority"`
+	EffectiveAt time.Time  `json:"effective_at"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty"`
+	CostBasis   string     `json:"cost_basis,omitempty"`
+	Reason      string     `json:"reason,omitempty"`
+	Limit       int64      `json:"limit"` // Position.Limit and ResetAt of the answer
+	ResetAt     *time.Time `json:"reset_at,omitempty"`
+}
+
+func (g *Grant) rebuild(stored []Entry) (answer, error) {
+	e := &stored[0]
 	var facts grantDetail
-	if err := json.Unmarshal(l.detail, &facts); err != nil {
-		c.fail(&Error{Code: CodeInternal, Detail: "stored grant cannot be read", cause: err})
-		return
+	if err := json.Unmarshal(e.Detail, &facts); err != nil {
+		return nil, err
 	}
 	rec := GrantRecord{
-		Tenant: l.Tenant, Meter: l.Meter, Subject: l.Subject, ID: l.grantID, Source: l.source, Amount: l.amount,
-		Remaining: l.amount, Priority: facts.Priority, EffectiveAt: facts.EffectiveAt, ExpiresAt: orZero(facts.ExpiresAt),
-		CostBasis: facts.CostBasis, Reason: facts.Reason, Status: GrantActive, OperationID: l.operationID, CreatedAt: l.createdAt,
+		Tenant: e.Tenant, Meter: e.Meter, Subject: e.Subject, ID: e.Grant, Source: e.Source, Amount: e.Amount,
+		Remaining: e.Amount, Priority: facts.Priority, EffectiveAt: facts.EffectiveAt, ExpiresAt: orZero(facts.ExpiresAt),
+		CostBasis: facts.CostBasis, Reason: facts.Reason, Status: GrantActive, OperationID: e.OperationID, CreatedAt: e.CreatedAt,
 	}
-	if l.kind == lineSchedule {
+	if e.Kind == EntrySchedule {
 		rec.Status, rec.Remaining = GrantPending, 0
 	}
-	c.result = &GrantResult{
-		Grant: rec.public(), AsOf: l.createdAt, Replayed: true,
-		Position: Position{Remaining: l.remainingAfter, Limit: facts.Limit, ResetAt: orZero(facts.ResetAt)},
-	}
+	return &GrantResult{
+		Grant: rec.Public(), AsOf: e.CreatedAt,
+		Position: Position{Remaining: e.RemainingAfter, Limit: facts.Limit, ResetAt: orZero(facts.ResetAt)},
+	}, nil
 }
+
+func (r *GrantResult) replay(*Batch) { r.Replayed = true }

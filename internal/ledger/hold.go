@@ -12,11 +12,11 @@ const (
 	HoldTTLMax     = 24 * time.Hour
 )
 
-// HoldStatus is where a hold stands.
+// HoldStatus is the state of a hold.
 type HoldStatus string
 
-// The states of a hold: active -> captured | released | expired. A hold of which a part was captured before the rest was
-// released counts as captured; one of which the rest expired, as expired.
+// The states of a hold: active -> captured | released | expired. A hold that was captured in part and then released is captured. One that was
+// captured in part and then expired is expired.
 const (
 	HoldActive   HoldStatus = "active"
 	HoldCaptured HoldStatus = "captured"
@@ -24,7 +24,7 @@ const (
 	HoldExpired  HoldStatus = "expired"
 )
 
-// Hold asks to reserve units. They leave remaining at once and come back to the grants they were taken from unless captured.
+// Hold asks to reserve units. They leave remaining at once. Units that are not captured come back to the grants they were taken from.
 type Hold struct {
 	Tenant    string
 	Key       string
@@ -60,312 +60,254 @@ type HoldResult struct {
 	Replayed    bool       `json:"-"`
 }
 
-// HoldAction is what a HoldChange does.
-type HoldAction string
+// HoldKey names a hold.
+type HoldKey struct{ Tenant, ID string }
 
-// The actions on a hold.
-const (
-	ActionCapture HoldAction = "capture"
-	ActionRelease HoldAction = "release"
-	ActionExtend  HoldAction = "extend"
-)
+// HoldRow is the part of a hold that is not on any balance, as it is stored.
+type HoldRow struct {
+	HoldKey
 
-// HoldChange captures, releases or extends a hold.
-type HoldChange struct {
-	Tenant string
-	Key    string
-	HoldID string
-	Action HoldAction
-	// Items says what to capture of each meter; nil = all that is held. More than is held is decided like a debit.
-	Items []Item
-	// Final releases what a capture leaves. A capture without Items always does.
-	Final bool
-	TTL   time.Duration // of an extension: from now, 1 s..HoldTTLMax
-	// Return says where released units go whose grant has ended; '' = ReturnForfeit.
-	Return ReturnPolicy
-	// Suspended makes the ledger refuse what a capture asks beyond the hold.
-	Suspended bool
+	Subject   string
+	Status    HoldStatus
+	Items     []HoldItem // Meter, Amount, Captured
+	CreatedAt time.Time
+	ExpiresAt time.Time
+
+	changed bool
 }
 
-type holdKey struct{ tenant, id string }
+// HoldLine is what a hold reserves of one grant, as it is stored. It is closed when all of it was captured or returned.
+type HoldLine struct {
+	BalanceKey
 
-// holdRow is the part of a hold that is not on any balance.
-type holdRow struct {
-	holdKey
-	subject   string
-	status    HoldStatus
-	items     []HoldItem // Meter, Amount, Captured
-	createdAt time.Time
-	expiresAt time.Time
-	isNew     bool
-	dirty     bool
+	HoldID    string
+	Line      int32 // within the hold, from 1
+	Item      int32
+	Grant     string
+	Source    Source
+	Price     int64 // units of this line for one unit of the item's meter; 1 except on an overflow meter
+	Amount    int64
+	Captured  int64
+	Returned  int64
+	ExpiresAt time.Time
+
+	isNew   bool
+	changed bool
 }
 
-// holdLine is what a hold reserves of one grant. Lines whose reservation is used up or given back are closed.
-type holdLine struct {
-	holdID    string
-	line      int32
-	item      int32
-	grantID   string
-	source    Source
-	price     int64 // units of this line for one unit of the item's meter; 1 but on an overflow meter
-	amount    int64
-	captured  int64
-	returned  int64
-	expiresAt time.Time
-	isNew     bool
-	dirty     bool
-}
+// Open returns what is still reserved.
+func (h *HoldLine) Open() int64 { return h.Amount - h.Captured - h.Returned }
 
-func (h *holdLine) open() int64 { return h.amount - h.captured - h.returned }
-
-// holdDetail is what the lines of hold operations remember; the first line also carries the answer, for replays.
+// holdDetail is what the entries of hold operations remember. The first entry also carries the answer.
 type holdDetail struct {
 	Hold   string          `json:"hold"`
 	From   string          `json:"from,omitempty"` // the grant the units were held on, where they went to another
 	Policy ReturnPolicy    `json:"policy,omitempty"`
 	Answer json.RawMessage `json:"answer,omitempty"`
-	// Overflow is set where units of an overflow meter were used for the item's.
+	// Overflow is set on entries of an overflow meter.
 	Overflow *overflowDetail `json:"overflow,omitempty"`
 }
 
-func (h *Hold) call() *call {
-	f := hasher{buf: make([]byte, 0, 192)}
-	f.text("hold/1").text(h.Tenant).text(h.HoldID).text(h.Subject).text(string(h.Metadata)).number(int64(h.TTL)).items(h.Items)
-	return &call{id: opKey{h.Tenant, h.Key}, kind: KindHold, print: f.sum(), req: h}
-}
+// ID implements Operation.
+func (h *Hold) ID() OperationID { return OperationID{h.Tenant, h.Key} }
 
-func (h *HoldChange) call() *call {
-	f := hasher{buf: make([]byte, 0, 192)}
-	f.text("hold-" + string(h.Action) + "/1").text(h.Tenant).text(h.HoldID).number(int64(h.TTL)).flag(h.Final).text(string(h.Return)).items(h.Items)
-	kind := map[HoldAction]Kind{ActionCapture: KindCapture, ActionRelease: KindRelease, ActionExtend: KindExtend}[h.Action]
-	return &call{id: opKey{h.Tenant, h.Key}, kind: kind, print: f.sum(), req: h}
-}
+// Kind implements Operation.
+func (h *Hold) Kind() Kind { return KindHold }
 
-func (h *Hold) validate() error {
-	if e := firstOf(validKey(h.Key), validID("tenant", h.Tenant), validID("hold_id", h.HoldID), validSubject(h.Subject)); e != nil {
-		return e
+// Targets implements Operation: the hold to be made.
+func (h *Hold) Targets(t *Targets) { t.NewHolds = append(t.NewHolds, HoldKey{h.Tenant, h.HoldID}) }
+
+// Demand implements Operation.
+func (h *Hold) Demand(*Located) []Demand {
+	out := make([]Demand, len(h.Items))
+	for i := range h.Items {
+		out[i] = Demand{BalanceKey{h.Tenant, h.Items[i].Meter, ""}, DemandAll}
 	}
+	return out
+}
+
+// Spends returns what the hold draws, for the store to foresee which balances it needs.
+func (h *Hold) Spends() (tenant, subject string, items []Item) { return h.Tenant, h.Subject, h.Items }
+
+func (h *Hold) answers(*HoldResult) {}
+
+func (h *Hold) fingerprint() [16]byte {
+	return hashed("hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata)).number(int64(h.TTL)).items(h.Items).sum()
+}
+
+// Validate implements Operation.
+func (h *Hold) Validate() error {
 	if h.TTL == 0 {
 		h.TTL = HoldTTLDefault
 	}
-	if e := firstOf(validTTL(h.TTL)); e != nil {
+	if e := validSpending(h.Key, h.Tenant, h.Subject, h.Items); e != nil {
 		return e
 	}
-	return validItems(h.Items)
-}
-
-func (h *HoldChange) validate() error {
-	if e := firstOf(validKey(h.Key), validID("tenant", h.Tenant), validID("hold_id", h.HoldID)); e != nil {
-		return e
-	}
-	if e := firstOf(validReturn(h.Return)); e != nil {
-		return e
-	}
-	switch {
-	case h.Action == ActionExtend:
-		return firstOf(validTTL(h.TTL))
-	case h.Action == ActionCapture && len(h.Items) > 0:
-		return validItems(h.Items)
-	}
-	return nil
+	return FirstOf(ValidateID("hold_id", h.HoldID), validTTL(h.TTL))
 }
 
 func validTTL(ttl time.Duration) *Error {
 	if ttl < time.Second || ttl > HoldTTLMax {
-		return errorf(CodeInvalidArgument, "ttl_seconds", "must be an integer from 1 to %d", int(HoldTTLMax.Seconds()))
+		return Errorf(CodeInvalidArgument, "ttl_seconds", "must be an integer from 1 to %d", int(HoldTTLMax.Seconds()))
 	}
 	return nil
 }
 
-func (h *Hold) needs(*found) []need {
-	out := make([]need, len(h.Items))
-	for i := range h.Items {
-		out[i] = need{key{h.Tenant, h.Items[i].Meter, ""}, needAll}
+func (h *Hold) decide(b *Batch, c *Call) error {
+	key := HoldKey{h.Tenant, h.HoldID}
+	_, refused := b.Book(BalanceKey{h.Tenant, h.Items[0].Meter, ""})
+	switch {
+	case refused != nil:
+		return c.refuse(refused.inItem(0))
+	case h.Suspended:
+		return c.refuse(suspended(h.Tenant))
+	case b.Targets.Holds[key] != nil:
+		return c.refuse(Errorf(CodeConflict, "hold_id", "hold %q exists already with another Idempotency-Key", h.HoldID))
 	}
-	return out
-}
-
-func (h *Hold) decide(m *machine, c *call) error {
-	if _, failed := m.book(key{h.Tenant, h.Items[0].Meter, ""}, itemField(0, "meter")); failed != nil {
-		c.fail(failed)
-		return nil
+	row := &HoldRow{
+		HoldKey: key, Subject: h.Subject, Status: HoldActive, changed: true,
+		CreatedAt: b.Now, ExpiresAt: b.Now.Add(h.TTL), Items: make([]HoldItem, len(h.Items)),
 	}
-	if h.Suspended {
-		c.fail(errorf(CodeTenantSuspended, "tenant", "tenant %q is suspended", h.Tenant))
-		return nil
-	}
-	if m.holds[holdKey{h.Tenant, h.HoldID}] != nil {
-		c.fail(errorf(CodeConflict, "hold_id", "hold %q exists already with another Idempotency-Key", h.HoldID))
-		return nil
-	}
-	row := &holdRow{
-		holdKey: holdKey{h.Tenant, h.HoldID}, subject: h.Subject, status: HoldActive, isNew: true,
-		createdAt: m.now, expiresAt: m.now.Add(h.TTL), items: make([]HoldItem, len(h.Items)),
-	}
-	first, lines := len(m.journal.lines), int32(0)
+	first, lines := len(b.journal.entries), int32(0)
 	for i, item := range h.Items {
-		row.items[i] = HoldItem{Meter: item.Meter, Amount: item.Amount}
-		failed, err := m.holdItem(h, i, row, &lines)
-		if failed != nil || err != nil {
-			m.rollback(first)
+		row.Items[i] = HoldItem{Meter: item.Meter, Amount: item.Amount}
+		refused, err := h.reserveItem(b, i, row, &lines)
+		if refused != nil || err != nil {
+			b.rollBack(first)
 		}
 		if err != nil {
 			return err
 		}
-		if failed != nil {
-			c.fail(failed)
-			if item.StoreDenial && failed.Denial != nil {
-				m.storeDenial(c, opMeta{h.Subject, h.Metadata}, failed)
-			}
-			return nil
+		if refused != nil {
+			return b.refuseItem(c, &item, h.Subject, h.Metadata, refused)
 		}
 	}
-	m.holds[row.holdKey] = row
-	m.answerHold(c, row, first, row.draws(m), opMeta{h.Subject, h.Metadata})
+	b.Targets.Holds[key] = row
+	b.answerHold(c, row, first, row.draws(b), h.Metadata)
 	return nil
 }
 
-// holdItem reserves one item on its well: own grants first, then the overflow meter's. Overage cannot be reserved.
-func (m *machine) holdItem(h *Hold, i int, row *holdRow, lines *int32) (*Error, error) {
-	item := h.Items[i]
-	w, failed, err := m.wellOf(h.Tenant, item.Meter, h.Subject, item.Amount, itemField(i, "meter"))
-	if failed != nil || err != nil {
-		return failed, err
+// reserveItem reserves one item: its own grants first, then the overflow meter's. Overage cannot be reserved.
+func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*Error, error) {
+	item := &h.Items[i]
+	s, refused, err := b.sourcesOf(h.Tenant, item.Meter, h.Subject, item.Amount)
+	if refused != nil || err != nil {
+		return refused.inItem(i), err
 	}
-	w.overage = 0
-	s := w.split(item.Amount)
-	if s.units() < item.Amount {
-		return w.deny(i, item.Amount, later(m.now, w.own.updatedAt))
+	s.overage = 0
+	a := s.allocate(item.Amount)
+	if a.units < item.Amount {
+		return s.deny(i, item.Amount, b.Now)
 	}
-	for _, b := range []*book{w.own, w.overflow, w.subject} {
-		if b != nil && !b.loaded {
+	for _, book := range s.books() {
+		if book != nil && !book.loaded {
 			return nil, errNotLoaded
 		}
 	}
-	w.remember(m)
-	m.reserve(w.own, row, i, s.own, 1, item.Amount, lines)
-	if s.cost > 0 {
-		m.reserve(w.overflow, row, i, s.cost, w.price, 0, lines)
+	b.save(s.own, s.overflow, s.subject)
+	first := len(b.journal.entries)
+	b.reserve(s.own, row, HoldLine{Item: int32(i), Price: 1}, a.own, lines)
+	if a.cost > 0 {
+		b.reserve(s.overflow, row, HoldLine{Item: int32(i), Price: s.price}, a.cost, lines)
 	}
-	if w.subject != nil {
-		m.reserve(w.subject, row, i, s.units(), 1, 0, lines)
+	if s.subject != nil {
+		b.reserve(s.subject, row, HoldLine{Item: int32(i), Price: 1}, a.units, lines)
+	}
+	if a.own > 0 {
+		b.journal.entries[first].Requested = item.Amount
 	}
 	return nil, nil
 }
 
-// reserve moves amount from remaining to held on b, grant by grant in burn order.
-func (m *machine) reserve(b *book, row *holdRow, item int, amount, price, requested int64, lines *int32) {
-	for _, g := range b.grants {
-		if amount == 0 {
-			break
-		}
-		if g.Status != GrantActive || g.Remaining == 0 {
-			continue
-		}
-		part := min(amount, g.Remaining)
-		amount -= part
-		b.setRemaining(g, g.Remaining-part)
-		g.Held, g.dirty = g.Held+part, true
-		b.held += part
+// reserve moves amount from remaining to held on book, grant by grant in burn order. Each part is a line like l.
+func (b *Batch) reserve(book *Book, row *HoldRow, l HoldLine, amount int64, lines *int32) {
+	for _, part := range book.take(amount) {
+		book.holdOn(part.Grant, part.Amount)
 		*lines++
-		b.holds = append(b.holds, &holdLine{
-			holdID: row.id, line: *lines, item: int32(item), grantID: g.ID, source: g.Source, price: price, amount: part,
-			expiresAt: row.expiresAt, isNew: true,
+		line := l
+		line.BalanceKey, line.HoldID, line.Line, line.Grant, line.Source = book.BalanceKey, row.ID, *lines, part.Grant, part.Source
+		line.Amount, line.ExpiresAt, line.isNew = part.Amount, row.ExpiresAt, true
+		book.Holds = append(book.Holds, &line)
+		b.enter(book, Entry{
+			Kind: EntryHold, Grant: part.Grant, Source: part.Source, Amount: part.Amount, Item: l.Item, Detail: mustJSON(holdDetail{Hold: row.ID}),
 		})
-		l := line{kind: lineHold, grantID: g.ID, source: g.Source, amount: part, item: int32(item), detail: mustJSON(holdDetail{Hold: row.id})}
-		if requested > 0 {
-			l.requested = &requested
-			requested = 0
-		}
-		m.journal.add(b, m.now, l)
 	}
-	b.settle()
+	book.refresh()
 }
 
-// heldLines lists a hold's open lines on all books of the batch, with their books, in line order.
-func (m *machine) heldLines(k holdKey) []heldLine {
-	var out []heldLine
-	for _, b := range m.books {
-		if b.Tenant != k.tenant {
+// holdOn adds n to what is held on a grant; n is negative to take it off.
+func (b *Book) holdOn(grantID string, n int64) {
+	if g := b.grant(grantID); g != nil {
+		g.Held, g.changed = g.Held+n, true
+	}
+}
+
+// heldLines lists a hold's open lines on all books of the batch, in line order.
+func (b *Batch) heldLines(k HoldKey) []*HoldLine {
+	var out []*HoldLine
+	for _, book := range b.Books {
+		if book.Tenant != k.Tenant {
 			continue
 		}
-		for _, h := range b.holds {
-			if h.holdID == k.id && h.open() > 0 {
-				out = append(out, heldLine{b, h})
+		for _, h := range book.Holds {
+			if h.HoldID == k.ID && h.Open() > 0 {
+				out = append(out, h)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b heldLine) int { return int(a.line - b.line) })
+	slices.SortFunc(out, func(a, b *HoldLine) int { return int(a.Line - b.Line) })
 	return out
 }
 
-// heldUnits is how many units of item i are reserved. Lines on an overflow meter may each hold a part of a unit.
-func heldUnits(lines []heldLine, i int) int64 {
+// heldUnits returns how many units of item i are reserved. Lines on an overflow meter may each hold a part of a unit.
+func heldUnits(lines []*HoldLine, i int) int64 {
 	own, cost, price := int64(0), int64(0), int64(1)
 	for _, l := range lines {
 		switch {
-		case int(l.item) != i || l.book.Subject != "":
-		case l.price == 1:
-			own += l.open()
+		case int(l.Item) != i || l.Subject != "":
+		case l.Price == 1:
+			own += l.Open()
 		default:
-			cost, price = cost+l.open(), l.price
+			cost, price = cost+l.Open(), l.Price
 		}
 	}
 	return own + cost/price
 }
 
-type heldLine struct {
-	book *book
-	*holdLine
-}
-
-// draws shows, per item, what is reserved where.
-func (row *holdRow) draws(m *machine) [][]Draw {
-	out := make([][]Draw, len(row.items))
-	for _, h := range m.heldLines(row.holdKey) {
-		if h.book.Subject == "" {
-			out[h.item] = append(out[h.item], Draw{Grant: h.grantID, Source: h.source, Meter: h.book.Meter, Amount: h.open()})
+// draws returns, per item, what is reserved where.
+func (row *HoldRow) draws(b *Batch) [][]Draw {
+	out := make([][]Draw, len(row.Items))
+	for _, h := range b.heldLines(row.HoldKey) {
+		if h.Subject == "" {
+			out[h.Item] = append(out[h.Item], Draw{Grant: h.Grant, Source: h.Source, Meter: h.Meter, Amount: h.Open()})
 		}
 	}
 	return out
 }
 
-// answerHold completes the operation: the answer, and its copy on the first line for replays.
-func (m *machine) answerHold(c *call, row *holdRow, first int, draws [][]Draw, meta opMeta) {
-	m.seal(c, first, meta)
-	at := m.journal.lines[first].createdAt
+// answerHold answers c, and keeps the answer on the first entry, from which retries get it.
+func (b *Batch) answerHold(c *Call, row *HoldRow, first int, draws [][]Draw, metadata []byte) {
+	entry := b.finish(c, first, row.Subject, metadata)
 	result := &HoldResult{
-		OperationID: c.id.id, HoldID: row.id, Tenant: row.tenant, Status: row.status, ExpiresAt: row.expiresAt, AsOf: at,
-		Items: slices.Clone(row.items),
+		OperationID: c.ID.Key, HoldID: row.ID, Tenant: row.Tenant, Status: row.Status, ExpiresAt: row.ExpiresAt, AsOf: entry.CreatedAt,
+		Items: slices.Clone(row.Items),
 	}
-	lines := m.heldLines(row.holdKey)
+	lines := b.heldLines(row.HoldKey)
 	for i := range result.Items {
 		item := &result.Items[i]
-		p := m.position(key{row.tenant, item.Meter, ""})
+		p := b.position(BalanceKey{row.Tenant, item.Meter, ""})
 		item.Held, item.Draws, item.Remaining, item.Limit, item.ResetAt = heldUnits(lines, i), draws[i], p.Remaining, p.Limit, p.ResetAt
 	}
-	m.journal.lines[first].detail = mustJSON(holdDetail{Hold: row.id, Answer: mustJSON(result), Overflow: overflowOf(&m.journal.lines[first])})
-	c.result = result
+	entry.Detail = mustJSON(holdDetail{Hold: row.ID, Answer: mustJSON(result), Overflow: overflowOf(entry)})
+	c.Answer = result
 }
 
-func (h *Hold) replay(m *machine, c *call, stored []line)       { replayHold(m, c, stored) }
-func (h *HoldChange) replay(m *machine, c *call, stored []line) { replayHold(m, c, stored) }
+func (h *Hold) rebuild(stored []Entry) (answer, error) { return storedAnswer[HoldResult](stored) }
 
-func replayHold(m *machine, c *call, stored []line) {
-	var d holdDetail
-	result := &HoldResult{}
-	if err := json.Unmarshal(stored[0].detail, &d); err == nil {
-		err = json.Unmarshal(d.Answer, result)
-		if err == nil {
-			result.Replayed = true
-			for i := range result.Items {
-				p := m.position(key{c.id.tenant, result.Items[i].Meter, ""})
-				result.Items[i].Limit, result.Items[i].ResetAt = p.Limit, p.ResetAt
-			}
-			c.result = result
-			return
-		}
+func (r *HoldResult) replay(b *Batch) {
+	r.Replayed = true
+	for i := range r.Items {
+		p := b.position(BalanceKey{r.Tenant, r.Items[i].Meter, ""})
+		r.Items[i].Limit, r.Items[i].ResetAt = p.Limit, p.ResetAt
 	}
-	c.fail(&Error{Code: CodeInternal, Detail: "the stored answer cannot be read"})
 }

@@ -6,172 +6,229 @@ import (
 	"time"
 )
 
-func (h *HoldChange) needs(f *found) []need {
-	var out []need
-	for _, k := range f.holds[holdKey{h.Tenant, h.HoldID}] {
-		out = append(out, need{k, needAll})
+// HoldAction is what a HoldChange does.
+type HoldAction string
+
+// The actions on a hold.
+const (
+	ActionCapture HoldAction = "capture"
+	ActionRelease HoldAction = "release"
+	ActionExtend  HoldAction = "extend"
+)
+
+// HoldChange captures, releases or extends a hold.
+type HoldChange struct {
+	Tenant string
+	Key    string
+	HoldID string
+	Action HoldAction
+	// Items says what to capture of each meter; nil: all that is held. What exceeds the hold is decided like a debit.
+	Items []Item
+	// Final releases what a capture leaves. A capture without Items always does.
+	Final bool
+	TTL   time.Duration // of an extension: from now, 1 s..HoldTTLMax
+	// Return says where released units go if their grant has ended; empty: ReturnForfeit.
+	Return ReturnPolicy
+	// Suspended refuses what a capture asks beyond the hold.
+	Suspended bool
+}
+
+// ID implements Operation.
+func (h *HoldChange) ID() OperationID { return OperationID{h.Tenant, h.Key} }
+
+// Kind implements Operation.
+func (h *HoldChange) Kind() Kind {
+	return map[HoldAction]Kind{ActionCapture: KindCapture, ActionRelease: KindRelease, ActionExtend: KindExtend}[h.Action]
+}
+
+// Targets implements Operation: the hold.
+func (h *HoldChange) Targets(t *Targets) { t.Holds = append(t.Holds, HoldKey{h.Tenant, h.HoldID}) }
+
+// Demand implements Operation: the balances on which the hold has lines.
+func (h *HoldChange) Demand(found *Located) []Demand {
+	var out []Demand
+	for _, k := range found.Holds[HoldKey{h.Tenant, h.HoldID}] {
+		out = append(out, Demand{k, DemandAll})
 	}
 	return out
 }
 
-func (h *HoldChange) decide(m *machine, c *call) error {
-	row := m.holds[holdKey{h.Tenant, h.HoldID}]
+func (h *HoldChange) answers(*HoldResult) {}
+
+func (h *HoldChange) fingerprint() [16]byte {
+	return hashed("hold-"+string(h.Action)+"/1", h.Tenant, h.HoldID).number(int64(h.TTL)).flag(h.Final).
+		text(string(h.Return)).items(h.Items).sum()
+}
+
+// Validate implements Operation.
+func (h *HoldChange) Validate() error {
+	if e := FirstOf(validKey(h.Key), ValidateID("tenant", h.Tenant), ValidateID("hold_id", h.HoldID), validReturn(h.Return)); e != nil {
+		return e
+	}
+	switch {
+	case h.Action == ActionExtend:
+		return FirstOf(validTTL(h.TTL))
+	case h.Action == ActionCapture && len(h.Items) > 0:
+		return ValidateItems(h.Items)
+	}
+	return nil
+}
+
+func (h *HoldChange) decide(b *Batch, c *Call) error {
+	row := b.Targets.Holds[HoldKey{h.Tenant, h.HoldID}]
 	if row == nil {
-		c.fail(errorf(CodeHoldNotFound, "hold_id", "tenant %q has no hold %q", h.Tenant, h.HoldID))
-		return nil
+		return c.refuse(Errorf(CodeHoldNotFound, "hold_id", "tenant %q has no hold %q", h.Tenant, h.HoldID))
 	}
-	// A hold may lie on other meters' grants altogether; its items' own balances are part of every answer.
-	own := make([]key, len(row.items))
-	for i := range row.items {
-		own[i] = key{row.tenant, row.items[i].Meter, ""}
+	// All units of a hold may be on other meters. The answer shows the balances of its items nevertheless.
+	own := make([]BalanceKey, len(row.Items))
+	for i := range row.Items {
+		own[i] = BalanceKey{row.Tenant, row.Items[i].Meter, ""}
 	}
-	if err := m.needKeys(own...); err != nil {
+	if err := b.require(own...); err != nil {
 		return err
 	}
-	lines := m.heldLines(row.holdKey)
-	if row.status == HoldActive && len(lines) == 0 {
-		row.status, row.dirty = HoldExpired, true
+	lines := b.heldLines(row.HoldKey)
+	if row.Status == HoldActive && len(lines) == 0 {
+		row.Status, row.changed = HoldExpired, true
 	}
-	if row.status != HoldActive {
-		c.fail(errorf(CodeHoldNotActive, "hold_id", "hold %q is %s", h.HoldID, row.status))
-		return nil
+	if row.Status != HoldActive {
+		return c.refuse(Errorf(CodeHoldNotActive, "hold_id", "hold %q is %s", h.HoldID, row.Status))
 	}
-	first := len(m.journal.lines)
+	first := len(b.journal.entries)
 	before := *row
-	before.items = append([]HoldItem(nil), row.items...)
-	failed, err := h.apply(m, row, lines)
-	if failed != nil || err != nil {
-		m.rollback(first)
+	before.Items = slices.Clone(row.Items)
+	refused, err := h.apply(b, row, lines)
+	if refused != nil || err != nil {
+		b.rollBack(first)
 		*row = before
 	}
 	if err != nil {
 		return err
 	}
-	if failed != nil {
-		c.fail(failed)
-		if failed.Denial != nil && slices.ContainsFunc(h.Items, func(it Item) bool { return it.StoreDenial && it.Meter == failed.Denial.Limiting.Meter }) {
-			m.storeDenial(c, opMeta{subject: row.subject}, failed)
-		}
-		return nil
+	if refused != nil {
+		return b.refuseItem(c, h.deniedItem(refused), row.Subject, nil, refused)
 	}
-	row.dirty = true
-	m.answerHold(c, row, first, h.taken(m, row, first), opMeta{subject: row.subject})
+	row.changed = true
+	b.answerHold(c, row, first, h.draws(b, row, first), nil)
 	return nil
 }
 
-// taken shows what a capture drew; for the other actions, what is still reserved.
-func (h *HoldChange) taken(m *machine, row *holdRow, first int) [][]Draw {
-	if h.Action != ActionCapture {
-		return row.draws(m)
+// deniedItem returns the item that a denial is about, nil when it is about none.
+func (h *HoldChange) deniedItem(e *Error) *Item {
+	for i := range h.Items {
+		if e.Denial != nil && h.Items[i].Meter == e.Denial.Limiting.Meter {
+			return &h.Items[i]
+		}
 	}
-	out := make([][]Draw, len(row.items))
-	for _, l := range m.journal.lines[first:] {
-		if l.Subject == "" && (l.kind == lineCapture || l.kind == lineDebit || l.kind == lineOverage) && l.amount > 0 {
-			out[l.item] = append(out[l.item], Draw{Grant: l.grantID, Source: l.source, Meter: l.Meter, Amount: l.amount})
+	return nil
+}
+
+// draws returns what a capture drew; for the other actions, what is still reserved.
+func (h *HoldChange) draws(b *Batch, row *HoldRow, first int) [][]Draw {
+	if h.Action != ActionCapture {
+		return row.draws(b)
+	}
+	out := make([][]Draw, len(row.Items))
+	for _, e := range b.journal.entries[first:] {
+		if e.Subject == "" && (e.Kind == EntryCapture || e.Kind == EntryDebit || e.Kind == EntryOverage) && e.Amount > 0 {
+			out[e.Item] = append(out[e.Item], Draw{Grant: e.Grant, Source: e.Source, Meter: e.Meter, Amount: e.Amount})
 		}
 	}
 	return out
 }
 
-func (h *HoldChange) apply(m *machine, row *holdRow, lines []heldLine) (*Error, error) {
+func (h *HoldChange) apply(b *Batch, row *HoldRow, lines []*HoldLine) (*Error, error) {
 	for _, l := range lines {
-		m.remember(l.book)
+		b.save(b.Books[l.BalanceKey])
 	}
 	switch h.Action {
 	case ActionExtend:
-		row.expiresAt = later(row.expiresAt, m.now.Add(h.TTL))
+		row.ExpiresAt = Later(row.ExpiresAt, b.Now.Add(h.TTL))
 		for _, l := range lines {
-			l.expiresAt, l.dirty = row.expiresAt, true
-			l.book.dirty = true
-			l.book.settle()
+			book := b.Books[l.BalanceKey]
+			l.ExpiresAt, l.changed = row.ExpiresAt, true
+			book.changed = true
+			book.refresh()
 		}
-		m.journal.add(lines[0].book, m.now, line{kind: lineExtend, item: lines[0].item})
+		b.enter(b.Books[lines[0].BalanceKey], Entry{Kind: EntryExtend, Item: lines[0].Item})
 		return nil, nil
 	case ActionRelease:
-		m.releaseLines(lines, h.Return)
-		row.status = HoldReleased
+		b.release(lines, h.Return)
+		row.Status = HoldReleased
 		if row.captured() > 0 {
-			row.status = HoldCaptured
+			row.Status = HoldCaptured
 		}
 		return nil, nil
 	case ActionCapture:
-		return h.capture(m, row, lines)
+		return h.capture(b, row, lines)
 	}
-	return errorf(CodeInvalidArgument, "action", "must be capture, release or extend"), nil
+	return Errorf(CodeInvalidArgument, "action", "must be capture, release or extend"), nil
 }
 
-func (row *holdRow) captured() int64 {
+// captured returns how much of the hold was captured, over all items.
+func (row *HoldRow) captured() int64 {
 	sum := int64(0)
-	for i := range row.items {
-		sum += row.items[i].Captured
+	for i := range row.Items {
+		sum += row.Items[i].Captured
 	}
 	return sum
 }
 
-func (m *machine) releaseLines(lines []heldLine, policy ReturnPolicy) {
+// release gives back what is left of lines.
+func (b *Batch) release(lines []*HoldLine, policy ReturnPolicy) {
 	for _, l := range lines {
-		if n := l.open(); n > 0 {
-			l.book.giveBack(l.holdLine, n, policy, "", m.now, m.now, &m.journal)
+		if n := l.Open(); n > 0 {
+			b.Books[l.BalanceKey].giveBack(&b.journal, l, n, policy, "", b.Now, b.Now)
 		}
 	}
 	for _, l := range lines {
-		l.book.settle()
+		b.Books[l.BalanceKey].refresh()
 	}
 }
 
-// capture turns held units into used ones, item by item. What is asked beyond the hold is decided like a debit.
-func (h *HoldChange) capture(m *machine, row *holdRow, lines []heldLine) (*Error, error) {
-	final := h.Final || len(h.Items) == 0
-	for i := range row.items {
+// capture turns held units into used ones, item by item. What it asks beyond the hold is decided like a debit.
+func (h *HoldChange) capture(b *Batch, row *HoldRow, lines []*HoldLine) (*Error, error) {
+	for i := range row.Items {
 		amount, asked := h.amountFor(row, i, lines)
 		if !asked {
 			continue
 		}
 		part := min(amount, heldUnits(lines, i))
-		m.captureItem(row, i, part, lines)
-		row.items[i].Captured += amount
+		b.captureItem(row, i, part, lines)
+		row.Items[i].Captured += amount
 		if extra := amount - part; extra > 0 {
-			if failed, err := h.captureBeyond(m, row, i, extra); failed != nil || err != nil {
-				return failed, err
+			if refused, err := h.captureBeyond(b, row, i, extra); refused != nil || err != nil {
+				return refused, err
 			}
 		}
 	}
 	for i := range h.Items {
-		if row.itemOf(h.Items[i].Meter) < 0 {
-			return errorf(CodeInvalidArgument, itemField(i, "meter"), "hold %q has no item of meter %q", row.id, h.Items[i].Meter), nil
+		if !slices.ContainsFunc(row.Items, func(it HoldItem) bool { return it.Meter == h.Items[i].Meter }) {
+			return Errorf(CodeInvalidArgument, itemField(i, "meter"), "hold %q has no item of meter %q", row.ID, h.Items[i].Meter), nil
 		}
 	}
-	if final {
-		m.releaseLines(lines, h.Return)
+	if h.Final || len(h.Items) == 0 {
+		b.release(lines, h.Return)
 	}
 	left := int64(0)
 	for _, l := range lines {
-		left += l.open()
-		l.book.settle()
+		left += l.Open()
+		b.Books[l.BalanceKey].refresh()
 	}
 	if left == 0 {
-		row.status = HoldCaptured
+		row.Status = HoldCaptured
 	}
 	return nil, nil
 }
 
-func (row *holdRow) itemOf(meter string) int {
-	for i := range row.items {
-		if row.items[i].Meter == meter {
-			return i
-		}
-	}
-	return -1
-}
-
-// amountFor says how much of item i to capture.
-func (h *HoldChange) amountFor(row *holdRow, i int, lines []heldLine) (int64, bool) {
+// amountFor returns how much of item i to capture, and false when the capture does not name it.
+func (h *HoldChange) amountFor(row *HoldRow, i int, lines []*HoldLine) (int64, bool) {
 	if len(h.Items) == 0 {
 		held := heldUnits(lines, i)
 		return held, held > 0
 	}
 	for _, item := range h.Items {
-		if item.Meter == row.items[i].Meter {
+		if item.Meter == row.Items[i].Meter {
 			return item.Amount, true
 		}
 	}
@@ -179,96 +236,86 @@ func (h *HoldChange) amountFor(row *holdRow, i int, lines []heldLine) (int64, bo
 }
 
 // captureItem captures units of item i: of the tenant's lines in the order they were reserved, and of the subject's.
-func (m *machine) captureItem(row *holdRow, i int, units int64, lines []heldLine) {
-	meter := row.items[i].Meter
+func (b *Batch) captureItem(row *HoldRow, i int, units int64, lines []*HoldLine) {
+	meter := row.Items[i].Meter
 	tenant, subject, cost := units, units, int64(-1)
 	for _, l := range lines {
-		if int(l.item) != i {
+		if int(l.Item) != i {
 			continue
 		}
 		switch {
-		case l.book.Subject != "":
-			subject -= m.captureLine(l, min(subject, l.open()), nil)
-		case l.book.Meter == meter:
-			tenant -= m.captureLine(l, min(tenant, l.open()), nil)
+		case l.Subject != "":
+			subject -= b.captureLine(l, min(subject, l.Open()), nil)
+		case l.Meter == meter:
+			tenant -= b.captureLine(l, min(tenant, l.Open()), nil)
 		default:
-			paid := &overflowDetail{For: meter, Price: l.price}
+			paid := &overflowDetail{For: meter, Price: l.Price}
 			if cost < 0 {
-				cost = tenant * l.price
+				cost = tenant * l.Price
 				paid.Units = tenant // the first line of several carries the units
 			}
-			cost -= m.captureLine(l, min(cost, l.open()), paid)
+			cost -= b.captureLine(l, min(cost, l.Open()), paid)
 		}
 	}
 }
 
-// captureLine captures n of a line. paid says what for, where the line lies on an overflow meter.
-func (m *machine) captureLine(l heldLine, n int64, paid *overflowDetail) int64 {
+// captureLine captures n of a line and returns n. On an overflow meter, paid says what for.
+func (b *Batch) captureLine(l *HoldLine, n int64, paid *overflowDetail) int64 {
 	if n == 0 {
 		return 0
 	}
-	b := l.book
-	l.captured, l.dirty = l.captured+n, true
-	b.unhold(l.grantID, n)
-	b.used += n
-	b.dirty = true
-	m.journal.add(b, m.now, line{
-		kind: lineCapture, grantID: l.grantID, source: l.source, amount: n, item: l.item,
-		detail: mustJSON(holdDetail{Hold: l.holdID, Overflow: paid}),
+	book := b.Books[l.BalanceKey]
+	l.Captured, l.changed = l.Captured+n, true
+	book.holdOn(l.Grant, -n)
+	b.enter(book, Entry{
+		Kind: EntryCapture, Grant: l.Grant, Source: l.Source, Amount: n, Item: l.Item,
+		Detail: mustJSON(holdDetail{Hold: l.HoldID, Overflow: paid}),
 	})
 	return n
 }
 
 // captureBeyond charges what a capture asks beyond what is held, like a debit.
-func (h *HoldChange) captureBeyond(m *machine, row *holdRow, i int, extra int64) (*Error, error) {
+func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (*Error, error) {
 	if h.Suspended {
-		return errorf(CodeTenantSuspended, "tenant", "tenant %q is suspended: no more than what is held can be captured", row.tenant), nil
+		refused := suspended(row.Tenant)
+		refused.Detail += ": no more than what is held can be captured"
+		return refused, nil
 	}
-	w, failed, err := m.wellOf(row.tenant, row.items[i].Meter, row.subject, extra, itemField(i, "meter"))
-	if failed != nil || err != nil {
-		return failed, err
+	s, refused, err := b.sourcesOf(row.Tenant, row.Items[i].Meter, row.Subject, extra)
+	if refused != nil || err != nil {
+		return refused.inItem(i), err
 	}
-	w.remember(m)
-	s := w.split(extra)
-	if s.units() < extra {
-		return w.deny(i, extra, later(m.now, w.own.updatedAt))
+	b.save(s.own, s.overflow, s.subject)
+	a := s.allocate(extra)
+	if a.units < extra {
+		return s.deny(i, extra, b.Now)
 	}
-	if !w.loaded(s, 0) {
+	if !s.canDraw(&a) {
 		return nil, errNotLoaded
 	}
-	m.charge(w, i, extra, s, 0)
+	b.charge(s, &a, int32(i), extra)
 	return nil, nil
 }
 
-// unhold takes n off what is held on a grant.
-func (b *book) unhold(grantID string, n int64) {
-	b.held -= n
-	for _, g := range b.grants {
-		if g.ID == grantID {
-			g.Held, g.dirty = g.Held-n, true
-		}
+// giveBack returns n held units to the grant they were taken from, or as policy says if that grant has ended. An operation of the
+// ledger's own has an id; due is then when it was due.
+func (b *Book) giveBack(j *journal, h *HoldLine, n int64, policy ReturnPolicy, id string, due, now time.Time) {
+	h.Returned, h.changed = h.Returned+n, true
+	b.holdOn(h.Grant, -n)
+	to := b.restore(h.Grant, h.Source, n, policy, derivedID(prefixRegrant, fmt.Sprint("hold/", h.HoldID, "/", h.Line, "/", h.Returned)), due)
+	detail := holdDetail{Hold: h.HoldID}
+	if to.policy != "" {
+		detail.From, detail.Policy = h.Grant, to.policy
+	}
+	e := Entry{Kind: EntryRelease, OperationID: id, Line: 1, Grant: to.grant, Source: to.source, Amount: n, Item: h.Item, Detail: mustJSON(detail)}
+	if id != "" {
+		e.EffectiveAt = due
+	}
+	b.enter(j, now, e)
+	if to.policy == ReturnForfeit {
+		e.Kind, e.Line = EntryExpire, 2
+		b.enter(j, now, e)
 	}
 }
 
-// giveBack returns n held units to the grant they were taken from, or where policy says if that one has ended. opID names the
-// operation when it is the ledger's own; then due is when it was due.
-func (b *book) giveBack(h *holdLine, n int64, policy ReturnPolicy, opID string, due, now time.Time, j *journal) {
-	h.returned, h.dirty = h.returned+n, true
-	b.unhold(h.grantID, n)
-	b.dirty = true
-	to := b.restore(h.grantID, h.source, n, policy, derivedID(prefixRegrant, fmt.Sprint("hold/", h.holdID, "/", h.line, "/", h.returned)), due)
-	detail := holdDetail{Hold: h.holdID}
-	if to.policy != "" {
-		detail.From, detail.Policy = h.grantID, to.policy
-	}
-	l := line{kind: lineRelease, operationID: opID, line: 1, grantID: to.grantID, source: to.source, amount: n, item: h.item, detail: mustJSON(detail)}
-	if opID != "" {
-		l.effectiveAt = &due
-	}
-	j.add(b, now, l)
-	if to.policy == ReturnForfeit {
-		b.expired += n
-		l.kind, l.line = lineExpire, 2
-		j.add(b, now, l)
-	}
-}
+func (h *HoldChange) rebuild(stored []Entry) (answer, error) { return storedAnswer[HoldResult](stored) }

@@ -22,23 +22,121 @@ const (
 	KindAdjust  Kind = "adjust"
 )
 
+// Kinds lists the kinds of operations.
+func Kinds() []Kind {
+	return []Kind{KindDebit, KindGrant, KindHold, KindCapture, KindRelease, KindExtend, KindRefund, KindVoid, KindAdjust}
+}
+
+// OperationID identifies an operation: a tenant, and the Idempotency-Key it was sent with.
+type OperationID struct{ Tenant, Key string }
+
+// Operation is one client mutation. The batch and the store treat all kinds alike, through these methods: a new kind is a
+// file with a type that implements them, and a row of Kinds.
+type Operation interface {
+	// ID returns what a retry is recognised by.
+	ID() OperationID
+	// Kind returns the kind, for metrics and logs.
+	Kind() Kind
+	// Validate completes defaults and returns the first fault as an *Error.
+	Validate() error
+	// Targets adds to t what the operation refers to without naming its balance, and what it is going to name.
+	Targets(t *Targets)
+	// Demand lists the balances to lock, and the most that may be drawn from each.
+	Demand(found *Located) []Demand
+
+	// fingerprint hashes the request as the client sent it, never anything derived from state.
+	fingerprint() [16]byte
+	// decide changes books and sets the call's answer or error. A refused operation leaves no trace in any book. It returns
+	// an error only when it lacks balances, grants or terms; the batch then reads them and decides again.
+	decide(b *Batch, c *Call) error
+	// rebuild returns the answer that was given when entries were stored.
+	rebuild(stored []Entry) (answer, error)
+}
+
+// Request is an Operation that is answered with an R.
+type Request[R any] interface {
+	Operation
+
+	// answers ties the kind of operation to the type of its answer.
+	answers(*R)
+}
+
+// answer is what an operation is answered with.
+type answer interface {
+	// replay marks a rebuilt answer as a replay and fills in what is not stored: where its balances are now.
+	replay(b *Batch)
+}
+
+// DemandAll is the demand of an operation that needs the balance's open grants, whatever it draws.
+const DemandAll int64 = 1<<63 - 1
+
+// Demand is a balance that an operation touches, and the most it may draw from it.
+type Demand struct {
+	BalanceKey
+
+	Most int64
+}
+
+// Targets is what the operations of a batch refer to.
+type Targets struct {
+	Holds      []HoldKey     // to be changed: the store looks up their balances
+	NewHolds   []HoldKey     // to be made: the store looks up, under the lock, which exist
+	Grants     []GrantName   // to be voided: the store looks up their balances
+	NewGrants  []GrantKey    // to be issued under ids that clients chose: the store looks up, under the lock, which exist
+	KeyGrants  []GrantKey    // to be issued under ids made from keys: likewise, but a dry run has no key to look up
+	Operations []OperationID // to be refunded: the store looks up their entries
+}
+
+// None reports whether there are no targets.
+func (t *Targets) None() bool {
+	return len(t.Holds)+len(t.NewHolds)+len(t.Grants)+len(t.NewGrants)+len(t.KeyGrants)+len(t.Operations) == 0
+}
+
+// GrantName names a grant of a tenant without its balance.
+type GrantName struct{ Tenant, ID string }
+
+// Located is what the store has found of the Targets before it locked the balances. None of it ever changes.
+type Located struct {
+	Holds      map[HoldKey][]BalanceKey
+	Grants     map[GrantName][]BalanceKey
+	Operations map[OperationID][]Entry
+}
+
+// NamedGrants lists the grants to which refunds may return units. The store reads them even if they are no longer open.
+func (f *Located) NamedGrants() []GrantKey {
+	var out []GrantKey
+	for _, entries := range f.Operations {
+		for i := range entries {
+			if entries[i].Grant != "" {
+				out = append(out, GrantKey{entries[i].BalanceKey, entries[i].Grant})
+			}
+		}
+	}
+	return out
+}
+
 // Position is where a balance stands after an operation.
 type Position struct {
 	Remaining int64
-	// Limit is what could be used in the open period in all: remaining + held + what was used and not refunded.
+	// Limit is what can be used in the open period in all: remaining, held, and what was used and not refunded.
 	Limit   int64
-	ResetAt time.Time // the period's end; zero when the period has none
+	ResetAt time.Time // end of the period; zero when it has none
 }
 
-// fingerprint identifies a request regardless of who asks when: it hashes what the client sent, length-prefixed, never
-// anything derived from state.
-type fingerprint [16]byte
-
+// hasher collects the fields of a request, length-prefixed, for its fingerprint.
 type hasher struct{ buf []byte }
 
+// hashed begins the fingerprint of a request with its texts. The first names the kind of request and the version of the format.
+func hashed(texts ...string) *hasher {
+	h := &hasher{buf: make([]byte, 0, 256)}
+	for _, t := range texts {
+		h.buf = append(binary.AppendUvarint(h.buf, uint64(len(t))), t...)
+	}
+	return h
+}
+
 func (h *hasher) text(s string) *hasher {
-	h.buf = binary.AppendUvarint(h.buf, uint64(len(s)))
-	h.buf = append(h.buf, s...)
+	h.buf = append(binary.AppendUvarint(h.buf, uint64(len(s))), s...)
 	return h
 }
 
@@ -61,14 +159,23 @@ func (h *hasher) flag(b bool) *hasher {
 	return h.number(0)
 }
 
-func (h *hasher) items(items []Item) {
+func (h *hasher) items(items []Item) *hasher {
 	h.number(int64(len(items)))
 	for i := range items {
 		h.text(items[i].Meter).number(items[i].Amount)
 	}
+	return h
 }
 
-func (h *hasher) sum() fingerprint {
+// optional adds a text that requests did not have from the beginning. An empty one leaves the fingerprint as it was then.
+func (h *hasher) optional(s string) *hasher {
+	if s == "" {
+		return h
+	}
+	return h.text(s)
+}
+
+func (h *hasher) sum() [16]byte {
 	full := sha256.Sum256(h.buf)
-	return fingerprint(full[:16])
+	return [16]byte(full[:16])
 }

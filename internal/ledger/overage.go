@@ -2,89 +2,99 @@ package ledger
 
 import "time"
 
-// closeOverage ends the overage of the period that closes at at: its terms forgive it, or leave it to the next period.
-func (b *book) closeOverage(at, now time.Time, j *journal) {
-	if b.overage == 0 {
+// closeOverage ends the overage of the period that closes at the instant at. Its terms forgive it, or leave it to the next
+// period.
+func (b *Book) closeOverage(at, now time.Time, j *journal) {
+	if b.Overage == 0 {
 		return
 	}
-	if b.terms.preserves() {
-		b.owing = b.overage
+	if b.Terms.preserves() {
+		b.owing = b.Overage
 		return
 	}
-	j.add(b, now, line{
-		operationID: systemID("forgive", b.key, instantID(b.start)), line: 1, kind: lineForgive, source: SourceOverage, amount: b.overage,
-		effectiveAt: &at,
+	b.enter(j, now, Entry{
+		OperationID: systemID("forgive", b.BalanceKey, instantID(b.Start)), Line: 1, Kind: EntryForgive, Source: SourceOverage,
+		Amount: b.Overage, EffectiveAt: at,
 	})
-	b.forgivenSeq = b.seq
+	b.ForgivenSeq = b.Seq
 }
 
-// openOverage begins a period with what the one before it left owed. g, the new allowance, pays of it what it can; nothing else
-// ever does. g is nil where the period has none.
-func (b *book) openOverage(g *grant, due, now time.Time, j *journal) {
+// openOverage begins a period with what the period before it left owed. The new allowance g pays what it can; nothing else ever
+// pays it. g is nil where the period has no allowance.
+func (b *Book) openOverage(g *OpenGrant, due, now time.Time, j *journal) {
 	owing := b.owing
 	if owing == 0 {
 		return
 	}
-	b.owing, b.overage, b.owed = 0, owing, owing
-	j.add(b, now, line{
-		operationID: systemID("owe", b.key, instantID(b.start)), line: 1, kind: lineOwe, source: SourceOverage, amount: owing, effectiveAt: &due,
+	b.owing = 0
+	b.enter(j, now, Entry{
+		OperationID: systemID("owe", b.BalanceKey, instantID(b.Start)), Line: 1, Kind: EntryOwe, Source: SourceOverage,
+		Amount: owing, EffectiveAt: due,
 	})
 	if g == nil {
 		return
 	}
 	paid := min(owing, g.Remaining)
 	b.setRemaining(g, g.Remaining-paid)
-	b.used += paid
-	b.settled = paid
-	b.overage, b.owed = b.overage-paid, b.owed-paid
-	j.system(b, lineSettle, systemID("settle", b.key, instantID(b.start)), 1, g, paid, due, now)
+	b.enterDue(j, EntryPayOwed, systemID("settle", b.BalanceKey, instantID(b.Start)), 1, g, paid, due, now)
 }
 
-// nextAllowance is what the end of the open period brings: the allowance, less what it would have to pay of overage.
-func (b *book) nextAllowance() int64 {
-	if b.terms.preserves() {
-		return max(0, b.allowance-b.overage)
+// nextAllowance returns what the end of the open period brings: the allowance, less the overage that it would have to pay.
+func (b *Book) nextAllowance() int64 {
+	if b.Terms.preserves() {
+		return max(0, b.Allowance-b.Overage)
 	}
-	return b.allowance
+	return b.Allowance
 }
 
-// refundOverage takes n of the overage line l back and returns n. Overage of the open period just shrinks. Of an earlier period,
-// first what is still owed is taken off; then what this period's allowance has paid comes back to it; what an earlier allowance
-// has paid ended with it, and is issued anew only when asked for. What was forgiven was nobody's to pay, and moves nothing.
-func (r *Refund) refundOverage(m *machine, b *book, l *line, n int64, out *RefundItem) int64 {
-	detail := refundDetail{RefundOf: r.OperationID, Line: l.line}
-	enter := func(kind string, amount int64) {
+// paidOldOverage reports whether g is the allowance that paid overage of earlier periods. It stays open even when it is used
+// up: a refund of that overage must find it, and the old entries do not name it.
+func (b *Book) paidOldOverage(g *OpenGrant) bool {
+	return b.Paid > 0 && g.Source == SourceAllowance && g.EffectiveAt.Equal(b.Start)
+}
+
+// payer returns the id of the grant that paid overage of earlier periods.
+func (b *Book) payer() string {
+	for _, g := range b.Grants {
+		if b.paidOldOverage(g) {
+			return g.ID
+		}
+	}
+	return allowanceID(b.Start)
+}
+
+// refundOverage takes back n units of the overage entry e. Overage of the open period shrinks. Of an earlier period's overage, what
+// is still owed is taken off first. Then what this period's allowance has paid comes back to it. What an earlier allowance has
+// paid ended with that allowance: it is issued anew only if the refund asks for it. What was forgiven moves nothing.
+func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *RefundItem) {
+	detail := mustJSON(refundDetail{RefundOf: r.OperationID, Line: e.Line})
+	enter := func(kind EntryKind, amount int64) {
 		if amount == 0 {
 			return
 		}
-		m.journal.add(b, m.now, line{kind: kind, source: SourceOverage, amount: amount, item: l.item, detail: mustJSON(detail)})
+		b.enter(book, Entry{Kind: kind, Source: SourceOverage, Amount: amount, Item: e.Item, Detail: detail})
 		if out != nil {
-			out.Draws = append(out.Draws, Draw{Source: SourceOverage, Meter: l.Meter, Amount: amount})
+			out.Draws = append(out.Draws, Draw{Source: SourceOverage, Meter: e.Meter, Amount: amount})
 		}
 	}
 	switch {
-	case b.start.Equal(l.periodStart):
-		b.overage -= n
-		enter(lineUnoverage, n)
-		return n
-	case l.seq <= b.forgivenSeq:
-		enter(lineClosedRefund, n)
-		return n
+	case book.Start.Equal(e.PeriodStart):
+		enter(EntryRefundOverage, n)
+		return
+	case e.Seq <= book.ForgivenSeq:
+		enter(EntryRefundClosed, n)
+		return
 	}
-	owed := min(n, b.owed)
-	b.overage, b.owed = b.overage-owed, b.owed-owed
-	enter(lineUnowe, owed)
-	paid := min(n-owed, b.settled)
+	owed := min(n, book.Owed)
+	enter(EntryRefundOwed, owed)
+	paid := min(n-owed, book.Paid)
 	if paid > 0 {
-		settler := b.settler()
-		b.settled -= paid
-		r.giveBack(m, b, line{kind: lineUnsettle, grantID: settler, source: SourceAllowance, item: l.item, line: l.line}, paid, out)
+		r.giveBack(b, book, Entry{Kind: EntryRefundPaid, Grant: book.payer(), Source: SourceAllowance, Item: e.Item, Line: e.Line}, paid, out)
 	}
 	switch ended := n - owed - paid; {
 	case ended > 0 && r.Return == ReturnRegrant:
-		r.giveBack(m, b, line{kind: lineRefund, source: SourceAllowance, item: l.item, line: l.line}, ended, out)
+		r.giveBack(b, book, Entry{Kind: EntryRefund, Source: SourceAllowance, Item: e.Item, Line: e.Line}, ended, out)
 	default:
-		enter(lineClosedRefund, ended)
+		enter(EntryRefundClosed, ended)
 	}
-	return n
 }

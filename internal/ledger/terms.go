@@ -10,93 +10,95 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// allowance is what a plan version says of one meter. nil pointers mean that it says nothing.
-type allowance struct {
-	amount         int64
-	every          period.Interval
-	anchor         period.AnchorKind
-	rolloverMin    *int64
-	rolloverMax    *int64
-	overageAllowed bool
-	overageCap     *int64 // nil = no cap
-	// overagePreserved leaves overage owed at the period's end, also that of drains where overage is not allowed.
-	overagePreserved bool
-	overflowMeter    string // '' = none
-	overflowPrice    int64
-	perSubject       *int64        // what each subject may use of it per period
-	lasts            time.Duration // of a once-only allowance, from when it is granted; 0 = for ever
+// Allowance is what a plan version gives of one meter. A nil pointer means that the plan does not set the value.
+type Allowance struct {
+	Amount         int64
+	Every          period.Interval
+	Anchor         period.AnchorKind
+	RolloverMin    *int64
+	RolloverMax    *int64
+	OverageAllowed bool
+	OverageCap     *int64 // nil: no cap
+	// OveragePreserved: overage is still owed after the end of the period. This includes the overage of drains where the plan does not
+	// allow overage.
+	OveragePreserved bool
+	OverflowMeter    string // empty: none
+	OverflowPrice    int64
+	PerSubject       *int64        // what each subject may use of the allowance per period
+	Lasts            time.Duration // how long a once-only allowance lasts after it was granted; 0: for ever
 }
 
-// rolls says whether unused units go on into the next period.
-func (a *allowance) rolls() bool { return a != nil && (a.rolloverMin != nil || a.rolloverMax != nil) }
+// rolls reports whether unused units are carried into the next period.
+func (a *Allowance) rolls() bool { return a != nil && (a.RolloverMin != nil || a.RolloverMax != nil) }
 
-// preserves says whether overage is still owed after the period's end.
-func (a *allowance) preserves() bool { return a != nil && a.overagePreserved }
+// preserves reports whether overage is still owed after the end of the period.
+func (a *Allowance) preserves() bool { return a != nil && a.OveragePreserved }
 
-// carry returns how much goes on of what is left: left, but at most the maximum and at least the minimum.
-func (a *allowance) carry(left int64) int64 {
-	if a.rolloverMin != nil {
-		left = max(left, *a.rolloverMin)
+// carry returns how much of what is left is carried over: left, but at most the maximum and at least the minimum.
+func (a *Allowance) carry(left int64) int64 {
+	if a.RolloverMin != nil {
+		left = max(left, *a.RolloverMin)
 	}
-	if a.rolloverMax != nil {
-		left = min(left, *a.rolloverMax)
+	if a.RolloverMax != nil {
+		left = min(left, *a.RolloverMax)
 	}
 	return left
 }
 
-// ofSubject is the allowance of one subject's own balance.
-func (a allowance) ofSubject() (allowance, bool) {
-	if a.perSubject == nil {
-		return allowance{}, false
+// ofSubject returns the allowance of a subject's balance, and false if the plan does not cap subjects.
+func (a Allowance) ofSubject() (Allowance, bool) {
+	if a.PerSubject == nil {
+		return Allowance{}, false
 	}
-	return allowance{amount: *a.perSubject, every: a.every, anchor: a.anchor}, true
+	return Allowance{Amount: *a.PerSubject, Every: a.Every, Anchor: a.Anchor}, true
 }
 
-// tenantTerms is a row of tenant_terms: what a tenant has agreed to since an instant.
-type tenantTerms struct {
-	since    time.Time
-	plan     string
-	anchorAt time.Time
-	zone     *time.Location
-	now      bool // the change ends the open periods that it is about instead of waiting for their end
-	prorate  bool // and the period it opens gets its share of the allowance only
-	// overrides are amounts of this tenant's own, by meter. They replace the amount of an allowance the plan has.
-	overrides map[string]int64
+// TenantTerms is a row of tenant_terms: what a tenant has agreed to, from an instant on.
+type TenantTerms struct {
+	Since    time.Time
+	Plan     string
+	AnchorAt time.Time
+	Zone     *time.Location
+	Now      bool // the change ends the open periods that it is about instead of waiting for their end
+	Prorate  bool // and the period it opens gets its share of the allowance only
+	// Overrides are amounts by meter for this tenant alone. Each replaces the amount of an allowance of the plan.
+	Overrides map[string]int64
 }
 
-// planVersion is one immutable version of a plan.
-type planVersion struct {
-	version    int32
-	createdAt  time.Time
-	allowances map[string]allowance // by meter
+// PlanVersion is one immutable version of a plan.
+type PlanVersion struct {
+	Version    int32
+	CreatedAt  time.Time
+	Allowances map[string]Allowance // by meter
 }
 
-// terms is what holds for one balance from since on.
-type terms struct {
-	since    time.Time
-	plan     string
-	version  int32
-	grants   bool // the plan has the meter
-	allow    allowance
-	anchorAt time.Time
-	zone     *time.Location
-	now      bool
-	prorate  bool
+// Terms is what applies to one balance from the instant since on.
+type Terms struct {
+	since     time.Time
+	plan      string
+	version   int32
+	Grants    bool // the plan has the meter
+	Allowance Allowance
+	anchorAt  time.Time
+	Zone      *time.Location
+	now       bool
+	prorate   bool
 }
 
-// schedule is the rhythm of the terms' periods.
-func (t *terms) schedule() period.Schedule {
-	return period.Schedule{Every: t.allow.every, Anchor: t.allow.anchor, AnchorAt: t.anchorAt, Location: t.zone}
+// schedule returns the schedule of the terms' periods.
+func (t *Terms) schedule() period.Schedule {
+	return period.Schedule{Every: t.Allowance.Every, Anchor: t.Allowance.Anchor, AnchorAt: t.anchorAt, Location: t.Zone}
 }
 
-// renews says whether the end of a period under these terms brings new units.
-func (t *terms) renews() bool {
-	return t.grants && t.allow.every != period.Once && t.allow.amount > 0
+// renews reports whether the end of a period under these terms brings new units.
+func (t *Terms) renews() bool {
+	return t.Grants && t.Allowance.Every != period.Once && t.Allowance.Amount > 0
 }
 
-// containing returns the period around at. Without a rhythm it begins at at and has no end.
-func (t *terms) containing(at time.Time) (period.Period, error) {
-	if !t.grants || t.allow.every == period.Once {
+// Containing returns the period that contains the instant at. An allowance without a schedule has a period that begins at that instant and
+// has no end.
+func (t *Terms) Containing(at time.Time) (period.Period, error) {
+	if !t.Grants || t.Allowance.Every == period.Once {
 		return period.Period{Start: at, End: period.Forever}, nil
 	}
 	p, err := t.schedule().Containing(at)
@@ -106,94 +108,94 @@ func (t *terms) containing(at time.Time) (period.Period, error) {
 	return p, nil
 }
 
-// timeline lists the terms of one balance, oldest first. The first element also holds for every earlier instant.
-type timeline []terms
+// Timeline lists the terms of one balance, oldest first. The first element also applies to every earlier instant.
+type Timeline []Terms
 
-// newTimeline merges a tenant's history with the versions of the plans it names, for one balance. An instant's terms are the
-// newest tenant row at or before it, and of that row's plan the newest version at or before it (a plan's first version
-// stands in for instants before it).
-func newTimeline(k key, history []tenantTerms, plans map[string][]planVersion) timeline {
-	var tl timeline
+// NewTimeline merges a tenant's history with the versions of its plans, for one balance. The terms at an instant are those of the newest
+// row of the tenant at or before it, with the newest version of that row's plan at or before it. Before a plan's first
+// version, the first version applies.
+func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVersion) Timeline {
+	var tl Timeline
 	for i, h := range history {
 		until := period.Forever
 		if i+1 < len(history) {
-			until = history[i+1].since
+			until = history[i+1].Since
 		}
-		versions := plans[h.plan]
+		versions := plans[h.Plan]
 		first := 0
 		for j := range versions {
-			if !versions[j].createdAt.After(h.since) {
+			if !versions[j].CreatedAt.After(h.Since) {
 				first = j
 			}
 		}
-		since := h.since
+		since := h.Since
 		for j := first; j < len(versions); j++ {
 			if j > first {
-				since = versions[j].createdAt
+				since = versions[j].CreatedAt
 			}
 			if !since.Before(until) {
 				break
 			}
-			allow, ok := versions[j].allowances[k.Meter]
-			if amount, own := h.overrides[k.Meter]; own {
-				allow.amount = amount
+			allow, ok := versions[j].Allowances[k.Meter]
+			if amount, own := h.Overrides[k.Meter]; own {
+				allow.Amount = amount
 			}
 			if ok && k.Subject != "" {
 				allow, ok = allow.ofSubject()
 			}
-			tl = append(tl, terms{
-				since: since, plan: h.plan, version: versions[j].version, grants: ok, allow: allow,
-				anchorAt: h.anchorAt, zone: h.zone, now: h.now && j == first, prorate: h.prorate && j == first,
+			tl = append(tl, Terms{
+				since: since, plan: h.Plan, version: versions[j].Version, Grants: ok, Allowance: allow,
+				anchorAt: h.AnchorAt, Zone: h.Zone, now: h.Now && j == first, prorate: h.Prorate && j == first,
 			})
 		}
 	}
 	return tl
 }
 
-// at returns the terms in force at t, nil when there are none at all.
-func (tl timeline) at(t time.Time) *terms {
+// At returns the terms in force at t, nil when there are none at all.
+func (tl Timeline) At(t time.Time) *Terms {
 	if len(tl) == 0 {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(tl, t, func(e terms, t time.Time) int { return e.since.Compare(t) })
+	i, found := slices.BinarySearchFunc(tl, t, func(e Terms, t time.Time) int { return e.since.Compare(t) })
 	if found {
 		return &tl[i]
 	}
 	return &tl[max(0, i-1)]
 }
 
-// changes reports whether t says of b's meter something else than what its open period was opened with: another plan, another
-// allowance, or another rhythm.
-func (tl timeline) changes(b *balance, t *terms) bool {
-	if t.grants != (b.plan != "") {
+// changes reports whether t differs for b's meter from the terms its open period was opened with: another plan, allowance or
+// schedule.
+func (tl Timeline) changes(b *BalanceRow, t *Terms) bool {
+	if t.Grants != (b.Plan != "") {
 		return true
 	}
-	if !t.grants {
+	if !t.Grants {
 		return false
 	}
-	was := tl.at(b.start)
-	if t.plan != b.plan || t.allow.amount != b.allowance || !reflect.DeepEqual(t.allow, was.allow) {
+	was := tl.At(b.Start)
+	if t.plan != b.Plan || t.Allowance.Amount != b.Allowance || !reflect.DeepEqual(t.Allowance, was.Allowance) {
 		return true
 	}
-	return t.allow.every != period.Once &&
-		(t.zone.String() != was.zone.String() || t.allow.anchor == period.Tenant && !t.anchorAt.Equal(was.anchorAt))
+	return t.Allowance.Every != period.Once &&
+		(t.Zone.String() != was.Zone.String() || t.Allowance.Anchor == period.Tenant && !t.anchorAt.Equal(was.anchorAt))
 }
 
-// endsPeriod returns the first instant after since at which terms end the period of b before its own end: a change of its terms
-// that applies at once; and for a period without an end, when the plan gains the meter, another plan applies, or the allowance
-// is no longer a once-only one. All other changes wait for the period's end.
-func (tl timeline) endsPeriod(b *balance) (time.Time, bool) {
+// endsPeriod returns the first instant at which terms end the period of b before its own end, and false if none do. A change that
+// applies at once ends the period. A period without an end also ends when the plan gains the meter, when another plan applies, and
+// when the allowance is no longer once-only. All other changes wait for the end of the period.
+func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
 	for i := range tl {
 		t := &tl[i]
-		if !t.since.After(b.start) {
+		if !t.since.After(b.Start) {
 			continue
 		}
-		if !t.since.Before(b.end) {
+		if !t.since.Before(b.End) {
 			break
 		}
-		endless := !b.end.Before(period.Forever)
-		gained := endless && b.plan == "" && t.grants
-		changed := endless && b.plan != "" && (t.plan != b.plan || !t.grants || t.allow.every != period.Once)
+		endless := !b.End.Before(period.Forever)
+		gained := endless && b.Plan == "" && t.Grants
+		changed := endless && b.Plan != "" && (t.plan != b.Plan || !t.Grants || t.Allowance.Every != period.Once)
 		if gained || changed || t.now && tl.changes(b, t) {
 			return t.since, true
 		}
@@ -201,16 +203,16 @@ func (tl timeline) endsPeriod(b *balance) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// allowanceOf returns what a version of a plan says of the balance's meter, nil when it has no such meter. It asks the versions
-// themselves, not the timeline: one that was stamped before a tenant's terms and committed after a period was opened under the
-// version before it is the only one in the timeline, and the open period keeps what it was opened with.
-func allowanceOf(k key, plans map[string][]planVersion, plan string, version int32) *allowance {
+// AllowanceOf returns the allowance of a plan version for a balance, nil when that version lacks the meter. It looks at the versions, not
+// at the timeline. A version may have been committed after a period was opened under an older one, with an instant before the
+// tenant's terms: the timeline then has the new version only, but the open period keeps the old one.
+func AllowanceOf(k BalanceKey, plans map[string][]PlanVersion, plan string, version int32) *Allowance {
 	for i := range plans[plan] {
 		v := &plans[plan][i]
-		if v.version != version {
+		if v.Version != version {
 			continue
 		}
-		allow, ok := v.allowances[k.Meter]
+		allow, ok := v.Allowances[k.Meter]
 		if ok && k.Subject != "" {
 			allow, ok = allow.ofSubject()
 		}
@@ -221,14 +223,14 @@ func allowanceOf(k key, plans map[string][]planVersion, plan string, version int
 	return nil
 }
 
-// amountFrom is the allowance of a period that is opened at at: all of it, or under prorated terms that begin at at, its
+// amountFrom returns the allowance of a period that is opened at the instant at: all of it. Under prorated terms that begin then, it is the
 // share of the rest of the period, rounded down to whole units.
-func (t *terms) amountFrom(at time.Time, p period.Period) int64 {
+func (t *Terms) amountFrom(at time.Time, p period.Period) int64 {
 	if !t.prorate || !t.now || p.Endless() || !at.After(p.Start) || t.since.Before(p.Start) {
-		return t.allow.amount
+		return t.Allowance.Amount
 	}
 	rest, whole := uint64(p.End.Sub(at).Microseconds()), uint64(p.End.Sub(p.Start).Microseconds())
-	hi, lo := bits.Mul64(uint64(t.allow.amount), rest)
+	hi, lo := bits.Mul64(uint64(t.Allowance.Amount), rest)
 	share, _ := bits.Div64(hi, lo, whole)
 	return int64(share)
 }

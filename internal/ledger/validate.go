@@ -10,14 +10,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// The checks of this file are the second line behind the API's: they keep what a CHECK would refuse, and what would break
-// an invariant, out of a batch that serves others too.
+// The API has checked requests before. These checks come second: a batch serves many callers, and must not fail because one request
+// breaks a constraint of a table or an invariant.
 
 func validKey(s string) *Error { return validKeyIn("Idempotency-Key", s) }
 
 func validKeyIn(field, s string) *Error {
 	if !bound.Key(s) {
-		return errorf(CodeInvalidArgument, field, bound.MustBeKey)
+		return Errorf(CodeInvalidArgument, field, bound.MustBeKey)
 	}
 	return nil
 }
@@ -25,17 +25,17 @@ func validKeyIn(field, s string) *Error {
 // TextMax bounds free text: reasons and cost bases.
 const TextMax = 500
 
-// validFreeText keeps out what PostgreSQL cannot store.
+// validFreeText refuses what PostgreSQL cannot store.
 func validFreeText(field, s string) *Error {
 	if len(s) > TextMax || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-		return errorf(CodeInvalidArgument, field, "must be UTF-8 text of at most %d bytes without NUL", TextMax)
+		return Errorf(CodeInvalidArgument, field, "must be UTF-8 text of at most %d bytes without NUL", TextMax)
 	}
 	return nil
 }
 
 func validAmount(field string, n int64) *Error {
 	if !bound.Amount(n) {
-		return errorf(CodeInvalidArgument, field, bound.MustBeAmount)
+		return Errorf(CodeInvalidArgument, field, bound.MustBeAmount)
 	}
 	return nil
 }
@@ -43,57 +43,69 @@ func validAmount(field string, n int64) *Error {
 // ValidID reports whether s can name a tenant, meter, plan, grant, hold or rule.
 func ValidID(s string) bool { return bound.ID(s) }
 
-func validID(field, s string) *Error {
+// ValidateID returns an *Error for field unless s can name a tenant, meter, plan, grant, hold or rule; else nil.
+func ValidateID(field, s string) *Error {
 	if !bound.ID(s) {
-		return errorf(CodeInvalidArgument, field, bound.MustBeID)
+		return Errorf(CodeInvalidArgument, field, bound.MustBeID)
 	}
 	return nil
 }
 
-func validSubject(s string) *Error {
+// ValidateSubject returns an *Error unless s is empty or an id; else nil.
+func ValidateSubject(s string) *Error {
 	if s == "" {
 		return nil
 	}
-	return validID("subject", s)
+	return ValidateID("subject", s)
 }
 
-func validItems(items []Item) error {
+// validSpending checks what debits and holds have in common.
+func validSpending(key, tenant, subject string, items []Item) error {
+	if e := FirstOf(validKey(key), ValidateID("tenant", tenant), ValidateSubject(subject)); e != nil {
+		return e
+	}
+	return ValidateItems(items)
+}
+
+// ValidateItems returns the first fault of items as an *Error.
+func ValidateItems(items []Item) error {
 	if len(items) < 1 || len(items) > ItemsMax {
-		return errorf(CodeInvalidArgument, "items", "must have 1 to %d elements, has %d", ItemsMax, len(items))
+		return Errorf(CodeInvalidArgument, "items", "must have 1 to %d elements, has %d", ItemsMax, len(items))
 	}
 	for i := range items {
-		if e := firstOf(validID(itemField(i, "meter"), items[i].Meter), validAmount(itemField(i, "amount"), items[i].Amount)); e != nil {
+		if e := FirstOf(ValidateID(itemField(i, "meter"), items[i].Meter), validAmount(itemField(i, "amount"), items[i].Amount)); e != nil {
 			return e
 		}
 		for j := range i {
 			if items[j].Meter == items[i].Meter {
-				return errorf(CodeInvalidArgument, itemField(i, "meter"), "names the same meter as items[%d]; use one item with the sum", j)
+				return Errorf(CodeInvalidArgument, itemField(i, "meter"), "duplicate meter, see items[%d]: use one item with the sum", j)
 			}
 		}
 	}
 	return nil
 }
 
-// validInstant keeps instants where calendars, JSON and PostgreSQL agree.
-func validInstant(field string, t time.Time) *Error {
+// ValidateInstant refuses instants that calendars, JSON or PostgreSQL cannot represent. The zero time passes.
+func ValidateInstant(field string, t time.Time) *Error {
 	if t.IsZero() {
 		return nil
 	}
 	if t.Before(period.Earliest) || !t.Before(period.Latest) {
-		return errorf(CodeInvalidArgument, field, "must lie from %s up to %s", period.Earliest.Format(time.RFC3339), period.Latest.Format(time.RFC3339))
+		return Errorf(CodeInvalidArgument, field, "must lie from %s up to %s", period.Earliest.Format(time.RFC3339), period.Latest.Format(time.RFC3339))
 	}
 	return nil
 }
 
-// micros cuts an instant to PostgreSQL's resolution.
-func micros(t time.Time) time.Time {
+// Micros cuts an instant to PostgreSQL's resolution.
+func Micros(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-func firstOf(errs ...*Error) error {
+// FirstOf returns the first error that is not nil, and nil if there is none.
+func FirstOf(errs ...*Error) error {
 	for _, e := range errs {
 		if e != nil {
 			return e
@@ -112,4 +124,18 @@ func itemField(i int, name string) string {
 		}
 	}
 	return fmt.Sprintf("items[%d].%s", i, name)
+}
+
+func validReason(s string) *Error {
+	if s == "" {
+		return Errorf(CodeInvalidArgument, "reason", "must have 1 to %d bytes", TextMax)
+	}
+	return validFreeText("reason", s)
+}
+
+func validReturn(p ReturnPolicy) *Error {
+	if p != "" && p != ReturnForfeit && p != ReturnRegrant {
+		return Errorf(CodeInvalidArgument, "on_expired", "must be forfeit or regrant")
+	}
+	return nil
 }

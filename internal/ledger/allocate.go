@@ -1,0 +1,207 @@
+package ledger
+
+import "encoding/json"
+
+// Mode says what happens when a debit asks for more than there is.
+type Mode string
+
+// The modes of a debit.
+const (
+	ModeNormal     Mode = "normal"      // all or nothing
+	ModeBestEffort Mode = "best_effort" // charge what there is, report the rest as shortfall
+	ModeDrain      Mode = "drain"       // the work is done already: charge what there is, record the rest as overage
+)
+
+// SourceOverage marks draws that no grant paid.
+const SourceOverage Source = "overage"
+
+// sources are the balances that one item can draw from, in this order: the grants of its own balance, the overflow meter's grants
+// at their price, overage up to its cap. Where the plan caps subjects, the subject's balance bounds the sum and is charged
+// with it.
+type sources struct {
+	own      *Book
+	overflow *Book // nil: none, or not needed
+	price    int64 // units of the overflow meter for one unit of own's meter
+	subject  *Book // nil: no cap
+	overage  int64 // room for overage
+}
+
+// allocation is how an item's amount is divided among its sources.
+type allocation struct {
+	units    int64 // what is charged of the item's meter: own + overflow + overage
+	own      int64 // from own grants
+	overflow int64 // units of the item's meter that the overflow meter pays for
+	cost     int64 // what the overflow meter pays: overflow x price
+	overage  int64
+	drained  int64 // use beyond all sources that a drain records as overage
+}
+
+// sourcesOf finds the balances that an item can draw from. It takes in the overflow meter only when amount is more than the balance's
+// own grants hold: otherwise its row need not be locked.
+func (b *Batch) sourcesOf(tenant, meter, subject string, amount int64) (*sources, *Error, error) {
+	own, refused := b.Book(BalanceKey{tenant, meter, ""})
+	if refused != nil {
+		return nil, refused, nil
+	}
+	s := &sources{own: own}
+	if own.Plan == "" {
+		return s, nil, nil
+	}
+	t := own.Terms
+	if t == nil {
+		return nil, nil, errNotLoaded
+	}
+	if t.OverageAllowed {
+		s.overage = MaxAmount - own.Overage
+		if t.OverageCap != nil {
+			s.overage = max(0, *t.OverageCap-own.Overage)
+		}
+	}
+	capped, overflows := subject != "" && t.PerSubject != nil, t.OverflowMeter != "" && amount > own.Remaining()
+	if !capped && !overflows {
+		return s, nil, nil
+	}
+	refused, err := b.addSources(s, subject, capped, overflows)
+	return s, refused, err
+}
+
+// addSources takes the subject's balance and the overflow meter's into s.
+func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (refused *Error, err error) {
+	var keys []BalanceKey
+	if capped {
+		keys = append(keys, BalanceKey{s.own.Tenant, s.own.Meter, subject})
+	}
+	if overflows {
+		keys = append(keys, BalanceKey{s.own.Tenant, s.own.Terms.OverflowMeter, ""})
+	}
+	if err := b.require(keys...); err != nil {
+		return nil, err
+	}
+	if capped {
+		if s.subject, refused = b.Book(keys[0]); refused != nil {
+			return refused, nil
+		}
+	}
+	if overflows {
+		s.price = s.own.Terms.OverflowPrice
+		s.overflow, refused = b.Book(keys[len(keys)-1])
+	}
+	return refused, nil
+}
+
+// allocate divides amount as far as the sources go. A price is a whole number, so costs are exact; how many units the overflow
+// meter can still pay for is rounded down.
+func (s *sources) allocate(amount int64) allocation {
+	var a allocation
+	if s.subject != nil {
+		amount = min(amount, s.subject.Remaining())
+	}
+	a.own = min(amount, s.own.Remaining())
+	rest := amount - a.own
+	if s.overflow != nil {
+		a.overflow = min(rest, s.overflow.Remaining()/s.price)
+		a.cost = a.overflow * s.price
+		rest -= a.overflow
+	}
+	a.overage = min(rest, s.overage)
+	a.units = a.own + a.overflow + a.overage
+	return a
+}
+
+// available returns the most that could be charged now.
+func (s *sources) available() int64 { return s.allocate(MaxAmount).units }
+
+// canDraw reports whether the books have the grants that a would be drawn from.
+func (s *sources) canDraw(a *allocation) bool {
+	amounts := [...]int64{a.own, a.cost, a.units + a.drained}
+	for i, book := range s.books() {
+		if book != nil && !book.canDraw(amounts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// books returns the books of the sources in the order own, overflow, subject. Those that are not needed are nil.
+func (s *sources) books() [3]*Book { return [...]*Book{s.own, s.overflow, s.subject} }
+
+// charge draws a for an item, enters it and returns the draws. The first entry carries what was requested.
+func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) []Draw {
+	first := len(b.journal.entries)
+	draws := s.own.draw(&b.journal, b.Now, a.own, Entry{Kind: EntryDebit, Item: item})
+	if a.overflow > 0 {
+		draws = append(draws, b.chargeOverflow(s, a, item)...)
+	}
+	if a.overage+a.drained > 0 {
+		draws = append(draws, b.chargeOverage(s, a, item)...)
+	}
+	if s.subject != nil {
+		b.chargeSubject(s.subject, a.units+a.drained, item)
+	}
+	if len(b.journal.entries) == first { // there was nothing to take; the operation is remembered nevertheless
+		b.enter(s.own, Entry{Kind: EntryDebit, Item: item})
+	}
+	b.journal.entries[first].Requested = requested
+	return draws
+}
+
+// chargeOverflow draws what the overflow meter pays. The first of its entries carries the units that are paid for.
+func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
+	first := len(b.journal.entries)
+	further := mustJSON(overflowDetail{For: s.own.Meter, Price: s.price})
+	draws := s.overflow.draw(&b.journal, b.Now, a.cost, Entry{Kind: EntryDebit, Item: item, Detail: further})
+	b.journal.entries[first].Detail = mustJSON(overflowDetail{For: s.own.Meter, Units: a.overflow, Price: s.price})
+	return draws
+}
+
+// chargeOverage enters what no grant pays. What a drain records beyond all sources is no draw.
+func (b *Batch) chargeOverage(s *sources, a *allocation, item int32) []Draw {
+	b.enter(s.own, Entry{Kind: EntryOverage, Source: SourceOverage, Amount: a.overage + a.drained, Item: item})
+	if a.overage == 0 {
+		return nil
+	}
+	return []Draw{{Source: SourceOverage, Meter: s.own.Meter, Amount: a.overage}}
+}
+
+// chargeSubject charges the subject's balance with the use of the tenant's, as far as the cap goes.
+func (b *Batch) chargeSubject(subject *Book, units int64, item int32) {
+	subject.draw(&b.journal, b.Now, min(units, subject.Remaining()), Entry{Kind: EntryDebit, Item: item})
+}
+
+// overflowDetail is what an entry on the overflow meter remembers of the item it pays for.
+type overflowDetail struct {
+	For   string `json:"for"`
+	Units int64  `json:"units"` // of the meter For; 0 on further entries of the same item
+	Price int64  `json:"price"`
+}
+
+// overflowOf returns what an entry on an overflow meter paid for, nil for other entries. An entry of a captured hold has it
+// beside the facts of the hold.
+func overflowOf(e *Entry) *overflowDetail {
+	if e.Kind != EntryDebit && e.Kind != EntryCapture || e.Detail == nil {
+		return nil
+	}
+	var d struct {
+		overflowDetail
+
+		Overflow *overflowDetail `json:"overflow"`
+	}
+	switch err := json.Unmarshal(e.Detail, &d); {
+	case err != nil:
+		return nil
+	case d.Overflow != nil:
+		return d.Overflow
+	case d.Price > 0:
+		return &d.overflowDetail
+	}
+	return nil
+}
+
+// mustJSON encodes a struct of plain fields, which cannot fail.
+func mustJSON(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic("ledger: encode detail of an entry: " + err.Error())
+	}
+	return out
+}

@@ -1,0 +1,182 @@
+package ledger
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// BalanceKey names a balance.
+type BalanceKey struct {
+	Tenant, Meter string
+	Subject       string // empty: the tenant's own balance
+}
+
+// CompareKeys orders balances by tenant, meter and subject. Balances are locked in this order.
+func CompareKeys(a, b BalanceKey) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Meter, b.Meter), cmp.Compare(a.Subject, b.Subject))
+}
+
+// Sums are what the entries of one period add up to. All are amounts in the meter's smallest unit.
+type Sums struct {
+	Opening  int64 // remaining and held units that the period began with
+	Granted  int64
+	Refunded int64
+	Used     int64
+	Expired  int64
+	Adjusted int64 // may be negative
+	Held     int64 // of this period and of earlier ones
+	Overage  int64 // use that no grant paid
+	Owed     int64 // part of Overage that earlier periods left
+	Paid     int64 // overage of earlier periods that this period's allowance has paid
+}
+
+// Apply adds an entry to the sums and returns what remains. A kind that does not exist is a bug and panics.
+func (s *Sums) Apply(kind EntryKind, amount int64) (remaining int64) {
+	m, known := moves[kind]
+	if !known {
+		panic("ledger: entry of unknown kind " + string(kind))
+	}
+	s.Granted += m.Granted * amount
+	s.Refunded += m.Refunded * amount
+	s.Used += m.Used * amount
+	s.Expired += m.Expired * amount
+	s.Adjusted += m.Adjusted * amount
+	s.Held += m.Held * amount
+	s.Overage += m.Overage * amount
+	s.Owed += m.Owed * amount
+	s.Paid += m.Paid * amount
+	return s.Remaining()
+}
+
+// Remaining returns the units that can be drawn.
+func (s *Sums) Remaining() int64 {
+	return s.Opening + s.Granted + s.Refunded - s.Used - s.Expired + s.Adjusted - s.Held
+}
+
+// Limit returns what can be used in the period in all. Refunds of earlier periods' debits can outweigh what was used.
+func (s *Sums) Limit() int64 { return max(0, s.Used-s.Refunded) + s.Held + s.Remaining() }
+
+// BalanceRow is a balance as it is stored.
+type BalanceRow struct {
+	BalanceKey
+	Sums // of the open period
+
+	Seq           int64  // of the newest entry
+	Plan          string // terms the period was opened under; empty: the plan has no such meter
+	PlanVersion   int32
+	Allowance     int64
+	Renews        bool      // the end of the period brings a new allowance
+	Start, End    time.Time // Start zero: no period was opened yet. End period.Forever: no end
+	ForgivenSeq   int64     // entry that last forgave overage; nobody owes overage up to there
+	HeadID        string    // the head grant, from which the next debit draws; empty: none
+	HeadSource    Source
+	HeadRemaining int64
+	NextEvent     time.Time // no event is due before
+	UpdatedAt     time.Time
+}
+
+// Opened reports whether the balance has a period.
+func (b *BalanceRow) Opened() bool { return !b.Start.IsZero() }
+
+// Position returns where the balance stands.
+func (b *BalanceRow) Position() Position {
+	p := Position{Remaining: b.Remaining(), Limit: b.Limit()}
+	if b.End.Before(period.Forever) {
+		p.ResetAt = b.End
+	}
+	return p
+}
+
+// PeriodRow is a closed period as it is stored. It foots: Closing = Remaining + Held of its sums.
+type PeriodRow struct {
+	BalanceKey
+	Sums // Owed and Paid are not stored
+
+	Start, End  time.Time
+	Plan        string
+	PlanVersion int32
+	Closing     int64
+	LastSeq     int64
+	ClosedAt    time.Time
+}
+
+// Balance is a balance at AsOf, with every event due until then worked off.
+type Balance struct {
+	BalanceKey
+	Sums
+
+	Plan             string // empty: the plan has no such meter
+	PlanVersion      int32
+	Seq              int64
+	Remaining, Limit int64
+	PeriodStart      time.Time
+	PeriodEnd        time.Time     // zero: the period has no end
+	Grants           []GrantRecord // open ones in burn order
+	AsOf             time.Time
+}
+
+// BalanceCopy is what a cache may keep of a balance.
+type BalanceCopy struct {
+	Tenant, Meter, Subject string
+	Seq                    int64 // a copy with a higher seq is newer
+	Remaining, Limit       int64
+	InPlan                 bool      // false: the plan has no such meter; Seq 0 then means that nothing was ever granted
+	Allowance              int64     // what the end of the period brings, when Renews
+	Renews                 bool      // the end of the period brings a new allowance
+	ResetAt                time.Time // the end of the period; zero when it has none
+	ValidUntil             time.Time // the next event; from then on the copy is wrong
+	// Beyond reports that a debit may be charged to more than this balance, or to less: the plan has overflow or overage, or caps
+	// subjects. Such a copy proves neither that a debit passes nor that it is denied.
+	Beyond bool
+	AsOf   time.Time
+}
+
+// Copy returns what a cache may keep of the balance.
+func (b *Book) Copy(now time.Time) BalanceCopy {
+	c := BalanceCopy{
+		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, Seq: b.Seq, Remaining: b.Remaining(), Limit: b.Limit(),
+		InPlan: b.Plan != "", Allowance: b.Allowance, Renews: b.Renews, ValidUntil: b.NextEvent, AsOf: Later(now, b.UpdatedAt),
+	}
+	if b.End.Before(period.Forever) {
+		c.ResetAt = b.End
+	}
+	if t := b.Terms; b.Plan != "" && b.Subject == "" {
+		c.Beyond = t == nil || t.OverageAllowed || t.OverflowMeter != "" || t.PerSubject != nil
+	}
+	return c
+}
+
+// View returns the balance as callers see it at now.
+func (b *Book) View(now time.Time) Balance {
+	out := Balance{
+		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Seq: b.Seq,
+		Remaining: b.Remaining(), Limit: b.Limit(), PeriodStart: b.Start, AsOf: Later(now, b.UpdatedAt), Grants: []GrantRecord{},
+	}
+	if b.End.Before(period.Forever) {
+		out.PeriodEnd = b.End
+	}
+	for _, g := range b.Grants {
+		if g.Status == GrantActive || g.Status == GrantPending {
+			out.Grants = append(out.Grants, g.GrantRecord.Public())
+		}
+	}
+	return out
+}
+
+// Earlier returns the earlier of two instants.
+func Earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Later returns the later of two instants.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,333 @@
+package ledger
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Absence says why a balance row could not be made.
+type Absence int
+
+// The reasons.
+const (
+	AbsentTenant Absence = iota + 1
+	AbsentMeter
+)
+
+// GrantKey names a grant.
+type GrantKey struct {
+	BalanceKey
+
+	ID string
+}
+
+// EntryKey names an entry that can be refunded.
+type EntryKey struct {
+	OperationID
+
+	Line int32
+}
+
+// Batch decides operations together. It performs no I/O: the store fills the exported fields before Decide, and writes what
+// Changes returns after it.
+type Batch struct {
+	Now     time.Time               // PostgreSQL's clock, read after the locks
+	Books   map[BalanceKey]*Book    // every balance that exists and was asked for
+	Absent  map[BalanceKey]Absence  // the others
+	Stored  map[OperationID][]Entry // entries under the batch's keys by line; Decide adds what it makes
+	Located Located                 // what the operations refer to
+	Targets TargetState             // and where it stands, if they refer to something
+
+	journal journal
+	saved   []savepoint
+}
+
+// TargetState is the state of what operations refer to, read under the locks. Decide adds what it makes.
+type TargetState struct {
+	Taken   map[GrantKey]bool       // grant ids that exist, of those the batch wants to issue
+	Holds   map[HoldKey]*HoldRow    // holds that exist, of those the batch wants to make or to change
+	Refunds map[EntryKey]*RefundSum // what was refunded earlier of the entries to be refunded
+}
+
+// NewTargetState returns a state in which nothing exists.
+func NewTargetState() TargetState {
+	return TargetState{Taken: map[GrantKey]bool{}, Holds: map[HoldKey]*HoldRow{}, Refunds: map[EntryKey]*RefundSum{}}
+}
+
+// RefundSum is how much of an entry was refunded.
+type RefundSum struct {
+	Amount  int64
+	changed bool
+}
+
+// savepoint is a book as it was before the operation in hand touched it.
+type savepoint struct {
+	key    BalanceKey
+	before *Book
+}
+
+// NewBatch returns an empty batch.
+func NewBatch() *Batch {
+	return &Batch{Books: map[BalanceKey]*Book{}, Stored: map[OperationID][]Entry{}}
+}
+
+// Next says what has to happen after Decide. Its zero value: write the changes, commit, and give the answers.
+type Next struct {
+	// More names further balances that the operations need. Discard the batch, and read it again with them.
+	More []BalanceKey
+	// All asks for the grants and terms of every balance. Discard the batch, and read it again with them. The store reads
+	// what decisions need, so this means that a clock jumped between two statements, or a bug.
+	All bool
+	// CatchUp says that a balance has missed more periods than one transaction closes. Write the changes, commit, and read
+	// the batch again. No call has been answered.
+	CatchUp bool
+}
+
+// Done reports whether the batch was decided.
+func (n Next) Done() bool { return len(n.More) == 0 && !n.All && !n.CatchUp }
+
+// moreBalances is the error of a decision that needs balances which were not read.
+type moreBalances struct{ keys []BalanceKey }
+
+func (e *moreBalances) Error() string { return "ledger: more balances are needed than were read" }
+
+// errNotLoaded is the error of a decision that needs grants or terms which were not read.
+var errNotLoaded = errors.New("ledger: grants or terms were not read")
+
+// Decide brings every balance to the batch's instant and answers the calls in order.
+func (b *Batch) Decide(calls []*Call) Next {
+	catchUp, err := b.advance()
+	if catchUp {
+		return Next{CatchUp: true}
+	}
+	for _, c := range calls {
+		if err != nil {
+			break
+		}
+		err = b.decide(c)
+	}
+	if err != nil {
+		return nextOf(err)
+	}
+	return Next{}
+}
+
+func nextOf(err error) Next {
+	if more, ok := errors.AsType[*moreBalances](err); ok {
+		return Next{More: more.keys}
+	}
+	return Next{All: err != nil}
+}
+
+// advance works off what is due on every book. catchUp = true: some of it is left for another transaction.
+func (b *Batch) advance() (catchUp bool, err error) {
+	for _, book := range b.Books {
+		mark := len(b.journal.entries)
+		more, err := book.advance(Later(b.Now, book.UpdatedAt), &b.journal)
+		switch {
+		case errors.Is(err, errNotLoaded):
+			return false, err
+		case err != nil:
+			b.journal.entries = b.journal.entries[:mark]
+			book.Broken = err
+		}
+		catchUp = catchUp || more
+	}
+	return catchUp, nil
+}
+
+// AdvanceInMemory brings the books of a batch that is only read to its instant. Each keeps the entries that a write would
+// have made, in Unwritten.
+func (b *Batch) AdvanceInMemory() error {
+	for more := true; more; {
+		var err error
+		if more, err = b.advance(); err != nil {
+			return err
+		}
+		for _, e := range b.journal.entries {
+			book := b.Books[e.BalanceKey]
+			book.Unwritten = append(book.Unwritten, e)
+		}
+		b.journal = journal{}
+	}
+	return nil
+}
+
+// AdvanceTo works off what was due until asOf, which is not in the future. A book that cannot be advanced is an error: a roll
+// would find it due for ever.
+func (b *Batch) AdvanceTo(asOf time.Time) error {
+	for _, book := range b.Books {
+		if _, err := book.advanceTo(asOf, Later(b.Now, book.UpdatedAt), &b.journal); err != nil {
+			return fmt.Errorf("advance balance %v: %w", book.BalanceKey, err)
+		}
+	}
+	return nil
+}
+
+// decide answers c from what is stored under its key, or anew.
+func (b *Batch) decide(c *Call) error {
+	c.Reset()
+	if stored, ok := b.Stored[c.ID]; ok {
+		b.answerStored(c, stored)
+		return nil
+	}
+	return c.Op.decide(b, c)
+}
+
+// answerStored answers a retry: with the stored denial, with the rebuilt answer, or with a refusal if the stored request was
+// another one.
+func (b *Batch) answerStored(c *Call, stored []Entry) {
+	if len(stored) == 0 || string(stored[0].Fingerprint) != string(c.Fingerprint[:]) {
+		_ = c.refuse(Errorf(CodeIdempotencyKeyReused, "Idempotency-Key", "this key was used for another request of tenant %q", c.ID.Tenant))
+		return
+	}
+	c.Replayed = true
+	if stored[0].Kind == EntryDenial {
+		_ = c.refuse(storedDenial(&stored[0], b.Now))
+		return
+	}
+	a, err := c.Op.rebuild(stored)
+	if err != nil {
+		_ = c.refuse(&Error{Code: CodeInternal, Detail: "the stored answer cannot be read", Cause: err})
+		return
+	}
+	a.replay(b)
+	c.Answer = a
+}
+
+// storedAnswer decodes the answer that the first entry of an operation carries in its detail.
+func storedAnswer[A any](stored []Entry) (*A, error) {
+	var detail struct {
+		Answer json.RawMessage `json:"answer"`
+	}
+	if err := json.Unmarshal(stored[0].Detail, &detail); err != nil {
+		return nil, err
+	}
+	out := new(A)
+	return out, json.Unmarshal(detail.Answer, out)
+}
+
+// Book returns the book of k, or why the operation cannot have it.
+func (b *Batch) Book(k BalanceKey) (*Book, *Error) {
+	book, ok := b.Books[k]
+	switch {
+	case !ok && b.Absent[k] == AbsentMeter:
+		return nil, Errorf(CodeNotFound, "meter", "meter %q does not exist", k.Meter)
+	case !ok:
+		return nil, Errorf(CodeTenantNotFound, "tenant", "tenant %q does not exist", k.Tenant)
+	case book.Broken != nil:
+		return nil, &Error{Code: CodeInternal, Detail: "the balance's next period cannot be computed", Cause: book.Broken}
+	}
+	return book, nil
+}
+
+// loadedBook returns the book of k with its open grants.
+func (b *Batch) loadedBook(k BalanceKey) (*Book, *Error, error) {
+	book, refused := b.Book(k)
+	if refused == nil && !book.loaded {
+		return nil, nil, errNotLoaded
+	}
+	return book, refused, nil
+}
+
+// require returns an error that names those of keys that were not read and may exist, nil when there are none.
+func (b *Batch) require(keys ...BalanceKey) error {
+	missing := slices.DeleteFunc(slices.Clone(keys), func(k BalanceKey) bool {
+		_, have := b.Books[k]
+		_, absent := b.Absent[k]
+		return have || absent
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	return &moreBalances{keys: missing}
+}
+
+// position returns where a balance stands, for replays; zero when the batch has not read it.
+func (b *Batch) position(k BalanceKey) Position {
+	if book, ok := b.Books[k]; ok {
+		return book.Position()
+	}
+	return Position{}
+}
+
+// save keeps books as they are, so that rollBack can restore them. Nil books are left out.
+func (b *Batch) save(books ...*Book) {
+	for _, book := range books {
+		if book == nil || slices.ContainsFunc(b.saved, func(s savepoint) bool { return s.key == book.BalanceKey }) {
+			continue
+		}
+		b.saved = append(b.saved, savepoint{book.BalanceKey, book.clone()})
+	}
+}
+
+// rollBack restores the saved books and drops the entries from first on.
+func (b *Batch) rollBack(first int) {
+	for _, s := range b.saved {
+		*b.Books[s.key] = *s.before
+	}
+	b.saved = b.saved[:0]
+	b.journal.entries = b.journal.entries[:first]
+}
+
+// enter appends e as the next entry of book, at the batch's instant.
+func (b *Batch) enter(book *Book, e Entry) { book.enter(&b.journal, b.Now, e) }
+
+// finish marks the entries from first on as operation c and returns the first of them. A retry in the same batch is answered
+// from them.
+func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Entry {
+	b.saved = b.saved[:0]
+	entries := b.journal.entries[first:]
+	entries[0].Fingerprint = c.Fingerprint[:]
+	at := entries[0].CreatedAt // one operation, one instant: the latest of its balances' clocks
+	for i := range entries {
+		if entries[i].CreatedAt.After(at) {
+			at = entries[i].CreatedAt
+		}
+	}
+	for i := range entries {
+		e := &entries[i]
+		e.OperationID, e.Line, e.CreatedAt, e.OpSubject, e.Metadata = c.ID.Key, int32(i)+1, at, subject, metadata
+		if book := b.Books[e.BalanceKey]; book.UpdatedAt.Before(at) {
+			book.UpdatedAt = at
+		}
+	}
+	b.Stored[c.ID] = entries
+	return &entries[0]
+}
+
+// Call is an operation on its way through a batch, and then its answer.
+type Call struct {
+	Op          Operation
+	ID          OperationID
+	Fingerprint [16]byte
+
+	Answer   any // a pointer to the answer type of the operation's kind; nil when Err is set
+	Replayed bool
+	Err      error
+}
+
+// NewCall prepares op for a batch. op must have passed Validate.
+func NewCall(op Operation) *Call {
+	return &Call{Op: op, ID: op.ID(), Fingerprint: op.fingerprint()}
+}
+
+// Answer returns the answer or the error of a call that was made of an operation with answers of type R.
+func Answer[R any](c *Call) (*R, error) {
+	if c.Err != nil {
+		return nil, c.Err
+	}
+	return c.Answer.(*R), nil
+}
+
+// Reset forgets an answer, before the batch is decided again.
+func (c *Call) Reset() { c.Answer, c.Replayed, c.Err = nil, false, nil }
+
+// refuse answers the call with e.
+func (c *Call) refuse(e *Error) error {
+	c.Answer, c.Err = nil, e
+	return nil
+}

@@ -1,0 +1,76 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Changes are the rows that a batch has changed, for the store to write.
+type Changes struct {
+	Entries      []Entry
+	Books        []*Book // their BalanceRow changed
+	NewGrants    []*OpenGrant
+	Grants       []*OpenGrant
+	Periods      []PeriodRow // to be inserted
+	Holds        []*HoldRow  // new and changed ones
+	NewHoldLines []*HoldLine
+	HoldLines    []*HoldLine
+	Refunds      []RefundRow // new and changed ones
+}
+
+// RefundRow is how much of an entry was refunded, as it is stored.
+type RefundRow struct {
+	EntryKey
+
+	Amount int64
+}
+
+// None reports whether there is nothing to write.
+func (c *Changes) None() bool { return len(c.Books) == 0 }
+
+// Changes returns what has to be written. Broken books are left out: none of their operations succeeded.
+func (b *Batch) Changes() Changes {
+	c := Changes{Entries: b.journal.entries}
+	for _, book := range b.Books {
+		if book.Broken != nil || !book.changed {
+			continue
+		}
+		c.Books = append(c.Books, book)
+		c.Periods = append(c.Periods, book.Closed...)
+		for _, g := range book.Grants {
+			switch {
+			case g.isNew:
+				c.NewGrants = append(c.NewGrants, g)
+			case g.changed:
+				c.Grants = append(c.Grants, g)
+			}
+		}
+		for _, h := range book.Holds {
+			switch {
+			case h.isNew:
+				c.NewHoldLines = append(c.NewHoldLines, h)
+			case h.changed:
+				c.HoldLines = append(c.HoldLines, h)
+			}
+		}
+	}
+	if len(b.Targets.Holds)+len(b.Targets.Refunds) > 0 {
+		b.addTargets(&c)
+	}
+	return c
+}
+
+// addTargets adds the holds and refunds that changed.
+func (b *Batch) addTargets(c *Changes) {
+	for _, h := range b.Targets.Holds {
+		if h.changed {
+			c.Holds = append(c.Holds, h)
+		}
+	}
+	slices.SortFunc(c.Holds, func(a, b *HoldRow) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID)) })
+	for k, s := range b.Targets.Refunds {
+		if s.changed {
+			c.Refunds = append(c.Refunds, RefundRow{k, s.Amount})
+		}
+	}
+}

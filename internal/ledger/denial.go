@@ -1,0 +1,206 @@
+package ledger
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// What limits a denied operation.
+const (
+	LimitedByAllowance = "allowance" // the next period brings more
+	LimitedByCredit    = "credit"    // only a grant does
+)
+
+// Whose balance limits a denied operation.
+const (
+	LevelTenant  = "tenant"
+	LevelSubject = "subject"
+)
+
+// Limiting names what stood in the way of a denied operation.
+type Limiting struct {
+	Kind    string // LimitedByAllowance or LimitedByCredit
+	Meter   string
+	Subject string // empty: the tenant itself
+	Level   string // LevelTenant or LevelSubject
+}
+
+// Denial explains an operation refused for want of units.
+type Denial struct {
+	Item           int // index of the refused item
+	Limiting       Limiting
+	Required       int64
+	Available      int64     // what could be charged now, overflow and overage included
+	Remaining      int64     // see Position.Remaining
+	Limit          int64     // see Position.Limit; both of the balance that limits
+	ResetAt        time.Time // zero when the end of the period brings nothing back
+	WouldSucceedAt time.Time // when a grant, the end of holds or the end of the period makes it succeed; zero when none does
+}
+
+// text says in a sentence what is missing.
+func (d *Denial) text() string {
+	if d.Limiting.Level == LevelSubject {
+		return fmt.Sprintf("%s: %d requested, the cap of subject %s leaves %d", d.Limiting.Meter, d.Required, d.Limiting.Subject, d.Available)
+	}
+	if d.ResetAt.IsZero() {
+		return fmt.Sprintf("%s: %d requested, %d remaining; a grant is needed", d.Limiting.Meter, d.Required, d.Available)
+	}
+	return fmt.Sprintf("%s: %d requested, %d remaining until %s",
+		d.Limiting.Meter, d.Required, d.Available, d.ResetAt.UTC().Format(time.RFC3339))
+}
+
+// deny explains why amount cannot be charged in full at now. It needs every open grant of the limiting balance, so that its answer
+// does not depend on what else was in the batch.
+func (s *sources) deny(item int, amount int64, now time.Time) (*Error, error) {
+	own := s.own
+	if own.Unknown() {
+		return own.NotInPlan().inItem(item), nil
+	}
+	now = Later(now, own.UpdatedAt)
+	a := s.allocate(amount)
+	limiting, missing := own, amount-a.overflow-a.overage
+	d := &Denial{
+		Item: item, Required: amount, Available: a.units, Remaining: own.Remaining(), Limit: own.Limit(),
+		Limiting: Limiting{Kind: LimitedByCredit, Meter: own.Meter, Level: LevelTenant},
+	}
+	if s.subject != nil && s.subject.Remaining() < amount {
+		limiting, missing = s.subject, amount
+		d.Limiting.Subject, d.Limiting.Level = s.subject.Subject, LevelSubject
+		d.Remaining, d.Limit = s.subject.Remaining(), s.subject.Limit()
+	}
+	if !limiting.loaded {
+		return nil, errNotLoaded
+	}
+	d.WouldSucceedAt = limiting.wouldSucceedAt(missing)
+	e := &Error{Code: CodeCreditsExhausted, Field: itemField(item, "amount"), Denial: d, AsOf: now}
+	if limiting.Renews {
+		e.Code, d.Limiting.Kind, d.ResetAt = CodeQuotaExceeded, LimitedByAllowance, limiting.End
+		e.RetryAfter = max(limiting.End.Sub(now), time.Second)
+	}
+	e.Detail = d.text()
+	return e, nil
+}
+
+// change is by how much what can be drawn grows or shrinks at an instant.
+type change struct {
+	at time.Time
+	by int64
+}
+
+// wouldSucceedAt returns the first known instant up to the end of the period at which amount could be drawn if nothing else
+// happened: a grant takes effect, a hold ends, or the period renews. Zero when there is none.
+func (b *Book) wouldSucceedAt(amount int64) time.Time {
+	sum, changes := b.foreseen()
+	// What an instant takes is sorted before what it brings.
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
+	for _, c := range changes {
+		if c.at.After(b.End) {
+			break
+		}
+		sum += c.by // no overflow: before it grows, sum is less than amount
+		if c.by > 0 && sum >= amount {
+			return c.at
+		}
+	}
+	return time.Time{}
+}
+
+// foreseen returns what can be drawn now, and how that is going to change, in no order. When a grant ends, it takes with it what holds
+// have given back to it before. It gets nothing of what they give back later.
+func (b *Book) foreseen() (sum int64, changes []change) {
+	active := make(map[string]*OpenGrant, len(b.Grants))
+	changes = make([]change, 0, 2*(len(b.Grants)+len(b.Holds))+1)
+	comes := func(from, until time.Time, n int64) {
+		changes = append(changes, change{from, n}, change{until, -n})
+	}
+	for _, g := range b.Grants {
+		switch g.Status {
+		case GrantActive:
+			active[g.ID] = g
+			sum += g.Remaining
+			changes = append(changes, change{g.ExpiresAt, -g.Remaining})
+		case GrantPending:
+			comes(g.EffectiveAt, g.ExpiresAt, g.Amount)
+		case GrantExhausted, GrantExpired, GrantVoided:
+		}
+	}
+	for _, h := range b.Holds {
+		if g := active[h.Grant]; g != nil && h.Open() > 0 && h.ExpiresAt.Before(g.ExpiresAt) {
+			comes(h.ExpiresAt, g.ExpiresAt, h.Open())
+		}
+	}
+	if b.Renews && b.End.Before(period.Forever) {
+		changes = append(changes, change{b.End, b.nextAllowance()})
+	}
+	return sum, changes
+}
+
+// denialDetail is what a stored denial remembers.
+type denialDetail struct {
+	Code           Code       `json:"code"`
+	Item           int        `json:"item"`
+	Kind           string     `json:"kind"`
+	Level          string     `json:"level"`
+	Subject        string     `json:"subject,omitempty"`
+	Required       int64      `json:"required"`
+	Available      int64      `json:"available"`
+	Remaining      int64      `json:"remaining"`
+	Limit          int64      `json:"limit"`
+	ResetAt        *time.Time `json:"reset_at,omitempty"`
+	WouldSucceedAt *time.Time `json:"would_succeed_at,omitempty"`
+}
+
+// refuseItem answers c with e. Where the meter of item asks for it, the denial is stored under the key
+// and answers every retry.
+func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte, e *Error) error {
+	if e.Denial != nil && item != nil && item.StoreDenial {
+		first, d := len(b.journal.entries), e.Denial
+		b.enter(b.Books[BalanceKey{c.ID.Tenant, d.Limiting.Meter, ""}], Entry{
+			Kind: EntryDenial, Item: int32(d.Item), Requested: d.Required,
+			Detail: mustJSON(denialDetail{
+				Code: e.Code, Item: d.Item, Kind: d.Limiting.Kind, Level: d.Limiting.Level, Subject: d.Limiting.Subject,
+				Required: d.Required, Available: d.Available, Remaining: d.Remaining, Limit: d.Limit,
+				ResetAt: pointerTo(d.ResetAt), WouldSucceedAt: pointerTo(d.WouldSucceedAt),
+			}),
+		})
+		b.finish(c, first, subject, metadata)
+	}
+	return c.refuse(e)
+}
+
+// storedDenial returns the denial that was stored as e, with the time that is left at now.
+func storedDenial(e *Entry, now time.Time) *Error {
+	var stored denialDetail
+	if err := json.Unmarshal(e.Detail, &stored); err != nil {
+		return &Error{Code: CodeInternal, Detail: "the stored denial cannot be read", Cause: err}
+	}
+	out := &Error{Code: stored.Code, Field: itemField(stored.Item, "amount"), Replayed: true, AsOf: e.CreatedAt, Denial: &Denial{
+		Item: stored.Item, Required: stored.Required, Available: stored.Available, Remaining: stored.Remaining, Limit: stored.Limit,
+		Limiting: Limiting{Kind: stored.Kind, Meter: e.Meter, Subject: stored.Subject, Level: stored.Level},
+		ResetAt:  orZero(stored.ResetAt), WouldSucceedAt: orZero(stored.WouldSucceedAt),
+	}}
+	out.Detail = out.Denial.text()
+	if !out.Denial.ResetAt.IsZero() {
+		out.RetryAfter = max(out.Denial.ResetAt.Sub(now), time.Second)
+	}
+	return out
+}
+
+func pointerTo(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}

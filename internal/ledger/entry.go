@@ -1,0 +1,125 @@
+package ledger
+
+import "time"
+
+// EntryKind names what an entry of the journal records.
+type EntryKind string
+
+// The kinds of entries. What each moves is in the table moves.
+const (
+	EntryGrant         EntryKind = "grant"         // a grant took effect
+	EntryDebit         EntryKind = "debit"         // units of a grant were used
+	EntryOverage       EntryKind = "overage"       // units were used that no grant pays
+	EntryRefund        EntryKind = "refund"        // a debit was taken back
+	EntryRefundOverage EntryKind = "unoverage"     // overage of the open period was taken back
+	EntryForgive       EntryKind = "forgive"       // the closing period's overage was forgiven
+	EntryOwe           EntryKind = "owe"           // the period begins with overage of earlier periods
+	EntryPayOwed       EntryKind = "settle"        // the new allowance paid overage of earlier periods
+	EntryRefundOwed    EntryKind = "unowe"         // overage of an earlier period was taken back before it was paid
+	EntryRefundPaid    EntryKind = "unsettle"      // overage of an earlier period was taken back after it was paid
+	EntryRefundClosed  EntryKind = "closed_refund" // overage that nobody owes any more was taken back
+	EntryExpire        EntryKind = "expire"        // what was left of a grant expired
+	EntryVoid          EntryKind = "void"          // what was left of a grant was taken back
+	EntryAdjustUp      EntryKind = "adjust_up"
+	EntryAdjustDown    EntryKind = "adjust_down"
+	EntryHold          EntryKind = "hold"         // units were reserved
+	EntryCapture       EntryKind = "capture"      // reserved units were used
+	EntryRelease       EntryKind = "release"      // reserved units came back: released, expired, or not captured
+	EntryRolloverOut   EntryKind = "rollover_out" // units left a grant of the closing period
+	EntryRolloverIn    EntryKind = "rollover_in"  // for a grant of the next period
+	EntrySchedule      EntryKind = "schedule"     // a grant was issued that takes effect later
+	EntryExtend        EntryKind = "extend"       // a hold lasts longer
+	EntryDenial        EntryKind = "denial"       // a denial was stored under its key
+)
+
+// Moves says what one unit of an entry's amount adds to the sums of its balance: 1, 0 or -1 each.
+type Moves struct {
+	Granted, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid int64
+}
+
+// Remaining returns what one unit adds to the remaining units: the other sums decide it.
+func (m Moves) Remaining() int64 {
+	return m.Granted + m.Refunded - m.Used - m.Expired + m.Adjusted - m.Held
+}
+
+// entryKinds holds every kind of entry in the order in which lists name them. It is the only place that says what a kind
+// moves: decisions, statements and balances of the past add entries up by it, and a test compares it with the sums of
+// the auditor's SQL.
+var entryKinds = []struct {
+	kind  EntryKind
+	moves Moves
+}{
+	{EntryGrant, Moves{Granted: 1}},
+	{EntryDebit, Moves{Used: 1}},
+	{EntryOverage, Moves{Overage: 1}},
+	{EntryRefund, Moves{Refunded: 1}},
+	{EntryRefundOverage, Moves{Overage: -1}},
+	{EntryForgive, Moves{}},
+	{EntryOwe, Moves{Overage: 1, Owed: 1}},
+	{EntryPayOwed, Moves{Used: 1, Overage: -1, Owed: -1, Paid: 1}},
+	{EntryRefundOwed, Moves{Overage: -1, Owed: -1}},
+	{EntryRefundPaid, Moves{Refunded: 1, Paid: -1}},
+	{EntryRefundClosed, Moves{}},
+	{EntryExpire, Moves{Expired: 1}},
+	{EntryVoid, Moves{Adjusted: -1}},
+	{EntryAdjustUp, Moves{Adjusted: 1}},
+	{EntryAdjustDown, Moves{Adjusted: -1}},
+	{EntryHold, Moves{Held: 1}},
+	{EntryCapture, Moves{Used: 1, Held: -1}},
+	{EntryRelease, Moves{Held: -1}},
+	{EntryRolloverOut, Moves{}},
+	{EntryRolloverIn, Moves{}},
+	{EntrySchedule, Moves{}},
+	{EntryExtend, Moves{}},
+	{EntryDenial, Moves{}},
+}
+
+// moves is entryKinds by kind.
+var moves = func() map[EntryKind]Moves {
+	out := make(map[EntryKind]Moves, len(entryKinds))
+	for _, k := range entryKinds {
+		out[k.kind] = k.moves
+	}
+	return out
+}()
+
+// Moves returns what the kind moves, and false for a kind that does not exist.
+func (k EntryKind) Moves() (Moves, bool) {
+	m, known := moves[k]
+	return m, known
+}
+
+// EntryKinds lists the kinds of entries.
+func EntryKinds() []EntryKind {
+	kinds := make([]EntryKind, len(entryKinds))
+	for i := range entryKinds {
+		kinds[i] = entryKinds[i].kind
+	}
+	return kinds
+}
+
+// Entry is one immutable line of the journal.
+type Entry struct {
+	BalanceKey
+
+	OperationID    string
+	Line           int32 // within the operation, from 1
+	Seq            int64 // within the balance, from 1 without gaps
+	Kind           EntryKind
+	PeriodStart    time.Time
+	Grant          string // empty: no grant
+	Source         Source
+	Amount         int64
+	RemainingAfter int64 // of the balance
+	Item           int32 // index in the request
+	Requested      int64 // of the item, on its first entry; 0 elsewhere
+	Fingerprint    []byte
+	CreatedAt      time.Time
+	EffectiveAt    time.Time // when an entry of the ledger's own was due; zero on entries of clients' operations
+	OpSubject      string    // subject of the request; empty: none
+	Detail         []byte    // JSON object or nil
+	Metadata       []byte    // JSON object or nil
+}
+
+// journal collects the entries of a batch in order.
+type journal struct{ entries []Entry }

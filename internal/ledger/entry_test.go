@@ -1,0 +1,81 @@
+package ledger
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEntryKinds_ListEveryConstant(t *testing.T) {
+	t.Parallel()
+	want := entryKindConstants(t)
+	if len(want) == 0 {
+		t.Fatal("entry.go has no constants of type EntryKind")
+	}
+	got := EntryKinds()
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the constants and the table differ (-constants +table):\n%s", diff)
+	}
+	for _, kind := range want {
+		if _, known := kind.Moves(); !known {
+			t.Errorf("kind %s has no moves", kind)
+		}
+	}
+}
+
+func TestEntryKind_Unknown_HasNoMoves(t *testing.T) {
+	t.Parallel()
+	if m, known := EntryKind("gift").Moves(); known || m != (Moves{}) {
+		t.Errorf("got %+v, %v", m, known)
+	}
+}
+
+func TestSums_ApplyUnknownKind_Panics(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		const want = "ledger: entry of unknown kind gift"
+		if got := recover(); got != want {
+			t.Errorf("recovered %v, want %q", got, want)
+		}
+	}()
+	new(Sums).Apply("gift", 1)
+}
+
+// entryKindConstants returns the values of the constants of type EntryKind in entry.go.
+func entryKindConstants(t *testing.T) []EntryKind {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "entry.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []EntryKind
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if typ, ok := spec.Type.(*ast.Ident); !ok || typ.Name != "EntryKind" {
+			return true
+		}
+		for _, value := range spec.Values {
+			literal, ok := value.(*ast.BasicLit)
+			if !ok {
+				t.Fatalf("%v is not a literal", spec.Names)
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, EntryKind(text))
+		}
+		return true
+	})
+	return out
+}

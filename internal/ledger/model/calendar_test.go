@@ -1,0 +1,341 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// calendar is a third way to say what a balance is: no state, no events worked off, only what was agreed and what was asked. Every
+// question is answered from the beginning: cut time into periods, make a pot of every allowance and grant with the instants it can
+// be spent between, pour each debit out of the pots alive at its instant. Time is cut by package period, which is proven on its own.
+type calendar struct {
+	history []ledger.TenantTerms
+	plans   map[string][]ledger.PlanVersion
+	grants  map[string][]calendarGrant // by meter
+	debits  map[string][]calendarDebit // by meter, as they came
+	answers map[string]calendarAnswer  // by key
+	arrived int
+}
+
+func (c *calendar) next() int {
+	c.arrived++
+	return c.arrived
+}
+
+type calendarGrant struct {
+	arrived     int // what comes at the same instant comes in this order
+	id          string
+	amount      int64
+	priority    int32
+	from, until time.Time
+}
+
+type calendarDebit struct {
+	arrived int
+	at      time.Time
+	amount  int64
+}
+
+type calendarAnswer struct{ body, answer string }
+
+// pot is an amount that can be spent between two instants.
+type pot struct {
+	calendarGrant
+	source   string
+	left     int64
+	promised time.Time // the end it was issued with: it burns by that, also if a change of plans brought until forward afterwards
+}
+
+func (p *pot) alive(t time.Time) bool { return !p.from.After(t) && p.until.After(t) }
+
+// calendarPeriod is a period as the calendar draws it.
+type calendarPeriod struct {
+	agreed     time.Time // its terms are those of this instant; of a first period, later than its start
+	start, end time.Time
+	plan       string
+	version    int32
+	opening    int64
+	granted    int64
+	used       int64
+	expired    int64
+}
+
+func (p *calendarPeriod) closing() int64 { return p.opening + p.granted - p.used - p.expired }
+
+// agreed returns what holds for a meter at t.
+func (c *calendar) agreed(meter string, t time.Time) (row ledger.TenantTerms, v ledger.PlanVersion, a ledger.Allowance, ok bool) {
+	row = c.history[0]
+	for _, h := range c.history {
+		if !h.Since.After(t) {
+			row = h
+		}
+	}
+	v = c.plans[row.Plan][0]
+	for _, o := range c.plans[row.Plan] {
+		if !o.CreatedAt.After(t) {
+			v = o
+		}
+	}
+	a, ok = v.Allowances[meter]
+	if own, has := row.Overrides[meter]; has {
+		a.Amount = own
+	}
+	return row, v, a, ok
+}
+
+// changes lists the instants at which anything agreed may change.
+func (c *calendar) changes() []time.Time {
+	var out []time.Time
+	for _, h := range c.history {
+		out = append(out, h.Since)
+	}
+	for _, versions := range c.plans {
+		for _, v := range versions {
+			if v.CreatedAt.After(c.history[0].Since) {
+				out = append(out, v.CreatedAt)
+			}
+		}
+	}
+	slices.SortFunc(out, time.Time.Compare)
+	return out
+}
+
+// endOf is where the period that holds t ends, under what was agreed at t.
+func (c *calendar) endOf(meter string, t time.Time) (start, end time.Time) {
+	row, _, a, ok := c.agreed(meter, t)
+	if ok && a.Every != period.Once {
+		p, err := period.Schedule{Every: a.Every, Anchor: a.Anchor, AnchorAt: row.AnchorAt, Location: row.Zone}.Containing(t)
+		if err != nil {
+			panic(err)
+		}
+		return p.Start, p.End
+	}
+	// Without a rhythm it ends when there comes another plan or a rhythm.
+	for _, at := range c.changes() {
+		later, _, b, has := c.agreed(meter, at)
+		if !at.After(t) {
+			continue
+		}
+		if !ok && has || ok && (later.Plan != row.Plan || !has || b.Every != period.Once) {
+			return t, at
+		}
+	}
+	return t, period.Forever
+}
+
+// draw cuts the time until now into periods and makes the pots.
+func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) {
+	at, first := c.history[0].Since, true
+	var periods []calendarPeriod
+	var pots []*pot
+	for {
+		start, end := c.endOf(meter, at)
+		if !first {
+			start = at
+		}
+		first = false
+		row, v, a, ok := c.agreed(meter, at)
+		p := calendarPeriod{agreed: at, start: start, end: end}
+		if ok {
+			p.plan, p.version = row.Plan, v.Version
+			if a.Amount > 0 {
+				until := end // also that of a trial ends when the period is cut short, and only what has no end of its own stays
+				if a.Every == period.Once {
+					until = period.Forever
+				}
+				promised := until
+				if a.Lasts > 0 {
+					promised = ledger.Later(at, start).Add(a.Lasts)
+					until = ledger.Earlier(end, promised)
+				}
+				pots = append(pots, &pot{source: "allowance", left: a.Amount, promised: promised, calendarGrant: calendarGrant{
+					id: "allowance:" + start.UTC().Format("2006-01-02T15:04:05.999999Z"), amount: a.Amount, priority: 10, from: start, until: until,
+				}})
+			}
+		}
+		periods = append(periods, p)
+		if end.After(now) {
+			break
+		}
+		at = end
+	}
+	for _, g := range c.grants[meter] {
+		pots = append(pots, &pot{source: "grant", left: g.amount, promised: g.until, calendarGrant: g})
+	}
+	slices.SortFunc(pots, func(a, b *pot) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), a.promised.Compare(b.promised), a.from.Compare(b.from), strings.Compare(a.id, b.id))
+	})
+	return periods, pots
+}
+
+// state answers what a meter's periods and pots are at now, everything poured.
+func (c *calendar) state(meter string, now time.Time) ([]calendarPeriod, []*pot) {
+	periods, pots := c.draw(meter, now)
+	of := func(t time.Time) *calendarPeriod {
+		for i := range periods {
+			if periods[i].end.After(t) {
+				return &periods[i]
+			}
+		}
+		return nil
+	}
+	for _, d := range c.debits[meter] {
+		rest := d.amount
+		for _, p := range pots {
+			if rest > 0 && p.left > 0 && p.alive(d.at) && p.arrived < d.arrived {
+				part := min(rest, p.left)
+				p.left, rest = p.left-part, rest-part
+			}
+		}
+		if rest > 0 {
+			panic(fmt.Sprintf("the calendar cannot pour %d of %s at %s", d.amount, meter, d.at))
+		}
+		of(d.at).used += d.amount
+	}
+	for _, p := range pots {
+		if !p.from.After(now) {
+			of(p.from).granted += p.amount
+		}
+		if !p.until.After(now) {
+			// What ends with a period is lost in it, not in the next one.
+			of(p.until.Add(-time.Microsecond)).expired += p.left
+			p.left = 0
+		}
+	}
+	for i := 1; i < len(periods); i++ {
+		periods[i].opening = periods[i-1].closing()
+	}
+	return periods, pots
+}
+
+func (c *calendar) remaining(meter string, now time.Time) int64 {
+	periods, _ := c.state(meter, now)
+	return periods[len(periods)-1].closing()
+}
+
+// ask answers a request: from memory, or by decide, whose denials are kept when sticky.
+func (c *calendar) ask(id, body string, sticky bool, decide func() (answer string, done bool)) string {
+	if old, known := c.answers[id]; known {
+		if old.body != body {
+			return string(ledger.CodeIdempotencyKeyReused)
+		}
+		return old.answer
+	}
+	answer, done := decide()
+	if done || sticky && strings.Contains(answer, "available") {
+		c.answers[id] = calendarAnswer{body, answer}
+	}
+	return answer
+}
+
+func (c *calendar) debit(d *ledger.Debit, now time.Time) (string, bool) {
+	for _, item := range d.Items {
+		have := c.remaining(item.Meter, now)
+		if have >= item.Amount {
+			continue
+		}
+		_, _, a, ok := c.agreed(item.Meter, c.opened(item.Meter, now))
+		switch {
+		case !ok && !c.known(item.Meter, now):
+			return string(ledger.CodeMeterNotInPlan), false
+		case ok && a.Every != period.Once && a.Amount > 0:
+			return fmt.Sprintf("%s available %d of %s", ledger.CodeQuotaExceeded, have, item.Meter), false
+		}
+		return fmt.Sprintf("%s available %d of %s", ledger.CodeCreditsExhausted, have, item.Meter), false
+	}
+	answer := "ok"
+	for _, item := range d.Items {
+		_, before := c.state(item.Meter, now)
+		c.debits[item.Meter] = append(c.debits[item.Meter], calendarDebit{c.next(), now, item.Amount})
+		_, after := c.state(item.Meter, now)
+		var draws []string
+		for i, p := range before {
+			if n := p.left - after[i].left; n > 0 {
+				draws = append(draws, fmt.Sprintf("%s:%d", p.id, n))
+			}
+		}
+		answer += fmt.Sprintf(" [%s %d from %s left %d]", item.Meter, item.Amount, strings.Join(draws, " "), c.remaining(item.Meter, now))
+	}
+	return answer, true
+}
+
+// opened is the instant whose terms hold for the meter's open period.
+func (c *calendar) opened(meter string, now time.Time) time.Time {
+	periods, _ := c.draw(meter, now)
+	return periods[len(periods)-1].agreed
+}
+
+// known says whether there was ever anything of the meter.
+func (c *calendar) known(meter string, now time.Time) bool {
+	if len(c.grants[meter]) > 0 || c.stored(meter) {
+		return true
+	}
+	_, pots := c.draw(meter, now)
+	return len(pots) > 0
+}
+
+// stored says whether a denial of the meter was kept.
+func (c *calendar) stored(meter string) bool {
+	for _, a := range c.answers {
+		if strings.HasSuffix(a.answer, " of "+meter) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *calendar) grant(g *ledger.Grant, now time.Time) (string, bool) {
+	made := calendarGrant{arrived: c.next(), id: g.GrantID, amount: g.Amount, priority: *g.Priority, from: ledger.Later(now, g.EffectiveAt), until: g.ExpiresAt}
+	if g.ExpiresAt.IsZero() {
+		made.until = period.Forever
+	}
+	if !made.until.After(made.from) {
+		return string(ledger.CodeInvalidArgument), false
+	}
+	for _, o := range c.grants[g.Meter] {
+		if o.id == made.id {
+			return string(ledger.CodeConflict), false
+		}
+	}
+	c.grants[g.Meter] = append(c.grants[g.Meter], made)
+	return fmt.Sprintf("ok left %d", c.remaining(g.Meter, now)), true
+}
+
+// describe is a meter as the calendar and the machine must show it: every period and what can be spent, in burn order.
+func (c *calendar) describe(meter string, now time.Time) string {
+	periods, pots := c.state(meter, now)
+	var out strings.Builder
+	for _, p := range periods {
+		fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d used %d expired %d closing %d\n",
+			p.start.Format(time.RFC3339Nano), p.end.Format(time.RFC3339Nano), p.plan, p.version, p.opening, p.granted, p.used, p.expired, p.closing())
+	}
+	for _, p := range pots {
+		if p.alive(now) && p.left > 0 {
+			fmt.Fprintf(&out, "%s:%d ", p.id, p.left)
+		}
+	}
+	return out.String()
+}
+
+// describeAll is the same of a machine's book, with the periods closed so far.
+func describeAll(b *ledger.Book, closed []ledger.PeriodRow) string {
+	var out strings.Builder
+	for _, p := range slices.Concat(closed, b.Closed) {
+		fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d used %d expired %d closing %d\n",
+			p.Start.Format(time.RFC3339Nano), p.End.Format(time.RFC3339Nano), p.Plan, p.PlanVersion, p.Opening, p.Granted, p.Used, p.Expired, p.Closing)
+	}
+	fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d used %d expired %d closing %d\n",
+		b.Start.Format(time.RFC3339Nano), b.End.Format(time.RFC3339Nano), b.Plan, b.PlanVersion, b.Opening, b.Granted, b.Used, b.Expired, b.Remaining())
+	for _, g := range b.Grants {
+		if g.Status == ledger.GrantActive && g.Remaining > 0 {
+			fmt.Fprintf(&out, "%s:%d ", g.ID, g.Remaining)
+		}
+	}
+	return out.String()
+}

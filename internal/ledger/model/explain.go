@@ -1,0 +1,132 @@
+package model
+
+import (
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Observation is an answer that a client got. Asked and Told are stamps of one counter: when the client asked first and when it
+// had the answer.
+type Observation struct {
+	What         string
+	Operation    string // key of the operation; empty: there is none
+	Asked, Told  int64
+	At           []time.Time // instants, in the model's time, at which it may have been decided
+	Answer       string
+	Stays        bool                  // the change that Expect makes to a model is kept
+	Expect       func(m *Model) string // returns the model's answer; m is a copy that it may change
+	alternatives map[string]bool       // answers of models that differ
+}
+
+// search looks for orders of the observations in which a model gives the same answers. An observation that was told before
+// another one was asked comes first. This is the search of Wing and Gong; it keeps every model that it ends with.
+type search struct {
+	all  []*Observation
+	seed maphash.Seed
+	seen map[uint64]bool
+	ends []*Model
+}
+
+// Explain returns every model that one of able can have become after the observations in all. It returns an error when no
+// order explains them.
+func Explain(able []*Model, all []*Observation, seed maphash.Seed) ([]*Model, error) {
+	s := &search{all: all, seed: seed, seen: map[uint64]bool{}}
+	for _, m := range able {
+		s.step(m, 0)
+	}
+	if len(s.ends) > 0 {
+		return s.ends, nil
+	}
+	var report strings.Builder
+	for _, o := range all {
+		fmt.Fprintf(&report, "\n  [%d-%d] %s\n    ledger %s", o.Asked, o.Told, o.What, o.Answer)
+		for text := range o.alternatives {
+			fmt.Fprintf(&report, "\n    model  %s", text)
+		}
+	}
+	return nil, fmt.Errorf("the model gives these answers in no order:%s", report.String())
+}
+
+// step tries every observation that can come next. done has a bit for each that m has answered.
+func (s *search) step(m *Model, done uint64) {
+	id := s.identify(m, done)
+	if s.seen[id] {
+		return
+	}
+	s.seen[id] = true
+	if done == 1<<len(s.all)-1 {
+		s.ends = append(s.ends, m)
+		return
+	}
+	for i, o := range s.all {
+		if done&(1<<i) != 0 || s.waits(o, done) {
+			continue
+		}
+		for _, at := range o.At {
+			work := m.clone()
+			work.Now = at
+			if got := o.Expect(work); got != o.Answer {
+				o.differs(got)
+				continue
+			}
+			if !o.Stays {
+				work = m
+			}
+			s.step(work, done|1<<i)
+		}
+	}
+}
+
+func (o *Observation) differs(answer string) {
+	if o.alternatives == nil {
+		o.alternatives = map[string]bool{}
+	}
+	o.alternatives[answer] = true
+}
+
+// waits reports whether an observation that is not done was told before o was asked.
+func (s *search) waits(o *Observation, done uint64) bool {
+	for j, p := range s.all {
+		if done&(1<<j) == 0 && p.Told < o.Asked {
+			return true
+		}
+	}
+	return false
+}
+
+// identify returns a hash of done and of everything in m that can matter to the observations.
+func (s *search) identify(m *Model, done uint64) uint64 {
+	operations := make([]string, len(s.all))
+	for i, o := range s.all {
+		operations[i] = o.Operation
+	}
+	return m.hash(s.seed, done, operations)
+}
+
+// Hash returns a hash of everything in m that can matter to later requests.
+func (m *Model) Hash(seed maphash.Seed) uint64 {
+	return m.hash(seed, 0, slices.Sorted(maps.Keys(m.ops)))
+}
+
+func (m *Model) hash(seed maphash.Seed, done uint64, operations []string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	fmt.Fprint(&h, done, m.reserves)
+	for _, k := range m.Keys() {
+		b := m.balances[k]
+		fmt.Fprint(&h, k, b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, b.start.UnixMicro(), b.end.UnixMicro(), b.plan)
+		grants := slices.Clone(b.grants)
+		slices.SortFunc(grants, func(a, b grant) int { return strings.Compare(a.id, b.id) })
+		fmt.Fprint(&h, grants)
+	}
+	for _, id := range operations {
+		if op := m.ops[id]; op != nil {
+			fmt.Fprint(&h, op.body, op.parts)
+		}
+	}
+	return h.Sum64()
+}

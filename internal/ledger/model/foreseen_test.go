@@ -1,0 +1,89 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// TestDenial_WouldSucceedAt_IsTheFirstSuchInstant: after any grants, holds and debits, a debit or hold that is denied passes at the
+// instant its denial names, if nothing else happens, and at none before. Where it names none, it passes at none up to the
+// period's end.
+func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
+	t.Parallel()
+	at := func(minute int) string {
+		return time.Date(2026, 3, 31, 21, minute, 0, 0, time.UTC).Format(time.RFC3339)
+	}
+	const end = 3 * 60 // the month ends three hours after the story begins
+	rapid.Check(t, func(rt *rapid.T) {
+		meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(rt, "meter") // with an allowance, and without
+		subject := rapid.SampledFrom([]string{"", " subject=ann"}).Draw(rt, "subject")
+		lines := []string{"at " + at(0), "plan basic calls 20 every=month per-subject=9", "tenant acme plan=basic"}
+		minute := 0
+		for i := range rapid.IntRange(1, 12).Draw(rt, "requests") {
+			amount, soon := rapid.IntRange(1, 15).Draw(rt, "amount"), minute+rapid.IntRange(1, 100).Draw(rt, "from")
+			switch rapid.IntRange(0, 3).Draw(rt, "request") {
+			case 0:
+				until := soon + rapid.IntRange(1, 100).Draw(rt, "until")
+				lines = append(lines, fmt.Sprintf("grant acme %s %d id=g%d from=%s until=%s", meter, amount, i, at(soon), at(until)))
+			case 1:
+				until := minute + rapid.IntRange(1, 100).Draw(rt, "until")
+				lines = append(lines, fmt.Sprintf("grant acme %s %d id=g%d until=%s", meter, amount, i, at(until)))
+			case 2:
+				lines = append(lines, fmt.Sprintf("hold acme %s %d id=h%d lasts=%dm%s", meter, amount, i, soon-minute, subject))
+			default:
+				minute += rapid.IntRange(0, 20).Draw(rt, "wait")
+				lines = append(lines, "at "+at(minute), fmt.Sprintf("debit acme %s %d%s", meter, amount, subject))
+			}
+		}
+		verb := rapid.SampledFrom([]string{"debit acme", "hold acme"}).Draw(rt, "verb")
+		asked := fmt.Sprintf("%s %s %d id=asked%s", verb, meter, rapid.IntRange(1, 40).Draw(rt, "asked"), subject)
+		// answer is what would be said at an instant, in a world of its own where nothing else has happened.
+		answer := func(instant string) []string {
+			s := &scenario{
+				t: t, rt: rt, plans: map[string][]ledger.PlanVersion{}, meters: map[string]bool{}, tenants: map[string]*Memory{}, suspended: map[string]bool{},
+			}
+			var said string
+			for _, line := range slices.Concat(lines, []string{"at " + instant, asked}) {
+				var err error
+				s.line++
+				if said, err = s.do(strings.Fields(line)); err != nil {
+					rt.Fatalf("%s: %v", line, err)
+				}
+			}
+			return strings.Fields(said)
+		}
+		now := answer(at(minute))
+		where := slices.Index(now, "would-succeed")
+		if where < 0 {
+			return // it passes, or the meter is unknown
+		}
+		then := now[where+1]
+		for m := minute + 1; m <= end; m++ { // everything happens at a full minute
+			said, named := answer(at(m)), at(m)
+			if passes := said[0] == "ok"; passes != (formatted(named) == then) {
+				rt.Fatalf("at %s %s: %v; it was to pass at %s\n%s", named, asked, said, then, strings.Join(lines, "\n"))
+			} else if passes {
+				return
+			}
+		}
+		if then != "never" {
+			rt.Fatalf("%s was to pass at %s\n%s", asked, then, strings.Join(lines, "\n"))
+		}
+	})
+}
+
+// formatted is an instant as answers have it.
+func formatted(text string) string {
+	at, err := parseInstant(text)
+	if err != nil {
+		return err.Error()
+	}
+	return formatInstant(at)
+}

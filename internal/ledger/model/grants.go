@@ -1,0 +1,84 @@
+package model
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+func (b *balance) remaining() int64 {
+	sum := int64(0)
+	for _, g := range b.grants {
+		if g.state == "active" {
+			sum += g.left
+		}
+	}
+	return sum
+}
+
+func (m *Model) held(k ledger.BalanceKey) int64 {
+	sum := int64(0)
+	for _, r := range m.reserves {
+		if r.balance == k {
+			sum += r.left
+		}
+	}
+	return sum
+}
+
+// next picks the grant that burns first.
+func (b *balance) next() *grant {
+	var best *grant
+	for i := range b.grants {
+		g := &b.grants[i]
+		if g.state != "active" || g.left == 0 {
+			continue
+		}
+		if best == nil || g.priority < best.priority || g.priority == best.priority && (g.until.Before(best.until) ||
+			g.until.Equal(best.until) && (g.from.Before(best.from) || g.from.Equal(best.from) && g.id < best.id)) {
+			best = g
+		}
+	}
+	return best
+}
+
+// draw takes n off the grants that burn first.
+func (b *balance) draw(n int64, each func(g *grant, part int64)) {
+	for n > 0 {
+		g := b.next()
+		part := min(n, g.left)
+		g.left -= part
+		n -= part
+		each(g, part)
+	}
+}
+
+// giveBack returns reserved units to their grant, or where policy says.
+func (m *Model) giveBack(r *reservation, n int64, policy ledger.ReturnPolicy, now time.Time) {
+	b := m.balances[r.balance]
+	r.left -= n
+	g := b.grant(r.grant)
+	g.held -= n
+	b.entries++
+	m.restore(b, g, n, policy, now, derivedID("regrant-", fmt.Sprint("hold/", r.hold, "/", r.line, "/", n)))
+}
+
+// restore puts units back on g if it still lives, and reports how many were forfeited.
+func (m *Model) restore(b *balance, g *grant, n int64, policy ledger.ReturnPolicy, now time.Time, id string) (forfeited int64) {
+	switch {
+	case g.state == "active": // also at the very end of g: a hold ends before its grant
+		g.left += n
+	case policy == ledger.ReturnRegrant:
+		until := period.Forever
+		if g.source == "allowance" || g.source == "rollover" {
+			until = b.end
+		}
+		b.grants = append(b.grants, grant{id: id, source: "refund", amount: n, left: n, priority: g.priority, from: now, until: until, state: "active"})
+	default:
+		b.expired += n
+		return n
+	}
+	return 0
+}

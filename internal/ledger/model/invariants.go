@@ -1,0 +1,86 @@
+package model
+
+import (
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// check holds the stored rows against each other and against the journal (L1 to L3, and that periods foot and meet).
+func (s *Memory) check(t *rapid.T) {
+	byBalance := map[ledger.BalanceKey][]ledger.Entry{}
+	for _, lines := range s.entries {
+		for _, l := range lines {
+			byBalance[l.BalanceKey] = append(byBalance[l.BalanceKey], l)
+		}
+	}
+	for k, b := range s.balances {
+		open, held := int64(0), int64(0)
+		for id, g := range s.grants[k] {
+			if id == b.HeadID {
+				g.Remaining = b.HeadRemaining
+			}
+			if g.Status == ledger.GrantActive {
+				open += g.Remaining
+			} else if g.Remaining != 0 {
+				t.Fatalf("%v: %s grant %s has %d left", k, g.Status, id, g.Remaining)
+			}
+			if g.Remaining+g.Held > g.Amount {
+				t.Fatalf("%v: grant %s holds more than it was issued with: %+v", k, id, g)
+			}
+			held += g.Held
+		}
+		if open != b.Remaining() || held != b.Held {
+			t.Fatalf("%v: open grants hold %d and %d held, the balance says %d and %d", k, open, held, b.Remaining(), b.Held)
+		}
+		reserved := int64(0)
+		for _, l := range s.lines[k] {
+			reserved += l.Open()
+		}
+		if reserved != b.Held {
+			t.Fatalf("%v: holds reserve %d, the balance says %d", k, reserved, b.Held)
+		}
+		s.checkJournal(t, k, b, byBalance[k])
+	}
+}
+
+func (s *Memory) checkJournal(t *rapid.T, k ledger.BalanceKey, b ledger.BalanceRow, lines []ledger.Entry) {
+	slices.SortFunc(lines, func(a, b ledger.Entry) int { return int(a.Seq - b.Seq) })
+	var sum ledger.Sums
+	closed := s.periods[k]
+	at := 0
+	for i, l := range lines {
+		if l.Seq != int64(i)+1 {
+			t.Fatalf("%v: entry %d is numbered %d", k, i+1, l.Seq)
+		}
+		if i > 0 && l.CreatedAt.Before(lines[i-1].CreatedAt) {
+			t.Fatalf("%v: time runs backwards at entry %d", k, l.Seq)
+		}
+		for at < len(closed) && !l.PeriodStart.Equal(closed[at].Start) {
+			sum = s.closePeriod(t, k, sum, closed[at])
+			at++
+		}
+		sum.Apply(l.Kind, l.Amount)
+		if sum.Remaining() != l.RemainingAfter || sum.Remaining() < 0 {
+			t.Fatalf("%v: entry %d (%s %d) leaves %d, replayed %d", k, l.Seq, l.Kind, l.Amount, l.RemainingAfter, sum.Remaining())
+		}
+	}
+	for ; at < len(closed); at++ {
+		sum = s.closePeriod(t, k, sum, closed[at])
+	}
+	got := b.Sums
+	if got != sum {
+		t.Fatalf("%v: stored %+v, replayed %+v", k, got, sum)
+	}
+}
+
+func (s *Memory) closePeriod(t *rapid.T, k ledger.BalanceKey, sum ledger.Sums, p ledger.PeriodRow) ledger.Sums {
+	got := p.Sums
+	sum.Owed, sum.Paid = 0, 0 // a closed period does not keep them
+	if got != sum || p.Closing != sum.Remaining()+sum.Held {
+		t.Fatalf("%v: period %s stored %+v closing %d, replayed %+v", k, p.Start, got, p.Closing, sum)
+	}
+	return ledger.Sums{Opening: p.Closing, Held: sum.Held}
+}

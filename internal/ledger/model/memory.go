@@ -1,0 +1,214 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// memory stands in for PostgreSQL under the pure machine: it keeps rows exactly as store.go and write.go would, the head's
+// remainder in the balance, and hands a batch as little as run.go would read.
+type Memory struct {
+	balances map[ledger.BalanceKey]ledger.BalanceRow
+	grants   map[ledger.BalanceKey]map[string]ledger.GrantRecord
+	lines    map[ledger.BalanceKey][]ledger.HoldLine
+	holds    map[ledger.HoldKey]ledger.HoldRow
+	refunds  map[ledger.EntryKey]int64
+	entries  map[ledger.OperationID][]ledger.Entry
+	periods  map[ledger.BalanceKey][]ledger.PeriodRow
+	History  []ledger.TenantTerms // of the one tenant
+	Plans    map[string][]ledger.PlanVersion
+}
+
+func newMemory() *Memory {
+	return &Memory{
+		balances: map[ledger.BalanceKey]ledger.BalanceRow{}, grants: map[ledger.BalanceKey]map[string]ledger.GrantRecord{}, lines: map[ledger.BalanceKey][]ledger.HoldLine{}, holds: map[ledger.HoldKey]ledger.HoldRow{},
+		refunds: map[ledger.EntryKey]int64{}, entries: map[ledger.OperationID][]ledger.Entry{}, periods: map[ledger.BalanceKey][]ledger.PeriodRow{}, Plans: map[string][]ledger.PlanVersion{},
+	}
+}
+
+// reading is what a batch is read for, as the store plans it.
+type reading struct {
+	calls   []*ledger.Call
+	targets ledger.Targets
+	located ledger.Located
+	more    []ledger.BalanceKey
+	all     bool
+}
+
+func newReading(calls []*ledger.Call) *reading {
+	r := &reading{calls: calls}
+	for _, c := range calls {
+		c.Op.Targets(&r.targets)
+	}
+	return r
+}
+
+// demand lists the balances to read, with what may be drawn from each.
+func (r *reading) demand() map[ledger.BalanceKey]int64 {
+	out := map[ledger.BalanceKey]int64{}
+	for _, c := range r.calls {
+		for _, d := range c.Op.Demand(&r.located) {
+			out[d.BalanceKey] = ledger.SaturatingAdd(out[d.BalanceKey], d.Most)
+		}
+	}
+	for _, k := range r.more {
+		out[k] = ledger.DemandAll
+	}
+	return out
+}
+
+// makeDue makes every open balance due at now, as the catalogue does when terms change at once.
+func (s *Memory) makeDue(now time.Time) {
+	for k, b := range s.balances {
+		if b.Opened() {
+			b.NextEvent = ledger.Earlier(b.NextEvent, now)
+			s.balances[k] = b
+		}
+	}
+}
+
+// run decides calls as one batch at now and keeps the outcome, unless lose says that the transaction is lost.
+func (s *Memory) run(t *rapid.T, calls []*ledger.Call, now time.Time, lose bool) {
+	r := newReading(calls)
+	r.located = s.locate(r.targets)
+	for range 10_000 {
+		b := s.load(r, now)
+		next := b.Decide(calls)
+		if next.All && r.all {
+			t.Fatal("a batch lacks grants or terms that were read")
+		}
+		if len(next.More) > 0 || next.All {
+			r.more, r.all = append(r.more, next.More...), r.all || next.All
+			continue
+		}
+		if lose {
+			return
+		}
+		s.store(t, b)
+		if next.Done() {
+			return
+		}
+	}
+	t.Fatal("a batch never came to an end")
+}
+
+func (s *Memory) locate(r ledger.Targets) ledger.Located {
+	f := ledger.Located{Holds: map[ledger.HoldKey][]ledger.BalanceKey{}, Grants: map[ledger.GrantName][]ledger.BalanceKey{}, Operations: map[ledger.OperationID][]ledger.Entry{}}
+	for _, h := range r.Holds {
+		f.Holds[h] = nil
+		for k, lines := range s.lines {
+			if slices.ContainsFunc(lines, func(l ledger.HoldLine) bool { return l.HoldID == h.ID }) {
+				f.Holds[h] = append(f.Holds[h], k)
+			}
+		}
+	}
+	for _, g := range r.Grants {
+		f.Grants[g] = nil
+		for k, grants := range s.grants {
+			if _, ok := grants[g.ID]; ok {
+				f.Grants[g] = append(f.Grants[g], k)
+			}
+		}
+	}
+	for _, d := range r.Operations {
+		f.Operations[d] = s.entries[d]
+	}
+	return f
+}
+
+func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
+	m := ledger.NewBatch()
+	m.Targets = ledger.NewTargetState()
+	m.Now, m.Located = now, r.located
+	for _, c := range r.calls {
+		if entries, known := s.entries[c.ID]; known {
+			m.Stored[c.ID] = entries
+		}
+	}
+	for _, k := range slices.Concat(r.targets.Holds, r.targets.NewHolds) {
+		if row, known := s.holds[k]; known {
+			row.Items = slices.Clone(row.Items)
+			m.Targets.Holds[k] = &row
+		}
+	}
+	for _, d := range r.targets.Operations {
+		for _, e := range s.entries[d] {
+			if n, known := s.refunds[ledger.EntryKey{OperationID: d, Line: e.Line}]; known {
+				m.Targets.Refunds[ledger.EntryKey{OperationID: d, Line: e.Line}] = &ledger.RefundSum{Amount: n}
+			}
+		}
+	}
+	for _, g := range slices.Concat(r.targets.NewGrants, r.targets.KeyGrants) {
+		_, m.Targets.Taken[g] = s.grants[g.BalanceKey][g.ID]
+	}
+	named := map[ledger.BalanceKey][]string{}
+	for _, n := range r.located.NamedGrants() {
+		named[n.BalanceKey] = append(named[n.BalanceKey], n.ID)
+	}
+	for k, most := range r.demand() {
+		row, ok := s.balances[k]
+		if !ok {
+			row = ledger.BalanceRow{BalanceKey: k}
+		}
+		b := ledger.NewBook(row)
+		m.Books[k] = b
+		if b.Plan != "" {
+			b.Terms = ledger.AllowanceOf(k, s.Plans, b.Plan, b.PlanVersion)
+		}
+		// Terms changed after every entry, as far as the book can tell: it then asks for all that it may ever need.
+		needsGrants, needsTerms := b.Lacks(now, period.Forever, most)
+		if needsTerms || r.all {
+			b.Timeline = ledger.NewTimeline(k, s.History, s.Plans)
+		}
+		if needsGrants || r.all || len(named[k]) > 0 {
+			b.LoadGrants(s.openGrants(k, named[k]), s.openLines(k))
+		}
+	}
+	return m
+}
+
+// read returns a batch with the book of k and all that belongs to it.
+func (s *Memory) read(k ledger.BalanceKey, now time.Time) *ledger.Batch {
+	return s.load(&reading{more: []ledger.BalanceKey{k}, all: true}, now)
+}
+
+func (s *Memory) openGrants(k ledger.BalanceKey, named []string) []*ledger.OpenGrant {
+	var out []*ledger.OpenGrant
+	for _, id := range slices.Sorted(maps.Keys(s.grants[k])) {
+		g := s.grants[k][id]
+		if g.Status == ledger.GrantActive || g.Status == ledger.GrantPending || g.Held > 0 || slices.Contains(named, id) {
+			out = append(out, &ledger.OpenGrant{GrantRecord: g})
+		}
+	}
+	return out
+}
+
+func (s *Memory) openLines(k ledger.BalanceKey) []*ledger.HoldLine {
+	var out []*ledger.HoldLine
+	for _, l := range s.lines[k] {
+		if l.Open() > 0 {
+			out = append(out, &l)
+		}
+	}
+	return out
+}
+
+// sweep advances the balances that are due at now, as a roll does.
+func (s *Memory) sweep(t *rapid.T, now time.Time) {
+	for k, row := range s.balances {
+		if !row.Opened() || row.NextEvent.After(now) {
+			continue
+		}
+		b := s.read(k, now)
+		if next := b.Decide(nil); next.All {
+			t.Fatalf("sweep %v: grants or terms were not read", k)
+		}
+		s.store(t, b)
+	}
+}

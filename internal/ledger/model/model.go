@@ -1,0 +1,129 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Model is one tenant's ledger. All its periods are hours from the tenant's anchor, or have no end.
+type Model struct {
+	Now       time.Time
+	Suspended bool
+	Changes   []PlanChange // oldest first; the first one is the sign-up
+	anchor    time.Time
+	plans     map[string][]planVersion
+	balances  map[ledger.BalanceKey]*balance
+	reserves  []reservation
+	holds     map[string]*hold
+	ops       map[string]*operation
+}
+
+type balance struct {
+	start, end                                                   time.Time
+	plan                                                         string // empty: the plan has no such meter
+	terms                                                        Terms
+	opening, granted, refunded, used, expired, adjusted, overage int64
+	owed                                                         int64     // part of overage that earlier periods left
+	settled                                                      int64     // what this period's allowance has paid of it
+	forgiven                                                     time.Time // nobody owes overage of periods that began before
+	entries                                                      int
+	grants                                                       []grant
+	closed                                                       []string // accounts of its closed periods
+}
+
+type grant struct {
+	id, source         string
+	amount, left, held int64
+	priority           int32
+	from, until        time.Time
+	state              string // pending, active or gone
+}
+
+type hold struct {
+	state    string
+	meters   []string
+	captured []int64
+	subject  string
+	until    time.Time
+}
+
+// reservation is what a hold reserves of one grant.
+type reservation struct {
+	hold          string
+	line          int
+	item          int
+	subject       bool
+	balance       ledger.BalanceKey
+	grant, source string
+	price         int64 // negative on an overflow meter: units of it for one unit of the item's meter
+	left          int64
+	until         time.Time
+}
+
+// operation is an operation that was done, or a denial that was stored.
+type operation struct {
+	body, answer string
+	parts        []usedPart
+	refundable   bool
+	items        int // of a debit
+}
+
+// usedPart is a part of a debit or capture that can be refunded.
+type usedPart struct {
+	item          int
+	meter         string // of the item
+	balance       ledger.BalanceKey
+	grant, source string
+	price         int64 // as in reservation
+	amount, back  int64
+	overage       bool
+	start         time.Time // of the period it counts in
+}
+
+func newModel(anchor, now time.Time) *Model {
+	return &Model{
+		anchor: anchor, Now: now, plans: map[string][]planVersion{}, balances: map[ledger.BalanceKey]*balance{},
+		holds: map[string]*hold{}, ops: map[string]*operation{},
+	}
+}
+
+func (m *Model) clone() *Model {
+	c := *m
+	c.balances, c.holds = map[ledger.BalanceKey]*balance{}, map[string]*hold{}
+	c.ops = maps.Clone(m.ops) // refund copies the operation that it changes
+	for k, b := range m.balances {
+		copied := *b
+		copied.grants, copied.closed = slices.Clone(b.grants), slices.Clip(b.closed)
+		c.balances[k] = &copied
+	}
+	for id, h := range m.holds {
+		copied := *h
+		copied.captured = slices.Clone(h.captured)
+		c.holds[id] = &copied
+	}
+	c.reserves = slices.Clone(m.reserves)
+	return &c
+}
+
+// Keys lists the balances in order.
+func (m *Model) Keys() []ledger.BalanceKey {
+	return slices.SortedFunc(maps.Keys(m.balances), ledger.CompareKeys)
+}
+
+// ClosedPeriods returns the accounts of the closed periods of k, oldest first, as PeriodText renders them.
+func (m *Model) ClosedPeriods(k ledger.BalanceKey) []string { return m.touch(k).closed }
+
+// Empty reports whether every amount of k has been 0 in every period.
+func (m *Model) Empty(k ledger.BalanceKey) bool {
+	b := m.touch(k)
+	if b.opening|b.granted|b.refunded|b.used|b.expired|b.adjusted|b.overage != 0 {
+		return false
+	}
+	return !slices.ContainsFunc(b.closed, func(account string) bool {
+		return strings.ContainsAny(account[strings.Index(account, "opening"):], "123456789")
+	})
+}

@@ -1,0 +1,107 @@
+package model
+
+import (
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// Tenant is the tenant of every program.
+const Tenant = "acme"
+
+// Meters are the meters of every program. DrawTerms gives allowances for the first three.
+var Meters = []string{"calls", "credits", "trial", "other"}
+
+// Program draws random requests and changes of plans. It keeps the catalogue of the model and of the memory equal.
+type Program struct {
+	T      *rapid.T
+	Memory *Memory
+	Model  *Model
+	Now    time.Time
+	Sent   []Request // earlier requests, which can be sent again
+	Sticky bool      // denials are stored
+	serial int
+	grants []string // ids that earlier batches have issued
+	debits []string // ids of operations in earlier batches that can be refunded
+	fresh  struct{ grants, debits []string }
+}
+
+// Start returns a program with a new tenant, plans small and large, and the tenant on plan small.
+func Start(t *rapid.T) *Program {
+	anchor := time.Date(2026, 1, 31, 10, 0, 0, 0, time.UTC)
+	birth := anchor.Add(time.Duration(rapid.IntRange(0, 7200).Draw(t, "birth")) * time.Second)
+	p := &Program{T: t, Memory: newMemory(), Model: newModel(anchor, birth), Now: birth, Sticky: rapid.Bool().Draw(t, "sticky")}
+	for _, plan := range []string{"small", "large"} {
+		p.Publish(plan, p.DrawTerms(), p.Now.Add(-time.Hour))
+	}
+	p.ChangePlan("small", false, false)
+	return p
+}
+
+// DrawTerms draws the terms that a plan has for each meter.
+func (p *Program) DrawTerms() map[string]Terms {
+	t := p.T
+	some := func(name string, lo, hi int64) *int64 {
+		if rapid.Bool().Draw(t, name+"?") {
+			return new(rapid.Int64Range(lo, hi).Draw(t, name))
+		}
+		return nil
+	}
+	calls := Terms{
+		amount:  rapid.Int64Range(0, 40).Draw(t, "amount"),
+		rollMin: some("roll min", 0, 5), rollMax: some("roll max", 5, 20), perSubject: some("per subject", 0, 15),
+	}
+	if rapid.Bool().Draw(t, "overage") {
+		calls.overage, calls.overageCap = true, some("overage cap", 0, 8)
+	}
+	calls.preserve = rapid.Bool().Draw(t, "preserve")
+	if rapid.Bool().Draw(t, "overflow") {
+		calls.overflow, calls.price = "credits", rapid.Int64Range(1, 3).Draw(t, "price")
+	}
+	meters := map[string]Terms{"calls": calls}
+	if rapid.Bool().Draw(t, "credits in plan") {
+		meters["credits"] = Terms{amount: rapid.Int64Range(0, 10).Draw(t, "credits")}
+	}
+	if rapid.Bool().Draw(t, "trial in plan") {
+		meters["trial"] = Terms{amount: rapid.Int64Range(0, 10).Draw(t, "trial"), once: true}
+	}
+	return meters
+}
+
+// Publish adds a version of plan with these terms, in force from at on.
+func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
+	stored := ledger.PlanVersion{Version: int32(len(p.Memory.Plans[plan])) + 1, CreatedAt: at, Allowances: map[string]ledger.Allowance{}}
+	for meter, m := range meters {
+		a := ledger.Allowance{
+			Amount: m.amount, Every: period.Hour, Anchor: period.Tenant, RolloverMin: m.rollMin, RolloverMax: m.rollMax,
+			OverageAllowed: m.overage, OverageCap: m.overageCap, OveragePreserved: m.preserve,
+			OverflowMeter: m.overflow, OverflowPrice: m.price, PerSubject: m.perSubject,
+		}
+		if m.once {
+			a.Every = period.Once
+		}
+		stored.Allowances[meter] = a
+	}
+	p.Model.plans[plan] = append(p.Model.plans[plan], planVersion{at: at, meters: meters})
+	p.Memory.Plans[plan] = append(p.Memory.Plans[plan], stored)
+}
+
+// ChangePlan puts the tenant on plan: now, or from the next period on.
+func (p *Program) ChangePlan(plan string, now, prorate bool) {
+	p.Model.Changes = append(p.Model.Changes, PlanChange{at: p.Now, plan: plan, now: now, prorate: prorate})
+	p.Memory.History = append(p.Memory.History, ledger.TenantTerms{
+		Since: p.Now, Plan: plan, AnchorAt: p.Model.anchor, Zone: time.UTC, Now: now, Prorate: prorate,
+	})
+	if now {
+		p.Memory.makeDue(p.Now)
+	}
+}
+
+// NameFresh lets later requests refer to what the requests drawn so far make: grants to void, debits to refund.
+func (p *Program) NameFresh() {
+	p.grants, p.debits = append(p.grants, p.fresh.grants...), append(p.debits, p.fresh.debits...)
+	p.fresh.grants, p.fresh.debits = nil, nil
+}

@@ -1,0 +1,209 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+func (m *Model) refund(r *ledger.Refund) string {
+	target := m.ops[r.OperationID]
+	if target == nil {
+		m.refuse(ledger.CodeOperationNotFound)
+	}
+	if !target.refundable {
+		m.refuse(ledger.CodeInvalidArgument)
+	}
+	copied := *target
+	copied.parts = slices.Clone(target.parts)
+	target = &copied
+	m.ops[r.OperationID] = target
+	for i := range target.parts {
+		m.touch(target.parts[i].balance)
+	}
+	items := 0
+	left := map[int]int64{}
+	for i := range target.parts {
+		items = max(items, target.parts[i].item+1)
+	}
+	seen := map[int]bool{}
+	for i := range items {
+		for _, p := range target.parts {
+			if p.item != i || p.balance.Subject != "" {
+				continue
+			}
+			seen[i] = true
+			if p.price > 0 {
+				left[i] += p.amount - p.back
+			}
+		}
+		for price, cost := range target.bought(i) {
+			left[i] += cost / price
+		}
+	}
+	total := int64(0)
+	for i := range items {
+		total += left[i]
+	}
+	if r.Amount > 0 && max(len(seen), target.items) > 1 {
+		m.refuse(ledger.CodeInvalidArgument)
+	}
+	if r.Amount > total || total == 0 {
+		m.refuse(ledger.CodeRefundExceedsDebit)
+	}
+	answer := "ok"
+	for i := range items {
+		n := left[i]
+		if r.Amount > 0 {
+			n = r.Amount
+		}
+		if seen[i] && n > 0 {
+			answer += m.refundItem(target, i, n, r)
+		}
+	}
+	return answer
+}
+
+// bought is what overflow meters paid for an item and was not given back yet, by price.
+func (op *operation) bought(item int) map[int64]int64 {
+	out := map[int64]int64{}
+	for _, p := range op.parts {
+		if p.item == item && p.price < 0 && p.balance.Subject == "" {
+			out[-p.price] += p.amount - p.back
+		}
+	}
+	return out
+}
+
+// refundItem gives units back, the last drawn first.
+func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refund) string {
+	bought, costs := op.bought(item), map[int64]int64{}
+	tenant, subject, forfeited := units, units, int64(0)
+	for i := len(op.parts) - 1; i >= 0; i-- {
+		p := &op.parts[i]
+		if p.item != item {
+			continue
+		}
+		left := p.amount - p.back
+		var n int64
+		switch {
+		case p.balance.Subject != "":
+			n = min(left, subject)
+			subject -= n
+		case p.price < 0:
+			price := -p.price
+			if _, ok := costs[price]; !ok {
+				costs[price] = min(tenant, bought[price]/price) * price
+				tenant -= costs[price] / price
+			}
+			n = min(left, costs[price])
+			costs[price] -= n
+		default:
+			n = min(left, tenant)
+			tenant -= n
+		}
+		if n == 0 {
+			continue
+		}
+		p.back += n
+		b := m.balances[p.balance]
+		if p.overage {
+			forfeited += m.refundOverage(b, p, n, r, i+1)
+			continue
+		}
+		b.entries++
+		b.refunded += n
+		lost := m.restoreTo(b, p.grant, p.source, n, r.Return, derivedID("regrant-", fmt.Sprint("refund/", r.Key, "/", i+1)))
+		if p.balance.Subject == "" {
+			forfeited += lost
+		}
+	}
+	return fmt.Sprintf(" [%d back, %d forfeited]", units, forfeited)
+}
+
+// refundOverage takes back overage: of this period, or of an earlier one as far as it is still owed or was paid by the allowance.
+func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund, line int) int64 {
+	if b.start.Equal(p.start) {
+		b.overage -= n
+		b.entries++
+		return 0
+	}
+	if p.start.Before(b.forgiven) {
+		b.entries++
+		return 0
+	}
+	lost, id := int64(0), fmt.Sprint("refund/", r.Key, "/", line)
+	owed := min(n, b.owed)
+	if owed > 0 {
+		b.overage -= owed
+		b.owed -= owed
+		b.entries++
+	}
+	paid := min(n-owed, b.settled)
+	if paid > 0 {
+		b.settled -= paid
+		b.refunded += paid
+		b.entries++
+		allowance := "allowance:" + b.start.Format("2006-01-02T15:04:05.999999Z")
+		lost += m.restoreTo(b, allowance, "allowance", paid, r.Return, derivedID("regrant-", id+"/settled"))
+	}
+	if ended := n - owed - paid; ended > 0 {
+		b.entries++
+		if r.Return == ledger.ReturnRegrant {
+			b.refunded += ended
+			lost += m.restoreTo(b, "", "allowance", ended, r.Return, derivedID("regrant-", id))
+		}
+	}
+	return lost
+}
+
+// restoreTo is restore for a grant that may be used up.
+func (m *Model) restoreTo(b *balance, id, source string, n int64, policy ledger.ReturnPolicy, newID string) int64 {
+	g := b.grant(id)
+	if g == nil {
+		g = &grant{source: source, state: "gone", priority: 100}
+		if source == "allowance" || source == "rollover" {
+			g.priority = 10
+		}
+	}
+	return m.restore(b, g, n, policy, m.Now, newID)
+}
+
+func (m *Model) adjust(a *ledger.Adjust) string {
+	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: a.Meter, Subject: ""})
+	if a.Amount < 0 {
+		if -a.Amount > b.remaining() {
+			m.refuse(ledger.CodeConflict)
+		}
+		b.draw(-a.Amount, func(_ *grant, n int64) { b.adjusted -= n })
+	} else {
+		b.grants = append(b.grants, grant{
+			id: derivedID("adjustment-", a.Key), source: "adjustment", amount: a.Amount, left: a.Amount, priority: 100,
+			from: m.Now, until: farAway, state: "active",
+		})
+		b.adjusted += a.Amount
+	}
+	b.entries++
+	return fmt.Sprintf("ok left %d", b.remaining())
+}
+
+func (m *Model) void(v *ledger.Void) string {
+	for _, k := range m.Keys() {
+		b := m.balances[k]
+		if b.grant(v.GrantID) == nil {
+			continue
+		}
+		b = m.touch(k)
+		g := b.grant(v.GrantID)
+		if g.state == "gone" || g.state == "active" && g.left == 0 && g.held == 0 {
+			m.refuse(ledger.CodeConflict)
+		}
+		b.adjusted -= g.left
+		g.left, g.state = 0, "gone"
+		b.entries++
+		return fmt.Sprintf("ok left %d", b.remaining())
+	}
+	m.refuse(ledger.CodeGrantNotFound)
+	return ""
+}

@@ -1,0 +1,260 @@
+package model
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// Scenarios are the ledger's rules as stories: testdata/scenarios has one file per rule, and its README.md explains the
+// language. Each is told to the pure state machine with a clock that the story sets, twice: once with nobody but the story's
+// own requests working off what is due, and once with a sweeper that has done so before every line. Both must come out alike.
+
+// scenario is one story in progress.
+type scenario struct {
+	t         *testing.T
+	rt        *rapid.T // memory reports broken constraints to it
+	file      string
+	line      int
+	sweeps    bool
+	now       time.Time
+	plans     map[string][]ledger.PlanVersion
+	meters    map[string]bool // true: denials are stored
+	tenants   map[string]*Memory
+	suspended map[string]bool
+	trying    bool // the line in hand begins with try
+}
+
+// words are a line's command, taken apart.
+type words struct {
+	args  []string          // those without '='
+	named map[string]string // name=value
+	all   []string
+}
+
+func wordsOf(all []string) words {
+	w := words{named: map[string]string{}, all: all}
+	for _, word := range all {
+		if name, value, ok := strings.Cut(word, "="); ok {
+			w.named[name] = value
+		} else {
+			w.args = append(w.args, word)
+		}
+	}
+	return w
+}
+
+func scenarioFiles(t *testing.T) []string {
+	files, err := filepath.Glob("../testdata/scenarios/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	return files
+}
+
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	for _, file := range scenarioFiles(t) {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		for _, sweeps := range []bool{false, true} {
+			how := map[bool]string{false: "/lazily", true: "/swept"}[sweeps]
+			t.Run(name+how, func(t *testing.T) {
+				t.Parallel()
+				// A fuzz run of an empty input is one run without any randomness.
+				rapid.MakeFuzz(func(rt *rapid.T) { tell(t, rt, file, sweeps) })(t, nil)
+			})
+		}
+	}
+}
+
+// TestScenarios_StateTheirRule_AreInTheGuide: a story begins with two lines in plain words, the rule and its reason, and
+// docs/spending.md leads there.
+func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../../docs/spending.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range scenarioFiles(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitN(string(text), "\n", 3)
+		for i := range 2 {
+			if len(lines) < 3 || !strings.HasPrefix(lines[i], "# ") || !strings.HasSuffix(lines[i], ".") {
+				t.Errorf("%s:%d: must be a sentence of the heading, after '# '", file, i+1)
+			}
+		}
+		if !strings.Contains(string(guide), "(../internal/ledger/"+strings.TrimPrefix(file, "../")+")") {
+			t.Errorf("docs/spending.md has no link to %s", file)
+		}
+	}
+}
+
+// tell runs the file's lines. A line that does not come out as it says fails the test with file:line; the story goes on.
+func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
+	in, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	s := &scenario{
+		t: t, rt: rt, file: file, sweeps: sweeps, plans: map[string][]ledger.PlanVersion{}, meters: map[string]bool{},
+		tenants: map[string]*Memory{}, suspended: map[string]bool{},
+	}
+	checked, ended := 0, false
+	defer func() {
+		if !ended { // memory stopped the test
+			s.fail("the story stopped here")
+		}
+	}()
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		s.line++
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		command, want, expects := strings.Cut(text, "->")
+		if len(strings.Fields(command)) == 0 {
+			continue
+		}
+		got, err := s.do(strings.Fields(command))
+		switch {
+		case err != nil:
+			s.fail("%s\n    %v", strings.TrimSpace(text), err)
+		case expects && !tells(got, strings.Fields(want)):
+			s.fail("%s\n    expected: %s\n    got:      %s", strings.TrimSpace(command), strings.TrimSpace(want), got)
+		case !expects && strings.Contains(got, " "):
+			s.fail("%s: has an answer (%s): say what is expected of it", strings.TrimSpace(command), got)
+		}
+		if expects {
+			checked++
+		}
+		for _, m := range s.tenants {
+			m.check(rt)
+		}
+	}
+	ended = true
+	if err := lines.Err(); err != nil || checked == 0 {
+		s.fail("a scenario without expectations (%v)", err)
+	}
+}
+
+func (s *scenario) fail(format string, args ...any) {
+	s.t.Helper()
+	s.t.Errorf("%s:%d: %s", s.file, s.line, fmt.Sprintf(format, args...))
+}
+
+// tells says whether the answer begins with the expected words, and then has every further expected "name value" somewhere.
+func tells(answer string, want []string) bool {
+	got := strings.Fields(answer)
+	if len(want) == 0 || len(want)%2 == 0 || got[0] != want[0] {
+		return false
+	}
+	for i := 1; i < len(want); i += 2 {
+		found := false
+		for j := 1; j+1 < len(got); j += 2 {
+			found = found || got[j] == want[i] && got[j+1] == want[i+1]
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// do performs one line and renders its answer: a word, then pairs of name and value.
+func (s *scenario) do(line []string) (string, error) {
+	s.trying = line[0] == "try"
+	if s.trying {
+		line = line[1:]
+	}
+	commands := map[string]struct {
+		args int // at least
+		run  func(words) (string, error)
+	}{
+		"at": {1, s.at}, "meter": {1, s.meter}, "plan": {3, s.plan}, "tenant": {1, s.tenant}, "suspend": {1, s.suspend}, "resume": {1, s.resume},
+		"debit": {3, s.debit}, "grant": {3, s.grant}, "hold": {3, s.hold}, "capture": {2, s.capture}, "release": {2, s.release},
+		"extend": {2, s.extend}, "refund": {2, s.refund}, "adjust": {3, s.adjust}, "void": {2, s.void},
+		"balance": {2, s.balance}, "statement": {3, s.statement}, "entries": {2, s.entries}, "grants": {2, s.grants},
+	}
+	if len(line) == 0 || commands[line[0]].run == nil {
+		return "", errors.New("no such command")
+	}
+	c, w := commands[line[0]], wordsOf(line[1:])
+	if len(w.args) < c.args {
+		return "", errors.New("too few words")
+	}
+	if s.sweeps {
+		for _, m := range s.tenants {
+			m.sweep(s.rt, s.now)
+		}
+	}
+	return c.run(w)
+}
+
+// parseInstant reads 2026-01-31, the midnight that begins it, or 2026-01-31T10:00Z, with seconds or without, or with an offset.
+func parseInstant(text string) (time.Time, error) {
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04Z07:00", time.RFC3339Nano} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no instant like 2026-01-31T10:00Z", text)
+}
+
+func formatInstant(t time.Time) string {
+	switch {
+	case t.IsZero() || !t.Before(period.Forever):
+		return "never"
+	case t.Second() == 0 && t.Nanosecond() == 0:
+		return t.UTC().Format("2006-01-02T15:04Z")
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// amounts reads METER AMOUNT pairs.
+func (s *scenario) amounts(args []string) ([]ledger.Item, error) {
+	var items []ledger.Item
+	for i := 0; i < len(args); i += 2 {
+		if i+1 == len(args) {
+			return nil, fmt.Errorf("how many %s?", args[i])
+		}
+		n, err := strconv.ParseInt(args[i+1], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, ledger.Item{Meter: args[i], Amount: n, StoreDenial: s.meters[args[i]]})
+	}
+	return items, nil
+}
+
+// key is the line's key= or, where retries play no part in the story, one of its own.
+func (s *scenario) key(w words) string {
+	if k, ok := w.named["key"]; ok {
+		return k
+	}
+	return fmt.Sprint("line-", s.line)
+}
+
+// subject is the line's subject=.
+func (w words) subject() string { return w.named["subject"] }
+
+// lasts is the line's lasts=.
+func (w words) lasts() (time.Duration, error) {
+	text, ok := w.named["lasts"]
+	if !ok {
+		return 0, nil
+	}
+	return time.ParseDuration(text)
+}

@@ -1,0 +1,163 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// The verbs that read. A balance is brought to now in memory, as reads do; nothing is kept.
+
+func (s *scenario) read(tenant, meter, subject string) (*Memory, *ledger.Book, error) {
+	m, ok := s.tenants[tenant]
+	if !ok {
+		return nil, nil, fmt.Errorf("there is no tenant %q", tenant)
+	}
+	k := ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}
+	batch := m.read(k, s.now)
+	if err := batch.AdvanceInMemory(); err != nil {
+		return nil, nil, err
+	}
+	return m, batch.Books[k], nil
+}
+
+// entriesOf lists the entries of a balance, oldest first: those stored, and those that a write would add now.
+func (s *Memory) entriesOf(b *ledger.Book) []ledger.Entry {
+	var list []ledger.Entry
+	for _, lines := range s.entries {
+		list = append(list, slices.DeleteFunc(slices.Clone(lines), func(l ledger.Entry) bool { return l.BalanceKey != b.BalanceKey })...)
+	}
+	list = append(list, b.Unwritten...)
+	slices.SortFunc(list, func(a, b ledger.Entry) int { return int(a.Seq - b.Seq) })
+	return list
+}
+
+// balance TENANT METER [subject=SUBJECT]
+func (s *scenario) balance(w words) (string, error) {
+	_, b, err := s.read(w.args[0], w.args[1], w.subject())
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("ok remaining %d held %d overage %d limit %d opening %d granted %d refunded %d used %d expired %d adjusted %d "+
+		"start %s end %s plan %s version %d seq %d", b.Remaining(), b.Held, b.Overage, b.Position().Limit, b.Opening, b.Granted, b.Refunded,
+		b.Used, b.Expired, b.Adjusted, formatInstant(b.Start), formatInstant(b.End), cmp.Or(b.Plan, "none"), b.PlanVersion, b.Seq), nil
+}
+
+// statement TENANT METER START [subject=SUBJECT] of the period that began at START, closed or open. foots says that opening +
+// granted + refunded - used - expired + adjusted = closing, and that the journal's entries of the period add up to each of them.
+// After the figures it has what each kind of entry came to, by source: debit.topup 5.
+func (s *scenario) statement(w words) (string, error) {
+	m, b, err := s.read(w.args[0], w.args[1], w.subject())
+	if err != nil {
+		return "", err
+	}
+	start, err := parseInstant(w.args[2])
+	if err != nil {
+		return "", err
+	}
+	periods := append(slices.Concat(m.periods[b.BalanceKey], b.Closed), ledger.PeriodRow{
+		Sums: b.Sums, Start: b.Start, End: b.End, Plan: b.Plan, PlanVersion: b.PlanVersion, Closing: b.Remaining() + b.Held,
+	})
+	for _, p := range periods {
+		if !p.Start.Equal(start) {
+			continue
+		}
+		sum := ledger.Sums{Opening: p.Opening}
+		var parts []string
+		amounts := map[string]int64{}
+		for _, l := range m.entriesOf(b) {
+			if !l.PeriodStart.Equal(start) {
+				continue
+			}
+			sum.Apply(l.Kind, l.Amount)
+			part := string(l.Kind) + "." + string(l.Source)
+			if _, ok := amounts[part]; !ok {
+				parts = append(parts, part)
+			}
+			amounts[part] += l.Amount
+		}
+		foots := "no"
+		if p.Opening+p.Granted+p.Refunded-p.Used-p.Expired+p.Adjusted == p.Closing && sum.Granted == p.Granted && sum.Refunded == p.Refunded &&
+			sum.Used == p.Used && sum.Expired == p.Expired && sum.Adjusted == p.Adjusted && sum.Overage == p.Overage {
+			foots = "yes"
+		}
+		out := fmt.Sprintf("ok foots %s opening %d granted %d refunded %d used %d expired %d adjusted %d closing %d held %d overage %d end %s plan %s version %d",
+			foots, p.Opening, p.Granted, p.Refunded, p.Used, p.Expired, p.Adjusted, p.Closing, p.Held, p.Overage, formatInstant(p.End), cmp.Or(p.Plan, "none"), p.PlanVersion)
+		for _, part := range parts {
+			out += fmt.Sprintf(" %s %d", part, amounts[part])
+		}
+		return out, nil
+	}
+	return "none", nil
+}
+
+// entries TENANT METER [last=N] [subject=SUBJECT]: kind:amount:remaining of each, oldest first.
+func (s *scenario) entries(w words) (string, error) {
+	m, b, err := s.read(w.args[0], w.args[1], w.subject())
+	if err != nil {
+		return "", err
+	}
+	list := m.entriesOf(b)
+	if text, ok := w.named["last"]; ok {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return "", err
+		}
+		list = list[max(0, len(list)-n):]
+	}
+	var shown []string
+	for _, l := range list {
+		shown = append(shown, fmt.Sprintf("%s:%d:%d", l.Kind, l.Amount, l.RemainingAfter))
+	}
+	return fmt.Sprintf("ok count %d list %s", len(list), strings.Join(shown, ",")), nil
+}
+
+// grants TENANT METER [id=GRANT] [subject=SUBJECT]: what is left of each open grant, in the order they burn; with id=, the facts of one.
+func (s *scenario) grants(w words) (string, error) {
+	m, b, err := s.read(w.args[0], w.args[1], w.subject())
+	if err != nil {
+		return "", err
+	}
+	if id, ok := w.named["id"]; ok {
+		return m.factsOf(b, id), nil
+	}
+	open, shown := 0, []string{}
+	for _, g := range b.Grants {
+		switch g.Status {
+		case ledger.GrantActive:
+			shown = append(shown, fmt.Sprintf("%s:%d", nameOf(g.ID), g.Remaining))
+			open++
+		case ledger.GrantPending:
+			shown = append(shown, fmt.Sprintf("%s:pending", g.ID))
+			open++
+		case ledger.GrantExhausted, ledger.GrantExpired, ledger.GrantVoided:
+		}
+	}
+	if open == 0 {
+		shown = []string{"none"}
+	}
+	return fmt.Sprintf("ok open %d list %s", open, strings.Join(shown, ",")), nil
+}
+
+// factsOf shows the grant whose id or short name is id.
+func (s *Memory) factsOf(b *ledger.Book, id string) string {
+	rows := map[string]ledger.GrantRecord{}
+	for _, g := range s.grants[b.BalanceKey] {
+		rows[g.ID] = g
+	}
+	for _, g := range b.Grants { // as they stand now
+		rows[g.ID] = g.GrantRecord
+	}
+	for _, g := range rows {
+		if nameOf(g.ID) == id {
+			return fmt.Sprintf("ok status %s amount %d remaining %d held %d source %s priority %d from %s until %s cost %s",
+				g.Status, g.Amount, g.Remaining, g.Held, g.Source, g.Priority, formatInstant(g.EffectiveAt), formatInstant(g.ExpiresAt),
+				cmp.Or(g.CostBasis, "none"))
+		}
+	}
+	return "none"
+}

@@ -1,0 +1,82 @@
+package model
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Terms are what a plan version says about one meter.
+type Terms struct {
+	amount           int64
+	once             bool // one period without an end
+	rollMin, rollMax *int64
+	overage          bool
+	overageCap       *int64
+	preserve         bool // overage is still owed after the period's end
+	overflow         string
+	price            int64
+	perSubject       *int64
+}
+
+// planVersion is a version of a plan, in force from at on.
+type planVersion struct {
+	at     time.Time
+	meters map[string]Terms
+}
+
+// PlanChange puts the tenant on a plan at an instant.
+type PlanChange struct {
+	at           time.Time
+	plan         string
+	now, prorate bool
+}
+
+// termsAt returns the plan and the terms of k at t. The plan is empty when it has no such meter.
+func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
+	change := m.Changes[0]
+	for _, c := range m.Changes {
+		if !c.at.After(t) {
+			change = c
+		}
+	}
+	versions := m.plans[change.plan]
+	version := versions[0]
+	for _, v := range versions {
+		if !v.at.After(t) {
+			version = v
+		}
+	}
+	terms, ok := version.meters[k.Meter]
+	if !ok || k.Subject != "" && terms.perSubject == nil {
+		return "", Terms{}
+	}
+	if k.Subject != "" {
+		terms = Terms{amount: *terms.perSubject, once: terms.once}
+	}
+	return change.plan, terms
+}
+
+// instants lists when terms may change.
+func (m *Model) instants() []time.Time {
+	var out []time.Time
+	for _, c := range m.Changes {
+		out = append(out, c.at)
+	}
+	for _, versions := range m.plans {
+		for _, v := range versions {
+			out = append(out, v.at)
+		}
+	}
+	slices.SortFunc(out, time.Time.Compare)
+	return out
+}
+
+func (m *Model) hour(t time.Time) (time.Time, time.Time) {
+	start := m.anchor.Add(t.Sub(m.anchor).Truncate(time.Hour))
+	if start.After(t) {
+		start = start.Add(-time.Hour)
+	}
+	return start, start.Add(time.Hour)
+}

@@ -1,0 +1,368 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// years drives two machines and the calendar with the same requests over years: one machine in batches cut anywhere, swept at
+// random, with lost commits and lost answers; the other one request at a time, never swept (the plain one). After every step both
+// must be what the calendar says.
+type years struct {
+	t      *rapid.T
+	now    time.Time
+	cal    *calendar
+	rough  *Memory
+	plain  *Memory
+	sticky bool
+	serial int
+	sent   []asked
+}
+
+// asked is a request that can be sent again.
+type asked struct {
+	id, body string
+	call     func() *ledger.Call
+	decide   func() (string, bool)
+}
+
+var yearMeters = []string{"a", "b", "c"}
+
+func startYears(t *rapid.T) *years {
+	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"}
+	zone, err := period.ParseZone(rapid.SampledFrom(zones).Draw(t, "zone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := &years{t: t, rough: newMemory(), plain: newMemory(), sticky: rapid.Bool().Draw(t, "sticky")}
+	y.now = time.Date(2027, 11, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 150*24).Draw(t, "birth")) * time.Hour)
+	y.cal = &calendar{
+		plans: map[string][]ledger.PlanVersion{}, grants: map[string][]calendarGrant{}, debits: map[string][]calendarDebit{},
+		answers: map[string]calendarAnswer{},
+	}
+	for _, plan := range []string{"p", "q"} {
+		y.version(plan)
+	}
+	anchor := time.Date(2027, 8, 31, 2, 30, 0, 0, zone).AddDate(0, 0, -rapid.IntRange(0, 3).Draw(t, "anchor")).UTC()
+	y.terms(ledger.TenantTerms{Plan: "p", AnchorAt: anchor, Zone: zone})
+	return y
+}
+
+// version makes the next version of a plan, known to all three.
+func (y *years) version(plan string) {
+	v := ledger.PlanVersion{Version: int32(len(y.cal.plans[plan])) + 1, CreatedAt: y.now, Allowances: map[string]ledger.Allowance{}}
+	for _, meter := range yearMeters {
+		if rapid.IntRange(0, 3).Draw(y.t, "in plan?") == 0 {
+			continue
+		}
+		a := ledger.Allowance{
+			Amount: rapid.Int64Range(0, 30).Draw(y.t, "allowance"), Anchor: rapid.SampledFrom([]period.AnchorKind{period.Calendar, period.Tenant}).Draw(y.t, "anchor kind"),
+			Every: rapid.SampledFrom([]period.Interval{period.Day, period.Week, period.Month, period.Month, period.Year, period.Once}).Draw(y.t, "every"),
+		}
+		if a.Every == period.Once && rapid.Bool().Draw(y.t, "trial?") {
+			a.Lasts = time.Duration(rapid.IntRange(1, 60).Draw(y.t, "days")) * 24 * time.Hour
+		}
+		v.Allowances[meter] = a
+	}
+	y.cal.plans[plan] = append(y.cal.plans[plan], v)
+	y.rough.Plans, y.plain.Plans = y.cal.plans, y.cal.plans
+}
+
+func (y *years) terms(row ledger.TenantTerms) {
+	row.Since = y.now
+	if rapid.IntRange(0, 3).Draw(y.t, "override?") == 0 {
+		row.Overrides = map[string]int64{"a": rapid.Int64Range(0, 30).Draw(y.t, "own amount")}
+	}
+	y.cal.history = append(y.cal.history, row)
+	y.rough.History, y.plain.History = y.cal.history, y.cal.history
+}
+
+// tick lets time go by: a little, a lot, over several periods, or to where a period, a grant or a wait ends, to the microsecond.
+func (y *years) tick() {
+	t := y.t
+	switch rapid.IntRange(0, 3).Draw(t, "tick") {
+	case 0:
+		y.now = y.now.Add(time.Duration(rapid.IntRange(1, 36*3600).Draw(t, "seconds")) * time.Second)
+	case 1:
+		y.now = y.now.Add(time.Duration(rapid.IntRange(1, 100).Draw(t, "days")) * 24 * time.Hour)
+	default:
+		var ahead []time.Time
+		for _, meter := range yearMeters {
+			periods, pots := y.cal.draw(meter, y.now)
+			ahead = append(ahead, periods[len(periods)-1].end)
+			for _, p := range pots {
+				ahead = append(ahead, p.from, p.until)
+			}
+		}
+		ahead = slices.DeleteFunc(ahead, func(at time.Time) bool { return !at.After(y.now) || !at.Before(period.Forever) })
+		if len(ahead) == 0 {
+			return
+		}
+		to := rapid.SampledFrom(ahead).Draw(t, "boundary")
+		if rapid.Bool().Draw(t, "just before") && to.Add(-time.Microsecond).After(y.now) {
+			to = to.Add(-time.Microsecond)
+		}
+		if to.Sub(y.now) < 500*24*time.Hour {
+			y.now = to
+		}
+	}
+}
+
+func (y *years) request() asked {
+	t := y.t
+	y.serial++
+	id := fmt.Sprint("op", y.serial)
+	meter := func(i int) string { return yearMeters[i%len(yearMeters)] }
+	if rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
+		g := ledger.Grant{
+			Tenant: Tenant, Key: id, Meter: meter(rapid.IntRange(0, 2).Draw(t, "meter")), GrantID: fmt.Sprint("g", rapid.IntRange(0, 200).Draw(t, "grant")),
+			Amount: rapid.Int64Range(1, 20).Draw(t, "amount"), Source: ledger.SourceTopup, Priority: new(int32(rapid.IntRange(9, 11).Draw(t, "priority"))),
+		}
+		switch rapid.IntRange(0, 3).Draw(t, "expires") {
+		case 0:
+			g.ExpiresAt = y.now.Add(time.Duration(rapid.IntRange(1, 90*24).Draw(t, "hours")) * time.Hour)
+		case 1: // together with the period
+			periods, _ := y.cal.draw(g.Meter, y.now)
+			if end := periods[len(periods)-1].end; end.Before(period.Forever) {
+				g.ExpiresAt = end
+			}
+		}
+		if rapid.IntRange(0, 2).Draw(t, "pending?") == 0 {
+			g.EffectiveAt = y.now.Add(time.Duration(rapid.IntRange(1, 60*24).Draw(t, "wait")) * time.Hour)
+		}
+		body := fmt.Sprintf("%s %s %d %d %s %s", g.Meter, g.GrantID, g.Amount, *g.Priority, g.EffectiveAt, g.ExpiresAt)
+		return asked{
+			id: id, body: body, call: func() *ledger.Call { c := g; return ledger.NewCall(&c) },
+			decide: func() (string, bool) { return y.cal.grant(&g, y.now) },
+		}
+	}
+	d := ledger.Debit{Tenant: Tenant, Key: id}
+	first := rapid.IntRange(0, 2).Draw(t, "meter")
+	r := asked{id: id}
+	for i := range rapid.IntRange(1, 3).Draw(t, "items") {
+		d.Items = append(d.Items, ledger.Item{Meter: meter(first + i), Amount: rapid.Int64Range(1, 12).Draw(t, "amount"), StoreDenial: y.sticky})
+	}
+	r.body, r.call = fmt.Sprint(d.Items), func() *ledger.Call { c := d; return ledger.NewCall(&c) }
+	r.decide = func() (string, bool) { return y.cal.debit(&d, y.now) }
+	return r
+}
+
+// shown renders an answer as the calendar does: with the very grants that paid.
+func shown(c *ledger.Call) string {
+	r, ok := c.Answer.(*ledger.DebitResult)
+	if !ok || c.Err != nil {
+		return AnswerOf(c)
+	}
+	out := "ok"
+	for _, item := range r.Items {
+		var draws []string
+		for _, d := range item.Draws {
+			draws = append(draws, fmt.Sprintf("%s:%d", d.Grant, d.Amount))
+		}
+		out += fmt.Sprintf(" [%s %d from %s left %d]", item.Meter, item.Charged, strings.Join(draws, " "), item.Remaining)
+	}
+	return out
+}
+
+// batch sends requests, new and old, to all three.
+func (y *years) batch() {
+	t := y.t
+	var batch []asked
+	for range rapid.IntRange(1, 4).Draw(t, "batch") {
+		if len(y.sent) > 0 && rapid.IntRange(0, 4).Draw(t, "again?") == 0 {
+			batch = append(batch, rapid.SampledFrom(y.sent).Draw(t, "again"))
+			continue
+		}
+		r := y.request()
+		batch = append(batch, r)
+		switch rapid.IntRange(0, 7).Draw(t, "twin or reuse") {
+		case 0:
+			batch = append(batch, r)
+		case 1:
+			other := y.request()
+			made := other.call
+			other.id, other.call = r.id, func() *ledger.Call { c := made(); c.ID.Key = r.id; return c }
+			batch = append(batch, other)
+		}
+	}
+	y.sent = append(y.sent, batch...)
+	want := make([]string, len(batch))
+	calls := make([]*ledger.Call, len(batch))
+	for i, r := range batch {
+		calls[i] = r.call()
+	}
+	for from := 0; from < len(calls); {
+		to := from + rapid.IntRange(1, len(calls)-from).Draw(t, "cut")
+		for i := from; i < to; i++ {
+			want[i] = y.cal.ask(batch[i].id, batch[i].body, y.sticky, batch[i].decide)
+			t.Logf("%s %s %s => %s", y.now.Format(time.RFC3339Nano), batch[i].id, batch[i].body, want[i])
+		}
+		y.runRough(calls[from:to])
+		from = to
+	}
+	for i, r := range batch {
+		alone := r.call()
+		y.plain.run(t, []*ledger.Call{alone}, y.now, false)
+		if got := shown(alone); got != want[i] {
+			t.Fatalf("%s alone got %q, the calendar says %q", r.id, got, want[i])
+		}
+		if got := shown(calls[i]); got != want[i] {
+			t.Fatalf("%s in a batch got %q, the calendar says %q", r.id, got, want[i])
+		}
+	}
+}
+
+// runRough runs a batch that may be lost before its commit, or have its answer lost after it; I8, I9, I11.
+func (y *years) runRough(calls []*ledger.Call) {
+	t := y.t
+	switch rapid.IntRange(0, 5).Draw(t, "crash") {
+	case 0:
+		before := y.rough.frozen()
+		y.rough.run(t, calls, y.now, true)
+		if after := y.rough.frozen(); before != after {
+			t.Fatalf("a lost transaction left something behind")
+		}
+	case 1:
+		y.rough.run(t, calls, y.now, false)
+		before := y.rough.frozen()
+		first := make([]string, len(calls))
+		var again []*ledger.Call
+		for i, c := range calls {
+			first[i] = shown(c)
+			// What was denied and not kept would be decided anew, after the rest of its batch.
+			if lines := y.rough.entries[c.ID]; len(lines) > 0 && string(lines[0].Fingerprint) == string(c.Fingerprint[:]) {
+				again = append(again, c)
+			}
+		}
+		y.rough.run(t, again, y.now, false)
+		for i, c := range calls {
+			if got := shown(c); got != first[i] {
+				t.Fatalf("%s was answered %q, and %q when it was sent again", c.ID.Key, first[i], got)
+			}
+		}
+		if after := y.rough.frozen(); before != after {
+			t.Fatalf("answering again changed something:\n%s", cmp.Diff(before, after))
+		}
+		return
+	}
+	y.rough.run(t, calls, y.now, false)
+	if !slices.ContainsFunc(calls, func(c *ledger.Call) bool { return c.Err == nil || y.rough.kept(c.ID) }) {
+		// I11: all refused, so that another time they change nothing at all; the first time may have worked off what was due.
+		before := y.rough.frozen()
+		y.rough.run(t, calls, y.now, false)
+		if after := y.rough.frozen(); before != after {
+			t.Fatalf("refused requests changed something:\n%s", cmp.Diff(before, after))
+		}
+	}
+}
+
+func (s *Memory) kept(id ledger.OperationID) bool { _, ok := s.entries[id]; return ok }
+
+// frozen is everything stored, as text; fmt sorts maps.
+func (s *Memory) frozen() string { return fmt.Sprint(s.balances, s.grants, s.periods, len(s.entries)) }
+
+// write works off what is due of a balance and stores it, as a request that locks the balance does.
+func (s *Memory) write(t *rapid.T, k ledger.BalanceKey, now time.Time) {
+	for {
+		m := s.read(k, now)
+		next := m.Decide(nil)
+		if next.All {
+			t.Fatalf("advance %v: grants or terms were not read", k)
+		}
+		s.store(t, m)
+		if next.Done() {
+			return
+		}
+	}
+}
+
+// journalOf is a balance's journal without the instants at which lines were written: a sweeper writes what is due sooner.
+func (s *Memory) journalOf(k ledger.BalanceKey) []string {
+	var lines []ledger.Entry
+	for _, l := range s.entries {
+		lines = append(lines, l...)
+	}
+	lines = slices.DeleteFunc(lines, func(l ledger.Entry) bool { return l.BalanceKey != k })
+	slices.SortFunc(lines, func(a, b ledger.Entry) int { return int(a.Seq - b.Seq) })
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = fmt.Sprint(l.Seq, l.OperationID, l.Line, l.Kind, l.Grant, l.Amount, l.RemainingAfter, l.PeriodStart, l.EffectiveAt)
+	}
+	return out
+}
+
+// compare holds both machines against the calendar (I1, I2, I4, I5, I18, I19, I21, I23), their rows against each other and against
+// what is read from them (I3, I6, I7), and the two journals against each other (I14, I15).
+func (y *years) compare() {
+	t := y.t
+	y.rough.check(t)
+	y.plain.check(t)
+	for _, meter := range yearMeters {
+		k := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: ""}
+		want := y.cal.describe(meter, y.now)
+		for name, s := range map[string]*Memory{"rough": y.rough, "plain": y.plain} {
+			m := s.read(k, y.now)
+			if err := m.AdvanceInMemory(); err != nil {
+				t.Fatalf("read %v: %v", k, err)
+			}
+			if got := describeAll(m.Books[k], s.periods[k]); got != want {
+				t.Fatalf("at %s the calendar says of %s\n%s\nand the %s machine\n%s", y.now.Format(time.RFC3339Nano), meter, want, name, got)
+			}
+		}
+	}
+	if rapid.IntRange(0, 9).Draw(t, "journals?") > 0 {
+		return
+	}
+	for _, meter := range yearMeters {
+		k := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: ""}
+		for _, s := range []*Memory{y.rough, y.plain} {
+			s.write(t, k, y.now)
+		}
+		if diff := cmp.Diff(y.plain.journalOf(k), y.rough.journalOf(k)); diff != "" {
+			t.Fatalf("batches, sweeps or crashes can be seen in the journal of %s (-plain +rough):\n%s", meter, diff)
+		}
+	}
+}
+
+// TestCalendar_Programs_AgreeWithLedger runs random programs over calendars: every interval and anchor, zones with
+// clock changes, instants exactly on boundaries, years missed, plans that gain and lose meters, trials, amounts of a tenant's own.
+// A soak has a hundredth of the steps that QUOTASVC_SOAK_STEPS says: the calendar starts from the beginning at each of them.
+func TestCalendar_Programs_AgreeWithLedger(t *testing.T) {
+	t.Parallel()
+	const steps = 20
+	RunPrograms(t, 50, SoakSteps(t, "QUOTASVC_SOAK_STEPS")/100, func(t *rapid.T) int {
+		y := startYears(t)
+		for range steps {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0, 1, 2:
+				y.tick()
+			case 3:
+				y.rough.sweep(t, y.now)
+			case 4:
+				if rapid.IntRange(0, 1).Draw(t, "change?") == 0 {
+					y.now = y.now.Add(time.Second)
+					y.version(rapid.SampledFrom([]string{"p", "q"}).Draw(t, "plan"))
+				}
+			case 5:
+				if rapid.IntRange(0, 1).Draw(t, "change?") == 0 {
+					y.now = y.now.Add(time.Second)
+					last := y.cal.history[len(y.cal.history)-1]
+					y.terms(ledger.TenantTerms{Plan: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "plan"), AnchorAt: last.AnchorAt, Zone: last.Zone})
+				}
+			default:
+				y.batch()
+			}
+			y.compare()
+		}
+		return steps
+	})
+}

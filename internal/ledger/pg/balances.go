@@ -1,0 +1,115 @@
+package pg
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Balances returns a tenant's balances by meter, those of its plan that were never used included.
+func (l *Ledger) Balances(ctx context.Context, tenant, subject string) ([]ledger.Balance, error) {
+	books, now, err := l.booksOf(ctx, tenant, subject, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ledger.Balance, len(books))
+	for i, b := range books {
+		out[i] = b.View(now)
+	}
+	return out, nil
+}
+
+// booksOf reads all balances of a tenant and subject as view does.
+func (l *Ledger) booksOf(ctx context.Context, tenant, subject string, at time.Time) ([]*ledger.Book, time.Time, error) {
+	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateSubject(subject)); e != nil {
+		return nil, time.Time{}, e
+	}
+	if err := l.mustExist(ctx, tenant); err != nil {
+		return nil, time.Time{}, err
+	}
+	keys, err := l.keysOf(ctx, tenant, subject)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	m, err := l.viewBalances(ctx, at, keys...)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	books := make([]*ledger.Book, 0, len(keys))
+	for _, k := range keys {
+		b, failed := m.Book(k)
+		if failed != nil {
+			return nil, time.Time{}, failed
+		}
+		if !b.Unknown() { // what a refused request has touched is no balance yet
+			books = append(books, b)
+		}
+	}
+	return books, m.Now, nil
+}
+
+// keysOf names the balances of a tenant and subject by meter, those of its plan that were never used included.
+func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]ledger.BalanceKey, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	rows, err := l.readers.Query(ctx, l.sql["MetersOf"], tenant, subject)
+	if err != nil {
+		return nil, unavailable("list meters", err)
+	}
+	keys := []ledger.BalanceKey{}
+	var meter string
+	_, err = pgx.ForEachRow(rows, []any{&meter}, func() error {
+		keys = append(keys, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject})
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable("list meters", err)
+	}
+	return keys, nil
+}
+
+// Balance returns one balance. CodeMeterNotInPlan: the plan lacks the meter and nothing was ever granted.
+func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*ledger.Balance, error) {
+	b, now, err := l.viewOne(ctx, tenant, meter, subject)
+	if err != nil {
+		return nil, err
+	}
+	out := b.View(now)
+	return &out, nil
+}
+
+func (l *Ledger) viewOne(ctx context.Context, tenant, meter, subject string) (*ledger.Book, time.Time, error) {
+	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateID("meter", meter), ledger.ValidateSubject(subject)); e != nil {
+		return nil, time.Time{}, e
+	}
+	k := ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}
+	m, err := l.viewBalances(ctx, time.Time{}, k)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	b, failed := m.Book(k)
+	if failed != nil {
+		return nil, time.Time{}, failed
+	}
+	if b.Unknown() {
+		return nil, time.Time{}, b.NotInPlan()
+	}
+	return b, m.Now, nil
+}
+
+func (l *Ledger) mustExist(ctx context.Context, tenant string) error {
+	var exists bool
+	err := l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, l.sql["TenantExists"], tenant).Scan(&exists)
+	})
+	if err != nil {
+		return unavailable("look up tenant", err)
+	}
+	if !exists {
+		return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
+	}
+	return nil
+}

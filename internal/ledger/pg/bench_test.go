@@ -1,0 +1,241 @@
+package pg
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver goose works through
+	"github.com/pressly/goose/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/localstack"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/migrations"
+)
+
+const (
+	// benchCallers wait for their answers at the same time, as requests of a busy service do.
+	benchCallers = 1024
+
+	benchTenants = 10_000
+
+	// benchUnits is what each balance starts with: more than any run can use up.
+	benchUnits = 1 << 50
+)
+
+// durableLedger opens a ledger on a server that really waits for its disk, unlike the servers of the other tests. Tenants
+// t0, t1, ... have benchUnits of api_calls each, and their balances are opened.
+func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
+	b.Helper()
+	ctx := b.Context()
+	p, err := localstack.StartPostgres(ctx, localstack.PostgresConfig{
+		Dir: filepath.Join(b.TempDir(), "postgres"), Durable: true,
+		// Room for a run without a checkpoint in its middle, which would make runs incomparable.
+		Extra: map[string]string{"max_wal_size": "8GB", "checkpoint_timeout": "30min", "shared_buffers": "512MB"},
+	})
+	require.NoError(b, err)
+	b.Cleanup(func() {
+		require.NoError(b, p.Stop(context.Background()))
+		require.NoError(b, os.RemoveAll(p.Dir())) // a stand-in, if PostgreSQL's user may not enter the test's directory
+	})
+	migrateForBench(b, p.URL())
+	seedForBench(b, p.URL(), tenants)
+	l, err := Open(ctx, Config{
+		DatabaseURL: p.URL(), Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+	})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, l.Stop(context.Background())) })
+	require.NoError(b, l.Start(ctx))
+	// The first debit of a balance makes its row and opens its period.
+	for from := 0; from < tenants; from += ledger.BatchMax {
+		var debits []*ledger.Debit
+		for i := from; i < min(from+ledger.BatchMax, tenants); i++ {
+			debits = append(debits, debitOf(fmt.Sprint("t", i), "open", 1))
+		}
+		for _, o := range l.DebitBatch(ctx, debits) {
+			require.NoError(b, o.Err)
+		}
+	}
+	return l, p.URL()
+}
+
+func migrateForBench(b *testing.B, url string) {
+	b.Helper()
+	db, err := sql.Open("pgx", url)
+	require.NoError(b, err)
+	defer func() { _ = db.Close() }()
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS)
+	require.NoError(b, err)
+	_, err = provider.Up(b.Context())
+	require.NoError(b, err)
+}
+
+func seedForBench(b *testing.B, url string, tenants int) {
+	b.Helper()
+	db, err := pgx.Connect(b.Context(), url)
+	require.NoError(b, err)
+	defer db.Close(context.Background())
+	for _, statement := range []string{
+		"INSERT INTO meters (meter, unit) VALUES ('api_calls', 'call')",
+		"INSERT INTO plans (plan, version) VALUES ('bench', 1)",
+		fmt.Sprintf(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor)
+			VALUES ('bench', 1, 'api_calls', 0, %d, 'month', 'calendar')`, benchUnits),
+		fmt.Sprintf(`INSERT INTO tenants (tenant_id, plan, anchor)
+			SELECT 't' || i, 'bench', clock_timestamp() FROM generate_series(0, %d) AS i`, tenants-1),
+		`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
+			SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants`,
+	} {
+		_, err := db.Exec(b.Context(), statement)
+		require.NoError(b, err)
+	}
+}
+
+// BenchmarkDebit is the ledger's throughput without HTTP: callers that wait for a durable answer.
+func BenchmarkDebit(b *testing.B) {
+	for name, tenants := range map[string]int{"many": benchTenants, "hot": 1} {
+		b.Run(name, func(b *testing.B) {
+			l, _ := durableLedger(b, tenants)
+			names := make([]string, tenants)
+			for i := range names {
+				names[i] = fmt.Sprint("t", i)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			var next atomic.Int64
+			var callers sync.WaitGroup
+			for range benchCallers {
+				callers.Go(func() {
+					for {
+						n := next.Add(1)
+						if n > int64(b.N) {
+							return
+						}
+						// A stride that visits all tenants in an order the index does not have.
+						tenant := names[int(n*7919)%tenants]
+						if _, err := Do(b.Context(), l, debitOf(tenant, fmt.Sprintf("key-%016x", uint64(n)*0x9e3779b97f4a7c15), 1)); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			callers.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "debits/s")
+		})
+	}
+}
+
+// BenchmarkDebitBatch is the throughput of a few callers that send full batches.
+func BenchmarkDebitBatch(b *testing.B) {
+	const callers = 4
+	l, _ := durableLedger(b, benchTenants)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var next atomic.Int64
+	var done sync.WaitGroup
+	for range callers {
+		done.Go(func() {
+			for {
+				n := next.Add(1)
+				if n > int64(b.N) {
+					return
+				}
+				debits := make([]*ledger.Debit, ledger.BatchMax)
+				for i := range debits {
+					debits[i] = debitOf(fmt.Sprint("t", (int(n)*ledger.BatchMax+i)*7919%benchTenants), fmt.Sprintf("batch-%d-%d", n, i), 1)
+				}
+				for _, o := range l.DebitBatch(b.Context(), debits) {
+					if o.Err != nil {
+						b.Error(o.Err)
+						return
+					}
+				}
+			}
+		})
+	}
+	done.Wait()
+	b.ReportMetric(float64(b.N)*ledger.BatchMax/b.Elapsed().Seconds(), "debits/s")
+}
+
+// BenchmarkDecide is the state machine alone: what a debit costs between reading and writing.
+func BenchmarkDecide(b *testing.B) {
+	q, err := namedsql.Load(sqlFiles)
+	require.NoError(b, err)
+	now := time.Date(2030, 5, 10, 12, 0, 0, 0, time.UTC)
+	debits := make([]*ledger.Debit, batchDefault)
+	for i := range debits {
+		debits[i] = debitOf(fmt.Sprint("t", i), fmt.Sprint("key-", i), 1)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		calls := make([]*ledger.Call, len(debits))
+		for i, d := range debits {
+			calls[i] = ledger.NewCall(d)
+		}
+		p := newPlan(calls)
+		p.arrange()
+		batch := ledger.NewBatch()
+		batch.Now = now
+		for _, k := range p.keys {
+			batch.Books[k] = ledger.NewBook(ledger.BalanceRow{
+				BalanceKey: k, Plan: "bench", Sums: ledger.Sums{Granted: benchUnits},
+				HeadID: "g", HeadSource: ledger.SourceAllowance, HeadRemaining: benchUnits,
+				Start: now.AddDate(0, 0, -9), End: now.AddDate(0, 0, 22), NextEvent: now.AddDate(0, 0, 22), UpdatedAt: now,
+			})
+		}
+		if next := batch.Decide(calls); !next.Done() {
+			b.Fatalf("the batch was not decided: %+v", next)
+		}
+		for _, c := range calls {
+			if c.Err != nil {
+				b.Fatal(c.Err)
+			}
+		}
+		changes := batch.Changes()
+		if changes.None() {
+			b.Fatal("nothing to write")
+		}
+		queueChanges(q, &pgx.Batch{}, &changes)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batchDefault), "ns/debit")
+}
+
+// BenchmarkCheckBatch is what reading balances for checks costs, alone and together.
+func BenchmarkCheckBatch(b *testing.B) {
+	l, _ := durableLedger(b, benchTenants)
+	for i := range benchTenants {
+		_, err := Do(b.Context(), l, debitOf(fmt.Sprint("t", i), "open", 1))
+		if i == 1000 {
+			break
+		}
+		require.NoError(b, err)
+	}
+	for _, size := range []int{1, 8, 64} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			questions, n := make([]ledger.CheckRequest, size), 0
+			for b.Loop() {
+				for i := range questions {
+					n++
+					questions[i] = ledger.CheckRequest{Tenant: fmt.Sprint("t", n*7919%1000), Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}}
+				}
+				for _, o := range l.CheckBatch(b.Context(), questions) {
+					if o.Err != nil {
+						b.Fatal(o.Err)
+					}
+				}
+			}
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "checks/s")
+		})
+	}
+}

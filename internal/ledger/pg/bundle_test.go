@@ -1,0 +1,170 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// bundle is a ledger on a database of its own, with a way to write the catalogue by hand.
+type bundle struct {
+	*Ledger
+	t   testing.TB
+	url string
+	db  *pgx.Conn // beside the ledger's pools: what a test does with it is not the ledger's doing
+}
+
+func newBundle(t testing.TB, change ...func(*Config)) *bundle {
+	t.Helper()
+	return newBundleOn(t, testenv.Postgres(t), change...)
+}
+
+func newBundleOn(t testing.TB, url string, change ...func(*Config)) *bundle {
+	t.Helper()
+	b := &bundle{t: t, url: url, Ledger: openLedger(t, url, change...)}
+	b.reconnect()
+	return b
+}
+
+// reconnect gives the test a new connection of its own.
+func (b *bundle) reconnect() {
+	b.t.Helper()
+	db, err := pgx.Connect(b.t.Context(), b.url)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = db.Close(context.Background()) })
+	b.db = db
+}
+
+// openLedger opens one more ledger on url: another instance of the service.
+func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
+	t.Helper()
+	cfg := Config{DatabaseURL: url, Readers: 2, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()}
+	for _, f := range change {
+		f(&cfg)
+	}
+	l, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := l.Stop(ctx); err != nil {
+			t.Errorf("stop ledger: %v", err)
+		}
+	})
+	return l
+}
+
+type testLog struct{ t testing.TB }
+
+func (w testLog) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func (b *bundle) exec(sql string, args ...any) {
+	b.t.Helper()
+	if _, err := b.db.Exec(b.t.Context(), sql, args...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) meter(ids ...string) {
+	b.t.Helper()
+	for _, id := range ids {
+		b.exec("INSERT INTO meters (meter, unit) VALUES ($1, 'unit') ON CONFLICT DO NOTHING", id)
+	}
+}
+
+// plan adds a version. Each allowance is "meter amount every anchor".
+func (b *bundle) plan(id string, version int, at time.Time, allowances ...string) {
+	b.t.Helper()
+	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ($1, $2, $3)", id, version, at)
+	for i, text := range allowances {
+		var meter, every, anchor string
+		var amount int64
+		if _, err := fmt.Sscan(text, &meter, &amount, &every, &anchor); err != nil {
+			b.t.Fatalf("allowance %q: %v", text, err)
+		}
+		b.meter(meter)
+		b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			id, version, meter, i, amount, every, anchor)
+	}
+}
+
+// tenant signs a tenant up at an instant.
+func (b *bundle) tenant(id, plan string, at, anchor time.Time, zone string) {
+	b.t.Helper()
+	b.exec(`INSERT INTO tenants (tenant_id, plan, anchor, timezone, created_at) VALUES ($1, $2, $3, $4, $5)`, id, plan, anchor, zone, at)
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial) VALUES ($1, $2, $3, $4, $5, true)`,
+		id, at, plan, anchor, zone)
+}
+
+// simple signs up tenant id today with one monthly calendar allowance of meter api_calls.
+func (b *bundle) simple(id string, amount int64) {
+	b.t.Helper()
+	at := time.Now().Add(-time.Hour).UTC()
+	plan := fmt.Sprintf("plan-%d", amount)
+	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ($1, 1, $2) ON CONFLICT DO NOTHING", plan, at)
+	b.meter("api_calls", "credits")
+	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor)
+		VALUES ($1, 1, 'api_calls', 0, $2, 'month', 'calendar') ON CONFLICT DO NOTHING`, plan, amount)
+	b.tenant(id, plan, at, at, "UTC")
+}
+
+func debitOf(tenant, key string, amount int64) *ledger.Debit {
+	return &ledger.Debit{Tenant: tenant, Key: key, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
+}
+
+func topupOf(tenant, key, meter string, amount int64) *ledger.Grant {
+	return &ledger.Grant{Tenant: tenant, Key: key, Meter: meter, Amount: amount, Source: ledger.SourceTopup}
+}
+
+// mustBalance reads a balance.
+func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
+	b.t.Helper()
+	out, err := b.Balance(b.t.Context(), tenant, meter, "")
+	if err != nil {
+		b.t.Fatalf("balance %s/%s: %v", tenant, meter, err)
+	}
+	return out
+}
+
+// mustVerify fails the test unless journal and state agree.
+func (b *bundle) mustVerify() *audit.Report {
+	b.t.Helper()
+	report, err := b.Verify(b.t.Context(), VerifyOptions{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, d := range report.Differences {
+		b.t.Errorf("verify: %s", d)
+	}
+	return report
+}
+
+func wantCode(t testing.TB, err error, code ledger.Code) *ledger.Error {
+	t.Helper()
+	if got := ledger.CodeOf(err); got != code {
+		t.Fatalf("got code %q (%v), want %q", got, err, code)
+	}
+	e, _ := errors.AsType[*ledger.Error](err)
+	return e
+}

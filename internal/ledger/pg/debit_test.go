@@ -1,0 +1,289 @@
+package pg
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+)
+
+func TestDebit_DrawsAllowance_ReportsPosition(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	got, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := got.Items[0]
+	if item.Charged != 3 || item.Remaining != 7 || item.Limit != 10 || item.ResetAt.IsZero() || got.Replayed {
+		t.Errorf("got %+v", item)
+	}
+	if len(item.Draws) != 1 || item.Draws[0].Source != ledger.SourceAllowance || item.Draws[0].Amount != 3 {
+		t.Errorf("got draws %+v", item.Draws)
+	}
+	b.mustVerify()
+}
+
+func TestDebit_Retry_GetsFirstResult_ChargesOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	first, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !again.Replayed || again.AsOf != first.AsOf || !cmp.Equal(again.Items[0].Draws, first.Items[0].Draws) || again.Items[0].Remaining != 6 {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	if left := b.mustBalance("acme", "api_calls").Remaining; left != 2 {
+		t.Errorf("remaining is %d, want 2", left)
+	}
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k1", 5))
+	wantCode(t, err, ledger.CodeIdempotencyKeyReused)
+	b.mustVerify()
+}
+
+func TestDebit_Denied_ChangesNothing_ExplainsItself(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 8)); err != nil {
+		t.Fatal(err)
+	}
+	before := b.mustBalance("acme", "api_calls")
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 3))
+	e := wantCode(t, err, ledger.CodeQuotaExceeded)
+	d := e.Denial
+	if d.Required != 3 || d.Available != 2 || d.Limiting.Meter != "api_calls" || d.Limiting.Level != "tenant" || !d.ResetAt.Equal(before.PeriodEnd) ||
+		!d.WouldSucceedAt.Equal(before.PeriodEnd) || e.RetryAfter <= 0 {
+		t.Errorf("got %+v, retry after %v", d, e.RetryAfter)
+	}
+	after := b.mustBalance("acme", "api_calls")
+	after.AsOf = before.AsOf
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("a denial changed the balance:\n%s", diff)
+	}
+	b.mustVerify()
+}
+
+func TestDebit_MeterNotInPlan_RefusedUntilGranted(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 5}}}
+	_, err := Do(t.Context(), b.Ledger, debit)
+	wantCode(t, err, ledger.CodeMeterNotInPlan)
+	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 7)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Do(t.Context(), b.Ledger, debit); err != nil {
+		t.Fatal(err)
+	}
+	debit.Key = "k2"
+	_, err = Do(t.Context(), b.Ledger, debit)
+	e := wantCode(t, err, ledger.CodeCreditsExhausted)
+	if !e.Denial.ResetAt.IsZero() || e.Denial.Available != 2 {
+		t.Errorf("got %+v", e.Denial)
+	}
+	b.mustVerify()
+}
+
+func TestDebit_SeveralItems_AllOrNone(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 5)); err != nil {
+		t.Fatal(err)
+	}
+	both := func(key string, calls, credits int64) error {
+		_, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "api_calls", Amount: calls}, {Meter: "credits", Amount: credits}}})
+		return err
+	}
+	wantCode(t, both("k1", 1, 6), ledger.CodeCreditsExhausted)
+	if err := both("k2", 1, 5); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, both("k3", 1, 1), ledger.CodeCreditsExhausted)
+	if got := b.mustBalance("acme", "api_calls").Remaining; got != 9 {
+		t.Errorf("api_calls remaining is %d, want 9", got)
+	}
+	b.mustVerify()
+}
+
+func TestDebit_UnknownTenantOrMeter_IsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	_, err := Do(t.Context(), b.Ledger, debitOf("nobody", "k1", 1))
+	wantCode(t, err, ledger.CodeTenantNotFound)
+	_, err = Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "nothing", Amount: 1}}})
+	wantCode(t, err, ledger.CodeNotFound)
+	suspended := debitOf("acme", "k9", 1)
+	suspended.Suspended = true
+	_, err = Do(t.Context(), b.Ledger, suspended)
+	wantCode(t, err, ledger.CodeTenantSuspended)
+}
+
+func TestDebit_1000Units_200ClientsTwice_Grant1000(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	other := openLedger(t, b.url)
+	var granted, denied, replayed atomic.Int64
+	var wg sync.WaitGroup
+	for client := range 200 {
+		wg.Go(func() {
+			for i := range 6 {
+				debit := debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1)
+				answers := make([]error, 2)
+				var twins sync.WaitGroup
+				for twin, l := range []*Ledger{b.Ledger, other} {
+					twins.Go(func() {
+						r, err := Do(t.Context(), l, debit)
+						answers[twin] = err
+						if err == nil && r.Replayed {
+							replayed.Add(1)
+						}
+					})
+				}
+				twins.Wait()
+				switch {
+				case answers[0] == nil && answers[1] == nil:
+					granted.Add(1)
+				case ledger.CodeOf(answers[0]) == ledger.CodeQuotaExceeded && ledger.CodeOf(answers[1]) == ledger.CodeQuotaExceeded:
+					denied.Add(1)
+				default:
+					t.Errorf("twins disagree: %v and %v", answers[0], answers[1])
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if granted.Load() != 1000 || denied.Load() != 200 || replayed.Load() != 1000 {
+		t.Errorf("granted %d, denied %d, replayed %d; want 1000, 200, 1000", granted.Load(), denied.Load(), replayed.Load())
+	}
+	if r := b.mustVerify(); r.Totals["api_calls"] != (audit.Totals{Issued: 1000, Used: 1000}) {
+		t.Errorf("totals %+v", r.Totals)
+	}
+}
+
+func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	dry, err := DryRun(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows int
+	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries").Scan(&rows); err != nil || rows != 0 {
+		t.Fatalf("a dry run left %d entries (%v)", rows, err)
+	}
+	made, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(dry.Items, made.Items); diff != "" {
+		t.Errorf("dry run differs from the debit:\n%s", diff)
+	}
+	_, err = DryRun(t.Context(), b.Ledger, debitOf("acme", "k2", 7))
+	wantCode(t, err, ledger.CodeQuotaExceeded)
+}
+
+func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	sticky := debitOf("acme", "k1", 11)
+	sticky.Items[0].StoreDenial = true
+	_, first := Do(t.Context(), b.Ledger, sticky)
+	wantCode(t, first, ledger.CodeQuotaExceeded)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11)); err == nil {
+		t.Fatal("11 of 10 were granted")
+	}
+	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 100)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Do(t.Context(), b.Ledger, sticky)
+	e := wantCode(t, err, ledger.CodeQuotaExceeded)
+	if !e.Replayed || e.Denial.Available != 10 {
+		t.Errorf("got %+v", e)
+	}
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 11)); err != nil {
+		t.Errorf("a denial that is not stored was not tried again: %v", err)
+	}
+	b.mustVerify()
+}
+
+func TestKeys_Months_CoverRetentionOnEveryDay(t *testing.T) {
+	t.Parallel()
+	for day := time.Date(2023, 12, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2025; day = day.AddDate(0, 0, 1) {
+		used := day.Add(-keyRetention)
+		month := time.Date(used.Year(), used.Month(), 1, 0, 0, 0, 0, time.UTC)
+		found := false
+		for _, m := range monthsOfKeys(day) {
+			found = found || m.Time.Equal(month)
+		}
+		if !found {
+			t.Errorf("on %s a key of %s is not looked for", day.Format(time.DateOnly), used.Format(time.DateOnly))
+		}
+	}
+}
+
+func TestDebit_Overage_StaysWithinMaxAmount(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	drain := func(key string, amount int64) error {
+		d := debitOf("acme", key, amount)
+		d.Mode = ledger.ModeDrain
+		_, err := Do(t.Context(), b.Ledger, d)
+		return err
+	}
+	for key, amount := range map[string]int64{"k1": ledger.MaxAmount, "k2": 10} {
+		if err := drain(key, amount); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := wantCode(t, drain("k3", 1), ledger.CodeInvalidArgument); e.Field != "items[0].amount" {
+		t.Errorf("got field %q", e.Field)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Overage != ledger.MaxAmount || got.Used != 10 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+}
+
+func TestAdjust_ForgottenKey_IsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	adjust := func(amount int64) error {
+		_, err := Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: "fix", Meter: "api_calls", Amount: amount, Reason: "counted twice"})
+		return err
+	}
+	if err := adjust(5); err != nil {
+		t.Fatal(err)
+	}
+	b.exec("UPDATE entries SET operation_id = 'of a month long ago' WHERE operation_id = 'fix'")
+	if e := wantCode(t, adjust(7), ledger.CodeConflict); e.Field != "Idempotency-Key" {
+		t.Errorf("got field %q", e.Field)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 15 {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,161 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Do makes the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer with Replayed set.
+// Errors are *ledger.Error; see ledger.Code for what each promises.
+func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error) {
+	if err := op.Validate(); err != nil {
+		return nil, err
+	}
+	c := ledger.NewCall(op)
+	if err := l.submit(ctx, l.laneOf(c.ID.Tenant), []*ledger.Call{c}); err != nil {
+		return nil, l.countError(op.Kind(), err)
+	}
+	l.count(c)
+	return ledger.Answer[R](c)
+}
+
+// DryRun returns what Do would answer now and records nothing. It does not look up the key.
+func DryRun[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error) {
+	if err := op.Validate(); err != nil {
+		return nil, err
+	}
+	c := ledger.NewCall(op)
+	p := newPlan([]*ledger.Call{c})
+	err := p.repeat(extraRounds, func() (ledger.Next, error) {
+		b, err := l.view(ctx, p, time.Time{})
+		if err != nil {
+			return ledger.Next{}, err
+		}
+		return b.Decide(p.calls), nil
+	})
+	if err != nil {
+		return nil, uncomputable(err)
+	}
+	return ledger.Answer[R](c)
+}
+
+// DoOrDryRun is DryRun if dryRun is true, else Do.
+func DoOrDryRun[R any](ctx context.Context, l *Ledger, op ledger.Request[R], dryRun bool) (*R, error) {
+	if dryRun {
+		return DryRun(ctx, l, op)
+	}
+	return Do(ctx, l, op)
+}
+
+// extraRounds bounds how often a decision on a view may ask for more balances: subject caps once, overflow meters once.
+const extraRounds = 4
+
+// DebitOutcome is the answer to one debit of a batch.
+type DebitOutcome struct {
+	Result *ledger.DebitResult
+	Err    error
+}
+
+// DebitBatch makes independent debits, each with its own key, and answers each. At most ledger.BatchMax.
+func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []DebitOutcome {
+	out := make([]DebitOutcome, len(debits))
+	groups := map[*lane.Lane[[]*ledger.Call, struct{}]][]int{}
+	calls := make([]*ledger.Call, len(debits))
+	for i, d := range debits {
+		if err := d.Validate(); err != nil {
+			out[i].Err = err
+			continue
+		}
+		calls[i] = ledger.NewCall(d)
+		ln := l.laneOf(d.Tenant)
+		groups[ln] = append(groups[ln], i)
+	}
+	var wg sync.WaitGroup
+	for ln, members := range groups {
+		wg.Go(func() {
+			group := make([]*ledger.Call, len(members))
+			for j, i := range members {
+				group[j] = calls[i]
+			}
+			err := l.submit(ctx, ln, group)
+			for _, i := range members {
+				if err != nil {
+					out[i].Err = l.countError(ledger.KindDebit, err)
+					continue
+				}
+				l.count(calls[i])
+				out[i].Result, out[i].Err = ledger.Answer[ledger.DebitResult](calls[i])
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// laneOf keeps a tenant's operations in one lane of this process, which saves lock waits. Correctness does not depend on it.
+func (l *Ledger) laneOf(tenant string) *lane.Lane[[]*ledger.Call, struct{}] {
+	return l.lanes[maphash.String(l.seed, tenant)%uint64(len(l.lanes))]
+}
+
+// submit sends a group of calls of one lane through it. After an error the calls carry no answer and must not be read: the lane may
+// still be working on them.
+func (l *Ledger) submit(ctx context.Context, ln *lane.Lane[[]*ledger.Call, struct{}], group []*ledger.Call) error {
+	_, err := ln.Do(ctx, group)
+	if err == nil {
+		return nil
+	}
+	e := &ledger.Error{Code: ledger.CodeUnavailable, RetryAfter: time.Second, Cause: err}
+	switch {
+	case errors.Is(err, lane.ErrFull):
+		e.Code, e.Detail = ledger.CodeQueueFull, "too many operations are waiting; nothing was done"
+	case errors.Is(err, lane.ErrUnfinished), errors.Is(err, lane.ErrPanicked), errors.Is(err, lane.ErrAnswers):
+		e.Code, e.Detail = ledger.CodeOutcomeUnknown, "the operation was interrupted; retry with the same Idempotency-Key"
+	case errors.Is(err, lane.ErrStopped):
+		e.Detail = "the service is stopping; nothing was done"
+	default:
+		e.Detail = "the request was cancelled, or its deadline passed, while the operation was queued; nothing was done"
+	}
+	return e
+}
+
+// weigh returns how many operations of a batch a group is.
+func weigh(group []*ledger.Call) int { return len(group) }
+
+// process is a lane's worker.
+func (l *Ledger) process(ctx context.Context, groups [][]*ledger.Call) []struct{} {
+	calls := groups[0]
+	if len(groups) > 1 {
+		calls = make([]*ledger.Call, 0, len(groups))
+		for _, g := range groups {
+			calls = append(calls, g...)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	l.runBatch(ctx, calls)
+	return make([]struct{}, len(groups))
+}
+
+// count counts an answered call.
+func (l *Ledger) count(c *ledger.Call) {
+	outcome := "ok"
+	switch {
+	case c.Err != nil:
+		outcome = string(ledger.CodeOf(c.Err))
+	case c.Replayed:
+		outcome = "replayed"
+	}
+	l.metrics.decided.WithLabelValues(string(c.Op.Kind()), outcome).Inc()
+}
+
+// countError counts a call that was not answered, and returns err.
+func (l *Ledger) countError(kind ledger.Kind, err error) error {
+	l.metrics.decided.WithLabelValues(string(kind), string(ledger.CodeOf(err))).Inc()
+	return err
+}

@@ -1,0 +1,295 @@
+package pg
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// proxy stands between a ledger and PostgreSQL and can swallow the answer to a COMMIT: the commit has happened, and nobody
+// is told.
+type proxy struct {
+	listener net.Listener
+	target   string
+	every    atomic.Int64 // each so many answers to COMMIT one is swallowed; 0 = none
+	commits  atomic.Int64
+	refuse   atomic.Bool // no new connections
+	lost     atomic.Int64
+	mu       sync.Mutex
+	conns    []net.Conn
+	wg       sync.WaitGroup
+}
+
+// commitDone is the server's CommandComplete for COMMIT: type, length, tag.
+var commitDone = []byte("C\x00\x00\x00\x0bCOMMIT\x00")
+
+// startProxy returns a URL like databaseURL that leads through a proxy.
+func startProxy(t *testing.T, databaseURL string) (*proxy, string) {
+	t.Helper()
+	p, through, err := openProxy(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	return p, through
+}
+
+func openProxy(databaseURL string) (*proxy, string, error) {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		return nil, "", err
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	p := &proxy{listener: l, target: u.Host}
+	p.wg.Go(p.accept)
+	u.Host = l.Addr().String()
+	return p, u.String(), nil
+}
+
+// close breaks every connection and accepts no more.
+func (p *proxy) close() {
+	p.refuse.Store(true)
+	_ = p.listener.Close()
+	p.cut()
+	p.wg.Wait()
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		if p.refuse.Load() {
+			_ = client.Close()
+			continue
+		}
+		server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, client, server)
+		late := p.refuse.Load() // since it was asked above
+		p.mu.Unlock()
+		if late {
+			p.cut()
+			continue
+		}
+		p.wg.Go(func() { p.pipe(server, client, func([]byte) bool { return false }) })
+		p.wg.Go(func() { p.pipe(client, server, p.loses) })
+	}
+}
+
+// loses says whether the connection is cut instead of handing chunk on.
+func (p *proxy) loses(chunk []byte) bool {
+	every := p.every.Load()
+	if every == 0 || !bytes.Contains(chunk, commitDone) || p.commits.Add(1)%every != 0 {
+		return false
+	}
+	p.lost.Add(1)
+	return true
+}
+
+func (p *proxy) pipe(to, from net.Conn, loses func([]byte) bool) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			if loses(buf[:n]) {
+				return
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.conns = nil
+}
+
+func TestBatch_LostCommitAnswers_ChargeOnce_NeverFail(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100_000)
+	p, through := startProxy(t, b.url)
+	l := openLedger(t, through)
+	p.every.Store(3)
+	var wg sync.WaitGroup
+	for client := range 20 {
+		wg.Go(func() {
+			for i := range 20 {
+				if _, err := Do(t.Context(), l, debitOf("acme", fmt.Sprintf("c%d-%d", client, i), 1)); err != nil {
+					t.Errorf("debit: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if lost := p.lost.Load(); lost < 10 {
+		t.Errorf("only %d answers were lost: the test proves too little", lost)
+	}
+	if got := b.mustBalance("acme", "api_calls").Used; got != 400 {
+		t.Errorf("used %d, want 400", got)
+	}
+	b.mustVerify()
+}
+
+func TestBatch_DatabaseAwayAfterCommit_OutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	p, through := startProxy(t, b.url)
+	l := openLedger(t, through)
+	if _, err := Do(t.Context(), l, debitOf("acme", "k0", 1)); err != nil {
+		t.Fatal(err)
+	}
+	p.every.Store(1)
+	p.refuse.Store(true)
+	started := time.Now()
+	_, err := Do(t.Context(), l, debitOf("acme", "k1", 2))
+	e := wantCode(t, err, ledger.CodeOutcomeUnknown)
+	if e.RetryAfter < time.Second {
+		t.Errorf("retry after %v", e.RetryAfter)
+	}
+	_, err = Do(t.Context(), l, debitOf("acme", "k2", 2))
+	wantCode(t, err, ledger.CodeUnavailable)
+	if took := time.Since(started); took > 2*batchTimeout {
+		t.Errorf("the callers waited %v", took)
+	}
+	p.every.Store(0)
+	p.refuse.Store(false)
+	r, err := Do(t.Context(), l, debitOf("acme", "k1", 2))
+	if err != nil || !r.Replayed {
+		t.Errorf("the retry got %+v, %v; the first attempt had committed", r, err)
+	}
+	if r, err = Do(t.Context(), l, debitOf("acme", "k2", 2)); err != nil || r.Replayed {
+		t.Errorf("the retry got %+v, %v; nothing had been done", r, err)
+	}
+	if got := b.mustBalance("acme", "api_calls").Used; got != 5 {
+		t.Errorf("used %d, want 5", got)
+	}
+	b.mustVerify()
+}
+
+func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresPrivate(t)
+	b := newBundleOn(t, server.URL)
+	const tenants, clients = 8, 24
+	for i := range tenants {
+		b.simple(fmt.Sprint("t", i), 1_000_000)
+	}
+	other := openLedger(t, b.url)
+	var answered, failed atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for client := range clients {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				l := []*Ledger{b.Ledger, other}[(client+i)%2]
+				d := debitOf(fmt.Sprint("t", client%tenants), fmt.Sprintf("c%d-%d", client, i), 1)
+				// A caller does what it is told: it retries with the same key until it is answered.
+				for {
+					_, err := Do(context.Background(), l, d)
+					if err == nil {
+						answered.Add(1)
+						break
+					}
+					if code := ledger.CodeOf(err); code != ledger.CodeUnavailable && code != ledger.CodeOutcomeUnknown && code != ledger.CodeQueueFull {
+						t.Errorf("debit: %v", err)
+						return
+					}
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	wait := func(n int64) {
+		eventually(t, func() bool { return answered.Load() >= n })
+	}
+	wait(300)
+	b.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'quotasvc-writer'")
+	wait(answered.Load() + 300)
+	server.Kill()
+	server.Start()
+	wait(answered.Load() + 300)
+	close(stop)
+	wg.Wait()
+	b.reconnect()
+	var used int64
+	for i := range tenants {
+		used += b.mustBalance(fmt.Sprint("t", i), "api_calls").Used
+	}
+	if used != answered.Load() {
+		t.Errorf("used %d, answered %d (%d attempts failed)", used, answered.Load(), failed.Load())
+	}
+	b.mustVerify()
+	var deadlocks int64
+	if err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks != 0 {
+		t.Errorf("%d deadlocks (%v)", deadlocks, err)
+	}
+}
+
+func TestBatch_TwoInstances_SeveralMeters_NoDeadlock(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	at := time.Now().Add(-time.Hour).UTC()
+	b.plan("multi", 1, at, "m1 1000000 month calendar", "m2 1000000 month calendar", "m3 1000000 month calendar")
+	b.tenant("acme", "multi", at, at, "UTC")
+	other := openLedger(t, b.url)
+	var wg sync.WaitGroup
+	for client := range 16 {
+		wg.Go(func() {
+			for i := range 25 {
+				meters := []string{"m1", "m2", "m3"}
+				d := &ledger.Debit{Tenant: "acme", Key: fmt.Sprintf("c%d-%d", client, i)}
+				for j := range meters {
+					d.Items = append(d.Items, ledger.Item{Meter: meters[(client+i+j*(1+client%2))%3], Amount: 1})
+				}
+				if _, err := Do(t.Context(), []*Ledger{b.Ledger, other}[client%2], d); err != nil {
+					t.Errorf("debit: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var deadlocks int64
+	if err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks != 0 {
+		t.Errorf("%d deadlocks (%v)", deadlocks, err)
+	}
+	if got := b.mustBalance("acme", "m2").Used; got != 400 {
+		t.Errorf("used %d, want 400", got)
+	}
+	b.mustVerify()
+}

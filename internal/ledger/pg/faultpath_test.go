@@ -1,0 +1,223 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// refuse makes PostgreSQL refuse every entry of the operations named with an error of the given SQLSTATE.
+func (b *bundle) refuse(code string, operations ...string) {
+	b.t.Helper()
+	b.exec(`CREATE TABLE refused (operation_id text PRIMARY KEY, code text NOT NULL)`)
+	b.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+		DECLARE wrong text;
+		BEGIN
+			SELECT code INTO wrong FROM refused WHERE operation_id = NEW.operation_id;
+			IF FOUND THEN
+				RAISE EXCEPTION 'refused by the test' USING ERRCODE = wrong;
+			END IF;
+			RETURN NEW;
+		END $$`)
+	b.exec(`CREATE TRIGGER refuse BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	for _, id := range operations {
+		b.exec("INSERT INTO refused VALUES ($1, $2)", id, code)
+	}
+}
+
+// I13: what PostgreSQL refuses fails alone, wherever in its batch it is, and however many there are.
+func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"22P02", "23514", "23505"} {
+		for name, bad := range map[string][]int{"first": {0}, "last": {15}, "middle": {7}, "several": {0, 6, 7, 15}} {
+			t.Run(code+" "+name, func(t *testing.T) {
+				t.Parallel()
+				b := newBundle(t)
+				b.simple("acme", 1000)
+				var refused []string
+				for _, i := range bad {
+					refused = append(refused, fmt.Sprint("k", i))
+				}
+				b.refuse(code, refused...)
+				debits := make([]*ledger.Debit, 16)
+				for i := range debits {
+					debits[i] = debitOf("acme", fmt.Sprint("k", i), int64(i)+1)
+				}
+				left := int64(1000)
+				for i, out := range b.DebitBatch(t.Context(), debits) {
+					if slices.Contains(bad, i) {
+						wantCode(t, out.Err, ledger.CodeInternal)
+						continue
+					}
+					left -= int64(i) + 1
+					if out.Err != nil || out.Result.Items[0].Remaining != left || out.Result.Replayed {
+						t.Errorf("neighbour %d: %+v, %v; alone it would leave %d", i, out.Result, out.Err, left)
+					}
+				}
+				if got := b.mustBalance("acme", "api_calls"); got.Remaining != left {
+					t.Errorf("remaining is %d, want %d", got.Remaining, left)
+				}
+				var kept int
+				if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries WHERE operation_id = ANY($1)", refused).Scan(&kept); err != nil || kept != 0 {
+					t.Errorf("%d entries of refused operations are kept (%v)", kept, err)
+				}
+				// A definite no leaves nothing behind: once the cause is gone, the same key succeeds for the first time.
+				b.exec("DELETE FROM refused")
+				if r := b.mustDebit(debits[bad[0]]); r.Replayed {
+					t.Errorf("a refused operation was remembered: %+v", r)
+				}
+				b.mustVerify()
+			})
+		}
+	}
+}
+
+// A batch that waits for a lock is in the middle of its transaction; its backend is killed there, every time it tries.
+func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	first := b.mustDebit(debitOf("acme", "k0", 1))
+	// On a connection of its own: within a transaction pg_stat_activity does not change.
+	blocker := &bundle{t: t, url: b.url}
+	blocker.reconnect()
+	blocker.exec("BEGIN")
+	blocker.exec("SELECT 1 FROM balances WHERE tenant_id = 'acme' FOR UPDATE")
+	var wg sync.WaitGroup
+	answers := make([]*ledger.DebitResult, 8)
+	for i := range answers {
+		wg.Go(func() {
+			var err error
+			if answers[i], err = Do(context.Background(), b.Ledger, debitOf("acme", fmt.Sprint("k", i+1), 1)); err != nil {
+				t.Errorf("debit: %v", err)
+			}
+		})
+	}
+	for range 2 {
+		eventually(t, func() bool {
+			var killed int
+			err := b.db.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+				WHERE application_name = 'quotasvc-writer' AND wait_event_type = 'Lock' AND datname = current_database()`).Scan(&killed)
+			return err == nil && killed > 0
+		})
+	}
+	blocker.exec("COMMIT")
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	lefts := []int64{first.Items[0].Remaining}
+	for _, r := range answers {
+		if r.Replayed {
+			t.Errorf("nothing can have been stored before: %+v", r)
+		}
+		lefts = append(lefts, r.Items[0].Remaining)
+	}
+	slices.Sort(lefts)
+	if want := []int64{91, 92, 93, 94, 95, 96, 97, 98, 99}; !slices.Equal(lefts, want) {
+		t.Errorf("the debits left %v, want each of %v once", lefts, want)
+	}
+	b.mustVerify()
+}
+
+// I8 and I9, one by one: what was acknowledged before the server was killed is there afterwards with the same answer, from
+// either instance; a definite no is absent.
+func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresPrivate(t)
+	b := newBundleOn(t, server.URL)
+	b.simple("acme", 1_000_000)
+	b.simple("tiny", 40)
+	p, through := startProxy(t, server.URL)
+	p.every.Store(5) // and answers to COMMIT are lost all the while
+	ledgers := []*Ledger{b.Ledger, openLedger(t, through)}
+	var mu sync.Mutex
+	acknowledged := map[string]*ledger.DebitResult{}
+	denied := map[string]bool{}
+	var answers atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for client := range 12 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				tenant := []string{"acme", "tiny"}[client%2]
+				key := fmt.Sprintf("c%d-%d", client, i)
+				r, err := Do(context.Background(), ledgers[i%2], debitOf(tenant, key, 1+int64(i%3)))
+				answers.Add(1)
+				mu.Lock()
+				switch ledger.CodeOf(err) {
+				case "":
+					acknowledged[tenant+"/"+key] = r
+				case ledger.CodeQuotaExceeded, ledger.CodeUnavailable, ledger.CodeQueueFull:
+					denied[tenant+"/"+key] = true
+				case ledger.CodeOutcomeUnknown: // may be there or not
+				default:
+					t.Errorf("debit: %v", err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wait := func(n int64) { eventually(t, func() bool { return answers.Load() >= n }) }
+	for range 2 {
+		wait(answers.Load() + 400)
+		server.Kill()
+		server.Start()
+	}
+	wait(answers.Load() + 200)
+	close(stop)
+	wg.Wait()
+	b.reconnect()
+	stored := map[string]bool{}
+	rows, err := b.db.Query(t.Context(), "SELECT tenant_id || '/' || operation_id FROM entries WHERE kind = 'debit'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		if stored[id] {
+			t.Errorf("%s is stored twice", id)
+		}
+		stored[id] = true
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for id := range denied {
+		if stored[id] {
+			t.Errorf("%s was answered with a definite no and is stored", id)
+		}
+	}
+	p.every.Store(0)
+	for id, first := range acknowledged {
+		amount := first.Items[0].Requested
+		again, err := Do(t.Context(), ledgers[amount%2], debitOf(first.Tenant, first.OperationID, amount))
+		if err != nil || !again.Replayed || !stored[id] {
+			t.Fatalf("%s was acknowledged; stored: %v, again: %+v, %v", id, stored[id], again, err)
+		}
+		if diff := cmp.Diff(first, again, cmpopts.IgnoreFields(ledger.DebitResult{}, "Replayed")); diff != "" {
+			t.Fatalf("%s is answered differently now:\n%s", id, diff)
+		}
+	}
+	if p.lost.Load() == 0 || len(acknowledged) < 300 {
+		t.Errorf("%d acknowledged, %d answers to COMMIT lost: the test proves too little", len(acknowledged), p.lost.Load())
+	}
+	b.mustVerify()
+}

@@ -1,0 +1,173 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// fleet is two instances of the ledger on one database, each behind a proxy of its own. While it is disturbed, answers to COMMIT
+// are lost, connections break, and instances are killed: as by SIGKILL, nobody is answered any more, every connection ends in the
+// middle of what it carries, and a new instance comes up that remembers nothing.
+type fleet struct {
+	url     string
+	mu      sync.Mutex
+	members [2]*member
+	running sync.WaitGroup // what killed members still do
+	told    struct{ kills, cuts, lost int64 }
+}
+
+// member is an instance.
+type member struct {
+	*Ledger
+	proxy  *proxy
+	killed chan struct{}
+}
+
+func startFleet(t *testing.T, url string) *fleet {
+	t.Helper()
+	f := &fleet{url: url}
+	for i := range f.members {
+		m, err := f.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.members[i] = m
+	}
+	t.Cleanup(func() {
+		for _, m := range f.members {
+			if err := m.stop(); err != nil {
+				t.Errorf("stop instance: %v", err)
+			}
+		}
+		f.running.Wait()
+	})
+	return f
+}
+
+// openTries is how often an instance is begun that a busy machine keeps from PostgreSQL: whoever supervises a service does so.
+const openTries = 5
+
+func (f *fleet) open() (m *member, err error) {
+	for range openTries {
+		if m, err = f.tryOpen(); ledger.CodeOf(err) != ledger.CodeUnavailable {
+			break
+		}
+	}
+	return m, err
+}
+
+func (f *fleet) tryOpen() (*member, error) {
+	p, through, err := openProxy(f.url)
+	if err != nil {
+		return nil, err
+	}
+	// Few connections: what is lost, is lost while others wait.
+	l, err := Open(context.Background(), Config{
+		DatabaseURL: through, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+	})
+	if err == nil {
+		err = l.Start(context.Background())
+	}
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("open instance: %w", err)
+	}
+	return &member{Ledger: l, proxy: p, killed: make(chan struct{})}, nil
+}
+
+func (m *member) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*batchTimeout)
+	defer cancel()
+	err := m.Stop(ctx)
+	m.proxy.close()
+	return err
+}
+
+func (f *fleet) member(n int) *member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.members[n%len(f.members)]
+}
+
+// ask lets a client ask member n. The answer is false when the member was killed before it answered. What it was asked then goes on
+// for a moment, which is over once late is waited for.
+func ask[V any](f *fleet, late *sync.WaitGroup, n int, do func(*Ledger) V) (answer V, answered bool) {
+	m := f.member(n)
+	told := make(chan V, 1)
+	late.Go(func() { told <- do(m.Ledger) })
+	select {
+	case answer = <-told:
+	case <-m.killed:
+	}
+	select {
+	case <-m.killed:
+		return answer, false
+	default:
+		return answer, true
+	}
+}
+
+// kill ends member n and starts another one in its place.
+func (f *fleet) kill(n int) error {
+	old := f.member(n)
+	close(old.killed)
+	old.proxy.close()
+	f.running.Go(func() { _ = old.stop() })
+	m, err := f.open()
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.members[n] = m
+	f.told.kills++
+	f.told.lost += old.proxy.lost.Load()
+	return nil
+}
+
+// disturb makes trouble until the function returned is called, which says what went wrong with that.
+func (f *fleet) disturb() (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-time.After(time.Duration(20+rand.IntN(150)) * time.Millisecond):
+			case <-ctx.Done():
+				ended <- nil
+				return
+			}
+			n := rand.IntN(len(f.members))
+			switch rand.IntN(8) {
+			case 0:
+				if err := f.kill(n); err != nil {
+					ended <- err
+					return
+				}
+			case 1, 2:
+				f.member(n).proxy.cut()
+				f.told.cuts++
+			default:
+				f.member(n).proxy.every.Store([]int64{0, 0, 10, 40, 100}[rand.IntN(5)])
+			}
+		}
+	}()
+	return func() error {
+		cancel()
+		err := <-ended
+		for _, m := range f.members {
+			m.proxy.every.Store(0)
+			f.told.lost += m.proxy.lost.Load()
+		}
+		return err
+	}
+}

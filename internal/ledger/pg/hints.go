@@ -1,0 +1,113 @@
+package pg
+
+import (
+	"sync"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// hintsMax bounds the caches of this file. A full cache is emptied.
+const hintsMax = 50_000
+
+// termsCache keeps what plan versions say of meters. Versions are immutable, so it can never be wrong, only incomplete.
+type termsCache struct {
+	mu sync.RWMutex
+	of map[termsKey]*ledger.Allowance
+}
+
+type termsKey struct {
+	meter   string
+	subject bool
+	plan    string
+	version int32
+}
+
+func newTermsCache() *termsCache { return &termsCache{of: map[termsKey]*ledger.Allowance{}} }
+
+func keyOfTerms(k ledger.BalanceKey, plan string, version int32) termsKey {
+	return termsKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}
+}
+
+func (c *termsCache) get(k ledger.BalanceKey, plan string, version int32) *ledger.Allowance {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.of[keyOfTerms(k, plan, version)]
+}
+
+func (c *termsCache) put(k ledger.BalanceKey, plan string, version int32, a *ledger.Allowance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.of) >= hintsMax {
+		clear(c.of)
+	}
+	c.of[keyOfTerms(k, plan, version)] = a
+}
+
+// hints remembers which further balances the debits of a balance have needed, so that the next batch locks them at once. A wrong
+// hint costs a lock that was not needed. A missing hint costs another transaction.
+type hints struct {
+	mu       sync.Mutex
+	overflow map[ledger.BalanceKey][]ledger.BalanceKey // by the balance of an item: the balances of its overflow meter
+	capped   map[ledger.BalanceKey]struct{}            // balances of items whose plan caps subjects
+}
+
+func newHints() *hints {
+	return &hints{overflow: map[ledger.BalanceKey][]ledger.BalanceKey{}, capped: map[ledger.BalanceKey]struct{}{}}
+}
+
+// spender is an operation that draws from balances: a debit or a hold.
+type spender interface {
+	Spends() (tenant, subject string, items []ledger.Item)
+}
+
+var _, _ spender = (*ledger.Debit)(nil), (*ledger.Hold)(nil)
+
+// spending returns what an operation draws; no items for operations that draw nothing.
+func spending(op ledger.Operation) (tenant, subject string, items []ledger.Item) {
+	if s, ok := op.(spender); ok {
+		return s.Spends()
+	}
+	return "", "", nil
+}
+
+func (h *hints) keysFor(calls []*ledger.Call) []ledger.BalanceKey {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.overflow)+len(h.capped) == 0 {
+		return nil
+	}
+	var out []ledger.BalanceKey
+	for _, c := range calls {
+		tenant, subject, items := spending(c.Op)
+		for i := range items {
+			own := ledger.BalanceKey{Tenant: tenant, Meter: items[i].Meter}
+			out = append(out, h.overflow[own]...)
+			if _, capped := h.capped[own]; capped && subject != "" {
+				out = append(out, ledger.BalanceKey{Tenant: tenant, Meter: items[i].Meter, Subject: subject})
+			}
+		}
+	}
+	return out
+}
+
+// learn records that calls needed keys that were not locked.
+func (h *hints) learn(keys []ledger.BalanceKey, calls []*ledger.Call) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.overflow)+len(h.capped) >= hintsMax {
+		clear(h.overflow)
+		clear(h.capped)
+	}
+	for _, k := range keys {
+		if k.Subject != "" {
+			h.capped[ledger.BalanceKey{Tenant: k.Tenant, Meter: k.Meter}] = struct{}{}
+			continue
+		}
+		for _, c := range calls {
+			tenant, _, items := spending(c.Op)
+			if len(items) == 1 && tenant == k.Tenant && items[0].Meter != k.Meter {
+				h.overflow[ledger.BalanceKey{Tenant: tenant, Meter: items[0].Meter}] = []ledger.BalanceKey{k}
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// jobsMax bounds the rolls and verifications that one process runs at once. More of them would slow live requests down.
+const jobsMax = 4
+
+// jobs owns the rolls and verifications that run in the background of this process.
+type jobs struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	running int
+	closed  bool
+}
+
+func newJobs() *jobs {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &jobs{ctx: ctx, cancel: cancel}
+}
+
+// start runs what prepare returns in the background, unless there are jobsMax jobs already or the ledger is stopping.
+func (j *jobs) start(prepare func() (func(context.Context), error)) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.closed:
+		return unavailable("start a job", errors.New("the ledger is stopping"))
+	case j.running == jobsMax:
+		return ledger.Errorf(ledger.CodeQueueFull, "", "%d rolls and verifications are running on this instance; wait for one to end", jobsMax)
+	}
+	run, err := prepare()
+	if err != nil {
+		return err
+	}
+	j.running++
+	j.wg.Go(func() {
+		defer j.ended()
+		run(j.ctx)
+	})
+	return nil
+}
+
+func (j *jobs) ended() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.running--
+}
+
+// stop ends the jobs after their present chunk, and waits for them.
+func (j *jobs) stop(ctx context.Context) error {
+	j.mu.Lock()
+	j.closed = true
+	j.mu.Unlock()
+	j.cancel()
+	done := make(chan struct{})
+	go func() { j.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("ledger: stop jobs: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,338 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/model"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// life is one tenant of a service program: what clients ask of the fleet on its behalf, and the models that explain every answer
+// so far.
+//
+// PostgreSQL's clock cannot be set, so what is stored is moved into the past instead. The model's time is PostgreSQL's plus
+// ahead, which grows by as much.
+type life struct {
+	*model.Program
+	fleet  *fleet
+	late   sync.WaitGroup // what members are asked, answered or not
+	db     *pgx.Conn      // beside the fleet, and not through its proxies
+	tenant string
+	ahead  time.Duration
+	able   []*model.Model
+	stamps atomic.Int64 // orders what clients see of each other
+	past   []moment
+	seed   maphash.Seed
+	log    []string
+	steps  int
+}
+
+// moment is what was read at an instant.
+type moment struct {
+	at      time.Time // the model's
+	k       ledger.BalanceKey
+	figures string
+}
+
+// live signs up a new tenant, as start does in memory.
+func live(t *rapid.T, db *pgx.Conn, tenant string, f *fleet) (*life, error) {
+	s := &life{Program: model.Start(t), fleet: f, db: db, tenant: tenant, seed: maphash.MakeSeed()}
+	now, err := s.clock()
+	if err != nil {
+		return nil, err
+	}
+	s.ahead = s.Now.Sub(now)
+	s.able = []*model.Model{s.Model}
+	first := s.Memory.History[0]
+	return s, s.atomically(func(b *pgx.Batch) {
+		for plan := range s.Memory.Plans {
+			s.writeVersion(b, plan)
+		}
+		b.Queue("INSERT INTO tenants (tenant_id, plan, anchor, timezone, created_at) VALUES ($1, $2, $3, 'UTC', $4)",
+			tenant, s.planName(first.Plan), s.stored(first.AnchorAt), s.stored(first.Since))
+		b.Queue("INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial) VALUES ($1, $2, $3, $4, 'UTC', true)",
+			tenant, s.stored(first.Since), s.planName(first.Plan), s.stored(first.AnchorAt))
+	})
+}
+
+// clock asks PostgreSQL.
+func (s *life) clock() (now time.Time, err error) {
+	err = s.db.QueryRow(context.Background(), "SELECT clock_timestamp()").Scan(&now)
+	return now.UTC(), err
+}
+
+// look sets the model's time to what it is.
+func (s *life) look() error {
+	now, err := s.clock()
+	if err != nil {
+		return err
+	}
+	s.Now = now.Add(s.ahead)
+	for _, m := range s.able {
+		m.Now = s.Now
+	}
+	return nil
+}
+
+// stored is an instant of the model as PostgreSQL knows it.
+func (s *life) stored(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(-s.ahead)
+}
+
+// atomically makes changes that the instances see together or not at all: other programs' rolls take in this tenant, too. It holds
+// the balances, so that no batch and no roll goes on with what was there before. The model's time is looked up under those locks.
+func (s *life) atomically(change func(b *pgx.Batch)) error {
+	ctx := context.Background()
+	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT 1 FROM balances WHERE tenant_id = $1 ORDER BY meter, subject FOR UPDATE", s.tenant); err != nil {
+			return err
+		}
+		if err := s.look(); err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		change(b)
+		return tx.SendBatch(ctx, b).Close()
+	})
+}
+
+// rewindTenant moves everything that is stored of tenant $1 into the past by $2. A balance that was made and not opened, because the
+// instance was killed in between, has no instants yet.
+var rewindTenant = []string{
+	`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
+		period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
+		next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END
+		WHERE tenant_id = $1 AND period_start > 'epoch'`,
+	`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval,
+		closed_at = closed_at - $2::interval WHERE tenant_id = $1`,
+	`UPDATE grants SET effective_at = effective_at - $2::interval,
+		expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $2::interval ELSE expires_at END WHERE tenant_id = $1`,
+	`UPDATE entries SET period_start = period_start - $2::interval, created_at = created_at - $2::interval,
+		effective_at = effective_at - $2::interval WHERE tenant_id = $1`,
+	`UPDATE holds SET created_at = created_at - $2::interval, expires_at = expires_at - $2::interval WHERE tenant_id = $1`,
+	`UPDATE hold_lines SET expires_at = expires_at - $2::interval WHERE tenant_id = $1`,
+	`UPDATE tenants SET anchor = anchor - $2::interval WHERE tenant_id = $1`,
+	`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval WHERE tenant_id = $1`,
+}
+
+// rewind lets time go by. The odd microsecond keeps the ids of allowances, which name their period's start, from coming again.
+func (s *life) rewind(by time.Duration) error {
+	by = by.Truncate(time.Second) + time.Microsecond
+	err := s.atomically(func(b *pgx.Batch) {
+		for _, sql := range rewindTenant {
+			b.Queue(sql, s.tenant, by)
+		}
+		b.Queue("UPDATE plans SET created_at = created_at - $2::interval WHERE plan = ANY($1)", []string{s.planName("small"), s.planName("large")}, by)
+	})
+	s.ahead += by
+	s.logf("%s goes by", by)
+	// A retry sends the instants it sent before, which mean others now.
+	s.Sent = slices.DeleteFunc(s.Sent, func(r model.Request) bool {
+		g, ok := r.Call().Op.(*ledger.Grant)
+		return ok && !(g.EffectiveAt.IsZero() && g.ExpiresAt.IsZero())
+	})
+	return err
+}
+
+func (s *life) planName(plan string) string { return s.tenant + "-" + plan }
+
+// writeVersion writes the newest version of a plan into the catalogue.
+func (s *life) writeVersion(b *pgx.Batch, plan string) {
+	versions := s.Memory.Plans[plan]
+	v := versions[len(versions)-1]
+	b.Queue("INSERT INTO plans (plan, version, created_at) VALUES ($1, $2, $3)", s.planName(plan), v.Version, s.stored(v.CreatedAt))
+	for meter, a := range v.Allowances {
+		var policy, atEnd, overflow *string
+		var price *int64
+		if a.OverageAllowed {
+			policy = new("allow")
+		}
+		if a.OveragePreserved {
+			atEnd = new("preserve")
+		}
+		if a.OverflowMeter != "" {
+			overflow, price = &a.OverflowMeter, &a.OverflowPrice
+		}
+		b.Queue(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max,
+			overage_policy, overage_cap, overflow_meter, overflow_price, per_subject, overage_at_period_end)
+			VALUES ($1, $2, $3, 0, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+			s.planName(plan), v.Version, meter, a.Amount, string(a.Every), string(a.Anchor), a.RolloverMin, a.RolloverMax,
+			policy, a.OverageCap, overflow, price, a.PerSubject, atEnd)
+	}
+}
+
+func (s *life) newVersion(plan string, meters map[string]model.Terms) error {
+	return s.atomically(func(b *pgx.Batch) {
+		s.Publish(plan, meters, s.Now)
+		s.writeVersion(b, plan)
+		s.logf("a new version of plan %s: %+v", plan, meters)
+	})
+}
+
+func (s *life) newPlan(plan string, now, prorate bool) error {
+	return s.atomically(func(b *pgx.Batch) {
+		s.ChangePlan(plan, now, prorate)
+		for _, m := range s.able {
+			m.Changes = s.Model.Changes
+		}
+		at := s.stored(s.Now)
+		b.Queue(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate, prorate)
+			SELECT tenant_id, $2, $3, anchor, timezone, $4, $5 FROM tenants WHERE tenant_id = $1`, s.tenant, at, s.planName(plan), now, prorate)
+		if now {
+			b.Queue("UPDATE balances SET next_event_at = least(next_event_at, $2) WHERE tenant_id = $1", s.tenant, at)
+		}
+		s.logf("plan %s now: %v prorated: %v", plan, now, prorate)
+	})
+}
+
+func (s *life) suspend(suspended bool) {
+	for _, m := range s.able {
+		m.Suspended = suspended
+	}
+	s.logf("suspended: %v", suspended)
+}
+
+func (s *life) logf(format string, args ...any) {
+	s.log = append(s.log, s.Now.Format("15:04:05.000000 ")+fmt.Sprintf(format, args...))
+}
+
+// send makes c's request of l and sets its answer. It returns when the request was decided, zero when that was not said.
+func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
+	ctx := context.Background()
+	switch r := c.Op.(type) {
+	case *ledger.Debit:
+		out, err := Do(ctx, l, r)
+		return took(c, out, err, func(r *ledger.DebitResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Grant:
+		out, err := Do(ctx, l, r)
+		return took(c, out, err, func(r *ledger.GrantResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Hold:
+		out, err := Do(ctx, l, r)
+		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.HoldChange:
+		out, err := Do(ctx, l, r)
+		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Refund:
+		out, err := Do(ctx, l, r)
+		return took(c, out, err, func(r *ledger.RefundResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Adjust:
+		out, err := Do(ctx, l, r)
+		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Void:
+		out, err := Do(ctx, l, r)
+		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
+	}
+	panic(fmt.Sprintf("unknown request %T", c.Op))
+}
+
+// try asks what c would be answered, and sets that answer.
+func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
+	ctx := context.Background()
+	switch r := c.Op.(type) {
+	case *ledger.Debit:
+		out, err := DryRun(ctx, l, r)
+		return took(c, out, err, func(r *ledger.DebitResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Grant:
+		out, err := DryRun(ctx, l, r)
+		return took(c, out, err, func(r *ledger.GrantResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Hold:
+		out, err := DryRun(ctx, l, r)
+		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.HoldChange:
+		out, err := DryRun(ctx, l, r)
+		return took(c, out, err, func(r *ledger.HoldResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Refund:
+		out, err := DryRun(ctx, l, r)
+		return took(c, out, err, func(r *ledger.RefundResult) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Adjust:
+		out, err := DryRun(ctx, l, r)
+		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
+	case *ledger.Void:
+		out, err := DryRun(ctx, l, r)
+		return took(c, out, err, func(r *ledger.Change) (time.Time, bool) { return r.AsOf, r.Replayed })
+	}
+	panic(fmt.Sprintf("unknown request %T", c.Op))
+}
+
+// prepared is a request as this tenant's clients send it.
+func (s *life) prepared(r *model.Request) *ledger.Call {
+	c := r.Call()
+	model.Suspend(c, s.able[0].Suspended)
+	switch r := c.Op.(type) {
+	case *ledger.Debit:
+		r.Tenant = s.tenant
+	case *ledger.Grant:
+		r.Tenant, r.EffectiveAt, r.ExpiresAt = s.tenant, s.stored(r.EffectiveAt), s.stored(r.ExpiresAt)
+	case *ledger.Hold:
+		r.Tenant = s.tenant
+	case *ledger.HoldChange:
+		r.Tenant = s.tenant
+	case *ledger.Refund:
+		r.Tenant = s.tenant
+	case *ledger.Adjust:
+		r.Tenant = s.tenant
+	case *ledger.Void:
+		r.Tenant = s.tenant
+	}
+	return c
+}
+
+func took[R any](c *ledger.Call, out *R, err error, when func(*R) (time.Time, bool)) (at time.Time) {
+	if err == nil {
+		c.Answer = out
+		at, c.Replayed = when(out)
+		return at
+	}
+	c.Err = err
+	if e, ok := errors.AsType[*ledger.Error](err); ok {
+		c.Replayed = e.Replayed
+		return e.AsOf
+	}
+	return time.Time{}
+}
+
+// figures is what there is to read of a balance at an instant.
+func figures(n [9]int64) string {
+	return fmt.Sprintf("opening %d granted %d refunded %d used %d expired %d adjusted %d overage %d held %d remaining %d",
+		n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8])
+}
+
+// read describes balances as an instance sees them at one instant.
+func (s *life) read(l *Ledger, keys []ledger.BalanceKey) (text string, books []*ledger.Book, now time.Time, err error) {
+	names := make([]ledger.BalanceKey, len(keys))
+	for i, k := range keys {
+		names[i] = ledger.BalanceKey{Tenant: s.tenant, Meter: k.Meter, Subject: k.Subject}
+	}
+	view, err := l.viewBalances(context.Background(), time.Time{}, names...)
+	if err != nil {
+		return "", nil, time.Time{}, err
+	}
+	var out strings.Builder
+	for i, k := range keys {
+		b := view.Books[names[i]]
+		asRead := *b
+		books = append(books, &asRead)
+		b.Start = b.Start.Add(s.ahead)
+		if b.End.Before(period.Forever) {
+			b.End = b.End.Add(s.ahead)
+		}
+		b.Plan = strings.TrimPrefix(b.Plan, s.tenant+"-")
+		fmt.Fprintf(&out, "%v %s\n", k, model.DescribeBook(b))
+	}
+	return out.String(), books, view.Now.Add(s.ahead), nil
+}

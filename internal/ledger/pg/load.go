@@ -1,0 +1,71 @@
+package pg
+
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// loading is what queueLoad has asked for. It is filled when the batch of statements is sent.
+type loading struct {
+	grantKeys, termKeys []ledger.BalanceKey
+	grants, named       map[ledger.BalanceKey][]*ledger.OpenGrant
+	holds               map[ledger.BalanceKey][]*ledger.HoldLine
+	reader              *termsReader
+}
+
+// queueLoad queues the reads of open grants and of terms, and of the named grants whatever their state.
+func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, named []ledger.GrantKey) *loading {
+	more := &loading{
+		grantKeys: grants, termKeys: terms, grants: map[ledger.BalanceKey][]*ledger.OpenGrant{},
+		named: map[ledger.BalanceKey][]*ledger.OpenGrant{}, holds: map[ledger.BalanceKey][]*ledger.HoldLine{}, reader: newTermsReader(),
+	}
+	if len(grants) > 0 {
+		c := columnsOf(grants)
+		out.Queue(l.sql["OpenGrants"], c.tenants, c.meters, c.subjects).Query(scanGrants(more.grants))
+		out.Queue(l.sql["OpenHoldLines"], c.tenants, c.meters, c.subjects).Query(scanHoldLines(more.holds))
+	}
+	if len(named) > 0 {
+		c, ids := grantColumns(named)
+		out.Queue(l.sql["NamedGrants"], c.tenants, c.meters, c.subjects, ids).Query(scanGrants(more.named))
+	}
+	if len(terms) > 0 {
+		tenants, meters := distinct(terms)
+		out.Queue(l.sql["TenantTerms"], tenants).Query(more.reader.scanHistory)
+		out.Queue(l.sql["PlanVersions"], tenants, meters).Query(more.reader.scanPlans)
+	}
+	return more
+}
+
+// attach gives the books what was read, and the cache the terms of their plans.
+func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, cache *termsCache) {
+	for _, k := range more.grantKeys {
+		grants := more.grants[k]
+		for _, g := range more.named[k] {
+			if !slices.ContainsFunc(grants, func(o *ledger.OpenGrant) bool { return o.ID == g.ID }) {
+				grants = append(grants, g)
+			}
+		}
+		books[k].LoadGrants(grants, more.holds[k])
+	}
+	for _, k := range more.termKeys {
+		b := books[k]
+		b.Timeline = ledger.NewTimeline(k, more.reader.history[k.Tenant], more.reader.plans)
+		if b.Plan != "" {
+			if b.Terms = ledger.AllowanceOf(k, more.reader.plans, b.Plan, b.PlanVersion); b.Terms != nil {
+				cache.put(k, b.Plan, b.PlanVersion, b.Terms)
+			}
+		}
+	}
+}
+
+func distinct(keys []ledger.BalanceKey) (tenants, meters []string) {
+	for _, k := range keys {
+		tenants, meters = append(tenants, k.Tenant), append(meters, k.Meter)
+	}
+	slices.Sort(tenants)
+	slices.Sort(meters)
+	return slices.Compact(tenants), slices.Compact(meters)
+}

@@ -1,0 +1,105 @@
+package pg
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// locate looks up what the plan's operations refer to, unless an earlier attempt has done so, and adds the balances that earlier
+// debits of the same balances have needed.
+func (t *tx) locate(ctx context.Context, p *plan) error {
+	if p.located != nil {
+		return nil
+	}
+	found := &ledger.Located{}
+	if !p.plain {
+		var err error
+		if found, err = t.ledger.find(ctx, t.conn, &p.targets); err != nil {
+			return err
+		}
+		p.named = found.NamedGrants()
+	}
+	p.located, p.more = found, t.ledger.hints.keysFor(p.calls)
+	return nil
+}
+
+// find runs before the locks. Nothing of what it reads ever changes, and what does not exist yet does not exist for this batch.
+func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targets) (*ledger.Located, error) {
+	found := &ledger.Located{}
+	out := &pgx.Batch{}
+	if len(targets.Holds) > 0 {
+		found.Holds = map[ledger.HoldKey][]ledger.BalanceKey{}
+		tenants, ids := pairs(targets.Holds, splitHold)
+		out.Queue(l.sql["HoldBalances"], tenants, ids).Query(scanPlaces(func(id string, k ledger.BalanceKey) {
+			h := ledger.HoldKey{Tenant: k.Tenant, ID: id}
+			found.Holds[h] = append(found.Holds[h], k)
+		}))
+	}
+	if len(targets.Grants) > 0 {
+		found.Grants = map[ledger.GrantName][]ledger.BalanceKey{}
+		tenants, ids := pairs(targets.Grants, func(g ledger.GrantName) (string, string) { return g.Tenant, g.ID })
+		out.Queue(l.sql["GrantBalances"], tenants, ids).Query(scanPlaces(func(id string, k ledger.BalanceKey) {
+			g := ledger.GrantName{Tenant: k.Tenant, ID: id}
+			found.Grants[g] = append(found.Grants[g], k)
+		}))
+	}
+	if len(targets.Operations) > 0 {
+		found.Operations = map[ledger.OperationID][]ledger.Entry{}
+		tenants, ids := pairs(targets.Operations, splitOperation)
+		out.Queue(l.sql["EntriesOfOperations"], tenants, ids).Query(scanEntries(found.Operations))
+	}
+	if out.Len() == 0 {
+		return found, nil
+	}
+	if err := send(ctx, conn, out); err != nil {
+		return nil, err
+	}
+	for _, entries := range found.Operations {
+		sortLines(entries)
+	}
+	return found, nil
+}
+
+// queueTargets queues the reads of the state that targets are in. newGrants are the grant ids of which to find out which exist.
+func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, targets *ledger.Targets, newGrants []ledger.GrantKey) {
+	b.Targets = ledger.NewTargetState()
+	if len(newGrants) > 0 {
+		c, ids := grantColumns(newGrants)
+		out.Queue(l.sql["TakenGrants"], c.tenants, c.meters, c.subjects, ids).Query(scanTaken(b.Targets.Taken))
+	}
+	if holds := slices.Concat(targets.Holds, targets.NewHolds); len(holds) > 0 {
+		tenants, ids := pairs(holds, splitHold)
+		out.Queue(l.sql["Holds"], tenants, ids).Query(scanHolds(b.Targets.Holds))
+	}
+	if len(targets.Operations) > 0 {
+		tenants, ids := pairs(targets.Operations, splitOperation)
+		out.Queue(l.sql["Refunds"], tenants, ids).Query(scanRefunds(b.Targets.Refunds))
+	}
+}
+
+// pairs turns elements into the two columns of an unnest, each pair once.
+func pairs[E comparable](in []E, split func(E) (string, string)) (a, b []string) {
+	seen := map[E]bool{}
+	for _, e := range in {
+		if seen[e] {
+			continue
+		}
+		seen[e] = true
+		x, y := split(e)
+		a, b = append(a, x), append(b, y)
+	}
+	return a, b
+}
+
+func splitHold(k ledger.HoldKey) (string, string)          { return k.Tenant, k.ID }
+func splitOperation(k ledger.OperationID) (string, string) { return k.Tenant, k.Key }
+
+// sortLines sorts the entries of an operation by their line.
+func sortLines(entries []ledger.Entry) {
+	slices.SortFunc(entries, func(a, b ledger.Entry) int { return cmp.Compare(a.Line, b.Line) })
+}

@@ -1,0 +1,310 @@
+package pg
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+func TestPeriods_MissedMonths_CaughtUpByNextDebit(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	signup := time.Now().UTC().AddDate(0, -3, 0)
+	b.plan("pro", 1, signup, "api_calls 100 month calendar")
+	b.tenant("acme", "pro", signup, signup, "UTC")
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 30)); err != nil {
+		t.Fatal(err)
+	}
+	got := b.mustBalance("acme", "api_calls")
+	if got.Used != 30 || got.Remaining != 70 || got.Granted != 100 || got.Opening != 0 || !got.PeriodEnd.After(time.Now()) {
+		t.Errorf("got %+v", got)
+	}
+	var closed, foot int
+	if err := b.db.QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE granted = 100 AND expired = 100 AND closing = 0) FROM periods").Scan(&closed, &foot); err != nil {
+		t.Fatal(err)
+	}
+	if closed != 3 || foot != 3 {
+		t.Errorf("%d periods closed, %d of them foot with an expired allowance; want 3 and 3", closed, foot)
+	}
+	b.mustVerify()
+}
+
+func TestBalance_ShowsPeriodNotYetWritten(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	signup := time.Now().UTC().AddDate(0, -2, 0)
+	b.plan("pro", 1, signup, "api_calls 100 month calendar")
+	b.tenant("acme", "pro", signup, signup, "UTC")
+	virtual := b.mustBalance("acme", "api_calls")
+	if virtual.Remaining != 100 || virtual.Seq != 5 {
+		t.Errorf("got %+v", virtual)
+	}
+	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
+		t.Fatal(err)
+	}
+	// A balance nobody has touched has no row, so a roll has nothing to do; the first grant makes it.
+	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 1)); err != nil {
+		t.Fatal(err)
+	}
+	written := b.mustBalance("acme", "api_calls")
+	if written.Seq != 6 || written.Remaining != 101 || !written.PeriodStart.Equal(virtual.PeriodStart) || !written.PeriodEnd.Equal(virtual.PeriodEnd) {
+		t.Errorf("virtual %+v, written %+v", virtual, written)
+	}
+	b.mustVerify()
+}
+
+func TestPeriods_AnchorOn31st_EndOnLastDayOfShortMonths(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	anchor := time.Date(2024, 1, 31, 0, 0, 0, 0, time.UTC)
+	b.plan("pro", 1, anchor, "api_calls 100 month tenant")
+	b.tenant("acme", "pro", time.Now().Add(-time.Hour), anchor, "UTC")
+	list, err := b.Periods(t.Context(), "acme", "api_calls", 24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := map[string]bool{}
+	for i, p := range list {
+		ends[p.End.Format(time.DateOnly)] = true
+		if i > 0 && !p.Start.Equal(list[i-1].End) {
+			t.Errorf("period %d starts at %s, the one before ends at %s", i, p.Start, list[i-1].End)
+		}
+	}
+	year := time.Now().UTC().AddDate(0, 2, 0).Year() // a February within the next 24 months
+	february := time.Date(year+1, 3, 0, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+	for _, want := range []string{february, fmt.Sprintf("%d-03-31", year+1), fmt.Sprintf("%d-04-30", year+1)} {
+		if !ends[want] {
+			t.Errorf("no period ends on %s: %v", want, ends)
+		}
+	}
+}
+
+func TestPeriods_OpenedLate_GetAllowanceOfDueDate(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	now := time.Now().UTC()
+	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	signup := first.AddDate(0, -2, 3)
+	b.plan("pro", 1, signup, "api_calls 100 month calendar")
+	b.tenant("acme", "pro", signup, signup, "UTC")
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	// The same history again, but version 2 was made after the last boundary: it waits for the next one.
+	b.plan("pro", 2, first.Add(time.Minute), "api_calls 500 month calendar")
+	b.tenant("late", "pro", signup, signup, "UTC")
+	if got := b.mustBalance("late", "api_calls"); got.Granted != 100 || got.PlanVersion != 1 {
+		t.Errorf("a version made after the boundary applies before the next one: %+v", got)
+	}
+	// And a tenant that changed its plan before the boundary.
+	b.plan("big", 1, signup, "api_calls 900 month calendar")
+	b.tenant("mover", "pro", signup, signup, "UTC")
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone) VALUES ('mover', $1, 'big', $2, 'UTC')`, first.AddDate(0, -1, 5), signup)
+	if got := b.mustBalance("mover", "api_calls"); got.Granted != 900 || got.Plan != "big" {
+		t.Errorf("the plan in force at the boundary does not apply: %+v", got)
+	}
+	if _, err := Do(t.Context(), b.Ledger, debitOf("mover", "k1", 900)); err != nil {
+		t.Fatal(err)
+	}
+	var plans string
+	if err := b.db.QueryRow(t.Context(), `SELECT string_agg(plan, ' ' ORDER BY period_start) FROM periods WHERE tenant_id = 'mover'`).Scan(&plans); err != nil || plans != "pro pro" {
+		t.Errorf("closed under %q, want pro pro (%v)", plans, err)
+	}
+	b.mustVerify()
+}
+
+func TestPeriods_End_ExpiresAllowance_KeepsPrepaid(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 100)
+	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "api_calls", 50)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 120)); err != nil {
+		t.Fatal(err)
+	}
+	b.rewind("acme", 2*time.Hour)
+	got := b.mustBalance("acme", "api_calls")
+	if got.Opening != 30 || got.Granted != 100 || got.Remaining != 130 || got.Used != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 130)); err != nil {
+		t.Fatal(err)
+	}
+	b.mustVerify()
+}
+
+func TestGrant_TakesEffectAndExpiresOnTime(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	now := time.Now().UTC()
+	coming := topupOf("acme", "g1", "credits", 40)
+	coming.EffectiveAt, coming.ExpiresAt = now.Add(30*time.Minute), now.Add(90*time.Minute)
+	b.meter("credits")
+	r, err := Do(t.Context(), b.Ledger, coming)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Grant.Status != ledger.GrantPending || r.Position.Remaining != 0 {
+		t.Errorf("got %+v", r)
+	}
+	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 15}}}
+	_, err = Do(t.Context(), b.Ledger, debit)
+	e := wantCode(t, err, ledger.CodeCreditsExhausted)
+	if !e.Denial.WouldSucceedAt.Equal(ledger.Micros(coming.EffectiveAt)) {
+		t.Errorf("would succeed at %v, want %v", e.Denial.WouldSucceedAt, coming.EffectiveAt)
+	}
+	b.rewind("acme", time.Hour)
+	if _, err := Do(t.Context(), b.Ledger, debit); err != nil {
+		t.Fatal(err)
+	}
+	b.rewind("acme", time.Hour)
+	if got := b.mustBalance("acme", "credits"); got.Remaining != 0 || got.Expired != 25 || got.Used != 15 {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
+		t.Fatal(err)
+	}
+	b.mustVerify()
+}
+
+func TestBurnOrder_PriorityThenExpiryThenEffectThenID(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	soon := time.Now().Add(time.Hour)
+	issue := func(id string, source ledger.Source, priority *int32, expires time.Time) {
+		g := topupOf("acme", id, "api_calls", 5)
+		g.GrantID, g.Source, g.Priority, g.ExpiresAt = id, source, priority, expires
+		if _, err := Do(t.Context(), b.Ledger, g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	early := int32(1)
+	issue("paid-late", ledger.SourceTopup, nil, time.Time{})
+	issue("paid-soon", ledger.SourceTopup, nil, soon)
+	issue("promo", ledger.SourcePromo, nil, time.Time{})
+	issue("first", ledger.SourceTopup, &early, time.Time{})
+	got, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 29))
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := ""
+	for _, d := range got.Items[0].Draws {
+		order += fmt.Sprintf("%s:%d ", d.Grant, d.Amount)
+	}
+	want := "first:5 " + b.mustBalance("acme", "api_calls").PeriodStart.Format("allowance:"+time.RFC3339) + ":10 promo:5 paid-soon:5 paid-late:4 "
+	if order != want {
+		t.Errorf("drawn in order %q, want %q", order, want)
+	}
+	b.mustVerify()
+}
+
+func TestBatch_IdleForMonths_CatchesUpInSeveralTransactions(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	signup := time.Now().UTC().Add(-1300 * time.Hour)
+	b.plan("pro", 1, signup, "api_calls 3 hour calendar")
+	b.tenant("acme", "pro", signup, signup, "UTC")
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 3)); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.mustVerify(); r.Periods != 1300 || r.Totals["api_calls"].Issued != 1301*3 {
+		t.Errorf("%d periods closed, totals %+v; want 1300", r.Periods, r.Totals)
+	}
+}
+
+func TestRoll_CatchesUpIdleBalances_SecondRollDoesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	other := openLedger(t, b.url)
+	const tenants = 600 // more than two chunks
+	for i := range tenants {
+		b.hourly(fmt.Sprintf("t%03d", i), 10)
+	}
+	for i := range tenants {
+		if _, err := Do(t.Context(), b.Ledger, debitOf(fmt.Sprintf("t%03d", i), "k", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.rewind("", 3*time.Hour)
+	done := make(chan Roll, 2)
+	for _, l := range []*Ledger{b.Ledger, other} {
+		go func() {
+			r, err := l.RunRoll(t.Context(), nil, func(Roll) {})
+			if err != nil {
+				t.Error(err)
+			}
+			done <- r
+		}()
+	}
+	one, two := <-done, <-done
+	if one.Status != RollDone || two.Status != RollDone || one.Processed+two.Processed != tenants {
+		t.Errorf("got %+v and %+v", one, two)
+	}
+	again, err := b.RunRoll(t.Context(), nil, func(Roll) {})
+	if err != nil || again.Processed != 0 {
+		t.Errorf("a second roll processed %d (%v)", again.Processed, err)
+	}
+	if status, err := b.RollStatus(t.Context(), one.ID); err != nil || status.Status != RollDone {
+		t.Errorf("got %+v, %v", status, err)
+	}
+	_, err = b.RunRoll(t.Context(), new(time.Now().Add(time.Hour)), func(Roll) {})
+	wantCode(t, err, ledger.CodeInvalidArgument)
+	if r := b.mustVerify(); r.Periods != tenants*3 {
+		t.Errorf("%d periods closed, want %d", r.Periods, tenants*3)
+	}
+}
+
+func TestPeriods_MeterEntersPlanLater_GrantedFromThen(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "g1", "credits", 5)); err != nil {
+		t.Fatal(err)
+	}
+	b.plan("plan-10", 2, time.Now().UTC(), "api_calls 10 month calendar", "credits 20 month calendar")
+	got := b.mustBalance("acme", "credits")
+	if got.Remaining != 25 || got.Plan != "plan-10" || got.Opening != 5 {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 25}}}); err != nil {
+		t.Fatal(err)
+	}
+	b.mustVerify()
+}
+
+// hourly signs a tenant up for an allowance per hour, anchored so that the open period began a minute ago.
+func (b *bundle) hourly(id string, amount int64) {
+	b.t.Helper()
+	at := time.Now().UTC().Add(-time.Minute)
+	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ('hourly', 1, $1) ON CONFLICT DO NOTHING", at.AddDate(-1, 0, 0))
+	b.meter("api_calls")
+	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor)
+		VALUES ('hourly', 1, 'api_calls', 0, $1, 'hour', 'tenant') ON CONFLICT DO NOTHING`, amount)
+	b.tenant(id, "hourly", at, at, "UTC")
+}
+
+// rewind moves everything that is stored of a tenant (” = of all) into the past, as if that much time had gone by. It adds
+// a few seconds: ids of allowances name their period's start, and moved by whole periods they would come again.
+func (b *bundle) rewind(tenant string, by time.Duration) {
+	b.t.Helper()
+	by += 7 * time.Second
+	for _, sql := range []string{
+		`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
+			period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
+			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END
+			WHERE $1 IN ('', tenant_id) AND period_start > 'epoch'`, // otherwise it was not opened, and has no instants
+		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval WHERE $1 IN ('', tenant_id)`,
+		`UPDATE grants SET effective_at = effective_at - $2::interval,
+			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $2::interval ELSE expires_at END WHERE $1 IN ('', tenant_id)`,
+		`UPDATE entries SET period_start = period_start - $2::interval, created_at = created_at - $2::interval, effective_at = effective_at - $2::interval WHERE $1 IN ('', tenant_id)`,
+		`UPDATE tenants SET anchor = anchor - $2::interval WHERE $1 IN ('', tenant_id)`,
+		`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval WHERE $1 IN ('', tenant_id)`,
+	} {
+		b.exec(sql, tenant, by)
+	}
+}

@@ -1,0 +1,262 @@
+package pg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+)
+
+// batchStatements are what a batch sends. Their plans are made once per connection, possibly while the tables are empty, and
+// must be right when they are full: keys outermost, everything else by index.
+var batchStatements = []string{
+	"LockBalances", "StoredEntries", "OpenGrants", "NamedGrants", "TakenGrants", "OpenHoldLines", "Holds", "Refunds", "HoldBalances",
+	"GrantBalances", "EntriesOfOperations", "TenantTerms", "UpdateBalances", "UpdateDrawnBalances", "UpdateGrants", "UpdateHoldLines",
+}
+
+func TestStatements_PrepareOnMigratedSchema(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	for name, sql := range b.sql {
+		if _, err := b.db.Prepare(t.Context(), name, sql); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestStatements_AreUsed(t *testing.T) {
+	t.Parallel()
+	q, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := readSources(t)
+	for name := range q {
+		if !strings.Contains(source, `"`+name+`"`) {
+			t.Errorf("statement %s is used nowhere", name)
+		}
+	}
+}
+
+// TestStatements_PlansOfEmptyTables_FitFullOnes guards against plans that once cost a hundredfold: sequential scans, whole
+// partitions materialised for a join, and the look-up of keys through the history index.
+func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	conn, err := b.writers.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for _, name := range batchStatements {
+		plan := explain(t, conn.Conn(), name, b.sql[name])
+		for _, node := range plan.nodes {
+			if bad := node.wrong(); bad != "" {
+				t.Errorf("%s: %s in\n%s", name, bad, plan.text)
+			}
+		}
+		if name == "StoredEntries" && strings.Contains(plan.text, "_meter_subject_seq_") {
+			t.Errorf("the look-up of keys goes through the history index:\n%s", plan.text)
+		}
+	}
+}
+
+func readSources(t *testing.T) string {
+	t.Helper()
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+type queryPlan struct {
+	nodes []planNode
+	text  string
+}
+
+type planNode struct {
+	Type       string     `json:"Node Type"`
+	Relation   string     `json:"Relation Name"`
+	JoinFilter string     `json:"Join Filter"`
+	IndexCond  string     `json:"Index Cond"`
+	Plans      []planNode `json:"Plans"`
+}
+
+// wrong says what is wrong with a node, ” if nothing.
+func (n *planNode) wrong() string {
+	switch {
+	case slices.Contains([]string{"Seq Scan", "Hash Join", "Merge Join", "Materialize", "Bitmap Heap Scan"}, n.Type):
+		return n.Type + " on " + n.Relation
+	case n.JoinFilter != "":
+		return "join filter " + n.JoinFilter
+	case strings.HasPrefix(n.Type, "Index") && !strings.Contains(n.IndexCond, "tenant_id"):
+		return n.Type + " on " + n.Relation + " without the tenant"
+	}
+	return ""
+}
+
+// explain returns the generic plan that the writer's connection uses.
+func explain(t *testing.T, conn *pgx.Conn, name, sql string) queryPlan {
+	t.Helper()
+	sd, err := conn.Prepare(t.Context(), "explain_"+name, sql)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(sd.ParamOIDs)), ", ")
+	var raw []byte
+	if err := conn.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE \"explain_%s\"(%s)", name, nulls), pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	var tree []struct{ Plan planNode }
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		t.Fatal(err)
+	}
+	p := queryPlan{text: string(raw)}
+	var walk func(node planNode)
+	walk = func(node planNode) {
+		p.nodes = append(p.nodes, node)
+		for _, c := range node.Plans {
+			walk(c)
+		}
+	}
+	walk(tree[0].Plan)
+	return p
+}
+
+func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	for i := range 50 {
+		if _, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, conn := range b.writers.AcquireAllIdle(t.Context()) {
+		if _, err := conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()"); err != nil {
+			t.Fatal(err)
+		}
+		conn.Release()
+	}
+	var updates, hot int
+	eventually(t, func() bool {
+		if err := b.db.QueryRow(t.Context(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'balances'").Scan(&updates, &hot); err != nil {
+			t.Fatal(err)
+		}
+		return updates >= 50
+	})
+	if hot*10 < updates*9 { // opening the period moves next_event_at, which is indexed; a full page moves a row now and then
+		t.Errorf("%d of %d updates of balances were heap-only", hot, updates)
+	}
+}
+
+func TestPartitions_MadeAhead_OnlyOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	other := openLedger(t, b.url)
+	later := time.Now().AddDate(0, 6, 0)
+	for _, l := range []*Ledger{b.Ledger, other, b.Ledger} {
+		if err := l.makePartitions(t.Context(), later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, month := range partitionMonths(later) {
+		var exists bool
+		if err := b.db.QueryRow(t.Context(), "SELECT to_regclass($1) IS NOT NULL", partitionName(month)).Scan(&exists); err != nil || !exists {
+			t.Errorf("partition %s is missing (%v)", partitionName(month), err)
+		}
+	}
+}
+
+func TestPartitions_Default_TakesMissingMonth_RetriesFindIt(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	b.exec("DROP TABLE " + partitionName(monthOf(time.Now())))
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
+	if err != nil || !again.Replayed {
+		t.Fatalf("got %+v, %v", again, err)
+	}
+	var late int
+	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries_default").Scan(&late); err != nil || late != 2 {
+		t.Errorf("%d rows in the default partition, want 2 (%v)", late, err)
+	}
+	b.mustVerify()
+}
+
+func TestUpkeep_RolledUntil_IsNewestFinishedRoll(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	said := func() int64 {
+		t.Helper()
+		if err := b.upkeep.once(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return int64(testutil.ToFloat64(b.metrics.rolledUntil))
+	}
+	if got := said(); got != 0 {
+		t.Errorf("%d before any roll", got)
+	}
+	b.exec(`INSERT INTO rolls (roll_id, as_of, status, started_at, heartbeat_at) VALUES
+		('old', to_timestamp(1700000000), 'done', now(), now()), ('new', to_timestamp(1700003600.9), 'done', now(), now()),
+		('failed', now(), 'failed', now(), now()), ('running', now(), 'running', now(), now())`)
+	if got := said(); got != 1700003601 && got != 1700003600 {
+		t.Errorf("%d, want that of the newest that was finished", got)
+	}
+}
+
+func TestDebit_Retry_FindsKeyOfMonthBefore(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4)); err != nil {
+		t.Fatal(err)
+	}
+	last := monthOf(time.Now()).AddDate(0, -1, 0)
+	b.exec("UPDATE entries SET month = $1 WHERE operation_id = 'k1'", last)
+	again, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
+	if err != nil || !again.Replayed {
+		t.Fatalf("got %+v, %v", again, err)
+	}
+}
+
+// eventually waits for a condition that the server reaches on its own, for at most ten seconds.
+func eventually(t *testing.T, reached func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("condition not reached in ten seconds")
+		}
+	}
+}

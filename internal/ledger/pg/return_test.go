@@ -1,0 +1,88 @@
+package pg
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("credits")
+	b.allowance("pro", "api_calls", 4, "month", "overflow_meter = 'credits', overflow_price = 3")
+	b.signUp("acme", "pro")
+	b.mustGrant("acme", "g1", "credits", 20)
+	if _, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6)); err != nil {
+		t.Fatal(err)
+	}
+	// The first entry of the second capture lies on the overflow meter, and also carries the answer.
+	for i, key := range []string{"c1", "c2"} {
+		if _, err := b.change(ledger.HoldChange{Key: key, Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 4 - int64(i)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refund := func(key, of string, amount int64) (*ledger.RefundResult, error) {
+		return Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Meter: "api_calls", Amount: amount})
+	}
+	total := int64(0)
+	for _, of := range []string{"c1", "c2"} {
+		r, err := refund("half-"+of, of, 2)
+		if err != nil || r.Items[0].Meter != "api_calls" || r.Items[0].Refunded != 2 {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		r, err = refund("rest-"+of, of, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += 2 + r.Items[0].Refunded
+		_, err = refund("more-"+of, of, 1)
+		wantCode(t, err, ledger.CodeRefundExceedsDebit)
+	}
+	if total != 7 || b.mustBalance("acme", "credits").Remaining != 20 || b.mustBalance("acme", "api_calls").Remaining != 4 {
+		t.Errorf("%d were refunded, and not all came back: %+v", total, b.mustBalance("acme", "credits"))
+	}
+	b.mustVerify()
+}
+
+func TestRegrant_KeepsPriorityAndCostBasis(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1)
+	g := topupOf("acme", "g1", "credits", 9)
+	g.GrantID, g.CostBasis, g.Priority, g.ExpiresAt = "sale", "0.10", new(int32(7)), time.Now().Add(time.Hour)
+	if _, err := Do(t.Context(), b.Ledger, g); err != nil {
+		t.Fatal(err)
+	}
+	b.mustDebit(&ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 9}}})
+	b.exec("UPDATE grants SET status = 'expired', expires_at = effective_at + interval '1 microsecond' WHERE grant_id = 'sale'")
+	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Return: ledger.ReturnRegrant})
+	if err != nil || r.Items[0].Remaining != 9 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	got := b.mustBalance("acme", "credits").Grants
+	if len(got) != 1 || got[0].Source != ledger.SourceRefund || got[0].Priority != 7 || got[0].CostBasis != "0.10" {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+}
+
+// A version of the plan that was stamped before a tenant signed up, and committed after the tenant's first use, is the only
+// one in force since; the open period still has the terms it was opened with.
+func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	at := time.Now().UTC().Add(-time.Hour)
+	b.plan("pro", 1, at.Add(-time.Hour), "api_calls 10 month calendar")
+	b.exec("UPDATE plan_allowances SET overage_policy = 'allow'")
+	b.tenant("acme", "pro", at, at, "UTC")
+	b.mustDebit(debitOf("acme", "k1", 4))
+	b.plan("pro", 2, at.Add(-time.Second), "api_calls 20 month calendar")
+	other := openLedger(t, b.url) // one that has not read the first version
+	r, err := Do(t.Context(), other, debitOf("acme", "k2", 7))
+	if err != nil || r.Items[0].Charged != 7 || drawsOf(r.Items[0]) != "api_calls/allowance:6 api_calls/overage:1 " {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	b.mustVerify()
+}

@@ -1,0 +1,230 @@
+package pg
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// termsCommitMargin covers a catalogue change that was stamped before an entry and committed after it. Catalogue
+// transactions are bounded to seconds.
+const termsCommitMargin = time.Minute
+
+var epoch = time.Unix(0, 0).UTC()
+
+// fromDB turns the stored "no instant yet" into the zero time.
+func fromDB(t time.Time) time.Time {
+	if t.Equal(epoch) {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// keyColumns are parallel arrays for unnest.
+type keyColumns struct{ tenants, meters, subjects []string }
+
+func columnsOf(keys []ledger.BalanceKey) keyColumns {
+	c := keyColumns{make([]string, len(keys)), make([]string, len(keys)), make([]string, len(keys))}
+	for i, k := range keys {
+		c.tenants[i], c.meters[i], c.subjects[i] = k.Tenant, k.Meter, k.Subject
+	}
+	return c
+}
+
+// grantColumns returns grant keys as parallel arrays for unnest.
+func grantColumns(grants []ledger.GrantKey) (c keyColumns, ids []string) {
+	keys, ids := make([]ledger.BalanceKey, len(grants)), make([]string, len(grants))
+	for i, g := range grants {
+		keys[i], ids[i] = g.BalanceKey, g.ID
+	}
+	return columnsOf(keys), ids
+}
+
+func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var b ledger.BalanceRow
+		_, err := pgx.ForEachRow(rows, []any{
+			&b.Tenant, &b.Meter, &b.Subject, &b.Seq, &b.Plan, &b.PlanVersion, &b.Allowance, &b.Renews, &b.Start, &b.End,
+			&b.Opening, &b.Granted, &b.Refunded, &b.Used, &b.Expired, &b.Adjusted, &b.Held, &b.Overage,
+			&b.Owed, &b.Paid, &b.ForgivenSeq, &b.HeadID, &b.HeadSource, &b.HeadRemaining, &b.NextEvent, &b.UpdatedAt,
+		}, func() error {
+			row := b
+			row.Start, row.End = fromDB(row.Start), fromDB(row.End)
+			row.NextEvent, row.UpdatedAt = fromDB(row.NextEvent), fromDB(row.UpdatedAt)
+			into[row.BalanceKey] = ledger.NewBook(row)
+			return nil
+		})
+		return err
+	}
+}
+
+// entryRow is an entry with the columns that may be NULL.
+type entryRow struct {
+	ledger.Entry
+
+	requested   *int64
+	effectiveAt *time.Time
+	opSubject   *string
+}
+
+// targets lists the scan targets of the entry columns, in the order in which every statement lists them.
+func (r *entryRow) targets() []any {
+	return []any{
+		&r.Tenant, &r.OperationID, &r.Line, &r.Seq, &r.Kind, &r.Meter, &r.Subject, &r.PeriodStart, &r.Grant, &r.Source,
+		&r.Amount, &r.RemainingAfter, &r.Item, &r.requested, &r.Fingerprint, &r.CreatedAt, &r.effectiveAt, &r.opSubject,
+		&r.Detail, &r.Metadata,
+	}
+}
+
+// take returns the entry that was scanned and makes room for the next one.
+func (r *entryRow) take() ledger.Entry {
+	e := r.Entry
+	e.CreatedAt, e.PeriodStart = e.CreatedAt.UTC(), e.PeriodStart.UTC()
+	if r.requested != nil {
+		e.Requested = *r.requested
+	}
+	if r.effectiveAt != nil {
+		e.EffectiveAt = r.effectiveAt.UTC()
+	}
+	if r.opSubject != nil {
+		e.OpSubject = *r.opSubject
+	}
+	*r = entryRow{}
+	return e
+}
+
+func scanEntries(into map[ledger.OperationID][]ledger.Entry) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var row entryRow
+		_, err := pgx.ForEachRow(rows, row.targets(), func() error {
+			e := row.take()
+			id := ledger.OperationID{Tenant: e.Tenant, Key: e.OperationID}
+			into[id] = append(into[id], e)
+			return nil
+		})
+		return err
+	}
+}
+
+func scanGrants(into map[ledger.BalanceKey][]*ledger.OpenGrant) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var g ledger.GrantRecord
+		_, err := pgx.ForEachRow(rows, grantTargets(&g), func() error {
+			row := g
+			row.EffectiveAt, row.ExpiresAt, row.CreatedAt = g.EffectiveAt.UTC(), g.ExpiresAt.UTC(), g.CreatedAt.UTC()
+			k := ledger.BalanceKey{Tenant: row.Tenant, Meter: row.Meter, Subject: row.Subject}
+			into[k] = append(into[k], &ledger.OpenGrant{GrantRecord: row})
+			return nil
+		})
+		return err
+	}
+}
+
+// scanTaken notes which grants exist.
+func scanTaken(into map[ledger.GrantKey]bool) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var k ledger.GrantKey
+		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject, &k.ID}, func() error {
+			into[k] = true
+			return nil
+		})
+		return err
+	}
+}
+
+// grantTargets are the scan targets of the grant columns.
+func grantTargets(g *ledger.GrantRecord) []any {
+	return []any{
+		&g.Tenant, &g.Meter, &g.Subject, &g.ID, &g.Source, &g.Amount, &g.Remaining, &g.Held, &g.Priority, &g.EffectiveAt,
+		&g.ExpiresAt, &g.CostBasis, &g.Reason, &g.Status, &g.OperationID, &g.CreatedAt,
+	}
+}
+
+func scanHoldLines(into map[ledger.BalanceKey][]*ledger.HoldLine) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var h ledger.HoldLine
+		_, err := pgx.ForEachRow(rows, []any{
+			&h.Tenant, &h.Meter, &h.Subject, &h.HoldID, &h.Line, &h.Item, &h.Grant, &h.Source, &h.Price, &h.Amount, &h.Captured,
+			&h.Returned, &h.ExpiresAt,
+		}, func() error {
+			row := h
+			row.ExpiresAt = row.ExpiresAt.UTC()
+			into[row.BalanceKey] = append(into[row.BalanceKey], &row)
+			return nil
+		})
+		return err
+	}
+}
+
+func scanHolds(into map[ledger.HoldKey]*ledger.HoldRow) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var h ledger.HoldRow
+		var items []byte
+		_, err := pgx.ForEachRow(rows, []any{&h.Tenant, &h.ID, &h.Subject, &h.Status, &items, &h.CreatedAt, &h.ExpiresAt}, func() error {
+			row := h
+			row.CreatedAt, row.ExpiresAt, row.Items = h.CreatedAt.UTC(), h.ExpiresAt.UTC(), nil
+			if err := json.Unmarshal(items, &row.Items); err != nil {
+				return fmt.Errorf("items of hold %s/%s: %w", row.Tenant, row.ID, err)
+			}
+			into[row.HoldKey] = &row
+			return nil
+		})
+		return err
+	}
+}
+
+func scanRefunds(into map[ledger.EntryKey]*ledger.RefundSum) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var k ledger.EntryKey
+		var n int64
+		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Key, &k.Line, &n}, func() error {
+			into[k] = &ledger.RefundSum{Amount: n}
+			return nil
+		})
+		return err
+	}
+}
+
+// scanPlaces reads (tenant, id, meter, subject) rows: on which balance something is.
+func scanPlaces(add func(id string, k ledger.BalanceKey)) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var k ledger.BalanceKey
+		var id string
+		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &id, &k.Meter, &k.Subject}, func() error {
+			add(id, k)
+			return nil
+		})
+		return err
+	}
+}
+
+// scanAbsent reads WhyAbsent and notes which of the keys name a tenant or a meter that does not exist.
+func scanAbsent(keys []ledger.BalanceKey, into map[ledger.BalanceKey]ledger.Absence) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var tenant, meter string
+		var tenantExists, meterExists bool
+		reasons := map[[2]string]ledger.Absence{}
+		_, err := pgx.ForEachRow(rows, []any{&tenant, &meter, &tenantExists, &meterExists}, func() error {
+			switch {
+			case !tenantExists:
+				reasons[[2]string{tenant, meter}] = ledger.AbsentTenant
+			case !meterExists:
+				reasons[[2]string{tenant, meter}] = ledger.AbsentMeter
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("look up missing balances: %w", err)
+		}
+		for _, k := range keys {
+			if why, ok := reasons[[2]string{k.Tenant, k.Meter}]; ok {
+				into[k] = why
+			}
+		}
+		return nil
+	}
+}

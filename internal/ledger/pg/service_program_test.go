@@ -1,0 +1,258 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/model"
+)
+
+// step draws what happens next to the tenant, and returns it to be done while other tenants do theirs.
+func (s *life) step() func() error {
+	t := s.T
+	plan := func() string { return rapid.SampledFrom([]string{"small", "large"}).Draw(t, "plan") }
+	reader := rapid.IntRange(0, 1).Draw(t, "reader")
+	do := func() error { return nil }
+	switch rapid.IntRange(0, 15).Draw(t, "step") {
+	case 0, 1:
+		by := time.Duration(rapid.IntRange(1, 1800).Draw(t, "seconds")) * time.Second
+		do = func() error { return s.rewind(by) }
+	case 2:
+		by := time.Duration(rapid.IntRange(1, 5*3600).Draw(t, "long")) * time.Second
+		do = func() error { return s.rewind(by) }
+	case 3:
+		do = func() error { return s.roll(reader + 1) }
+	case 4:
+		of, meters := plan(), s.DrawTerms()
+		do = func() error { return s.newVersion(of, meters) }
+	case 5:
+		to, now := plan(), rapid.Bool().Draw(t, "now")
+		prorate := now && rapid.Bool().Draw(t, "prorate")
+		do = func() error { return s.newPlan(to, now, prorate) }
+	case 6:
+		suspended := rapid.Bool().Draw(t, "suspended")
+		do = func() error { s.suspend(suspended); return nil }
+	case 7:
+		if len(s.past) > 0 {
+			when := rapid.IntRange(0, len(s.past)-1).Draw(t, "when")
+			do = func() error { return s.remember(reader+1, s.past[when]) }
+		}
+	default:
+		do = s.group()
+	}
+	return func() error {
+		s.steps++
+		if err := do(); err != nil {
+			return err
+		}
+		return s.compare(reader)
+	}
+}
+
+// roll lets a sweeper run, which takes in the other tenants, too.
+func (s *life) roll(n int) error {
+	_, err := persist(s, n, func(l *Ledger) (Roll, error) {
+		// A roll that is killed goes on when the next one is begun.
+		return l.RunRoll(context.Background(), nil, func(Roll) {})
+	})
+	s.logf("roll")
+	if err != nil {
+		err = errors.Join(err, s.misplaced())
+	}
+	return err
+}
+
+// misplaced tells of balances, whosever, that could not go on: those whose open period does not follow their last closed one.
+func (s *life) misplaced() error {
+	rows, err := s.db.Query(context.Background(), `SELECT b.tenant_id, b.meter, b.subject, row_to_json(b)::text, json_agg(p ORDER BY p.period_start)::text
+		FROM balances b JOIN periods p USING (tenant_id, meter, subject)
+		GROUP BY b.tenant_id, b.meter, b.subject, b.period_start, b.* HAVING max(p.period_start) >= b.period_start OR max(p.period_end) <> b.period_start`)
+	if err != nil {
+		return err
+	}
+	var tenant, meter, subject, balance, periods string
+	var all []error
+	_, err = pgx.ForEachRow(rows, []any{&tenant, &meter, &subject, &balance, &periods}, func() error {
+		all = append(all, fmt.Errorf("%s/%s/%s is\n    %s\n    after %s", tenant, meter, subject, balance, periods))
+		return nil
+	})
+	return errors.Join(append(all, err)...)
+}
+
+// remember reads the past, which must still be what it was.
+func (s *life) remember(n int, was moment) error {
+	b, err := persist(s, n, func(l *Ledger) (*ledger.Balance, error) {
+		return l.BalanceAsOf(context.Background(), s.tenant, was.k.Meter, was.k.Subject, s.stored(was.at))
+	})
+	if ledger.CodeOf(err) == ledger.CodeMeterNotInPlan && was.figures == figures([9]int64{}) {
+		return nil // it is not, and nothing was ever granted
+	}
+	if err != nil {
+		return fmt.Errorf("balance %v as of %s: %w", was.k, was.at, err)
+	}
+	now := figures([...]int64{b.Opening, b.Granted, b.Refunded, b.Used, b.Expired, b.Adjusted, b.Overage, b.Held, b.Remaining})
+	if now != was.figures {
+		return fmt.Errorf("balance %v as of %s\n  was %s\n  and is now said to have been\n  %s", was.k, was.at, was.figures, now)
+	}
+	return nil
+}
+
+// end holds the whole life against the model and against itself: statements, journal, sums.
+func (s *life) end(verifier *Ledger) error {
+	if err := s.look(); err != nil {
+		return err
+	}
+	for _, k := range s.keys() {
+		if err := s.compareStatements(k); err != nil {
+			return err
+		}
+	}
+	report, err := verifier.Verify(context.Background(), VerifyOptions{Tenant: s.tenant})
+	if err != nil {
+		return err
+	}
+	if !report.Clean() {
+		return fmt.Errorf("verify: %v", report.Differences)
+	}
+	for meter, n := range report.Totals {
+		if n.Issued+n.Refunded+n.Adjusted != n.Used+n.Expired+n.Remaining+n.Held {
+			return fmt.Errorf("meter %s does not add up: %+v", meter, n)
+		}
+	}
+	return nil
+}
+
+// compareStatements reads the accounts of all periods of a balance, newest first: each foots, each begins with what the one before
+// ended with, its lines add up to its sums, and the closed ones are those of a model.
+func (s *life) compareStatements(k ledger.BalanceKey) error {
+	var got []string
+	next := (*Statement)(nil)
+	for at := s.stored(s.Now); ; at = next.Start.Add(-time.Microsecond) {
+		b, err := persist(s, len(got), func(l *Ledger) (*Statement, error) {
+			return l.periodAt(context.Background(), s.tenant, k.Meter, k.Subject, at)
+		})
+		if ledger.CodeOf(err) == ledger.CodeMeterNotInPlan && s.able[0].Empty(k) {
+			return nil
+		}
+		if ledger.CodeOf(err) == ledger.CodeNotFound {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("statement of %v at %s: %w", k, at, err)
+		}
+		if err := checkStatement(b, next); err != nil {
+			return fmt.Errorf("statement of %v at %s: %w: %+v", k, at, err, b)
+		}
+		if b.Closed {
+			got = append(got, model.PeriodText(strings.TrimPrefix(b.Plan, s.tenant+"-"), b.Start.Add(s.ahead), b.End.Add(s.ahead), [...]int64{
+				b.Opening, b.Granted, b.Refunded, b.Used, b.Expired, b.Adjusted, b.Overage, b.Held, b.Closing,
+			}))
+		}
+		next = b
+	}
+	slices.Reverse(got)
+	for _, m := range s.able {
+		if slices.Equal(m.ClosedPeriods(k), got) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the closed periods of %v are\n  %s\nand the model's\n  %s", k, strings.Join(got, "\n  "), strings.Join(s.able[0].ClosedPeriods(k), "\n  "))
+}
+
+// checkStatement says what is wrong with a statement in itself, and before the next one.
+func checkStatement(b, next *Statement) error {
+	var sum ledger.BalanceRow
+	for _, l := range b.Lines {
+		sum.Apply(l.Kind, l.Amount)
+	}
+	switch {
+	case b.Opening+b.Granted+b.Refunded-b.Used-b.Expired+b.Adjusted != b.Closing:
+		return errors.New("it does not foot")
+	case sum.Granted != b.Granted || sum.Refunded != b.Refunded || sum.Used != b.Used || sum.Expired != b.Expired || sum.Adjusted != b.Adjusted || sum.Overage != b.Overage:
+		return errors.New("its lines do not add up to it")
+	case next != nil && (next.Opening != b.Closing || !next.Start.Equal(b.End)):
+		return fmt.Errorf("the next one does not go on from it: %+v", next)
+	}
+	return nil
+}
+
+// TestService_Programs_AreExplainedByModel runs random programs on the real ledger, several tenants at a time: every operation,
+// clients that ask at the same time and again, at either of two instances; batches, reads, dry runs, readings of the past; time that
+// goes by, new plan versions, plan changes, suspensions, sweepers. Meanwhile answers to COMMIT are lost, connections break and
+// instances are killed. Whatever a client is told must follow from some order of what was asked: the model says so, and knows
+// nothing of SQL, batches, instances or faults. QUOTASVC_SOAK_SERVICE_STEPS says how many steps a soak has: questions to the
+// service, and changes around it.
+func TestService_Programs_AreExplainedByModel(t *testing.T) {
+	t.Parallel()
+	wanted := model.SoakSteps(t, "QUOTASVC_SOAK_SERVICE_STEPS")
+	const tenants = 6
+	rounds := 5
+	if wanted > 0 {
+		rounds = 40
+	}
+	b := newBundle(t)
+	b.meter(model.Meters...)
+	f := startFleet(t, b.url)
+	conns := make([]*pgx.Conn, tenants)
+	for i := range conns {
+		own := &bundle{t: t, url: b.url}
+		own.reconnect()
+		conns[i] = own.db
+	}
+	calm := f.disturb()
+	signedUp := 0
+	model.RunPrograms(t, 20, wanted, func(rt *rapid.T) int {
+		lives := make([]*life, tenants)
+		for i := range lives {
+			signedUp++
+			var err error
+			if lives[i], err = live(rt, conns[i], fmt.Sprint("t", signedUp), f); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		together := func(do func(s *life) func() error) {
+			var wg sync.WaitGroup
+			errs := make([]error, len(lives))
+			for i, s := range lives {
+				run := do(s)
+				wg.Go(func() { errs[i] = run() })
+			}
+			wg.Wait()
+			for i, err := range errs {
+				if err != nil {
+					// At once, too: what clients of several instances do at the same time may not happen again.
+					t.Logf("tenant %s\n%s\n%v", lives[i].tenant, strings.Join(lives[i].log, "\n"), err)
+					rt.Fatal(err)
+				}
+			}
+		}
+		for range rounds {
+			together((*life).step)
+		}
+		together(func(s *life) func() error { return func() error { return s.end(b.Ledger) } })
+		steps := 0
+		for _, s := range lives {
+			steps += s.steps
+		}
+		return steps
+	})
+	if err := calm(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d tenants, %+v", signedUp, f.told)
+	b.mustVerify()
+	var deadlocks int64
+	if err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks != 0 {
+		t.Errorf("%d deadlocks (%v)", deadlocks, err)
+	}
+}

@@ -1,0 +1,588 @@
+package pg
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// terms adds one allowance with everything it can say. columns is "name = value, ..." of plan_allowances.
+func (b *bundle) allowance(plan, meter string, amount int64, every, columns string) {
+	b.t.Helper()
+	at := time.Now().UTC().Add(-100 * time.Hour)
+	b.meter(meter)
+	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ($1, 1, $2) ON CONFLICT DO NOTHING", plan, at)
+	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor) VALUES ($1, 1, $2, 0, $3, $4, 'tenant')`,
+		plan, meter, amount, every)
+	if columns != "" {
+		b.exec("UPDATE plan_allowances SET "+columns+" WHERE plan = $1 AND meter = $2", plan, meter)
+	}
+}
+
+// signUp makes a tenant whose periods began a minute ago.
+func (b *bundle) signUp(id, plan string) {
+	b.t.Helper()
+	at := time.Now().UTC().Add(-time.Minute)
+	b.tenant(id, plan, at, at, "UTC")
+}
+
+func (b *bundle) mustDebit(d *ledger.Debit) *ledger.DebitResult {
+	b.t.Helper()
+	r, err := Do(b.t.Context(), b.Ledger, d)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+func (b *bundle) mustGrant(tenant, key, meter string, amount int64) {
+	b.t.Helper()
+	if _, err := Do(b.t.Context(), b.Ledger, topupOf(tenant, key, meter, amount)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func drawsOf(item ledger.ItemResult) string {
+	out := ""
+	for _, d := range item.Draws {
+		out += fmt.Sprintf("%s/%s:%d ", d.Meter, d.Source, d.Amount)
+	}
+	return out
+}
+
+func TestDebit_BestEffortTakesRest_DrainRecordsOverage(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	best := debitOf("acme", "k1", 12)
+	best.Mode = ledger.ModeBestEffort
+	if got := b.mustDebit(best).Items[0]; got.Charged != 10 || got.Shortfall != 2 || got.Remaining != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Overage != 0 {
+		t.Errorf("best effort left overage %d", got.Overage)
+	}
+	b.mustGrant("acme", "g1", "api_calls", 3)
+	drain := debitOf("acme", "k2", 5)
+	drain.Mode = ledger.ModeDrain
+	first := b.mustDebit(drain).Items[0]
+	if first.Charged != 3 || first.Shortfall != 2 {
+		t.Errorf("got %+v", first)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Overage != 2 || got.Used != 13 || got.Remaining != 0 {
+		t.Errorf("got %+v", got)
+	}
+	nothing := debitOf("acme", "k3", 5)
+	nothing.Mode = ledger.ModeBestEffort
+	if got := b.mustDebit(nothing).Items[0]; got.Charged != 0 || got.Shortfall != 5 {
+		t.Errorf("got %+v", got)
+	}
+	for _, d := range []*ledger.Debit{best, drain, nothing} {
+		again := b.mustDebit(d)
+		if !again.Replayed || again.Items[0].Charged+again.Items[0].Shortfall != again.Items[0].Requested {
+			t.Errorf("got %+v", again)
+		}
+	}
+	if again := b.mustDebit(drain).Items[0]; !cmp.Equal(again.Draws, first.Draws) || again.Charged != first.Charged {
+		t.Errorf("first %+v, again %+v", first, again)
+	}
+	b.mustVerify()
+}
+
+func TestDebit_OverflowsIntoCredits_ThenOverageUpToCap(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("credits")
+	b.allowance("pro", "api_calls", 10, "month", "overflow_meter = 'credits', overflow_price = 3, overage_policy = 'allow', overage_cap = 5")
+	b.signUp("acme", "pro")
+	b.mustGrant("acme", "g1", "credits", 10) // pays for 3 units, and one credit is left
+	if got := drawsOf(b.mustDebit(debitOf("acme", "k1", 8)).Items[0]); got != "api_calls/allowance:8 " {
+		t.Errorf("drawn %q", got)
+	}
+	first := b.mustDebit(debitOf("acme", "k2", 9))
+	if got := drawsOf(first.Items[0]); got != "api_calls/allowance:2 credits/topup:9 api_calls/overage:4 " {
+		t.Errorf("drawn %q", got)
+	}
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k3", 2))
+	e := wantCode(t, err, ledger.CodeQuotaExceeded)
+	if e.Denial.Available != 1 {
+		t.Errorf("available %d, want the one unit of overage that is left", e.Denial.Available)
+	}
+	again := b.mustDebit(debitOf("acme", "k2", 9))
+	if diff := cmp.Diff(first.Items, again.Items); diff != "" || !again.Replayed {
+		t.Errorf("replay differs:\n%s", diff)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Overage != 4 || got.Used != 10 {
+		t.Errorf("got %+v", got)
+	}
+	check, err := b.Check(t.Context(), "acme", "", []ledger.Item{{Meter: "api_calls", Amount: 1}})
+	if err != nil || !check.Allowed || check.Items[0].MaxAllowedNow != 1 || !check.Copies[0].Beyond {
+		t.Errorf("got %+v, %v", check, err)
+	}
+	b.mustVerify()
+}
+
+// TestRefund_PreservedOverage_ReturnsWhatAllowancePaid although the allowance was used up by that, and is found again in
+// another transaction, at another time of its period.
+func TestRefund_PreservedOverage_ReturnsWhatAllowancePaid(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	b.exec("UPDATE plan_allowances SET overage_policy = 'allow', overage_at_period_end = 'preserve' WHERE plan = 'hourly'")
+	b.mustDebit(debitOf("acme", "k1", 25))
+	b.rewind("acme", time.Hour)
+	b.mustDebit(debitOf("acme", "k2", 1)) // the new period pays 10 of 15
+	if got := b.mustBalance("acme", "api_calls"); got.Used != 10 || got.Overage != 6 {
+		t.Fatalf("got %+v", got)
+	}
+	b.rewind("acme", 0)
+	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 9})
+	if err != nil || r.Items[0].Forfeited != 0 || r.Items[0].Remaining != 4 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	b.mustVerify()
+}
+
+func TestDebit_SubjectCap_ChargedWithTenant_NamedInDenial(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("pro", "api_calls", 100, "hour", "per_subject = 10")
+	b.signUp("acme", "pro")
+	as := func(subject, key string, amount int64) *ledger.Debit {
+		d := debitOf("acme", key, amount)
+		d.Subject = subject
+		return d
+	}
+	first := b.mustDebit(as("ann", "k1", 7))
+	if first.Items[0].Remaining != 93 {
+		t.Errorf("got %+v", first.Items[0])
+	}
+	_, err := Do(t.Context(), b.Ledger, as("ann", "k2", 4))
+	e := wantCode(t, err, ledger.CodeQuotaExceeded)
+	if e.Denial.Limiting.Level != "subject" || e.Denial.Limiting.Subject != "ann" || e.Denial.Available != 3 {
+		t.Errorf("got %+v", e.Denial)
+	}
+	b.mustDebit(as("bob", "k3", 10))
+	b.mustDebit(debitOf("acme", "k4", 60)) // no subject, no cap
+	if again := b.mustDebit(as("ann", "k1", 7)); !again.Replayed || !cmp.Equal(again.Items[0].Draws, first.Items[0].Draws) {
+		t.Errorf("got %+v", again)
+	}
+	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
+	if err != nil || ann.Remaining != 3 || ann.Limit != 10 {
+		t.Errorf("got %+v, %v", ann, err)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 23 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+	b.rewind("acme", 2*time.Hour)
+	b.mustDebit(as("ann", "k5", 10))
+	b.mustVerify()
+}
+
+func holdOf(tenant, key, id string, amount int64) *ledger.Hold {
+	return &ledger.Hold{Tenant: tenant, Key: key, HoldID: id, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
+}
+
+func (b *bundle) change(c ledger.HoldChange) (*ledger.HoldResult, error) {
+	b.t.Helper()
+	c.Tenant, c.HoldID = "acme", "h1"
+	return Do(b.t.Context(), b.Ledger, &c)
+}
+
+func TestHold_CapturedInParts_ReleasesRest(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	held, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held.Status != ledger.HoldActive || held.Items[0].Held != 6 || held.Items[0].Remaining != 4 || held.ExpiresAt.Sub(held.AsOf) != ledger.HoldTTLDefault {
+		t.Errorf("got %+v", held)
+	}
+	_, err = Do(t.Context(), b.Ledger, debitOf("acme", "k2", 5))
+	wantCode(t, err, ledger.CodeQuotaExceeded)
+	one, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
+	if err != nil || one.Status != ledger.HoldActive || one.Items[0].Captured != 2 || one.Items[0].Held != 4 {
+		t.Fatalf("got %+v, %v", one, err)
+	}
+	two, err := b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}, Final: true})
+	if err != nil || two.Status != ledger.HoldCaptured || two.Items[0].Captured != 3 || two.Items[0].Held != 0 || two.Items[0].Remaining != 7 {
+		t.Fatalf("got %+v, %v", two, err)
+	}
+	again, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 2}}})
+	if err != nil || !again.Replayed {
+		t.Fatalf("got %+v, %v", again, err)
+	}
+	if diff := cmp.Diff(one, again, cmpopts.IgnoreFields(ledger.HoldResult{}, "Replayed"), cmpopts.IgnoreFields(ledger.HoldItem{}, "Limit", "ResetAt")); diff != "" {
+		t.Errorf("replay differs:\n%s", diff)
+	}
+	for key, action := range map[string]ledger.HoldAction{"c3": ledger.ActionCapture, "c4": ledger.ActionRelease} {
+		_, err = b.change(ledger.HoldChange{Key: key, Action: action})
+		wantCode(t, err, ledger.CodeHoldNotActive)
+	}
+	_, err = Do(t.Context(), b.Ledger, holdOf("acme", "k9", "h1", 1))
+	wantCode(t, err, ledger.CodeConflict)
+	if got := b.mustBalance("acme", "api_calls"); got.Held != 0 || got.Used != 3 || got.Remaining != 7 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+}
+
+func TestCapture_BeyondHold_DecidedAsDebit(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	if _, err := Do(t.Context(), b.Ledger, holdOf("acme", "k1", "h1", 6)); err != nil {
+		t.Fatal(err)
+	}
+	before := b.mustBalance("acme", "api_calls")
+	_, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 11}}})
+	wantCode(t, err, ledger.CodeQuotaExceeded)
+	after := b.mustBalance("acme", "api_calls")
+	after.AsOf = before.AsOf
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("a denied capture changed the balance:\n%s", diff)
+	}
+	r, err := b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 9}}})
+	if err != nil || r.Status != ledger.HoldCaptured || r.Items[0].Captured != 9 || r.Items[0].Remaining != 1 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	b.mustVerify()
+}
+
+func TestHold_Expired_ReturnsUnits_ForfeitsEndedGrant(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	h := holdOf("acme", "k1", "h1", 6)
+	h.TTL = 10 * time.Minute
+	if _, err := Do(t.Context(), b.Ledger, h); err != nil {
+		t.Fatal(err)
+	}
+	long := holdOf("acme", "k2", "h2", 3)
+	long.TTL = 5 * time.Hour
+	if _, err := Do(t.Context(), b.Ledger, long); err != nil {
+		t.Fatal(err)
+	}
+	b.rewindHolds(20 * time.Minute)
+	if got := b.mustBalance("acme", "api_calls"); got.Held != 3 || got.Remaining != 7 {
+		t.Errorf("got %+v", got)
+	}
+	_, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture})
+	wantCode(t, err, ledger.CodeHoldNotActive)
+	b.rewindHolds(time.Hour)
+	got := b.mustBalance("acme", "api_calls")
+	if got.Held != 3 || got.Remaining != 10 || got.Opening != 3 {
+		t.Errorf("a hold that outlives its period: %+v", got)
+	}
+	if _, err := Do(t.Context(), b.Ledger, &ledger.HoldChange{Tenant: "acme", Key: "c2", HoldID: "h2", Action: ledger.ActionRelease}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Held != 0 || got.Remaining != 10 || got.Expired != 3 {
+		t.Errorf("units of an ended allowance came back: %+v", got)
+	}
+	b.mustVerify()
+}
+
+func (b *bundle) rewindHolds(by time.Duration) {
+	b.t.Helper()
+	b.rewind("acme", by)
+	by += 7 * time.Second
+	b.exec("UPDATE holds SET created_at = created_at - $1::interval, expires_at = expires_at - $1::interval", by)
+	b.exec("UPDATE hold_lines SET expires_at = expires_at - $1::interval", by)
+}
+
+func TestExtend_KeepsHoldActive(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	h := holdOf("acme", "k1", "h1", 6)
+	h.TTL = 10 * time.Minute
+	if _, err := Do(t.Context(), b.Ledger, h); err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionExtend, TTL: 3 * time.Hour})
+	if err != nil || r.ExpiresAt.Sub(r.AsOf) != 3*time.Hour {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	b.rewindHolds(time.Hour)
+	if r, err = b.change(ledger.HoldChange{Key: "c2", Action: ledger.ActionCapture}); err != nil || r.Status != ledger.HoldCaptured || r.Items[0].Captured != 6 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	b.mustVerify()
+}
+
+func TestHold_OverflowsIntoCredits_CapturesWholeUnits(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("credits")
+	b.allowance("pro", "api_calls", 4, "month", "overflow_meter = 'credits', overflow_price = 3, per_subject = 50")
+	b.signUp("acme", "pro")
+	b.mustGrant("acme", "g1", "credits", 4)
+	b.mustGrant("acme", "g2", "credits", 20)
+	h := holdOf("acme", "k1", "h1", 10)
+	h.Subject = "ann"
+	r, err := Do(t.Context(), b.Ledger, h)
+	if err != nil || r.Items[0].Held != 10 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if got := b.mustBalance("acme", "credits"); got.Held != 18 || got.Remaining != 6 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+	r, err = b.change(ledger.HoldChange{Key: "c1", Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "api_calls", Amount: 7}}, Final: true})
+	if err != nil || r.Items[0].Captured != 7 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if got := b.mustBalance("acme", "credits"); got.Held != 0 || got.Used != 9 || got.Remaining != 15 {
+		t.Errorf("got %+v", got)
+	}
+	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
+	if err != nil || ann.Used != 7 || ann.Held != 0 || ann.Remaining != 43 {
+		t.Errorf("got %+v, %v", ann, err)
+	}
+	b.mustVerify()
+}
+
+func TestRefund_InParts_ReturnsToGrantsUpToDebit(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("credits")
+	b.allowance("pro", "api_calls", 10, "month", "overflow_meter = 'credits', overflow_price = 2, overage_policy = 'allow', per_subject = 100")
+	b.signUp("acme", "pro")
+	b.mustGrant("acme", "g1", "credits", 6)
+	d := debitOf("acme", "k1", 15) // 10 own, 3 by credits, 2 overage
+	d.Subject = "ann"
+	b.mustDebit(d)
+	refund := func(key string, amount int64) (*ledger.RefundResult, error) {
+		return Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: key, OperationID: "k1", Amount: amount})
+	}
+	r, err := refund("r1", 4) // 2 overage, 2 by credits
+	if err != nil || r.Items[0].Refunded != 4 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if got := b.mustBalance("acme", "credits"); got.Remaining != 4 {
+		t.Errorf("got %+v", got)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Overage != 0 || got.Remaining != 0 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+	_, err = refund("r2", 12)
+	wantCode(t, err, ledger.CodeRefundExceedsDebit)
+	if _, err = refund("r3", 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err = refund("r4", 0)
+	wantCode(t, err, ledger.CodeRefundExceedsDebit)
+	again, err := refund("r1", 4)
+	if err != nil || !again.Replayed || again.Items[0].Refunded != 4 {
+		t.Errorf("got %+v, %v", again, err)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 10 || got.Limit != 10 {
+		t.Errorf("got %+v", got)
+	}
+	if got := b.mustBalance("acme", "credits"); got.Remaining != 6 {
+		t.Errorf("got %+v", got)
+	}
+	ann, err := b.Balance(t.Context(), "acme", "api_calls", "ann")
+	if err != nil || ann.Remaining != 100 {
+		t.Errorf("got %+v, %v", ann, err)
+	}
+	_, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r5", OperationID: "g1"})
+	wantCode(t, err, ledger.CodeInvalidArgument)
+	_, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r6", OperationID: "nothing"})
+	wantCode(t, err, ledger.CodeOperationNotFound)
+	b.mustVerify()
+}
+
+func TestRefund_OverflowAtPriceOne_NamesOwnMeter(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("credits")
+	b.allowance("pro", "api_calls", 1, "month", "overflow_meter = 'credits', overflow_price = 1")
+	b.signUp("acme", "pro")
+	b.mustGrant("acme", "g1", "credits", 6)
+	b.mustDebit(debitOf("acme", "k1", 5))
+	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Meter: "api_calls", Amount: 4})
+	if err != nil || r.Items[0].Refunded != 4 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if got := b.mustBalance("acme", "credits"); got.Remaining != 6 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+}
+
+func TestRefund_EndedAllowance_ForfeitedOrRegranted(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	b.mustDebit(debitOf("acme", "k1", 8))
+	b.rewind("acme", 2*time.Hour)
+	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 3})
+	if err != nil || r.Items[0].Forfeited != 3 || r.Items[0].Remaining != 10 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	r, err = Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r2", OperationID: "k1", Amount: 4, Return: ledger.ReturnRegrant})
+	if err != nil || r.Items[0].Forfeited != 0 || r.Items[0].Remaining != 14 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	b.mustVerify()
+	b.rewind("acme", 2*time.Hour)
+	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 10 {
+		t.Errorf("what was part of an allowance outlived the period: %+v", got)
+	}
+	b.mustDebit(debitOf("acme", "k9", 1))
+	b.mustVerify()
+}
+
+func TestVoid_TakesBackRest_AdjustGoesBothWays(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	g := topupOf("acme", "g1", "api_calls", 50)
+	g.GrantID = "gift"
+	if _, err := Do(t.Context(), b.Ledger, g); err != nil {
+		t.Fatal(err)
+	}
+	b.mustDebit(debitOf("acme", "k1", 30)) // 10 of the allowance, 20 of the gift
+	void := func(key string) (*ledger.Change, error) {
+		return Do(t.Context(), b.Ledger, &ledger.Void{Tenant: "acme", Key: key, GrantID: "gift", Reason: "chargeback"})
+	}
+	v, err := void("v1")
+	if err != nil || v.Amount != -30 || v.Before != 30 || v.Remaining != 0 {
+		t.Fatalf("got %+v, %v", v, err)
+	}
+	_, err = void("v2")
+	wantCode(t, err, ledger.CodeConflict)
+	adjust := func(key string, amount int64, seq *int64) (*ledger.Change, error) {
+		return Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: key, Meter: "api_calls", Amount: amount, Reason: "goodwill", IfSeq: seq})
+	}
+	up, err := adjust("a1", 25, nil)
+	if err != nil || up.Remaining != 25 {
+		t.Fatalf("got %+v, %v", up, err)
+	}
+	_, err = adjust("a2", -26, nil)
+	wantCode(t, err, ledger.CodeConflict)
+	_, err = adjust("a3", -5, new(up.Seq-1))
+	wantCode(t, err, ledger.CodeConflict)
+	down, err := adjust("a4", -5, &up.Seq)
+	if err != nil || down.Remaining != 20 {
+		t.Fatalf("got %+v, %v", down, err)
+	}
+	if again, err := void("v1"); err != nil || !again.Replayed || again.Amount != -30 {
+		t.Errorf("got %+v, %v", again, err)
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Adjusted != -10 || got.Granted != 60 || got.Remaining != 20 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustVerify()
+}
+
+func TestRollover_CarriesWithinBounds(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name              string
+		columns           string
+		used, want, after int64 // remaining one period on, and two periods on without use
+	}{
+		{"at most the maximum", "rollover_max = 30", 20, 130, 130},
+		{"all that is left below the maximum", "rollover_max = 30", 95, 105, 130},
+		{"at least the minimum", "rollover_min = 15, rollover_max = 30", 95, 115, 130},
+		{"without a maximum it grows", "rollover_min = 0", 20, 180, 280},
+		{"nothing without a rule", "", 20, 100, 100},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			b.allowance("pro", "api_calls", 100, "hour", tc.columns)
+			b.signUp("acme", "pro")
+			b.mustGrant("acme", "g1", "api_calls", 7)
+			b.mustDebit(debitOf("acme", "k1", tc.used))
+			b.rewind("acme", time.Hour)
+			if got := b.mustBalance("acme", "api_calls").Remaining; got != tc.want+7 {
+				t.Errorf("remaining %d, want %d and the 7 that were paid for", got, tc.want)
+			}
+			b.mustVerify()
+			b.rewind("acme", time.Hour)
+			if got := b.mustBalance("acme", "api_calls").Remaining; got != tc.after+7 {
+				t.Errorf("one more period on: remaining %d, want %d", got, tc.after+7)
+			}
+			b.mustDebit(debitOf("acme", "k2", 1))
+			b.mustVerify()
+		})
+	}
+}
+
+func TestPlanChange_Now_EndsPeriod_Prorates_KeepsPaidGrants(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("small", "api_calls", 100, "hour", "")
+	b.allowance("large", "api_calls", 3600, "hour", "")
+	b.signUp("acme", "small")
+	b.signUp("whole", "small")
+	for _, tenant := range []string{"acme", "whole"} {
+		b.mustGrant(tenant, "g1", "api_calls", 50)
+		b.mustDebit(debitOf(tenant, "k1", 30))
+		b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate, prorate)
+			SELECT tenant_id, clock_timestamp(), 'large', anchor, timezone, true, tenant_id = 'acme' FROM tenants WHERE tenant_id = $1`, tenant)
+		b.exec("UPDATE balances SET next_event_at = clock_timestamp() WHERE tenant_id = $1", tenant)
+	}
+	got := b.mustBalance("acme", "api_calls")
+	// 59 of 60 minutes are left, less the time this test takes: one unit a second.
+	if got.Granted < 3480 || got.Granted > 3540 || got.Opening != 50 || got.Used != 0 || got.Plan != "large" {
+		t.Errorf("got %+v", got)
+	}
+	if got := b.mustBalance("whole", "api_calls"); got.Granted != 3600 || got.Opening != 50 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustDebit(debitOf("acme", "k2", 10))
+	b.mustDebit(debitOf("whole", "k2", 10))
+	b.mustVerify()
+}
+
+func TestDebit_OverflowPriceNearMaxAmount_DoesNotWrap(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("credits")
+	b.allowance("pro", "api_calls", 1, "month", fmt.Sprintf("overflow_meter = 'credits', overflow_price = %d", ledger.MaxAmount))
+	b.signUp("acme", "pro")
+	b.mustGrant("acme", "g1", "credits", ledger.MaxAmount)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", ledger.MaxAmount))
+	e := wantCode(t, err, ledger.CodeQuotaExceeded)
+	if e.Denial.Available != 2 {
+		t.Errorf("available %d, want 2", e.Denial.Available)
+	}
+	b.mustDebit(debitOf("acme", "k2", 2))
+	b.mustVerify()
+}
+
+func TestPeriods_TrialExpires_OverrideReplacesAmount(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("trial", "api_calls", 100, "once", "expires_in_days = 14")
+	b.allowance("pro", "credits", 50, "hour", "")
+	b.signUp("acme", "trial")
+	b.signUp("big", "pro")
+	b.exec(`UPDATE tenant_terms SET overrides = '{"credits": 900}' WHERE tenant_id = 'big'`)
+	if got := b.mustBalance("big", "credits"); got.Granted != 900 {
+		t.Errorf("got %+v", got)
+	}
+	b.mustDebit(debitOf("acme", "k1", 30))
+	b.rewind("acme", 13*24*time.Hour)
+	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 70 {
+		t.Errorf("got %+v", got)
+	}
+	b.rewind("acme", 25*time.Hour)
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 1))
+	wantCode(t, err, ledger.CodeCreditsExhausted)
+	b.mustVerify()
+}

@@ -1,0 +1,212 @@
+package pg
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+func (s *Statement) foots() bool {
+	return s.Opening+s.Granted+s.Refunded-s.Used-s.Expired+s.Adjusted == s.Closing
+}
+
+func (s *Statement) sum(kind ledger.EntryKind, source ledger.Source) int64 {
+	for _, l := range s.Lines {
+		if l.Kind == kind && l.Source == source {
+			return l.Amount
+		}
+	}
+	return 0
+}
+
+func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	b.mustGrant("acme", "g1", "api_calls", 20)
+	promo := topupOf("acme", "g2", "api_calls", 5)
+	promo.Source = ledger.SourcePromo
+	if _, err := Do(t.Context(), b.Ledger, promo); err != nil {
+		t.Fatal(err)
+	}
+	b.mustDebit(debitOf("acme", "k1", 18))
+	if _, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 4}); err != nil {
+		t.Fatal(err)
+	}
+	open := b.mustBalance("acme", "api_calls")
+	s, err := b.Statement(t.Context(), "acme", "api_calls", "", open.PeriodStart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.foots() || s.Closed || s.sum("debit", ledger.SourceAllowance) != 10 || s.sum("debit", ledger.SourcePromo) != 5 || s.sum("debit", ledger.SourceTopup) != 3 ||
+		s.sum("refund", ledger.SourceTopup) != 3 || s.sum("refund", ledger.SourcePromo) != 1 {
+		t.Errorf("got %+v", s)
+	}
+	b.rewind("acme", 2*time.Hour)
+	now := b.mustBalance("acme", "api_calls")
+	for written := range 2 { // first closed in memory only, then in the tables
+		for back := range 3 {
+			start := now.PeriodStart.Add(-time.Duration(back) * time.Hour)
+			s, err := b.Statement(t.Context(), "acme", "api_calls", "", start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := int64(0)
+			for _, l := range s.Lines {
+				lines += map[ledger.EntryKind]int64{"grant": 1, "refund": 1, "debit": -1, "expire": -1}[l.Kind] * l.Amount
+			}
+			if !s.foots() || s.Opening+lines != s.Closing || s.Closed != (back > 0) {
+				t.Errorf("written %d, %d periods back: lines sum to %d, statement %+v", written, back, lines, s)
+			}
+		}
+		b.mustDebit(debitOf("acme", "k2", 1))
+	}
+	_, err = b.Statement(t.Context(), "acme", "api_calls", "", now.PeriodStart.Add(time.Minute))
+	wantCode(t, err, ledger.CodeNotFound)
+	_, err = b.Statement(t.Context(), "acme", "api_calls", "", now.PeriodStart.Add(-50*time.Hour))
+	wantCode(t, err, ledger.CodeNotFound)
+}
+
+func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	type moment struct {
+		at   time.Time
+		want ledger.Balance
+	}
+	var moments []moment
+	note := func() {
+		got := b.mustBalance("acme", "api_calls")
+		moments = append(moments, moment{got.AsOf, *got})
+	}
+	b.mustGrant("acme", "g1", "api_calls", 20)
+	note()
+	b.mustDebit(debitOf("acme", "k1", 12))
+	note()
+	if _, err := Do(t.Context(), b.Ledger, holdOf("acme", "k2", "h1", 5)); err != nil {
+		t.Fatal(err)
+	}
+	note()
+	if _, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 2}); err != nil {
+		t.Fatal(err)
+	}
+	note()
+	const by = 3*time.Hour + 7*time.Second
+	b.rewindHolds(by - 7*time.Second)
+	b.mustDebit(debitOf("acme", "k3", 1))
+	for i, m := range moments {
+		got, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", m.at.Add(-by))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Remaining != m.want.Remaining || got.Used != m.want.Used || got.Held != m.want.Held || got.Refunded != m.want.Refunded ||
+			got.Seq != m.want.Seq || !got.PeriodStart.Equal(m.want.PeriodStart.Add(-by)) {
+			t.Errorf("moment %d: got %+v, it was %+v", i, got, m.want)
+		}
+	}
+	_, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(time.Hour))
+	wantCode(t, err, ledger.CodeInvalidArgument)
+	_, err = b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Hour))
+	wantCode(t, err, ledger.CodeNotFound)
+	between, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Minute))
+	if err != nil || between.Granted != 10 || between.Used != 0 {
+		t.Errorf("an idle period: %+v, %v", between, err)
+	}
+	b.mustVerify()
+}
+
+func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("pro", "api_calls", 10, "once", "")
+	b.signUp("acme", "pro")
+	b.mustGrant("acme", "g1", "api_calls", 3)
+	was := b.mustBalance("acme", "api_calls")
+	// The plan without the meter ends the trial's endless period. Nothing expires and nothing is granted: no entry tells of it.
+	b.plan("none", 1, time.Now().Add(-100*time.Hour).UTC())
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone) SELECT tenant_id, clock_timestamp(), 'none', anchor, timezone FROM tenants`)
+	b.exec("UPDATE balances SET next_event_at = clock_timestamp()")
+	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
+		t.Fatal(err)
+	}
+	if now := b.mustBalance("acme", "api_calls"); now.Opening != 13 || now.Seq != was.Seq {
+		t.Fatalf("the period did not end without an entry: %+v", now)
+	}
+	got, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", was.AsOf)
+	if err != nil || got.Opening != 0 || got.Granted != 13 || got.Remaining != 13 || !got.PeriodStart.Equal(was.PeriodStart) {
+		t.Errorf("got %+v, %v; it was %+v", got, err, was)
+	}
+	b.mustVerify()
+}
+
+// What a reading of the past or a statement begins with may have been rolled on when it reads the entries.
+func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	b.mustDebit(debitOf("acme", "k1", 3))
+	then := b.mustBalance("acme", "api_calls")
+	b.mustDebit(debitOf("acme", "k2", 1))
+	const by = 2*time.Hour + 7*time.Second
+	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
+	before, err := b.viewBalances(t.Context(), then.AsOf, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.rewind("acme", by-7*time.Second)
+	closing, now, err := b.viewOne(t.Context(), "acme", "api_calls", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
+		t.Fatal(err)
+	}
+	book := before.Books[k]
+	book.Start = book.Start.Add(-by)
+	got, err := b.bookAsOf(t.Context(), book, then.AsOf.Add(-by))
+	if err != nil || got.Granted != 10 || got.Used != 3 || got.Remaining != 7 || got.Seq != then.Seq {
+		t.Errorf("got %+v, %v; it was %+v", got, err, then)
+	}
+	for i := range closing.Closed {
+		s := statementOf(&closing.Closed[i])
+		if err := b.fillLines(t.Context(), closing, s); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkStatement(s, nil); err != nil {
+			t.Errorf("closed period %d: %v: %+v", i, err, s)
+		}
+	}
+	if s, err := b.openStatement(t.Context(), closing, now, closing.Start); err != nil || checkStatement(s, nil) != nil {
+		t.Errorf("open period: %v, %v: %+v", err, checkStatement(s, nil), s)
+	}
+}
+
+func TestUsage_SumsByHourAndDay(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	total := int64(0)
+	for i := range 20 {
+		b.mustDebit(debitOf("acme", fmt.Sprint("k", i), int64(i+1)))
+		total += int64(i + 1)
+	}
+	now := time.Now().UTC()
+	for _, step := range []UsageStep{UsageByHour, UsageByDay} {
+		got, err := b.Usage(t.Context(), UsageQuery{Tenant: "acme", Meter: "api_calls", From: now.Add(-48 * time.Hour), To: now.Add(time.Hour), Step: step, Zone: "Asia/Kathmandu"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, operations := int64(0), int64(0)
+		for _, u := range got {
+			sum, operations = sum+u.Used, operations+u.Operations
+		}
+		if sum != total || operations != 20 {
+			t.Errorf("by %s: used %d in %d operations, want %d in 20", step, sum, operations, total)
+		}
+	}
+	_, err := b.Usage(t.Context(), UsageQuery{Tenant: "acme", Meter: "api_calls", From: now.Add(-800 * time.Hour), To: now, Step: UsageByHour})
+	wantCode(t, err, ledger.CodeInvalidArgument)
+}

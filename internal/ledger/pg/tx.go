@@ -1,0 +1,227 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// tx is one transaction of a batch on one connection of the writers.
+type tx struct {
+	ledger *Ledger
+	conn   *pgx.Conn
+	batch  *ledger.Batch
+	// termsChanged is when terms last changed for a tenant that may have balances already.
+	termsChanged time.Time
+}
+
+// inTx runs do on a connection of the writers, and rolls back if it fails.
+func (l *Ledger) inTx(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	conn, err := l.writers.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("acquire writer connection: %w", err)
+	}
+	defer conn.Release()
+	t := &tx{ledger: l, conn: conn.Conn(), batch: ledger.NewBatch()}
+	if err = do(ctx, t); err != nil {
+		t.rollBack(ctx)
+		t.dropIfReadOnly(err)
+		if t.conn.IsClosed() {
+			// Where one connection died, the idle ones most likely have died with it.
+			l.writers.Reset()
+		}
+	}
+	return err
+}
+
+// attempt runs the batch through one transaction: at most one round trip for what the operations refer to, one to lock and
+// read, one for grants and terms, one to write and commit. Of these, a plain debit needs the second and the last. committing: COMMIT
+// was sent.
+func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, committing bool, err error) {
+	err = l.inTx(ctx, func(ctx context.Context, t *tx) error {
+		if err := t.locate(ctx, p); err != nil {
+			return err
+		}
+		p.arrange()
+		if err := t.lock(ctx, p); err != nil {
+			return err
+		}
+		if missing := t.missing(p); len(missing) > 0 {
+			t.rollBack(ctx)
+			next.CatchUp = true // the next transaction finds the rows, or why there are none
+			return t.createBalances(ctx, missing, p)
+		}
+		if err := t.readMore(ctx, p); err != nil {
+			return err
+		}
+		next = t.batch.Decide(p.calls)
+		if next.All || len(next.More) > 0 {
+			l.hints.learn(next.More, p.calls)
+			t.rollBack(ctx)
+			return nil
+		}
+		changes := t.batch.Changes()
+		committing = len(changes.Books) > 0
+		return t.commit(ctx, &changes)
+	})
+	return next, committing, err
+}
+
+// lock is the first round trip: it locks the balances, then reads the clock and what is stored under the batch's keys.
+func (t *tx) lock(ctx context.Context, p *plan) error {
+	b, q := t.batch, t.ledger.sql
+	b.Absent, b.Located = p.absent, *p.located
+	keys := columnsOf(p.keys)
+	tenants, ids := make([]string, len(p.ids)), make([]string, len(p.ids))
+	for i, id := range p.ids {
+		tenants[i], ids[i] = id.Tenant, id.Key
+	}
+	out := &pgx.Batch{}
+	out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	out.Queue(q["LockBalances"], keys.tenants, keys.meters, keys.subjects).Query(scanBalances(b.Books))
+	out.Queue(q["Clock"]).QueryRow(t.scanClock)
+	out.Queue(q["StoredEntries"], tenants, ids, t.ledger.keyMonths()).Query(scanEntries(b.Stored))
+	if !p.plain {
+		t.ledger.queueTargets(out, b, &p.targets, slices.Concat(p.targets.NewGrants, p.targets.KeyGrants))
+	}
+	if err := send(ctx, t.conn, out); err != nil {
+		return err
+	}
+	t.ledger.observe(b.Now)
+	for _, entries := range b.Stored {
+		sortLines(entries)
+	}
+	return nil
+}
+
+func (t *tx) scanClock(row pgx.Row) error {
+	var tenants, plans time.Time
+	if err := row.Scan(&t.batch.Now, &tenants, &plans); err != nil {
+		return err
+	}
+	t.batch.Now = t.batch.Now.UTC()
+	t.termsChanged = ledger.Later(tenants, plans)
+	return nil
+}
+
+// missing lists the plan's balances that have no row and are not known to be absent.
+func (t *tx) missing(p *plan) []ledger.BalanceKey {
+	var out []ledger.BalanceKey
+	for _, k := range p.keys {
+		if _, ok := t.batch.Books[k]; ok {
+			continue
+		}
+		if _, ok := p.absent[k]; !ok {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// createBalances makes missing rows in a transaction of its own, and notes in p why others cannot be made.
+func (t *tx) createBalances(ctx context.Context, keys []ledger.BalanceKey, p *plan) error {
+	c := columnsOf(keys)
+	if _, err := t.conn.Exec(ctx, t.ledger.sql["CreateBalances"], c.tenants, c.meters, c.subjects); err != nil {
+		return fmt.Errorf("create balances: %w", err)
+	}
+	rows, err := t.conn.Query(ctx, t.ledger.sql["WhyAbsent"], c.tenants, c.meters)
+	if err != nil {
+		return fmt.Errorf("look up missing balances: %w", err)
+	}
+	if p.absent == nil {
+		p.absent = map[ledger.BalanceKey]ledger.Absence{}
+	}
+	return scanAbsent(keys, p.absent)(rows)
+}
+
+// readMore reads grants and terms of the balances that need them. In the normal case none does, and nothing is read.
+func (t *tx) readMore(ctx context.Context, p *plan) error {
+	var grants, terms []ledger.BalanceKey
+	for k, book := range t.batch.Books {
+		if book.Plan != "" {
+			book.Terms = t.ledger.terms.get(k, book.Plan, book.PlanVersion)
+		}
+		needsGrants, needsTerms := book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), p.demand[k])
+		if needsTerms || p.all {
+			terms = append(terms, k)
+		}
+		if needsGrants || p.all {
+			grants = append(grants, k)
+		}
+	}
+	if len(grants)+len(terms)+len(p.named) == 0 {
+		return nil
+	}
+	out := &pgx.Batch{}
+	more := t.ledger.queueLoad(out, grants, terms, p.named)
+	if err := send(ctx, t.conn, out); err != nil {
+		return err
+	}
+	more.attach(t.batch.Books, t.ledger.terms)
+	return nil
+}
+
+// commit is the last round trip: it writes the changes and commits. Then it hands the changed balances to the cache.
+func (t *tx) commit(ctx context.Context, changes *ledger.Changes) error {
+	out := &pgx.Batch{}
+	if len(changes.Books) > 0 {
+		queueChanges(t.ledger.sql, out, changes)
+	}
+	queueCommit(out)
+	if err := send(ctx, t.conn, out); err != nil || len(changes.Books) == 0 {
+		return err
+	}
+	copies := make([]ledger.BalanceCopy, len(changes.Books))
+	for i, book := range changes.Books {
+		copies[i] = book.Copy(t.batch.Now)
+	}
+	t.ledger.cfg.OnCommit(copies)
+	return nil
+}
+
+// errRolledBack reports that PostgreSQL answered COMMIT with ROLLBACK.
+var errRolledBack = errors.New("ledger: transaction was rolled back at commit")
+
+// queueCommit queues COMMIT and turns PostgreSQL's silent ROLLBACK into an error.
+func queueCommit(out *pgx.Batch) {
+	out.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" {
+			return errRolledBack
+		}
+		return nil
+	})
+}
+
+func (t *tx) rollBack(ctx context.Context) {
+	if t.conn.IsClosed() {
+		return
+	}
+	// If this fails, the pool closes the connection, which is inside a failed transaction.
+	_, _ = t.conn.Exec(ctx, "ROLLBACK")
+}
+
+// dropIfReadOnly closes a connection to a server that was demoted, so that the pool dials the new primary.
+func (t *tx) dropIfReadOnly(err error) {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "25006" {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = t.conn.Close(ctx)
+	}
+}
+
+// send runs queued statements in one round trip.
+func send(ctx context.Context, conn *pgx.Conn, b *pgx.Batch) error {
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("pipelined batch: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+)
+
+// CopyReader returns what a cache holds of each key, nil where it holds nothing.
+type CopyReader func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error)
+
+// VerifyOptions selects what is verified.
+type VerifyOptions struct {
+	Tenant   string             // empty: all
+	Copies   CopyReader         // nil: no cache is compared
+	Progress func(audit.Report) // called after every chunk; nil: not wanted
+	Pause    time.Duration      // between chunks, to spare the database
+}
+
+// Verify compares balances, grants, periods and cached copies with the journal: see package audit. CodeTenantNotFound: there is no
+// such tenant.
+func (l *Ledger) Verify(ctx context.Context, o VerifyOptions) (*audit.Report, error) {
+	if o.Tenant != "" {
+		if e := ledger.ValidateID("tenant", o.Tenant); e != nil {
+			return nil, e
+		}
+		if err := l.mustExist(ctx, o.Tenant); err != nil {
+			return nil, err
+		}
+	}
+	report, err := l.auditor.Verify(ctx, audit.Options{Tenant: o.Tenant, Copies: auditCopies(o.Copies), Progress: o.Progress, Pause: o.Pause})
+	switch {
+	case err == nil:
+		return report, nil
+	case errors.Is(err, context.Canceled):
+		return nil, err
+	default:
+		return nil, unavailable("verify", err)
+	}
+}
+
+// auditCopies hands the auditor copies in its own terms, as it must not know the ledger's.
+func auditCopies(read CopyReader) audit.CopyReader {
+	if read == nil {
+		return nil
+	}
+	return func(ctx context.Context, keys []audit.Key) ([]*audit.Copy, error) {
+		names := make([]ledger.BalanceKey, len(keys))
+		for i, k := range keys {
+			names[i] = ledger.BalanceKey(k)
+		}
+		copies, err := read(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		out := make([]*audit.Copy, len(copies))
+		for i, c := range copies {
+			if c != nil {
+				out[i] = &audit.Copy{Seq: c.Seq, Remaining: c.Remaining, ValidUntil: c.ValidUntil}
+			}
+		}
+		return out, nil
+	}
+}

@@ -1,0 +1,233 @@
+package pg
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+)
+
+// history gives tenant acme a journal with everything in it: two closed periods, allowances that expired, a head that is not
+// the only open grant, an exhausted, a pending and an expired grant, a voided one, corrections, a refund, overage, a hold.
+func (b *bundle) history() {
+	b.t.Helper()
+	b.hourly("acme", 100)
+	b.meter("credits")
+	must := func(err error) {
+		b.t.Helper()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	issue := func(id string, amount int64, from, until time.Duration) {
+		b.t.Helper()
+		g := topupOf("acme", "key-"+id, "api_calls", amount)
+		g.GrantID = id
+		if from != 0 {
+			g.EffectiveAt = time.Now().Add(from)
+		}
+		if until != 0 {
+			g.ExpiresAt = time.Now().Add(until)
+		}
+		_, err := Do(b.t.Context(), b.Ledger, g)
+		must(err)
+	}
+	b.mustDebit(debitOf("acme", "d1", 30))
+	issue("short", 5, 0, 90*time.Minute)
+	b.rewind("acme", time.Hour)
+	issue("used", 7, 0, 20*time.Minute)
+	b.mustDebit(debitOf("acme", "d2", 104)) // the allowance, and most of the grant that ends first
+	b.mustDebit(debitOf("acme", "d3", 3))
+	b.rewind("acme", time.Hour)
+	issue("paid", 50, 0, 0)
+	issue("later", 9, 10*time.Hour, 0)
+	issue("taken", 4, 0, 0)
+	_, err := Do(b.t.Context(), b.Ledger, &ledger.Void{Tenant: "acme", Key: "v1", GrantID: "taken", Reason: "by mistake"})
+	must(err)
+	_, err = Do(b.t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: "a1", Meter: "api_calls", Amount: 6, Reason: "goodwill"})
+	must(err)
+	b.mustDebit(debitOf("acme", "d4", 20))
+	_, err = Do(b.t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "d4", Amount: 5})
+	must(err)
+	_, err = Do(b.t.Context(), b.Ledger, holdOf("acme", "h", "h1", 8))
+	must(err)
+	drain := debitOf("acme", "d5", 1000)
+	drain.Items[0].Meter, drain.Mode = "credits", ledger.ModeDrain
+	b.mustGrant("acme", "g-credits", "credits", 10)
+	b.mustDebit(drain)
+	b.mustDebit(debitOf("acme", "d6", 2)) // the head pays alone: its row of grants is stale from now on
+}
+
+// Rows of what history makes.
+const (
+	own    = "tenant_id = 'acme' AND meter = 'api_calls'"
+	oldest = own + " AND period_start = (SELECT min(period_start) FROM periods)"
+	newest = own + " AND period_start = (SELECT max(period_start) FROM periods)"
+)
+
+// damage changes one stored fact.
+type damage struct{ name, sql, fact string }
+
+// TestVerify_ChangedAmount_IsReported changes one stored fact at a time, puts it back, and asks for a difference that names
+// it.
+func TestVerify_ChangedAmount_IsReported(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.history()
+	b.mustVerify()
+	entry := func(set, which string) string { return "UPDATE entries SET " + set + " WHERE " + own + " AND " + which }
+	cases := []damage{
+		{"balance seq ahead", "UPDATE balances SET seq = seq + 1 WHERE " + own, "newest entry"},
+		{"balance seq behind", "UPDATE balances SET seq = seq - 1 WHERE " + own, "newest entry"},
+		{"balance opening", "UPDATE balances SET opening = opening + 1 WHERE " + own, "opening"},
+		{"balance granted", "UPDATE balances SET granted = granted + 1 WHERE " + own, "granted"},
+		{"balance refunded", "UPDATE balances SET refunded = refunded + 1 WHERE " + own, "refunded"},
+		{"balance used", "UPDATE balances SET used = used + 1 WHERE " + own, "used"},
+		{"balance expired", "UPDATE balances SET expired = expired + 1 WHERE " + own, "expired"},
+		{"balance adjusted", "UPDATE balances SET adjusted = adjusted + 1 WHERE " + own, "adjusted"},
+		{"balance held", "UPDATE balances SET held = held + 1 WHERE " + own, "held"},
+		{"balance overage", "UPDATE balances SET overage = overage + 1 WHERE meter = 'credits'", "overage"},
+		{"two balance columns that cancel out", "UPDATE balances SET used = used + 1, granted = granted + 1 WHERE " + own, "used"},
+		{"balance period start", "UPDATE balances SET period_start = period_start + interval '1 second' WHERE " + own, "start"},
+		{"head remainder", "UPDATE balances SET head_remaining = head_remaining - 1 WHERE " + own, "sum of open grants"},
+		{"head grant", "UPDATE balances SET head_grant = 'paid' WHERE " + own, "head grant"},
+		{"no head", "UPDATE balances SET head_grant = '', head_remaining = 0 WHERE " + own, "remainder of grant allowance"},
+		{"balance gone", "DELETE FROM balances WHERE " + own, "balance of existing entries"},
+
+		{"period opening", "UPDATE periods SET opening = opening + 1 WHERE " + newest, "opening"},
+		{"period granted", "UPDATE periods SET granted = granted + 1 WHERE " + oldest, "granted"},
+		{"period used", "UPDATE periods SET used = used + 1 WHERE " + oldest, "used"},
+		{"period expired", "UPDATE periods SET expired = expired + 1 WHERE " + oldest, "expired"},
+		{"period refunded", "UPDATE periods SET refunded = refunded + 1 WHERE " + oldest, "refunded"},
+		{"period adjusted", "UPDATE periods SET adjusted = adjusted + 1 WHERE " + oldest, "adjusted"},
+		{"period overage", "UPDATE periods SET overage = overage + 1 WHERE " + oldest, "overage"},
+		{"period closing", "UPDATE periods SET closing = closing + 1 WHERE " + oldest, "closing"},
+		{"period that foots and is wrong", "UPDATE periods SET used = used - 1, expired = expired + 1 WHERE " + oldest, "used"},
+		{"period end", "UPDATE periods SET period_end = period_end - interval '1 second' WHERE " + oldest, "start"},
+		{"oldest period gone", "DELETE FROM periods WHERE " + oldest, "entries in a period that does not exist"},
+		{"newest period gone", "DELETE FROM periods WHERE " + newest, "entries in a period that does not exist"},
+
+		{"grant remainder", "UPDATE grants SET remaining = remaining + 1 WHERE grant_id = 'paid'", "remainder of grant paid"},
+		{"grant remainder of an exhausted one", "UPDATE grants SET remaining = 1 WHERE grant_id = 'used'", "grant used"},
+		{"grant remainder of an expired one", "UPDATE grants SET remaining = 1 WHERE grant_id = 'short'", "grant short"},
+		{"grant remainder of a voided one", "UPDATE grants SET remaining = 1 WHERE grant_id = 'taken'", "grant taken"},
+		{"grant remainder of a pending one", "UPDATE grants SET remaining = 9 WHERE grant_id = 'later'", "grant later"},
+		{"grant held", "UPDATE grants SET held = held + 1 WHERE grant_id = 'paid'", "held of grant paid"},
+		{"grant amount", "UPDATE grants SET amount = amount + 1 WHERE grant_id = 'paid'", "amount of grant paid"},
+		{"open grant called expired", "UPDATE grants SET status = 'expired' WHERE grant_id = 'paid'", "remainder of expired grant paid"},
+		{"open grant called pending", "UPDATE grants SET status = 'pending' WHERE grant_id = 'paid'", "remainder of pending grant paid"},
+		{"grant priority", "UPDATE grants SET priority = 1 WHERE grant_id = 'paid'", "head grant"},
+		{"grant gone", "DELETE FROM grants WHERE grant_id = 'paid'", "grant of existing entries"},
+		{"used-up grant gone", "DELETE FROM grants WHERE grant_id = 'used'", "grant of existing entries"},
+
+		{"entry amount", entry("amount = amount + 1", "operation_id = 'd1'"), "remaining_after"},
+		{"entry amount of a grant", entry("amount = amount + 1", "operation_id = 'key-paid'"), "remaining_after"},
+		{"entry kind", entry("kind = 'expire'", "operation_id = 'd1'"), "used"},
+		{"entry kind nobody knows", entry("kind = 'gift'", "operation_id = 'd1'"), "unknown kind"},
+		{"entry remaining_after", entry("remaining_after = remaining_after + 1", "operation_id = 'd1'"), "remaining_after"},
+		{"entry remaining_after of the newest", entry("remaining_after = remaining_after + 1", "operation_id = 'd6'"), "remaining"},
+		{"entry seq", entry("seq = seq + 1000", "operation_id = 'd1'"), "numbering of entries"},
+		{"entry seq twice", entry("seq = seq - 1", "operation_id = 'd3'"), "numbering of entries"},
+		{"entry grant", entry("grant_id = 'paid'", "operation_id = 'd1'"), "grant"},
+		{"entry period", entry("period_start = period_start + interval '1 second'", "operation_id = 'd1'"), "period"},
+		{"entry time", entry("created_at = created_at - interval '9 hours'", "operation_id = 'd4'"), "time of entries"},
+		{"entry of another tenant", entry("tenant_id = 'ghost'", "operation_id = 'd1'"), "balance of existing entries"},
+		{"entry missing", "DELETE FROM entries WHERE operation_id = 'd1'", "numbering of entries"},
+		{"newest entry missing", "DELETE FROM entries WHERE operation_id = 'd6'", "newest entry"},
+		{"journal missing", "DELETE FROM entries WHERE meter = 'api_calls'", "newest entry"},
+		{
+			"entry without a balance", `INSERT INTO entries SELECT (jsonb_populate_record(e, '{"meter": "orphans", "operation_id": "x"}')).*
+				FROM entries e WHERE operation_id = 'd1'`, "balance of existing entries",
+		},
+		{
+			"entry too many", `INSERT INTO entries SELECT (jsonb_populate_record(e, jsonb_build_object('operation_id', 'x', 'seq', b.seq + 1))).*
+				FROM entries e JOIN balances b USING (tenant_id, meter, subject) WHERE operation_id = 'd1'`, "newest entry",
+		},
+
+		{"hold line amount", "UPDATE hold_lines SET amount = amount + 1", "held of grant"},
+		{"hold line captured", "UPDATE hold_lines SET captured = captured + 1", "held of grant"},
+		{"hold line gone", "DELETE FROM hold_lines", "held of grant"},
+	}
+	b.uncheck()
+	for _, d := range cases {
+		report := b.verifyDamaged(d)
+		var found []string
+		for _, difference := range report.Differences {
+			found = append(found, difference.String())
+		}
+		if !slices.ContainsFunc(report.Differences, func(found audit.Difference) bool { return strings.Contains(found.What, d.fact) }) {
+			t.Errorf("%s: no difference names %q, of %d:\n  %s", d.name, d.fact, report.Count, strings.Join(found, "\n  "))
+		}
+	}
+	b.mustVerify()
+}
+
+// TestVerify_UnprovenFacts_AreListed lists damage that verify does not notice: facts that follow from no sum of the journal. One
+// that it learns to notice belongs into the table above.
+func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.history()
+	b.uncheck()
+	for _, d := range []damage{
+		{"balance next event", "UPDATE balances SET next_event_at = next_event_at + interval '30 days' WHERE " + own, "what is due is not worked off"},
+		{"balance period end", "UPDATE balances SET period_end = period_end + interval '30 days' WHERE " + own, "the period lasts longer"},
+		{"balance plan", "UPDATE balances SET plan = 'x' WHERE " + own, "overage and overflow of another plan"},
+		{"balance plan version", "UPDATE balances SET plan_version = 9 WHERE " + own, "the same of another version"},
+		{"balance allowance", "UPDATE balances SET allowance = 9 WHERE " + own, "denials promise another amount"},
+		{"balance renews", "UPDATE balances SET renews = NOT renews WHERE " + own, "denials name another code"},
+		{"head source", "UPDATE balances SET head_source = 'topup' WHERE " + own, "draws name another source"},
+		{"balance time later", "UPDATE balances SET updated_at = updated_at + interval '30 days' WHERE " + own, "entries carry a time to come"},
+		{"balance time earlier", "UPDATE balances SET updated_at = updated_at - interval '30 days' WHERE " + own, "entries may run backwards"},
+		{"grant expiry later", "UPDATE grants SET expires_at = expires_at + interval '30 days' WHERE grant_id = 'paid'", "the grant lives longer"},
+		{"grant expiry passed", "UPDATE grants SET expires_at = now() - interval '1 minute' WHERE grant_id = 'paid'", "the grant lives on"},
+		{"grant source", "UPDATE grants SET source = 'promo' WHERE grant_id = 'paid'", "statements call it promotional"},
+		{"period last entry", "UPDATE periods SET last_seq = last_seq + 1 WHERE " + oldest, "statements take in another's entry"},
+		{"period held", "UPDATE periods SET held = held + 1 WHERE " + oldest, "statements name another sum"},
+		{"refunded so far", "UPDATE refunds SET refunded = refunded - 1", "a unit can be refunded twice"},
+		{"hold expiry", "UPDATE hold_lines SET expires_at = expires_at + interval '30 days'", "the hold lives longer"},
+		{"oldest entries missing", "DELETE FROM entries WHERE seq <= 2 AND " + own, "looks like a month that was dropped"},
+	} {
+		if report := b.verifyDamaged(d); !report.Clean() {
+			t.Errorf("%s (%s) is noticed now: %s", d.name, d.fact, report.Differences[0])
+		}
+	}
+	b.mustVerify()
+}
+
+// uncheck drops the constraints that stand in the way of some damage: what damages a disk asks them no more than these tests do.
+func (b *bundle) uncheck() {
+	b.t.Helper()
+	b.exec(`DO $$ DECLARE c record; BEGIN
+		FOR c IN SELECT conrelid::regclass AS tbl, conname FROM pg_constraint
+			WHERE contype = 'c' AND conrelid = ANY ('{balances,periods,grants,entries,hold_lines,refunds}'::regclass[])
+		LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.tbl, c.conname); END LOOP; END $$`)
+	for _, table := range damagedTables {
+		b.exec(fmt.Sprintf("CREATE TEMP TABLE copy_of_%[1]s AS SELECT * FROM %[1]s", table))
+	}
+}
+
+// damagedTables are what damage is done to, and put back from copies.
+var damagedTables = []string{"balances", "periods", "grants", "entries", "hold_lines", "refunds"}
+
+// verifyDamaged verifies with the damage done, and puts everything back.
+func (b *bundle) verifyDamaged(d damage) *audit.Report {
+	b.t.Helper()
+	tag, err := b.db.Exec(b.t.Context(), d.sql)
+	if err != nil || tag.RowsAffected() == 0 {
+		b.t.Fatalf("%s: changed %d rows (%v)", d.name, tag.RowsAffected(), err)
+	}
+	report, err := b.Verify(b.t.Context(), VerifyOptions{})
+	if err != nil {
+		b.t.Fatalf("%s: %v", d.name, err)
+	}
+	for _, table := range damagedTables {
+		b.exec("DELETE FROM " + table)
+		b.exec(fmt.Sprintf("INSERT INTO %[1]s SELECT * FROM copy_of_%[1]s", table))
+	}
+	return report
+}

@@ -1,0 +1,89 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// view reads what p's calls need, at one instant, and brings it to the instant at in memory; zero means now. Nothing is locked or
+// written.
+func (l *Ledger) view(ctx context.Context, p *plan, at time.Time) (b *ledger.Batch, err error) {
+	err = l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if p.located == nil {
+			if p.located, err = l.find(ctx, conn, &p.targets); err != nil {
+				return unavailable("look up operation", err)
+			}
+		}
+		p.arrange()
+		b, err = l.viewOn(ctx, conn, p, at)
+		return err
+	})
+	return b, err
+}
+
+// viewBalances reads balances as view does.
+func (l *Ledger) viewBalances(ctx context.Context, at time.Time, keys ...ledger.BalanceKey) (*ledger.Batch, error) {
+	p := newPlan(nil)
+	p.more = keys
+	return l.view(ctx, p, at)
+}
+
+func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Time) (*ledger.Batch, error) {
+	b := ledger.NewBatch()
+	b.Located, b.Absent = *p.located, map[ledger.BalanceKey]ledger.Absence{}
+	c := columnsOf(p.keys)
+	out := &pgx.Batch{}
+	out.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	out.Queue(l.sql["SelectBalances"], c.tenants, c.meters, c.subjects).Query(scanBalances(b.Books))
+	out.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&b.Now) })
+	out.Queue(l.sql["WhyAbsent"], c.tenants, c.meters).Query(scanAbsent(p.keys, b.Absent))
+	l.queueTargets(out, b, &p.targets, p.targets.NewGrants) // a view has no key from which ids of grants could be made
+	more := l.queueLoad(out, p.keys, p.keys, b.Located.NamedGrants())
+	out.Queue("COMMIT")
+	if err := send(ctx, conn, out); err != nil {
+		if isUnreadable(err) {
+			return nil, &ledger.Error{Code: ledger.CodeInternal, Detail: "the balance cannot be read", Cause: err}
+		}
+		return nil, unavailable("read balances", err)
+	}
+	b.Now = b.Now.UTC()
+	l.observe(b.Now)
+	for _, k := range p.keys {
+		if _, absent := b.Absent[k]; !absent && b.Books[k] == nil {
+			b.Books[k] = ledger.NewBook(ledger.BalanceRow{BalanceKey: k})
+		}
+	}
+	more.grantKeys = slices.DeleteFunc(slices.Clone(p.keys), func(k ledger.BalanceKey) bool { return b.Books[k] == nil })
+	more.termKeys = more.grantKeys
+	more.attach(b.Books, l.terms)
+	if !at.IsZero() && at.Before(b.Now) {
+		b.Now = at
+	}
+	if err := b.AdvanceInMemory(); err != nil {
+		return nil, uncomputable(err)
+	}
+	return b, nil
+}
+
+// isUnreadable reports whether a read failed because of what is stored, and not because PostgreSQL does not answer. A retry does not
+// help.
+func isUnreadable(err error) bool {
+	if _, ok := errors.AsType[pgx.ScanArgError](err); ok {
+		return true
+	}
+	return classify(err, false) == verdictData
+}
+
+// uncomputable returns an *ledger.Error as it is, and any other cause as a balance that cannot be computed.
+func uncomputable(cause error) error {
+	if e, ok := errors.AsType[*ledger.Error](cause); ok {
+		return e
+	}
+	return &ledger.Error{Code: ledger.CodeInternal, Detail: "the balance cannot be computed", Cause: cause}
+}

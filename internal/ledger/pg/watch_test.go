@@ -1,0 +1,37 @@
+package pg
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+func TestWatch_Difference_IsReported(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	b.mustDebit(debitOf("acme", "k1", 3))
+	b.exec("UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1")
+	registry := prometheus.NewRegistry()
+	openLedger(t, b.url, func(c *Config) { c.VerifyEvery, c.Metrics = time.Millisecond, registry })
+	eventually(t, func() bool { return gauge(t, registry, "quotasvc_ledger_verify_differences") > 0 })
+	b.exec("UPDATE balances SET used = used - 1, head_remaining = head_remaining + 1")
+	eventually(t, func() bool { return gauge(t, registry, "quotasvc_ledger_verify_differences") == 0 })
+}
+
+func gauge(t *testing.T, g prometheus.Gatherer, name string) float64 {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name && f.GetType() == dto.MetricType_GAUGE {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("no gauge %s", name)
+	return 0
+}

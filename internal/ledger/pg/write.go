@@ -1,0 +1,298 @@
+package pg
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+)
+
+// queueChanges queues the statements that write c.
+func queueChanges(q namedsql.Statements, out *pgx.Batch, c *ledger.Changes) {
+	if len(c.Holds)+len(c.NewHoldLines)+len(c.HoldLines) > 0 {
+		queueHolds(q, out, c)
+	}
+	if len(c.Refunds) > 0 {
+		queueRefunds(q, out, c.Refunds)
+	}
+	queueEntries(q, out, c.Entries)
+	queueChangedBalances(q, out, c.Books)
+	if len(c.NewGrants) > 0 {
+		queueNewGrants(q, out, c.NewGrants)
+	}
+	if len(c.Grants) > 0 {
+		queueGrants(q, out, c.Grants)
+	}
+	if len(c.Periods) > 0 {
+		queuePeriods(q, out, c.Periods)
+	}
+}
+
+// column collects one field of every element, for unnest.
+func column[E, F any](in []E, field func(*E) F) []F {
+	out := make([]F, len(in))
+	for i := range in {
+		out[i] = field(&in[i])
+	}
+	return out
+}
+
+// orNull returns a pointer to v, nil for the zero value.
+func orNull[V comparable](v V) *V {
+	var zero V
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// queueEntries writes the entries. Plain debits have a statement of their own.
+func queueEntries(q namedsql.Statements, out *pgx.Batch, entries []ledger.Entry) {
+	plain := make([]*ledger.Entry, 0, len(entries))
+	var others []*ledger.Entry
+	for i := range entries {
+		if isPlainDebit(&entries[i]) {
+			plain = append(plain, &entries[i])
+		} else {
+			others = append(others, &entries[i])
+		}
+	}
+	if len(plain) > 0 {
+		queuePlainDebits(q, out, plain)
+	}
+	if len(others) > 0 {
+		queueOtherEntries(q, out, others)
+	}
+}
+
+// isPlainDebit reports whether InsertPlainDebits can write the entry.
+func isPlainDebit(e *ledger.Entry) bool {
+	return e.Kind == ledger.EntryDebit && e.Line == 1 && e.Item == 0 && e.Subject == "" && e.Amount > 0 && e.Requested == e.Amount &&
+		e.Fingerprint != nil && e.EffectiveAt.IsZero() && e.OpSubject == "" && e.Detail == nil && e.Metadata == nil
+}
+
+func queuePlainDebits(q namedsql.Statements, out *pgx.Batch, e []*ledger.Entry) {
+	out.Queue(q["InsertPlainDebits"],
+		column(e, func(e **ledger.Entry) string { return (*e).Tenant }),
+		column(e, func(e **ledger.Entry) string { return (*e).OperationID }),
+		column(e, func(e **ledger.Entry) int64 { return (*e).Seq }),
+		column(e, func(e **ledger.Entry) string { return (*e).Meter }),
+		column(e, func(e **ledger.Entry) time.Time { return (*e).PeriodStart }),
+		column(e, func(e **ledger.Entry) string { return (*e).Grant }),
+		column(e, func(e **ledger.Entry) string { return string((*e).Source) }),
+		column(e, func(e **ledger.Entry) int64 { return (*e).Amount }),
+		column(e, func(e **ledger.Entry) int64 { return (*e).RemainingAfter }),
+		column(e, func(e **ledger.Entry) []byte { return (*e).Fingerprint }),
+		column(e, func(e **ledger.Entry) time.Time { return (*e).CreatedAt }),
+	)
+}
+
+func queueOtherEntries(q namedsql.Statements, out *pgx.Batch, e []*ledger.Entry) {
+	out.Queue(q["InsertEntries"],
+		column(e, func(e **ledger.Entry) string { return (*e).Tenant }),
+		column(e, func(e **ledger.Entry) string { return (*e).OperationID }),
+		column(e, func(e **ledger.Entry) int32 { return (*e).Line }),
+		column(e, func(e **ledger.Entry) int64 { return (*e).Seq }),
+		column(e, func(e **ledger.Entry) string { return string((*e).Kind) }),
+		column(e, func(e **ledger.Entry) string { return (*e).Meter }),
+		column(e, func(e **ledger.Entry) string { return (*e).Subject }),
+		column(e, func(e **ledger.Entry) time.Time { return (*e).PeriodStart }),
+		column(e, func(e **ledger.Entry) string { return (*e).Grant }),
+		column(e, func(e **ledger.Entry) string { return string((*e).Source) }),
+		column(e, func(e **ledger.Entry) int64 { return (*e).Amount }),
+		column(e, func(e **ledger.Entry) int64 { return (*e).RemainingAfter }),
+		column(e, func(e **ledger.Entry) int32 { return (*e).Item }),
+		column(e, func(e **ledger.Entry) *int64 { return orNull((*e).Requested) }),
+		column(e, func(e **ledger.Entry) []byte { return (*e).Fingerprint }),
+		column(e, func(e **ledger.Entry) time.Time { return (*e).CreatedAt }),
+		column(e, func(e **ledger.Entry) *time.Time { return orNull((*e).EffectiveAt) }),
+		column(e, func(e **ledger.Entry) *string { return orNull((*e).OpSubject) }),
+		column(e, func(e **ledger.Entry) []byte { return (*e).Detail }),
+		column(e, func(e **ledger.Entry) []byte { return (*e).Metadata }),
+	)
+}
+
+// queueChangedBalances writes the balances. Debits have only drawn from those whose grants were not read.
+func queueChangedBalances(q namedsql.Statements, out *pgx.Batch, changed []*ledger.Book) {
+	drawn := make([]*ledger.Book, 0, len(changed))
+	var others []*ledger.Book
+	for _, b := range changed {
+		if b.HeadOnly() {
+			drawn = append(drawn, b)
+		} else {
+			others = append(others, b)
+		}
+	}
+	if len(drawn) > 0 {
+		out.Queue(q["UpdateDrawnBalances"],
+			column(drawn, func(b **ledger.Book) string { return (*b).Tenant }),
+			column(drawn, func(b **ledger.Book) string { return (*b).Meter }),
+			column(drawn, func(b **ledger.Book) string { return (*b).Subject }),
+			column(drawn, func(b **ledger.Book) int64 { return (*b).Seq }),
+			column(drawn, func(b **ledger.Book) int64 { return (*b).Used }),
+			column(drawn, func(b **ledger.Book) int64 { return (*b).Overage }),
+			column(drawn, func(b **ledger.Book) int64 { return (*b).HeadRemaining }),
+			column(drawn, func(b **ledger.Book) time.Time { return (*b).UpdatedAt }),
+			int64(len(drawn)),
+		)
+	}
+	if len(others) > 0 {
+		queueBalances(q, out, others)
+	}
+}
+
+func queueBalances(q namedsql.Statements, out *pgx.Batch, b []*ledger.Book) {
+	out.Queue(q["UpdateBalances"],
+		column(b, func(b **ledger.Book) string { return (*b).Tenant }),
+		column(b, func(b **ledger.Book) string { return (*b).Meter }),
+		column(b, func(b **ledger.Book) string { return (*b).Subject }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Seq }),
+		column(b, func(b **ledger.Book) string { return (*b).Plan }),
+		column(b, func(b **ledger.Book) int32 { return (*b).PlanVersion }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Allowance }),
+		column(b, func(b **ledger.Book) bool { return (*b).Renews }),
+		column(b, func(b **ledger.Book) time.Time { return (*b).Start }),
+		column(b, func(b **ledger.Book) time.Time { return (*b).End }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Opening }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Granted }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Refunded }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Used }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Expired }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Adjusted }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Held }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Overage }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Owed }),
+		column(b, func(b **ledger.Book) int64 { return (*b).Paid }),
+		column(b, func(b **ledger.Book) int64 { return (*b).ForgivenSeq }),
+		column(b, func(b **ledger.Book) string { return (*b).HeadID }),
+		column(b, func(b **ledger.Book) string { return string((*b).HeadSource) }),
+		column(b, func(b **ledger.Book) int64 { return (*b).HeadRemaining }),
+		column(b, func(b **ledger.Book) time.Time { return (*b).NextEvent }),
+		column(b, func(b **ledger.Book) time.Time { return (*b).UpdatedAt }),
+		int64(len(b)),
+	)
+}
+
+func queueNewGrants(q namedsql.Statements, out *pgx.Batch, g []*ledger.OpenGrant) {
+	out.Queue(q["InsertGrants"],
+		column(g, func(g **ledger.OpenGrant) string { return (*g).Tenant }),
+		column(g, func(g **ledger.OpenGrant) string { return (*g).Meter }),
+		column(g, func(g **ledger.OpenGrant) string { return (*g).Subject }),
+		column(g, func(g **ledger.OpenGrant) string { return (*g).ID }),
+		column(g, func(g **ledger.OpenGrant) string { return string((*g).Source) }),
+		column(g, func(g **ledger.OpenGrant) int64 { return (*g).Amount }),
+		column(g, func(g **ledger.OpenGrant) int32 { return (*g).Priority }),
+		column(g, func(g **ledger.OpenGrant) time.Time { return (*g).EffectiveAt }),
+		column(g, func(g **ledger.OpenGrant) time.Time { return (*g).ExpiresAt }),
+		column(g, func(g **ledger.OpenGrant) string { return (*g).CostBasis }),
+		column(g, func(g **ledger.OpenGrant) string { return (*g).Reason }),
+		column(g, func(g **ledger.OpenGrant) string { return (*g).OperationID }),
+		column(g, func(g **ledger.OpenGrant) time.Time { return (*g).CreatedAt }),
+		column(g, func(g **ledger.OpenGrant) int64 { return (*g).Remaining }),
+		column(g, func(g **ledger.OpenGrant) int64 { return (*g).Held }),
+		column(g, func(g **ledger.OpenGrant) string { return string((*g).Status) }),
+	)
+}
+
+func queueGrants(q namedsql.Statements, out *pgx.Batch, g []*ledger.OpenGrant) {
+	out.Queue(q["UpdateGrants"],
+		column(g, func(g **ledger.OpenGrant) string { return (*g).Tenant }),
+		column(g, func(g **ledger.OpenGrant) string { return (*g).Meter }),
+		column(g, func(g **ledger.OpenGrant) string { return (*g).Subject }),
+		column(g, func(g **ledger.OpenGrant) string { return (*g).ID }),
+		column(g, func(g **ledger.OpenGrant) int64 { return (*g).Remaining }),
+		column(g, func(g **ledger.OpenGrant) int64 { return (*g).Held }),
+		column(g, func(g **ledger.OpenGrant) string { return string((*g).Status) }),
+		int64(len(g)),
+	)
+}
+
+func queuePeriods(q namedsql.Statements, out *pgx.Batch, p []ledger.PeriodRow) {
+	out.Queue(q["InsertPeriods"],
+		column(p, func(p *ledger.PeriodRow) string { return p.Tenant }),
+		column(p, func(p *ledger.PeriodRow) string { return p.Meter }),
+		column(p, func(p *ledger.PeriodRow) string { return p.Subject }),
+		column(p, func(p *ledger.PeriodRow) time.Time { return p.Start }),
+		column(p, func(p *ledger.PeriodRow) time.Time { return p.End }),
+		column(p, func(p *ledger.PeriodRow) string { return p.Plan }),
+		column(p, func(p *ledger.PeriodRow) int32 { return p.PlanVersion }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Opening }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Granted }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Refunded }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Used }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Expired }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Adjusted }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Overage }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Held }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Closing }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.LastSeq }),
+		column(p, func(p *ledger.PeriodRow) time.Time { return p.ClosedAt }),
+	)
+}
+
+func queueHolds(q namedsql.Statements, out *pgx.Batch, c *ledger.Changes) {
+	if rows := c.Holds; len(rows) > 0 {
+		out.Queue(q["WriteHolds"],
+			column(rows, func(h **ledger.HoldRow) string { return (*h).Tenant }),
+			column(rows, func(h **ledger.HoldRow) string { return (*h).ID }),
+			column(rows, func(h **ledger.HoldRow) string { return (*h).Subject }),
+			column(rows, func(h **ledger.HoldRow) string { return string((*h).Status) }),
+			column(rows, func(h **ledger.HoldRow) []byte { return mustJSON((*h).Items) }),
+			column(rows, func(h **ledger.HoldRow) time.Time { return (*h).CreatedAt }),
+			column(rows, func(h **ledger.HoldRow) time.Time { return (*h).ExpiresAt }),
+		)
+	}
+	if lines := c.NewHoldLines; len(lines) > 0 {
+		queueNewHoldLines(q, out, lines)
+	}
+	if lines := c.HoldLines; len(lines) > 0 {
+		out.Queue(q["UpdateHoldLines"],
+			column(lines, func(h **ledger.HoldLine) string { return (*h).Tenant }),
+			column(lines, func(h **ledger.HoldLine) string { return (*h).HoldID }),
+			column(lines, func(h **ledger.HoldLine) int32 { return (*h).Line }),
+			column(lines, func(h **ledger.HoldLine) int64 { return (*h).Captured }),
+			column(lines, func(h **ledger.HoldLine) int64 { return (*h).Returned }),
+			column(lines, func(h **ledger.HoldLine) time.Time { return (*h).ExpiresAt }),
+			int64(len(lines)),
+		)
+	}
+}
+
+func queueNewHoldLines(q namedsql.Statements, out *pgx.Batch, h []*ledger.HoldLine) {
+	out.Queue(q["InsertHoldLines"],
+		column(h, func(h **ledger.HoldLine) string { return (*h).Tenant }),
+		column(h, func(h **ledger.HoldLine) string { return (*h).HoldID }),
+		column(h, func(h **ledger.HoldLine) int32 { return (*h).Line }),
+		column(h, func(h **ledger.HoldLine) int32 { return (*h).Item }),
+		column(h, func(h **ledger.HoldLine) string { return (*h).Meter }),
+		column(h, func(h **ledger.HoldLine) string { return (*h).Subject }),
+		column(h, func(h **ledger.HoldLine) string { return (*h).Grant }),
+		column(h, func(h **ledger.HoldLine) string { return string((*h).Source) }),
+		column(h, func(h **ledger.HoldLine) int64 { return (*h).Price }),
+		column(h, func(h **ledger.HoldLine) int64 { return (*h).Amount }),
+		column(h, func(h **ledger.HoldLine) int64 { return (*h).Captured }),
+		column(h, func(h **ledger.HoldLine) int64 { return (*h).Returned }),
+		column(h, func(h **ledger.HoldLine) time.Time { return (*h).ExpiresAt }),
+	)
+}
+
+func queueRefunds(q namedsql.Statements, out *pgx.Batch, r []ledger.RefundRow) {
+	out.Queue(q["WriteRefunds"],
+		column(r, func(r *ledger.RefundRow) string { return r.Tenant }),
+		column(r, func(r *ledger.RefundRow) string { return r.Key }),
+		column(r, func(r *ledger.RefundRow) int32 { return r.Line }),
+		column(r, func(r *ledger.RefundRow) int64 { return r.Amount }),
+	)
+}
+
+// mustJSON encodes a slice of plain structs, which cannot fail.
+func mustJSON(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		panic("ledger: encode a row: " + err.Error())
+	}
+	return out
+}

@@ -1,0 +1,46 @@
+package namedsql
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// Statements maps the names of statements to their SQL.
+type Statements map[string]string
+
+// Load reads the files sql/*.sql of files. It fails when a file cannot be read, and when a statement is empty or named twice.
+func Load(files fs.FS) (Statements, error) {
+	paths, err := fs.Glob(files, "sql/*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("list embedded SQL: %w", err)
+	}
+	all := Statements{}
+	for _, path := range paths {
+		text, err := fs.ReadFile(files, path)
+		if err != nil {
+			return nil, fmt.Errorf("read embedded SQL %s: %w", path, err)
+		}
+		for _, part := range strings.Split(string(text), "-- name: ")[1:] {
+			name, body, _ := strings.Cut(part, "\n")
+			name = strings.TrimSpace(name)
+			statement := withoutComments(body)
+			if _, twice := all[name]; twice || statement == "" {
+				return nil, fmt.Errorf("embedded SQL %s: statement %q is empty or named twice", path, name)
+			}
+			all[name] = statement
+		}
+	}
+	return all, nil
+}
+
+// withoutComments returns the statement of body without comment lines and without its semicolon.
+func withoutComments(body string) string {
+	var sql strings.Builder
+	for row := range strings.SplitSeq(body, "\n") {
+		if !strings.HasPrefix(row, "--") {
+			sql.WriteString(row + "\n")
+		}
+	}
+	return strings.TrimSuffix(strings.TrimSpace(sql.String()), ";")
+}
