@@ -7,22 +7,31 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// fewItems is the number of items up to which a check allocates nothing per item. Most requests have one item.
+// fewItems is the number of items up to which a check allocates no lists of them. Most requests have one item.
 const fewItems = 4
 
-// balanceKeys appends the keys of req's items to keys.
-func balanceKeys(keys []balances.Key, req *Request) []balances.Key {
+// appendKeys appends the keys of the balances of req's items to keys.
+func appendKeys(keys []balances.Key, req *Request) []balances.Key {
 	for i := range req.Items {
 		keys = append(keys, balances.Key{Tenant: req.Tenant, Meter: req.Items[i].Meter})
 	}
 	return keys
 }
 
-// answerItems answers the items of req from copies or from PostgreSQL, as the policy for copies decides.
-func (g *Gate) answerItems(ctx context.Context, req *Request, facts *facts, keys []balances.Key, said *limited) (Check, error) {
-	texts := g.readCopies(ctx, req, keys, said)
-	var space [fewItems]balances.Cached
-	copies := g.copies.Lookup(space[:0], keys, texts)
+// readCopies returns the values of redisKeys in Redis. It returns nil if there are no keys, or if Redis does not answer: local
+// copies are used then.
+func (g *Gate) readCopies(ctx context.Context, tenant string, redisKeys []string) []string {
+	if redisKeys == nil {
+		return nil
+	}
+	texts, _ := g.limiter.Read(ctx, tenant, redisKeys)
+	return texts
+}
+
+// answerItems answers the items of req from copies or from PostgreSQL, as the policy decides. keys name the items' balances.
+// texts are their copies in Redis, nil if Redis was not asked or did not answer.
+func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, keys []balances.Key, texts []string) (Check, error) {
+	copies := g.copies.Lookup(make([]balances.Cached, 0, fewItems), keys, texts)
 	source := SourceCache
 	if texts == nil {
 		source = SourceLocal
@@ -62,21 +71,7 @@ func (g *Gate) answerItems(ctx context.Context, req *Request, facts *facts, keys
 	}
 }
 
-// readCopies returns the texts that Redis has for keys, nil if it was not asked or did not answer. Usually they have come with
-// the limits' decision. If Redis did not answer the limits, it is not asked again.
-func (g *Gate) readCopies(ctx context.Context, req *Request, keys []balances.Key, said *limited) []string {
-	if said.reads != nil || said.degraded {
-		return said.reads
-	}
-	names := g.copies.RedisKeys(keys, req.MaxStale)
-	if names == nil {
-		return nil
-	}
-	texts, _ := g.limiter.Read(ctx, req.Tenant, names) // without an answer the local copies must do
-	return texts
-}
-
-// unanswered reports whether err means that PostgreSQL gave no answer, so that a copy is better.
+// unanswered reports whether err means that PostgreSQL gave no answer. A copy may be used then.
 func unanswered(err error) bool {
 	switch ledger.CodeOf(err) {
 	case ledger.CodeUnavailable, ledger.CodeQueueFull:

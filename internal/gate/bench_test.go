@@ -10,12 +10,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// BenchmarkCheck is a check of one balance from the cache and three limits, all of one tenant or of a thousand. It runs many
-// callers per core, as lanes batch what waits.
+// BenchmarkCheck checks one balance from the cache and three limits, for one tenant or a thousand. It runs many callers per
+// core, so that lanes have batches.
 func BenchmarkCheck(b *testing.B) {
 	for _, tenants := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
-			in := newInstance(b, testenv.Postgres(b), patient(testenv.Redis(b)))
+			in := newInstance(b, testenv.Postgres(b), patientClient(testenv.Redis(b)))
 			var limits []catalog.Limit
 			for i := range 3 {
 				limits = append(limits, catalog.Limit{Rule: fmt.Sprint("rule", i), Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s"})

@@ -2,20 +2,24 @@ package gate
 
 import (
 	"context"
+
+	"github.com/quotasvc/quotasvc/internal/balances"
 )
 
-// blocked says whether req is refused whatever its limits and balances are, or else whether it is exempt from the limits.
+// blocked returns the block that refuses req. If there is none, exempt reports whether a block exempts req from limits.
 func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
-	block, exempt := g.terms.catalog.Blocks().Find(req.Tenant, req.Subject, req.IP, g.now())
+	block, exempt := g.tenants.catalog.Blocks().Find(req.Tenant, req.Subject, req.IP, g.now())
 	if block == nil {
 		return nil, exempt
 	}
 	return &Blocked{Kind: block.Kind, Value: block.Value, Reason: block.Reason, ExpiresAt: block.ExpiresAt}, false
 }
 
-// blockedCheck is the check of a blocked request. Its balances are an extra: without them the answer is the same.
-func (g *Gate) blockedCheck(ctx context.Context, req *Request, facts *facts, blocked *Blocked) Check {
-	out, err := g.answerItems(ctx, req, facts, balanceKeys(nil, req), &limited{})
+// blockedCheck returns the check of a blocked request. It includes the balances if they can be had.
+func (g *Gate) blockedCheck(ctx context.Context, req *Request, facts *tenantFacts, blocked *Blocked) Check {
+	keys := appendKeys(make([]balances.Key, 0, fewItems), req)
+	texts := g.readCopies(ctx, req.Tenant, g.copies.RedisKeys(keys, req.MaxStale))
+	out, err := g.answerItems(ctx, req, facts, keys, texts)
 	if err != nil {
 		out = Check{Source: SourceLocal, AsOf: g.now()}
 	}

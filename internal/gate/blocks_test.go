@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// putBlock waits until the block is in force.
+// putBlock stores a block and waits until it is in force.
 func (in *instance) putBlock(b catalog.Block) {
 	in.t.Helper()
-	if _, _, err := in.terms.catalog.PutBlock(in.t.Context(), b); err != nil {
+	if _, _, err := in.tenants.catalog.PutBlock(in.t.Context(), b); err != nil {
 		in.t.Fatal(err)
 	}
 	tenant, subject, ip := "anybody", "", netip.Addr{}
@@ -26,13 +26,13 @@ func (in *instance) putBlock(b catalog.Block) {
 	default:
 		ip = netip.MustParsePrefix(b.Value).Addr()
 	}
-	eventually(in.t, "the block is known", func() bool { // a reload may be one of before it
-		blocked, exempt := in.terms.catalog.Blocks().Find(tenant, subject, ip, time.Now())
+	eventually(in.t, "the block is in force", func() bool { // a reload may have begun before the change
+		blocked, exempt := in.tenants.catalog.Blocks().Find(tenant, subject, ip, time.Now())
 		return exempt && b.Action == catalog.ActionAllow || blocked != nil && blocked.Kind == b.Kind && blocked.Value == b.Value
 	})
 }
 
-func TestBlocks_RefuseBeforeAnythingIsAskedOrCharged(t *testing.T) {
+func TestBlocks_Refuse_BeforeLimitsAndBalances(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue(twoADay)
@@ -44,7 +44,7 @@ func TestBlocks_RefuseBeforeAnythingIsAskedOrCharged(t *testing.T) {
 	in.putBlock(catalog.Block{Kind: "tenant", Value: "nobody"})
 
 	with := func(tenant, subject, ip string) Request {
-		req := ask("k", "calls", 1)
+		req := request("k", "calls", 1)
 		req.Tenant, req.Subject = tenant, subject
 		if ip != "" {
 			req.IP = netip.MustParseAddr(ip)
@@ -58,7 +58,7 @@ func TestBlocks_RefuseBeforeAnythingIsAskedOrCharged(t *testing.T) {
 		{with("acme", "eve", ""), Blocked{Kind: "subject", Value: "eve", Reason: "abuse", ExpiresAt: end}},
 		{with("acme", "", "10.1.2.3"), Blocked{Kind: "ip", Value: "10.0.0.0/8"}},
 		{with("vip", "", "::ffff:10.1.2.3"), Blocked{Kind: "ip", Value: "10.0.0.0/8"}},
-		{with("nobody", "", ""), Blocked{Kind: "tenant", Value: "nobody"}}, // who also does not exist
+		{with("nobody", "", ""), Blocked{Kind: "tenant", Value: "nobody"}}, // this tenant does not exist either
 	} {
 		_, err := in.Consume(t.Context(), tc.req)
 		blocked, ok := errors.AsType[*Blocked](err)
@@ -76,64 +76,64 @@ func TestBlocks_RefuseBeforeAnythingIsAskedOrCharged(t *testing.T) {
 			t.Errorf("%v", refusal)
 		}
 	}
-	if tokens, units := in.tokens(), in.remaining("calls"); tokens != 2 || units != 10 {
+	if tokens, units := in.remainingTokens(), in.remaining("calls"); tokens != 2 || units != 10 {
 		t.Errorf("%d tokens and %d units are left, want 2 and 10", tokens, units)
 	}
-	// A debit is for what has been done already.
+	// A debit records work that is already done. Blocks do not stop it.
 	_, err := in.Debit(t.Context(), with("acme", "eve", ""))
-	in.expect("", "a debit of a blocked subject", err)
+	in.expectCode("", "a debit of a blocked subject", err)
 }
 
-func TestBlocks_ThatAllowSkipLimitsAndNotBalances(t *testing.T) {
+func TestBlocks_Allow_SkipsLimitsNotBalances(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue(twoADay)
 	in.putBlock(catalog.Block{Kind: "tenant", Value: "acme", Action: "allow"})
 	for i := range 10 {
-		req := ask(string(rune('a'+i)), "calls", 1)
+		req := request(string(rune('a'+i)), "calls", 1)
 		got, err := in.Consume(t.Context(), req)
-		in.expect("", "consume", err)
+		in.expectCode("", "consume", err)
 		if len(got.Limits) != 0 {
 			t.Errorf("%+v", got.Limits)
 		}
 	}
-	_, err := in.Consume(t.Context(), ask("more", "calls", 1))
-	in.expect(ledger.CodeQuotaExceeded, "more than the balance", err)
+	_, err := in.Consume(t.Context(), request("more", "calls", 1))
+	in.expectCode(ledger.CodeQuotaExceeded, "more than the balance", err)
 }
 
-func TestBlocks_EndWhenTheyExpireAndWhenTheyAreDeleted(t *testing.T) {
+func TestBlocks_EndWhenExpiredOrDeleted(t *testing.T) {
 	t.Parallel()
 	var ahead time.Duration
 	in := newShared(t, func(cfg *Config) { cfg.Now = func() time.Time { return time.Now().Add(ahead) } })
 	in.catalogue()
 	in.putBlock(catalog.Block{Kind: "tenant", Value: "acme", ExpiresAt: time.Now().Add(time.Hour)})
-	req := ask("k1", "calls", 1)
+	req := request("k1", "calls", 1)
 	_, err := in.Consume(t.Context(), req)
-	in.expect(CodeForbidden, "blocked", err)
+	in.expectCode(CodeForbidden, "blocked", err)
 	ahead = time.Hour
 	_, err = in.Consume(t.Context(), req)
-	in.expect("", "after its end", err)
+	in.expectCode("", "after its end", err)
 	ahead = 0
-	if err := in.terms.catalog.DeleteBlock(t.Context(), "tenant", "acme", ""); err != nil {
+	if err := in.tenants.catalog.DeleteBlock(t.Context(), "tenant", "acme", ""); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the block is gone", func() bool {
-		_, err := in.Consume(t.Context(), ask("k2", "calls", 1))
+		_, err := in.Consume(t.Context(), request("k2", "calls", 1))
 		return err == nil
 	})
 }
 
-func TestBlocks_HoldWhilePostgreSQLIsAway(t *testing.T) {
+func TestBlocks_PostgresAway_StillRefuse(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
-	in := newInstance(t, server.URL, patient(testenv.Redis(t)))
+	in := newInstance(t, server.URL, patientClient(testenv.Redis(t)))
 	in.catalogue()
 	in.putBlock(catalog.Block{Kind: "tenant", Value: "acme"})
 	server.Kill()
-	check, err := in.Check(t.Context(), ask("k", "calls", 1))
+	check, err := in.Check(t.Context(), request("k", "calls", 1))
 	if err != nil || check.Code != CodeForbidden || check.Allowed {
 		t.Errorf("%+v, %v", check, err)
 	}
-	_, err = in.Consume(t.Context(), ask("k", "calls", 1))
-	in.expect(CodeForbidden, "blocked", err)
+	_, err = in.Consume(t.Context(), request("k", "calls", 1))
+	in.expectCode(CodeForbidden, "blocked", err)
 }

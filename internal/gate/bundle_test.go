@@ -39,14 +39,14 @@ func eventually(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// instance is one instance of the service below its API.
+// instance is one instance of the service without its API.
 type instance struct {
 	*Gate
 	t        testing.TB
 	measured *prometheus.Registry // metrics of the limiter and the balance cache
 }
 
-// newInstance starts an instance on a database and a Redis; a nil client is local mode.
+// newInstance starts an instance on a database and a Redis; a nil client means local mode.
 func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient, change ...func(*Config)) *instance {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -55,7 +55,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 			ctx, cancel := context.WithTimeout(context.Background(), soon)
 			defer cancel()
 			if err := f(ctx); err != nil {
-				t.Logf("stop %s: %v", what, err) // tests that kill backends leave some of this behind
+				t.Logf("stop %s: %v", what, err) // expected in tests that kill servers
 			}
 		})
 	}
@@ -99,15 +99,15 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	return &instance{Gate: New(l, cat, limiter, cache, cfg), t: t, measured: measured}
 }
 
-// patient is a client for tests in which Redis is not to fail: a busy machine must not look like an outage.
-func patient(options *redis.Options) redis.UniversalClient {
+// patientClient returns a client with long timeouts, so that a busy machine does not look like an outage.
+func patientClient(options *redis.Options) redis.UniversalClient {
 	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = soon, soon, soon, soon
 	options.ContextTimeoutEnabled = true
 	return redis.NewClient(options)
 }
 
-// prompt is a client as the service has it.
-func prompt(t testing.TB, url string) redis.UniversalClient {
+// serviceClient returns a client with the service's own timeouts.
+func serviceClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	client, err := ratelimit.NewClient(url)
 	if err != nil {
@@ -116,16 +116,16 @@ func prompt(t testing.TB, url string) redis.UniversalClient {
 	return client
 }
 
-// newShared is an instance on the test process's shared servers.
+// newShared starts an instance on the servers that the tests of this process share.
 func newShared(t testing.TB, change ...func(*Config)) *instance {
 	t.Helper()
-	return newInstance(t, testenv.Postgres(t), patient(testenv.Redis(t)), change...)
+	return newInstance(t, testenv.Postgres(t), patientClient(testenv.Redis(t)), change...)
 }
 
 // catalogue stores meters calls and credits, plan basic with 10 calls a year and limits, and tenant acme on it.
 func (in *instance) catalogue(limits ...catalog.Limit) {
 	in.t.Helper()
-	ctx, c := in.t.Context(), in.terms.catalog
+	ctx, c := in.t.Context(), in.tenants.catalog
 	for _, id := range []string{"calls", "credits", "other"} {
 		if _, _, err := c.PutMeter(ctx, catalog.Meter{ID: id, Unit: "unit"}); err != nil {
 			in.t.Fatal(err)
@@ -138,22 +138,22 @@ func (in *instance) catalogue(limits ...catalog.Limit) {
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic"})
 }
 
-// putPlan waits until the plan is in the snapshot.
+// putPlan stores a plan and waits until it is in the snapshot.
 func (in *instance) putPlan(p catalog.Plan) {
 	in.t.Helper()
-	stored, _, err := in.terms.catalog.PutPlan(in.t.Context(), p)
+	stored, _, err := in.tenants.catalog.PutPlan(in.t.Context(), p)
 	if err != nil {
 		in.t.Fatal(err)
 	}
 	eventually(in.t, "the plan is in the snapshot", func() bool {
-		got := in.terms.catalog.Snapshot().Plans[p.ID]
+		got := in.tenants.catalog.Snapshot().Plans[p.ID]
 		return got != nil && got.Version == stored.Version
 	})
 }
 
 func (in *instance) putTenant(tn catalog.Tenant) {
 	in.t.Helper()
-	if _, _, err := in.terms.catalog.PutTenant(in.t.Context(), tn); err != nil {
+	if _, _, err := in.tenants.catalog.PutTenant(in.t.Context(), tn); err != nil {
 		in.t.Fatal(err)
 	}
 }
@@ -166,20 +166,20 @@ func (in *instance) topUp(key, meter string, amount int64) {
 	}
 }
 
-// ask is a request of acme for amount of meter.
-func ask(key, meter string, amount int64) Request {
+// request returns a request of tenant acme for amount units of meter.
+func request(key, meter string, amount int64) Request {
 	return Request{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}}
 }
 
-// fresh is req answered by PostgreSQL.
-func fresh(req Request) Request {
+// fromPostgres returns req with a MaxStale of zero: PostgreSQL answers it.
+func fromPostgres(req Request) Request {
 	zero := time.Duration(0)
 	req.MaxStale = &zero
 	return req
 }
 
-// expect holds the outcome of a consume or debit against code; "" is success.
-func (in *instance) expect(code ledger.Code, what string, err error) {
+// expectCode reports an error if err does not have the given code; "" means success.
+func (in *instance) expectCode(code ledger.Code, what string, err error) {
 	in.t.Helper()
 	got := ledger.Code("")
 	if err != nil {
@@ -199,23 +199,23 @@ func (in *instance) remaining(meter string) int64 {
 	return b.Remaining
 }
 
-// settle waits until everything the catalogue has announced so far was heard: until then a tenant that was just read may be
-// forgotten again.
-func (in *instance) settle(databaseURL string) {
+// awaitAnnouncements waits until this instance has processed all announcements of the catalogue so far. Until then it may drop
+// a tenant that it has just read.
+func (in *instance) awaitAnnouncements(databaseURL string) {
 	in.t.Helper()
 	conn, err := pgx.Connect(in.t.Context(), databaseURL)
 	if err != nil {
 		in.t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	// Announcements are heard in order, and each of these makes a new snapshot. The first round may see one that an earlier
-	// announcement made; the second cannot end before the first round's was heard.
+	// Announcements are processed in order, and each makes a new snapshot. The first round may see the snapshot of an earlier
+	// announcement. The second round cannot end before the announcement of the first is processed.
 	for range 2 {
-		before := in.terms.catalog.Snapshot()
+		before := in.tenants.catalog.Snapshot()
 		if _, err := conn.Exec(in.t.Context(), "SELECT pg_notify('quotasvc_catalog', 'meter:calls')"); err != nil {
 			in.t.Fatal(err)
 		}
-		eventually(in.t, "the announcement is heard", func() bool { return in.terms.catalog.Snapshot() != before })
+		eventually(in.t, "the announcement is processed", func() bool { return in.tenants.catalog.Snapshot() != before })
 	}
 }
 
@@ -250,7 +250,7 @@ func (b *blocker) exec(statement string) {
 func (b *blocker) awaitWaiter(n int) {
 	b.t.Helper()
 	const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-	eventually(b.t, "somebody waits for the lock", func() bool {
+	eventually(b.t, "sessions wait for the lock", func() bool {
 		var waiting int
 		err := b.conn.QueryRow(b.t.Context(), query).Scan(&waiting)
 		return err == nil && waiting >= n

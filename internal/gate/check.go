@@ -12,11 +12,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Check says whether Consume would allow req now, and charges nothing.
+// Check reports whether Consume would allow req now, and charges nothing.
 //
-// Balances come from copies that are fresh enough for req.MaxStale, else from PostgreSQL; when PostgreSQL cannot be asked,
-// from the newest copies there are, marked degraded. Errors: *ReducedCapacity and *ledger.Error, for requests that cannot
-// be decided or that name what does not exist. A refusal is not an error.
+// Balances come from copies or from PostgreSQL, as balances.Policy decides. A refusal is not an error. Check returns
+// *ReducedCapacity, *TooManyLimits or a *ledger.Error for a request that cannot be decided, or that names a tenant or meter
+// that does not exist.
 func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
 	out, err := g.check(ctx, &req)
 	label := outcome(err, false)
@@ -34,38 +34,41 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	if err := validItems(req.Items); err != nil {
 		return Check{}, err
 	}
-	// A tenant that cannot be looked up now is checked as one nobody knows: an answer that says "degraded" is worth more to
-	// a check than none. Debits are stricter.
-	facts, unknown := g.terms.of(ctx, req.Tenant)
+	// If the tenant cannot be looked up, the check goes on with the facts of a tenant that does not exist. A degraded answer
+	// is better than none. Debits fail instead.
+	facts, lookupErr := g.tenants.facts(ctx, req.Tenant)
 	blocked, exempt := g.blocked(req)
 	if blocked != nil {
 		return g.blockedCheck(ctx, req, &facts, blocked), nil
 	}
-	var said limited
-	var err error
-	var space [fewItems]balances.Key
-	keys := balanceKeys(space[:0], req)
+	keys := appendKeys(make([]balances.Key, 0, fewItems), req)
+	redisKeys := g.copies.RedisKeys(keys, req.MaxStale)
+	var res limitsResult
 	if !exempt {
-		said, err = g.limits(ctx, req, &facts, false, g.copies.RedisKeys(keys, req.MaxStale))
+		var err error
+		if res, err = g.limits(ctx, req, &facts, false, redisKeys); err != nil {
+			return Check{}, err
+		}
 	}
+	if _, closed := errors.AsType[*ReducedCapacity](res.refusal); closed {
+		return Check{}, res.refusal
+	}
+	texts := res.reads
+	if texts == nil && !res.degraded { // if Redis did not answer the limits, it is not asked again
+		texts = g.readCopies(ctx, req.Tenant, redisKeys)
+	}
+	out, err := g.answerItems(ctx, req, &facts, keys, texts)
 	if err != nil {
 		return Check{}, err
 	}
-	if _, undecided := errors.AsType[*ReducedCapacity](said.refusal); undecided {
-		return Check{}, said.refusal
-	}
-	out, err := g.answerItems(ctx, req, &facts, keys, &said)
-	if err != nil {
-		return Check{}, err
-	}
-	out.Limits, out.LimitsDegraded = said.verdicts, said.degraded
-	out.Degraded = out.Degraded || said.degraded || unknown != nil
-	g.conclude(&out, said.refusal, facts.suspended)
+	out.Limits, out.LimitsDegraded = res.verdicts, res.degraded
+	out.Degraded = out.Degraded || res.degraded || lookupErr != nil
+	g.conclude(&out, res.refusal, facts.suspended)
 	return out, nil
 }
 
-// conclude gives out its verdict: the limits' refusal, the tenant's suspension, then the items' own in order, as Consume
-// meets them.
+// conclude sets the verdict of out, in the order of Consume: the limits' refusal, the tenant's suspension, the first item
+// that is refused.
 func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
 	out.Item = -1
 	first := -1
@@ -97,26 +100,27 @@ func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
 	}
 }
 
-// Standing says how the balances stand that a consume of req was about which the limits have refused. It decides nothing: the
-// limits are not asked a second time, which would count and might wait a second time, and neither is a Redis that did not
-// answer them. PostgreSQL then gets balances.ReadPatience.
-func (g *Gate) Standing(ctx context.Context, req Request, refused *Debited) (Check, error) {
+// CheckBalances returns the balances of a consume that a rate limit refused. It does not ask the limits again: that would
+// count, and might wait, twice. If the limits were decided without Redis, it does not ask Redis either, and waits for
+// PostgreSQL no longer than balances.ReadPatience.
+func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited) (Check, error) {
 	if err := validItems(req.Items); err != nil {
 		return Check{}, err
 	}
-	facts, err := g.terms.of(ctx, req.Tenant)
+	facts, err := g.tenants.facts(ctx, req.Tenant)
 	if err != nil {
 		return Check{}, err
 	}
+	keys := appendKeys(make([]balances.Key, 0, fewItems), &req)
 	if refused.LimitsDegraded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, balances.ReadPatience)
+		ctx, cancel := context.WithTimeout(ctx, balances.ReadPatience)
 		defer cancel()
+		return g.answerItems(ctx, &req, &facts, keys, nil)
 	}
-	return g.answerItems(ctx, &req, &facts, balanceKeys(nil, &req), &limited{degraded: refused.LimitsDegraded})
+	return g.answerItems(ctx, &req, &facts, keys, g.readCopies(ctx, req.Tenant, g.copies.RedisKeys(keys, req.MaxStale)))
 }
 
-// validItems refuses what a debit would refuse, also when no ledger is asked.
+// validItems refuses the items that a debit would refuse. A check from copies does not ask the ledger.
 func validItems(items []ledger.Item) error {
 	refuse := func(field, format string, args ...any) error {
 		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field, Detail: fmt.Sprintf(format, args...)}

@@ -7,19 +7,27 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// Scopes tell the endpoints apart in an operation's fingerprint: a key used with one of them is not a retry on the other.
+// Scopes are part of an operation's fingerprint. A key that was used on one endpoint is refused as reused on another.
 const (
 	scopeConsume = "consume"
 	scopeDebit   = ""
+	scopeForward = "passage " // plus Request.Forwarded. Stored fingerprints contain the text: it must not change
 )
+
+// consumeScope returns the scope of a consume. A gateway's key is good for one method and URI.
+func consumeScope(req *Request) string {
+	if req.Forwarded == "" {
+		return scopeConsume
+	}
+	return scopeForward + req.Forwarded
+}
 
 // Consume charges the limits that apply and debits the units, or does neither.
 //
-// The limits are charged first, so that a flood is stopped before PostgreSQL sees it. What was charged is given back when
-// the debit is refused, fails or turns out to be a replay; only when its outcome is unknown the tokens stay charged, as the
-// debit may stand, and for a replay at a gateway, which is traffic like any other. Errors: *Blocked, *RateLimited,
-// *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or *ledger.Error. Retrying with the same
-// key is always safe.
+// The limits come first, so that a flood of requests does not reach PostgreSQL. They are refunded if the debit is refused,
+// fails or is a replay. They stay charged if the outcome of the debit is unknown, because it may have been made, and for a
+// gateway's replay, because it is one more request. Errors: *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity,
+// *TooManyLimits or *ledger.Error. Retrying with the same key is always safe.
 func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 	out, err := g.consume(ctx, &req)
 	g.metrics.decisions.WithLabelValues("consume", outcome(err, out.Result != nil && out.Result.Replayed)).Inc()
@@ -31,24 +39,24 @@ func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 	if blocked != nil {
 		return Debited{}, blocked
 	}
-	facts, err := g.terms.of(ctx, req.Tenant)
+	facts, err := g.tenants.facts(ctx, req.Tenant)
 	if err != nil {
 		return Debited{}, err
 	}
-	var said limited
+	var res limitsResult
 	if !exempt {
-		if said, err = g.limits(ctx, req, &facts, !req.DryRun, nil); err != nil {
+		if res, err = g.limits(ctx, req, &facts, !req.DryRun, nil); err != nil {
 			return Debited{}, err
 		}
 	}
-	if said.refusal != nil {
-		return Debited{Limits: said.verdicts, LimitsDegraded: said.degraded}, said.refusal
+	if res.refusal != nil {
+		return Debited{Limits: res.verdicts, LimitsDegraded: res.degraded}, res.refusal
 	}
-	result, err := g.decide(ctx, req, &facts, scopeOfConsume(req))
-	if err != nil && ledger.CodeOf(err) != ledger.CodeOutcomeUnknown || err == nil && result.Replayed && req.Passage == "" {
-		g.giveBack(ctx, &said)
+	result, err := g.decide(ctx, req, &facts, consumeScope(req))
+	if err != nil && ledger.CodeOf(err) != ledger.CodeOutcomeUnknown || err == nil && result.Replayed && req.Forwarded == "" {
+		g.refund(ctx, &res)
 	}
-	return Debited{Result: result, Limits: said.verdicts, LimitsDegraded: said.degraded}, err
+	return Debited{Result: result, Limits: res.verdicts, LimitsDegraded: res.degraded}, err
 }
 
 // Debit debits units without asking the limits. Errors are *ledger.Error.
@@ -59,7 +67,7 @@ func (g *Gate) Debit(ctx context.Context, req Request) (Debited, error) {
 }
 
 func (g *Gate) debit(ctx context.Context, req *Request) (Debited, error) {
-	facts, err := g.terms.of(ctx, req.Tenant)
+	facts, err := g.tenants.facts(ctx, req.Tenant)
 	if err != nil {
 		return Debited{}, err
 	}
@@ -67,28 +75,28 @@ func (g *Gate) debit(ctx context.Context, req *Request) (Debited, error) {
 	return Debited{Result: result}, err
 }
 
-// decide lets the ledger decide. result is nil if and only if err is not.
-func (g *Gate) decide(ctx context.Context, req *Request, facts *facts, scope string) (*ledger.DebitResult, error) {
+// decide passes the debit to the ledger. It returns either a result or an error.
+func (g *Gate) decide(ctx context.Context, req *Request, facts *tenantFacts, scope string) (*ledger.DebitResult, error) {
 	d := debitOf(req, facts, scope)
 	return pg.DoOrDryRun(ctx, g.ledger, d, req.DryRun)
 }
 
-// debitOf adds to a request what the catalogue knows. The ledger answers a replay before it looks at Suspended, so a
-// tenant that was suspended since gets the answer it was given.
-func debitOf(req *Request, facts *facts, scope string) *ledger.Debit {
+// debitOf makes the debit of a request, with facts from the catalogue. The ledger answers a replay before it looks at Suspended,
+// so a tenant that was suspended in between still gets its stored answer.
+func debitOf(req *Request, facts *tenantFacts, scope string) *ledger.Debit {
 	return &ledger.Debit{
 		Tenant: req.Tenant, Key: req.Key, Subject: req.Subject, Items: facts.itemsOf(req.Items), Mode: req.Mode, Metadata: req.Metadata,
 		Suspended: facts.suspended, Scope: scope,
 	}
 }
 
-// DebitBatch makes independent debits, each with its own key, and answers each in order. At most ledger.BatchMax.
+// DebitBatch makes up to ledger.BatchMax independent debits, each with its own key. It returns their outcomes in order.
 func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	out := make([]DebitOutcome, len(reqs))
 	debits := make([]*ledger.Debit, 0, len(reqs))
 	places := make([]int, 0, len(reqs))
 	for i := range reqs {
-		facts, err := g.terms.of(ctx, reqs[i].Tenant)
+		facts, err := g.tenants.facts(ctx, reqs[i].Tenant)
 		if err != nil {
 			out[i].Err = err
 			continue
@@ -111,8 +119,8 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	return out
 }
 
-// Grant issues units; dryRun only decides. Suspended tenants can be granted units: it is how some of them come back. Errors
-// are *ledger.Error.
+// Grant issues units; dryRun decides and writes nothing. A suspended tenant can be granted units, for example after it has
+// paid. Errors are *ledger.Error.
 func (g *Gate) Grant(ctx context.Context, grant *ledger.Grant, dryRun bool) (*ledger.GrantResult, error) {
 	return pg.DoOrDryRun(ctx, g.ledger, grant, dryRun)
 }

@@ -23,7 +23,7 @@
 //	    existence of tenant and meter, suspension, items.
 //	G2  No limit stays charged for a consume that is refused, fails or is a replay. There are two exceptions. If the outcome of
 //	    the debit is unknown, the limits stay charged, because the debit may have been made. If a gateway forwards the request
-//	    (Request.Passage), a replay stays charged, because it is one more request.
+//	    (Request.Forwarded), a replay stays charged, because it is one more request.
 //	G3  What a check does with copies of balances is decided by balances.Policy and nowhere else.
 //
 // # Clock

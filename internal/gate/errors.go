@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// Codes of the gate's own refusals. All others are the ledger's.
+// Codes of the gate's own refusals. All other codes are the ledger's.
 const (
 	CodeRateLimited         ledger.Code = "rate_limited"
 	CodeCostExceedsCapacity ledger.Code = "cost_exceeds_capacity"
@@ -19,33 +19,33 @@ const (
 	CodeLeaseNotFound       ledger.Code = "lease_not_found"
 )
 
-// Blocked refuses a request because its tenant, subject or address is blocked. Nothing was charged, and no limit was asked.
+// Blocked refuses a request because its tenant, subject or address is blocked. No limit was asked and nothing was charged.
 type Blocked struct {
 	Kind      string // tenant, subject or ip
-	Value     string // an id, or the prefix that holds the address
-	Reason    string // '' = none is given
+	Value     string // an id, or the address prefix
+	Reason    string // empty: none given
 	ExpiresAt time.Time
 }
 
-// Error names who is blocked.
+// Error names the blocked tenant, subject or address.
 func (e *Blocked) Error() string { return "blocked: " + e.Kind + " " + e.Value }
 
-// TooManyLimits refuses a request to which more limits apply than can be decided together. Nothing was charged. It is the
-// catalogue's fault, not the caller's: see CheckRules.
+// TooManyLimits refuses a request to which more limits apply than can be decided together. Nothing was charged. The catalogue
+// is at fault, not the caller: see CheckRules.
 type TooManyLimits struct {
-	Rules []string // all that apply, more than ratelimit.MaxCharges
+	Rules []string // all that apply: more than ratelimit.MaxCharges
 }
 
-// Error says how many there are.
+// Error states how many limits apply.
 func (e *TooManyLimits) Error() string {
 	return fmt.Sprintf("%d limits apply and at most %d can be decided together", len(e.Rules), ratelimit.MaxCharges)
 }
 
-// RateLimited refuses a request that one or more enforced limits denied. Nothing was charged, neither tokens nor units.
+// RateLimited refuses a request that at least one enforced limit denied. No tokens and no units were charged.
 type RateLimited struct {
-	Violated   []string       // rules that denied, never empty
-	RetryAfter time.Duration  // > 0: when all of them would let the same request pass
-	Verdicts   []LimitVerdict // of every limit that applied
+	Violated   []string       // the rules that denied; never empty
+	RetryAfter time.Duration  // until all of them would let the same request pass; greater than 0
+	Verdicts   []LimitVerdict // of all limits that apply
 }
 
 // Error names the violated rules.
@@ -53,10 +53,10 @@ func (e *RateLimited) Error() string {
 	return fmt.Sprintf("rate limited by %s, retry after %s", strings.Join(e.Violated, ", "), e.RetryAfter)
 }
 
-// CostExceedsCapacity refuses a request that costs more tokens than a limit can ever hold. Waiting does not help. Nothing was
-// charged.
+// CostExceedsCapacity refuses a request that costs more tokens than the capacity of a limit. Waiting does not help. Nothing
+// was charged.
 type CostExceedsCapacity struct {
-	Violated []string // rules that can never let it pass, never empty
+	Violated []string // the rules that can never let it pass; never empty
 	Verdicts []LimitVerdict
 }
 
@@ -65,20 +65,20 @@ func (e *CostExceedsCapacity) Error() string {
 	return "cost exceeds the capacity of " + strings.Join(e.Violated, ", ")
 }
 
-// ReducedCapacity refuses a request because a limit with `on_backend_error: closed` could not be decided. Nothing was
+// ReducedCapacity refuses a request because Redis is away and a limit with `on_backend_error: closed` applies. Nothing was
 // charged.
 type ReducedCapacity struct {
-	Violated   []string      // rules that could not be decided, never empty
-	RetryAfter time.Duration // > 0
+	Violated   []string      // the closed rules; never empty
+	RetryAfter time.Duration // greater than 0
 	Verdicts   []LimitVerdict
 }
 
 // Error names the rules.
 func (e *ReducedCapacity) Error() string {
-	return "limits away and closed: " + strings.Join(e.Violated, ", ")
+	return "redis is away, and closed limits apply: " + strings.Join(e.Violated, ", ")
 }
 
-// CodeOf returns the code of any error of this package: the gate's own codes, else the ledger's.
+// CodeOf returns the code of any error of this package: one of the gate's own codes, or a code of the ledger.
 func CodeOf(err error) ledger.Code {
 	if _, ok := errors.AsType[*RateLimited](err); ok {
 		return CodeRateLimited
@@ -98,7 +98,7 @@ func CodeOf(err error) ledger.Code {
 	return ledger.CodeOf(err)
 }
 
-// unavailable is an error after which nothing was done.
+// unavailable returns the error for a backend that did not answer. The caller may retry after a second.
 func unavailable(detail string, cause error) error {
 	return errors.Join(&ledger.Error{Code: ledger.CodeUnavailable, Detail: detail, RetryAfter: time.Second}, cause)
 }

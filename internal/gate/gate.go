@@ -13,12 +13,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// Config says how a Gate decides. The zero value is valid.
+// Config configures a Gate. The zero value is valid.
 type Config struct {
-	// LoadsMax is the reads of PostgreSQL that checks may have under way; 0 is DefaultLoadsMax.
+	// LoadsMax bounds the concurrent reads of PostgreSQL for checks; 0 is DefaultLoadsMax.
 	LoadsMax int
 
-	// LoadBudget bounds one of them, the wait for its turn included; 0 is DefaultLoadBudget.
+	// LoadBudget bounds one such read, including the wait for a slot; 0 is DefaultLoadBudget.
 	LoadBudget time.Duration
 
 	Log     *slog.Logger          // nil discards
@@ -26,14 +26,14 @@ type Config struct {
 	Now     func() time.Time      // nil is time.Now
 }
 
-// Gate composes decisions. Its goroutines read balances and end by themselves, each within two budgets of a load, so there is nothing
-// to stop. All methods are safe for concurrent use.
+// Gate composes decisions. It needs no stop: its goroutines read balances, and each ends by itself within twice
+// Config.LoadBudget. All methods are safe for concurrent use.
 type Gate struct {
 	ledger    *pg.Ledger
 	limiter   *ratelimit.Limiter
 	copies    *balances.Cache
 	policy    balances.Policy
-	terms     *terms
+	tenants   *tenants
 	loader    *loader
 	refresher *refresher
 	metrics   *gateMetrics
@@ -41,7 +41,7 @@ type Gate struct {
 	now       func() time.Time
 }
 
-// New makes a gate. The ledger must have been opened with copies.Publish as its OnCommit.
+// New makes a gate. The ledger must have copies.Publish as its OnCommit.
 func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *balances.Cache, cfg Config) *Gate {
 	if cfg.LoadsMax <= 0 {
 		cfg.LoadsMax = DefaultLoadsMax
@@ -61,18 +61,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 		copies.Publish(result.Copies)
 	})
 	return &Gate{
-		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), terms: newTerms(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, now: cfg.Now,
+		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, now: cfg.Now,
 		loader: loader, refresher: newRefresher(loader),
 	}
-}
-
-// outcome is the label of a decision in metrics.
-func outcome(err error, replayed bool) string {
-	switch {
-	case err == nil && replayed:
-		return "replayed"
-	case err == nil:
-		return "allowed"
-	}
-	return string(CodeOf(err))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// Hold reserves units; dryRun only decides. Limits are not asked, as for a debit. A suspended tenant is refused, but what it
-// has on hold can still be captured, up to what is held, or released: that ends what was begun before. Errors are *ledger.Error.
+// Hold reserves units; dryRun decides and writes nothing. It does not ask the limits. A suspended tenant gets no new hold; its
+// holds can still be released, or captured up to their amount. Errors are *ledger.Error.
 func (g *Gate) Hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.HoldResult, error) {
 	result, err := g.hold(ctx, h, dryRun)
 	g.metrics.decisions.WithLabelValues("hold", outcome(err, result != nil && result.Replayed)).Inc()
@@ -16,7 +16,7 @@ func (g *Gate) Hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.H
 }
 
 func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.HoldResult, error) {
-	facts, err := g.terms.of(ctx, h.Tenant)
+	facts, err := g.tenants.facts(ctx, h.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.H
 	return pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
 }
 
-// ChangeHold captures, releases or extends a hold; dryRun only decides. Errors are *ledger.Error.
+// ChangeHold captures, releases or extends a hold; dryRun decides and writes nothing. Errors are *ledger.Error.
 func (g *Gate) ChangeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool) (*ledger.HoldResult, error) {
 	result, err := g.changeHold(ctx, h, dryRun)
 	g.metrics.decisions.WithLabelValues(string(h.Action), outcome(err, result != nil && result.Replayed)).Inc()
@@ -33,8 +33,8 @@ func (g *Gate) ChangeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool
 }
 
 func (g *Gate) changeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool) (*ledger.HoldResult, error) {
-	if len(h.Items) > 0 { // what a capture takes beyond its hold is decided like a debit, and so is its denial
-		facts, err := g.terms.of(ctx, h.Tenant)
+	if len(h.Items) > 0 { // a capture may take more than its hold; the rest is decided like a debit
+		facts, err := g.tenants.facts(ctx, h.Tenant)
 		if err != nil {
 			return nil, err
 		}

@@ -7,12 +7,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-func TestHold_ASuspendedTenantGetsNoneButReplaysTheOneItHas(t *testing.T) {
+func TestHold_SuspendedTenant_OnlyReplaysPass(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue()
 	hold := func(id string) *ledger.Hold {
-		return &ledger.Hold{Tenant: "acme", Key: "hold-" + id, HoldID: id, Items: ask("", "calls", 4).Items}
+		return &ledger.Hold{Tenant: "acme", Key: "hold-" + id, HoldID: id, Items: request("", "calls", 4).Items}
 	}
 	if _, err := in.Hold(t.Context(), hold("dry"), true); err != nil || in.remaining("calls") != 10 {
 		t.Errorf("a dry run left %d: %v", in.remaining("calls"), err)
@@ -26,7 +26,7 @@ func TestHold_ASuspendedTenantGetsNoneButReplaysTheOneItHas(t *testing.T) {
 	}
 	for _, dry := range []bool{true, false} {
 		_, err := in.Hold(t.Context(), hold("h2"), dry)
-		in.expect(ledger.CodeTenantSuspended, "hold", err)
+		in.expectCode(ledger.CodeTenantSuspended, "hold", err)
 	}
 	if got := in.remaining("calls"); got != 6 {
 		t.Errorf("%d are left", got)

@@ -13,51 +13,51 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// LeaseRequest asks for one of a concurrency rule's leases: the right to be one of so many at a time.
+// LeaseRequest asks for a lease of a concurrency rule. The rule bounds the leases held at the same time.
 type LeaseRequest struct {
 	Tenant string
 
-	// Rule is a rule of kind concurrency. If others stand in for it, the most specific of those that apply decides.
+	// Rule is a rule of kind concurrency. If other applicable rules replace it, the most specific of them decides.
 	Rule string
 
-	// Subject, Route and IP are what rules match and divide their leases by; empty = not named by the caller.
+	// Subject, Route and IP are matched by rules, and are dimensions of their leases; empty: not named by the caller.
 	Subject string
 	Route   string
 	IP      netip.Addr
 
-	// TTL is how long the lease lasts unless it is renewed; 0 is the rule's own.
+	// TTL is how long the lease lasts unless it is renewed; 0: the rule's own TTL.
 	TTL time.Duration
 
-	// Key makes retries harmless, as long as the lease lasts; '' = none.
+	// Key makes retries safe while the lease lasts: the same key gets the same lease. Empty: none.
 	Key string
 
-	// DryRun counts and takes nothing.
+	// DryRun counts the leases and takes none.
 	DryRun bool
 }
 
-// Lease is what became of a request for a lease that was not refused.
+// Lease is the answer to Acquire or Renew.
 type Lease struct {
-	// ID is for Renew and Release; '' after a dry run.
+	// ID is the argument of Renew and Release; empty after a dry run.
 	ID string
 
-	// Rule decided; it is not always the one that was asked for.
+	// Rule is the rule that decided. It may replace the one in the request.
 	Rule string
 
 	ExpiresAt time.Time     // zero after a dry run
 	TTL       time.Duration // until then
-	Replayed  bool          // it was held already under this key
+	Replayed  bool          // the lease was already held under this key
 
-	// Limit is how many there are at a time, InUse how many are held, this one included. Counted is false if nobody counts:
-	// the rule is open and Redis is away, or the caller is exempt from limits.
+	// Limit is the number of leases that can be held at a time. InUse is the number held, this one included. Counted is false
+	// if nobody counts: the rule is open and Redis is away, or a block exempts the caller from limits.
 	Limit, InUse, Remaining int64
 	Counted                 bool
 
-	Degraded bool // decided without the shared store
+	Degraded bool // decided without Redis
 	Verdict  LimitVerdict
 }
 
-// Acquire gives a lease. Errors: *RateLimited (all are held), *ReducedCapacity (a closed rule while Redis is away), *Blocked, or
-// *ledger.Error: a rule or tenant that does not exist, a suspended tenant, a rule that does not apply.
+// Acquire takes a lease. Errors: *RateLimited if all are held, *ReducedCapacity for a closed rule while Redis is away,
+// *Blocked, or *ledger.Error if the rule or tenant does not exist, the tenant is suspended, or the rule does not apply.
 func (g *Gate) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 	out, err := g.acquire(ctx, &req)
 	g.metrics.decisions.WithLabelValues("acquire", outcome(err, out.Replayed)).Inc()
@@ -65,44 +65,44 @@ func (g *Gate) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 }
 
 func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
-	ask := Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}
-	blocked, exempt := g.blocked(&ask)
+	match := Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}
+	blocked, exempt := g.blocked(&match)
 	if blocked != nil {
 		return Lease{}, blocked
 	}
-	facts, err := g.terms.of(ctx, req.Tenant)
+	facts, err := g.tenants.facts(ctx, req.Tenant)
 	switch {
 	case err != nil:
 		return Lease{}, err
 	case facts.plan == "":
 		return Lease{}, &ledger.Error{Code: ledger.CodeTenantNotFound, Detail: "the tenant does not exist"}
 	case facts.suspended:
-		return Lease{}, &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended; leases that are held can be renewed and given back"}
+		return Lease{}, &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended; it can renew and release the leases it holds"}
 	}
-	m, err := facts.rules.lease(req.Rule, &ask, facts.plan)
+	p, err := facts.rules.lease(req.Rule, &match, facts.plan)
 	if err != nil {
 		return Lease{}, err
 	}
-	rule := leaseRule(m, exempt)
-	limited := ratelimit.LeaseRequest{Tenant: req.Tenant, Rule: rule, Dimension: m.dimension(&ask), TTL: req.TTL, Key: req.Key}
+	rule := leaseRule(p, exempt)
+	ask := ratelimit.LeaseRequest{Tenant: req.Tenant, Rule: rule, Dimension: p.dimension(&match), TTL: req.TTL, Key: req.Key}
 	do := g.limiter.Acquire
 	if req.DryRun {
 		do = g.limiter.Count
 	}
-	said, err := do(ctx, limited)
+	lease, err := do(ctx, ask)
 	if err != nil {
-		return Lease{}, leaseError(err, m, "no lease was given, or one that nobody knows of and that ends by itself")
+		return Lease{}, leaseError(err, p, "no lease was returned; if one was taken, it expires by itself")
 	}
-	out := leaseOf(&said, m)
-	if !said.Held {
-		return out, &RateLimited{Violated: []string{m.compiled.ID}, RetryAfter: max(said.RetryAfter, time.Millisecond), Verdicts: []LimitVerdict{out.Verdict}}
+	out := leaseOf(&lease, p)
+	if !lease.Held {
+		return out, &RateLimited{Violated: []string{p.compiled.ID}, RetryAfter: max(lease.RetryAfter, time.Millisecond), Verdicts: []LimitVerdict{out.Verdict}}
 	}
 	return out, nil
 }
 
-// Renew makes a lease last ttl from now; 0 is its rule's own. A suspended tenant may: it ends what was begun before. Errors:
-// *ReducedCapacity, *Blocked, or *ledger.Error with CodeLeaseNotFound for what is not held any more, also because its rule is
-// gone.
+// Renew makes a lease last ttl from now; 0: its rule's own TTL. A suspended tenant may renew, to finish work it has begun.
+// Errors: *ReducedCapacity, *Blocked, or *ledger.Error, with CodeLeaseNotFound if the lease is no longer held or its rule no
+// longer exists.
 func (g *Gate) Renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duration) (Lease, error) {
 	out, err := g.renew(ctx, id, ttl)
 	g.metrics.decisions.WithLabelValues("renew", outcome(err, false)).Inc()
@@ -114,123 +114,123 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 	if blocked != nil {
 		return Lease{}, blocked
 	}
-	facts, err := g.terms.of(ctx, id.Tenant)
+	facts, err := g.tenants.facts(ctx, id.Tenant)
 	if err != nil {
 		return Lease{}, err
 	}
-	m := facts.rules.byID[id.Rule]
-	if m == nil || m.compiled.Kind != rule.KindConcurrency {
-		return Lease{}, errNoLease("its limit is no more")
+	p := facts.rules.byID[id.Rule]
+	if p == nil || p.compiled.Kind != rule.KindConcurrency {
+		return Lease{}, errNoLease("its limit was deleted")
 	}
-	said, err := g.limiter.Renew(ctx, id, leaseRule(m, exempt), ttl)
+	lease, err := g.limiter.Renew(ctx, id, leaseRule(p, exempt), ttl)
 	switch {
 	case errors.Is(err, ratelimit.ErrNoLease):
-		return Lease{}, errNoLease("it has ended, was given back, or never was")
+		return Lease{}, errNoLease("it has expired, was released, or never existed")
 	case err != nil:
-		return Lease{}, leaseError(err, m, "the lease was not renewed; if it is held it ends at its time")
+		return Lease{}, leaseError(err, p, "the lease was not renewed; if it is held it expires at its expires_at")
 	}
-	return leaseOf(&said, m), nil
+	return leaseOf(&lease, p), nil
 }
 
-// Release gives a lease back. To give back what is not held is no error. It needs no rule and no tenant: they may be gone. The
-// error is a *ledger.Error with CodeUnavailable: the lease ends at its time.
+// Release gives a lease back. Releasing a lease that is not held is not an error. The rule and the tenant need not exist any
+// more. The error is a *ledger.Error with CodeUnavailable; the lease then expires at its time.
 func (g *Gate) Release(ctx context.Context, id ratelimit.LeaseID) error {
 	err := g.limiter.Release(ctx, id)
 	if err != nil {
-		err = unavailable("the lease could not be given back; it ends at its time", err)
+		err = unavailable("the lease could not be released; it expires at its expires_at", err)
 	}
 	g.metrics.decisions.WithLabelValues("release", outcome(err, false)).Inc()
 	return err
 }
 
 func errNoLease(why string) error {
-	return &ledger.Error{Code: CodeLeaseNotFound, Detail: "there is no such lease: " + why}
+	return &ledger.Error{Code: CodeLeaseNotFound, Detail: "no such lease: " + why}
 }
 
-// leaseRule is the rule as it decides leases. Who is exempt from limits is counted as far as there is room, and never refused:
-// what a shadow rule does.
-func leaseRule(m *member, exempt bool) *rule.Rule {
+// leaseRule returns the rule to decide a lease with. For a caller that is exempt from limits it is a shadow rule, which counts
+// the lease if there is room and never refuses it.
+func leaseRule(p *planRule, exempt bool) *rule.Rule {
 	if !exempt {
-		return &m.compiled
+		return &p.compiled
 	}
-	r := m.compiled
+	r := p.compiled
 	r.Shadow = true
 	return &r
 }
 
-func leaseError(err error, m *member, outcome string) error {
+func leaseError(err error, p *planRule, outcome string) error {
 	field, isField := errors.AsType[*rule.FieldError](err)
 	switch {
 	case isField:
 		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field.Field, Detail: field.Reason}
-	case errors.Is(err, ratelimit.ErrUnavailable) && m.compiled.OnBackendError == rule.BackendClosed:
-		return &ReducedCapacity{Violated: []string{m.compiled.ID}, RetryAfter: reducedRetryAfter}
+	case errors.Is(err, ratelimit.ErrUnavailable) && p.compiled.OnBackendError == rule.BackendClosed:
+		return &ReducedCapacity{Violated: []string{p.compiled.ID}, RetryAfter: reducedRetryAfter}
 	default:
 		return unavailable(outcome, err)
 	}
 }
 
-func leaseOf(said *ratelimit.Lease, m *member) Lease {
+func leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 	out := Lease{
-		Rule: m.compiled.ID, ExpiresAt: said.ExpiresAt, TTL: said.TTL, Replayed: said.Replayed, Limit: said.Limit, InUse: said.InUse,
-		Remaining: said.Remaining, Counted: !said.Unknown, Degraded: said.Degraded,
+		Rule: p.compiled.ID, ExpiresAt: lease.ExpiresAt, TTL: lease.TTL, Replayed: lease.Replayed, Limit: lease.Limit, InUse: lease.InUse,
+		Remaining: lease.Remaining, Counted: !lease.Unknown, Degraded: lease.Degraded,
 	}
-	if said.Held && !said.ExpiresAt.IsZero() {
-		out.ID = said.ID.String()
+	if lease.Held && !lease.ExpiresAt.IsZero() {
+		out.ID = lease.ID.String()
 	}
-	if said.Unknown && out.Limit == 0 { // nobody counts
-		out.Limit = m.compiled.Burst
+	if lease.Unknown && out.Limit == 0 { // nobody counts
+		out.Limit = p.compiled.Burst
 	}
 	out.Verdict = LimitVerdict{
-		Rule: m.compiled.ID, Kind: m.compiled.Kind.String(), Replaces: m.replaces, Allowed: said.Held, Remaining: said.Remaining,
-		Limit: out.Limit, Quota: m.compiled.Burst, Concurrent: true, RetryAfter: said.RetryAfter, Shadow: m.compiled.Shadow,
-		Degraded: said.Degraded,
+		Rule: p.compiled.ID, Kind: p.compiled.Kind.String(), Replaces: p.replaces, Allowed: lease.Held, Remaining: lease.Remaining,
+		Limit: out.Limit, Quota: p.compiled.Burst, Concurrent: true, RetryAfter: lease.RetryAfter, Shadow: p.compiled.Shadow,
+		Degraded: lease.Degraded,
 	}
 	return out
 }
 
-// lease finds the rule that decides about a lease of the rule name: that one, or the most specific one that stands in for it
-// and applies to req, made by a tenant of plan. The error is a *ledger.Error.
-func (s *ruleSet) lease(name string, req *Request, plan string) (*member, error) {
-	asked := s.byID[name]
-	if asked == nil {
+// lease returns the rule that decides a lease of rule name for req from a tenant of plan: the named rule, or the most
+// specific applicable one that replaces it. The error is a *ledger.Error.
+func (s *ruleSet) lease(name string, req *Request, plan string) (*planRule, error) {
+	named := s.byID[name]
+	if named == nil {
 		return nil, &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit of this name"}
 	}
-	candidates := []*member{asked}
-	if asked.root != nil {
-		for _, m := range s.byID {
-			if m.root == asked.root && m.standsInFor(asked) {
-				candidates = append(candidates, m)
+	candidates := []*planRule{named}
+	if named.chain != nil {
+		for _, p := range s.byID {
+			if p.chain == named.chain && p.supersedes(named) {
+				candidates = append(candidates, p)
 			}
 		}
 	}
-	candidates = slices.DeleteFunc(candidates, func(m *member) bool {
-		return m.compiled.Kind != rule.KindConcurrency || !m.appliesTo(req, plan)
+	candidates = slices.DeleteFunc(candidates, func(p *planRule) bool {
+		return p.compiled.Kind != rule.KindConcurrency || !p.appliesTo(req, plan)
 	})
-	if candidates = standIns(candidates); len(candidates) == 0 {
-		return nil, asked.whyNoLease(req)
+	if candidates = dropReplaced(candidates); len(candidates) == 0 {
+		return nil, named.leaseFault(req)
 	}
-	return slices.MinFunc(candidates, func(a, b *member) int { return cmp.Compare(a.order, b.order) }), nil
+	return slices.MinFunc(candidates, func(a, b *planRule) int { return cmp.Compare(a.order, b.order) }), nil
 }
 
-// whyNoLease says why a rule does not decide about a lease.
-func (m *member) whyNoLease(req *Request) error {
+// leaseFault returns the reason why p and the rules that replace it decide no lease for req.
+func (p *planRule) leaseFault(req *Request) error {
 	lacks := func(field string) error {
-		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field, Detail: "is required: the limit counts each of them apart"}
+		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field, Detail: "is required: the limit counts each one separately"}
 	}
 	switch {
-	case m.compiled.Kind != rule.KindConcurrency:
+	case p.compiled.Kind != rule.KindConcurrency:
 		return &ledger.Error{
 			Code: ledger.CodeInvalidArgument, Field: "rule",
-			Detail: "must be of kind concurrency; it is of kind " + m.compiled.Kind.String() + ", which check and consume ask",
+			Detail: "must be of kind concurrency; it is of kind " + p.compiled.Kind.String() + ", which check and consume use",
 		}
-	case m.perSubject && req.Subject == "":
+	case p.perSubject && req.Subject == "":
 		return lacks("subject")
-	case m.perRoute && req.Route == "":
+	case p.perRoute && req.Route == "":
 		return lacks("route")
-	case m.perIP && !req.IP.IsValid():
+	case p.perIP && !req.IP.IsValid():
 		return lacks("ip")
 	default:
-		return &ledger.Error{Code: ledger.CodeNotFound, Detail: "the limit is not about this tenant and route: see its match"}
+		return &ledger.Error{Code: ledger.CodeNotFound, Detail: "the limit does not apply to this tenant and route: see its match"}
 	}
 }

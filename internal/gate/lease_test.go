@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// slots is a concurrency limit.
-func slots(rule string, burst int64, change ...func(*catalog.Limit)) catalog.Limit {
+// concurrencyLimit returns a limit of burst leases at a time.
+func concurrencyLimit(rule string, burst int64, change ...func(*catalog.Limit)) catalog.Limit {
 	l := catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: "concurrency", Burst: burst}
 	for _, f := range change {
 		f(&l)
@@ -27,33 +27,33 @@ func slots(rule string, burst int64, change ...func(*catalog.Limit)) catalog.Lim
 	return l
 }
 
-func TestLease_TheMostSpecificRuleDecides(t *testing.T) {
+func TestLease_MostSpecificRule_Decides(t *testing.T) {
 	t.Parallel()
 	match := func(replaces string, m catalog.Match) func(*catalog.Limit) {
 		return func(l *catalog.Limit) { l.Replaces, l.Match = replaces, m }
 	}
 	general := []catalog.Limit{
-		slots("exports", 2), slots("of-plan", 5, match("exports", catalog.Match{Plan: "pro"})),
-		slots("of-tenant", 9, match("of-plan", catalog.Match{Tenant: "acme"})),
+		concurrencyLimit("exports", 2), concurrencyLimit("of-plan", 5, match("exports", catalog.Match{Plan: "pro"})),
+		concurrencyLimit("of-tenant", 9, match("of-plan", catalog.Match{Tenant: "acme"})),
 		limitNamed("calls", "", catalog.Match{}), limitNamed("calls-for-exports", "exports", catalog.Match{}),
-		slots("per-subject", 1, func(l *catalog.Limit) { l.Per = []string{"subject"} }),
-		slots("per-route", 1, func(l *catalog.Limit) { l.Per = []string{"tenant", "route"} }),
-		slots("per-ip", 1, func(l *catalog.Limit) { l.Per = []string{"ip"} }),
-		slots("v1", 1, match("", catalog.Match{Route: "/v1/**"})),
-		slots("own", 1),
+		concurrencyLimit("per-subject", 1, func(l *catalog.Limit) { l.Per = []string{"subject"} }),
+		concurrencyLimit("per-route", 1, func(l *catalog.Limit) { l.Per = []string{"tenant", "route"} }),
+		concurrencyLimit("per-ip", 1, func(l *catalog.Limit) { l.Per = []string{"ip"} }),
+		concurrencyLimit("v1", 1, match("", catalog.Match{Route: "/v1/**"})),
+		concurrencyLimit("own", 1),
 	}
-	s := setOf(t, []catalog.Limit{slots("own", 7)}, general)
+	s := mustRuleSet(t, []catalog.Limit{concurrencyLimit("own", 7)}, general)
 	for _, tc := range []struct {
 		rule string
 		req  Request
 		plan string
-		want string // the rule, or what the error says
+		want string // the rule, or the beginning of the error
 	}{
 		{"exports", Request{Tenant: "b"}, "free", "exports"},
 		{"exports", Request{Tenant: "b"}, "pro", "of-plan"},
 		{"exports", Request{Tenant: "acme"}, "free", "of-tenant"},
 		{"of-plan", Request{Tenant: "acme"}, "pro", "of-tenant"},
-		{"of-plan", Request{Tenant: "b"}, "free", "not_found: the limit is not about"},
+		{"of-plan", Request{Tenant: "b"}, "free", "not_found: the limit does not apply"},
 		{"of-tenant", Request{Tenant: "acme"}, "pro", "of-tenant"},
 		{"nothing", Request{Tenant: "b"}, "free", "not_found: the tenant has no limit"},
 		{"calls", Request{Tenant: "b"}, "free", "invalid_argument: rule: must be of kind concurrency; it is of kind token_bucket"},
@@ -63,7 +63,7 @@ func TestLease_TheMostSpecificRuleDecides(t *testing.T) {
 		{"per-route", Request{Tenant: "b", Route: "/x"}, "free", "per-route"},
 		{"per-ip", Request{Tenant: "b"}, "free", "invalid_argument: ip: is required"},
 		{"per-ip", Request{Tenant: "b", IP: netip.MustParseAddr("192.0.2.1")}, "free", "per-ip"},
-		{"v1", Request{Tenant: "b", Route: "/v2/x"}, "free", "not_found: the limit is not about"},
+		{"v1", Request{Tenant: "b", Route: "/v2/x"}, "free", "not_found: the limit does not apply"},
 		{"v1", Request{Tenant: "b", Route: "/v1/x"}, "free", "v1"},
 		{"own", Request{Tenant: "b"}, "free", "own"},
 	} {
@@ -76,7 +76,7 @@ func TestLease_TheMostSpecificRuleDecides(t *testing.T) {
 			}
 			got += e.Detail
 		} else if got = m.compiled.ID; got == "own" && m.compiled.Burst != 7 {
-			t.Error("the general rule took the place of the plan's own")
+			t.Error("the general rule replaced the plan's own")
 		}
 		if !strings.HasPrefix(got, tc.want) {
 			t.Errorf("%s for %+v on %s: %s, want %s", tc.rule, tc.req, tc.plan, got, tc.want)
@@ -84,18 +84,18 @@ func TestLease_TheMostSpecificRuleDecides(t *testing.T) {
 	}
 }
 
-func TestLease_ALimitThatCountsLeasesNamesNoMeter(t *testing.T) {
+func TestCheckLimit_Concurrency_NamesNoMeter(t *testing.T) {
 	t.Parallel()
-	l := slots("exports", 1, func(l *catalog.Limit) { l.Match.Meter = "calls" })
+	l := concurrencyLimit("exports", 1, func(l *catalog.Limit) { l.Match.Meter = "calls" })
 	if err := CheckLimit(&l); err == nil || !strings.Contains(err.Error(), "match.meter") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestLease_IsGivenRenewedAndGivenBack(t *testing.T) {
+func TestLease_AcquireRenewRelease(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
-	in.catalogue(slots("exports", 2))
+	in.catalogue(concurrencyLimit("exports", 2))
 	ctx := t.Context()
 	req := LeaseRequest{Tenant: "acme", Rule: "exports", Key: "job-1"}
 	if n, err := in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", DryRun: true}); err != nil || n.ID != "" || n.InUse != 0 || n.Remaining != 2 || !n.ExpiresAt.IsZero() {
@@ -130,56 +130,56 @@ func TestLease_IsGivenRenewedAndGivenBack(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = in.Renew(ctx, id, 0)
-	in.expect(CodeLeaseNotFound, "renew what was given back", err)
+	in.expectCode(CodeLeaseNotFound, "renew what was given back", err)
 	if _, err := in.Acquire(ctx, req); err != nil {
 		t.Errorf("after a release: %v", err)
 	}
-	// A check and a consume ask no concurrency limit, however full it is.
-	done, err := in.Consume(ctx, ask("k1", "calls", 1))
+	// Checks and consumes do not use concurrency limits, full or not.
+	done, err := in.Consume(ctx, request("k1", "calls", 1))
 	if err != nil || len(done.Limits) != 0 {
 		t.Errorf("%+v, %v", done.Limits, err)
 	}
 }
 
-func TestLease_IsForTenantsInGoodStanding(t *testing.T) {
+func TestLease_SuspendedTenant_OnlyRenewsAndReleases(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
-	in.catalogue(slots("exports", 1), slots("jobs", 1))
+	in.catalogue(concurrencyLimit("exports", 1), concurrencyLimit("jobs", 1))
 	ctx := t.Context()
 	acquire := func(tenant, rule string) (Lease, error) {
 		return in.Acquire(ctx, LeaseRequest{Tenant: tenant, Rule: rule, Subject: "ann"})
 	}
 	_, err := acquire("nobody", "exports")
-	in.expect(ledger.CodeTenantNotFound, "a tenant that does not exist", err)
+	in.expectCode(ledger.CodeTenantNotFound, "a tenant that does not exist", err)
 	_, err = acquire("acme", "made-up")
-	in.expect(ledger.CodeNotFound, "a limit that does not exist", err)
+	in.expectCode(ledger.CodeNotFound, "a limit that does not exist", err)
 	_, err = in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", TTL: 2 * time.Hour})
-	in.expect(ledger.CodeInvalidArgument, "two hours", err)
+	in.expectCode(ledger.CodeInvalidArgument, "two hours", err)
 
 	held, err := acquire("acme", "exports")
-	in.expect("", "a lease", err)
+	in.expectCode("", "a lease", err)
 	id, err := ratelimit.ParseLeaseID(held.ID)
-	in.expect("", "its id", err)
+	in.expectCode("", "its id", err)
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic", Status: catalog.StatusSuspended})
 	eventually(t, "the tenant is suspended here", func() bool {
-		facts, err := in.terms.of(ctx, "acme")
+		facts, err := in.tenants.facts(ctx, "acme")
 		return err == nil && facts.suspended
 	})
 	_, err = acquire("acme", "jobs")
-	in.expect(ledger.CodeTenantSuspended, "acquire while suspended", err)
+	in.expectCode(ledger.CodeTenantSuspended, "acquire while suspended", err)
 	_, err = in.Renew(ctx, id, 0)
-	in.expect("", "renew while suspended", err)
-	in.expect("", "release while suspended", in.Release(ctx, id))
+	in.expectCode("", "renew while suspended", err)
+	in.expectCode("", "release while suspended", in.Release(ctx, id))
 }
 
-func TestLease_WhoIsBlockedGetsNoneAndWhoIsExemptAlways(t *testing.T) {
+func TestLease_BlockedIsRefused_ExemptIsNot(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
-	in.catalogue(slots("exports", 1))
+	in.catalogue(concurrencyLimit("exports", 1))
 	ctx := t.Context()
 	block := func(b catalog.Block) {
 		t.Helper()
-		if _, _, err := in.terms.catalog.PutBlock(ctx, b); err != nil {
+		if _, _, err := in.tenants.catalog.PutBlock(ctx, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestLease_WhoIsBlockedGetsNoneAndWhoIsExemptAlways(t *testing.T) {
 		return in.Acquire(ctx, LeaseRequest{Tenant: "acme", Rule: "exports", Subject: subject})
 	}
 	held, err := acquire("ann")
-	in.expect("", "a lease", err)
+	in.expectCode("", "a lease", err)
 	block(catalog.Block{Kind: catalog.BlockSubject, Tenant: "acme", Value: "vip", Action: catalog.ActionAllow})
 	var exempt Lease
 	eventually(t, "vip is exempt", func() bool {
@@ -205,21 +205,21 @@ func TestLease_WhoIsBlockedGetsNoneAndWhoIsExemptAlways(t *testing.T) {
 	})
 	block(catalog.Block{Kind: catalog.BlockTenant, Value: "acme"})
 	id, err := ratelimit.ParseLeaseID(held.ID)
-	in.expect("", "its id", err)
+	in.expectCode("", "its id", err)
 	eventually(t, "acme is blocked", func() bool {
 		_, err := in.Renew(ctx, id, 0)
 		_, blocked := errors.AsType[*Blocked](err)
 		return blocked
 	})
-	in.expect("", "release while blocked", in.Release(ctx, id))
+	in.expectCode("", "release while blocked", in.Release(ctx, id))
 }
 
-func TestLease_OfARuleThatIsGoneIsGone(t *testing.T) {
+func TestLease_DeletedRule_LeaseNotFound(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue()
 	ctx := t.Context()
-	if _, _, err := in.terms.catalog.PutLimit(ctx, slots("exports", 1)); err != nil {
+	if _, _, err := in.tenants.catalog.PutLimit(ctx, concurrencyLimit("exports", 1)); err != nil {
 		t.Fatal(err)
 	}
 	var held Lease
@@ -229,25 +229,25 @@ func TestLease_OfARuleThatIsGoneIsGone(t *testing.T) {
 		return err == nil
 	})
 	id, err := ratelimit.ParseLeaseID(held.ID)
-	in.expect("", "its id", err)
-	if err := in.terms.catalog.DeleteLimit(ctx, "exports"); err != nil {
+	in.expectCode("", "its id", err)
+	if err := in.tenants.catalog.DeleteLimit(ctx, "exports"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the lease is gone with its limit", func() bool {
+	eventually(t, "the lease ends with its limit", func() bool {
 		_, err := in.Renew(ctx, id, 0)
 		return err != nil && CodeOf(err) == CodeLeaseNotFound
 	})
-	in.expect("", "release all the same", in.Release(ctx, id))
+	in.expectCode("", "release after that", in.Release(ctx, id))
 }
 
-func TestLease_WithoutRedisEachRuleDecides(t *testing.T) {
+func TestLease_RedisAway_EachRulesPolicyDecides(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	policy := func(p string) func(*catalog.Limit) { return func(l *catalog.Limit) { l.OnBackendError = p } }
-	in := newInstance(t, testenv.Postgres(t), prompt(t, server.URL))
-	in.catalogue(slots("share", 2), slots("open", 1, policy("open")), slots("closed", 1, policy("closed")))
+	in := newInstance(t, testenv.Postgres(t), serviceClient(t, server.URL))
+	in.catalogue(concurrencyLimit("share", 2), concurrencyLimit("open", 1, policy("open")), concurrencyLimit("closed", 1, policy("closed")))
 	held, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "closed"})
-	in.expect("", "with Redis", err)
+	in.expectCode("", "with Redis", err)
 	server.Kill()
 	for i := range 3 {
 		share, err := in.Acquire(t.Context(), LeaseRequest{Tenant: "acme", Rule: "share"})
@@ -264,24 +264,24 @@ func TestLease_WithoutRedisEachRuleDecides(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 	id, err := ratelimit.ParseLeaseID(held.ID)
-	in.expect("", "its id", err)
+	in.expectCode("", "its id", err)
 	_, err = in.Renew(t.Context(), id, 0)
-	in.expect(ledger.CodeUnavailable, "renew a closed rule's", err)
-	in.expect(ledger.CodeUnavailable, "release what Redis holds", in.Release(t.Context(), id))
+	in.expectCode(ledger.CodeUnavailable, "renew a lease of a closed rule", err)
+	in.expectCode(ledger.CodeUnavailable, "release a lease in Redis", in.Release(t.Context(), id))
 }
 
-// TestTerms_SeriesOfRulesGoWithThem: a catalogue that changes every day must not leave series behind for each rule it had.
-func TestTerms_SeriesOfRulesGoWithThem(t *testing.T) {
+// A catalogue that changes every day must not leave metric series of its deleted rules.
+func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	in := newInstance(t, testenv.Postgres(t), nil, func(*Config) {})
 	in.limiter = ratelimit.New(nil, ratelimit.Config{Metrics: ratelimit.NewMetrics(reg)})
-	in.terms.forget = in.limiter.Forget
+	in.tenants.forget = in.limiter.Forget
 	in.catalogue()
 	ctx := t.Context()
 	put := func(rule string) {
 		t.Helper()
-		if _, _, err := in.terms.catalog.PutLimit(ctx, limitNamed(rule, "", catalog.Match{})); err != nil {
+		if _, _, err := in.tenants.catalog.PutLimit(ctx, limitNamed(rule, "", catalog.Match{})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -295,8 +295,8 @@ func TestTerms_SeriesOfRulesGoWithThem(t *testing.T) {
 	}
 	check := func() int {
 		t.Helper()
-		out, err := in.Check(ctx, ask("", "calls", 1))
-		in.expect("", "check", err)
+		out, err := in.Check(ctx, request("", "calls", 1))
+		in.expectCode("", "check", err)
 		return len(out.Limits)
 	}
 	put("stays")
@@ -305,7 +305,7 @@ func TestTerms_SeriesOfRulesGoWithThem(t *testing.T) {
 	if n := series(); n != 2 {
 		t.Fatalf("%d series of two rules", n)
 	}
-	if err := in.terms.catalog.DeleteLimit(ctx, "goes"); err != nil {
+	if err := in.tenants.catalog.DeleteLimit(ctx, "goes"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "one applies", func() bool { return check() == 1 })
@@ -314,12 +314,11 @@ func TestTerms_SeriesOfRulesGoWithThem(t *testing.T) {
 	}
 }
 
-// TestTerms_WhatStragglersCountAgainIsForgottenWithTheNextChange: a decision that was under way when its rule was deleted
-// brings the rule's series back.
-func TestTerms_WhatStragglersCountAgainIsForgottenWithTheNextChange(t *testing.T) {
+// A decision that was under way when its rule was deleted may bring the rule's series back.
+func TestTenants_DeletedRule_IsForgottenTwice(t *testing.T) {
 	t.Parallel()
 	var forgotten []string
-	terms := newTerms(nil, slog.New(slog.DiscardHandler), func(rules []string) { forgotten = rules })
+	terms := newTenants(nil, slog.New(slog.DiscardHandler), func(rules []string) { forgotten = rules })
 	for i, step := range []struct{ rules, gone string }{
 		{"a b c", ""}, {"a c", "b"}, {"a", "b c"}, {"a b", "c"}, {"a b", ""}, {"", "a b"}, {"a", "b"},
 	} {

@@ -11,39 +11,37 @@ import (
 )
 
 const (
-	// refundBudget bounds giving tokens back. The caller waits for it: whoever was refused finds its tokens there when it
-	// asks again.
+	// refundBudget bounds a refund of tokens. The caller waits for the refund, so that it finds its tokens again when it
+	// retries.
 	refundBudget = 200 * time.Millisecond
 
-	// reducedRetryAfter is when a caller may come back that met a closed rule while Redis is away: the breaker tries Redis
-	// again after 5 s.
+	// reducedRetryAfter is the Retry-After of a closed rule while Redis is away. The breaker tries Redis again after 5 s.
 	reducedRetryAfter = 5 * time.Second
 )
 
-// limited is what the limits said about a request.
-type limited struct {
+// limitsResult is the outcome of the limits of one request.
+type limitsResult struct {
 	verdicts []LimitVerdict
-	refusal  error // *RateLimited, *CostExceedsCapacity, *ReducedCapacity, or nil
-	degraded bool
-	charged  ratelimit.Request // what to give back if the work is not done; empty after a peek
-	reads    []string          // what the keys held that were read with the decision; nil if they were not
+	refusal  error             // *RateLimited, *CostExceedsCapacity or *ReducedCapacity; nil: all limits pass
+	degraded bool              // Redis did not decide
+	charged  ratelimit.Request // what to refund if no debit is made; empty after a peek
+	reads    []string          // the values of the keys that were read with the decision; nil: they were not read
 }
 
-// limits asks the limits that apply, and reads keys of the tenant's with the same question. A limiter that cannot answer at all is an error, and so are too many limits; closed rules
-// are a refusal.
-func (g *Gate) limits(ctx context.Context, req *Request, facts *facts, charge bool, reads []string) (limited, error) {
-	var space [listSpace]*member
-	rules := facts.rules.apply(space[:0], req, facts.plan)
+// limits decides every rule that applies to req and, in the same round trip, reads the given keys of the tenant. It returns an
+// error if the limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a refusal.
+func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, charge bool, reads []string) (limitsResult, error) {
+	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
 	switch {
 	case len(rules) == 0:
-		return limited{}, nil
+		return limitsResult{}, nil
 	case len(rules) > ratelimit.MaxCharges:
-		return limited{}, &TooManyLimits{Rules: namesOf(rules)}
+		return limitsResult{}, &TooManyLimits{Rules: namesOf(rules)}
 	}
 	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), Reads: reads}
-	for i, m := range rules {
-		ask.Charges[i] = ratelimit.Charge{Rule: &m.compiled, Dimension: m.dimension(req), Cost: m.cost(req)}
-		if m.zoneOfTenant {
+	for i, p := range rules {
+		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.cost(req)}
+		if p.zoneOfTenant {
 			ask.Charges[i].Zone = facts.zone
 		}
 	}
@@ -54,23 +52,23 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *facts, charge bo
 	decision, err := decide(ctx, ask)
 	switch {
 	case errors.Is(err, ratelimit.ErrUnavailable):
-		return limited{degraded: true, refusal: &ReducedCapacity{Violated: closed(rules), RetryAfter: reducedRetryAfter}}, nil
+		return limitsResult{degraded: true, refusal: &ReducedCapacity{Violated: closedRules(rules), RetryAfter: reducedRetryAfter}}, nil
 	case err != nil:
-		return limited{}, limiterError(err)
+		return limitsResult{}, limiterError(err)
 	}
-	out := limited{degraded: decision.Degraded, reads: decision.Reads, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
+	res := limitsResult{degraded: decision.Degraded, reads: decision.Reads, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
 	for i := range decision.Verdicts {
-		if v := &decision.Verdicts[i]; !v.Unknown { // there is no bucket behind such a verdict, so nothing to report
-			out.verdicts = append(out.verdicts, verdictOf(v, rules[i], decision.Degraded))
+		if v := &decision.Verdicts[i]; !v.Unknown { // an unknown verdict has no bucket and nothing to report
+			res.verdicts = append(res.verdicts, verdictOf(v, rules[i], decision.Degraded))
 		}
 	}
 	if charge {
-		out.charged = decision.Charged(ask)
+		res.charged = decision.Charged(ask)
 	}
 	if !decision.Allowed {
-		out.refusal = refusalOf(out.verdicts)
+		res.refusal = refusalOf(res.verdicts)
 	}
-	return out, nil
+	return res, nil
 }
 
 func limiterError(err error) error {
@@ -80,35 +78,36 @@ func limiterError(err error) error {
 	return unavailable("the limits could not be decided; nothing was done", err)
 }
 
-func namesOf(rules []*member) []string {
+func namesOf(rules []*planRule) []string {
 	names := make([]string, len(rules))
-	for i, r := range rules {
-		names[i] = r.compiled.ID
+	for i, p := range rules {
+		names[i] = p.compiled.ID
 	}
 	return names
 }
 
-func closed(rules []*member) []string {
+// closedRules returns the ids of the enforced rules that refuse requests while Redis is away.
+func closedRules(rules []*planRule) []string {
 	var names []string
-	for _, r := range rules {
-		if r.compiled.OnBackendError == rule.BackendClosed && !r.compiled.Shadow {
-			names = append(names, r.compiled.ID)
+	for _, p := range rules {
+		if p.compiled.OnBackendError == rule.BackendClosed && !p.compiled.Shadow {
+			names = append(names, p.compiled.ID)
 		}
 	}
 	return names
 }
 
-func verdictOf(v *ratelimit.Verdict, m *member, degraded bool) LimitVerdict {
+func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
 	quota, window := v.Rule.Rate.PerSeconds()
 	return LimitVerdict{
-		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: m.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
+		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: p.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
 		Quota: quota, WindowSeconds: window, Window: v.Rule.Kind.Windowed(),
 		RetryAfter: v.RetryAfter, Reset: v.Next, Delay: v.Delay, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
 	}
 }
 
-// refusalOf turns the verdicts of a denied request into an error. A rule that can never let it pass comes first: waiting for
-// the others would be in vain.
+// refusalOf returns the error for the verdicts of a denied request. If some rules can never let it pass, the error names only
+// those: waiting for the others does not help.
 func refusalOf(verdicts []LimitVerdict) error {
 	var never, denied []string
 	var wait time.Duration
@@ -129,33 +128,31 @@ func refusalOf(verdicts []LimitVerdict) error {
 	return &RateLimited{Violated: denied, RetryAfter: max(wait, time.Millisecond), Verdicts: verdicts}
 }
 
-// giveBack returns what was charged, and makes the verdicts say so. The caller may have gone; what was charged for it must come
-// back all the same.
-func (g *Gate) giveBack(ctx context.Context, said *limited) {
-	if len(said.charged.Charges) == 0 {
+// refund gives back what was charged and corrects the verdicts. It does so even if the caller has gone.
+func (g *Gate) refund(ctx context.Context, res *limitsResult) {
+	if len(res.charged.Charges) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundBudget)
 	defer cancel()
-	after, err := g.limiter.Refund(ctx, said.charged)
+	after, err := g.limiter.Refund(ctx, res.charged)
 	for i := range after {
 		if !after[i].Unknown {
-			said.returned(&after[i])
+			res.refunded(&after[i])
 		}
 	}
 	if err != nil {
 		g.metrics.refunds.WithLabelValues("lost").Inc()
-		g.log.WarnContext(ctx, "charged limits not given back; they refill by themselves", "error", err)
+		g.log.WarnContext(ctx, "charged limits were not refunded; they refill by themselves", "error", err)
 		return
 	}
 	g.metrics.refunds.WithLabelValues("done").Inc()
 }
 
-// returned corrects the verdict on a rule whose tokens have come back: who is told that none are left, and when there is one,
-// stays away until then.
-func (l *limited) returned(after *ratelimit.Verdict) {
-	for i := range l.verdicts {
-		if v := &l.verdicts[i]; v.Rule == after.Rule.ID {
+// refunded updates the verdict of a rule after its refund, so that the caller is not told to wait for tokens that are back.
+func (res *limitsResult) refunded(after *ratelimit.Verdict) {
+	for i := range res.verdicts {
+		if v := &res.verdicts[i]; v.Rule == after.Rule.ID {
 			v.Remaining, v.Reset, v.Delay = after.Remaining, after.Next, 0
 		}
 	}

@@ -16,75 +16,74 @@ import (
 )
 
 const (
-	// DefaultLoadsMax is the reads of PostgreSQL that checks may have under way in this process. Each answers all who wait, and
-	// eight leave most of the pool to everything else.
+	// DefaultLoadsMax bounds the concurrent reads of PostgreSQL for checks in this process. One read answers all checks that
+	// wait, and eight reads leave most of the pool to other work.
 	DefaultLoadsMax = 8
 
-	// loadBatchMax is the questions of one read. 64 take 4 ms, and 15 times as many are answered per second as one by one.
+	// loadBatchMax bounds the questions of one read. A read of 64 takes 4 ms: 15 times the throughput of reads of one.
 	loadBatchMax = 64
 
-	// DefaultLoadBudget bounds what a check waits for one such read, the wait for its turn included. A check that is slower than this has no use.
+	// DefaultLoadBudget bounds a check's wait for a slot and its read together. A slower check is of no use.
 	DefaultLoadBudget = time.Second
 
-	// loadPause is how long checks that have a copy to fall back on leave PostgreSQL alone after it did not answer. It keeps
-	// a server that hangs from costing each of them the budget.
+	// loadPause is how long checks with a copy do not ask PostgreSQL after it failed to answer. Otherwise a hanging server
+	// would cost each of them the budget.
 	loadPause = time.Second
 
-	// refreshesPart is the part of the turns, a quarter, that go to checks which have a copy to fall back on: when Redis loses all
-	// copies at once, reading them again must not take PostgreSQL from debits, nor the turns from checks without a copy.
-	refreshesPart = 4
+	// spareShare divides LoadsMax: a quarter of it bounds the concurrent reads of checks that have a copy to use instead. When
+	// Redis loses all copies at once, these reads must not delay debits, nor checks without a copy.
+	spareShare = 4
 
-	// busyRetryAfter is what a caller is told who found no turn.
+	// busyRetryAfter is the Retry-After of a check that got no slot.
 	busyRetryAfter = time.Second
 )
 
-// errBusy says that no turn to read came up in time.
-var errBusy = errors.New("reads of postgresql are at their bound")
+// errBusy means that no slot was free in time.
+var errBusy = errors.New("too many checks wait for postgresql")
 
-// loader reads balances from PostgreSQL for checks: the same question at the same time is asked once, at most a fixed number of
-// reads are under way, and whoever gets a turn asks for all who wait for one.
+// loader reads balances from PostgreSQL for checks. Equal questions at the same time are read once. At most a fixed number of
+// reads run at once, one per slot. A check that gets a slot reads the questions of all checks that wait.
 type loader struct {
-	ledger    *pg.Ledger
-	turns     chan struct{}
-	spare     chan struct{} // turns of checks that have a copy to fall back on
-	budget    time.Duration
-	flight    singleflight.Group
-	metrics   *gateMetrics
-	loaded    func(*ledger.CheckResult) // called once per answer
-	now       func() time.Time
-	awayUntil atomic.Int64 // unix nanoseconds: when to expect answers of PostgreSQL again; 0: now
+	ledger     *pg.Ledger
+	slots      chan struct{}
+	spareSlots chan struct{} // see spareShare
+	budget     time.Duration
+	flight     singleflight.Group
+	metrics    *gateMetrics
+	onResult   func(*ledger.CheckResult) // is called once per answer
+	now        func() time.Time
+	awayUntil  atomic.Int64 // unix nanoseconds: when to ask PostgreSQL again after a failure; 0: it answered last
 
 	mu      sync.Mutex
 	waiting []*question
 }
 
-// question is one that waits for a turn, or is being read.
+// question waits for a slot, or is being read.
 type question struct {
 	ledger.CheckRequest
 
 	out  pg.CheckOutcome
-	done chan struct{} // closed when out is there
+	done chan struct{} // closed when out is set
 }
 
-func newLoader(l *pg.Ledger, cfg Config, metrics *gateMetrics, loaded func(*ledger.CheckResult)) *loader {
+func newLoader(l *pg.Ledger, cfg Config, metrics *gateMetrics, onResult func(*ledger.CheckResult)) *loader {
 	return &loader{
-		ledger: l, turns: make(chan struct{}, cfg.LoadsMax), spare: make(chan struct{}, max(1, cfg.LoadsMax/refreshesPart)),
-		budget: cfg.LoadBudget, metrics: metrics, loaded: loaded, now: cfg.Now,
+		ledger: l, slots: make(chan struct{}, cfg.LoadsMax), spareSlots: make(chan struct{}, max(1, cfg.LoadsMax/spareShare)),
+		budget: cfg.LoadBudget, metrics: metrics, onResult: onResult, now: cfg.Now,
 	}
 }
 
-// takeSpare takes one of the slots for checks that have a copy to fall back on, and reports whether one was free. The caller
-// must give it back with returnSpare.
+// takeSpare reports whether it has taken one of the spare slots. The caller must return it with returnSpare.
 func (l *loader) takeSpare() bool {
 	select {
-	case l.spare <- struct{}{}:
+	case l.spareSlots <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-func (l *loader) returnSpare() { <-l.spare }
+func (l *loader) returnSpare() { <-l.spareSlots }
 
 // away reports whether PostgreSQL failed to answer less than loadPause ago.
 func (l *loader) away() bool {
@@ -92,10 +91,10 @@ func (l *loader) away() bool {
 	return until != 0 && l.now().UnixNano() < until
 }
 
-// check asks the ledger. The answer may be shared with other callers: it must not be changed. Errors are *ledger.Error.
+// check asks the ledger. Other callers may share the answer: nobody may change it. Errors are *ledger.Error.
 func (l *loader) check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
 	answer := l.flight.DoChan(questionKey(tenant, subject, items), func() (any, error) {
-		// The answer serves everybody who asks meanwhile: one who gives up must not take it from the others.
+		// Other callers may wait for this answer, so it does not end when this caller's ctx does.
 		q := &question{CheckRequest: ledger.CheckRequest{Tenant: tenant, Subject: subject, Items: items}, done: make(chan struct{})}
 		return l.ask(context.WithoutCancel(ctx), q)
 	})
@@ -110,26 +109,26 @@ func (l *loader) check(ctx context.Context, tenant, subject string, items []ledg
 	}
 }
 
-// ask waits within the budget for the answer to q: from whoever has a turn, or by a turn of its own.
+// ask waits for the answer to q, at most for the budget. The check that reads it may be another one with a slot.
 func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, error) {
 	within, cancel := context.WithTimeout(ctx, l.budget)
 	defer cancel()
 	l.mu.Lock()
 	l.waiting = append(l.waiting, q)
 	l.mu.Unlock()
-	turns := l.turns
+	slots := l.slots
 	for {
 		select {
 		case <-q.done:
 			return q.out.Result, q.out.Err
-		case turns <- struct{}{}:
-			if batch := l.take(); len(batch) > 0 {
-				go l.answer(ctx, batch) // others' answers may come when q has no more time
+		case slots <- struct{}{}:
+			if batch := l.takeBatch(); len(batch) > 0 {
+				go l.answerBatch(ctx, batch) // other checks may wait longer than q
 			} else {
-				<-l.turns
+				<-l.slots
 			}
 			if !l.waits(q) {
-				turns = nil // else more than a batch were before it
+				slots = nil // q is being read. Else a whole batch was ahead of it
 			}
 		case <-within.Done():
 			if l.withdraw(q) {
@@ -140,8 +139,8 @@ func (l *loader) ask(ctx context.Context, q *question) (*ledger.CheckResult, err
 	}
 }
 
-// take takes those who have waited longest.
-func (l *loader) take() []*question {
+// takeBatch removes the questions that have waited longest, at most loadBatchMax.
+func (l *loader) takeBatch() []*question {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := min(len(l.waiting), loadBatchMax)
@@ -150,21 +149,21 @@ func (l *loader) take() []*question {
 	return batch
 }
 
-// answer answers a batch. It needs a turn, and gives it back.
-func (l *loader) answer(ctx context.Context, batch []*question) {
+// answerBatch reads and answers a batch. The caller has taken a slot; answerBatch returns it.
+func (l *loader) answerBatch(ctx context.Context, batch []*question) {
 	questions := make([]ledger.CheckRequest, len(batch))
 	for i, q := range batch {
 		questions[i] = q.CheckRequest
 	}
 	outcomes := l.read(ctx, questions)
-	<-l.turns
+	<-l.slots
 	for i, out := range outcomes {
 		batch[i].out = out
 		close(batch[i].done)
 	}
 }
 
-// read asks the ledger, and hands on what it says. It needs a turn.
+// read asks the ledger within the budget, and passes the results to onResult. The caller has taken a slot.
 func (l *loader) read(ctx context.Context, questions []ledger.CheckRequest) []pg.CheckOutcome {
 	ctx, cancel := context.WithTimeout(ctx, l.budget)
 	defer cancel()
@@ -174,7 +173,7 @@ func (l *loader) read(ctx context.Context, questions []ledger.CheckRequest) []pg
 		switch {
 		case out.Err == nil:
 			l.awayUntil.Store(0)
-			l.loaded(out.Result)
+			l.onResult(out.Result)
 		case ledger.CodeOf(out.Err) == ledger.CodeUnavailable:
 			l.awayUntil.Store(l.now().Add(loadPause).UnixNano())
 		}
@@ -182,26 +181,26 @@ func (l *loader) read(ctx context.Context, questions []ledger.CheckRequest) []pg
 	return outcomes
 }
 
-// readAhead reads what nobody waits for, if a turn comes up within the budget.
-func (l *loader) readAhead(ctx context.Context, questions []ledger.CheckRequest) {
-	patience := time.NewTimer(l.budget)
-	defer patience.Stop()
+// refresh reads questions that no check waits for. It does nothing if no slot is free within the budget.
+func (l *loader) refresh(ctx context.Context, questions []ledger.CheckRequest) {
+	timeout := time.NewTimer(l.budget)
+	defer timeout.Stop()
 	select {
-	case l.turns <- struct{}{}:
+	case l.slots <- struct{}{}:
 		l.read(ctx, questions)
-		<-l.turns
-	case <-patience.C:
+		<-l.slots
+	case <-timeout.C:
 	}
 }
 
-// waits reports whether nobody has taken q.
+// waits reports whether q is still in no batch.
 func (l *loader) waits(q *question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Contains(l.waiting, q)
 }
 
-// withdraw takes q from those who wait. It reports false if it is being read.
+// withdraw removes q from the waiting questions. It returns false if q is being read.
 func (l *loader) withdraw(q *question) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +212,8 @@ func (l *loader) withdraw(q *question) bool {
 	return true
 }
 
-// questionKey tells questions apart. Every text is preceded by its length, so no choice of ids makes two questions one.
+// questionKey returns a text that differs for different questions. Each string in it follows its length, so no ids can make
+// two questions look alike.
 func questionKey(tenant, subject string, items []ledger.Item) string {
 	key := make([]byte, 0, 128)
 	text := func(s string) {

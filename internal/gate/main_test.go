@@ -11,8 +11,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(mute{}) // it has one for all clients, and outages make it talk
-	// A client that could not connect looks again after a second, and only then sees that it has been closed.
+	redis.SetLogger(mute{}) // one logger for all clients; outages fill it
+	// A closed client that could not connect ends its last goroutine up to a second later.
 	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 

@@ -2,7 +2,7 @@ package gate
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// gateMetrics are the measurements of a Gate. Labels are operations, codes and sources: a fixed set.
+// gateMetrics are the measurements of a Gate. Their labels are operations, codes and sources: fixed sets.
 type gateMetrics struct {
 	decisions *prometheus.CounterVec
 	sources   *prometheus.CounterVec
@@ -15,23 +15,23 @@ func newGateMetrics(reg prometheus.Registerer) *gateMetrics {
 	m := &gateMetrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_decisions_total",
-			Help: "Decisions by operation (check, consume, debit) and outcome: allowed, replayed or the code of the refusal.",
+			Help: "Decisions by operation (check, consume, debit, hold, acquire, ...) and outcome: allowed, replayed, or the code of the refusal.",
 		}, []string{"operation", "outcome"}),
 		sources: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_checks_total",
-			Help: "Checks by where their balances came from.",
+			Help: "Checks by the source of their balances: ledger (PostgreSQL), cache (Redis), local (this process).",
 		}, []string{"source", "degraded"}),
 		refunds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_limit_refunds_total",
-			Help: "Charged limits given back because the debit was not made, by outcome: done or lost.",
+			Help: "Refunds of charged limits after a debit that was not made, by outcome: done or lost.",
 		}, []string{"outcome"}),
 		loads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_balance_loads_total",
-			Help: "Questions of checks that PostgreSQL has answered.",
+			Help: "Checks and refreshes of balances that PostgreSQL answered.",
 		}),
 		loadBatch: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "quotasvc_balance_load_batch_questions",
-			Help:    "Questions of checks that one read of PostgreSQL was about.",
+			Help:    "Checks answered by one read of PostgreSQL.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 7), // 1..loadBatchMax
 		}),
 	}
@@ -39,4 +39,15 @@ func newGateMetrics(reg prometheus.Registerer) *gateMetrics {
 		reg.MustRegister(m.decisions, m.sources, m.refunds, m.loads, m.loadBatch)
 	}
 	return m
+}
+
+// outcome returns the metrics label of a decision.
+func outcome(err error, replayed bool) string {
+	switch {
+	case err == nil && replayed:
+		return "replayed"
+	case err == nil:
+		return "allowed"
+	}
+	return string(CodeOf(err))
 }

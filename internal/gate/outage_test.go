@@ -18,26 +18,26 @@ import (
 func TestOutage_RedisKilled(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	in := newInstance(t, testenv.Postgres(t), prompt(t, server.URL))
+	in := newInstance(t, testenv.Postgres(t), serviceClient(t, server.URL))
 	in.catalogue(
 		catalog.Limit{Rule: "two", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "2/day"},
 		catalog.Limit{
 			Rule: "strict", Per: []string{"tenant"}, Match: catalog.Match{Route: "login"}, Kind: "token_bucket", Rate: "5/day", OnBackendError: "closed",
 		},
 	)
-	login := ask("login", "calls", 1)
+	login := request("login", "calls", 1)
 	login.Route = "login"
-	if got, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil || got.Degraded {
+	if got, err := in.Check(t.Context(), request("", "calls", 1)); err != nil || got.Degraded {
 		t.Fatalf("before: %+v, %v", got, err)
 	}
 	server.Kill()
 
-	got, err := in.Check(t.Context(), ask("", "calls", 1))
+	got, err := in.Check(t.Context(), request("", "calls", 1))
 	if err != nil || !got.Allowed || got.Source == SourceCache || !got.Degraded {
 		t.Errorf("check without redis: %+v, %v; want it from the ledger or this process, degraded", got, err)
 	}
-	made, err := in.Consume(t.Context(), ask("one", "calls", 1))
-	in.expect("", "consume without redis", err)
+	made, err := in.Consume(t.Context(), request("one", "calls", 1))
+	in.expectCode("", "consume without redis", err)
 	if err == nil && (made.Result.Items[0].Remaining != 9 || !made.Limits[0].Degraded) {
 		t.Errorf("consume without redis: %+v", made)
 	}
@@ -53,8 +53,8 @@ func TestOutage_RedisKilled(t *testing.T) {
 	}
 
 	server.Start()
-	eventually(t, "copies answer again", func() bool {
-		got, err := in.Check(t.Context(), ask("", "calls", 1))
+	eventually(t, "copies are used again", func() bool {
+		got, err := in.Check(t.Context(), request("", "calls", 1))
 		return err == nil && got.Source == SourceCache && !got.Degraded && got.Items[0].Remaining == 9
 	})
 }
@@ -62,57 +62,57 @@ func TestOutage_RedisKilled(t *testing.T) {
 func TestOutage_PostgresKilled(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
-	in := newInstance(t, server.URL, patient(testenv.Redis(t)))
+	in := newInstance(t, server.URL, patientClient(testenv.Redis(t)))
 	in.catalogue(twoADay)
-	if _, err := in.Consume(t.Context(), ask("one", "calls", 4)); err != nil {
+	if _, err := in.Consume(t.Context(), request("one", "calls", 4)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.checkFrom(SourceCache, ask("", "calls", 1)); err != nil {
+	if _, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil {
 		t.Fatal(err)
 	}
 	server.Kill()
 
-	got, err := in.Check(t.Context(), ask("", "calls", 1))
+	got, err := in.Check(t.Context(), request("", "calls", 1))
 	if err != nil || !got.Allowed || got.Items[0].Remaining != 6 {
 		t.Errorf("check from a fresh copy: %+v, %v", got, err)
 	}
-	for range 3 { // the first asks postgresql, the others know better
-		got, err = in.Check(t.Context(), fresh(ask("", "calls", 7)))
+	for range 3 { // only the first asks postgresql
+		got, err = in.Check(t.Context(), fromPostgres(request("", "calls", 7)))
 		if err != nil || !got.Degraded || got.Code != ledger.CodeQuotaExceeded || got.AsOf.IsZero() {
-			t.Errorf("check that wants postgresql: %+v, %v; want it degraded", got, err)
+			t.Errorf("check with MaxStale 0: %+v, %v; want it degraded", got, err)
 		}
 	}
-	if _, err := in.Check(t.Context(), ask("", "credits", 1)); CodeOf(err) != ledger.CodeUnavailable {
+	if _, err := in.Check(t.Context(), request("", "credits", 1)); CodeOf(err) != ledger.CodeUnavailable {
 		t.Errorf("check of a balance without a copy: %v", err)
 	}
 	for name, call := range map[string]func(context.Context, Request) (Debited, error){"debit": in.Debit, "consume": in.Consume} {
-		_, err := call(t.Context(), ask("two-"+name, "calls", 1))
+		_, err := call(t.Context(), request("two-"+name, "calls", 1))
 		e, ok := errors.AsType[*ledger.Error](err)
 		if !ok || e.Code != ledger.CodeUnavailable && e.Code != ledger.CodeOutcomeUnknown || e.RetryAfter <= 0 {
-			t.Errorf("%s: %v; want unavailable and when to retry", name, err)
+			t.Errorf("%s: %v; want unavailable with a RetryAfter", name, err)
 		}
 	}
 	server.Start()
 	eventually(t, "debits are made again", func() bool {
-		_, err := in.Debit(t.Context(), ask("three", "calls", 1))
+		_, err := in.Debit(t.Context(), request("three", "calls", 1))
 		return err == nil
 	})
 	eventually(t, "checks are not degraded any more", func() bool {
-		got, err := in.Check(t.Context(), fresh(ask("", "calls", 1)))
+		got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
 		return err == nil && !got.Degraded && got.Source == SourceLedger
 	})
-	if tokens := in.tokens(); tokens != 1 {
+	if tokens := in.remainingTokens(); tokens != 1 {
 		t.Errorf("%d tokens are left, want 1: the failed consume kept its token", tokens)
 	}
 }
 
-func TestOutage_AHangingPostgresDoesNotHangChecks(t *testing.T) {
+func TestOutage_PostgresHangs_ChecksDoNot(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
-	in := newInstance(t, server.URL, patient(testenv.Redis(t)), func(c *Config) { c.LoadBudget = 200 * time.Millisecond })
+	in := newInstance(t, server.URL, patientClient(testenv.Redis(t)), func(c *Config) { c.LoadBudget = 200 * time.Millisecond })
 	in.catalogue()
-	in.settle(server.URL)
-	if _, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil {
+	in.awaitAnnouncements(server.URL)
+	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil {
 		t.Fatal(err)
 	}
 	server.Pause()
@@ -120,12 +120,12 @@ func TestOutage_AHangingPostgresDoesNotHangChecks(t *testing.T) {
 	started := time.Now()
 	const checks = 50
 	for range checks {
-		got, err := in.Check(t.Context(), fresh(ask("", "calls", 1)))
+		got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
 		if err != nil || !got.Allowed || !got.Degraded {
 			t.Fatalf("check: %+v, %v", got, err)
 		}
 	}
-	// A budget of the catalogue and one of the gate per pause of a second, not per check.
+	// Not each check waits: one budget of the catalogue and one of the gate per second.
 	if took := time.Since(started); took > 5*time.Second {
 		t.Errorf("%d checks took %s", checks, took)
 	}
@@ -134,25 +134,25 @@ func TestOutage_AHangingPostgresDoesNotHangChecks(t *testing.T) {
 func TestOutage_BothKilled(t *testing.T) {
 	t.Parallel()
 	pg, rd := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
-	in := newInstance(t, pg.URL, prompt(t, rd.URL))
+	in := newInstance(t, pg.URL, serviceClient(t, rd.URL))
 	in.catalogue()
-	if _, err := in.Debit(t.Context(), ask("one", "calls", 4)); err != nil {
+	if _, err := in.Debit(t.Context(), request("one", "calls", 4)); err != nil {
 		t.Fatal(err)
 	}
 	pg.Kill()
 	rd.Kill()
-	got, err := in.Check(t.Context(), ask("", "calls", 7))
+	got, err := in.Check(t.Context(), request("", "calls", 7))
 	if err != nil || !got.Degraded || got.Source != SourceLocal || got.Code != ledger.CodeQuotaExceeded {
 		t.Errorf("check: %+v, %v; want this process's copy, degraded", got, err)
 	}
 }
 
-// copied is an instance that has just read acme's calls, and the clock of its copies, which stands still at the copy's age.
-func copied(t *testing.T, database string, client redis.UniversalClient, change ...func(*Config)) (in *instance, age func(time.Duration)) {
+// newWithCopy returns an instance that has just read acme's calls. setAge stops its clock when the copy has the given age.
+func newWithCopy(t *testing.T, database string, client redis.UniversalClient, change ...func(*Config)) (in *instance, setAge func(time.Duration)) {
 	t.Helper()
 	in = newInstance(t, database, client, change...)
 	in.catalogue(catalog.Limit{Rule: "limit", Per: []string{"tenant"}, Match: catalog.Match{Route: "limited"}, Kind: "token_bucket", Rate: "1000/s"})
-	got, err := in.Check(t.Context(), fresh(ask("", "calls", 1)))
+	got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
 	if err != nil || got.Source != SourceLedger {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -177,17 +177,17 @@ func (in *instance) pendingCopies() float64 {
 
 func (in *instance) loads() float64 { return testutil.ToFloat64(in.metrics.loads) }
 
-// TestOutage_WithoutRedisPostgresIsReadOnceASecondPerBalance: and not once per check, when it is all that is left.
-func TestOutage_WithoutRedisPostgresIsReadOnceASecondPerBalance(t *testing.T) {
+// While Redis is away, checks must not read PostgreSQL each time.
+func TestOutage_RedisAway_OneReadPerSecondAndBalance(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	in, age := copied(t, testenv.Postgres(t), prompt(t, server.URL))
+	in, setAge := newWithCopy(t, testenv.Postgres(t), serviceClient(t, server.URL))
 	server.Kill()
-	age(balances.AwayFreshFor)
+	setAge(balances.AwayFreshFor)
 	before := in.loads()
 	for i := range 100 {
-		req := ask("", "calls", 10)
-		if i%2 == 0 { // with a limit and without: whoever asked Redis
+		req := request("", "calls", 10)
+		if i%2 == 0 { // with a limit and without
 			req.Route = "limited"
 		}
 		got, err := in.Check(t.Context(), req)
@@ -198,18 +198,18 @@ func TestOutage_WithoutRedisPostgresIsReadOnceASecondPerBalance(t *testing.T) {
 	if n := in.loads() - before; n != 0 {
 		t.Errorf("postgresql was read %v times", n)
 	}
-	if got, err := in.Check(t.Context(), fresh(ask("", "calls", 1))); err != nil || got.Source != SourceLedger {
-		t.Errorf("who wants postgresql's answer: %+v, %v", got, err)
+	if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || got.Source != SourceLedger {
+		t.Errorf("with MaxStale 0: %+v, %v", got, err)
 	}
-	age(balances.AwayFreshFor + time.Second)
-	if got, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil || got.Source != SourceLedger {
+	setAge(balances.AwayFreshFor + time.Second)
+	if got, err := in.Check(t.Context(), request("", "calls", 1)); err != nil || got.Source != SourceLedger {
 		t.Errorf("an older copy: %+v, %v; want the ledger's answer", got, err)
 	}
 }
 
-// TestOutage_ABusyPostgresIsLeftToDebits: when Redis is away, or is back and has lost every copy, a few checks at a time read
-// balances again, and the others are answered from copies of at most the usual age.
-func TestOutage_ABusyPostgresIsLeftToDebits(t *testing.T) {
+// When Redis is away, or has lost every copy, a few checks at a time read balances again. The others use copies of at most the
+// usual age.
+func TestOutage_NoSpareSlot_ChecksUseCopies(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testenv.RedisServer){
 		"away": (*testenv.RedisServer).Kill, "empty": (*testenv.RedisServer).Restart,
@@ -217,67 +217,66 @@ func TestOutage_ABusyPostgresIsLeftToDebits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
-			client := prompt(t, server.URL)
+			client := serviceClient(t, server.URL)
 			if name == "empty" {
-				client = patient(server.Options())
+				client = patientClient(server.Options())
 			}
-			in, age := copied(t, testenv.Postgres(t), client)
+			in, setAge := newWithCopy(t, testenv.Postgres(t), client)
 			eventually(t, "the copy is published", func() bool { return in.pendingCopies() == 0 })
 			lose(server)
-			for range cap(in.loader.spare) {
-				in.loader.spare <- struct{}{}
+			for range cap(in.loader.spareSlots) {
+				in.loader.spareSlots <- struct{}{}
 			}
-			age(balances.DefaultFreshFor)
-			got, err := in.Check(t.Context(), ask("", "calls", 1))
+			setAge(balances.DefaultFreshFor)
+			got, err := in.Check(t.Context(), request("", "calls", 1))
 			if err != nil || !got.Allowed || got.Source == SourceLedger || !got.Degraded {
 				t.Errorf("%+v, %v; want the copy, degraded", got, err)
 			}
-			<-in.loader.spare
-			got, err = in.Check(t.Context(), ask("", "calls", 1))
-			if err != nil || name == "empty" && got.Source != SourceLedger { // without Redis there is balances.ReadPatience, too
-				t.Errorf("a free turn: %+v, %v; want the ledger's answer", got, err)
+			<-in.loader.spareSlots
+			got, err = in.Check(t.Context(), request("", "calls", 1))
+			if err != nil || name == "empty" && got.Source != SourceLedger { // without Redis the read may exceed balances.ReadPatience
+				t.Errorf("a free slot: %+v, %v; want the ledger's answer", got, err)
 			}
-			if len(in.loader.spare) != cap(in.loader.spare)-1 {
-				t.Error("the turn was not given back")
+			if len(in.loader.spareSlots) != cap(in.loader.spareSlots)-1 {
+				t.Error("the slot was not returned")
 			}
-			in.loader.spare <- struct{}{}
-			age(2 * balances.DefaultFreshFor)
-			if got, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil || got.Source != SourceLedger {
+			in.loader.spareSlots <- struct{}{}
+			setAge(2 * balances.DefaultFreshFor)
+			if got, err := in.Check(t.Context(), request("", "calls", 1)); err != nil || got.Source != SourceLedger {
 				t.Errorf("an old copy: %+v, %v; want the ledger's answer", got, err)
 			}
 		})
 	}
 }
 
-// TestOutage_WithoutRedisASlowPostgresKeepsNobodyWaitingWhoHasACopy: the slow read goes on, for the next check.
-func TestOutage_WithoutRedisASlowPostgresKeepsNobodyWaitingWhoHasACopy(t *testing.T) {
+func TestOutage_RedisAwayPostgresSlow_CopyIsUsed(t *testing.T) {
 	t.Parallel()
 	server, url := testenv.RedisPrivate(t), testenv.Postgres(t)
-	in, age := copied(t, url, prompt(t, server.URL), func(c *Config) { c.LoadBudget = soon })
-	in.settle(url)
+	in, setAge := newWithCopy(t, url, serviceClient(t, server.URL), func(c *Config) { c.LoadBudget = soon })
+	in.awaitAnnouncements(url)
 	server.Kill()
-	age(balances.AwayFreshFor + time.Second)
+	setAge(balances.AwayFreshFor + time.Second)
 	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
 	defer table.release()
 	started := time.Now()
-	got, err := in.Check(t.Context(), ask("", "calls", 1))
+	got, err := in.Check(t.Context(), request("", "calls", 1))
 	if err != nil || !got.Allowed || got.Source != SourceLocal || !got.Degraded {
 		t.Errorf("%+v, %v; want this process's copy, degraded", got, err)
 	}
-	if took := time.Since(started); took > time.Second { // on an idle machine it is balances.ReadPatience, and without one the ledger's own 3 s
+	if took := time.Since(started); took > time.Second { // balances.ReadPatience on an idle machine; the ledger's 3 s without it
 		t.Errorf("the check took %s", took)
 	}
 }
 
-// TestOutage_AHangingRedisDoesNotHangChecks: the first few wait for it, with limits or without, until the breaker opens.
-func TestOutage_AHangingRedisDoesNotHangChecks(t *testing.T) {
+// The first few checks wait for Redis, with limits or without, until the breaker opens.
+func TestOutage_RedisHangs_ChecksDoNot(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	in := newInstance(t, testenv.Postgres(t), prompt(t, server.URL))
+	in := newInstance(t, testenv.Postgres(t), serviceClient(t, server.URL))
 	in.catalogue(catalog.Limit{Rule: "limit", Per: []string{"tenant"}, Match: catalog.Match{Route: "limited"}, Kind: "token_bucket", Rate: "1000/s"})
-	limited := ask("", "calls", 1)
+	limited := request("", "calls", 1)
 	limited.Route = "limited"
-	for _, req := range []Request{limited, ask("", "calls", 1)} {
+	for _, req := range []Request{limited, request("", "calls", 1)} {
 		if _, err := in.checkFrom(SourceCache, req); err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +286,7 @@ func TestOutage_AHangingRedisDoesNotHangChecks(t *testing.T) {
 	started := time.Now()
 	const checks = 100
 	for i := range checks {
-		req := ask("", "calls", 1)
+		req := request("", "calls", 1)
 		if i%2 == 0 {
 			req = limited
 		}

@@ -9,17 +9,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refreshGather is how long what is to be read again waits for company. There are seconds left, and a read of many costs a fraction
-// of as many reads.
-const refreshGather = 20 * time.Millisecond
+// refreshDelay collects refreshes: balances that become due within 20 ms are read in one query. Their copies are good for
+// seconds more.
+const refreshDelay = 20 * time.Millisecond
 
-// refresher reads the balances of copies that are good but growing old, while checks go on being answered from them. It takes one
-// turn of the loader's at a time.
+// refresher reads balances again before their copies are too old. Checks use the copies meanwhile. It takes one of the
+// loader's slots at a time.
 type refresher struct {
 	loader *loader
 
 	mu      sync.Mutex
-	due     map[string]ledger.CheckRequest // by questionKey, at most loadBatchMax; those that are being read included
+	due     map[string]ledger.CheckRequest // by questionKey, at most loadBatchMax, including those that are being read
 	running bool
 }
 
@@ -27,8 +27,8 @@ func newRefresher(l *loader) *refresher {
 	return &refresher{loader: l, due: make(map[string]ledger.CheckRequest)}
 }
 
-// add has a question asked soon, unless it is due already or PostgreSQL is away. What finds no room is added by a later check. The
-// items are copied.
+// add reads the balances of a check soon, unless they are due already or PostgreSQL is away. Without room it does nothing; a
+// later check adds them. It copies items.
 func (r *refresher) add(ctx context.Context, tenant, subject string, items []ledger.Item) {
 	if r.loader.away() {
 		return
@@ -49,15 +49,16 @@ func (r *refresher) add(ctx context.Context, tenant, subject string, items []led
 	}
 }
 
-// run asks until nothing is due. In each round a turn and its read take a budget of the loader's each at most.
+// run reads what is due and ends when nothing is. Each round takes at most two budgets of the loader: one for a slot, one for
+// the read.
 func (r *refresher) run(ctx context.Context) {
 	for {
-		time.Sleep(refreshGather)
-		keys, questions := r.take()
+		time.Sleep(refreshDelay)
+		keys, questions := r.takeDue()
 		if len(keys) == 0 {
 			return
 		}
-		r.loader.readAhead(ctx, questions) // what is not answered grows old, and is asked for by a check
+		r.loader.refresh(ctx, questions) // if a read fails, a check reads the balance once its copy is too old
 		r.mu.Lock()
 		for _, key := range keys {
 			delete(r.due, key)
@@ -66,8 +67,8 @@ func (r *refresher) run(ctx context.Context) {
 	}
 }
 
-// take lists what is due. When nothing is, the goroutine must end.
-func (r *refresher) take() (keys []string, questions []ledger.CheckRequest) {
+// takeDue returns the due questions. If there are none, the goroutine must end.
+func (r *refresher) takeDue() (keys []string, questions []ledger.CheckRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, q := range r.due {

@@ -13,15 +13,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-func TestReload_ALimitThatChangesKeepsWhatItsBucketsHold(t *testing.T) {
-	everywhere(t, func(t *testing.T, in *instance) {
+func TestReload_ChangedLimit_KeepsItsBuckets(t *testing.T) {
+	onRedisAndLocal(t, func(t *testing.T, in *instance) {
 		in.catalogue()
 		rule := func(rate string, burst int64, mode string) catalog.Limit {
 			return catalog.Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: rate, Burst: burst, Mode: mode}
 		}
 		in.putLimits(rule("1/day", 10, ""))
 		for range 4 {
-			in.asked(ask("", "calls", 1))
+			in.charge(request("", "calls", 1))
 		}
 		for i, step := range []struct {
 			limit     catalog.Limit
@@ -31,37 +31,36 @@ func TestReload_ALimitThatChangesKeepsWhatItsBucketsHold(t *testing.T) {
 			{rule("1/day", 10, ""), 5, true},      // nothing changed
 			{rule("1/day", 20, ""), 14, true},     // the difference is added
 			{rule("1/day", 7, ""), 0, true},       // 6 were taken, and one now
-			{rule("1/day", 5, ""), 0, false},      // more is owed than it holds
-			{rule("7/9day", 9, ""), 1, true},      // other units: 7 were taken, and one now
-			{rule("1/day", 9, "shadow"), 0, true}, // a shadow is the same bucket
+			{rule("1/day", 5, ""), 0, false},      // more is charged than it holds
+			{rule("7/9day", 9, ""), 1, true},      // the units change: 7 were taken, and one now
+			{rule("1/day", 9, "shadow"), 0, true}, // a shadow rule has the same bucket
 			{rule("1/day", 9, "shadow"), 0, false},
 			{rule("1/day", 9, ""), 0, false},
 			{rule("1/day", 11, "enforce"), 1, true},
 		} {
 			in.putLimits(step.limit)
-			said := in.asked(ask("", "calls", 1))
-			if v := said.said("r"); v.Remaining != step.remaining || v.Allowed != step.allowed {
+			res := in.charge(request("", "calls", 1))
+			if v := res.verdict("r"); v.Remaining != step.remaining || v.Allowed != step.allowed {
 				t.Errorf("step %d, %+v: %+v, want %d left, allowed %v", i, step.limit, v, step.remaining, step.allowed)
 			}
 		}
-		// Another kind counts something else, and begins anew.
+		// A rule of another kind starts with an empty state.
 		window := rule("5/month", 0, "")
 		window.Kind = "fixed_window"
 		in.putLimits(window)
-		if said := in.asked(ask("", "calls", 1)); said.said("r").Remaining != 4 {
-			t.Errorf("as a window: %+v", said.said("r"))
+		if res := in.charge(request("", "calls", 1)); res.verdict("r").Remaining != 4 {
+			t.Errorf("as a window: %+v", res.verdict("r"))
 		}
 		in.putLimits(rule("1/day", 11, ""))
-		if said := in.asked(ask("", "calls", 1)); said.said("r").Remaining != 0 {
-			t.Errorf("as a bucket again: %+v", said.said("r"))
+		if res := in.charge(request("", "calls", 1)); res.verdict("r").Remaining != 0 {
+			t.Errorf("as a bucket again: %+v", res.verdict("r"))
 		}
 	})
 }
 
-// Rate and burst change all the time while the tenant is busy: what is admitted is what was taken from the bucket, no more and
-// no less.
-func TestReload_NoTokenIsLostOrFoundWhileALimitIsChangedUnderLoad(t *testing.T) {
-	everywhere(t, func(t *testing.T, in *instance) {
+// Rate and burst change while the tenant is busy. As many requests are admitted as tokens are taken.
+func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
+	onRedisAndLocal(t, func(t *testing.T, in *instance) {
 		in.catalogue()
 		const least, most = 150, 250
 		in.putLimits(perDay("r", least, "tenant"))
@@ -70,24 +69,24 @@ func TestReload_NoTokenIsLostOrFoundWhileALimitIsChangedUnderLoad(t *testing.T) 
 		var callers sync.WaitGroup
 		for range 8 {
 			callers.Go(func() {
-				req := ask("", "calls", 1)
+				req := request("", "calls", 1)
 				for {
 					select {
 					case <-done:
 						return
 					default:
 					}
-					f, err := in.terms.of(t.Context(), req.Tenant)
+					f, err := in.tenants.facts(t.Context(), req.Tenant)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					said, err := in.limits(t.Context(), &req, &f, true, nil)
+					res, err := in.limits(t.Context(), &req, &f, true, nil)
 					switch {
-					case err != nil || said.degraded:
-						t.Errorf("%+v, %v", said, err)
+					case err != nil || res.degraded:
+						t.Errorf("%+v, %v", res, err)
 						return
-					case said.refusal == nil:
+					case res.refusal == nil:
 						admitted.Add(1)
 					}
 				}
@@ -98,24 +97,24 @@ func TestReload_NoTokenIsLostOrFoundWhileALimitIsChangedUnderLoad(t *testing.T) 
 			now = least + rand.Int64N(most-least)
 			l := perDay("r", now, "tenant")
 			if i%2 == 0 {
-				l.Rate = "1/299day" // other units
+				l.Rate = "1/299day" // the units change
 			}
 			in.putLimits(l)
 		}
 		in.putLimits(perDay("r", most, "tenant"))
 		eventually(t, "the bucket is empty", func() bool { return admitted.Load() >= most })
 		in.putLimits(perDay("r", most+40, "tenant"))
-		eventually(t, "the difference is taken", func() bool { return admitted.Load() >= most+40 })
+		eventually(t, "the added tokens are used", func() bool { return admitted.Load() >= most+40 })
 		close(done)
 		callers.Wait()
-		// Each change to other units rounds up by less than a token, 24 times here; that is how much may be missing.
+		// Each change of units rounds up by less than a token; 24 changes may lose up to that much.
 		if got := admitted.Load(); got != most+40 {
 			t.Errorf("%d were admitted by a bucket of %d", got, most+40)
 		}
 	})
 }
 
-// trace is a request after another, of different costs.
+// trace returns the routes of n requests with different costs.
 func trace(seed uint64, n int) []string {
 	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a reproducible trace, nothing secret
 	routes := make([]string, n)
@@ -125,7 +124,7 @@ func trace(seed uint64, n int) []string {
 	return routes
 }
 
-// wouldDeny counts what metrics say that a rule would have denied.
+// wouldDeny returns the number of would-deny decisions of a rule in the metrics.
 func (in *instance) wouldDeny(rule string) (n int) {
 	in.t.Helper()
 	families, err := in.measured.Gather()
@@ -154,10 +153,10 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-func TestShadow_WouldDenyWhatTheSameLimitDeniesWhenItIsEnforced(t *testing.T) {
+func TestShadow_WouldDenyWhatTheEnforcedLimitDenies(t *testing.T) {
 	for _, kind := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"} {
 		t.Run(kind, func(t *testing.T) {
-			everywhere(t, func(t *testing.T, in *instance) {
+			onRedisAndLocal(t, func(t *testing.T, in *instance) {
 				in.catalogue()
 				twin := func(rule, tenant, mode string) catalog.Limit {
 					l := catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: kind, Rate: "60/31day", Mode: mode, Match: catalog.Match{Tenant: tenant}}
@@ -172,12 +171,12 @@ func TestShadow_WouldDenyWhatTheSameLimitDeniesWhenItIsEnforced(t *testing.T) {
 				for _, tenant := range []string{"live", "dark", "both"} {
 					in.putTenant(catalog.Tenant{ID: tenant, Plan: "basic"})
 				}
-				// One tenant is under the limit, one under its shadow, and one under the limit with the shadow beside it.
+				// One tenant has the limit, one has its shadow, and one has both.
 				in.putLimits(twin("live", "live", "enforce"), twin("dark", "dark", "shadow"), twin("first", "both", "enforce"), twin("second", "both", "shadow"))
 				denied := 0
 				for i, route := range trace(7, 60) {
-					ask := func(tenant string) limited {
-						return in.asked(Request{Tenant: tenant, Route: route, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
+					ask := func(tenant string) limitsResult {
+						return in.charge(Request{Tenant: tenant, Route: route, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
 					}
 					live, dark, both := ask("live"), ask("dark"), ask("both")
 					if dark.refusal != nil {
@@ -187,25 +186,25 @@ func TestShadow_WouldDenyWhatTheSameLimitDeniesWhenItIsEnforced(t *testing.T) {
 					if denies {
 						denied++
 					}
-					if would := !dark.said("dark").Allowed; would != denies {
+					if would := !dark.verdict("dark").Allowed; would != denies {
 						t.Errorf("request %d (%s): the shadow would deny: %v, the limit does: %v", i, route, would, denies)
 					}
-					if first, second := both.said("first"), both.said("second"); first.Allowed == denies || second.Allowed != first.Allowed || !second.Shadow {
-						t.Errorf("request %d (%s): beside each other: %+v and %+v", i, route, first, second)
+					if first, second := both.verdict("first"), both.verdict("second"); first.Allowed == denies || second.Allowed != first.Allowed || !second.Shadow {
+						t.Errorf("request %d (%s): enforced %+v, shadow %+v", i, route, first, second)
 					}
 				}
 				if denied == 0 || denied == 60 {
 					t.Errorf("%d of 60 were denied: the trace proves nothing", denied)
 				}
 				if dark, second := in.wouldDeny("dark"), in.wouldDeny("second"); dark != denied || second != denied {
-					t.Errorf("metrics say that %d and %d would have been denied, want %d", dark, second, denied)
+					t.Errorf("%d and %d would-deny decisions in the metrics, want %d", dark, second, denied)
 				}
 			})
 		})
 	}
 }
 
-func TestShadow_OfAStricterLimitBesideTheLiveOneDeniesNothing(t *testing.T) {
+func TestShadow_BesideALiveLimit_DeniesNothing(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue()
@@ -213,11 +212,11 @@ func TestShadow_OfAStricterLimitBesideTheLiveOneDeniesNothing(t *testing.T) {
 	trial.Mode = "shadow"
 	in.putLimits(perDay("live", 2, "tenant"), trial)
 	for i := range 3 {
-		said := in.asked(ask("", "calls", 1))
-		if (said.refusal == nil) != (i < 2) || said.rules() != "live trial" {
-			t.Errorf("request %d: %v, %+v", i, said.refusal, said.verdicts)
+		res := in.charge(request("", "calls", 1))
+		if (res.refusal == nil) != (i < 2) || res.ruleNames() != "live trial" {
+			t.Errorf("request %d: %v, %+v", i, res.refusal, res.verdicts)
 		}
-		if v := said.said("trial"); v.Allowed != (i < 1) {
+		if v := res.verdict("trial"); v.Allowed != (i < 1) {
 			t.Errorf("request %d: %+v", i, v)
 		}
 	}

@@ -9,59 +9,59 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// ResetRequest names one bucket of a rule: by what divides the rule's buckets, and nothing else.
+// ResetRequest names one bucket of a rule by the rule's dimensions. A field that is not a dimension of the rule is empty.
 type ResetRequest struct {
 	Rule    string
-	Tenant  string // whose bucket it is; '' for rules that all tenants share
+	Tenant  string // the bucket's tenant; empty for a rule whose buckets all tenants share
 	Subject string
 	Route   string
 	IP      netip.Addr
 }
 
-// ResetLimit makes a bucket what it was before it was first charged, and tells every instance. Of a concurrency rule it forgets
-// the leases. It reports whether anything was taken. Errors are *ledger.Error; doing it again is safe.
+// ResetLimit deletes the state of a bucket, and announces that to all instances. For a concurrency rule it deletes the leases.
+// It reports whether there was any state. Errors are *ledger.Error; a retry is safe.
 func (g *Gate) ResetLimit(ctx context.Context, req ResetRequest) (existed bool, err error) {
-	facts, err := g.terms.of(ctx, req.Tenant)
+	facts, err := g.tenants.facts(ctx, req.Tenant)
 	if err != nil {
 		return false, err
 	}
-	m := facts.rules.byID[req.Rule]
-	if m == nil {
-		return false, &ledger.Error{Code: ledger.CodeNotFound, Detail: "there is no limit of this name for the tenant; it may be a moment old"}
+	p := facts.rules.byID[req.Rule]
+	if p == nil {
+		return false, &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit of this name; a limit that was just created is known within moments"}
 	}
-	if err := m.namesBucket(&req); err != nil {
+	if err := p.namesBucket(&req); err != nil {
 		return false, err
 	}
 	ask := Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}
-	name, err := rule.Bucket{Tenant: req.Tenant, Rule: &m.compiled, Dimension: m.dimension(&ask)}.Name()
+	name, err := rule.Bucket{Tenant: req.Tenant, Rule: &p.compiled, Dimension: p.dimension(&ask)}.Name()
 	if err != nil {
 		return false, limiterError(err)
 	}
 	if existed, err = g.limiter.Reset(ctx, name); err != nil {
-		return false, unavailable("the bucket could not be reset; trying again is safe", err)
+		return false, unavailable("the bucket could not be reset; a retry is safe", err)
 	}
-	if err := g.terms.catalog.AnnounceReset(ctx, name); err != nil {
-		return existed, unavailable("the bucket was reset, and other instances were not told: they may deny for a second more", err)
+	if err := g.tenants.catalog.AnnounceReset(ctx, name); err != nil {
+		return existed, unavailable("the bucket was reset, but other instances may still deny requests for a second; a retry is safe", err)
 	}
 	return existed, nil
 }
 
-// namesBucket says what req names too much or too little of.
-func (m *member) namesBucket(req *ResetRequest) error {
+// namesBucket returns an error for a field of req that is missing or too much.
+func (p *planRule) namesBucket(req *ResetRequest) error {
 	for _, part := range []struct {
 		field        string
 		named, needs bool
 	}{
-		{catalog.PerTenant, req.Tenant != "", !m.compiled.Shared},
-		{catalog.PerSubject, req.Subject != "", m.perSubject},
-		{catalog.PerRoute, req.Route != "", m.perRoute},
-		{catalog.PerIP, req.IP.IsValid(), m.perIP},
+		{catalog.PerTenant, req.Tenant != "", !p.compiled.Shared},
+		{catalog.PerSubject, req.Subject != "", p.perSubject},
+		{catalog.PerRoute, req.Route != "", p.perRoute},
+		{catalog.PerIP, req.IP.IsValid(), p.perIP},
 	} {
 		switch {
 		case part.needs && !part.named:
-			return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: part.field, Detail: "is required: the limit has a bucket for each"}
+			return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: part.field, Detail: "is required: the limit has one bucket for each"}
 		case part.named && !part.needs:
-			return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: part.field, Detail: "must be absent: it does not divide the limit's buckets"}
+			return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: part.field, Detail: "must be absent: it is not a dimension of the limit"}
 		}
 	}
 	return nil

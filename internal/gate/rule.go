@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -14,23 +13,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// networkBits are what tells IPv6 callers apart: a customer has 2^64 addresses and more, and one bucket.
+// networkBits is the part of an IPv6 address that names a bucket. A customer has at least 2^64 addresses, and gets one bucket.
 const networkBits = 64
 
-// limitRule is a limit of the catalogue, ready to be asked.
+// limitRule is a compiled limit of the catalogue.
 type limitRule struct {
 	compiled rule.Rule
 
-	// What it is about; empty is everything.
+	// The requests it applies to; empty: all.
 	tenant, plan, meter string
 	route               catalog.Pattern
 
-	// What divides its buckets, beside the tenant.
+	// It has a bucket for each of these, beside the tenant.
 	perSubject, perRoute, perIP bool
 
 	costs        []routeCost // by precedence
-	byAmount     bool        // a unit of meter costs, not a request
-	replaces     string      // the rule it stands in for; "": none
+	byAmount     bool        // the cost is per unit of meter, not per request
+	replaces     string      // the id of the rule it replaces; empty: none
 	zoneOfTenant bool        // its windows follow each tenant's calendar
 }
 
@@ -39,7 +38,7 @@ type routeCost struct {
 	cost  int64
 }
 
-// compileRule turns a limit into a rule. The error is a *body.Fault.
+// compileRule compiles a limit. The error is a *body.Fault.
 func compileRule(l *catalog.Limit) (*limitRule, error) {
 	spec := rule.Spec{
 		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Shadow: l.Mode == catalog.ModeShadow,
@@ -86,7 +85,7 @@ func (r *limitRule) compileDimensions(dimensions []string) error {
 		case catalog.PerIP:
 			r.perIP = true
 		default:
-			return &body.Fault{Field: fmt.Sprintf("per[%d]", i), Message: fmt.Sprintf("%.40q is no dimension", per)}
+			return &body.Fault{Field: fmt.Sprintf("per[%d]", i), Message: fmt.Sprintf("%.40q is not a dimension", per)}
 		}
 	}
 	return nil
@@ -100,46 +99,31 @@ func (r *limitRule) compileCosts(costs []catalog.RouteCost) error {
 			return &body.Fault{Field: at + ".route", Message: err.Error()}
 		}
 		if c.Cost < 1 || c.Cost > r.compiled.Burst {
-			return &body.Fault{Field: at + ".cost", Message: fmt.Sprintf("%d is not from 1 to the burst, %d", c.Cost, r.compiled.Burst)}
+			return &body.Fault{Field: at + ".cost", Message: fmt.Sprintf("must be from 1 to the burst, %d; it is %d", r.compiled.Burst, c.Cost)}
 		}
 		r.costs = append(r.costs, routeCost{pattern, c.Cost})
 	}
 	slices.SortStableFunc(r.costs, func(a, b routeCost) int { return a.route.Compare(b.route) })
 	if r.byAmount && r.compiled.Burst >= ledger.MaxAmount {
-		// So that a product that does not fit can always be answered as more than the capacity.
-		return &body.Fault{Field: "burst", Message: fmt.Sprintf("must be below %d where cost_by is amount", ledger.MaxAmount)}
+		// cost returns burst + 1 for any product above the burst; that must be an amount.
+		return &body.Fault{Field: "burst", Message: fmt.Sprintf("must be below %d when cost_by is amount", ledger.MaxAmount)}
 	}
 	return nil
 }
 
-// CheckLimit says whether the gate can enforce l: the catalogue's StoreConfig.CheckLimit. The error is a
-// *body.Fault that names the field and its bound.
+// CheckLimit returns an error if the gate cannot enforce l: a *body.Fault that names the field and its bound. It is
+// the catalogue's StoreConfig.CheckLimit.
 func CheckLimit(l *catalog.Limit) error {
 	_, err := compileRule(l)
 	return err
 }
 
-// appliesTo says whether the rule is about req, made by a tenant of plan. A rule with a dimension that the request does not
-// name is not: there is no bucket it could stand for.
-func (r *limitRule) appliesTo(req *Request, plan string) bool {
-	switch {
-	case r.tenant != "" && r.tenant != req.Tenant,
-		r.plan != "" && r.plan != plan,
-		r.perSubject && req.Subject == "",
-		r.perRoute && req.Route == "",
-		r.perIP && !req.IP.IsValid():
-		return false
-	}
-	return (r.meter == "" || req.item(r.meter) != nil) && r.route.Match(req.Route)
-}
-
-// dimension names req's bucket among those of the rule and, unless it is shared, the tenant.
+// dimension returns the name of req's bucket among the rule's buckets for one tenant, or for all tenants if it is shared.
 func (r *limitRule) dimension(req *Request) string {
 	if !r.perSubject && !r.perRoute && !r.perIP {
 		return ""
 	}
-	var space [6]string
-	values := space[:0]
+	values := make([]string, 0, 6)
 	if r.perSubject {
 		values = append(values, catalog.PerSubject, req.Subject)
 	}
@@ -159,7 +143,8 @@ func (r *limitRule) dimension(req *Request) string {
 	return rule.Dimension(values...)
 }
 
-// cost is what req, which the rule applies to, takes. What is more than a bucket can ever hold comes out as just that.
+// cost returns the tokens that req takes from a bucket of the rule, which applies to it. Any cost above the burst becomes
+// burst + 1.
 func (r *limitRule) cost(req *Request) int64 {
 	cost := r.compiled.Cost
 	if req.Route != "" {
@@ -180,7 +165,7 @@ func (r *limitRule) cost(req *Request) int64 {
 	return int64(low)
 }
 
-// item is the item of a meter, nil if there is none.
+// item returns the item of a meter, nil if there is none.
 func (req *Request) item(meter string) *ledger.Item {
 	for i := range req.Items {
 		if req.Items[i].Meter == meter {
@@ -188,26 +173,4 @@ func (req *Request) item(meter string) *ledger.Item {
 		}
 	}
 	return nil
-}
-
-// compareSpecificity orders rules that stand in for the same one, the most specific first: one of a tenant, one of a plan, by
-// the precedence of their routes, one of a meter, by their ids.
-func compareSpecificity(a, b *member) int {
-	first := func(a, b bool) int {
-		switch {
-		case a == b:
-			return 0
-		case a:
-			return -1
-		default:
-			return 1
-		}
-	}
-	return cmp.Or(
-		first(a.tenant != "", b.tenant != ""),
-		first(a.plan != "" || a.own, b.plan != "" || b.own),
-		a.route.Compare(b.route),
-		first(a.meter != "", b.meter != ""),
-		cmp.Compare(a.compiled.ID, b.compiled.ID),
-	)
 }

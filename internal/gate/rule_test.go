@@ -23,7 +23,7 @@ func mustCompile(t *testing.T, l catalog.Limit) *limitRule {
 	return r
 }
 
-func TestRule_AppliesToWhatItMatchesAndHasABucketFor(t *testing.T) {
+func TestRule_AppliesTo_MatchAndDimensions(t *testing.T) {
 	t.Parallel()
 	tenant, subject, route := []string{"tenant"}, []string{"tenant", "subject"}, []string{"tenant", "route"}
 	search := Request{Route: "search", Subject: "ann", Items: []ledger.Item{{Meter: "a"}, {Meter: "b"}}}
@@ -68,7 +68,7 @@ func TestRule_AppliesToWhatItMatchesAndHasABucketFor(t *testing.T) {
 	}
 }
 
-func TestRule_EveryCombinationOfItsDimensionsHasABucketOfItsOwn(t *testing.T) {
+func TestRule_Dimension_DiffersPerCombination(t *testing.T) {
 	t.Parallel()
 	both := mustCompile(t, catalog.Limit{Per: []string{"tenant", "subject", "route"}})
 	seen := map[string]Request{}
@@ -91,7 +91,7 @@ func TestRule_EveryCombinationOfItsDimensionsHasABucketOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestCheckLimit_NamesTheFieldItCannotEnforce(t *testing.T) {
+func TestCheckLimit_NamesTheField(t *testing.T) {
 	t.Parallel()
 	good := catalog.Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "10/s"}
 	if err := CheckLimit(&good); err != nil {
@@ -116,7 +116,7 @@ func TestCheckLimit_NamesTheFieldItCannotEnforce(t *testing.T) {
 			t.Errorf("%s: %v", field, fault)
 		}
 	}
-	// A token per ms holds capacities up to exactly what doubles hold; by amount one less, so that "more" can be said.
+	// At one token per ms the largest capacity is 2^53-1. With cost_by amount it is one less, so that a cost can exceed it.
 	whole := catalog.Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s", Burst: ledger.MaxAmount}
 	if err := CheckLimit(&whole); err != nil {
 		t.Error(err)
@@ -127,7 +127,7 @@ func TestCheckLimit_NamesTheFieldItCannotEnforce(t *testing.T) {
 	}
 }
 
-func TestRule_AnIPv6CustomerIsOneCallerAndAMappedIPv4AddressIsItself(t *testing.T) {
+func TestRule_Dimension_IPv6PrefixAndMappedIPv4(t *testing.T) {
 	t.Parallel()
 	r := mustCompile(t, catalog.Limit{Per: []string{"ip"}})
 	if !r.compiled.Shared {
@@ -159,7 +159,7 @@ func TestRule_AnIPv6CustomerIsOneCallerAndAMappedIPv4AddressIsItself(t *testing.
 	}
 }
 
-func TestRule_TheMostSpecificPatternGivesTheCostAndAmountsMultiplyIt(t *testing.T) {
+func TestRule_Cost_MostSpecificRouteTimesAmount(t *testing.T) {
 	t.Parallel()
 	limit := catalog.Limit{
 		Per: []string{"tenant"}, Burst: 1000, Cost: 2, Match: catalog.Match{Meter: "b"},
@@ -180,7 +180,7 @@ func TestRule_TheMostSpecificPatternGivesTheCostAndAmountsMultiplyIt(t *testing.
 		{"/v1/searches", 4, 5, 20},
 		{"/v1/a/export", 4, 50, 200}, // longer than /v1/**, with the same text before the first wildcard
 		{"/v2", 500, 2, 1000},
-		{"/v2", 501, 2, 1001}, // beyond the capacity, whatever beyond
+		{"/v2", 501, 2, 1001}, // every cost above the capacity is capacity + 1
 		{"/v2", ledger.MaxAmount, 2, 1001},
 		{"/v1/search", ledger.MaxAmount, 7, 1001},
 	} {

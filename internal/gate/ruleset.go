@@ -8,113 +8,87 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// listSpace is how many rules that apply to a request are listed without an allocation: those that may, and some that are
-// replaced.
-const listSpace = 2 * ratelimit.MaxCharges
+// fewRules is the number of applicable rules up to which a request allocates no list of them: the most that can be decided,
+// and some that others replace.
+const fewRules = 2 * ratelimit.MaxCharges
 
-// ruleSet is the rules for the tenants of one plan, found by what requests name: only rules that could apply are looked at,
-// however many there are. It is immutable.
+// ruleSet has the rules for the tenants of one plan. Its maps find the rules that may apply to a request by what the request
+// names, so the cost does not grow with the number of rules. A ruleSet does not change.
 type ruleSet struct {
-	byID map[string]*member
+	byID map[string]*planRule
 
-	// Each rule is in one of these: the first whose property it has.
-	byTenant map[string][]*member
-	byRoute  map[string][]*member // without wildcards
-	byPrefix map[string][]*member // the routes' text before the first wildcard, which is not empty
-	byMeter  map[string][]*member
-	byPlan   map[string][]*member
-	others   []*member
+	// Each rule is in the first of these that fits it.
+	byTenant map[string][]*planRule
+	byRoute  map[string][]*planRule // the route has no wildcard
+	byPrefix map[string][]*planRule // the route's text before its first wildcard, not empty
+	byMeter  map[string][]*planRule
+	byPlan   map[string][]*planRule
+	others   []*planRule
 
-	prefixes []int // the lengths in byPrefix
-	lineUps  bool  // some rules stand in for others
+	prefixes  []int // the lengths of the keys of byPrefix
+	hasChains bool  // some rules replace others
 }
 
-// member is a rule among those of a plan's tenants.
-type member struct {
+// planRule is a rule of a ruleSet.
+type planRule struct {
 	*limitRule
 
-	own   bool    // the plan's
-	order int     // in answers
-	over  *member // the rule it stands in for, nil if there is none
-	root  *member // the last of that row, nil if the rule is in no row
+	own      bool      // it is the plan's own, not a general rule
+	order    int       // its place in answers
+	replaced *planRule // the rule it replaces; nil: none
+	chain    *planRule // the last rule of its chain, which replaces none; nil: the rule is in no chain
 }
 
-// newRuleSet makes the set of a plan's own rules and those general ones whose ids it does not use itself: a plan's rule takes
-// the place of the general one of its name. Rules of kind concurrency can be found by their ids and apply to no request:
-// leases decide them.
+// newRuleSet makes the set of a plan's own rules, and of the general rules whose ids the plan does not use. Rules of kind
+// concurrency can be found by id but apply to no request; only leases use them.
 func newRuleSet(own, general []*limitRule) *ruleSet {
 	s := &ruleSet{
-		byID:     make(map[string]*member, len(own)+len(general)),
-		byTenant: map[string][]*member{}, byRoute: map[string][]*member{}, byPrefix: map[string][]*member{}, byMeter: map[string][]*member{},
-		byPlan: map[string][]*member{},
+		byID:     make(map[string]*planRule, len(own)+len(general)),
+		byTenant: map[string][]*planRule{}, byRoute: map[string][]*planRule{}, byPrefix: map[string][]*planRule{}, byMeter: map[string][]*planRule{},
+		byPlan: map[string][]*planRule{},
 	}
-	var members []*member
+	var all []*planRule
 	for i, rules := range [][]*limitRule{own, general} {
 		for _, r := range rules {
 			if s.byID[r.compiled.ID] == nil {
-				m := &member{limitRule: r, own: i == 0, order: len(members)}
-				s.byID[r.compiled.ID] = m
-				members = append(members, m)
+				p := &planRule{limitRule: r, own: i == 0, order: len(all)}
+				s.byID[r.compiled.ID] = p
+				all = append(all, p)
 			}
 		}
 	}
-	s.lineUp(members)
-	for _, m := range members {
-		if m.compiled.Kind.String() != catalog.KindConcurrency {
-			s.index(m)
+	s.resolveReplaces(all)
+	for _, p := range all {
+		if p.compiled.Kind.String() != catalog.KindConcurrency {
+			s.index(p)
 		}
 	}
 	return s
 }
 
-// lineUp finds out who stands in for whom. A name of nothing is no reference, and a circle is cut: the catalogue keeps both
-// out, but may have been written by hand.
-func (s *ruleSet) lineUp(members []*member) {
-	for _, m := range members {
-		target := s.byID[m.replaces]
-		for at := target; at != nil; at = at.over {
-			if at == m {
-				target = nil
-				break
-			}
-		}
-		m.over = target
-	}
-	for _, m := range members {
-		if m.over == nil {
-			continue
-		}
-		root := m.over
-		for root.over != nil {
-			root = root.over
-		}
-		m.root, root.root, s.lineUps = root, root, true
-	}
-}
-
-func (s *ruleSet) index(m *member) {
-	literal := m.route.Literal()
+func (s *ruleSet) index(p *planRule) {
+	literal := p.route.Literal()
 	switch {
-	case m.tenant != "":
-		s.byTenant[m.tenant] = append(s.byTenant[m.tenant], m)
-	case m.route.Exact():
-		s.byRoute[literal] = append(s.byRoute[literal], m)
+	case p.tenant != "":
+		s.byTenant[p.tenant] = append(s.byTenant[p.tenant], p)
+	case p.route.Exact():
+		s.byRoute[literal] = append(s.byRoute[literal], p)
 	case literal != "":
-		s.byPrefix[literal] = append(s.byPrefix[literal], m)
+		s.byPrefix[literal] = append(s.byPrefix[literal], p)
 		if !slices.Contains(s.prefixes, len(literal)) {
 			s.prefixes = append(s.prefixes, len(literal))
 		}
-	case m.meter != "":
-		s.byMeter[m.meter] = append(s.byMeter[m.meter], m)
-	case m.plan != "":
-		s.byPlan[m.plan] = append(s.byPlan[m.plan], m)
+	case p.meter != "":
+		s.byMeter[p.meter] = append(s.byMeter[p.meter], p)
+	case p.plan != "":
+		s.byPlan[p.plan] = append(s.byPlan[p.plan], p)
 	default:
-		s.others = append(s.others, m)
+		s.others = append(s.others, p)
 	}
 }
 
-// apply lists the rules that decide req, made by a tenant of plan, in their order. list is where to, and empty.
-func (s *ruleSet) apply(list []*member, req *Request, plan string) []*member {
+// apply appends to list, which is empty, the rules that decide req for a tenant of plan, in the order of answers.
+func (s *ruleSet) apply(list []*planRule, req *Request, plan string) []*planRule {
 	list = appendApplicable(list, s.others, req, plan)
 	if len(s.byTenant) > 0 {
 		list = appendApplicable(list, s.byTenant[req.Tenant], req, plan)
@@ -137,41 +111,32 @@ func (s *ruleSet) apply(list []*member, req *Request, plan string) []*member {
 	if len(s.byPlan) > 0 {
 		list = appendApplicable(list, s.byPlan[plan], req, plan)
 	}
-	if s.lineUps {
-		list = standIns(list)
+	if s.hasChains {
+		list = dropReplaced(list)
 	}
-	slices.SortFunc(list, func(a, b *member) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(list, func(a, b *planRule) int { return cmp.Compare(a.order, b.order) })
 	return list
 }
 
-func appendApplicable(list, candidates []*member, req *Request, plan string) []*member {
-	for _, m := range candidates {
-		if m.appliesTo(req, plan) {
-			list = append(list, m)
+func appendApplicable(list, candidates []*planRule, req *Request, plan string) []*planRule {
+	for _, p := range candidates {
+		if p.appliesTo(req, plan) {
+			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// standIns leaves one rule of each row in list: not one that another one in list stands in for, directly or by way of others,
-// and of those that are left the most specific. Both conditions are transitive, so it does not matter whether a rule that is
-// gone already is still looked at.
-func standIns(list []*member) []*member {
-	list = slices.DeleteFunc(list, func(m *member) bool {
-		return m.root != nil && slices.ContainsFunc(list, func(o *member) bool { return o.root == m.root && o.standsInFor(m) })
-	})
-	return slices.DeleteFunc(list, func(m *member) bool {
-		return m.root != nil && slices.ContainsFunc(list, func(o *member) bool {
-			return o.root == m.root && compareSpecificity(o, m) < 0
-		})
-	})
-}
-
-func (m *member) standsInFor(other *member) bool {
-	for at := m.over; at != nil; at = at.over {
-		if at == other {
-			return true
-		}
+// appliesTo reports whether the rule applies to req from a tenant of plan. A rule with a dimension that the request does not
+// name does not apply, because it has no bucket for the request.
+func (r *limitRule) appliesTo(req *Request, plan string) bool {
+	switch {
+	case r.tenant != "" && r.tenant != req.Tenant,
+		r.plan != "" && r.plan != plan,
+		r.perSubject && req.Subject == "",
+		r.perRoute && req.Route == "",
+		r.perIP && !req.IP.IsValid():
+		return false
 	}
-	return false
+	return (r.meter == "" || req.item(r.meter) != nil) && r.route.Match(req.Route)
 }

@@ -20,7 +20,7 @@ func limitNamed(rule, replaces string, match catalog.Match) catalog.Limit {
 	return catalog.Limit{Rule: rule, Replaces: replaces, Match: match, Per: []string{"tenant"}, Kind: "token_bucket", Rate: "10/s"}
 }
 
-func setOf(t testing.TB, own, general []catalog.Limit) *ruleSet {
+func mustRuleSet(t testing.TB, own, general []catalog.Limit) *ruleSet {
 	t.Helper()
 	compile := func(limits []catalog.Limit) (out []*limitRule) {
 		for i := range limits {
@@ -35,11 +35,11 @@ func setOf(t testing.TB, own, general []catalog.Limit) *ruleSet {
 	return newRuleSet(compile(own), compile(general))
 }
 
-func applied(s *ruleSet, req Request, plan string) string {
+func appliedNames(s *ruleSet, req Request, plan string) string {
 	return strings.Join(namesOf(s.apply(nil, &req, plan)), " ")
 }
 
-func TestRuleSet_OfRulesThatReplaceOneAnotherTheMostSpecificApplies(t *testing.T) {
+func TestRuleSet_Replaces_MostSpecificApplies(t *testing.T) {
 	t.Parallel()
 	general := []catalog.Limit{
 		limitNamed("base", "", catalog.Match{}),
@@ -49,10 +49,10 @@ func TestRuleSet_OfRulesThatReplaceOneAnotherTheMostSpecificApplies(t *testing.T
 		limitNamed("of-route", "base", catalog.Match{Route: "/v1/search"}),
 		limitNamed("of-plan", "base", catalog.Match{Plan: "pro"}),
 		limitNamed("of-tenant", "base", catalog.Match{Tenant: "acme"}),
-		// A row: the last one stands in for of-plan and, through it, for base.
+		// A chain: row-search replaces of-plan, which replaces base.
 		limitNamed("row-search", "of-plan", catalog.Match{Route: "/v1/search"}),
 	}
-	s := setOf(t, nil, general)
+	s := mustRuleSet(t, nil, general)
 	call := func(tenant, route, meter string) Request {
 		return Request{Tenant: tenant, Route: route, Items: []ledger.Item{{Meter: meter, Amount: 1}}}
 	}
@@ -68,18 +68,18 @@ func TestRuleSet_OfRulesThatReplaceOneAnotherTheMostSpecificApplies(t *testing.T
 		{call("b", "/v1/search", "calls"), "", "other of-route"},    // row-search has the same route; the smaller id decides
 		{call("b", "/v1/x", "calls"), "pro", "other of-plan"},       // a plan before a route
 		{call("acme", "/v1/x", "calls"), "pro", "other of-tenant"},  // a tenant before all
-		{call("b", "/v1/search", "x"), "pro", "other of-route"},     // of-plan is replaced itself
-		{call("acme", "/v1/search", "x"), "pro", "other of-tenant"}, // whatever stands in for the others
+		{call("b", "/v1/search", "x"), "pro", "other of-route"},     // row-search replaces of-plan
+		{call("acme", "/v1/search", "x"), "pro", "other of-tenant"}, // a tenant before the rest of the chain
 	} {
-		if got := applied(s, tc.req, tc.plan); got != tc.want {
+		if got := appliedNames(s, tc.req, tc.plan); got != tc.want {
 			t.Errorf("%+v on plan %q: %s, want %s", tc.req, tc.plan, got, tc.want)
 		}
 	}
 }
 
-func TestRuleSet_ARowOfReplacementsLeavesItsHead(t *testing.T) {
+func TestRuleSet_Chain_FirstApplicableApplies(t *testing.T) {
 	t.Parallel()
-	s := setOf(t, nil, []catalog.Limit{
+	s := mustRuleSet(t, nil, []catalog.Limit{
 		limitNamed("general", "", catalog.Match{}),
 		limitNamed("pro", "general", catalog.Match{Plan: "pro"}),
 		limitNamed("acme", "pro", catalog.Match{Tenant: "acme"}),
@@ -88,44 +88,44 @@ func TestRuleSet_ARowOfReplacementsLeavesItsHead(t *testing.T) {
 	for want, req := range map[string]struct{ tenant, plan string }{
 		"general": {"b", "free"}, "pro": {"b", "pro"}, "acme": {"acme", "pro"},
 	} {
-		if got := applied(s, Request{Tenant: req.tenant, Items: item}, req.plan); got != want {
+		if got := appliedNames(s, Request{Tenant: req.tenant, Items: item}, req.plan); got != want {
 			t.Errorf("%+v: %s, want %s", req, got, want)
 		}
 	}
-	// acme has left the plan; its own rule stands in for the general one all the same.
-	if got := applied(s, Request{Tenant: "acme", Items: item}, "free"); got != "acme" {
+	// Off the plan, acme's rule still replaces the general one, through the rule of the plan.
+	if got := appliedNames(s, Request{Tenant: "acme", Items: item}, "free"); got != "acme" {
 		t.Errorf("off the plan: %s", got)
 	}
 }
 
-func TestRuleSet_APlansOwnRuleTakesThePlaceOfTheGeneralOneOfItsName(t *testing.T) {
+func TestRuleSet_PlansOwnRule_ReplacesGeneralOfSameID(t *testing.T) {
 	t.Parallel()
 	general := []catalog.Limit{
 		limitNamed("a", "", catalog.Match{}), limitNamed("b", "", catalog.Match{}), limitNamed("c", "a", catalog.Match{Meter: "m"}),
 	}
 	own := []catalog.Limit{limitNamed("b", "", catalog.Match{Route: "/only"}), limitNamed("mine", "a", catalog.Match{})}
-	s := setOf(t, own, general)
+	s := mustRuleSet(t, own, general)
 	req := Request{Tenant: "t", Items: []ledger.Item{{Meter: "m", Amount: 1}}}
-	if got := applied(s, req, "p"); got != "mine" { // own counts as the plan's, which comes before a meter; b is about another route
+	if got := appliedNames(s, req, "p"); got != "mine" { // a plan's own rule comes before a meter; b has another route
 		t.Errorf("%s", got)
 	}
 	req.Route = "/only"
-	if got := applied(s, req, "p"); got != "b mine" {
+	if got := appliedNames(s, req, "p"); got != "b mine" {
 		t.Errorf("%s", got)
 	}
 }
 
-func TestRuleSet_LeasesDecideRulesOfKindConcurrency(t *testing.T) {
+func TestRuleSet_Concurrency_AppliesToNoRequest(t *testing.T) {
 	t.Parallel()
 	slots := limitNamed("slots", "", catalog.Match{})
 	slots.Kind = catalog.KindConcurrency
-	s := setOf(t, nil, []catalog.Limit{slots, limitNamed("rate", "", catalog.Match{})})
-	if got := applied(s, Request{Tenant: "t"}, ""); got != "rate" || s.byID["slots"] == nil {
+	s := mustRuleSet(t, nil, []catalog.Limit{slots, limitNamed("rate", "", catalog.Match{})})
+	if got := appliedNames(s, Request{Tenant: "t"}, ""); got != "rate" || s.byID["slots"] == nil {
 		t.Errorf("%s, %v", got, s.byID["slots"])
 	}
 }
 
-// drawLimits draws limits that name few things, so that they meet.
+// drawLimits draws limits that name few values, so that several apply to one request.
 func drawLimits(t *rapid.T, prefix string, names []string) []catalog.Limit {
 	var limits []catalog.Limit
 	for i := range rapid.IntRange(0, 12).Draw(t, prefix+" limits") {
@@ -141,16 +141,16 @@ func drawLimits(t *rapid.T, prefix string, names []string) []catalog.Limit {
 	return limits
 }
 
-func TestRuleSet_FindsWhatLookingAtEveryRuleFinds(t *testing.T) {
+func TestRuleSet_Apply_EqualsFullScan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		own, general := drawLimits(rt, "o", nil), drawLimits(rt, "g", nil)
-		for i := range own { // a plan's rule with a general one's name
+		for i := range own { // some plan rules get the id of a general rule
 			if rapid.IntRange(0, 3).Draw(rt, fmt.Sprint("renamed ", i)) == 0 {
 				own[i].Rule = fmt.Sprint("g", i)
 			}
 		}
-		s := setOf(t, own, general)
+		s := mustRuleSet(t, own, general)
 		oneOf := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, what) }
 		req := Request{
 			Tenant: oneOf("tenant", "t", "u", "v"), Subject: oneOf("subject", "", "s"), Route: oneOf("route", "", "/a", "/a/b", "/a/b/c", "/x/b", "a"),
@@ -162,57 +162,57 @@ func TestRuleSet_FindsWhatLookingAtEveryRuleFinds(t *testing.T) {
 		plan := oneOf("plan", "", "p")
 
 		got := s.apply(nil, &req, plan)
-		if want := slowly(s, &req, plan); !slices.Equal(namesOf(got), namesOf(want)) {
+		if want := applyByFullScan(s, &req, plan); !slices.Equal(namesOf(got), namesOf(want)) {
 			rt.Fatalf("%v, want %v", namesOf(got), namesOf(want))
 		}
-		rows := map[*member]bool{}
+		chains := map[*planRule]bool{}
 		for _, m := range got {
-			if m.root != nil && rows[m.root] {
-				rt.Fatalf("two rules of a row: %v", namesOf(got))
+			if m.chain != nil && chains[m.chain] {
+				rt.Fatalf("two rules of a chain: %v", namesOf(got))
 			}
-			rows[m.root] = true
+			chains[m.chain] = true
 		}
 	})
 }
 
-// slowly is what apply should find: it looks at every rule, and follows the definition word by word.
-func slowly(s *ruleSet, req *Request, plan string) []*member {
-	var all, out []*member
+// applyByFullScan returns what apply should: it looks at every rule and follows the definition literally.
+func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
+	var all, out []*planRule
 	for _, m := range s.byID {
 		if m.appliesTo(req, plan) {
 			all = append(all, m)
 		}
 	}
-	replaces := func(a, b *member) bool {
+	replaces := func(a, b *planRule) bool {
 		for at := s.byID[a.replaces]; at != nil; {
 			if at == b {
 				return true
 			}
-			if at.over == nil { // where a circle was cut
+			if at.replaced == nil { // a circle was cut here
 				return false
 			}
-			at = at.over
+			at = at.replaced
 		}
 		return false
 	}
-	var left []*member
+	var left []*planRule
 	for _, m := range all {
-		if !slices.ContainsFunc(all, func(o *member) bool { return o != m && o.over != nil && replaces(o, m) }) {
+		if !slices.ContainsFunc(all, func(o *planRule) bool { return o != m && o.replaced != nil && replaces(o, m) }) {
 			left = append(left, m)
 		}
 	}
 	for _, m := range left {
-		if !slices.ContainsFunc(left, func(o *member) bool {
-			return o != m && o.root != nil && o.root == m.root && compareSpecificity(o, m) < 0
+		if !slices.ContainsFunc(left, func(o *planRule) bool {
+			return o != m && o.chain != nil && o.chain == m.chain && compareSpecificity(o, m) < 0
 		}) {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, func(a, b *member) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(out, func(a, b *planRule) int { return cmp.Compare(a.order, b.order) })
 	return out
 }
 
-func TestCheckRules_RefusesWhatOneRequestCouldNotBeDecidedOn(t *testing.T) {
+func TestCheckRules_RefusesMoreThan16PerRequest(t *testing.T) {
 	t.Parallel()
 	many := func(n int, of func(i int) catalog.Limit) (limits []catalog.Limit) {
 		for i := range n {
@@ -266,8 +266,8 @@ func TestCheckRules_RefusesWhatOneRequestCouldNotBeDecidedOn(t *testing.T) {
 	}
 }
 
-// BenchmarkApply is which rules apply to a request: two for everybody and one for its route, among more and more that are for
-// other routes, meters and tenants; and, the worst there is, among route patterns that differ behind their first wildcard only.
+// BenchmarkApply finds the three rules that apply to a request, among a growing number of rules for other routes, meters and
+// tenants. The worst case is route patterns that differ only behind their first wildcard.
 func BenchmarkApply(b *testing.B) {
 	spread := func(i int) catalog.Match {
 		return [...]catalog.Match{
@@ -293,12 +293,11 @@ func BenchmarkApply(b *testing.B) {
 				for i := 3; i < n; i++ {
 					limits = append(limits, limitNamed(fmt.Sprint("rule", i), "", c.match(i)))
 				}
-				s := setOf(b, nil, limits)
+				s := mustRuleSet(b, nil, limits)
 				req := &Request{Tenant: "acme", Route: "/v1/search/items/4711/prices", Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
 				b.ReportAllocs()
 				for b.Loop() {
-					var space [listSpace]*member
-					if got := s.apply(space[:0], req, "basic"); len(got) != 3 {
+					if got := s.apply(make([]*planRule, 0, fewRules), req, "basic"); len(got) != 3 {
 						b.Fatal(namesOf(got))
 					}
 				}

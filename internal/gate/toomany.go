@@ -11,24 +11,24 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// samplesMax bounds the requests that a change of the catalogue is tried with: 10 ms or so of an administrator's time. What
-// escapes it is refused when a request comes.
+// samplesMax bounds the sample requests of one change of the catalogue: about 10 ms of the administrator's time. A
+// combination of rules that they miss is refused when a request meets it.
 const samplesMax = 20_000
 
-// namedMax is how many rules an error names: enough to see what they have in common.
+// namedMax bounds the rules that an error names: enough to see what they have in common.
 const namedMax = 20
 
-// CheckRules says whether a request for one meter can meet more rules than can be decided together: the catalogue's
-// StoreConfig.CheckRules. It tries requests that name everything: of each plan and tenant that rules name, of each meter, on a
-// route of each pattern. Patterns that overlap elsewhere, and requests for several meters, are not foreseen; they are refused
-// when they come.
+// CheckRules returns a fault if more rules can apply to a request for one meter than can be decided together. It is the
+// catalogue's StoreConfig.CheckRules. It tries sample requests that name every dimension: for each plan, tenant and meter that
+// a rule names, and one route of each pattern. It does not try other routes on which patterns overlap, nor requests for
+// several meters. Those are refused when they come.
 func CheckRules(s *catalog.Snapshot) []catalog.RuleFault {
-	c := compileTerms(s, func(string, error) {})
+	c := compileRules(s, func(string, error) {})
 	t := &trial{}
 	views := map[string]*ruleSet{"": c.general}
-	for _, m := range c.general.byID {
-		if m.plan != "" {
-			views[m.plan] = c.general
+	for _, p := range c.general.byID {
+		if p.plan != "" {
+			views[p.plan] = c.general
 		}
 	}
 	for plan, set := range c.plans {
@@ -42,43 +42,43 @@ func CheckRules(s *catalog.Snapshot) []catalog.RuleFault {
 	return nil
 }
 
-// trial looks for a request that meets too many rules.
+// trial looks for a request to which too many rules apply.
 type trial struct{ samples int }
 
 func (t *trial) tryTenants(set *ruleSet, plan string) *catalog.RuleFault {
-	var all []*member
-	tenants := map[string]bool{"": true} // "" is one that no rule names
-	for _, m := range set.byID {
-		if m.compiled.Kind.String() != catalog.KindConcurrency && (m.plan == "" || m.plan == plan) {
-			all = append(all, m)
-			tenants[m.tenant] = true
+	var all []*planRule
+	tenants := map[string]bool{"": true} // "" stands for tenants that no rule names
+	for _, p := range set.byID {
+		if p.compiled.Kind.String() != catalog.KindConcurrency && (p.plan == "" || p.plan == plan) {
+			all = append(all, p)
+			tenants[p.tenant] = true
 		}
 	}
 	for tenant := range tenants {
-		meant := filter(all, func(m *member) bool { return m.tenant == "" || m.tenant == tenant })
-		if fault := t.tryMeters(set, plan, tenant, meant); fault != nil {
+		matching := filter(all, func(p *planRule) bool { return p.tenant == "" || p.tenant == tenant })
+		if fault := t.tryMeters(set, plan, tenant, matching); fault != nil {
 			return fault
 		}
 	}
 	return nil
 }
 
-func (t *trial) tryMeters(set *ruleSet, plan, tenant string, all []*member) *catalog.RuleFault {
+func (t *trial) tryMeters(set *ruleSet, plan, tenant string, all []*planRule) *catalog.RuleFault {
 	if len(all) <= ratelimit.MaxCharges {
 		return nil
 	}
 	meters := map[string]bool{"": true}
-	for _, m := range all {
-		meters[m.meter] = true
+	for _, p := range all {
+		meters[p.meter] = true
 	}
 	for meter := range meters {
-		meant := filter(all, func(m *member) bool { return m.meter == "" || m.meter == meter })
-		if len(meant) <= ratelimit.MaxCharges {
+		matching := filter(all, func(p *planRule) bool { return p.meter == "" || p.meter == meter })
+		if len(matching) <= ratelimit.MaxCharges {
 			continue
 		}
 		routes := map[string]bool{}
-		for _, m := range meant {
-			routes[m.route.Sample()] = true
+		for _, p := range matching {
+			routes[p.route.Sample()] = true
 		}
 		for route := range routes {
 			req := &Request{
@@ -88,38 +88,38 @@ func (t *trial) tryMeters(set *ruleSet, plan, tenant string, all []*member) *cat
 			if t.samples++; t.samples > samplesMax {
 				return nil
 			}
-			if met := set.apply(nil, req, plan); len(met) > ratelimit.MaxCharges {
-				return tooMany(req, plan, met)
+			if applied := set.apply(nil, req, plan); len(applied) > ratelimit.MaxCharges {
+				return tooMany(req, plan, applied)
 			}
 		}
 	}
 	return nil
 }
 
-func filter(members []*member, keep func(*member) bool) []*member {
-	var out []*member
-	for _, m := range members {
-		if keep(m) {
-			out = append(out, m)
+func filter(rules []*planRule, keep func(*planRule) bool) []*planRule {
+	var out []*planRule
+	for _, p := range rules {
+		if keep(p) {
+			out = append(out, p)
 		}
 	}
 	return out
 }
 
-func tooMany(req *Request, plan string, met []*member) *catalog.RuleFault {
+func tooMany(req *Request, plan string, applied []*planRule) *catalog.RuleFault {
 	about := []string{"route " + req.Route}
 	for _, property := range [][2]string{{"meter", req.Items[0].Meter}, {"tenant", req.Tenant}, {"plan", plan}} {
 		if property[1] != "" {
 			about = append(about, property[0]+" "+property[1])
 		}
 	}
-	last, names := met[len(met)-1], namesOf(met)
+	last, names := applied[len(applied)-1], namesOf(applied)
 	if more := len(names) - namedMax; more > 0 {
 		names = append(names[:namedMax], fmt.Sprintf("and %d more", more))
 	}
 	fault := &catalog.RuleFault{Rule: last.compiled.ID, Fault: body.Fault{Field: "match", Message: fmt.Sprintf(
-		"would let %d limits apply to one request (%s), and at most %d can be decided together: narrow some or let them replace each other; they are %s",
-		len(met), strings.Join(about, ", "), ratelimit.MaxCharges, strings.Join(names, ", "))}}
+		"would let %d limits apply to one request (%s), and at most %d can be decided together: narrow some, or make some replace others. They are %s",
+		len(applied), strings.Join(about, ", "), ratelimit.MaxCharges, strings.Join(names, ", "))}}
 	if last.own {
 		fault.Plan = plan
 	}

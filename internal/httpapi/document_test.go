@@ -37,7 +37,7 @@ func faultsOf(t *testing.T, text string) (r gate.Request, faults []string) {
 func TestAGoodBodyIsReadWhateverTheOrderOfItsFieldsAndTheEscapesInIt(t *testing.T) {
 	t.Parallel()
 	want := gate.Request{
-		Tenant: "acme", Subject: "u1", Mode: gate.ModeNormal, DryRun: true, Metadata: []byte(`{"a":[1,2.5],"b":"é"}`),
+		Tenant: "acme", Subject: "u1", Mode: ledger.ModeNormal, DryRun: true, Metadata: []byte(`{"a":[1,2.5],"b":"é"}`),
 		Items: []ledger.Item{{Meter: "api_calls", Amount: 9007199254740991}, {Meter: "b", Amount: 1}},
 	}
 	for name, body := range map[string]string{

@@ -56,7 +56,7 @@ func (x *exchange) readPassage() (mode string, err error) {
 		ask.Route = routeOf(uri)
 	}
 	ask.IP = x.server.proxies.client(x.Request())
-	ask.Key, ask.Passage = passageKey(key), method+" "+uri
+	ask.Key, ask.Forwarded = passageKey(key), method+" "+uri
 	x.tenant = ask.Tenant
 	return mode, nil
 }

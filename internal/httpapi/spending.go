@@ -55,7 +55,7 @@ func dimensionMembers() []body.Member[gate.Request] {
 func changeMembers() []body.Member[gate.Request] {
 	modes := []string{string(ledger.ModeNormal), string(ledger.ModeBestEffort), string(ledger.ModeDrain)}
 	return []body.Member[gate.Request]{
-		body.Optional("mode", func(d *body.Document, r *gate.Request) { r.Mode = gate.Mode(d.Word(modes...)) }),
+		body.Optional("mode", func(d *body.Document, r *gate.Request) { r.Mode = ledger.Mode(d.Word(modes...)) }),
 		body.Optional("metadata", func(d *body.Document, r *gate.Request) { r.Metadata = d.Metadata() }),
 		body.Optional("dry_run", func(d *body.Document, r *gate.Request) { r.DryRun = d.Boolean() }),
 	}
@@ -156,7 +156,7 @@ func (s *Server) spend(x *exchange) (*ledger.DebitResult, error) {
 func (s *Server) writeStanding(x *exchange, refused *gate.Debited) {
 	ask, stale := x.request, standingStale
 	ask.MaxStale = &stale
-	if standing, err := s.gate.Standing(x.ctx, ask, refused); err == nil {
+	if standing, err := s.gate.CheckBalances(x.ctx, ask, refused); err == nil {
 		var tight tightest
 		tight.offerCheck(&standing)
 		tight.write(x.Response().Header())

@@ -2,21 +2,10 @@ package gate
 
 import "github.com/quotasvc/quotasvc/internal/ledger"
 
-// scopePassage begins the scope of a request that stands for one at a gateway; what is let through follows it.
-const scopePassage = "passage "
-
-// scopeOfConsume tells requests apart that use one key.
-func scopeOfConsume(req *Request) string {
-	if req.Passage == "" {
-		return scopeConsume
-	}
-	return scopePassage + req.Passage
-}
-
-// Refusal is the error that Consume would have returned for the same reason, with what the check knows; nil if the check
-// allowed it. For those who ask first and have to answer like those who use.
+// Refusal returns the error that Consume would return for the same reason, nil if the check allows the request. It lets a
+// caller that only checks answer like one that consumes.
 func (c *Check) Refusal() error {
-	switch c.Code { //nolint:exhaustive // the others are the ledger's, below
+	switch c.Code { //nolint:exhaustive // the ledger's codes follow below
 	case "":
 		return nil
 	case CodeForbidden:
@@ -37,7 +26,7 @@ func (c *Check) Refusal() error {
 	return refusal
 }
 
-// violated lists the rules that denied and are of the kind asked for.
+// violated returns the enforced rules that denied and for which is returns true.
 func (c *Check) violated(is func(*LimitVerdict) bool) []string {
 	var rules []string
 	for i := range c.Limits {

@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// everywhere runs a test where Redis decides and where the process does.
-func everywhere(t *testing.T, test func(t *testing.T, in *instance)) {
+// onRedisAndLocal runs a test with limits in Redis, and with limits in the process (local mode).
+func onRedisAndLocal(t *testing.T, test func(t *testing.T, in *instance)) {
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
@@ -32,57 +32,57 @@ func everywhere(t *testing.T, test func(t *testing.T, in *instance)) {
 func (in *instance) putLimits(limits ...catalog.Limit) {
 	in.t.Helper()
 	for _, l := range limits {
-		stored, _, err := in.terms.catalog.PutLimit(in.t.Context(), l)
+		stored, _, err := in.tenants.catalog.PutLimit(in.t.Context(), l)
 		if err != nil {
 			in.t.Fatal(err)
 		}
 		eventually(in.t, "the limit is in the snapshot", func() bool {
-			return slices.ContainsFunc(in.terms.catalog.Snapshot().Limits, func(l catalog.Limit) bool {
+			return slices.ContainsFunc(in.tenants.catalog.Snapshot().Limits, func(l catalog.Limit) bool {
 				return l.Rule == stored.Rule && l.UpdatedAt.Equal(stored.UpdatedAt)
 			})
 		})
 	}
 }
 
-// asked is what the limits say of a request, which is charged.
-func (in *instance) asked(req Request) limited {
+// charge charges the limits of a request and returns the result.
+func (in *instance) charge(req Request) limitsResult {
 	in.t.Helper()
-	f, err := in.terms.of(in.t.Context(), req.Tenant)
+	f, err := in.tenants.facts(in.t.Context(), req.Tenant)
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	said, err := in.limits(in.t.Context(), &req, &f, true, nil)
+	res, err := in.limits(in.t.Context(), &req, &f, true, nil)
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	return said
+	return res
 }
 
-// said is the verdict of a rule, nil if it was not asked.
-func (l *limited) said(rule string) *LimitVerdict {
-	for i := range l.verdicts {
-		if l.verdicts[i].Rule == rule {
-			return &l.verdicts[i]
+// verdict returns the verdict of a rule, nil if the rule did not apply.
+func (res *limitsResult) verdict(rule string) *LimitVerdict {
+	for i := range res.verdicts {
+		if res.verdicts[i].Rule == rule {
+			return &res.verdicts[i]
 		}
 	}
 	return nil
 }
 
-func (l *limited) rules() string {
-	names := make([]string, len(l.verdicts))
-	for i := range l.verdicts {
-		names[i] = l.verdicts[i].Rule
+func (res *limitsResult) ruleNames() string {
+	names := make([]string, len(res.verdicts))
+	for i := range res.verdicts {
+		names[i] = res.verdicts[i].Rule
 	}
 	return strings.Join(names, " ")
 }
 
-// perDay is a limit whose buckets get nothing back while a test runs.
+// perDay returns a limit whose buckets do not refill while a test runs.
 func perDay(rule string, n int64, per ...string) catalog.Limit {
 	return catalog.Limit{Rule: rule, Per: per, Kind: "token_bucket", Rate: fmt.Sprintf("1/%dday", 300), Burst: n}
 }
 
-func TestLimits_EveryCombinationOfAddressSubjectAndRouteHasItsOwnTokens(t *testing.T) {
-	everywhere(t, func(t *testing.T, in *instance) {
+func TestLimits_PerIPSubjectRoute_EachHasItsOwnBucket(t *testing.T) {
+	onRedisAndLocal(t, func(t *testing.T, in *instance) {
 		in.catalogue()
 		in.putTenant(catalog.Tenant{ID: "other", Plan: "basic"})
 		in.putLimits(perDay("one", 1, "ip", "subject", "route"))
@@ -95,7 +95,7 @@ func TestLimits_EveryCombinationOfAddressSubjectAndRouteHasItsOwnTokens(t *testi
 							req := Request{
 								Tenant: tenant, Subject: subject, Route: route, IP: netip.MustParseAddr(ip), Items: []ledger.Item{{Meter: "calls", Amount: 1}},
 							}
-							got := in.asked(req)
+							got := in.charge(req)
 							name := tenant + ip + subject + route
 							if (got.refusal == nil) == used[name] {
 								t.Errorf("%s, asked before: %v, got %v", name, used[name], got.refusal)
@@ -107,25 +107,25 @@ func TestLimits_EveryCombinationOfAddressSubjectAndRouteHasItsOwnTokens(t *testi
 			}
 		}
 		req := Request{Tenant: "acme", Subject: "ann", Route: "/a", Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
-		if got := in.asked(req); len(got.verdicts) != 0 {
+		if got := in.charge(req); len(got.verdicts) != 0 {
 			t.Errorf("a request without an address: %+v", got.verdicts)
 		}
 	})
 }
 
-func TestLimits_WhatIsNoTenantsIsSharedByAll(t *testing.T) {
-	everywhere(t, func(t *testing.T, in *instance) {
+func TestLimits_SharedRules_OneBucketForAllTenants(t *testing.T) {
+	onRedisAndLocal(t, func(t *testing.T, in *instance) {
 		in.catalogue()
 		in.putTenant(catalog.Tenant{ID: "other", Plan: "basic"})
 		in.putLimits(perDay("by-address", 3, "ip"), perDay("by-route", 4, "route"), perDay("all", 5, "global"), perDay("own", 9, "tenant"))
 		ask := func(tenant, ip, route string) (violated []string) {
 			t.Helper()
 			req := Request{Tenant: tenant, Route: route, IP: netip.MustParseAddr(ip), Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
-			said := in.asked(req)
-			if len(said.verdicts) != 4 {
-				t.Errorf("%+v", said.verdicts)
+			res := in.charge(req)
+			if len(res.verdicts) != 4 {
+				t.Errorf("%+v", res.verdicts)
 			}
-			if refused, ok := errors.AsType[*RateLimited](said.refusal); ok {
+			if refused, ok := errors.AsType[*RateLimited](res.refusal); ok {
 				return refused.Violated
 			}
 			return nil
@@ -137,7 +137,7 @@ func TestLimits_WhatIsNoTenantsIsSharedByAll(t *testing.T) {
 			{"acme", "192.0.2.1", "/a", ""},
 			{"other", "::ffff:192.0.2.1", "/a", ""},
 			{"acme", "192.0.2.1", "/b", ""},
-			{"other", "192.0.2.1", "/b", "by-address"}, // three from this address, of two tenants
+			{"other", "192.0.2.1", "/b", "by-address"}, // the fourth from this address
 			{"acme", "192.0.2.2", "/a", ""},
 			{"other", "192.0.2.3", "/a", ""}, // the fifth of all
 			{"acme", "192.0.2.4", "/a", "all by-route"},
@@ -150,7 +150,7 @@ func TestLimits_WhatIsNoTenantsIsSharedByAll(t *testing.T) {
 				t.Errorf("step %d: violated %v, want %s", i, got, step.violated)
 			}
 		}
-		// What a shared limit denied was charged nowhere: acme has had three requests, other two.
+		// A request that a shared limit denied was charged nowhere: three of acme's passed, and two of other's.
 		for tenant, want := range map[string]int64{"acme": 9 - 3, "other": 9 - 2} {
 			check, err := in.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
 			if err != nil {
@@ -165,8 +165,8 @@ func TestLimits_WhatIsNoTenantsIsSharedByAll(t *testing.T) {
 	})
 }
 
-func TestLimits_OfThePlanOfATenantAndOfEverybodyGoTogether(t *testing.T) {
-	everywhere(t, func(t *testing.T, in *instance) {
+func TestLimits_PlanTenantAndGeneral_ApplyTogether(t *testing.T) {
+	onRedisAndLocal(t, func(t *testing.T, in *instance) {
 		own := func(rule string, n int64, match catalog.Match, replaces string) catalog.Limit {
 			l := perDay(rule, n, "tenant")
 			l.Match, l.Replaces = match, replaces
@@ -174,7 +174,7 @@ func TestLimits_OfThePlanOfATenantAndOfEverybodyGoTogether(t *testing.T) {
 		}
 		in.catalogue(own("plan-only", 50, catalog.Match{}, ""), own("shared-name", 7, catalog.Match{}, ""))
 		for _, id := range []string{"big", "free"} {
-			in.putPlan(catalog.Plan{ID: "free", Allowances: in.terms.catalog.Snapshot().Plans["basic"].Allowances})
+			in.putPlan(catalog.Plan{ID: "free", Allowances: in.tenants.catalog.Snapshot().Plans["basic"].Allowances})
 			in.putTenant(catalog.Tenant{ID: id, Plan: map[string]string{"big": "basic", "free": "free"}[id]})
 		}
 		in.putLimits(
@@ -196,9 +196,9 @@ func TestLimits_OfThePlanOfATenantAndOfEverybodyGoTogether(t *testing.T) {
 			{"free", "/v1/search/x", "base-search 5<base everybody 300 shared-name 3"},
 			{"nobody", "", "base 10 everybody 300 shared-name 3"},
 		} {
-			said := in.asked(Request{Tenant: tc.tenant, Route: tc.route, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
+			res := in.charge(Request{Tenant: tc.tenant, Route: tc.route, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
 			var got []string
-			for _, v := range said.verdicts {
+			for _, v := range res.verdicts {
 				name := fmt.Sprintf("%s %d", v.Rule, v.Limit)
 				if v.Replaces != "" {
 					name += "<" + v.Replaces
@@ -215,20 +215,20 @@ func TestLimits_OfThePlanOfATenantAndOfEverybodyGoTogether(t *testing.T) {
 	})
 }
 
-func TestLimits_ARequestCostsWhatItsRouteAndAmountSay(t *testing.T) {
-	everywhere(t, func(t *testing.T, in *instance) {
+func TestLimits_Cost_FollowsRouteAndAmount(t *testing.T) {
+	onRedisAndLocal(t, func(t *testing.T, in *instance) {
 		in.catalogue()
 		work := perDay("work", 100, "tenant")
 		work.Costs = []catalog.RouteCost{{Route: "/v1/*/export", Cost: 60}, {Route: "/v1/**", Cost: 5}}
 		units := perDay("units", 30, "tenant")
 		units.CostBy, units.Cost, units.Match = catalog.CostByAmount, 2, catalog.Match{Meter: "other"}
 		in.putLimits(work, units)
-		ask := func(route string, items ...ledger.Item) limited {
-			return in.asked(Request{Tenant: "acme", Route: route, Items: items})
+		ask := func(route string, items ...ledger.Item) limitsResult {
+			return in.charge(Request{Tenant: "acme", Route: route, Items: items})
 		}
 		call, other := ledger.Item{Meter: "calls", Amount: 999}, func(n int64) ledger.Item { return ledger.Item{Meter: "other", Amount: n} }
 		for i, step := range []struct {
-			said  limited
+			res   limitsResult
 			work  int64
 			units int64 // -1: not asked
 		}{
@@ -238,13 +238,13 @@ func TestLimits_ARequestCostsWhatItsRouteAndAmountSay(t *testing.T) {
 			{ask("/v1/x/export", call), 34, -1}, // denied
 			{ask("", call, other(7)), 33, 16},
 			{ask("", other(8)), 32, 0},
-			{ask("", other(1)), 32, 0}, // denied, by units alone; work was not charged
+			{ask("", other(1)), 32, 0}, // denied by units; work was not charged
 			{ask("", call), 31, -1},
 		} {
-			if got := step.said.said("work").Remaining; got != step.work {
+			if got := step.res.verdict("work").Remaining; got != step.work {
 				t.Errorf("step %d: %d tokens of work are left, want %d", i, got, step.work)
 			}
-			if v := step.said.said("units"); (v == nil) != (step.units < 0) || v != nil && v.Remaining != step.units {
+			if v := step.res.verdict("units"); (v == nil) != (step.units < 0) || v != nil && v.Remaining != step.units {
 				t.Errorf("step %d: units: %+v, want %d left", i, v, step.units)
 			}
 		}
@@ -262,25 +262,25 @@ func TestLimits_ARequestCostsWhatItsRouteAndAmountSay(t *testing.T) {
 	})
 }
 
-func TestLimits_ALeakyBucketSaysHowLongToWaitForItsTurn(t *testing.T) {
-	everywhere(t, func(t *testing.T, in *instance) {
+func TestLimits_LeakyBucket_ReturnsDelay(t *testing.T) {
+	onRedisAndLocal(t, func(t *testing.T, in *instance) {
 		in.catalogue()
 		in.putLimits(catalog.Limit{Rule: "queue", Per: []string{"tenant"}, Kind: "leaky_bucket", Rate: "1/h", Burst: 3})
 		for i, turn := range []time.Duration{0, time.Hour, 2 * time.Hour} {
-			said := in.asked(ask("", "calls", 1))
-			if v := said.said("queue"); said.refusal != nil || v.Kind != "leaky_bucket" || v.Delay > turn || v.Delay < turn-time.Minute {
-				t.Errorf("request %d: %v, %+v; want its turn in %s", i, said.refusal, v, turn)
+			res := in.charge(request("", "calls", 1))
+			if v := res.verdict("queue"); res.refusal != nil || v.Kind != "leaky_bucket" || v.Delay > turn || v.Delay < turn-time.Minute {
+				t.Errorf("request %d: %v, %+v; want a delay of %s", i, res.refusal, v, turn)
 			}
 		}
-		said := in.asked(ask("", "calls", 1))
-		if v := said.said("queue"); said.refusal == nil || v.Delay != 0 || v.RetryAfter > time.Hour || v.RetryAfter < time.Hour-time.Minute {
-			t.Errorf("beyond the queue: %v, %+v", said.refusal, v)
+		res := in.charge(request("", "calls", 1))
+		if v := res.verdict("queue"); res.refusal == nil || v.Delay != 0 || v.RetryAfter > time.Hour || v.RetryAfter < time.Hour-time.Minute {
+			t.Errorf("beyond the queue: %v, %+v", res.refusal, v)
 		}
 	})
 }
 
-func TestLimits_AWindowEndsWithTheTenantsOwnDay(t *testing.T) {
-	everywhere(t, func(t *testing.T, in *instance) {
+func TestLimits_FixedWindow_EndsInTheRulesTimeZone(t *testing.T) {
+	onRedisAndLocal(t, func(t *testing.T, in *instance) {
 		in.catalogue()
 		month := func(rule, zone string) catalog.Limit {
 			return catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: "fixed_window", Rate: "1/month", Timezone: zone}
@@ -290,8 +290,8 @@ func TestLimits_AWindowEndsWithTheTenantsOwnDay(t *testing.T) {
 			tenant := strings.ReplaceAll(strings.ToLower(zone), "/", "-")
 			in.putTenant(catalog.Tenant{ID: tenant, Plan: "basic", Timezone: zone})
 			req := Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
-			in.asked(req)
-			said := in.asked(req)
+			in.charge(req)
+			res := in.charge(req)
 			for rule, of := range map[string]string{"own": zone, "fixed": "Asia/Kathmandu", "utc": "UTC"} {
 				loc, err := time.LoadLocation(of)
 				if err != nil {
@@ -299,7 +299,7 @@ func TestLimits_AWindowEndsWithTheTenantsOwnDay(t *testing.T) {
 				}
 				now := time.Now().In(loc)
 				end := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, loc)
-				v := said.said(rule)
+				v := res.verdict(rule)
 				if wait := end.Sub(now); v.Allowed || (v.RetryAfter-wait).Abs() > time.Minute {
 					t.Errorf("%s of a tenant in %s: %+v, want the month to end in %s", rule, zone, v, wait)
 				}
@@ -308,14 +308,14 @@ func TestLimits_AWindowEndsWithTheTenantsOwnDay(t *testing.T) {
 	})
 }
 
-func TestLimits_MoreThanCanBeDecidedTogetherAreAClearErrorAndNotFewer(t *testing.T) {
+func TestLimits_MoreThan16_AreAnError(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.catalogue()
 	var items []ledger.Item
 	for i := range ledger.ItemsMax {
 		meter := fmt.Sprintf("m%02d", i)
-		if _, _, err := in.terms.catalog.PutMeter(t.Context(), catalog.Meter{ID: meter, Unit: "unit"}); err != nil {
+		if _, _, err := in.tenants.catalog.PutMeter(t.Context(), catalog.Meter{ID: meter, Unit: "unit"}); err != nil {
 			t.Fatal(err)
 		}
 		l := perDay("of-"+meter, 5, "tenant")
@@ -334,15 +334,15 @@ func TestLimits_MoreThanCanBeDecidedTogetherAreAClearErrorAndNotFewer(t *testing
 		}
 	}
 	req.Items = items[1:]
-	said := in.asked(req)
-	if len(said.verdicts) != ratelimit.MaxCharges {
-		t.Errorf("%d limits were asked, want %d", len(said.verdicts), ratelimit.MaxCharges)
+	res := in.charge(req)
+	if len(res.verdicts) != ratelimit.MaxCharges {
+		t.Errorf("%d limits were asked, want %d", len(res.verdicts), ratelimit.MaxCharges)
 	}
-	// The catalogue foresees what a request for one meter would meet.
+	// The catalogue refuses a limit that would be the 17th of a request for one meter.
 	var err error
 	for i := range ratelimit.MaxCharges {
 		l := perDay(fmt.Sprint("general", i), 5, "tenant")
-		if _, _, err = in.terms.catalog.PutLimit(t.Context(), l); err != nil {
+		if _, _, err = in.tenants.catalog.PutLimit(t.Context(), l); err != nil {
 			if !errors.Is(err, catalog.ErrInvalid) || !strings.Contains(err.Error(), "would let 17 limits apply to one request") || i != 14 {
 				t.Errorf("limit %d: %v", i, err)
 			}

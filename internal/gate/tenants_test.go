@@ -7,13 +7,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 )
 
-func TestTerms_APlansRuleReplacesTheGlobalOneOfItsName(t *testing.T) {
+func TestTenants_PlansRule_ReplacesGeneralOfSameID(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	global := func(rule, rate string) {
 		t.Helper()
 		l := catalog.Limit{Rule: rule, Per: []string{"tenant"}, Kind: "token_bucket", Rate: rate}
-		if _, _, err := in.terms.catalog.PutLimit(t.Context(), l); err != nil {
+		if _, _, err := in.tenants.catalog.PutLimit(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -21,22 +21,22 @@ func TestTerms_APlansRuleReplacesTheGlobalOneOfItsName(t *testing.T) {
 	global("daily", "1000/day")
 	in.catalogue(catalog.Limit{Rule: "burst", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s"})
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "basic"})
-	eventually(t, "the global limits are in the snapshot", func() bool { return len(in.terms.catalog.Snapshot().Limits) == 2 })
+	eventually(t, "the global limits are in the snapshot", func() bool { return len(in.tenants.catalog.Snapshot().Limits) == 2 })
 	names := func(tenant string) (out []string) {
-		f, err := in.terms.of(t.Context(), tenant)
+		f, err := in.tenants.facts(t.Context(), tenant)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req := ask("", "calls", 1)
+		req := request("", "calls", 1)
 		for _, r := range f.rules.apply(nil, &req, f.plan) {
 			out = append(out, r.compiled.ID+" "+r.compiled.Rate.String())
 		}
 		return out
 	}
 	if got, want := names("acme"), []string{"burst 5/s", "daily 1000/day"}; !slices.Equal(got, want) {
-		t.Errorf("acme is under %v, want %v", got, want)
+		t.Errorf("acme has rules %v, want %v", got, want)
 	}
 	if got, want := names("nobody"), []string{"burst 100/s", "daily 1000/day"}; !slices.Equal(got, want) {
-		t.Errorf("a tenant nobody knows is under %v, want %v", got, want)
+		t.Errorf("an unknown tenant has rules %v, want %v", got, want)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// beyond puts acme on a plan whose balances' copies decide nothing alone: calls overflow into credits, other has overage, and
-// seats are capped per subject. One unit of each is used, so that there is a copy, and the cap of u1 is used up.
-func (in *instance) beyond() {
+// putIncompleteBalances puts acme on a plan whose balances have incomplete copies: calls overflow into credits, other has
+// overage, and seats are capped per subject. It uses units of each, so that there are copies; the cap of u1 is used up.
+func (in *instance) putIncompleteBalances() {
 	in.t.Helper()
 	for _, id := range []string{"calls", "credits", "other", "seats"} {
-		if _, _, err := in.terms.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"}); err != nil {
+		if _, _, err := in.tenants.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"}); err != nil {
 			in.t.Fatal(err)
 		}
 	}
@@ -31,11 +31,11 @@ func (in *instance) beyond() {
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "pro"})
 	in.topUp("paid", "credits", 9)
 	for meter, amount := range map[string]int64{"calls": 1, "other": 1, "seats": 2} {
-		if _, err := in.Debit(in.t.Context(), of("u1", ask("first-"+meter, meter, amount))); err != nil {
+		if _, err := in.Debit(in.t.Context(), forSubject("u1", request("first-"+meter, meter, amount))); err != nil {
 			in.t.Fatal(err)
 		}
 	}
-	eventually(in.t, "redis has the copies, and they say what they cannot decide", func() bool {
+	eventually(in.t, "redis has the copies, marked incomplete", func() bool {
 		keys := []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}, {Tenant: "acme", Meter: "other"}, {Tenant: "acme", Meter: "seats"}}
 		copies, err := in.copies.Stored(in.t.Context(), keys)
 		if err != nil {
@@ -50,31 +50,31 @@ func (in *instance) beyond() {
 	})
 }
 
-func of(subject string, req Request) Request {
+func forSubject(subject string, req Request) Request {
 	req.Subject = subject
 	return req
 }
 
-func TestCheck_ACopyThatCannotDecideIsNotAskedTo(t *testing.T) {
+func TestCheck_IncompleteCopy_ReadsPostgres(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
-	in.beyond()
+	in.putIncompleteBalances()
 	for name, tc := range map[string]struct {
 		req   Request
 		code  ledger.Code
 		level string
 		most  int64
 	}{
-		"own units":                    {ask("", "calls", 9), "", "", 12},
-		"overflow pays the rest":       {ask("", "calls", 12), "", "", 12},
-		"beyond what overflow pays":    {ask("", "calls", 13), ledger.CodeQuotaExceeded, "tenant", 12},
-		"overage":                      {ask("", "other", 8), "", "", 8},
-		"beyond the cap of overage":    {ask("", "other", 9), ledger.CodeQuotaExceeded, "tenant", 8},
-		"nobody in particular":         {ask("", "seats", 4), "", "", 4},
-		"a subject whose cap is used":  {of("u1", ask("", "seats", 1)), ledger.CodeQuotaExceeded, "subject", 0},
-		"a subject within its cap":     {of("u2", ask("", "seats", 2)), "", "", 2},
-		"a subject above its cap":      {of("u2", ask("", "seats", 3)), ledger.CodeQuotaExceeded, "subject", 2},
-		"a subject where none has cap": {of("u1", ask("", "calls", 12)), "", "", 12},
+		"own units":                    {request("", "calls", 9), "", "", 12},
+		"overflow pays the rest":       {request("", "calls", 12), "", "", 12},
+		"beyond what overflow pays":    {request("", "calls", 13), ledger.CodeQuotaExceeded, "tenant", 12},
+		"overage":                      {request("", "other", 8), "", "", 8},
+		"beyond the cap of overage":    {request("", "other", 9), ledger.CodeQuotaExceeded, "tenant", 8},
+		"nobody in particular":         {request("", "seats", 4), "", "", 4},
+		"a subject whose cap is used":  {forSubject("u1", request("", "seats", 1)), ledger.CodeQuotaExceeded, "subject", 0},
+		"a subject within its cap":     {forSubject("u2", request("", "seats", 2)), "", "", 2},
+		"a subject above its cap":      {forSubject("u2", request("", "seats", 3)), ledger.CodeQuotaExceeded, "subject", 2},
+		"a subject where none has cap": {forSubject("u1", request("", "calls", 12)), "", "", 12},
 	} {
 		got, err := in.Check(t.Context(), tc.req)
 		if err != nil || got.Code != tc.code || got.Source != SourceLedger || got.Items[0].MaxAllowedNow != tc.most {
@@ -87,26 +87,26 @@ func TestCheck_ACopyThatCannotDecideIsNotAskedTo(t *testing.T) {
 		dry := tc.req
 		dry.DryRun, dry.Key = true, "dry"
 		_, err = in.Debit(t.Context(), dry)
-		in.expect(tc.code, name+": debit", err)
+		in.expectCode(tc.code, name+": debit", err)
 	}
 }
 
-func TestOutage_ACopyThatCannotDecideAnswersOnlyWhatItProves(t *testing.T) {
+func TestOutage_IncompleteCopy_AnswersOnlyWhatItProves(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
-	in := newInstance(t, server.URL, patient(testenv.Redis(t)))
-	in.beyond()
-	in.settle(server.URL)
-	if _, err := in.Check(t.Context(), ask("", "calls", 1)); err != nil { // the tenant is known from here on
+	in := newInstance(t, server.URL, patientClient(testenv.Redis(t)))
+	in.putIncompleteBalances()
+	in.awaitAnnouncements(server.URL)
+	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil { // the catalogue keeps the tenant from here on
 		t.Fatal(err)
 	}
 	server.Kill()
-	got, err := in.Check(t.Context(), ask("", "calls", 9))
+	got, err := in.Check(t.Context(), request("", "calls", 9))
 	if err != nil || !got.Allowed || !got.Degraded {
 		t.Errorf("own units: %+v, %v", got, err)
 	}
 	for name, req := range map[string]Request{
-		"overflow might pay": ask("", "calls", 10), "overage might": ask("", "other", 5), "a cap might be used": of("u1", ask("", "seats", 1)),
+		"overflow might pay": request("", "calls", 10), "overage might": request("", "other", 5), "a cap might be used": forSubject("u1", request("", "seats", 1)),
 	} {
 		got, err := in.Check(t.Context(), req)
 		if CodeOf(err) != ledger.CodeUnavailable {

@@ -1,0 +1,209 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/quotasvc/quotasvc/internal/balances"
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestLoader_EqualQuestions_AreReadOnce(t *testing.T) {
+	t.Parallel()
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = soon })
+	in.catalogue()
+	in.loader.slots <- struct{}{} // take the only slot
+	const callers = 100
+	var asking, all sync.WaitGroup
+	for range callers {
+		asking.Add(1)
+		all.Go(func() {
+			asking.Done()
+			if got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil || !got.Allowed {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+	asking.Wait()
+	<-in.loader.slots
+	all.Wait()
+	// Callers that came after the first answer share the next ones.
+	if loads := testutil.ToFloat64(in.metrics.loads); loads < 1 || loads > callers/4 {
+		t.Errorf("%d checks read postgresql %v times", callers, loads)
+	}
+}
+
+func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
+	t.Parallel()
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = soon })
+	in.catalogue()
+	const tenants = 3 * loadBatchMax / 2
+	for i := range tenants {
+		in.putTenant(catalog.Tenant{ID: fmt.Sprint("t", i), Plan: "basic"})
+	}
+	in.loader.slots <- struct{}{}
+	var all sync.WaitGroup
+	for i := range tenants + 1 {
+		all.Go(func() {
+			req := request("", "calls", 1)
+			req.Tenant = fmt.Sprint("t", i)
+			switch got, err := in.Check(t.Context(), fromPostgres(req)); {
+			case i == tenants:
+				in.expectCode(ledger.CodeTenantNotFound, "a tenant that does not exist is asked for with the others", err)
+			case err != nil || !got.Allowed || got.Source != SourceLedger:
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	eventually(t, "all checks wait", func() bool {
+		in.loader.mu.Lock()
+		defer in.loader.mu.Unlock()
+		return len(in.loader.waiting) == tenants+1
+	})
+	<-in.loader.slots
+	all.Wait()
+	var m dto.Metric
+	if err := in.metrics.loadBatch.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	if reads := m.GetHistogram().GetSampleCount(); reads != 2 {
+		t.Errorf("%d questions were %d reads, want 2", tenants+1, reads)
+	}
+	if len(in.loader.waiting) != 0 || len(in.loader.slots) != 0 {
+		t.Error("a question or a slot is left over")
+	}
+}
+
+func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	in := newInstance(t, url, patientClient(testenv.Redis(t)), func(c *Config) { c.LoadsMax = 1; c.LoadBudget = 2 * time.Second })
+	in.catalogue()
+	if _, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil {
+		t.Fatal(err)
+	}
+	in.awaitAnnouncements(url)
+	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	defer table.release()
+	in.loader.slots <- struct{}{}
+	time.AfterFunc(in.loader.budget-100*time.Millisecond, func() { <-in.loader.slots })
+	started := time.Now()
+	_, err := in.loader.check(t.Context(), "acme", "", []ledger.Item{{Meter: "calls", Amount: 1}})
+	in.expectCode(ledger.CodeUnavailable, "postgresql hangs", err)
+	if took := time.Since(started); took > in.loader.budget*3/2 {
+		t.Errorf("it took %s, and the budget is %s", took, in.loader.budget)
+	}
+}
+
+func (in *instance) dueRefreshes() int {
+	in.refresher.mu.Lock()
+	defer in.refresher.mu.Unlock()
+	return len(in.refresher.due)
+}
+
+func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
+	t.Parallel()
+	in, setAge := newWithCopy(t, testenv.Postgres(t), patientClient(testenv.Redis(t)))
+	if got, err := in.checkFrom(SourceCache, request("", "calls", 1)); err != nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	check := func() {
+		t.Helper()
+		if got, err := in.Check(t.Context(), request("", "calls", 1)); err != nil || got.Source != SourceCache || got.Degraded {
+			t.Fatalf("%+v, %v; want the copy", got, err)
+		}
+	}
+	before := in.loads()
+	setAge(balances.DefaultFreshFor * 3 / 4)
+	check()
+	if in.dueRefreshes() != 0 || in.loads() != before {
+		t.Error("a young copy was read again")
+	}
+	setAge(balances.DefaultFreshFor)
+	for range cap(in.loader.slots) {
+		in.loader.slots <- struct{}{}
+	}
+	for range 10 {
+		check() // no slot is free; the check does not wait
+	}
+	if n := in.dueRefreshes(); n != 1 || in.loads() != before {
+		t.Errorf("%d refreshes are due, want 1", n)
+	}
+	for range cap(in.loader.slots) {
+		<-in.loader.slots
+	}
+	eventually(t, "the copy is read again, once", func() bool { return in.loads() == before+1 && in.dueRefreshes() == 0 })
+
+	in.loader.awayUntil.Store(time.Now().Add(soon).UnixNano())
+	check() // the test's clock stands still: the new copy is ahead of it
+	setAge(balances.DefaultFreshFor)
+	check()
+	if in.dueRefreshes() != 0 || in.loads() != before+1 {
+		t.Error("postgresql was asked while it is away")
+	}
+}
+
+func TestLoader_NoSlot_QueueFullOrDegraded(t *testing.T) {
+	t.Parallel()
+	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = 20 * time.Millisecond })
+	in.catalogue()
+	in.loader.slots <- struct{}{}
+	_, err := in.Check(t.Context(), request("", "calls", 1))
+	in.expectCode(ledger.CodeQueueFull, "no slot and no copy", err)
+	if e, ok := errors.AsType[*ledger.Error](err); !ok || e.RetryAfter <= 0 {
+		t.Errorf("%v has no RetryAfter", err)
+	}
+	<-in.loader.slots
+	in.loader.budget = soon
+	if _, err := in.Check(t.Context(), request("", "calls", 1)); err != nil {
+		t.Fatal(err)
+	}
+	in.loader.slots <- struct{}{}
+	in.loader.budget = 20 * time.Millisecond
+	got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
+	if err != nil || !got.Degraded || !got.Allowed {
+		t.Errorf("no slot but a copy: %+v, %v; want it degraded", got, err)
+	}
+	<-in.loader.slots
+}
+
+func TestLoader_CallerGone_OthersStillGetTheAnswer(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	in := newInstance(t, url, nil, func(c *Config) { c.LoadBudget = soon })
+	in.catalogue()
+	in.awaitAnnouncements(url)
+	if _, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1))); err != nil { // the catalogue keeps the tenant from here on
+		t.Fatal(err)
+	}
+	table := block(t, url, "LOCK TABLE balances IN ACCESS EXCLUSIVE MODE")
+	ctx, cancel := context.WithCancel(t.Context())
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := in.Check(ctx, fromPostgres(request("", "calls", 1)))
+		first <- err
+	}()
+	table.awaitWaiter(1)
+	go func() {
+		got, err := in.Check(t.Context(), fromPostgres(request("", "calls", 1)))
+		if err == nil && got.Degraded {
+			err = errors.New("it was answered from a copy")
+		}
+		second <- err
+	}()
+	cancel()
+	if err := <-first; err != nil { // it may also have got a copy in time
+		in.expectCode(ledger.CodeUnavailable, "the caller that has gone", err)
+	}
+	table.release()
+	in.expectCode("", "the caller that stayed", <-second)
+}
