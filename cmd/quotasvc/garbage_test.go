@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTheHeapGrowsToItsGoalAndALargeOneIsCollectedAsEver(t *testing.T) {
+func TestPercentFor_LiveHeap_ReachesGoalWithinBounds(t *testing.T) {
 	t.Parallel()
 	for live, want := range map[uint64]int{
 		0: 400, 1 << 20: 400, 16 << 20: 400, 20 << 20: 300, 30 << 20: 150, 40 << 20: 100, 60 << 20: 100, 80 << 20: 100, 8 << 30: 100,
@@ -18,8 +18,8 @@ func TestTheHeapGrowsToItsGoalAndALargeOneIsCollectedAsEver(t *testing.T) {
 	}
 }
 
-// Not parallel: the percentage is the process's.
-func TestTheCollectorIsTunedAfterEachCollectionAndLeftAsItWas(t *testing.T) {
+// Not parallel: the percentage is global to the process.
+func TestTuneCollector_Collections_AdaptedThenRestored(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
 	before := debug.SetGCPercent(percentMin)

@@ -21,7 +21,7 @@ var seedSQL string
 
 const callBaseline = "SELECT bench_baseline.debit($1, $2, $3, $4)"
 
-// The shapes of the service's requests and answers, for handlers that do nothing with them.
+// These types have the shape of the service's requests and answers, for handlers without logic.
 type (
 	echoRequest struct {
 		Tenant  string     `json:"tenant"`
@@ -77,8 +77,8 @@ type (
 	}
 )
 
-// ServeBaseline serves the handlers that the service is compared with until ctx ends: echo's own Bind and JSON around
-// nothing, and around one call of the PL/pgSQL function on conns connections. ready gets the address.
+// ServeBaseline serves the baselines until ctx ends: echo's Bind and JSON without logic, and the same around one call of the
+// PL/pgSQL function on conns connections. It calls ready with the address.
 func ServeBaseline(ctx context.Context, databaseURL string, conns int, ready func(address string)) error {
 	pool, err := openPool(ctx, databaseURL, conns)
 	if err != nil {

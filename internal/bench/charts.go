@@ -26,8 +26,8 @@ func ink(i int) color.Color {
 	}[i%4]
 }
 
-// charts draws throughput, ratios, and latency at fixed rates. A chart that would be empty is left out: a run of some variants may
-// measure nothing that has a target, or no fixed rate.
+// charts draws throughput, ratios, and latency at fixed rates. It leaves out empty charts: a run of some variants may have no
+// ratio with a target, or no fixed rate.
 func (r *Results) charts(dir string) error {
 	if err := r.throughputChart(filepath.Join(dir, "throughput.svg")); err != nil {
 		return err
@@ -80,7 +80,7 @@ func figures(values plotter.Values) []string {
 func (r *Results) throughputChart(path string) error {
 	var values plotter.Values
 	var names []string
-	for i := len(r.Variants) - 1; i >= 0; i-- { // charts count from below
+	for i := len(r.Variants) - 1; i >= 0; i-- { // a chart's first bar is at the bottom
 		values, names = append(values, r.Variants[i].Median), append(names, r.Variants[i].Name)
 	}
 	p, err := bars(values, names, "Throughput, side by side (median of the rounds)", ink(1))
@@ -91,7 +91,7 @@ func (r *Results) throughputChart(path string) error {
 	return save(p, path)
 }
 
-// ratioChart shows ratios as parts of their targets, which differ thirtyfold.
+// ratioChart shows ratios divided by their targets, because targets differ thirtyfold.
 func (r *Results) ratioChart(path string) error {
 	var values plotter.Values
 	var names []string
@@ -167,7 +167,7 @@ func (r *Results) latencyChart(path string) error {
 	return save(p, path)
 }
 
-// leaveOut removes the chart of an earlier run: it would show other results than those beside it.
+// leaveOut removes the chart of an earlier run, which does not belong to this run's results.
 func leaveOut(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("leave out %s: %w", path, err)

@@ -25,7 +25,7 @@ func TestCharts_NothingToShow_LeftOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			for _, old := range []string{"latency.svg", "ratios.svg"} { // of an earlier run of everything
+			for _, old := range []string{"latency.svg", "ratios.svg"} { // from an earlier run of all variants
 				require.NoError(t, os.WriteFile(filepath.Join(dir, old), nil, 0o600))
 			}
 			c.of.judge()

@@ -12,15 +12,15 @@ import (
 
 const readBuffer = 16 << 10
 
-// client is one keep-alive connection. It writes prebuilt requests and reads as little of the answers as it must: what the
-// load generator costs is taken from the server it shares its cores with.
+// client is one keep-alive connection. It writes prebuilt requests and parses as little of the answers as possible, because the
+// load generator shares the cores with the server.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
 	out  []byte // a copy of the template in use
 	of   *template
 
-	local bool // the last answer said that its limits were decided without Redis
+	local bool // the last answer's limits were decided without Redis
 }
 
 // dial opens n connections.
@@ -44,7 +44,7 @@ func dial(ctx context.Context, address string, n int) (_ []*client, err error) {
 
 func closeAll(clients []*client) {
 	for _, c := range clients {
-		_ = c.conn.Close() // nothing is under way
+		_ = c.conn.Close() // no request is in progress
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// tick is the unit of the CPU times in /proc: Linux reports hundredths of a second whatever the kernel counts in.
+// tick is the unit of the CPU times in /proc. Linux always reports hundredths of a second there.
 const tick = 10 * time.Millisecond
 
-// CPU is the time that processes have used: what a request costs, however busy the machine is otherwise.
+// CPU is the CPU time of processes. Unlike throughput it depends little on other load.
 type CPU struct {
 	Service    time.Duration `json:"service"` // or the baseline's HTTP server
 	PostgreSQL time.Duration `json:"postgresql"`
@@ -28,27 +28,27 @@ func (c CPU) plus(o CPU) CPU {
 	return CPU{c.Service + o.Service, c.PostgreSQL + o.PostgreSQL, c.Redis + o.Redis, c.Generator + o.Generator}
 }
 
-// per is c divided over n units.
+// per returns c divided by n units.
 func (c CPU) per(n int64) CPU {
 	d := time.Duration(max(n, 1))
 	return CPU{c.Service / d, c.PostgreSQL / d, c.Redis / d, c.Generator / d}
 }
 
-// process is a line of /proc.
+// process is an entry of /proc.
 type process struct {
 	parent int
 	name   string
 	used   time.Duration
 }
 
-// processes reads /proc; empty where there is none.
+// processes reads /proc. It returns an empty map on systems without it.
 func processes() map[int]process {
 	out := map[int]process{}
-	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended
 		}
 		if pid, p, ok := parseStat(text); ok {
 			out[pid] = p
@@ -57,7 +57,7 @@ func processes() map[int]process {
 	return out
 }
 
-// parseStat reads /proc/<pid>/stat. The name is in parentheses and may have blanks and parentheses itself.
+// parseStat parses /proc/<pid>/stat. The name is in parentheses and may contain blanks and parentheses.
 func parseStat(text []byte) (pid int, p process, ok bool) {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 1 || end < open {
@@ -79,7 +79,7 @@ func parseStat(text []byte) (pid int, p process, ok bool) {
 	return pid, p, true
 }
 
-// cpuOf sums up what this process, its server children, and the process web have used so far.
+// cpuOf returns the CPU time so far of this process, of its child servers and of the process web.
 func cpuOf(self, web int) CPU {
 	all := processes()
 	var c CPU
@@ -99,9 +99,9 @@ func cpuOf(self, web int) CPU {
 	return c
 }
 
-// descends says whether pid is a child of ancestor's, or a child of one.
+// descends reports whether ancestor is a direct or indirect parent of pid.
 func descends(all map[int]process, pid, ancestor int) bool {
-	for range len(all) { // parents cannot form a circle, but /proc was not read at one instant
+	for range len(all) { // bounded: /proc was not read at one instant, so parents could form a circle
 		p, ok := all[pid]
 		if !ok {
 			return false

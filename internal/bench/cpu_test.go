@@ -14,7 +14,7 @@ func TestParseStat_OddProcessNames_Parsed(t *testing.T) {
 	}
 	for _, text := range []string{"", "1", "1 (x", "x (y) S 1 2", "1 (y) S"} {
 		if _, _, ok := parseStat([]byte(text)); ok {
-			t.Errorf("%q is taken for a process", text)
+			t.Errorf("%q is parsed as a process", text)
 		}
 	}
 }

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// Histograms reach from a microsecond to a minute with three digits.
+	// Histograms range from a microsecond to a minute, with three digits.
 	latencyMaxMicros = int64(time.Minute / time.Microsecond)
 	latencyDigits    = 3
 
-	// drainMax is how long requests that were due may take beyond an open loop's end before they are given up.
+	// drainMax is the time after an open loop's end in which requests that were due may finish.
 	drainMax = 5 * time.Second
 
-	openRateMax = 200_000 // requests/s an open loop may ask for: bounds its queue
+	openRateMax = 200_000 // requests/s of an open loop; bounds its queue
 )
 
 func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, latencyMaxMicros, latencyDigits)
 }
 
-// sample is what one slice of load gave.
+// sample is the result of one slice of load.
 type sample struct {
-	units   int64 // answered with 200: requests, or debits of batches
-	errors  int64 // answered otherwise
+	units   int64 // requests, or debits of batches, with answer 200
+	errors  int64 // requests with another answer
 	sent    int64
 	elapsed time.Duration
 	latency *hdrhistogram.Histogram // µs
@@ -37,7 +37,7 @@ type sample struct {
 
 func (s *sample) rate() float64 { return float64(s.units) / s.elapsed.Seconds() }
 
-// worker is the private part of a sample.
+// worker is one caller's part of a sample.
 type worker struct {
 	units, errors, sent int64
 	latency             *hdrhistogram.Histogram
@@ -51,7 +51,7 @@ func (w *worker) note(status, units int, took time.Duration) {
 	} else {
 		w.errors++
 	}
-	_ = w.latency.RecordValue(min(max(took.Microseconds(), 1), latencyMaxMicros)) // within its bounds by the clamp
+	_ = w.latency.RecordValue(min(max(took.Microseconds(), 1), latencyMaxMicros)) // within the histogram's bounds
 }
 
 func gather(workers []worker, elapsed time.Duration) (sample, error) {
@@ -70,7 +70,7 @@ func gather(workers []worker, elapsed time.Duration) (sample, error) {
 	return out, errors.Join(errs...)
 }
 
-// closedLoop keeps n callers busy for d: each calls one, waits for its answer, calls again. one gets the caller's number.
+// closedLoop keeps n callers busy for d: each calls one, waits for its answer and calls it again. one gets the caller's number.
 func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (status, units int, err error)) (sample, error) {
 	workers := make([]worker, n)
 	start := time.Now()
@@ -98,12 +98,12 @@ func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int
 	return s, errors.Join(err, ctx.Err())
 }
 
-// openLoop sends rate requests a second for d, however long answers take. A request's latency counts from when it was due:
-// one that waits for a free connection, because earlier ones are slow, is slow itself.
+// openLoop sends rate requests per second for d, however long answers take. A request's latency counts from the time when it
+// was due, so it includes the wait for a free connection.
 func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.Uint64, tenants, rate int, d time.Duration) (sample, error) {
 	rate = min(rate, openRateMax)
 	total := int(float64(rate) * d.Seconds())
-	due := make(chan time.Duration, total) // since start; roomy, so that the pace never waits for the server
+	due := make(chan time.Duration, total) // since start; large enough that the pace never waits for the server
 	workers := make([]worker, len(clients))
 	start := time.Now()
 	var wg sync.WaitGroup
@@ -113,7 +113,7 @@ func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.U
 		wg.Go(func() {
 			for at := range due {
 				if time.Since(start) > d+drainMax {
-					w.note(0, 0, time.Since(start)-at) // never sent: an error
+					w.note(0, 0, time.Since(start)-at) // not sent: an error
 					continue
 				}
 				status, err := c.send(t, seq.Add(1), tenants)
@@ -133,11 +133,11 @@ func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.U
 	return s, errors.Join(err, ctx.Err())
 }
 
-// paceTick is how often the pace looks at the clock: a tenth of the shortest latency of interest.
+// paceTick is the interval at which pace reads the clock: a tenth of the shortest latency of interest.
 const paceTick = 100 * time.Microsecond
 
-// pace hands out due times as they come. It wakes by the system's timer: the runtime's rounds short sleeps up to a
-// millisecond, which would be seen as latency.
+// pace sends each due time when it comes. It uses the system's timer: the runtime's timer rounds short sleeps up to a
+// millisecond, which would count as latency.
 func pace(ctx context.Context, start time.Time, rate, total int, due chan<- time.Duration) {
 	gap := time.Second / time.Duration(rate)
 	for sent := 0; sent < total && ctx.Err() == nil; {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve runs a handler and returns where.
+// serve runs a handler and returns its address.
 func serve(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -61,11 +61,11 @@ func TestOpenLoop_WaitForConnection_CountsAsLatency(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { closeAll(clients) })
 	var seq atomic.Uint64
-	// 50/s is all that one connection can do; 200/s are due.
+	// One connection can send 50/s; 200/s are due.
 	s, err := openLoop(t.Context(), clients, newTemplate("/", "", "{}", 1), &seq, 1, 200, 250*time.Millisecond)
 	require.NoError(t, err)
 	require.EqualValues(t, 50, s.sent)
-	// The last of 50 was due after 250 ms and answered after a second at the earliest.
+	// The last of 50 requests was due after 250 ms and is answered after a second at the earliest.
 	require.Greater(t, s.latency.Max(), (600 * time.Millisecond).Microseconds())
 	require.Less(t, s.latency.Min(), (10 * took).Microseconds())
 }

@@ -9,37 +9,37 @@ import (
 	"time"
 )
 
-// OutageConfig says what load to put on instances that run, and how their Redis goes away and comes back.
+// OutageConfig configures the load on running instances and the functions that kill and restart their Redis.
 type OutageConfig struct {
-	Instances   []Instance // 1 or more, told how many they are; the load is divided evenly
+	Instances   []Instance // 1 or more, configured with their number; the load is divided evenly
 	AdminKey    string
-	Rate        int // requests/s in all, outageRateMin..openRateMax: four checks for each consume
-	Connections int // in all, at least one per instance
+	Rate        int // total requests/s, outageRateMin..openRateMax: four checks for each consume
+	Connections int // total, at least one per instance
 
-	Before, Away, After time.Duration // the load goes on through all three; After must outlast a breaker
+	Before, Away, After time.Duration // phases of the load; After must be longer than a breaker stays open
 
-	Kill func() error                // ends Redis at once
-	Back func(context.Context) error // starts it again, empty
+	Kill func() error                // kills Redis
+	Back func(context.Context) error // starts it again without data
 	Info func(ctx context.Context, section string) (string, error)
 }
 
-// Instance is where a service answers, as host:port.
+// Instance is the addresses of a service, as host:port.
 type Instance struct{ API, Ops string }
 
 const (
-	outageTenants = 50       // whose checks no limit denies
-	outageBuckets = 10       // of them, whose consumes outageRule counts
-	outageRule    = "scarce" // denies half of them
+	outageTenants = 50       // tenants that check; no limit denies their checks
+	outageBuckets = 10       // tenants among them that consume
+	outageRule    = "scarce" // the limit that denies half of the consumes
 	outageRoute   = "/scarce"
 	oneConsumeIn  = 5 // requests
 
-	// outageSlice is the resolution of the timeline: coarser than a request may wait for Redis would hide what waits.
+	// outageSlice is the resolution of the timeline. Slices longer than a request's wait for Redis would hide the wait.
 	outageSlice = 100 * time.Millisecond
 
-	// outageWarmUp comes before what is measured: connections, first periods, pools.
+	// outageWarmUp precedes the measurement. It opens connections, first periods and pools.
 	outageWarmUp = time.Second
 
-	outageRateMin = 500 // each bucket gets a few tokens a second
+	outageRateMin = 500 // each bucket then gets a few tokens per second
 
 	infoTimeout = 50 * time.Millisecond // half a slice
 )
@@ -49,54 +49,53 @@ func (c *OutageConfig) validate() error {
 	case len(c.Instances) == 0:
 		return errors.New("no instances")
 	case c.Rate < outageRateMin || c.Rate > openRateMax:
-		return fmt.Errorf("rate is %d; allowed are %d to %d", c.Rate, outageRateMin, openRateMax)
+		return fmt.Errorf("rate is %d; must be between %d and %d", c.Rate, outageRateMin, openRateMax)
 	case c.Connections < len(c.Instances) || c.Connections > 4096:
-		return fmt.Errorf("connections is %d; allowed are %d to 4096", c.Connections, len(c.Instances))
+		return fmt.Errorf("connections is %d; must be between %d and 4096", c.Connections, len(c.Instances))
 	}
 	for _, d := range []time.Duration{c.Before, c.Away, c.After} {
 		if d < outageSlice || d > time.Minute {
-			return fmt.Errorf("a phase is %s; allowed are %s to 1m", d, outageSlice)
+			return fmt.Errorf("a phase is %s; must be between %s and 1m", d, outageSlice)
 		}
 	}
 	return nil
 }
 
-// perSecond and burst are those of outageRule for one tenant: half of what is asked for, and half a second of that.
+// perSecond and burst are the parameters of outageRule: half of a tenant's consumes, and half a second of that rate.
 func (c *OutageConfig) perSecond() int { return c.Rate / oneConsumeIn / outageBuckets / 2 }
 func (c *OutageConfig) burst() int     { return max(1, c.perSecond()/2) }
 
-// shot is one request of the load and what became of it.
+// shot is one request of the load and its result.
 type shot struct {
-	due     time.Duration // since the load began
-	took    time.Duration // from when it was due
+	due     time.Duration // since the start of the load
+	took    time.Duration // since it was due
 	status  int           // 0: no answer
 	consume bool
-	local   bool // its limits were decided without Redis
+	local   bool // the limits were decided without Redis
 }
 
 func (s *shot) admitted() bool { return s.consume && s.status == 200 }
 
-// scriptCalls is what Redis said at a time: how many script calls it has run, and how many connections it has accepted, since
-// it was started.
+// scriptCalls is a sample of Redis's counters: its script calls and accepted connections since its start.
 type scriptCalls struct {
 	at                 time.Duration
 	calls, connections int64
 }
 
-// outage is a run under way.
+// outage is the state of a run.
 type outage struct {
 	cfg            *OutageConfig
 	check, consume *template
 	start          time.Time
 
-	warm         handled       // what the warm-up took
-	killed, back time.Duration // since start: when Redis was dead, and when it answered again
+	warm         handled       // handling times of the warm-up
+	killed, back time.Duration // times since start at which Redis was killed and answered again
 	samples      []scriptCalls
 	stall        time.Duration
 }
 
-// Outage puts its load on the instances, takes their Redis away in the middle, and reports what callers saw. It fails when
-// something cannot be done or measured; what was measured is the caller's to judge.
+// Outage loads the instances, kills their Redis during the load, restarts it, and returns what callers observed. It fails if a
+// step or a measurement fails. The caller judges the result.
 func Outage(ctx context.Context, cfg OutageConfig) (*OutageResult, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -130,7 +129,7 @@ func Outage(ctx context.Context, cfg OutageConfig) (*OutageResult, error) {
 	return o.summarize(shots, after.minus(o.warm)), nil
 }
 
-// setUp makes the tenants and limits of the load, through the first instance.
+// setUp creates the tenants and limits of the load through the first instance.
 func (c *OutageConfig) setUp(ctx context.Context) error {
 	put := func(path, body string) error { return putJSON(ctx, c.Instances[0].API, c.AdminKey, path, body) }
 	err := errors.Join(
@@ -147,7 +146,7 @@ func (c *OutageConfig) setUp(ctx context.Context) error {
 		`{"per":["tenant"],"match":{"route":"%s"},"kind":"token_bucket","rate":"%d/s","burst":%d}`, outageRoute, c.perSecond(), c.burst())))
 }
 
-// run is the load and, beside it, what happens to Redis and what it says.
+// run runs the load, the outage and the sampling of Redis at the same time.
 func (o *outage) run(ctx context.Context, clients []*client) ([]shot, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -157,7 +156,7 @@ func (o *outage) run(ctx context.Context, clients []*client) ([]shot, error) {
 	var fault error
 	beside.Go(func() {
 		if fault = o.disrupt(ctx); fault != nil {
-			cancel() // no outage, nothing to measure
+			cancel() // without an outage there is nothing to measure
 		}
 	})
 	beside.Go(func() { o.ask(ctx, total) })
@@ -192,7 +191,7 @@ func (o *outage) disrupt(ctx context.Context) (err error) {
 	return nil
 }
 
-// until waits for a time since start.
+// until waits until at has passed since start.
 func (o *outage) until(ctx context.Context, at time.Duration) error {
 	timer := time.NewTimer(at - time.Since(o.start))
 	defer timer.Stop()
@@ -204,9 +203,9 @@ func (o *outage) until(ctx context.Context, at time.Duration) error {
 	}
 }
 
-// ask samples Redis once per slice; while it is away there is nothing to note.
+// ask samples Redis once per slice. It skips slices in which Redis is down.
 func (o *outage) ask(ctx context.Context, total time.Duration) {
-	asked := int64(0) // each time is a connection
+	asked := int64(0) // each question is one connection
 	for at := time.Duration(0); at < total && o.until(ctx, at) == nil; at += outageSlice {
 		once, cancel := context.WithTimeout(ctx, infoTimeout)
 		calls, err := o.cfg.Info(once, "commandstats")
@@ -220,11 +219,11 @@ func (o *outage) ask(ctx context.Context, total time.Duration) {
 			o.samples = append(o.samples, s)
 			continue
 		}
-		asked = 0 // a new server counts from the start; a try that failed may be a connection less
+		asked = 0 // a new server counts from zero; a failed question may or may not have connected
 	}
 }
 
-// number reads the digits that follow a name in Redis' INFO; 0 if it is not there.
+// number returns the number that follows a name in Redis's INFO, or 0 if the name is missing.
 func number(info, name string) (n int64) {
 	_, rest, _ := strings.Cut(info, name)
 	for _, c := range rest {
@@ -236,7 +235,7 @@ func number(info, name string) (n int64) {
 	return n
 }
 
-// watchMachine measures how late this process is woken: that much of a latency is the machine's, and not the service's.
+// watchMachine measures the longest delay with which this process wakes up. The machine causes that part of a latency.
 func (o *outage) watchMachine(ctx context.Context, total time.Duration) {
 	const nap = 5 * time.Millisecond
 	for ctx.Err() == nil && time.Since(o.start) < total {
@@ -250,7 +249,7 @@ func (o *outage) watchMachine(ctx context.Context, total time.Duration) {
 func (o *outage) fire(ctx context.Context, clients []*client, total time.Duration) ([]shot, error) {
 	n := int(float64(o.cfg.Rate) * total.Seconds())
 	gap := time.Second / time.Duration(o.cfg.Rate)
-	due := make(chan time.Duration, n) // roomy, so that the pace never waits for the service
+	due := make(chan time.Duration, n) // large enough that the pace never waits for the service
 	fired, errs := make([][]shot, len(clients)), make([]error, len(clients)+1)
 	var wg sync.WaitGroup
 	for i, c := range clients {
@@ -280,7 +279,7 @@ func (o *outage) fire(ctx context.Context, clients []*client, total time.Duratio
 	for _, part := range fired {
 		all = append(all, part...)
 	}
-	// A connection that broke is a request without an answer, which is counted; when all broke, some were never sent.
+	// A broken connection leaves a request without an answer, which is counted. If all connections broke, requests were not sent.
 	if len(all) < n {
 		errs[len(clients)] = fmt.Errorf("%d of %d requests were sent", len(all), n)
 		return nil, errors.Join(errs...)

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// chart draws the timeline: latency, admissions and what Redis was asked, one below the other.
+// chart draws the timeline in three panels: latency, admissions and script calls.
 func (r *OutageResult) chart(path string) (err error) {
 	latency, err := r.panel("ms (logarithmic)",
 		curve{"check, p99 of 0.1 s", 1, func(m *Moment) float64 { return max(m.CheckP99.Seconds()*1000, 0.1) }},
@@ -45,7 +45,7 @@ type curve struct {
 	of    func(*Moment) float64
 }
 
-// panel draws curves, and lines where Redis went and came.
+// panel draws curves, and vertical lines at the kill and the return of Redis.
 func (r *OutageResult) panel(y string, curves ...curve) (*plot.Plot, error) {
 	p := plot.New()
 	p.Y.Label.Text = y
@@ -77,12 +77,12 @@ func (r *OutageResult) panel(y string, curves ...curve) (*plot.Plot, error) {
 		mark.Color, mark.Dashes = ink(0), []vg.Length{vg.Points(3), vg.Points(3)}
 		top := p.Y.Max
 		p.Add(mark)
-		p.Y.Min, p.Y.Max = 0, top // a line is not data
+		p.Y.Min, p.Y.Max = 0, top // the vertical line does not change the scale
 	}
 	return p, nil
 }
 
-// saveAll writes panels, the first at the top, with their axes in line.
+// saveAll writes panels from top to bottom with aligned axes.
 func saveAll(panels []*plot.Plot, path string) (err error) {
 	canvas := vgsvg.New(chartWidth, chartHeight*vg.Length(len(panels))*0.6)
 	rows := make([][]*plot.Plot, len(panels))

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// handled are the services' own histograms of handling times of checks and consumes: how many took at most so many seconds.
-// Unlike the times of the load generator they know nothing of its own delays.
+// handled is the sum of the services' histograms of handling times of checks and consumes: the number of requests per upper
+// bound in seconds. Unlike the load generator's times they exclude its own delays.
 type handled map[float64]int64
 
 const handledMetric = "quotasvc_http_request_duration_seconds_bucket{"
 
-// handlingTimes adds up what all instances have measured since they were started.
+// handlingTimes adds the histograms of all instances since their start.
 func (c *OutageConfig) handlingTimes(ctx context.Context) (handled, error) {
 	sum := handled{}
 	for _, in := range c.Instances {
@@ -42,7 +42,7 @@ func (c *OutageConfig) handlingTimes(ctx context.Context) (handled, error) {
 	return sum, nil
 }
 
-// read adds a line of /metrics if it is one of ours.
+// read adds a line of /metrics if it belongs to the histograms.
 func (h handled) read(line string) {
 	labels, ours := strings.CutPrefix(line, handledMetric)
 	if !ours || !strings.Contains(labels, `route="/v1/check"`) && !strings.Contains(labels, `route="/v1/consume"`) {
@@ -50,7 +50,7 @@ func (h handled) read(line string) {
 	}
 	_, rest, _ := strings.Cut(labels, `le="`)
 	bound, _, _ := strings.Cut(rest, `"`)
-	le, err := strconv.ParseFloat(bound, 64) // +Inf, too
+	le, err := strconv.ParseFloat(bound, 64) // parses +Inf as well
 	if err != nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (h handled) minus(o handled) handled {
 	return out
 }
 
-// within is the least bound that a part of all requests kept, as far as the histogram's bounds can tell; 0 without requests.
+// within returns the lowest bound of the histogram that at least this part of all requests kept, or 0 without requests.
 func (h handled) within(part float64) time.Duration {
 	bounds := slices.Sorted(maps.Keys(h))
 	if len(bounds) == 0 {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// OutageResult is what callers saw of an outage of Redis. Times since the start count from the end of the warm-up.
+// OutageResult is what callers observed of an outage of Redis. Its start is the end of the warm-up.
 type OutageResult struct {
 	Machine   *Machine `json:"machine,omitempty"`
 	Rate      int      `json:"requests_per_second"`
@@ -19,40 +19,40 @@ type OutageResult struct {
 
 	Killed    time.Duration `json:"killed_ns"`    // since the start
 	Back      time.Duration `json:"back_ns"`      // Redis answers again
-	Recovered time.Duration `json:"recovered_ns"` // the last answer without Redis was due; from then on Redis decides everything
+	Recovered time.Duration `json:"recovered_ns"` // the last request that was decided without Redis was due
 
 	Before Phase `json:"before"`
-	Outage Phase `json:"outage"` // from the kill until everything is decided by Redis again
+	Outage Phase `json:"outage"` // from the kill until Redis decides everything again
 	After  Phase `json:"after"`
 
-	// Refused are answers that a dead Redis must not cause: everything but 200 and 429, by status; 0 is no answer.
+	// Refused counts answers that an outage must not cause, by status: all but 200 and 429. Status 0 is no answer.
 	Refused map[int]int64 `json:"refused"`
 
-	Admitted int64   `json:"admitted"` // consumes of the scarce rule, all through the run
+	Admitted int64   `json:"admitted"` // consumes of the scarce rule in the whole run
 	Bound    float64 `json:"admitted_at_most"`
-	// AdmittedInOutage compares with what the rule admits in that time: a limiter that denies everything keeps any bound.
+	// AdmittedInOutage is compared with FairInOutage: a limiter that denies everything would keep any upper bound.
 	AdmittedInOutage int64   `json:"admitted_in_outage"`
 	FairInOutage     float64 `json:"admitted_in_outage_by_the_rule"`
 
-	// What Redis is asked, in the busiest second of each; a herd would show after its return.
+	// Calls of Redis in the busiest second of each phase. A stampede would show after its return.
 	CallsBefore       int64 `json:"script_calls_per_second_before"`
 	CallsAfter        int64 `json:"script_calls_per_second_after"`
 	ConnectionsBefore int64 `json:"connections_before"`
-	ConnectionsAfter  int64 `json:"connections_after"` // that the instances made since its return
+	ConnectionsAfter  int64 `json:"connections_after"` // connections of the instances since its return
 
-	// HandledP99 and Handled are bounds of the services' own histograms, which end where the client's delays begin.
+	// HandledP99 and Handled are bounds of the services' histograms. They exclude the client's delays.
 	HandledP99 time.Duration `json:"handled_p99_ns"`
 	Handled    time.Duration `json:"handled_max_ns"`
-	Stall      time.Duration `json:"stall_ns"` // the longest that the load generator was woken late by
+	Stall      time.Duration `json:"stall_ns"` // longest delay of the load generator's wake-up
 
 	Targets  []Target `json:"targets"`
 	Timeline []Moment `json:"timeline"`
 }
 
-// Phase is what a part of the run gave.
+// Phase is the result of a part of the run.
 type Phase struct {
 	Requests int64         `json:"requests"`
-	Local    int64         `json:"without_redis"` // answers that said so
+	Local    int64         `json:"without_redis"` // requests that were decided without Redis
 	Check    Latency       `json:"check_micros"`
 	Consume  Latency       `json:"consume_micros"`
 	Slowest  time.Duration `json:"slowest_ns"`
@@ -68,7 +68,7 @@ type Moment struct {
 	Calls           int64         `json:"script_calls"`
 }
 
-// summarize forgets the warm-up and counts.
+// summarize returns the result without the warm-up.
 func (o *outage) summarize(shots []shot, h handled) *OutageResult {
 	slices.SortFunc(shots, func(a, b shot) int { return int(a.due - b.due) })
 	shots = shots[max(0, slices.IndexFunc(shots, func(s shot) bool { return s.due >= outageWarmUp })):]
@@ -107,7 +107,7 @@ func phaseOf(shots []shot) (p Phase) {
 		if s.consume {
 			of = consume
 		}
-		_ = of.RecordValue(min(max(s.took.Microseconds(), 1), latencyMaxMicros)) // within its bounds by the clamp
+		_ = of.RecordValue(min(max(s.took.Microseconds(), 1), latencyMaxMicros)) // within the histogram's bounds
 		p.Slowest = max(p.Slowest, s.took)
 		p.Requests++
 		if s.local {
@@ -118,9 +118,10 @@ func phaseOf(shots []shot) (p Phase) {
 	return p
 }
 
-// admissions compares what was admitted with what may be. For each tenant three buckets admit: Redis' own until it dies, the
-// instances' shares, which are one rule together, with a token each at least, and Redis' new one, which starts full. Each
-// admits at most burst + rate x time, from when its first admission was due to when its last was answered.
+// admissions computes the number of admissions and its upper bound. Each tenant has three buckets: the one in Redis until the
+// kill, the instances' shares, which together are one bucket with at least one token per instance, and the new one in Redis,
+// which starts full. Each bucket admits at most burst + rate x time, where the time is from the due time of its first
+// admission to the answer of its last.
 func (r *OutageResult) admissions(o *outage, shots, inOutage []shot) {
 	var first, last [3]time.Duration
 	var counts [3]int64
@@ -182,11 +183,11 @@ func (r *OutageResult) timeline(o *outage, shots []shot) {
 	}
 }
 
-// callsIn is how many script calls Redis ran between the last sample before from and the last before to.
+// callsIn returns the number of script calls between the last sample before from and the last sample before to.
 func (o *outage) callsIn(from, to time.Duration) int64 {
 	calls := func(at time.Duration) (n int64) {
 		for _, s := range o.samples {
-			// What the server before counted is not the new one's.
+			// A new server counts from zero.
 			if s.at <= at && (s.at >= o.back) == (at >= o.back) {
 				n = s.calls
 			}
@@ -216,14 +217,14 @@ func (r *OutageResult) redis(o *outage) {
 	}
 }
 
-// Print writes the tables for people.
+// Print writes the result as tables.
 func (r *OutageResult) Print(out io.Writer) error {
 	if m := r.Machine; m != nil {
 		fmt.Fprintf(out, "\n%s, %d cores, %s; %s, %s, %s\n%s; 8 KiB write+fsync %s; load before %s\n", m.CPU, m.Cores, m.OS, m.Go, m.PostgreSQL,
 			m.Redis, m.Durability, micros(m.SyncMicros), m.LoadBefore)
 	}
-	fmt.Fprintf(out, "%d requests/s over %d instances, one in %d a consume, of a rule that denies half of them\n", r.Rate, r.Instances, oneConsumeIn)
-	fmt.Fprintf(out, "Redis was killed after %s, was back after %s, and decided everything again after %s\n\n", seconds(r.Killed), seconds(r.Back),
+	fmt.Fprintf(out, "%d requests/s over %d instances; one in %d is a consume, and the rule denies half of them\n", r.Rate, r.Instances, oneConsumeIn)
+	fmt.Fprintf(out, "Redis was killed after %s, answered again after %s, and decided everything again after %s\n\n", seconds(r.Killed), seconds(r.Back),
 		seconds(r.Recovered))
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "\trequests\twithout Redis\tcheck p50\tp99\tp99.9\tslowest\tconsume p50\tp99\tp99.9\tslowest\t\n")
@@ -238,10 +239,10 @@ func (r *OutageResult) Print(out io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	fmt.Fprintf(out, "\nadmitted %d, at most %.0f may be; in the outage %d, the rule would have %.0f\n", r.Admitted, r.Bound, r.AdmittedInOutage, r.FairInOutage)
+	fmt.Fprintf(out, "\nadmitted %d of at most %.0f; during the outage %d, where the rule admits %.0f\n", r.Admitted, r.Bound, r.AdmittedInOutage, r.FairInOutage)
 	fmt.Fprintf(out, "script calls in the busiest second: %d before, %d after; connections made: %d before, %d after\n", r.CallsBefore, r.CallsAfter,
 		r.ConnectionsBefore, r.ConnectionsAfter)
-	fmt.Fprintf(out, "by the services' own clocks 99%% were handled within %s, and all within %s; the load generator was woken up to %s late\n",
+	fmt.Fprintf(out, "by the services' histograms 99%% of the requests took at most %s, and all at most %s; the load generator woke up to %s late\n",
 		r.HandledP99, r.Handled, r.Stall.Round(time.Millisecond))
 	if len(r.Refused) > 0 {
 		fmt.Fprintf(out, "REFUSED: %v\n", r.Refused)
@@ -254,11 +255,11 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 // Met reports whether all targets are met.
 func (r *OutageResult) Met() bool { return allMet(r.Targets) }
 
-// The bounds of what callers may notice.
+// The targets of an outage.
 const (
 	outageSlowestMax  = 150.0 // ms, of any request
-	outageCheckP99Max = 50.0  // ms, while Redis is away
-	outageCallsMax    = 1.2   // script calls per request in the busiest second after its return: one, and one more to publish what was consumed
+	outageCheckP99Max = 50.0  // ms, while Redis is down
+	outageCallsMax    = 1.2   // script calls per request in the busiest second after its return: one per request, one more per consume
 )
 
 func (r *OutageResult) judge() {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// OutageRun says what RunOutage starts and for how long it loads it.
+// OutageRun configures RunOutage: what it starts, and the load.
 type OutageRun struct {
 	Exe         string // the binary of quotasvc; required
 	Dir         string // results go here, and the servers' data while it runs; required
@@ -20,7 +20,7 @@ type OutageRun struct {
 	Away        time.Duration
 	After       time.Duration
 	Progress    io.Writer // a line per step
-	Log         io.Writer // what the servers say
+	Log         io.Writer // output of the servers
 }
 
 const instancesMax = 16

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// at is a time of an outage's load, in seconds since the warm-up.
+// at returns a time of the load from seconds since the warm-up.
 func at(seconds float64) time.Duration {
 	return outageWarmUp + time.Duration(seconds*float64(time.Second))
 }
 
-// outageOf is a run of 1,000 requests/s in which Redis was killed after 1 s and was back after 2 s. Instances decide alone until
-// 3 s, and take 20 ms for it.
+// outageOf returns the result of a run with 1,000 requests/s in which Redis was killed after 1 s and answered again after 2 s.
+// The instances decide without Redis until 3 s, in 20 ms per request.
 func outageOf(change func(*shot)) *OutageResult {
 	o := &outage{
 		cfg:    &OutageConfig{Instances: make([]Instance, 2), Rate: 1000, Before: time.Second, Away: time.Second, After: 2 * time.Second},
@@ -22,7 +22,7 @@ func outageOf(change func(*shot)) *OutageResult {
 		samples: []scriptCalls{{at(0), 500, 5}, {at(0.99), 1400, 7}, {at(2.05), 10, 1}, {at(2.99), 20, 1}, {at(3.98), 1000, 4}},
 	}
 	var shots []shot
-	for i := range 5000 { // one second is the warm-up
+	for i := range 5000 { // the first second is the warm-up
 		s := shot{due: time.Duration(i) * time.Millisecond, took: time.Millisecond, status: 200, consume: i%oneConsumeIn == 0}
 		s.local = s.due >= o.killed && s.due < at(3)
 		if s.local {
@@ -65,7 +65,7 @@ func TestOutage_Phases_CutAtKillAndRecovery(t *testing.T) {
 
 func TestOutage_AdmissionBound_ThreeBursts(t *testing.T) {
 	t.Parallel()
-	// 10 buckets of 10/s and a burst of 5: 3 x 50, 100/s over 1, 2 and 1 s, and a token for each instance.
+	// 10 buckets with 10/s and a burst of 5: 3 x 50, 100/s during 1, 2 and 1 s, and a token for each instance.
 	r := outageOf(func(*shot) {})
 	if r.Bound < 150+400-5 || r.Bound > 150+400+20+5 || r.Admitted != 400 || r.AdmittedInOutage != 200 {
 		t.Errorf("%d admitted, %d in the outage; at most %.1f", r.Admitted, r.AdmittedInOutage, r.Bound)

@@ -17,7 +17,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Results is all that a run found; results.json holds it as it is.
+// Results is the result of a run. results.json has the same content.
 type Results struct {
 	Machine         Machine    `json:"machine"`
 	Took            string     `json:"took"`
@@ -29,7 +29,7 @@ type Results struct {
 	VerifyPerSecond float64    `json:"verify_entries_per_second"`
 }
 
-// Machine is what the numbers depend on.
+// Machine describes the machine and the run: the numbers depend on it.
 type Machine struct {
 	Date          time.Time `json:"date"`
 	CPU           string    `json:"cpu"`
@@ -40,14 +40,14 @@ type Machine struct {
 	Redis         string    `json:"redis"`
 	Durability    string    `json:"durability"`
 	SyncMicros    int64     `json:"disk_sync_micros"` // median of an 8 KiB write and fsync where PostgreSQL's data lies
-	LoadBefore    string    `json:"load_before"`      // others at work show here
+	LoadBefore    string    `json:"load_before"`      // load average before the run; shows other load
 	Connections   int       `json:"connections"`
 	Tenants       int       `json:"tenants"`
 	Batch         int       `json:"batch"`
 	Rounds        int       `json:"rounds"`
 	Slice         string    `json:"slice"`
 	BaselineConns string    `json:"baseline_connections"`
-	ServiceMemory int64     `json:"service_peak_rss_bytes"` // 0: not known on this system
+	ServiceMemory int64     `json:"service_peak_rss_bytes"` // 0: unknown on this system
 }
 
 // Variant is the throughput of one kind of load.
@@ -56,7 +56,7 @@ type Variant struct {
 	Rates   []float64 `json:"per_second"` // by round
 	Median  float64   `json:"median_per_second"`
 	Errors  int64     `json:"errors"`
-	CPU     CPU       `json:"cpu_ns_per_unit"` // 0 where the system does not say
+	CPU     CPU       `json:"cpu_ns_per_unit"` // 0: unknown on this system
 	Latency `json:"latency_micros"`
 
 	latency *hdrhistogram.Histogram
@@ -82,7 +82,7 @@ type Latency struct {
 	Max  int64 `json:"max"`
 }
 
-// Target is one line of the verdict.
+// Target is a target and the measured value.
 type Target struct {
 	What     string  `json:"what"`
 	Unit     string  `json:"unit"`
@@ -122,7 +122,7 @@ func (r *Results) variant(name string) *Variant {
 	return &Variant{}
 }
 
-// ratio is the median of what a gave in proportion to b, round by round.
+// ratio returns the median over the rounds of a's rate divided by b's.
 func (r *Results) ratio(what, a, b string, target float64) Target {
 	over, under := r.variant(a).Rates, r.variant(b).Rates
 	var all []float64
@@ -146,12 +146,12 @@ const (
 	debitP99Max  = 10_000 // µs
 	batchTarget  = 8.0    // x the baseline, or batchRate
 	batchRate    = 60_000.0
-	keptTarget   = 0.95  // x another binary: two runs of the same one differ by less
+	keptTarget   = 0.95  // x another binary; two runs of the same binary differ by less
 	memoryTarget = 150.0 // MB
 	verifyTarget = 500_000.0
 )
 
-// judge holds the results against the targets.
+// judge compares the results with the targets.
 func (r *Results) judge() {
 	r.Targets = []Target{
 		r.ratio("POST /v1/debits, many tenants, to the bare echo handler", debitsMany, echoDebits, 0.45),
@@ -177,7 +177,7 @@ func (r *Results) judge() {
 		for _, o := range r.OpenLoops {
 			if o.Name == l.name && o.Rate == latencyRate {
 				t.Measured = float64(o.P99) / 1000
-				// A server that sheds load, or does not keep up, has no latency to be proud of.
+				// A low latency does not count if the server refused requests or did not reach the rate.
 				t.Pass = t.Measured <= t.Target && o.Errors == 0 && o.Achieved >= 0.99*latencyRate
 				r.Targets = append(r.Targets, t)
 			}
@@ -201,7 +201,7 @@ func allMet(targets []Target) bool {
 	return !slices.ContainsFunc(targets, func(t Target) bool { return !t.Pass })
 }
 
-// Print writes the tables for people.
+// Print writes the results as tables.
 func (r *Results) Print(out io.Writer) error {
 	m := &r.Machine
 	fmt.Fprintf(out, "\n%s, %d cores, %s; %s, %s, %s\n%s; 8 KiB write+fsync %s; load before %s\n%d connections, %d tenants, %d rounds of %s; took %s\n\n",
@@ -228,7 +228,7 @@ func (r *Results) Print(out io.Writer) error {
 	if err := printTargets(out, r.Targets); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "not measured by this command: 20M rows of journal, a roll of 1M balances, bytes per Redis bucket")
+	fmt.Fprintln(out, "this program does not measure: a journal of 20M rows, a roll of 1M balances, bytes per Redis bucket")
 	return nil
 }
 
@@ -281,7 +281,7 @@ func (r *Results) write(dir string) error {
 	return r.charts(dir)
 }
 
-// describe notes what the numbers depend on.
+// describe fills in Machine.
 func (r *Results) describe(ctx context.Context, s *stand, cfg *Config) error {
 	m := &r.Machine
 	*m = Machine{
@@ -304,7 +304,7 @@ func (r *Results) describe(ctx context.Context, s *stand, cfg *Config) error {
 	return err
 }
 
-// diskSync measures the disk alone: without it nobody can compare two machines.
+// diskSync measures the disk alone, so that machines can be compared.
 func diskSync(dir string) (int64, error) {
 	f, err := os.CreateTemp(dir, "sync-")
 	if err != nil {
@@ -326,7 +326,7 @@ func diskSync(dir string) (int64, error) {
 	return h.ValueAtQuantile(50), nil
 }
 
-// field reads "name : value" from a file of /proc; "" elsewhere.
+// field returns the value of a line "name : value" in a file of /proc, or an empty string if there is none.
 func field(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -349,7 +349,7 @@ func loadAverage() string {
 	return first
 }
 
-// peakMemory is a process's peak resident memory; 0 where /proc does not say.
+// peakMemory returns a process's peak resident memory, or 0 if it is unknown.
 func peakMemory(pid int) int64 {
 	kb, err := strconv.ParseInt(strings.TrimSuffix(field(fmt.Sprintf("/proc/%d/status", pid), "VmHWM"), " kB"), 10, 64)
 	if err != nil {

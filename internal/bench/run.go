@@ -15,11 +15,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config says how much to measure.
+// Config configures a run.
 type Config struct {
 	Exe         string        // the binary of quotasvc; required
 	Self        string        // the binary that serves the baselines with "baseline --conns N"; required
-	Dir         string        // results go here, and the servers' data while it runs; required, on the disk to be measured
+	Dir         string        // directory of the results and, during the run, of the servers' data; required, on the disk to measure
 	Rounds      int           // 1..100
 	Slice       time.Duration // of a variant in a round
 	Connections int           // of the load generator, 1..4096
@@ -27,40 +27,40 @@ type Config struct {
 	Batch       int           // debits per batch request, 1..1000
 	Rates       []int         // of the open loops, requests/s
 	OpenFor     time.Duration // of each open loop
-	Only        []string      // measure the variants whose names contain one of these, and nothing else; empty: everything
-	Profile     time.Duration // how long to profile the service under each of its variants after the rounds; 0: not at all
-	Against     string        // another binary of the service to measure beside this one; empty = none
-	Progress    io.Writer     // a line per step
-	Log         io.Writer     // what the servers say
+	Only        []string      // measure only the variants whose names contain one of these; empty: all
+	Profile     time.Duration // duration of a CPU profile of each variant of the service after the rounds; 0: none
+	Against     string        // another binary of the service to measure in the same rounds; empty: none
+	Progress    io.Writer     // one line per step
+	Log         io.Writer     // output of the servers
 }
 
 func (c *Config) validate() error {
 	switch {
 	case c.Rounds < 1 || c.Rounds > 100:
-		return fmt.Errorf("rounds is %d; allowed are 1 to 100", c.Rounds)
+		return fmt.Errorf("rounds is %d; must be between 1 and 100", c.Rounds)
 	case c.Slice < 100*time.Millisecond || c.Slice > time.Minute:
-		return fmt.Errorf("slice is %s; allowed are 100ms to 1m", c.Slice)
+		return fmt.Errorf("slice is %s; must be between 100ms and 1m", c.Slice)
 	case c.OpenFor < 100*time.Millisecond || c.OpenFor > time.Minute:
-		return fmt.Errorf("open-for is %s; allowed are 100ms to 1m", c.OpenFor)
+		return fmt.Errorf("open-for is %s; must be between 100ms and 1m", c.OpenFor)
 	case c.Connections < 1 || c.Connections > 4096:
-		return fmt.Errorf("connections is %d; allowed are 1 to 4096", c.Connections)
+		return fmt.Errorf("connections is %d; must be between 1 and 4096", c.Connections)
 	case c.Tenants < 1 || c.Tenants > tenantsMax:
-		return fmt.Errorf("tenants is %d; allowed are 1 to %d", c.Tenants, tenantsMax)
+		return fmt.Errorf("tenants is %d; must be between 1 and %d", c.Tenants, tenantsMax)
 	case c.Batch < 1 || c.Batch > 1000:
-		return fmt.Errorf("batch is %d; allowed are 1 to 1000", c.Batch)
+		return fmt.Errorf("batch is %d; must be between 1 and 1000", c.Batch)
 	}
 	if c.Profile < 0 || c.Profile > time.Minute {
-		return fmt.Errorf("profile is %s; allowed are 0s to 1m", c.Profile)
+		return fmt.Errorf("profile is %s; must be between 0s and 1m", c.Profile)
 	}
 	for _, r := range c.Rates {
 		if r < 1 || r > openRateMax {
-			return fmt.Errorf("rate %d; allowed are 1 to %d", r, openRateMax)
+			return fmt.Errorf("rate %d; must be between 1 and %d", r, openRateMax)
 		}
 	}
 	return nil
 }
 
-// The variants' names, as in the results.
+// The names of the variants in the results.
 const (
 	echoDebits   = "echo, debit shapes"
 	echoCheck    = "echo, check shapes"
@@ -74,16 +74,16 @@ const (
 	plsqlWebMany = "PL/pgSQL behind echo, many tenants"
 	plsqlWebHot  = "PL/pgSQL behind echo, one hot tenant"
 
-	// Those of Config.Against.
+	// The variants of Config.Against.
 	beforeMany   = debitsMany + ", before"
 	beforeHot    = debitsHot + ", before"
 	beforeChecks = checksMany + ", before"
 )
 
-// batchClients send batches: enough to keep both lanes and the encoder busy.
+// batchClients is the number of connections that send batches: enough to keep both lanes and the encoder busy.
 const batchClients = 8
 
-// probeConns are the pool sizes the baseline may choose from, and probeFor how long each is tried.
+// probeConns are the pool sizes that are tried for the baseline, each for probeFor.
 var probeConns = []int{4, 8, 16, 32, 64}
 
 const probeFor = 500 * time.Millisecond
@@ -95,13 +95,13 @@ type variant struct {
 	site *site // of a service; nil for baselines
 }
 
-// runner is a run under way.
+// runner is the state of a run.
 type runner struct {
 	cfg   Config
 	stand *stand
-	seq   atomic.Uint64 // of requests: no key is used twice
+	seq   atomic.Uint64 // number of the last request, so that no key is used twice
 	pools []*pgxpool.Pool
-	acked atomic.Int64 // debits the service has answered with 200
+	acked atomic.Int64 // debits that the service has answered with 200
 	out   Results
 }
 
@@ -130,10 +130,10 @@ func Run(ctx context.Context, cfg Config) (_ *Results, err error) {
 	return &r.out, r.out.write(cfg.Dir)
 }
 
-// webConns is the pool of the baseline's HTTP server: on few cores more connections only wait for each other's locks.
+// webConns is the pool size of the baseline's HTTP server. On few cores further connections only wait for locks.
 const webConns = 16
 
-// makeData makes the directory of the results, and in it one for the servers' data, which remove takes away.
+// makeData creates the directory of the results and in it one for the servers' data. remove removes the latter.
 func makeData(results string) (dir string, remove func() error, err error) {
 	if err := os.MkdirAll(results, 0o755); err != nil {
 		return "", nil, fmt.Errorf("results directory: %w", err)
@@ -142,7 +142,7 @@ func makeData(results string) (dir string, remove func() error, err error) {
 		return "", nil, fmt.Errorf("data directory: %w", err)
 	}
 	remove = func() error { return errors.Join(os.RemoveAll(dir), removeNotes(dir)) }
-	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user passes through
+	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL's user must pass through
 		return "", nil, errors.Join(fmt.Errorf("data directory: %w", err), remove())
 	}
 	return dir, remove, nil
@@ -180,7 +180,7 @@ func (r *runner) measure(ctx context.Context) error {
 		many.Config().MaxConns, hot.Config().MaxConns, probeConns, webConns)
 	variants := slices.DeleteFunc(r.variants(many, hot), func(v variant) bool { return !r.cfg.wants(v.name) })
 	if len(variants) == 0 {
-		return fmt.Errorf("no variant has one of %q in its name", r.cfg.Only)
+		return fmt.Errorf("no variant's name contains one of %q", r.cfg.Only)
 	}
 	if err := r.warmUp(ctx, variants); err != nil {
 		return err
@@ -204,12 +204,12 @@ func (r *runner) measure(ctx context.Context) error {
 	return nil
 }
 
-// wants says whether a variant is to be measured.
+// wants reports whether to measure a variant.
 func (c *Config) wants(name string) bool {
 	return len(c.Only) == 0 || slices.ContainsFunc(c.Only, func(part string) bool { return strings.Contains(name, part) })
 }
 
-// profiles runs the services' variants once more, under the profiler: it costs a few percent, so the rounds went without it.
+// profiles runs the service's variants once more with the profiler. It costs a few percent, so the rounds run without it.
 func (r *runner) profiles(ctx context.Context, variants []variant) error {
 	if r.cfg.Profile == 0 {
 		return nil
@@ -230,7 +230,7 @@ func (r *runner) profiles(ctx context.Context, variants []variant) error {
 	return nil
 }
 
-// probe finds the pool that serves the bare baseline best.
+// probe returns the pool with the best throughput of the PL/pgSQL baseline.
 func (r *runner) probe(ctx context.Context, hot bool) (*pgxpool.Pool, error) {
 	var best *pgxpool.Pool
 	bestRate := 0.0
@@ -256,11 +256,11 @@ func (r *runner) probe(ctx context.Context, hot bool) (*pgxpool.Pool, error) {
 		return nil, errors.New("the PL/pgSQL baseline answers nothing")
 	}
 	r.pools = append(r.pools, best)
-	r.say("PL/pgSQL baseline, hot=%t: %d connections serve it best", hot, best.Config().MaxConns)
+	r.say("PL/pgSQL baseline, hot=%t: %d connections give the best throughput", hot, best.Config().MaxConns)
 	return best, nil
 }
 
-// direct calls the baseline's function from as many callers as the pool has connections.
+// direct calls the baseline's function with one caller per connection of the pool.
 func (r *runner) direct(pool *pgxpool.Pool, hot bool) func(context.Context, time.Duration) (sample, error) {
 	return func(ctx context.Context, d time.Duration) (sample, error) {
 		return closedLoop(ctx, int(pool.Config().MaxConns), d, func(int) (int, int, error) {
@@ -280,8 +280,8 @@ func (r *runner) direct(pool *pgxpool.Pool, hot bool) func(context.Context, time
 	}
 }
 
-// over sends t on n connections. They are new in each slice, whose time does not include making them: a server may end the
-// ones that have been idle since the last round.
+// over sends t on n connections. It opens them before each slice: a server may have closed connections that were idle since the
+// last round.
 func (r *runner) over(address string, n int, t *template) func(context.Context, time.Duration) (sample, error) {
 	return func(ctx context.Context, d time.Duration) (sample, error) {
 		clients, err := dial(ctx, address, n)
@@ -298,7 +298,7 @@ func (r *runner) over(address string, n int, t *template) func(context.Context, 
 	}
 }
 
-// note remembers what the journal must hold in the end.
+// note counts the debits that the journal must contain at the end.
 func (r *runner) note(t *template, s *sample) {
 	if t.recorded {
 		r.acked.Add(s.units)
@@ -339,7 +339,7 @@ func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 		base(plsqlWebHot, "/plpgsql/debits", debitBody(hotTenant)),
 	}
 	if before := r.stand.before; before != nil {
-		// What it answers is in its own journal.
+		// Its debits are in its own journal.
 		many, hot := *debit, *debitHot
 		many.recorded, hot.recorded = false, false
 		out = append(out, web(beforeMany, before, &many), web(beforeHot, before, &hot), web(beforeChecks, before, check))
@@ -347,7 +347,7 @@ func (r *runner) variants(many, hot *pgxpool.Pool) []variant {
 	return out
 }
 
-// warmUp opens every balance, so that rounds measure debits and not first periods, and runs every variant shortly.
+// warmUp opens every balance, so that rounds do not measure first periods, and runs every variant briefly.
 func (r *runner) warmUp(ctx context.Context, variants []variant) error {
 	r.say("opening %d balances", r.cfg.Tenants+1)
 	for _, at := range []*site{r.stand.service, r.stand.before} {
@@ -384,7 +384,7 @@ func (r *runner) openBalances(ctx context.Context, at *site) error {
 		t := newTemplate("/v1/debits/batch", auth, batchBody(size), size)
 		n := r.seq.Add(1)
 		c := clients[0]
-		// The template's tenants are random; here each is visited once.
+		// The template's tenants are random; here each tenant gets one debit.
 		c.of, c.out = t, append(c.out[:0], t.text...)
 		t.fill(c.out, n, r.cfg.Tenants)
 		for i, offset := range t.tenants {
@@ -410,7 +410,7 @@ func (r *runner) rounds(ctx context.Context, variants []variant) error {
 	}
 	for round := range r.cfg.Rounds {
 		for i := range variants {
-			at := (i + round*3) % len(variants) // each round begins elsewhere
+			at := (i + round*3) % len(variants) // each round starts with another variant
 			v := variants[at]
 			web := r.stand.baseline.cmd.Process.Pid
 			if v.site != nil {
@@ -469,7 +469,7 @@ func (r *runner) open(ctx context.Context, address string, t *template, rate int
 	return s, err
 }
 
-// prove holds what was answered against what is in the journal.
+// prove compares the number of answered debits with the journal and runs verify.
 func (r *runner) prove(ctx context.Context) error {
 	var journal int64
 	if err := r.stand.db.QueryRow(ctx, "SELECT count(*) FROM entries WHERE kind = 'debit'").Scan(&journal); err != nil {

@@ -8,5 +8,5 @@ import (
 // sleep waits for d, to within the kernel's timer slack of 50 µs.
 func sleep(d time.Duration) {
 	spec := syscall.NsecToTimespec(int64(d))
-	_ = syscall.Nanosleep(&spec, nil) // cut short by a signal: the caller looks at the clock anyway
+	_ = syscall.Nanosleep(&spec, nil) // a signal may end it early; the caller reads the clock again
 }

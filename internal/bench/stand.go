@@ -21,33 +21,33 @@ import (
 )
 
 const (
-	startTimeout = time.Minute      // of a server or tool
-	stopTimeout  = 20 * time.Second // of all of them
+	startTimeout = time.Minute      // for a server or tool
+	stopTimeout  = 20 * time.Second // for all of them
 )
 
-// serverSettings apply to every variant alike: no checkpoint in the middle of a run, and room for its data in memory, so that
-// rounds can be compared. Durability stays as PostgreSQL has it.
+// serverSettings are the same for every variant: no checkpoint during a run, and the data fits into memory, so that rounds can
+// be compared. Durability has PostgreSQL's defaults.
 func serverSettings() map[string]string {
 	return map[string]string{
 		"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min", "max_connections": "200",
 	}
 }
 
-// stand is everything that is measured: servers, processes, where they answer.
+// stand is the test stand: servers, processes and their addresses.
 type stand struct {
 	cfg      Config
 	postgres *localstack.Postgres
 	redis    *localstack.Redis
 	children []*child
 	service  *site
-	before   *site // of Config.Against; nil without
+	before   *site // the service of Config.Against; nil without one
 	adminKey string
 	baseline *child
 	baseAt   string // host:port of the baseline
 	db       *pgx.Conn
 }
 
-// site is a running service and what it needs.
+// site is a running service with its database and Redis.
 type site struct {
 	exe         string
 	databaseURL string
@@ -65,7 +65,7 @@ type child struct {
 
 // start launches exe with args.
 func start(log io.Writer, env []string, exe string, args ...string) (*child, error) {
-	cmd := exec.Command(exe, args...) //nolint:noctx // ended by stop, in order; a context would kill it
+	cmd := exec.Command(exe, args...) //nolint:noctx // stop ends it in order; a context would kill it
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
@@ -81,7 +81,7 @@ func start(log io.Writer, env []string, exe string, args ...string) (*child, err
 		for in.Scan() {
 			select {
 			case c.lines <- in.Text():
-			default: // nobody reads that much
+			default: // no reader needs that many lines
 			}
 		}
 		close(c.lines)
@@ -119,7 +119,7 @@ func (c *child) stop(ctx context.Context) error {
 	}
 }
 
-// build starts everything on fresh data in dir.
+// build starts all servers and processes on new data in dir.
 func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -148,7 +148,7 @@ func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, er
 	return s, err
 }
 
-// startServers starts Redis and PostgreSQL on fresh data in dir and connects to PostgreSQL.
+// startServers starts Redis and PostgreSQL on new data in dir and connects to PostgreSQL.
 func (s *stand) startServers(ctx context.Context, dir string) (err error) {
 	if s.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(dir, "redis")}); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (s *stand) startServers(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-// openBefore starts Config.Against beside the service, on a database of its own in the same servers.
+// openBefore starts Config.Against with a separate database on the same servers.
 func (s *stand) openBefore(ctx context.Context) (*site, error) {
 	const name = "before"
 	if _, err := s.db.Exec(ctx, "CREATE DATABASE "+name); err != nil {
@@ -193,7 +193,7 @@ func (s *stand) open(ctx context.Context, exe, databaseURL, redisURL string) (*s
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	defer func() { _ = db.Close(ctx) }() // what it did is committed
+	defer func() { _ = db.Close(ctx) }() // the seed is committed
 	seed := baselineSQL + strings.ReplaceAll(seedSQL, "$TENANTS", fmt.Sprint(s.cfg.Tenants))
 	if _, err := db.Exec(ctx, seed, pgx.QueryExecModeSimpleProtocol); err != nil {
 		return nil, fmt.Errorf("seed: %w", err)
@@ -216,7 +216,7 @@ func (s *stand) serve(ctx context.Context, at *site, env ...string) (err error) 
 	return err
 }
 
-// env is the configuration of the children. Access lines are off: a line per request would measure the log's disk.
+// env returns the configuration of the children. Access lines are off: a line per request would measure the log's disk.
 func (s *stand) env(at *site) []string {
 	return []string{
 		"QUOTASVC_DATABASE_URL=" + at.databaseURL, "QUOTASVC_REDIS_URL=" + at.redisURL, "QUOTASVC_ADMIN_KEY=" + s.adminKey,
@@ -232,7 +232,7 @@ func (s *stand) launch(exe string, env []string, args ...string) (*child, error)
 	return c, err
 }
 
-// tool runs a command of a site's binary to its end.
+// tool runs a command of a site's binary until it exits.
 func (s *stand) tool(ctx context.Context, at *site, args ...string) error {
 	cmd := exec.CommandContext(ctx, at.exe, args...)
 	cmd.Env = append(os.Environ(), s.env(at)...)
@@ -242,7 +242,7 @@ func (s *stand) tool(ctx context.Context, at *site, args ...string) error {
 	return nil
 }
 
-// limitRules are the limits of every check, generous enough never to deny: a denial is cheaper than an answer.
+// limitRules are the limits of every check. They never deny, because a denial costs less.
 var limitRules = []struct{ name, per string }{
 	{"per-tenant", `["tenant"]`}, {"per-route", `["tenant","route"]`}, {"per-user", `["tenant","subject"]`},
 }
@@ -257,7 +257,7 @@ func (s *stand) putLimits(ctx context.Context, at *site) error {
 	return nil
 }
 
-// putJSON makes something in the catalogue of the service at address.
+// putJSON stores an object in the catalogue of the service at address.
 func putJSON(ctx context.Context, address, key, path, body string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+address+path, strings.NewReader(body))
 	if err != nil {
@@ -299,7 +299,7 @@ func (s *stand) profile(ctx context.Context, at *site, d time.Duration, file str
 	return nil
 }
 
-// stop ends everything and removes the data.
+// stop stops all processes and servers and removes the data.
 func (s *stand) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
@@ -310,7 +310,7 @@ func (s *stand) stop() error {
 	if s.db != nil {
 		errs = errors.Join(errs, s.db.Close(ctx))
 	}
-	// The data is thrown away, so there is nothing to stop in order.
+	// The data is removed, so the servers need no orderly stop.
 	if s.postgres != nil {
 		errs = errors.Join(errs, s.postgres.Kill(), os.RemoveAll(s.postgres.Dir()))
 	}
@@ -320,7 +320,7 @@ func (s *stand) stop() error {
 	return errs
 }
 
-// redisVersion is what the server says it is, by its own command.
+// redisVersion returns the version that redis-server prints.
 func (s *stand) redisVersion(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "redis-server", "--version").Output()
 	if err != nil {

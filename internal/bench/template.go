@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// keyMark and tenantMark stand in a template where a request's own key and tenant go. They are as long as what replaces
-	// them, so a request is made by overwriting a copy.
+	// keyMark and tenantMark are the placeholders of a request's key and tenant in a template. They have the length of the
+	// final text, so a request is made by overwriting a copy.
 	keyMark    = "KKKKKKKKKKKKKKKK"
 	tenantMark = "t-NNNNN"
 
 	tenantDigits = 5
 	tenantsMax   = 99_999
 
-	// spread is odd, so multiplying by it permutes 64-bit numbers: keys that never repeat, in an order no index likes, as
-	// clients' random keys are.
+	// spread is odd, so a multiplication by it permutes 64-bit numbers: keys never repeat and arrive in random order, like
+	// clients' random keys.
 	spread = 0x9e3779b97f4a7c15
 )
 
@@ -25,11 +25,11 @@ type template struct {
 	keys    []int // offsets of keyMark
 	tenants []int // offsets of the digits of tenantMark
 	debits  int   // debits of one request
-	// recorded: what is answered with 200 must be in the journal in the end.
+	// recorded is true if the journal must contain the debits that are answered with 200.
 	recorded bool
 }
 
-// newTemplate makes a POST to path.
+// newTemplate returns the template of a POST to path.
 func newTemplate(path, headers, body string, debits int) *template {
 	text := []byte(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
 		path, headers, len(body), body))
@@ -51,7 +51,7 @@ func offsets(text []byte, mark string, skip int) []int {
 	}
 }
 
-// fill overwrites request, a copy of the template's text, with the keys and tenants of request number n.
+// fill writes the keys and tenants of request number n into request, a copy of the template's text.
 func (t *template) fill(request []byte, n uint64, tenants int) {
 	for i, at := range t.keys {
 		putKey(request[at:at+len(keyMark)], keyOf(n, i))
@@ -61,10 +61,10 @@ func (t *template) fill(request []byte, n uint64, tenants int) {
 	}
 }
 
-// keyOf is the number in the key of debit i of request n. Requests have at most 2^12 debits.
+// keyOf returns the number in the key of debit i of request n. Requests have at most 2^12 debits.
 func keyOf(n uint64, i int) uint64 { return (n<<12 | uint64(i)) * spread }
 
-// tenantOf picks a tenant, uniformly.
+// tenantOf chooses a tenant with uniform distribution.
 func tenantOf(n uint64, i, tenants int) int {
 	h := keyOf(n, i) * 0xd6e8feb86659fd93
 	return int((h >> 33) % uint64(tenants))
@@ -85,28 +85,28 @@ func putTenant(out []byte, v int) {
 	}
 }
 
-// tenantID is the id of tenant number v.
+// tenantID returns the id of tenant number v.
 func tenantID(v int) string { return fmt.Sprintf("t-%05d", v) }
 
 // plainRoute is the route of checks whose limits never deny.
 const plainRoute = "/search"
 
-// hotTenant takes all the load of the hot variants.
+// hotTenant gets all requests of the hot variants.
 const hotTenant = "t-hot"
 
 const meter = "api_calls"
 
-// debitBody is the body of a debit.
+// debitBody returns the body of a debit.
 func debitBody(tenant string) string {
 	return `{"tenant":"` + tenant + `","items":[{"meter":"` + meter + `","amount":1}]}`
 }
 
-// checkBody is the body of a check that three limits and a balance decide.
+// checkBody returns the body of a check with three limits and a balance.
 func checkBody(tenant, route string) string {
 	return `{"tenant":"` + tenant + `","subject":"user-1","route":"` + route + `","items":[{"meter":"` + meter + `","amount":1}]}`
 }
 
-// batchBody is the body of a batch of size debits of different tenants.
+// batchBody returns the body of a batch of size debits of different tenants.
 func batchBody(size int) string {
 	var b bytes.Buffer
 	b.WriteString(`{"debits":[`)

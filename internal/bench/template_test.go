@@ -39,7 +39,7 @@ func TestTemplate_Requests_DifferInKeyAndTenantOnly(t *testing.T) {
 
 func TestRatio_Rounds_ComparedWithinEach(t *testing.T) {
 	t.Parallel()
-	// The machine was half as fast in the second round: the ratio must not care.
+	// The machine was half as fast in the second round. The ratio must not change.
 	r := Results{Variants: []Variant{{Name: "a", Rates: []float64{40, 20, 44}}, {Name: "b", Rates: []float64{10, 5, 10}}}}
 	got := r.ratio("a to b", "a", "b", 4)
 	require.InDelta(t, 4.0, got.Measured, 1e-9)

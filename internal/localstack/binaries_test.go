@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// install makes a fake PostgreSQL that only knows its version.
+// install creates a fake PostgreSQL that can only print its version.
 func install(t *testing.T, dir, version string) string {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -113,8 +113,8 @@ func TestSearch_NoRedis_FindsValkey(t *testing.T) {
 	}
 }
 
-// The installer decides by the same places whether something is missing; were they
-// to differ, it would install what is there, or not what is not found.
+// The installer must search the same directories. Otherwise it would install a program
+// that exists, or not install one that the search does not find.
 func TestInstallScript_Directories_SameAsSearch(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../scripts/install-servers.sh")

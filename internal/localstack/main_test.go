@@ -12,15 +12,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperDir makes the test binary act as an owner of servers in that directory: it
-// starts them, says so and waits to be killed.
+// helperDir makes the test binary an owner of servers in that directory: it starts
+// them, prints their pids and waits until it is killed.
 const helperDir = "LOCALSTACK_TEST_HELPER_DIR"
 
-// testLimit bounds a wait in a test; everything waited for takes milliseconds.
+// testLimit is the time limit of a wait in a test. The events take milliseconds.
 const testLimit = 30 * time.Second
 
-// cacheDir keeps the cluster that tests copy; made once per run, since a test of
-// initdb must not depend on what an earlier run left.
+// cacheDir holds the cluster that tests copy. It is new in each run, so that the test
+// of initdb does not depend on an earlier run.
 var cacheDir string
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// helper is the other process of the tests on dying owners and taken directories.
+// helper is the second process in tests of dying owners and taken directories.
 func helper(dir string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), testLimit)
 	defer cancel()
@@ -63,8 +63,8 @@ func helper(dir string) int {
 	return 1
 }
 
-// newDir is a directory that the run user can reach; t.TempDir's parents are
-// closed to it when the tests run as root.
+// newDir returns a directory that the run user can enter. If the tests run as root, it
+// cannot enter the parents of t.TempDir.
 func newDir(t *testing.T) string {
 	t.Helper()
 	bin, err := SystemSearch().Postgres(t.Context(), 0)
@@ -83,7 +83,7 @@ func newDir(t *testing.T) string {
 	return dir
 }
 
-// startPostgres starts a server that ends with the test.
+// startPostgres starts a server that stops when the test ends.
 func startPostgres(t *testing.T, cfg PostgresConfig) *Postgres {
 	t.Helper()
 	if cfg.Dir == "" {
@@ -100,7 +100,7 @@ func startPostgres(t *testing.T, cfg PostgresConfig) *Postgres {
 	return p
 }
 
-// startRedis starts a server that ends with the test.
+// startRedis starts a server that stops when the test ends.
 func startRedis(t *testing.T, cfg RedisConfig) *Redis {
 	t.Helper()
 	if cfg.Dir == "" {
@@ -125,7 +125,7 @@ func endWithTest(t *testing.T, stop func(context.Context) error) {
 	})
 }
 
-// sql runs statements on a server, the last of which returns one value.
+// sql runs statements on a server. The last one returns one value.
 func sql[T any](t *testing.T, url string, statements ...string) T {
 	t.Helper()
 	var v T
@@ -145,7 +145,7 @@ func sql[T any](t *testing.T, url string, statements ...string) T {
 	return v
 }
 
-// eventually waits until done or fails the test.
+// eventually waits until done returns true, or fails the test.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)

@@ -41,7 +41,7 @@ func startOwner(t *testing.T, dir string) *owner {
 	if _, err := fmt.Sscanf(line, "ready %d %d %s", &o.postgres, &o.redis, &o.url); err != nil {
 		t.Fatalf("the other process says %q", line)
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // ends when the process does
+	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the process
 	return o
 }
 
@@ -77,7 +77,7 @@ func TestStack_OwnerKilled_ServersEndDataStays(t *testing.T) {
 	}
 }
 
-// The next start must not need anybody to tidy up, however soon it comes.
+// The next start needs no manual clean-up, even right after the owner's death.
 func TestStack_StartAfterOwnersDeath_Succeeds(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(newDir(t), "dev")
@@ -103,7 +103,7 @@ func TestStack_SecondStart_NamesPidOfFirst(t *testing.T) {
 	}
 }
 
-// Where the kernel does not end the servers of a dead owner, the next one does.
+// If the kernel does not end the servers of a dead owner, the next start does.
 func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*testing.T) (pid int, again func() error){
@@ -143,7 +143,7 @@ func TestPostgres_LeftoverServer_StoppedByNextStart(t *testing.T) {
 	}
 }
 
-// forget gives the lock up as a crash would, without stopping the server.
+// forget releases the lock without stopping the server, as a crash would.
 func forget(t *testing.T, s *Server) {
 	t.Helper()
 	if err := s.unlock(); err != nil {
@@ -161,7 +161,7 @@ func TestPostgres_ReusedPid_LeftAlone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimit)
 	defer cancel()
 	begun := time.Now()
-	// Were it taken for a leftover, the signal would end the test run.
+	// A signal to this pid would end the test run.
 	if err := stopOrphan(ctx, pidFile, dir, syscall.SIGKILL, orDiscard(nil)); err != nil {
 		t.Error(err)
 	}
@@ -170,14 +170,14 @@ func TestPostgres_ReusedPid_LeftAlone(t *testing.T) {
 	}
 }
 
-// The parent-death signal comes when the forking thread dies, not the process.
+// The kernel sends the parent-death signal when the forking thread ends, not the process.
 func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 	t.Parallel()
 	var r *Redis
 	dir := t.TempDir()
 	asked := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		var err error
 		r, err = StartRedis(context.Background(), RedisConfig{Dir: dir})
 		asked <- err
@@ -189,7 +189,7 @@ func TestServer_StartingThreadEnds_Survives(t *testing.T) {
 	select {
 	case <-r.Exited():
 		t.Fatal("the server ended with the thread")
-	case <-time.After(200 * time.Millisecond): // the signal comes within microseconds
+	case <-time.After(200 * time.Millisecond): // the signal would arrive within microseconds
 	}
 	if err := r.probe(t.Context()); err != nil {
 		t.Error(err)
@@ -223,7 +223,7 @@ func TestRedis_Persist_DataSurvivesStop(t *testing.T) {
 	if reply := redisCommand(t, r, "SET kept 42"); reply != "+OK" {
 		t.Fatal(reply)
 	}
-	// Enough to take a while to load: a server that still loads is not ready.
+	// Enough data for a slow load: a server that loads data is not ready.
 	if reply := redisCommand(t, r, `EVAL "for i = 1, 300000 do redis.call('SET', i, i) end return 1" 0`); reply != ":1" {
 		t.Fatal(reply)
 	}

@@ -193,7 +193,7 @@ func TestPort_Free_NotAnOutgoingPort(t *testing.T) {
 	}
 }
 
-// TestPort_LostAtBind_Retried also if it is one that the server needs beside its own, as a cluster's bus, or if it is free again.
+// The lost port may be a second port of the server, such as a cluster's bus, and it may be free again.
 func TestPort_LostAtBind_Retried(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

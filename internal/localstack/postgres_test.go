@@ -125,7 +125,7 @@ func TestPostgres_FailedStart_QuotesLogLeavesNoProcess(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "unrecognized configuration parameter") {
 		t.Errorf("err = %v", err)
 	}
-	// The directory is free again and good.
+	// The directory can be used again.
 	startPostgres(t, PostgresConfig{Dir: dir})
 }
 
@@ -186,8 +186,8 @@ func TestPostgres_DataOfOtherVersion_RefusedWithRemedy(t *testing.T) {
 	}
 }
 
-// Clusters copied from one cache share their password, so the password alone does
-// not tell our server from another test's on a port we lost.
+// Clusters copied from one cache have the same password, so the password does not
+// distinguish this server from another test's server on the same port.
 func TestPostgres_ForeignServerOnPort_NotReady(t *testing.T) {
 	t.Parallel()
 	ours, theirs := startPostgres(t, PostgresConfig{}), startPostgres(t, PostgresConfig{})
@@ -219,7 +219,7 @@ func TestStop_PastDeadline_KillsAndReports(t *testing.T) {
 	if alive(p.proc.pid) {
 		t.Error("the server is still there")
 	}
-	// And it recovers.
+	// The next start recovers the data.
 	if err := p.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -267,8 +267,8 @@ func TestKill_Postgres_EndsBackends(t *testing.T) {
 	}
 }
 
-// segmentsOf counts the System V segments that a process has made; 0 on systems that
-// do not list them.
+// segmentsOf returns the number of System V segments that a process has created, or 0
+// on systems that do not list them.
 func segmentsOf(pid int) int {
 	text, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {
@@ -295,7 +295,7 @@ func TestPostgres_Environment_NotInherited(t *testing.T) {
 		}
 	}
 	p := startPostgres(t, PostgresConfig{Durable: true})
-	if err := os.Unsetenv("PGOPTIONS"); err != nil { // the test's own driver reads it
+	if err := os.Unsetenv("PGOPTIONS"); err != nil { // the test's driver reads it
 		t.Fatal(err)
 	}
 	if v := sql[string](t, p.URL(), "SHOW timezone"); v != "UTC" {

@@ -57,7 +57,7 @@ func TestRedisInfo_Reply_Bounded(t *testing.T) {
 	}
 }
 
-// TestServer_Address_ReadableDuringRestart is for the race detector.
+// The race detector finds a violation.
 func TestServer_Address_ReadableDuringRestart(t *testing.T) {
 	t.Parallel()
 	p, r := startPostgres(t, PostgresConfig{}), startRedis(t, RedisConfig{})
@@ -79,7 +79,7 @@ func TestServer_Address_ReadableDuringRestart(t *testing.T) {
 			}
 			left--
 		default:
-			_, _ = r.Info(t.Context(), "server") // it may be away
+			_, _ = r.Info(t.Context(), "server") // it may be down
 			if after := p.URL() + r.URL(); after != before {
 				t.Fatalf("%s has become %s", before, after)
 			}

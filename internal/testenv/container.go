@@ -19,11 +19,12 @@ const (
 	postgresImage = "postgres:17"
 	redisImage    = "redis:7"
 
-	// readyTimeout bounds a container's start after its image is there.
+	// readyTimeout is the time limit of a container's start after the download of its
+	// image.
 	readyTimeout = time.Minute
 )
 
-// dockerContainers starts servers through the Docker engine.
+// dockerContainers starts servers in Docker.
 type dockerContainers struct{}
 
 func (dockerContainers) postgres(ctx context.Context) (backend, error) {
@@ -42,7 +43,7 @@ func (dockerContainers) postgres(ctx context.Context) (backend, error) {
 		}),
 		testcontainers.WithCmd("postgres", "-c", "fsync=off", "-c", "full_page_writes=off",
 			"-c", "timezone=UTC", "-c", "max_connections="+maxConnections),
-		// The image's first, temporary server has no TCP port, so this is the real one.
+		// The image's temporary first server has no TCP port, so this waits for the final one.
 		testcontainers.WithWaitStrategyAndDeadline(readyTimeout, wait.ForSQL(port, "pgx",
 			func(host string, port network.Port) string { return address(host, port.Port()) })),
 	)
@@ -57,11 +58,11 @@ func (dockerContainers) redis(ctx context.Context) (backend, error) {
 	)
 }
 
-// runContainer starts a container and returns where its port is to be reached.
+// runContainer starts a container and returns its address on the host.
 func runContainer(ctx context.Context, image, port string, address func(host, port string) string,
 	options ...testcontainers.ContainerCustomizer,
 ) (_ backend, err error) {
-	// The library panics in some of the ways in which an engine can be absent.
+	// The library panics in some cases if there is no engine.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("docker: %v", r)
@@ -87,8 +88,8 @@ func runContainer(ctx context.Context, image, port string, address func(host, po
 	}, nil
 }
 
-// leakOptions: the library keeps a connection to its reaper, which removes the
-// containers when this process is killed, until the process ends.
+// leakOptions ignores the library's connection to its reaper, which stays open until
+// the process ends. The reaper removes the containers of a killed process.
 func (dockerContainers) leakOptions() []goleak.Option {
 	return []goleak.Option{
 		goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"),

@@ -3,36 +3,36 @@
 //
 // # Where the servers come from
 //
-// In this order, decided per server:
+// They are tried in this order, for each server separately:
 //
-//  1. TEST_DATABASE_URL, TEST_REDIS_URL: servers that run already. The role of the
-//     URL must be allowed to create databases (and is the one tests connect as).
-//     Redis databases that hold somebody else's keys are left alone.
-//  2. Local binaries: one private server per test process, started when the first
-//     test asks and stopped by Main (package localstack).
+//  1. TEST_DATABASE_URL, TEST_REDIS_URL: servers that already run. The role in the
+//     URL must be allowed to create databases; tests connect with it. Redis
+//     databases that hold foreign keys are not used.
+//  2. Local binaries: one private server per test process, started when a test
+//     first needs it and stopped by Main (package localstack).
 //  3. Containers, through Docker: postgres:17 and redis:7.
 //
-// If none can be had the test fails and says what to install. Nothing is skipped.
-// Private servers, which a test kills and freezes, always are local binaries.
+// If there is no server, the test fails and names the packages to install. No test
+// is skipped. Private servers, which a test kills and freezes, are always local
+// binaries.
 //
 // # Isolation
 //
-// Postgres gives each test a database of its own, cloned from a template that has
-// all migrations applied. The template is named by a hash of the migrations and
-// the month (they make the current month's partitions), and is made under an
-// advisory lock, so test binaries that run at once can share one server.
+// Postgres gives each test its own database, cloned from a template with all
+// migrations applied. The template's name is a hash of the migrations and the
+// month, because migrations create the current month's partitions. It is created
+// under an advisory lock, so concurrent test binaries can share one server.
 //
-// Redis gives each test a logical database of its own, empty at first. It is
-// leased in database 0, so test binaries can share one server here too; a test
-// waits when all are taken. What Redis keeps per server and not per database is
-// shared all the same: scripts, functions, configuration, channels. A test of
-// those, or of failures, takes RedisPrivate; RedisClusterPrivate is a cluster of
-// three masters with a replica each, RedisSentinelsPrivate a master and a replica
-// that three sentinels watch.
+// Redis gives each test its own empty logical database. Database 0 holds the
+// leases, so concurrent test binaries can share one server. A test waits if all
+// databases are taken. Scripts, functions, configuration and channels belong to
+// the server, so tests share them. A test of those, or of failures, uses
+// RedisPrivate. RedisClusterPrivate is a cluster of three masters with one replica
+// each. RedisSentinelsPrivate is a master and a replica that three sentinels watch.
 //
 // # Clock, concurrency, failure
 //
-// Everything may be called from parallel tests. Wall time is used for deadlines
-// and for the age of leftovers. Databases are dropped when their test ends, also
-// when it failed; those of killed runs are dropped by a run two hours later.
+// All functions may be called from parallel tests. Wall time is used for deadlines
+// and for the age of leftovers. A database is dropped when its test ends, even if
+// the test failed. Databases of killed runs are dropped by a run two hours later.
 package testenv

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// startTimeout bounds getting a server, image download by Docker included.
+	// startTimeout is the time limit for starting a server, including Docker's download.
 	startTimeout = 3 * time.Minute
 
-	// stopTimeout bounds stopping all shared servers at the end.
+	// stopTimeout is the time limit for stopping all shared servers.
 	stopTimeout = 30 * time.Second
 
-	// opTimeout bounds one administrative operation, such as cloning a database or
-	// waiting for another process to finish the template.
+	// opTimeout is the time limit of one administrative operation, such as cloning a
+	// database or waiting until another process has finished the template.
 	opTimeout = time.Minute
 )
 
-// env is the shared servers of one test process.
+// env holds the shared servers of one test process.
 type env struct {
 	source source
 
@@ -42,20 +42,19 @@ func newEnv(s source) *env {
 	return e
 }
 
-// shared is the process's one environment. Tests reach it through package
-// functions because testing offers no other way to hand something from TestMain
-// to tests.
+// shared is the environment of this process. It is global because testing has no
+// other way to pass a value from TestMain to tests.
 var shared = newEnv(systemSource())
 
-// Main runs a package's tests, stops the servers they used, checks that no
-// goroutine is left, and exits. Every package whose tests use this one calls it:
+// Main runs a package's tests, stops their servers, checks that no goroutine is
+// left, and exits. Every package whose tests use testenv calls it:
 //
 //	func TestMain(m *testing.M) { testenv.Main(m) }
 func Main(m *testing.M, options ...goleak.Option) {
 	os.Exit(shared.run(m.Run, options))
 }
 
-// run is Main without the exit.
+// run does what Main does and returns the exit status.
 func (e *env) run(tests func() int, options []goleak.Option) int {
 	e.mu.Lock()
 	e.running = true
@@ -68,7 +67,7 @@ func (e *env) run(tests func() int, options []goleak.Option) int {
 		code = max(code, 1)
 	}
 	if code != 0 {
-		return code // a failed test may well have left something running
+		return code // a failed test may leave goroutines
 	}
 	if err := goleak.Find(append(options, e.source.leakOptions()...)...); err != nil {
 		fmt.Fprintln(os.Stderr, "testenv: goroutines are left after all tests:", err)
@@ -77,14 +76,14 @@ func (e *env) run(tests func() int, options []goleak.Option) int {
 	return 0
 }
 
-// onStop registers what ends a shared server.
+// onStop registers a function that stops a shared server.
 func (e *env) onStop(stop func(context.Context) error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stops = append(e.stops, stop)
 }
 
-// stop ends what was started, last first.
+// stop stops all shared servers in reverse order of their start.
 func (e *env) stop(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,7 +95,8 @@ func (e *env) stop(ctx context.Context) error {
 	return errs
 }
 
-// requireMain fails a test whose package would leave its servers running.
+// requireMain fails a test of a package that does not call Main: its servers would
+// keep running.
 func (e *env) requireMain(t testing.TB) {
 	t.Helper()
 	e.mu.Lock()
@@ -106,7 +106,8 @@ func (e *env) requireMain(t testing.TB) {
 	}
 }
 
-// lazy makes a value on the first call and keeps it, or the error.
+// lazy creates a value on the first call of get. Later calls return the same value
+// or error.
 type lazy[T any] struct{ get func() (T, error) }
 
 func newLazy[T any](start func(context.Context) (T, error)) *lazy[T] {

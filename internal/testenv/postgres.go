@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// databasePrefix begins the names of tests' databases; the hour of creation and a
+	// databasePrefix begins the name of a test's database. The hour of creation and a
 	// random part follow: quotasvc_test_<unix hours>_<random>.
 	databasePrefix = "quotasvc_test_"
 
-	// staleHours is the age from which a test's database counts as left behind.
+	// staleHours is the age at which a test's database counts as left behind.
 	staleHours = 2
 )
 
-// Postgres returns the URL of a fresh database with all migrations applied. It is
-// dropped when the test ends, whoever is still connected.
+// Postgres returns the URL of a new database with all migrations applied. It is
+// dropped when the test ends, even if a connection is open.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	shared.requireMain(t)
 	return shared.database(t, true)
 }
 
-// PostgresEmpty returns the URL of a fresh database without tables. It is dropped
-// when the test ends, whoever is still connected.
+// PostgresEmpty returns the URL of a new database without tables. It is dropped when
+// the test ends, even if a connection is open.
 func PostgresEmpty(t testing.TB) string {
 	t.Helper()
 	shared.requireMain(t)
@@ -69,7 +69,7 @@ func (e *env) database(t testing.TB, migrated bool) string {
 
 func hours(t time.Time) int64 { return t.Unix() / int64(time.Hour/time.Second) }
 
-// postgresEnv is a server on which tests get databases.
+// postgresEnv is the server with the tests' databases.
 type postgresEnv struct {
 	base     *url.URL // of the maintenance database
 	origin   origin
@@ -97,7 +97,7 @@ func newPostgresEnv(ctx context.Context, b backend) (*postgresEnv, error) {
 	}
 	p := &postgresEnv{base: base, origin: b.origin}
 	p.template = newLazy(p.ensureTemplate)
-	// Nobody else's databases are on a server of our own.
+	// Only a server that was given may hold databases of other runs.
 	if b.origin == fromURL {
 		if err := p.dropStale(ctx); err != nil {
 			return nil, err
@@ -106,7 +106,7 @@ func newPostgresEnv(ctx context.Context, b backend) (*postgresEnv, error) {
 	return p, nil
 }
 
-// urlOf is the URL of one database of the server.
+// urlOf returns the URL of a database.
 func (p *postgresEnv) urlOf(name string) string {
 	u := *p.base
 	u.Path = "/" + name
@@ -124,8 +124,8 @@ func (p *postgresEnv) exec(ctx context.Context, sql string) error {
 	return err
 }
 
-// create makes a database, as a copy of template unless that is empty. An empty one
-// is made from template0, so that it is the same on every server.
+// create creates a database as a copy of template. If template is empty, it copies
+// template0, which is the same on every server.
 func (p *postgresEnv) create(ctx context.Context, name, template string) error {
 	sql := "CREATE DATABASE " + ident(name) + " TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
 	if template != "" {
@@ -135,7 +135,7 @@ func (p *postgresEnv) create(ctx context.Context, name, template string) error {
 		return fmt.Errorf("create database: %w", err)
 	}
 	if p.origin != fromURL {
-		return nil // servers of our own are set up like this
+		return nil // a server that was started here has this time zone
 	}
 	if err := p.exec(ctx, "ALTER DATABASE "+ident(name)+" SET timezone TO 'UTC'"); err != nil {
 		return fmt.Errorf("set the time zone: %w", err)
@@ -150,7 +150,7 @@ func (p *postgresEnv) drop(ctx context.Context, name string) error {
 	return nil
 }
 
-// dropStale drops the databases that killed runs left on a long-lived server.
+// dropStale drops the databases of killed runs on a long-lived server.
 func (p *postgresEnv) dropStale(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, p.base.String())
 	if err != nil {
@@ -174,7 +174,7 @@ func (p *postgresEnv) dropStale(ctx context.Context) error {
 	return errs
 }
 
-// stale reports whether a database was made so long ago that its run must be over.
+// stale reports whether a database is so old that its run must have ended.
 func stale(name string, now time.Time) bool {
 	hour, _, ok := strings.Cut(strings.TrimPrefix(name, databasePrefix), "_")
 	made, err := strconv.ParseInt(hour, 10, 64)

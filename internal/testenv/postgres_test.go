@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// connect opens a connection that ends with the test.
+// connect opens a connection that closes when the test ends.
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -18,7 +18,7 @@ func connect(t *testing.T, url string) *pgx.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Dropping the database may have ended the session already.
+		// Dropping the database may already have ended the session.
 		_ = conn.Close(context.Background())
 	})
 	return conn
@@ -57,7 +57,8 @@ func TestPostgres_Database_ByteOrderUTF8AndUTC(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
 	admin := connect(t, server.URL)
-	// For all roles: our servers' command line is stronger than their configuration.
+	// ALTER ROLE ALL imitates a server with another time zone. The command line of our servers would override a
+	// configuration file.
 	if _, err := admin.Exec(t.Context(), "ALTER ROLE ALL SET timezone TO 'Asia/Tokyo'"); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestPostgres_ConnectedAtEnd_StillDropped(t *testing.T) {
 	var name string
 	t.Run("the test", func(t *testing.T) {
 		url := Postgres(t)
-		conn, err := pgx.Connect(t.Context(), url) // and never closed by the test
+		conn, err := pgx.Connect(t.Context(), url) // the test does not close it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,8 +113,8 @@ func TestPostgres_ConnectedAtEnd_StillDropped(t *testing.T) {
 	}
 }
 
-// Two processes that share a server both want the template: one makes it, the
-// other waits and uses it.
+// Two processes that share a server need the template at the same time: one creates
+// it, the other waits and uses it.
 func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)
@@ -146,7 +147,7 @@ func TestTemplate_ConcurrentProcesses_CreatedOnce(t *testing.T) {
 	}
 }
 
-// A process killed while it made the template leaves one that accepts connections.
+// A process that is killed while it creates the template leaves one that accepts connections.
 func TestTemplate_Unfinished_CreatedAgain(t *testing.T) {
 	t.Parallel()
 	server := PostgresPrivate(t)

@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// defaultRedisDatabases is what a server has that does not let us ask.
+	// defaultRedisDatabases is the number of databases of a server that forbids CONFIG.
 	defaultRedisDatabases = 16
 
-	// leaseTTL frees a killed run's databases: longer than a test may take, since
-	// leases are not renewed.
+	// leaseTTL frees the databases of killed runs. It is longer than a test may take,
+	// because leases are not renewed.
 	leaseTTL = 20 * time.Minute
 
-	// leaseEvery is how often a test that found all databases taken looks again.
+	// leaseEvery is the interval at which a test retries if all databases are taken.
 	leaseEvery = 50 * time.Millisecond
 
-	// The registry in database 0: one lease key per database in use, and the set of
-	// databases that were empty when first leased. What another one holds is not ours
-	// to flush.
+	// The registry is in database 0: one lease key per used database, and the set of
+	// databases that were empty at their first lease. Other databases hold foreign
+	// keys and are never flushed.
 	leaseKey = "quotasvc-testenv:lease:"
 	oursKey  = "quotasvc-testenv:ours"
 )
 
-// Redis returns how to reach a logical database of the test's own, empty at first
-// and emptied again when the test ends. Scripts, functions, configuration and
-// channels are the server's and are shared with other tests.
+// Redis returns the options of a client of the test's own logical database. It is
+// empty at first and is emptied when the test ends. Other tests share the server's
+// scripts, functions, configuration and channels.
 func Redis(t testing.TB) *redis.Options {
 	t.Helper()
 	shared.requireMain(t)
 	return shared.logical(t)
 }
 
-// RedisURL is Redis as a URL.
+// RedisURL is Redis with a URL as its result.
 func RedisURL(t testing.TB) string {
 	t.Helper()
 	o := Redis(t)
@@ -68,7 +68,7 @@ func (e *env) logical(t testing.TB) *redis.Options {
 	return r.options(lease.database)
 }
 
-// redisEnv is a server on which tests get logical databases.
+// redisEnv is the server with the tests' logical databases.
 type redisEnv struct {
 	base      *redis.Options // of database 0
 	databases int
@@ -101,7 +101,7 @@ func newRedisEnv(ctx context.Context, b backend) (*redisEnv, error) {
 		if err := c.Ping(ctx).Err(); err != nil {
 			return fmt.Errorf("reach %s: %w", base.Addr, err)
 		}
-		// Managed servers forbid CONFIG; the default is right for most of them.
+		// Managed servers forbid CONFIG. Most of them have the default number.
 		if config, err := c.ConfigGet(ctx, "databases").Result(); err == nil {
 			if n, err := strconv.Atoi(config["databases"]); err == nil {
 				r.databases = n
@@ -115,7 +115,7 @@ func newRedisEnv(ctx context.Context, b backend) (*redisEnv, error) {
 	return r, nil
 }
 
-// lease takes a database, waiting for one if all are in use.
+// lease takes a database. It waits if all are in use.
 func (r *redisEnv) lease(ctx context.Context) (lease, error) {
 	tick := time.NewTicker(leaseEvery)
 	defer tick.Stop()
@@ -138,8 +138,8 @@ func (r *redisEnv) lease(ctx context.Context) (lease, error) {
 	}
 }
 
-// take tries to lease one database and empties it. It gives a database back that
-// holds somebody else's keys.
+// take tries to lease one database and empties it. It releases a database with
+// foreign keys.
 func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
 	key, member := leaseKey+strconv.Itoa(l.database), strconv.Itoa(l.database)
 	err = r.with(0, func(registry *redis.Client) error {
@@ -169,14 +169,14 @@ func (r *redisEnv) take(ctx context.Context, l lease) (ok bool, err error) {
 	return ok, err
 }
 
-// release empties a database and gives it back, unless the lease has run out and
-// another test has it.
+// release empties a database and releases it. It fails if the lease has expired and
+// another test may have the database.
 func (r *redisEnv) release(ctx context.Context, l lease) error {
 	key := leaseKey + strconv.Itoa(l.database)
 	return r.with(0, func(registry *redis.Client) error {
 		holder, err := registry.Get(ctx, key).Result()
 		if errors.Is(err, redis.Nil) || (err == nil && holder != l.token) {
-			return fmt.Errorf("the lease of database %d ran out: the test took longer than %v", l.database, leaseTTL)
+			return fmt.Errorf("the lease of database %d has expired: the test took longer than %v", l.database, leaseTTL)
 		}
 		if err != nil {
 			return err
@@ -188,14 +188,14 @@ func (r *redisEnv) release(ctx context.Context, l lease) error {
 	})
 }
 
-// with runs do on a short-lived client of one database.
+// with calls do with a short-lived client of one database.
 func (r *redisEnv) with(database int, do func(*redis.Client) error) (err error) {
 	c := redis.NewClient(r.options(database))
 	defer func() { err = errors.Join(err, c.Close()) }()
 	return do(c)
 }
 
-// options are a fresh copy: clients fill in defaults.
+// options returns a new copy, because clients fill in defaults.
 func (r *redisEnv) options(database int) *redis.Options {
 	o := *r.base
 	o.DB = database

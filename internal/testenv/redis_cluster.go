@@ -19,32 +19,32 @@ const (
 	clusterMasters = 3
 	clusterSlots   = 16384
 
-	// migrateKeys is how many keys one MIGRATE moves; its timeout is in milliseconds.
+	// migrateKeys is the number of keys of one MIGRATE, migrateMillis its timeout in ms.
 	migrateKeys, migrateMillis = 100, 5000
 )
 
-// RedisCluster is a Redis Cluster of one test's own: three masters with a third of
-// the slots each, and a replica of each master. It serves the slots it has when a
-// master is away (cluster-require-full-coverage no), as the limiter wants it.
+// RedisCluster is a Redis Cluster for one test: three masters with a third of the
+// slots each, and a replica of each master. It serves the other slots while a master
+// is down (cluster-require-full-coverage no), as the limiter requires.
 type RedisCluster struct {
 	URL      string
 	Password string
-	Masters  []*RedisServer // as of the start
-	Replicas []*RedisServer // Replicas[i] is Masters[i]'s
+	Masters  []*RedisServer // at the start
+	Replicas []*RedisServer // Replicas[i] replicates Masters[i]
 
 	g       *group
 	clients map[*RedisServer]*redis.Client
 	ids     map[*RedisServer]string
 }
 
-// RedisClusterPrivate starts a cluster for this test alone, from local binaries.
+// RedisClusterPrivate starts a cluster for this test from local binaries.
 func RedisClusterPrivate(t testing.TB) *RedisCluster {
 	t.Helper()
 	g := newGroup(t)
 	nodes := g.start(2*clusterMasters, localstack.RedisConfig{Mode: localstack.RedisClusterNode, Extra: []string{
 		"cluster-node-timeout " + strconv.FormatInt(failureTimeout.Milliseconds(), 10),
 		"cluster-require-full-coverage no",
-		"cluster-replica-validity-factor 0", // a replica may always take over: nothing here is worth a vote on its age
+		"cluster-replica-validity-factor 0", // a replica may take over even if its data is old
 		"cluster-allow-replica-migration no",
 		"repl-diskless-sync-delay 0", "repl-ping-replica-period 1",
 	}})
@@ -61,7 +61,7 @@ func RedisClusterPrivate(t testing.TB) *RedisCluster {
 	return c
 }
 
-// join makes the nodes a cluster.
+// join joins the nodes to a cluster.
 func (c *RedisCluster) join(nodes []*RedisServer) {
 	c.g.t.Helper()
 	for i, n := range nodes {
@@ -75,7 +75,7 @@ func (c *RedisCluster) join(nodes []*RedisServer) {
 		c.g.do(c.clients[nodes[0]], "CLUSTER", "MEET", host, port, n.redis.BusPort())
 	}
 	for i, r := range c.Replicas {
-		c.g.await("the replica knows its master", func(ctx context.Context) error {
+		c.g.await("the replica accepts its master", func(ctx context.Context) error {
 			return c.clients[r].ClusterReplicate(ctx, c.ids[c.Masters[i]]).Err()
 		})
 	}
@@ -89,7 +89,7 @@ func (c *RedisCluster) join(nodes []*RedisServer) {
 	})
 }
 
-// complete says whether n sees every slot served by a master with a replica.
+// complete returns an error unless n sees every slot served by a master with a replica.
 func (c *RedisCluster) complete(ctx context.Context, n *RedisServer) error {
 	info, err := c.clients[n].ClusterInfo(ctx).Result()
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *RedisCluster) complete(ctx context.Context, n *RedisServer) error {
 	return nil
 }
 
-// Calm keeps replicas from taking over where a busy machine makes a master slow.
+// Calm prevents a replica from taking over when a busy machine makes its master slow.
 func (c *RedisCluster) Calm() {
 	c.g.t.Helper()
 	for _, client := range c.clients {
@@ -125,21 +125,20 @@ func (c *RedisCluster) Calm() {
 	}
 }
 
-// Client is a plain client of one node.
+// Client returns a plain client of one node.
 func (c *RedisCluster) Client(n *RedisServer) *redis.Client { return c.clients[n] }
 
-// Slot is the slot of a key.
+// Slot returns the slot of a key.
 func (c *RedisCluster) Slot(key string) int {
 	c.g.t.Helper()
 	slot, ok := c.g.do(c.clients[c.Masters[0]], "CLUSTER", "KEYSLOT", key).(int64)
 	if !ok {
-		c.g.t.Fatalf("testenv: the slot of %q is no number", key)
+		c.g.t.Fatalf("testenv: the slot of %q is not a number", key)
 	}
 	return int(slot)
 }
 
-// Owner is the node that serves a key's slot, as one of the first masters said at
-// the start: index i of Masters.
+// Owner returns the index in Masters of the node that served a key's slot at the start.
 func (c *RedisCluster) Owner(key string) int {
 	c.g.t.Helper()
 	slot := c.Slot(key)
@@ -151,7 +150,7 @@ func (c *RedisCluster) Owner(key string) int {
 	return -1
 }
 
-// AwaitPromotion waits until a replica has become a master that others agree on.
+// AwaitPromotion waits until observer sees the replica as a master with slots.
 func (c *RedisCluster) AwaitPromotion(replica *RedisServer, observer *RedisServer) {
 	c.g.t.Helper()
 	c.g.await("the replica takes over", func(ctx context.Context) error {
@@ -170,15 +169,15 @@ func (c *RedisCluster) AwaitPromotion(replica *RedisServer, observer *RedisServe
 	})
 }
 
-// BeginMove makes a slot importing at to and migrating at from: keys that exist are
-// still served by from, others by to (ASK).
+// BeginMove marks a slot as importing at to and as migrating at from: from still
+// serves existing keys, to serves new ones (ASK).
 func (c *RedisCluster) BeginMove(slot int, from, to *RedisServer) {
 	c.g.t.Helper()
 	c.g.do(c.clients[to], "CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[from])
 	c.g.do(c.clients[from], "CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[to])
 }
 
-// MoveKeys moves the keys of a slot that has begun to move; it returns their number.
+// MoveKeys moves the keys of a slot after BeginMove and returns their number.
 func (c *RedisCluster) MoveKeys(slot int, from, to *RedisServer) int {
 	c.g.t.Helper()
 	host, port, _ := net.SplitHostPort(to.Addr)
@@ -189,16 +188,16 @@ func (c *RedisCluster) MoveKeys(slot int, from, to *RedisServer) int {
 			return moved
 		}
 		command := []any{"MIGRATE", host, port, "", 0, migrateMillis, "AUTH", c.Password, "KEYS"}
-		c.g.do(c.clients[from], append(command, keys...)...) // NOKEY where they have expired meanwhile
+		c.g.do(c.clients[from], append(command, keys...)...) // NOKEY if all have expired
 		moved += len(keys)
 	}
 }
 
-// EndMove gives a slot whose keys have moved to its new owner, and waits until all
-// masters have heard of it: a claim nobody has heard of loses against an older one.
+// EndMove assigns a slot to its new owner after MoveKeys and waits until all masters
+// have the new assignment. Without the wait an older assignment could win.
 func (c *RedisCluster) EndMove(slot int, to *RedisServer) {
 	c.g.t.Helper()
-	// The new owner first: were the old one first, both would send clients to the other for a moment.
+	// The new owner must be first. Otherwise both nodes would redirect clients to each other for a moment.
 	c.g.do(c.clients[to], "CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
 	for _, m := range c.Masters {
 		if m != to {
@@ -217,7 +216,7 @@ func (c *RedisCluster) EndMove(slot int, to *RedisServer) {
 	})
 }
 
-// epoch is the configuration epoch of a node as another one knows it.
+// epoch returns the configuration epoch of a node as observer reports it.
 func (c *RedisCluster) epoch(ctx context.Context, observer, of *RedisServer) (string, error) {
 	const epochField = 6
 	nodes, err := c.clients[observer].ClusterNodes(ctx).Result()
@@ -229,7 +228,7 @@ func (c *RedisCluster) epoch(ctx context.Context, observer, of *RedisServer) (st
 			return fields[epochField], nil
 		}
 	}
-	return "", errors.New("the node is not known")
+	return "", errors.New("the node is unknown")
 }
 
 // Move moves a slot with its keys.

@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// groupTimeout bounds making a cluster or a set of sentinels ready, and each wait
-	// for a change of theirs: gossip takes seconds where others use the machine, too.
+	// groupTimeout is the time limit for starting a cluster or a set of sentinels, and
+	// for each change in it. Gossip takes seconds on a busy machine.
 	groupTimeout = 90 * time.Second
 
-	// groupPoll is how often their state is looked at.
+	// groupPoll is the interval for polling their state.
 	groupPoll = 20 * time.Millisecond
 
-	// failureTimeout is after how long a silent node counts as failed. Production has
-	// 15 or 30 s. Shorter than this, a busy machine makes nodes fail that are well.
+	// failureTimeout is the time after which a silent node counts as failed. Production
+	// uses 15 or 30 s. With less than 3 s, a busy machine makes healthy nodes fail.
 	failureTimeout = 3 * time.Second
 
-	// calmTimeout is the same for tests in which none is to fail.
+	// calmTimeout is the same for tests in which no node should fail.
 	calmTimeout = 2 * time.Minute
 )
 
-// group is Redis processes that know each other and share a password.
+// group is a set of Redis processes with the same password.
 type group struct {
 	t        testing.TB
 	dir      string
@@ -45,7 +45,7 @@ func newGroup(t testing.TB) *group {
 	return &group{t: t, dir: t.TempDir(), password: rand.Text()}
 }
 
-// start starts a process per mode; they end with the test.
+// start starts n processes. They stop when the test ends.
 func (g *group) start(n int, cfg localstack.RedisConfig) []*RedisServer {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
@@ -76,7 +76,7 @@ func (g *group) start(n int, cfg localstack.RedisConfig) []*RedisServer {
 	return servers
 }
 
-// await waits until done says nil.
+// await waits until done returns nil.
 func (g *group) await(what string, done func(ctx context.Context) error) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
@@ -91,12 +91,12 @@ func (g *group) await(what string, done func(ctx context.Context) error) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			g.t.Fatalf("testenv: never happened: %s (%v)", what, err)
+			g.t.Fatalf("testenv: within %s this did not happen: %s (%v)", groupTimeout, what, err)
 		}
 	}
 }
 
-// client is a plain client of one process that ends with the test.
+// client returns a plain client of one process. It closes when the test ends.
 func (s *RedisServer) client() *redis.Client {
 	c := redis.NewClient(s.Options())
 	s.t.Cleanup(func() { _ = c.Close() })

@@ -15,26 +15,26 @@ import (
 	"github.com/quotasvc/quotasvc/internal/localstack"
 )
 
-// sentinelMaster is the name sentinels know the master by, and sentinelQuorum how
-// many of the three must agree that it is away.
+// sentinelMaster is the master's name in the sentinels' configuration. sentinelQuorum is
+// the number of sentinels that must agree that the master is down.
 const (
 	sentinelMaster = "main"
 	sentinels      = 3
 	sentinelQuorum = 2
 )
 
-// RedisSentinels is a master and a replica of one test's own, watched by three
-// sentinels that make the replica the master when the master is away.
+// RedisSentinels is a master and a replica for one test, watched by three sentinels.
+// They promote the replica when the master is down.
 type RedisSentinels struct {
 	URL       string
-	Master    *RedisServer // as of the start
+	Master    *RedisServer // at the start
 	Replica   *RedisServer
 	Sentinels []*RedisServer
 
 	g *group
 }
 
-// RedisSentinelsPrivate starts them for this test alone, from local binaries.
+// RedisSentinelsPrivate starts the servers for this test from local binaries.
 func RedisSentinelsPrivate(t testing.TB) *RedisSentinels {
 	t.Helper()
 	g := newGroup(t)
@@ -56,7 +56,7 @@ func RedisSentinelsPrivate(t testing.TB) *RedisSentinels {
 		RawQuery: url.Values{"sentinel_password": {g.password}}.Encode(),
 	}).String()
 	for _, watcher := range s.Sentinels {
-		g.await("the sentinels know each other and the replica", func(ctx context.Context) error {
+		g.await("every sentinel lists the others and the replica", func(ctx context.Context) error {
 			return s.ready(ctx, watcher)
 		})
 	}
@@ -91,8 +91,8 @@ func (s *RedisSentinels) ready(ctx context.Context, watcher *RedisServer) error 
 	return nil
 }
 
-// Failover makes the sentinels swap master and replica, both of which are well: what
-// an operator does for maintenance. The old master is told to copy the new one.
+// Failover makes the sentinels swap a healthy master and its replica, as an operator
+// does for maintenance.
 func (s *RedisSentinels) Failover() {
 	s.g.t.Helper()
 	s.g.await("a sentinel begins the failover", func(ctx context.Context) error {
@@ -106,12 +106,12 @@ func (s *RedisSentinels) Failover() {
 func (s *RedisSentinels) AwaitMaster(want *RedisServer) {
 	s.g.t.Helper()
 	for _, watcher := range s.Sentinels {
-		s.g.await("the sentinel knows the new master", func(ctx context.Context) error {
+		s.g.await("the sentinel reports the new master", func(ctx context.Context) error {
 			c := redis.NewSentinelClient(watcher.Options())
 			defer func() { _ = c.Close() }()
 			addr, err := c.GetMasterAddrByName(ctx, sentinelMaster).Result()
 			if err == nil && net.JoinHostPort(addr[0], addr[1]) != want.Addr {
-				err = fmt.Errorf("it says %v", addr)
+				err = fmt.Errorf("it reports %v", addr)
 			}
 			return err
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// client opens a client that ends with the test.
+// client opens a client that closes when the test ends.
 func client(t *testing.T, o *redis.Options) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(o)
@@ -96,7 +96,7 @@ func TestRedis_KilledRun_DatabaseEmptyForNext(t *testing.T) {
 	o := server.Options()
 	o.DB = 1
 	set(t, client(t, o), "left behind")
-	// The run was killed and its lease has run out.
+	// The run was killed and its lease has expired.
 	if err := client(t, server.Options()).Del(t.Context(), leaseKey+"1").Err(); err != nil {
 		t.Fatal(err)
 	}

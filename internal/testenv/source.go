@@ -13,29 +13,30 @@ import (
 )
 
 const (
-	// EnvPostgres names a PostgreSQL that runs already.
+	// EnvPostgres is the variable with the URL of a PostgreSQL that already runs.
 	EnvPostgres = "TEST_DATABASE_URL"
 
-	// EnvRedis names a Redis that runs already.
+	// EnvRedis is the variable with the URL of a Redis that already runs.
 	EnvRedis = "TEST_REDIS_URL"
 
 	// tempPrefix begins the names of all temporary directories.
 	tempPrefix = "quotasvc-test-"
 
-	// maxConnections of a local or container PostgreSQL: room for parallel tests
-	// with pools of their own. PostgreSQL's default is 100.
+	// maxConnections is the setting of a local or container PostgreSQL. Parallel tests
+	// have their own pools. PostgreSQL's default is 100.
 	maxConnections = "200"
 
-	// maxWALSize of a local PostgreSQL. Its directory may lie in memory, so WAL is
-	// recycled early; checkpoints cost little without fsync. The default is 1 GB.
+	// maxWALSize is the setting of a local PostgreSQL. Its directory may lie in memory,
+	// so WAL is recycled early. Checkpoints cost little without fsync. The default is
+	// 1 GB.
 	maxWALSize = "256MB"
 
-	// redisDatabases of a local or container Redis: more than tests ever run in
-	// parallel. An empty database costs Redis nothing. Its default is 16.
+	// redisDatabases is the setting of a local or container Redis: more than the number
+	// of parallel tests. An empty database costs nothing. The default is 16.
 	redisDatabases = 512
 )
 
-// origin says where a server came from.
+// origin is the way a server was found.
 type origin string
 
 const (
@@ -44,25 +45,25 @@ const (
 	fromContainer origin = "container"
 )
 
-// backend is a server somebody answers for.
+// backend is a server for tests.
 type backend struct {
 	url    string
 	origin origin
-	stop   func(context.Context) error // nil: not ours to stop
+	stop   func(context.Context) error // nil: the server was given and stays
 }
 
-// source finds servers. Its fields are what the choice depends on, so that each
-// of the three ways can be tested on any machine.
+// source finds servers. The choice depends on its fields only, so that each of the
+// three ways can be tested on any machine.
 type source struct {
 	getenv func(string) string
 	search localstack.Search
 	docker containers
-	cache  string // keeps a fresh cluster between runs; "" for none
+	cache  string // directory with a fresh cluster; saves an initdb of 1 to 3 s per test process; empty: none
 }
 
 func systemSource() source {
 	s := source{getenv: os.Getenv, search: localstack.SystemSearch(), docker: dockerContainers{}}
-	// Without a home there is no cache, and every run makes its cluster anew.
+	// Without a home directory there is no cache, and every run calls initdb.
 	if dir, err := os.UserCacheDir(); err == nil {
 		s.cache = filepath.Join(dir, "quotasvc", "test-cluster")
 	}
@@ -98,22 +99,21 @@ func (s source) redis(ctx context.Context) (backend, error) {
 	return fallBack(err, EnvRedis, func() (backend, error) { return s.docker.redis(ctx) })
 }
 
-// fallBack turns to containers if the local way failed because nothing is
-// installed. Another failure is reported as it is: a broken installation must not
-// hide behind Docker.
+// fallBack starts a container if the local way failed because nothing is installed.
+// It returns any other error unchanged: Docker must not hide a broken installation.
 func fallBack(localErr error, variable string, start func() (backend, error)) (backend, error) {
 	if !localstack.IsMissing(localErr) {
 		return backend{}, localErr
 	}
 	b, err := start()
 	if err != nil {
-		return backend{}, fmt.Errorf("no server for tests: %w; nor in a container: %w; or name a running one in %s", localErr, err, variable)
+		return backend{}, fmt.Errorf("no server for tests: %w; no container: %w; or set %s to the URL of a running server", localErr, err, variable)
 	}
 	return b, nil
 }
 
-// localPostgres starts a private server in a temporary directory; stop also
-// removes the directory.
+// localPostgres starts a private server in a temporary directory. The returned
+// function stops it and removes the directory.
 func (s source) localPostgres(ctx context.Context) (*localstack.Postgres, func(context.Context) error, error) {
 	bin, err := s.search.Postgres(ctx, 0)
 	if err != nil {
@@ -154,10 +154,10 @@ func (s source) localRedis(ctx context.Context) (*localstack.Redis, func(context
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	// There is nothing to save, so there is no need for an orderly stop.
+	// Redis saves nothing, so it needs no orderly stop.
 	stop := func(context.Context) error { return errors.Join(r.Kill(), os.RemoveAll(dir)) }
 	return r, stop, nil
 }
 
-// leakOptions tell goleak what is not a test's doing.
+// leakOptions returns the goroutines that goleak should ignore.
 func (s source) leakOptions() []goleak.Option { return s.docker.leakOptions() }

@@ -12,8 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/localstack"
 )
 
-// fakeContainers stands in for the engine, so that the choice can be tested where
-// there is none, and where there is one without downloading images.
+// fakeContainers replaces the container engine, so that the choice can be tested
+// without an engine and without downloading images.
 type fakeContainers struct{ err error }
 
 func (f fakeContainers) postgres(context.Context) (backend, error) {
@@ -28,12 +28,12 @@ func (fakeContainers) leakOptions() []goleak.Option { return nil }
 
 func noEnv(string) string { return "" }
 
-// nothingInstalled finds no program.
+// nothingInstalled returns a search that finds no program.
 func nothingInstalled(t *testing.T) localstack.Search {
 	return localstack.Search{Path: []string{t.TempDir()}, PostgresDirs: []string{"/nowhere/*/bin"}, RedisDirs: []string{"/nowhere"}}
 }
 
-// choose asks s for both servers and returns where they came from.
+// choose gets both servers from s.
 func choose(t *testing.T, s source) (postgres, redis backend) {
 	t.Helper()
 	postgres, err := s.postgres(t.Context())
@@ -107,8 +107,8 @@ func TestSource_NoServer_ErrorNamesPackages(t *testing.T) {
 	}
 }
 
-// Where there is no engine, the library must report it, not panic or hang; where
-// there is one, the servers must work.
+// Without an engine the library must report an error, and not panic or hang. With one,
+// the servers must work.
 func TestContainers_Engine_UsedOrAbsenceReported(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)

@@ -17,17 +17,18 @@ import (
 	"github.com/quotasvc/quotasvc/migrations"
 )
 
-// templateLock is the advisory lock under which a template is made. The number is
-// arbitrary ("quotatpl" in ASCII), it only has to be the same in all processes.
+// templateLock is the advisory lock for the creation of a template. The number is
+// arbitrary ("quotatpl" in ASCII) and the same in all processes.
 const templateLock int64 = 0x71756f746174706c
 
-// templatePrefix begins the names of templates. On a long-lived server one stays
-// for each state of the migrations that was tested there, at some 8 MB.
+// templatePrefix begins the name of a template. A long-lived server keeps one
+// template of some 8 MB for each tested state of the migrations.
 const templatePrefix = "quotasvc_template_"
 
-// ensureTemplate returns the name of a database with all migrations applied, making
-// it first if nobody has. A finished template refuses connections: that marks it
-// as finished, and CREATE DATABASE would fail while anyone is connected to it.
+// ensureTemplate returns the name of a database with all migrations applied. It
+// creates the database if it does not exist. A finished template refuses
+// connections: this marks it as finished, and CREATE DATABASE would fail while a
+// connection to it is open.
 func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	name, err := templateName(migrations.FS, time.Now())
 	if err != nil {
@@ -37,7 +38,7 @@ func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("connect: %w", err)
 	}
-	defer conn.Close(ctx) // also gives the lock back
+	defer conn.Close(ctx) // releases the lock
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", templateLock); err != nil {
 		return "", fmt.Errorf("wait for the template's lock: %w", err)
 	}
@@ -65,8 +66,8 @@ func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// templateName hashes the migrations and the month, because migrations make the
-// current month's partitions.
+// templateName returns a name with a hash of the migrations and the month, because
+// migrations create the current month's partitions.
 func templateName(files fs.FS, now time.Time) (string, error) {
 	paths, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -74,7 +75,7 @@ func templateName(files fs.FS, now time.Time) (string, error) {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n", now.UTC().Format("2006-01"))
-	for _, path := range paths { // Glob sorts
+	for _, path := range paths { // sorted by Glob
 		text, err := fs.ReadFile(files, path)
 		if err != nil {
 			return "", fmt.Errorf("read migration: %w", err)
@@ -84,7 +85,7 @@ func templateName(files fs.FS, now time.Time) (string, error) {
 	return templatePrefix + hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// migrate applies all migrations to one database.
+// migrate applies all migrations to a database.
 func migrate(ctx context.Context, databaseURL string) (err error) {
 	db, err := sql.Open("pgx", databaseURL)
 	if err != nil {
