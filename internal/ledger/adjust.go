@@ -57,7 +57,8 @@ func (a *Adjust) balance() BalanceKey { return BalanceKey{a.Tenant, a.Meter, a.S
 func (a *Adjust) answers(*Change) {}
 
 func (a *Adjust) fingerprint() [16]byte {
-	return hashed("adjust/1", a.Tenant, a.Meter, a.Subject).number(a.Amount).text(a.Reason).sum()
+	h := appendTexts(nil, "adjust/1", a.Tenant, a.Meter, a.Subject)
+	return fingerprintOf(appendTexts(appendNumber(h, a.Amount), a.Reason))
 }
 
 // Validate implements Operation.
@@ -80,7 +81,7 @@ func (a *Adjust) decide(b *Batch, c *Call) error {
 		return c.refuse(refused)
 	}
 	out := &Change{OperationID: a.Key, Tenant: a.Tenant, Meter: a.Meter, Subject: a.Subject, Amount: a.Amount, Before: book.Remaining()}
-	first := len(b.journal.entries)
+	first := len(b.journal)
 	if a.Amount > 0 {
 		out.Grant = a.grantID()
 		a.up(b, book)

@@ -24,14 +24,14 @@ func (b *Book) endedByTerms() bool {
 }
 
 // advance works off every event due at or before now: see advanceTo.
-func (b *Book) advance(now time.Time, j *journal) (more bool, err error) {
+func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
 	return b.advanceTo(now, now, j)
 }
 
 // advanceTo works off every event due at or before until, in the order in which they were due, as if a clock had done it in time.
 // At one instant, holds end first, then grants expire, then the period closes and the next opens, then grants take effect. It
 // returns more = true when it stopped at advanceStepsMax. It depends on the book and its arguments only; entries go to j with the instant now.
-func (b *Book) advanceTo(until, now time.Time, j *journal) (more bool, err error) {
+func (b *Book) advanceTo(until, now time.Time, j *[]Entry) (more bool, err error) {
 	if !b.due(until) {
 		return false, nil
 	}
@@ -70,7 +70,7 @@ func (b *Book) cutOpenPeriod() {
 
 // openFirst opens the period that contains the tenant's sign-up, even if the plan lacked the meter then, so that the result does not
 // depend on when the balance is first read.
-func (b *Book) openFirst(j *journal, now time.Time) error {
+func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	t := b.Timeline.At(time.Time{})
 	if t == nil {
 		return errNotLoaded
@@ -84,7 +84,7 @@ func (b *Book) openFirst(j *journal, now time.Time) error {
 }
 
 // step works off everything due at one instant. Holds come first: what they give back expires with its grant.
-func (b *Book) step(due, now time.Time, j *journal) error {
+func (b *Book) step(due, now time.Time, j *[]Entry) error {
 	for _, h := range b.Holds {
 		if n := h.Open(); n > 0 && !h.ExpiresAt.After(due) {
 			b.giveBack(j, h, n, ReturnForfeit, systemID("hold-expire", b.BalanceKey, fmt.Sprint(h.HoldID, "/", h.Line)), due, now)
@@ -132,7 +132,7 @@ func (b *Book) nextPeriod() (period.Period, error) {
 
 // carryOver moves unused units of the plan's grants into a rollover grant of the next period, as far as the terms of the closing period
 // allow. The units stay part of remaining. If the terms' minimum is more than what is left, the next period grants the difference.
-func (b *Book) carryOver(next period.Period, due, now time.Time, j *journal) {
+func (b *Book) carryOver(next period.Period, due, now time.Time, j *[]Entry) {
 	a := b.Terms
 	if b.Subject != "" || !a.rolls() {
 		return
@@ -176,7 +176,7 @@ func (b *Book) carryOver(next period.Period, due, now time.Time, j *journal) {
 }
 
 // expire ends a grant and enters what was left of it.
-func (b *Book) expire(g *OpenGrant, due, now time.Time, j *journal) {
+func (b *Book) expire(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	lost := g.Remaining
 	b.setRemaining(g, 0)
 	g.Status, g.changed = GrantExpired, true
@@ -187,14 +187,14 @@ func (b *Book) expire(g *OpenGrant, due, now time.Time, j *journal) {
 }
 
 // activate makes a pending grant spendable.
-func (b *Book) activate(g *OpenGrant, due, now time.Time, j *journal) {
+func (b *Book) activate(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	g.Status, g.changed = GrantActive, true
 	g.Remaining = g.Amount
 	b.enterDue(j, EntryGrant, systemID("effective", b.BalanceKey, g.ID), 1, g, g.Amount, due, now)
 }
 
 // roll closes the open period at its end and opens next there, under the terms in force at that instant.
-func (b *Book) roll(next period.Period, now time.Time, j *journal) {
+func (b *Book) roll(next period.Period, now time.Time, j *[]Entry) {
 	at := b.End
 	t := b.Timeline.At(at)
 	closing := b.Remaining() + b.Held
@@ -211,7 +211,7 @@ func (b *Book) roll(next period.Period, now time.Time, j *journal) {
 
 // open starts period p, which was due at the instant due, under terms t, and issues its allowance. Only the first period of a balance may
 // begin before it is due.
-func (b *Book) open(t *Terms, p period.Period, due time.Time, j *journal, now time.Time) {
+func (b *Book) open(t *Terms, p period.Period, due time.Time, j *[]Entry, now time.Time) {
 	amount := int64(0)
 	if t.Grants {
 		amount = t.amountFrom(due, p)

@@ -127,7 +127,7 @@ func (s *sources) books() [3]*Book { return [...]*Book{s.own, s.overflow, s.subj
 
 // charge draws a for an item, enters it and returns the draws. The first entry carries what was requested.
 func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) []Draw {
-	first := len(b.journal.entries)
+	first := len(b.journal)
 	draws := s.own.draw(&b.journal, b.Now, a.own, Entry{Kind: EntryDebit, Item: item})
 	if a.overflow > 0 {
 		draws = append(draws, b.chargeOverflow(s, a, item)...)
@@ -138,19 +138,19 @@ func (b *Batch) charge(s *sources, a *allocation, item int32, requested int64) [
 	if s.subject != nil {
 		b.chargeSubject(s.subject, a.units+a.drained, item)
 	}
-	if len(b.journal.entries) == first { // there was nothing to take; the operation is remembered nevertheless
+	if len(b.journal) == first { // there was nothing to take; the operation is remembered nevertheless
 		b.enter(s.own, Entry{Kind: EntryDebit, Item: item})
 	}
-	b.journal.entries[first].Requested = requested
+	b.journal[first].Requested = requested
 	return draws
 }
 
 // chargeOverflow draws what the overflow meter pays. The first of its entries carries the units that are paid for.
 func (b *Batch) chargeOverflow(s *sources, a *allocation, item int32) []Draw {
-	first := len(b.journal.entries)
+	first := len(b.journal)
 	further := mustJSON(overflowDetail{For: s.own.Meter, Price: s.price})
 	draws := s.overflow.draw(&b.journal, b.Now, a.cost, Entry{Kind: EntryDebit, Item: item, Detail: further})
-	b.journal.entries[first].Detail = mustJSON(overflowDetail{For: s.own.Meter, Units: a.overflow, Price: s.price})
+	b.journal[first].Detail = mustJSON(overflowDetail{For: s.own.Meter, Units: a.overflow, Price: s.price})
 	return draws
 }
 

@@ -41,7 +41,7 @@ type Batch struct {
 	Located Located                 // what the operations refer to
 	Targets TargetState             // and where it stands, if they refer to something
 
-	journal journal
+	journal []Entry // what the batch enters, in order
 	saved   []savepoint
 }
 
@@ -125,13 +125,13 @@ func nextOf(err error) Next {
 // advance works off what is due on every book. catchUp = true: some of it is left for another transaction.
 func (b *Batch) advance() (catchUp bool, err error) {
 	for _, book := range b.Books {
-		mark := len(b.journal.entries)
+		mark := len(b.journal)
 		more, err := book.advance(Later(b.Now, book.UpdatedAt), &b.journal)
 		switch {
 		case errors.Is(err, errNotLoaded):
 			return false, err
 		case err != nil:
-			b.journal.entries = b.journal.entries[:mark]
+			b.journal = b.journal[:mark]
 			book.Broken = err
 		}
 		catchUp = catchUp || more
@@ -147,11 +147,11 @@ func (b *Batch) AdvanceInMemory() error {
 		if more, err = b.advance(); err != nil {
 			return err
 		}
-		for _, e := range b.journal.entries {
+		for _, e := range b.journal {
 			book := b.Books[e.BalanceKey]
 			book.Unwritten = append(book.Unwritten, e)
 		}
-		b.journal = journal{}
+		b.journal = nil
 	}
 	return nil
 }
@@ -270,7 +270,7 @@ func (b *Batch) rollBack(first int) {
 		*b.Books[s.key] = *s.before
 	}
 	b.saved = b.saved[:0]
-	b.journal.entries = b.journal.entries[:first]
+	b.journal = b.journal[:first]
 }
 
 // enter appends e as the next entry of book, at the batch's instant.
@@ -280,7 +280,7 @@ func (b *Batch) enter(book *Book, e Entry) { book.enter(&b.journal, b.Now, e) }
 // from them.
 func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Entry {
 	b.saved = b.saved[:0]
-	entries := b.journal.entries[first:]
+	entries := b.journal[first:]
 	entries[0].Fingerprint = c.Fingerprint[:]
 	at := entries[0].CreatedAt // one operation, one instant: the latest of its balances' clocks
 	for i := range entries {

@@ -95,7 +95,7 @@ func (b *Book) take(amount int64) []Draw {
 }
 
 // draw takes amount off the grants, enters each part as e with its grant and amount, and returns the parts.
-func (b *Book) draw(j *journal, now time.Time, amount int64, e Entry) []Draw {
+func (b *Book) draw(j *[]Entry, now time.Time, amount int64, e Entry) []Draw {
 	parts := b.take(amount)
 	if len(parts) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (b *Book) draw(j *journal, now time.Time, amount int64, e Entry) []Draw {
 }
 
 // enter applies e to the sums and appends it to j as the balance's next entry. The caller has changed the grants already.
-func (b *Book) enter(j *journal, now time.Time, e Entry) {
+func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 	remaining := b.Apply(e.Kind, e.Amount)
 	b.Seq++
 	if now.After(b.UpdatedAt) {
@@ -119,11 +119,11 @@ func (b *Book) enter(j *journal, now time.Time, e Entry) {
 	}
 	b.changed = true
 	e.BalanceKey, e.Seq, e.PeriodStart, e.RemainingAfter, e.CreatedAt = b.BalanceKey, b.Seq, b.Start, remaining, b.UpdatedAt
-	j.entries = append(j.entries, e)
+	*j = append(*j, e)
 }
 
 // enterDue enters what the ledger does by itself at the instant due, as line number line of operation id.
-func (b *Book) enterDue(j *journal, kind EntryKind, id string, line int32, g *OpenGrant, amount int64, due, now time.Time) {
+func (b *Book) enterDue(j *[]Entry, kind EntryKind, id string, line int32, g *OpenGrant, amount int64, due, now time.Time) {
 	b.enter(j, now, Entry{
 		OperationID: id, Line: line, Kind: kind, Grant: g.ID, Source: g.Source, Amount: amount, EffectiveAt: due,
 	})

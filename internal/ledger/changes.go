@@ -30,7 +30,7 @@ func (c *Changes) None() bool { return len(c.Books) == 0 }
 
 // Changes returns what has to be written. Broken books are left out: none of their operations succeeded.
 func (b *Batch) Changes() Changes {
-	c := Changes{Entries: b.journal.entries}
+	c := Changes{Entries: b.journal}
 	for _, book := range b.Books {
 		if book.Broken != nil || !book.changed {
 			continue

@@ -80,11 +80,12 @@ func (d *Debit) Validate() error {
 }
 
 func (d *Debit) fingerprint() [16]byte {
-	mode := d.Mode
-	if mode == ModeNormal {
-		mode = ""
+	h := appendTexts(make([]byte, 0, 256), "debit/1", d.Scope, d.Tenant, d.Subject, string(d.Metadata))
+	h = appendItems(h, d.Items)
+	if d.Mode != "" && d.Mode != ModeNormal {
+		h = appendTexts(h, string(d.Mode))
 	}
-	return hashed("debit/1", d.Scope, d.Tenant, d.Subject, string(d.Metadata)).items(d.Items).optional(string(mode)).sum()
+	return fingerprintOf(h)
 }
 
 // Demand implements Operation.
@@ -108,7 +109,7 @@ func (d *Debit) decide(b *Batch, c *Call) error {
 	if d.Suspended {
 		return c.refuse(suspended(d.Tenant))
 	}
-	first := len(b.journal.entries)
+	first := len(b.journal)
 	result := &DebitResult{OperationID: d.Key, Tenant: d.Tenant, Items: make([]ItemResult, len(d.Items))}
 	for i := range d.Items {
 		refused, err := d.decideItem(b, i, &result.Items[i])

@@ -159,7 +159,7 @@ type denialDetail struct {
 // and answers every retry.
 func (b *Batch) refuseItem(c *Call, item *Item, subject string, metadata []byte, e *Error) error {
 	if e.Denial != nil && item != nil && item.StoreDenial {
-		first, d := len(b.journal.entries), e.Denial
+		first, d := len(b.journal), e.Denial
 		b.enter(b.Books[BalanceKey{c.ID.Tenant, d.Limiting.Meter, ""}], Entry{
 			Kind: EntryDenial, Item: int32(d.Item), Requested: d.Required,
 			Detail: mustJSON(denialDetail{

@@ -120,6 +120,3 @@ type Entry struct {
 	Detail         []byte    // JSON object or nil
 	Metadata       []byte    // JSON object or nil
 }
-
-// journal collects the entries of a batch in order.
-type journal struct{ entries []Entry }

@@ -118,11 +118,13 @@ func (g *Grant) balance() BalanceKey { return BalanceKey{g.Tenant, g.Meter, g.Su
 func (g *Grant) answers(*GrantResult) {}
 
 func (g *Grant) fingerprint() [16]byte {
-	h := hashed("grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID).number(g.Amount).text(string(g.Source))
+	h := appendTexts(nil, "grant/1", g.Tenant, g.Meter, g.Subject, g.GrantID)
+	h = appendTexts(appendNumber(h, g.Amount), string(g.Source))
 	if g.Priority != nil {
-		h.text("priority").number(int64(*g.Priority))
+		h = appendNumber(appendTexts(h, "priority"), int64(*g.Priority))
 	}
-	return h.instant(g.EffectiveAt).instant(g.ExpiresAt).text(g.CostBasis).text(g.Reason).sum()
+	h = appendInstant(appendInstant(h, g.EffectiveAt), g.ExpiresAt)
+	return fingerprintOf(appendTexts(h, g.CostBasis, g.Reason))
 }
 
 // Validate implements Operation. It cuts instants to PostgreSQL's resolution.
@@ -203,7 +205,7 @@ func (g *Grant) decide(b *Batch, c *Call) error {
 	if refused != nil {
 		return c.refuse(refused)
 	}
-	first := len(b.journal.entries)
+	first := len(b.journal)
 	kind := EntryGrant
 	if rec.Status == GrantPending {
 		kind = EntrySchedule

@@ -132,7 +132,8 @@ func (h *Hold) Spends() (tenant, subject string, items []Item) { return h.Tenant
 func (h *Hold) answers(*HoldResult) {}
 
 func (h *Hold) fingerprint() [16]byte {
-	return hashed("hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata)).number(int64(h.TTL)).items(h.Items).sum()
+	f := appendTexts(nil, "hold/1", h.Tenant, h.HoldID, h.Subject, string(h.Metadata))
+	return fingerprintOf(appendItems(appendNumber(f, int64(h.TTL)), h.Items))
 }
 
 // Validate implements Operation.
@@ -168,7 +169,7 @@ func (h *Hold) decide(b *Batch, c *Call) error {
 		HoldKey: key, Subject: h.Subject, Status: HoldActive, changed: true,
 		CreatedAt: b.Now, ExpiresAt: b.Now.Add(h.TTL), Items: make([]HoldItem, len(h.Items)),
 	}
-	first, lines := len(b.journal.entries), int32(0)
+	first, lines := len(b.journal), int32(0)
 	for i, item := range h.Items {
 		row.Items[i] = HoldItem{Meter: item.Meter, Amount: item.Amount}
 		refused, err := h.reserveItem(b, i, row, &lines)
@@ -205,7 +206,7 @@ func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*Error,
 		}
 	}
 	b.save(s.own, s.overflow, s.subject)
-	first := len(b.journal.entries)
+	first := len(b.journal)
 	b.reserve(s.own, row, HoldLine{Item: int32(i), Price: 1}, a.own, lines)
 	if a.cost > 0 {
 		b.reserve(s.overflow, row, HoldLine{Item: int32(i), Price: s.price}, a.cost, lines)
@@ -214,7 +215,7 @@ func (h *Hold) reserveItem(b *Batch, i int, row *HoldRow, lines *int32) (*Error,
 		b.reserve(s.subject, row, HoldLine{Item: int32(i), Price: 1}, a.units, lines)
 	}
 	if a.own > 0 {
-		b.journal.entries[first].Requested = item.Amount
+		b.journal[first].Requested = item.Amount
 	}
 	return nil, nil
 }

@@ -56,8 +56,9 @@ func (h *HoldChange) Demand(found *Located) []Demand {
 func (h *HoldChange) answers(*HoldResult) {}
 
 func (h *HoldChange) fingerprint() [16]byte {
-	return hashed("hold-"+string(h.Action)+"/1", h.Tenant, h.HoldID).number(int64(h.TTL)).flag(h.Final).
-		text(string(h.Return)).items(h.Items).sum()
+	f := appendTexts(nil, "hold-"+string(h.Action)+"/1", h.Tenant, h.HoldID)
+	f = appendFlag(appendNumber(f, int64(h.TTL)), h.Final)
+	return fingerprintOf(appendItems(appendTexts(f, string(h.Return)), h.Items))
 }
 
 // Validate implements Operation.
@@ -94,7 +95,7 @@ func (h *HoldChange) decide(b *Batch, c *Call) error {
 	if row.Status != HoldActive {
 		return c.refuse(Errorf(CodeHoldNotActive, "hold_id", "hold %q is %s", h.HoldID, row.Status))
 	}
-	first := len(b.journal.entries)
+	first := len(b.journal)
 	before := *row
 	before.Items = slices.Clone(row.Items)
 	refused, err := h.apply(b, row, lines)
@@ -129,7 +130,7 @@ func (h *HoldChange) draws(b *Batch, row *HoldRow, first int) [][]Draw {
 		return row.draws(b)
 	}
 	out := make([][]Draw, len(row.Items))
-	for _, e := range b.journal.entries[first:] {
+	for _, e := range b.journal[first:] {
 		if e.Subject == "" && (e.Kind == EntryCapture || e.Kind == EntryDebit || e.Kind == EntryOverage) && e.Amount > 0 {
 			out[e.Item] = append(out[e.Item], Draw{Grant: e.Grant, Source: e.Source, Meter: e.Meter, Amount: e.Amount})
 		}
@@ -299,7 +300,7 @@ func (h *HoldChange) captureBeyond(b *Batch, row *HoldRow, i int, extra int64) (
 
 // giveBack returns n held units to the grant they were taken from, or as policy says if that grant has ended. An operation of the
 // ledger's own has an id; due is then when it was due.
-func (b *Book) giveBack(j *journal, h *HoldLine, n int64, policy ReturnPolicy, id string, due, now time.Time) {
+func (b *Book) giveBack(j *[]Entry, h *HoldLine, n int64, policy ReturnPolicy, id string, due, now time.Time) {
 	h.Returned, h.changed = h.Returned+n, true
 	b.holdOn(h.Grant, -n)
 	to := b.restore(h.Grant, h.Source, n, policy, derivedID(prefixRegrant, fmt.Sprint("hold/", h.HoldID, "/", h.Line, "/", h.Returned)), due)

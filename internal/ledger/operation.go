@@ -123,59 +123,40 @@ type Position struct {
 	ResetAt time.Time // end of the period; zero when it has none
 }
 
-// hasher collects the fields of a request, length-prefixed, for its fingerprint.
-type hasher struct{ buf []byte }
+// A fingerprint hashes the fields of a request, length-prefixed. The first text names the kind of request and the version of the format.
 
-// hashed begins the fingerprint of a request with its texts. The first names the kind of request and the version of the format.
-func hashed(texts ...string) *hasher {
-	h := &hasher{buf: make([]byte, 0, 256)}
+func appendTexts(b []byte, texts ...string) []byte {
 	for _, t := range texts {
-		h.buf = append(binary.AppendUvarint(h.buf, uint64(len(t))), t...)
+		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
 	}
-	return h
+	return b
 }
 
-func (h *hasher) text(s string) *hasher {
-	h.buf = append(binary.AppendUvarint(h.buf, uint64(len(s))), s...)
-	return h
-}
+func appendNumber(b []byte, n int64) []byte { return binary.AppendVarint(b, n) }
 
-func (h *hasher) number(n int64) *hasher {
-	h.buf = binary.AppendVarint(h.buf, n)
-	return h
-}
-
-func (h *hasher) instant(t time.Time) *hasher {
+func appendInstant(b []byte, t time.Time) []byte {
 	if t.IsZero() {
-		return h.number(-1)
+		return appendNumber(b, -1)
 	}
-	return h.number(t.UnixMicro())
+	return appendNumber(b, t.UnixMicro())
 }
 
-func (h *hasher) flag(b bool) *hasher {
-	if b {
-		return h.number(1)
+func appendFlag(b []byte, set bool) []byte {
+	if set {
+		return appendNumber(b, 1)
 	}
-	return h.number(0)
+	return appendNumber(b, 0)
 }
 
-func (h *hasher) items(items []Item) *hasher {
-	h.number(int64(len(items)))
+func appendItems(b []byte, items []Item) []byte {
+	b = appendNumber(b, int64(len(items)))
 	for i := range items {
-		h.text(items[i].Meter).number(items[i].Amount)
+		b = appendNumber(appendTexts(b, items[i].Meter), items[i].Amount)
 	}
-	return h
+	return b
 }
 
-// optional adds a text that requests did not have from the beginning. An empty one leaves the fingerprint as it was then.
-func (h *hasher) optional(s string) *hasher {
-	if s == "" {
-		return h
-	}
-	return h.text(s)
-}
-
-func (h *hasher) sum() [16]byte {
-	full := sha256.Sum256(h.buf)
+func fingerprintOf(b []byte) [16]byte {
+	full := sha256.Sum256(b)
 	return [16]byte(full[:16])
 }

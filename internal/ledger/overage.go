@@ -4,7 +4,7 @@ import "time"
 
 // closeOverage ends the overage of the period that closes at the instant at. Its terms forgive it, or leave it to the next
 // period.
-func (b *Book) closeOverage(at, now time.Time, j *journal) {
+func (b *Book) closeOverage(at, now time.Time, j *[]Entry) {
 	if b.Overage == 0 {
 		return
 	}
@@ -21,7 +21,7 @@ func (b *Book) closeOverage(at, now time.Time, j *journal) {
 
 // openOverage begins a period with what the period before it left owed. The new allowance g pays what it can; nothing else ever
 // pays it. g is nil where the period has no allowance.
-func (b *Book) openOverage(g *OpenGrant, due, now time.Time, j *journal) {
+func (b *Book) openOverage(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	owing := b.owing
 	if owing == 0 {
 		return

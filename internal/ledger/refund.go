@@ -78,7 +78,8 @@ func (r *Refund) Demand(found *Located) []Demand {
 func (r *Refund) answers(*RefundResult) {}
 
 func (r *Refund) fingerprint() [16]byte {
-	return hashed("refund/1", r.Tenant, r.OperationID, r.Meter).number(r.Amount).text(string(r.Return)).text(r.Reason).sum()
+	h := appendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
+	return fingerprintOf(appendTexts(appendNumber(h, r.Amount), string(r.Return), r.Reason))
 }
 
 // Validate implements Operation.
@@ -115,7 +116,7 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 	case r.Amount > total:
 		return c.refuse(Errorf(CodeRefundExceedsDebit, "amount", "%d can still be refunded of operation %q", total, r.OperationID))
 	}
-	first := len(b.journal.entries)
+	first := len(b.journal)
 	result := &RefundResult{OperationID: r.Key, RefundOf: r.OperationID, Tenant: r.Tenant}
 	for _, it := range items {
 		amount := it.units

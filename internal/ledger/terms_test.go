@@ -62,7 +62,7 @@ func TestTimeline_ChangeNow_EndsOnlyPeriodsOfOtherTerms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var j journal
+			var j []Entry
 			b.open(opened, p, opened.since, &j, signUp)
 			at, ends := b.Timeline.endsPeriod(&b.BalanceRow)
 			if want := c.ends[i]; ends != (want > 0) || ends && !at.Equal(day(want)) {

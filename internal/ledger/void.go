@@ -40,7 +40,7 @@ func (v *Void) balances(found *Located) []BalanceKey {
 func (v *Void) answers(*Change) {}
 
 func (v *Void) fingerprint() [16]byte {
-	return hashed("void/1", v.Tenant, v.GrantID, v.Meter, v.Reason).sum()
+	return fingerprintOf(appendTexts(nil, "void/1", v.Tenant, v.GrantID, v.Meter, v.Reason))
 }
 
 // Validate implements Operation.
@@ -75,7 +75,7 @@ func (v *Void) decide(b *Batch, c *Call) error {
 	}
 	left := g.Remaining
 	out := &Change{OperationID: v.Key, Tenant: v.Tenant, Meter: book.Meter, Subject: book.Subject, Grant: g.ID, Amount: -left, Before: book.Remaining()}
-	first := len(b.journal.entries)
+	first := len(b.journal)
 	book.setRemaining(g, 0)
 	g.Status, g.changed = GrantVoided, true
 	b.enter(book, Entry{Kind: EntryVoid, Grant: g.ID, Source: g.Source, Amount: left})

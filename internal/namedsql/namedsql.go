@@ -6,16 +6,13 @@ import (
 	"strings"
 )
 
-// Statements maps the names of statements to their SQL.
-type Statements map[string]string
-
-// Load reads the files sql/*.sql of files. It fails when a file cannot be read, and when a statement is empty or named twice.
-func Load(files fs.FS) (Statements, error) {
+// Load reads the files sql/*.sql of files and returns the SQL of each statement by its name. It fails when a file cannot be read, and when a statement is empty or named twice.
+func Load(files fs.FS) (map[string]string, error) {
 	paths, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {
 		return nil, fmt.Errorf("list embedded SQL: %w", err)
 	}
-	all := Statements{}
+	all := map[string]string{}
 	for _, path := range paths {
 		text, err := fs.ReadFile(files, path)
 		if err != nil {

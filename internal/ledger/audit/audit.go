@@ -47,7 +47,7 @@ type Options struct {
 // Auditor verifies a ledger's tables.
 type Auditor struct {
 	pool *pgxpool.Pool
-	sql  namedsql.Statements
+	sql  map[string]string
 }
 
 // New returns an auditor that reads through pool.

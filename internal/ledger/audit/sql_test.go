@@ -53,7 +53,7 @@ func TestStatements_AreUsed(t *testing.T) {
 	}
 }
 
-func statements(t *testing.T) namedsql.Statements {
+func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all, err := namedsql.Load(sqlFiles)
 	if err != nil {

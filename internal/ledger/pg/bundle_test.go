@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -145,6 +146,50 @@ func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
 		b.t.Fatalf("balance %s/%s: %v", tenant, meter, err)
 	}
 	return out
+}
+
+// wantSums compares the sums of a balance of the tenant with want.
+func (b *bundle) wantSums(tenant, meter string, want ledger.Sums) {
+	b.t.Helper()
+	wantSums(b.t, b.mustBalance(tenant, meter), want)
+}
+
+func wantSums(t testing.TB, got *ledger.Balance, want ledger.Sums) {
+	t.Helper()
+	wantEqual(t, "sums of "+got.Meter, got.Sums, want)
+	wantEqual(t, "remaining of "+got.Meter, got.Remaining, want.Remaining())
+}
+
+// wantEqual fails the test when got differs from want. what names them in the message.
+func wantEqual[V any](t testing.TB, what string, got, want V) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// charge is what a debit has done to an item.
+type charge struct{ Charged, Shortfall, Remaining int64 }
+
+func chargeOf(item ledger.ItemResult) charge {
+	return charge{item.Charged, item.Shortfall, item.Remaining}
+}
+
+// holding is what a hold has of its first item after an operation.
+type holding struct {
+	Status                    ledger.HoldStatus
+	Held, Captured, Remaining int64
+}
+
+func holdingOf(r *ledger.HoldResult) holding {
+	return holding{r.Status, r.Items[0].Held, r.Items[0].Captured, r.Items[0].Remaining}
+}
+
+// refunded is what a refund has done to an item.
+type refunded struct{ Refunded, Forfeited, Remaining int64 }
+
+func refundedOf(r *ledger.RefundResult) refunded {
+	return refunded{r.Items[0].Refunded, r.Items[0].Forfeited, r.Items[0].Remaining}
 }
 
 // mustVerify fails the test unless journal and state agree.

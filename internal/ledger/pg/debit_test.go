@@ -22,11 +22,11 @@ func TestDebit_DrawsAllowance_ReportsPosition(t *testing.T) {
 		t.Fatal(err)
 	}
 	item := got.Items[0]
-	if item.Charged != 3 || item.Remaining != 7 || item.Limit != 10 || item.ResetAt.IsZero() || got.Replayed {
-		t.Errorf("got %+v", item)
-	}
-	if len(item.Draws) != 1 || item.Draws[0].Source != ledger.SourceAllowance || item.Draws[0].Amount != 3 {
-		t.Errorf("got draws %+v", item.Draws)
+	wantEqual(t, "charge", chargeOf(item), charge{Charged: 3, Remaining: 7})
+	wantEqual(t, "limit", item.Limit, 10)
+	wantEqual(t, "draws", drawsOf(item), "api_calls/allowance:3 ")
+	if item.ResetAt.IsZero() || got.Replayed {
+		t.Errorf("reset at %v, replayed %v", item.ResetAt, got.Replayed)
 	}
 	b.mustVerify()
 }
@@ -46,9 +46,10 @@ func TestDebit_Retry_GetsFirstResult_ChargesOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !again.Replayed || again.AsOf != first.AsOf || !cmp.Equal(again.Items[0].Draws, first.Items[0].Draws) || again.Items[0].Remaining != 6 {
-		t.Errorf("first %+v, again %+v", first, again)
-	}
+	want := *first
+	want.Replayed = true
+	wantEqual(t, "replay", *again, want)
+	wantEqual(t, "remaining of the replay", again.Items[0].Remaining, 6)
 	if left := b.mustBalance("acme", "api_calls").Remaining; left != 2 {
 		t.Errorf("remaining is %d, want 2", left)
 	}
@@ -67,10 +68,12 @@ func TestDebit_Denied_ChangesNothing_ExplainsItself(t *testing.T) {
 	before := b.mustBalance("acme", "api_calls")
 	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 3))
 	e := wantCode(t, err, ledger.CodeQuotaExceeded)
-	d := e.Denial
-	if d.Required != 3 || d.Available != 2 || d.Limiting.Meter != "api_calls" || d.Limiting.Level != "tenant" || !d.ResetAt.Equal(before.PeriodEnd) ||
-		!d.WouldSucceedAt.Equal(before.PeriodEnd) || e.RetryAfter <= 0 {
-		t.Errorf("got %+v, retry after %v", d, e.RetryAfter)
+	wantEqual(t, "denial", *e.Denial, ledger.Denial{
+		Limiting: ledger.Limiting{Kind: "allowance", Meter: "api_calls", Level: "tenant"}, Required: 3, Available: 2, Remaining: 2, Limit: 10,
+		ResetAt: before.PeriodEnd, WouldSucceedAt: before.PeriodEnd,
+	})
+	if e.RetryAfter <= 0 {
+		t.Errorf("retry after %v", e.RetryAfter)
 	}
 	after := b.mustBalance("acme", "api_calls")
 	after.AsOf = before.AsOf
@@ -173,12 +176,9 @@ func TestDebit_1000Units_200ClientsTwice_Grant1000(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if granted.Load() != 1000 || denied.Load() != 200 || replayed.Load() != 1000 {
-		t.Errorf("granted %d, denied %d, replayed %d; want 1000, 200, 1000", granted.Load(), denied.Load(), replayed.Load())
-	}
-	if r := b.mustVerify(); r.Totals["api_calls"] != (audit.Totals{Issued: 1000, Used: 1000}) {
-		t.Errorf("totals %+v", r.Totals)
-	}
+	type answers struct{ Granted, Denied, Replayed int64 }
+	wantEqual(t, "answers", answers{granted.Load(), denied.Load(), replayed.Load()}, answers{Granted: 1000, Denied: 200, Replayed: 1000})
+	wantEqual(t, "totals", b.mustVerify().Totals["api_calls"], audit.Totals{Issued: 1000, Used: 1000})
 }
 
 func TestDryRun_AnswersAsDebit_WritesNothing(t *testing.T) {
@@ -262,9 +262,7 @@ func TestDebit_Overage_StaysWithinMaxAmount(t *testing.T) {
 	if e := wantCode(t, drain("k3", 1), ledger.CodeInvalidArgument); e.Field != "items[0].amount" {
 		t.Errorf("got field %q", e.Field)
 	}
-	if got := b.mustBalance("acme", "api_calls"); got.Overage != ledger.MaxAmount || got.Used != 10 {
-		t.Errorf("got %+v", got)
-	}
+	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Used: 10, Overage: ledger.MaxAmount})
 	b.mustVerify()
 }
 
@@ -283,7 +281,5 @@ func TestAdjust_ForgottenKey_IsRefused(t *testing.T) {
 	if e := wantCode(t, adjust(7), ledger.CodeConflict); e.Field != "Idempotency-Key" {
 		t.Errorf("got field %q", e.Field)
 	}
-	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 15 {
-		t.Errorf("got %+v", got)
-	}
+	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 10, Adjusted: 5})
 }

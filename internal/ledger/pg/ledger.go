@@ -53,7 +53,7 @@ type Config struct {
 type Ledger struct {
 	cfg     Config
 	log     *slog.Logger
-	sql     namedsql.Statements
+	sql     map[string]string
 	writers *pgxpool.Pool
 	readers *pgxpool.Pool
 	lanes   []*lane.Lane[[]*ledger.Call, struct{}]

@@ -23,13 +23,13 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 		named: map[ledger.BalanceKey][]*ledger.OpenGrant{}, holds: map[ledger.BalanceKey][]*ledger.HoldLine{}, reader: newTermsReader(),
 	}
 	if len(grants) > 0 {
-		c := columnsOf(grants)
-		out.Queue(l.sql["OpenGrants"], c.tenants, c.meters, c.subjects).Query(scanGrants(more.grants))
-		out.Queue(l.sql["OpenHoldLines"], c.tenants, c.meters, c.subjects).Query(scanHoldLines(more.holds))
+		tenants, meters, subjects := columnsOf(grants)
+		out.Queue(l.sql["OpenGrants"], tenants, meters, subjects).Query(scanGrants(more.grants))
+		out.Queue(l.sql["OpenHoldLines"], tenants, meters, subjects).Query(scanHoldLines(more.holds))
 	}
 	if len(named) > 0 {
-		c, ids := grantColumns(named)
-		out.Queue(l.sql["NamedGrants"], c.tenants, c.meters, c.subjects, ids).Query(scanGrants(more.named))
+		tenants, meters, subjects, ids := grantColumns(named)
+		out.Queue(l.sql["NamedGrants"], tenants, meters, subjects, ids).Query(scanGrants(more.named))
 	}
 	if len(terms) > 0 {
 		tenants, meters := distinct(terms)

@@ -69,8 +69,8 @@ func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targe
 func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, targets *ledger.Targets, newGrants []ledger.GrantKey) {
 	b.Targets = ledger.NewTargetState()
 	if len(newGrants) > 0 {
-		c, ids := grantColumns(newGrants)
-		out.Queue(l.sql["TakenGrants"], c.tenants, c.meters, c.subjects, ids).Query(scanTaken(b.Targets.Taken))
+		tenants, meters, subjects, ids := grantColumns(newGrants)
+		out.Queue(l.sql["TakenGrants"], tenants, meters, subjects, ids).Query(scanTaken(b.Targets.Taken))
 	}
 	if holds := slices.Concat(targets.Holds, targets.NewHolds); len(holds) > 0 {
 		tenants, ids := pairs(holds, splitHold)

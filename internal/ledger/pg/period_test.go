@@ -18,8 +18,9 @@ func TestPeriods_MissedMonths_CaughtUpByNextDebit(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := b.mustBalance("acme", "api_calls")
-	if got.Used != 30 || got.Remaining != 70 || got.Granted != 100 || got.Opening != 0 || !got.PeriodEnd.After(time.Now()) {
-		t.Errorf("got %+v", got)
+	wantSums(t, got, ledger.Sums{Granted: 100, Used: 30})
+	if !got.PeriodEnd.After(time.Now()) {
+		t.Errorf("the period ended at %v", got.PeriodEnd)
 	}
 	var closed, foot int
 	if err := b.db.QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE granted = 100 AND expired = 100 AND closing = 0) FROM periods").Scan(&closed, &foot); err != nil {
@@ -38,9 +39,8 @@ func TestBalance_ShowsPeriodNotYetWritten(t *testing.T) {
 	b.plan("pro", 1, signup, "api_calls 100 month calendar")
 	b.tenant("acme", "pro", signup, signup, "UTC")
 	virtual := b.mustBalance("acme", "api_calls")
-	if virtual.Remaining != 100 || virtual.Seq != 5 {
-		t.Errorf("got %+v", virtual)
-	}
+	wantSums(t, virtual, ledger.Sums{Granted: 100})
+	wantEqual(t, "seq", virtual.Seq, 5)
 	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +49,9 @@ func TestBalance_ShowsPeriodNotYetWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	written := b.mustBalance("acme", "api_calls")
-	if written.Seq != 6 || written.Remaining != 101 || !written.PeriodStart.Equal(virtual.PeriodStart) || !written.PeriodEnd.Equal(virtual.PeriodEnd) {
-		t.Errorf("virtual %+v, written %+v", virtual, written)
-	}
+	wantSums(t, written, ledger.Sums{Granted: 101})
+	wantEqual(t, "seq", written.Seq, 6)
+	wantEqual(t, "start and end of the period", [2]time.Time{written.PeriodStart, written.PeriodEnd}, [2]time.Time{virtual.PeriodStart, virtual.PeriodEnd})
 	b.mustVerify()
 }
 
@@ -126,10 +126,7 @@ func TestPeriods_End_ExpiresAllowance_KeepsPrepaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.rewind("acme", 2*time.Hour)
-	got := b.mustBalance("acme", "api_calls")
-	if got.Opening != 30 || got.Granted != 100 || got.Remaining != 130 || got.Used != 0 {
-		t.Errorf("got %+v", got)
-	}
+	b.wantSums("acme", "api_calls", ledger.Sums{Opening: 30, Granted: 100})
 	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 130)); err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +145,8 @@ func TestGrant_TakesEffectAndExpiresOnTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Grant.Status != ledger.GrantPending || r.Position.Remaining != 0 {
-		t.Errorf("got %+v", r)
-	}
+	wantEqual(t, "status", r.Grant.Status, ledger.GrantPending)
+	wantEqual(t, "remaining", r.Position.Remaining, 0)
 	debit := &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 15}}}
 	_, err = Do(t.Context(), b.Ledger, debit)
 	e := wantCode(t, err, ledger.CodeCreditsExhausted)
@@ -162,9 +158,7 @@ func TestGrant_TakesEffectAndExpiresOnTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.rewind("acme", time.Hour)
-	if got := b.mustBalance("acme", "credits"); got.Remaining != 0 || got.Expired != 25 || got.Used != 15 {
-		t.Errorf("got %+v", got)
-	}
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 40, Used: 15, Expired: 25})
 	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -268,9 +262,8 @@ func TestPeriods_MeterEntersPlanLater_GrantedFromThen(t *testing.T) {
 	}
 	b.plan("plan-10", 2, time.Now().UTC(), "api_calls 10 month calendar", "credits 20 month calendar")
 	got := b.mustBalance("acme", "credits")
-	if got.Remaining != 25 || got.Plan != "plan-10" || got.Opening != 5 {
-		t.Errorf("got %+v", got)
-	}
+	wantSums(t, got, ledger.Sums{Opening: 5, Granted: 20})
+	wantEqual(t, "plan", got.Plan, "plan-10")
 	if _, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 25}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -288,8 +281,8 @@ func (b *bundle) hourly(id string, amount int64) {
 	b.tenant(id, "hourly", at, at, "UTC")
 }
 
-// rewind moves everything that is stored of a tenant (” = of all) into the past, as if that much time had gone by. It adds
-// a few seconds: ids of allowances name their period's start, and moved by whole periods they would come again.
+// rewind moves all rows of a tenant into the past, as if that much time had gone by; of all tenants when tenant is empty. It adds
+// seven seconds: the id of an allowance contains its period's start, and after whole periods the ids would come again.
 func (b *bundle) rewind(tenant string, by time.Duration) {
 	b.t.Helper()
 	by += 7 * time.Second

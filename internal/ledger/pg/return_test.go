@@ -29,9 +29,11 @@ func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
 	total := int64(0)
 	for _, of := range []string{"c1", "c2"} {
 		r, err := refund("half-"+of, of, 2)
-		if err != nil || r.Items[0].Meter != "api_calls" || r.Items[0].Refunded != 2 {
-			t.Fatalf("got %+v, %v", r, err)
+		if err != nil {
+			t.Fatal(err)
 		}
+		wantEqual(t, "meter", r.Items[0].Meter, "api_calls")
+		wantEqual(t, "refunded", r.Items[0].Refunded, 2)
 		r, err = refund("rest-"+of, of, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -40,9 +42,9 @@ func TestRefund_OfCapture_CountsInUnitsOfHeldMeter(t *testing.T) {
 		_, err = refund("more-"+of, of, 1)
 		wantCode(t, err, ledger.CodeRefundExceedsDebit)
 	}
-	if total != 7 || b.mustBalance("acme", "credits").Remaining != 20 || b.mustBalance("acme", "api_calls").Remaining != 4 {
-		t.Errorf("%d were refunded, and not all came back: %+v", total, b.mustBalance("acme", "credits"))
-	}
+	wantEqual(t, "refunded in all", total, 7)
+	b.wantSums("acme", "credits", ledger.Sums{Granted: 20, Refunded: 9, Used: 9})
+	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 4, Refunded: 4, Used: 4})
 	b.mustVerify()
 }
 

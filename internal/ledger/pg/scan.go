@@ -24,24 +24,23 @@ func fromDB(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// keyColumns are parallel arrays for unnest.
-type keyColumns struct{ tenants, meters, subjects []string }
-
-func columnsOf(keys []ledger.BalanceKey) keyColumns {
-	c := keyColumns{make([]string, len(keys)), make([]string, len(keys)), make([]string, len(keys))}
+// columnsOf returns keys as parallel arrays for unnest.
+func columnsOf(keys []ledger.BalanceKey) (tenants, meters, subjects []string) {
+	tenants, meters, subjects = make([]string, len(keys)), make([]string, len(keys)), make([]string, len(keys))
 	for i, k := range keys {
-		c.tenants[i], c.meters[i], c.subjects[i] = k.Tenant, k.Meter, k.Subject
+		tenants[i], meters[i], subjects[i] = k.Tenant, k.Meter, k.Subject
 	}
-	return c
+	return tenants, meters, subjects
 }
 
 // grantColumns returns grant keys as parallel arrays for unnest.
-func grantColumns(grants []ledger.GrantKey) (c keyColumns, ids []string) {
+func grantColumns(grants []ledger.GrantKey) (tenants, meters, subjects, ids []string) {
 	keys, ids := make([]ledger.BalanceKey, len(grants)), make([]string, len(grants))
 	for i, g := range grants {
 		keys[i], ids[i] = g.BalanceKey, g.ID
 	}
-	return columnsOf(keys), ids
+	tenants, meters, subjects = columnsOf(keys)
+	return tenants, meters, subjects, ids
 }
 
 func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error {

@@ -40,9 +40,14 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.foots() || s.Closed || s.sum("debit", ledger.SourceAllowance) != 10 || s.sum("debit", ledger.SourcePromo) != 5 || s.sum("debit", ledger.SourceTopup) != 3 ||
-		s.sum("refund", ledger.SourceTopup) != 3 || s.sum("refund", ledger.SourcePromo) != 1 {
-		t.Errorf("got %+v", s)
+	type use struct{ Allowance, Promo, Topup int64 }
+	sums := func(kind ledger.EntryKind) use {
+		return use{s.sum(kind, ledger.SourceAllowance), s.sum(kind, ledger.SourcePromo), s.sum(kind, ledger.SourceTopup)}
+	}
+	wantEqual(t, "debits", sums(ledger.EntryDebit), use{Allowance: 10, Promo: 5, Topup: 3})
+	wantEqual(t, "refunds", sums(ledger.EntryRefund), use{Promo: 1, Topup: 3})
+	if !s.foots() || s.Closed {
+		t.Errorf("an open statement must foot: %+v", s)
 	}
 	b.rewind("acme", 2*time.Hour)
 	now := b.mustBalance("acme", "api_calls")
@@ -102,19 +107,20 @@ func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Remaining != m.want.Remaining || got.Used != m.want.Used || got.Held != m.want.Held || got.Refunded != m.want.Refunded ||
-			got.Seq != m.want.Seq || !got.PeriodStart.Equal(m.want.PeriodStart.Add(-by)) {
-			t.Errorf("moment %d: got %+v, it was %+v", i, got, m.want)
-		}
+		wantSums(t, got, m.want.Sums)
+		wantEqual(t, fmt.Sprintf("seq at moment %d", i), got.Seq, m.want.Seq)
+		wantEqual(t, fmt.Sprintf("start of the period at moment %d", i), got.PeriodStart, m.want.PeriodStart.Add(-by))
 	}
 	_, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(time.Hour))
 	wantCode(t, err, ledger.CodeInvalidArgument)
 	_, err = b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Hour))
 	wantCode(t, err, ledger.CodeNotFound)
 	between, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", time.Now().Add(-90*time.Minute))
-	if err != nil || between.Granted != 10 || between.Used != 0 {
-		t.Errorf("an idle period: %+v, %v", between, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantEqual(t, "granted in an idle period", between.Granted, 10)
+	wantEqual(t, "used in an idle period", between.Used, 0)
 	b.mustVerify()
 }
 
@@ -132,17 +138,20 @@ func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
 	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
 		t.Fatal(err)
 	}
-	if now := b.mustBalance("acme", "api_calls"); now.Opening != 13 || now.Seq != was.Seq {
-		t.Fatalf("the period did not end without an entry: %+v", now)
-	}
+	now := b.mustBalance("acme", "api_calls")
+	wantSums(t, now, ledger.Sums{Opening: 13})
+	wantEqual(t, "seq", now.Seq, was.Seq)
 	got, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", was.AsOf)
-	if err != nil || got.Opening != 0 || got.Granted != 13 || got.Remaining != 13 || !got.PeriodStart.Equal(was.PeriodStart) {
-		t.Errorf("got %+v, %v; it was %+v", got, err, was)
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantSums(t, got, ledger.Sums{Granted: 13})
+	wantEqual(t, "start of the period", got.PeriodStart, was.PeriodStart)
 	b.mustVerify()
 }
 
-// What a reading of the past or a statement begins with may have been rolled on when it reads the entries.
+// A roll may close the period between the two reads of a balance of the past or of a statement: of the balance and of its
+// entries.
 func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -167,9 +176,11 @@ func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	book := before.Books[k]
 	book.Start = book.Start.Add(-by)
 	got, err := b.bookAsOf(t.Context(), book, then.AsOf.Add(-by))
-	if err != nil || got.Granted != 10 || got.Used != 3 || got.Remaining != 7 || got.Seq != then.Seq {
-		t.Errorf("got %+v, %v; it was %+v", got, err, then)
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantSums(t, got, ledger.Sums{Granted: 10, Used: 3})
+	wantEqual(t, "seq", got.Seq, then.Seq)
 	for i := range closing.Closed {
 		s := statementOf(&closing.Closed[i])
 		if err := b.fillLines(t.Context(), closing, s); err != nil {

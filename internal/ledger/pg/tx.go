@@ -80,16 +80,16 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 func (t *tx) lock(ctx context.Context, p *plan) error {
 	b, q := t.batch, t.ledger.sql
 	b.Absent, b.Located = p.absent, *p.located
-	keys := columnsOf(p.keys)
-	tenants, ids := make([]string, len(p.ids)), make([]string, len(p.ids))
+	tenants, meters, subjects := columnsOf(p.keys)
+	opTenants, opKeys := make([]string, len(p.ids)), make([]string, len(p.ids))
 	for i, id := range p.ids {
-		tenants[i], ids[i] = id.Tenant, id.Key
+		opTenants[i], opKeys[i] = id.Tenant, id.Key
 	}
 	out := &pgx.Batch{}
 	out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-	out.Queue(q["LockBalances"], keys.tenants, keys.meters, keys.subjects).Query(scanBalances(b.Books))
+	out.Queue(q["LockBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
 	out.Queue(q["Clock"]).QueryRow(t.scanClock)
-	out.Queue(q["StoredEntries"], tenants, ids, t.ledger.keyMonths()).Query(scanEntries(b.Stored))
+	out.Queue(q["StoredEntries"], opTenants, opKeys, t.ledger.keyMonths()).Query(scanEntries(b.Stored))
 	if !p.plain {
 		t.ledger.queueTargets(out, b, &p.targets, slices.Concat(p.targets.NewGrants, p.targets.KeyGrants))
 	}
@@ -129,11 +129,11 @@ func (t *tx) missing(p *plan) []ledger.BalanceKey {
 
 // createBalances makes missing rows in a transaction of its own, and notes in p why others cannot be made.
 func (t *tx) createBalances(ctx context.Context, keys []ledger.BalanceKey, p *plan) error {
-	c := columnsOf(keys)
-	if _, err := t.conn.Exec(ctx, t.ledger.sql["CreateBalances"], c.tenants, c.meters, c.subjects); err != nil {
+	tenants, meters, subjects := columnsOf(keys)
+	if _, err := t.conn.Exec(ctx, t.ledger.sql["CreateBalances"], tenants, meters, subjects); err != nil {
 		return fmt.Errorf("create balances: %w", err)
 	}
-	rows, err := t.conn.Query(ctx, t.ledger.sql["WhyAbsent"], c.tenants, c.meters)
+	rows, err := t.conn.Query(ctx, t.ledger.sql["WhyAbsent"], tenants, meters)
 	if err != nil {
 		return fmt.Errorf("look up missing balances: %w", err)
 	}

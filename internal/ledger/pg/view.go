@@ -37,12 +37,12 @@ func (l *Ledger) viewBalances(ctx context.Context, at time.Time, keys ...ledger.
 func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Time) (*ledger.Batch, error) {
 	b := ledger.NewBatch()
 	b.Located, b.Absent = *p.located, map[ledger.BalanceKey]ledger.Absence{}
-	c := columnsOf(p.keys)
+	tenants, meters, subjects := columnsOf(p.keys)
 	out := &pgx.Batch{}
 	out.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-	out.Queue(l.sql["SelectBalances"], c.tenants, c.meters, c.subjects).Query(scanBalances(b.Books))
+	out.Queue(l.sql["SelectBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
 	out.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&b.Now) })
-	out.Queue(l.sql["WhyAbsent"], c.tenants, c.meters).Query(scanAbsent(p.keys, b.Absent))
+	out.Queue(l.sql["WhyAbsent"], tenants, meters).Query(scanAbsent(p.keys, b.Absent))
 	l.queueTargets(out, b, &p.targets, p.targets.NewGrants) // a view has no key from which ids of grants could be made
 	more := l.queueLoad(out, p.keys, p.keys, b.Located.NamedGrants())
 	out.Queue("COMMIT")

@@ -7,11 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
 // queueChanges queues the statements that write c.
-func queueChanges(q namedsql.Statements, out *pgx.Batch, c *ledger.Changes) {
+func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes) {
 	if len(c.Holds)+len(c.NewHoldLines)+len(c.HoldLines) > 0 {
 		queueHolds(q, out, c)
 	}
@@ -50,7 +49,7 @@ func orNull[V comparable](v V) *V {
 }
 
 // queueEntries writes the entries. Plain debits have a statement of their own.
-func queueEntries(q namedsql.Statements, out *pgx.Batch, entries []ledger.Entry) {
+func queueEntries(q map[string]string, out *pgx.Batch, entries []ledger.Entry) {
 	plain := make([]*ledger.Entry, 0, len(entries))
 	var others []*ledger.Entry
 	for i := range entries {
@@ -74,7 +73,7 @@ func isPlainDebit(e *ledger.Entry) bool {
 		e.Fingerprint != nil && e.EffectiveAt.IsZero() && e.OpSubject == "" && e.Detail == nil && e.Metadata == nil
 }
 
-func queuePlainDebits(q namedsql.Statements, out *pgx.Batch, e []*ledger.Entry) {
+func queuePlainDebits(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 	out.Queue(q["InsertPlainDebits"],
 		column(e, func(e **ledger.Entry) string { return (*e).Tenant }),
 		column(e, func(e **ledger.Entry) string { return (*e).OperationID }),
@@ -90,7 +89,7 @@ func queuePlainDebits(q namedsql.Statements, out *pgx.Batch, e []*ledger.Entry) 
 	)
 }
 
-func queueOtherEntries(q namedsql.Statements, out *pgx.Batch, e []*ledger.Entry) {
+func queueOtherEntries(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 	out.Queue(q["InsertEntries"],
 		column(e, func(e **ledger.Entry) string { return (*e).Tenant }),
 		column(e, func(e **ledger.Entry) string { return (*e).OperationID }),
@@ -116,7 +115,7 @@ func queueOtherEntries(q namedsql.Statements, out *pgx.Batch, e []*ledger.Entry)
 }
 
 // queueChangedBalances writes the balances. Debits have only drawn from those whose grants were not read.
-func queueChangedBalances(q namedsql.Statements, out *pgx.Batch, changed []*ledger.Book) {
+func queueChangedBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book) {
 	drawn := make([]*ledger.Book, 0, len(changed))
 	var others []*ledger.Book
 	for _, b := range changed {
@@ -144,7 +143,7 @@ func queueChangedBalances(q namedsql.Statements, out *pgx.Batch, changed []*ledg
 	}
 }
 
-func queueBalances(q namedsql.Statements, out *pgx.Batch, b []*ledger.Book) {
+func queueBalances(q map[string]string, out *pgx.Batch, b []*ledger.Book) {
 	out.Queue(q["UpdateBalances"],
 		column(b, func(b **ledger.Book) string { return (*b).Tenant }),
 		column(b, func(b **ledger.Book) string { return (*b).Meter }),
@@ -176,7 +175,7 @@ func queueBalances(q namedsql.Statements, out *pgx.Batch, b []*ledger.Book) {
 	)
 }
 
-func queueNewGrants(q namedsql.Statements, out *pgx.Batch, g []*ledger.OpenGrant) {
+func queueNewGrants(q map[string]string, out *pgx.Batch, g []*ledger.OpenGrant) {
 	out.Queue(q["InsertGrants"],
 		column(g, func(g **ledger.OpenGrant) string { return (*g).Tenant }),
 		column(g, func(g **ledger.OpenGrant) string { return (*g).Meter }),
@@ -197,7 +196,7 @@ func queueNewGrants(q namedsql.Statements, out *pgx.Batch, g []*ledger.OpenGrant
 	)
 }
 
-func queueGrants(q namedsql.Statements, out *pgx.Batch, g []*ledger.OpenGrant) {
+func queueGrants(q map[string]string, out *pgx.Batch, g []*ledger.OpenGrant) {
 	out.Queue(q["UpdateGrants"],
 		column(g, func(g **ledger.OpenGrant) string { return (*g).Tenant }),
 		column(g, func(g **ledger.OpenGrant) string { return (*g).Meter }),
@@ -210,7 +209,7 @@ func queueGrants(q namedsql.Statements, out *pgx.Batch, g []*ledger.OpenGrant) {
 	)
 }
 
-func queuePeriods(q namedsql.Statements, out *pgx.Batch, p []ledger.PeriodRow) {
+func queuePeriods(q map[string]string, out *pgx.Batch, p []ledger.PeriodRow) {
 	out.Queue(q["InsertPeriods"],
 		column(p, func(p *ledger.PeriodRow) string { return p.Tenant }),
 		column(p, func(p *ledger.PeriodRow) string { return p.Meter }),
@@ -233,7 +232,7 @@ func queuePeriods(q namedsql.Statements, out *pgx.Batch, p []ledger.PeriodRow) {
 	)
 }
 
-func queueHolds(q namedsql.Statements, out *pgx.Batch, c *ledger.Changes) {
+func queueHolds(q map[string]string, out *pgx.Batch, c *ledger.Changes) {
 	if rows := c.Holds; len(rows) > 0 {
 		out.Queue(q["WriteHolds"],
 			column(rows, func(h **ledger.HoldRow) string { return (*h).Tenant }),
@@ -261,7 +260,7 @@ func queueHolds(q namedsql.Statements, out *pgx.Batch, c *ledger.Changes) {
 	}
 }
 
-func queueNewHoldLines(q namedsql.Statements, out *pgx.Batch, h []*ledger.HoldLine) {
+func queueNewHoldLines(q map[string]string, out *pgx.Batch, h []*ledger.HoldLine) {
 	out.Queue(q["InsertHoldLines"],
 		column(h, func(h **ledger.HoldLine) string { return (*h).Tenant }),
 		column(h, func(h **ledger.HoldLine) string { return (*h).HoldID }),
@@ -279,7 +278,7 @@ func queueNewHoldLines(q namedsql.Statements, out *pgx.Batch, h []*ledger.HoldLi
 	)
 }
 
-func queueRefunds(q namedsql.Statements, out *pgx.Batch, r []ledger.RefundRow) {
+func queueRefunds(q map[string]string, out *pgx.Batch, r []ledger.RefundRow) {
 	out.Queue(q["WriteRefunds"],
 		column(r, func(r *ledger.RefundRow) string { return r.Tenant }),
 		column(r, func(r *ledger.RefundRow) string { return r.Key }),
