@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"internal/ratelimit":      {"internal/ratelimit/rule", "internal/bound", "internal/lane", "lua"},
 	"internal/ratelimit/rule": {"internal/bound", "internal/period"}, // pure: the arithmetic of limits
 	"internal/balances":       {"internal/ledger", "internal/ratelimit", "lua"},
-	"internal/gate":           {"internal/balances", "internal/body", "internal/bound", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/lane", "internal/period"},
+	"internal/gate":           {"internal/balances", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/period"},
 
 	"internal/body":         {"internal/bound", "internal/period"},
 	"internal/httpapi/wire": {},

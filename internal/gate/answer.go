@@ -104,14 +104,15 @@ func fromCopies(items []ledger.Item, copies []balances.Cached, source Source, de
 	return out
 }
 
-// denialOf returns the code and the limiting balance with which the ledger denies more than cp has.
+// denialOf returns the code and the limiting balance with which the ledger denies more than cp has. See sources.deny in package
+// ledger: a complete copy has the tenant's own units only, so the other cases there do not occur.
 func denialOf(cp *ledger.BalanceCopy) (ledger.Code, ledger.Limiting) {
-	limiting := ledger.Limiting{Kind: "credit", Meter: cp.Meter, Subject: cp.Subject, Level: "tenant"}
+	limiting := ledger.Limiting{Kind: ledger.LimitedByCredit, Meter: cp.Meter, Subject: cp.Subject, Level: ledger.LevelTenant}
 	switch {
 	case !cp.InPlan && cp.Seq == 0:
 		return ledger.CodeMeterNotInPlan, ledger.Limiting{}
 	case cp.Renews:
-		limiting.Kind = "allowance"
+		limiting.Kind = ledger.LimitedByAllowance
 		return ledger.CodeQuotaExceeded, limiting
 	default:
 		return ledger.CodeCreditsExhausted, limiting

@@ -3,12 +3,10 @@ package gate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
-	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -31,7 +29,7 @@ func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
 }
 
 func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
-	if err := validItems(req.Items); err != nil {
+	if err := ledger.ValidateItems(req.Items); err != nil { // a check from copies does not ask the ledger
 		return Check{}, err
 	}
 	// If the tenant cannot be looked up, the check goes on with the facts of a tenant that does not exist. A degraded answer
@@ -104,7 +102,7 @@ func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
 // count, and might wait, twice. If the limits were decided without Redis, it does not ask Redis either, and waits for
 // PostgreSQL no longer than balances.ReadPatience.
 func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited) (Check, error) {
-	if err := validItems(req.Items); err != nil {
+	if err := ledger.ValidateItems(req.Items); err != nil {
 		return Check{}, err
 	}
 	facts, err := g.tenants.facts(ctx, req.Tenant)
@@ -118,25 +116,4 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 		return g.answerItems(ctx, &req, &facts, keys, nil)
 	}
 	return g.answerItems(ctx, &req, &facts, keys, g.readCopies(ctx, req.Tenant, g.copies.RedisKeys(keys, req.MaxStale)))
-}
-
-// validItems refuses the items that a debit would refuse. A check from copies does not ask the ledger.
-func validItems(items []ledger.Item) error {
-	refuse := func(field, format string, args ...any) error {
-		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field, Detail: fmt.Sprintf(format, args...)}
-	}
-	if len(items) < 1 || len(items) > ledger.ItemsMax {
-		return refuse("items", "must have 1 to %d elements, has %d", ledger.ItemsMax, len(items))
-	}
-	for i := range items {
-		if !bound.Amount(items[i].Amount) {
-			return refuse(fmt.Sprintf("items[%d].amount", i), bound.MustBeAmount)
-		}
-		for j := range i {
-			if items[j].Meter == items[i].Meter {
-				return refuse(fmt.Sprintf("items[%d].meter", i), "names the same meter as items[%d]; use one item with the sum", j)
-			}
-		}
-	}
-	return nil
 }
