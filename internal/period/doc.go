@@ -11,7 +11,8 @@
 //
 // # Invariants
 //
-//  1. The periods of a schedule cover time without holes: Next(p).Start == p.End, and no period is empty.
+//  1. The periods of a schedule cover time without holes: the period that contains p.End starts at p.End, and no period is
+//     empty.
 //  2. Boundary n is the wall clock of the anchor plus n intervals, with the day clamped to the last day of the month. It is
 //     computed from the anchor, never from another boundary, so boundaries do not drift. An anchor on 31 January gives 28
 //     or 29 February, then 31 March. An anchor on 29 February gives 28 February in common years.

@@ -69,7 +69,7 @@ func TestSchedule_PeriodsHaveNoHoleAndNoOverlap(t *testing.T) {
 				in := instants(s.Location, years[0], years[1]).Draw(t, "instant")
 				p, err := s.Containing(in)
 				require.NoError(t, err)
-				require.True(t, p.Contains(in), "%v does not contain %v", p, in)
+				require.True(t, contains(p, in), "%v does not contain %v", p, in)
 				require.True(t, p.Start.Before(p.End))
 				require.Zero(t, p.Start.Nanosecond()%1000)
 
@@ -84,12 +84,9 @@ func TestSchedule_PeriodsHaveNoHoleAndNoOverlap(t *testing.T) {
 					require.Equal(t, p, same, "Containing(the last microsecond of p)")
 				}
 				if p.End.Before(period.Latest) {
-					next, err := s.Next(p)
+					next, err := s.Containing(p.End)
 					require.NoError(t, err)
 					require.Equal(t, p.End, next.Start)
-					direct, err := s.Containing(p.End)
-					require.NoError(t, err)
-					require.Equal(t, direct, next, "Next must not trim a period of the same schedule")
 				}
 			})
 		})
@@ -135,7 +132,7 @@ func TestSchedule_ThousandMonths_DoNotDrift(t *testing.T) {
 	for i := range 1000 {
 		year, month := 2023+i/12, i%12+1
 		require.Equal(t, time.Date(year, time.Month(month), daysIn(year, month), 23, 30, 0, 0, time.UTC), p.Start)
-		p, err = s.Next(p)
+		p, err = s.Containing(p.End)
 		require.NoError(t, err)
 	}
 }

@@ -24,23 +24,12 @@ var (
 
 	// ErrNotStarted means that an instant is before the start of a once period.
 	ErrNotStarted = errors.New("period: not started")
-
-	// ErrNoNext means that no period follows, because this one lasts forever.
-	ErrNoNext = errors.New("period: no next period")
 )
-
-// MaxList is the largest number of periods that From returns. It is more than the hours of a month.
-const MaxList = 1000
 
 // Period is the time range [Start, End). Both are in UTC with microsecond precision, and Start is before End.
 type Period struct {
 	Start time.Time
 	End   time.Time // Forever if it does not end
-}
-
-// Contains reports whether t lies in the period.
-func (p Period) Contains(t time.Time) bool {
-	return !t.Before(p.Start) && t.Before(p.End)
 }
 
 // Endless reports whether the period lasts forever.
@@ -90,41 +79,6 @@ func (s Schedule) Containing(t time.Time) (Period, error) {
 	}
 	_, err := ParseInterval(string(s.Every))
 	return Period{}, err
-}
-
-// Next returns the period that begins at p.End. If p belongs to another schedule, because the terms changed, it returns the
-// rest of the period that contains p.End. It returns ErrNoNext if p does not end, and the errors of Containing.
-func (s Schedule) Next(p Period) (Period, error) {
-	if p.Endless() {
-		return Period{}, ErrNoNext
-	}
-	next, err := s.Containing(p.End)
-	if err != nil {
-		return Period{}, err
-	}
-	next.Start = p.End
-	return next, nil
-}
-
-// From returns n periods (0 to MaxList): the one that contains t and the following ones. It returns fewer only if a period
-// does not end. It returns ErrInvalid for a wrong n, and the errors of Containing.
-func (s Schedule) From(t time.Time, n int) ([]Period, error) {
-	if n < 0 || n > MaxList {
-		return nil, fmt.Errorf("%w number of periods %d: must be 0 to %d", ErrInvalid, n, MaxList)
-	}
-	periods := make([]Period, 0, n)
-	for len(periods) < n {
-		p, err := s.Containing(t)
-		if err != nil {
-			return nil, err
-		}
-		periods = append(periods, p)
-		if p.Endless() {
-			break
-		}
-		t = p.End
-	}
-	return periods, nil
 }
 
 func (s Schedule) once(t time.Time) (Period, error) {
