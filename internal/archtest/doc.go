@@ -1,9 +1,7 @@
-// Package archtest holds the rules of the house by tests that need nothing but the
-// Go tools: who imports whom, what pure files may touch, how long a file may get, what
-// the product's binary contains.
-// The rules and their reasons are in docs/architecture.md; the tables here are the
-// same in a form that can fail. golangci-lint checks some of them a second time, in
-// the editor.
+// Package archtest tests the rules of the architecture with the Go tools alone: who
+// imports whom, what pure files may use, how long files and packages may get, what the
+// product's binary contains. docs/architecture.md explains the rules. golangci-lint
+// checks some of them a second time, in the editor.
 //
-// A change of the architecture changes the tables, in the same commit.
+// A commit that changes the architecture changes the tables here as well.
 package archtest

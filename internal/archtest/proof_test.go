@@ -14,7 +14,7 @@ var (
 	declaredTest = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
 )
 
-// TestDocuments_NamedTests_Exist: a proof by a test that was renamed is none.
+// A document that names a renamed test proves nothing.
 func TestDocuments_NamedTests_Exist(t *testing.T) {
 	t.Parallel()
 	var declared []string
@@ -48,11 +48,11 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 				found = found || name == m[1] || m[2] == "*" && strings.HasPrefix(name, m[1])
 			}
 			if !found {
-				t.Errorf("%s names %s%s, which does not exist", filepath.Base(path), m[1], m[2])
+				t.Errorf("%s names the test %s%s, which does not exist", filepath.Base(path), m[1], m[2])
 			}
 		}
 	}
 	if named < 50 {
-		t.Errorf("only %d tests are named: is this still where they are?", named)
+		t.Errorf("the documents name only %d tests; expected more", named)
 	}
 }

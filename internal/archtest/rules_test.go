@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
-// mayImport names, for each package of ours, those packages of ours that its code
-// may import. Imports go down only: cmd -> httpapi -> gate -> {balances, ledger,
-// ratelimit, catalog} -> {lane, period, bound}; ledger and ratelimit never meet.
+// mayImport lists, for each package of this module, the packages of this module that
+// its code may import. Imports go down only: cmd -> httpapi -> gate -> {balances,
+// ledger, ratelimit, catalog} -> {lane, period, bound}. ledger and ratelimit do not
+// import each other.
 var mayImport = map[string][]string{
 	"migrations":              {},
 	"lua":                     {},
 	"deploy":                  {},
-	"client":                  {}, // stands alone: it is imported by others' programs
+	"client":                  {}, // other programs import it, so it imports nothing of ours
 	"internal/archtest":       {},
 	"internal/bound":          {},
 	"internal/period":         {},
@@ -48,7 +49,7 @@ var mayImport = map[string][]string{
 		"internal/localstack", "migrations",
 	},
 	"internal/archtest/readingpath": {
-		"internal/localstack", // it builds the product and imports none of it
+		"internal/localstack", // it builds the product and imports no package of it
 	},
 	"internal/bench/cmd": {
 		"internal/bench", "internal/localstack",
@@ -60,21 +61,21 @@ var mayImport = map[string][]string{
 	},
 }
 
-// mayImportInTests are further packages of ours that a package's tests may import.
+// mayImportInTests lists further packages that a package's tests may import.
 var mayImportInTests = map[string][]string{
 	"internal/ledger/pg": {"internal/ledger/model"}, // programs on the real ledger, explained by the model
 	"cmd/quotasvc":       {"internal/bench"},        // the small form of `make bench-outage`
 }
 
-// outsideTheOrder are packages that any test may use: servers and embedded files.
+// outsideTheOrder lists packages that any test may import: servers and embedded files.
 var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 
-// onlyIn names the packages whose code may import a library. Tests may use any of
-// them, to look at what really is in a server, but for those in notEvenInTests.
+// onlyIn lists the packages whose code may import a library. Tests may import any
+// library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
 	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger/pg", "internal/ledger/audit", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
-	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose asks for it
+	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/ratelimit", "internal/balances", "internal/testenv", "cmd/quotasvc"},
 	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd"},
@@ -91,40 +92,40 @@ var onlyIn = map[string][]string{
 var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 
 // pure matches the files that decide without input or output: the state machine,
-// the burn order, calendars and bucket arithmetic. They can be tested to the last
-// case because nothing reaches them but their arguments.
+// the burn order, calendars and bucket arithmetic. Tests can cover all their cases,
+// because their results depend on their arguments only.
 var pure = regexp.MustCompile(`^internal/((bound|ledger|period|ratelimit/rule)/\w+|` +
 	`ratelimit/(lease_id|membership|replicas|vector|workbench))\.go$`)
 
-// pureOurs are the packages of ours that pure files may import.
+// pureOurs lists the packages of this module that pure files may import.
 var pureOurs = []string{"internal/bound", "internal/period", "internal/ratelimit/rule"}
 
-// impure are standard packages that reach out of a pure file.
+// impure lists standard packages that pure files must not import.
 var impure = []string{"context", "database/", "io/", "log", "math/rand", "crypto/rand", "net", "os", "runtime", "syscall"}
 
 const (
-	// maxLines bounds hand-written code. The style asks for about 400; this is where
-	// a file surely holds two nouns.
+	// maxLines bounds hand-written code. The style guide asks for at most 400 lines; a
+	// file with 500 has two subjects.
 	maxLines = 500
 
-	// maxTestLines bounds a test file, where tables are long.
+	// maxTestLines bounds a test file, which may have long tables.
 	maxTestLines = 800
 )
 
-// A rule returns what is wrong with a file, one line each.
+// A rule returns one line for each violation in a file.
 type rule func(f *file) []string
 
 func importsGoDown(f *file) []string {
 	var wrong []string
 	allowed, known := mayImport[f.pkg]
 	if !known {
-		return []string{fmt.Sprintf("%s: package %s has no place in the house yet: give it one in mayImport", f.path, f.pkg)}
+		return []string{fmt.Sprintf("%s: package %s is missing in mayImport: add it with its imports", f.path, f.pkg)}
 	}
 	for _, p := range f.imports() {
 		ours, ok := strings.CutPrefix(p, module+"/")
 		switch {
 		case !ok || ours == f.pkg || slices.Contains(allowed, ours):
-		case f.test && ours == "internal/testenv" && f.pkg != "internal/localstack": // testenv stands on localstack
+		case f.test && ours == "internal/testenv" && f.pkg != "internal/localstack": // testenv imports localstack
 		case f.test && slices.Contains(outsideTheOrder, ours):
 		case f.test && slices.Contains(mayImportInTests[f.pkg], ours):
 		default:
@@ -167,7 +168,7 @@ func pureFilesTouchNothing(f *file) []string {
 		}
 	}
 	for _, pos := range f.calls("time", "Now", "Since", "Until", "Sleep", "After", "NewTimer", "NewTicker", "Tick", "AfterFunc") {
-		wrong = append(wrong, fmt.Sprintf("%s: a pure file is told the time, it does not ask", f.at(pos)))
+		wrong = append(wrong, fmt.Sprintf("%s: a pure file must not read the clock: pass the time as an argument", f.at(pos)))
 	}
 	return wrong
 }
@@ -180,20 +181,20 @@ func filesStayShort(f *file) []string {
 	if f.generated || f.lines <= limit {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s has %d lines; a file is one noun, and %d lines hold two", f.path, f.lines, limit)}
+	return []string{fmt.Sprintf("%s has %d lines; at most %d are allowed: split the file", f.path, f.lines, limit)}
 }
 
 func nothingHappensBeforeMain(f *file) []string {
 	var wrong []string
 	for _, d := range f.syntax.Decls {
 		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" && !f.generated {
-			wrong = append(wrong, f.at(fn.Pos())+": no init(): a package does nothing until it is called")
+			wrong = append(wrong, f.at(fn.Pos())+": init() is not allowed: a package does nothing before it is called")
 		}
 	}
 	return wrong
 }
 
-// todo matches a promise; issue, the number that makes somebody keep it.
+// todo matches a marker of unfinished work, issue the number of an issue.
 var (
 	todo  = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b`)
 	issue = regexp.MustCompile(`#\d+`)
@@ -201,21 +202,36 @@ var (
 
 func noPromisesInComments(f *file) []string {
 	if f.pkg == "internal/archtest" {
-		return nil // has to name them
+		return nil // it contains the markers
 	}
 	var wrong []string
 	for _, group := range f.syntax.Comments {
 		for _, c := range group.List {
 			if todo.MatchString(c.Text) && !issue.MatchString(c.Text) {
-				wrong = append(wrong, f.at(c.Pos())+": do it, or open an issue and name it")
+				wrong = append(wrong, f.at(c.Pos())+": finish the work, or name the number of its issue")
 			}
 		}
 	}
 	return wrong
 }
 
-// banned are words for which the glossary has another one. Only exported names are
-// checked: they are what other packages, and readers, meet.
+// typographic are quotation marks that nobody types in code. gofmt makes one of two single quotes in a doc comment.
+const typographic = "\u2018\u2019\u201c\u201d"
+
+func commentsHavePlainQuotes(f *file) []string {
+	var wrong []string
+	for _, group := range f.syntax.Comments {
+		for _, c := range group.List {
+			if strings.ContainsAny(c.Text, typographic) {
+				wrong = append(wrong, f.at(c.Pos())+": a typographic quotation mark; write \"empty\" for an empty string")
+			}
+		}
+	}
+	return wrong
+}
+
+// banned maps words to the glossary's word for the same thing. Only exported names are
+// checked, because other packages use them.
 var banned = map[string]string{
 	"Account": "tenant", "Customer": "tenant", "Organization": "tenant", "Feature": "meter", "Tier": "plan",
 	"Entitlement": "allowance", "Cycle": "period", "Reservation": "hold", "Decrement": "debit", "Accrual": "grant",
@@ -265,6 +281,7 @@ var rules = map[string]rule{
 	"files stay short":                   filesStayShort,
 	"nothing happens before main":        nothingHappensBeforeMain,
 	"no promises in comments":            noPromisesInComments,
+	"comments have plain quotes":         commentsHavePlainQuotes,
 	"exported names follow the glossary": exportedNamesFollowTheGlossary,
 }
 
@@ -283,7 +300,7 @@ func TestRules_Repository_Hold(t *testing.T) {
 	}
 }
 
-// A rule about files that no longer exist holds nothing.
+// A rule about files that do not exist checks nothing.
 func TestRules_PureFiles_Exist(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -312,7 +329,7 @@ func TestRules_Packages_Documented(t *testing.T) {
 		}
 		documented[f.pkg] = documented[f.pkg] || f.syntax.Doc != nil
 		if strings.HasPrefix(f.pkg, "internal/") && path.Base(f.path) != "doc.go" && f.syntax.Doc != nil {
-			t.Errorf("%s: the package comment belongs into doc.go", f.path)
+			t.Errorf("%s: move the package comment to doc.go", f.path)
 		}
 	}
 	for pkg, ok := range documented {
@@ -322,7 +339,7 @@ func TestRules_Packages_Documented(t *testing.T) {
 	}
 }
 
-// The rules are code and can be wrong: each one catches what it is there for.
+// Each rule must find its violation.
 func TestRules_Violations_Caught(t *testing.T) {
 	t.Parallel()
 	long := "package lane\n" + strings.Repeat("// line\n", maxLines)
@@ -352,6 +369,7 @@ func TestRules_Violations_Caught(t *testing.T) {
 		{"files stay short", "internal/lane/x.go", long},
 		{"nothing happens before main", "internal/lane/x.go", `package lane; func init() {}`},
 		{"no promises in comments", "internal/lane/x.go", "package lane\n\n// TODO: later\nvar x int\n"},
+		{"comments have plain quotes", "internal/lane/x.go", "package lane\n\n// x is \u201d when there is none.\nvar x string\n"},
 		{"exported names follow the glossary", "internal/ledger/x.go", `package ledger; type CustomerID string`},
 		{"exported names follow the glossary", "internal/ledger/x.go", `package ledger; func (l *Ledger) NewReservations() {}`},
 	} {
@@ -360,10 +378,11 @@ func TestRules_Violations_Caught(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(rules[c.rule](f)) == 0 {
-			t.Errorf("%q lets %s pass: %.80q", c.rule, c.path, c.text)
+			t.Errorf("rule %q does not find the violation in %s: %.80q", c.rule, c.path, c.text)
 		}
 	}
 	for _, c := range []struct{ path, text string }{
+		{"internal/lane/x.go", "package lane\n\n// x isn't \"empty\".\nvar x string\n"},
 		{"internal/gate/x.go", `package gate; import _ "github.com/quotasvc/quotasvc/internal/ledger"`},
 		{"internal/gate/x_test.go", `package gate; import (_ "github.com/quotasvc/quotasvc/internal/testenv"; _ "github.com/jackc/pgx/v5")`},
 		{"internal/ledger/batch.go", `package ledger; import ("time"; _ "github.com/quotasvc/quotasvc/internal/period"); var _ time.Time`},
@@ -375,7 +394,7 @@ func TestRules_Violations_Caught(t *testing.T) {
 		}
 		for name, check := range rules {
 			if wrong := check(f); len(wrong) > 0 {
-				t.Errorf("%q objects to %s: %v", name, c.path, wrong)
+				t.Errorf("rule %q finds a violation in %s: %v", name, c.path, wrong)
 			}
 		}
 	}

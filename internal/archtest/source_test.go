@@ -27,18 +27,18 @@ type file struct {
 	positions *token.FileSet
 }
 
-// imports lists what the file imports.
+// imports returns the import paths of the file.
 func (f *file) imports() []string {
 	var paths []string
 	for _, spec := range f.syntax.Imports {
-		// The parser has seen that it is a string literal.
+		// The parser accepts only a string literal here.
 		p, _ := strconv.Unquote(spec.Path.Value)
 		paths = append(paths, p)
 	}
 	return paths
 }
 
-// at is a position in the file, as compilers write it.
+// at returns a position in the form of compiler messages.
 func (f *file) at(pos token.Pos) string {
 	return f.path + ":" + strconv.Itoa(f.positions.Position(pos).Line)
 }
@@ -48,7 +48,7 @@ func repository(t *testing.T) []*file {
 	t.Helper()
 	const root = "../.."
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
-		t.Fatal("the repository's root is not where it was: ", err)
+		t.Fatal("the repository's root was not found: ", err)
 	}
 	var files []*file
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
@@ -81,7 +81,7 @@ func repository(t *testing.T) []*file {
 		t.Fatal(err)
 	}
 	if len(files) < 20 {
-		t.Fatalf("found %d Go files only: the test looks in the wrong place", len(files))
+		t.Fatalf("found only %d Go files: this is not the repository's root", len(files))
 	}
 	return files
 }
@@ -98,7 +98,7 @@ func parse(name, text string) (*file, error) {
 	}, nil
 }
 
-// calls lists where the file names pkg.name, such as time.Now, for one of names.
+// calls returns the positions at which the file uses pkg.name, such as time.Now, for each of names.
 func (f *file) calls(pkg string, names ...string) []token.Pos {
 	var found []token.Pos
 	ast.Inspect(f.syntax, func(n ast.Node) bool {

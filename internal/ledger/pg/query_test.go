@@ -104,7 +104,7 @@ type planNode struct {
 	Plans      []planNode `json:"Plans"`
 }
 
-// wrong says what is wrong with a node, ” if nothing.
+// wrong describes the fault of a node. It returns an empty string if there is none.
 func (n *planNode) wrong() string {
 	switch {
 	case slices.Contains([]string{"Seq Scan", "Hash Join", "Merge Join", "Materialize", "Bitmap Heap Scan"}, n.Type):
