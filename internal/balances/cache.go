@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// DefaultKeepFor is the default of Config.KeepFor. An idle balance's copy can still answer checks, degraded, if PostgreSQL
+	// defaultKeepFor is the default of Config.KeepFor. An idle balance's copy can still answer checks, degraded, if PostgreSQL
 	// fails on the next day.
-	DefaultKeepFor = 24 * time.Hour
+	defaultKeepFor = 24 * time.Hour
 
-	// DefaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 24 MB.
-	DefaultLocalMax = 50_000
+	// defaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 24 MB.
+	defaultLocalMax = 50_000
 
 	// pendingMax bounds the copies that wait while Redis is away: about 25 MB. Further ones are dropped and counted.
 	pendingMax = 65_536
@@ -31,13 +31,13 @@ const (
 
 // Config configures a Cache. The zero value is valid.
 type Config struct {
-	// FreshFor is Policy.FreshFor; 0 is DefaultFreshFor.
+	// FreshFor is Policy.FreshFor; 0 means 30 s.
 	FreshFor time.Duration
 
-	// KeepFor bounds the lifetime of a copy in Redis. A copy ends earlier at its balance's next event. 0 is DefaultKeepFor.
+	// KeepFor bounds the lifetime of a copy in Redis. A copy ends earlier at its balance's next event. 0 means 24 h.
 	KeepFor time.Duration
 
-	// LocalMax bounds the copies in this process; the least recently used ones go first. 0 is DefaultLocalMax. In local mode
+	// LocalMax bounds the copies in this process; the least recently used ones go first. 0 means 50,000. In local mode
 	// there are no other copies. With Redis, the local copies answer checks while Redis is away.
 	LocalMax int
 
@@ -69,13 +69,13 @@ type Cache struct {
 // instance, because its copies are the only ones.
 func New(client redis.UniversalClient, cfg Config) *Cache {
 	if cfg.FreshFor <= 0 {
-		cfg.FreshFor = DefaultFreshFor
+		cfg.FreshFor = defaultFreshFor
 	}
 	if cfg.KeepFor <= 0 {
-		cfg.KeepFor = DefaultKeepFor
+		cfg.KeepFor = defaultKeepFor
 	}
 	if cfg.LocalMax <= 0 {
-		cfg.LocalMax = DefaultLocalMax
+		cfg.LocalMax = defaultLocalMax
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// DefaultFreshFor is the default of Policy.FreshFor. Copies are replaced within milliseconds of each COMMIT. The bound
+	// defaultFreshFor is the default of Policy.FreshFor. Copies are replaced within milliseconds of each COMMIT. The bound
 	// matters only when an instance died between its COMMIT and its publication: checks may be wrong for 30 s then. The price
 	// is one read of PostgreSQL per 30 s, instance and idle balance.
-	DefaultFreshFor = 30 * time.Second
+	defaultFreshFor = 30 * time.Second
 
 	// AwayFreshFor is the age up to which an unconfirmed copy answers a check while Redis is away. Without it every check
 	// would read PostgreSQL during an outage of Redis. The price is that a degraded answer may be wrong for one second; the

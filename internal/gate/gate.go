@@ -15,10 +15,10 @@ import (
 
 // Config configures a Gate. The zero value is valid.
 type Config struct {
-	// LoadsMax bounds the concurrent reads of PostgreSQL for checks; 0 is DefaultLoadsMax.
+	// LoadsMax bounds the concurrent reads of PostgreSQL for checks; 0 means 8.
 	LoadsMax int
 
-	// LoadBudget bounds one such read, including the wait for a slot; 0 is DefaultLoadBudget.
+	// LoadBudget bounds one such read, including the wait for a slot; 0 means 1 s.
 	LoadBudget time.Duration
 
 	Log     *slog.Logger          // nil discards
@@ -44,10 +44,10 @@ type Gate struct {
 // New makes a gate. The ledger must have copies.Publish as its OnCommit.
 func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *balances.Cache, cfg Config) *Gate {
 	if cfg.LoadsMax <= 0 {
-		cfg.LoadsMax = DefaultLoadsMax
+		cfg.LoadsMax = defaultLoadsMax
 	}
 	if cfg.LoadBudget <= 0 {
-		cfg.LoadBudget = DefaultLoadBudget
+		cfg.LoadBudget = defaultLoadBudget
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

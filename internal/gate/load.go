@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// DefaultLoadsMax bounds the concurrent reads of PostgreSQL for checks in this process. One read answers all checks that
+	// defaultLoadsMax bounds the concurrent reads of PostgreSQL for checks in this process. One read answers all checks that
 	// wait, and eight reads leave most of the pool to other work.
-	DefaultLoadsMax = 8
+	defaultLoadsMax = 8
 
 	// loadBatchMax bounds the questions of one read. A read of 64 takes 4 ms: 15 times the throughput of reads of one.
 	loadBatchMax = 64
 
-	// DefaultLoadBudget bounds a check's wait for a slot and its read together. A slower check is of no use.
-	DefaultLoadBudget = time.Second
+	// defaultLoadBudget bounds a check's wait for a slot and its read together. A slower check is of no use.
+	defaultLoadBudget = time.Second
 
 	// loadPause is how long checks with a copy do not ask PostgreSQL after it failed to answer. Otherwise a hanging server
 	// would cost each of them the budget.

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -123,12 +122,12 @@ func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 		}
 	}
 	before := in.loads()
-	setAge(balances.DefaultFreshFor * 3 / 4)
+	setAge(in.policy.FreshFor * 3 / 4)
 	check()
 	if in.dueRefreshes() != 0 || in.loads() != before {
 		t.Error("a young copy was read again")
 	}
-	setAge(balances.DefaultFreshFor)
+	setAge(in.policy.FreshFor)
 	for range cap(in.loader.slots) {
 		in.loader.slots <- struct{}{}
 	}
@@ -145,7 +144,7 @@ func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 
 	in.loader.awayUntil.Store(time.Now().Add(soon).UnixNano())
 	check() // the test's clock stands still: the new copy is ahead of it
-	setAge(balances.DefaultFreshFor)
+	setAge(in.policy.FreshFor)
 	check()
 	if in.dueRefreshes() != 0 || in.loads() != before+1 {
 		t.Error("postgresql was asked while it is away")

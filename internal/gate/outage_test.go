@@ -227,7 +227,7 @@ func TestOutage_NoSpareSlot_ChecksUseCopies(t *testing.T) {
 			for range cap(in.loader.spareSlots) {
 				in.loader.spareSlots <- struct{}{}
 			}
-			setAge(balances.DefaultFreshFor)
+			setAge(in.policy.FreshFor)
 			got, err := in.Check(t.Context(), request("", "calls", 1))
 			if err != nil || !got.Allowed || got.Source == SourceLedger || !got.Degraded {
 				t.Errorf("%+v, %v; want the copy, degraded", got, err)
@@ -241,7 +241,7 @@ func TestOutage_NoSpareSlot_ChecksUseCopies(t *testing.T) {
 				t.Error("the slot was not returned")
 			}
 			in.loader.spareSlots <- struct{}{}
-			setAge(2 * balances.DefaultFreshFor)
+			setAge(2 * in.policy.FreshFor)
 			if got, err := in.Check(t.Context(), request("", "calls", 1)); err != nil || got.Source != SourceLedger {
 				t.Errorf("an old copy: %+v, %v; want the ledger's answer", got, err)
 			}
