@@ -91,7 +91,7 @@ func ReadObject[T any](d *Document, into *T, members []Member[T]) {
 	d.leave()
 	for i := range members {
 		if members[i].Required && seen&(1<<i) == 0 && !d.broken {
-			d.faults.Add(Join(d.Path(), members[i].Name), mustBeGiven)
+			d.faults.Add(Join(d.path(), members[i].Name), mustBeGiven)
 		}
 	}
 }
@@ -109,8 +109,8 @@ func memberIndex[T any](members []Member[T], name []byte) int {
 
 // refuseField notes that the field whose name was read last is not one of the object's, and skips its value.
 func (d *Document) refuseField() {
-	d.Fault("is an unknown field")
-	d.Skip()
+	d.fault("is an unknown field")
+	d.skip()
 }
 
 // ReadList reads an array of low to high values with read. It skips the values beyond high.
@@ -120,7 +120,7 @@ func ReadList[T any](d *Document, into *[]T, low, high int, read func(d *Documen
 		read(d, &(*into)[len(*into)-1])
 	})
 	if n >= 0 && (n < low || n > high) {
-		d.Fault(fmt.Sprintf("must have %d to %d elements; it has %d", low, high, n))
+		d.fault(fmt.Sprintf("must have %d to %d elements; it has %d", low, high, n))
 	}
 }
 
@@ -134,7 +134,7 @@ func (d *Document) list(high int, read func()) int {
 		if n < high {
 			read()
 		} else {
-			d.Skip()
+			d.skip()
 		}
 	}
 	d.leave()
@@ -150,8 +150,8 @@ func (d *Document) enter(kind jsontext.Kind, must string) bool {
 		return false
 	}
 	if got := d.dec.PeekKind(); got != kind && got != jsontext.KindInvalid {
-		d.Skip()
-		d.Fault(must)
+		d.skip()
+		d.fault(must)
 		return false
 	}
 	if _, err := d.dec.ReadToken(); err != nil {
@@ -199,7 +199,7 @@ func (d *Document) value() (jsontext.Value, bool) {
 }
 
 // Skip consumes any value.
-func (d *Document) Skip() {
+func (d *Document) skip() {
 	if d.broken {
 		return
 	}
@@ -223,12 +223,12 @@ func (d *Document) breakOff(err error) {
 }
 
 // Fault notes what is wrong with the value that was read last.
-func (d *Document) Fault(must string) { d.FaultIn("", must) }
+func (d *Document) fault(must string) { d.FaultIn("", must) }
 
 // FaultIn notes what is wrong with a part of the value that was read last.
 func (d *Document) FaultIn(part, must string) {
 	if !d.broken {
-		d.faults.Add(d.Path()+part, must)
+		d.faults.Add(d.path()+part, must)
 	}
 }
 
@@ -236,7 +236,7 @@ func (d *Document) FaultIn(part, must string) {
 const root = "body"
 
 // Path returns where the value that was read last is in the document.
-func (d *Document) Path() string { return d.pathOf(d.dec.StackPointer()) }
+func (d *Document) path() string { return d.pathOf(d.dec.StackPointer()) }
 
 func (d *Document) pathOf(pointer jsontext.Pointer) string {
 	path, level := "", 0

@@ -109,14 +109,14 @@ func (r *objectReader) object(v reflect.Value, without []string) bool {
 		case r.absent(v.Field(fields[i].index)):
 		default:
 			seen[i] = true
-			r.given[r.Path()] = true
+			r.given[r.path()] = true
 			r.read(v.Field(fields[i].index))
 		}
 	}
 	r.leave()
 	for i, f := range fields {
 		if f.Required && !seen[i] && !r.broken && !(r.File && v.Field(f.index).Kind() == reflect.Slice) {
-			r.faults.Add(Join(r.Path(), f.Name), mustBeGiven)
+			r.faults.Add(Join(r.path(), f.Name), mustBeGiven)
 		}
 	}
 	return true
@@ -127,7 +127,7 @@ func (r *objectReader) absent(v reflect.Value) bool {
 	if !r.File || r.dec.PeekKind() != 'n' || isRaw(v) {
 		return false
 	}
-	r.Skip()
+	r.skip()
 	return true
 }
 
@@ -168,7 +168,7 @@ func (r *objectReader) read(v reflect.Value) {
 		before := len(r.faults)
 		v.SetInt(r.Integer(0, bound.MaxAmount))
 		if len(r.faults) > before {
-			r.vague[r.Path()] = true
+			r.vague[r.path()] = true
 		}
 	default:
 		panic(fmt.Sprintf("body: no way to read a %s", v.Type()))
@@ -178,11 +178,11 @@ func (r *objectReader) read(v reflect.Value) {
 // refuseText notes that the value that was read last is not a string.
 func (r *objectReader) refuseText() {
 	if r.File {
-		r.Fault("must be text; quote it if it looks like a number")
+		r.fault("must be text; quote it if it looks like a number")
 		return
 	}
-	r.Fault("must be a string")
-	r.vague[r.Path()] = true
+	r.fault("must be a string")
+	r.vague[r.path()] = true
 }
 
 // canonical returns JSON without blanks and with its fields in order, as Metadata does. What cannot be formatted stays as it
@@ -210,13 +210,13 @@ func (r *objectReader) amounts(v reflect.Value) {
 		id, value := string(name), reflect.New(v.Type().Elem()).Elem()
 		switch {
 		case !bound.ID(id):
-			r.Fault("is not the name of a meter, which " + bound.MustBeID)
-			r.Skip()
+			r.fault("is not the name of a meter, which " + bound.MustBeID)
+			r.skip()
 			continue
 		case r.absent(value):
 			continue
 		case r.dec.PeekKind() == 'n' && value.Kind() == reflect.Pointer:
-			r.Skip()
+			r.skip()
 		default:
 			r.read(value)
 		}

@@ -24,29 +24,29 @@ func (d *Document) text() (string, bool) {
 }
 
 // Text reads a string that check accepts, or notes what it must be.
-func (d *Document) Text(check func(string) bool, must string) string {
+func (d *Document) checkedText(check func(string) bool, must string) string {
 	if text, ok := d.text(); ok && check(text) {
 		return text
 	}
-	d.Fault(must)
+	d.fault(must)
 	return ""
 }
 
 // ID reads an id.
-func (d *Document) ID() string { return d.Text(bound.ID, bound.MustBeID) }
+func (d *Document) ID() string { return d.checkedText(bound.ID, bound.MustBeID) }
 
 // Key reads an idempotency key.
-func (d *Document) Key() string { return d.Text(bound.Key, bound.MustBeKey) }
+func (d *Document) Key() string { return d.checkedText(bound.Key, bound.MustBeKey) }
 
 // Route reads a route.
-func (d *Document) Route() string { return d.Text(bound.Route, bound.MustBeRoute) }
+func (d *Document) Route() string { return d.checkedText(bound.Route, bound.MustBeRoute) }
 
 // Prose reads text for people: low to high bytes.
 func (d *Document) Prose(low, high int) string {
 	if text, ok := d.text(); ok && bound.Text(text, low, high) {
 		return text
 	}
-	d.Fault(bound.MustBeText(low, high))
+	d.fault(bound.MustBeText(low, high))
 	return ""
 }
 
@@ -55,7 +55,7 @@ func (d *Document) Characters(low, high int) string {
 	if text, ok := d.text(); ok && IsText(text, low, high) {
 		return text
 	}
-	d.Fault(MustBeCharacters(low, high))
+	d.fault(MustBeCharacters(low, high))
 	return ""
 }
 
@@ -75,7 +75,7 @@ func (d *Document) Word(words ...string) string {
 	if text, ok := d.text(); ok && slices.Contains(words, text) {
 		return text
 	}
-	d.Fault(OneOf(words...))
+	d.fault(OneOf(words...))
 	return ""
 }
 
@@ -94,7 +94,7 @@ func (d *Document) Difference() int64 {
 	}
 	n, ok := ParseInteger(digits)
 	if !ok || !bound.Amount(n) {
-		d.Fault(bound.MustBeDifference)
+		d.fault(bound.MustBeDifference)
 		return 0
 	}
 	return sign * n
@@ -109,7 +109,7 @@ func (d *Document) Integer(low, high int64) int64 {
 	if n, ok := ParseInteger(raw); ok && n >= low && n <= high {
 		return n
 	}
-	d.Fault(bound.MustBeInteger(low, high))
+	d.fault(bound.MustBeInteger(low, high))
 	return 0
 }
 
@@ -141,7 +141,7 @@ func (d *Document) Boolean() bool {
 	case 'f':
 		return false
 	default:
-		d.Fault("must be true or false")
+		d.fault("must be true or false")
 		return false
 	}
 }
@@ -153,7 +153,7 @@ func (d *Document) Instant() time.Time {
 			return t
 		}
 	}
-	d.Fault(MustBeInstant())
+	d.fault(MustBeInstant())
 	return time.Time{}
 }
 
@@ -189,7 +189,7 @@ func (d *Document) Address() netip.Addr {
 			return address.Unmap()
 		}
 	}
-	d.Fault("must be an IPv4 or IPv6 address")
+	d.fault("must be an IPv4 or IPv6 address")
 	return netip.Addr{}
 }
 
@@ -202,7 +202,7 @@ func (d *Document) Metadata() []byte {
 	}
 	value := raw.Clone()
 	if raw.Kind() != '{' || value.Format(jsontext.ReorderRawObjects(true)) != nil || !bound.Metadata(value) {
-		d.Fault(bound.MustBeMetadata)
+		d.fault(bound.MustBeMetadata)
 		return nil
 	}
 	return value

@@ -185,7 +185,7 @@ func (a *application) tenants(ctx context.Context) error {
 		return err
 	}
 	for _, ref := range missing {
-		a.refused("tenants."+ref.field, refersToNothing("plan", kindPlan, ref.id))
+		a.refused("tenants."+ref.field, missingReference("plan", kindPlan, ref.id))
 	}
 	if a.faults != nil {
 		return nil

@@ -46,7 +46,7 @@ func TestAPlanChangeNowEndsOpenPeriodsAndOneForTheNextPeriodLeavesThemAlone(t *t
 	if got := due(); !got.Equal(next) {
 		t.Errorf("a change for the next period made the balance due at %s", got)
 	}
-	if _, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Plan: &small, Apply: ApplyNow, Prorate: true}); err != nil {
+	if _, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Plan: &small, Apply: applyNow, Prorate: true}); err != nil {
 		t.Fatal(err)
 	}
 	var at, updated time.Time
@@ -59,7 +59,7 @@ func TestAPlanChangeNowEndsOpenPeriodsAndOneForTheNextPeriodLeavesThemAlone(t *t
 	for name, p := range map[string]TenantPatch{
 		"unknown word":        {Plan: &large, Apply: "later"},
 		"prorated later":      {Plan: &large, Prorate: true},
-		"nothing to apply to": {Apply: ApplyNow},
+		"nothing to apply to": {Apply: applyNow},
 	} {
 		if _, err := s.PatchTenant(t.Context(), "acme", p); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: got %v", name, err)
@@ -83,7 +83,7 @@ func TestAPlanChangeNowWaitsForBalancesThatAreBeingMade(t *testing.T) {
 	require.NoError(t, err)
 	patched := make(chan error, 1)
 	go func() {
-		_, err := s.PatchTenant(ctx, "acme", TenantPatch{Plan: ptr("pro"), Apply: ApplyNow})
+		_, err := s.PatchTenant(ctx, "acme", TenantPatch{Plan: ptr("pro"), Apply: applyNow})
 		patched <- err
 	}()
 	require.Eventually(t, func() bool {

@@ -25,7 +25,7 @@ func TestApplyMakesTheCatalogueWhatTheFileSaysAndSaysWhatItDid(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 5, dry.Count(Created))
 	_, err = s.Meter(ctx, "api_calls")
-	require.ErrorIs(t, err, ErrNotFound, "a dry run writes nothing")
+	require.ErrorIs(t, err, errNotFound, "a dry run writes nothing")
 	again, err := s.Apply(ctx, f, true)
 	require.NoError(t, err)
 	require.Equal(t, dry, again)
@@ -120,12 +120,12 @@ tenants:
   t2:
     plan: gone
 `), false)
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 	require.Equal(t, []string{"plans.p.allowances[1].meter", "limits.l.match.plan", "tenants.t2.plan"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, `names the meter "none", which does not exist (line 7)`)
 	require.ErrorContains(t, err, `(line 14)`)
 	_, err = s.Meter(ctx, "fine")
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 }
 
 func TestAFileGivesTrialsAndAmountsOfATenantsOwn(t *testing.T) {

@@ -59,7 +59,7 @@ func BenchmarkApply(b *testing.B) {
 	defer pool.Close()
 	store, err := NewStore(pool, StoreConfig{})
 	require.NoError(b, err)
-	f := &File{Plans: []Plan{{ID: "p"}}, Tenants: make([]Tenant, MaxFileObjects-1)}
+	f := &File{Plans: []Plan{{ID: "p"}}, Tenants: make([]Tenant, maxFileObjects-1)}
 	for i := range f.Tenants {
 		f.Tenants[i] = Tenant{ID: fmt.Sprint("t", i), Plan: "p"}
 	}

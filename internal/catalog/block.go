@@ -38,10 +38,6 @@ type Block struct {
 	UpdatedAt time.Time `json:"-"`
 }
 
-// Validate reports everything that is wrong with b as an *Error with CodeInvalidArgument, or nil. Whether it is over already
-// is for the store to say, which knows the time.
-func (b *Block) Validate() error { return invalid(b.Check(body.Given{})) }
-
 // Check returns all faults of b.
 func (b *Block) Check(given body.Given) []body.Fault {
 	c := checker{given: given}
@@ -65,7 +61,7 @@ func (b *Block) checkKey(c *checker) {
 	case BlockTenant, BlockSubject:
 		c.id("value", b.Value)
 	case BlockIP:
-		if _, err := ParsePrefix(b.Value); err != nil {
+		if _, err := parsePrefix(b.Value); err != nil {
 			c.require(false, "value", "%v", err)
 		}
 	default:
@@ -88,7 +84,7 @@ func (b *Block) normalize() {
 		b.ExpiresAt = b.ExpiresAt.UTC().Truncate(time.Microsecond)
 	}
 	if b.Kind == BlockIP {
-		if prefix, err := ParsePrefix(b.Value); err == nil {
+		if prefix, err := parsePrefix(b.Value); err == nil {
 			b.Value = prefixText(prefix)
 		}
 	}
@@ -101,11 +97,13 @@ func (b Block) same(o Block) bool {
 }
 
 // over reports whether the block has expired at now.
-func (b *Block) over(now time.Time) bool { return !b.ExpiresAt.IsZero() && !now.Before(b.ExpiresAt) }
+func (b *Block) isExpired(now time.Time) bool {
+	return !b.ExpiresAt.IsZero() && !now.Before(b.ExpiresAt)
+}
 
 // ParsePrefix reads an address, which is the prefix of all its bits, or a prefix in CIDR form. IPv4 addresses that are written
 // as IPv6 become IPv4. Its error says what it must be.
-func ParsePrefix(text string) (netip.Prefix, error) {
+func parsePrefix(text string) (netip.Prefix, error) {
 	const must = "must be an IPv4 or IPv6 address or a prefix such as 192.0.2.0/24 or 2001:db8::/48"
 	const longest = 64 // no text of an address and its bits is longer
 	if len(text) > longest {
@@ -170,7 +168,7 @@ func newBlocks(blocks []Block, readAt time.Time) *Blocks {
 		case BlockSubject:
 			b.subjects[subjectKey{block.Tenant, block.Value}] = block
 		case BlockIP:
-			prefix, err := ParsePrefix(block.Value)
+			prefix, err := parsePrefix(block.Value)
 			if err != nil {
 				continue // a hand wrote it into the table; nobody can be meant
 			}
@@ -203,7 +201,7 @@ func (b *Blocks) Find(tenant, subject string, ip netip.Addr, now time.Time) (blo
 	}
 	for _, block := range found {
 		switch {
-		case block == nil || block.over(now):
+		case block == nil || block.isExpired(now):
 		case block.Action == ActionAllow:
 			exempt = true
 		default:
@@ -227,7 +225,7 @@ func (b *Blocks) prefix(ip netip.Addr, now time.Time) *Block {
 		if err != nil {
 			continue // n is of the other family; it is not
 		}
-		if block := b.prefixes[prefix]; block != nil && !block.over(now) {
+		if block := b.prefixes[prefix]; block != nil && !block.isExpired(now) {
 			return block
 		}
 	}

@@ -18,10 +18,10 @@ func TestABlocksAddressesHaveOneForm(t *testing.T) {
 		"2001:DB8::1": "2001:db8::1", "2001:db8:0:0::/48": "2001:db8::/48", "::ffff:192.0.2.1": "192.0.2.1",
 		"::ffff:192.0.2.0/120": "192.0.2.0/24", "2001:db8::1/128": "2001:db8::1",
 	} {
-		p, err := ParsePrefix(text)
+		p, err := parsePrefix(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, prefixText(p), text)
-		again, err := ParsePrefix(prefixText(p))
+		again, err := parsePrefix(prefixText(p))
 		require.NoError(t, err)
 		require.Equal(t, p, again)
 	}
@@ -29,11 +29,11 @@ func TestABlocksAddressesHaveOneForm(t *testing.T) {
 		"", "a", "192.0.2", "192.0.2.1/33", "192.0.2.1/-1", "192.0.2.1/", "/24", "192.0.2.0/24/24", "fe80::1%eth0", "fe80::%eth0/64",
 		"::ffff:0:0/90", "192.0.2.1 ", "192.0.2.1\n", "010.0.0.1", "{192.0.2.1}", "192.0.2.1/024", strings.Repeat("1", 1<<20),
 	} {
-		_, err := ParsePrefix(text)
+		_, err := parsePrefix(text)
 		require.Error(t, err, "%.40q", text)
 		require.Less(t, len(err.Error()), 200)
 	}
-	_, err := ParsePrefix("10.1.2.3/8")
+	_, err := parsePrefix("10.1.2.3/8")
 	require.ErrorContains(t, err, "write 10.0.0.0/8 for all of them")
 }
 
@@ -59,7 +59,7 @@ func TestABlockSaysWhichFieldIsWrong(t *testing.T) {
 		"the end of all time":   {Block{Kind: BlockTenant, Value: "a", ExpiresAt: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}, "expires_at"},
 		"before there was time": {Block{Kind: BlockTenant, Value: "a", ExpiresAt: time.Date(1, 2, 1, 0, 0, 0, 0, time.UTC)}, "expires_at"},
 	} {
-		err := tc.block.Validate()
+		err := validate(&tc.block)
 		require.ErrorIs(t, err, ErrInvalid, name)
 		require.Equal(t, []string{tc.field}, fieldsIn(t, err), name)
 		require.Less(t, len(err.Error()), 300, name)
@@ -165,7 +165,7 @@ func TestTheLongestPrefixCountsWhateverThereIs(t *testing.T) {
 		for i, p := range prefixes {
 			// Of two blocks of one prefix the later one was stored; there is one row.
 			if p.Contains(ip) && (best < 0 || p.Bits() >= prefixes[best].Bits()) {
-				inForce := !list[i].over(at)
+				inForce := !list[i].isExpired(at)
 				later := func() bool {
 					for j := i + 1; j < len(prefixes); j++ {
 						if prefixes[j] == p {
@@ -188,8 +188,8 @@ func TestTheLongestPrefixCountsWhateverThereIs(t *testing.T) {
 }
 
 func BenchmarkBlocks(b *testing.B) {
-	list := make([]Block, 0, MaxBlocks)
-	for i := range MaxBlocks {
+	list := make([]Block, 0, maxBlocks)
+	for i := range maxBlocks {
 		a := netip.AddrFrom4([4]byte{byte(i % 200), byte(i >> 8), byte(i), 0})
 		p, err := a.Prefix(8 + i%25)
 		require.NoError(b, err)

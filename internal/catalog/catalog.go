@@ -47,13 +47,13 @@ type Config struct {
 type Catalog struct {
 	*Store
 
-	cfg      Config
-	log      *slog.Logger
-	metrics  *metrics
-	snapshot atomic.Pointer[Snapshot]
-	blocks   atomic.Pointer[Blocks]
-	tenants  *tenantCache
-	hearing  atomic.Bool // the listener is connected
+	cfg       Config
+	log       *slog.Logger
+	metrics   *metrics
+	snapshot  atomic.Pointer[Snapshot]
+	blocks    atomic.Pointer[Blocks]
+	tenants   *tenantCache
+	listening atomic.Bool // the listener is connected
 
 	snapshots, blockLists *reloader
 
@@ -86,8 +86,8 @@ func New(store *Store, cfg Config) *Catalog {
 	c.snapshots = newReloader("meters, plans and limits", c.readSnapshotNow)
 	c.blockLists = newReloader("blocks", c.readBlocksNow)
 	c.metrics = newMetrics(cfg.Metrics, c)
-	c.tenants = newTenantCache(store, cfg, c.metrics, &c.hearing)
-	store.committed = c.hear
+	c.tenants = newTenantCache(store, cfg, c.metrics, &c.listening)
+	store.committed = c.onNotify
 	return c
 }
 
@@ -109,7 +109,7 @@ func (c *Catalog) Start(ctx context.Context) error {
 		return fmt.Errorf("start the catalogue: %w", err)
 	}
 	c.started = true
-	c.hearing.Store(true)
+	c.listening.Store(true)
 	c.tenants.start()
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = cancel
@@ -157,34 +157,34 @@ func (c *Catalog) Tenant(ctx context.Context, id string) (*Tenant, error) {
 }
 
 // Listening reports whether announcements of changes can be heard at the moment.
-func (c *Catalog) Listening() bool { return c.hearing.Load() }
+func (c *Catalog) isListening() bool { return c.listening.Load() }
 
 // hear takes in announcements.
-func (c *Catalog) hear(changes []string) {
+func (c *Catalog) onNotify(changes []string) {
 	for _, change := range changes {
 		kind, id, _ := strings.Cut(change, ":")
 		switch kind {
 		case kindTenant:
 			c.tenants.drop(id)
 		case kindMeter, kindPlan, kindLimit:
-			c.snapshots.want()
+			c.snapshots.trigger()
 		case kindBlock:
-			c.blockLists.want()
+			c.blockLists.trigger()
 		case kindReset:
 			if c.cfg.OnReset != nil {
 				c.cfg.OnReset(id)
 			}
 		default: // everything, or a word of a newer version
-			c.tenants.distrust()
-			c.wantReload()
+			c.tenants.invalidateAll()
+			c.triggerAll()
 		}
 	}
 }
 
 // wantReload has everything read anew.
-func (c *Catalog) wantReload() {
-	c.snapshots.want()
-	c.blockLists.want()
+func (c *Catalog) triggerAll() {
+	c.snapshots.trigger()
+	c.blockLists.trigger()
 }
 
 func (c *Catalog) readSnapshotNow(ctx context.Context) error {

@@ -134,7 +134,7 @@ func TestAnInstanceThatLostItsListenerCatchesUp(t *testing.T) {
 		eventually(t, soon, "caught up", func() bool {
 			acme, err := c.Tenant(ctx, "acme")
 			return err == nil && acme.Timezone == fmt.Sprintf("Etc/GMT+%d", round+1) && c.Snapshot().Meters[fmt.Sprintf("m%d", round+1)] != nil &&
-				c.Listening()
+				c.isListening()
 		})
 	}
 	require.GreaterOrEqual(t, gathered(t, reg, "quotasvc_catalog_listener_lost_total"), 3.0)
@@ -175,7 +175,7 @@ func TestWhatIsKnownStaysInUseWhilePostgreSQLIsAway(t *testing.T) {
 		"frozen":  {server.Pause, server.Resume},
 	} {
 		outage.begin()
-		eventually(t, soon, "loss noticed", func() bool { return !c.Listening() })
+		eventually(t, soon, "loss noticed", func() bool { return !c.isListening() })
 		ahead.Add(int64(time.Hour)) // nothing in memory is fresh
 		start := time.Now()
 		acme, err := c.Tenant(ctx, "acme")
@@ -187,15 +187,15 @@ func TestWhatIsKnownStaysInUseWhilePostgreSQLIsAway(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Less(t, time.Since(start), loadTimeout/2, "asked once, PostgreSQL is left in peace")
 		_, err = c.Tenant(ctx, "unknown")
-		require.ErrorIs(t, err, ErrUnavailable, name)
+		require.ErrorIs(t, err, errUnavailable, name)
 		require.NotNil(t, c.Snapshot().Plans["starter"])
 		_, _, err = c.PutMeter(ctx, Meter{ID: "m" + name, Unit: "u"})
-		require.ErrorIs(t, err, ErrUnavailable, name)
+		require.ErrorIs(t, err, errUnavailable, name)
 
 		outage.end()
 		eventually(t, soon, "back", func() bool {
 			_, _, err := c.PutMeter(ctx, Meter{ID: "m" + name, Unit: "u"})
-			return err == nil && c.Listening()
+			return err == nil && c.isListening()
 		})
 		eventually(t, soon, "reloaded", func() bool { return c.Snapshot().Meters["m"+name] != nil })
 		_, err = c.Tenant(ctx, "unknown")
@@ -208,9 +208,9 @@ func TestACatalogueNeedsPostgreSQLToStartAndSaysSo(t *testing.T) {
 	c := New(openStore(t, "postgres://nobody:hunter2@127.0.0.1:1/none", StoreConfig{}), Config{})
 	require.Empty(t, c.Snapshot().Meters)
 	_, err := c.Tenant(t.Context(), "acme")
-	require.ErrorIs(t, err, ErrUnavailable, "not started")
+	require.ErrorIs(t, err, errUnavailable, "not started")
 	err = c.Start(t.Context())
-	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorIs(t, err, errUnavailable)
 	require.ErrorContains(t, err, "127.0.0.1")
 	require.NotContains(t, err.Error(), "hunter2")
 	require.NoError(t, c.Stop(t.Context()))
@@ -230,7 +230,7 @@ func TestACatalogueStartsOnceAndStopsAsOftenAsItIsTold(t *testing.T) {
 	require.NoError(t, c.Stop(t.Context()))
 	require.Error(t, c.Start(t.Context()))
 	_, err = c.Tenant(t.Context(), "other")
-	require.ErrorIs(t, err, ErrUnavailable)
+	require.ErrorIs(t, err, errUnavailable)
 }
 
 func TestDriverErrorsBecomeCodesOnce(t *testing.T) {
@@ -241,7 +241,7 @@ func TestDriverErrorsBecomeCodesOnce(t *testing.T) {
 		&pgconn.PgError{Code: "55P03"}, &pgconn.PgError{Code: "57014"},
 	} {
 		err := translate("test", fmt.Errorf("wrapped: %w", away))
-		require.ErrorIs(t, err, ErrUnavailable, "%v", away)
+		require.ErrorIs(t, err, errUnavailable, "%v", away)
 		require.ErrorIs(t, err, away, "the cause stays")
 	}
 	for _, bug := range []error{errors.New("scan"), &pgconn.PgError{Code: "22P02"}, &pgconn.PgError{Code: "X"}, &pgconn.PgError{}} {

@@ -37,10 +37,8 @@ type Error struct {
 // Errors to compare with by errors.Is: an *Error matches the one with its code.
 var (
 	ErrInvalid     = &Error{Code: CodeInvalidArgument}
-	ErrNotFound    = &Error{Code: CodeNotFound}
 	ErrNoTenant    = &Error{Code: CodeTenantNotFound}
-	ErrConflict    = &Error{Code: CodeConflict}
-	ErrUnavailable = &Error{Code: CodeUnavailable}
+	errUnavailable = &Error{Code: CodeUnavailable}
 )
 
 // Error returns code, detail, fields and cause, for logs.
@@ -82,7 +80,7 @@ func errorf(code Code, format string, args ...any) *Error {
 }
 
 // refersToNothing says that field names a meter or plan that does not exist.
-func refersToNothing(field, kind, id string) *Error {
+func missingReference(field, kind, id string) *Error {
 	return fieldError(CodeNotFound, field, "names the %s %q, which does not exist", kind, id)
 }
 
@@ -100,12 +98,12 @@ func translate(op string, err error) error {
 		switch {
 		case pgErr.Code == "42P01", pgErr.Code == "42703": // undefined table, undefined column
 			return &Error{Code: CodeInternal, Detail: "the schema is not up to date; run `quotasvc migrate up`", cause: cause}
-		case temporary(pgErr.Code):
+		case isTemporary(pgErr.Code):
 			return &Error{Code: CodeUnavailable, Detail: unavailableDetail, cause: cause}
 		}
 		return &Error{Code: CodeInternal, cause: cause}
 	}
-	if lost(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if isConnectionLost(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return &Error{Code: CodeUnavailable, Detail: unavailableDetail, cause: cause}
 	}
 	return &Error{Code: CodeInternal, cause: cause}
@@ -114,7 +112,7 @@ func translate(op string, err error) error {
 const unavailableDetail = "PostgreSQL did not answer in time; sending the same request again is safe"
 
 // temporary reports whether a SQLSTATE is about the server's state and not about the statement.
-func temporary(code string) bool {
+func isTemporary(code string) bool {
 	switch code {
 	case "25006", // read-only transaction: a failover is under way
 		"55P03",                            // lock timeout
@@ -133,14 +131,14 @@ func temporary(code string) bool {
 }
 
 // retryable reports whether a transaction that failed so may succeed when it is run again from its start.
-func retryable(err error) bool {
+func isRetryable(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, errRace) || ok && (pgErr.Code == "40001" || pgErr.Code == "40P01" || pgErr.Code == "23505")
 }
 
 // lost reports whether err is about the connection: it could not be made, or it is gone. What was asked on it may have been
 // done if it was the commit, and was not done otherwise.
-func lost(err error) bool {
+func isConnectionLost(err error) bool {
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false
 	}

@@ -17,7 +17,7 @@ const (
 	MaxFile = 8 << 20
 
 	// MaxFileObjects bounds what a file holds: about what one transaction stores within its time.
-	MaxFileObjects = 10_000
+	maxFileObjects = 10_000
 
 	// maxProblems is how many problems of a file are listed: more than anyone reads.
 	maxProblems = 50
@@ -110,8 +110,8 @@ func ParseFile(data []byte) (*File, error) {
 		}
 	}
 	f.refuseNulls(r)
-	if n := len(f.Meters) + len(f.Plans) + len(f.Limits) + len(f.Tenants) + len(f.Blocks); n > MaxFileObjects {
-		at.add(1, "", fmt.Sprintf("must have at most %d objects, has %d", MaxFileObjects, n))
+	if n := len(f.Meters) + len(f.Plans) + len(f.Limits) + len(f.Tenants) + len(f.Blocks); n > maxFileObjects {
+		at.add(1, "", fmt.Sprintf("must have at most %d objects, has %d", maxFileObjects, n))
 	}
 	if err := at.err(); err != nil {
 		return nil, err

@@ -225,9 +225,9 @@ func TestAFileIsBounded(t *testing.T) {
 		}
 		return b.String()
 	}
-	_, err := ParseFile([]byte(section(MaxFileObjects)))
+	_, err := ParseFile([]byte(section(maxFileObjects)))
 	require.NoError(t, err)
-	_, err = ParseFile([]byte(section(MaxFileObjects + 1)))
+	_, err = ParseFile([]byte(section(maxFileObjects + 1)))
 	require.ErrorContains(t, err, "must have at most 10000 objects")
 	_, err = ParseFile(append(make([]byte, MaxFile), '\n'))
 	require.ErrorContains(t, err, "must have at most 8388608 bytes")

@@ -20,10 +20,10 @@ const (
 	PerIP      = "ip"
 	PerGlobal  = "global"
 
-	KindFixedWindow = "fixed_window"
+	kindFixedWindow = "fixed_window"
 	KindConcurrency = "concurrency"
 
-	CostByRequest = "request"
+	costByRequest = "request"
 	CostByAmount  = "amount"
 
 	// ZoneOfTenant as a limit's timezone is each tenant's own.
@@ -89,12 +89,6 @@ func (l *Limit) Shared() bool {
 	return !slices.Contains(l.Per, PerTenant) && !slices.Contains(l.Per, PerSubject)
 }
 
-// Validate reports everything that is wrong with l as an *Error with CodeInvalidArgument, or nil. Whether what it names
-// exists is for the store to say, and whether its rate can be counted for the limiter (StoreConfig.CheckLimit).
-func (l *Limit) Validate() error {
-	return invalid(l.Check(body.Given{}))
-}
-
 // Check returns all faults of l.
 func (l *Limit) Check(given body.Given) []body.Fault {
 	c := checker{given: given}
@@ -106,7 +100,7 @@ func (l *Limit) check(c *checker) {
 	c.id("rule", l.Rule)
 	l.checkPer(c)
 	c.within("match", l.Match.check)
-	c.oneOf("kind", l.Kind, "token_bucket", KindFixedWindow, "sliding_window", "sliding_log", "leaky_bucket", KindConcurrency)
+	c.oneOf("kind", l.Kind, "token_bucket", kindFixedWindow, "sliding_window", "sliding_log", "leaky_bucket", KindConcurrency)
 	if c.has("rate", l.Rate != "") || l.Kind != KindConcurrency {
 		c.require(rateForm.MatchString(l.Rate), "rate", "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
 	} else {
@@ -159,7 +153,7 @@ func (l *Limit) checkCosts(c *checker) {
 		c.amount("cost", l.Cost, 1)
 	}
 	if c.has("cost_by", l.CostBy != "") {
-		c.oneOf("cost_by", l.CostBy, CostByRequest, CostByAmount)
+		c.oneOf("cost_by", l.CostBy, costByRequest, CostByAmount)
 		c.require(l.CostBy != CostByAmount || l.Match.Meter != "", "cost_by", "amount needs match.meter: it is the amount of that meter that counts")
 	}
 	if l.Kind == KindConcurrency {
@@ -186,7 +180,7 @@ func (l *Limit) checkTimezone(c *checker) {
 	if !c.has("timezone", l.Timezone != "") {
 		return
 	}
-	if !c.require(l.Kind == KindFixedWindow, "timezone", "must be absent: only limits of kind fixed_window follow a calendar") {
+	if !c.require(l.Kind == kindFixedWindow, "timezone", "must be absent: only limits of kind fixed_window follow a calendar") {
 		return
 	}
 	if l.Timezone == ZoneOfTenant {
@@ -217,9 +211,9 @@ func (l *Limit) normalize() {
 		l.Costs = nil
 	}
 	if l.CostBy == "" {
-		l.CostBy = CostByRequest
+		l.CostBy = costByRequest
 	}
-	if l.Timezone == "" && l.Kind == KindFixedWindow {
+	if l.Timezone == "" && l.Kind == kindFixedWindow {
 		l.Timezone = defaultZone
 	}
 	if l.Mode == "" {

@@ -44,11 +44,11 @@ func TestALimitSaysWhichFieldIsWrongAndWhatItMustBe(t *testing.T) {
 		"cost by no meter's amount": {func(l *Limit) { l.CostBy = "amount" }, "cost_by", "match.meter"},
 		"replacing itself":          {func(l *Limit) { l.Replaces = "r" }, "replaces", "another rule"},
 		"replacing no id":           {func(l *Limit) { l.Replaces = "a b" }, "replaces", "must match"},
-		"an unknown zone":           {func(l *Limit) { l.Kind, l.Timezone = KindFixedWindow, "Mars/Olympus" }, "timezone", "IANA"},
-		"the machine's zone":        {func(l *Limit) { l.Kind, l.Timezone = KindFixedWindow, "Local" }, "timezone", "IANA"},
+		"an unknown zone":           {func(l *Limit) { l.Kind, l.Timezone = kindFixedWindow, "Mars/Olympus" }, "timezone", "IANA"},
+		"the machine's zone":        {func(l *Limit) { l.Kind, l.Timezone = kindFixedWindow, "Local" }, "timezone", "IANA"},
 		"a zone without a calendar": {func(l *Limit) { l.Timezone = "UTC" }, "timezone", "fixed_window"},
 		"the tenant's zone, shared": {func(l *Limit) {
-			l.Kind, l.Timezone, l.Per = KindFixedWindow, ZoneOfTenant, []string{"ip"}
+			l.Kind, l.Timezone, l.Per = kindFixedWindow, ZoneOfTenant, []string{"ip"}
 		}, "timezone", "all tenants"},
 		"concurrency of nothing":         {func(l *Limit) { l.Kind, l.Rate = KindConcurrency, "" }, "burst", "no rate"},
 		"concurrency with costs":         {func(l *Limit) { l.Kind, l.Costs = KindConcurrency, []RouteCost{{"/a", 1}} }, "costs", "lease"},
@@ -66,9 +66,9 @@ func TestALimitSaysWhichFieldIsWrongAndWhatItMustBe(t *testing.T) {
 		"a period nobody can write down": {func(l *Limit) { l.Rate = "1/fortnights" }, "rate", "60/s"},
 	} {
 		l := Limit{Rule: "r", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s"}
-		require.NoError(t, l.Validate())
+		require.NoError(t, validate(&l))
 		tc.spoil(&l)
-		err := l.Validate()
+		err := validate(&l)
 		require.ErrorIs(t, err, ErrInvalid, name)
 		require.Equal(t, []string{tc.field}, fieldsIn(t, err), name)
 		require.ErrorContains(t, err, tc.message, name)
@@ -81,7 +81,7 @@ func TestALimitIsStoredWithItsDefaultsAndComesBackAsItWas(t *testing.T) {
 	s := newStore(t)
 	seed(t, s)
 	rich := Limit{
-		Rule: "rich", Per: []string{"tenant", "subject", "route", "ip"}, Kind: KindFixedWindow, Rate: "100/day", Burst: 100, Cost: 2,
+		Rule: "rich", Per: []string{"tenant", "subject", "route", "ip"}, Kind: kindFixedWindow, Rate: "100/day", Burst: 100, Cost: 2,
 		Match: Match{Route: "/v1/**", Meter: "api_calls", Plan: "starter", Tenant: "acme"},
 		Costs: []RouteCost{{"/v1/export", 50}, {"/v1/*", 3}}, CostBy: CostByAmount, Timezone: ZoneOfTenant, Mode: ModeShadow,
 		OnBackendError: "closed", RegionShare: 40,
@@ -103,11 +103,11 @@ func TestALimitIsStoredWithItsDefaultsAndComesBackAsItWas(t *testing.T) {
 	read, err = s.Limit(t.Context(), "plain")
 	require.NoError(t, err)
 	want := plain
-	want.Burst, want.Cost, want.CostBy, want.Mode, want.OnBackendError, want.RegionShare = 7, 1, CostByRequest, modeEnforce, localShare, 100
+	want.Burst, want.Cost, want.CostBy, want.Mode, want.OnBackendError, want.RegionShare = 7, 1, costByRequest, modeEnforce, localShare, 100
 	require.True(t, want.same(read))
 	require.True(t, read.Shared())
 	require.False(t, rich.Shared())
-	calendar := put(t, s.PutLimit, Limit{Rule: "calendar", Per: []string{"tenant"}, Kind: KindFixedWindow, Rate: "7/day"})
+	calendar := put(t, s.PutLimit, Limit{Rule: "calendar", Per: []string{"tenant"}, Kind: kindFixedWindow, Rate: "7/day"})
 	require.Equal(t, "UTC", calendar.Timezone)
 	slots := put(t, s.PutLimit, Limit{Rule: "slots", Per: []string{"tenant"}, Kind: KindConcurrency, Burst: 3})
 	require.Empty(t, slots.Rate)

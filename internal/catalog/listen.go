@@ -37,8 +37,8 @@ func (c *Catalog) connect(ctx context.Context) (*pgx.Conn, error) {
 // listen hears announcements until ctx ends, on conn first and on new connections when it is lost.
 func (c *Catalog) listen(ctx context.Context, conn *pgx.Conn) {
 	for {
-		err := c.hearOn(ctx, conn)
-		c.hearing.Store(false)
+		err := c.receive(ctx, conn)
+		c.listening.Store(false)
 		closeQuietly(conn)
 		if ctx.Err() != nil {
 			return
@@ -55,22 +55,22 @@ func (c *Catalog) listen(ctx context.Context, conn *pgx.Conn) {
 			c.log.Debug("listener cannot connect", "error", err)
 		}
 		// Changes of the meantime were not heard: nothing read before counts as fresh.
-		c.tenants.distrust()
-		c.wantReload()
-		c.hearing.Store(true)
+		c.tenants.invalidateAll()
+		c.triggerAll()
+		c.listening.Store(true)
 		c.log.Info("catalogue changes are heard again")
 	}
 }
 
 // hearOn takes in announcements on conn until it fails.
-func (c *Catalog) hearOn(ctx context.Context, conn *pgx.Conn) error {
+func (c *Catalog) receive(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, c.cfg.Heartbeat)
 		n, err := conn.WaitForNotification(wait)
 		cancel()
 		switch {
 		case err == nil:
-			c.hear([]string{n.Payload})
+			c.onNotify([]string{n.Payload})
 		case ctx.Err() != nil || !pgconn.Timeout(err) || conn.IsClosed():
 			return translate("wait for changes", err)
 		default: // silence: is anybody there?

@@ -76,3 +76,9 @@ func fieldsIn(t *testing.T, err error) []string {
 	}
 	return fields
 }
+
+// Errors to compare with, of codes that only tests compare.
+var (
+	errNotFound = &Error{Code: CodeNotFound}
+	errConflict = &Error{Code: CodeConflict}
+)

@@ -27,9 +27,6 @@ type Meter struct {
 	UpdatedAt time.Time `json:"-"`
 }
 
-// Validate returns nil, or an *Error with CodeInvalidArgument and all faults of m.
-func (m *Meter) Validate() error { return invalid(m.Check(body.Given{})) }
-
 // Check returns all faults of m.
 func (m *Meter) Check(given body.Given) []body.Fault {
 	c := checker{given: given}

@@ -34,7 +34,7 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 			Name: "quotasvc_catalog_listening",
 			Help: "1 while changes of the catalogue are heard.",
 		}, func() float64 {
-			if c.Listening() {
+			if c.isListening() {
 				return 1
 			}
 			return 0

@@ -35,16 +35,12 @@ type TenantPatch struct {
 
 // When a change of terms takes hold.
 const (
-	ApplyNow        = "now"
-	ApplyNextPeriod = "next_period"
+	applyNow        = "now"
+	applyNextPeriod = "next_period"
 )
 
 // TenantChange is a tenant before a patch and after it, or after it would have been done.
 type TenantChange struct{ Before, After Tenant }
-
-// Validate reports what is wrong with how the patch is to be applied, and with its overrides. The store checks what becomes
-// of the tenant.
-func (p *TenantPatch) Validate() error { return invalid(p.Check(body.Given{})) }
 
 // Check returns all faults of p that can be found without the tenant.
 func (p *TenantPatch) Check(given body.Given) []body.Fault {
@@ -71,9 +67,9 @@ func (p *TenantPatch) Check(given body.Given) []body.Fault {
 
 func (p *TenantPatch) checkApply(c *checker) {
 	if c.has("apply", p.Apply != "") {
-		c.oneOf("apply", p.Apply, ApplyNow, ApplyNextPeriod)
+		c.oneOf("apply", p.Apply, applyNow, applyNextPeriod)
 	}
-	c.require(!p.Prorate || p.Apply == ApplyNow, "prorate", "goes with apply now only")
+	c.require(!p.Prorate || p.Apply == applyNow, "prorate", "goes with apply now only")
 	terms := p.Plan != nil || p.Anchor != nil || p.Timezone != nil || len(p.Overrides) > 0
 	c.require(p.Apply == "" || terms, "apply", "goes with plan, anchor, timezone or overrides only")
 	if c.has("reason", p.Reason != "") {
@@ -84,7 +80,7 @@ func (p *TenantPatch) checkApply(c *checker) {
 
 // timing is when and why changed terms take hold.
 func (p *TenantPatch) timing() timing {
-	return timing{now: p.Apply == ApplyNow, prorate: p.Prorate, reason: p.Reason, dry: p.DryRun}
+	return timing{now: p.Apply == applyNow, prorate: p.Prorate, reason: p.Reason, dry: p.DryRun}
 }
 
 // patched is t with p's changes.

@@ -45,7 +45,7 @@ func (p Pattern) String() string {
 }
 
 // Any says that the pattern matches everything: it is the zero value.
-func (p Pattern) Any() bool { return p == Pattern{} }
+func (p Pattern) isAny() bool { return p == Pattern{} }
 
 // Exact says that the pattern has no wildcard: it matches the route it is written like, and no other.
 func (p Pattern) Exact() bool { return !p.rest && p.literal == len(p.text) && p.text != "" }
@@ -55,7 +55,7 @@ func (p Pattern) Literal() string { return p.text[:p.literal] }
 
 // Match reports whether route is meant.
 func (p Pattern) Match(route string) bool {
-	if p.Any() {
+	if p.isAny() {
 		return true
 	}
 	if route == "" || !strings.HasPrefix(route, p.text[:p.literal]) {
@@ -111,8 +111,8 @@ func (p Pattern) Compare(o Pattern) int {
 		return cmp.Compare(len(o.text), len(p.text))
 	case p.rest == o.rest:
 		return 0
-	case p.Any() || o.Any():
-		return first(o.Any())
+	case p.isAny() || o.isAny():
+		return first(o.isAny())
 	default:
 		return first(o.rest)
 	}

@@ -94,7 +94,7 @@ func TestPatternsAreOrderedBySpecificity(t *testing.T) {
 		require.Equal(t, want[i], p.String())
 	}
 	require.Zero(t, patterns[3].Compare(patterns[3]))
-	require.True(t, patterns[len(patterns)-1].Any())
+	require.True(t, patterns[len(patterns)-1].isAny())
 }
 
 func TestAPatternThatSaysNothingClearIsRefused(t *testing.T) {

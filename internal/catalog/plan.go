@@ -73,10 +73,6 @@ type Overflow struct {
 	Price int64  `json:"price"` // units of Meter for one unit, 1..bound.MaxAmount
 }
 
-// Validate reports everything that is wrong with p as an *Error with CodeInvalidArgument, or nil. Whether the meters exist is
-// for the store to say.
-func (p *Plan) Validate() error { return invalid(p.Check(body.Given{})) }
-
 // Check returns all faults of p.
 func (p *Plan) Check(given body.Given) []body.Fault {
 	c := checker{given: given}

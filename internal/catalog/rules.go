@@ -128,7 +128,7 @@ func (tx *txn) missingTenants(ctx context.Context, s *Snapshot) ([]RuleFault, er
 		for i := range limits {
 			if id := limits[i].Match.Tenant; id != "" {
 				faults = append(faults, RuleFault{
-					Plan: plan, Rule: limits[i].Rule, Fault: refersToNothing("match.tenant", kindTenant, id).Fields[0], missing: true,
+					Plan: plan, Rule: limits[i].Rule, Fault: missingReference("match.tenant", kindTenant, id).Fields[0], missing: true,
 				})
 				refs = append(refs, reference{"match.tenant", id})
 			}

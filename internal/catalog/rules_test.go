@@ -18,7 +18,7 @@ func TestALimitReplacesOnlyWhatExistsAndNeverItself(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	_, _, err := s.PutLimit(ctx, limitOf("b", "a"))
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 	require.Equal(t, []string{"replaces"}, fieldsIn(t, err))
 	require.ErrorContains(t, err, `names the limit "a", which does not exist`)
 
@@ -34,7 +34,7 @@ func TestALimitReplacesOnlyWhatExistsAndNeverItself(t *testing.T) {
 	require.Empty(t, read.Replaces, "a refused change is not stored")
 
 	for _, used := range []string{"a", "b"} {
-		require.ErrorIs(t, s.DeleteLimit(ctx, used), ErrConflict)
+		require.ErrorIs(t, s.DeleteLimit(ctx, used), errConflict)
 		require.ErrorContains(t, s.DeleteLimit(ctx, used), "says that it replaces")
 	}
 	require.NoError(t, s.DeleteLimit(ctx, "c"))
@@ -47,13 +47,13 @@ func TestAPlansLimitsReplaceThoseOfTheCatalogueAndItsOwn(t *testing.T) {
 	ctx := t.Context()
 	s := newStore(t)
 	_, _, err := s.PutPlan(ctx, Plan{ID: "p", Limits: []Limit{limitOf("own", ""), limitOf("mine", "general")}})
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 	require.Equal(t, []string{"limits[1].replaces"}, fieldsIn(t, err))
 
 	put(t, s.PutLimit, limitOf("general", ""))
 	put(t, s.PutPlan, Plan{ID: "p", Limits: []Limit{limitOf("own", ""), limitOf("mine", "general"), limitOf("third", "own")}})
 	err = s.DeleteLimit(ctx, "general")
-	require.ErrorIs(t, err, ErrConflict)
+	require.ErrorIs(t, err, errConflict)
 	require.ErrorContains(t, err, `the limit "mine" of the plan "p" says that it replaces "general"`)
 
 	// A circle that exists only where a plan's limit has taken the place of a general one.
@@ -83,7 +83,7 @@ func TestALimitOfATenantNeedsTheTenant(t *testing.T) {
 	l := limitOf("r", "")
 	l.Match.Tenant = "nobody"
 	_, _, err := s.PutLimit(ctx, l)
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 	require.Equal(t, []string{"match.tenant"}, fieldsIn(t, err))
 	l.Match.Tenant = "acme"
 	put(t, s.PutLimit, l)
@@ -146,5 +146,5 @@ func TestWhatTheHookRefusesBesideOthersIsNotStored(t *testing.T) {
 	_, err = s.Apply(ctx, parsed(t, "limits:\n  b: {per: [tenant], kind: token_bucket, rate: 1/s}\n"), false)
 	require.Equal(t, []string{"limits.b.match"}, fieldsIn(t, err))
 	_, err = s.Limit(ctx, "b")
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 }

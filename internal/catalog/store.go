@@ -2,9 +2,12 @@ package catalog
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -131,7 +134,7 @@ func (s *Store) write(ctx context.Context, op string, timeout time.Duration, ser
 	var tx *txn
 	err := retry(ctx, func(ctx context.Context) (again bool, err error) {
 		tx, err = s.writeOnce(ctx, serial, do)
-		return retryable(err) || lost(err) && !tx.committing, err
+		return isRetryable(err) || isConnectionLost(err) && !tx.committing, err
 	})
 	if errors.Is(err, errRollback) {
 		return nil
@@ -181,7 +184,7 @@ func (s *Store) read(ctx context.Context, op string, do func(context.Context, *t
 		err := pgx.BeginTxFunc(ctx, s.pool, options, func(raw pgx.Tx) error {
 			return do(ctx, &txn{Tx: raw, store: s})
 		})
-		return lost(err), err
+		return isConnectionLost(err), err
 	}))
 }
 
@@ -198,13 +201,6 @@ func retry(ctx context.Context, do func(context.Context) (again bool, err error)
 		case <-time.After(rand.N(retryPause)):
 		}
 	}
-}
-
-// Ping asks PostgreSQL for a sign of life.
-func (s *Store) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	return translate("ping", s.pool.Ping(ctx))
 }
 
 // one returns the only element of a selection by id.
@@ -253,4 +249,43 @@ func flatten(err error) []error {
 		return joined.Unwrap()
 	}
 	return []error{err}
+}
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// loadQueries reads the embedded files: statements by name, without the comments, which are for readers.
+func loadQueries() (map[string]string, error) {
+	paths, err := fs.Glob(sqlFiles, "sql/*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("list embedded SQL: %w", err)
+	}
+	statements := map[string]string{}
+	for _, path := range paths {
+		text, err := fs.ReadFile(sqlFiles, path)
+		if err != nil {
+			return nil, fmt.Errorf("read embedded SQL: %w", err)
+		}
+		name := ""
+		for line := range strings.Lines(string(text)) {
+			switch rest, isName := strings.CutPrefix(line, "-- name: "); {
+			case isName:
+				name = strings.TrimSpace(rest)
+				if _, twice := statements[name]; twice {
+					return nil, fmt.Errorf("embedded SQL %s: %s is there twice", path, name)
+				}
+				statements[name] = ""
+			case name != "" && !strings.HasPrefix(line, "--"):
+				statements[name] += line
+			}
+		}
+	}
+	for name, statement := range statements {
+		statement, ok := strings.CutSuffix(strings.TrimSpace(statement), ";")
+		if !ok || statement == "" {
+			return nil, fmt.Errorf("embedded SQL: %s does not end with a semicolon", name)
+		}
+		statements[name] = statement
+	}
+	return statements, nil
 }

@@ -13,7 +13,7 @@ import (
 const (
 	// MaxBlocks bounds the blocks in force: every instance holds all of them (300 bytes each) and reads all of them anew, in
 	// about 150 ms, after a change. Lists of many thousands of addresses belong in a firewall, as prefixes.
-	MaxBlocks = 50_000
+	maxBlocks = 50_000
 
 	// forgottenAtOnce is how many expired blocks are deleted by whoever writes one: more than it adds.
 	forgottenAtOnce = 100
@@ -22,7 +22,7 @@ const (
 // PutBlock creates or replaces a block and returns it as it is stored, and whether it is new. One that would be over already
 // is refused, and so is one beyond MaxBlocks, with CodeConflict.
 func (s *Store) PutBlock(ctx context.Context, b Block) (stored Block, created bool, err error) {
-	if err := b.Validate(); err != nil {
+	if err := validate(&b); err != nil {
 		return Block{}, false, err
 	}
 	b.normalize()
@@ -192,9 +192,9 @@ func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, err
 		if err := tx.queryRow(ctx, "CountBlocks").Scan(&n); err != nil {
 			return Block{}, wrap("count blocks", err)
 		}
-		if n >= MaxBlocks {
+		if n >= maxBlocks {
 			return Block{}, errorf(CodeConflict, "there are %d blocks, and at most %d can be in force; block prefixes instead of single addresses",
-				n, MaxBlocks)
+				n, maxBlocks)
 		}
 	}
 	var expires *time.Time

@@ -10,7 +10,7 @@ import (
 
 // PutLimit creates or replaces a limit and returns it as it is stored, with defaults filled in, and whether it is new.
 func (s *Store) PutLimit(ctx context.Context, l Limit) (stored Limit, created bool, err error) {
-	if err := l.Validate(); err != nil {
+	if err := validate(&l); err != nil {
 		return Limit{}, false, err
 	}
 	l.normalize()

@@ -8,7 +8,7 @@ import (
 
 // PutMeter creates or replaces a meter and returns it as it is stored, and whether it is new.
 func (s *Store) PutMeter(ctx context.Context, m Meter) (stored Meter, created bool, err error) {
-	if err := m.Validate(); err != nil {
+	if err := validate(&m); err != nil {
 		return Meter{}, false, err
 	}
 	err = s.write(ctx, "put meter", writeTimeout, true, func(ctx context.Context, tx *txn) error {

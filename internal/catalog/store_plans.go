@@ -7,12 +7,14 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/period"
 )
 
 // PutPlan makes p the newest version of its plan, unless the newest version grants the same already. It returns the newest
 // version and whether the plan is new. p.Version and p.CreatedAt do not matter.
 func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool, err error) {
-	if err := p.Validate(); err != nil {
+	if err := validate(&p); err != nil {
 		return Plan{}, false, err
 	}
 	p.normalize()
@@ -192,7 +194,7 @@ func (tx *txn) require(ctx context.Context, statement, kind string, refs []refer
 	}
 	e := &Error{Code: CodeNotFound}
 	for _, ref := range missing {
-		e.Fields = append(e.Fields, refersToNothing(ref.field, kind, ref.id).Fields...)
+		e.Fields = append(e.Fields, missingReference(ref.field, kind, ref.id).Fields...)
 	}
 	return e
 }
@@ -220,4 +222,62 @@ func column[R, V any](rows []R, value func(*R) V) []V {
 		values[i] = value(&rows[i])
 	}
 	return values
+}
+
+// allowanceRow is an allowance as its table has it: flat, with null for what is absent.
+type allowanceRow struct {
+	meter                    string
+	amount                   int64
+	every, anchor            string
+	rolloverMin, rolloverMax *int64
+	overagePolicy            *string
+	overageCap               *int64
+	overageAtEnd             *string
+	overflowMeter            *string
+	overflowPrice            *int64
+	perSubject               *int64
+	expiresInDays            *int64
+}
+
+func rowOf(a *Allowance) allowanceRow {
+	r := allowanceRow{
+		meter: a.Meter, amount: a.Amount, every: string(a.Every), anchor: string(a.Anchor), perSubject: a.PerSubject,
+		expiresInDays: a.ExpiresInDays,
+	}
+	if a.Rollover != nil {
+		r.rolloverMin, r.rolloverMax = &a.Rollover.Min, &a.Rollover.Max
+	}
+	if a.Overage != nil {
+		r.overagePolicy, r.overageCap = &a.Overage.Policy, a.Overage.Cap
+		if a.Overage.AtPeriodEnd != "" {
+			r.overageAtEnd = &a.Overage.AtPeriodEnd
+		}
+	}
+	if a.Overflow != nil {
+		r.overflowMeter, r.overflowPrice = &a.Overflow.Meter, &a.Overflow.Price
+	}
+	return r
+}
+
+func (r *allowanceRow) allowance() Allowance {
+	a := Allowance{
+		Meter: r.meter, Amount: r.amount, Every: period.Interval(r.every), Anchor: period.AnchorKind(r.anchor), PerSubject: r.perSubject,
+		ExpiresInDays: r.expiresInDays,
+	}
+	if r.rolloverMax != nil {
+		a.Rollover = &Rollover{Max: *r.rolloverMax}
+		if r.rolloverMin != nil {
+			a.Rollover.Min = *r.rolloverMin
+		}
+	}
+	if r.overagePolicy != nil {
+		a.Overage = &Overage{Policy: *r.overagePolicy, Cap: r.overageCap}
+		if r.overageAtEnd != nil {
+			a.Overage.AtPeriodEnd = *r.overageAtEnd
+		}
+	}
+	if r.overflowMeter != nil && r.overflowPrice != nil {
+		a.Overflow = &Overflow{Meter: *r.overflowMeter, Price: *r.overflowPrice}
+	}
+	return a
 }

@@ -24,7 +24,7 @@ func (s *Store) ReplaceTenant(ctx context.Context, t Tenant, version int64) (sto
 }
 
 func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (stored Tenant, created bool, err error) {
-	if err := t.Validate(); err != nil {
+	if err := validate(&t); err != nil {
 		return Tenant{}, false, err
 	}
 	t.normalize()
@@ -58,7 +58,7 @@ func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (st
 // PatchTenant changes what p names, at once if p says so, and returns the tenant before and after. With p.IfVersion, a patch
 // that was committed and is sent again fails with CodeConflict: the tenant has another version by then.
 func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (change TenantChange, err error) {
-	if err := p.Validate(); err != nil {
+	if err := validate(&p); err != nil {
 		return TenantChange{}, err
 	}
 	asked := Tenant{ID: id, Metadata: p.Metadata}
@@ -81,7 +81,7 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 			return err
 		}
 		t := before.patched(&p)
-		if err := t.Validate(); err != nil {
+		if err := validate(&t); err != nil {
 			return err
 		}
 		t.normalize()

@@ -58,12 +58,12 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List
 }
 
 func scanTerms(row pgx.CollectableRow) (Terms, error) {
-	t := Terms{Apply: ApplyNextPeriod}
+	t := Terms{Apply: applyNextPeriod}
 	now := false
 	err := row.Scan(&t.EffectiveAt, &t.Plan, &t.Anchor, &t.Timezone, &t.Overrides, &now, &t.Prorate, &t.Reason)
 	t.EffectiveAt, t.Anchor = t.EffectiveAt.UTC(), t.Anchor.UTC()
 	if now {
-		t.Apply = ApplyNow
+		t.Apply = applyNow
 	}
 	return t, err
 }

@@ -78,14 +78,14 @@ func TestAMeterIsCreatedThenReplacedAndLeftAloneWhenNothingChanges(t *testing.T)
 	require.NoError(t, err)
 	require.Equal(t, third, read)
 	_, err = s.Meter(t.Context(), "none")
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 }
 
 func TestAMeterInUseCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
-	require.ErrorIs(t, s.DeleteMeter(ctx, "none"), ErrNotFound)
+	require.ErrorIs(t, s.DeleteMeter(ctx, "none"), errNotFound)
 	for _, id := range []string{"free", "granted", "overflow", "limited", "plan_limited", "balance"} {
 		put(t, s.PutMeter, Meter{ID: id, Unit: "unit"})
 	}
@@ -106,14 +106,14 @@ func TestAMeterInUseCannotBeDeleted(t *testing.T) {
 		"limited": "limit global", "plan_limited": "a limit of version 1 of plan p", "balance": "the balance of tenant acme",
 	} {
 		err := s.DeleteMeter(ctx, id)
-		require.ErrorIs(t, err, ErrConflict, id)
+		require.ErrorIs(t, err, errConflict, id)
 		require.ErrorContains(t, err, by)
 	}
 	require.NoError(t, s.DeleteMeter(ctx, "unused"))
 	require.NoError(t, s.DeleteLimit(ctx, "global"))
 	require.NoError(t, s.DeleteMeter(ctx, "limited"))
 	_, err = s.Meter(ctx, "unused")
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 }
 
 func TestAPlanGetsANewVersionOnlyWhenItGrantsSomethingElse(t *testing.T) {
@@ -163,9 +163,9 @@ func TestAPlanGetsANewVersionOnlyWhenItGrantsSomethingElse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first, old, "versions do not change")
 	_, err = s.Plan(ctx, "full", 5)
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 	_, err = s.Plan(ctx, "none", 0)
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 }
 
 func TestWhatAPlanLimitOrTenantRefersToMustExist(t *testing.T) {
@@ -176,7 +176,7 @@ func TestWhatAPlanLimitOrTenantRefersToMustExist(t *testing.T) {
 	a := monthly("none1", 1)
 	a.Overflow = &Overflow{Meter: "none2", Price: 1}
 	_, _, err := s.PutPlan(ctx, Plan{ID: "p", Allowances: []Allowance{monthly("api_calls", 1), a}})
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 	require.Equal(t, []string{"allowances[1].meter", "allowances[1].overflow.meter"}, fieldsIn(t, err))
 	_, _, err = s.PutTenant(ctx, Tenant{ID: "x", Plan: "none"})
 	require.Equal(t, []string{"plan"}, fieldsIn(t, err))
@@ -395,7 +395,7 @@ func TestALimitTheHookRefusesIsNotStored(t *testing.T) {
 	_, _, err = s.PutPlan(ctx, Plan{ID: "p", Limits: []Limit{{Rule: "ok", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/s"}, fast}})
 	require.Equal(t, []string{"limits[1].rate"}, fieldsIn(t, err))
 	_, err = s.Limit(ctx, "r")
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, errNotFound)
 }
 
 func TestWithoutTheSchemaTheErrorSaysWhatToRun(t *testing.T) {

@@ -36,10 +36,6 @@ type Tenant struct {
 	UpdatedAt time.Time `json:"-"`
 }
 
-// Validate reports everything that is wrong with t as an *Error with CodeInvalidArgument, or nil. Whether the plan exists is
-// for the store to say.
-func (t *Tenant) Validate() error { return invalid(t.Check(body.Given{})) }
-
 // Check returns all faults of t.
 func (t *Tenant) Check(given body.Given) []body.Fault {
 	c := checker{given: given}

@@ -38,10 +38,10 @@ const (
 // tenantCache keeps the tenants used last. It reads those it does not have through a lane: whatever is asked for at the same
 // time is one query.
 type tenantCache struct {
-	store   *Store
-	metrics *metrics
-	hearing *atomic.Bool
-	now     func() time.Time
+	store     *Store
+	metrics   *metrics
+	listening *atomic.Bool
+	now       func() time.Time
 
 	entries *lru.Cache[string, *cachedTenant]
 	loads   atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
@@ -72,7 +72,7 @@ func newTenantCache(store *Store, cfg Config, m *metrics, hearing *atomic.Bool) 
 		panic("catalog: " + err.Error()) // only for a size below 1
 	}
 	return &tenantCache{
-		store: store, metrics: m, hearing: hearing, now: cfg.Now, entries: entries, seed: maphash.MakeSeed(),
+		store: store, metrics: m, listening: hearing, now: cfg.Now, entries: entries, seed: maphash.MakeSeed(),
 		config: lane.Config{Name: "tenants", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Log: cfg.Log, Now: cfg.Now},
 	}
 }
@@ -128,7 +128,7 @@ func (c *tenantCache) fresh(entry *cachedTenant, now time.Time) bool {
 	if age < unheardAge {
 		return true
 	}
-	return entry.tenant != nil && age < heardAge && c.hearing.Load() && entry.readAt.UnixNano() >= c.trusted.Load()
+	return entry.tenant != nil && age < heardAge && c.listening.Load() && entry.readAt.UnixNano() >= c.trusted.Load()
 }
 
 func (e *cachedTenant) answer(id string) (*Tenant, error) {
@@ -163,7 +163,7 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	})
 	answers := make([]loadedTenant, len(ids))
 	if err != nil {
-		if errors.Is(err, ErrUnavailable) {
+		if errors.Is(err, errUnavailable) {
 			c.away.Store(c.now().Add(awayPause).UnixNano())
 		}
 		for i := range answers {
@@ -192,7 +192,7 @@ func (c *tenantCache) drop(id string) {
 }
 
 // distrust makes everything stale that was read until now.
-func (c *tenantCache) distrust() { c.trusted.Store(c.now().UnixNano()) }
+func (c *tenantCache) invalidateAll() { c.trusted.Store(c.now().UnixNano()) }
 
 func (c *tenantCache) stripe(id string) *atomic.Uint64 {
 	return &c.changes[maphash.String(c.seed, id)%stripes]

@@ -80,7 +80,7 @@ func TestWhatWasReadBeforeReconnectingIsReadAgain(t *testing.T) {
 	require.Equal(t, "UTC", r.zone(t))
 	r.change(t, "Asia/Kathmandu")
 	r.pass(unheardAge)
-	r.distrust()
+	r.invalidateAll()
 	require.Equal(t, "Asia/Kathmandu", r.zone(t))
 	r.change(t, "UTC")
 	r.pass(unheardAge)

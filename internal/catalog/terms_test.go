@@ -121,11 +121,11 @@ func TestWrongOverridesAreNamed(t *testing.T) {
 		{map[string]int64{"": 1, "a b": 1, strings.Repeat("x", 129): 1}, []string{"overrides.", "overrides.a b", "overrides." + strings.Repeat("x", 129)}},
 		{many, []string{"overrides"}},
 	} {
-		require.Equal(t, c.want, fieldsIn(t, (&Tenant{ID: "t", Plan: "p", Overrides: c.overrides}).Validate()))
-		require.Equal(t, c.want, fieldsIn(t, (&TenantPatch{Overrides: pointers(c.overrides)}).Validate()))
+		require.Equal(t, c.want, fieldsIn(t, validate(&Tenant{ID: "t", Plan: "p", Overrides: c.overrides})))
+		require.Equal(t, c.want, fieldsIn(t, validate(&TenantPatch{Overrides: pointers(c.overrides)})))
 	}
 	delete(many, "m")
-	require.NoError(t, (&Tenant{ID: "t", Plan: "p", Overrides: many}).Validate())
+	require.NoError(t, validate(&Tenant{ID: "t", Plan: "p", Overrides: many}))
 }
 
 func TestOverridesMergeLikeAMapOfWhatWasSaidLast(t *testing.T) {
@@ -193,7 +193,7 @@ func TestADryPatchTellsWhatWouldBecomeOfTheTenantAndLeavesIt(t *testing.T) {
 	require.NoError(t, err)
 	p := TenantPatch{
 		Plan: ptr("lean"), Overrides: map[string]*int64{"calls": ptr(int64(3))}, Metadata: json.RawMessage(`{"b":1, "a":2}`),
-		Apply: ApplyNow, Reason: "asked for it", DryRun: true,
+		Apply: applyNow, Reason: "asked for it", DryRun: true,
 	}
 	dry, err := s.PatchTenant(ctx, "acme", p)
 	require.NoError(t, err)
@@ -227,7 +227,7 @@ func TestADryPatchTellsWhatWouldBecomeOfTheTenantAndLeavesIt(t *testing.T) {
 func TestAReasonGoesWithTermsAndIsBounded(t *testing.T) {
 	t.Parallel()
 	plan := ptr("lean")
-	require.NoError(t, (&TenantPatch{Plan: plan, Reason: strings.Repeat("x", MaxReason)}).Validate())
+	require.NoError(t, validate(&TenantPatch{Plan: plan, Reason: strings.Repeat("x", MaxReason)}))
 	for _, p := range []TenantPatch{
 		{Reason: "why"},
 		{Status: ptr(StatusActive), Reason: "why"},
@@ -235,7 +235,7 @@ func TestAReasonGoesWithTermsAndIsBounded(t *testing.T) {
 		{Plan: plan, Reason: "\x00"},
 		{Plan: plan, Reason: "\xff"},
 	} {
-		require.Equal(t, []string{"reason"}, fieldsIn(t, p.Validate()))
+		require.Equal(t, []string{"reason"}, fieldsIn(t, validate(&p)))
 	}
 }
 
@@ -245,7 +245,7 @@ func TestApplyNowBringsForwardWhatWaitsAndDoesNothingTwice(t *testing.T) {
 	wide(t, s)
 	now := func(plan string) int {
 		t.Helper()
-		patch(t, s, "acme", TenantPatch{Plan: &plan, Apply: ApplyNow})
+		patch(t, s, "acme", TenantPatch{Plan: &plan, Apply: applyNow})
 		return len(historyOf(t, s, "acme"))
 	}
 	require.Equal(t, 1, now("both"), "the plan it signed up to is in force")
@@ -278,14 +278,14 @@ func TestATrialIsAOnceOnlyAllowanceWithAnEnd(t *testing.T) {
 	}
 	for _, days := range []int64{0, -1, MaxExpiresInDays + 1, 1 << 40} {
 		p := trial(days)
-		require.Equal(t, []string{"allowances[0].expires_in_days"}, fieldsIn(t, p.Validate()))
+		require.Equal(t, []string{"allowances[0].expires_in_days"}, fieldsIn(t, validate(&p)))
 	}
 	p := trial(14)
 	p.Allowances[0].Every = period.Month
-	require.Equal(t, []string{"allowances[0].expires_in_days"}, fieldsIn(t, p.Validate()))
+	require.Equal(t, []string{"allowances[0].expires_in_days"}, fieldsIn(t, validate(&p)))
 	p = trial(14)
 	p.Allowances[0].Rollover = &Rollover{Max: 1}
-	require.Equal(t, []string{"allowances[0].rollover"}, fieldsIn(t, p.Validate()))
+	require.Equal(t, []string{"allowances[0].rollover"}, fieldsIn(t, validate(&p)))
 }
 
 func TestOverflowIsPaidInOneStep(t *testing.T) {
@@ -296,11 +296,11 @@ func TestOverflowIsPaidInOneStep(t *testing.T) {
 		return a
 	}
 	p := Plan{ID: "p", Allowances: []Allowance{into("a", "c"), into("b", "c"), monthly("c", 1), into("d", "elsewhere")}}
-	require.NoError(t, p.Validate())
+	require.NoError(t, validate(&p))
 	p.Allowances[2] = into("c", "elsewhere")
-	require.Equal(t, []string{"allowances[0].overflow.meter", "allowances[1].overflow.meter"}, fieldsIn(t, p.Validate()))
+	require.Equal(t, []string{"allowances[0].overflow.meter", "allowances[1].overflow.meter"}, fieldsIn(t, validate(&p)))
 	p = Plan{ID: "p", Allowances: []Allowance{into("a", "b"), into("b", "a")}}
-	require.Equal(t, []string{"allowances[0].overflow.meter", "allowances[1].overflow.meter"}, fieldsIn(t, p.Validate()))
+	require.Equal(t, []string{"allowances[0].overflow.meter", "allowances[1].overflow.meter"}, fieldsIn(t, validate(&p)))
 	p = Plan{ID: "p", Allowances: []Allowance{into("a", "a")}}
-	require.Equal(t, []string{"allowances[0].overflow.meter"}, fieldsIn(t, p.Validate()))
+	require.Equal(t, []string{"allowances[0].overflow.meter"}, fieldsIn(t, validate(&p)))
 }

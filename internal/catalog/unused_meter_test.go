@@ -30,7 +30,7 @@ func TestAMeterThatIsKeptKeepsItsRowsWithoutAnEntry(t *testing.T) {
 	put(t, s.PutMeter, Meter{ID: "m", Unit: "unit"})
 	_, err := s.pool.Exec(ctx, "INSERT INTO balances (tenant_id, meter, seq) VALUES ('acme', 'm', 0), ('bolt', 'm', 1)")
 	require.NoError(t, err)
-	require.ErrorIs(t, s.DeleteMeter(ctx, "m"), ErrConflict)
+	require.ErrorIs(t, s.DeleteMeter(ctx, "m"), errConflict)
 	require.Equal(t, []string{"acme m 0", "bolt m 1"}, balancesOf(t, s))
 }
 
@@ -49,11 +49,11 @@ func TestAMeterIsNotDeletedBesideABalanceThatIsBeingMadeOrUsed(t *testing.T) {
 		left   []string
 	}{
 		"made":             {"", []string{create}, nil, []string{}},
-		"made and used":    {"", []string{create, "UPDATE balances SET seq = 1"}, ErrConflict, []string{"acme m 1"}},
+		"made and used":    {"", []string{create, "UPDATE balances SET seq = 1"}, errConflict, []string{"acme m 1"}},
 		"refused":          {empty, []string{lock}, nil, []string{}},
 		"opened, refused":  {empty, []string{lock, "UPDATE balances SET period_end = '9999-12-31T23:59:59Z'"}, nil, []string{}},
-		"granted":          {empty, []string{lock, "UPDATE balances SET seq = 1"}, ErrConflict, []string{"acme m 1"}},
-		"another is there": {"INSERT INTO balances (tenant_id, meter, seq) VALUES ('bolt', 'm', 3)", []string{create}, ErrConflict, []string{"acme m 0", "bolt m 3"}},
+		"granted":          {empty, []string{lock, "UPDATE balances SET seq = 1"}, errConflict, []string{"acme m 1"}},
+		"another is there": {"INSERT INTO balances (tenant_id, meter, seq) VALUES ('bolt', 'm', 3)", []string{create}, errConflict, []string{"acme m 0", "bolt m 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -68,6 +68,9 @@ func (c *checker) zone(field, name string) {
 // err returns nil, or an *Error with all faults.
 func (c *checker) err() error { return invalid(c.fields) }
 
+// validate returns nil, or an *Error with CodeInvalidArgument and all faults of o.
+func validate(o body.Checked) error { return invalid(o.Check(body.Given{})) }
+
 // invalid returns nil if there are no faults, and otherwise an *Error with CodeInvalidArgument.
 func invalid(faults []body.Fault) error {
 	if len(faults) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
@@ -15,10 +16,10 @@ import (
 func TestIDsFollowTheContractToTheByte(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"a", "Z9", "0", "a.b_c:d-e", strings.Repeat("x", 128)} {
-		require.NoError(t, (&Meter{ID: good, Unit: "u"}).Validate(), good)
+		require.NoError(t, validate(&Meter{ID: good, Unit: "u"}), good)
 	}
 	for _, bad := range []string{"", ".a", "-a", "_a", ":a", "a b", "a/b", "a{b", "a}b", "a\x00b", "ä", "a\n", strings.Repeat("x", 129)} {
-		require.ErrorIs(t, (&Meter{ID: bad, Unit: "u"}).Validate(), ErrInvalid, bad)
+		require.ErrorIs(t, validate(&Meter{ID: bad, Unit: "u"}), ErrInvalid, bad)
 	}
 }
 
@@ -27,7 +28,7 @@ func TestValidateReportsAllFaultsAtOnce(t *testing.T) {
 	over := int64(bound.MaxAmount + 1)
 	minus := int64(-1)
 	for name, tc := range map[string]struct {
-		object interface{ Validate() error }
+		object body.Checked
 		want   []string
 	}{
 		"meter": {&Meter{Description: strings.Repeat("x", MaxDescription+1)}, []string{"meter", "unit", "description"}},
@@ -76,7 +77,7 @@ func TestValidateReportsAllFaultsAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := tc.object.Validate()
+			err := validate(tc.object)
 			require.ErrorIs(t, err, ErrInvalid)
 			require.Equal(t, tc.want, fieldsIn(t, err))
 		})
@@ -87,19 +88,19 @@ func TestAmountsAreBoundToTheUnit(t *testing.T) {
 	t.Parallel()
 	for _, amount := range []int64{0, 1, bound.MaxAmount} {
 		p := starter(amount)
-		require.NoError(t, p.Validate())
+		require.NoError(t, validate(&p))
 	}
 	for _, amount := range []int64{-1, bound.MaxAmount + 1, -1 << 63} {
 		p := starter(amount)
-		require.ErrorContains(t, p.Validate(), "must be an integer from 0 to 9007199254740991")
+		require.ErrorContains(t, validate(&p), "must be an integer from 0 to 9007199254740991")
 	}
 	p := Plan{ID: "p", Allowances: make([]Allowance, MaxAllowances)}
 	for i := range p.Allowances {
 		p.Allowances[i] = monthly("m"+strings.Repeat("x", i), 1)
 	}
-	require.NoError(t, p.Validate())
+	require.NoError(t, validate(&p))
 	p.Allowances = append(p.Allowances, monthly("last", 1))
-	require.Equal(t, []string{"allowances"}, fieldsIn(t, p.Validate()))
+	require.Equal(t, []string{"allowances"}, fieldsIn(t, validate(&p)))
 }
 
 func TestMetadataIsWhatJSONBCanStoreAndNoMore(t *testing.T) {
@@ -111,7 +112,7 @@ func TestMetadataIsWhatJSONBCanStoreAndNoMore(t *testing.T) {
 		`{}`, ` { "a" : 1 } `, `{"a":"` + strings.Repeat("x", bound.MaxMetadata-8) + `"}`, nested(bound.MaxMetadataDepth),
 		`{"n":` + strings.Repeat("9", 64) + `}`, `{"n":1e999}`, `{"n":-1.5E-999}`, `{"n":1e001}`, `{"ü":"\u0001\ud83d\ude00"}`,
 	} {
-		require.NoError(t, (&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(good)}).Validate(), good)
+		require.NoError(t, validate(&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(good)}), good)
 		_, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Metadata: json.RawMessage(good)})
 		require.NoError(t, err, good)
 	}
@@ -120,7 +121,7 @@ func TestMetadataIsWhatJSONBCanStoreAndNoMore(t *testing.T) {
 		`{"a":"` + strings.Repeat("x", bound.MaxMetadata-7) + `"}`, nested(bound.MaxMetadataDepth + 1),
 		`{"n":` + strings.Repeat("9", 65) + `}`, `{"n":1e1000}`, `{"n":1e-1000}`, `{"n":1e0001}`,
 	} {
-		require.ErrorIs(t, (&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(bad)}).Validate(), ErrInvalid, bad)
+		require.ErrorIs(t, validate(&Tenant{ID: "t", Plan: "p", Metadata: json.RawMessage(bad)}), ErrInvalid, bad)
 		_, err := s.PatchTenant(t.Context(), "acme", TenantPatch{Metadata: json.RawMessage(bad)})
 		require.ErrorIs(t, err, ErrInvalid, bad)
 	}

@@ -53,67 +53,67 @@ const (
 )
 
 // enterGateway notes in whose form the answer has to be: of a refused key, too.
-func (x *exchange) enterGateway() error {
-	name := x.parameter("gateway")
-	if x.Path() == prefixEnvoy+"/*" {
+func (rc *request) enterGateway() error {
+	name := rc.parameter("gateway")
+	if rc.Path() == prefixEnvoy+"/*" {
 		name = gatewayEnvoy
 	}
-	known := x.server.gateways
+	known := rc.server.gateways
 	i := slices.IndexFunc(known, func(g gateway) bool { return g.name == name })
 	if i < 0 {
 		return &refusal{code: ledger.CodeNotFound, detail: "there is no form for this gateway"}
 	}
-	x.gateway = &known[i]
+	rc.gateway = &known[i]
 	return nil
 }
 
 // ownsQuery says that the query is the held-back request's, not this one's.
-func (x *exchange) ownsQuery() bool { return x.gateway != nil && x.gateway.uri == nil }
+func (rc *request) hasForwardedQuery() bool { return rc.gateway != nil && rc.gateway.uri == nil }
 
 // authorization is the caller's. At a gateway that header may be its client's own, and the gateway's key stands in another.
-func (x *exchange) authorization() string {
-	h := x.Request().Header
-	if key := h.Get(headerQuotaKey); x.gateway != nil && key != "" {
+func (rc *request) authorization() string {
+	h := rc.Request().Header
+	if key := h.Get(headerQuotaKey); rc.gateway != nil && key != "" {
 		return "Bearer " + key
 	}
 	return h.Get("Authorization")
 }
 
 // authorize decides whether a request may pass a gateway: a consume, or a check if the gateway asks for no more.
-func (s *Server) authorize(x *exchange) error {
-	mode, err := x.readPassage()
+func (s *Server) authorize(rc *request) error {
+	mode, err := rc.readForwarded()
 	if err != nil {
 		return err
 	}
 	if mode == modeCheck {
-		err = s.askPassage(x)
+		err = s.checkForwarded(rc)
 	} else {
-		err = s.chargePassage(x)
+		err = s.consumeForwarded(rc)
 	}
 	if err != nil {
 		return err
 	}
-	set(x.Response().Header(), "Content-Length", "0")
-	x.Response().WriteHeader(http.StatusOK)
+	set(rc.Response().Header(), "Content-Length", "0")
+	rc.Response().WriteHeader(http.StatusOK)
 	return nil
 }
 
-func (s *Server) askPassage(x *exchange) error {
-	answer, err := s.gate.Check(x.ctx, x.request)
+func (s *Server) checkForwarded(rc *request) error {
+	answer, err := s.gate.Check(rc.ctx, rc.gateRequest)
 	if err != nil {
 		return err
 	}
-	x.writeCheckHeaders(&answer)
+	rc.writeCheckHeaders(&answer)
 	return answer.Refusal()
 }
 
-func (s *Server) chargePassage(x *exchange) error {
-	done, err := s.spend(x)
+func (s *Server) consumeForwarded(rc *request) error {
+	done, err := s.spend(rc)
 	if err != nil {
 		return err
 	}
-	x.writeDebitHeaders(done)
-	set(x.Response().Header(), headerQuotaOperation, done.OperationID)
+	rc.writeDebitHeaders(done)
+	set(rc.Response().Header(), headerQuotaOperation, done.OperationID)
 	return nil
 }
 

@@ -87,8 +87,8 @@ func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.Handler().(*echo.Echo).POST("/bench/spend", s.guard(route{handler: h(s)}))
-	return s.Handler()
+	s.api.Handler.(*echo.Echo).POST("/bench/spend", s.guard(route{handler: h(s)}))
+	return s.api.Handler
 }
 
 // BenchmarkDebit is all of POST /v1/debits but the decision: reading, checking, answering, measuring, logging.
@@ -99,11 +99,11 @@ func BenchmarkDebit(b *testing.B) {
 		Draws: []ledger.Draw{{Grant: "g", Source: "allowance", Meter: "api_calls", Amount: 1}},
 	}}}
 	h := newBenchServer(b, func(s *Server) handler {
-		return func(x *exchange) error {
-			if err := x.demand(s.requests.debit); err != nil {
+		return func(rc *request) error {
+			if err := rc.readSpending(s.bodies.debit); err != nil {
 				return err
 			}
-			return x.sendDebit(result)
+			return rc.sendDebit(result)
 		}
 	})
 	drive(b, h, "/bench/spend", demandOf("acme", "api_calls", 1))
@@ -120,11 +120,11 @@ func BenchmarkCheck(b *testing.B) {
 		Items: []gate.CheckItem{{Meter: "api_calls", Required: 1, Remaining: 5, Limit: 10, MaxAllowedNow: 5, ResetAt: at.Add(time.Hour)}},
 	}
 	h := newBenchServer(b, func(s *Server) handler {
-		return func(x *exchange) error {
-			if err := decode(x, &x.request, s.requests.check); err != nil {
+		return func(rc *request) error {
+			if err := decode(rc, &rc.gateRequest, s.bodies.check); err != nil {
 				return err
 			}
-			return x.sendCheck(answer)
+			return rc.sendCheck(answer)
 		}
 	})
 	drive(b, h, "/bench/spend", demandOf("acme", "api_calls", 1))
@@ -133,7 +133,7 @@ func BenchmarkCheck(b *testing.B) {
 // BenchmarkDecodeDebit is the reading of a debit alone.
 func BenchmarkDecodeDebit(b *testing.B) {
 	var d body.Document
-	members, text := newRequests().debit, []byte(demandOf("acme", "api_calls", 1))
+	members, text := newBodies().debit, []byte(demandOf("acme", "api_calls", 1))
 	var r gate.Request
 	b.ReportAllocs()
 	for b.Loop() {

@@ -14,88 +14,88 @@ import (
 const blockValueMax = 128
 
 // putBlock creates or replaces a block.
-func (s *Server) putBlock(x *exchange) error {
-	b, err := x.blockParameters()
+func (s *Server) putBlock(rc *request) error {
+	b, err := rc.blockParameters()
 	if err != nil {
 		return err
 	}
 	without := []string{"kind", "value"}
-	if b.Kind == catalog.BlockIP && x.isPrefix() {
+	if b.Kind == catalog.BlockIP && rc.isPrefix() {
 		without = append(without, "tenant")
 	}
-	if err := x.decodeObject(&b, without...); err != nil {
+	if err := rc.decodeObject(&b, without...); err != nil {
 		return err
 	}
-	stored, created, err := s.store.PutBlock(x.ctx, b)
+	stored, created, err := s.store.PutBlock(rc.ctx, b)
 	if err != nil {
 		return err
 	}
-	return x.send(putStatus(created), blockOf(&stored))
+	return rc.send(putStatus(created), blockOf(&stored))
 }
 
 // getBlock answers one block.
-func (s *Server) getBlock(x *exchange) error {
-	b, err := x.blockParameters()
+func (s *Server) getBlock(rc *request) error {
+	b, err := rc.blockParameters()
 	if err != nil {
 		return err
 	}
-	if b, err = s.store.Block(x.ctx, b.Kind, b.Value, b.Tenant); err != nil {
+	if b, err = s.store.Block(rc.ctx, b.Kind, b.Value, b.Tenant); err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, blockOf(&b))
+	return rc.send(http.StatusOK, blockOf(&b))
 }
 
 // listBlocks answers a page of blocks.
-func (s *Server) listBlocks(x *exchange) error {
-	page, err := x.catalogPage()
+func (s *Server) listBlocks(rc *request) error {
+	page, err := rc.catalogPage()
 	if err != nil {
 		return err
 	}
-	list, err := s.store.ListBlocks(x.ctx, page)
+	list, err := s.store.ListBlocks(rc.ctx, page)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.BlockList{Items: mapSlice(list.Items, blockOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.BlockList{Items: mapSlice(list.Items, blockOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteBlock ends a block.
-func (s *Server) deleteBlock(x *exchange) error {
-	b, err := x.blockParameters()
+func (s *Server) deleteBlock(rc *request) error {
+	b, err := rc.blockParameters()
 	if err != nil {
 		return err
 	}
-	if err := s.store.DeleteBlock(x.ctx, b.Kind, b.Value, b.Tenant); err != nil {
+	if err := s.store.DeleteBlock(rc.ctx, b.Kind, b.Value, b.Tenant); err != nil {
 		return err
 	}
-	return x.NoContent(http.StatusNoContent)
+	return rc.NoContent(http.StatusNoContent)
 }
 
 // blockParameters is the block that the path and query name. What they name is the catalogue's to check, but for what could
 // not even be part of it. A prefix comes in one segment with an escaped slash, or in two.
-func (x *exchange) blockParameters() (catalog.Block, error) {
-	b := catalog.Block{Kind: x.parameter("kind"), Value: x.parameter("value"), Tenant: x.query.id("tenant")}
+func (rc *request) blockParameters() (catalog.Block, error) {
+	b := catalog.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.id("tenant")}
 	switch b.Kind {
 	case catalog.BlockTenant, catalog.BlockSubject, catalog.BlockIP:
 	default:
-		x.query.faults.Add("kind", "must be tenant, subject, ip")
+		rc.query.faults.Add("kind", "must be tenant, subject, ip")
 	}
 	if !bound.ASCII(b.Value, '!', 1, blockValueMax) {
-		x.query.faults.Add("value", "must be an id, an address or a prefix such as 192.0.2.0/24")
+		rc.query.faults.Add("value", "must be an id, an address or a prefix such as 192.0.2.0/24")
 	}
-	if x.isPrefix() {
-		bits := x.parameter("bits")
+	if rc.isPrefix() {
+		bits := rc.parameter("bits")
 		if n, ok := body.ParseInteger(bits); !ok || n > 128 {
-			x.query.faults.Add("bits", "must be an integer from 0 to 128")
+			rc.query.faults.Add("bits", "must be an integer from 0 to 128")
 		} else if b.Kind != catalog.BlockIP {
-			x.query.faults.Add("bits", "goes with kind ip only")
+			rc.query.faults.Add("bits", "goes with kind ip only")
 		}
 		b.Value += "/" + bits
 	}
-	return b, x.query.err()
+	return b, rc.query.err()
 }
 
 // isPrefix says that the path has a prefix in two segments.
-func (x *exchange) isPrefix() bool { return strings.HasSuffix(x.Path(), "/:bits") }
+func (rc *request) isPrefix() bool { return strings.HasSuffix(rc.Path(), "/:bits") }
 
 func blockOf(b *catalog.Block) wire.Block {
 	return wire.Block{

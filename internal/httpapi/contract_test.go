@@ -94,7 +94,7 @@ func fieldsOfObject[T any](without ...string) []field {
 
 func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 	t.Parallel()
-	r := newRequests()
+	r := newBodies()
 	tables := map[string][]field{
 		"CheckRequest": fieldsOf(r.check), "ConsumeRequest": fieldsOf(r.consume), "DebitRequest": fieldsOf(r.debit),
 		"DebitBatchRequest": fieldsOf(r.batch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),

@@ -37,22 +37,22 @@ func adjustmentMembers() []body.Member[ledger.Adjust] {
 }
 
 // refund takes back a debit or a capture, in whole or in part.
-func (s *Server) refund(x *exchange) error {
+func (s *Server) refund(rc *request) error {
 	var req withDryRun[ledger.Refund]
-	if err := decode(x, &req, s.requests.refund); err != nil {
+	if err := decode(rc, &req, s.bodies.refund); err != nil {
 		return err
 	}
-	x.tenant = req.request.Tenant
+	rc.tenant = req.request.Tenant
 	var err error
-	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
+	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	r, err := pg.DoOrDryRun(x.ctx, s.ledger, &req.request, req.dryRun)
+	r, err := pg.DoOrDryRun(rc.ctx, s.ledger, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}
-	x.noteReplay(r.Replayed)
-	return x.send(http.StatusOK, wire.RefundAnswer{
+	rc.markReplayed(r.Replayed)
+	return rc.send(http.StatusOK, wire.RefundAnswer{
 		OperationID: r.OperationID, RefundOf: r.RefundOf, Tenant: r.Tenant, AsOf: r.AsOf.UTC(), DryRun: req.dryRun,
 		Items: mapSlice(r.Items, func(it *ledger.RefundItem) wire.RefundedItem {
 			return wire.RefundedItem{
@@ -63,56 +63,56 @@ func (s *Server) refund(x *exchange) error {
 }
 
 // voidGrant takes back what is left of a grant.
-func (s *Server) voidGrant(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) voidGrant(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	id, err := x.idParameter("grant_id")
+	id, err := rc.idParameter("grant_id")
 	if err != nil {
 		return err
 	}
 	req := withDryRun[ledger.Void]{request: ledger.Void{Tenant: tenant, GrantID: id}}
-	if err := decode(x, &req, s.requests.void); err != nil {
+	if err := decode(rc, &req, s.bodies.void); err != nil {
 		return err
 	}
-	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
+	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	change, err := pg.DoOrDryRun(x.ctx, s.ledger, &req.request, req.dryRun)
+	change, err := pg.DoOrDryRun(rc.ctx, s.ledger, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}
-	return x.sendChange(change, req.dryRun)
+	return rc.sendChange(change, req.dryRun)
 }
 
 // adjust corrects a balance by hand.
-func (s *Server) adjust(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) adjust(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
 	var req withDryRun[ledger.Adjust]
-	if err := decode(x, &req, s.requests.adjustment); err != nil {
+	if err := decode(rc, &req, s.bodies.adjustment); err != nil {
 		return err
 	}
 	req.request.Tenant = tenant
-	if req.request.IfSeq, err = x.ifMatch("balance, its seq"); err != nil {
+	if req.request.IfSeq, err = rc.ifMatch("balance, its seq"); err != nil {
 		return err
 	}
-	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
+	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	change, err := pg.DoOrDryRun(x.ctx, s.ledger, &req.request, req.dryRun)
+	change, err := pg.DoOrDryRun(rc.ctx, s.ledger, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}
-	return x.sendChange(change, req.dryRun)
+	return rc.sendChange(change, req.dryRun)
 }
 
-func (x *exchange) sendChange(c *ledger.Change, dryRun bool) error {
-	x.noteReplay(c.Replayed)
-	return x.send(http.StatusOK, wire.ChangeAnswer{
+func (rc *request) sendChange(c *ledger.Change, dryRun bool) error {
+	rc.markReplayed(c.Replayed)
+	return rc.send(http.StatusOK, wire.ChangeAnswer{
 		OperationID: c.OperationID, Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject, Grant: c.Grant, Amount: c.Amount,
 		Before: c.Before, Remaining: c.Remaining, Seq: c.Seq, AsOf: c.AsOf.UTC(), DryRun: dryRun,
 	})

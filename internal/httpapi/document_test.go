@@ -20,7 +20,7 @@ import (
 func faultsOf(t *testing.T, text string) (r gate.Request, faults []string) {
 	t.Helper()
 	var d body.Document
-	err := body.Decode(&d, []byte(text), &r, newRequests().debit)
+	err := body.Decode(&d, []byte(text), &r, newBodies().debit)
 	if err == nil {
 		return r, nil
 	}
@@ -224,7 +224,7 @@ func TestAHostileBodyGetsAShortAnswer(t *testing.T) {
 func TestADocumentIsAsGoodAsNewAfterABrokenOne(t *testing.T) {
 	t.Parallel()
 	var d body.Document
-	members := newRequests().debit
+	members := newBodies().debit
 	for _, text := range []string{`{"tenant":`, `{"x":1}`, `{"tenant":"\u12"}`, `{"a":1,"a":2}`} {
 		if err := body.Decode(&d, []byte(text), new(gate.Request), members); err == nil {
 			t.Fatalf("%s was accepted", text)
@@ -245,7 +245,7 @@ func FuzzBody(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	all := newRequests()
+	all := newBodies()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var d body.Document
 		var r gate.Request

@@ -126,7 +126,7 @@ func (s *Server) complete(p problem) problem {
 	switch kind.status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if p.retryAfter <= 0 {
-			p.retryAfter = p.untilDenialEnds()
+			p.retryAfter = p.denialEndsIn()
 		}
 	default:
 		p.retryAfter = 0
@@ -150,7 +150,7 @@ func (p *problem) explain() string {
 }
 
 // untilDenialEnds is when a retry makes sense by what the denial knows.
-func (p *problem) untilDenialEnds() time.Duration {
+func (p *problem) denialEndsIn() time.Duration {
 	if p.denial == nil {
 		return retryAfterDefault
 	}

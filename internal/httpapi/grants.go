@@ -35,49 +35,49 @@ func grantMembers() []body.Member[ledger.Grant] {
 }
 
 // grant issues units.
-func (s *Server) grant(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) grant(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
 	var req withDryRun[ledger.Grant]
-	if err := decode(x, &req, s.requests.grant); err != nil {
+	if err := decode(rc, &req, s.bodies.grant); err != nil {
 		return err
 	}
 	req.request.Tenant = tenant
-	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
+	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	result, err := s.gate.Grant(x.ctx, &req.request, req.dryRun)
+	result, err := s.gate.Grant(rc.ctx, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}
 	if result.Replayed {
-		set(x.Response().Header(), headerReplayed, "true")
+		set(rc.Response().Header(), headerReplayed, "true")
 	}
 	status := http.StatusCreated
 	if req.dryRun {
 		status = http.StatusOK
 	}
-	return x.send(status, grantAnswer(result, req.dryRun))
+	return rc.send(status, grantAnswer(result, req.dryRun))
 }
 
 // listGrants lists a tenant's grants, closed ones included.
-func (s *Server) listGrants(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) listGrants(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	q := pg.GrantQuery{Tenant: tenant, Meter: x.query.id("meter")}
-	q.Limit, q.Cursor = x.query.page()
-	if err := x.query.err(); err != nil {
+	q := pg.GrantQuery{Tenant: tenant, Meter: rc.query.id("meter")}
+	q.Limit, q.Cursor = rc.query.page()
+	if err := rc.query.err(); err != nil {
 		return err
 	}
-	page, err := s.ledger.Grants(x.ctx, q)
+	page, err := s.ledger.Grants(rc.ctx, q)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.GrantList{Items: mapSlice(page.Items, grantOf), NextCursor: nextCursor(page.NextCursor)})
+	return rc.send(http.StatusOK, wire.GrantList{Items: mapSlice(page.Items, grantOf), NextCursor: nextCursor(page.NextCursor)})
 }
 
 func grantOf(g *ledger.GrantRecord) wire.Grant {

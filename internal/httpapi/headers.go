@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -26,7 +28,7 @@ const (
 )
 
 // standing is what the X-Quota headers say of one item.
-type standing struct {
+type remainingHeader struct {
 	required  int64 // > 0
 	remaining int64
 	limit     int64
@@ -35,7 +37,7 @@ type standing struct {
 
 // tighter reports whether repeating the same request would run s dry before o: it compares remaining/required, which unlike
 // the bare remainders can be compared between meters of different units.
-func (s *standing) tighter(o *standing) bool {
+func (s *remainingHeader) runsOutBefore(o *remainingHeader) bool {
 	aHigh, aLow := bits.Mul64(uint64(s.remaining), uint64(o.required))
 	bHigh, bLow := bits.Mul64(uint64(o.remaining), uint64(s.required))
 	if aHigh != bHigh {
@@ -48,33 +50,33 @@ func (s *standing) tighter(o *standing) bool {
 }
 
 // tightest collects standings and keeps the tightest.
-type tightest struct {
-	standing
-	some bool
+type minRemaining struct {
+	remainingHeader
+	set bool
 }
 
-func (t *tightest) offer(s standing) {
-	if !t.some || s.tighter(&t.standing) {
-		t.standing, t.some = s, true
+func (t *minRemaining) offer(s remainingHeader) {
+	if !t.set || s.runsOutBefore(&t.remainingHeader) {
+		t.remainingHeader, t.set = s, true
 	}
 }
 
-func (t *tightest) offerDebit(r *ledger.DebitResult) {
+func (t *minRemaining) offerDebit(r *ledger.DebitResult) {
 	for i := range r.Items {
 		it := &r.Items[i]
 		// A replay has what remained then and the limit of now, which may be the smaller one.
-		t.offer(standing{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
+		t.offer(remainingHeader{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 }
 
-func (t *tightest) offerDenial(d *ledger.Denial, asOf time.Time) {
-	t.offer(standing{d.Required, d.Remaining, d.Limit, until(d.ResetAt, asOf)})
+func (t *minRemaining) offerDenial(d *ledger.Denial, asOf time.Time) {
+	t.offer(remainingHeader{d.Required, d.Remaining, d.Limit, until(d.ResetAt, asOf)})
 }
 
-func (t *tightest) offerCheck(c *gate.Check) {
+func (t *minRemaining) offerCheck(c *gate.Check) {
 	for i := range c.Items {
 		it := &c.Items[i]
-		t.offer(standing{it.Required, it.Remaining, it.Limit, until(it.ResetAt, c.AsOf)})
+		t.offer(remainingHeader{it.Required, it.Remaining, it.Limit, until(it.ResetAt, c.AsOf)})
 	}
 }
 
@@ -86,8 +88,8 @@ func until(at, now time.Time) time.Duration {
 	return max(at.Sub(now), 1)
 }
 
-func (t *tightest) write(h http.Header) {
-	if !t.some {
+func (t *minRemaining) write(h http.Header) {
+	if !t.set {
 		return
 	}
 	set(h, headerQuotaLimit, strconv.FormatInt(t.limit, 10))
@@ -98,3 +100,30 @@ func (t *tightest) write(h http.Header) {
 }
 
 func set(h http.Header, name, value string) { h[name] = []string{value} }
+
+// The state of a balance or of a tenant, to which a change can be bound.
+const (
+	headerETag    = "ETag"
+	headerIfMatch = "If-Match"
+)
+
+// sendETag says which state is answered: a balance's seq, a tenant's version.
+func (rc *request) sendETag(state int64) {
+	set(rc.Response().Header(), headerETag, `"`+strconv.FormatInt(state, 10)+`"`)
+}
+
+// ifMatch returns the state that an If-Match header wants, nil if there is none. of says whose state that is. One tag is
+// taken: who sends "*" or several has not looked at what is to be changed.
+func (rc *request) ifMatch(of string) (*int64, error) {
+	values := rc.Request().Header[headerIfMatch]
+	if len(values) == 0 {
+		return nil, nil //nolint:nilnil // no header is no condition
+	}
+	tag := values[0]
+	if n := len(tag); len(values) == 1 && n > 2 && tag[0] == '"' && tag[n-1] == '"' {
+		if state, ok := body.ParseInteger(tag[1 : n-1]); ok && state <= bound.MaxAmount {
+			return &state, nil
+		}
+	}
+	return nil, body.Refuse(headerIfMatch, `must be the ETag of the %s in quotes, such as "17"`, of)
+}

@@ -32,7 +32,7 @@ func TestTheTightestItemIsTheOneThatRepeatingTheRequestExhaustsFirst(t *testing.
 		"largest amounts": {[]ledger.ItemResult{item(bound.MaxAmount, bound.MaxAmount-1, bound.MaxAmount, now), item(bound.MaxAmount-1, bound.MaxAmount-1, 8, now)}, "9007199254740991", "9007199254740990", "1"},
 	} {
 		h := http.Header{}
-		var tight tightest
+		var tight minRemaining
 		tight.offerDebit(&ledger.DebitResult{AsOf: now, Items: c.items})
 		tight.write(h)
 		want := http.Header{headerQuotaLimit: {c.limit}, headerQuotaRemaining: {c.remaining}, headerQuotaReset: {c.left}}
@@ -44,7 +44,7 @@ func TestTheTightestItemIsTheOneThatRepeatingTheRequestExhaustsFirst(t *testing.
 		}
 	}
 	h := http.Header{}
-	if new(tightest).write(h); len(h) != 0 {
+	if new(minRemaining).write(h); len(h) != 0 {
 		t.Errorf("%v", h)
 	}
 }

@@ -54,17 +54,17 @@ func returnPolicy(d *body.Document) ledger.ReturnPolicy {
 }
 
 // hold reserves units.
-func (s *Server) hold(x *exchange) error {
+func (s *Server) hold(rc *request) error {
 	var req withDryRun[ledger.Hold]
-	if err := decode(x, &req, s.requests.hold); err != nil {
+	if err := decode(rc, &req, s.bodies.hold); err != nil {
 		return err
 	}
-	x.tenant = req.request.Tenant
+	rc.tenant = req.request.Tenant
 	var err error
-	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
+	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	result, err := s.gate.Hold(x.ctx, &req.request, req.dryRun)
+	result, err := s.gate.Hold(rc.ctx, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}
@@ -72,54 +72,54 @@ func (s *Server) hold(x *exchange) error {
 	if req.dryRun {
 		status = http.StatusOK
 	}
-	return x.sendHold(status, result, req.dryRun)
+	return rc.sendHold(status, result, req.dryRun)
 }
 
 // captureHold turns what is held into use.
-func (s *Server) captureHold(x *exchange) error {
-	return s.changeHold(x, ledger.ActionCapture, s.requests.capture)
+func (s *Server) captureHold(rc *request) error {
+	return s.changeHold(rc, ledger.ActionCapture, s.bodies.capture)
 }
 
 // releaseHold gives back what is held.
-func (s *Server) releaseHold(x *exchange) error {
-	return s.changeHold(x, ledger.ActionRelease, s.requests.release)
+func (s *Server) releaseHold(rc *request) error {
+	return s.changeHold(rc, ledger.ActionRelease, s.bodies.release)
 }
 
 // extendHold moves a hold's end.
-func (s *Server) extendHold(x *exchange) error {
-	return s.changeHold(x, ledger.ActionExtend, s.requests.extend)
+func (s *Server) extendHold(rc *request) error {
+	return s.changeHold(rc, ledger.ActionExtend, s.bodies.extend)
 }
 
-func (s *Server) changeHold(x *exchange, action ledger.HoldAction, members []body.Member[withDryRun[ledger.HoldChange]]) error {
-	id, err := x.idParameter("hold_id")
+func (s *Server) changeHold(rc *request, action ledger.HoldAction, members []body.Member[withDryRun[ledger.HoldChange]]) error {
+	id, err := rc.idParameter("hold_id")
 	if err != nil {
 		return err
 	}
 	req := withDryRun[ledger.HoldChange]{request: ledger.HoldChange{HoldID: id, Action: action}}
-	if err := decode(x, &req, members); err != nil {
+	if err := decode(rc, &req, members); err != nil {
 		return err
 	}
-	x.tenant = req.request.Tenant
-	if req.request.Key, err = x.operationKey(req.dryRun); err != nil {
+	rc.tenant = req.request.Tenant
+	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
-	result, err := s.gate.ChangeHold(x.ctx, &req.request, req.dryRun)
+	result, err := s.gate.ChangeHold(rc.ctx, &req.request, req.dryRun)
 	if err != nil {
 		return err
 	}
-	return x.sendHold(http.StatusOK, result, req.dryRun)
+	return rc.sendHold(http.StatusOK, result, req.dryRun)
 }
 
-func (x *exchange) sendHold(status int, r *ledger.HoldResult, dryRun bool) error {
-	h := x.Response().Header()
-	var tight tightest
+func (rc *request) sendHold(status int, r *ledger.HoldResult, dryRun bool) error {
+	h := rc.Response().Header()
+	var tight minRemaining
 	for i := range r.Items {
 		it := &r.Items[i]
-		tight.offer(standing{it.Amount, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
+		tight.offer(remainingHeader{it.Amount, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 	tight.write(h)
-	x.noteReplay(r.Replayed)
-	return x.send(status, wire.HoldAnswer{
+	rc.markReplayed(r.Replayed)
+	return rc.send(status, wire.HoldAnswer{
 		OperationID: r.OperationID, HoldID: r.HoldID, Tenant: r.Tenant, Status: wire.HoldAnswerStatus(r.Status), ExpiresAt: r.ExpiresAt.UTC(),
 		AsOf: r.AsOf.UTC(), DryRun: dryRun,
 		Items: mapSlice(r.Items, func(it *ledger.HoldItem) wire.HeldItem {
@@ -131,38 +131,38 @@ func (x *exchange) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 }
 
 // listHolds answers a page of a tenant's holds.
-func (s *Server) listHolds(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) listHolds(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	q := pg.HoldQuery{Tenant: tenant, Status: ledger.HoldStatus(x.query.word("status", "active", "captured", "released", "expired"))}
-	q.Limit, q.Cursor = x.query.page()
-	if err := x.query.err(); err != nil {
+	q := pg.HoldQuery{Tenant: tenant, Status: ledger.HoldStatus(rc.query.word("status", "active", "captured", "released", "expired"))}
+	q.Limit, q.Cursor = rc.query.page()
+	if err := rc.query.err(); err != nil {
 		return err
 	}
-	page, err := s.ledger.Holds(x.ctx, q)
+	page, err := s.ledger.Holds(rc.ctx, q)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
+	return rc.send(http.StatusOK, wire.HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
 }
 
 // getHold answers one hold as it stands.
-func (s *Server) getHold(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) getHold(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	id, err := x.idParameter("hold_id")
+	id, err := rc.idParameter("hold_id")
 	if err != nil {
 		return err
 	}
-	h, err := s.ledger.HoldByID(x.ctx, tenant, id)
+	h, err := s.ledger.HoldByID(rc.ctx, tenant, id)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, listedHold(h))
+	return rc.send(http.StatusOK, listedHold(h))
 }
 
 func listedHold(h *pg.HoldRecord) wire.Hold {
@@ -175,9 +175,9 @@ func listedHold(h *pg.HoldRecord) wire.Hold {
 }
 
 // noteReplay marks an answer that was stored when the request came first.
-func (x *exchange) noteReplay(replayed bool) {
+func (rc *request) markReplayed(replayed bool) {
 	if replayed {
-		set(x.Response().Header(), headerReplayed, "true")
+		set(rc.Response().Header(), headerReplayed, "true")
 	}
 }
 

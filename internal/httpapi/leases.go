@@ -34,17 +34,17 @@ func leaseTTL(d *body.Document) time.Duration {
 }
 
 // acquireLease gives a lease of a concurrency limit.
-func (s *Server) acquireLease(x *exchange) error {
+func (s *Server) acquireLease(rc *request) error {
 	var req gate.LeaseRequest
-	err := decode(x, &req, s.requests.lease)
+	err := decode(rc, &req, s.bodies.lease)
 	if err != nil {
 		return err
 	}
-	x.tenant = req.Tenant
-	if req.Key, err = x.idempotencyKey(); err != nil {
+	rc.tenant = req.Tenant
+	if req.Key, err = rc.idempotencyKey(); err != nil {
 		return err
 	}
-	lease, err := s.gate.Acquire(x.ctx, req)
+	lease, err := s.gate.Acquire(rc.ctx, req)
 	if err != nil {
 		return err
 	}
@@ -52,51 +52,51 @@ func (s *Server) acquireLease(x *exchange) error {
 	if req.DryRun {
 		status = http.StatusOK
 	}
-	x.noteReplay(lease.Replayed)
-	return x.sendLease(status, &lease, req.DryRun)
+	rc.markReplayed(lease.Replayed)
+	return rc.sendLease(status, &lease, req.DryRun)
 }
 
 // renewLease makes a lease last longer.
-func (s *Server) renewLease(x *exchange) error {
-	id, err := x.leaseParameter()
+func (s *Server) renewLease(rc *request) error {
+	id, err := rc.leaseParameter()
 	if err != nil {
 		return err
 	}
 	var ttl time.Duration
-	if err := decode(x, &ttl, s.requests.renewal); err != nil {
+	if err := decode(rc, &ttl, s.bodies.renewal); err != nil {
 		return err
 	}
-	lease, err := s.gate.Renew(x.ctx, id, ttl)
+	lease, err := s.gate.Renew(rc.ctx, id, ttl)
 	if err != nil {
 		return err
 	}
-	return x.sendLease(http.StatusOK, &lease, false)
+	return rc.sendLease(http.StatusOK, &lease, false)
 }
 
 // releaseLease gives a lease back.
-func (s *Server) releaseLease(x *exchange) error {
-	id, err := x.leaseParameter()
+func (s *Server) releaseLease(rc *request) error {
+	id, err := rc.leaseParameter()
 	if err != nil {
 		return err
 	}
-	if err := s.gate.Release(x.ctx, id); err != nil {
+	if err := s.gate.Release(rc.ctx, id); err != nil {
 		return err
 	}
-	return x.NoContent(http.StatusNoContent)
+	return rc.NoContent(http.StatusNoContent)
 }
 
 // leaseParameter returns the path's lease and notes its tenant for the access line. What is no id of ours names no lease.
-func (x *exchange) leaseParameter() (ratelimit.LeaseID, error) {
-	id, err := ratelimit.ParseLeaseID(x.parameter("lease_id"))
+func (rc *request) leaseParameter() (ratelimit.LeaseID, error) {
+	id, err := ratelimit.ParseLeaseID(rc.parameter("lease_id"))
 	if err != nil {
 		return ratelimit.LeaseID{}, &refusal{code: gate.CodeLeaseNotFound}
 	}
-	x.tenant = id.Tenant
+	rc.tenant = id.Tenant
 	return id, nil
 }
 
-func (x *exchange) sendLease(status int, l *gate.Lease, dryRun bool) error {
-	h := x.Response().Header()
+func (rc *request) sendLease(status int, l *gate.Lease, dryRun bool) error {
+	h := rc.Response().Header()
 	out := wire.LeaseAnswer{
 		LeaseID: l.ID, Rule: l.Rule, Replaces: l.Verdict.Replaces, Limit: l.Limit, Shadow: l.Verdict.Shadow, Degraded: l.Degraded, DryRun: dryRun,
 	}
@@ -105,8 +105,8 @@ func (x *exchange) sendLease(status int, l *gate.Lease, dryRun bool) error {
 	}
 	if l.Counted {
 		out.InUse, out.Remaining = &l.InUse, &l.Remaining
-		x.server.writeLimits(h, []gate.LimitVerdict{l.Verdict})
+		rc.server.writeLimits(h, []gate.LimitVerdict{l.Verdict})
 	}
 	writeMode(h, l.Degraded)
-	return x.send(status, out)
+	return rc.send(status, out)
 }

@@ -33,27 +33,27 @@ type LegacyHeaders string
 // The sets. The first two differ in X-RateLimit-Reset, which is the oldest misunderstanding between services and clients.
 const (
 	// LegacyXEpoch is X-RateLimit-Limit, -Remaining and -Reset, the time of reset in seconds since 1970.
-	LegacyXEpoch LegacyHeaders = "x-ratelimit-epoch"
+	legacyXEpoch LegacyHeaders = "x-ratelimit-epoch"
 	// LegacyXDelta is the same with the seconds until reset.
-	LegacyXDelta LegacyHeaders = "x-ratelimit-delta"
+	legacyXDelta LegacyHeaders = "x-ratelimit-delta"
 	// LegacyDraft is RateLimit-Limit, -Remaining and -Reset in seconds, as drafts 03 to 06 of the specification had them.
-	LegacyDraft LegacyHeaders = "ratelimit"
+	legacyDraft LegacyHeaders = "ratelimit"
 )
 
 // CheckLegacyHeaders refuses unknown sets, repeated ones, and two that set the same headers.
 func CheckLegacyHeaders(sets []LegacyHeaders) error {
 	for i, set := range sets {
 		switch set {
-		case LegacyXEpoch, LegacyXDelta, LegacyDraft:
+		case legacyXEpoch, legacyXDelta, legacyDraft:
 		default:
-			return fmt.Errorf("legacy headers: %q is not %s, %s or %s", set, LegacyXEpoch, LegacyXDelta, LegacyDraft)
+			return fmt.Errorf("legacy headers: %q is not %s, %s or %s", set, legacyXEpoch, legacyXDelta, legacyDraft)
 		}
 		if slices.Contains(sets[:i], set) {
 			return fmt.Errorf("legacy headers: %s is there twice", set)
 		}
 	}
-	if slices.Contains(sets, LegacyXEpoch) && slices.Contains(sets, LegacyXDelta) {
-		return fmt.Errorf("legacy headers: %s and %s both say what X-RateLimit-Reset means; choose one", LegacyXEpoch, LegacyXDelta)
+	if slices.Contains(sets, legacyXEpoch) && slices.Contains(sets, legacyXDelta) {
+		return fmt.Errorf("legacy headers: %s and %s both say what X-RateLimit-Reset means; choose one", legacyXEpoch, legacyXDelta)
 	}
 	return nil
 }
@@ -86,8 +86,8 @@ func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.D
 		policy = appendPolicy(policy, v)
 		state = appendItem(state, v.Rule)
 		state = appendParameter(state, ";r=", v.Remaining)
-		if showsWait(v, denied) {
-			wait := untilTokens(v)
+		if showsDelay(v, denied) {
+			wait := delayOf(v)
 			longest = max(longest, wait)
 			state = appendParameter(state, ";t=", ceil(wait, time.Second))
 		}
@@ -118,7 +118,7 @@ func appendPolicy(b []byte, v *gate.LimitVerdict) []byte {
 
 // showsWait reports whether t says something. When a lease comes back depends on its holder; only a denial makes a guess.
 // A limit that never lets the request pass has no t: whatever it was, a client would come back then with the same request.
-func showsWait(v *gate.LimitVerdict, denied bool) bool {
+func showsDelay(v *gate.LimitVerdict, denied bool) bool {
 	if !v.Allowed {
 		return !v.Never
 	}
@@ -129,12 +129,12 @@ func showsWait(v *gate.LimitVerdict, denied bool) bool {
 // stands with a limit that never lets the request pass: it is when there is one more token.
 func (s *Server) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	for _, legacy := range s.cfg.LegacyHeaders {
-		prefix, reset := "X-RateLimit-", ceil(untilTokens(v), time.Second)
+		prefix, reset := "X-RateLimit-", ceil(delayOf(v), time.Second)
 		switch legacy {
-		case LegacyXEpoch:
-			reset = ceil(time.Duration(s.now().Add(untilTokens(v)).UnixNano()), time.Second)
-		case LegacyXDelta:
-		case LegacyDraft:
+		case legacyXEpoch:
+			reset = ceil(time.Duration(s.now().Add(delayOf(v)).UnixNano()), time.Second)
+		case legacyXDelta:
+		case legacyDraft:
 			prefix = "RateLimit-"
 		}
 		set(h, prefix+"Limit", strconv.FormatInt(v.Limit, 10))
@@ -156,7 +156,7 @@ func (s *Server) retryAfter(wait time.Duration, verdicts []gate.LimitVerdict) st
 func randomUpTo(limit time.Duration) time.Duration { return rand.N(limit + 1) }
 
 // untilTokens is when the limit lets more pass: the same request after a denial, one more token otherwise.
-func untilTokens(v *gate.LimitVerdict) time.Duration {
+func delayOf(v *gate.LimitVerdict) time.Duration {
 	if !v.Allowed && !v.Never {
 		return v.RetryAfter
 	}

@@ -94,7 +94,7 @@ func TestAtMostFiveLimitsAreNamedAndTheMostRestrictiveAreThose(t *testing.T) {
 func TestNoEnforcedLimitMeansNoHeader(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
-	s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{LegacyXDelta}}}
+	s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{legacyXDelta}}}
 	s.writeLimits(h, []gate.LimitVerdict{{Rule: "a", Shadow: true}})
 	s.writeLimits(h, nil)
 	if len(h) != 0 {
@@ -124,10 +124,10 @@ func TestLegacyHeadersAreOfTheMostRestrictiveLimitInTheFormThatWasChosen(t *test
 		want map[string]string
 	}{
 		{nil, nil},
-		{[]LegacyHeaders{LegacyXDelta}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "91"}},
+		{[]LegacyHeaders{legacyXDelta}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "91"}},
 		// 12:00:00.250 and 90.001 s.
-		{[]LegacyHeaders{LegacyXEpoch}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891"}},
-		{[]LegacyHeaders{LegacyXEpoch, LegacyDraft}, map[string]string{
+		{[]LegacyHeaders{legacyXEpoch}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891"}},
+		{[]LegacyHeaders{legacyXEpoch, legacyDraft}, map[string]string{
 			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891",
 			"RateLimit-Limit": "5", "RateLimit-Remaining": "3", "RateLimit-Reset": "91",
 		}},
@@ -151,8 +151,8 @@ func TestLegacyHeadersThatMeanTwoThingsAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, sets := range map[string][]LegacyHeaders{
 		"is not":      {"x-ratelimit"},
-		"both say":    {LegacyXEpoch, LegacyXDelta},
-		"there twice": {LegacyDraft, LegacyDraft},
+		"both say":    {legacyXEpoch, legacyXDelta},
+		"there twice": {legacyDraft, legacyDraft},
 	} {
 		if err := CheckLegacyHeaders(sets); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: %v", sets, err)
@@ -161,7 +161,7 @@ func TestLegacyHeadersThatMeanTwoThingsAreRefused(t *testing.T) {
 			t.Errorf("%v: a server starts with it", sets)
 		}
 	}
-	if err := errors.Join(CheckLegacyHeaders(nil), CheckLegacyHeaders([]LegacyHeaders{LegacyDraft, LegacyXEpoch})); err != nil {
+	if err := errors.Join(CheckLegacyHeaders(nil), CheckLegacyHeaders([]LegacyHeaders{legacyDraft, legacyXEpoch})); err != nil {
 		t.Error(err)
 	}
 }
@@ -248,7 +248,7 @@ func TestEveryLimitHeaderParsesAndSaysWhatTheVerdictsSay(t *testing.T) {
 				denied = denied || !v.Allowed
 			}
 		}
-		s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{rapid.SampledFrom([]LegacyHeaders{LegacyXDelta, LegacyXEpoch}).Draw(rt, "x"), LegacyDraft}}, now: noon, jitter: randomUpTo}
+		s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{rapid.SampledFrom([]LegacyHeaders{legacyXDelta, legacyXEpoch}).Draw(rt, "x"), legacyDraft}}, now: noon, jitter: randomUpTo}
 		h := http.Header{}
 		longest := s.writeLimits(h, verdicts)
 		retry, ok := body.ParseInteger(s.retryAfter(longest, verdicts))

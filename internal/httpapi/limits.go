@@ -12,48 +12,48 @@ import (
 )
 
 // putLimit creates or replaces a rate limit.
-func (s *Server) putLimit(x *exchange) error {
-	rule, err := x.idParameter("rule")
+func (s *Server) putLimit(rc *request) error {
+	rule, err := rc.idParameter("rule")
 	if err != nil {
 		return err
 	}
 	l := catalog.Limit{Rule: rule}
-	if err := x.decodeObject(&l, "rule"); err != nil {
+	if err := rc.decodeObject(&l, "rule"); err != nil {
 		return err
 	}
-	stored, created, err := s.store.PutLimit(x.ctx, l)
+	stored, created, err := s.store.PutLimit(rc.ctx, l)
 	if err != nil {
 		return err
 	}
-	return x.send(putStatus(created), limitOf(&stored))
+	return rc.send(putStatus(created), limitOf(&stored))
 }
 
 // getLimit answers one rate limit.
-func (s *Server) getLimit(x *exchange) error {
-	rule, err := x.idParameter("rule")
+func (s *Server) getLimit(rc *request) error {
+	rule, err := rc.idParameter("rule")
 	if err != nil {
 		return err
 	}
-	explain, tenant := x.query.word("explain", "1") != "", x.query.id("tenant")
+	explain, tenant := rc.query.word("explain", "1") != "", rc.query.id("tenant")
 	if tenant != "" && !explain {
-		x.query.faults.Add("tenant", "goes with explain only")
+		rc.query.faults.Add("tenant", "goes with explain only")
 	}
-	if err := x.query.err(); err != nil {
+	if err := rc.query.err(); err != nil {
 		return err
 	}
-	l, err := s.store.Limit(x.ctx, rule)
+	l, err := s.store.Limit(rc.ctx, rule)
 	if err != nil {
 		return err
 	}
 	answer := limitOf(&l)
 	if explain {
-		e, err := s.gate.ExplainLimit(x.ctx, &l, tenant)
+		e, err := s.gate.ExplainLimit(rc.ctx, &l, tenant)
 		if err != nil {
 			return err
 		}
 		answer.Explain = explanationOf(&e)
 	}
-	return x.send(http.StatusOK, answer)
+	return rc.send(http.StatusOK, answer)
 }
 
 func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
@@ -91,51 +91,51 @@ func resetMembers() []body.Member[gate.ResetRequest] {
 }
 
 // resetLimit makes one bucket of a limit full.
-func (s *Server) resetLimit(x *exchange) error {
-	rule, err := x.idParameter("rule")
+func (s *Server) resetLimit(rc *request) error {
+	rule, err := rc.idParameter("rule")
 	if err != nil {
 		return err
 	}
-	if _, err := x.idempotencyKey(); err != nil {
+	if _, err := rc.idempotencyKey(); err != nil {
 		return err // a reset is idempotent by itself, but whoever sends a key must send a good one
 	}
 	req := gate.ResetRequest{Rule: rule}
-	if x.Request().ContentLength != 0 { // a bare POST names what needs no name: the one bucket of everybody
-		if err := decode(x, &req, s.requests.reset); err != nil {
+	if rc.Request().ContentLength != 0 { // a bare POST names what needs no name: the one bucket of everybody
+		if err := decode(rc, &req, s.bodies.reset); err != nil {
 			return err
 		}
 	}
-	x.tenant = req.Tenant
-	existed, err := s.gate.ResetLimit(x.ctx, req)
+	rc.tenant = req.Tenant
+	existed, err := s.gate.ResetLimit(rc.ctx, req)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.ResetAnswer{Rule: rule, Existed: existed})
+	return rc.send(http.StatusOK, wire.ResetAnswer{Rule: rule, Existed: existed})
 }
 
 // listLimits answers a page of rate limits.
-func (s *Server) listLimits(x *exchange) error {
-	page, err := x.catalogPage()
+func (s *Server) listLimits(rc *request) error {
+	page, err := rc.catalogPage()
 	if err != nil {
 		return err
 	}
-	list, err := s.store.ListLimits(x.ctx, page)
+	list, err := s.store.ListLimits(rc.ctx, page)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.LimitList{Items: mapSlice(list.Items, limitOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.LimitList{Items: mapSlice(list.Items, limitOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteLimit deletes a rate limit.
-func (s *Server) deleteLimit(x *exchange) error {
-	rule, err := x.idParameter("rule")
+func (s *Server) deleteLimit(rc *request) error {
+	rule, err := rc.idParameter("rule")
 	if err != nil {
 		return err
 	}
-	if err := s.store.DeleteLimit(x.ctx, rule); err != nil {
+	if err := s.store.DeleteLimit(rc.ctx, rule); err != nil {
 		return err
 	}
-	return x.NoContent(http.StatusNoContent)
+	return rc.NoContent(http.StatusNoContent)
 }
 
 func limitOf(l *catalog.Limit) wire.Limit {
@@ -173,9 +173,9 @@ func putStatus(created bool) int {
 }
 
 // catalogPage is the query's page of a listing of the catalogue.
-func (x *exchange) catalogPage() (catalog.Page, error) {
-	limit, cursor := x.query.page()
-	return catalog.Page{Limit: limit, Cursor: cursor}, x.query.err()
+func (rc *request) catalogPage() (catalog.Page, error) {
+	limit, cursor := rc.query.page()
+	return catalog.Page{Limit: limit, Cursor: cursor}, rc.query.err()
 }
 
 func matchOf(m catalog.Match) wire.LimitMatch {

@@ -8,62 +8,129 @@ import (
 )
 
 // putMeter creates or replaces a meter.
-func (s *Server) putMeter(x *exchange) error {
-	id, err := x.idParameter("meter")
+func (s *Server) putMeter(rc *request) error {
+	id, err := rc.idParameter("meter")
 	if err != nil {
 		return err
 	}
 	m := catalog.Meter{ID: id}
-	if err := x.decodeObject(&m, "meter"); err != nil {
+	if err := rc.decodeObject(&m, "meter"); err != nil {
 		return err
 	}
-	stored, created, err := s.store.PutMeter(x.ctx, m)
+	stored, created, err := s.store.PutMeter(rc.ctx, m)
 	if err != nil {
 		return err
 	}
-	return x.send(putStatus(created), meterOf(&stored))
+	return rc.send(putStatus(created), meterOf(&stored))
 }
 
 // getMeter answers one meter.
-func (s *Server) getMeter(x *exchange) error {
-	id, err := x.idParameter("meter")
+func (s *Server) getMeter(rc *request) error {
+	id, err := rc.idParameter("meter")
 	if err != nil {
 		return err
 	}
-	m, err := s.store.Meter(x.ctx, id)
+	m, err := s.store.Meter(rc.ctx, id)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, meterOf(&m))
+	return rc.send(http.StatusOK, meterOf(&m))
 }
 
 // listMeters answers a page of meters.
-func (s *Server) listMeters(x *exchange) error {
-	page, err := x.catalogPage()
+func (s *Server) listMeters(rc *request) error {
+	page, err := rc.catalogPage()
 	if err != nil {
 		return err
 	}
-	list, err := s.store.ListMeters(x.ctx, page)
+	list, err := s.store.ListMeters(rc.ctx, page)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.MeterList{Items: mapSlice(list.Items, meterOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.MeterList{Items: mapSlice(list.Items, meterOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // deleteMeter deletes a meter that nothing refers to.
-func (s *Server) deleteMeter(x *exchange) error {
-	id, err := x.idParameter("meter")
+func (s *Server) deleteMeter(rc *request) error {
+	id, err := rc.idParameter("meter")
 	if err != nil {
 		return err
 	}
-	if err := s.store.DeleteMeter(x.ctx, id); err != nil {
+	if err := s.store.DeleteMeter(rc.ctx, id); err != nil {
 		return err
 	}
-	return x.NoContent(http.StatusNoContent)
+	return rc.NoContent(http.StatusNoContent)
 }
 
 func meterOf(m *catalog.Meter) wire.Meter {
 	return wire.Meter{
 		Meter: m.ID, Unit: m.Unit, Description: m.Description, DenialReplay: m.DenialReplay, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
 	}
+}
+
+// putPlan makes a new version of a plan.
+func (s *Server) putPlan(rc *request) error {
+	id, err := rc.idParameter("plan")
+	if err != nil {
+		return err
+	}
+	p := catalog.Plan{ID: id}
+	if err := rc.decodeObject(&p, "plan"); err != nil {
+		return err
+	}
+	stored, created, err := s.store.PutPlan(rc.ctx, p)
+	if err != nil {
+		return err
+	}
+	return rc.send(putStatus(created), planOf(&stored))
+}
+
+// getPlan answers the newest version of a plan.
+func (s *Server) getPlan(rc *request) error {
+	id, err := rc.idParameter("plan")
+	if err != nil {
+		return err
+	}
+	p, err := s.store.Plan(rc.ctx, id, 0)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, planOf(&p))
+}
+
+// listPlans answers a page of the newest versions.
+func (s *Server) listPlans(rc *request) error {
+	page, err := rc.catalogPage()
+	if err != nil {
+		return err
+	}
+	list, err := s.store.ListPlans(rc.ctx, page)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.PlanList{Items: mapSlice(list.Items, planOf), NextCursor: nextCursor(list.NextCursor)})
+}
+
+func planOf(p *catalog.Plan) wire.Plan {
+	return wire.Plan{
+		Plan: p.ID, Version: p.Version, Allowances: mapSlice(p.Allowances, allowanceOf), Limits: mapSlice(p.Limits, planLimitOf),
+		CreatedAt: p.CreatedAt,
+	}
+}
+
+func allowanceOf(a *catalog.Allowance) wire.Allowance {
+	out := wire.Allowance{
+		Meter: a.Meter, Amount: a.Amount, Every: wire.AllowanceEvery(a.Every), Anchor: wire.AllowanceAnchor(a.Anchor), PerSubject: a.PerSubject,
+		ExpiresInDays: a.ExpiresInDays,
+	}
+	if r := a.Rollover; r != nil {
+		out.Rollover = &wire.Rollover{Min: r.Min, Max: r.Max}
+	}
+	if o := a.Overage; o != nil {
+		out.Overage = &wire.Overage{Policy: wire.OveragePolicy(o.Policy), Cap: o.Cap, AtPeriodEnd: wire.OverageAtPeriodEnd(o.AtPeriodEnd)}
+	}
+	if o := a.Overflow; o != nil {
+		out.Overflow = &wire.Overflow{Meter: o.Meter, Price: o.Price}
+	}
+	return out
 }

@@ -32,28 +32,28 @@ const (
 func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started := s.now()
-		x := s.exchanges.Get().(*exchange)
-		x.Context, x.server = c, s
-		x.requestID = requestID(c.Request().Header)
-		set(c.Response().Header(), headerRequestID, x.requestID)
+		rc := s.pool.Get().(*request)
+		rc.Context, rc.server = c, s
+		rc.requestID = requestID(c.Request().Header)
+		set(c.Response().Header(), headerRequestID, rc.requestID)
 		ctx := newDeadline(c.Request().Context(), started.Add(s.cfg.RequestTimeout))
 		defer ctx.end()
-		x.ctx = ctx
+		rc.ctx = ctx
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()
 
-		whole := s.answer(x, next)
-		s.observe(x, s.now().Sub(started))
+		whole := s.answer(rc, next)
+		s.observe(rc, s.now().Sub(started))
 		if whole {
-			x.reset()
-			s.exchanges.Put(x)
+			rc.reset()
+			s.pool.Put(rc)
 		}
 		return nil
 	}
 }
 
 // answer runs the handlers and reports whether they returned: after a panic nobody knows who still holds the exchange.
-func (s *Server) answer(x *exchange, next echo.HandlerFunc) (whole bool) {
+func (s *Server) answer(rc *request, next echo.HandlerFunc) (whole bool) {
 	defer func() {
 		if whole {
 			return
@@ -62,30 +62,30 @@ func (s *Server) answer(x *exchange, next echo.HandlerFunc) (whole bool) {
 		if cause == http.ErrAbortHandler { //nolint:errorlint // net/http compares the same way: it is a panic value
 			panic(cause)
 		}
-		x.fail(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+		rc.fail(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 	}()
-	if err := next(x); err != nil {
-		x.fail(err)
+	if err := next(rc); err != nil {
+		rc.fail(err)
 	}
 	return true
 }
 
 // fail answers with err, if nothing has been answered yet.
-func (x *exchange) fail(err error) {
-	if x.Response().Committed {
-		x.cause = err
+func (rc *request) fail(err error) {
+	if rc.Response().Committed {
+		rc.cause = err
 		return
 	}
-	x.sendProblem(err)
+	rc.sendProblem(err)
 }
 
 // observe counts the request and writes its access line.
-func (s *Server) observe(x *exchange, took time.Duration) {
-	r, status := x.Request(), x.Response().Status
+func (s *Server) observe(rc *request, took time.Duration) {
+	r, status := rc.Request(), rc.Response().Status
 	if status == http.StatusServiceUnavailable && errors.Is(r.Context().Err(), context.Canceled) {
 		status = statusClientGone
 	}
-	s.metrics.observe(x.Path(), r.Method, status, took)
+	s.metrics.observe(rc.Path(), r.Method, status, took)
 	level := slog.LevelInfo
 	switch status {
 	case http.StatusInternalServerError:
@@ -98,25 +98,25 @@ func (s *Server) observe(x *exchange, took time.Duration) {
 	}
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs,
-		slog.String("request_id", x.requestID),
+		slog.String("request_id", rc.requestID),
 		slog.String("method", r.Method),
-		slog.String("route", x.Path()),
+		slog.String("route", rc.Path()),
 		slog.Int("status", status),
 		slog.Int64("duration_us", took.Microseconds()),
-		slog.Int64("bytes", x.Response().Size),
+		slog.Int64("bytes", rc.Response().Size),
 		slog.String("remote_addr", r.RemoteAddr),
 	)
-	if x.tenant != "" {
-		attrs = append(attrs, slog.String("tenant", x.tenant))
+	if rc.tenant != "" {
+		attrs = append(attrs, slog.String("tenant", rc.tenant))
 	}
-	if x.code != "" {
-		attrs = append(attrs, slog.String("code", string(x.code)))
+	if rc.code != "" {
+		attrs = append(attrs, slog.String("code", string(rc.code)))
 	}
-	if len(x.rules) > 0 {
-		attrs = append(attrs, slog.String("violated", strings.Join(x.rules, ",")))
+	if len(rc.rules) > 0 {
+		attrs = append(attrs, slog.String("violated", strings.Join(rc.rules, ",")))
 	}
-	if x.cause != nil && status != statusClientGone {
-		attrs = append(attrs, slog.String("error", x.cause.Error()))
+	if rc.cause != nil && status != statusClientGone {
+		attrs = append(attrs, slog.String("error", rc.cause.Error()))
 	}
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
 }

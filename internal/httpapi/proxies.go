@@ -13,7 +13,7 @@ import (
 type proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
-	ignored atomic.Bool // it was said that somebody's word is not taken
+	warned  atomic.Bool // it was said that somebody's word is not taken
 }
 
 func newProxies(trusted []netip.Prefix, log *slog.Logger) *proxies {
@@ -35,7 +35,7 @@ func (p *proxies) client(r *http.Request) netip.Addr {
 	client := peer.Addr().Unmap().WithZone("")
 	hops, direct := r.Header["X-Forwarded-For"], r.Header["X-Real-Ip"]
 	if !p.trusts(client) {
-		p.sayIgnored(r, len(hops)+len(direct) > 0)
+		p.warnIgnored(r, len(hops)+len(direct) > 0)
 		return client
 	}
 	if len(hops) == 0 {
@@ -71,8 +71,8 @@ func (p *proxies) trusts(address netip.Addr) bool {
 }
 
 // sayIgnored tells operators, once, why all clients of a gateway have one address.
-func (p *proxies) sayIgnored(r *http.Request, named bool) {
-	if named && !p.ignored.Swap(true) {
+func (p *proxies) warnIgnored(r *http.Request, named bool) {
+	if named && !p.warned.Swap(true) {
 		p.log.Warn("a gateway names its client's address, and is not a trusted proxy: limits per ip take the gateway for the client",
 			"remote_addr", r.RemoteAddr)
 	}

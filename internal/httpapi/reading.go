@@ -19,54 +19,54 @@ const (
 )
 
 // listBalances answers all balances of a tenant.
-func (s *Server) listBalances(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) listBalances(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	subject, at := x.query.id("subject"), x.query.instant("as_of")
-	if err := x.query.err(); err != nil {
+	subject, at := rc.query.id("subject"), rc.query.instant("as_of")
+	if err := rc.query.err(); err != nil {
 		return err
 	}
 	var balances []ledger.Balance
-	if x.query.values.Has("as_of") {
-		balances, err = s.ledger.BalancesAsOf(x.ctx, tenant, subject, at)
+	if rc.query.values.Has("as_of") {
+		balances, err = s.ledger.BalancesAsOf(rc.ctx, tenant, subject, at)
 	} else {
-		balances, err = s.ledger.Balances(x.ctx, tenant, subject)
+		balances, err = s.ledger.Balances(rc.ctx, tenant, subject)
 	}
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.BalanceList{Items: mapSlice(balances, balanceOf)})
+	return rc.send(http.StatusOK, wire.BalanceList{Items: mapSlice(balances, balanceOf)})
 }
 
 // getBalance answers one balance.
-func (s *Server) getBalance(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) getBalance(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	meter, err := x.idParameter("meter")
+	meter, err := rc.idParameter("meter")
 	if err != nil {
 		return err
 	}
-	subject, at := x.query.id("subject"), x.query.instant("as_of")
-	if err := x.query.err(); err != nil {
+	subject, at := rc.query.id("subject"), rc.query.instant("as_of")
+	if err := rc.query.err(); err != nil {
 		return err
 	}
-	if x.query.values.Has("as_of") {
-		balance, err := s.ledger.BalanceAsOf(x.ctx, tenant, meter, subject, at)
+	if rc.query.values.Has("as_of") {
+		balance, err := s.ledger.BalanceAsOf(rc.ctx, tenant, meter, subject, at)
 		if err != nil {
 			return err
 		}
-		return x.send(http.StatusOK, balanceOf(balance))
+		return rc.send(http.StatusOK, balanceOf(balance))
 	}
-	balance, err := s.ledger.Balance(x.ctx, tenant, meter, subject)
+	balance, err := s.ledger.Balance(rc.ctx, tenant, meter, subject)
 	if err != nil {
 		return err
 	}
-	x.sendETag(balance.Seq)
-	return x.send(http.StatusOK, balanceOf(balance))
+	rc.sendETag(balance.Seq)
+	return rc.send(http.StatusOK, balanceOf(balance))
 }
 
 func balanceOf(b *ledger.Balance) wire.Balance {
@@ -79,24 +79,24 @@ func balanceOf(b *ledger.Balance) wire.Balance {
 }
 
 // listEntries answers a page of the journal.
-func (s *Server) listEntries(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) listEntries(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
 	q := pg.EntryQuery{
-		Tenant: tenant, Meter: x.query.id("meter"), Subject: x.query.id("subject"), Kind: ledger.EntryKind(x.query.word("kind", words(ledger.EntryKinds())...)),
-		From: x.query.instant("from"), To: x.query.instant("to"),
+		Tenant: tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject"), Kind: ledger.EntryKind(rc.query.word("kind", words(ledger.EntryKinds())...)),
+		From: rc.query.instant("from"), To: rc.query.instant("to"),
 	}
-	q.Limit, q.Cursor = x.query.page()
-	if err := x.query.err(); err != nil {
+	q.Limit, q.Cursor = rc.query.page()
+	if err := rc.query.err(); err != nil {
 		return err
 	}
-	page, err := s.ledger.Entries(x.ctx, q)
+	page, err := s.ledger.Entries(rc.ctx, q)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.EntryList{Items: mapSlice(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor)})
+	return rc.send(http.StatusOK, wire.EntryList{Items: mapSlice(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor)})
 }
 
 func entryOf(e *ledger.Entry) wire.Entry {
@@ -113,39 +113,39 @@ func entryOf(e *ledger.Entry) wire.Entry {
 }
 
 // getOperation answers what one operation did. Its id is a client's idempotency key or one of the ledger's own.
-func (s *Server) getOperation(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) getOperation(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	id := x.parameter("operation_id")
+	id := rc.parameter("operation_id")
 	if !body.IsText(id, 1, operationIDMax) {
 		return body.Refuse("operation_id", "must be 1 to %d characters without control characters", operationIDMax)
 	}
-	op, err := s.ledger.Operation(x.ctx, tenant, id)
+	op, err := s.ledger.Operation(rc.ctx, tenant, id)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.Operation{
+	return rc.send(http.StatusOK, wire.Operation{
 		OperationID: op.ID, Tenant: op.Tenant, Kind: string(op.Kind), CreatedAt: op.CreatedAt.UTC(), Entries: mapSlice(op.Entries, entryOf),
 	})
 }
 
 // listPeriods answers the open period of a balance and those that follow.
-func (s *Server) listPeriods(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) listPeriods(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	meter, next := x.query.requiredID("meter"), x.query.integer("next", 1, pg.PeriodsMax, periodsDefault)
-	if err := x.query.err(); err != nil {
+	meter, next := rc.query.requiredID("meter"), rc.query.integer("next", 1, pg.PeriodsMax, periodsDefault)
+	if err := rc.query.err(); err != nil {
 		return err
 	}
-	periods, err := s.ledger.Periods(x.ctx, tenant, meter, int(next))
+	periods, err := s.ledger.Periods(rc.ctx, tenant, meter, int(next))
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.PeriodList{Items: mapSlice(periods, periodOf)})
+	return rc.send(http.StatusOK, wire.PeriodList{Items: mapSlice(periods, periodOf)})
 }
 
 func periodOf(p *pg.PeriodInfo) wire.Period {

@@ -1,10 +1,15 @@
 package httpapi
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -85,27 +90,51 @@ func (s *Server) routes() []route {
 // guard puts in front of a handler what all have in common: who calls, and with which query parameters.
 func (s *Server) guard(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		x := c.(*exchange)
+		rc := c.(*request)
 		if r.gateway {
-			if err := x.enterGateway(); err != nil {
+			if err := rc.enterGateway(); err != nil {
 				return err
 			}
 		}
 		if !r.public {
-			if err := s.keys.authenticate(x.authorization()); err != nil {
+			if err := s.keys.authenticate(rc.authorization()); err != nil {
 				return err
 			}
 		}
-		if raw := x.Request().URL.RawQuery; raw != "" && !x.ownsQuery() {
-			if err := x.query.parse(raw, r.query); err != nil {
+		if raw := rc.Request().URL.RawQuery; raw != "" && !rc.hasForwardedQuery() {
+			if err := rc.query.parse(raw, r.query); err != nil {
 				return err
 			}
 		}
-		return r.handler(x)
+		return r.handler(rc)
 	}
 }
 
 // getSpec serves the contract.
-func (s *Server) getSpec(x *exchange) error {
-	return x.sendBytes(http.StatusOK, "application/yaml", wire.Specification)
+func (s *Server) getSpec(rc *request) error {
+	return rc.sendBytes(http.StatusOK, "application/yaml", wire.Specification)
+}
+
+// keys knows who may call. So far there is one key, which may do everything; it is kept hashed, so that neither a dump of
+// the process nor the time of a comparison tells it.
+type keys struct{ admin [sha256.Size]byte }
+
+func newKeys(adminKey string) (keys, error) {
+	if !bound.AdminKey(adminKey) {
+		return keys{}, errors.New("the admin key " + bound.MustBeAdminKey)
+	}
+	return keys{admin: sha256.Sum256([]byte(adminKey))}, nil
+}
+
+// authenticate checks an Authorization header.
+func (k *keys) authenticate(authorization string) error {
+	scheme, key, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return &refusal{code: codeUnauthenticated}
+	}
+	given := sha256.Sum256([]byte(strings.TrimLeft(key, " ")))
+	if subtle.ConstantTimeCompare(given[:], k.admin[:]) != 1 {
+		return &refusal{code: codeUnauthenticated}
+	}
+	return nil
 }

@@ -310,7 +310,7 @@ func TestBodiesThatAreNoJSONObjectAre400InEveryOperation(t *testing.T) {
 		if operation != "startRoll" && operation != "startVerification" && operation != "resetLimit" { // where a bare POST means now, or all
 			send("").refused("body")
 		}
-		send(big(BodyMax + 1)).refused("body")
+		send(big(bodyMax + 1)).refused("body")
 		for _, given := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/problem+json", ";"} {
 			send(good.body, "Content-Type", given).refused("Content-Type")
 		}
@@ -318,7 +318,7 @@ func TestBodiesThatAreNoJSONObjectAre400InEveryOperation(t *testing.T) {
 			t.Errorf("%s: stored before: %s, after: %s", operation, before, after)
 		}
 	}
-	s.call("POST", "/v1/debits", big(BodyMax), headerIdempotencyKey, "k1").want(200)
+	s.call("POST", "/v1/debits", big(bodyMax), headerIdempotencyKey, "k1").want(200)
 	s.call("POST", "/v1/debits", demandOf("acme", "calls", 1), headerIdempotencyKey, "k2", "Content-Type", "application/json; charset=UTF-8").want(200)
 	s.call("POST", "/v1/debits", demandOf("acme", "calls", 1), headerIdempotencyKey, "k3", "Content-Type").want(200)
 }
@@ -329,7 +329,7 @@ func TestABodyOfUnknownLengthIsHeldToTheSameBound(t *testing.T) {
 	s.catalogue()
 	for extra, status := range map[int]int{0: 200, 1: 400} {
 		good := demandOf("acme", "calls", 1)
-		body := good + strings.Repeat(" ", BodyMax-len(good)+extra)
+		body := good + strings.Repeat(" ", bodyMax-len(good)+extra)
 		r := s.request("POST", "/v1/debits", struct{ *strings.Reader }{strings.NewReader(body)}, headerIdempotencyKey, fmt.Sprint("k", extra))
 		r.ContentLength = -1
 		if a := s.do(r); a.status != status {

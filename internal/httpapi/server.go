@@ -77,13 +77,13 @@ type Server struct {
 	now     func() time.Time // for durations, and for headers that tell the time of day
 	jitter  func(limit time.Duration) time.Duration
 
-	keys      keys
-	gateways  []gateway
-	proxies   *proxies
-	problems  map[ledger.Code]problemKind
-	requests  *requests
-	metrics   *metrics
-	exchanges sync.Pool
+	keys     keys
+	gateways []gateway
+	proxies  *proxies
+	problems map[ledger.Code]problemKind
+	bodies   *bodies
+	metrics  *metrics
+	pool     sync.Pool
 
 	api      *http.Server
 	ops      *http.Server
@@ -106,10 +106,10 @@ func New(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, cfg Config) (*Server, e
 	}
 	s := &Server{
 		gate: g, ledger: l, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
-		keys: known, problems: problemKinds(), requests: newRequests(), metrics: newMetrics(cfg.Registry),
+		keys: known, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		gateways: newGateways(), proxies: newProxies(cfg.TrustedProxies, cfg.Log),
 	}
-	s.exchanges.New = func() any { return new(exchange) }
+	s.pool.New = func() any { return new(request) }
 	stderr := slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)
 	s.api = &http.Server{
 		Handler:           s.router(),
@@ -131,9 +131,6 @@ func New(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, cfg Config) (*Server, e
 	}
 	return s, nil
 }
-
-// Handler is the API without a listener, for benchmarks.
-func (s *Server) Handler() http.Handler { return s.api.Handler }
 
 // Start serves the API on api and the operators' endpoints on ops until Shutdown. It returns at once.
 func (s *Server) Start(api, ops net.Listener) {

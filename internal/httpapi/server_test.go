@@ -123,7 +123,7 @@ func TestARequestIdIsTakenOverIfItIsFitAndMadeOtherwise(t *testing.T) {
 
 func TestAPanicIsA500ThatTellsNothingAndTheNextRequestIsServed(t *testing.T) {
 	t.Parallel()
-	s := unbacked(t, func(*exchange) error { panic("the word is xyzzy") })
+	s := unbacked(t, func(*request) error { panic("the word is xyzzy") })
 	for range 3 {
 		a := s.bare("/v1/rolls/x/y")
 		if p := a.problem(500, "internal"); strings.Contains(string(a.body), "xyzzy") || strings.Contains(p.Detail, "panic") {
@@ -141,7 +141,7 @@ func TestAPanicIsA500ThatTellsNothingAndTheNextRequestIsServed(t *testing.T) {
 func TestErrorsOfEveryKindBecomeTheirStatusAndInternalOnesTellNothing(t *testing.T) {
 	t.Parallel()
 	var next atomic.Value
-	s := unbacked(t, func(*exchange) error { return next.Load().(struct{ error }).error })
+	s := unbacked(t, func(*request) error { return next.Load().(struct{ error }).error })
 	for err, want := range map[error]string{
 		errors.New("dial tcp 10.0.0.1: secret"):                                                                   "500 internal",
 		fmt.Errorf("consume: %w", &ledger.Error{Code: ledger.CodeTenantNotFound, Detail: "no tenant"}):            "404 tenant_not_found",
@@ -167,9 +167,9 @@ func TestErrorsOfEveryKindBecomeTheirStatusAndInternalOnesTellNothing(t *testing
 func TestARequestThatTakesTooLongIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t, func(c *Config) { c.RequestTimeout = 20 * time.Millisecond })
-	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(x *exchange) error {
-		<-x.ctx.Done()
-		return fmt.Errorf("wait for a backend: %w", x.ctx.Err())
+	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(rc *request) error {
+		<-rc.ctx.Done()
+		return fmt.Errorf("wait for a backend: %w", rc.ctx.Err())
 	}}))
 	s.bare("/v1/rolls/x/y").problem(503, "unavailable")
 }
@@ -233,9 +233,9 @@ func TestAnAccessLineSaysNothingOfTheRequestBefore(t *testing.T) {
 func TestAClientThatLeavesIsNoOutage(t *testing.T) {
 	t.Parallel()
 	entered := make(chan struct{})
-	s := unbacked(t, func(x *exchange) error {
+	s := unbacked(t, func(rc *request) error {
 		close(entered)
-		<-x.ctx.Done()
+		<-rc.ctx.Done()
 		return &ledger.Error{Code: ledger.CodeUnavailable, Detail: "the caller went away"}
 	})
 	ctx, leave := context.WithCancel(t.Context())
@@ -255,8 +255,8 @@ func TestAClientThatLeavesIsNoOutage(t *testing.T) {
 
 func TestRetryAfterWaitsForALimitThatOpensLater(t *testing.T) {
 	t.Parallel()
-	s := unbacked(t, func(x *exchange) error {
-		x.limits = []gate.LimitVerdict{{Rule: "slow", Allowed: true, Quota: 1, WindowSeconds: 60, Reset: 59500 * time.Millisecond}}
+	s := unbacked(t, func(rc *request) error {
+		rc.limits = []gate.LimitVerdict{{Rule: "slow", Allowed: true, Quota: 1, WindowSeconds: 60, Reset: 59500 * time.Millisecond}}
 		return &ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: 2 * time.Second}
 	})
 	a := s.bare("/v1/rolls/x/y")
@@ -366,10 +366,10 @@ func TestShutdownSaysNotReadyAndFinishesWhatWasAccepted(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := newHandlerService(t, func(c *Config) { c.DrainDelay = 300 * time.Millisecond })
-	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(x *exchange) error {
+	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(rc *request) error {
 		entered <- struct{}{}
 		<-leave
-		return x.sendBytes(http.StatusAccepted, typeJSON, []byte(`{}`))
+		return rc.sendBytes(http.StatusAccepted, typeJSON, []byte(`{}`))
 	}}))
 	slow := make(chan int, 1)
 	go func() {
@@ -426,7 +426,7 @@ func TestShutdownCutsOffWhatOutlivesItsDeadline(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := newHandlerService(t)
-	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(x *exchange) error {
+	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(rc *request) error {
 		close(entered)
 		<-leave
 		return nil

@@ -16,7 +16,7 @@ const (
 
 	// standingStale is how old the balance in the X-Quota headers of a rate-limited answer may be. The flood that was just
 	// stopped must not become one of PostgreSQL.
-	standingStale = time.Minute
+	remainingStale = time.Minute
 
 	// dryRunKey stands in where a dry run brings no key. It is looked up and stored nowhere.
 	dryRunKey = "dry-run"
@@ -91,109 +91,109 @@ func readItems(d *body.Document, into *[]ledger.Item, items []body.Member[ledger
 }
 
 // check answers whether a consume would be allowed, and charges nothing.
-func (s *Server) check(x *exchange) error {
-	if err := decode(x, &x.request, s.requests.check); err != nil {
+func (s *Server) check(rc *request) error {
+	if err := decode(rc, &rc.gateRequest, s.bodies.check); err != nil {
 		return err
 	}
-	x.tenant = x.request.Tenant
-	answer, err := s.gate.Check(x.ctx, x.request)
+	rc.tenant = rc.gateRequest.Tenant
+	answer, err := s.gate.Check(rc.ctx, rc.gateRequest)
 	if err != nil {
 		return err
 	}
-	return x.sendCheck(&answer)
+	return rc.sendCheck(&answer)
 }
 
-func (x *exchange) sendCheck(answer *gate.Check) error {
-	x.code = answer.Code
+func (rc *request) sendCheck(answer *gate.Check) error {
+	rc.code = answer.Code
 	for i := range answer.Limits {
 		if v := &answer.Limits[i]; !v.Allowed && !v.Shadow {
-			x.rules = append(x.rules, v.Rule)
+			rc.rules = append(rc.rules, v.Rule)
 		}
 	}
-	x.writeCheckHeaders(answer)
-	return x.sendBytes(http.StatusOK, typeJSON, appendCheckAnswer(x.out[:0], answer))
+	rc.writeCheckHeaders(answer)
+	return rc.sendBytes(http.StatusOK, typeJSON, appendCheckAnswer(rc.out[:0], answer))
 }
 
-func (x *exchange) writeCheckHeaders(answer *gate.Check) {
-	h := x.Response().Header()
-	var tight tightest
+func (rc *request) writeCheckHeaders(answer *gate.Check) {
+	h := rc.Response().Header()
+	var tight minRemaining
 	tight.offerCheck(answer)
 	tight.write(h)
-	x.server.writeLimits(h, answer.Limits)
+	rc.server.writeLimits(h, answer.Limits)
 	writeMode(h, answer.LimitsDegraded)
 	set(h, headerQuotaSource, string(answer.Source))
 }
 
 // consume charges the limits and debits the balance.
-func (s *Server) consume(x *exchange) error {
-	if err := x.demand(s.requests.consume); err != nil {
+func (s *Server) consume(rc *request) error {
+	if err := rc.readSpending(s.bodies.consume); err != nil {
 		return err
 	}
-	done, err := s.spend(x)
+	done, err := s.spend(rc)
 	if err != nil {
 		return err
 	}
-	return x.sendDebit(done)
+	return rc.sendDebit(done)
 }
 
 // spend makes the exchange's request a consume and writes what the limits said of it.
-func (s *Server) spend(x *exchange) (*ledger.DebitResult, error) {
-	done, err := s.gate.Consume(x.ctx, x.request)
-	x.limits = done.Limits
-	writeMode(x.Response().Header(), done.LimitsDegraded)
+func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
+	done, err := s.gate.Consume(rc.ctx, rc.gateRequest)
+	rc.limits = done.Limits
+	writeMode(rc.Response().Header(), done.LimitsDegraded)
 	if err != nil {
 		if gate.CodeOf(err) == gate.CodeRateLimited || gate.CodeOf(err) == gate.CodeCostExceedsCapacity {
-			s.writeStanding(x, &done)
+			s.writeRemaining(rc, &done)
 		}
 		return nil, err
 	}
-	s.writeLimits(x.Response().Header(), done.Limits)
+	s.writeLimits(rc.Response().Header(), done.Limits)
 	return done.Result, nil
 }
 
 // writeStanding sets the X-Quota headers of a consume that the limits refused before its balance was looked at. What cannot
 // be had cheaply is left out.
-func (s *Server) writeStanding(x *exchange, refused *gate.Debited) {
-	ask, stale := x.request, standingStale
+func (s *Server) writeRemaining(rc *request, refused *gate.Debited) {
+	ask, stale := rc.gateRequest, remainingStale
 	ask.MaxStale = &stale
-	if standing, err := s.gate.CheckBalances(x.ctx, ask, refused); err == nil {
-		var tight tightest
+	if standing, err := s.gate.CheckBalances(rc.ctx, ask, refused); err == nil {
+		var tight minRemaining
 		tight.offerCheck(&standing)
-		tight.write(x.Response().Header())
+		tight.write(rc.Response().Header())
 	}
 }
 
 // debit debits the balance without asking the limits.
-func (s *Server) debit(x *exchange) error {
-	if err := x.demand(s.requests.debit); err != nil {
+func (s *Server) debit(rc *request) error {
+	if err := rc.readSpending(s.bodies.debit); err != nil {
 		return err
 	}
-	done, err := s.gate.Debit(x.ctx, x.request)
+	done, err := s.gate.Debit(rc.ctx, rc.gateRequest)
 	if err != nil {
 		return err
 	}
-	return x.sendDebit(done.Result)
+	return rc.sendDebit(done.Result)
 }
 
 // demand reads a request that moves amounts, and its key.
-func (x *exchange) demand(members []body.Member[gate.Request]) error {
-	if err := decode(x, &x.request, members); err != nil {
+func (rc *request) readSpending(members []body.Member[gate.Request]) error {
+	if err := decode(rc, &rc.gateRequest, members); err != nil {
 		return err
 	}
-	x.tenant = x.request.Tenant
-	key, err := x.operationKey(x.request.DryRun)
-	x.request.Key = key
+	rc.tenant = rc.gateRequest.Tenant
+	key, err := rc.operationKey(rc.gateRequest.DryRun)
+	rc.gateRequest.Key = key
 	return err
 }
 
-func (x *exchange) sendDebit(r *ledger.DebitResult) error {
-	x.writeDebitHeaders(r)
-	return x.sendBytes(http.StatusOK, typeJSON, appendDebitAnswer(x.out[:0], r, x.limits, x.request.DryRun))
+func (rc *request) sendDebit(r *ledger.DebitResult) error {
+	rc.writeDebitHeaders(r)
+	return rc.sendBytes(http.StatusOK, typeJSON, appendDebitAnswer(rc.out[:0], r, rc.limits, rc.gateRequest.DryRun))
 }
 
-func (x *exchange) writeDebitHeaders(r *ledger.DebitResult) {
-	h := x.Response().Header()
-	var tight tightest
+func (rc *request) writeDebitHeaders(r *ledger.DebitResult) {
+	h := rc.Response().Header()
+	var tight minRemaining
 	tight.offerDebit(r)
 	tight.write(h)
 	if r.Replayed {
@@ -202,12 +202,12 @@ func (x *exchange) writeDebitHeaders(r *ledger.DebitResult) {
 }
 
 // debitBatch makes independent debits and answers each. Nothing is done unless all of them are well-formed.
-func (s *Server) debitBatch(x *exchange) error {
+func (s *Server) debitBatch(rc *request) error {
 	var b batch
-	if err := decode(x, &b, s.requests.batch); err != nil {
+	if err := decode(rc, &b, s.bodies.batch); err != nil {
 		return err
 	}
-	if _, err := x.idempotencyKey(); err != nil {
+	if _, err := rc.idempotencyKey(); err != nil {
 		return err // not needed here, but whoever sends one must send a good one
 	}
 	var missing body.Faults
@@ -225,30 +225,30 @@ func (s *Server) debitBatch(x *exchange) error {
 	if err := missing.Err(); err != nil {
 		return err
 	}
-	return x.sendBatch(b.debits, s.gate.DebitBatch(x.ctx, b.debits))
+	return rc.sendBatch(b.debits, s.gate.DebitBatch(rc.ctx, b.debits))
 }
 
-func (x *exchange) sendBatch(debits []gate.Request, outcomes []gate.DebitOutcome) error {
-	var tight tightest
-	out := append(x.out[:0], `{"results":[`...)
+func (rc *request) sendBatch(debits []gate.Request, outcomes []gate.DebitOutcome) error {
+	var tight minRemaining
+	out := append(rc.out[:0], `{"results":[`...)
 	for i, o := range outcomes {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		var p problem
 		if o.Err != nil {
-			p = x.server.problemOf(o.Err)
+			p = rc.server.problemOf(o.Err)
 			if p.denial != nil {
 				tight.offerDenial(p.denial, p.asOf)
 			}
 			if p.kind.status >= http.StatusInternalServerError {
-				x.code, x.cause = p.code, o.Err
+				rc.code, rc.cause = p.code, o.Err
 			}
 		} else {
 			tight.offerDebit(o.Result)
 		}
 		out = appendBatchResult(out, o.Result, &p, debits[i].DryRun)
 	}
-	tight.write(x.Response().Header())
-	return x.sendBytes(http.StatusOK, typeJSON, append(out, "]}"...))
+	tight.write(rc.Response().Header())
+	return rc.sendBytes(http.StatusOK, typeJSON, append(out, "]}"...))
 }

@@ -206,7 +206,7 @@ func (s *service) limited() {
 
 func TestAConsumeChargesLimitsAndBalanceOrNeither(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *Config) { c.LegacyHeaders = []LegacyHeaders{LegacyXDelta, LegacyDraft} })
+	s := newService(t, func(c *Config) { c.LegacyHeaders = []LegacyHeaders{legacyXDelta, legacyDraft} })
 	s.limited()
 	consume := func(key string, amount int64) *answer {
 		body := fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"route":"/search"}`, amount)

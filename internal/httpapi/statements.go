@@ -24,38 +24,38 @@ const (
 )
 
 // getStatement answers the account of one period, as JSON or CSV.
-func (s *Server) getStatement(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) getStatement(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	meter, err := x.idParameter("meter")
+	meter, err := rc.idParameter("meter")
 	if err != nil {
 		return err
 	}
-	start, ok := body.ParseInstant(x.parameter("period_start"))
+	start, ok := body.ParseInstant(rc.parameter("period_start"))
 	if !ok {
 		return body.Refuse("period_start", "%s", body.MustBeInstant())
 	}
-	subject, format := x.query.id("subject"), x.query.word("format", "json", "csv")
-	if err := x.query.err(); err != nil {
+	subject, format := rc.query.id("subject"), rc.query.word("format", "json", "csv")
+	if err := rc.query.err(); err != nil {
 		return err
 	}
-	statement, err := s.ledger.Statement(x.ctx, tenant, meter, subject, start)
+	statement, err := s.ledger.Statement(rc.ctx, tenant, meter, subject, start)
 	if err != nil {
 		return err
 	}
-	h := x.Response().Header()
+	h := rc.Response().Header()
 	set(h, echo.HeaderVary, echo.HeaderAccept)
-	if format == "csv" || format == "" && prefersCSV(x.Request().Header[echo.HeaderAccept]) {
+	if format == "csv" || format == "" && prefersCSV(rc.Request().Header[echo.HeaderAccept]) {
 		set(h, echo.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", statementName(statement)))
-		body, err := appendStatement(x.out[:0], statement)
+		body, err := appendStatement(rc.out[:0], statement)
 		if err != nil {
 			return err
 		}
-		return x.sendBytes(http.StatusOK, typeCSV+"; charset=utf-8; header=present", body)
+		return rc.sendBytes(http.StatusOK, typeCSV+"; charset=utf-8; header=present", body)
 	}
-	return x.send(http.StatusOK, statementOf(statement))
+	return rc.send(http.StatusOK, statementOf(statement))
 }
 
 func statementOf(s *pg.Statement) wire.Statement {
@@ -145,4 +145,30 @@ func prefersCSV(accept []string) bool {
 		jsonRank = anyRank
 	}
 	return csvRank > jsonRank
+}
+
+// usage answers the use of one balance per hour or day.
+func (s *Server) usage(rc *request) error {
+	tenant, err := rc.tenantParameter()
+	if err != nil {
+		return err
+	}
+	q := pg.UsageQuery{
+		Tenant: tenant, Meter: rc.query.requiredID("meter"), Subject: rc.query.id("subject"), From: rc.query.requiredInstant("from"),
+		To: rc.query.requiredInstant("to"), Zone: rc.query.zone("timezone"),
+	}
+	q.Step = pg.UsageStep(rc.query.word("by", string(pg.UsageByHour), string(pg.UsageByDay)))
+	if q.Step == "" {
+		q.Step = pg.UsageByDay
+	}
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	buckets, err := s.ledger.Usage(rc.ctx, q)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.UsageList{Items: mapSlice(buckets, func(u *pg.UsageBucket) wire.Usage {
+		return wire.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
+	})})
 }

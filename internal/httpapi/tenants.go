@@ -13,47 +13,47 @@ import (
 const ofTenant = "tenant, its version"
 
 // putTenant creates or replaces a tenant; bound to a version it only replaces.
-func (s *Server) putTenant(x *exchange) error {
-	id, err := x.tenantParameter()
+func (s *Server) putTenant(rc *request) error {
+	id, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
 	t := catalog.Tenant{ID: id}
-	if err := x.decodeObject(&t, "tenant"); err != nil {
+	if err := rc.decodeObject(&t, "tenant"); err != nil {
 		return err
 	}
-	version, err := x.ifMatch(ofTenant)
+	version, err := rc.ifMatch(ofTenant)
 	if err != nil {
 		return err
 	}
 	var stored catalog.Tenant
 	created := false
 	if version != nil {
-		stored, err = s.store.ReplaceTenant(x.ctx, t, *version)
+		stored, err = s.store.ReplaceTenant(rc.ctx, t, *version)
 	} else {
-		stored, created, err = s.store.PutTenant(x.ctx, t)
+		stored, created, err = s.store.PutTenant(rc.ctx, t)
 	}
 	if err != nil {
 		return err
 	}
-	x.sendETag(stored.Version)
-	return x.send(putStatus(created), tenantOf(&stored))
+	rc.sendETag(stored.Version)
+	return rc.send(putStatus(created), tenantOf(&stored))
 }
 
 // patchTenant changes what is named, or tells what that would do.
-func (s *Server) patchTenant(x *exchange) error {
-	id, err := x.tenantParameter()
+func (s *Server) patchTenant(rc *request) error {
+	id, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
 	var p catalog.TenantPatch
-	if err := x.decodeObject(&p); err != nil {
+	if err := rc.decodeObject(&p); err != nil {
 		return err
 	}
-	if p.IfVersion, err = x.ifMatch(ofTenant); err != nil {
+	if p.IfVersion, err = rc.ifMatch(ofTenant); err != nil {
 		return err
 	}
-	change, err := s.store.PatchTenant(x.ctx, id, p)
+	change, err := s.store.PatchTenant(rc.ctx, id, p)
 	if err != nil {
 		return err
 	}
@@ -61,52 +61,52 @@ func (s *Server) patchTenant(x *exchange) error {
 	if p.DryRun {
 		stored = &change.Before
 	}
-	x.sendETag(stored.Version)
-	return x.send(http.StatusOK, changeOf(&change, p.DryRun))
+	rc.sendETag(stored.Version)
+	return rc.send(http.StatusOK, changeOf(&change, p.DryRun))
 }
 
 // getTenant answers one tenant, from PostgreSQL: whoever has just changed it wants to see that.
-func (s *Server) getTenant(x *exchange) error {
-	id, err := x.tenantParameter()
+func (s *Server) getTenant(rc *request) error {
+	id, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	t, err := s.store.Tenant(x.ctx, id)
+	t, err := s.store.Tenant(rc.ctx, id)
 	if err != nil {
 		return err
 	}
-	x.sendETag(t.Version)
-	return x.send(http.StatusOK, tenantOf(&t))
+	rc.sendETag(t.Version)
+	return rc.send(http.StatusOK, tenantOf(&t))
 }
 
 // listTenants answers a page of tenants.
-func (s *Server) listTenants(x *exchange) error {
-	page, err := x.catalogPage()
+func (s *Server) listTenants(rc *request) error {
+	page, err := rc.catalogPage()
 	if err != nil {
 		return err
 	}
-	list, err := s.store.ListTenants(x.ctx, page)
+	list, err := s.store.ListTenants(rc.ctx, page)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.TenantList{Items: mapSlice(list.Items, tenantOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.TenantList{Items: mapSlice(list.Items, tenantOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
 // listTerms answers a page of the history of a tenant's terms.
-func (s *Server) listTerms(x *exchange) error {
-	tenant, err := x.tenantParameter()
+func (s *Server) listTerms(rc *request) error {
+	tenant, err := rc.tenantParameter()
 	if err != nil {
 		return err
 	}
-	page, err := x.catalogPage()
+	page, err := rc.catalogPage()
 	if err != nil {
 		return err
 	}
-	list, err := s.store.ListTerms(x.ctx, tenant, page)
+	list, err := s.store.ListTerms(rc.ctx, tenant, page)
 	if err != nil {
 		return err
 	}
-	return x.send(http.StatusOK, wire.TermsList{Items: mapSlice(list.Items, termsOf), NextCursor: nextCursor(list.NextCursor)})
+	return rc.send(http.StatusOK, wire.TermsList{Items: mapSlice(list.Items, termsOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
 func termsOf(t *catalog.Terms) wire.Terms {

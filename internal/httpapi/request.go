@@ -26,7 +26,7 @@ const (
 
 	// BodyMax is the largest request body in bytes. A full batch of 1000 debits with an id of the greatest length in each
 	// place is a third of it.
-	BodyMax = 1 << 20
+	bodyMax = 1 << 20
 
 	// bufferKeep is the largest buffer an exchange keeps for the next request. Nearly every request is smaller; a few
 	// full batches must not pin a megabyte each.
@@ -39,7 +39,7 @@ const (
 
 // exchange is one request and its answer on their way through the handlers. Exchanges are reused: nothing that outlives the
 // request may keep one, nor what it holds.
-type exchange struct {
+type request struct {
 	echo.Context
 	server *Server
 
@@ -51,8 +51,8 @@ type exchange struct {
 	out       []byte       // the answer
 
 	// What a request for units is decoded into, and what the limits said of it: here to be reused.
-	request gate.Request
-	limits  []gate.LimitVerdict
+	gateRequest gate.Request
+	limits      []gate.LimitVerdict
 
 	gateway *gateway // in whose form to answer; nil: a client's own request
 
@@ -64,26 +64,26 @@ type exchange struct {
 }
 
 // handler serves one operation. What it returns is answered as a problem.
-type handler func(x *exchange) error
+type handler func(rc *request) error
 
 // decode reads the request's body as one JSON object of these members.
-func decode[T any](x *exchange, into *T, members []body.Member[T]) error {
-	if err := x.readBody(); err != nil {
+func decode[T any](rc *request, into *T, members []body.Member[T]) error {
+	if err := rc.readBody(); err != nil {
 		return err
 	}
-	return body.Decode(&x.doc, x.in.Bytes(), into, members)
+	return body.Decode(&rc.doc, rc.in.Bytes(), into, members)
 }
 
 // decodeObject reads the request's body into an object of the catalogue. without names the fields that the path has.
-func (x *exchange) decodeObject(into body.Checked, without ...string) error {
-	if err := x.readBody(); err != nil {
+func (rc *request) decodeObject(into body.Checked, without ...string) error {
+	if err := rc.readBody(); err != nil {
 		return err
 	}
-	return x.doc.JSON(x.in.Bytes(), into, body.Options{Without: without})
+	return rc.doc.JSON(rc.in.Bytes(), into, body.Options{Without: without})
 }
 
-func (x *exchange) readBody() error {
-	r := x.Request()
+func (rc *request) readBody() error {
+	r := rc.Request()
 	if given := r.Header.Get("Content-Type"); given != typeJSON && given != "" {
 		media, parameters, err := mime.ParseMediaType(given)
 		charset := parameters["charset"]
@@ -91,34 +91,34 @@ func (x *exchange) readBody() error {
 			return body.Refuse("Content-Type", "must be application/json in UTF-8")
 		}
 	}
-	if r.ContentLength > BodyMax {
+	if r.ContentLength > bodyMax {
 		return errTooLarge()
 	}
-	x.in.Reset()
+	rc.in.Reset()
 	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // one read, for which nobody can reserve much without sending it
-		x.in.Grow(int(r.ContentLength))
-		text := x.in.AvailableBuffer()[:r.ContentLength]
+		rc.in.Grow(int(r.ContentLength))
+		text := rc.in.AvailableBuffer()[:r.ContentLength]
 		if _, err := io.ReadFull(r.Body, text); err != nil {
 			return body.Refuse("body", "could not be read to its end")
 		}
-		_, _ = x.in.Write(text) // which is there already; a buffer returns no error
+		_, _ = rc.in.Write(text) // which is there already; a buffer returns no error
 		return nil
 	}
-	if n, err := x.in.ReadFrom(io.LimitReader(r.Body, BodyMax+1)); err != nil {
+	if n, err := rc.in.ReadFrom(io.LimitReader(r.Body, bodyMax+1)); err != nil {
 		return body.Refuse("body", "could not be read to its end")
-	} else if n > BodyMax {
+	} else if n > bodyMax {
 		return errTooLarge()
 	}
 	return nil
 }
 
-func errTooLarge() error { return body.Refuse("body", "must be at most %d bytes", BodyMax) }
+func errTooLarge() error { return body.Refuse("body", "must be at most %d bytes", bodyMax) }
 
 // parameter returns a path parameter as the client meant it. Echo hands out the segment as it stands in the path it matched:
 // escaped if the URL has a RawPath, and plain otherwise.
-func (x *exchange) parameter(name string) string {
-	value := x.Param(name)
-	if x.Request().URL.RawPath != "" {
+func (rc *request) parameter(name string) string {
+	value := rc.Param(name)
+	if rc.Request().URL.RawPath != "" {
 		if plain, err := url.PathUnescape(value); err == nil {
 			return plain
 		}
@@ -127,8 +127,8 @@ func (x *exchange) parameter(name string) string {
 }
 
 // idParameter returns a path parameter that must be an id.
-func (x *exchange) idParameter(name string) (string, error) {
-	value := x.parameter(name)
+func (rc *request) idParameter(name string) (string, error) {
+	value := rc.parameter(name)
 	if !bound.ID(value) {
 		return "", body.Refuse(name, bound.MustBeID)
 	}
@@ -136,15 +136,15 @@ func (x *exchange) idParameter(name string) (string, error) {
 }
 
 // tenantParameter returns the path's tenant and notes it for the access line.
-func (x *exchange) tenantParameter() (string, error) {
-	tenant, err := x.idParameter("tenant")
-	x.tenant = tenant // "" if it is no id
+func (rc *request) tenantParameter() (string, error) {
+	tenant, err := rc.idParameter("tenant")
+	rc.tenant = tenant // "" if it is no id
 	return tenant, err
 }
 
 // idempotencyKey returns the request's key, or "" if there is none.
-func (x *exchange) idempotencyKey() (string, error) {
-	values := x.Request().Header[headerIdempotencyKey]
+func (rc *request) idempotencyKey() (string, error) {
+	values := rc.Request().Header[headerIdempotencyKey]
 	switch {
 	case len(values) == 0:
 		return "", nil
@@ -156,8 +156,8 @@ func (x *exchange) idempotencyKey() (string, error) {
 }
 
 // operationKey returns the Idempotency-Key, which only a dry run may do without: dryRunKey stands in for it there.
-func (x *exchange) operationKey(dryRun bool) (string, error) {
-	key, err := x.idempotencyKey()
+func (rc *request) operationKey(dryRun bool) (string, error) {
+	key, err := rc.idempotencyKey()
 	switch {
 	case err != nil || key != "":
 		return key, err
@@ -169,15 +169,15 @@ func (x *exchange) operationKey(dryRun bool) (string, error) {
 }
 
 // sendBytes answers with JSON that is encoded already.
-func (x *exchange) sendBytes(status int, contentType string, text []byte) error {
-	x.out = text
-	h := x.Response().Header()
+func (rc *request) sendBytes(status int, contentType string, text []byte) error {
+	rc.out = text
+	h := rc.Response().Header()
 	set(h, echo.HeaderContentType, contentType)
 	if len(text) >= buffered {
 		set(h, echo.HeaderContentLength, strconv.Itoa(len(text)))
 	}
-	x.Response().WriteHeader(status)
-	if _, err := x.Response().Write(text); err != nil {
+	rc.Response().WriteHeader(status)
+	if _, err := rc.Response().Write(text); err != nil {
 		// The client is gone. The answer is committed, so this is for the access line only.
 		return fmt.Errorf("write the answer: %w", err)
 	}
@@ -185,31 +185,31 @@ func (x *exchange) sendBytes(status int, contentType string, text []byte) error 
 }
 
 // send answers with a value of a generated type.
-func (x *exchange) send(status int, value any) error {
-	out := bytes.NewBuffer(x.out[:0])
+func (rc *request) send(status int, value any) error {
+	out := bytes.NewBuffer(rc.out[:0])
 	if err := json.MarshalWrite(out, value, json.Deterministic(true)); err != nil { // maps in order: the same answer is the same bytes
 		return fmt.Errorf("encode %T: %w", value, err)
 	}
-	return x.sendBytes(status, typeJSON, out.Bytes())
+	return rc.sendBytes(status, typeJSON, out.Bytes())
 }
 
 // sendProblem answers with err.
-func (x *exchange) sendProblem(err error) {
-	p := x.server.problemOf(err)
-	x.code, x.rules, x.cause = p.code, p.violated, err
-	h := x.Response().Header()
-	var tight tightest
+func (rc *request) sendProblem(err error) {
+	p := rc.server.problemOf(err)
+	rc.code, rc.rules, rc.cause = p.code, p.violated, err
+	h := rc.Response().Header()
+	var tight minRemaining
 	if p.denial != nil {
 		tight.offerDenial(p.denial, p.asOf)
 		tight.write(h)
 	}
 	if p.limits == nil {
-		p.limits = x.limits
+		p.limits = rc.limits
 	}
-	wait := x.server.writeLimits(h, p.limits)
+	wait := rc.server.writeLimits(h, p.limits)
 	writeMode(h, p.degraded)
 	if p.retryAfter > 0 {
-		set(h, headerRetryAfter, x.server.retryAfter(max(p.retryAfter, wait), p.limits))
+		set(h, headerRetryAfter, rc.server.retryAfter(max(p.retryAfter, wait), p.limits))
 	}
 	if p.replayed {
 		set(h, headerReplayed, "true")
@@ -217,24 +217,24 @@ func (x *exchange) sendProblem(err error) {
 	if p.kind.status == http.StatusUnauthorized {
 		set(h, "WWW-Authenticate", `Bearer realm="quotasvc"`)
 	}
-	status, text := p.kind.status, appendProblem(x.out[:0], &p, x.requestID)
-	if x.gateway != nil {
-		status = x.gateway.refuse(h, status, text)
+	status, text := p.kind.status, appendProblem(rc.out[:0], &p, rc.requestID)
+	if rc.gateway != nil {
+		status = rc.gateway.refuse(h, status, text)
 	}
-	if err := x.sendBytes(status, typeProblem, text); err != nil {
-		x.cause = fmt.Errorf("%w (answering %w)", err, x.cause)
+	if err := rc.sendBytes(status, typeProblem, text); err != nil {
+		rc.cause = fmt.Errorf("%w (answering %w)", err, rc.cause)
 	}
 }
 
 // reset forgets the request, and keeps the buffers unless they have grown large.
-func (x *exchange) reset() {
-	if x.in.Cap() > bufferKeep {
-		x.in = bytes.Buffer{}
+func (rc *request) reset() {
+	if rc.in.Cap() > bufferKeep {
+		rc.in = bytes.Buffer{}
 	}
-	if cap(x.out) > bufferKeep {
-		x.out = nil
+	if cap(rc.out) > bufferKeep {
+		rc.out = nil
 	}
-	x.Context, x.ctx, x.gateway = nil, nil, nil
-	x.query, x.request, x.limits = query{}, gate.Request{}, nil
-	x.requestID, x.tenant, x.code, x.rules, x.cause = "", "", "", nil, nil
+	rc.Context, rc.ctx, rc.gateway = nil, nil, nil
+	rc.query, rc.gateRequest, rc.limits = query{}, gate.Request{}, nil
+	rc.requestID, rc.tenant, rc.code, rc.rules, rc.cause = "", "", "", nil, nil
 }

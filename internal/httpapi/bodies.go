@@ -10,7 +10,7 @@ import (
 )
 
 // requests are the members of every request body. They are made once: reading a body builds nothing.
-type requests struct {
+type bodies struct {
 	check, consume, debit []body.Member[gate.Request]
 	batch                 []body.Member[batch]
 	hold                  []body.Member[withDryRun[ledger.Hold]]
@@ -28,12 +28,12 @@ type requests struct {
 	reset                 []body.Member[gate.ResetRequest]
 }
 
-func newRequests() *requests {
+func newBodies() *bodies {
 	items := itemMembers()
 	demand := demandMembers(items)
 	debit := slices.Concat(demand, changeMembers())
 	key := body.Optional("idempotency_key", func(d *body.Document, r *gate.Request) { r.Key = d.Key() })
-	return &requests{
+	return &bodies{
 		check:        append(slices.Concat(demand, dimensionMembers()), staleMember()),
 		consume:      slices.Concat(demand, dimensionMembers(), changeMembers()),
 		debit:        debit,

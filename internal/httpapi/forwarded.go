@@ -33,14 +33,14 @@ const (
 
 	// passageKeyPrefix begins the ids of operations at gateways. A client whose keys a gateway hands on cannot take those that
 	// backends give.
-	passageKeyPrefix = "gw-"
+	forwardedKeyPrefix = "gw-"
 )
 
 // readPassage reads from the headers what is to pass and whether to charge for it.
-func (x *exchange) readPassage() (mode string, err error) {
-	r := headerReader{header: x.Request().Header}
+func (rc *request) readForwarded() (mode string, err error) {
+	r := headerReader{header: rc.Request().Header}
 	r.refuseUnknown()
-	ask := &x.request
+	ask := &rc.gateRequest
 	ask.Tenant = r.text(headerQuotaTenant, bound.ID, bound.MustBeID)
 	ask.Subject = r.text(headerQuotaSubject, bound.ID, bound.MustBeID)
 	ask.Route = r.text(headerQuotaRoute, bound.Route, bound.MustBeRoute)
@@ -48,28 +48,28 @@ func (x *exchange) readPassage() (mode string, err error) {
 	r.require(headerQuotaTenant, headerQuotaMeter)
 	mode = r.text(headerQuotaMode, func(s string) bool { return s == modeConsume || s == modeCheck }, "must be consume or check")
 	key := r.text(headerIdempotencyKey, bound.Key, bound.MustBeKey)
-	method, uri := x.passing(&r)
+	method, uri := rc.forwardedURI(&r)
 	if err := r.faults.Err(); err != nil {
 		return "", err
 	}
 	if ask.Route == "" && uri != "" {
 		ask.Route = routeOf(uri)
 	}
-	ask.IP = x.server.proxies.client(x.Request())
-	ask.Key, ask.Forwarded = passageKey(key), method+" "+uri
-	x.tenant = ask.Tenant
+	ask.IP = rc.server.proxies.client(rc.Request())
+	ask.Key, ask.Forwarded = forwardedKey(key), method+" "+uri
+	rc.tenant = ask.Tenant
 	return mode, nil
 }
 
 // passing returns what is to pass as the client wrote it.
-func (x *exchange) passing(r *headerReader) (method, uri string) {
+func (rc *request) forwardedURI(r *headerReader) (method, uri string) {
 	field := "path"
-	if g := x.gateway; len(g.uri) > 0 {
+	if g := rc.gateway; len(g.uri) > 0 {
 		method, _ = r.first(g.method)
 		uri, field = r.first(g.uri)
 	} else {
-		u := x.Request().URL
-		method, uri = x.Request().Method, strings.TrimPrefix(u.EscapedPath(), prefixEnvoy)
+		u := rc.Request().URL
+		method, uri = rc.Request().Method, strings.TrimPrefix(u.EscapedPath(), prefixEnvoy)
 		if u.RawQuery != "" {
 			uri += "?" + u.RawQuery
 		}
@@ -82,15 +82,15 @@ func (x *exchange) passing(r *headerReader) (method, uri string) {
 
 // passageKey is the key of the operation: the gateway's, or else a new one. An X-Request-Id is never one. Many gateways hand on
 // whatever the client sent under that name, and who repeats a key passes without paying.
-func passageKey(given string) string {
+func forwardedKey(given string) string {
 	switch {
 	case given == "":
-		return passageKeyPrefix + randomID()
-	case len(given) > bound.MaxKey-len(passageKeyPrefix):
+		return forwardedKeyPrefix + randomID()
+	case len(given) > bound.MaxKey-len(forwardedKeyPrefix):
 		sum := sha256.Sum256([]byte(given))
-		return passageKeyPrefix + hex.EncodeToString(sum[:])
+		return forwardedKeyPrefix + hex.EncodeToString(sum[:])
 	default:
-		return passageKeyPrefix + given
+		return forwardedKeyPrefix + given
 	}
 }
 
@@ -174,5 +174,77 @@ func isQuotaHeader(name string) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// routeOf returns the route of a URI: its path, without query, in one spelling. Clients choose how to write a path, and a rule for
+// /search must not be evaded by writing //search, /./search or /%73earch.
+//
+// Escapes of printable ASCII are resolved, but for those that would make another path of it (%2F, %3F, %23, %25 and %20);
+// everything else is escaped, in upper case. Dot segments are resolved and empty segments dropped. What servers differ in stays
+// as it is: case, a slash at the end, and parameters behind a semicolon.
+func routeOf(uri string) string {
+	if i := strings.IndexAny(uri, "?#"); i >= 0 {
+		uri = uri[:i]
+	}
+	if _, rest, absolute := strings.Cut(uri, "://"); absolute && uri[0] != '/' {
+		_, path, _ := strings.Cut(rest, "/")
+		uri = "/" + path
+	}
+	segments := strings.Split(plainPath(uri), "/")
+	kept := segments[:0]
+	for i, segment := range segments {
+		last := i == len(segments)-1
+		switch {
+		case segment == "..":
+			kept = kept[:max(len(kept)-1, 0)]
+		case segment != "" && segment != ".":
+			kept = append(kept, segment)
+			continue
+		}
+		if last && len(kept) > 0 {
+			kept = append(kept, "") // a directory
+		}
+	}
+	return "/" + strings.Join(kept, "/")
+}
+
+// plainPath resolves the escapes that need not be there and adds those that need be.
+func plainPath(path string) string {
+	const upper = "0123456789ABCDEF"
+	b := make([]byte, 0, len(path))
+	for i := 0; i < len(path); i++ {
+		c, escaped := path[i], false
+		if c == '%' {
+			if high, low := nibble(path, i+1), nibble(path, i+2); high >= 0 && low >= 0 {
+				c, escaped = byte(high<<4|low), true
+				i += 2
+			} else {
+				escaped = true // a bare % stands for itself
+			}
+		}
+		if c <= ' ' || c > '~' || escaped && strings.IndexByte("/?#%", c) >= 0 {
+			b = append(b, '%', upper[c>>4], upper[c&15])
+		} else {
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}
+
+// nibble is the value of the hexadecimal digit at i, or -1.
+func nibble(s string, i int) int {
+	if i >= len(s) {
+		return -1
+	}
+	switch c := s[i]; {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	default:
+		return -1
 	}
 }

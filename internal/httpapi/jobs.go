@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+)
+
+// rollRequest is a RollRequest.
+type rollRequest struct{ asOf *time.Time }
+
+func rollMembers() []body.Member[rollRequest] {
+	return []body.Member[rollRequest]{
+		body.Optional("as_of", func(d *body.Document, r *rollRequest) {
+			at := d.Instant()
+			r.asOf = &at
+		}),
+	}
+}
+
+// startRoll begins a roll in the background.
+func (s *Server) startRoll(rc *request) error {
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // a roll is idempotent by itself, but whoever sends a key must send a good one
+	}
+	var req rollRequest
+	if rc.Request().ContentLength != 0 { // a bare POST means now
+		if err := decode(rc, &req, s.bodies.roll); err != nil {
+			return err
+		}
+	}
+	roll, err := s.ledger.StartRoll(rc.ctx, req.asOf)
+	if err != nil {
+		return err
+	}
+	set(rc.Response().Header(), "Location", "/v1/rolls/"+roll.ID)
+	return rc.send(http.StatusAccepted, rollOf(&roll))
+}
+
+// getRoll answers the progress of a roll.
+func (s *Server) getRoll(rc *request) error {
+	id, err := rc.idParameter("roll_id")
+	if err != nil {
+		return err
+	}
+	roll, err := s.ledger.RollStatus(rc.ctx, id)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, rollOf(&roll))
+}
+
+func rollOf(r *pg.Roll) wire.Roll {
+	return wire.Roll{
+		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: wire.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, Error: r.Error,
+		StartedAt: r.StartedAt.UTC(), FinishedAt: orNull(r.FinishedAt),
+	}
+}
+
+// verificationRequest is a VerificationRequest.
+type verificationRequest struct{ tenant string }
+
+func verificationMembers() []body.Member[verificationRequest] {
+	return []body.Member[verificationRequest]{
+		body.Optional("tenant", func(d *body.Document, v *verificationRequest) { v.tenant = d.ID() }),
+	}
+}
+
+// startVerification begins to verify in the background.
+func (s *Server) startVerification(rc *request) error {
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // verifying twice does no harm, but whoever sends a key must send a good one
+	}
+	var req verificationRequest
+	if rc.Request().ContentLength != 0 { // a bare POST means all tenants
+		if err := decode(rc, &req, s.bodies.verification); err != nil {
+			return err
+		}
+	}
+	v, err := s.ledger.StartVerification(rc.ctx, req.tenant)
+	if err != nil {
+		return err
+	}
+	set(rc.Response().Header(), "Location", "/v1/verifications/"+v.ID)
+	return rc.send(http.StatusAccepted, verificationOf(&v))
+}
+
+// getVerification answers how far a verification is, and what it found.
+func (s *Server) getVerification(rc *request) error {
+	id, err := rc.idParameter("verification_id")
+	if err != nil {
+		return err
+	}
+	v, err := s.ledger.VerificationStatus(rc.ctx, id)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, verificationOf(&v))
+}
+
+func verificationOf(v *pg.Verification) wire.Verification {
+	r := &v.Report
+	out := wire.Verification{
+		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
+		Grants: r.Grants, Periods: r.Periods, Copies: r.Copies, StaleCopies: r.StaleCopies, DifferenceCount: r.Count, Error: v.Error,
+		StartedAt: v.StartedAt.UTC(), FinishedAt: orNull(v.FinishedAt), Totals: []wire.VerifiedMeter{},
+		Differences: mapSlice(r.Differences, func(d *audit.Difference) wire.Difference {
+			return wire.Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
+		}),
+	}
+	for _, meter := range slices.Sorted(maps.Keys(r.Totals)) {
+		t := r.Totals[meter]
+		out.Totals = append(out.Totals, wire.VerifiedMeter{
+			Meter: meter, Issued: t.Issued, Used: t.Used, Refunded: t.Refunded, Expired: t.Expired, Adjusted: t.Adjusted,
+			Remaining: t.Remaining, Held: t.Held, Partial: t.Partial,
+		})
+	}
+	return out
+}
