@@ -1,9 +1,8 @@
 -- limits: decides requests against their buckets, in order, each request all or nothing.
 --
--- KEYS      the buckets the requests touch, each once, 1..1024; then keys that are only read, 0..1024. All in one hash slot
+-- KEYS      the buckets of the requests, each once, 1..1024. All in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: this server's TIME, read once. Otherwise the time to use, in us: for tests only
---   reads     how many of KEYS, at the end, are only read
 --   rules     how many rules there are, 1..1024
 --   forms     how many forms of request there are, 1..64
 --   per rule: word, a, b, c, d
@@ -20,10 +19,9 @@
 --     at        when they were charged: now + ahead of that reply. 0: now
 --   requests  the rest, 1..64: 64 * the index of the request's first bucket + its form, from 0. Requests that wait together are
 --             mostly alike but for their tenant, and reading an argument takes as long as a tenth of a decision
--- Reply     strings. The first has integers, each in 7 bytes, highest first: now in us, buckets rebased, buckets ahead,
+-- Reply     a string of integers, each in 7 bytes, highest first: now in us, buckets rebased, buckets ahead,
 --           per request: allowed 1|0, then per charge: code, and what the kind has to say
 --           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (nothing comes back before)
---           The others are what the keys that are only read held before: '' for none, or for a value of another type
 --     code      0 passes, 1 denied for now, 2 denied for ever (cost > capacity), 3 the stored value is not a bucket, 4 now
 --               is in neither of the given windows: nothing of this request was decided or charged; ask again with others
 --
@@ -436,9 +434,7 @@ for i = 1, count do
   if not x or x < 0 or x > MAX or x % 1 ~= 0 then return refuse('argument ' .. i .. ' is not an integer below 2^53') end
   args[i] = x
 end
-local reads, rules, forms = args[2], args[3], args[4]
-if not reads or reads > MAX_KEYS then return refuse('0 to 1024 keys that are only read') end
-local keys = #KEYS - reads
+local rules, forms, keys = args[2], args[3], #KEYS
 if keys < 1 or keys > MAX_KEYS then return refuse('1 to 1024 buckets') end
 if not rules or rules < 1 or rules > MAX_KEYS then return refuse('1 to 1024 rules') end
 if not forms or forms < 1 or forms > MAX_REQUESTS then return refuse('1 to 64 forms') end
@@ -449,12 +445,12 @@ if now == 0 then
   now = time[1] * 1000000 + time[2]
 end
 
--- Rules: the arguments of rule r begin at 5 * r.
+-- Rules: the arguments of rule r begin at 5 * r - 1.
 local kinds, tops, unit, enforced = {}, {}, {}, {}
-local at = 5 * rules + 4
+local at = 5 * rules + 3
 if count < at then return refuse('5 arguments per rule') end
 for r = 1, rules do
-  local p = 5 * r
+  local p = 5 * r - 1
   local new = NEW[floor(args[p] / 2)]
   if not new then return refuse('kind of rule ' .. r) end
   local kind = KINDS[new]
@@ -480,7 +476,7 @@ for f = 1, forms do
     if not cost or cost < 1 or not kinds[rule] then return refuse('charge ' .. j .. ' of form ' .. f) end
     n = n + 1
     which[n], spots[n], costs[n], rises[n] = rule, spot, cost, cost * unit[rule]
-    rooms[n] = cost <= args[5 * rule + 1] and tops[rule] - rises[n]
+    rooms[n] = cost <= args[5 * rule] and tops[rule] - rises[n]
     at = at + 3
     if mode == REFUND then
       at = at + 1
@@ -503,7 +499,7 @@ end
 -- open reads bucket i by a rule. It returns what speaks against that.
 local opened, rule_of, rebases = {}, {}, 0
 local function open(i, rule)
-  local key, raw, p = KEYS[i], raws[i], 5 * rule
+  local key, raw, p = KEYS[i], raws[i], 5 * rule - 1
   if opened[key] then return 'key ' .. i .. ' is given twice' end
   opened[key], rule_of[i] = true, rule
   local l, ahead, rebased = kinds[rule].open(raw, i, args[p + 1], args[p + 2], args[p + 3], args[p + 4])
@@ -519,7 +515,7 @@ end
 local function give_back(i, rule, j)
   local refund, l = kinds[rule].refund, level[i]
   if refund then
-    local p = 5 * rule
+    local p = 5 * rule - 1
     refund(i, costs[j], ats[j], args[p + 1], args[p + 2], args[p + 3], args[p + 4])
   elseif l > 0 then
     level[i], dirty[i] = max(0, l - rises[j]), true
@@ -583,7 +579,7 @@ for r = at + 1, count do
     end
     out[o + 1] = code
     if kind.say then
-      o = kind.say(i, o + 1, costs[j], code, args[5 * rule + 1], args[5 * rule + 2])
+      o = kind.say(i, o + 1, costs[j], code, args[5 * rule], args[5 * rule + 1])
     else
       out[o + 2] = level[i] or 0
       o = o + 2
@@ -601,7 +597,7 @@ for i = 1, keys do
     o = o + 2
   end
   if dirty[i] then
-    local kind, p = kinds[rule_of[i]], 5 * rule_of[i]
+    local kind, p = kinds[rule_of[i]], 5 * rule_of[i] - 1
     if ahead == 0 and kind.empty(i) then
       gone[#gone + 1] = KEYS[i]
     else
@@ -613,12 +609,9 @@ end
 if gone[1] then redis.call('DEL', unpack(gone)) end
 
 out[1], out[2], out[3] = now, rebases, before
-local reply = { '' }
+local reply = ''
 for from = 1, o, PACKED do
   local to = min(o, from + PACKED - 1)
-  reply[1] = reply[1] .. pack('>' .. rep('I7', to - from + 1), unpack(out, from, to))
-end
-for i = 1, reads do
-  reply[i + 1] = raws[keys + i] or ''
+  reply = reply .. pack('>' .. rep('I7', to - from + 1), unpack(out, from, to))
 end
 return reply

@@ -14,7 +14,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 const (
@@ -100,7 +101,7 @@ func (c *serviceConfig) validate() error {
 	check.require(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, settingName("drain-delay"), "is %s; must be between 0s and 1m", c.DrainDelay)
 	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
 		"is %s; must be between 1s and 10m", c.StopTimeout)
-	check.require(c.Replicas >= 1 && c.Replicas <= ratelimit.MaxReplicas, settingName("replicas"), "is %d; must be between 1 and %d", c.Replicas, ratelimit.MaxReplicas)
+	check.require(c.Replicas >= 1 && c.Replicas <= replica.Max, settingName("replicas"), "is %d; must be between 1 and %d", c.Replicas, replica.Max)
 	check.require(c.LedgerLanes >= 1 && c.LedgerLanes <= 64, settingName("ledger-lanes"), "is %d; must be between 1 and 64", c.LedgerLanes)
 	check.require(c.CheckReads >= 1 && c.CheckReads <= 1024, settingName("check-reads"), "is %d; must be between 1 and 1024", c.CheckReads)
 	check.require(c.CacheFresh >= 10*time.Millisecond && c.CacheFresh <= 24*time.Hour, settingName("cache-fresh"),
@@ -153,7 +154,7 @@ func (c *redisConfig) check(check *checker) {
 	if c.RedisURL == "" {
 		return
 	}
-	client, err := ratelimit.NewClient(string(c.RedisURL))
+	client, err := redisstore.NewClient(string(c.RedisURL))
 	check.require(err == nil, settingName("redis-url"), "%v", err)
 	if err == nil {
 		_ = client.Close() // never connected

@@ -14,7 +14,8 @@ import (
 	_ "time/tzdata" // tenants' time zones must not depend on the host's installation
 
 	"github.com/alecthomas/kong"
-	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // exitUsage is the exit status for an invalid command line or configuration, as in shells.
@@ -59,7 +60,7 @@ func execute(args []string) int {
 	defer stop()
 	command.BindTo(ctx, (*context.Context)(nil))
 	log := c.Log.logger(os.Stderr)
-	redis.SetLogger(&redisLog{log: log, now: time.Now})
+	redisstore.SetLogger(&redisLog{log: log, now: time.Now})
 	err = command.Run(log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "quotasvc: interrupted")

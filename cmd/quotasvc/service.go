@@ -17,6 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // service holds all running parts. They are started in the order of their dependencies and stopped in reverse order: the
@@ -87,21 +89,26 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 type measurements struct {
 	registry *prometheus.Registry
 	lanes    *lane.Metrics
-	scripts  *ratelimit.Metrics
+	limits   *ratelimit.Metrics
+	redis    *redisstore.Metrics
+	replicas *replica.Metrics
 }
 
 func newMeasurements() *measurements {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &measurements{registry: registry, lanes: lane.NewMetrics(registry), scripts: ratelimit.NewMetrics(registry)}
+	return &measurements{
+		registry: registry, lanes: lane.NewMetrics(registry), limits: ratelimit.NewMetrics(registry), redis: redisstore.NewMetrics(registry),
+		replicas: replica.NewMetrics(registry),
+	}
 }
 
 // startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down. Without a
 // URL both parts keep their state in this process.
 func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*ratelimit.Limiter, *balances.Cache, error) {
-	limits := ratelimit.Config{Log: s.log, Metrics: m.scripts, LaneMetrics: m.lanes}
+	limits := ratelimit.Config{Log: s.log, Metrics: m.limits}
 	copies := balances.Config{
-		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry, ScriptStats: m.scripts,
+		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry,
 	}
 	if cfg.RedisURL == "" {
 		s.log.Warn("no redis is configured: limits and cached balances are kept in this process; use this with one instance only")
@@ -110,20 +117,20 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 		s.onStop("balance cache", cache.Stop)
 		return limiter, cache, nil
 	}
-	client, err := ratelimit.NewClient(string(cfg.RedisURL))
+	store, err := redisstore.Open(string(cfg.RedisURL), redisstore.Config{Log: s.log, Metrics: m.redis, LaneMetrics: m.lanes})
 	if err != nil {
 		return nil, nil, err
 	}
-	s.onStop("redis connections", func(context.Context) error { return client.Close() })
-	heartbeat := ratelimit.NewHeartbeat(client, ratelimit.HeartbeatConfig{Floor: cfg.Replicas, Log: s.log, Metrics: m.scripts})
+	s.onStop("redis connections", func(context.Context) error { return store.Close() })
+	heartbeat := replica.NewHeartbeat(store, replica.Config{Minimum: cfg.Replicas, Log: s.log, Metrics: m.replicas})
 	s.onStop("heartbeat", heartbeat.Stop) // after the last decision
 	limits.Replicas = heartbeat.Replicas
-	limiter := ratelimit.New(client, limits)
+	limiter, cache := ratelimit.New(store, limits), balances.New(store, copies)
+	s.onStop("requests to redis", store.Stop)
 	s.onStop("limiter", limiter.Stop)
-	if err := errors.Join(limiter.Start(ctx), heartbeat.Start(ctx)); err != nil {
+	if err := errors.Join(store.Start(ctx), heartbeat.Start(ctx)); err != nil {
 		s.log.Warn("redis is down; the service starts without it", "error", err)
 	}
-	cache := balances.New(client, copies)
 	cache.Start()
 	s.onStop("balance cache", func(ctx context.Context) error {
 		if err := cache.Stop(ctx); err != nil {

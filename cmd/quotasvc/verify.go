@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // verifyCmd compares all records of the same facts.
@@ -40,12 +41,12 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	return withLedger(ctx, string(c.DatabaseURL), log, func(l *pg.Ledger) error {
 		options := pg.VerifyOptions{Tenant: c.Tenant}
 		if c.RedisURL != "" {
-			client, err := ratelimit.NewClient(string(c.RedisURL))
+			store, err := redisstore.Open(string(c.RedisURL), redisstore.Config{})
 			if err != nil {
 				return err
 			}
-			defer func() { _ = client.Close() }() // nothing was written
-			options.Copies = balances.New(client, balances.Config{}).Stored
+			defer func() { _ = errors.Join(store.Stop(ctx), store.Close()) }() // nothing was written
+			options.Copies = balances.New(store, balances.Config{}).Stored
 		}
 		finish := func() {}
 		if term.IsTerminal(int(os.Stderr.Fd())) {

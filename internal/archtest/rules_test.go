@@ -15,26 +15,28 @@ import (
 // ledger, ratelimit, catalog} -> {lane, period, bound}. ledger and ratelimit do not
 // import each other.
 var mayImport = map[string][]string{
-	"migrations":              {},
-	"lua":                     {},
-	"deploy":                  {},
-	"client":                  {}, // other programs import it, so it imports nothing of ours
-	"internal/archtest":       {},
-	"internal/bound":          {},
-	"internal/period":         {},
-	"internal/lane":           {},
-	"internal/localstack":     {},
-	"internal/testenv":        {"internal/localstack", "migrations"},
-	"internal/catalog":        {"internal/body", "internal/bound", "internal/lane", "internal/period"},
-	"internal/namedsql":       {},
-	"internal/ledger":         {"internal/bound", "internal/period"},  // pure: the domain
-	"internal/ledger/audit":   {"internal/namedsql"},                  // never the ledger: it must not share its mistakes
-	"internal/ledger/model":   {"internal/ledger", "internal/period"}, // the second implementation, for tests
-	"internal/ledger/pg":      {"internal/ledger", "internal/ledger/audit", "internal/namedsql", "internal/bound", "internal/lane", "internal/period"},
-	"internal/ratelimit":      {"internal/ratelimit/rule", "internal/bound", "internal/lane", "lua"},
-	"internal/ratelimit/rule": {"internal/bound", "internal/period"}, // pure: the arithmetic of limits
-	"internal/balances":       {"internal/ledger", "internal/ratelimit", "lua"},
-	"internal/gate":           {"internal/balances", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/period"},
+	"migrations":                 {},
+	"lua":                        {},
+	"deploy":                     {},
+	"client":                     {}, // other programs import it, so it imports nothing of ours
+	"internal/archtest":          {},
+	"internal/bound":             {},
+	"internal/period":            {},
+	"internal/lane":              {},
+	"internal/localstack":        {},
+	"internal/testenv":           {"internal/localstack", "migrations"},
+	"internal/catalog":           {"internal/body", "internal/bound", "internal/lane", "internal/period"},
+	"internal/namedsql":          {},
+	"internal/ledger":            {"internal/bound", "internal/period"},  // pure: the domain
+	"internal/ledger/audit":      {"internal/namedsql"},                  // never the ledger: it must not share its mistakes
+	"internal/ledger/model":      {"internal/ledger", "internal/period"}, // the second implementation, for tests
+	"internal/ledger/pg":         {"internal/ledger", "internal/ledger/audit", "internal/namedsql", "internal/bound", "internal/lane", "internal/period"},
+	"internal/redisstore":        {"internal/lane"},
+	"internal/ratelimit":         {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
+	"internal/ratelimit/replica": {"internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
+	"internal/ratelimit/rule":    {"internal/bound", "internal/period"}, // pure: the arithmetic of limits
+	"internal/balances":          {"internal/ledger", "internal/redisstore", "lua"},
+	"internal/gate":              {"internal/balances", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period"},
 
 	"internal/body":         {"internal/bound", "internal/period"},
 	"internal/httpapi/wire": {},
@@ -56,7 +58,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/audit",
-		"internal/ratelimit", "internal/lane",
+		"internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "migrations",
 	},
 }
@@ -77,7 +79,7 @@ var onlyIn = map[string][]string{
 	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger/pg", "internal/ledger/audit", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
-	"github.com/redis/go-redis":                   {"internal/ratelimit", "internal/balances", "internal/testenv", "cmd/quotasvc"},
+	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},
 	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd"},
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},
 	"github.com/moby/moby":                        {"internal/testenv"},
@@ -95,10 +97,13 @@ var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 // the burn order, calendars and bucket arithmetic. Tests can cover all their cases,
 // because their results depend on their arguments only.
 var pure = regexp.MustCompile(`^internal/((bound|ledger|period|ratelimit/rule)/\w+|` +
-	`ratelimit/(lease_id|membership|replicas|vector|workbench))\.go$`)
+	`ratelimit/(lease_id|vector|workbench|replica/membership|replica/shares))\.go$`)
 
-// pureOurs lists the packages of this module that pure files may import.
-var pureOurs = []string{"internal/bound", "internal/period", "internal/ratelimit/rule"}
+// pureOurs are the packages of ours that pure files may import: those that are pure, and replica and redisstore for their values
+// (sets of replicas, script calls and replies).
+var pureOurs = []string{
+	"internal/bound", "internal/period", "internal/ratelimit/rule", "internal/ratelimit/replica", "internal/redisstore",
+}
 
 // impure lists standard packages that pure files must not import.
 var impure = []string{"context", "database/", "io/", "log", "math/rand", "crypto/rand", "net", "os", "runtime", "syscall"}
@@ -311,7 +316,7 @@ func TestRules_PureFiles_Exist(t *testing.T) {
 	}
 	for _, name := range []string{
 		"ledger/advance", "ledger/batch", "ledger/book", "ledger/debit",
-		"ratelimit/rule/bucket", "ratelimit/rule/limit", "ratelimit/lease_id", "ratelimit/membership", "ratelimit/replicas", "ratelimit/vector",
+		"ratelimit/rule/bucket", "ratelimit/rule/limit", "ratelimit/lease_id", "ratelimit/replica/membership", "ratelimit/replica/shares", "ratelimit/vector",
 		"ratelimit/workbench", "period/schedule", "bound/bound", "bound/metadata",
 	} {
 		if p := path.Join("internal", name+".go"); !found[p] {

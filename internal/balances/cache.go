@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 const (
@@ -41,9 +40,8 @@ type Config struct {
 	// there are no other copies. With Redis, the local copies answer checks while Redis is away.
 	LocalMax int
 
-	Log         *slog.Logger          // nil discards
-	Metrics     prometheus.Registerer // nil: not registered
-	ScriptStats *ratelimit.Metrics    // nil: not measured
+	Log     *slog.Logger          // nil discards
+	Metrics prometheus.Registerer // nil: not registered
 }
 
 // Cache keeps copies of balances. Pass Publish to the ledger as its OnCommit, call Start, and call Stop after the ledger has
@@ -65,9 +63,9 @@ type Cache struct {
 	away    bool // the last flush failed
 }
 
-// New makes a cache that shares copies through Redis. A nil client means local mode: this process must then be the only
+// New makes a cache that shares copies through Redis. A nil store means local mode: this process must then be the only
 // instance, because its copies are the only ones.
-func New(client redis.UniversalClient, cfg Config) *Cache {
+func New(store *redisstore.Store, cfg Config) *Cache {
 	if cfg.FreshFor <= 0 {
 		cfg.FreshFor = defaultFreshFor
 	}
@@ -85,8 +83,8 @@ func New(client redis.UniversalClient, cfg Config) *Cache {
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.metrics = newMetrics(cfg.Metrics, c.pending)
-	if client != nil {
-		c.redis = newRedisCopies(client, cfg.ScriptStats, cfg.KeepFor)
+	if store != nil {
+		c.redis = newRedisCopies(store, cfg.KeepFor)
 	}
 	return c
 }
@@ -141,17 +139,29 @@ func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 	c.wakePublisher()
 }
 
-// RedisKeys returns the Redis keys to read for a check of keys, or nil if Redis cannot help: in local mode, or when the caller
-// accepts no copy (maxStale <= 0). A degraded answer then uses the local copies.
-func (c *Cache) RedisKeys(keys []Key, maxStale *time.Duration) []string {
-	if c.redis == nil || maxStale != nil && *maxStale <= 0 {
+// Reads returns what to read in Redis for a check of keys, which have one tenant. It returns nil if Redis cannot help: in local
+// mode, or when the caller accepts no copy (maxStale <= 0). A degraded answer then uses the local copies.
+func (c *Cache) Reads(keys []Key, maxStale *time.Duration) *redisstore.Reads {
+	if c.redis == nil || len(keys) == 0 || maxStale != nil && *maxStale <= 0 {
 		return nil
 	}
 	names := make([]string, len(keys))
 	for i := range keys {
 		names[i] = keys[i].redisKey()
 	}
-	return names
+	reads, err := redisstore.NewReads(keys[0].Tenant, names)
+	if err != nil { // more items than a check has, or keys of two tenants
+		return nil
+	}
+	return reads
+}
+
+// Read reads Redis for a check whose reads went with no other request. Without an answer reads.Values is nil, and the local copies
+// must do.
+func (c *Cache) Read(ctx context.Context, reads *redisstore.Reads) {
+	if reads != nil {
+		_ = c.redis.store.Read(ctx, reads)
+	}
 }
 
 // Cached is the newest copy of one balance.
@@ -160,7 +170,7 @@ type Cached struct {
 	Confirmed bool                // no other instance has published a newer one
 }
 
-// Lookup appends the newest copy of each of keys to out. texts are the values of RedisKeys in Redis, "" where there is none;
+// Lookup appends the newest copy of each of keys to out. texts are the Values of Reads, "" where there is none;
 // nil means that Redis was not asked or did not answer.
 func (c *Cache) Lookup(out []Cached, keys []Key, texts []string) []Cached {
 	return c.local.merge(out, keys, texts, c.redis == nil)

@@ -2,6 +2,7 @@ package balances
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -20,30 +21,39 @@ const soon = 10 * time.Second
 // startCache starts a cache on the Redis at url ("": local mode), like another instance of the service.
 func startCache(t *testing.T, url string, cfg Config) *Cache {
 	t.Helper()
-	var client redis.UniversalClient
+	var store *redisstore.Store
 	if url != "" {
-		var err error
-		if client, err = ratelimit.NewClient(url); err != nil {
-			t.Fatal(err)
-		}
+		store = storeAt(t, url)
 	}
-	c := New(client, cfg)
+	c := New(store, cfg)
 	c.Start()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
 		_ = c.Stop(ctx) // tests of Stop call it themselves
-		if client != nil {
-			_ = client.Close()
-		}
 	})
 	return c
+}
+
+// storeAt is a store that is stopped and closed with the test.
+func storeAt(t *testing.T, url string) *redisstore.Store {
+	t.Helper()
+	store, err := redisstore.Open(url, redisstore.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		_ = errors.Join(store.Stop(ctx), store.Close())
+	})
+	return store
 }
 
 // readOne reads Redis and returns the newest copy of key. fromRedis is false if Redis did not answer or there is none.
 func (c *Cache) readOne(t *testing.T, key Key) (got Cached, fromRedis bool) {
 	t.Helper()
-	texts := c.readTexts(t, c.RedisKeys([]Key{key}, nil))
+	texts := c.readTexts(t, c.Reads([]Key{key}, nil))
 	return c.Lookup(nil, []Key{key}, texts)[0], texts != nil
 }
 
@@ -52,21 +62,14 @@ func (c *Cache) fresh(got Cached) bool {
 	return c.Policy().For([]Cached{got}, &Facts{Items: []ledger.Item{{Amount: 1}}, Now: time.Now()}) >= UseAndRefresh
 }
 
-// readTexts reads the values of names in Redis. It returns nil if Redis does not answer or names is nil.
-func (c *Cache) readTexts(t *testing.T, names []string) []string {
+// readTexts reads Redis. It returns nil if Redis does not answer or reads is nil.
+func (c *Cache) readTexts(t *testing.T, reads *redisstore.Reads) []string {
 	t.Helper()
-	if names == nil {
+	if reads == nil {
 		return nil
 	}
-	values, err := c.redis.client.MGet(t.Context(), names...).Result()
-	if err != nil {
-		return nil
-	}
-	texts := make([]string, len(values))
-	for i := range values {
-		texts[i], _ = values[i].(string)
-	}
-	return texts
+	c.Read(t.Context(), reads)
+	return reads.Values
 }
 
 // eventually polls until done returns true.
@@ -130,12 +133,7 @@ func TestPublish_OlderCopy_DoesNotReplaceNewer(t *testing.T) {
 func TestPublish_SendsTheNewestPerBalance(t *testing.T) {
 	t.Parallel()
 	url := testenv.RedisURL(t)
-	client, err := ratelimit.NewClient(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := New(client, Config{}) // not started: everything waits
-	defer func() { _ = client.Close() }()
+	c := New(storeAt(t, url), Config{}) // not started: everything waits
 	now := time.Now()
 	for seq := range int64(1000) {
 		c.Publish([]ledger.BalanceCopy{*copyOf("hot", seq, now)})
@@ -171,7 +169,15 @@ func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := startCache(t, url, Config{})
-	got := b.Lookup(nil, keys, b.readTexts(t, b.RedisKeys(keys, nil)))
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = keys[i].redisKey()
+	}
+	texts, err := b.redis.store.ReadAll(t.Context(), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := b.Lookup(nil, keys, texts)
 	for i, f := range got {
 		if !f.Confirmed || f.Copy.Seq != int64(i) {
 			t.Fatalf("balance %d: got %+v, want seq %d from redis", i, f, i)
@@ -185,7 +191,9 @@ func TestPublish_TTLEndsAtTheNextEvent(t *testing.T) {
 	client := redis.NewClient(opts)
 	defer func() { _ = client.Close() }()
 	now := time.Now()
-	c := New(client, Config{KeepFor: time.Hour})
+	store := redisstore.New(client, redisstore.Config{})
+	defer func() { _ = store.Stop(context.Background()) }()
+	c := New(store, Config{KeepFor: time.Hour})
 	soonOver, farOff := copyOf("soon", 1, now), copyOf("far", 1, now)
 	soonOver.ValidUntil, farOff.ValidUntil = now.Add(5*time.Minute), now.Add(100*24*time.Hour)
 	c.Publish([]ledger.BalanceCopy{*soonOver, *farOff})
@@ -264,8 +272,7 @@ func TestStop_RedisAway_ReturnsError(t *testing.T) {
 
 func TestStop_BeforeStart_StartsNothing(t *testing.T) {
 	t.Parallel()
-	c := New(redis.NewClient(testenv.Redis(t)), Config{})
-	defer func() { _ = c.redis.client.Close() }()
+	c := New(storeAt(t, testenv.RedisURL(t)), Config{})
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/lua"
 )
 
@@ -32,44 +30,29 @@ func (c *Cache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger
 
 // redisCopies reads and writes the copies in Redis, which all instances share. It is safe for concurrent use.
 type redisCopies struct {
-	client  redis.UniversalClient
-	cluster bool // the keys of one command must share a slot
-	script  *ratelimit.Script
+	store   *redisstore.Store
+	script  *redisstore.Script
 	keepFor time.Duration
 }
 
-func newRedisCopies(client redis.UniversalClient, metrics *ratelimit.Metrics, keepFor time.Duration) *redisCopies {
-	_, cluster := client.(*redis.ClusterClient)
-	return &redisCopies{
-		client: client, cluster: cluster, script: ratelimit.NewScript("balances", lua.Balances, metrics), keepFor: keepFor,
-	}
+func newRedisCopies(store *redisstore.Store, keepFor time.Duration) *redisCopies {
+	return &redisCopies{store: store, script: store.NewScript("balances", lua.Balances), keepFor: keepFor}
 }
 
 // get reads the copies of keys, in their order; nil where there is none.
 func (r *redisCopies) get(ctx context.Context, keys []Key) ([]*ledger.BalanceCopy, error) {
-	groups := r.groups(len(keys), func(i int) string { return keys[i].Tenant })
-	commands := make([]*redis.SliceCmd, len(groups))
-	pipe := r.client.Pipeline()
-	for g, group := range groups {
-		names := make([]string, len(group))
-		for j, i := range group {
-			names[j] = keys[i].redisKey()
-		}
-		commands[g] = pipe.MGet(ctx, names...)
+	names := make([]string, len(keys))
+	for i := range keys {
+		names[i] = keys[i].redisKey()
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
+	texts, err := r.store.ReadAll(ctx, names)
+	if err != nil {
 		return nil, fmt.Errorf("read balance copies: %w", err)
 	}
 	out := make([]*ledger.BalanceCopy, len(keys))
-	for g, group := range groups {
-		values := commands[g].Val()
-		if len(values) != len(group) {
-			return nil, fmt.Errorf("read balance copies: %d values for %d keys", len(values), len(group))
-		}
-		for j, i := range group {
-			if text, ok := values[j].(string); ok {
-				out[i], _ = decodeCopy(keys[i], text)
-			}
+	for i, text := range texts {
+		if text != "" {
+			out[i], _ = decodeCopy(keys[i], text)
 		}
 	}
 	return out, nil
@@ -81,9 +64,9 @@ func (r *redisCopies) get(ctx context.Context, keys []Key) ([]*ledger.BalanceCop
 func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, refused int, err error) {
 	now := time.Now()
 	groups := r.groups(len(copies), func(i int) string { return copies[i].Tenant })
-	calls := make([]ratelimit.Call, len(groups))
+	calls := make([]redisstore.Call, len(groups))
 	for g, group := range groups {
-		call := ratelimit.Call{Keys: make([]string, len(group)), Args: make([]any, 0, 3*len(group))}
+		call := redisstore.Call{Keys: make([]string, len(group)), Args: make([]any, 0, 3*len(group))}
 		for j, i := range group {
 			c := copies[i]
 			call.Keys[j] = keyOf(c).redisKey()
@@ -92,11 +75,11 @@ func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (fa
 		calls[g] = call
 	}
 	var errs []error
-	for g, reply := range r.script.RunPipelined(ctx, r.client, calls) {
+	for g, reply := range r.script.Run(ctx, calls...) {
 		if reply.Err == nil {
 			continue
 		}
-		if redis.HasErrorPrefix(reply.Err, "balances:") { // an error of lua/balances.lua itself
+		if errors.Is(reply.Err, redisstore.ErrScript) { // an error of lua/balances.lua itself
 			refused += len(groups[g])
 			continue
 		}
@@ -123,7 +106,7 @@ func (r *redisCopies) groups(n int, tenant func(i int) string) [][]int {
 	open := make(map[string]int) // a tenant's unfinished group, as an index of out
 	for i := range n {
 		name := ""
-		if r.cluster {
+		if r.store.IsCluster() {
 			name = tenant(i)
 		}
 		g, ok := open[name]

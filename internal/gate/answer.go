@@ -5,6 +5,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // fewItems is the number of items up to which a check allocates no lists of them. Most requests have one item.
@@ -18,14 +19,16 @@ func appendKeys(keys []balances.Key, req *Request) []balances.Key {
 	return keys
 }
 
-// readCopies returns the values of redisKeys in Redis. It returns nil if there are no keys, or if Redis does not answer: local
-// copies are used then.
-func (g *Gate) readCopies(ctx context.Context, tenant string, redisKeys []string) []string {
-	if redisKeys == nil {
+// readCopies returns the copies in Redis. If they were not read with the limits' decision, and ask is true, it reads them now. It
+// returns nil if there is nothing to read, or if Redis does not answer: local copies are used then.
+func (g *Gate) readCopies(ctx context.Context, reads *redisstore.Reads, ask bool) []string {
+	if reads == nil {
 		return nil
 	}
-	texts, _ := g.limiter.Read(ctx, tenant, redisKeys)
-	return texts
+	if reads.Values == nil && ask {
+		g.copies.Read(ctx, reads)
+	}
+	return reads.Values
 }
 
 // answerItems answers the items of req from copies or from PostgreSQL, as the policy decides. keys name the items' balances.

@@ -17,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -63,9 +64,14 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		stop("redis", func(context.Context) error { return client.Close() })
 	}
 	measured := prometheus.NewRegistry()
-	limiter := ratelimit.New(client, ratelimit.Config{Budget: soon, Metrics: ratelimit.NewMetrics(measured)})
+	var redisStore *redisstore.Store
+	if client != nil {
+		redisStore = redisstore.New(client, redisstore.Config{Budget: soon, Metrics: redisstore.NewMetrics(measured)})
+		stop("redis requests", redisStore.Stop)
+	}
+	limiter := ratelimit.New(redisStore, ratelimit.Config{Metrics: ratelimit.NewMetrics(measured)})
 	stop("limiter", limiter.Stop)
-	cache := balances.New(client, balances.Config{Metrics: measured})
+	cache := balances.New(redisStore, balances.Config{Metrics: measured})
 	cache.Start()
 	stop("cache", cache.Stop)
 	pool, err := pgxpool.New(t.Context(), databaseURL)
@@ -109,7 +115,7 @@ func patientClient(options *redis.Options) redis.UniversalClient {
 // serviceClient returns a client with the service's own timeouts.
 func serviceClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	client, err := ratelimit.NewClient(url)
+	client, err := redisstore.NewClient(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,21 +40,18 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 		return g.blockedCheck(ctx, req, &facts, blocked), nil
 	}
 	keys := appendKeys(make([]balances.Key, 0, fewItems), req)
-	redisKeys := g.copies.RedisKeys(keys, req.MaxStale)
+	reads := g.copies.Reads(keys, req.MaxStale)
 	var res limitsResult
 	if !exempt {
 		var err error
-		if res, err = g.limits(ctx, req, &facts, false, redisKeys); err != nil {
+		if res, err = g.limits(ctx, req, &facts, false, reads); err != nil {
 			return Check{}, err
 		}
 	}
 	if _, closed := errors.AsType[*ReducedCapacity](res.refusal); closed {
 		return Check{}, res.refusal
 	}
-	texts := res.reads
-	if texts == nil && !res.degraded { // if Redis did not answer the limits, it is not asked again
-		texts = g.readCopies(ctx, req.Tenant, redisKeys)
-	}
+	texts := g.readCopies(ctx, reads, !res.degraded) // if Redis did not answer the limits, it is not asked again
 	out, err := g.answerItems(ctx, req, &facts, keys, texts)
 	if err != nil {
 		return Check{}, err
@@ -115,5 +112,5 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 		defer cancel()
 		return g.answerItems(ctx, &req, &facts, keys, nil)
 	}
-	return g.answerItems(ctx, &req, &facts, keys, g.readCopies(ctx, req.Tenant, g.copies.RedisKeys(keys, req.MaxStale)))
+	return g.answerItems(ctx, &req, &facts, keys, g.readCopies(ctx, g.copies.Reads(keys, req.MaxStale), true))
 }

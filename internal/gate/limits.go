@@ -8,6 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 const (
@@ -25,12 +26,11 @@ type limitsResult struct {
 	refusal  error             // *RateLimited, *CostExceedsCapacity or *ReducedCapacity; nil: all limits pass
 	degraded bool              // Redis did not decide
 	charged  ratelimit.Request // what to refund if no debit is made; empty after a peek
-	reads    []string          // the values of the keys that were read with the decision; nil: they were not read
 }
 
-// limits decides every rule that applies to req and, in the same round trip, reads the given keys of the tenant. It returns an
+// limits decides every rule that applies to req and sends reads (nil: none) in the same round trip. It returns an
 // error if the limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a refusal.
-func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, charge bool, reads []string) (limitsResult, error) {
+func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, charge bool, reads *redisstore.Reads) (limitsResult, error) {
 	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
 	switch {
 	case len(rules) == 0:
@@ -38,7 +38,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, cha
 	case len(rules) > ratelimit.MaxCharges:
 		return limitsResult{}, &TooManyLimits{Rules: namesOf(rules)}
 	}
-	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), Reads: reads}
+	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads}
 	for i, p := range rules {
 		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.cost(req)}
 		if p.zoneOfTenant {
@@ -56,7 +56,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, cha
 	case err != nil:
 		return limitsResult{}, limiterError(err)
 	}
-	res := limitsResult{degraded: decision.Degraded, reads: decision.Reads, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
+	res := limitsResult{degraded: decision.Degraded, verdicts: make([]LimitVerdict, 0, len(decision.Verdicts))}
 	for i := range decision.Verdicts {
 		if v := &decision.Verdicts[i]; !v.Unknown { // an unknown verdict has no bucket and nothing to report
 			res.verdicts = append(res.verdicts, verdictOf(v, rules[i], decision.Degraded))

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
-	"github.com/quotasvc/quotasvc/lua"
 )
 
 func threeRules(b *testing.B) []Charge {
@@ -77,7 +77,7 @@ func BenchmarkTenants(b *testing.B) {
 		batch := make([]query, MaxVector)
 		for i := range batch {
 			tenant := fmt.Sprintf("tenant-%05d", i)
-			q, err := Request{Tenant: tenant, Charges: charges, Reads: []string{"{" + tenant + "}balance"}}.check(o)
+			q, err := Request{Tenant: tenant, Charges: charges}.check(o)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func benchScript(b *testing.B, client redis.UniversalClient, q query, perBatch, 
 }
 
 func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCall int) {
-	script := NewScript("limits", lua.Limits, nil)
+	script := limitsScript(b, client)
 	now := time.Now().UnixMicro()
 	parts := slices.Collect(slices.Chunk(batch, perCall))
 	benches := make([]*workbench, len(parts)) // one per part, so that a call has no more than that
@@ -103,14 +103,14 @@ func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCa
 	}
 	b.ReportAllocs()
 	for done := 0; done < b.N; done += len(batch) {
-		calls := make([]Call, len(parts))
+		calls := make([]redisstore.Call, len(parts))
 		for i, part := range parts {
 			benches[i].vectors(part, now)
 			calls[i] = benches[i].calls(0)[0]
 		}
-		for i, reply := range script.RunPipelined(context.Background(), client, calls) {
-			answers := make([]answer, len(parts[i]))
-			if _, err := benches[i].used[0].read(parts[i], reply, answers); err != nil || !answers[0].allowed {
+		for i, reply := range script.Run(context.Background(), calls...) {
+			answers := make([]redisstore.Result[answer], len(parts[i]))
+			if _, err := benches[i].used[0].read(parts[i], reply, answers); err != nil || !answers[0].Answer.allowed {
 				b.Fatalf("%+v, %v", answers[0], err)
 			}
 			benches[i].clear()
@@ -124,9 +124,9 @@ func BenchmarkConsume(b *testing.B) {
 	for _, mode := range []string{"redis", "local"} {
 		for _, tenants := range []int{1, 1000} {
 			b.Run(fmt.Sprintf("%s/tenants=%d", mode, tenants), func(b *testing.B) {
-				l := patientLimiter(b, nil, Config{})
+				l := patientLimiter(b, nil, settings{})
 				if mode == "redis" {
-					l = patientLimiter(b, patientClient(b, testenv.Redis(b)), Config{})
+					l = patientLimiter(b, patientClient(b, testenv.Redis(b)), settings{})
 				}
 				charges := threeRules(b)
 				names := make([]string, tenants)
@@ -156,7 +156,7 @@ func BenchmarkConsume(b *testing.B) {
 func BenchmarkDenied(b *testing.B) {
 	for _, forgetful := range []bool{true, false} {
 		b.Run(fmt.Sprintf("memo=%v", !forgetful), func(b *testing.B) {
-			l := patientLimiter(b, patientClient(b, testenv.Redis(b)), Config{forgetful: forgetful})
+			l := patientLimiter(b, patientClient(b, testenv.Redis(b)), settings{forgetful: forgetful})
 			req := Request{Tenant: "acme", Charges: append(threeRules(b), Charge{Rule: compile(b, rule.Spec{ID: "empty", Rate: "1/day"})})}
 			mustConsume(b, l, req)
 			b.ReportAllocs()

@@ -16,9 +16,9 @@ import (
 func TestRetryAfterIsExactToTheMicrosecond(t *testing.T) {
 	t.Parallel()
 	now := worldStart
-	redisLimiter := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }})
+	redisLimiter := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: func() int64 { return now }})
 	clock := time.UnixMicro(now)
-	localLimiter := patientLimiter(t, nil, Config{Now: func() time.Time { return clock }})
+	localLimiter := patientLimiter(t, nil, settings{Now: func() time.Time { return clock }})
 	advance := func(d time.Duration) { now, clock = now+d.Microseconds(), clock.Add(d) }
 	for _, rate := range []string{"7/s", "1/3s", "1000000/s", "999983/min", "1/day"} {
 		r := compile(t, rule.Spec{ID: "rule-" + strings.ReplaceAll(rate, "/", "-"), Rate: rate, Burst: 5})
@@ -53,7 +53,7 @@ func TestRetryAfterIsExactToTheMicrosecond(t *testing.T) {
 func TestFractionsAreNotLost(t *testing.T) {
 	t.Parallel()
 	now := worldStart
-	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }})
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: func() int64 { return now }})
 	r := compile(t, rule.Spec{Rate: "7/min", Burst: 100})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 100}}})
@@ -78,7 +78,7 @@ func TestClockSetBackGrantsNothingAndStarvesNobody(t *testing.T) {
 		for _, o := range []rule.Op{rule.Consume, rule.Peek} {
 			now := worldStart
 			metrics := NewMetrics(nil)
-			l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }, Metrics: metrics})
+			l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, Metrics: metrics})
 			r := compile(t, rule.Spec{Rate: "10/min", Burst: 10})
 			req := Request{Tenant: fmt.Sprintf("acme-%d-%d", step, o), Charges: []Charge{{Rule: r}}}
 			exhaust(t, l, req)
@@ -123,7 +123,7 @@ func TestClockSetBackGrantsNothingAndStarvesNobody(t *testing.T) {
 func TestChangedRuleKeepsTheDebt(t *testing.T) {
 	t.Parallel()
 	now := worldStart
-	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }})
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: func() int64 { return now }})
 	peek := func(r *rule.Rule) Verdict {
 		return mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}).Verdicts[0]
 	}
@@ -146,7 +146,7 @@ func TestChangedRuleKeepsTheDebt(t *testing.T) {
 func TestExpiryOfAFullBucketChangesNothing(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
-	l := patientLimiter(t, client, Config{})
+	l := patientLimiter(t, client, settings{})
 	r := compile(t, rule.Spec{Rate: "20/s", Burst: 4}) // full again in 200 ms; the key lives a second longer
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 4}}}
 	key, _ := r.BucketKey("acme", "")

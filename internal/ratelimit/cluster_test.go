@@ -14,18 +14,22 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/lua"
 )
 
 // patientCluster is a cluster's client as NewClient makes it, except for its patience.
 func patientCluster(t testing.TB, c *testenv.RedisCluster) *redis.ClusterClient {
 	t.Helper()
-	opts, kind, err := parseURL(c.URL)
-	if err != nil || kind != kindCluster {
-		t.Fatal(kind, err)
+	prompt, err := redisstore.NewClient(c.URL)
+	if err != nil {
+		t.Fatal(err)
 	}
+	opts := *prompt.(*redis.ClusterClient).Options()
+	_ = prompt.Close()
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
-	client := redis.NewClusterClient(opts.Cluster())
+	client := redis.NewClusterClient(&opts)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -62,8 +66,8 @@ func TestAPartThatIsAwayIsDecidedByItself(t *testing.T) {
 	c := testenv.RedisClusterPrivate(t)
 	c.Calm()
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, productionClient(t, c.URL), Config{Metrics: metrics})
-	if err := l.Start(t.Context()); err != nil {
+	l := patientLimiter(t, productionClient(t, c.URL), settings{Metrics: metrics})
+	if err := l.store.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	away, here := tenantOn(c, 0, 0), tenantOn(c, 1, 0)
@@ -143,7 +147,7 @@ func TestOnACluster(t *testing.T) {
 type underWay struct{ sync.RWMutex }
 
 // settle waits for what was sent before the last move ended.
-func (u *underWay) Advance() {
+func (u *underWay) wait() {
 	u.Lock()
 	defer u.Unlock()
 }
@@ -152,7 +156,7 @@ func (u *underWay) Advance() {
 func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 	const capacity, clients, each = 400, 8, 80
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, patientCluster(t, c), Config{Metrics: metrics})
+	l := patientLimiter(t, patientCluster(t, c), settings{Metrics: metrics})
 	// Two buckets, of which one may not exist yet: a slot on its way cannot serve them together.
 	r, wide := compile(t, rule.Spec{ID: "narrow", Rate: "1/day", Burst: capacity}), compile(t, rule.Spec{ID: "wide", Rate: "1/day", Burst: 10_000})
 	tenants := []string{tenantOn(c, 0, 0), tenantOn(c, 0, 1)}
@@ -184,7 +188,7 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 	for at := 0; ; at = 1 - at {
 		for _, tenant := range tenants {
 			c.Move(c.Slot("{"+tenant+"}"), c.Masters[at], c.Masters[1-at])
-			sent.Advance()
+			sent.wait()
 		}
 		moves++
 		select {
@@ -204,14 +208,14 @@ func movingSlots(t *testing.T, c *testenv.RedisCluster) {
 	if moves < 2 {
 		t.Errorf("%d moves: the test proved nothing", moves)
 	}
-	if n := testutil.ToFloat64(metrics.failures.WithLabelValues("slot_moving")); n != 0 {
+	if n := redisCount(t, l, "quotasvc_limit_backend_failures_total", "slot_moving"); n != 0 {
 		t.Errorf("%v requests gave up on a moving slot", n)
 	}
 }
 
 // halfMovedSlot stops in the middle of a move: existing buckets here, new ones there, and both together nowhere.
 func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
-	l := patientLimiter(t, patientCluster(t, c), Config{Budget: patience})
+	l := patientLimiter(t, patientCluster(t, c), settings{Budget: patience})
 	tenant := tenantOn(c, 0, 2)
 	slot, from, to := c.Slot("{"+tenant+"}"), c.Masters[0], c.Masters[1]
 	old, fresh := compile(t, rule.Spec{ID: "old", Rate: "1/day", Burst: 10}), compile(t, rule.Spec{ID: "fresh", Rate: "1/day", Burst: 10})
@@ -244,20 +248,20 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 	}
 	c.Move(slot, to, from)
 	// A slot that stays between two nodes is an outage for its tenants, and for nobody else.
-	prompt := limiterOn(t, productionClient(t, c.URL), Config{})
+	prompt := limiterOn(t, productionClient(t, c.URL), settings{})
 	eventually(t, "redis decides", func() bool {
 		return !mustPeek(t, prompt, Request{Tenant: tenant, Charges: []Charge{{Rule: old}}}).Degraded
 	})
 	c.BeginMove(slot, from, to)
 	other := compile(t, rule.Spec{ID: "other", Rate: "1/day", Burst: 10})
-	for range 2 * breakerWindow {
+	for range 2 * 20 {
 		began := time.Now()
 		d, err := prompt.Consume(t.Context(), Request{Tenant: tenant, Charges: []Charge{{Rule: old}, {Rule: other}}})
-		if took := time.Since(began); err != nil || !d.Degraded || took > DefaultBudget+100*time.Millisecond {
+		if took := time.Since(began); err != nil || !d.Degraded || took > redisstore.DefaultBudget+100*time.Millisecond {
 			t.Fatalf("%+v, %v after %s", d, err, took)
 		}
 	}
-	if d := mustPeek(t, prompt, Request{Tenant: tenantOn(c, 0, 3), Charges: []Charge{{Rule: old}}}); d.Degraded || prompt.Degraded() {
+	if d := mustPeek(t, prompt, Request{Tenant: tenantOn(c, 0, 3), Charges: []Charge{{Rule: old}}}); d.Degraded || isAway(prompt) {
 		t.Errorf("a neighbour of the slot: %+v", d)
 	}
 	c.MoveKeys(slot, from, to)
@@ -267,14 +271,14 @@ func halfMovedSlot(t *testing.T, c *testenv.RedisCluster) {
 
 func scriptsEverywhere(t *testing.T, c *testenv.RedisCluster) {
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, patientCluster(t, c), Config{Metrics: metrics})
-	if err := l.Start(t.Context()); err != nil {
+	l := patientLimiter(t, patientCluster(t, c), settings{Metrics: metrics})
+	if err := l.store.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, nodes := range [][]*testenv.RedisServer{c.Masters, c.Replicas} {
 		for _, n := range nodes {
 			eventually(t, "the node has the script", func() bool {
-				has, err := c.Client(n).ScriptExists(t.Context(), l.script.sha).Result()
+				has, err := c.Client(n).ScriptExists(t.Context(), redis.NewScript(lua.Limits).Hash()).Result()
 				return err == nil && has[0]
 			})
 		}
@@ -282,10 +286,10 @@ func scriptsEverywhere(t *testing.T, c *testenv.RedisCluster) {
 	for i := range c.Masters {
 		mustConsume(t, l, Request{Tenant: tenantOn(c, i, 4), Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day"})}}})
 	}
-	if n := testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")); n != 0 {
+	if n := redisCount(t, l, "quotasvc_redis_noscript_total", "limits"); n != 0 {
 		t.Errorf("the script was missing %v times", n)
 	}
-	if n := len(l.shards.all()); n != 1+len(c.Masters) {
+	if n := shardCount(t, l); n != 1+len(c.Masters) {
 		t.Errorf("%d shards, want one per master and the first", n)
 	}
 }
@@ -293,7 +297,7 @@ func scriptsEverywhere(t *testing.T, c *testenv.RedisCluster) {
 func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
 	const capacity, clients, each = 150, 6, 60
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, patientCluster(t, c), Config{Metrics: metrics})
+	l := patientLimiter(t, patientCluster(t, c), settings{Metrics: metrics})
 	r := compile(t, rule.Spec{ID: "flushed", Rate: "1/day", Burst: capacity})
 	ctx, cancel := context.WithCancel(context.Background())
 	var flushers, load sync.WaitGroup
@@ -329,7 +333,7 @@ func flushedScripts(t *testing.T, c *testenv.RedisCluster) {
 			t.Errorf("master %d: %d admitted, want %d", m, got, capacity)
 		}
 	}
-	if testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")) == 0 {
+	if redisCount(t, l, "quotasvc_redis_noscript_total", "limits") == 0 {
 		t.Error("the script was never missing: the test proved nothing")
 	}
 }
@@ -342,7 +346,7 @@ func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		l := patientLimiter(t, client, Config{Metrics: metrics})
+		l := patientLimiter(t, client, settings{Metrics: metrics})
 		type counted struct {
 			charge Charge
 			left   int64
@@ -393,7 +397,7 @@ func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 			}
 		}
 		for _, r := range all {
-			l.ForgetDenials()
+			l.denials.forgetAll()
 			if v := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{r.charge}}).Verdicts[0]; v.Remaining != r.left {
 				rt.Fatalf("%s has %d left, want %d", r.charge.Rule.ID, v.Remaining, r.left)
 			}
@@ -412,7 +416,7 @@ func allSlotsOrNone(t *testing.T, c *testenv.RedisCluster) {
 func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 	const clients, each, globalBurst, ownBurst = 12, 40, 200, 90
 	client := patientCluster(t, c)
-	limiters := []*Limiter{patientLimiter(t, client, Config{}), patientLimiter(t, client, Config{})}
+	limiters := []*Limiter{patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})}
 	global := compile(t, rule.Spec{ID: "global", Rate: "1/day", Burst: globalBurst, Shared: true})
 	ip := compile(t, rule.Spec{ID: "ip", Rate: "1/day", Burst: 150, Shared: true})
 	own := compile(t, rule.Spec{ID: "own", Rate: "1/day", Burst: ownBurst})
@@ -443,7 +447,7 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 	total := int64(0)
 	for i := range tenants {
 		total += tenants[i].Load()
-		d := mustPeek(t, patientLimiter(t, client, Config{}), request(i, i))
+		d := mustPeek(t, patientLimiter(t, client, settings{}), request(i, i))
 		if got := d.Verdicts[0].Remaining; got != ownBurst-tenants[i].Load() {
 			t.Errorf("tenant %d: %d left after %d were admitted", i, got, tenants[i].Load())
 		}
@@ -462,7 +466,7 @@ func concurrentSlots(t *testing.T, c *testenv.RedisCluster) {
 // readsComeWithTheOwnSlot: of the slots that decide, only the tenant's holds what is to be read.
 func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 	client := patientCluster(t, c)
-	l := patientLimiter(t, client, Config{})
+	l := patientLimiter(t, client, settings{})
 	own, global := compile(t, rule.Spec{ID: "own", Rate: "1/day", Burst: 9}), compile(t, rule.Spec{ID: "read-global", Rate: "1/day", Burst: 9, Shared: true})
 	for m := range c.Masters {
 		tenant := tenantOn(c, m, 6)
@@ -471,22 +475,24 @@ func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 			t.Fatal(err)
 		}
 		for _, charges := range [][]Charge{{{Rule: own}}, {{Rule: global}, {Rule: own}}} {
-			d := mustPeek(t, l, Request{Tenant: tenant, Charges: charges, Reads: []string{key}})
-			if d.Degraded || len(d.Reads) != 1 || d.Reads[0] != tenant {
-				t.Errorf("%+v", d)
+			with := readsOf(t, tenant, key)
+			d := mustPeek(t, l, Request{Tenant: tenant, Charges: charges, With: with})
+			if d.Degraded || len(with.Values) != 1 || with.Values[0] != tenant {
+				t.Errorf("%+v, %q", d, with.Values)
 			}
 		}
-		if d := mustPeek(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: global}}, Reads: []string{key}}); d.Degraded || d.Reads != nil {
-			t.Errorf("%+v", d)
+		with := readsOf(t, tenant, key, key+"2")
+		if d := mustPeek(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: global}}, With: with}); d.Degraded || with.Values != nil {
+			t.Errorf("%+v, %q", d, with.Values)
 		}
-		if got, err := l.Read(t.Context(), tenant, []string{key, key + "2"}); err != nil || len(got) != 2 || got[0] != tenant || got[1] != "" {
-			t.Errorf("read %q, %v", got, err)
+		if err := l.store.Read(t.Context(), with); err != nil || len(with.Values) != 2 || with.Values[0] != tenant || with.Values[1] != "" {
+			t.Errorf("read %q, %v", with.Values, err)
 		}
 	}
 }
 
 func refundsReachEverySlot(t *testing.T, c *testenv.RedisCluster) {
-	l := patientLimiter(t, patientCluster(t, c), Config{})
+	l := patientLimiter(t, patientCluster(t, c), settings{})
 	global := compile(t, rule.Spec{ID: "refunded-global", Rate: "1/day", Burst: 5, Shared: true})
 	own := compile(t, rule.Spec{ID: "refunded-own", Rate: "1/day", Burst: 5})
 	req := Request{Tenant: "refunded", Charges: []Charge{{Rule: own, Cost: 5}, {Rule: global, Cost: 5}}}

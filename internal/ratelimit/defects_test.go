@@ -54,7 +54,7 @@ func TestReplicasClocksDoNotMatter(t *testing.T) {
 		req := requestOf(Charge{Rule: r})
 		admitted := 0
 		for i, skew := range []time.Duration{0, -time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour} {
-			l := patientLimiter(t, client, Config{Now: func() time.Time { return time.Now().Add(skew) }})
+			l := patientLimiter(t, client, settings{Now: func() time.Time { return time.Now().Add(skew) }})
 			for range 12 {
 				if d := mustConsume(t, l, req); d.Degraded {
 					t.Errorf("%s: %+v", kind, d)
@@ -110,8 +110,8 @@ func TestOneRoundTripDecidesAllRules(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())
-	l := patientLimiter(t, client, Config{})
-	if err := l.Start(context.Background()); err != nil {
+	l := patientLimiter(t, client, settings{})
+	if err := l.store.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	var charges []Charge

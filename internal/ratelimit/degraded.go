@@ -1,37 +1,19 @@
 package ratelimit
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 var (
-	// errBackend marks everything that makes the rules' OnBackendError decide.
-	errBackend = errors.New("ratelimit: redis did not decide")
+	// errCorrupt means that a stored value is not a bucket. Redis itself is well.
+	errCorrupt = redisstore.AwayBecause(redisstore.CauseValue, "a stored value is not a bucket")
 
-	// errRefused says that the shard's breaker is open: nothing was sent.
-	errRefused = fmt.Errorf("%w: the breaker is open", errBackend)
-
-	// errMoving says that a request's slot is between two nodes of a cluster, errUnserved that no node has it. Nothing ran.
-	// The node that says so is well: it does not count for its breaker.
-	errMoving   = fmt.Errorf("%w: the slot is moving", errBackend)
-	errUnserved = fmt.Errorf("%w: no node has the slot", errBackend)
-
-	// errScript marks a refusal of the script's arguments or a reply that cannot be read: a bug, not an outage.
-	errScript = errors.New("ratelimit: script")
-
-	// errCorrupt says that a stored value is not a bucket. Redis itself is well: it does not count for the breaker.
-	errCorrupt = fmt.Errorf("%w: a stored value is not a bucket", errBackend)
-
-	// errStale says that Redis' clock was in another window than it was sent, twice in a row: it jumps.
-	errStale = fmt.Errorf("%w: the window was another one twice", errBackend)
+	// errStale means that Redis's clock was in another calendar window than the call twice in a row: it jumps.
+	errStale = redisstore.AwayBecause(redisstore.CauseStaleWindow, "its clock was in another window twice")
 )
 
 // degraded decides without Redis, by the rules' policies. Closed wins: if one enforced rule cannot be decided, nothing is
@@ -65,8 +47,8 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 }
 
 // decision turns an answer into a Decision. The rules were decided on this process' shares of them.
-func decision(q *query, a answer, replicas *Replicas, mode Mode) Decision {
-	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges)), Reads: a.reads}
+func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
+	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
 		c := &q.charges[i]
 		own := int64(0)
@@ -97,103 +79,11 @@ func verdictOf(c *charge, l rule.Limit, r row, own int64) Verdict {
 	case r.code == rule.Never:
 		v.Never = true
 	case c.cost > l.Capacity(): // beyond this replica's share: only Redis can say
-		v.RetryAfter = max(v.Reset, breakerOpen)
+		v.RetryAfter = max(v.Reset, redisstore.RetryAfter)
 	default:
 		v.RetryAfter = l.Wait(r.st, c.cost)
 	}
 	return v
-}
-
-// The causes of decisions that Redis did not make, as metrics name them.
-const (
-	causeRedis        = "redis"
-	causeBreakerOpen  = "breaker_open"
-	causeSlotMoving   = "slot_moving"
-	causeSlotUnserved = "slot_unserved"
-	causeStaleWindow  = "stale_window"
-	causeQueueSlow    = "queue_slow"
-	causeQueueFull    = "queue_full"
-)
-
-func failureCauses() []string {
-	return []string{causeRedis, causeBreakerOpen, causeSlotMoving, causeSlotUnserved, causeStaleWindow, causeQueueSlow, causeQueueFull}
-}
-
-// translate turns an error of the lane or of its work into one that callers know.
-func (l *Limiter) translate(ctx context.Context, err error) error {
-	var cause string
-	switch {
-	case errors.Is(err, errRefused):
-		cause = causeBreakerOpen
-	case errors.Is(err, errMoving):
-		cause = causeSlotMoving
-	case errors.Is(err, errUnserved):
-		cause = causeSlotUnserved
-	case errors.Is(err, errStale):
-		cause = causeStaleWindow
-	case errors.Is(err, errBackend):
-		cause = causeRedis
-	case errors.Is(err, errScript):
-		return err
-	case ended(ctx) != nil:
-		return ended(ctx)
-	case errors.Is(err, lane.ErrLate):
-		cause = causeQueueSlow
-	case errors.Is(err, lane.ErrFull):
-		cause = causeQueueFull
-	case errors.Is(err, lane.ErrUnfinished):
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	case errors.Is(err, lane.ErrStopped):
-		return ErrStopped
-	default:
-		return fmt.Errorf("ratelimit: %w", err)
-	}
-	l.metrics.failures.WithLabelValues(cause).Inc()
-	if errors.Is(err, errBackend) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", errBackend, err)
-}
-
-// ended is why ctx is over, nil if it is not. Its deadline counts also before its timer has been served.
-func ended(ctx context.Context) error {
-	if own, ok := ctx.Deadline(); ok && ctx.Err() == nil && time.Until(own) <= 0 {
-		return context.DeadlineExceeded
-	}
-	return ctx.Err()
-}
-
-func probeOutcome(err error) probe {
-	switch {
-	case err == nil, errors.Is(err, errScript), errors.Is(err, errCorrupt):
-		return probePassed
-	case blamesShard(err):
-		return probeFailed
-	case errors.Is(err, errBackend):
-		return probePassed
-	default:
-		return probeUndecided
-	}
-}
-
-// blamesShard reports whether err says that the shard itself does not decide, and not only one slot or bucket of it.
-func blamesShard(err error) bool {
-	return errors.Is(err, errBackend) && !errors.Is(err, errMoving) && !errors.Is(err, errUnserved) && !errors.Is(err, errStale) &&
-		!errors.Is(err, errCorrupt)
-}
-
-// notDecided says why a script did not run, in terms that match errBackend.
-func notDecided(err error) error {
-	switch {
-	case isMoving(err):
-		return fmt.Errorf("%w: %w", errMoving, err)
-	case isUnserved(err):
-		return fmt.Errorf("%w: %w", errUnserved, err)
-	case refusesWrites(err):
-		return fmt.Errorf("%w: %w", errReadOnly, err)
-	default:
-		return fmt.Errorf("%w: %w", errBackend, err)
-	}
 }
 
 // checkCorrupt returns errCorrupt if an enforced rule's stored value is not a bucket. It counts those of shadow rules too,
@@ -217,25 +107,16 @@ func (l *Limiter) checkCorrupt(q *query, a answer) error {
 	return err
 }
 
-// isRefusal reports whether the script itself said no. It had written nothing.
-func isRefusal(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply) && redis.HasErrorPrefix(reply, "ERR limits:")
-}
-
-// noteShard is called by a shard's breaker, once per change.
-func (l *Limiter) noteShard(sh *shard, open bool, err error) {
-	if open {
-		l.metrics.shardAway.WithLabelValues(sh.name).Set(1)
+// noteShard is called by the store when a shard goes away or comes back.
+func (l *Limiter) noteShard(shard string, err error, away int) {
+	if err != nil {
 		l.metrics.degraded.Set(1)
-		l.away.Add(1)
-		l.cfg.Log.Error("redis is away: limits are decided locally", "shard", sh.name, "error", err)
+		l.cfg.Log.Error("redis is away: limits are decided locally", "shard", shard, "error", err)
 		return
 	}
-	l.metrics.shardAway.WithLabelValues(sh.name).Set(0)
-	if l.away.Add(-1) == 0 {
+	if away == 0 {
 		l.metrics.degraded.Set(0)
 		l.metrics.degradedRules.recovered()
 	}
-	l.cfg.Log.Info("redis is back: limits are decided there", "shard", sh.name)
+	l.cfg.Log.Info("redis is back: limits are decided there", "shard", shard)
 }

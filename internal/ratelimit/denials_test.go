@@ -15,7 +15,7 @@ func TestHotDeniedTenantDoesNotReachRedis(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())
-	l := patientLimiter(t, client, Config{})
+	l := patientLimiter(t, client, settings{})
 	r := compile(t, rule.Spec{ID: "empty", Rate: "1/day", Burst: 2})
 	wide, shadow := compile(t, rule.Spec{ID: "wide", Rate: "1/day", Burst: 50}), compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Shadow: true})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: wide}, {Rule: r}, {Rule: shadow}}}
@@ -55,7 +55,7 @@ func TestHotDeniedTenantDoesNotReachRedis(t *testing.T) {
 func TestADenialIsRememberedNoLongerThanItHolds(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
-	l, plain := patientLimiter(t, client, Config{}), patientLimiter(t, client, Config{forgetful: true})
+	l, plain := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{forgetful: true})
 	for i, spec := range []rule.Spec{
 		{Rate: "97/s", Burst: 3},
 		{Rate: "450/s", Burst: 3},
@@ -105,7 +105,7 @@ func TestDenialsAreForgottenWhenTokensMayBeThere(t *testing.T) {
 		"a reset": func(_ *testing.T, l *Limiter, req *Request) {
 			key, _ := req.Charges[0].Rule.BucketKey(req.Tenant, "")
 			client.Del(ctx, key)
-			l.ForgetDenials()
+			l.denials.forgetAll()
 		},
 		"a larger burst": func(t *testing.T, _ *Limiter, req *Request) {
 			req.Charges[0].Rule = compile(t, rule.Spec{Rate: "1/day", Burst: 9})
@@ -119,7 +119,7 @@ func TestDenialsAreForgottenWhenTokensMayBeThere(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			l := patientLimiter(t, client, Config{})
+			l := patientLimiter(t, client, settings{})
 			tenant := strings.ReplaceAll(what, " ", "-")
 			req := Request{Tenant: tenant, Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day", Burst: 4}), Cost: 3}}}
 			mustConsume(t, l, req)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -44,7 +45,7 @@ func TestExplainSaysWhatARuleComesTo(t *testing.T) {
 		}},
 	} {
 		r := compile(t, tc.spec)
-		holders, share := Unnamed(tc.replicas).Share(r.Burst)
+		holders, share := replica.Anonymous(tc.replicas).Share(r.Burst)
 		got := r.Explain(now, nil, false, holders, share)
 		tc.want.Holders = int64(tc.replicas)
 		tc.want.Sustained, tc.want.KeyBytes = r.Rate, got.KeyBytes // measured in TestABucketTakesAtMost170Bytes
@@ -59,7 +60,7 @@ func TestExplainSaysWhatARuleComesTo(t *testing.T) {
 
 func TestExplainSaysHowManyHoldWhatDoesNotDivide(t *testing.T) {
 	t.Parallel()
-	five := named(1, []uint64{2, 3, 4, 5}, 1)
+	five := replica.Known(1, []uint64{2, 3, 4, 5}, 1)
 	for _, tc := range []struct {
 		spec           rule.Spec
 		holders, share int64

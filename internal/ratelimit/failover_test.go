@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -124,7 +124,7 @@ func (s *stream) checkTimes(what string) {
 	slowest, p99 := s.percentile(1), s.percentile(0.99)
 	s.t.Logf("%s: %d by redis, %d local; p50 %s, p99 %s, slowest %s; timers were late by %s", what, s.redis.Load(), s.local.Load(),
 		s.percentile(0.5), p99, slowest, time.Duration(s.stall.Load()))
-	if slowest > DefaultBudget+s.slack() {
+	if slowest > redisstore.DefaultBudget+s.slack() {
 		s.t.Errorf("%s: a decision took %s", what, slowest)
 	}
 }
@@ -155,7 +155,7 @@ func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, f
 	r := s.req.Charges[0].Rule
 	var used int64
 	eventually(s.t, "redis says what is left", func() bool {
-		d := mustPeek(s.t, patientLimiter(s.t, client, Config{}), s.req)
+		d := mustPeek(s.t, patientLimiter(s.t, client, settings{}), s.req)
 		used = r.Burst - d.Verdicts[0].Remaining
 		return !d.Degraded
 	})
@@ -181,8 +181,8 @@ func TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly(t *testing.T) {
 			t.Parallel()
 			c := testenv.RedisClusterPrivate(t)
 			metrics := NewMetrics(nil)
-			l := limiterOn(t, productionClient(t, c.URL), Config{Metrics: metrics})
-			if err := l.Start(t.Context()); err != nil {
+			l := limiterOn(t, productionClient(t, c.URL), settings{Metrics: metrics})
+			if err := l.store.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
@@ -198,29 +198,29 @@ func TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly(t *testing.T) {
 				eventually(t, "redis decides", func() bool { return s.redis.Load() > 50 })
 			}
 			takeAway(c.Masters[0])
-			eventually(t, "its breaker opens", l.Degraded)
+			eventually(t, "its breaker opens", func() bool { return isAway(l) })
 			c.AwaitPromotion(c.Replicas[0], c.Masters[1])
 			back := limited.redis.Load()
-			eventually(t, "its replica decides", func() bool { return limited.redis.Load() > back+50 && !l.Degraded() })
+			eventually(t, "its replica decides", func() bool { return limited.redis.Load() > back+50 && !isAway(l) })
 			over := time.Since(began)
 			for _, s := range all {
 				s.end()
 			}
 			limited.checkTimes("the lost master's tenant")
 			limited.checkAdmissions("the lost master's tenant", over, 0)
-			lost := int64(testutil.ToFloat64(metrics.failures.WithLabelValues("redis")))
+			lost := int64(redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis"))
 			// Replication is asynchronous: the last charges may be forgotten. They are milliseconds', but not on any machine.
 			counted.checkCharges("its other tenant", productionClient(t, c.URL), lost, 100)
 			for i, s := range others {
 				what := []string{"the second master's tenant", "the third master's tenant"}[i]
 				s.checkTimes(what)
 				// A machine that stops for longer than a reply may take looks like an outage of all masters.
-				if n := s.local.Load(); n > s.redis.Load()/100 && time.Duration(s.stall.Load()) < DefaultBudget/8 {
+				if n := s.local.Load(); n > s.redis.Load()/100 && time.Duration(s.stall.Load()) < redisstore.DefaultBudget/8 {
 					t.Errorf("%s: %d of %d decisions were made without redis", what, n, n+s.redis.Load())
 				}
 				s.checkCharges(what, productionClient(t, c.URL), s.local.Load(), 0)
 			}
-			if n := len(l.shards.all()); n != 1+len(c.Masters) {
+			if n := shardCount(t, l); n != 1+len(c.Masters) {
 				t.Errorf("%d shards are known, want one per master and the first: the lost one is gone", n)
 			}
 		})
@@ -240,7 +240,7 @@ func TestSentinelsFailover(t *testing.T) {
 			t.Parallel()
 			s := testenv.RedisSentinelsPrivate(t)
 			metrics, clock := NewMetrics(nil), &movableClock{}
-			l := limiterOn(t, productionClient(t, s.URL), Config{Metrics: metrics, Now: clock.now})
+			l := limiterOn(t, productionClient(t, s.URL), settings{Metrics: metrics, Now: clock.now})
 			began := time.Now()
 			ask := func(tenant string, spec rule.Spec) *stream {
 				spec.ID = "rule"
@@ -253,14 +253,14 @@ func TestSentinelsFailover(t *testing.T) {
 			back := counted.redis.Load()
 			eventually(t, "the new master decides", func() bool {
 				clock.advance(100 * time.Millisecond) // towards the next probe
-				return counted.redis.Load() > back+100 && !l.Degraded()
+				return counted.redis.Load() > back+100 && !isAway(l)
 			})
 			over := time.Since(began) + time.Duration(clock.ahead.Load())
 			limited.end()
 			counted.end()
 			limited.checkTimes("limited")
 			limited.checkAdmissions("limited", over, time.Duration(clock.ahead.Load()))
-			lost := int64(testutil.ToFloat64(metrics.failures.WithLabelValues("redis")))
+			lost := int64(redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis"))
 			forgotten := int64(100)
 			if name == "wanted" {
 				// The sentinels make the replica a master first and tell the old one a second or two later. What that was
@@ -287,7 +287,7 @@ func TestConnectionsToADemotedMasterAreDropped(t *testing.T) {
 	proxy := newLossyProxy(t, old.Addr)
 	clock := &movableClock{}
 	l := limiterOn(t, productionClient(t, (&url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: proxy.addr}).String()),
-		Config{Now: clock.now})
+		settings{Now: clock.now})
 	s := flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day", Burst: 100_000})}}}, 8, 4*time.Millisecond)
 	eventually(t, "redis decides", func() bool { return s.redis.Load() > 100 })
 	proxy.server.Store(&fresh.Addr)
@@ -297,7 +297,7 @@ func TestConnectionsToADemotedMasterAreDropped(t *testing.T) {
 	before := s.redis.Load()
 	eventually(t, "the new master decides", func() bool {
 		clock.advance(100 * time.Millisecond)
-		return s.redis.Load() > before+100 && !l.Degraded()
+		return s.redis.Load() > before+100 && !isAway(l)
 	})
 	s.end()
 	s.checkTimes("demoted")

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -31,9 +32,9 @@ func (c *testClock) set(at time.Time)        { c.us.Store(at.UnixMicro()) }
 // limiter is one whose time is c's: on client, or in local mode.
 func (c *testClock) limiter(t testing.TB, client redis.UniversalClient) *Limiter {
 	if client == nil {
-		return patientLimiter(t, nil, Config{Now: func() time.Time { return time.UnixMicro(c.now()) }})
+		return patientLimiter(t, nil, settings{Now: func() time.Time { return time.UnixMicro(c.now()) }})
 	}
-	return patientLimiter(t, client, Config{redisNow: c.now})
+	return patientLimiter(t, client, settings{redisNow: c.now})
 }
 
 // onTestTime runs a test on Redis and in local mode, on a clock that the test moves: they promise the same.
@@ -379,7 +380,7 @@ func TestEveryKindGoesOnFromRedisLastWord(t *testing.T) {
 		}
 		return r
 	}
-	l := away(t, Config{Replicas: func() *Replicas { return Unnamed(4) }}, func(l *Limiter) {
+	l := away(t, settings{Replicas: func() *replica.Set { return replica.Anonymous(4) }}, func(l *Limiter) {
 		for tenant, cost := range map[string]int64{"heavy": 100, "half": 50, "spent": 99} {
 			if d := mustConsume(t, l, req(tenant, cost)); !d.Allowed || d.Degraded {
 				t.Errorf("%s: %+v", tenant, d)

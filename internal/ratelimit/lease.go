@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // ErrNoLease says that there is no such lease any more: it has ended, was given back, or never was.
@@ -108,16 +109,16 @@ func (l *Limiter) Release(ctx context.Context, id LeaseID) error {
 	}
 	c := leaseCall{op: leaseRelease, id: id}
 	own := l.leases.table.decide(&c, l.ticker.micros(), 0).code == leaseDone
-	if l.client == nil {
+	if l.store == nil {
 		l.metrics.countLease(&c, released(own), ModeLocal)
 		return nil
 	}
 	r, err := l.askLease(ctx, c)
 	switch {
-	case errors.Is(err, errBackend) && id.away && own:
+	case errors.Is(err, redisstore.ErrAway) && id.away && own:
 		l.metrics.countLease(&c, released(own), ModeLocal)
 		return nil
-	case errors.Is(err, errBackend):
+	case errors.Is(err, redisstore.ErrAway):
 		l.metrics.countLease(&c, "error", ModeRedis)
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case err != nil:
@@ -148,7 +149,7 @@ func (l *Limiter) lease(ctx context.Context, c leaseCall) (Lease, error) {
 }
 
 func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) {
-	if l.client == nil {
+	if l.store == nil {
 		return l.leaseAnswer(c, l.leases.table.decide(c, l.ticker.micros(), c.rule.Burst), c.rule.Burst, ModeLocal)
 	}
 	if c.op == leaseRenew && (c.id.away || l.leases.table.away(c, l.ticker.micros())) {
@@ -159,7 +160,7 @@ func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) 
 	case err == nil:
 		l.leases.table.observe(c, r, l.ticker.micros())
 		return l.leaseAnswer(c, r, c.rule.Burst, ModeRedis)
-	case errors.Is(err, errBackend):
+	case errors.Is(err, redisstore.ErrAway):
 		return l.leaseWithoutRedis(c)
 	default:
 		return Lease{}, err
@@ -220,7 +221,7 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 	if c.op == leaseRenew {
 		c.op = leaseAdopt // another replica may have given it
 	}
-	share := l.cfg.Replicas().portion(c.rule.Burst, c.id.key()).Tokens
+	share := l.cfg.Replicas().Portion(c.rule.Burst, c.id.key()).Tokens
 	r := l.leases.table.decide(c, now, share)
 	if c.op == leaseAcquire && (r.code == leaseDone || r.code == leaseHeld) {
 		c.id.away = l.leases.table.away(c, now)

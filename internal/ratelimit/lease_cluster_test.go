@@ -14,7 +14,7 @@ import (
 // back: none is lost, and never more are held than there are.
 func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 	const capacity, clients, each = 3, 6, 40
-	l := patientLimiter(t, patientCluster(t, c), Config{})
+	l := patientLimiter(t, patientCluster(t, c), settings{})
 	shared := sharedOn(t, c, 1, rule.Spec{Kind: "concurrency", Burst: capacity})
 	requests := []LeaseRequest{
 		{Tenant: tenantOn(c, 0, 6), Rule: concurrency(t, capacity)}, {Tenant: tenantOn(c, 2, 6), Rule: shared},
@@ -64,7 +64,7 @@ func leasesOnMovingSlots(t *testing.T, c *testenv.RedisCluster) {
 	for at := 0; ; at = 1 - at {
 		for i, tag := range tags {
 			c.Move(c.Slot("{"+tag+"}"), c.Masters[i+at], c.Masters[i+1-at])
-			sent.Advance()
+			sent.wait()
 		}
 		moves++
 		select {

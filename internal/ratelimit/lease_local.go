@@ -50,7 +50,7 @@ func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key, name := c.id.key(), c.id.name()
-	b := t.Advance(key, now)
+	b := t.current(key, now)
 	mine, isHeld := b.leases[name]
 	isHeld = isHeld && c.op != leaseCount // which asks for one more, whoever asks
 	others := int64(0)
@@ -92,7 +92,7 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key, name := c.id.key(), c.id.name()
-	b := t.Advance(key, now)
+	b := t.current(key, now)
 	switch {
 	case c.op == leaseCount:
 	case r.code == leaseDone || r.code == leaseHeld:
@@ -160,7 +160,7 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 }
 
 // settle is a key's bucket without leases that have ended. It needs the lock.
-func (t *leaseTable) Advance(key string, now int64) *leaseBucket {
+func (t *leaseTable) current(key string, now int64) *leaseBucket {
 	b := t.buckets[key]
 	if b == nil {
 		t.sweep(now, sweepSample)
@@ -191,7 +191,7 @@ func (t *leaseTable) sweep(now int64, n int) {
 		if n--; n < 0 {
 			return
 		}
-		t.tidy(key, t.Advance(key, now))
+		t.tidy(key, t.current(key, now))
 	}
 }
 
@@ -200,7 +200,7 @@ func (t *leaseTable) crowded(now int64) bool {
 	if t.held >= t.max && now-t.swept >= fullSweepEvery {
 		t.swept = now
 		for key := range t.buckets {
-			t.Advance(key, now)
+			t.current(key, now)
 		}
 	}
 	return t.held >= t.max

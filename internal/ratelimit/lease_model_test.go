@@ -22,7 +22,7 @@ type leaseOracle struct {
 }
 
 // settle is the bucket as of now, and by how much its time is ahead.
-func (o *leaseOracle) Advance(now int64) (s leaseOracle, ahead int64, rebased bool) {
+func (o *leaseOracle) advance(now int64) (s leaseOracle, ahead int64, rebased bool) {
 	s = leaseOracle{clock: now, left: make(map[string]int64)}
 	for name, left := range o.left {
 		if left -= max(0, now-o.clock); left > 0 {
@@ -42,7 +42,7 @@ func (o *leaseOracle) Advance(now int64) (s leaseOracle, ahead int64, rebased bo
 
 // decide is the script's contract.
 func (o *leaseOracle) decide(now int64, op leaseOp, name string, capacity, ttl int64) leaseReply {
-	s, ahead, rebased := o.Advance(now)
+	s, ahead, rebased := o.advance(now)
 	left, held := s.left[name]
 	r := leaseReply{now: now}
 	write := rebased
@@ -131,7 +131,7 @@ func TestLeaseScriptEqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	now := worldStart
-	l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }})
+	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }})
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
@@ -142,7 +142,7 @@ func TestLeaseScriptEqualsTheOracle(t *testing.T) {
 			now = drawLeaseStep(t, now, true)
 			c := drawLeaseCall(t, tenant)
 			key := c.id.key()
-			settled, _, rebased := o.Advance(now)
+			settled, _, rebased := o.advance(now)
 			if len(settled.left) == 0 && rapid.Bool().Draw(t, "expired") {
 				client.Del(context.Background(), key)
 				*o = leaseOracle{}
@@ -204,7 +204,7 @@ func TestLocalLeasesEqualTheOracle(t *testing.T) {
 			}
 			held := 0
 			for _, o := range buckets {
-				s, _, _ := o.Advance(now)
+				s, _, _ := o.advance(now)
 				held += len(s.left)
 			}
 			if by := table.byRule(now)["exports"]; by != held || table.held < held {

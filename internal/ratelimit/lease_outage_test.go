@@ -13,7 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -24,13 +26,13 @@ func TestLostReplyAndTheSameKeyIsTheSameLease(t *testing.T) {
 	direct := patientClient(t, server.Options())
 	o := server.Options()
 	proxy := newLossyProxy(t, o.Addr)
-	client, err := NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: proxy.addr}).String())
+	client, err := redisstore.NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: proxy.addr}).String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	l := patientLimiter(t, client, Config{})
-	if err := l.Start(t.Context()); err != nil {
+	l := patientLimiter(t, client, settings{})
+	if err := l.store.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 2, func(s *rule.Spec) { s.OnBackendError = "closed" }), Key: "job-1"}
@@ -67,7 +69,7 @@ func TestPoliciesDecideLeasesWithoutRedis(t *testing.T) {
 	shared, open := limit("shared", "local_share", false), limit("open", "open", false)
 	closed, closedShadow := limit("closed", "closed", false), limit("closed-shadow", "closed", true)
 	var known, unknown LeaseID
-	l := away(t, Config{Replicas: func() *Replicas { return Unnamed(2) }}, func(l *Limiter) {
+	l := away(t, settings{Replicas: func() *replica.Set { return replica.Anonymous(2) }}, func(l *Limiter) {
 		known = mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: shared}).ID
 		unknown = LeaseID{Tenant: "acme", Rule: "shared", nonce: nonceOf("another replica's")}
 	})
@@ -125,7 +127,7 @@ func TestReplicasTogetherStayWithinTheConcurrencyDuringAnOutage(t *testing.T) {
 	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, capacity)}
 	var all []*Limiter
 	for range replicas {
-		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: func() *Replicas { return Unnamed(replicas) }}))
+		all = append(all, patientLimiter(t, productionClient(t, server.URL), settings{Replicas: func() *replica.Set { return replica.Anonymous(replicas) }}))
 	}
 	var held [replicas]int
 	for i := range 20 { // the first replica has most of them
@@ -161,7 +163,7 @@ func TestLeasesOfAnOutageMoveToRedisWhenItIsBack(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	clock := &movableClock{}
-	l := patientLimiter(t, productionClient(t, server.URL), Config{Now: clock.now})
+	l := patientLimiter(t, productionClient(t, server.URL), settings{Now: clock.now})
 	rule := concurrency(t, 4)
 	req := LeaseRequest{Tenant: "acme", Rule: rule, TTL: time.Hour}
 	var old, born []LeaseID
@@ -183,7 +185,7 @@ func TestLeasesOfAnOutageMoveToRedisWhenItIsBack(t *testing.T) {
 	}
 	server.Start() // empty: the old leases are lost there
 	eventually(t, "redis decides", func() bool {
-		clock.advance(breakerOpen)
+		clock.advance(redisstore.RetryAfter)
 		n, err := l.Count(t.Context(), req)
 		return err == nil && n.Mode == ModeRedis
 	})
@@ -215,7 +217,7 @@ func TestLeasesOfAnOutageMoveToRedisWhenItIsBack(t *testing.T) {
 func TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	client, metrics := patientClient(t, testenv.Redis(t)), NewMetrics(nil)
-	l := patientLimiter(t, client, Config{Metrics: metrics})
+	l := patientLimiter(t, client, settings{Metrics: metrics})
 	ctx := t.Context()
 	for i, spoil := range []func(key string) error{
 		func(key string) error { return client.Set(ctx, key, "5", 0).Err() },
@@ -242,8 +244,8 @@ func TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre(t *testing.T) {
 			t.Errorf("%d: %q became %q", i, before, after)
 		}
 	}
-	if got := testutil.ToFloat64(metrics.corrupt); got != 21 || l.Degraded() {
-		t.Errorf("%v counted, degraded %v: Redis itself is well", got, l.Degraded())
+	if got := testutil.ToFloat64(metrics.corrupt); got != 21 || isAway(l) {
+		t.Errorf("%v counted, degraded %v: Redis itself is well", got, isAway(l))
 	}
 }
 
@@ -251,7 +253,7 @@ func TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre(t *testing.T) {
 func TestNoLeaseOutlivesItsBudget(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	l := limiterOn(t, patientClient(t, server.Options()), Config{}) // a client that would wait for 20 s
+	l := limiterOn(t, patientClient(t, server.Options()), settings{}) // a client that would wait for 20 s
 	rule := concurrency(t, 1000)
 	mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: rule})
 	server.Pause()
@@ -276,15 +278,15 @@ func TestNoLeaseOutlivesItsBudget(t *testing.T) {
 	all.Wait()
 	slices.Sort(took)
 	// The first calls take the budget, the others nothing: the breaker is open. The rest is room for a busy machine.
-	if slowest := took[len(took)-1]; slowest > 3*time.Second || took[len(took)/2] > DefaultBudget/2 || !l.Degraded() {
-		t.Errorf("at most %s, the median %s, degraded %v", slowest, took[len(took)/2], l.Degraded())
+	if slowest := took[len(took)-1]; slowest > 3*time.Second || took[len(took)/2] > redisstore.DefaultBudget/2 || !isAway(l) {
+		t.Errorf("at most %s, the median %s, degraded %v", slowest, took[len(took)/2], isAway(l))
 	}
 }
 
 func TestLeasesHeldByAProcessAreBounded(t *testing.T) {
 	t.Parallel()
 	clock := &movableClock{}
-	l := patientLimiter(t, nil, Config{MaxLocalLevels: 10, Now: clock.now})
+	l := patientLimiter(t, nil, settings{MaxLocalLevels: 10, Now: clock.now})
 	rule := concurrency(t, 1)
 	req := func(i int) LeaseRequest { return LeaseRequest{Tenant: fmt.Sprint("t", i), Rule: rule} }
 	for i := range 10 {

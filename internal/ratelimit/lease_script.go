@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/lua"
 )
 
@@ -68,89 +65,84 @@ type leaseReply struct {
 	ends  int64 // us from now; 0 if the lease is not held
 	held  int64 // leases held after the call
 	frees int64 // us from now until there is room
-	err   error
 }
 
 // leases are a limiter's leases: what it asks Redis with, and what it knows by itself.
 type leases struct {
-	script *Script
+	script *redisstore.Script
+	lanes  *redisstore.Lanes[leaseCall, leaseReply]
 	table  *leaseTable
 }
 
 func newLeases(l *Limiter) *leases {
-	s := &leases{script: NewScript("leases", lua.Leases, l.cfg.Metrics), table: newLeaseTable(l.cfg.MaxLocalLevels)}
+	s := &leases{table: newLeaseTable(l.cfg.MaxLocalLevels)}
 	l.metrics.held.track(func() map[string]int { return s.table.byRule(l.ticker.micros()) })
+	if l.store != nil {
+		s.script = l.store.NewScript("leases", lua.Leases)
+		s.lanes = redisstore.NewLanes(l.store, redisstore.Work[leaseCall, leaseReply]{
+			Name: "leases", Lanes: 1, MaxBatch: maxLeaseBatch,
+			NewSender: func() func(*redisstore.Batch, []leaseCall) []redisstore.Result[leaseReply] { return l.sendLeases },
+		})
+	}
 	return s
 }
 
-// askLease gets the answer from Redis. Errors that make the rule's OnBackendError decide match errBackend.
+// askLease gets the answer from Redis. An error that matches redisstore.ErrAway makes the rule's OnBackendError decide.
 func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error) {
-	of := func(sh *shard) *lane.Lane[leaseCall, leaseReply] { return sh.leases }
-	return through(ctx, l.turn(ctx), l, c.id.key(), c, of, func(r leaseReply) error { return r.err })
+	r, err := l.leases.lanes.Do(ctx, l.store.QueueDeadline(ctx), c.id.key(), c, nil)
+	if err != nil {
+		return leaseReply{}, storeError(err)
+	}
+	return r, nil
 }
 
-// processLeases is the lane's work: one pipeline, each call once.
-func (l *Limiter) processLeases(ctx context.Context, sh *shard, batch []leaseCall) []leaseReply {
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget/2)
-	defer cancel()
-	out := make([]leaseReply, len(batch))
-	if err := l.ready(ctx, sh, batch[0].id.key()); err != nil {
-		for i := range out {
-			out[i].err = err
-		}
-		return out
-	}
-	calls := make([]Call, len(batch))
+// sendLeases sends a batch as one pipeline with a script call each.
+func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstore.Result[leaseReply] {
+	calls := make([]redisstore.Call, len(batch))
 	for i := range batch {
 		calls[i] = batch[i].call(l.cfg.redisNow())
 	}
-	var away error
-	for i, reply := range l.leases.script.RunPipelined(ctx, l.client, calls) {
-		r, rebased := readLease(reply)
+	results := make([]redisstore.Result[leaseReply], len(batch))
+	for i, reply := range b.Run(l.leases.script, calls) {
+		r, rebased, err := readLease(reply)
+		results[i] = redisstore.Result[leaseReply]{Answer: r, Err: err}
 		switch {
-		case errors.Is(r.err, errCorrupt):
+		case errors.Is(err, errCorrupt):
 			l.corruptLease(batch[i].id.key())
-		case blamesShard(r.err):
-			away = r.err
 		case rebased:
 			l.metrics.rebased.Inc()
 		}
-		if r.err == nil && r.code == leaseDone && batch[i].op != leaseCount {
-			sh.breaker.wrote()
+		if err == nil && r.code == leaseDone && batch[i].op != leaseCount {
+			b.Wrote()
 		}
-		out[i] = r
 	}
-	sh.breaker.record(l.cfg.Now(), away)
-	return out
+	return results
 }
 
 // call is the script call. now is the time to use in us; 0 is the server's.
-func (c *leaseCall) call(now int64) Call {
+func (c *leaseCall) call(now int64) redisstore.Call {
 	capacity, ttl := int64(0), c.ttl.Microseconds()
 	if c.rule != nil {
 		capacity = c.rule.Burst
 	}
-	return Call{Keys: []string{c.id.key()}, Args: []any{int64(c.op), now, capacity, ttl, c.id.name()}}
+	return redisstore.Call{Keys: []string{c.id.key()}, Args: []any{int64(c.op), now, capacity, ttl, c.id.name()}}
 }
 
-// readLease reads the script's reply. Its error matches errBackend or errScript.
-func readLease(reply Reply) (r leaseReply, rebased bool) {
+// readLease reads the script's reply. Its error matches redisstore.ErrAway or redisstore.ErrScript.
+func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
 	const width = 6
-	var said redis.Error
+	n := reply.Ints
+	own, isOwn := errors.AsType[*redisstore.ScriptError](reply.Err)
 	switch {
-	case reply.Err == nil && len(reply.Ints) == width:
-		n := reply.Ints
-		return leaseReply{now: n[0], code: leaseCode(n[2]), ends: n[3], held: n[4], frees: n[5]}, n[1] == 1
-	case reply.Err == nil:
-		r.err = fmt.Errorf("%w: a reply of %d integers, want %d", errScript, len(reply.Ints), width)
-	case errors.As(reply.Err, &said) && redis.HasErrorPrefix(said, "ERR leases:"):
-		r.err = fmt.Errorf("%w: %w", errScript, reply.Err)
-	case errors.As(reply.Err, &said) && strings.HasPrefix(said.Error(), "CORRUPT leases:"):
-		r.err = fmt.Errorf("%w: %w", errCorrupt, reply.Err)
+	case isOwn && own.Code == "CORRUPT":
+		return r, false, fmt.Errorf("%w: %w", errCorrupt, reply.Err)
+	case reply.Err != nil:
+		return r, false, reply.Err
+	case len(n) != width:
+		return r, false, fmt.Errorf("%w: a reply of %d integers, want %d", redisstore.ErrScript, len(n), width)
 	default:
-		r.err = notDecided(reply.Err)
+		return leaseReply{now: n[0], code: leaseCode(n[2]), ends: n[3], held: n[4], frees: n[5]}, n[1] == 1, nil
 	}
-	return r, false
 }
 
 // corruptLease counts a bucket that is none, and logs one once in a while.

@@ -88,7 +88,7 @@ func TestConcurrencyRulesAreCompiled(t *testing.T) {
 
 func TestOnlyLeasesTakeConcurrencyRulesAndLeasesTakeNoOthers(t *testing.T) {
 	t.Parallel()
-	l := patientLimiter(t, nil, Config{})
+	l := patientLimiter(t, nil, settings{})
 	if _, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: concurrency(t, 1)}}}); err == nil {
 		t.Error("consumed")
 	}
@@ -184,8 +184,8 @@ func TestHolderThatDiesFreesItsLeaseAtItsTime(t *testing.T) {
 	now := worldStart
 	clock := time.UnixMicro(now)
 	for name, l := range map[string]*Limiter{
-		"redis": patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{redisNow: func() int64 { return now }}),
-		"local": patientLimiter(t, nil, Config{Now: func() time.Time { return clock }}),
+		"redis": patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: func() int64 { return now }}),
+		"local": patientLimiter(t, nil, settings{Now: func() time.Time { return clock }}),
 	} {
 		advance := func(d time.Duration) { now, clock = now+d.Microseconds(), clock.Add(d) }
 		rule := concurrency(t, 1)
@@ -226,7 +226,7 @@ func TestClockSetBackKeepsNoDeadLeaseAlive(t *testing.T) {
 	client := patientClient(t, testenv.Redis(t))
 	for i, step := range []time.Duration{time.Microsecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, 24 * time.Hour} {
 		now, metrics := worldStart, NewMetrics(nil)
-		l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }, Metrics: metrics})
+		l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, Metrics: metrics})
 		req := LeaseRequest{Tenant: fmt.Sprint("acme-", i), Rule: concurrency(t, 1), TTL: time.Minute}
 		mustAcquire(t, l, req)
 		now -= step.Microseconds()
@@ -250,7 +250,7 @@ func TestLargestBucketSurvivesAStepOfTheClock(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	now := worldStart
-	l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }, MaxQueue: rule.MaxLeases})
+	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, MaxQueue: rule.MaxLeases})
 	r := concurrency(t, rule.MaxLeases)
 	req := LeaseRequest{Tenant: "acme", Rule: r, TTL: time.Hour}
 	var all sync.WaitGroup
@@ -290,7 +290,7 @@ func TestNeverMoreHoldersThanTheCapacity(t *testing.T) {
 	server := testenv.Redis(t)
 	rule := concurrency(t, capacity)
 	limiters := []*Limiter{
-		patientLimiter(t, patientClient(t, server), Config{}), patientLimiter(t, patientClient(t, server), Config{}),
+		patientLimiter(t, patientClient(t, server), settings{}), patientLimiter(t, patientClient(t, server), settings{}),
 	}
 	var holding, most, given atomic.Int64
 	var all sync.WaitGroup
@@ -384,7 +384,7 @@ func TestShadowConcurrencyRuleGivesAlwaysAndCountsWhatItWouldDeny(t *testing.T) 
 }
 
 func modeOf(l *Limiter) string {
-	if l.client == nil {
+	if l.store == nil {
 		return ModeLocal.String()
 	}
 	return ModeRedis.String()
@@ -455,7 +455,7 @@ func TestLeaseOfAnotherRuleIsNotRenewed(t *testing.T) {
 func TestLeaseMetricsNameRulesOfTheCatalogueOnly(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
-	l := patientLimiter(t, nil, Config{Metrics: NewMetrics(reg)})
+	l := patientLimiter(t, nil, settings{Metrics: NewMetrics(reg)})
 	lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: concurrency(t, 1)})
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP quotasvc_limit_leases_held Leases that this process gave or renewed and that have neither been given back here nor ended.

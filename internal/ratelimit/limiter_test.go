@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -24,11 +25,11 @@ func everywhere(t *testing.T, test func(t *testing.T, l *Limiter)) {
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		test(t, patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{}))
+		test(t, patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{}))
 	})
 	t.Run("local", func(t *testing.T) {
 		t.Parallel()
-		test(t, patientLimiter(t, nil, Config{}))
+		test(t, patientLimiter(t, nil, settings{}))
 	})
 }
 
@@ -184,7 +185,7 @@ func TestShadowRuleWouldDenyWhatItWouldDenyAlone(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	now := worldStart
-	l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }})
+	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }})
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
@@ -243,7 +244,7 @@ func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
 	client := patientClient(t, testenv.Redis(t))
 	ctx := context.Background()
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, client, Config{Metrics: metrics})
+	l := patientLimiter(t, client, settings{Metrics: metrics})
 	healthy := compile(t, rule.Spec{ID: "healthy", Rate: "1/day", Burst: 10})
 	for policy, check := range map[string]func(r *rule.Rule, req Request){
 		"closed": func(_ *rule.Rule, req Request) {
@@ -293,7 +294,7 @@ func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
 			t.Errorf("%s: the other rule was charged in Redis", policy)
 		}
 	}
-	if l.Degraded() {
+	if isAway(l) {
 		t.Error("an unreadable bucket opened the breaker")
 	}
 	if testutil.ToFloat64(metrics.corrupt) == 0 {
@@ -303,7 +304,9 @@ func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
 
 func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	t.Parallel()
-	l := New(patientClient(t, testenv.Redis(t)), Config{Budget: patience})
+	client := patientClient(t, testenv.Redis(t))
+	store := redisstore.New(client, redisstore.Config{Budget: patience})
+	l := New(store, Config{})
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: 100_000})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	var answered atomic.Int64
@@ -331,11 +334,11 @@ func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("a thousand requests take too long")
 	}
-	if err := l.Stop(context.Background()); err != nil {
+	if err := errors.Join(l.Stop(context.Background()), store.Stop(context.Background())); err != nil {
 		t.Error(err)
 	}
 	load.Wait()
-	again := patientLimiter(t, l.client, Config{})
+	again := patientLimiter(t, client, settings{})
 	if left := mustPeek(t, again, req).Verdicts[0].Remaining; left != 100_000-answered.Load() {
 		t.Errorf("%d charged, %d answered", 100_000-left, answered.Load())
 	}
@@ -346,7 +349,7 @@ func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 
 func TestClientWhoLeavesGetsItsContextsError(t *testing.T) {
 	t.Parallel()
-	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{})
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})
 	r := compile(t, rule.Spec{Rate: "1/day"})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -358,7 +361,7 @@ func TestClientWhoLeavesGetsItsContextsError(t *testing.T) {
 func TestMetricsCountVerdictsWithoutTenants(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
-	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{Metrics: NewMetrics(reg)})
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{Metrics: NewMetrics(reg)})
 	live, shadow := compile(t, rule.Spec{ID: "live", Rate: "1/day"}), compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Shadow: true})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: live}, {Rule: shadow}}}
 	mustConsume(t, l, req)

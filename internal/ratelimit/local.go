@@ -6,7 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 const (
@@ -83,7 +85,7 @@ func (l *levels) lock(q *query) (unlock func()) {
 }
 
 // decide is the script's work in this process: q all or nothing, on this process' shares of the buckets.
-func (l *levels) decide(q *query, now int64, replicas *Replicas) answer {
+func (l *levels) decide(q *query, now int64, replicas *replica.Set) answer {
 	defer l.lock(q)()
 
 	a := answer{allowed: true, rows: make([]row, len(q.charges))}
@@ -125,8 +127,8 @@ func (l *levels) decide(q *query, now int64, replicas *Replicas) answer {
 // observe notes what Redis has said about a call's buckets. now is this process' clock, which the levels are kept in. Only a
 // Redis that charged something makes up for what was charged here meanwhile: one that is out of memory, or a replica that is
 // read-only, goes on answering peeks from buckets in which nothing was ever charged.
-func (l *levels) observe(v *vector, answers []answer, charged bool, now int64) {
-	last := v.last(answers)
+func (l *levels) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) {
+	last := v.last(results)
 	for at, key := range v.keys {
 		l.observeKey(v.tags[at], key, v.rules[v.ruleOf[at]].rule.Limit(), last[at], charged, now)
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -17,7 +18,7 @@ func TestLocalLevelsStayBounded(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, nil, Config{MaxLocalLevels: 10 * levelShards, Metrics: metrics, Now: func() time.Time { return clock }})
+	l := patientLimiter(t, nil, settings{MaxLocalLevels: 10 * levelShards, Metrics: metrics, Now: func() time.Time { return clock }})
 	r := compile(t, rule.Spec{Rate: "1/min", Burst: 5})
 	held := func() int {
 		n := 0
@@ -51,7 +52,7 @@ func TestLocalLevelsStayBounded(t *testing.T) {
 func TestEvictionForgetsTheFullest(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
-	l := patientLimiter(t, nil, Config{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
+	l := patientLimiter(t, nil, settings{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
 	slow, quick := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, rule.Spec{ID: "quick", Rate: "1/s", Burst: 5})
 	one := func(r *rule.Rule, subject string) Request {
 		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(subject)}}}
@@ -70,7 +71,7 @@ func TestEvictionForgetsTheFullest(t *testing.T) {
 func TestRoomMadeByAFullBucketCostsNoOther(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
-	l := patientLimiter(t, nil, Config{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
+	l := patientLimiter(t, nil, settings{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
 	slow, quick := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, rule.Spec{ID: "quick", Rate: "1/ms", Burst: 5})
 	one := func(r *rule.Rule, subject string) Request {
 		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(subject)}}}
@@ -89,7 +90,7 @@ func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRuleOf(t, "rule", rule.KindTokenBucket)
-		of, in := r.Limit(), Unnamed(rapid.IntRange(1, 8).Draw(t, "replicas")).LimitOf(r, "key")
+		of, in := r.Limit(), replica.Anonymous(rapid.IntRange(1, 8).Draw(t, "replicas")).LimitOf(r, "key")
 		units := func(l rule.Limit) int64 { return l.Params(rule.Moment{})[2] }
 		full := func(l rule.Limit) int64 { return l.Capacity() * units(l) }
 		used := rapid.Int64Range(1, bound.MaxAmount).Draw(t, "used")
@@ -125,7 +126,7 @@ func TestLocalClockIgnoresTheWallClock(t *testing.T) {
 func TestLogsCountForWhatTheyTake(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
-	l := patientLimiter(t, nil, Config{MaxLocalLevels: 100 * levelShards, Now: func() time.Time { return clock }})
+	l := patientLimiter(t, nil, settings{MaxLocalLevels: 100 * levelShards, Now: func() time.Time { return clock }})
 	log, bucket := compile(t, rule.Spec{ID: "log", Rate: "1000/day", Kind: "sliding_log"}), compile(t, rule.Spec{ID: "bucket", Rate: "5/day"})
 	one := func(r *rule.Rule, subject int) Request {
 		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(fmt.Sprint(subject)), Cost: r.Burst / 2}}}

@@ -2,14 +2,20 @@ package ratelimit
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/lua"
 )
 
 func TestMain(m *testing.M) {
@@ -26,44 +32,134 @@ func (mute) Printf(context.Context, string, ...any) {}
 // degraded ones.
 const patience = 20 * time.Second
 
-// patientClient is a client as NewClient makes it, except for its patience.
+// baseOptions are the options of a client as redisstore.NewClient makes it.
+func baseOptions(t testing.TB) redis.Options {
+	t.Helper()
+	c, err := redisstore.NewClient("redis://unused")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	return *c.(*redis.Client).Options()
+}
+
+// patientClient is a client as redisstore.NewClient makes it, except for its patience.
 func patientClient(t testing.TB, o *redis.Options) *redis.Client {
 	t.Helper()
-	opts := *o
-	base := baseOptions()
-	opts.MaxRetries = base.MaxRetries
-	opts.DialerRetries = base.DialerRetries
-	opts.ContextTimeoutEnabled = base.ContextTimeoutEnabled
-	opts.PoolSize = base.PoolSize
-	opts.PipelinePoolSize = base.PipelinePoolSize
-	opts.DisableIdentity = base.DisableIdentity
-	opts.MaintNotificationsConfig = base.MaintNotificationsConfig
+	opts := baseOptions(t)
+	opts.Addr, opts.Username, opts.Password, opts.DB = o.Addr, o.Username, o.Password, o.DB
+	opts.Dialer, opts.Network = nil, ""
 	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
 	c := redis.NewClient(&opts)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
+// settings are those of a limiter and of its store.
+type settings struct {
+	Budget         time.Duration
+	Lanes          int
+	MaxQueue       int
+	MaxLocalLevels int
+	Replicas       func() *replica.Set
+	Log            *slog.Logger
+	Metrics        *Metrics
+	Now            func() time.Time
+	redisNow       func() int64
+	forgetful      bool
+}
+
 // patientLimiter is a limiter with a budget that no test exhausts.
-func patientLimiter(t testing.TB, client redis.UniversalClient, cfg Config) *Limiter {
+func patientLimiter(t testing.TB, client redis.UniversalClient, cfg settings) *Limiter {
 	t.Helper()
 	cfg.Budget = patience
 	return limiterOn(t, client, cfg)
 }
 
-// limiterOn is a limiter that is stopped before its client is closed.
-func limiterOn(t testing.TB, client redis.UniversalClient, cfg Config) *Limiter {
+// limiterOn is a limiter that is stopped before its client is closed. A nil client is local mode.
+func limiterOn(t testing.TB, client redis.UniversalClient, cfg settings) *Limiter {
 	t.Helper()
-	l := New(client, cfg)
+	var store *redisstore.Store
+	if client != nil {
+		store = storeOn(t, client, cfg)
+	}
+	l := New(store, Config{
+		Lanes: cfg.Lanes, MaxLocalLevels: cfg.MaxLocalLevels, Replicas: cfg.Replicas, Log: cfg.Log, Metrics: cfg.Metrics, Now: cfg.Now,
+		redisNow: cfg.redisNow, forgetful: cfg.forgetful,
+	})
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := l.Stop(ctx); err != nil {
+		if err := l.Stop(context.Background()); err != nil {
 			t.Error("stop:", err)
 		}
 	})
 	return l
 }
+
+// measured has the registry of each store's metrics.
+var measured sync.Map
+
+// storeOn is a store that is stopped before its client is closed.
+func storeOn(t testing.TB, client redis.UniversalClient, cfg settings) *redisstore.Store {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	store := redisstore.New(client, redisstore.Config{
+		Budget: cfg.Budget, MaxQueue: cfg.MaxQueue, Log: cfg.Log, Metrics: redisstore.NewMetrics(registry), Now: cfg.Now,
+	})
+	measured.Store(store, registry)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := store.Stop(ctx); err != nil {
+			t.Error("stop:", err)
+		}
+		measured.Delete(store)
+	})
+	return store
+}
+
+// limitsScript is the limits script on a client.
+func limitsScript(t testing.TB, client redis.UniversalClient) *redisstore.Script {
+	t.Helper()
+	return storeOn(t, client, settings{}).NewScript("limits", lua.Limits)
+}
+
+// redisSeries are the values of a metric of l's store, by label.
+func redisSeries(t testing.TB, l *Limiter, name string) map[string]float64 {
+	t.Helper()
+	registry, ok := measured.Load(l.store)
+	if !ok {
+		t.Fatal("a store without a registry")
+	}
+	families, err := registry.(*prometheus.Registry).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]float64)
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			all[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	return all
+}
+
+// redisCount is the value of one series of l's store.
+func redisCount(t testing.TB, l *Limiter, name, label string) float64 {
+	t.Helper()
+	return redisSeries(t, l, name)[label]
+}
+
+// shardCount is the number of shards that l's store knows.
+func shardCount(t testing.TB, l *Limiter) int {
+	t.Helper()
+	return len(redisSeries(t, l, "quotasvc_limit_breaker_open"))
+}
+
+// isAway reports whether decisions are made without Redis because Redis, or a master of its cluster, is away.
+func isAway(l *Limiter) bool { return l.store.AnyAway() }
 
 // compile is a rule that must be valid.
 func compile(t testing.TB, spec rule.Spec) *rule.Rule {

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
-	"github.com/quotasvc/quotasvc/lua"
 )
 
 // TestABucketTakesAtMost170Bytes of Redis, everything included: what its memory grows by for 100,000 of them, each charged
@@ -65,7 +65,7 @@ func TestABucketTakesAtMost170Bytes(t *testing.T) {
 // fill charges n buckets: each another tenant's, or ten subjects of each.
 func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects bool, n int) {
 	t.Helper()
-	script := NewScript("limits", lua.Limits, nil)
+	script := limitsScript(t, client)
 	var batch []query
 	for i := range n {
 		c, tenant := Charge{Rule: r, Cost: max(1, r.Burst/2)}, i
@@ -77,11 +77,11 @@ func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects boo
 			continue
 		}
 		vs := vectors(batch, false, 0)
-		calls := make([]Call, len(vs))
+		calls := make([]redisstore.Call, len(vs))
 		for j, v := range vs {
 			calls[j] = v.call(0)
 		}
-		for j, reply := range script.RunPipelined(context.Background(), client, calls) {
+		for j, reply := range script.Run(context.Background(), calls...) {
 			if _, err := answersOf(vs[j], batch, reply); err != nil {
 				t.Fatal(err)
 			}

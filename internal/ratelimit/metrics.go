@@ -13,15 +13,11 @@ import (
 // tenant or a subject.
 type Metrics struct {
 	decisions   *prometheus.CounterVec
-	evalSeconds *prometheus.HistogramVec
 	vectorSize  prometheus.Histogram
-	noScript    *prometheus.CounterVec
 	rebased     prometheus.Counter
 	corrupt     prometheus.Counter
 	stale       prometheus.Counter
 	degraded    prometheus.Gauge
-	shardAway   *prometheus.GaugeVec
-	failures    *prometheus.CounterVec
 	localLevels prometheus.Gauge
 	near        *prometheus.CounterVec
 	retryAfter  prometheus.Histogram
@@ -31,9 +27,6 @@ type Metrics struct {
 	stagedRefunds *prometheus.CounterVec
 	degradedRules *degradedRules
 	passed        *passCounters // of decisions
-
-	replicasLive prometheus.Gauge
-	beatFailures prometheus.Counter
 }
 
 // NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a
@@ -44,21 +37,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "quotasvc_limit_decisions_total",
 			Help: "Verdicts per rule, of checks and charges. Outcomes would_deny and would_never are a shadow rule's.",
 		}, []string{"rule", "kind", "outcome", "mode"}),
-		evalSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "quotasvc_redis_script_seconds",
-			Help: "Time of one pipeline of script calls, from sending to the last reply.",
-			// 50 us is a loopback round trip; 200 ms is beyond every decision's budget.
-			Buckets: prometheus.ExponentialBuckets(50e-6, 2, 13),
-		}, []string{"script"}),
 		vectorSize: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "quotasvc_limit_vector_requests",
 			Help:    "Requests of one tenant decided in one script call.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 7), // 1..MaxVector
 		}),
-		noScript: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quotasvc_redis_noscript_total",
-			Help: "Script calls sent again in full because the server did not have the script.",
-		}, []string{"script"}),
 		rebased: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_limit_clock_rebased_total",
 			Help: "Buckets moved back because Redis' clock was set back by more than 5 s.",
@@ -75,14 +58,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "quotasvc_limit_degraded",
 			Help: "1 while limits are decided without Redis because Redis, or a master of its cluster, is away.",
 		}),
-		shardAway: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "quotasvc_limit_breaker_open",
-			Help: "1 while a shard's breaker is open. The shard is redis, or a master's address in a cluster.",
-		}, []string{"shard"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quotasvc_limit_backend_failures_total",
-			Help: "Decisions that Redis should have made and did not, by cause.",
-		}, []string{"cause"}),
 		stagedRefunds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_limit_slot_refunds_total",
 			Help: "Charges of one slot of a cluster given back because another slot denied or failed, by outcome: done or lost.",
@@ -109,28 +84,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		held: newLeaseGauge(),
 	}
 	m.passed = &passCounters{decisions: m.decisions}
-	m.replicasLive, m.beatFailures = newReplicaMetrics()
-	for _, cause := range failureCauses() {
-		m.failures.WithLabelValues(cause) // a rate needs to have seen the series at 0
-	}
 	if reg != nil {
-		reg.MustRegister(m.decisions, m.evalSeconds, m.vectorSize, m.noScript, m.rebased, m.corrupt, m.stale, m.degraded, m.shardAway,
-			m.failures, m.stagedRefunds, m.localLevels, m.near, m.retryAfter, m.leases, m.held, m.degradedRules.gauge,
-			m.replicasLive, m.beatFailures)
+		reg.MustRegister(m.decisions, m.vectorSize, m.rebased, m.corrupt, m.stale, m.degraded, m.stagedRefunds, m.localLevels, m.near,
+			m.retryAfter, m.leases, m.held, m.degradedRules.gauge)
 	}
 	return m
-}
-
-func newReplicaMetrics() (live prometheus.Gauge, failures prometheus.Counter) {
-	live = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "quotasvc_replicas_live",
-		Help: "Instances that decide limits in the same Redis, this one included, as heard last.",
-	})
-	live.Set(1)
-	return live, prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "quotasvc_replicas_beat_failures_total",
-		Help: "Heartbeats of this instance that Redis did not answer.",
-	})
 }
 
 // outcomeLabel is the label of a verdict.

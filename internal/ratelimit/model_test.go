@@ -16,8 +16,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
-	"github.com/quotasvc/quotasvc/lua"
 )
 
 // world is what a model test varies: a few rules, their versions over time, and a clock.
@@ -248,7 +248,7 @@ func TestScriptEqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	now := worldStart
-	l := patientLimiter(t, client, Config{redisNow: func() int64 { return now }})
+	l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }})
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
@@ -372,7 +372,7 @@ func (e *expiries) pass(t *rapid.T, o *oracle, charges []oracleCharge, now int64
 			continue
 		}
 		if w := b.written; w.count == c.count && w.period == c.period && w.month == c.month && w.zone == c.zone {
-			if b := o.Advance(c, now); !c.model().fits(c, b, now, c.capacity) && w.capacity == c.capacity {
+			if b := o.advance(c, now); !c.model().fits(c, b, now, c.capacity) && w.capacity == c.capacity {
 				t.Fatalf("%s expired with something in it: %+v", c.key, b)
 			}
 		}
@@ -383,7 +383,7 @@ func (e *expiries) pass(t *rapid.T, o *oracle, charges []oracleCharge, now int64
 func TestVectorEqualsOneCallPerRequest(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
-	script := NewScript("limits", lua.Limits, nil)
+	script := limitsScript(t, client)
 	bench := newWorkbench(false) // as a lane's, for all that comes
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -394,14 +394,14 @@ func TestVectorEqualsOneCallPerRequest(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "batches") {
 			batch := w.drawBatch(t, tenants)
 			for _, v := range bench.vectors(batch, w.now) {
-				answers, err := answersOf(v, batch, runOnce(script, client, v.call(w.now)))
+				answers, err := answersOf(v, batch, runOnce(script, v.call(w.now)))
 				if err != nil {
 					t.Fatal(err)
 				}
 				for n, i := range v.queries {
 					one := []query{apart(batch[i])}
 					single := vectors(one, false, w.now)[0]
-					alone, err := answersOf(single, one, runOnce(script, client, single.call(w.now)))
+					alone, err := answersOf(single, one, runOnce(script, single.call(w.now)))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -444,8 +444,8 @@ func (w *world) drawBatch(t *rapid.T, tenants []string) []query {
 	return batch
 }
 
-func runOnce(s *Script, client redis.UniversalClient, c Call) Reply {
-	return s.RunPipelined(context.Background(), client, []Call{c})[0]
+func runOnce(s *redisstore.Script, c redisstore.Call) redisstore.Reply {
+	return s.Run(context.Background(), c)[0]
 }
 
 // apart is q on the buckets of a tenant that is decided one call at a time.

@@ -55,7 +55,7 @@ type oracleRow struct {
 // oracleKind is what a kind does to a bucket.
 type oracleKind interface {
 	// settle turns a copy of what is stored into the bucket as of now. back says that the clock was set back by a lot.
-	Advance(c oracleCharge, b *oracleBucket, now int64, back bool)
+	advance(c oracleCharge, b *oracleBucket, now int64, back bool)
 	// fits says whether n tokens could be taken from a settled bucket, untouched since, at a later time.
 	fits(c oracleCharge, b *oracleBucket, later, n int64) bool
 	take(c oracleCharge, b *oracleBucket, n int64)
@@ -85,7 +85,7 @@ func (o *oracle) decide(now int64, what rule.Op, charges []oracleCharge) (allowe
 	settled := make([]*oracleBucket, len(charges))
 	codes := make([]rule.Code, len(charges))
 	for i, c := range charges {
-		settled[i] = o.Advance(c, now)
+		settled[i] = o.advance(c, now)
 		switch {
 		case what == rule.Refund:
 		case c.cost > c.capacity:
@@ -127,7 +127,7 @@ func (o *oracle) decide(now int64, what rule.Op, charges []oracleCharge) (allowe
 }
 
 // settle is the bucket as of now. A clock set back by more than 5 s moves the stored bucket.
-func (o *oracle) Advance(c oracleCharge, now int64) *oracleBucket {
+func (o *oracle) advance(c oracleCharge, now int64) *oracleBucket {
 	b := &oracleBucket{at: now, debt: new(big.Rat), s: unitsPerToken(c.count, c.period), counts: map[int64]int64{}, length: c.period}
 	back := false
 	if stored := o.buckets[c.key]; stored != nil {
@@ -136,7 +136,7 @@ func (o *oracle) Advance(c oracleCharge, now int64) *oracleBucket {
 		b.debt, b.counts, b.log = new(big.Rat).Set(stored.debt), maps.Clone(stored.counts), append([]int64(nil), stored.log...)
 		back = b.at > now+5_000_000
 	}
-	c.model().Advance(c, b, now, back)
+	c.model().advance(c, b, now, back)
 	if back {
 		b.at = now
 		o.write(c, b, now)
@@ -185,7 +185,7 @@ func (c oracleCharge) turn(b *oracleBucket, now int64) int64 {
 // oracleRefilling is the token bucket and the leaky one.
 type oracleRefilling struct{}
 
-func (oracleRefilling) Advance(c oracleCharge, b *oracleBucket, now int64, _ bool) {
+func (oracleRefilling) advance(c oracleCharge, b *oracleBucket, now int64, _ bool) {
 	s := unitsPerToken(c.count, c.period)
 	if b.s.Cmp(s) != 0 { // a new rate: whole units, rounded up, at most 2^53-1 of them
 		inUnits := new(big.Rat).Mul(b.debt, new(big.Rat).SetInt(s))

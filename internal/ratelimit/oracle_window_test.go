@@ -12,7 +12,7 @@ import (
 // oracleFixed counts the tokens of a window. It finds a window's bounds by looking where the calendar changes.
 type oracleFixed struct{}
 
-func (oracleFixed) Advance(c oracleCharge, b *oracleBucket, now int64, back bool) {
+func (oracleFixed) advance(c oracleCharge, b *oracleBucket, now int64, back bool) {
 	if start, _ := c.window(max(now, min(b.at, now+5_000_000))); b.at < start && !back {
 		b.count = 0
 	}
@@ -77,7 +77,7 @@ func (c oracleCharge) window(us int64) (start, end int64) {
 // oracleSliding keeps the tokens of each window by its number.
 type oracleSliding struct{}
 
-func (oracleSliding) Advance(c oracleCharge, b *oracleBucket, now int64, back bool) {
+func (oracleSliding) advance(c oracleCharge, b *oracleBucket, now int64, back bool) {
 	if back || b.length != c.period {
 		// What they count for at their time, rounded up, is one charge at that time.
 		covered := big.NewRat(b.length-b.at%b.length, b.length)
@@ -133,7 +133,7 @@ func (oracleSliding) waits(c oracleCharge, _ *oracleBucket) int64 { return 2*c.p
 // oracleLog keeps each token's time.
 type oracleLog struct{}
 
-func (oracleLog) Advance(c oracleCharge, b *oracleBucket, now int64, back bool) {
+func (oracleLog) advance(c oracleCharge, b *oracleBucket, now int64, back bool) {
 	at := max(b.at, now)
 	b.log = slices.DeleteFunc(b.log, func(t int64) bool { return t+c.period <= at })
 	if back {

@@ -13,10 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -54,7 +55,7 @@ func (l *lines) containing(s string) int {
 // productionClient is what the service uses, with its timeouts.
 func productionClient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	c, err := NewClient(url)
+	c, err := redisstore.NewClient(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestNoDecisionOutlivesItsBudget(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
 			clock, log := &movableClock{}, &lines{}
-			l := limiterOn(t, productionClient(t, server.URL), Config{
+			l := limiterOn(t, productionClient(t, server.URL), settings{
 				Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: NewMetrics(nil),
 			})
 			r := compile(t, rule.Spec{Rate: "1000000/s"})
@@ -125,26 +126,26 @@ func TestNoDecisionOutlivesItsBudget(t *testing.T) {
 			}()
 			eventually(t, "redis decides", func() bool { return redisDecided.Load() > 200 })
 			outage.away(server)
-			eventually(t, "the breaker opens", l.Degraded)
+			eventually(t, "the breaker opens", func() bool { return isAway(l) })
 			local := localDecided.Load()
 			eventually(t, "decisions go on", func() bool { return localDecided.Load() > local+200 })
 			for range 3 { // probes that fail
-				clock.advance(breakerOpen)
+				clock.advance(redisstore.RetryAfter)
 				local := localDecided.Load()
 				eventually(t, "decisions go on", func() bool { return localDecided.Load() > local+50 })
 			}
 			outage.back(server)
 			eventually(t, "redis decides again", func() bool {
-				clock.advance(breakerOpen)
+				clock.advance(redisstore.RetryAfter)
 				before := redisDecided.Load()
 				time.Sleep(10 * time.Millisecond)
-				return !l.Degraded() && redisDecided.Load() > before
+				return !isAway(l) && redisDecided.Load() > before
 			})
 			cancel()
 			load.Wait()
 			// The slack is for the machine, not for the limiter.
-			if took := time.Duration(slowest.Load()); took > DefaultBudget+100*time.Millisecond {
-				t.Errorf("a decision took %s, the budget is %s", took, DefaultBudget)
+			if took := time.Duration(slowest.Load()); took > redisstore.DefaultBudget+100*time.Millisecond {
+				t.Errorf("a decision took %s, the budget is %s", took, redisstore.DefaultBudget)
 			}
 			if away, back := log.containing("redis is away"), log.containing("redis is back"); away != back || away < 1 || away > 3 {
 				t.Errorf("%d lines about the outage, %d about its end", away, back)
@@ -175,13 +176,13 @@ func TestDeadAddressesCostTheBudgetAtMost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := limiterOn(t, productionClient(t, url), Config{})
+			l := limiterOn(t, productionClient(t, url), settings{})
 			r := compile(t, rule.Spec{Rate: "1/day", Burst: 3})
 			var answers []bool
 			for range 8 {
 				started := time.Now()
 				d := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
-				if took := time.Since(started); took > DefaultBudget+100*time.Millisecond {
+				if took := time.Since(started); took > redisstore.DefaultBudget+100*time.Millisecond {
 					t.Errorf("a decision took %s", took)
 				}
 				answers = append(answers, d.Allowed)
@@ -192,7 +193,7 @@ func TestDeadAddressesCostTheBudgetAtMost(t *testing.T) {
 			if want := []bool{true, true, true, false, false, false, false, false}; !slices.Equal(answers, want) {
 				t.Errorf("admitted %v, want the burst of 3", answers)
 			}
-			if !l.Degraded() {
+			if !isAway(l) {
 				t.Error("the breaker is closed")
 			}
 		})
@@ -204,7 +205,7 @@ func TestBudgetDoesNotDependOnTheClientsTimeouts(t *testing.T) {
 	t.Parallel()
 	const budget = 600 * time.Millisecond // of which the slack below is a small part
 	server := testenv.RedisPrivate(t)
-	l := limiterOn(t, patientClient(t, server.Options()), Config{Lanes: 1, Budget: budget})
+	l := limiterOn(t, patientClient(t, server.Options()), settings{Lanes: 1, Budget: budget})
 	r := compile(t, rule.Spec{Rate: "1/day"})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	eventually(t, "redis decides", func() bool { return mustPeek(t, l, req).Mode == ModeRedis })
@@ -242,7 +243,7 @@ func TestServersThatCannotWriteAreAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			metrics := NewMetrics(nil)
-			l := limiterOn(t, productionClient(t, server.URL), Config{Metrics: metrics})
+			l := limiterOn(t, productionClient(t, server.URL), settings{Metrics: metrics})
 			r := compile(t, rule.Spec{Rate: "1/day", Burst: 3})
 			admitted := 0
 			for range 10 {
@@ -254,11 +255,11 @@ func TestServersThatCannotWriteAreAway(t *testing.T) {
 					admitted++
 				}
 			}
-			if admitted != 3 || !l.Degraded() {
-				t.Errorf("%d admitted, degraded %v; want 3, true", admitted, l.Degraded())
+			if admitted != 3 || !isAway(l) {
+				t.Errorf("%d admitted, degraded %v; want 3, true", admitted, isAway(l))
 			}
-			if n := testutil.ToFloat64(metrics.failures.WithLabelValues("redis")); n != breakerStreak {
-				t.Errorf("%v decisions failed in redis, want %d until the breaker opened", n, breakerStreak)
+			if n := redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis"); n != 5 {
+				t.Errorf("%v decisions failed in redis, want %d until the breaker opened", n, 5)
 			}
 		})
 	}
@@ -269,21 +270,21 @@ func TestStartWithoutRedisAndFindItLater(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	server.Stop()
 	clock := &movableClock{}
-	l := limiterOn(t, productionClient(t, server.URL), Config{Now: clock.now})
-	if err := l.Start(context.Background()); err == nil {
+	l := limiterOn(t, productionClient(t, server.URL), settings{Now: clock.now})
+	if err := l.store.Start(context.Background()); err == nil {
 		t.Error("Start does not say that the script is not loaded")
 	}
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: 100})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
-	for range breakerStreak {
+	for range 5 {
 		if d := mustConsume(t, l, req); !d.Degraded {
 			t.Errorf("%+v", d)
 		}
 	}
 	server.Start()
-	clock.advance(breakerOpen)
+	clock.advance(redisstore.RetryAfter)
 	eventually(t, "redis decides", func() bool {
-		clock.advance(breakerOpen)
+		clock.advance(redisstore.RetryAfter)
 		return mustConsume(t, l, req).Mode == ModeRedis
 	})
 	if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining < 90 {
@@ -292,7 +293,7 @@ func TestStartWithoutRedisAndFindItLater(t *testing.T) {
 }
 
 // away is a limiter whose Redis has just gone, after warm has run.
-func away(t *testing.T, cfg Config, warm func(l *Limiter)) *Limiter {
+func away(t *testing.T, cfg settings, warm func(l *Limiter)) *Limiter {
 	t.Helper()
 	server := testenv.RedisPrivate(t)
 	l := patientLimiter(t, productionClient(t, server.URL), cfg)
@@ -303,7 +304,7 @@ func away(t *testing.T, cfg Config, warm func(l *Limiter)) *Limiter {
 
 func TestPoliciesDecideWithoutRedis(t *testing.T) {
 	t.Parallel()
-	l := away(t, Config{}, func(*Limiter) {})
+	l := away(t, settings{}, func(*Limiter) {})
 	ctx := context.Background()
 	r := func(id, policy string, shadow bool) Charge {
 		return Charge{Rule: compile(t, rule.Spec{ID: id, Rate: "1/day", Burst: 2, OnBackendError: policy, Shadow: shadow})}
@@ -350,7 +351,7 @@ func TestOutageStartsFromTheLastKnownLevel(t *testing.T) {
 	req := func(tenant string, cost int64) Request {
 		return Request{Tenant: tenant, Charges: []Charge{{Rule: r, Cost: cost}}}
 	}
-	l := away(t, Config{Replicas: func() *Replicas { return Unnamed(4) }}, func(l *Limiter) {
+	l := away(t, settings{Replicas: func() *replica.Set { return replica.Anonymous(4) }}, func(l *Limiter) {
 		mustConsume(t, l, req("heavy", 100))
 		mustConsume(t, l, req("half", 50))
 		mustPeek(t, l, req("idle", 1))
@@ -362,7 +363,7 @@ func TestOutageStartsFromTheLastKnownLevel(t *testing.T) {
 		}
 	}
 	// More than a share, but not more than the rule: not never.
-	if v := mustConsume(t, l, req("idle", 26)).Verdicts[0]; v.Allowed || v.Never || v.RetryAfter < breakerOpen {
+	if v := mustConsume(t, l, req("idle", 26)).Verdicts[0]; v.Allowed || v.Never || v.RetryAfter < redisstore.RetryAfter {
 		t.Errorf("26 of a share of 25: %+v", v)
 	}
 	if v := mustConsume(t, l, req("idle", 101)).Verdicts[0]; v.Allowed || !v.Never {
@@ -380,7 +381,7 @@ func TestReplicasTogetherStayWithinTheRuleDuringAnOutage(t *testing.T) {
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	var all []*Limiter
 	for range replicas {
-		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: func() *Replicas { return Unnamed(replicas) }}))
+		all = append(all, patientLimiter(t, productionClient(t, server.URL), settings{Replicas: func() *replica.Set { return replica.Anonymous(replicas) }}))
 	}
 	before := 0
 	for i := range 16 { // every replica knows some level

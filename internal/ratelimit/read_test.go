@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -23,7 +23,7 @@ func TestADecisionBringsWhatWasRead(t *testing.T) {
 		client.Set(ctx, fmt.Sprintf("x:{t%d}:b", i), "\x00\r\n$5", 0)
 	}
 	client.LPush(ctx, "x:{t0}:list", "1")
-	l := patientLimiter(t, client, Config{Lanes: 1})
+	l := patientLimiter(t, client, settings{Lanes: 1})
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: 1000})
 	var all sync.WaitGroup
 	for i := range 300 {
@@ -33,7 +33,7 @@ func TestADecisionBringsWhatWasRead(t *testing.T) {
 			req := Request{Tenant: tenant, Charges: []Charge{{Rule: r}}}
 			var want []string
 			if i%3 > 0 {
-				req.Reads = []string{"x:{" + tenant + "}:a", "x:{" + tenant + "}:b", "x:{" + tenant + "}:list"}
+				req.With = readsOf(t, tenant, "x:{"+tenant+"}:a", "x:{"+tenant+"}:b", "x:{"+tenant+"}:list")
 				want = []string{"", "", ""}
 				if n < 6 {
 					want = []string{fmt.Sprint("value ", n), "\x00\r\n$5", ""}
@@ -44,76 +44,46 @@ func TestADecisionBringsWhatWasRead(t *testing.T) {
 				do = l.Peek
 			}
 			d, err := do(ctx, req)
-			if err != nil || !d.Allowed || d.Degraded || !slices.Equal(d.Reads, want) {
+			if err != nil || !d.Allowed || d.Degraded || req.With != nil && !slices.Equal(req.With.Values, want) {
 				t.Errorf("%s: %+v, %v; want %q", tenant, d, err, want)
 			}
-			got, err := l.Read(ctx, tenant, req.Reads)
-			if err != nil || !slices.Equal(got, want) {
-				t.Errorf("%s: read %q, %v; want %q", tenant, got, err, want)
+			if req.With == nil {
+				return
+			}
+			req.With.Values = nil
+			if err := l.store.Read(ctx, req.With); err != nil || !slices.Equal(req.With.Values, want) {
+				t.Errorf("%s: read %q, %v; want %q", tenant, req.With.Values, err, want)
 			}
 		})
 	}
 	all.Wait()
 }
 
-func TestReadsAreOfTheTenantAndBounded(t *testing.T) {
-	t.Parallel()
-	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{})
-	r := compile(t, rule.Spec{Rate: "1/day", Burst: 10})
-	many := slices.Repeat([]string{"{acme}"}, MaxReads+1)
-	for _, reads := range [][]string{{"acme"}, {"{acm}"}, {"{acmee}"}, {"{acme"}, {"{other}{acme}"}, {""}, {"{}"}, many} {
-		var field *rule.FieldError
-		if _, err := l.Peek(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, Reads: reads}); !errors.As(err, &field) {
-			t.Errorf("%q: %v", reads, err)
-		}
-		if _, err := l.Read(t.Context(), "acme", reads); !errors.As(err, &field) {
-			t.Errorf("%q: %v", reads, err)
-		}
-	}
-	d := mustPeek(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, Reads: many[:MaxReads]})
-	if len(d.Reads) != MaxReads {
-		t.Errorf("%d values of %d keys", len(d.Reads), MaxReads)
-	}
-}
-
-// TestVectorsBoundAndShareReads: a key that many requests want is read once.
-func TestVectorsBoundAndShareReads(t *testing.T) {
-	t.Parallel()
-	r := compile(t, rule.Spec{Rate: "1/s"})
-	var batch []query
-	for i := range MaxVector {
-		q := queryFor(t, "acme", Charge{Rule: r})
-		q.reads = []string{"{acme}", "{acme}" + strconv.Itoa(i%3)}
-		batch = append(batch, q)
-	}
-	if vs := vectors(batch, true, 0); len(vs) != 1 || len(vs[0].reads) != 4 {
-		t.Errorf("%d calls, reads %v", len(vs), vs[0].reads)
-	}
-	for i := range batch {
-		batch[i].reads = nil
-		for j := range MaxReads {
-			batch[i].reads = append(batch[i].reads, fmt.Sprintf("{acme}%d-%d", i, j))
-		}
-	}
-	for _, v := range vectors(batch, true, 0) {
-		if len(v.reads) > maxVectorReads {
-			t.Errorf("%d reads in one call", len(v.reads))
-		}
-	}
-}
-
 func TestNothingIsReadWithoutRedis(t *testing.T) {
 	t.Parallel()
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: 10})
-	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, Reads: []string{"{acme}"}}
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, With: readsOf(t, "acme", "{acme}")}
 	for name, l := range map[string]*Limiter{
-		"local": patientLimiter(t, nil, Config{}), "away": away(t, Config{}, func(*Limiter) {}),
+		"local": patientLimiter(t, nil, settings{}), "away": away(t, settings{}, func(*Limiter) {}),
 	} {
-		if d := mustPeek(t, l, req); d.Reads != nil {
+		if d := mustPeek(t, l, req); req.With.Values != nil {
 			t.Errorf("%s: %+v", name, d)
 		}
-		if _, err := l.Read(t.Context(), "acme", req.Reads); !errors.Is(err, ErrUnavailable) {
+		if l.store == nil {
+			continue
+		}
+		if err := l.store.Read(t.Context(), req.With); !errors.Is(err, redisstore.ErrAway) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// readsOf are valid reads.
+func readsOf(t testing.TB, tag string, keys ...string) *redisstore.Reads {
+	t.Helper()
+	reads, err := redisstore.NewReads(tag, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reads
 }

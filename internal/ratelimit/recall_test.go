@@ -12,7 +12,7 @@ import (
 // when the next one does, Redis has said.
 func TestMemorySaysOfALogWhenItReallyPasses(t *testing.T) {
 	t.Parallel()
-	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{})
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})
 	log := compile(t, rule.Spec{Kind: "sliding_log", Rate: "3/h"})
 	ask := func(cost int64) Request { return Request{Tenant: "acme", Charges: []Charge{{Rule: log, Cost: cost}}} }
 
@@ -43,7 +43,7 @@ func TestMemorySaysOfALogWhenItReallyPasses(t *testing.T) {
 func TestMemoryDeniesForTheRulesThatRedisDeniedFor(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
-	l, other := patientLimiter(t, client, Config{}), patientLimiter(t, client, Config{})
+	l, other := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
 	for _, spec := range []rule.Spec{{Kind: "sliding_log", Rate: "2/h"}, {Kind: "token_bucket", Rate: "2/day"}} {
 		spec.ID = "guess-" + spec.Kind
 		guess := Charge{Rule: compile(t, spec)}

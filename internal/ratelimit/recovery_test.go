@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -28,7 +28,7 @@ func TestKilledRedisAt5000RequestsPerSecond(t *testing.T) {
 	began := time.Now()
 	var all []*stream
 	for range replicas {
-		l := limiterOn(t, productionClient(t, server.URL), Config{Replicas: func() *Replicas { return Unnamed(replicas) }, Now: clock.now})
+		l := limiterOn(t, productionClient(t, server.URL), settings{Replicas: func() *replica.Set { return replica.Anonymous(replicas) }, Now: clock.now})
 		all = append(all, flow(t, l, req, callers, every))
 	}
 	decided := func(where func(*stream) int64) (n int64) {
@@ -43,9 +43,9 @@ func TestKilledRedisAt5000RequestsPerSecond(t *testing.T) {
 	eventually(t, "the replicas decide", func() bool { return decided(byProcess) > 6000 })
 	server.Start()
 	before := decided(byRedis)
-	clock.advance(breakerOpen)
+	clock.advance(redisstore.RetryAfter)
 	eventually(t, "redis decides again", func() bool { return decided(byRedis) > before+500 })
-	over := time.Since(began) + breakerOpen
+	over := time.Since(began) + redisstore.RetryAfter
 	var admitted, out float64
 	for i, s := range all {
 		s.end()
@@ -54,7 +54,7 @@ func TestKilledRedisAt5000RequestsPerSecond(t *testing.T) {
 			t.Errorf("replica %d: the 99th percentile is %s", i, p99)
 		}
 		admitted += float64(s.redisAdmitted.Load() + s.localAdmitted.Load())
-		out = max(out, time.Duration(s.latestDegraded.Load()-s.firstDegraded.Load()).Seconds()+breakerOpen.Seconds())
+		out = max(out, time.Duration(s.latestDegraded.Load()-s.firstDegraded.Load()).Seconds()+redisstore.RetryAfter.Seconds())
 	}
 	// Redis starts anew: it was killed and keeps nothing, so it has its burst twice.
 	most := 2*300 + over.Seconds()*1000 + 300 + out*1000 + 2*replicas
@@ -78,7 +78,7 @@ func TestRecoveryIsNoStampede(t *testing.T) {
 	var all []*stream
 	var limiters []*Limiter
 	for range replicas {
-		l := limiterOn(t, productionClient(t, address), Config{Now: clock.now})
+		l := limiterOn(t, productionClient(t, address), settings{Now: clock.now})
 		limiters = append(limiters, l)
 		all = append(all, flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}, callers, 8*time.Millisecond))
 	}
@@ -95,7 +95,7 @@ func TestRecoveryIsNoStampede(t *testing.T) {
 	}
 	eachOf("redis decides", func(i int) bool { return all[i].redis.Load() > 50 })
 	proxy.lose.Store(true) // every call runs, and no reply arrives
-	eachOf("the breakers open", func(i int) bool { return limiters[i].Degraded() && waits(limiters[i], clock.now()) })
+	eachOf("the breakers open", func(i int) bool { return isAway(limiters[i]) })
 
 	for range 3 {
 		awaitQuiet(t, direct)
@@ -104,9 +104,13 @@ func TestRecoveryIsNoStampede(t *testing.T) {
 			local[i] = s.local.Load()
 		}
 		before := evalCalls(t, direct)
-		clock.advance(breakerOpen)
+		failed := make([]float64, replicas)
+		for i, l := range limiters {
+			failed[i] = redisCount(t, l, "quotasvc_limit_backend_failures_total", "redis")
+		}
+		clock.advance(redisstore.RetryAfter)
 		eachOf("the probe has failed and others go on", func(i int) bool {
-			return all[i].local.Load() > local[i]+2*callers && waits(limiters[i], clock.now())
+			return all[i].local.Load() > local[i]+2*callers && redisCount(t, limiters[i], "quotasvc_limit_backend_failures_total", "redis") > failed[i]
 		})
 		if probes := evalCalls(t, direct) - before; probes != replicas {
 			t.Errorf("%d calls reached redis in five seconds, want one of each of the %d processes", probes, replicas)
@@ -120,8 +124,8 @@ func TestRecoveryIsNoStampede(t *testing.T) {
 	for i, s := range all {
 		redisBefore[i] = s.redis.Load()
 	}
-	clock.advance(breakerOpen)
-	eachOf("redis decides again", func(i int) bool { return all[i].redis.Load() > redisBefore[i]+200 && !limiters[i].Degraded() })
+	clock.advance(redisstore.RetryAfter)
+	eachOf("redis decides again", func(i int) bool { return all[i].redis.Load() > redisBefore[i]+200 && !isAway(limiters[i]) })
 	var requests int64
 	for i, s := range all {
 		s.end()
@@ -150,14 +154,6 @@ func awaitQuiet(t *testing.T, client *redis.Client) {
 	})
 }
 
-// waits reports whether a limiter's breaker is between two probes.
-func waits(l *Limiter, now time.Time) bool {
-	b := l.shards.first.breaker
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !b.probing && now.Before(b.until)
-}
-
 // received is how many connections a server has accepted so far.
 func received(t *testing.T, client *redis.Client) int {
 	t.Helper()
@@ -173,48 +169,4 @@ func received(t *testing.T, client *redis.Client) int {
 	}
 	t.Fatal("the server does not say")
 	return 0
-}
-
-// TestCallsOfALostPipelineRunOnce: a pipeline whose replies are lost has run, each call once, on every kind of client.
-func TestCallsOfALostPipelineRunOnce(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	direct := patientClient(t, server.Options())
-	proxy := newLossyProxy(t, server.Addr)
-	opts := baseOptions()
-	opts.Addrs, opts.Password = []string{proxy.addr}, server.Options().Password
-	cluster := opts.Cluster()
-	cluster.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) {
-		return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: proxy.addr}}}}, nil
-	}
-	s := NewScript("count", `return {redis.call('INCR', KEYS[1])}`, nil)
-	if err := s.Load(t.Context(), direct); err != nil {
-		t.Fatal(err)
-	}
-	proxy.lose.Store(true)
-	for name, client := range map[string]redis.UniversalClient{
-		"single": redis.NewClient(opts.Simple()), "cluster": redis.NewClusterClient(cluster),
-	} {
-		var calls []Call
-		for i := range 20 {
-			calls = append(calls, Call{Keys: []string{fmt.Sprint(name, i)}})
-		}
-		var all sync.WaitGroup
-		all.Go(func() {
-			for i, reply := range s.RunPipelined(t.Context(), client, calls) {
-				if reply.Err == nil {
-					t.Errorf("%s: call %d got a reply: %v", name, i, reply.Ints)
-				}
-			}
-		})
-		all.Wait()
-		var counts []string
-		for _, call := range calls {
-			counts = append(counts, direct.Get(t.Context(), call.Keys[0]).Val())
-		}
-		if got := slices.Compact(slices.Clone(counts)); !slices.Equal(got, []string{"1"}) {
-			t.Errorf("%s: the calls ran %v times", name, counts)
-		}
-		_ = client.Close()
-	}
 }

@@ -24,7 +24,7 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	for i, c := range q.charges {
 		after[i] = Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Allowed: true, Unknown: true}
 		to := &remote
-		if l.client == nil || req.local&(1<<i) != 0 {
+		if l.store == nil || req.local&(1<<i) != 0 {
 			to = &local
 		}
 		to.charges, to.positions = append(to.charges, c), append(to.positions, i)
@@ -44,12 +44,12 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 
 // refundThere gives back what Redis was charged, and puts what it says then into after.
 func (l *Limiter) refundThere(ctx context.Context, remote *part, after []Verdict) error {
-	turn := l.turn(ctx)
+	deadline := l.store.QueueDeadline(ctx)
 	errs := make([]error, MaxCharges)
 	var all sync.WaitGroup
 	for i, p := range l.parts(&remote.query) {
 		all.Go(func() {
-			a, mode, err := l.refund(ctx, turn, p.query, false)
+			a, mode, err := l.refund(ctx, deadline, p.query, false)
 			if errs[i] = err; err != nil {
 				return
 			}

@@ -14,7 +14,7 @@ import (
 func TestRefundSaysHowTheBucketsAreThen(t *testing.T) {
 	t.Parallel()
 	for where, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {
-		l := patientLimiter(t, client, Config{})
+		l := patientLimiter(t, client, settings{})
 		req := Request{Tenant: "acme"}
 		for i, kind := range []string{"sliding_log", "token_bucket", "fixed_window", "leaky_bucket", "sliding_window"} {
 			r := compile(t, rule.Spec{ID: fmt.Sprint("r", i), Kind: kind, Rate: fmt.Sprintf("%d/day", 9+i)})

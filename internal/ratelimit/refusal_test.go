@@ -2,15 +2,14 @@ package ratelimit
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -45,10 +44,10 @@ func TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, kind := range kinds() {
-				l := patientLimiter(t, patientClient(t, server.Options()), Config{})
+				l := patientLimiter(t, patientClient(t, server.Options()), settings{})
 				req := requestOf(Charge{Rule: compile(t, rule.Spec{ID: "rule-" + kind.String(), Kind: kind.String(), Rate: "3/31d"})})
 				admitted, answered := 0, 0
-				for range breakerStreak - 1 {
+				for range 5 - 1 {
 					for range 3 {
 						if mustPeek(t, l, req).Mode == ModeRedis {
 							answered++
@@ -58,14 +57,14 @@ func TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere(t *testing.T) {
 						admitted++
 					}
 				}
-				if admitted != 3 || answered != 3*(breakerStreak-1) {
-					t.Errorf("%s: %d admitted, %d peeks answered by redis; want 3, %d", kind, admitted, answered, 3*(breakerStreak-1))
+				if admitted != 3 || answered != 3*(5-1) {
+					t.Errorf("%s: %d admitted, %d peeks answered by redis; want 3, %d", kind, admitted, answered, 3*(5-1))
 				}
 			}
 			if err := set.heal(client); err != nil {
 				t.Fatal(err)
 			}
-			l := patientLimiter(t, patientClient(t, server.Options()), Config{})
+			l := patientLimiter(t, patientClient(t, server.Options()), settings{})
 			r := compile(t, rule.Spec{ID: "rule-token_bucket", Rate: "3/31d"})
 			if d := mustConsume(t, l, requestOf(Charge{Rule: r})); d.Mode != ModeRedis || d.Verdicts[0].Remaining != 2 {
 				t.Errorf("%+v; want Redis' level, in which nothing was charged", d)
@@ -88,33 +87,33 @@ func TestAServerThatDoesNotWriteIsAwayUntilItWrites(t *testing.T) {
 			server := testenv.RedisPrivate(t)
 			client := patientClient(t, server.Options())
 			clock, log := &movableClock{}, &lines{}
-			l := patientLimiter(t, patientClient(t, server.Options()), Config{Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil))})
+			l := patientLimiter(t, patientClient(t, server.Options()), settings{Now: clock.now, Log: slog.New(slog.NewTextHandler(log, nil))})
 			req := requestOf(Charge{Rule: compile(t, rule.Spec{Rate: "100/31d"})})
 			if err := set.harm(client); err != nil {
 				t.Fatal(err)
 			}
-			for range breakerStreak {
+			for range 5 {
 				for range 20 {
 					mustPeek(t, l, req)
 				}
 				mustConsume(t, l, req)
 			}
-			if !l.Degraded() {
+			if !isAway(l) {
 				t.Fatal("it refuses every write, and is not away")
 			}
 			for range 4 {
-				clock.advance(breakerOpen)
+				clock.advance(redisstore.RetryAfter)
 				mustPeek(t, l, req) // a probe
-				if v := mustPeek(t, l, req).Verdicts[0]; !l.Degraded() || v.Mode != ModeLocal || v.Remaining != 100-breakerStreak {
+				if v := mustPeek(t, l, req).Verdicts[0]; !isAway(l) || v.Mode != ModeLocal || v.Remaining != 100-5 {
 					t.Fatalf("it refuses every write: %+v", v)
 				}
 			}
 			if err := set.heal(client); err != nil {
 				t.Fatal(err)
 			}
-			clock.advance(breakerOpen)
+			clock.advance(redisstore.RetryAfter)
 			mustPeek(t, l, req)
-			if v := mustPeek(t, l, req).Verdicts[0]; l.Degraded() || v.Mode != ModeRedis {
+			if v := mustPeek(t, l, req).Verdicts[0]; isAway(l) || v.Mode != ModeRedis {
 				t.Errorf("it writes again: %+v", v)
 			}
 			log.mu.Lock()
@@ -137,8 +136,8 @@ func TestAServerThatWritesNowAndThenIsNotAway(t *testing.T) {
 		"consumes": func(l *Limiter) Mode { return mustConsume(t, l, requestOf(Charge{Rule: bucket})).Mode },
 		"leases":   func(l *Limiter) Mode { return mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: jobs}).Mode },
 	} {
-		l := patientLimiter(t, patientClient(t, server.Options()), Config{})
-		for i := range breakerStreak + 2 {
+		l := patientLimiter(t, patientClient(t, server.Options()), settings{})
+		for i := range 5 + 2 {
 			for n, change := range []func(*redis.Client) error{set.harm, set.heal} {
 				if err := change(client); err != nil {
 					t.Fatal(err)
@@ -148,48 +147,8 @@ func TestAServerThatWritesNowAndThenIsNotAway(t *testing.T) {
 				}
 			}
 		}
-		if l.Degraded() {
+		if isAway(l) {
 			t.Errorf("%s: every other write is done, and it is away", name)
 		}
-	}
-}
-
-// TestATrialWriteIsInTheSlotOfItsKeyAndNobodysBucket: on a cluster it tries the shard that the key is on.
-func TestATrialWriteIsInTheSlotOfItsKeyAndNobodysBucket(t *testing.T) {
-	t.Parallel()
-	for key, want := range map[string]string{
-		"rl:{acme}t:rule":        "rl:{acme}?",
-		"rl:{rule/1a2b}t":        "rl:{rule/1a2b}?",
-		"quota:{acme}:api_calls": "rl:{acme}?",
-		"":                       "rl:?",
-		"rl:replicas":            "rl:?",
-		"}{":                     "rl:?",
-	} {
-		if got := trialKey(key); got != want {
-			t.Errorf("%q: %q, want %q", key, got, want)
-		}
-	}
-}
-
-func TestOnlyRefusedWritesMakeAServerReadOnly(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	client := patientClient(t, server.Options())
-	for text, want := range map[string]bool{
-		"READONLY You can't write against a read only replica. script: 0123, on @user_script:7.": true,
-		"OOM command not allowed when used memory > 'maxmemory'.":                                true,
-		"MISCONF Redis is configured to save RDB snapshots, but it's unable to persist to disk.": true,
-		"NOREPLICAS Not enough good replicas to write.":                                          true,
-		"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.":       false,
-		"LOADING Redis is loading the dataset in memory":                                         false,
-		"ERR OOMph": false,
-	} {
-		err := client.Eval(t.Context(), "return redis.error_reply(ARGV[1])", nil, text).Err()
-		if err == nil || refusesWrites(err) != want {
-			t.Errorf("%v: %v, want %v", err, !want, want)
-		}
-	}
-	if refusesWrites(fmt.Errorf("READONLY %w", &url.Error{Op: "dial", Err: context.DeadlineExceeded})) {
-		t.Error("an error that is not Redis' own")
 	}
 }

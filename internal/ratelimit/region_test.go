@@ -10,7 +10,7 @@ import (
 // TestARuleKeepsItsLevelsWhenItsRegionGetsMore: the debt stays, in tokens.
 func TestARuleKeepsItsLevelsWhenItsRegionGetsMore(t *testing.T) {
 	t.Parallel()
-	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{})
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})
 	ask := func(percent, cost int64) Verdict {
 		r := compile(t, rule.Spec{ID: "rule", Rate: "100/day", RegionShare: percent})
 		return mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: cost}}}).Verdicts[0]

@@ -2,17 +2,14 @@ package ratelimit
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 const (
-	// MaxReads is the most keys read with one decision.
-	MaxReads = 16
-
 	// MaxCharges is the most rules one request may be charged on. It bounds the script's time together with MaxVector.
 	MaxCharges = 16
 )
@@ -38,8 +35,9 @@ type Request struct {
 	Tenant  string
 	Charges []Charge
 
-	// Reads are keys to be read with the decision, up to MaxReads, each with the hash tag {<Tenant>}. A refund reads nothing.
-	Reads []string
+	// With are keys to read in the same pipeline, nil for none. Their hash tag must be the tenant. Their values stay nil if the
+	// tenant's shard was not asked or did not answer. A refund reads nothing.
+	With *redisstore.Reads
 
 	local uint16 // a refund: a bit per charge that was taken in the process, not in Redis
 }
@@ -108,9 +106,6 @@ type Decision struct {
 	Verdicts []Verdict
 	// Mode is ModeLocal if any of its rules was decided there; see the verdicts' own.
 	Mode Mode
-	// Reads are what the request's Reads held just before the decision, "" for none or for what is not a string. nil: they
-	// were not read, because the decision was not made in Redis or does not concern the tenant's slot of a cluster.
-	Reads []string
 	// Degraded says that Redis should have decided and could not: the rules' OnBackendError did.
 	Degraded bool
 }
@@ -140,7 +135,7 @@ type query struct {
 	op      rule.Op
 	tenant  string
 	charges []charge
-	reads   []string
+	with    *redisstore.Reads
 }
 
 // charge is a checked charge.
@@ -165,12 +160,9 @@ func (req Request) check(o rule.Op) (query, error) {
 	if n := len(req.Charges); n > MaxCharges {
 		return query{}, &rule.FieldError{Field: "charges", Reason: fmt.Sprintf("%d rules; at most %d", n, MaxCharges)}
 	}
-	if err := req.checkReads(); err != nil {
-		return query{}, err
-	}
 	q := query{op: o, tenant: req.Tenant, charges: make([]charge, len(req.Charges))}
 	if o != rule.Refund {
-		q.reads = req.Reads
+		q.with = req.With
 	}
 	for i, c := range req.Charges {
 		if !c.Rule.Compiled() {
@@ -200,20 +192,6 @@ func (req Request) check(o rule.Op) (query, error) {
 	return q, nil
 }
 
-// checkReads holds the keys to the tenant's slot.
-func (req Request) checkReads() error {
-	if n := len(req.Reads); n > MaxReads {
-		return &rule.FieldError{Field: "reads", Reason: fmt.Sprintf("%d keys; at most %d", n, MaxReads)}
-	}
-	for i, key := range req.Reads {
-		tag := strings.IndexByte(key, '{')
-		if tag < 0 || !strings.HasPrefix(key[tag+1:], req.Tenant) || !strings.HasPrefix(key[tag+1+len(req.Tenant):], "}") {
-			return &rule.FieldError{Field: fmt.Sprintf("reads[%d]", i), Reason: "does not have the tenant as its hash tag"}
-		}
-	}
-	return nil
-}
-
 // part is the charges of a query that share a slot on a cluster.
 type part struct {
 	query
@@ -238,7 +216,7 @@ func (q *query) parts() []part {
 				index[c.tag] = at
 				all = append(all, part{query: query{op: q.op, tenant: q.tenant}})
 				if own {
-					all[at].reads = q.reads
+					all[at].with = q.with
 				}
 			}
 			all[at].charges = append(all[at].charges, *c)

@@ -12,7 +12,7 @@ import (
 
 func TestRequestsAreChecked(t *testing.T) {
 	t.Parallel()
-	l := patientLimiter(t, nil, Config{})
+	l := patientLimiter(t, nil, settings{})
 	limit := compile(t, rule.Spec{Rate: "10/s"})
 	var seventeen []Charge
 	for i := range 17 {

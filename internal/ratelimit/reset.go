@@ -3,7 +3,8 @@ package ratelimit
 import (
 	"context"
 	"fmt"
-	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // Reset makes the bucket what it was before it was first charged, in Redis and in this process; of a concurrency rule it forgets
@@ -14,17 +15,13 @@ func (l *Limiter) Reset(ctx context.Context, name string) (existed bool, err err
 	if l.stopped.Load() {
 		return false, ErrStopped
 	}
-	if l.client != nil {
-		ctx, cancel := context.WithTimeout(ctx, l.cfg.Budget)
-		defer cancel()
-		n, err := l.client.Del(ctx, name).Result()
-		if err != nil {
+	if l.store != nil {
+		if existed, err = l.store.Delete(ctx, name); err != nil {
 			return false, fmt.Errorf("%w: delete a bucket: %w", ErrUnavailable, err)
 		}
-		existed = n > 0
 	}
 	known := l.forgetBucket(name)
-	return existed || l.client == nil && known, nil
+	return existed || l.store == nil && known, nil
 }
 
 // ForgetBucket forgets what this process knows of a bucket that was reset elsewhere.
@@ -37,7 +34,7 @@ func (l *Limiter) forgetBucket(name string) (known bool) {
 
 // forget drops what is known of a bucket.
 func (l *levels) forget(key string) (known bool) {
-	shard := l.shard(tagOf(key))
+	shard := l.shard(redisstore.HashTag(key))
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	_, known = shard.all[key]
@@ -59,11 +56,4 @@ func (t *leaseTable) forget(key string) (known bool) {
 	}
 	delete(t.buckets, key)
 	return known
-}
-
-// tagOf is a key's hash tag.
-func tagOf(key string) string {
-	_, rest, _ := strings.Cut(key, "{")
-	tag, _, _ := strings.Cut(rest, "}")
-	return tag
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -18,7 +19,7 @@ func TestReset_MakesABucketFullAndTouchesNoOther(t *testing.T) {
 		"redis": func() redis.UniversalClient { return patientClient(t, testenv.Redis(t)) },
 		"local": func() redis.UniversalClient { return nil },
 	} {
-		l := patientLimiter(t, client(), Config{})
+		l := patientLimiter(t, client(), settings{})
 		for _, spec := range []rule.Spec{
 			{Rate: "2/day"},
 			{Kind: "leaky_bucket", Rate: "2/day"},
@@ -70,7 +71,7 @@ func TestReset_MakesABucketFullAndTouchesNoOther(t *testing.T) {
 func TestReset_OfAConcurrencyRuleForgetsItsLeases(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {
-		l := patientLimiter(t, client, Config{})
+		l := patientLimiter(t, client, settings{})
 		r := compile(t, rule.Spec{Kind: "concurrency", Burst: 1})
 		acquire := func() bool {
 			t.Helper()
@@ -99,7 +100,7 @@ func TestReset_OfAConcurrencyRuleForgetsItsLeases(t *testing.T) {
 func TestReset_OtherProcessesForgetWhatTheyRemembered(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)
-	here, there := patientLimiter(t, patientClient(t, options), Config{}), patientLimiter(t, patientClient(t, options), Config{})
+	here, there := patientLimiter(t, patientClient(t, options), settings{}), patientLimiter(t, patientClient(t, options), settings{})
 	r := compile(t, rule.Spec{Rate: "1/day"})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
 	for _, want := range []bool{true, false, false} {
@@ -123,12 +124,12 @@ func TestReset_OtherProcessesForgetWhatTheyRemembered(t *testing.T) {
 func TestReset_WithoutRedisIsAnErrorWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
-	client, err := NewClient(server.URL)
+	client, err := redisstore.NewClient(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	l := limiterOn(t, client, Config{})
+	l := limiterOn(t, client, settings{})
 	bucket, err := rule.Bucket{Tenant: "acme", Rule: compile(t, rule.Spec{Rate: "1/s"})}.Name()
 	if err != nil {
 		t.Fatal(err)
@@ -167,8 +168,8 @@ func TestBucket_IsNamedLikeItIsCharged(t *testing.T) {
 		if got, err := tc.bucket.Name(); err != nil || got != tc.want {
 			t.Errorf("%q, %v, want %q", got, err, tc.want)
 		}
-		if want := map[bool]string{true: "r", false: "acme"}[tc.bucket.Rule.Shared]; tc.bucket.Dimension == "" && tagOf(tc.want) != want {
-			t.Errorf("the tag of %s is %q", tc.want, tagOf(tc.want))
+		if want := map[bool]string{true: "r", false: "acme"}[tc.bucket.Rule.Shared]; tc.bucket.Dimension == "" && redisstore.HashTag(tc.want) != want {
+			t.Errorf("the tag of %s is %q", tc.want, redisstore.HashTag(tc.want))
 		}
 	}
 	for _, bad := range []rule.Bucket{{Tenant: "acme"}, {Rule: own}, {Tenant: "{acme}", Rule: own}, {Tenant: "acme", Rule: own, Dimension: "x"}, {Tenant: "acme", Rule: &rule.Rule{}}} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"strconv"
@@ -12,14 +11,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
-	"github.com/quotasvc/quotasvc/lua"
 )
 
 // lossyProxy forwards to a server and, when told to, swallows the next reply to a script call and closes the connection:
@@ -118,7 +115,7 @@ func TestLostReplyChargesOnce(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(o *redis.Options) redis.UniversalClient{
 		"single": func(o *redis.Options) redis.UniversalClient {
-			c, err := NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: o.Addr}).String())
+			c, err := redisstore.NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: o.Addr}).String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,8 +127,13 @@ func TestLostReplyChargesOnce(t *testing.T) {
 		},
 		// MaxRetries does not stop a cluster client.
 		"cluster": func(o *redis.Options) redis.UniversalClient {
-			opts := baseOptions().Cluster()
-			opts.Addrs, opts.Username, opts.Password = []string{o.Addr}, o.Username, o.Password
+			c, err := redisstore.NewClient("redis+cluster://" + o.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			opts := c.(*redis.ClusterClient).Options()
+			_ = c.Close()
+			opts.Username, opts.Password = o.Username, o.Password
 			opts.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) {
 				return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: o.Addr}}}}, nil
 			}
@@ -149,8 +151,8 @@ func TestLostReplyChargesOnce(t *testing.T) {
 			defer func() { _ = client.Close() }()
 			r := compile(t, rule.Spec{Rate: "1/day", Burst: 100, OnBackendError: "closed"})
 			req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
-			l := patientLimiter(t, client, Config{})
-			if err := l.Start(context.Background()); err != nil {
+			l := patientLimiter(t, client, settings{})
+			if err := l.store.Start(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := l.Consume(context.Background(), req); err != nil {
@@ -181,7 +183,7 @@ func TestMissingScriptIsSentAgainAndNothingIsLostOrDoubled(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, client, Config{Metrics: metrics})
+	l := patientLimiter(t, client, settings{Metrics: metrics})
 	const capacity, clients, each = 700, 16, 60 // 960 requests for 700 tokens per tenant
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: capacity, OnBackendError: "closed"})
 
@@ -218,132 +220,7 @@ func TestMissingScriptIsSentAgainAndNothingIsLostOrDoubled(t *testing.T) {
 			t.Errorf("tenant %d: %d admitted, want %d", tenant, got, capacity)
 		}
 	}
-	if testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")) == 0 {
+	if redisCount(t, l, "quotasvc_redis_noscript_total", "limits") == 0 {
 		t.Error("the script was never missing: the test proved nothing")
-	}
-}
-
-// TestOnlyTheCallsThatMissedTheScriptAreSentAgain uses two servers, of which one has the script.
-func TestOnlyTheCallsThatMissedTheScriptAreSentAgain(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	s := NewScript("count", `return {redis.call('INCR', KEYS[1])}`, nil)
-	var servers [2]*redis.Options
-	for i := range servers {
-		servers[i] = testenv.RedisPrivate(t).Options()
-	}
-	if err := s.Load(ctx, patientClient(t, servers[0])); err != nil {
-		t.Fatal(err)
-	}
-	opts := baseOptions().Cluster()
-	opts.Addrs = []string{servers[0].Addr}
-	opts.ReadTimeout, opts.PoolTimeout = patience, patience
-	opts.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) {
-		return []redis.ClusterSlot{
-			{Start: 0, End: 8191, Nodes: []redis.ClusterNode{{Addr: servers[0].Addr}}},
-			{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: servers[1].Addr}}},
-		}, nil
-	}
-	opts.NewClient = func(o *redis.Options) *redis.Client {
-		for _, server := range servers {
-			if strings.HasSuffix(server.Addr, o.Addr) { // go-redis drops a loopback host
-				o.Password = server.Password
-			}
-		}
-		return redis.NewClient(o)
-	}
-	client := redis.NewClusterClient(opts)
-	defer func() { _ = client.Close() }()
-	var calls []Call
-	for i := range 20 { // keys in slots of both halves
-		calls = append(calls, Call{Keys: []string{fmt.Sprintf("key-%d", i)}})
-	}
-	for i, reply := range s.RunPipelined(ctx, client, calls) {
-		if reply.Err != nil || reply.Ints[0] != 1 {
-			t.Errorf("key %d: ran %v times (%v)", i, reply.Ints, reply.Err)
-		}
-	}
-	for i, server := range servers {
-		if n := patientClient(t, server).DBSize(ctx).Val(); n < 3 {
-			t.Errorf("server %d got %d of the keys: the test proved nothing", i, n)
-		}
-	}
-}
-
-func TestRunPipelinedAnswersEachCallInOrder(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.Redis(t))
-	s := NewScript("echo", `if ARGV[1] == 'bad' then return redis.error_reply('ERR echo: bad') end return {tonumber(ARGV[1]), #KEYS}`, nil)
-	replies := s.RunPipelined(context.Background(), client, []Call{
-		{Keys: []string{"a"}, Args: []any{7}}, {Keys: []string{"b"}, Args: []any{"bad"}}, {Keys: []string{"a", "b"}, Args: []any{int64(9)}},
-	})
-	if got := fmt.Sprint(replies[0].Ints, replies[2].Ints); got != "[7 1] [9 2]" || replies[0].Err != nil || replies[2].Err != nil {
-		t.Errorf("replies %+v", replies)
-	}
-	if err := replies[1].Err; err == nil || !strings.Contains(err.Error(), "script echo: ERR echo: bad") {
-		t.Errorf("the refused call answers %v", err)
-	}
-	ints, err := s.Run(context.Background(), client, Call{Keys: []string{"a"}, Args: []any{1}})
-	if err != nil || fmt.Sprint(ints) != "[1 1]" {
-		t.Errorf("Run: %v, %v", ints, err)
-	}
-}
-
-// TestPipelinesLeaveNothingBehind: the space they are written in is used again, and must not grow or keep a request alive.
-func TestPipelinesLeaveNothingBehind(t *testing.T) {
-	t.Parallel()
-	var w writing
-	for range 2 {
-		for range 3 {
-			args := w.command("evalsha", "sha", &Call{Keys: []string{"a", "b"}, Args: []any{1, "c"}})
-			if len(args) != 7 {
-				t.Errorf("the command %v", args)
-			}
-			w.cmds, w.all = append(w.cmds, newOnce(t.Context(), true, args)), append(w.all, 1)
-		}
-		w.clear()
-		if len(w.args) != 0 || len(w.cmds) != 0 || len(w.all) != 0 || holds(w.args) || holds(w.cmds) {
-			t.Errorf("left behind: %+v", w)
-		}
-	}
-}
-
-func TestLoadMakesTheFirstCallFindTheScript(t *testing.T) {
-	t.Parallel()
-	client := patientClient(t, testenv.RedisPrivate(t).Options())
-	metrics := NewMetrics(nil)
-	s := NewScript("limits", lua.Limits, metrics)
-	if err := s.Load(context.Background(), client); err != nil {
-		t.Fatal(err)
-	}
-	call := Call{Keys: []string{"k"}, Args: []any{0, 0, 1, 1, 3, 1, 1, 1, 136, 0, 1, 1, 0, 1, 64}, Packed: true}
-	if _, err := s.Run(context.Background(), client, call); err != nil {
-		t.Fatal(err)
-	}
-	if n := testutil.ToFloat64(metrics.noScript.WithLabelValues("limits")); n != 0 {
-		t.Errorf("the script was missing %v times", n)
-	}
-}
-
-func TestScriptErrorsDoNotHideTheConnections(t *testing.T) {
-	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	_ = ln.Close() // nobody listens there now
-	client, err := NewClient("redis://" + addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = client.Close() }()
-	s := NewScript("limits", lua.Limits, nil)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_, err = s.Run(ctx, client, Call{Keys: []string{"k"}})
-	var op *net.OpError
-	if !errors.As(err, &op) && !errors.Is(err, io.EOF) {
-		t.Errorf("an unreachable server answers %v", err)
 	}
 }

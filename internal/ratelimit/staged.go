@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // partial is a part and what has become of it.
@@ -41,7 +42,7 @@ func (p *partial) charged() (q query, at []int) {
 // What is charged is charged in stages, the tenant's own slot last: a denial or failure stops there, and what the earlier
 // ones took is given back. In between, others may be denied for a token that comes back (for a round trip); nobody is
 // allowed one too many. A peek asks all slots at once.
-func (l *Limiter) staged(ctx context.Context, turn time.Time, q *query, parts []part) (Decision, error) {
+func (l *Limiter) staged(ctx context.Context, deadline time.Time, q *query, parts []part) (Decision, error) {
 	all := make([]*partial, len(parts))
 	for i := range parts {
 		all[i] = &partial{part: parts[i]}
@@ -51,10 +52,10 @@ func (l *Limiter) staged(ctx context.Context, turn time.Time, q *query, parts []
 		stages = l.stages(all)
 	}
 	for _, stage := range stages {
-		l.askParts(ctx, turn, stage)
+		l.askParts(ctx, deadline, stage)
 		for _, p := range stage {
 			if p.err != nil || !p.d.Allowed && q.op == rule.Consume {
-				return l.undo(ctx, turn, q, all)
+				return l.undo(ctx, deadline, q, all)
 			}
 		}
 	}
@@ -88,11 +89,11 @@ func (l *Limiter) stages(all []*partial) [][]*partial {
 }
 
 // askParts decides parts at the same time.
-func (l *Limiter) askParts(ctx context.Context, turn time.Time, parts []*partial) {
+func (l *Limiter) askParts(ctx context.Context, deadline time.Time, parts []*partial) {
 	var others sync.WaitGroup
 	ask := func(p *partial) {
 		p.asked = true
-		p.d, p.err = l.decideTogether(ctx, turn, &p.query)
+		p.d, p.err = l.decideTogether(ctx, deadline, &p.query)
 	}
 	for _, p := range parts[1:] {
 		others.Go(func() { ask(p) })
@@ -103,7 +104,7 @@ func (l *Limiter) askParts(ctx context.Context, turn time.Time, parts []*partial
 
 // undo gives back what a charge has taken that was denied or failed later, and finds out what the parts would have said that
 // were not asked any more. It answers within the budget; what is under way then goes on by itself.
-func (l *Limiter) undo(ctx context.Context, turn time.Time, q *query, all []*partial) (Decision, error) {
+func (l *Limiter) undo(ctx context.Context, deadline time.Time, q *query, all []*partial) (Decision, error) {
 	var failed error
 	for _, p := range all {
 		failed = errors.Join(failed, p.err)
@@ -120,21 +121,21 @@ func (l *Limiter) undo(ctx context.Context, turn time.Time, q *query, all []*par
 	if len(work) == 0 {
 		return known, failed
 	}
-	within, cancel := context.WithDeadline(ctx, turn.Add(l.cfg.Budget/2))
+	within, cancel := context.WithDeadline(ctx, deadline.Add(l.store.Budget()/2))
 	defer cancel()
 	done := l.background.run(func() {
 		// The caller may leave; what was charged for it comes back all the same.
 		ctx := context.WithoutCancel(ctx)
-		turn := l.turn(ctx)
+		deadline := l.store.QueueDeadline(ctx)
 		var each sync.WaitGroup
 		for _, p := range work {
 			each.Go(func() {
 				if p.asked {
-					l.takeBack(ctx, turn, p)
+					l.takeBack(ctx, deadline, p)
 					return
 				}
 				p.op = rule.Peek
-				p.d, p.err = l.decideTogether(ctx, turn, &p.query)
+				p.d, p.err = l.decideTogether(ctx, deadline, &p.query)
 				p.asked = p.err == nil
 			})
 		}
@@ -152,9 +153,9 @@ func (l *Limiter) undo(ctx context.Context, turn time.Time, q *query, all []*par
 }
 
 // takeBack refunds what a part was charged and corrects its verdicts.
-func (l *Limiter) takeBack(ctx context.Context, turn time.Time, p *partial) {
+func (l *Limiter) takeBack(ctx context.Context, deadline time.Time, p *partial) {
 	q, at := p.charged()
-	a, mode, err := l.refund(ctx, turn, q, p.d.Mode == ModeLocal)
+	a, mode, err := l.refund(ctx, deadline, q, p.d.Mode == ModeLocal)
 	if err != nil {
 		l.metrics.stagedRefunds.WithLabelValues("lost").Inc()
 		l.cfg.Log.WarnContext(ctx, "limits charged in another slot could not be given back; they refill by themselves", "error", err)
@@ -175,9 +176,6 @@ func (p *partial) place(d *Decision) {
 	for i, at := range p.positions {
 		d.Verdicts[at] = p.d.Verdicts[i]
 	}
-	if p.d.Reads != nil {
-		d.Reads = p.d.Reads
-	}
 	d.Degraded = d.Degraded || p.d.Degraded
 	d.Mode = max(d.Mode, p.d.Mode)
 }
@@ -197,14 +195,14 @@ func merge(q *query, all []*partial) Decision {
 }
 
 // refund gives back q's charges in the process or in Redis.
-func (l *Limiter) refund(ctx context.Context, turn time.Time, q query, local bool) (answer, Mode, error) {
+func (l *Limiter) refund(ctx context.Context, deadline time.Time, q query, local bool) (answer, Mode, error) {
 	if local {
 		return l.levels.decide(&q, l.ticker.micros(), l.replicasOf(ModeLocal)), ModeLocal, nil
 	}
 	l.forget(&q)
-	a, err := l.ask(ctx, turn, q)
+	a, err := l.ask(ctx, deadline, &q)
 	l.forget(&q) // also what was decided before the refund arrived
-	if errors.Is(err, errBackend) {
+	if errors.Is(err, redisstore.ErrAway) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return a, ModeRedis, err

@@ -1,12 +1,12 @@
 package ratelimit
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 const (
@@ -14,9 +14,6 @@ const (
 	// more. They bound how long one call keeps Redis from others: 64 requests on three buckets take 0.1 ms, on 128 buckets 0.7 ms.
 	MaxVector     = 64
 	maxVectorKeys = 128
-
-	// maxVectorReads is the most keys that are only read in one call. Each takes a microsecond.
-	maxVectorReads = 128
 
 	// formsCompared is how many of a call's latest forms a request is compared with. Requests are mostly alike, so the first
 	// comparison usually hits; where they are not, looking further costs more than it saves.
@@ -35,33 +32,27 @@ type answer struct {
 	now     int64 // us; by Redis' clock
 	stale   bool  // Redis was in another window of a calendar: nothing was decided
 	rows    []row
-	reads   []string // as Decision.Reads
-	err     error
 }
 
 // vector is one script call under construction: queries of one hash slot, in order. Rules are sent once, and so is what
 // queries have in common: equal ones, and those that differ only in their buckets, share a form.
 type vector struct {
-	now        int64 // us; windows are those of this time
-	keys       []string
-	tags       []string       // of keys
-	ruleOf     []int          // of keys: its place in rules
-	index      map[string]int // of a key in keys
-	rules      []sentRule
-	ruleAt     map[sentAs]int // of a rule in rules
-	queries    []int          // positions in the batch
-	requests   []int64        // as the script reads them
-	places     []int          // of the queries' charges in keys, one query after the other
-	at         []int          // of the charges of the query at hand: their keys' places, or unplaced
-	forms      []form
-	charges    []formCharge // of forms, one form after the other
-	reads      []string
-	readAt     map[string]int // of a key in reads
-	readPlaces []int          // of the queries' reads in reads, one query after the other
+	now      int64 // us; windows are those of this time
+	keys     []string
+	tags     []string       // of keys
+	ruleOf   []int          // of keys: its place in rules
+	index    map[string]int // of a key in keys
+	rules    []sentRule
+	ruleAt   map[sentAs]int // of a rule in rules
+	queries  []int          // positions in the batch
+	requests []int64        // as the script reads them
+	places   []int          // of the queries' charges in keys, one query after the other
+	at       []int          // of the charges of the query at hand: their keys' places, or unplaced
+	forms    []form
+	charges  []formCharge // of forms, one form after the other
 
 	// The rest is only space that is needed to send the call and to read its reply.
 
-	sent   []string // keys and reads
 	args   []any
 	ahead  []int64 // of keys: by how much Redis says that their time is ahead
 	latest []*row  // of keys: what Redis said of them last
@@ -98,21 +89,19 @@ const (
 )
 
 func newVector() *vector {
-	return &vector{index: make(map[string]int), ruleAt: make(map[sentAs]int), readAt: make(map[string]int)}
+	return &vector{index: make(map[string]int), ruleAt: make(map[sentAs]int)}
 }
 
 // clear makes v as good as new, but for the space that it has. What is not named here is lost.
 func (v *vector) clear() {
 	clear(v.index)
 	clear(v.ruleAt)
-	clear(v.readAt)
 	*v = vector{
 		keys: emptied(v.keys), tags: emptied(v.tags), ruleOf: emptied(v.ruleOf), index: v.index,
 		rules: emptied(v.rules), ruleAt: v.ruleAt,
 		queries: emptied(v.queries), requests: emptied(v.requests), places: emptied(v.places), at: emptied(v.at),
 		forms: emptied(v.forms), charges: emptied(v.charges),
-		reads: emptied(v.reads), readAt: v.readAt, readPlaces: emptied(v.readPlaces),
-		sent: emptied(v.sent), args: emptied(v.args), ahead: emptied(v.ahead), latest: emptied(v.latest),
+		args: emptied(v.args), ahead: emptied(v.ahead), latest: emptied(v.latest),
 	}
 }
 
@@ -142,7 +131,7 @@ func (v *vector) fits(q *query) bool {
 		}
 		v.at = append(v.at, at)
 	}
-	return len(v.keys)+added <= maxVectorKeys && len(v.reads)+len(q.reads) <= maxVectorReads
+	return len(v.keys)+added <= maxVectorKeys
 }
 
 // agrees reports whether c means a bucket in the same way as the rule that it was sent with.
@@ -156,15 +145,6 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 // add needs fits to have been asked about q last.
 func (v *vector) add(position int, q *query) {
 	v.queries = append(v.queries, position)
-	for _, key := range q.reads {
-		at, known := v.readAt[key]
-		if !known {
-			at = len(v.reads)
-			v.readAt[key] = at
-			v.reads = append(v.reads, key)
-		}
-		v.readPlaces = append(v.readPlaces, at)
-	}
 	from := len(v.charges)
 	for i := range q.charges {
 		c := &q.charges[i]
@@ -215,8 +195,8 @@ func (v *vector) form(o rule.Op, from int) int {
 
 // call is the script call. now is the time to use in us; 0 is the server's. Where it can it points at v's numbers: in an
 // interface each would be a copy of its own on the heap, except for those below 256.
-func (v *vector) call(now int64) Call {
-	args := append(v.args[:0], now, len(v.reads), len(v.rules), len(v.forms))
+func (v *vector) call(now int64) redisstore.Call {
+	args := append(v.args[:0], now, len(v.rules), len(v.forms))
 	for i := range v.rules {
 		p := &v.rules[i].params
 		args = append(args, v.rules[i].rule.Word(), &p[0], &p[1], &p[2], &p[3])
@@ -236,8 +216,7 @@ func (v *vector) call(now int64) Call {
 		args = append(args, &v.requests[i])
 	}
 	v.args = args
-	v.sent = append(append(v.sent[:0], v.keys...), v.reads...)
-	return Call{Keys: v.sent, Args: args, Packed: true}
+	return redisstore.Call{Keys: v.keys, Args: args, Packed: true}
 }
 
 // reading is what a script reply says besides its answers.
@@ -246,24 +225,13 @@ type reading struct {
 	rebased int64 // buckets
 }
 
-// read reads the reply to call into the batch's answers; where it returns an error, it has read none. Its error matches
-// errBackend or errScript.
-func (v *vector) read(batch []query, reply Reply, answers []answer) (reading, error) {
-	switch {
-	case reply.Err == nil:
-		return v.decode(batch, reply, answers)
-	case errors.Is(reply.Err, errScript):
+// read reads the reply to call into the results of the batch. It returns the reply's error, or one that matches
+// redisstore.ErrScript if the reply is of another version of the script, which is a bug. It has read nothing then.
+func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstore.Result[answer]) (reading, error) {
+	if reply.Err != nil {
 		return reading{}, reply.Err
-	case isRefusal(reply.Err):
-		return reading{}, fmt.Errorf("%w: %w", errScript, reply.Err)
-	default:
-		return reading{}, notDecided(reply.Err)
 	}
-}
-
-// decode reads the script's reply. An error means a script of another version, which is a bug.
-func (v *vector) decode(batch []query, reply Reply, answers []answer) (reading, error) {
-	d, rest, err := v.decodeBuckets(reply)
+	d, rest, err := v.decodeBuckets(reply.Ints)
 	if err != nil {
 		return reading{}, err
 	}
@@ -274,14 +242,10 @@ func (v *vector) decode(batch []query, reply Reply, answers []answer) (reading, 
 		}
 	}
 	if len(rest) != want {
-		return reading{}, fmt.Errorf("%w: a reply of %d integers about %d requests, want %d", errScript, len(rest), len(v.queries), want)
+		return reading{}, fmt.Errorf("%w: a reply of %d integers about %d requests, want %d", redisstore.ErrScript, len(rest), len(v.queries), want)
 	}
 	// The answers go to their requests, and what they hold with them: it is not used again.
 	rows, places := make([]row, len(v.places)), v.places
-	values := make([]string, len(v.readPlaces))
-	for n, at := range v.readPlaces {
-		values[n] = reply.Texts[at]
-	}
 	for _, i := range v.queries {
 		charges := batch[i].charges
 		a := answer{now: d.now, allowed: rest[0] == 1, rows: rows[:len(charges):len(charges)]}
@@ -294,27 +258,22 @@ func (v *vector) decode(batch []query, reply Reply, answers []answer) (reading, 
 			rest = rest[width:]
 		}
 		places = places[len(charges):]
-		if n := len(batch[i].reads); n > 0 {
-			a.reads, values = values[:n:n], values[n:]
-		}
-		answers[i] = a
+		results[i].Answer = a
 	}
 	return d, nil
 }
 
 // decodeBuckets reads what the reply says about the buckets; requests is what it says about them.
-func (v *vector) decodeBuckets(reply Reply) (d reading, requests []int64, err error) {
+func (v *vector) decodeBuckets(ints []int64) (d reading, requests []int64, err error) {
 	const head, pair = 3, 2
-	ints := reply.Ints
-	if len(ints) < head || len(reply.Texts) != len(v.reads) || ints[2] < 0 || ints[2] > int64(len(v.keys)) || int64(len(ints)) < head+pair*ints[2] {
-		return d, nil, fmt.Errorf("%w: a reply of %d integers and %d strings about %d buckets and %d keys", errScript,
-			len(ints), len(reply.Texts), len(v.keys), len(v.reads))
+	if len(ints) < head || ints[2] < 0 || ints[2] > int64(len(v.keys)) || int64(len(ints)) < head+pair*ints[2] {
+		return d, nil, fmt.Errorf("%w: a reply of %d integers about %d buckets", redisstore.ErrScript, len(ints), len(v.keys))
 	}
 	v.ahead = append(v.ahead[:0], make([]int64, len(v.keys))...)
 	end := len(ints) - pair*int(ints[2])
 	for i := end; i < len(ints); i += pair {
 		if ints[i] < 1 || ints[i] > int64(len(v.keys)) {
-			return d, nil, fmt.Errorf("%w: a reply about bucket %d of %d", errScript, ints[i], len(v.keys))
+			return d, nil, fmt.Errorf("%w: a reply about bucket %d of %d", redisstore.ErrScript, ints[i], len(v.keys))
 		}
 		v.ahead[ints[i]-1] = ints[i+1]
 	}
@@ -322,11 +281,11 @@ func (v *vector) decodeBuckets(reply Reply) (d reading, requests []int64, err er
 }
 
 // last is what Redis said last about each of keys, by the answers that were read.
-func (v *vector) last(answers []answer) []*row {
+func (v *vector) last(results []redisstore.Result[answer]) []*row {
 	v.latest = append(v.latest[:0], make([]*row, len(v.keys))...)
 	places := v.places
 	for _, i := range v.queries {
-		rows := answers[i].rows
+		rows := results[i].Answer.rows
 		for j := range rows {
 			v.latest[places[j]] = &rows[j]
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 func queryFor(t *testing.T, tenant string, charges ...Charge) query {
@@ -90,15 +90,12 @@ func TestRepliesOfAnotherScriptAreABugAndNotAnOutage(t *testing.T) {
 	for _, ints := range [][]int64{
 		nil, {1}, {1, 0, 0}, {1, 0, 0, 1, 0}, {1, 0, 0, 1, 0, 5, 6}, {1, 0, 2, 1, 0, 5, 1, 7, 1, 7}, {1, 0, 1, 1, 0, 5, 2, 7}, {1, 0, 1, 1, 0, 5, 0, 7},
 	} {
-		if _, err := answersOf(v, batch, Reply{Ints: ints}); !errors.Is(err, errScript) || errors.Is(err, errBackend) {
+		if _, err := answersOf(v, batch, redisstore.Reply{Ints: ints}); !errors.Is(err, redisstore.ErrScript) || errors.Is(err, redisstore.ErrAway) {
 			t.Errorf("%v: %v", ints, err)
 		}
 	}
-	if _, err := answersOf(v, batch, Reply{Ints: []int64{1, 0, 0, 1, 0, 5}, Texts: []string{""}}); !errors.Is(err, errScript) {
-		t.Errorf("a string too many: %v", err)
-	}
 	for _, ints := range [][]int64{{1, 0, 0, 1, 0, 5}, {1, 0, 1, 1, 0, 5, 1, 7}} {
-		answers, err := answersOf(v, batch, Reply{Ints: ints})
+		answers, err := answersOf(v, batch, redisstore.Reply{Ints: ints})
 		if err != nil || answers[0].rows[0].st.Ahead != 7*ints[2] {
 			t.Errorf("%v: %+v, %v", ints, answers, err)
 		}
@@ -120,16 +117,5 @@ func TestRequestsThatDifferOnlyInTheirBucketsShareAForm(t *testing.T) {
 	// Of the forms with the global bucket, the first counts it from its tenant's own.
 	if len(v.rules) != 3 || len(v.forms) != 3 || len(v.keys) != 21 || len(v.requests) != 30 {
 		t.Errorf("%d rules, %d forms, %d keys, %d requests", len(v.rules), len(v.forms), len(v.keys), len(v.requests))
-	}
-}
-
-func TestPackedIntegersAreExact(t *testing.T) {
-	t.Parallel()
-	got, err := unpackInts("\x00\x00\x00\x00\x00\x00\x00" + "\x1f\xff\xff\xff\xff\xff\xff" + "\x01\x02\x03\x04\x05\x06\x07")
-	if err != nil || !slices.Equal(got, []int64{0, bound.MaxAmount, 0x01020304050607}) {
-		t.Errorf("%x, %v", got, err)
-	}
-	if _, err := unpackInts("12345678"); !errors.Is(err, errScript) {
-		t.Error(err)
 	}
 }

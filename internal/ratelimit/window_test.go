@@ -10,7 +10,6 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/testenv"
-	"github.com/quotasvc/quotasvc/lua"
 )
 
 func zone(t testing.TB, name string) *time.Location {
@@ -137,7 +136,7 @@ func TestRedisIsAskedAgainWhenItsClockIsInAnotherWindow(t *testing.T) {
 	client := patientClient(t, testenv.Redis(t))
 	var clock testClock
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, client, Config{redisNow: clock.now, Metrics: metrics})
+	l := patientLimiter(t, client, settings{redisNow: clock.now, Metrics: metrics})
 	r := compile(t, rule.Spec{Kind: "fixed_window", Rate: "9/month"})
 	sibling := compile(t, rule.Spec{ID: "sibling", Rate: "9/day"})
 	req := requestOf(Charge{Rule: r}, Charge{Rule: sibling})
@@ -165,7 +164,7 @@ func TestAClockThatJumpsWhileAskedIsAnOutage(t *testing.T) {
 	t.Parallel()
 	now := worldStart + (5000 * rule.Day).Microseconds() // far from this process' clock
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), Config{Metrics: metrics, redisNow: func() int64 {
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{Metrics: metrics, redisNow: func() int64 {
 		now += (100 * rule.Day).Microseconds() // every call
 		return now
 	}})
@@ -180,10 +179,10 @@ func TestAClockThatJumpsWhileAskedIsAnOutage(t *testing.T) {
 			admitted++
 		}
 	}
-	if n := testutil.ToFloat64(metrics.failures.WithLabelValues("stale_window")); n != 6 || admitted != 3 {
+	if n := redisCount(t, l, "quotasvc_limit_backend_failures_total", "stale_window"); n != 6 || admitted != 3 {
 		t.Errorf("%v failures and %d admitted, want 6 and 3", n, admitted)
 	}
-	if l.Degraded() {
+	if isAway(l) {
 		t.Error("redis counts as away")
 	}
 	// A rule that needs no window is none the worse.
@@ -196,7 +195,7 @@ func TestAClockThatJumpsWhileAskedIsAnOutage(t *testing.T) {
 func TestAStaleWindowConcernsItsRequestsOnly(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
-	script := NewScript("limits", lua.Limits, nil)
+	script := limitsScript(t, client)
 	fixed := compile(t, rule.Spec{ID: "fixed", Kind: "fixed_window", Rate: "9/month", Shadow: true}) // a shadow needs a window, too
 	bucket := compile(t, rule.Spec{ID: "bucket", Rate: "9/day"})
 	batch := []query{
@@ -207,7 +206,7 @@ func TestAStaleWindowConcernsItsRequestsOnly(t *testing.T) {
 	for _, o := range []rule.Op{rule.Consume, rule.Peek, rule.Refund} {
 		batch[1].op = o
 		v := vectors(batch, false, worldStart)[0]
-		answers, err := answersOf(v, batch, runOnce(script, client, v.call(worldStart+(100*rule.Day).Microseconds())))
+		answers, err := answersOf(v, batch, runOnce(script, v.call(worldStart+(100*rule.Day).Microseconds())))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,7 @@
 package ratelimit
 
+import "github.com/quotasvc/quotasvc/internal/redisstore"
+
 // maxIdleVectors is how many vectors a workbench keeps for later batches. On one server a batch seldom needs more than ten; on a
 // cluster it needs one per tenant in it, which are seldom more than 64. A vector has room for the largest call that was built in
 // it: 3 KB for one request on three buckets, 27 KB for 42 of them.
@@ -12,7 +14,7 @@ type workbench struct {
 	open    map[string]*vector // of a slot: what its next query goes into
 	used    []*vector          // the batch's
 	idle    []*vector
-	pending []Call
+	pending []redisstore.Call
 }
 
 func newWorkbench(cluster bool) *workbench {
@@ -56,7 +58,7 @@ func (b *workbench) vector(now int64) *vector {
 }
 
 // calls are the vectors' calls, in order.
-func (b *workbench) calls(now int64) []Call {
+func (b *workbench) calls(now int64) []redisstore.Call {
 	b.pending = emptied(b.pending)
 	for _, v := range b.used {
 		b.pending = append(b.pending, v.call(now))

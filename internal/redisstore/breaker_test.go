@@ -1,4 +1,4 @@
-package ratelimit
+package redisstore
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ type testBreaker struct {
 }
 
 func newTestBreaker() *testBreaker {
-	b := &testBreaker{now: time.UnixMicro(worldStart)}
+	b := &testBreaker{now: time.Unix(1_790_000_000, 0)}
 	b.breaker = &breaker{onChange: func(open bool, err error) { b.changes = append(b.changes, fmt.Sprint(open, err)) }}
 	return b
 }
@@ -82,7 +82,7 @@ func TestBreakerKnowsWhetherItIsOpenBecauseWritesAreRefused(t *testing.T) {
 	if !b.isReadOnly() {
 		t.Error("it has opened for refused writes")
 	}
-	b.Advance(b.now, probePassed)
+	b.endProbe(b.now, probePassed)
 	b.outcomes("r+r+r+r+")
 	if b.isReadOnly() || b.isOpen() {
 		t.Error("it remembers the refusals of before")
@@ -112,7 +112,7 @@ func TestBreakerRefusesForFiveSecondsAndThenLetsOneProbe(t *testing.T) {
 	t.Parallel()
 	b := newTestBreaker()
 	b.outcomes("-----")
-	b.now = b.now.Add(breakerOpen - time.Microsecond)
+	b.now = b.now.Add(RetryAfter - time.Microsecond)
 	if got := b.admit(b.now); got != passRefused {
 		t.Fatalf("just before: %v", got)
 	}
@@ -136,19 +136,19 @@ func TestBreakerRefusesForFiveSecondsAndThenLetsOneProbe(t *testing.T) {
 		t.Fatalf("%d probes, %d refused", probes.Load(), refused.Load())
 	}
 
-	b.Advance(b.now, probeFailed)
-	if got := b.admit(b.now.Add(breakerOpen - time.Microsecond)); got != passRefused {
+	b.endProbe(b.now, probeFailed)
+	if got := b.admit(b.now.Add(RetryAfter - time.Microsecond)); got != passRefused {
 		t.Fatalf("after a failed probe: %v", got)
 	}
-	b.now = b.now.Add(breakerOpen)
+	b.now = b.now.Add(RetryAfter)
 	if got := b.admit(b.now); got != passProbe {
 		t.Fatalf("the second probe: %v", got)
 	}
-	b.Advance(b.now, probeUndecided)
+	b.endProbe(b.now, probeUndecided)
 	if got := b.admit(b.now); got != passProbe {
 		t.Fatalf("after an undecided probe: %v", got)
 	}
-	b.Advance(b.now, probePassed)
+	b.endProbe(b.now, probePassed)
 	if got := b.admit(b.now); got != passCall || b.isOpen() {
 		t.Fatalf("after a good probe: %v", got)
 	}

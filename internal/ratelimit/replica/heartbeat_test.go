@@ -1,11 +1,10 @@
-package ratelimit
+package replica
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +28,7 @@ func pulses(t *testing.T, server *testenv.RedisServer, n int) []pulse {
 	t.Helper()
 	all := make([]pulse, n)
 	for i := range all {
-		all[i] = pulse{NewHeartbeat(patientClient(t, server.Options()), HeartbeatConfig{Every: time.Minute}), t}
+		all[i] = pulse{NewHeartbeat(storeOn(t, patientClient(t, server.Options())), Config{Every: time.Minute}), t}
 	}
 	return all
 }
@@ -54,7 +53,7 @@ func (p pulse) misses(times int) {
 
 func (p pulse) sees(want int) {
 	p.t.Helper()
-	if got := p.Replicas(); got.Live() != want || got.Count() != want || int(testutil.ToFloat64(p.cfg.Metrics.replicasLive)) != want {
+	if got := p.Replicas(); got.Live() != want || got.Count() != want || int(testutil.ToFloat64(p.cfg.Metrics.live)) != want {
 		p.t.Fatalf("%d replicas, %d to divide by, want %d", got.Live(), got.Count(), want)
 	}
 }
@@ -170,28 +169,28 @@ func TestWithoutRedisTheFloorCounts(t *testing.T) {
 	server.Kill()
 	var log lines
 	client := productionClient(t, server.URL)
-	h := NewHeartbeat(client, HeartbeatConfig{Floor: 5, Every: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	h := NewHeartbeat(storeOn(t, client), Config{Minimum: 5, Every: 10 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err := h.Start(t.Context()); err == nil {
 		t.Error("started with redis away, and did not say so")
 	}
-	if r := h.Replicas(); r.Count() != 5 || r.portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 5}) || r.portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
+	if r := h.Replicas(); r.Count() != 5 || r.Portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 5}) || r.Portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
 		t.Errorf("%+v", r)
 	}
 	eventually(t, "beats are missed", func() bool { return testutil.ToFloat64(h.cfg.Metrics.beatFailures) > 5 })
 	server.Start()
-	eventually(t, "redis has answered", func() bool { return h.Replicas().named })
+	eventually(t, "redis has answered", func() bool { return h.Replicas().known })
 	// It is alone, but at least five are to be reckoned with.
-	if r := h.Replicas(); r.Count() != 5 || r.Live() != 1 || r.portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 2}) || r.portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
+	if r := h.Replicas(); r.Count() != 5 || r.Live() != 1 || r.Portion(2, "key") != (rule.Portion{Tokens: 1, Holders: 2}) || r.Portion(50, "key") != (rule.Portion{Tokens: 10, Holders: 5}) {
 		t.Errorf("%+v", r)
 	}
-	if away, back := log.containing("are not heard"), log.containing("are heard again"); away != 1 || back != 1 {
+	if away, back := log.containing("heartbeats are not answered"), log.containing("heartbeats are answered again"); away != 1 || back != 1 {
 		t.Errorf("%d lines say that nobody is heard, %d that they are again", away, back)
 	}
 	server.Kill()
 	if err := h.Stop(t.Context()); err != nil {
 		t.Errorf("no goodbye without redis: %v", err)
 	}
-	if log.containing("they will notice") != 1 {
+	if log.containing("could not be removed") != 1 {
 		t.Error("no line says that the goodbye was not heard")
 	}
 }
@@ -207,8 +206,8 @@ func TestReplicasComeAndGoByThemselves(t *testing.T) {
 	var log lines
 	var all []*Heartbeat
 	for range 4 {
-		cfg := HeartbeatConfig{Every: every, Log: slog.New(slog.NewTextHandler(&log, nil))}
-		h := NewHeartbeat(productionClient(t, server.URL), cfg)
+		cfg := Config{Every: every, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		h := NewHeartbeat(storeOn(t, productionClient(t, server.URL)), cfg)
 		if err := h.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +226,7 @@ func TestReplicasComeAndGoByThemselves(t *testing.T) {
 	}
 	stopped := time.Now()
 	see(3, all[:3]...)
-	if took := time.Since(stopped); took > beatsMissed*every+machineStalls*every {
+	if took := time.Since(stopped); took > beatsMissed*every+3*every {
 		t.Errorf("a goodbye took %s to be heard", took)
 	}
 	over, cancel := context.WithCancel(context.Background())
@@ -260,52 +259,10 @@ func TestReplicasOnAClusterHaveOneKey(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
 	for i := range 2 {
-		h := NewHeartbeat(productionClient(t, c.URL), HeartbeatConfig{Every: time.Minute})
+		h := NewHeartbeat(storeOn(t, productionClient(t, c.URL)), Config{Every: time.Minute})
 		eventually(t, "the cluster answers", func() bool { return h.beat(t.Context()) == nil })
 		if n := h.Replicas().Count(); n != i+1 {
 			t.Errorf("%d replicas, want %d", n, i+1)
-		}
-	}
-}
-
-// TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage: from a full bucket, with Redis killed before anybody asked,
-// three replicas admit together what the rule allows, whether it divides or not.
-func TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage(t *testing.T) {
-	t.Parallel()
-	server := testenv.RedisPrivate(t)
-	members := pulses(t, server, 3)
-	for range 2 {
-		for _, p := range members {
-			p.beats(1)
-		}
-	}
-	var all []*Limiter
-	for _, p := range members {
-		all = append(all, patientLimiter(t, productionClient(t, server.URL), Config{Replicas: p.Replicas}))
-	}
-	server.Kill()
-	for burst := int64(1); burst <= 10; burst++ {
-		r := compile(t, rule.Spec{ID: fmt.Sprint("burst-", burst), Rate: "1/day", Burst: burst})
-		var admitted int64
-		var mu sync.Mutex
-		var load sync.WaitGroup
-		for _, l := range all {
-			load.Go(func() {
-				for range burst + 1 {
-					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
-					if err != nil {
-						t.Error(err)
-					}
-					if mu.Lock(); d.Allowed {
-						admitted++
-					}
-					mu.Unlock()
-				}
-			})
-		}
-		load.Wait()
-		if admitted != burst {
-			t.Errorf("three replicas admit %d of a burst of %d", admitted, burst)
 		}
 	}
 }
@@ -320,18 +277,18 @@ func TestMembershipNeverMissesWhoWasHeardOfLate(t *testing.T) {
 		some := rapid.SliceOfDistinct(rapid.Uint64Range(1, 5), rapid.ID)
 		for range rapid.IntRange(1, 60).Draw(t, "beats") {
 			if rapid.IntRange(0, 9).Draw(t, "fails") == 0 {
-				m.failed()
+				m.missed()
 				for id := range missing {
 					missing[id] = 0
 				}
 				continue
 			}
-			s := signs{live: append(some.Draw(t, "live"), m.self)}
+			s := heartbeats{live: append(some.Draw(t, "live"), m.self)}
 			if rapid.IntRange(0, 5).Draw(t, "goodbyes") == 0 {
 				s.left = some.Draw(t, "left")
 			}
 			before := m.list()
-			changed := m.heard(s)
+			changed := m.beat(s)
 			for id := uint64(1); id <= 5; id++ {
 				_, counts := missing[id]
 				switch {

@@ -1,6 +1,7 @@
-package ratelimit
+package redisstore
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -216,4 +217,12 @@ func parseQuery(u *url.URL, kind serverKind, opts *redis.UniversalOptions) error
 		}
 	}
 	return nil
+}
+
+// SetLogger sets the logger of go-redis. It has one for all clients of a process.
+func SetLogger(logger interface {
+	Printf(ctx context.Context, format string, v ...any)
+},
+) {
+	redis.SetLogger(logger)
 }

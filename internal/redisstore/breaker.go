@@ -1,4 +1,4 @@
-package ratelimit
+package redisstore
 
 import (
 	"errors"
@@ -21,12 +21,12 @@ const (
 	// would be seconds. So do as many refused writes without a write between: the reads that go well meanwhile say nothing.
 	breakerStreak = 5
 
-	// breakerOpen is how long nothing is sent before one call probes.
-	breakerOpen = 5 * time.Second
+	// RetryAfter is how long nothing is sent before one call probes.
+	RetryAfter = 5 * time.Second
 )
 
 // breaker keeps requests from waiting for a server that does not answer, and from believing one that does not write. Closed, it
-// watches calls; open, it refuses; after breakerOpen it lets one probe through, and the probe's outcome closes or reopens it.
+// watches calls; open, it refuses; after RetryAfter it lets one probe through, and the probe's outcome closes or reopens it.
 type breaker struct {
 	onChange func(open bool, err error) // called under mu; err is why it opened
 
@@ -47,7 +47,7 @@ type outcome struct {
 	failed bool
 }
 
-// pass is a permission to call. The holder of a probe must settle it.
+// pass is a permission to call. The holder of a probe must call endProbe.
 type pass int
 
 const (
@@ -110,8 +110,8 @@ func (b *breaker) isReadOnly() bool {
 	return b.readOnly
 }
 
-// settle ends a probe. An undecided one (its caller left before anything was sent) makes room for the next at once.
-func (b *breaker) Advance(now time.Time, result probe) {
+// endProbe ends a probe with its result. An undecided one (the caller left before anything was sent) lets the next request probe at once.
+func (b *breaker) endProbe(now time.Time, result probe) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.probing = false
@@ -119,7 +119,7 @@ func (b *breaker) Advance(now time.Time, result probe) {
 	case probeUndecided:
 		b.until = now
 	case probeFailed:
-		b.until = now.Add(breakerOpen)
+		b.until = now.Add(RetryAfter)
 	case probePassed:
 		b.close()
 	}
@@ -156,7 +156,7 @@ func (b *breaker) refusesAll() bool {
 }
 
 func (b *breaker) open(now time.Time, err error) {
-	b.until = now.Add(breakerOpen)
+	b.until = now.Add(RetryAfter)
 	b.readOnly = errors.Is(err, errReadOnly)
 	b.refusing.Store(true)
 	b.onChange(true, err)

@@ -1,0 +1,27 @@
+// Package replica tells the processes that decide limits in one Redis about each other, and divides rules among them while Redis is
+// away.
+//
+// # Terms
+//
+//   - replica: a process that decides limits in the same Redis. Set: the replicas that share the rules.
+//   - heartbeat: one run of lua/replicas.lua. It registers this replica and returns the others.
+//   - share, portion: the part of a bucket that one replica decides while Redis is away.
+//
+// # Invariants
+//
+//  1. The portions of one bucket sum to at most the bucket, in tokens and in rate, as long as no replica misses another that lives.
+//     Replicas that never saw the others hold at least one token each.
+//  2. A replica counts from its first heartbeat until it leaves or confirmBeats consecutive heartbeats come without it.
+//
+// # Clock
+//
+// A registration expires by Redis's clock. The time between heartbeats is this process's.
+//
+// # Concurrency
+//
+// A Heartbeat is safe for concurrent use and has one goroutine, which Stop ends. A Set does not change.
+//
+// # Failure
+//
+// While Redis is away the last Set stays in use. Before the first reply it is the configured minimum.
+package replica

@@ -1,0 +1,183 @@
+package replica
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/lua"
+)
+
+const (
+	// DefaultBeat is the time between two beats: a new replica is known to all after it.
+	DefaultBeat = 2 * time.Second
+
+	// beatsMissed is how many beats a replica may miss before Redis forgets it.
+	beatsMissed = 3
+
+	// beatTimeout bounds a beat: a connection and an answer. It is the longest a goodbye holds up a stop.
+	beatTimeout = 500 * time.Millisecond
+
+	// replicasKey is the set of replicas. No bucket has this name: theirs go on with a brace.
+	replicasKey = "rl:replicas"
+)
+
+// operation is what a heartbeat says about its replica. The values are the script's.
+type operation int64
+
+const (
+	live  operation = 0
+	leave operation = 1
+)
+
+// Config is a heartbeat's configuration. The zero value is valid.
+type Config struct {
+	// Minimum is the least number of replicas to divide by, 1..Max; 0 is 1. Until Redis has answered once, it is the number.
+	Minimum int
+	// Every is the time between two beats; 0 is DefaultBeat.
+	Every time.Duration
+	// Log gets one line per change of the number of replicas, and when heartbeats begin or cease to fail; nil discards them.
+	Log *slog.Logger
+	// Metrics may be nil.
+	Metrics *Metrics
+}
+
+// Heartbeat registers this process in Redis and reads which other processes decide there. While Redis is down the last known number
+// is used. After Redis returns, a lower number is adopted only once several heartbeats have confirmed it. Make it with NewHeartbeat;
+// it is safe for concurrent use.
+type Heartbeat struct {
+	cfg      Config
+	script   *redisstore.Script
+	id       uint64
+	replicas atomic.Pointer[Set]
+
+	mu      sync.Mutex // held during a heartbeat
+	members membership
+	failing bool // the last heartbeat failed
+
+	stopping context.Context
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+	once     sync.Once
+}
+
+// NewHeartbeat makes a heartbeat. It does nothing until Start.
+func NewHeartbeat(store *redisstore.Store, cfg Config) *Heartbeat {
+	cfg.Minimum = min(max(cfg.Minimum, 1), Max)
+	if cfg.Every <= 0 {
+		cfg.Every = DefaultBeat
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewMetrics(nil)
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:])                                      // never fails
+	id := max(binary.BigEndian.Uint64(random[:])&bound.MaxAmount, 1) // scripts compute with doubles
+	h := &Heartbeat{
+		cfg: cfg, script: store.NewScript("replicas", lua.Replicas), id: id,
+	}
+	h.members = membership{self: h.id, others: make(map[uint64]int)}
+	h.replicas.Store(Anonymous(cfg.Minimum))
+	h.stopping, h.cancel = context.WithCancel(context.Background())
+	return h
+}
+
+// Replicas returns the replicas as of the last heartbeat. It does not wait.
+func (h *Heartbeat) Replicas() *Set { return h.replicas.Load() }
+
+// Start sends the first heartbeat and starts the goroutine that sends the others. It returns an error if Redis did not answer the
+// first one; the goroutine runs in any case. Call it once.
+func (h *Heartbeat) Start(ctx context.Context) error {
+	err := h.beat(ctx)
+	h.work.Go(h.run)
+	return err
+}
+
+// Stop ends the goroutine and removes this process from Redis, so that the others stop counting it at once. If ctx has ended or Redis
+// does not answer, the others drop it after some heartbeats; that is no error.
+func (h *Heartbeat) Stop(ctx context.Context) error {
+	h.once.Do(func() {
+		h.cancel()
+		h.work.Wait()
+		ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+		defer cancel()
+		if _, err := h.send(ctx, leave); err != nil {
+			h.cfg.Log.Warn("this replica could not be removed from redis; the others will drop it after some heartbeats", "error", err)
+		}
+	})
+	return nil
+}
+
+func (h *Heartbeat) run() {
+	tick := time.NewTicker(h.cfg.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.stopping.Done():
+			return
+		case <-tick.C:
+			_ = h.beat(h.stopping) // logged and counted
+		}
+	}
+}
+
+// beat sends one heartbeat and applies the reply.
+func (h *Heartbeat) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, err := h.send(ctx, live)
+	if err != nil {
+		if h.stopping.Err() == nil {
+			h.fail(err)
+		}
+		return err
+	}
+	if h.failing {
+		h.failing = false
+		h.cfg.Log.Info("heartbeats are answered again")
+	}
+	before := h.Replicas()
+	if changed := h.members.beat(s); !changed && before.known {
+		return nil
+	}
+	now := Known(h.id, h.members.list(), h.cfg.Minimum)
+	h.replicas.Store(now)
+	h.cfg.Metrics.live.Set(float64(now.Live()))
+	if now.Live() != before.Live() {
+		h.cfg.Log.Info("the number of live replicas has changed", "live", now.Live(), "before", before.Live(), "divided_by", now.Count())
+	}
+	return nil
+}
+
+// fail needs mu.
+func (h *Heartbeat) fail(err error) {
+	h.members.missed()
+	h.cfg.Metrics.beatFailures.Inc()
+	if !h.failing {
+		h.failing = true
+		h.cfg.Log.Warn("heartbeats are not answered; the number of replicas stays as it was", "divided_by", h.Replicas().Count(), "error", err)
+	}
+}
+
+// send runs the script once.
+func (h *Heartbeat) send(ctx context.Context, op operation) (heartbeats, error) {
+	ttl := max(beatsMissed*h.cfg.Every, time.Millisecond)
+	call := redisstore.Call{Keys: []string{replicasKey}, Args: []any{int64(op), h.id, ttl.Microseconds()}}
+	reply := h.script.Run(ctx, call)[0]
+	if reply.Err != nil {
+		return heartbeats{}, fmt.Errorf("heartbeat: %w", reply.Err)
+	}
+	return readBeats(reply.Ints)
+}

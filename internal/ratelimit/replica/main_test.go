@@ -1,0 +1,98 @@
+package replica
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(mute{}) // it has one logger for all clients, and outages make it talk
+	// A client that could not connect looks again after a second, and only then sees that it has been closed.
+	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+type mute struct{}
+
+func (mute) Printf(context.Context, string, ...any) {}
+
+// patience bounds the wait for what the outside world brings about.
+const patience = 20 * time.Second
+
+// patientClient is a client that a busy machine does not make fail.
+func patientClient(t testing.TB, o *redis.Options) *redis.Client {
+	t.Helper()
+	opts := *o
+	opts.MaxRetries, opts.DialerRetries, opts.ContextTimeoutEnabled, opts.DisableIdentity = -1, 1, true, true
+	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience, patience
+	c := redis.NewClient(&opts)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// productionClient is a client as the service has it.
+func productionClient(t testing.TB, url string) redis.UniversalClient {
+	t.Helper()
+	c, err := redisstore.NewClient(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// storeOn is a store that is stopped before its client is closed.
+func storeOn(t testing.TB, client redis.UniversalClient) *redisstore.Store {
+	t.Helper()
+	store := redisstore.New(client, redisstore.Config{})
+	t.Cleanup(func() {
+		if err := store.Stop(context.Background()); err != nil {
+			t.Error("stop:", err)
+		}
+	})
+	return store
+}
+
+// eventually waits for a state that the outside world brings about.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s", what, patience)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// lines is a log that can be searched.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(p))
+	return len(p), nil
+}
+
+func (l *lines) containing(s string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.all {
+		if strings.Contains(line, s) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,114 @@
+package replica
+
+import (
+	"slices"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
+
+// Max is the largest number of replicas that share one bucket. It keeps the arithmetic of a share exact: units per token stay below
+// 2^45 * 256 = 2^53. Of more replicas, 256 hold a share of a bucket; for another bucket they are others.
+const Max = 256
+
+// Set is the replicas that share the rules while Redis is away. It does not change; nil is one process alone.
+type Set struct {
+	count  int      // replicas to divide by, at least 1
+	known  bool     // self and others are known
+	self   uint64   // this process
+	others []uint64 // may be fewer than count-1: count has a configured minimum
+}
+
+// Anonymous returns n replicas, 1 to Max, that do not know each other. They cannot agree on who holds the tokens that do not divide.
+func Anonymous(n int) *Set { return &Set{count: min(max(n, 1), Max)} }
+
+// Known returns the replicas self and others. They divide by at least minimum.
+func Known(self uint64, others []uint64, minimum int) *Set {
+	return &Set{count: max(1+len(others), minimum), known: true, self: self, others: slices.Clone(others)}
+}
+
+// Count returns the number of replicas to divide by.
+func (r *Set) Count() int {
+	if r == nil {
+		return 1
+	}
+	return r.count
+}
+
+// Live returns the number of replicas known to live, this one included.
+func (r *Set) Live() int {
+	if r == nil {
+		return 1
+	}
+	return 1 + len(r.others)
+}
+
+// Share returns how a bucket of a capacity is divided: the number of replicas that hold a share, and the least tokens of a share.
+// All replicas hold one, unless there are more replicas than tokens.
+func (r *Set) Share(capacity int64) (holders, tokens int64) {
+	n := int64(min(r.Count(), Max))
+	if r == nil || r.known {
+		n = min(n, capacity)
+	}
+	return n, max(1, capacity/n)
+}
+
+// Portion returns this process's part of the bucket under key. The portions of all replicas sum to the rule's capacity and rate, or
+// to less if the configured minimum exceeds the live replicas. All replicas that know each other order themselves per bucket in the
+// same way (rendezvous hashing); the first ones get the tokens that do not divide.
+//
+// Anonymous replicas have at least one token each. Together that may exceed the capacity, but not the rate.
+func (r *Set) Portion(capacity int64, key string) rule.Portion {
+	holders, tokens := r.Share(capacity)
+	p := rule.Portion{Tokens: tokens, Holders: holders}
+	if r == nil || !r.known {
+		return p
+	}
+	more := capacity - tokens*holders
+	if more == 0 && holders == int64(r.count) {
+		return p
+	}
+	switch place := r.place(key); {
+	case place >= holders:
+		p.Tokens = 0
+	case place < more:
+		p.Tokens++
+	}
+	return p
+}
+
+// place returns this process's place in the order of a bucket, from 0. Replicas that only the minimum adds come last.
+func (r *Set) place(key string) int64 {
+	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
+	hash := uint64(offset)
+	for i := range len(key) {
+		hash = (hash ^ uint64(key[i])) * prime
+	}
+	place, own := int64(0), weight(hash, r.self)
+	for _, id := range r.others {
+		if w := weight(hash, id); w > own || w == own && id > r.self {
+			place++
+		}
+	}
+	return place
+}
+
+// weight mixes the hash of a bucket and an id as SplitMix64 does, so that the orders of two buckets are independent.
+func weight(hash, id uint64) uint64 {
+	w := hash ^ id
+	w = (w ^ w>>30) * 0xbf58476d1ce4e5b9
+	w = (w ^ w>>27) * 0x94d049bb133111eb
+	return w ^ w>>31
+}
+
+// LimitOf returns the limit with which this process decides a bucket while Redis is away: the rule's own for one replica, else this
+// process's portion of it.
+func (r *Set) LimitOf(of *rule.Rule, key string) rule.Limit {
+	if r.Count() <= 1 {
+		return of.Limit()
+	}
+	p := r.Portion(of.Limit().Capacity(), key)
+	if p == (rule.Portion{Tokens: of.Limit().Capacity(), Holders: 1}) {
+		return of.Limit()
+	}
+	return of.Limit().Share(p)
+}

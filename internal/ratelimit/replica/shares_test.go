@@ -1,0 +1,134 @@
+package replica
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
+
+// crowd is n replicas that know each other, each as it sees them, and reckon with at least floor.
+func crowd(t *rapid.T, n, floor int) []*Set {
+	ids := rapid.SliceOfNDistinct(rapid.Uint64(), n, n, rapid.ID).Draw(t, "ids")
+	all := make([]*Set, n)
+	for i, self := range ids {
+		others := slices.Concat(ids[:i], ids[i+1:])
+		slices.Reverse(others[:len(others)/2]) // in whatever order they were heard of
+		all[i] = Known(self, others, floor)
+	}
+	return all
+}
+
+func TestSharesOfReplicasThatKnowEachOtherAddUpToTheCapacity(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, Max+50)).Draw(t, "replicas")
+		floor := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, Max)).Draw(t, "floor")
+		capacity := rapid.OneOf(rapid.Int64Range(1, 300), rapid.Int64Range(1, bound.MaxAmount)).Draw(t, "capacity")
+		key := rapid.String().Draw(t, "key")
+		sum, holding := int64(0), int64(0)
+		var p rule.Portion
+		for _, r := range crowd(t, n, floor) {
+			if r.Count() != max(n, floor) {
+				t.Fatalf("%d replicas, want %d", r.Count(), max(n, floor))
+			}
+			p = r.Portion(capacity, key)
+			holders, least := r.Share(capacity)
+			if p.Holders != holders || p.Tokens != 0 && p.Tokens != least && p.Tokens != least+1 {
+				t.Fatalf("%+v, but the share is at least %d of %d holders", p, least, holders)
+			}
+			if p.Tokens > 0 {
+				sum, holding = sum+p.Tokens, holding+1
+			}
+		}
+		if sum > capacity || holding > p.Holders {
+			t.Fatalf("%d replicas hold %d tokens of %d, with a rate divided by %d", holding, sum, capacity, p.Holders)
+		}
+		if n >= floor && (sum != capacity || holding != min(int64(n), capacity, Max)) {
+			t.Fatalf("%d of %d replicas hold %d tokens of %d", holding, n, sum, capacity)
+		}
+		// Replicas that were only reckoned with hold the others' tokens at most.
+		if capacity < int64(floor) && sum < min(capacity, int64(n), Max) {
+			t.Fatalf("%d replicas of %d hold %d tokens of %d", n, floor, sum, capacity)
+		}
+	})
+}
+
+// TestReckoningWithMoreReplicasNeverGivesMore: as long as nobody misses one that lives, what each believes beyond that costs
+// room and nothing else.
+func TestReckoningWithMoreReplicasNeverGivesMore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 8).Draw(t, "replicas")
+		capacity := rapid.Int64Range(1, 40).Draw(t, "capacity")
+		key := rapid.String().Draw(t, "key")
+		sum := int64(0)
+		parts := new(big.Rat)
+		for _, r := range crowd(t, n, 1) {
+			ghosts := rapid.SliceOfN(rapid.Uint64Min(1<<63), 0, 8).Draw(t, "ghosts")
+			p := Known(r.self, slices.Concat(r.others, ghosts), rapid.IntRange(1, 20).Draw(t, "floor")).Portion(capacity, key)
+			if own := r.Portion(capacity, key); p.Tokens > own.Tokens || p.Holders < own.Holders {
+				t.Fatalf("%+v with ghosts, %+v without", p, own)
+			}
+			if sum += p.Tokens; p.Tokens > 0 {
+				parts.Add(parts, big.NewRat(1, p.Holders))
+			}
+		}
+		if sum > capacity || parts.Cmp(big.NewRat(1, 1)) > 0 {
+			t.Fatalf("%d replicas hold %d of %d tokens and %s of the rate", n, sum, capacity, parts)
+		}
+	})
+}
+
+func TestUnnamedReplicasHoldATokenEach(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		n    int
+		want rule.Portion
+	}{
+		{-1, rule.Portion{Tokens: 10, Holders: 1}}, {1, rule.Portion{Tokens: 10, Holders: 1}}, {3, rule.Portion{Tokens: 3, Holders: 3}}, {10, rule.Portion{Tokens: 1, Holders: 10}}, {50, rule.Portion{Tokens: 1, Holders: 50}}, {5000, rule.Portion{Tokens: 1, Holders: Max}},
+	} {
+		if got := Anonymous(tc.n).Portion(10, "key"); got != tc.want {
+			t.Errorf("of 10 tokens one of %d has %+v, want %+v", tc.n, got, tc.want)
+		}
+	}
+	if got := (*Set)(nil).Portion(10, "key"); got != (rule.Portion{Tokens: 10, Holders: 1}) {
+		t.Errorf("one alone has %+v", got)
+	}
+}
+
+// TestBucketsAreSpreadOverTheReplicas: who holds one bucket's only token says nothing of another's, and losing one replica
+// moves its buckets only.
+func TestBucketsAreSpreadOverTheReplicas(t *testing.T) {
+	t.Parallel()
+	const buckets = 10_000
+	ids := []uint64{1, 2, 3, 1 << 40, 1<<63 + 5}
+	holder := func(among []uint64, key string) uint64 {
+		for i, id := range among {
+			if Known(id, slices.Concat(among[:i], among[i+1:]), 1).Portion(1, key).Tokens == 1 {
+				return id
+			}
+		}
+		t.Fatalf("nobody holds %s", key)
+		return 0
+	}
+	held := map[uint64]int{}
+	for i := range buckets {
+		key := fmt.Sprintf("rl:{tenant-%d}t:rule", i)
+		was := holder(ids, key)
+		held[was]++
+		if now := holder(ids[1:], key); was != ids[0] && now != was {
+			t.Fatalf("%s moves from %x to %x though %x is gone", key, was, now, ids[0])
+		}
+	}
+	for _, id := range ids { // 2000 each; the standard deviation is 40
+		if held[id] < 1800 || held[id] > 2200 {
+			t.Errorf("replica %x holds %d of %d buckets", id, held[id], buckets)
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage: from a full bucket, with Redis killed before anybody asked,
+// three replicas admit together what the rule allows, whether it divides or not.
+func TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	var all []*Limiter
+	for range 3 {
+		beat := replica.NewHeartbeat(storeOn(t, productionClient(t, server.URL), settings{}), replica.Config{Every: 200 * time.Millisecond})
+		if err := beat.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = beat.Stop(context.Background()) })
+		all = append(all, patientLimiter(t, productionClient(t, server.URL), settings{Replicas: beat.Replicas}))
+	}
+	for _, l := range all {
+		eventually(t, "three replicas", func() bool { return l.Replicas().Count() == 3 })
+	}
+	server.Kill()
+	for burst := int64(1); burst <= 10; burst++ {
+		r := compile(t, rule.Spec{ID: fmt.Sprint("burst-", burst), Rate: "1/day", Burst: burst})
+		var admitted int64
+		var mu sync.Mutex
+		var load sync.WaitGroup
+		for _, l := range all {
+			load.Go(func() {
+				for range burst + 1 {
+					d, err := l.Consume(context.Background(), Request{Tenant: "acme", Charges: []Charge{{Rule: r}}})
+					if err != nil {
+						t.Error(err)
+					}
+					if mu.Lock(); d.Allowed {
+						admitted++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		load.Wait()
+		if admitted != burst {
+			t.Errorf("three replicas admit %d of a burst of %d", admitted, burst)
+		}
+	}
+}
+
+// admission is tokens that passed at a time.
+type admission struct{ at, tokens int64 }
+
+// TestReplicasAloneAdmitTogetherWhatTheRuleAllows: whatever the capacity, the rate and the kind, and however many replicas
+// decide a bucket by themselves, together they stay within the bound of the whole rule.
+func TestReplicasAloneAdmitTogetherWhatTheRuleAllows(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rule.Kind(rapid.IntRange(int(rule.KindTokenBucket), int(rule.KindSlidingLog)).Draw(t, "kind"))
+		rate := rule.Rate{
+			Count:  rapid.OneOf(rapid.Int64Range(1, 4), rapid.Int64Range(1, 40)).Draw(t, "count"),
+			Period: rapid.SampledFrom([]time.Duration{time.Second, 7 * time.Second, time.Minute}).Draw(t, "period"),
+		}
+		spec := rule.Spec{ID: "rule", Kind: kind.String(), Rate: rate.String()}
+		if kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket {
+			spec.Burst = rapid.OneOf(rapid.Int64Range(1, 4), rapid.Int64Range(1, 40)).Draw(t, "burst")
+		}
+		r, err := rule.Compile(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := rapid.IntRange(1, 9).Draw(t, "replicas")
+		all := replicasOf(t, n, rapid.SampledFrom([]int{1, n + 1}).Draw(t, "floor"))
+		alone := make([]*levels, n)
+		for i := range alone {
+			alone[i] = newLevels(0, NewMetrics(nil))
+		}
+		now := worldStart
+		var passed []admission
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			now += rapid.Int64Range(0, rate.Period.Microseconds()).Draw(t, "wait") / rapid.SampledFrom([]int64{1, 1 + rate.Count}).Draw(t, "part")
+			for i := range all { // each is asked for as much as it gives
+				for cost := r.Burst; cost > 0; {
+					req := Request{Tenant: "acme", Charges: []Charge{{Rule: &r, Cost: cost}}}
+					q, err := req.check(rule.Consume)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !alone[i].decide(&q, now, all[i]).allowed {
+						cost /= 2
+						continue
+					}
+					passed = append(passed, admission{now, cost})
+				}
+			}
+		}
+		checkBound(t, &r, passed)
+	})
+}
+
+// checkBound holds every interval between two admissions against the rule.
+func checkBound(t *rapid.T, r *rule.Rule, passed []admission) {
+	period := r.Rate.Period.Microseconds()
+	for i := range passed {
+		sum, most := int64(0), r.Burst
+		for _, p := range passed[i:] {
+			took := p.at - passed[i].at
+			switch {
+			case r.Kind == rule.KindSlidingLog && took >= period:
+				continue
+			case r.Kind == rule.KindFixedWindow && p.at/period != passed[i].at/period:
+				continue
+			case r.Kind == rule.KindSlidingLog || r.Kind == rule.KindFixedWindow:
+			default:
+				back := new(big.Int).Mul(big.NewInt(r.Rate.Count), big.NewInt(took))
+				most = r.Burst + back.Div(back, big.NewInt(period)).Int64()
+			}
+			if sum += p.tokens; sum > most {
+				t.Fatalf("%d tokens pass in %d us, at most %d may: %v", sum, took, most, passed)
+			}
+		}
+	}
+}
+
+func TestAReplicaWithoutAShareDeniesForNow(t *testing.T) {
+	t.Parallel()
+	ids := []uint64{11, 22, 33}
+	r, leases := compile(t, rule.Spec{Rate: "1/day", Burst: 2}), concurrency(t, 2)
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}}
+	allowed, held := 0, 0
+	for i, id := range ids {
+		replicas := replica.Known(id, slices.Concat(ids[:i], ids[i+1:]), 1)
+		l := away(t, settings{Replicas: func() *replica.Set { return replicas }}, func(*Limiter) {})
+		for range 2 {
+			v := mustConsume(t, l, req).Verdicts[0]
+			switch {
+			case v.Allowed && v.Limit == 1:
+				allowed++
+			case v.Allowed || v.Never || v.RetryAfter < time.Second || v.Remaining != 0 || v.Limit > 1:
+				t.Errorf("replica %d: %+v", id, v)
+			}
+			lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: leases})
+			switch {
+			case lease.Held && lease.Limit == 1:
+				held++
+			case lease.Held || lease.RetryAfter < time.Second || lease.RetryAfter > leaseRetryMax || lease.Remaining != 0 || lease.Limit > 1:
+				t.Errorf("replica %d: %+v", id, lease)
+			}
+		}
+		if v := mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 3}}}).Verdicts[0]; !v.Never {
+			t.Errorf("3 of 2 tokens, replica %d: %+v", id, v)
+		}
+	}
+	if allowed != 2 || held != 2 {
+		t.Errorf("three replicas admit %d tokens and %d leases of 2", allowed, held)
+	}
+}
+
+// replicasOf returns n replicas that know each other, each as it sees them, and reckon with at least floor.
+func replicasOf(t *rapid.T, n, floor int) []*replica.Set {
+	ids := rapid.SliceOfNDistinct(rapid.Uint64(), n, n, rapid.ID).Draw(t, "ids")
+	all := make([]*replica.Set, n)
+	for i, self := range ids {
+		others := slices.Concat(ids[:i], ids[i+1:])
+		slices.Reverse(others[:len(others)/2]) // in whatever order they were heard of
+		all[i] = replica.Known(self, others, floor)
+	}
+	return all
+}
+
+func TestSharesTogetherAreTheRule(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRuleOf(t, "rule", rule.KindTokenBucket)
+		n := rapid.IntRange(1, 300).Draw(t, "replicas")
+		whole, b := r.Limit().Params(rule.Moment{}), replica.Anonymous(n).LimitOf(r, "key").Params(rule.Moment{})
+		tokens, num, units := b[0], b[1], b[2]
+		n = min(n, replica.Max)
+		if tokens > bound.MaxAmount/units || num < 1 || units < 1 || num > bound.MaxAmount {
+			t.Fatalf("a share of %d is not exact: %+v", n, b)
+		}
+		common := new(big.Int).GCD(nil, nil, big.NewInt(num*int64(n)), big.NewInt(units)).Int64()
+		// num/s tokens per us, times n, is the rule's rate: cross-multiplied in lowest terms.
+		if num*int64(n)/common != whole[1] || units/common != whole[2] {
+			t.Fatalf("%d x %d/%d is not %d/%d", n, num, units, whole[1], whole[2])
+		}
+		if total := tokens * int64(n); total > r.Burst && r.Burst >= int64(n) || tokens < 1 {
+			t.Fatalf("%d x %d tokens for a burst of %d", n, tokens, r.Burst)
+		}
+	})
+}

@@ -1,0 +1,42 @@
+// Package redisstore sends scripts and reads to Redis: one server, a master behind sentinels, or a cluster. It knows shards and keys.
+// What the scripts and values mean is the business of its callers.
+//
+// # Terms
+//
+//   - shard: one place where Redis keeps keys: a server, the master that the sentinels name, or one master of a cluster.
+//   - hash tag: the part of a key in braces. It decides the slot, and so the shard, on a cluster.
+//   - lane: a queue of requests in front of a shard. What waits in a lane is sent as one pipeline: a batch.
+//   - kind: the lanes of one user: limits, leases, reads. Work says how a kind turns a batch into script calls.
+//   - reads: keys to read. They go with another request of their slot, in its pipeline, or alone.
+//   - breaker: the switch of a shard that stops requests while the shard does not answer. A probe is the one request it lets through.
+//
+// # The way of a request
+//
+// Lanes.Do finds the shard of the key, asks its breaker, and puts the request into the lane of its hash tag. The lane's goroutine takes
+// what waits, the kind's sender encodes it into as few script calls as it can, and Batch.Run sends them together with the keys to read.
+// Each request gets its part of the replies back.
+//
+// # Invariants
+//
+//  1. A script call is sent at most once. Only the reply NOSCRIPT leads to a second send: the script did not run then.
+//  2. Requests with one hash tag are sent in order of arrival.
+//  3. A request takes at most the budget (120 ms): half in the queue, half in Redis.
+//  4. A shard that does not answer delays no request of another shard.
+//  5. A shard that answers but rejects writes counts as away until it has accepted a write.
+//
+// # Clock
+//
+// The budget is real time. The breaker uses Config.Now. Batch.Now estimates the server's clock from its last reply.
+//
+// # Concurrency
+//
+// A Store is safe for concurrent use. Kinds and scripts are added before the first request. The goroutines are the lanes' and one that
+// loads the scripts into new nodes of a cluster; Stop ends them.
+//
+// # Failure
+//
+// Every failure of Redis matches ErrAway. The breaker of a shard opens after 5 failures in a row, or when half of the latest 20 requests
+// failed, and probes every 5 s. In a cluster, redirections are followed, and a request whose slot is moving is sent again within the
+// budget. While a master is away the map of the cluster is read every second. A failover may lose the writes of its last moments, because
+// replication is asynchronous.
+package redisstore

@@ -1,0 +1,57 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// trialTTL is the lifetime of a trial write. It only has to be written.
+const trialTTL = time.Second
+
+// probeOutcome turns the result of a probe of sh into the breaker's verdict. A shard that was refusing writes must also accept a
+// trial write: most requests do not write, so a normal reply proves nothing. The trial takes what is left of the budget.
+func (s *Store) probeOutcome(ctx context.Context, deadline time.Time, sh *shard, key string, err error) probe {
+	result := probeOf(err)
+	if result != probePassed || !sh.breaker.isReadOnly() {
+		return result
+	}
+	trial, cancel := context.WithDeadline(ctx, deadline.Add(s.cfg.Budget/2))
+	defer cancel()
+	// NX leaves an existing value alone, which is no error.
+	err = s.client.SetArgs(trial, trialKey(key), "", redis.SetArgs{Mode: "NX", TTL: trialTTL}).Err()
+	switch {
+	case err == nil, errors.Is(err, redis.Nil):
+		return probePassed
+	case ctx.Err() != nil:
+		return probeUndecided
+	default:
+		return probeOf(classify(err))
+	}
+}
+
+// probeOf returns what the error of a request proves about its shard.
+func probeOf(err error) probe {
+	switch {
+	case err == nil, errors.Is(err, ErrScript):
+		return probePassed
+	case blamesShard(err):
+		return probeFailed
+	case errors.Is(err, ErrAway):
+		return probePassed
+	default:
+		return probeUndecided
+	}
+}
+
+// trialKey returns a key in the slot of key that nothing else uses.
+func trialKey(key string) string {
+	open, end := strings.IndexByte(key, '{'), strings.IndexByte(key, '}')
+	if open < 0 || end < open {
+		return "rl:?"
+	}
+	return "rl:" + key[open:end+1] + "?"
+}

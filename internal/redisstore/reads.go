@@ -1,0 +1,240 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// MaxReads bounds the keys of one Reads.
+	MaxReads = 16
+
+	// maxReadBatch bounds the keys that one pipeline reads for requests that only read, and maxCommandKeys the keys of one
+	// command: 256 values of a hundred bytes take Redis a quarter of a millisecond.
+	maxReadBatch   = 256
+	maxCommandKeys = 256
+)
+
+// Reads are keys to read. They can go with another request of the same slot, in its pipeline, or alone with Read.
+type Reads struct {
+	// Keys are at most MaxReads keys with one hash tag, on a cluster that of the request they go with.
+	Keys []string
+	// Values are the strings under Keys, empty for a key that does not exist or has another type. nil: the keys were not read.
+	Values []string
+}
+
+// NewReads returns the reads of keys; nil for no keys. The error means that there are too many keys, or one without {tag} as its
+// hash tag.
+func NewReads(tag string, keys []string) (*Reads, error) {
+	switch {
+	case len(keys) == 0:
+		return nil, nil
+	case len(keys) > MaxReads:
+		return nil, fmt.Errorf("%d keys to read; at most %d", len(keys), MaxReads)
+	}
+	for _, key := range keys {
+		open := strings.IndexByte(key, '{')
+		if open < 0 || !strings.HasPrefix(key[open+1:], tag) || !strings.HasPrefix(key[open+1+len(tag):], "}") {
+			return nil, fmt.Errorf("key %q does not have {%s} as its hash tag", key, tag)
+		}
+	}
+	return &Reads{Keys: keys}, nil
+}
+
+// newReadLanes makes the lanes of requests that only read.
+func newReadLanes(s *Store) *Lanes[struct{}, struct{}] {
+	return NewLanes(s, Work[struct{}, struct{}]{
+		Name: "reads", Lanes: 1, MaxBatch: maxReadBatch, Weight: func(struct{}) int { return 0 },
+		NewSender: func() func(*Batch, []struct{}) []Result[struct{}] {
+			return func(b *Batch, requests []struct{}) []Result[struct{}] {
+				b.Run(nil, nil)
+				results := make([]Result[struct{}], len(requests))
+				for i := range results {
+					results[i].Err = b.reads.errOf(i)
+				}
+				return results
+			}
+		},
+	})
+}
+
+// Read reads keys that have nothing to go with. It waits at most the budget, and not at all for a shard that is away. Errors are
+// those of Lanes.Do.
+func (s *Store) Read(ctx context.Context, reads *Reads) error {
+	if reads == nil || len(reads.Keys) == 0 {
+		return nil
+	}
+	_, err := s.reads.Do(ctx, s.QueueDeadline(ctx), reads.Keys[0], struct{}{}, reads)
+	return err
+}
+
+// ReadAll returns the strings under keys of any slots, empty for a key that does not exist or has another type. It uses no lane
+// and no breaker: it is for tools and tests of what is stored.
+func (s *Store) ReadAll(ctx context.Context, keys []string) ([]string, error) {
+	plan := readPlan{cluster: s.IsCluster()}
+	plan.add(keys)
+	s.sendReads(ctx, &plan)
+	if err := plan.errOf(0); err != nil {
+		return nil, err
+	}
+	return plan.of(0), nil
+}
+
+// sendReads sends the reads of a batch that has nothing else to send. The error of each is in plan.
+func (s *Store) sendReads(ctx context.Context, plan *readPlan) {
+	pipe := s.client.Pipeline()
+	plan.queue(ctx, pipe)
+	_, err := pipe.Exec(ctx)
+	plan.collect(err)
+}
+
+// readPlan is the keys that a batch reads, each once, and their values. It reuses its space. It is for one goroutine.
+type readPlan struct {
+	cluster  bool
+	commands []readCommand
+	open     map[string]int   // by slot: the command that takes its next key
+	places   map[string]place // of the keys
+	wanted   []place          // of the requests' keys, one request after the other
+	ends     []int            // by request: where its part of wanted ends
+	values   []string         // by wanted
+	sent     bool
+}
+
+// readCommand is one MGET.
+type readCommand struct {
+	args []any
+	cmd  *redis.StringSliceCmd
+	err  error // matches ErrAway
+}
+
+// place is where a key's value is: a command, and the position in its reply.
+type place struct{ command, position int }
+
+// add adds the keys of one request.
+func (p *readPlan) add(keys []string) {
+	for i := range keys {
+		at, known := p.places[keys[i]]
+		if !known {
+			at = p.place(&keys[i])
+		}
+		p.wanted = append(p.wanted, at)
+	}
+	p.ends = append(p.ends, len(p.wanted))
+}
+
+// place adds a key that is not in the plan. Keys of different slots need different commands on a cluster.
+func (p *readPlan) place(key *string) place {
+	if p.places == nil {
+		p.open, p.places = make(map[string]int), make(map[string]place)
+	}
+	slot := ""
+	if p.cluster {
+		slot = HashTag(*key)
+	}
+	c, known := p.open[slot]
+	if !known || len(p.commands[c].args) > maxCommandKeys {
+		c = len(p.commands)
+		p.open[slot] = c
+		p.commands = slices.Grow(p.commands, 1)[:c+1]
+		p.commands[c].args = append(p.commands[c].args[:0], "mget")
+	}
+	args := append(p.commands[c].args, key) // a string in an interface would be a copy on the heap
+	p.commands[c].args = args
+	at := place{command: c, position: len(args) - 2}
+	p.places[*key] = at
+	return at
+}
+
+// queue adds the commands to a pipeline, the first time it is called.
+func (p *readPlan) queue(ctx context.Context, pipe redis.Pipeliner) {
+	if p.sent {
+		return
+	}
+	for i := range p.commands {
+		c := &p.commands[i]
+		c.cmd = redis.NewStringSliceCmd(ctx, c.args...)
+		_ = pipe.Process(ctx, c.cmd) // queues; it cannot fail
+	}
+}
+
+// collect reads the replies. execErr is the pipeline's error.
+func (p *readPlan) collect(execErr error) {
+	if p.sent {
+		return
+	}
+	p.sent = true
+	if len(p.wanted) == 0 {
+		return
+	}
+	for i := range p.commands {
+		c := &p.commands[i]
+		c.err = c.cmd.Err()
+		if c.err == nil && len(c.cmd.Val()) != len(c.args)-1 {
+			c.err = errors.Join(errNoReply, execErr)
+		}
+		if c.err != nil {
+			c.err = classify(c.err)
+		}
+	}
+	p.values = make([]string, len(p.wanted)) // they go to the requests
+	for i, at := range p.wanted {
+		if c := &p.commands[at.command]; c.err == nil {
+			p.values[i] = c.cmd.Val()[at.position]
+		}
+	}
+}
+
+// of returns the values of the request's keys; nil if it has none or if they were not read.
+func (p *readPlan) of(request int) []string {
+	from, to := p.part(request)
+	if from == to || len(p.values) == 0 || p.errOf(request) != nil {
+		return nil
+	}
+	return p.values[from:to:to]
+}
+
+// errOf returns why the keys of a request were not read.
+func (p *readPlan) errOf(request int) error {
+	from, to := p.part(request)
+	for _, at := range p.wanted[from:to] {
+		if err := p.commands[at.command].err; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// away returns an error of a command that blames the shard.
+func (p *readPlan) away() error {
+	for i := range p.commands {
+		if err := p.commands[i].err; blamesShard(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// part returns the bounds of a request's part of wanted.
+func (p *readPlan) part(request int) (from, to int) {
+	if request > 0 {
+		from = p.ends[request-1]
+	}
+	return from, p.ends[request]
+}
+
+// clear empties the plan. It keeps its space and nothing of a request.
+func (p *readPlan) clear() {
+	for i := range p.commands {
+		c := &p.commands[i]
+		*c = readCommand{args: emptied(c.args)}
+	}
+	clear(p.open)
+	clear(p.places)
+	p.commands, p.wanted, p.ends = p.commands[:0], p.wanted[:0], p.ends[:0]
+	p.values, p.sent = nil, false
+}

@@ -1,0 +1,222 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// errNoReply means that a command came back with neither a reply nor an error.
+var errNoReply = errors.New("no reply")
+
+// Script is a Lua script that is sent at most once per call.
+//
+// go-redis sends a command again when its reply was lost, the cluster client even with MaxRetries off, and a script that
+// charges must not run twice. Here only the reply NOSCRIPT leads to a second send: it means that the script did not run.
+// After any other error of the connection the outcome is unknown.
+//
+// A script replies with an array of integers, or with one string that packs the integers in 7 bytes each (a third of the time for
+// large replies). A Script is safe for concurrent use.
+type Script struct {
+	store   *Store
+	name    string
+	source  string
+	sha     string
+	buffers sync.Pool // of *sendBuffers
+}
+
+// Call is one run of a script. All Keys must be in one hash slot.
+type Call struct {
+	Keys   []string
+	Args   []any // strings and integers, or pointers to them
+	Packed bool  // the reply is one string
+}
+
+// Reply is the answer to a Call: Ints or Err.
+type Reply struct {
+	Ints []int64
+	Err  error
+}
+
+// NewScript makes a script. The name is for errors and metrics, and the script begins its error replies with it, after a code: "ERR
+// limits: ...".
+func (s *Store) NewScript(name, source string) *Script {
+	script := &Script{store: s, name: name, source: source, sha: redis.NewScript(source).Hash()}
+	script.buffers.New = func() any { return new(sendBuffers) }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scripts = append(s.scripts[:len(s.scripts):len(s.scripts)], script)
+	return script
+}
+
+// load caches the script on the server, or on every master of a cluster, so that the first calls need no second send.
+func (s *Script) load(ctx context.Context, client redis.UniversalClient) error {
+	load := func(ctx context.Context, c redis.Cmdable) error { return c.ScriptLoad(ctx, s.source).Err() }
+	var err error
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return load(ctx, c) })
+	} else {
+		err = load(ctx, client)
+	}
+	if err != nil {
+		return fmt.Errorf("load script %s: %w", s.name, err)
+	}
+	return nil
+}
+
+// Run runs the script for every call in one pipeline, without a lane and a breaker: one round trip, and a second one only for the
+// calls that were answered NOSCRIPT. Calls for one slot run in order. It returns a reply per call, in order; errors are those of
+// Batch.Run. ctx bounds it.
+func (s *Script) Run(ctx context.Context, calls ...Call) []Reply { return s.run(ctx, calls, nil) }
+
+// run sends the keys to read with the calls, if plan is not nil.
+func (s *Script) run(ctx context.Context, calls []Call, plan *readPlan) []Reply {
+	replies := make([]Reply, len(calls))
+	started := time.Now() // a measurement only; no decision depends on it
+	missing := s.send(ctx, "evalsha", s.sha, calls, replies, nil, plan)
+	if len(missing) > 0 {
+		s.store.metrics.noScript.WithLabelValues(s.name).Add(float64(len(missing)))
+		s.send(ctx, "eval", s.source, calls, replies, missing, nil)
+	}
+	s.store.metrics.scriptSeconds.WithLabelValues(s.name).Observe(time.Since(started).Seconds())
+	return replies
+}
+
+// send sends calls[i] for every i in only (nil: all) and sets replies[i]. It returns the indices that were answered NOSCRIPT.
+func (s *Script) send(
+	ctx context.Context, command, script any, calls []Call, replies []Reply, only []int, plan *readPlan,
+) (missing []int) {
+	b := s.buffers.Get().(*sendBuffers)
+	if only == nil {
+		for i := range calls {
+			b.all = append(b.all, i)
+		}
+		only = b.all
+	}
+	pipe := s.store.client.Pipeline()
+	for _, i := range only {
+		cmd := newCommand(ctx, calls[i].Packed, b.command(command, script, &calls[i]))
+		b.cmds = append(b.cmds, cmd)
+		_ = pipe.Process(ctx, cmd) // queues; it cannot fail
+	}
+	if plan != nil {
+		plan.queue(ctx, pipe)
+	}
+	_, execErr := pipe.Exec(ctx) // it returns when go-redis is done with the commands
+	if plan != nil {
+		plan.collect(execErr)
+	}
+	for n, i := range only {
+		ints, err := b.cmds[n].ints()
+		if errors.Is(err, errNoReply) && execErr != nil {
+			// go-redis leaves the commands without an error when it could not set up the connection, after a wrong password
+			// for example. A script always replies.
+			err = execErr
+		}
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			missing = append(missing, i)
+		}
+		replies[i] = Reply{Ints: ints, Err: s.classify(err)}
+	}
+	b.clear()
+	s.buffers.Put(b)
+	return missing
+}
+
+// classify turns an error into one that matches ErrScript, if the script itself replied with it, or ErrAway.
+func (s *Script) classify(err error) error {
+	if err == nil || errors.Is(err, ErrScript) {
+		return err
+	}
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		if code, rest, ok := strings.Cut(reply.Error(), " "); ok && strings.HasPrefix(rest, s.name+":") {
+			return &ScriptError{Code: code, Text: reply.Error()}
+		}
+	}
+	return fmt.Errorf("script %s: %w", s.name, classify(err))
+}
+
+// sendBuffers is reusable space for a pipeline.
+type sendBuffers struct {
+	args []any // of the commands, one after the other
+	cmds []scriptCommand
+	all  []int
+}
+
+// command appends a command to args and returns its part.
+func (b *sendBuffers) command(command, script any, call *Call) []any {
+	from := len(b.args)
+	b.args = append(b.args, command, script, len(call.Keys))
+	for i := range call.Keys {
+		b.args = append(b.args, &call.Keys[i]) // a string in an interface would be a copy on the heap
+	}
+	b.args = append(b.args, call.Args...)
+	return b.args[from:len(b.args):len(b.args)]
+}
+
+func (b *sendBuffers) clear() {
+	b.args, b.cmds, b.all = emptied(b.args), emptied(b.cmds), emptied(b.all)
+}
+
+// scriptCommand is a command that go-redis does not send again by itself, alone, in a pipeline or on a cluster.
+type scriptCommand interface {
+	redis.Cmder
+	ints() ([]int64, error)
+}
+
+func newCommand(ctx context.Context, packed bool, args []any) scriptCommand {
+	if packed {
+		return packedCommand{redis.NewStringCmd(ctx, args...)}
+	}
+	return intsCommand{redis.NewIntSliceCmd(ctx, args...)}
+}
+
+type intsCommand struct{ *redis.IntSliceCmd }
+
+// NoRetry implements redis.Cmder.
+func (intsCommand) NoRetry() bool { return true }
+
+func (c intsCommand) ints() ([]int64, error) {
+	ints, err := c.Result()
+	if err == nil && ints == nil {
+		err = errNoReply
+	}
+	return ints, err
+}
+
+type packedCommand struct{ *redis.StringCmd }
+
+// NoRetry implements redis.Cmder.
+func (packedCommand) NoRetry() bool { return true }
+
+func (c packedCommand) ints() ([]int64, error) {
+	packed, err := c.Result()
+	switch {
+	case err != nil:
+		return nil, err
+	case packed == "":
+		return nil, errNoReply
+	}
+	return unpackInts(packed)
+}
+
+// packedSize is the bytes of a packed integer, highest first: the numbers of scripts are exact to 2^53.
+const packedSize = 7
+
+func unpackInts(packed string) ([]int64, error) {
+	if len(packed)%packedSize != 0 {
+		return nil, fmt.Errorf("%w: %d bytes of packed integers", ErrScript, len(packed))
+	}
+	ints := make([]int64, len(packed)/packedSize)
+	for i := range ints {
+		b := packed[i*packedSize:][:packedSize]
+		ints[i] = int64(b[0])<<48 | int64(b[1])<<40 | int64(b[2])<<32 | int64(b[3])<<24 | int64(b[4])<<16 | int64(b[5])<<8 | int64(b[6])
+	}
+	return ints, nil
+}

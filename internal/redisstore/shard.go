@@ -1,0 +1,259 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// shardsMax bounds the shards of a process: more masters than anybody runs. It matters where nodes return under new addresses
+	// again and again. The shard that was unused for the longest time is dropped then.
+	shardsMax = 256
+
+	// reloadEvery bounds how often the map of a cluster is read while a shard is away. A failover takes seconds, and the client
+	// itself reads the map every 10 s only.
+	reloadEvery = time.Second
+
+	// sweepEvery bounds how often shards that are away are compared with the map of the cluster. A shard whose slots have
+	// another master by now is gone for good.
+	sweepEvery = time.Second
+
+	// nodesQueued bounds the new nodes that wait for their scripts. A node beyond it gets a script with the first call.
+	nodesQueued = 64
+)
+
+// shard is one place where Redis keeps keys: a server, the master that the sentinels name, or one master of a cluster. Each has
+// lanes and a breaker of its own, so one that hangs delays only its own tenants.
+type shard struct {
+	name    string // in logs and metrics
+	breaker *breaker
+	lanes   atomic.Pointer[[]stopper] // one element per kind of lanes
+
+	// ahead is how far the server's clock was ahead of this process's in its last reply, in µs. It includes the time of the way
+	// there.
+	ahead atomic.Int64
+
+	lastUsed  atomic.Int64           // µs of the last request; cluster only
+	failedKey atomic.Pointer[string] // a key that this master failed to serve; cluster only
+}
+
+// stopper is a shard's lanes of one kind.
+type stopper interface {
+	stop(ctx context.Context) error
+}
+
+func (sh *shard) stop(ctx context.Context) error {
+	var errs []error
+	for _, lanes := range *sh.lanes.Load() {
+		errs = append(errs, lanes.stop(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// newShard makes a shard with lanes of every kind. It needs mu, but in New.
+func (s *Store) newShard(name string) *shard {
+	sh := &shard{name: name}
+	sh.breaker = &breaker{onChange: func(open bool, err error) { s.noteShard(sh, open, err) }}
+	lanes := make([]stopper, len(s.kinds))
+	for i, make := range s.kinds {
+		lanes[i] = make(sh)
+	}
+	sh.lanes.Store(&lanes)
+	s.metrics.breakerOpen.WithLabelValues(name).Set(0)
+	return sh
+}
+
+// addKind adds lanes of one more kind to every shard and returns their index.
+func (s *Store) addKind(make func(*shard) stopper) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kinds = append(s.kinds, make)
+	for _, sh := range s.shardsLocked() {
+		old := *sh.lanes.Load()
+		lanes := append(old[:len(old):len(old)], make(sh))
+		sh.lanes.Store(&lanes)
+	}
+	return len(s.kinds) - 1
+}
+
+// shardOf returns the shard that has key.
+func (s *Store) shardOf(key string) *shard {
+	if s.cluster == nil || !s.mapped.Load() {
+		return s.first
+	}
+	now := s.clock.micros()
+	if s.AnyAway() && claimEvery(&s.swept, now, sweepEvery) {
+		s.sweep()
+	}
+	name, ok := s.master(key)
+	if !ok {
+		return s.first
+	}
+	s.mu.RLock()
+	sh := s.byNode[name]
+	s.mu.RUnlock()
+	if sh == nil {
+		sh = s.add(name)
+	}
+	sh.lastUsed.Store(now)
+	return sh
+}
+
+// master returns the address of the master that has key. The cluster client knows the map, so this does not wait. A request to a
+// wrong master is redirected by the client: late, but right.
+func (s *Store) master(key string) (addr string, ok bool) {
+	node, err := s.cluster.MasterForKey(s.stopping, key)
+	if err != nil {
+		return "", false
+	}
+	return node.Options().Addr, true
+}
+
+func (s *Store) add(name string) *shard {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sh := s.byNode[name]; sh != nil {
+		return sh
+	}
+	if s.stopping.Err() != nil {
+		return s.first // stopped: it refuses, as a new one would
+	}
+	if len(s.byNode) >= shardsMax {
+		var unused *shard
+		for _, sh := range s.byNode {
+			if unused == nil || sh.lastUsed.Load() < unused.lastUsed.Load() {
+				unused = sh
+			}
+		}
+		s.drop(unused)
+	}
+	sh := s.newShard(name)
+	s.byNode[name] = sh
+	return sh
+}
+
+// sweep drops the shards that are away and have lost their slots to another master.
+func (s *Store) sweep() {
+	for _, sh := range s.all() {
+		key := sh.failedKey.Load()
+		if sh == s.first || key == nil || !sh.breaker.isOpen() {
+			continue
+		}
+		if name, ok := s.master(*key); ok && name != sh.name {
+			s.mu.Lock()
+			s.drop(sh)
+			s.mu.Unlock()
+		}
+	}
+	if s.first.breaker.isOpen() { // the masters are known by now: first is not asked any more
+		s.first.breaker.reset()
+	}
+}
+
+// drop needs mu. A request that has just found the shard fails, because its lane has stopped.
+func (s *Store) drop(sh *shard) {
+	if s.byNode[sh.name] != sh || s.stopping.Err() != nil {
+		return
+	}
+	delete(s.byNode, sh.name)
+	s.dropped.Go(func() {
+		_ = sh.stop(s.stopping) // queued requests are answered in any case
+		sh.breaker.reset()
+		s.metrics.breakerOpen.DeleteLabelValues(sh.name)
+	})
+}
+
+// learn learns the masters of a cluster unless they are known. The error means that no node could tell.
+func (s *Store) learn(ctx context.Context, key string) error {
+	if s.cluster == nil || s.mapped.Load() {
+		return nil
+	}
+	if _, err := s.cluster.MasterForKey(ctx, key); err != nil {
+		return err
+	}
+	s.mapped.Store(true)
+	return nil
+}
+
+// suspect makes the client of a cluster read the map again, because sh did not answer for key.
+func (s *Store) suspect(sh *shard, key string) {
+	if s.cluster == nil || !s.mapped.Load() {
+		return
+	}
+	sh.failedKey.Store(&key)
+	if claimEvery(&s.reloaded, s.clock.micros(), reloadEvery) {
+		s.cluster.ReloadState(s.stopping)
+	}
+}
+
+// claimEvery returns true to one caller each time that every has passed since it last did.
+func claimEvery(last *atomic.Int64, now int64, every time.Duration) bool {
+	before := last.Load()
+	return (before == 0 || now-before >= every.Microseconds()) && last.CompareAndSwap(before, now)
+}
+
+// all returns the shards known now.
+func (s *Store) all() []*shard {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.shardsLocked()
+}
+
+func (s *Store) shardsLocked() []*shard {
+	all := make([]*shard, 1, 1+len(s.byNode))
+	all[0] = s.first
+	for _, sh := range s.byNode {
+		all = append(all, sh)
+	}
+	return all
+}
+
+// loadNewNodes is the goroutine that loads the scripts into new nodes of a cluster. A node that does not take a script now gets it
+// with the first call.
+func (s *Store) loadNewNodes() {
+	defer close(s.ended)
+	for {
+		select {
+		case node := <-s.newNodes:
+			s.loadScripts(node)
+		case <-s.stopping.Done():
+			return
+		}
+	}
+}
+
+func (s *Store) loadScripts(node *redis.Client) {
+	ctx, cancel := context.WithTimeout(s.stopping, loadTimeout)
+	defer cancel()
+	var errs []error
+	for _, script := range s.allScripts() {
+		errs = append(errs, script.load(ctx, node))
+	}
+	if err := errors.Join(errs...); err != nil {
+		s.cfg.Log.Debug("a new redis node did not take the scripts", "node", node.Options().Addr, "error", err)
+	}
+}
+
+func (s *Store) allScripts() []*Script {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.scripts
+}
+
+// HashTag returns the part of key that decides its slot on a cluster: the text in its first braces; without braces, all of it.
+func HashTag(key string) string {
+	open := strings.IndexByte(key, '{')
+	if open < 0 {
+		return key
+	}
+	end := strings.IndexByte(key[open+1:], '}')
+	if end < 1 {
+		return key
+	}
+	return key[open+1 : open+1+end]
+}

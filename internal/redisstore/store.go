@@ -1,0 +1,225 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/lane"
+)
+
+const (
+	// DefaultBudget is the longest a request may take. Half of it may pass in the queue and half in Redis: a request that is
+	// still queued after its half would hardly be answered in time.
+	DefaultBudget = 120 * time.Millisecond
+
+	// DefaultMaxQueue bounds the requests that wait per lane. Requests of one tenant are decided at over 150,000/s, so they
+	// are served within the queue's half of the budget. Mixed requests (30,000/s) run into the budget first.
+	DefaultMaxQueue = 2048
+
+	// loadTimeout bounds loading the scripts into a new node of a cluster.
+	loadTimeout = time.Second
+)
+
+// Config is a store's configuration. The zero value is valid.
+type Config struct {
+	// Budget is the longest a request may take; 0 is DefaultBudget.
+	Budget time.Duration
+	// MaxQueue bounds the requests that wait per lane; 0 is DefaultMaxQueue. A request beyond it fails with ErrAway.
+	MaxQueue int
+	// Log gets a line for a node that did not take the scripts; nil discards it.
+	Log *slog.Logger
+	// Metrics and LaneMetrics may be nil.
+	Metrics     *Metrics
+	LaneMetrics *lane.Metrics
+	// Now is the clock of the breaker; nil is time.Now.
+	Now func() time.Time
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.Budget <= 0 {
+		cfg.Budget = DefaultBudget
+	}
+	if cfg.MaxQueue <= 0 {
+		cfg.MaxQueue = DefaultMaxQueue
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewMetrics(nil)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return cfg
+}
+
+// Store sends requests to the shards of one Redis. Make it with Open, or with New for a client of your own. It is safe for
+// concurrent use.
+type Store struct {
+	cfg     Config
+	client  redis.UniversalClient
+	cluster *redis.ClusterClient // nil: there is one shard
+	metrics *Metrics
+	clock   ticker
+	seed    maphash.Seed
+	reads   *Lanes[struct{}, struct{}]
+
+	changed atomic.Pointer[func(shard string, err error, away int)]
+	away    atomic.Int32 // shards whose breaker is open
+
+	// first is the only shard. On a cluster it is asked until the masters are known.
+	first    *shard
+	mapped   atomic.Bool  // the cluster client knows the masters
+	reloaded atomic.Int64 // µs; when the map of the cluster was last read early
+	swept    atomic.Int64 // µs; when the shards were last compared with the map
+
+	newNodes chan *redis.Client
+	ended    chan struct{} // closed when the goroutine that loads scripts has ended
+	stopping context.Context
+	cancel   context.CancelFunc
+
+	mu      sync.RWMutex // guards what follows
+	byNode  map[string]*shard
+	scripts []*Script
+	kinds   []func(*shard) stopper // make a shard's lanes of each kind
+	dropped sync.WaitGroup         // shards that are being stopped
+}
+
+// Open makes a store for a URL; see NewClient. It does not connect. Close the store after Stop.
+func Open(url string, cfg Config) (*Store, error) {
+	client, err := NewClient(url)
+	if err != nil {
+		return nil, err
+	}
+	return New(client, cfg), nil
+}
+
+// New makes a store on client, which must have its timeouts set and respect contexts, as NewClient's do. It starts goroutines: end
+// them with Stop.
+func New(client redis.UniversalClient, cfg Config) *Store {
+	cfg = cfg.withDefaults()
+	s := &Store{
+		cfg: cfg, client: client, metrics: cfg.Metrics, clock: newTicker(cfg.Now), seed: maphash.MakeSeed(),
+		byNode: make(map[string]*shard), ended: make(chan struct{}),
+	}
+	s.stopping, s.cancel = context.WithCancel(context.Background())
+	var isCluster bool
+	if s.cluster, isCluster = client.(*redis.ClusterClient); isCluster {
+		s.first = s.newShard("cluster")
+		s.newNodes = make(chan *redis.Client, nodesQueued)
+		s.cluster.OnNewNode(func(node *redis.Client) { // called under the client's lock
+			select {
+			case s.newNodes <- node:
+			default:
+			}
+		})
+		go s.loadNewNodes()
+	} else {
+		s.first = s.newShard("redis")
+		close(s.ended)
+	}
+	s.reads = newReadLanes(s)
+	return s
+}
+
+// Start learns the masters of a cluster and loads the scripts. It is optional: an error means that Redis is away or that the first
+// calls will send their script in full.
+func (s *Store) Start(ctx context.Context) error {
+	errs := []error{s.learn(ctx, "")}
+	for _, script := range s.allScripts() {
+		errs = append(errs, script.load(ctx, s.client))
+	}
+	return errors.Join(errs...)
+}
+
+// Stop refuses new requests, sends the queued ones and ends the goroutines. If ctx ends first, requests in Redis are cut off: their
+// outcome is unknown. Stop does not close the connections; scripts that run without a lane still work.
+func (s *Store) Stop(ctx context.Context) error {
+	errs := s.stopShards(ctx)
+	s.mu.Lock()
+	s.cancel() // from here on no shard is added or dropped
+	s.mu.Unlock()
+	<-s.ended                                 // within the client's timeouts
+	errs = append(errs, s.stopShards(ctx)...) // shards added in between
+	s.dropped.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *Store) stopShards(ctx context.Context) (errs []error) {
+	for _, sh := range s.all() {
+		errs = append(errs, sh.stop(ctx))
+	}
+	return errs
+}
+
+// Close closes the connections.
+func (s *Store) Close() error { return s.client.Close() }
+
+// IsCluster reports whether the keys of one command or script call must share a hash tag.
+func (s *Store) IsCluster() bool { return s.cluster != nil }
+
+// Budget returns the longest a request may take.
+func (s *Store) Budget() time.Duration { return s.cfg.Budget }
+
+// AnyAway reports whether the breaker of a shard is open.
+func (s *Store) AnyAway() bool { return s.away.Load() > 0 }
+
+// OnChange sets a function that is called when a breaker opens (err is the reason) or closes (err is nil). away is the number of
+// open breakers.
+func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }
+
+// QueueDeadline returns the latest time at which a request that begins now may leave the queue: half of the budget from now, as
+// the other half is for Redis, or ctx's deadline if that is earlier. Do does not watch ctx's cancellation while a request is
+// queued; the bound is short.
+func (s *Store) QueueDeadline(ctx context.Context) time.Time {
+	deadline := time.Now().Add(s.cfg.Budget / 2) // not cfg.Now: it bounds a real wait, as a context's deadline does
+	if own, ok := ctx.Deadline(); ok && own.Before(deadline) {
+		return own
+	}
+	return deadline
+}
+
+// Delete deletes a key and reports whether it existed. The error matches ErrAway: whether the key was deleted is unknown.
+func (s *Store) Delete(ctx context.Context, key string) (existed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
+	defer cancel()
+	n, err := s.client.Del(ctx, key).Result()
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return n > 0, nil
+}
+
+// noteShard is called by the breaker of a shard, once per change.
+func (s *Store) noteShard(sh *shard, open bool, err error) {
+	value, delta := 0.0, int32(-1)
+	if open {
+		value, delta = 1, 1
+	}
+	s.metrics.breakerOpen.WithLabelValues(sh.name).Set(value)
+	away := s.away.Add(delta)
+	if changed := s.changed.Load(); changed != nil {
+		(*changed)(sh.name, err, int(away))
+	}
+}
+
+// ticker returns microseconds that do not jump when the wall clock is set.
+type ticker struct {
+	now   func() time.Time
+	start time.Time
+}
+
+func newTicker(now func() time.Time) ticker { return ticker{now: now, start: now()} }
+
+func (t ticker) micros() int64 {
+	return t.start.UnixMicro() + t.now().Sub(t.start).Microseconds()
+}
