@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// envWithout names what a machine does not have and its owner wants no tests of. Without it a missing tool is a failure: rules that
-// nobody has checked are not checked rules.
+// envWithout is the variable with the name of a tool whose tests are skipped. Without it a missing tool fails the tests, because
+// the rules would be unchecked.
 const envWithout = "QUOTASVC_TEST_WITHOUT"
 
 // promtool runs promtool in deploy/prometheus.
@@ -25,9 +25,9 @@ func promtool(t *testing.T, args ...string) string {
 		if _, err := os.Stat(name); err != nil {
 			const what = "promtool, which checks the alert rules, is neither in PATH nor in bin/"
 			if os.Getenv(envWithout) == "promtool" {
-				t.Skip(what + ": skipped as " + envWithout + " says")
+				t.Skip(what + ": skipped because of " + envWithout)
 			}
-			t.Fatal(what + ": run `make test-tools`, install prometheus, or set " + envWithout + "=promtool to go without")
+			t.Fatal(what + ": run `make test-tools`, install prometheus, or set " + envWithout + "=promtool to skip the test")
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -53,7 +53,7 @@ func TestAlerts_Samples_FireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// alertRules is what the tests need to know of alerts.yml.
+// alertRules is the part of alerts.yml that the tests use.
 type alertRules struct {
 	Groups []struct {
 		Rules []alertRule
@@ -109,8 +109,7 @@ func TestAlerts_Annotations_CauseAndRemedy(t *testing.T) {
 	}
 }
 
-// TestAlerts_Samples_CoverFiringAndSilent: a rule that was never seen to fire may never do, and one that was never seen silent may
-// always be on.
+// Without a sample that fires, a rule may never fire. Without a silent sample, it may always fire.
 func TestAlerts_Samples_CoverFiringAndSilent(t *testing.T) {
 	t.Parallel()
 	var file struct {

@@ -1,5 +1,5 @@
-// Package deploy_test checks what is deployed against what exists: a compose file
-// names stages, commands, flags, variables and services, and nothing compiles it.
+// Package deploy_test checks that the stages, commands, flags, variables and services
+// that a deployment names exist. No compiler checks a compose file.
 package deploy_test
 
 import (
@@ -25,12 +25,12 @@ import (
 const (
 	root = ".."
 
-	// buildLimit bounds one build of the binary with a cold cache.
+	// buildLimit is the time limit of one build of the binary with a cold cache.
 	buildLimit = 5 * time.Minute
 )
 
-// binary is what the image would hold: built from the files that .dockerignore
-// lets into the context, and from nothing else.
+// binary is the path of the image's binary, built only from files that .dockerignore
+// lets into the context.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -76,7 +76,7 @@ func buildFromContext(dir, target string) error {
 			return err
 		}
 		if entry.IsDir() && (rel == ".git" || rel == ".quotasvc" || rel == "bin") {
-			return filepath.SkipDir // the patterns exclude them, too; this saves the walk
+			return filepath.SkipDir // saves the walk; the patterns exclude the directory as well
 		}
 		ignored, err := matcher.MatchesOrParentMatches(rel)
 		if err != nil || ignored || !entry.Type().IsRegular() {
@@ -89,7 +89,7 @@ func buildFromContext(dir, target string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
 	defer cancel()
-	// Without the Dockerfile's flags, so that compiled packages are shared with the other tests.
+	// This build does not use the Dockerfile's flags, so that it shares compiled packages with other tests.
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", target, "./cmd/quotasvc")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -109,8 +109,8 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, text, 0o644)
 }
 
-// project is docker-compose.yml, interpolated without any variable set, as a
-// newcomer has it.
+// project returns docker-compose.yml, interpolated without any variable, as a new user
+// has it.
 func project(t *testing.T, env ...string) *types.Project {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
@@ -125,7 +125,7 @@ func project(t *testing.T, env ...string) *types.Project {
 	return p
 }
 
-// ours are the services that run our image.
+// ours returns the services that run our image.
 func ours(t *testing.T, p *types.Project) map[string]types.ServiceConfig {
 	t.Helper()
 	services := map[string]types.ServiceConfig{}
@@ -140,7 +140,7 @@ func ours(t *testing.T, p *types.Project) map[string]types.ServiceConfig {
 	return services
 }
 
-// help is what the binary prints for a command; a command that does not exist fails.
+// help returns the help of a command. It fails the test for an unknown command.
 func help(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -174,7 +174,7 @@ func TestCompose_Services_ServersServiceMigrateRoll(t *testing.T) {
 	if p.Services["postgres"].Image != "postgres:17" || p.Services["redis"].Image != "redis:7" {
 		t.Errorf("images %q and %q", p.Services["postgres"].Image, p.Services["redis"].Image)
 	}
-	// Tests that fall back to containers run on the same versions.
+	// Tests in containers use the same versions.
 	harness, err := os.ReadFile(filepath.Join(root, "internal", "testenv", "container.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestCompose_CommandsFlagsVariables_Exist(t *testing.T) {
 		}
 		for variable := range s.Environment {
 			if !strings.Contains(text, variable) {
-				t.Errorf("%s: quotasvc %s does not know %s", name, strings.Join(subcommands, " "), variable)
+				t.Errorf("%s: quotasvc %s has no variable %s", name, strings.Join(subcommands, " "), variable)
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func TestCompose_CommandsFlagsVariables_Exist(t *testing.T) {
 	help(t, check[2:]...)
 }
 
-// The other way round: a test of the test, since --help may be generous.
+// This tests the helper: --help must fail for an unknown command.
 func TestHelp_UnknownCommand_Fails(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -224,7 +224,7 @@ func TestHelp_UnknownCommand_Fails(t *testing.T) {
 		t.Errorf("an unknown command has help: %s", out)
 	}
 	if text := help(t, "serve"); strings.Contains(text, "QUOTASVC_NO_SUCH_SETTING") {
-		t.Error("every variable seems to be known")
+		t.Error("the help contains a variable that does not exist")
 	}
 }
 
@@ -233,7 +233,7 @@ func TestCompose_Configuration_AcceptedByService(t *testing.T) {
 	s := project(t).Services["quotasvc"]
 	key := s.Environment["QUOTASVC_ADMIN_KEY"]
 	if key == nil || len(*key) < 32 {
-		t.Errorf("the default admin key is %v; the service wants 32 characters", key)
+		t.Errorf("the default admin key is %v; the service requires 32 characters", key)
 	}
 	for variable, port := range map[string]string{"QUOTASVC_LISTEN": "8080", "QUOTASVC_OPS_LISTEN": "9090"} {
 		address := s.Environment[variable]
@@ -300,7 +300,7 @@ func TestCompose_Dependencies_ExistWithConditions(t *testing.T) {
 	}
 	for _, name := range []string{"quotasvc", "roll"} {
 		if p.Services[name].DependsOn["migrate"].Condition != types.ServiceConditionCompletedSuccessfully {
-			t.Errorf("%s may start before the schema is there", name)
+			t.Errorf("%s may start before the migration has ended", name)
 		}
 	}
 	for _, name := range []string{"postgres", "redis", "quotasvc"} {

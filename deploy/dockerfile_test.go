@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// dockerfile is what the tests need to know of the Dockerfile.
+// dockerfile is the part of the Dockerfile that the tests use.
 type dockerfile struct {
 	stages     []string          // names, in order
 	bases      map[string]string // stage -> image
@@ -20,7 +20,7 @@ type dockerfile struct {
 
 type copyStep struct {
 	stage   string
-	from    string // a stage, or "" for the context
+	from    string // a stage, or empty for the context
 	sources []string
 	target  string
 }

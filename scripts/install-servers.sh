@@ -1,16 +1,15 @@
 #!/bin/sh
-# Installs PostgreSQL, Redis and curl (the introduction of `make run` is curl lines,
-# and a test pastes them) with the system's package manager if they are missing, and
-# the programs named as arguments: `install-servers.sh nginx haproxy`. Those have
-# packages of the same names everywhere.
-# When nothing is missing it prints nothing and uses no network.
-# Existing services are left alone, and the new packages' own services are not
-# started: quotasvc runs private servers from the binaries.
+# Installs PostgreSQL, Redis and curl with the system's package manager if they are
+# missing. `make run` prints curl commands, and a test runs them. Arguments are further
+# programs whose packages have the same names: `install-servers.sh nginx haproxy`.
+# If nothing is missing it prints nothing and uses no network.
+# It changes no existing service and does not start the services of new packages:
+# quotasvc runs private servers from the binaries.
 set -eu
 
 say() { printf '%s\n' "$*" >&2; }
 
-# The places are those of internal/localstack (binaries.go); a test compares them.
+# The same directories as in internal/localstack (binaries.go). A test compares them.
 postgres_dirs='/usr/lib/postgresql/*/bin /usr/pgsql-*/bin
 	/opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin
 	/opt/homebrew/opt/postgresql/bin /usr/local/opt/postgresql/bin
@@ -19,7 +18,7 @@ redis_dirs='/usr/bin /usr/local/bin /opt/homebrew/bin /usr/sbin'
 
 have_postgres() {
 	command -v postgres >/dev/null 2>&1 && command -v initdb >/dev/null 2>&1 && return 0
-	for dir in $postgres_dirs; do # unquoted: the wildcards are meant
+	for dir in $postgres_dirs; do # unquoted, so that wildcards are expanded
 		[ -x "$dir/postgres" ] && [ -x "$dir/initdb" ] && return 0
 	done
 	return 1
@@ -65,17 +64,17 @@ look
 
 give_up() {
 	say "quotasvc needs $missing, and this script $1."
-	say 'Install them by hand:'
+	say 'Install them manually:'
 	say "  Debian, Ubuntu   apt-get install postgresql redis-server curl $further"
 	say "  Fedora, RHEL     dnf install postgresql-server redis curl $further     (or valkey for redis)"
 	say "  macOS            brew install postgresql@17 redis $further"
-	say 'or run everything in containers, without installing anything:'
+	say 'Or run everything in containers, without an installation:'
 	say '  docker compose up --build'
 	exit 1
 }
 
-# become_root decides how as_root works: directly, by sudo without a password, or by
-# sudo that has asked for one if somebody is there to answer.
+# become_root chooses how as_root works: directly, with sudo without a password, or
+# with sudo after a password prompt if there is a terminal.
 become_root() {
 	if [ "$(id -u)" = 0 ]; then
 		sudo=
@@ -86,12 +85,12 @@ become_root() {
 		sudo -v || give_up 'may not install packages'
 		sudo=sudo
 	else
-		give_up 'may not install packages: you are not root and sudo does not work here'
+		give_up 'may not install packages: you are not root, and sudo does not work'
 	fi
 }
 
 as_root() {
-	$sudo "$@" # unquoted: none, one or two words
+	$sudo "$@" # unquoted: zero, one or two words
 }
 
 log=$(mktemp)
@@ -106,18 +105,18 @@ quietly() {
 	}
 }
 
-# policy is asked by Debian's packages before they start a service.
+# Debian's packages run this policy before they start a service.
 policy=/usr/sbin/policy-rc.d
 
-# hold_services keeps the new packages from starting theirs while this script
-# runs. The answer depends on this process being alive, so that a file left behind
-# by a crash holds nothing up; an existing policy is the administrator's and stays.
+# hold_services prevents new packages from starting services while this script runs.
+# The policy has no effect after this process has ended, even if a crash leaves the
+# file. An existing policy belongs to the administrator and is not replaced.
 hold_services() {
 	[ -e "$policy" ] && return 0
 	trap 'rm -f "$log"; as_root rm -f "$policy"' EXIT
 	as_root sh -c "cat >$policy && chmod 755 $policy" <<-END
 		#!/bin/sh
-		# Written by quotasvc's scripts/install-servers.sh; without effect once that has ended.
+		# Written by quotasvc's scripts/install-servers.sh; it has no effect after the script has ended.
 		kill -0 $$ 2>/dev/null || [ -d /proc/$$ ] || exit 0
 		case "\$1" in postgresql*|redis*|valkey*|nginx*|haproxy*) exit 101 ;; esac
 		exit 0
@@ -129,7 +128,7 @@ apt() {
 		-o DPkg::Lock::Timeout=120 -o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@"
 }
 
-# apt_knows tells whether the package lists hold an installable version.
+# apt_knows succeeds if the package lists contain an installable version.
 apt_knows() {
 	apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
 }
@@ -152,10 +151,10 @@ with_apt() {
 	done
 	hold_services || return 1
 	if ! apt install -y --no-install-recommends "$@"; then
-		say 'trying again with fresh package lists: old ones name files that the mirrors no longer have'
+		say 'trying again with new package lists: the old ones name files that the mirrors no longer have'
 		apt update && apt install -y --no-install-recommends "$@" || return 1
 	fi
-	# A gateway that the tests brought in must not take port 80 at the next boot.
+	# A gateway for tests must not take port 80 at the next boot.
 	for program in $strangers; do
 		as_root systemctl disable "$program.service" >/dev/null 2>&1 || :
 	done
@@ -176,7 +175,7 @@ with_dnf() {
 	have_redis || quietly as_root dnf install -y redis || quietly as_root dnf install -y valkey
 }
 
-# Homebrew refuses root and needs none. macOS has curl.
+# Homebrew refuses to run as root. macOS has curl.
 with_brew() {
 	if ! have_postgres; then
 		quietly brew install postgresql@17 || return 1
@@ -194,10 +193,10 @@ elif command -v dnf >/dev/null 2>&1; then
 elif command -v brew >/dev/null 2>&1; then
 	manager=brew
 else
-	give_up 'knows apt, dnf and brew only'
+	give_up 'supports only apt, dnf and brew'
 fi
 say "installing $missing with $manager (once; takes about a minute) ..."
-"with_$manager" || give_up "could not install them with $manager (its message is above)"
+"with_$manager" || give_up "could not install them with $manager (see its message above)"
 look
-[ -z "$missing" ] || give_up "has run $manager without an error but still does not find them"
-say "done; the packages' own services were not started"
+[ -z "$missing" ] || give_up "ran $manager without an error and still does not find them"
+say "done; the services of the packages were not started"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Gets what only tests use, if it is missing: promtool, which checks and tests the
-# alert rules. Prometheus itself is not needed, so on Debian and Ubuntu the one
-# program is taken out of its package into bin/, without root and without installing
-# anything. When nothing is missing it prints nothing and uses no network.
+# Gets promtool if it is missing. Only tests use it: it checks and tests the alert
+# rules. Prometheus is not needed, so on Debian and Ubuntu this script extracts the
+# program from its package into bin/, without root and without an installation.
+# If nothing is missing it prints nothing and uses no network.
 #
-# A machine without it is no reason to run no tests: then this script says so and
-# succeeds. The tests of the alert rules fail there, unless QUOTASVC_TEST_WITHOUT=promtool
-# says that they are to be skipped.
+# If it cannot get promtool, it prints a message and succeeds, so that the other tests
+# run. The tests of the alert rules then fail, or are skipped if
+# QUOTASVC_TEST_WITHOUT=promtool is set.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ have_promtool() {
 have_promtool && exit 0
 [ "${QUOTASVC_TEST_WITHOUT:-}" = promtool ] && exit 0
 
-# The directory is everybody's, because apt downloads as a user of its own.
+# Everybody may write to the directory, because apt downloads as another user.
 dir=$(mktemp -d)
 chmod 777 "$dir"
 trap 'rm -rf "$dir"' EXIT
@@ -30,7 +30,7 @@ from_apt() {
 }
 
 with_apt() {
-	# Old package lists name files that the mirrors no longer have; only root may renew them.
+	# Old package lists name files that the mirrors no longer have. Only root may update the lists.
 	from_apt || { [ "$(id -u)" = 0 ] && apt-get -q update >"$dir/log" 2>&1 </dev/null && from_apt; } || return 1
 	mkdir -p bin
 	dpkg-deb --fsys-tarfile "$dir"/prometheus_*.deb | tar -xO ./usr/bin/promtool >"$dir/promtool"
@@ -47,4 +47,4 @@ elif command -v brew >/dev/null 2>&1; then
 	brew install prometheus >"$dir/log" 2>&1 </dev/null || tail -n 3 "$dir/log" >&2
 fi
 have_promtool || [ "${QUOTASVC_TEST_WITHOUT:-}" = promtool ] ||
-	say 'promtool is not here, so the tests of the alert rules will fail. It comes with Prometheus, on every system. To go without: QUOTASVC_TEST_WITHOUT=promtool'
+	say 'promtool is missing, so the tests of the alert rules will fail. It is part of Prometheus. Set QUOTASVC_TEST_WITHOUT=promtool to skip these tests.'

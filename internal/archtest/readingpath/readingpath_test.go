@@ -9,11 +9,11 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// The bounds of one debit and one check are what was measured when the test was written. The aim for a debit is at most 240
-// returns and 65 types.
+// The bounds of one debit and one check. 240 returns are the aim for a debit. The other bounds are slightly above the
+// figures of the day on which they were last set; lower them when the figures fall. The aim for a debit is 65 types.
 const (
-	debitReturnsMax, debitTypesMax = 489, 94
-	checkReturnsMax, checkTypesMax = 376, 110
+	debitReturnsMax, debitTypesMax = 240, 76
+	checkReturnsMax, checkTypesMax = 440, 116
 )
 
 func TestReadingPath_DebitAndCheck_WithinBounds(t *testing.T) {
