@@ -1,8 +1,9 @@
--- The batch transaction has two or three round trips.
---   1. BEGIN, LockBalances, Clock, StoredEntries, TakenGrants.
---   2. OpenGrants, TenantTerms, PlanVersions and the other reads, only when a locked balance needs them: its head grant may
---      not cover the demand, an event is due, or its terms may have changed.
---   3. The Insert* and Update* statements and COMMIT.
+-- The batch transaction has up to four round trips. A plain debit needs the second and the last one.
+--   1. HoldBalances, GrantBalances, EntriesOfOperations: only for operations that name a hold, a grant or an operation.
+--   2. BEGIN, LockBalances, Clock, StoredEntries; TakenGrants, Holds and Refunds for operations that need them.
+--   3. OpenGrants, NamedGrants, OpenHoldLines, TenantTerms, PlanVersions: only when a locked balance needs them. Its head
+--      grant may not cover the demand, an event is due, or its terms may have changed.
+--   4. The Insert*, Update* and Write* statements and COMMIT.
 
 -- name: LockBalances
 -- Locks the balances of a batch ($1 tenants, $2 meters, $3 subjects; each key once). It locks in key order, so two batches
