@@ -202,10 +202,6 @@ func TestCheck_NewTerms_AreSeenAtOnce(t *testing.T) {
 	}
 }
 
-// A thousand cold balances must not cost a thousand reads.
-// A check that gets its slot late reads within the rest of its budget.
-// dueRefreshes returns the number of balances that are due to be read again.
-// The refresher reads a balance in use in the background. No check waits for that.
 func TestCheck_LocalMode_UsesLocalCopies(t *testing.T) {
 	t.Parallel()
 	in := newInstance(t, testenv.Postgres(t), nil)

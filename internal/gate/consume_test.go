@@ -214,12 +214,14 @@ func TestDebitBatch_AnswersEachInOrder(t *testing.T) {
 	}
 }
 
+// forwarded returns a request that a gateway asks about.
 func forwarded(key, what string) Request {
 	req := request(key, "calls", 3)
 	req.Forwarded = what
 	return req
 }
 
+// A client that repeats its key is debited once, but its limits are charged each time.
 func TestConsume_ForwardedReplay_CostsTokensNotUnits(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)

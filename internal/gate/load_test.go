@@ -41,6 +41,7 @@ func TestLoader_EqualQuestions_AreReadOnce(t *testing.T) {
 	}
 }
 
+// A thousand cold balances must not cost a thousand reads.
 func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	t.Parallel()
 	in := newShared(t, func(c *Config) { c.LoadsMax = 1; c.LoadBudget = soon })
@@ -82,6 +83,7 @@ func TestLoader_OneSlot_ReadsAllThatWait(t *testing.T) {
 	}
 }
 
+// A check that gets its slot late reads within the rest of its budget.
 func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
@@ -103,12 +105,14 @@ func TestLoader_WaitAndRead_ShareOneBudget(t *testing.T) {
 	}
 }
 
+// dueRefreshes returns the number of balances that are due to be read again.
 func (in *instance) dueRefreshes() int {
 	in.refresher.mu.Lock()
 	defer in.refresher.mu.Unlock()
 	return len(in.refresher.due)
 }
 
+// The refresher reads a balance in use in the background. No check waits for that.
 func TestRefresher_ReadsACopyBeforeItIsTooOld(t *testing.T) {
 	t.Parallel()
 	in, setAge := newWithCopy(t, testenv.Postgres(t), patientClient(testenv.Redis(t)))

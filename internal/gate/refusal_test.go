@@ -11,8 +11,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// forwarded returns a request that a gateway asks about.
-// A client that repeats its key is debited once, but its limits are charged each time.
 // A check and a consume are refused with the same error.
 func TestRefusal_EqualsTheErrorOfConsume(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// limitNamed is a limit per tenant.
+// limitNamed returns a limit per tenant.
 func limitNamed(rule, replaces string, match catalog.Match) catalog.Limit {
 	return catalog.Limit{Rule: rule, Replaces: replaces, Match: match, Per: []string{"tenant"}, Kind: "token_bucket", Rate: "10/s"}
 }
