@@ -96,13 +96,13 @@ var notEvenInTests = []string{"github.com/labstack/echo", "unsafe", "C"}
 // pure matches the files that decide without input or output: the state machine,
 // the burn order, calendars and bucket arithmetic. Tests can cover all their cases,
 // because their results depend on their arguments only.
-var pure = regexp.MustCompile(`^internal/((bound|ledger|period|ratelimit/rule)/\w+|` +
+var pure = regexp.MustCompile(`^internal/((bound|ledger|period|ratelimit/rule)/\w+|balances/policy|` +
 	`ratelimit/(lease_id|vector|workbench|replica/membership|replica/shares))\.go$`)
 
 // pureOurs are the packages of ours that pure files may import: those that are pure, and replica and redisstore for their values
 // (sets of replicas, script calls and replies).
 var pureOurs = []string{
-	"internal/bound", "internal/period", "internal/ratelimit/rule", "internal/ratelimit/replica", "internal/redisstore",
+	"internal/bound", "internal/ledger", "internal/period", "internal/ratelimit/rule", "internal/ratelimit/replica", "internal/redisstore",
 }
 
 // impure lists standard packages that pure files must not import.
@@ -317,7 +317,7 @@ func TestRules_PureFiles_Exist(t *testing.T) {
 	for _, name := range []string{
 		"ledger/advance", "ledger/batch", "ledger/book", "ledger/debit",
 		"ratelimit/rule/bucket", "ratelimit/rule/limit", "ratelimit/lease_id", "ratelimit/replica/membership", "ratelimit/replica/shares", "ratelimit/vector",
-		"ratelimit/workbench", "period/schedule", "bound/bound", "bound/metadata",
+		"ratelimit/workbench", "period/schedule", "bound/bound", "bound/metadata", "balances/policy",
 	} {
 		if p := path.Join("internal", name+".go"); !found[p] {
 			t.Errorf("%s is gone or no longer counts as pure", p)

@@ -51,10 +51,10 @@ func storeAt(t *testing.T, url string) *redisstore.Store {
 }
 
 // readOne reads Redis and returns the newest copy of key. fromRedis is false if Redis did not answer or there is none.
-func (c *Cache) readOne(t *testing.T, key Key) (got Cached, fromRedis bool) {
+func (c *Cache) readOne(t *testing.T, key ledger.BalanceKey) (got Cached, fromRedis bool) {
 	t.Helper()
-	texts := c.readTexts(t, c.Reads([]Key{key}, nil))
-	return c.Lookup(nil, []Key{key}, texts)[0], texts != nil
+	texts := c.readTexts(t, c.Reads([]ledger.BalanceKey{key}, nil))
+	return c.Lookup(nil, []ledger.BalanceKey{key}, texts)[0], texts != nil
 }
 
 // fresh reports whether a check of one unit that names no MaxStale uses got.
@@ -89,7 +89,7 @@ func eventually(t testing.TB, what string, done func() bool) {
 }
 
 // seenSeq returns the seq that c reads from Redis, -1 if there is no confirmed copy.
-func (c *Cache) seenSeq(t *testing.T, key Key) int64 {
+func (c *Cache) seenSeq(t *testing.T, key ledger.BalanceKey) int64 {
 	got, _ := c.readOne(t, key)
 	if got.Copy == nil || !got.Confirmed {
 		return -1
@@ -159,7 +159,7 @@ func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
 	const balances = 2*publishMax + 17
 	a := startCache(t, url, Config{})
 	now := time.Now()
-	keys := make([]Key, balances)
+	keys := make([]ledger.BalanceKey, balances)
 	for i := range balances {
 		c := copyOf("t"+strconv.Itoa(i), int64(i), now)
 		keys[i] = keyOf(c)
@@ -171,7 +171,7 @@ func TestPublish_ManyBalancesInOnePipeline(t *testing.T) {
 	b := startCache(t, url, Config{})
 	names := make([]string, len(keys))
 	for i := range keys {
-		names[i] = keys[i].redisKey()
+		names[i] = redisKey(keys[i])
 	}
 	texts, err := b.redis.store.ReadAll(t.Context(), names)
 	if err != nil {
@@ -201,9 +201,9 @@ func TestPublish_TTLEndsAtTheNextEvent(t *testing.T) {
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[Key]time.Duration{keyOf(soonOver): 5 * time.Minute, keyOf(farOff): time.Hour} {
-		if got := client.PTTL(t.Context(), key.redisKey()).Val(); got > want || got < want-time.Minute {
-			t.Errorf("%s lives for %s, want %s", key.redisKey(), got, want)
+	for key, want := range map[ledger.BalanceKey]time.Duration{keyOf(soonOver): 5 * time.Minute, keyOf(farOff): time.Hour} {
+		if got := client.PTTL(t.Context(), redisKey(key)).Val(); got > want || got < want-time.Minute {
+			t.Errorf("%s lives for %s, want %s", redisKey(key), got, want)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestCopies_OlderCopy_IsIgnored(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0).UTC()
 	rapid.Check(t, func(t *rapid.T) {
 		pending, local := newPendingCopies(100), newLocalCopies(100)
-		newest := map[Key]*ledger.BalanceCopy{}
+		newest := map[ledger.BalanceKey]*ledger.BalanceCopy{}
 		for range rapid.IntRange(1, 40).Draw(t, "publications") {
 			tenant := strconv.Itoa(rapid.IntRange(0, 3).Draw(t, "tenant"))
 			c := copyOf(tenant, rapid.Int64Range(1, 9).Draw(t, "seq"), start.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "s"))*time.Second))
@@ -42,7 +42,7 @@ func TestCopies_OlderCopy_IsIgnored(t *testing.T) {
 			if want := newest[key]; *c != *want {
 				t.Fatalf("pending has %+v, want %+v", c, want)
 			}
-			if got := local.merge(nil, []Key{key}, nil, true)[0].Copy; *got != *newest[key] {
+			if got := local.merge(nil, []ledger.BalanceKey{key}, nil, true)[0].Copy; *got != *newest[key] {
 				t.Fatalf("local copies have %+v, want %+v", got, newest[key])
 			}
 		}
@@ -79,7 +79,7 @@ func TestLocalCopies_ConfirmedIfRedisHasACopy(t *testing.T) {
 	local := newLocalCopies(10)
 	mine := copyOf("t", 5, now)
 	local.put([]*ledger.BalanceCopy{mine})
-	keys := []Key{keyOf(mine)}
+	keys := []ledger.BalanceKey{keyOf(mine)}
 
 	stored := func(c *ledger.BalanceCopy) []string {
 		return []string{strconv.FormatInt(c.Seq, 10) + " " + encodeCopy(c)}

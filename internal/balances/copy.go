@@ -8,21 +8,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Key names a balance. An empty Subject is the tenant itself.
-type Key struct{ Tenant, Meter, Subject string }
-
-// redisKey returns the Redis key of the balance's copy. The tenant is the hash tag: its copies share a slot with its limits.
-func (k Key) redisKey() string {
-	return "quota:{" + k.Tenant + "}:bal:" + k.Meter + ":" + k.Subject
-}
-
-func keyOf(c *ledger.BalanceCopy) Key { return Key{c.Tenant, c.Meter, c.Subject} }
-
-// newer reports whether a replaces b: it has the higher seq, or the same seq and was read later.
-func newer(a, b *ledger.BalanceCopy) bool {
-	return a.Seq > b.Seq || a.Seq == b.Seq && a.AsOf.After(b.AsOf)
-}
-
 // copyFormat is the first field of an encoded copy. A reader treats other formats as missing. The next publication with a
 // higher seq replaces them.
 const copyFormat = "1"
@@ -59,7 +44,7 @@ func encodeCopy(c *ledger.BalanceCopy) string {
 }
 
 // decodeCopy decodes a value of the balances script, "<seq> <encoded copy>". ok is false for any other text or format.
-func decodeCopy(k Key, stored string) (c *ledger.BalanceCopy, ok bool) {
+func decodeCopy(k ledger.BalanceKey, stored string) (c *ledger.BalanceCopy, ok bool) {
 	seqText, rest, _ := strings.Cut(stored, " ")
 	format, rest, _ := strings.Cut(rest, " ")
 	if format != copyFormat {

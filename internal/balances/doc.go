@@ -4,9 +4,9 @@
 // # Terms
 //
 // A copy is a balance as of an instant. Its seq is the number of the balance's newest entry, so a copy with a higher seq is
-// newer. Redis has the shared copies; each process has local copies in memory. A local copy is confirmed when Redis has a
-// copy of the same balance too: the newer of the two is then at most a few milliseconds behind the ledger. Without Redis
-// (local mode) the process is the only instance, and each of its copies is confirmed.
+// newer. Redis has the shared copies; each process has local copies in memory. A check uses the newer of the two. A copy is
+// confirmed when Redis has a copy of the balance: it is then at most a few milliseconds behind the ledger. Without Redis (local
+// mode) the process is the only instance, and each of its copies is confirmed.
 //
 // A copy is incomplete (BalanceCopy.Beyond) when overflow, overage or a subject's cap also decides about the balance. An
 // incomplete copy shows only that its own units suffice.

@@ -11,12 +11,12 @@ type pendingCopies struct {
 	max int // at least 1
 
 	mu      sync.Mutex
-	copies  map[Key]*ledger.BalanceCopy
+	copies  map[ledger.BalanceKey]*ledger.BalanceCopy
 	dropped uint64 // copies that add had no room for
 }
 
 func newPendingCopies(limit int) *pendingCopies {
-	return &pendingCopies{max: limit, copies: make(map[Key]*ledger.BalanceCopy)}
+	return &pendingCopies{max: limit, copies: make(map[ledger.BalanceKey]*ledger.BalanceCopy)}
 }
 
 // add queues copies. A copy replaces an older one of the same balance. Without room it is dropped and counted.

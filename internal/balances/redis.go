@@ -21,11 +21,7 @@ func (c *Cache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger
 	if c.redis == nil {
 		return make([]*ledger.BalanceCopy, len(keys)), nil
 	}
-	own := make([]Key, len(keys))
-	for i, k := range keys {
-		own[i] = Key(k)
-	}
-	return c.redis.get(ctx, own)
+	return c.redis.get(ctx, keys)
 }
 
 // redisCopies reads and writes the copies in Redis, which all instances share. It is safe for concurrent use.
@@ -40,10 +36,10 @@ func newRedisCopies(store *redisstore.Store, keepFor time.Duration) *redisCopies
 }
 
 // get reads the copies of keys, in their order; nil where there is none.
-func (r *redisCopies) get(ctx context.Context, keys []Key) ([]*ledger.BalanceCopy, error) {
+func (r *redisCopies) get(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 	names := make([]string, len(keys))
 	for i := range keys {
-		names[i] = keys[i].redisKey()
+		names[i] = redisKey(keys[i])
 	}
 	texts, err := r.store.ReadAll(ctx, names)
 	if err != nil {
@@ -69,7 +65,7 @@ func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (fa
 		call := redisstore.Call{Keys: make([]string, len(group)), Args: make([]any, 0, 3*len(group))}
 		for j, i := range group {
 			c := copies[i]
-			call.Keys[j] = keyOf(c).redisKey()
+			call.Keys[j] = redisKey(keyOf(c))
 			call.Args = append(call.Args, c.Seq, r.ttl(c, now).Milliseconds(), encodeCopy(c))
 		}
 		calls[g] = call

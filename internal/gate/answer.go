@@ -12,15 +12,15 @@ import (
 const fewItems = 4
 
 // appendKeys appends the keys of the balances of req's items to keys.
-func appendKeys(keys []balances.Key, req *Request) []balances.Key {
+func appendKeys(keys []ledger.BalanceKey, req *Request) []ledger.BalanceKey {
 	for i := range req.Items {
-		keys = append(keys, balances.Key{Tenant: req.Tenant, Meter: req.Items[i].Meter})
+		keys = append(keys, ledger.BalanceKey{Tenant: req.Tenant, Meter: req.Items[i].Meter})
 	}
 	return keys
 }
 
-// readCopies returns the copies in Redis. If they were not read with the limits' decision, and ask is true, it reads them now. It
-// returns nil if there is nothing to read, or if Redis does not answer: local copies are used then.
+// readCopies returns the copies in Redis. If they were not read together with the limits and ask is true, it reads them now. It
+// returns nil if there is nothing to read or Redis does not answer. The check then uses local copies.
 func (g *Gate) readCopies(ctx context.Context, reads *redisstore.Reads, ask bool) []string {
 	if reads == nil {
 		return nil
@@ -33,7 +33,7 @@ func (g *Gate) readCopies(ctx context.Context, reads *redisstore.Reads, ask bool
 
 // answerItems answers the items of req from copies or from PostgreSQL, as the policy decides. keys name the items' balances.
 // texts are their copies in Redis, nil if Redis was not asked or did not answer.
-func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, keys []balances.Key, texts []string) (Check, error) {
+func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, keys []ledger.BalanceKey, texts []string) (Check, error) {
 	copies := g.copies.Lookup(make([]balances.Cached, 0, fewItems), keys, texts)
 	source := SourceCache
 	if texts == nil {

@@ -3,7 +3,7 @@ package gate
 import (
 	"context"
 
-	"github.com/quotasvc/quotasvc/internal/balances"
+	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 // blocked returns the block that refuses req. If there is none, exempt reports whether a block exempts req from limits.
@@ -17,7 +17,7 @@ func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
 
 // blockedCheck returns the check of a blocked request. It includes the balances if they can be had.
 func (g *Gate) blockedCheck(ctx context.Context, req *Request, facts *tenantFacts, blocked *Blocked) Check {
-	keys := appendKeys(make([]balances.Key, 0, fewItems), req)
+	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
 	texts := g.readCopies(ctx, g.copies.Reads(keys, req.MaxStale), true)
 	out, err := g.answerItems(ctx, req, facts, keys, texts)
 	if err != nil {

@@ -39,7 +39,7 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	if blocked != nil {
 		return g.blockedCheck(ctx, req, &facts, blocked), nil
 	}
-	keys := appendKeys(make([]balances.Key, 0, fewItems), req)
+	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
 	reads := g.copies.Reads(keys, req.MaxStale)
 	var res limitsResult
 	if !exempt {
@@ -106,7 +106,7 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 	if err != nil {
 		return Check{}, err
 	}
-	keys := appendKeys(make([]balances.Key, 0, fewItems), &req)
+	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), &req)
 	if refused.LimitsDegraded {
 		ctx, cancel := context.WithTimeout(ctx, balances.ReadPatience)
 		defer cancel()

@@ -28,8 +28,8 @@ type limitsResult struct {
 	charged  ratelimit.Request // what to refund if no debit is made; empty after a peek
 }
 
-// limits decides every rule that applies to req and sends reads (nil: none) in the same round trip. It returns an
-// error if the limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a refusal.
+// limits decides every rule that applies to req. It sends reads (nil: none) in the same round trip. It returns an error if the
+// limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a refusal.
 func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, charge bool, reads *redisstore.Reads) (limitsResult, error) {
 	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
 	switch {
