@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // CheckRequest asks what a debit of Items would be answered.
 type CheckRequest struct {
@@ -80,7 +83,7 @@ func (b *Batch) check(d *Debit) (*CheckResult, *Error, error) {
 	if err := b.decide(c); err != nil {
 		return nil, nil, err
 	}
-	if e, refused := c.Err.(*Error); refused && e.Denial != nil && result.Allowed {
+	if e, refused := errors.AsType[*Error](c.Err); refused && e.Denial != nil && result.Allowed {
 		result.Allowed, result.Items[e.Denial.Item].Err = false, e
 	}
 	return result, nil, nil

@@ -7,8 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// What applies now ends the periods that it is about. The others were opened under the same terms: to end them would give their
-// allowance twice.
+// A change that applies now ends the periods whose terms it changes. Ending another period would grant its allowance twice.
 func TestTimeline_ChangeNow_EndsOnlyPeriodsOfOtherTerms(t *testing.T) {
 	t.Parallel()
 	berlin, err := period.ParseZone("Europe/Berlin")

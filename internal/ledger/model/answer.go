@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// answerOf renders a call's answer as the model does.
+// AnswerOf returns the answer of a call as text, as the model gives it.
 func AnswerOf(c *ledger.Call) string {
 	if c.Err != nil {
 		e, _ := errors.AsType[*ledger.Error](c.Err)
@@ -48,7 +48,7 @@ func AnswerOf(c *ledger.Call) string {
 	return "?"
 }
 
-// suspend tells the ledger that the tenant is suspended, or not, as its callers do with every request.
+// Suspend marks a call as one of a suspended tenant, or not, as the callers of the ledger do.
 func Suspend(c *ledger.Call, suspended bool) {
 	switch r := c.Op.(type) {
 	case *ledger.Debit:

@@ -11,14 +11,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// calendar is a third way to say what a balance is: no state, no events worked off, only what was agreed and what was asked. Every
-// question is answered from the beginning: cut time into periods, make a pot of every allowance and grant with the instants it can
-// be spent between, pour each debit out of the pots alive at its instant. Time is cut by package period, which is proven on its own.
+// calendar is a third implementation of balances, without state or events: it has the terms and the requests, and computes every
+// answer from the beginning. It cuts time into periods, makes a pot of every allowance and grant, with the instants between which
+// it can be spent, and takes each debit from the pots that are open at its instant. Package period, which has tests of its
+// own, cuts the time.
 type calendar struct {
 	history []ledger.TenantTerms
 	plans   map[string][]ledger.PlanVersion
 	grants  map[string][]calendarGrant // by meter
-	debits  map[string][]calendarDebit // by meter, as they came
+	debits  map[string][]calendarDebit // by meter, in the order of arrival
 	answers map[string]calendarAnswer  // by key
 	arrived int
 }
@@ -29,7 +30,7 @@ func (c *calendar) next() int {
 }
 
 type calendarGrant struct {
-	arrived     int // what comes at the same instant comes in this order
+	arrived     int // orders what arrives at the same instant
 	id          string
 	amount      int64
 	priority    int32
@@ -49,14 +50,14 @@ type pot struct {
 	calendarGrant
 	source   string
 	left     int64
-	promised time.Time // the end it was issued with: it burns by that, also if a change of plans brought until forward afterwards
+	promised time.Time // the end it was issued with, which orders burning; a change of plans can bring until forward
 }
 
 func (p *pot) alive(t time.Time) bool { return !p.from.After(t) && p.until.After(t) }
 
-// calendarPeriod is a period as the calendar draws it.
+// calendarPeriod is a period with its sums.
 type calendarPeriod struct {
-	agreed     time.Time // its terms are those of this instant; of a first period, later than its start
+	agreed     time.Time // the instant whose terms it has; of the first period, later than its start
 	start, end time.Time
 	plan       string
 	version    int32
@@ -68,7 +69,7 @@ type calendarPeriod struct {
 
 func (p *calendarPeriod) closing() int64 { return p.opening + p.granted - p.used - p.expired }
 
-// agreed returns what holds for a meter at t.
+// agreed returns the terms of a meter at t. ok is false when the plan has no such meter.
 func (c *calendar) agreed(meter string, t time.Time) (row ledger.TenantTerms, v ledger.PlanVersion, a ledger.Allowance, ok bool) {
 	row = c.history[0]
 	for _, h := range c.history {
@@ -89,7 +90,7 @@ func (c *calendar) agreed(meter string, t time.Time) (row ledger.TenantTerms, v 
 	return row, v, a, ok
 }
 
-// changes lists the instants at which anything agreed may change.
+// changes lists the instants at which terms may change.
 func (c *calendar) changes() []time.Time {
 	var out []time.Time
 	for _, h := range c.history {
@@ -106,7 +107,7 @@ func (c *calendar) changes() []time.Time {
 	return out
 }
 
-// endOf is where the period that holds t ends, under what was agreed at t.
+// endOf returns start and end of the period that contains t, under the terms of t.
 func (c *calendar) endOf(meter string, t time.Time) (start, end time.Time) {
 	row, _, a, ok := c.agreed(meter, t)
 	if ok && a.Every != period.Once {
@@ -116,7 +117,7 @@ func (c *calendar) endOf(meter string, t time.Time) (start, end time.Time) {
 		}
 		return p.Start, p.End
 	}
-	// Without a rhythm it ends when there comes another plan or a rhythm.
+	// A period without an interval ends when the plan changes or gets an interval.
 	for _, at := range c.changes() {
 		later, _, b, has := c.agreed(meter, at)
 		if !at.After(t) {
@@ -145,7 +146,7 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 		if ok {
 			p.plan, p.version = row.Plan, v.Version
 			if a.Amount > 0 {
-				until := end // also that of a trial ends when the period is cut short, and only what has no end of its own stays
+				until := end // the allowance of a trial ends when the period is cut short; one without an end stays
 				if a.Every == period.Once {
 					until = period.Forever
 				}
@@ -174,7 +175,7 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 	return periods, pots
 }
 
-// state answers what a meter's periods and pots are at now, everything poured.
+// state returns a meter's periods and pots at now, after all debits.
 func (c *calendar) state(meter string, now time.Time) ([]calendarPeriod, []*pot) {
 	periods, pots := c.draw(meter, now)
 	of := func(t time.Time) *calendarPeriod {
@@ -194,7 +195,7 @@ func (c *calendar) state(meter string, now time.Time) ([]calendarPeriod, []*pot)
 			}
 		}
 		if rest > 0 {
-			panic(fmt.Sprintf("the calendar cannot pour %d of %s at %s", d.amount, meter, d.at))
+			panic(fmt.Sprintf("the pots do not hold %d of %s at %s", d.amount, meter, d.at))
 		}
 		of(d.at).used += d.amount
 	}
@@ -203,7 +204,7 @@ func (c *calendar) state(meter string, now time.Time) ([]calendarPeriod, []*pot)
 			of(p.from).granted += p.amount
 		}
 		if !p.until.After(now) {
-			// What ends with a period is lost in it, not in the next one.
+			// A pot that ends with a period expires in that period.
 			of(p.until.Add(-time.Microsecond)).expired += p.left
 			p.left = 0
 		}
@@ -219,7 +220,7 @@ func (c *calendar) remaining(meter string, now time.Time) int64 {
 	return periods[len(periods)-1].closing()
 }
 
-// ask answers a request: from memory, or by decide, whose denials are kept when sticky.
+// ask returns the answer to a request: the first answer to a repeated one, else that of decide. sticky keeps denials.
 func (c *calendar) ask(id, body string, sticky bool, decide func() (answer string, done bool)) string {
 	if old, known := c.answers[id]; known {
 		if old.body != body {
@@ -265,13 +266,13 @@ func (c *calendar) debit(d *ledger.Debit, now time.Time) (string, bool) {
 	return answer, true
 }
 
-// opened is the instant whose terms hold for the meter's open period.
+// opened returns the instant whose terms the meter's open period has.
 func (c *calendar) opened(meter string, now time.Time) time.Time {
 	periods, _ := c.draw(meter, now)
 	return periods[len(periods)-1].agreed
 }
 
-// known says whether there was ever anything of the meter.
+// known reports whether the meter ever had a grant, an allowance or a stored denial.
 func (c *calendar) known(meter string, now time.Time) bool {
 	if len(c.grants[meter]) > 0 || c.stored(meter) {
 		return true
@@ -280,7 +281,7 @@ func (c *calendar) known(meter string, now time.Time) bool {
 	return len(pots) > 0
 }
 
-// stored says whether a denial of the meter was kept.
+// stored reports whether a denial of the meter was kept.
 func (c *calendar) stored(meter string) bool {
 	for _, a := range c.answers {
 		if strings.HasSuffix(a.answer, " of "+meter) {
@@ -307,7 +308,7 @@ func (c *calendar) grant(g *ledger.Grant, now time.Time) (string, bool) {
 	return fmt.Sprintf("ok left %d", c.remaining(g.Meter, now)), true
 }
 
-// describe is a meter as the calendar and the machine must show it: every period and what can be spent, in burn order.
+// describe returns a meter as text: every period, and what can be spent, in burn order. describeAll returns the same for a book.
 func (c *calendar) describe(meter string, now time.Time) string {
 	periods, pots := c.state(meter, now)
 	var out strings.Builder
@@ -323,7 +324,7 @@ func (c *calendar) describe(meter string, now time.Time) string {
 	return out.String()
 }
 
-// describeAll is the same of a machine's book, with the periods closed so far.
+// describeAll returns a book as describe does, with the periods that were closed before.
 func describeAll(b *ledger.Book, closed []ledger.PeriodRow) string {
 	var out strings.Builder
 	for _, p := range slices.Concat(closed, b.Closed) {

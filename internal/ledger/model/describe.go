@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// PeriodText returns the account of a closed period, which both implementations must give alike.
+// PeriodText returns a closed period as text: its plan, start, end and the amounts n. Both implementations must give the same text.
 func PeriodText(plan string, start, end time.Time, n [9]int64) string {
 	return fmt.Sprintf("%s %s-%s opening %d granted %d refunded %d used %d expired %d adjusted %d overage %d held %d closing %d",
 		plan, start.Format(time.RFC3339Nano), end.Format(time.RFC3339Nano), n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8])
@@ -53,7 +53,7 @@ func (m *Model) Describe(keys []ledger.BalanceKey) string {
 	return out.String()
 }
 
-// accountOf returns the account of a closed period.
-func accountOf(c *ledger.PeriodRow) string {
+// periodText returns p as PeriodText does.
+func periodText(c *ledger.PeriodRow) string {
 	return PeriodText(c.Plan, c.Start, c.End, [...]int64{c.Opening, c.Granted, c.Refunded, c.Used, c.Expired, c.Adjusted, c.Overage, c.Held, c.Closing})
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// TestDenial_WouldSucceedAt_IsTheFirstSuchInstant: after any grants, holds and debits, a debit or hold that is denied passes at the
-// instant its denial names, if nothing else happens, and at none before. Where it names none, it passes at none up to the
-// period's end.
+// After any grants, holds and debits, a denied debit or hold succeeds at the instant that its denial names, if nothing else
+// happens, and not before. When the denial names no instant, it does not succeed up to the period's end.
 func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) string {
@@ -44,7 +43,7 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 		}
 		verb := rapid.SampledFrom([]string{"debit acme", "hold acme"}).Draw(rt, "verb")
 		asked := fmt.Sprintf("%s %s %d id=asked%s", verb, meter, rapid.IntRange(1, 40).Draw(rt, "asked"), subject)
-		// answer is what would be said at an instant, in a world of its own where nothing else has happened.
+		// answer returns the answer to asked at an instant, in a scenario of its own.
 		answer := func(instant string) []string {
 			s := &scenario{
 				t: t, rt: rt, plans: map[string][]ledger.PlanVersion{}, meters: map[string]bool{}, tenants: map[string]*Memory{}, suspended: map[string]bool{},
@@ -62,24 +61,24 @@ func TestDenial_WouldSucceedAt_IsTheFirstSuchInstant(t *testing.T) {
 		now := answer(at(minute))
 		where := slices.Index(now, "would-succeed")
 		if where < 0 {
-			return // it passes, or the meter is unknown
+			return // it succeeds, or the meter is unknown
 		}
 		then := now[where+1]
 		for m := minute + 1; m <= end; m++ { // everything happens at a full minute
 			said, named := answer(at(m)), at(m)
 			if passes := said[0] == "ok"; passes != (formatted(named) == then) {
-				rt.Fatalf("at %s %s: %v; it was to pass at %s\n%s", named, asked, said, then, strings.Join(lines, "\n"))
+				rt.Fatalf("at %s %s: %v; it must succeed at %s\n%s", named, asked, said, then, strings.Join(lines, "\n"))
 			} else if passes {
 				return
 			}
 		}
 		if then != "never" {
-			rt.Fatalf("%s was to pass at %s\n%s", asked, then, strings.Join(lines, "\n"))
+			rt.Fatalf("%s must succeed at %s\n%s", asked, then, strings.Join(lines, "\n"))
 		}
 	})
 }
 
-// formatted is an instant as answers have it.
+// formatted returns an instant as answers show it.
 func formatted(text string) string {
 	at, err := parseInstant(text)
 	if err != nil {

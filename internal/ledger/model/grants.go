@@ -28,7 +28,7 @@ func (m *Model) held(k ledger.BalanceKey) int64 {
 	return sum
 }
 
-// next picks the grant that burns first.
+// next returns the open grant that burns first, nil when there is none.
 func (b *balance) next() *grant {
 	var best *grant
 	for i := range b.grants {
@@ -44,7 +44,7 @@ func (b *balance) next() *grant {
 	return best
 }
 
-// draw takes n off the grants that burn first.
+// draw takes n units off the grants that burn first.
 func (b *balance) draw(n int64, each func(g *grant, part int64)) {
 	for n > 0 {
 		g := b.next()
@@ -55,7 +55,7 @@ func (b *balance) draw(n int64, each func(g *grant, part int64)) {
 	}
 }
 
-// giveBack returns reserved units to their grant, or where policy says.
+// giveBack returns reserved units to their grant, or handles them by policy when it has ended.
 func (m *Model) giveBack(r *reservation, n int64, policy ledger.ReturnPolicy, now time.Time) {
 	b := m.balances[r.balance]
 	r.left -= n
@@ -65,10 +65,11 @@ func (m *Model) giveBack(r *reservation, n int64, policy ledger.ReturnPolicy, no
 	m.restore(b, g, n, policy, now, derivedID("regrant-", fmt.Sprint("hold/", r.hold, "/", r.line, "/", n)))
 }
 
-// restore puts units back on g if it still lives, and reports how many were forfeited.
+// restore puts n units back on g if it is active. Otherwise it issues them anew or lets them expire, by policy. It returns the units
+// that are lost.
 func (m *Model) restore(b *balance, g *grant, n int64, policy ledger.ReturnPolicy, now time.Time, id string) (forfeited int64) {
 	switch {
-	case g.state == "active": // also at the very end of g: a hold ends before its grant
+	case g.state == "active": // a hold that ends together with g ends first
 		g.left += n
 	case policy == ledger.ReturnRegrant:
 		until := period.Forever

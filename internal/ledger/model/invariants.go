@@ -3,12 +3,14 @@ package model
 import (
 	"slices"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// check holds the stored rows against each other and against the journal (L1 to L3, and that periods foot and meet).
+// check compares the stored rows with each other and with the entries: grants, holds and balances have the same sums, and the
+// entries replay to the sums of every period.
 func (s *Memory) check(t *rapid.T) {
 	byBalance := map[ledger.BalanceKey][]ledger.Entry{}
 	for _, lines := range s.entries {
@@ -33,19 +35,21 @@ func (s *Memory) check(t *rapid.T) {
 			held += g.Held
 		}
 		if open != b.Remaining() || held != b.Held {
-			t.Fatalf("%v: open grants hold %d and %d held, the balance says %d and %d", k, open, held, b.Remaining(), b.Held)
+			t.Fatalf("%v: the grants have %d open and %d held, the balance has %d and %d", k, open, held, b.Remaining(), b.Held)
 		}
 		reserved := int64(0)
 		for _, l := range s.lines[k] {
 			reserved += l.Open()
 		}
 		if reserved != b.Held {
-			t.Fatalf("%v: holds reserve %d, the balance says %d", k, reserved, b.Held)
+			t.Fatalf("%v: the holds reserve %d, the balance has %d held", k, reserved, b.Held)
 		}
 		s.checkJournal(t, k, b, byBalance[k])
 	}
 }
 
+// checkJournal replays the entries of k: seq has no gap, time does not run backwards, no entry leaves less than 0, and the sums
+// are those of the closed periods and of the balance.
 func (s *Memory) checkJournal(t *rapid.T, k ledger.BalanceKey, b ledger.BalanceRow, lines []ledger.Entry) {
 	slices.SortFunc(lines, func(a, b ledger.Entry) int { return int(a.Seq - b.Seq) })
 	var sum ledger.Sums
@@ -70,17 +74,19 @@ func (s *Memory) checkJournal(t *rapid.T, k ledger.BalanceKey, b ledger.BalanceR
 	for ; at < len(closed); at++ {
 		sum = s.closePeriod(t, k, sum, closed[at])
 	}
-	got := b.Sums
-	if got != sum {
-		t.Fatalf("%v: stored %+v, replayed %+v", k, got, sum)
+	if diff := cmp.Diff(sum, b.Sums); diff != "" {
+		t.Fatalf("%v: the balance differs from its entries (-replayed +stored):\n%s", k, diff)
 	}
 }
 
+// closePeriod compares p with the sums of its entries, and returns the sums that the next period begins with.
 func (s *Memory) closePeriod(t *rapid.T, k ledger.BalanceKey, sum ledger.Sums, p ledger.PeriodRow) ledger.Sums {
-	got := p.Sums
 	sum.Owed, sum.Paid = 0, 0 // a closed period does not keep them
-	if got != sum || p.Closing != sum.Remaining()+sum.Held {
-		t.Fatalf("%v: period %s stored %+v closing %d, replayed %+v", k, p.Start, got, p.Closing, sum)
+	if diff := cmp.Diff(sum, p.Sums); diff != "" {
+		t.Fatalf("%v: period %s differs from its entries (-replayed +stored):\n%s", k, p.Start, diff)
+	}
+	if closing := sum.Remaining() + sum.Held; p.Closing != closing {
+		t.Fatalf("%v: period %s closes with %d, replayed %d", k, p.Start, p.Closing, closing)
 	}
 	return ledger.Sums{Opening: p.Closing, Held: sum.Held}
 }

@@ -11,34 +11,40 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// memory stands in for PostgreSQL under the pure machine: it keeps rows exactly as store.go and write.go would, the head's
-// remainder in the balance, and hands a batch as little as run.go would read.
+// Memory replaces PostgreSQL in tests of the decisions. It keeps the rows of one tenant as the tables do: what is left of the
+// head grant is in the balance. A batch gets no more rows than the store would read for it.
 type Memory struct {
+	History  []ledger.TenantTerms // terms of the tenant, oldest first
+	Plans    map[string][]ledger.PlanVersion
 	balances map[ledger.BalanceKey]ledger.BalanceRow
-	grants   map[ledger.BalanceKey]map[string]ledger.GrantRecord
+	grants   map[ledger.BalanceKey]map[string]ledger.GrantRecord // by id
 	lines    map[ledger.BalanceKey][]ledger.HoldLine
 	holds    map[ledger.HoldKey]ledger.HoldRow
-	refunds  map[ledger.EntryKey]int64
+	refunds  map[ledger.EntryKey]int64 // refunded so far
 	entries  map[ledger.OperationID][]ledger.Entry
-	periods  map[ledger.BalanceKey][]ledger.PeriodRow
-	History  []ledger.TenantTerms // of the one tenant
-	Plans    map[string][]ledger.PlanVersion
+	periods  map[ledger.BalanceKey][]ledger.PeriodRow // closed ones, oldest first
 }
 
 func newMemory() *Memory {
 	return &Memory{
-		balances: map[ledger.BalanceKey]ledger.BalanceRow{}, grants: map[ledger.BalanceKey]map[string]ledger.GrantRecord{}, lines: map[ledger.BalanceKey][]ledger.HoldLine{}, holds: map[ledger.HoldKey]ledger.HoldRow{},
-		refunds: map[ledger.EntryKey]int64{}, entries: map[ledger.OperationID][]ledger.Entry{}, periods: map[ledger.BalanceKey][]ledger.PeriodRow{}, Plans: map[string][]ledger.PlanVersion{},
+		Plans:    map[string][]ledger.PlanVersion{},
+		balances: map[ledger.BalanceKey]ledger.BalanceRow{},
+		grants:   map[ledger.BalanceKey]map[string]ledger.GrantRecord{},
+		lines:    map[ledger.BalanceKey][]ledger.HoldLine{},
+		holds:    map[ledger.HoldKey]ledger.HoldRow{},
+		refunds:  map[ledger.EntryKey]int64{},
+		entries:  map[ledger.OperationID][]ledger.Entry{},
+		periods:  map[ledger.BalanceKey][]ledger.PeriodRow{},
 	}
 }
 
-// reading is what a batch is read for, as the store plans it.
+// reading is what has to be read to decide calls. It grows when a decision needs more.
 type reading struct {
 	calls   []*ledger.Call
 	targets ledger.Targets
 	located ledger.Located
-	more    []ledger.BalanceKey
-	all     bool
+	more    []ledger.BalanceKey // balances that decisions asked for
+	all     bool                // read grants and terms of every balance
 }
 
 func newReading(calls []*ledger.Call) *reading {
@@ -49,7 +55,7 @@ func newReading(calls []*ledger.Call) *reading {
 	return r
 }
 
-// demand lists the balances to read, with what may be drawn from each.
+// demand returns the balances to read, with the most that may be drawn from each.
 func (r *reading) demand() map[ledger.BalanceKey]int64 {
 	out := map[ledger.BalanceKey]int64{}
 	for _, c := range r.calls {
@@ -73,7 +79,7 @@ func (s *Memory) makeDue(now time.Time) {
 	}
 }
 
-// run decides calls as one batch at now and keeps the outcome, unless lose says that the transaction is lost.
+// run decides calls as one batch at now and stores its changes. If lose is true the transaction is lost and nothing is stored.
 func (s *Memory) run(t *rapid.T, calls []*ledger.Call, now time.Time, lose bool) {
 	r := newReading(calls)
 	r.located = s.locate(r.targets)
@@ -95,11 +101,15 @@ func (s *Memory) run(t *rapid.T, calls []*ledger.Call, now time.Time, lose bool)
 			return
 		}
 	}
-	t.Fatal("a batch never came to an end")
+	t.Fatal("the batch does not end")
 }
 
+// locate returns the balances of the holds and grants, and the entries of the operations, that calls refer to.
 func (s *Memory) locate(r ledger.Targets) ledger.Located {
-	f := ledger.Located{Holds: map[ledger.HoldKey][]ledger.BalanceKey{}, Grants: map[ledger.GrantName][]ledger.BalanceKey{}, Operations: map[ledger.OperationID][]ledger.Entry{}}
+	f := ledger.Located{
+		Holds: map[ledger.HoldKey][]ledger.BalanceKey{}, Grants: map[ledger.GrantName][]ledger.BalanceKey{},
+		Operations: map[ledger.OperationID][]ledger.Entry{},
+	}
 	for _, h := range r.Holds {
 		f.Holds[h] = nil
 		for k, lines := range s.lines {
@@ -122,30 +132,31 @@ func (s *Memory) locate(r ledger.Targets) ledger.Located {
 	return f
 }
 
+// load returns a batch with the rows that r asks for.
 func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
-	m := ledger.NewBatch()
-	m.Targets = ledger.NewTargetState()
-	m.Now, m.Located = now, r.located
+	b := ledger.NewBatch()
+	b.Targets = ledger.NewTargetState()
+	b.Now, b.Located = now, r.located
 	for _, c := range r.calls {
 		if entries, known := s.entries[c.ID]; known {
-			m.Stored[c.ID] = entries
+			b.Stored[c.ID] = entries
 		}
 	}
 	for _, k := range slices.Concat(r.targets.Holds, r.targets.NewHolds) {
 		if row, known := s.holds[k]; known {
 			row.Items = slices.Clone(row.Items)
-			m.Targets.Holds[k] = &row
+			b.Targets.Holds[k] = &row
 		}
 	}
 	for _, d := range r.targets.Operations {
 		for _, e := range s.entries[d] {
 			if n, known := s.refunds[ledger.EntryKey{OperationID: d, Line: e.Line}]; known {
-				m.Targets.Refunds[ledger.EntryKey{OperationID: d, Line: e.Line}] = &ledger.RefundSum{Amount: n}
+				b.Targets.Refunds[ledger.EntryKey{OperationID: d, Line: e.Line}] = &ledger.RefundSum{Amount: n}
 			}
 		}
 	}
 	for _, g := range slices.Concat(r.targets.NewGrants, r.targets.KeyGrants) {
-		_, m.Targets.Taken[g] = s.grants[g.BalanceKey][g.ID]
+		_, b.Targets.Taken[g] = s.grants[g.BalanceKey][g.ID]
 	}
 	named := map[ledger.BalanceKey][]string{}
 	for _, n := range r.located.NamedGrants() {
@@ -156,28 +167,29 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 		if !ok {
 			row = ledger.BalanceRow{BalanceKey: k}
 		}
-		b := ledger.NewBook(row)
-		m.Books[k] = b
-		if b.Plan != "" {
-			b.Terms = ledger.AllowanceOf(k, s.Plans, b.Plan, b.PlanVersion)
+		book := ledger.NewBook(row)
+		b.Books[k] = book
+		if book.Plan != "" {
+			book.Terms = ledger.AllowanceOf(k, s.Plans, book.Plan, book.PlanVersion)
 		}
-		// Terms changed after every entry, as far as the book can tell: it then asks for all that it may ever need.
-		needsGrants, needsTerms := b.Lacks(now, period.Forever, most)
+		// With a change of terms after every entry, the book asks for everything that it may need.
+		needsGrants, needsTerms := book.Lacks(now, period.Forever, most)
 		if needsTerms || r.all {
-			b.Timeline = ledger.NewTimeline(k, s.History, s.Plans)
+			book.Timeline = ledger.NewTimeline(k, s.History, s.Plans)
 		}
 		if needsGrants || r.all || len(named[k]) > 0 {
-			b.LoadGrants(s.openGrants(k, named[k]), s.openLines(k))
+			book.LoadGrants(s.openGrants(k, named[k]), s.openLines(k))
 		}
 	}
-	return m
+	return b
 }
 
-// read returns a batch with the book of k and all that belongs to it.
+// read returns a batch with the book of k, its grants, hold lines and terms.
 func (s *Memory) read(k ledger.BalanceKey, now time.Time) *ledger.Batch {
 	return s.load(&reading{more: []ledger.BalanceKey{k}, all: true}, now)
 }
 
+// openGrants returns the open grants of k and those with the ids named.
 func (s *Memory) openGrants(k ledger.BalanceKey, named []string) []*ledger.OpenGrant {
 	var out []*ledger.OpenGrant
 	for _, id := range slices.Sorted(maps.Keys(s.grants[k])) {

@@ -32,7 +32,7 @@ type balance struct {
 	forgiven                                                     time.Time // nobody owes overage of periods that began before
 	entries                                                      int
 	grants                                                       []grant
-	closed                                                       []string // accounts of its closed periods
+	closed                                                       []string // its closed periods, as text
 }
 
 type grant struct {
@@ -114,7 +114,7 @@ func (m *Model) Keys() []ledger.BalanceKey {
 	return slices.SortedFunc(maps.Keys(m.balances), ledger.CompareKeys)
 }
 
-// ClosedPeriods returns the accounts of the closed periods of k, oldest first, as PeriodText renders them.
+// ClosedPeriods returns the closed periods of k, oldest first, as PeriodText renders them.
 func (m *Model) ClosedPeriods(k ledger.BalanceKey) []string { return m.touch(k).closed }
 
 // Empty reports whether every amount of k has been 0 in every period.
@@ -123,7 +123,7 @@ func (m *Model) Empty(k ledger.BalanceKey) bool {
 	if b.opening|b.granted|b.refunded|b.used|b.expired|b.adjusted|b.overage != 0 {
 		return false
 	}
-	return !slices.ContainsFunc(b.closed, func(account string) bool {
-		return strings.ContainsAny(account[strings.Index(account, "opening"):], "123456789")
+	return !slices.ContainsFunc(b.closed, func(closed string) bool {
+		return strings.ContainsAny(closed[strings.Index(closed, "opening"):], "123456789")
 	})
 }

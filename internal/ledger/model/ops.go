@@ -4,19 +4,19 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// refused is how the model says no: the code, and for denials what was available.
+// refused is the panic with which an operation is refused: the code, and for a denial what was available.
 type refused struct{ answer string }
 
 func (m *Model) refuse(code ledger.Code) { panic(refused{string(code)}) }
 
-// apply answers one request: from memory, or by act on a copy that is kept only when it is not refused. stored keeps denials.
+// apply returns the answer to the request with key id. A repeated request gets the first answer. Otherwise act works on a copy,
+// which is kept unless it refuses. storeDenials keeps denials for repeats.
 func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op *operation) string) (answer string) {
 	if old, ok := m.ops[id]; ok {
 		if old.body != body {
@@ -33,14 +33,14 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 				panic(r)
 			}
 			answer = no.answer
-			// Catching up is not undone by a refusal: it was due anyway.
+			// A refusal does not undo what was due.
 			for _, k := range work.Keys() {
 				m.touch(k)
 			}
 			if storeDenials && strings.Contains(answer, "available") {
 				m.ops[id] = &operation{body: body, answer: answer}
 				parts := strings.Fields(answer)
-				m.balances[ledger.BalanceKey{Tenant: Tenant, Meter: parts[len(parts)-1], Subject: ""}].entries++
+				m.balances[ledger.BalanceKey{Tenant: Tenant, Meter: parts[len(parts)-1]}].entries++
 			}
 		}
 	}()
@@ -50,17 +50,18 @@ func (m *Model) apply(id, body string, storeDenials bool, act func(m *Model, op 
 	return op.answer
 }
 
-// wellParts is how the model splits amount: own grants, units paid by the overflow meter, overage.
-func (m *Model) wellParts(meter, subject string, amount int64) (own, over, overage, bound int64) {
-	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: ""})
-	bound = amount
+// allocate splits what can be charged of amount, within the subject's cap: units of own grants, units that the overflow meter
+// pays, and overage.
+func (m *Model) allocate(meter, subject string, amount int64) (own, over, overage int64) {
+	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
+	bound := amount
 	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
 		bound = min(bound, m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: subject}).remaining())
 	}
 	own = min(bound, b.remaining())
 	rest := bound - own
 	if b.plan != "" && b.terms.overflow != "" && amount > b.remaining() {
-		over = min(rest, m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow, Subject: ""}).remaining()/b.terms.price)
+		over = min(rest, m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}).remaining()/b.terms.price)
 		rest -= over
 	}
 	if b.plan != "" && b.terms.overage {
@@ -70,11 +71,12 @@ func (m *Model) wellParts(meter, subject string, amount int64) (own, over, overa
 		}
 		overage = min(rest, room)
 	}
-	return own, over, overage, bound
+	return own, over, overage
 }
 
+// deny refuses amount with the code and the meter that limits it.
 func (m *Model) deny(meter, subject string, amount, available int64) {
-	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: ""})
+	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
 	if b.plan == "" && b.entries == 0 {
 		m.refuse(ledger.CodeMeterNotInPlan)
 	}
@@ -91,10 +93,10 @@ func (m *Model) deny(meter, subject string, amount, available int64) {
 	panic(refused{fmt.Sprintf("%s available %d of %s", code, available, meter)})
 }
 
-// refuseIfSuspended says no to a suspended tenant's new use.
+// refuseIfSuspended refuses new use by a suspended tenant.
 func (m *Model) refuseIfSuspended(meter string) {
 	if m.Suspended {
-		m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: ""})
+		m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter})
 		m.refuse(ledger.CodeTenantSuspended)
 	}
 }
@@ -109,10 +111,11 @@ func (m *Model) debit(op *operation, d *ledger.Debit) string {
 	return answer
 }
 
+// debitItem charges one item and returns its part of the answer.
 func (m *Model) debitItem(op *operation, i int, meter, subject string, amount int64, mode ledger.Mode) string {
-	k := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: ""}
+	k := ledger.BalanceKey{Tenant: Tenant, Meter: meter}
 	b := m.touch(k)
-	own, over, overage, _ := m.wellParts(meter, subject, amount)
+	own, over, overage := m.allocate(meter, subject, amount)
 	if mode == ledger.ModeDrain {
 		overage = 0
 	}
@@ -126,7 +129,10 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		if g != nil {
 			id = g.id
 		}
-		op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: on, grant: id, source: source, price: price, amount: n, overage: g == nil, start: m.balances[on].start})
+		op.parts = append(op.parts, usedPart{
+			item: i, meter: meter, balance: on, grant: id, source: source, price: price, amount: n, overage: g == nil,
+			start: m.balances[on].start,
+		})
 	}
 	b.draw(own, func(g *grant, n int64) {
 		b.used += n
@@ -134,7 +140,7 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 		part(k, g, n, 1, g.source)
 	})
 	if over > 0 {
-		ok := ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow, Subject: ""}
+		ok := ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow}
 		o := m.touch(ok)
 		o.draw(over*b.terms.price, func(g *grant, n int64) {
 			o.used += n
@@ -156,7 +162,7 @@ func (m *Model) debitItem(op *operation, i int, meter, subject string, amount in
 	}
 	b.entries++
 	if charged+beyond == 0 {
-		op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: k, price: 1}) // the line that remembers the operation
+		op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: k, price: 1}) // an entry for the operation itself
 	}
 	if subject != "" && b.plan != "" && b.terms.perSubject != nil {
 		sk := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: subject}
@@ -199,195 +205,6 @@ func (m *Model) issue(g *ledger.Grant) string {
 }
 
 var farAway = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
-
-func (m *Model) hold(h *ledger.Hold) string {
-	m.refuseIfSuspended(h.Items[0].Meter)
-	m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: h.Items[0].Meter, Subject: ""})
-	if m.holds[h.HoldID] != nil {
-		m.refuse(ledger.CodeConflict)
-	}
-	until := m.Now.Add(h.TTL)
-	row := &hold{state: "active", subject: h.Subject, until: until}
-	for i, item := range h.Items {
-		row.meters = append(row.meters, item.Meter)
-		row.captured = append(row.captured, 0)
-		own, over, _, _ := m.wellParts(item.Meter, h.Subject, item.Amount)
-		if own+over < item.Amount {
-			m.deny(item.Meter, h.Subject, item.Amount, own+over)
-		}
-		k := ledger.BalanceKey{Tenant: Tenant, Meter: item.Meter, Subject: ""}
-		b := m.touch(k)
-		reserve := func(on ledger.BalanceKey, n, price int64, subject bool) {
-			o := m.touch(on)
-			o.draw(n, func(g *grant, part int64) {
-				g.held += part
-				m.reserves = append(m.reserves, reservation{hold: h.HoldID, item: i, line: m.reservesOf(h.HoldID) + 1, subject: subject, balance: on, grant: g.id, source: g.source, price: price, left: part, until: until})
-			})
-			o.entries++
-		}
-		reserve(k, own, 1, false)
-		if over > 0 {
-			reserve(ledger.BalanceKey{Tenant: Tenant, Meter: b.terms.overflow, Subject: ""}, over*b.terms.price, -b.terms.price, false)
-		}
-		if h.Subject != "" && b.plan != "" && b.terms.perSubject != nil {
-			reserve(ledger.BalanceKey{Tenant: Tenant, Meter: item.Meter, Subject: h.Subject}, own+over, 1, true)
-		}
-	}
-	m.holds[h.HoldID] = row
-	return m.showHold(h.HoldID)
-}
-
-func (m *Model) reservesOf(id string) int {
-	n := 0
-	for _, r := range m.reserves {
-		if r.hold == id {
-			n++
-		}
-	}
-	return n
-}
-
-// heldUnits is how many units of item i a hold still reserves.
-func (m *Model) heldUnits(id string, i int) int64 {
-	own, cost, price := int64(0), int64(0), int64(1)
-	for _, r := range m.reserves {
-		if r.hold != id || r.item != i || r.subject {
-			continue
-		}
-		if r.price < 0 {
-			cost, price = cost+r.left, -r.price
-		} else {
-			own += r.left
-		}
-	}
-	return own + cost/price
-}
-
-func (m *Model) showHold(id string) string {
-	h := m.holds[id]
-	out := "ok " + h.state
-	for i, meter := range h.meters {
-		out += fmt.Sprintf(" [%s held %d captured %d left %d]", meter, m.heldUnits(id, i), h.captured[i], m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: ""}).remaining())
-	}
-	return out
-}
-
-func (m *Model) change(op *operation, c *ledger.HoldChange) string {
-	h := m.holds[c.HoldID]
-	if h == nil {
-		m.refuse(ledger.CodeHoldNotFound)
-	}
-	left := int64(0)
-	for i := range m.reserves {
-		if m.reserves[i].hold == c.HoldID {
-			m.touch(m.reserves[i].balance)
-		}
-	}
-	for _, r := range m.reserves {
-		if r.hold == c.HoldID {
-			left += r.left
-		}
-	}
-	if h.state != "active" || left == 0 {
-		m.refuse(ledger.CodeHoldNotActive)
-	}
-	release := func() {
-		for i := range m.reserves {
-			if r := &m.reserves[i]; r.hold == c.HoldID && r.left > 0 {
-				m.giveBack(r, r.left, c.Return, m.Now)
-			}
-		}
-	}
-	switch c.Action {
-	case ledger.ActionExtend:
-		if until := m.Now.Add(c.TTL); until.After(h.until) {
-			h.until = until
-		}
-		for i := range m.reserves {
-			if m.reserves[i].hold == c.HoldID {
-				m.reserves[i].until = h.until
-			}
-		}
-	case ledger.ActionRelease:
-		release()
-		h.state = "released"
-		if slices.Max(h.captured) > 0 {
-			h.state = "captured"
-		}
-	case ledger.ActionCapture:
-		m.capture(c, h, op)
-		if c.Final || len(c.Items) == 0 {
-			release()
-		}
-		left = 0
-		for _, r := range m.reserves {
-			if r.hold == c.HoldID {
-				left += r.left
-			}
-		}
-		if left == 0 {
-			h.state = "captured"
-		}
-	}
-	return m.showHold(c.HoldID)
-}
-
-func (m *Model) capture(c *ledger.HoldChange, h *hold, op *operation) {
-	op.refundable = true
-	for i, meter := range h.meters {
-		amount := m.heldUnits(c.HoldID, i)
-		if len(c.Items) > 0 {
-			at := slices.IndexFunc(c.Items, func(it ledger.Item) bool { return it.Meter == meter })
-			if at < 0 {
-				continue
-			}
-			amount = c.Items[at].Amount
-		}
-		if amount == 0 {
-			continue
-		}
-		part := min(amount, m.heldUnits(c.HoldID, i))
-		tenant, subject, cost := part, part, int64(-1)
-		for j := range m.reserves {
-			r := &m.reserves[j]
-			if r.hold != c.HoldID || r.item != i {
-				continue
-			}
-			var n int64
-			switch {
-			case r.subject:
-				n = min(subject, r.left)
-				subject -= n
-			case r.price == 1:
-				n = min(tenant, r.left)
-				tenant -= n
-			default:
-				if cost < 0 {
-					cost = tenant * -r.price
-				}
-				n = min(cost, r.left)
-				cost -= n
-			}
-			if n == 0 {
-				continue
-			}
-			r.left -= n
-			b := m.balances[r.balance]
-			b.grant(r.grant).held -= n
-			b.used += n
-			op.parts = append(op.parts, usedPart{item: i, meter: meter, balance: r.balance, grant: r.grant, source: r.source, price: r.price, amount: n, start: b.start})
-		}
-		h.captured[i] += amount
-		if extra := amount - part; extra > 0 {
-			m.debitItem(op, i, meter, h.subject, extra, ledger.ModeNormal)
-		}
-	}
-	for _, item := range c.Items {
-		if !slices.Contains(h.meters, item.Meter) {
-			m.refuse(ledger.CodeInvalidArgument)
-		}
-	}
-}
 
 // grantID returns the id of the grant that g issues.
 func grantID(g *ledger.Grant) string {

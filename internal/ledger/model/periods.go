@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// touch returns the balance of k, with everything due worked off.
+// touch returns the balance of k, with everything done that is due.
 func (m *Model) touch(k ledger.BalanceKey) *balance {
 	b := m.balances[k]
 	if b == nil {
@@ -27,6 +27,7 @@ func (m *Model) touch(k ledger.BalanceKey) *balance {
 	return b
 }
 
+// open opens a period at start under the terms of due, and grants its allowance.
 func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time) {
 	b.plan, b.terms = m.termsAt(k, due)
 	b.start, b.end = start, period.Forever
@@ -51,7 +52,7 @@ func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time) {
 	}
 }
 
-// cut returns the end that new terms set to the open period.
+// cut returns the end of the open period, which new terms may have brought forward.
 func (m *Model) cut(k ledger.BalanceKey, b *balance) time.Time {
 	end := b.end
 	consider := func(t time.Time) {
@@ -75,6 +76,7 @@ func (m *Model) cut(k ledger.BalanceKey, b *balance) time.Time {
 	return end
 }
 
+// catchUp works off the events of k one by one, the earliest first, up to now.
 func (m *Model) catchUp(k ledger.BalanceKey, b *balance) {
 	for {
 		end := m.cut(k, b)
@@ -100,6 +102,7 @@ func (m *Model) catchUp(k ledger.BalanceKey, b *balance) {
 	}
 }
 
+// grant returns the grant with the id, nil when there is none.
 func (b *balance) grant(id string) *grant {
 	for i := range b.grants {
 		if b.grants[i].id == id {
@@ -109,6 +112,7 @@ func (b *balance) grant(id string) *grant {
 	return nil
 }
 
+// event does what is due of k at due: the ends of holds, the ends of grants, the end of the period, and pending grants.
 func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	for i := range m.reserves {
 		if r := &m.reserves[i]; r.balance == k && r.left > 0 && !r.until.After(due) {
@@ -117,79 +121,12 @@ func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 	}
 	closes := !b.end.After(due)
 	carry, moved := int64(0), int64(0)
-	plans := func(g *grant) bool {
-		return (g.source == "allowance" || g.source == "rollover") && g.until.Before(period.Forever)
-	}
-	if closes && b.plan != "" && k.Subject == "" && (b.terms.rollMin != nil || b.terms.rollMax != nil) {
-		left := int64(0)
-		for i := range b.grants {
-			if g := &b.grants[i]; g.state == "active" && plans(g) {
-				left += g.left
-			}
-		}
-		carry = left
-		if b.terms.rollMin != nil && carry < *b.terms.rollMin {
-			carry = *b.terms.rollMin
-		}
-		if b.terms.rollMax != nil && carry > *b.terms.rollMax {
-			carry = *b.terms.rollMax
-		}
-		moved = min(carry, left)
-	}
-	lost := int64(0)
-	for i := range b.grants {
-		g := &b.grants[i]
-		if g.state != "active" || g.until.After(due) && !(closes && plans(g)) {
-			continue
-		}
-		if closes && plans(g) && carry > 0 {
-			lost += g.left // what is carried is taken off the sum below
-		} else if g.left > 0 {
-			b.expired += g.left
-			b.entries++
-		}
-		g.left, g.state = 0, "gone"
-	}
-	if closes && carry > 0 {
-		b.expired += lost - moved
-		b.entries++
-	}
 	if closes {
-		at, owing, forgiven := b.end, int64(0), b.forgiven
-		switch {
-		case b.overage > 0 && b.plan != "" && b.terms.preserve:
-			owing = b.overage
-		case b.overage > 0:
-			forgiven = at
-			b.entries++
-		}
-		opening := b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted
-		closed := append(slices.Clip(b.closed), PeriodText(b.plan, b.start, at, [...]int64{
-			b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), opening,
-		}))
-		*b = balance{opening: opening, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven}
-		before := len(b.grants)
-		m.open(k, b, at, at)
-		if owing > 0 {
-			b.overage, b.owed = owing, owing
-			b.entries++
-		}
-		if owing > 0 && len(b.grants) > before {
-			g := &b.grants[before]
-			b.settled = min(owing, g.left)
-			g.left -= b.settled
-			b.used += b.settled
-			b.overage -= b.settled
-			b.owed -= b.settled
-			b.entries++
-		}
-		if carry > 0 {
-			b.grants = append(b.grants, grant{
-				id: "rollover:" + at.Format("2006-01-02T15:04:05.999999Z"), source: "rollover", amount: carry, left: carry, priority: 10,
-				from: at, until: b.end, state: "active",
-			})
-			b.granted += carry - moved
-		}
+		carry, moved = b.carried(k)
+	}
+	b.expire(due, closes, carry > 0, moved)
+	if closes {
+		m.closePeriod(k, b, carry, moved)
 	}
 	for i := range b.grants {
 		if g := &b.grants[i]; g.state == "pending" && !g.from.After(due) {
@@ -198,4 +135,96 @@ func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 			b.entries++
 		}
 	}
+}
+
+// ofPlan reports whether g came from the plan and ends with the period.
+func (g *grant) ofPlan() bool {
+	return (g.source == "allowance" || g.source == "rollover") && g.until.Before(period.Forever)
+}
+
+// carried returns what the next period gets by rollover, and how much of it is left of this period's grants.
+func (b *balance) carried(k ledger.BalanceKey) (carry, moved int64) {
+	if b.plan == "" || k.Subject != "" || b.terms.rollMin == nil && b.terms.rollMax == nil {
+		return 0, 0
+	}
+	left := int64(0)
+	for i := range b.grants {
+		if g := &b.grants[i]; g.state == "active" && g.ofPlan() {
+			left += g.left
+		}
+	}
+	carry = left
+	if b.terms.rollMin != nil {
+		carry = max(carry, *b.terms.rollMin)
+	}
+	if b.terms.rollMax != nil {
+		carry = min(carry, *b.terms.rollMax)
+	}
+	return carry, min(carry, left)
+}
+
+// expire ends the grants that end at due, and those of the plan when the period closes. Rollover takes moved units of the plan's
+// grants; the rest of them expires in one entry.
+func (b *balance) expire(due time.Time, closes, rollover bool, moved int64) {
+	lost := int64(0)
+	for i := range b.grants {
+		g := &b.grants[i]
+		if g.state != "active" || g.until.After(due) && !(closes && g.ofPlan()) {
+			continue
+		}
+		if closes && g.ofPlan() && rollover {
+			lost += g.left
+		} else if g.left > 0 {
+			b.expired += g.left
+			b.entries++
+		}
+		g.left, g.state = 0, "gone"
+	}
+	if rollover {
+		b.expired += lost - moved
+		b.entries++
+	}
+}
+
+// closePeriod closes the open period and opens the next one, with carry units by rollover, of which moved were left before.
+func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, carry, moved int64) {
+	at, owing, forgiven := b.end, int64(0), b.forgiven
+	switch {
+	case b.overage > 0 && b.plan != "" && b.terms.preserve:
+		owing = b.overage
+	case b.overage > 0:
+		forgiven = at
+		b.entries++
+	}
+	opening := b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted
+	closed := append(slices.Clip(b.closed), PeriodText(b.plan, b.start, at, [...]int64{
+		b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), opening,
+	}))
+	*b = balance{opening: opening, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven}
+	before := len(b.grants)
+	m.open(k, b, at, at)
+	if owing > 0 {
+		b.overage, b.owed = owing, owing
+		b.entries++
+	}
+	if owing > 0 && len(b.grants) > before {
+		b.payOwed(&b.grants[before])
+	}
+	if carry > 0 {
+		b.grants = append(b.grants, grant{
+			id: "rollover:" + at.Format("2006-01-02T15:04:05.999999Z"), source: "rollover", amount: carry, left: carry, priority: 10,
+			from: at, until: b.end, state: "active",
+		})
+		b.granted += carry - moved
+	}
+}
+
+// payOwed lets the new allowance pay overage of earlier periods.
+func (b *balance) payOwed(allowance *grant) {
+	b.settled = min(b.owed, allowance.left)
+	allowance.left -= b.settled
+	b.used += b.settled
+	b.overage -= b.settled
+	b.owed -= b.settled
+	b.entries++
 }

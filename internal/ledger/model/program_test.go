@@ -17,8 +17,8 @@ func (p *Program) tick(d time.Duration) {
 	p.Model.Now = p.Now
 }
 
-// batch sends some requests as one batch, new ones, repeated ones and ones that reuse a key; it may be lost before or after
-// its commit, and is then sent again.
+// batch sends new requests, repeated ones and ones that reuse a key to the model, and to package ledger in batches. A batch may
+// be lost before or after its commit, and is then sent again.
 func (p *Program) batch() {
 	t := p.T
 	var batch []Request
@@ -36,8 +36,8 @@ func (p *Program) batch() {
 			batch = append(batch, p.RequestUnder(s.ID))
 		}
 	}
-	// What an operation refers to is looked up before its batch begins. Requests of one batch are concurrent, so one that refers
-	// to another's outcome cannot expect to see it, and none is made here.
+	// The ledger looks up what an operation refers to before its batch begins. So no request here refers to another one of its
+	// batch.
 	p.NameFresh()
 	var want, got []string
 	for i := range batch {
@@ -51,19 +51,19 @@ func (p *Program) batch() {
 		calls[i] = batch[i].Call()
 		Suspend(calls[i], p.Model.Suspended)
 	}
-	// One that is sent again may succeed only now, together with its refund: those go one after the other.
+	// A repeated request may succeed only now, together with its refund: then each request is a batch of its own.
 	most := len(calls)
 	for _, a := range batch {
 		if slices.ContainsFunc(batch, func(b Request) bool { return b.refers == a.ID }) {
 			most = 1
 		}
 	}
-	// L6: where the batch is cut cannot be seen.
+	// The answers do not depend on where batches are cut.
 	for from := 0; from < len(calls); {
 		to := from + rapid.IntRange(1, min(most, len(calls)-from)).Draw(t, "cut")
 		switch rapid.IntRange(0, 5).Draw(t, "crash") {
 		case 0:
-			p.Memory.run(t, calls[from:to], p.Now, true) // lost before its commit: nothing happened
+			p.Memory.run(t, calls[from:to], p.Now, true) // lost before its commit
 		case 1:
 			p.loseAnswer(calls[from:to])
 			from = to
@@ -76,24 +76,25 @@ func (p *Program) batch() {
 		got = append(got, AnswerOf(c))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Logf("changes %+v", p.Model.Changes)
-		for k := range p.Memory.balances {
-			m := p.Memory.read(k, p.Now)
-			t.Logf("%v\n  model:  %s\n  ledger: %s", k, p.Model.describe(k), DescribeBook(m.Books[k]))
-			for id, lines := range p.Memory.entries {
-				for _, l := range lines {
-					if l.BalanceKey == k {
-						t.Logf("    %d %s %s %s %d -> %d", l.Seq, id.Key, l.Kind, l.Grant, l.Amount, l.RemainingAfter)
-					}
-				}
-			}
-		}
-		t.Fatalf("the model and the ledger disagree (-model +ledger):\n%s", diff)
+		p.logBalances()
+		t.Fatalf("the answers differ (-model +ledger):\n%s", diff)
 	}
 }
 
-// loseAnswer runs a batch whose COMMIT is not answered, and sends again what was done: it is answered the same. (What was
-// denied would be decided anew, after the rest of its batch, and is left out.)
+// logBalances logs every balance of both, with its entries.
+func (p *Program) logBalances() {
+	p.T.Logf("changes %+v", p.Model.Changes)
+	for k := range p.Memory.balances {
+		book := p.Memory.read(k, p.Now).Books[k]
+		p.T.Logf("%v\n  model:  %s\n  ledger: %s", k, p.Model.describe(k), DescribeBook(book))
+		for _, e := range p.Memory.entriesOf(book) {
+			p.T.Logf("    %d %s %s %s %d -> %d", e.Seq, e.OperationID, e.Kind, e.Grant, e.Amount, e.RemainingAfter)
+		}
+	}
+}
+
+// loseAnswer runs a batch whose COMMIT is not answered. It then sends the successful calls again, which must get the same answers.
+// It leaves out denials: a denial that is not stored is decided anew, after the rest of its batch.
 func (p *Program) loseAnswer(calls []*ledger.Call) {
 	p.Memory.run(p.T, calls, p.Now, false)
 	var done []*ledger.Call
@@ -109,24 +110,24 @@ func (p *Program) loseAnswer(calls []*ledger.Call) {
 	p.Memory.run(p.T, done, p.Now, false)
 	for i, c := range done {
 		if got := AnswerOf(c); got != want[i] || !c.Replayed {
-			p.T.Fatalf("after a lost answer %v got %q, it was %q", c.ID, got, want[i])
+			p.T.Fatalf("%v: the first answer was lost; the retry got %q, replayed %v, want %q", c.ID, got, c.Replayed, want[i])
 		}
 	}
 }
 
-// compare reads every balance in memory, advanced to now, and holds it against the model.
+// compare compares every balance, brought to now, and its closed periods with the model.
 func (p *Program) compare() {
 	for k := range p.Memory.balances {
-		m := p.Memory.read(k, p.Now)
-		if err := m.AdvanceInMemory(); err != nil {
+		b := p.Memory.read(k, p.Now)
+		if err := b.AdvanceInMemory(); err != nil {
 			p.T.Fatalf("read %v: %v", k, err)
 		}
-		if diff := cmp.Diff(p.Model.describe(k), DescribeBook(m.Books[k])); diff != "" {
+		if diff := cmp.Diff(p.Model.describe(k), DescribeBook(b.Books[k])); diff != "" {
 			p.T.Fatalf("balance %v differs (-model +ledger):\n%s", k, diff)
 		}
 		var closed []string
-		for _, c := range slices.Concat(p.Memory.periods[k], m.Books[k].Closed) {
-			closed = append(closed, accountOf(&c))
+		for _, c := range slices.Concat(p.Memory.periods[k], b.Books[k].Closed) {
+			closed = append(closed, periodText(&c))
 		}
 		if diff := cmp.Diff(p.Model.balances[k].closed, closed, cmpopts.EquateEmpty()); diff != "" {
 			p.T.Fatalf("the closed periods of %v differ (-model +ledger):\n%s", k, diff)
@@ -135,9 +136,9 @@ func (p *Program) compare() {
 	p.Memory.check(p.T)
 }
 
-// TestModel_Programs_AgreeWithLedger runs random programs: all operations, duplicates, reused keys, clock
-// steps over several periods, new plan versions, plan changes, a sweeper that runs or not, batches cut anywhere, crashes
-// before and after the commit. QUOTASVC_SOAK_STEPS says how many steps a soak has.
+// The programs have all operations, repeated requests, reused keys, clock steps over several periods, new plan versions, plan
+// changes, rolls at random, batches cut anywhere, and crashes before and after the commit. QUOTASVC_SOAK_STEPS is the number of
+// steps of a soak.
 func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
 	wanted, steps := SoakSteps(t, "QUOTASVC_SOAK_STEPS"), 60

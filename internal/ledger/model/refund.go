@@ -65,7 +65,7 @@ func (m *Model) refund(r *ledger.Refund) string {
 	return answer
 }
 
-// bought is what overflow meters paid for an item and was not given back yet, by price.
+// bought returns what overflow meters have paid for an item and was not given back, by price.
 func (op *operation) bought(item int) map[int64]int64 {
 	out := map[int64]int64{}
 	for _, p := range op.parts {
@@ -76,7 +76,7 @@ func (op *operation) bought(item int) map[int64]int64 {
 	return out
 }
 
-// refundItem gives units back, the last drawn first.
+// refundItem gives units of an item back, those drawn last first.
 func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refund) string {
 	bought, costs := op.bought(item), map[int64]int64{}
 	tenant, subject, forfeited := units, units, int64(0)
@@ -122,7 +122,8 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 	return fmt.Sprintf(" [%d back, %d forfeited]", units, forfeited)
 }
 
-// refundOverage takes back overage: of this period, or of an earlier one as far as it is still owed or was paid by the allowance.
+// refundOverage takes back n units of overage. Of an earlier period it takes back what is still owed, then what the allowance has
+// paid. It returns the units that are lost.
 func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund, line int) int64 {
 	if b.start.Equal(p.start) {
 		b.overage -= n
@@ -158,7 +159,7 @@ func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund
 	return lost
 }
 
-// restoreTo is restore for a grant that may be used up.
+// restoreTo is restore for a grant that may be gone.
 func (m *Model) restoreTo(b *balance, id, source string, n int64, policy ledger.ReturnPolicy, newID string) int64 {
 	g := b.grant(id)
 	if g == nil {
@@ -171,7 +172,7 @@ func (m *Model) restoreTo(b *balance, id, source string, n int64, policy ledger.
 }
 
 func (m *Model) adjust(a *ledger.Adjust) string {
-	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: a.Meter, Subject: ""})
+	b := m.touch(ledger.BalanceKey{Tenant: Tenant, Meter: a.Meter})
 	if a.Amount < 0 {
 		if -a.Amount > b.remaining() {
 			m.refuse(ledger.CodeConflict)

@@ -17,26 +17,26 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// Scenarios are the ledger's rules as stories: testdata/scenarios has one file per rule, and its README.md explains the
-// language. Each is told to the pure state machine with a clock that the story sets, twice: once with nobody but the story's
-// own requests working off what is due, and once with a sweeper that has done so before every line. Both must come out alike.
+// A scenario states a rule of the ledger as a story: testdata/scenarios has one file per rule, and its README.md explains the
+// language. Each runs twice on a Memory, with a clock that the story sets: once without rolls, and once with a roll before every
+// line. Both runs must give the answers that the file expects.
 
-// scenario is one story in progress.
+// scenario is one run of a file.
 type scenario struct {
 	t         *testing.T
-	rt        *rapid.T // memory reports broken constraints to it
+	rt        *rapid.T // for Memory, which fails it
 	file      string
 	line      int
-	sweeps    bool
+	sweeps    bool // a roll runs before every line
 	now       time.Time
 	plans     map[string][]ledger.PlanVersion
-	meters    map[string]bool // true: denials are stored
+	meters    map[string]bool // true: its denials are stored
 	tenants   map[string]*Memory
 	suspended map[string]bool
-	trying    bool // the line in hand begins with try
+	trying    bool // the current line begins with try
 }
 
-// words are a line's command, taken apart.
+// words are the words of a line after its verb.
 type words struct {
 	args  []string          // those without '='
 	named map[string]string // name=value
@@ -71,15 +71,14 @@ func TestScenarios(t *testing.T) {
 			how := map[bool]string{false: "/lazily", true: "/swept"}[sweeps]
 			t.Run(name+how, func(t *testing.T) {
 				t.Parallel()
-				// A fuzz run of an empty input is one run without any randomness.
+				// A fuzz run of the empty input is one run with a rapid.T, and without randomness.
 				rapid.MakeFuzz(func(rt *rapid.T) { tell(t, rt, file, sweeps) })(t, nil)
 			})
 		}
 	}
 }
 
-// TestScenarios_StateTheirRule_AreInTheGuide: a story begins with two lines in plain words, the rule and its reason, and
-// docs/spending.md leads there.
+// A scenario begins with two sentences, the rule and its reason, and docs/spending.md has a link to it.
 func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../docs/spending.md")
@@ -94,7 +93,7 @@ func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
 		lines := strings.SplitN(string(text), "\n", 3)
 		for i := range 2 {
 			if len(lines) < 3 || !strings.HasPrefix(lines[i], "# ") || !strings.HasSuffix(lines[i], ".") {
-				t.Errorf("%s:%d: must be a sentence of the heading, after '# '", file, i+1)
+				t.Errorf("%s:%d: want a sentence after '# '", file, i+1)
 			}
 		}
 		if !strings.Contains(string(guide), "(../internal/ledger/"+strings.TrimPrefix(file, "../")+")") {
@@ -103,7 +102,7 @@ func TestScenarios_StateTheirRule_AreInTheGuide(t *testing.T) {
 	}
 }
 
-// tell runs the file's lines. A line that does not come out as it says fails the test with file:line; the story goes on.
+// tell runs the lines of a file. A line with another answer than expected fails the test with file:line; the run goes on.
 func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -116,8 +115,8 @@ func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 	}
 	checked, ended := 0, false
 	defer func() {
-		if !ended { // memory stopped the test
-			s.fail("the story stopped here")
+		if !ended { // Memory has failed rt
+			s.fail("the run stopped here")
 		}
 	}()
 	lines := bufio.NewScanner(in)
@@ -135,7 +134,7 @@ func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 		case expects && !tells(got, strings.Fields(want)):
 			s.fail("%s\n    expected: %s\n    got:      %s", strings.TrimSpace(command), strings.TrimSpace(want), got)
 		case !expects && strings.Contains(got, " "):
-			s.fail("%s: has an answer (%s): say what is expected of it", strings.TrimSpace(command), got)
+			s.fail("%s: the line gives an answer (%s) and expects none", strings.TrimSpace(command), got)
 		}
 		if expects {
 			checked++
@@ -146,7 +145,7 @@ func tell(t *testing.T, rt *rapid.T, file string, sweeps bool) {
 	}
 	ended = true
 	if err := lines.Err(); err != nil || checked == 0 {
-		s.fail("a scenario without expectations (%v)", err)
+		s.fail("the scenario expects no answer (%v)", err)
 	}
 }
 
@@ -155,7 +154,7 @@ func (s *scenario) fail(format string, args ...any) {
 	s.t.Errorf("%s:%d: %s", s.file, s.line, fmt.Sprintf(format, args...))
 }
 
-// tells says whether the answer begins with the expected words, and then has every further expected "name value" somewhere.
+// tells reports whether answer begins with the first word of want and contains each pair "name value" of the others.
 func tells(answer string, want []string) bool {
 	got := strings.Fields(answer)
 	if len(want) == 0 || len(want)%2 == 0 || got[0] != want[0] {
@@ -173,14 +172,14 @@ func tells(answer string, want []string) bool {
 	return true
 }
 
-// do performs one line and renders its answer: a word, then pairs of name and value.
+// do runs one line and returns its answer: a word, then pairs of name and value.
 func (s *scenario) do(line []string) (string, error) {
 	s.trying = line[0] == "try"
 	if s.trying {
 		line = line[1:]
 	}
 	commands := map[string]struct {
-		args int // at least
+		args int // minimum
 		run  func(words) (string, error)
 	}{
 		"at": {1, s.at}, "meter": {1, s.meter}, "plan": {3, s.plan}, "tenant": {1, s.tenant}, "suspend": {1, s.suspend}, "resume": {1, s.resume},
@@ -210,9 +209,10 @@ func parseInstant(text string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is no instant like 2026-01-31T10:00Z", text)
+	return time.Time{}, fmt.Errorf("%q is not an instant like 2026-01-31T10:00Z", text)
 }
 
+// formatInstant returns t as answers show it.
 func formatInstant(t time.Time) string {
 	switch {
 	case t.IsZero() || !t.Before(period.Forever):
@@ -239,7 +239,7 @@ func (s *scenario) amounts(args []string) ([]ledger.Item, error) {
 	return items, nil
 }
 
-// key is the line's key= or, where retries play no part in the story, one of its own.
+// key returns the line's key=, or a key made of the line number.
 func (s *scenario) key(w words) string {
 	if k, ok := w.named["key"]; ok {
 		return k
@@ -247,10 +247,10 @@ func (s *scenario) key(w words) string {
 	return fmt.Sprint("line-", s.line)
 }
 
-// subject is the line's subject=.
+// subject returns the line's subject=.
 func (w words) subject() string { return w.named["subject"] }
 
-// lasts is the line's lasts=.
+// lasts returns the line's lasts=, 0 when it has none.
 func (w words) lasts() (time.Duration, error) {
 	text, ok := w.named["lasts"]
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The verbs that read. A balance is brought to now in memory, as reads do; nothing is kept.
+// The verbs that read. They bring a balance to now in memory and store nothing.
 
 func (s *scenario) read(tenant, meter, subject string) (*Memory, *ledger.Book, error) {
 	m, ok := s.tenants[tenant]
@@ -47,9 +47,9 @@ func (s *scenario) balance(w words) (string, error) {
 		b.Used, b.Expired, b.Adjusted, formatInstant(b.Start), formatInstant(b.End), cmp.Or(b.Plan, "none"), b.PlanVersion, b.Seq), nil
 }
 
-// statement TENANT METER START [subject=SUBJECT] of the period that began at START, closed or open. foots says that opening +
-// granted + refunded - used - expired + adjusted = closing, and that the journal's entries of the period add up to each of them.
-// After the figures it has what each kind of entry came to, by source: debit.topup 5.
+// statement TENANT METER START [subject=SUBJECT] of the period that began at START, closed or open. foots is yes when opening +
+// granted + refunded - used - expired + adjusted = closing, and the entries of the period add up to each of these. After the
+// figures the answer has the sum of each kind of entry, by source: debit.topup 5.
 func (s *scenario) statement(w words) (string, error) {
 	m, b, err := s.read(w.args[0], w.args[1], w.subject())
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *scenario) entries(w words) (string, error) {
 	return fmt.Sprintf("ok count %d list %s", len(list), strings.Join(shown, ",")), nil
 }
 
-// grants TENANT METER [id=GRANT] [subject=SUBJECT]: what is left of each open grant, in the order they burn; with id=, the facts of one.
+// grants TENANT METER [id=GRANT] [subject=SUBJECT]: what is left of each open grant, in burn order; with id=, all of one grant.
 func (s *scenario) grants(w words) (string, error) {
 	m, b, err := s.read(w.args[0], w.args[1], w.subject())
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *scenario) grants(w words) (string, error) {
 	return fmt.Sprintf("ok open %d list %s", open, strings.Join(shown, ",")), nil
 }
 
-// factsOf shows the grant whose id or short name is id.
+// factsOf returns the grant with the id or short name id.
 func (s *Memory) factsOf(b *ledger.Book, id string) string {
 	rows := map[string]ledger.GrantRecord{}
 	for _, g := range s.grants[b.BalanceKey] {

@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The verbs that are requests: each is a batch of its own. After try it is decided and not kept, as with dry_run.
+// The verbs that are requests. Each is a batch of its own. After try nothing is stored, as with dry_run.
 
-// send validates and sends one request of a tenant, and begins its answer: ok, replayed, or the code of the error and what a
-// denial explains. c is nil where the request is refused.
+// send validates and sends a request of a tenant. It returns the begin of the answer: ok, replayed, or the code of the error and the
+// fields of the denial. The call is nil when the request is refused.
 func (s *scenario) send(tenant string, req ledger.Operation) (string, *ledger.Call, error) {
 	m, ok := s.tenants[tenant]
 	if !ok {
@@ -53,7 +53,7 @@ func refusal(err error) string {
 	return out
 }
 
-// drawn shows draws on an item's meter as grant:amount, on another meter as meter/grant:amount, and overage as overage:amount.
+// drawn returns draws as text: grant:amount on the item's meter, meter/grant:amount on another one, overage:amount for overage.
 func drawn(meter string, draws []ledger.Draw) string {
 	var out []string
 	for _, d := range draws {
@@ -72,8 +72,8 @@ func drawn(meter string, draws []ledger.Draw) string {
 	return strings.Join(out, "+")
 }
 
-// nameOf shortens ids that the ledger made: allowance:2026-01-01 and rollover:2026-02-01 by the day they began, regrant and
-// adjustment.
+// nameOf shortens the ids that the ledger makes: to allowance:2026-01-01 and rollover:2026-02-01, with the day of the start, and to
+// regrant and adjustment.
 func nameOf(grant string) string {
 	for _, prefix := range []string{"allowance:", "rollover:"} {
 		if rest, ok := strings.CutPrefix(grant, prefix); ok {
@@ -88,7 +88,7 @@ func nameOf(grant string) string {
 	return grant
 }
 
-// prefixOf begins the names of an item's pairs, where there are several items.
+// prefixOf returns the prefix of the names of an item's pairs: its meter when there are several items, else nothing.
 func prefixOf(items int, meter string) string {
 	if items > 1 {
 		return meter + "."
@@ -162,7 +162,7 @@ func (s *scenario) hold(w words) (string, error) {
 		return "", err
 	}
 	if _, named := w.named["lasts"]; named && h.TTL == 0 {
-		h.TTL = -1 // the ledger reads 0 as "not said", as a caller in Go does
+		h.TTL = -1 // 0 would be the default
 	}
 	return s.held(h.Tenant, h)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// The verbs that set a story's stage: the clock, the catalogue, who is on which plan.
+// The verbs that set the clock, the catalogue and the plans of tenants.
 
 // at INSTANT
 func (s *scenario) at(w words) (string, error) {
@@ -147,7 +147,7 @@ func (s *scenario) tenant(w words) (string, error) {
 		terms.Overrides = map[string]int64{items[0].Meter: items[0].Amount}
 	}
 	m.History = append(m.History, terms)
-	if terms.Now { // as the catalogue does: open periods end, and are due
+	if terms.Now { // open periods end, and are due
 		m.makeDue(s.now)
 	}
 	return "ok", nil

@@ -58,7 +58,7 @@ func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
 	return change.plan, terms
 }
 
-// instants lists when terms may change.
+// instants lists the instants at which terms may change.
 func (m *Model) instants() []time.Time {
 	var out []time.Time
 	for _, c := range m.Changes {
@@ -73,6 +73,7 @@ func (m *Model) instants() []time.Time {
 	return out
 }
 
+// hour returns the period that contains t.
 func (m *Model) hour(t time.Time) (time.Time, time.Time) {
 	start := m.anchor.Add(t.Sub(m.anchor).Truncate(time.Hour))
 	if start.After(t) {

@@ -14,15 +14,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// years drives two machines and the calendar with the same requests over years: one machine in batches cut anywhere, swept at
-// random, with lost commits and lost answers; the other one request at a time, never swept (the plain one). After every step both
-// must be what the calendar says.
+// years sends the same requests over years to the calendar and twice to package ledger. After every step all three must agree.
 type years struct {
 	t      *rapid.T
 	now    time.Time
 	cal    *calendar
-	rough  *Memory
-	plain  *Memory
+	rough  *Memory // batches cut anywhere, rolls at random, lost commits and lost answers
+	plain  *Memory // one request at a time, no rolls
 	sticky bool
 	serial int
 	sent   []asked
@@ -57,7 +55,7 @@ func startYears(t *rapid.T) *years {
 	return y
 }
 
-// version makes the next version of a plan, known to all three.
+// version adds a version of a plan to all three.
 func (y *years) version(plan string) {
 	v := ledger.PlanVersion{Version: int32(len(y.cal.plans[plan])) + 1, CreatedAt: y.now, Allowances: map[string]ledger.Allowance{}}
 	for _, meter := range yearMeters {
@@ -86,7 +84,8 @@ func (y *years) terms(row ledger.TenantTerms) {
 	y.rough.History, y.plain.History = y.cal.history, y.cal.history
 }
 
-// tick lets time go by: a little, a lot, over several periods, or to where a period, a grant or a wait ends, to the microsecond.
+// tick moves the clock on: by up to 36 hours, by up to 100 days, or to the end of a period or the start or end of a grant, or a
+// microsecond before.
 func (y *years) tick() {
 	t := y.t
 	switch rapid.IntRange(0, 3).Draw(t, "tick") {
@@ -156,7 +155,7 @@ func (y *years) request() asked {
 	return r
 }
 
-// shown renders an answer as the calendar does: with the very grants that paid.
+// shown returns an answer as the calendar gives it: with the id of each grant that paid.
 func shown(c *ledger.Call) string {
 	r, ok := c.Answer.(*ledger.DebitResult)
 	if !ok || c.Err != nil {
@@ -173,7 +172,7 @@ func shown(c *ledger.Call) string {
 	return out
 }
 
-// batch sends requests, new and old, to all three.
+// batch sends new and repeated requests to all three.
 func (y *years) batch() {
 	t := y.t
 	var batch []asked
@@ -213,15 +212,15 @@ func (y *years) batch() {
 		alone := r.call()
 		y.plain.run(t, []*ledger.Call{alone}, y.now, false)
 		if got := shown(alone); got != want[i] {
-			t.Fatalf("%s alone got %q, the calendar says %q", r.id, got, want[i])
+			t.Fatalf("%s alone: ledger %q, calendar %q", r.id, got, want[i])
 		}
 		if got := shown(calls[i]); got != want[i] {
-			t.Fatalf("%s in a batch got %q, the calendar says %q", r.id, got, want[i])
+			t.Fatalf("%s in a batch: ledger %q, calendar %q", r.id, got, want[i])
 		}
 	}
 }
 
-// runRough runs a batch that may be lost before its commit, or have its answer lost after it; I8, I9, I11.
+// runRough runs a batch whose transaction or whose answer may be lost (I8, I9, I11 of docs/proof.md).
 func (y *years) runRough(calls []*ledger.Call) {
 	t := y.t
 	switch rapid.IntRange(0, 5).Draw(t, "crash") {
@@ -229,7 +228,7 @@ func (y *years) runRough(calls []*ledger.Call) {
 		before := y.rough.frozen()
 		y.rough.run(t, calls, y.now, true)
 		if after := y.rough.frozen(); before != after {
-			t.Fatalf("a lost transaction left something behind")
+			t.Fatalf("a lost transaction has changed rows:\n%s", cmp.Diff(before, after))
 		}
 	case 1:
 		y.rough.run(t, calls, y.now, false)
@@ -238,7 +237,7 @@ func (y *years) runRough(calls []*ledger.Call) {
 		var again []*ledger.Call
 		for i, c := range calls {
 			first[i] = shown(c)
-			// What was denied and not kept would be decided anew, after the rest of its batch.
+			// A denial that is not stored is decided anew, after the rest of its batch.
 			if lines := y.rough.entries[c.ID]; len(lines) > 0 && string(lines[0].Fingerprint) == string(c.Fingerprint[:]) {
 				again = append(again, c)
 			}
@@ -246,46 +245,47 @@ func (y *years) runRough(calls []*ledger.Call) {
 		y.rough.run(t, again, y.now, false)
 		for i, c := range calls {
 			if got := shown(c); got != first[i] {
-				t.Fatalf("%s was answered %q, and %q when it was sent again", c.ID.Key, first[i], got)
+				t.Fatalf("%s: first answer %q, answer to the retry %q", c.ID.Key, first[i], got)
 			}
 		}
 		if after := y.rough.frozen(); before != after {
-			t.Fatalf("answering again changed something:\n%s", cmp.Diff(before, after))
+			t.Fatalf("retries have changed rows:\n%s", cmp.Diff(before, after))
 		}
 		return
 	}
 	y.rough.run(t, calls, y.now, false)
 	if !slices.ContainsFunc(calls, func(c *ledger.Call) bool { return c.Err == nil || y.rough.kept(c.ID) }) {
-		// I11: all refused, so that another time they change nothing at all; the first time may have worked off what was due.
+		// I11: all are refused. A second run changes nothing; the first may have done what was due.
 		before := y.rough.frozen()
 		y.rough.run(t, calls, y.now, false)
 		if after := y.rough.frozen(); before != after {
-			t.Fatalf("refused requests changed something:\n%s", cmp.Diff(before, after))
+			t.Fatalf("refused requests have changed rows:\n%s", cmp.Diff(before, after))
 		}
 	}
 }
 
+// kept reports whether entries of the operation are stored.
 func (s *Memory) kept(id ledger.OperationID) bool { _, ok := s.entries[id]; return ok }
 
-// frozen is everything stored, as text; fmt sorts maps.
+// frozen returns the stored rows as text. fmt prints maps in key order.
 func (s *Memory) frozen() string { return fmt.Sprint(s.balances, s.grants, s.periods, len(s.entries)) }
 
-// write works off what is due of a balance and stores it, as a request that locks the balance does.
+// write brings a balance to now and stores it, in as many transactions as it takes.
 func (s *Memory) write(t *rapid.T, k ledger.BalanceKey, now time.Time) {
 	for {
-		m := s.read(k, now)
-		next := m.Decide(nil)
+		b := s.read(k, now)
+		next := b.Decide(nil)
 		if next.All {
 			t.Fatalf("advance %v: grants or terms were not read", k)
 		}
-		s.store(t, m)
+		s.store(t, b)
 		if next.Done() {
 			return
 		}
 	}
 }
 
-// journalOf is a balance's journal without the instants at which lines were written: a sweeper writes what is due sooner.
+// journalOf returns the entries of a balance as text, without the time at which they were written: rolls write them sooner.
 func (s *Memory) journalOf(k ledger.BalanceKey) []string {
 	var lines []ledger.Entry
 	for _, l := range s.entries {
@@ -300,22 +300,22 @@ func (s *Memory) journalOf(k ledger.BalanceKey) []string {
 	return out
 }
 
-// compare holds both machines against the calendar (I1, I2, I4, I5, I18, I19, I21, I23), their rows against each other and against
-// what is read from them (I3, I6, I7), and the two journals against each other (I14, I15).
+// compare compares both memories with the calendar (I1, I2, I4, I5, I18, I19, I21, I23 of docs/proof.md), the rows of each with its
+// entries (I3, I6, I7), and the entries of one memory with those of the other (I14, I15).
 func (y *years) compare() {
 	t := y.t
 	y.rough.check(t)
 	y.plain.check(t)
 	for _, meter := range yearMeters {
-		k := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: ""}
+		k := ledger.BalanceKey{Tenant: Tenant, Meter: meter}
 		want := y.cal.describe(meter, y.now)
 		for name, s := range map[string]*Memory{"rough": y.rough, "plain": y.plain} {
-			m := s.read(k, y.now)
-			if err := m.AdvanceInMemory(); err != nil {
+			b := s.read(k, y.now)
+			if err := b.AdvanceInMemory(); err != nil {
 				t.Fatalf("read %v: %v", k, err)
 			}
-			if got := describeAll(m.Books[k], s.periods[k]); got != want {
-				t.Fatalf("at %s the calendar says of %s\n%s\nand the %s machine\n%s", y.now.Format(time.RFC3339Nano), meter, want, name, got)
+			if got := describeAll(b.Books[k], s.periods[k]); got != want {
+				t.Fatalf("meter %s at %s, calendar:\n%s\n%s memory:\n%s", meter, y.now.Format(time.RFC3339Nano), want, name, got)
 			}
 		}
 	}
@@ -323,19 +323,19 @@ func (y *years) compare() {
 		return
 	}
 	for _, meter := range yearMeters {
-		k := ledger.BalanceKey{Tenant: Tenant, Meter: meter, Subject: ""}
+		k := ledger.BalanceKey{Tenant: Tenant, Meter: meter}
 		for _, s := range []*Memory{y.rough, y.plain} {
 			s.write(t, k, y.now)
 		}
 		if diff := cmp.Diff(y.plain.journalOf(k), y.rough.journalOf(k)); diff != "" {
-			t.Fatalf("batches, sweeps or crashes can be seen in the journal of %s (-plain +rough):\n%s", meter, diff)
+			t.Fatalf("the entries of %s depend on batches, rolls or crashes (-plain +rough):\n%s", meter, diff)
 		}
 	}
 }
 
-// TestCalendar_Programs_AgreeWithLedger runs random programs over calendars: every interval and anchor, zones with
-// clock changes, instants exactly on boundaries, years missed, plans that gain and lose meters, trials, amounts of a tenant's own.
-// A soak has a hundredth of the steps that QUOTASVC_SOAK_STEPS says: the calendar starts from the beginning at each of them.
+// The programs have every interval and anchor, zones with clock changes, instants exactly on boundaries, missed years, plans that
+// gain and lose meters, trials, and amounts that one tenant has. A soak has a hundredth of the steps of QUOTASVC_SOAK_STEPS,
+// because the calendar computes everything from the beginning at each step.
 func TestCalendar_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
 	const steps = 20

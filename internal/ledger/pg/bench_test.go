@@ -21,6 +21,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/localstack"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/migrations"
 )
 
@@ -34,7 +35,7 @@ const (
 	benchUnits = 1 << 50
 )
 
-// durableLedger opens a ledger on a server that really waits for its disk, unlike the servers of the other tests. Tenants
+// durableLedger opens a ledger on a server that waits for its disk, unlike the servers of the other tests. Tenants
 // t0, t1, ... have benchUnits of api_calls each, and their balances are opened.
 func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 	b.Helper()
@@ -101,7 +102,7 @@ func seedForBench(b *testing.B, url string, tenants int) {
 	}
 }
 
-// BenchmarkDebit is the ledger's throughput without HTTP: callers that wait for a durable answer.
+// BenchmarkDebit measures the ledger's throughput without HTTP, with callers that wait for durable answers.
 func BenchmarkDebit(b *testing.B) {
 	for name, tenants := range map[string]int{"many": benchTenants, "hot": 1} {
 		b.Run(name, func(b *testing.B) {
@@ -136,7 +137,7 @@ func BenchmarkDebit(b *testing.B) {
 	}
 }
 
-// BenchmarkDebitBatch is the throughput of a few callers that send full batches.
+// BenchmarkDebitBatch measures the throughput of four callers that send full batches.
 func BenchmarkDebitBatch(b *testing.B) {
 	const callers = 4
 	l, _ := durableLedger(b, benchTenants)
@@ -168,7 +169,7 @@ func BenchmarkDebitBatch(b *testing.B) {
 	b.ReportMetric(float64(b.N)*ledger.BatchMax/b.Elapsed().Seconds(), "debits/s")
 }
 
-// BenchmarkDecide is the state machine alone: what a debit costs between reading and writing.
+// BenchmarkDecide measures the decisions alone: the time of a debit between reading and writing.
 func BenchmarkDecide(b *testing.B) {
 	q, err := namedsql.Load(sqlFiles)
 	require.NoError(b, err)
@@ -177,6 +178,7 @@ func BenchmarkDecide(b *testing.B) {
 	for i := range debits {
 		debits[i] = debitOf(fmt.Sprint("t", i), fmt.Sprint("key-", i), 1)
 	}
+	terms := &ledger.Allowance{Amount: benchUnits, Every: period.Month, Anchor: period.Calendar}
 	b.ReportAllocs()
 	for b.Loop() {
 		calls := make([]*ledger.Call, len(debits))
@@ -188,11 +190,13 @@ func BenchmarkDecide(b *testing.B) {
 		batch := ledger.NewBatch()
 		batch.Now = now
 		for _, k := range p.keys {
-			batch.Books[k] = ledger.NewBook(ledger.BalanceRow{
+			book := ledger.NewBook(ledger.BalanceRow{
 				BalanceKey: k, Plan: "bench", Sums: ledger.Sums{Granted: benchUnits},
 				HeadID: "g", HeadSource: ledger.SourceAllowance, HeadRemaining: benchUnits,
 				Start: now.AddDate(0, 0, -9), End: now.AddDate(0, 0, 22), NextEvent: now.AddDate(0, 0, 22), UpdatedAt: now,
 			})
+			book.Terms = terms
+			batch.Books[k] = book
 		}
 		if next := batch.Decide(calls); !next.Done() {
 			b.Fatalf("the batch was not decided: %+v", next)
@@ -211,7 +215,7 @@ func BenchmarkDecide(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batchDefault), "ns/debit")
 }
 
-// BenchmarkCheckBatch is what reading balances for checks costs, alone and together.
+// BenchmarkCheckBatch measures reading balances for checks, alone and together.
 func BenchmarkCheckBatch(b *testing.B) {
 	l, _ := durableLedger(b, benchTenants)
 	for i := range benchTenants {

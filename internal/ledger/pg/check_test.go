@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// TestCheckBatch_AnswersAsCheck: whatever is asked together, of one tenant or of many, each question gets its own answer.
+// Each check of a batch, of one tenant or of many, gets the answer that it gets alone.
 func TestCheckBatch_AnswersAsCheck(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -63,7 +63,6 @@ func TestCheckBatch_AnswersAsCheck(t *testing.T) {
 	})
 }
 
-// TestCheckBatch_UnreadableBalance_FailsItsOwnCheckOnly: what is wrong with it fails its own question.
 func TestCheckBatch_UnreadableBalance_FailsItsOwnCheckOnly(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -17,10 +17,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 )
 
-// patience is how long a client asks for one answer.
+// patience bounds how long a client retries one request.
 const patience = 60 * time.Second
 
-// question is what one client asks, of one member of the fleet first, and of any until it is answered for good.
+// question is a request or read of one client. It goes to member first, and is repeated at both members until it is answered.
 type question struct {
 	*model.Request // nil for reads
 	what           string
@@ -28,22 +28,22 @@ type question struct {
 	ask            func(l *Ledger) told
 	expect         func(m *model.Model) string
 
-	asked   int64 // when it was asked for the first time; 0 = not yet
-	silent  bool  // an attempt was not answered: nobody can know what it did
+	asked   int64 // stamp of the first attempt; 0: none yet
+	silent  bool  // an attempt was not answered, so that its effect is unknown
 	answers []told
 }
 
 // told is an answer.
 type told struct {
 	text        string
-	at          time.Time // when it was decided, as PostgreSQL counts; zero = that was not said
-	stored      bool      // from now on the answer to this key
+	at          time.Time // of the decision, in PostgreSQL's time; zero: the answer has none
+	stored      bool      // every repeat of this key gets this answer
 	asked, when int64
-	err         error // why it is no answer
+	err         error // why there is no answer
 }
 
-// group is what some clients do at the same time: requests, impatient ones twice, repeated ones, other ones under a key that is in
-// use, debits in one call, reads and dry runs.
+// group draws what several clients do at the same time: new requests, some of them twice, repeated ones, other ones under a used key,
+// several debits in one call, reads and dry runs.
 func (s *life) group() func() error {
 	t := s.T
 	var all []*question
@@ -79,7 +79,7 @@ func (s *life) group() func() error {
 	return func() error { return s.atOnce(all, together) }
 }
 
-// keys lists the balances that there is something to say about.
+// keys lists the balances of the tenant.
 func (s *life) keys() []ledger.BalanceKey {
 	known := map[ledger.BalanceKey]bool{}
 	for _, meter := range model.Meters {
@@ -105,7 +105,7 @@ func (s *life) asking(r model.Request) *question {
 	}
 }
 
-// heard turns a call that was answered into what its client was told.
+// heard returns the answer of a call as a client gets it.
 func (s *life) heard(c *ledger.Call, at time.Time) told {
 	out := told{at: at}
 	e, known := errors.AsType[*ledger.Error](c.Err)
@@ -132,7 +132,7 @@ func (s *life) reading(keys []ledger.BalanceKey) *question {
 	}
 }
 
-// trying asks what a request would be answered.
+// trying returns the question of a dry run.
 func (s *life) trying(r model.Request) *question {
 	q := s.asking(r)
 	q.what, q.Request = "try "+q.what, nil
@@ -145,7 +145,7 @@ func (s *life) trying(r model.Request) *question {
 	return q
 }
 
-// atOnce lets clients ask at the same time and explains what they were told.
+// atOnce sends all questions at the same time and explains the answers.
 func (s *life) atOnce(all []*question, together bool) error {
 	if err := s.look(); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (s *life) atOnce(all []*question, together bool) error {
 	wg.Go(func() { s.pursueTogether(batch) })
 	wg.Wait()
 	s.late.Wait()
-	// What a member did that was killed before it answered is known only now that everything is quiet.
+	// A killed member may have done what it did not answer. A repeat shows it, now that no call runs.
 	for _, q := range all {
 		if n := len(q.answers); q.silent && n > 0 && !q.answers[n-1].stored && q.Request != nil {
 			s.pursue(q)
@@ -187,7 +187,7 @@ func (s *life) atOnce(all []*question, together bool) error {
 	return err
 }
 
-// pursue asks until there is an answer, as a client with a key does.
+// pursue repeats a question until it is answered, as a client with a key does.
 func (s *life) pursue(q *question) {
 	deadline := time.Now().Add(patience)
 	for try := q.first; ; try++ {
@@ -203,7 +203,7 @@ func (s *life) pursue(q *question) {
 			q.answers = append(q.answers, told{err: fmt.Errorf("not answered within %s: %w", patience, q.why(got, answered))})
 			return
 		}
-		time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond) // back off as a client should; nothing waits for this
+		time.Sleep(time.Duration(1+rand.IntN(10)) * time.Millisecond) // back off, as a client should
 	}
 }
 
@@ -214,7 +214,7 @@ func (q *question) why(got told, answered bool) error {
 	return got.err
 }
 
-// note keeps an answer, and says whether it is one to be content with.
+// note keeps an answer and reports whether it is final.
 func (s *life) note(q *question, got told, answered bool, stamp int64) bool {
 	code := ledger.CodeOf(got.err)
 	if !answered || code == ledger.CodeOutcomeUnknown {
@@ -229,7 +229,7 @@ func (s *life) note(q *question, got told, answered bool, stamp int64) bool {
 	return true
 }
 
-// pursueTogether asks for several debits in one call. Those that are not answered go on alone.
+// pursueTogether sends several debits in one call, and repeats alone those that are not answered.
 func (s *life) pursueTogether(batch []*question) {
 	if len(batch) == 0 {
 		return
@@ -257,8 +257,8 @@ func (s *life) pursueTogether(batch []*question) {
 	wg.Wait()
 }
 
-// observe turns answers into what has to be explained. Every answer that is stored under a key is the same one, given once and then
-// repeated; it may have been decided as soon as one of its senders had asked, whoever was answered first.
+// observe returns the observations to explain. All answers that are stored under a key are one observation, because there was one
+// decision. It may have been made as soon as the first of its senders had asked. It returns an error when these answers differ.
 func (s *life) observe(all []*question, before time.Time) ([]*model.Observation, error) {
 	var out []*model.Observation
 	kept := map[string]*model.Observation{}
@@ -297,7 +297,7 @@ func (s *life) observe(all []*question, before time.Time) ([]*model.Observation,
 	return out, nil
 }
 
-// compareAsked orders questions of one request by when they were asked, before all others.
+// compareAsked orders the questions with the request same by their stamps, before all others.
 func compareAsked(a, b *question, same string) int {
 	rank := func(q *question) int64 {
 		if q.Request == nil || q.ID+" "+q.Body != same || q.asked == 0 {
@@ -308,7 +308,7 @@ func compareAsked(a, b *question, same string) int {
 	return int(min(1, max(-1, rank(a)-rank(b))))
 }
 
-// persist asks a read until it is answered.
+// persist repeats a read until it is answered.
 func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error) {
 	type outcome struct {
 		read V
@@ -332,7 +332,7 @@ func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error
 	}
 }
 
-// compare reads every balance from one instance, which has to show what one of the models does, and keeps those that agree.
+// compare reads every balance from one instance and keeps the models that agree. It returns an error when none does.
 func (s *life) compare(reader int) error {
 	keys := s.keys()
 	type view struct {

@@ -15,12 +15,12 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// proxy stands between a ledger and PostgreSQL and can swallow the answer to a COMMIT: the commit has happened, and nobody
-// is told.
+// proxy connects a ledger to PostgreSQL. It can cut a connection instead of passing the answer to a COMMIT: the commit is done, and
+// the ledger gets no answer.
 type proxy struct {
 	listener net.Listener
 	target   string
-	every    atomic.Int64 // each so many answers to COMMIT one is swallowed; 0 = none
+	every    atomic.Int64 // one of so many answers to COMMIT is lost; 0: none
 	commits  atomic.Int64
 	refuse   atomic.Bool // no new connections
 	lost     atomic.Int64
@@ -32,7 +32,7 @@ type proxy struct {
 // commitDone is the server's CommandComplete for COMMIT: type, length, tag.
 var commitDone = []byte("C\x00\x00\x00\x0bCOMMIT\x00")
 
-// startProxy returns a URL like databaseURL that leads through a proxy.
+// startProxy returns a proxy and a URL like databaseURL that leads through it.
 func startProxy(t *testing.T, databaseURL string) (*proxy, string) {
 	t.Helper()
 	p, through, err := openProxy(databaseURL)
@@ -58,7 +58,7 @@ func openProxy(databaseURL string) (*proxy, string, error) {
 	return p, u.String(), nil
 }
 
-// close breaks every connection and accepts no more.
+// close cuts every connection and accepts no more.
 func (p *proxy) close() {
 	p.refuse.Store(true)
 	_ = p.listener.Close()
@@ -83,7 +83,7 @@ func (p *proxy) accept() {
 		}
 		p.mu.Lock()
 		p.conns = append(p.conns, client, server)
-		late := p.refuse.Load() // since it was asked above
+		late := p.refuse.Load() // it may have changed since the check above
 		p.mu.Unlock()
 		if late {
 			p.cut()
@@ -94,7 +94,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// loses says whether the connection is cut instead of handing chunk on.
+// loses reports whether the connection is to be cut instead of passing chunk on.
 func (p *proxy) loses(chunk []byte) bool {
 	every := p.every.Load()
 	if every == 0 || !bytes.Contains(chunk, commitDone) || p.commits.Add(1)%every != 0 {
@@ -219,7 +219,7 @@ func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
 				}
 				l := []*Ledger{b.Ledger, other}[(client+i)%2]
 				d := debitOf(fmt.Sprint("t", client%tenants), fmt.Sprintf("c%d-%d", client, i), 1)
-				// A caller does what it is told: it retries with the same key until it is answered.
+				// As callers should, retry with the same key until there is an answer.
 				for {
 					_, err := Do(context.Background(), l, d)
 					if err == nil {

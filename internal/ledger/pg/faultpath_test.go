@@ -34,7 +34,7 @@ func (b *bundle) refuse(code string, operations ...string) {
 	}
 }
 
-// I13: what PostgreSQL refuses fails alone, wherever in its batch it is, and however many there are.
+// I13: operations that PostgreSQL refuses fail alone, wherever in the batch they are and however many they are.
 func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"22P02", "23514", "23505"} {
@@ -70,10 +70,10 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 				if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM entries WHERE operation_id = ANY($1)", refused).Scan(&kept); err != nil || kept != 0 {
 					t.Errorf("%d entries of refused operations are kept (%v)", kept, err)
 				}
-				// A definite no leaves nothing behind: once the cause is gone, the same key succeeds for the first time.
+				// A refusal stores nothing: without its cause, the same key succeeds for the first time.
 				b.exec("DELETE FROM refused")
 				if r := b.mustDebit(debits[bad[0]]); r.Replayed {
-					t.Errorf("a refused operation was remembered: %+v", r)
+					t.Errorf("a refused operation was stored: %+v", r)
 				}
 				b.mustVerify()
 			})
@@ -81,7 +81,7 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 	}
 }
 
-// A batch that waits for a lock is in the middle of its transaction; its backend is killed there, every time it tries.
+// A batch that waits for a lock is in the middle of its transaction. Its backend is terminated there, twice.
 func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -118,7 +118,7 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	lefts := []int64{first.Items[0].Remaining}
 	for _, r := range answers {
 		if r.Replayed {
-			t.Errorf("nothing can have been stored before: %+v", r)
+			t.Errorf("a terminated batch was stored: %+v", r)
 		}
 		lefts = append(lefts, r.Items[0].Remaining)
 	}
@@ -129,8 +129,8 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 	b.mustVerify()
 }
 
-// I8 and I9, one by one: what was acknowledged before the server was killed is there afterwards with the same answer, from
-// either instance; a definite no is absent.
+// I8 and I9: an operation acknowledged before the server was killed is stored afterwards, and either instance repeats the answer. A
+// denied operation is not stored.
 func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	t.Parallel()
 	server := testenv.PostgresPrivate(t)
@@ -138,7 +138,7 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	b.simple("acme", 1_000_000)
 	b.simple("tiny", 40)
 	p, through := startProxy(t, server.URL)
-	p.every.Store(5) // and answers to COMMIT are lost all the while
+	p.every.Store(5) // meanwhile answers to COMMIT are lost
 	ledgers := []*Ledger{b.Ledger, openLedger(t, through)}
 	var mu sync.Mutex
 	acknowledged := map[string]*ledger.DebitResult{}
@@ -164,7 +164,7 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 					acknowledged[tenant+"/"+key] = r
 				case ledger.CodeQuotaExceeded, ledger.CodeUnavailable, ledger.CodeQueueFull:
 					denied[tenant+"/"+key] = true
-				case ledger.CodeOutcomeUnknown: // may be there or not
+				case ledger.CodeOutcomeUnknown: // may be stored or not
 				default:
 					t.Errorf("debit: %v", err)
 				}
@@ -202,7 +202,7 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 	}
 	for id := range denied {
 		if stored[id] {
-			t.Errorf("%s was answered with a definite no and is stored", id)
+			t.Errorf("%s was denied and is stored", id)
 		}
 	}
 	p.every.Store(0)

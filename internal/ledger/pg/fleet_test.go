@@ -14,15 +14,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// fleet is two instances of the ledger on one database, each behind a proxy of its own. While it is disturbed, answers to COMMIT
-// are lost, connections break, and instances are killed: as by SIGKILL, nobody is answered any more, every connection ends in the
-// middle of what it carries, and a new instance comes up that remembers nothing.
+// fleet is two instances of the ledger on one database, each behind a proxy. While it is disturbed, answers to COMMIT are lost,
+// connections break, and instances are killed as by SIGKILL: the callers get no answer, every connection is cut, and a new instance
+// starts without any state.
 type fleet struct {
 	url     string
 	mu      sync.Mutex
 	members [2]*member
-	running sync.WaitGroup // what killed members still do
-	told    struct{ kills, cuts, lost int64 }
+	running sync.WaitGroup // stops of killed members
+	counts  struct{ kills, cuts, lost int64 }
 }
 
 // member is an instance.
@@ -53,7 +53,7 @@ func startFleet(t *testing.T, url string) *fleet {
 	return f
 }
 
-// openTries is how often an instance is begun that a busy machine keeps from PostgreSQL: whoever supervises a service does so.
+// openTries bounds the attempts to start an instance: on a busy machine PostgreSQL may not answer in time.
 const openTries = 5
 
 func (f *fleet) open() (m *member, err error) {
@@ -70,7 +70,7 @@ func (f *fleet) tryOpen() (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Few connections: what is lost, is lost while others wait.
+	// With few connections, other calls wait when one is lost.
 	l, err := Open(context.Background(), Config{
 		DatabaseURL: through, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
@@ -98,8 +98,7 @@ func (f *fleet) member(n int) *member {
 	return f.members[n%len(f.members)]
 }
 
-// ask lets a client ask member n. The answer is false when the member was killed before it answered. What it was asked then goes on
-// for a moment, which is over once late is waited for.
+// ask calls do on member n. answered is false when the member was killed before do returned. do may then still run; late waits for it.
 func ask[V any](f *fleet, late *sync.WaitGroup, n int, do func(*Ledger) V) (answer V, answered bool) {
 	m := f.member(n)
 	told := make(chan V, 1)
@@ -129,12 +128,12 @@ func (f *fleet) kill(n int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.members[n] = m
-	f.told.kills++
-	f.told.lost += old.proxy.lost.Load()
+	f.counts.kills++
+	f.counts.lost += old.proxy.lost.Load()
 	return nil
 }
 
-// disturb makes trouble until the function returned is called, which says what went wrong with that.
+// disturb causes faults until stop is called. stop returns an error when a new instance could not start.
 func (f *fleet) disturb() (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -155,7 +154,7 @@ func (f *fleet) disturb() (stop func() error) {
 				}
 			case 1, 2:
 				f.member(n).proxy.cut()
-				f.told.cuts++
+				f.counts.cuts++
 			default:
 				f.member(n).proxy.every.Store([]int64{0, 0, 10, 40, 100}[rand.IntN(5)])
 			}
@@ -166,7 +165,7 @@ func (f *fleet) disturb() (stop func() error) {
 		err := <-ended
 		for _, m := range f.members {
 			m.proxy.every.Store(0)
-			f.told.lost += m.proxy.lost.Load()
+			f.counts.lost += m.proxy.lost.Load()
 		}
 		return err
 	}

@@ -19,34 +19,34 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// life is one tenant of a service program: what clients ask of the fleet on its behalf, and the models that explain every answer
-// so far.
+// life is one tenant of a service program: the requests that clients send to the fleet for it, and the models that explain every
+// answer so far.
 //
-// PostgreSQL's clock cannot be set, so what is stored is moved into the past instead. The model's time is PostgreSQL's plus
-// ahead, which grows by as much.
+// PostgreSQL's clock cannot be set. Instead, the stored rows are moved into the past, and ahead grows by as much: the model's time
+// is PostgreSQL's time plus ahead.
 type life struct {
 	*model.Program
 	fleet  *fleet
-	late   sync.WaitGroup // what members are asked, answered or not
-	db     *pgx.Conn      // beside the fleet, and not through its proxies
+	late   sync.WaitGroup // calls of members that still run
+	db     *pgx.Conn      // not through the fleet's proxies
 	tenant string
 	ahead  time.Duration
-	able   []*model.Model
-	stamps atomic.Int64 // orders what clients see of each other
+	able   []*model.Model // those that explain every answer so far
+	stamps atomic.Int64   // orders requests and answers of all clients
 	past   []moment
 	seed   maphash.Seed
 	log    []string
 	steps  int
 }
 
-// moment is what was read at an instant.
+// moment is a balance as it was read at an instant.
 type moment struct {
-	at      time.Time // the model's
+	at      time.Time // in the model's time
 	k       ledger.BalanceKey
 	figures string
 }
 
-// live signs up a new tenant, as start does in memory.
+// live signs up a new tenant, as model.Start does in memory.
 func live(t *rapid.T, db *pgx.Conn, tenant string, f *fleet) (*life, error) {
 	s := &life{Program: model.Start(t), fleet: f, db: db, tenant: tenant, seed: maphash.MakeSeed()}
 	now, err := s.clock()
@@ -67,13 +67,13 @@ func live(t *rapid.T, db *pgx.Conn, tenant string, f *fleet) (*life, error) {
 	})
 }
 
-// clock asks PostgreSQL.
+// clock returns PostgreSQL's time.
 func (s *life) clock() (now time.Time, err error) {
 	err = s.db.QueryRow(context.Background(), "SELECT clock_timestamp()").Scan(&now)
 	return now.UTC(), err
 }
 
-// look sets the model's time to what it is.
+// look sets the models' time to the present.
 func (s *life) look() error {
 	now, err := s.clock()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *life) look() error {
 	return nil
 }
 
-// stored is an instant of the model as PostgreSQL knows it.
+// stored returns an instant of the model in PostgreSQL's time.
 func (s *life) stored(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -94,8 +94,8 @@ func (s *life) stored(t time.Time) time.Time {
 	return t.Add(-s.ahead)
 }
 
-// atomically makes changes that the instances see together or not at all: other programs' rolls take in this tenant, too. It holds
-// the balances, so that no batch and no roll goes on with what was there before. The model's time is looked up under those locks.
+// atomically makes changes in one transaction, because rolls of other programs work on this tenant. It locks the balances, so that no
+// batch and no roll continues with rows from before the change, and reads the clock under the locks.
 func (s *life) atomically(change func(b *pgx.Batch)) error {
 	ctx := context.Background()
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
@@ -111,8 +111,8 @@ func (s *life) atomically(change func(b *pgx.Batch)) error {
 	})
 }
 
-// rewindTenant moves everything that is stored of tenant $1 into the past by $2. A balance that was made and not opened, because the
-// instance was killed in between, has no instants yet.
+// rewindTenant moves all rows of tenant $1 into the past by $2. A balance has no instants before its first period is opened; a killed
+// instance leaves such rows.
 var rewindTenant = []string{
 	`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
 		period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
@@ -130,7 +130,7 @@ var rewindTenant = []string{
 	`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval WHERE tenant_id = $1`,
 }
 
-// rewind lets time go by. The odd microsecond keeps the ids of allowances, which name their period's start, from coming again.
+// rewind lets time pass. The added microsecond keeps ids of allowances, which contain their period's start, unique.
 func (s *life) rewind(by time.Duration) error {
 	by = by.Truncate(time.Second) + time.Microsecond
 	err := s.atomically(func(b *pgx.Batch) {
@@ -140,8 +140,8 @@ func (s *life) rewind(by time.Duration) error {
 		b.Queue("UPDATE plans SET created_at = created_at - $2::interval WHERE plan = ANY($1)", []string{s.planName("small"), s.planName("large")}, by)
 	})
 	s.ahead += by
-	s.logf("%s goes by", by)
-	// A retry sends the instants it sent before, which mean others now.
+	s.logf("%s pass", by)
+	// A repeated grant with instants would send instants of the old time.
 	s.Sent = slices.DeleteFunc(s.Sent, func(r model.Request) bool {
 		g, ok := r.Call().Op.(*ledger.Grant)
 		return ok && !(g.EffectiveAt.IsZero() && g.ExpiresAt.IsZero())
@@ -151,7 +151,7 @@ func (s *life) rewind(by time.Duration) error {
 
 func (s *life) planName(plan string) string { return s.tenant + "-" + plan }
 
-// writeVersion writes the newest version of a plan into the catalogue.
+// writeVersion writes the newest version of a plan to the catalogue.
 func (s *life) writeVersion(b *pgx.Batch, plan string) {
 	versions := s.Memory.Plans[plan]
 	v := versions[len(versions)-1]
@@ -211,7 +211,7 @@ func (s *life) logf(format string, args ...any) {
 	s.log = append(s.log, s.Now.Format("15:04:05.000000 ")+fmt.Sprintf(format, args...))
 }
 
-// send makes c's request of l and sets its answer. It returns when the request was decided, zero when that was not said.
+// send sends c to l and sets its answer. It returns the instant of the decision, zero when the answer has none.
 func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
 	ctx := context.Background()
 	switch r := c.Op.(type) {
@@ -240,7 +240,7 @@ func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
 	panic(fmt.Sprintf("unknown request %T", c.Op))
 }
 
-// try asks what c would be answered, and sets that answer.
+// try sends c to l as a dry run and sets its answer. It returns the instant of the decision.
 func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
 	ctx := context.Background()
 	switch r := c.Op.(type) {
@@ -269,7 +269,7 @@ func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
 	panic(fmt.Sprintf("unknown request %T", c.Op))
 }
 
-// prepared is a request as this tenant's clients send it.
+// prepared returns a call of the request for this tenant, with instants in PostgreSQL's time.
 func (s *life) prepared(r *model.Request) *ledger.Call {
 	c := r.Call()
 	model.Suspend(c, s.able[0].Suspended)
@@ -292,6 +292,7 @@ func (s *life) prepared(r *model.Request) *ledger.Call {
 	return c
 }
 
+// took sets the answer of c and returns the instant of the decision.
 func took[R any](c *ledger.Call, out *R, err error, when func(*R) (time.Time, bool)) (at time.Time) {
 	if err == nil {
 		c.Answer = out
@@ -306,13 +307,13 @@ func took[R any](c *ledger.Call, out *R, err error, when func(*R) (time.Time, bo
 	return time.Time{}
 }
 
-// figures is what there is to read of a balance at an instant.
+// figures returns the amounts of a balance as text.
 func figures(n [9]int64) string {
 	return fmt.Sprintf("opening %d granted %d refunded %d used %d expired %d adjusted %d overage %d held %d remaining %d",
 		n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8])
 }
 
-// read describes balances as an instance sees them at one instant.
+// read returns the balances as l reads them at one instant, as text and as books.
 func (s *life) read(l *Ledger, keys []ledger.BalanceKey) (text string, books []*ledger.Book, now time.Time, err error) {
 	names := make([]ledger.BalanceKey, len(keys))
 	for i, k := range keys {

@@ -17,8 +17,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
-// batchStatements are what a batch sends. Their plans are made once per connection, possibly while the tables are empty, and
-// must be right when they are full: keys outermost, everything else by index.
+// batchStatements are the statements of a batch. PostgreSQL plans them once per connection, possibly while the tables are empty. The
+// plans must be right for full tables: the keys in the outer loop, everything else by index.
 var batchStatements = []string{
 	"LockBalances", "StoredEntries", "OpenGrants", "NamedGrants", "TakenGrants", "OpenHoldLines", "Holds", "Refunds", "HoldBalances",
 	"GrantBalances", "EntriesOfOperations", "TenantTerms", "UpdateBalances", "UpdateDrawnBalances", "UpdateGrants", "UpdateHoldLines",
@@ -43,13 +43,13 @@ func TestStatements_AreUsed(t *testing.T) {
 	source := readSources(t)
 	for name := range q {
 		if !strings.Contains(source, `"`+name+`"`) {
-			t.Errorf("statement %s is used nowhere", name)
+			t.Errorf("no code uses statement %s", name)
 		}
 	}
 }
 
-// TestStatements_PlansOfEmptyTables_FitFullOnes guards against plans that once cost a hundredfold: sequential scans, whole
-// partitions materialised for a join, and the look-up of keys through the history index.
+// Such plans have cost a hundred times the right ones: sequential scans, whole partitions materialised for a join, and the look-up of
+// keys through the history index.
 func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -167,7 +167,7 @@ func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
 		}
 		return updates >= 50
 	})
-	if hot*10 < updates*9 { // opening the period moves next_event_at, which is indexed; a full page moves a row now and then
+	if hot*10 < updates*9 { // not all: opening the period changes next_event_at, which is indexed, and a full page moves a row
 		t.Errorf("%d of %d updates of balances were heap-only", hot, updates)
 	}
 }
@@ -212,21 +212,21 @@ func TestPartitions_Default_TakesMissingMonth_RetriesFindIt(t *testing.T) {
 func TestUpkeep_RolledUntil_IsNewestFinishedRoll(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	said := func() int64 {
+	rolledUntil := func() int64 {
 		t.Helper()
 		if err := b.upkeep.once(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return int64(testutil.ToFloat64(b.metrics.rolledUntil))
 	}
-	if got := said(); got != 0 {
+	if got := rolledUntil(); got != 0 {
 		t.Errorf("%d before any roll", got)
 	}
 	b.exec(`INSERT INTO rolls (roll_id, as_of, status, started_at, heartbeat_at) VALUES
 		('old', to_timestamp(1700000000), 'done', now(), now()), ('new', to_timestamp(1700003600.9), 'done', now(), now()),
 		('failed', now(), 'failed', now(), now()), ('running', now(), 'running', now(), now())`)
-	if got := said(); got != 1700003601 && got != 1700003600 {
-		t.Errorf("%d, want that of the newest that was finished", got)
+	if got := rolledUntil(); got != 1700003601 && got != 1700003600 {
+		t.Errorf("%d, want the instant of the newest finished roll", got)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestDebit_Retry_FindsKeyOfMonthBefore(t *testing.T) {
 	}
 }
 
-// eventually waits for a condition that the server reaches on its own, for at most ten seconds.
+// eventually waits up to ten seconds until reached returns true.
 func eventually(t *testing.T, reached func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 )
 
-// step draws what happens next to the tenant, and returns it to be done while other tenants do theirs.
+// step draws the tenant's next step, and returns it to run together with the steps of other tenants.
 func (s *life) step() func() error {
 	t := s.T
 	plan := func() string { return rapid.SampledFrom([]string{"small", "large"}).Draw(t, "plan") }
@@ -59,10 +59,10 @@ func (s *life) step() func() error {
 	}
 }
 
-// roll lets a sweeper run, which takes in the other tenants, too.
+// roll runs a roll, which works on all tenants.
 func (s *life) roll(n int) error {
 	_, err := persist(s, n, func(l *Ledger) (Roll, error) {
-		// A roll that is killed goes on when the next one is begun.
+		// The next roll continues a killed one.
 		return l.RunRoll(context.Background(), nil, func(Roll) {})
 	})
 	s.logf("roll")
@@ -72,7 +72,7 @@ func (s *life) roll(n int) error {
 	return err
 }
 
-// misplaced tells of balances, whosever, that could not go on: those whose open period does not follow their last closed one.
+// misplaced returns an error that lists the balances, of all tenants, whose open period does not follow their last closed one.
 func (s *life) misplaced() error {
 	rows, err := s.db.Query(context.Background(), `SELECT b.tenant_id, b.meter, b.subject, row_to_json(b)::text, json_agg(p ORDER BY p.period_start)::text
 		FROM balances b JOIN periods p USING (tenant_id, meter, subject)
@@ -89,25 +89,25 @@ func (s *life) misplaced() error {
 	return errors.Join(append(all, err)...)
 }
 
-// remember reads the past, which must still be what it was.
+// remember reads a balance of the past, which must be as it was read then.
 func (s *life) remember(n int, was moment) error {
 	b, err := persist(s, n, func(l *Ledger) (*ledger.Balance, error) {
 		return l.BalanceAsOf(context.Background(), s.tenant, was.k.Meter, was.k.Subject, s.stored(was.at))
 	})
 	if ledger.CodeOf(err) == ledger.CodeMeterNotInPlan && was.figures == figures([9]int64{}) {
-		return nil // it is not, and nothing was ever granted
+		return nil // the plan has no such meter, and nothing was ever granted
 	}
 	if err != nil {
 		return fmt.Errorf("balance %v as of %s: %w", was.k, was.at, err)
 	}
 	now := figures([...]int64{b.Opening, b.Granted, b.Refunded, b.Used, b.Expired, b.Adjusted, b.Overage, b.Held, b.Remaining})
 	if now != was.figures {
-		return fmt.Errorf("balance %v as of %s\n  was %s\n  and is now said to have been\n  %s", was.k, was.at, was.figures, now)
+		return fmt.Errorf("balance %v as of %s\n  was read then as %s\n  and is read now as  %s", was.k, was.at, was.figures, now)
 	}
 	return nil
 }
 
-// end holds the whole life against the model and against itself: statements, journal, sums.
+// end compares all statements with the models, and verifies the tenant.
 func (s *life) end(verifier *Ledger) error {
 	if err := s.look(); err != nil {
 		return err
@@ -132,8 +132,8 @@ func (s *life) end(verifier *Ledger) error {
 	return nil
 }
 
-// compareStatements reads the accounts of all periods of a balance, newest first: each foots, each begins with what the one before
-// ended with, its lines add up to its sums, and the closed ones are those of a model.
+// compareStatements reads the statements of all periods of a balance, newest first. Each must foot, begin with the closing amount of
+// the one before, and have lines that add up to its sums. The closed periods must be those of a model.
 func (s *life) compareStatements(k ledger.BalanceKey) error {
 	var got []string
 	next := (*Statement)(nil)
@@ -169,7 +169,7 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 	return fmt.Errorf("the closed periods of %v are\n  %s\nand the model's\n  %s", k, strings.Join(got, "\n  "), strings.Join(s.able[0].ClosedPeriods(k), "\n  "))
 }
 
-// checkStatement says what is wrong with a statement in itself, and before the next one.
+// checkStatement returns an error when b does not foot, when its lines do not add up to it, or when next does not continue it.
 func checkStatement(b, next *Statement) error {
 	var sum ledger.BalanceRow
 	for _, l := range b.Lines {
@@ -177,21 +177,20 @@ func checkStatement(b, next *Statement) error {
 	}
 	switch {
 	case b.Opening+b.Granted+b.Refunded-b.Used-b.Expired+b.Adjusted != b.Closing:
-		return errors.New("it does not foot")
+		return errors.New("the statement does not foot")
 	case sum.Granted != b.Granted || sum.Refunded != b.Refunded || sum.Used != b.Used || sum.Expired != b.Expired || sum.Adjusted != b.Adjusted || sum.Overage != b.Overage:
-		return errors.New("its lines do not add up to it")
+		return errors.New("the lines do not add up to the statement")
 	case next != nil && (next.Opening != b.Closing || !next.Start.Equal(b.End)):
-		return fmt.Errorf("the next one does not go on from it: %+v", next)
+		return fmt.Errorf("the next statement does not continue it: %+v", next)
 	}
 	return nil
 }
 
-// TestService_Programs_AreExplainedByModel runs random programs on the real ledger, several tenants at a time: every operation,
-// clients that ask at the same time and again, at either of two instances; batches, reads, dry runs, readings of the past; time that
-// goes by, new plan versions, plan changes, suspensions, sweepers. Meanwhile answers to COMMIT are lost, connections break and
-// instances are killed. Whatever a client is told must follow from some order of what was asked: the model says so, and knows
-// nothing of SQL, batches, instances or faults. QUOTASVC_SOAK_SERVICE_STEPS says how many steps a soak has: questions to the
-// service, and changes around it.
+// The programs run on the real ledger, for several tenants at a time. They have all operations, concurrent and repeated requests to
+// two instances, batches, reads, dry runs, balances of the past, passing time, new plan versions, plan changes, suspensions and
+// rolls. Meanwhile answers to COMMIT are lost, connections break and instances are killed. There must be an order of the requests in
+// which the model gives the same answers; the model has no SQL, batches, instances or faults. QUOTASVC_SOAK_SERVICE_STEPS is the
+// number of steps of a soak: requests, and changes around the service.
 func TestService_Programs_AreExplainedByModel(t *testing.T) {
 	t.Parallel()
 	wanted := model.SoakSteps(t, "QUOTASVC_SOAK_SERVICE_STEPS")
@@ -230,7 +229,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 			wg.Wait()
 			for i, err := range errs {
 				if err != nil {
-					// At once, too: what clients of several instances do at the same time may not happen again.
+					// Log at once: concurrent requests may not meet like this again when rapid repeats the program.
 					t.Logf("tenant %s\n%s\n%v", lives[i].tenant, strings.Join(lives[i].log, "\n"), err)
 					rt.Fatal(err)
 				}
@@ -249,7 +248,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 	if err := calm(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d tenants, %+v", signedUp, f.told)
+	t.Logf("%d tenants, %+v", signedUp, f.counts)
 	b.mustVerify()
 	var deadlocks int64
 	if err := b.db.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks != 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 )
 
-// history gives tenant acme a journal with everything in it: two closed periods, allowances that expired, a head that is not
-// the only open grant, an exhausted, a pending and an expired grant, a voided one, corrections, a refund, overage, a hold.
+// history makes entries of tenant acme: two closed periods, expired allowances, a head that is not the only open grant, an exhausted,
+// a pending, an expired and a voided grant, adjustments, a refund, overage and a hold.
 func (b *bundle) history() {
 	b.t.Helper()
 	b.hourly("acme", 100)
@@ -59,21 +59,20 @@ func (b *bundle) history() {
 	drain.Items[0].Meter, drain.Mode = "credits", ledger.ModeDrain
 	b.mustGrant("acme", "g-credits", "credits", 10)
 	b.mustDebit(drain)
-	b.mustDebit(debitOf("acme", "d6", 2)) // the head pays alone: its row of grants is stale from now on
+	b.mustDebit(debitOf("acme", "d6", 2)) // the head pays alone: the remainder in its row of grants is old from now on
 }
 
-// Rows of what history makes.
+// Conditions for rows that history makes.
 const (
 	own    = "tenant_id = 'acme' AND meter = 'api_calls'"
 	oldest = own + " AND period_start = (SELECT min(period_start) FROM periods)"
 	newest = own + " AND period_start = (SELECT max(period_start) FROM periods)"
 )
 
-// damage changes one stored fact.
+// damage changes one stored fact. fact is part of the difference that must be reported, or the consequence of damage that is not.
 type damage struct{ name, sql, fact string }
 
-// TestVerify_ChangedAmount_IsReported changes one stored fact at a time, puts it back, and asks for a difference that names
-// it.
+// The test changes one stored fact at a time, verifies, and restores it. A difference must name the fact.
 func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -166,8 +165,8 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 	b.mustVerify()
 }
 
-// TestVerify_UnprovenFacts_AreListed lists damage that verify does not notice: facts that follow from no sum of the journal. One
-// that it learns to notice belongs into the table above.
+// The table lists damage that verify does not report, because the facts follow from no sum over the entries. When verify reports one,
+// move it to the table above.
 func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -193,13 +192,13 @@ func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 		{"oldest entries missing", "DELETE FROM entries WHERE seq <= 2 AND " + own, "looks like a month that was dropped"},
 	} {
 		if report := b.verifyDamaged(d); !report.Clean() {
-			t.Errorf("%s (%s) is noticed now: %s", d.name, d.fact, report.Differences[0])
+			t.Errorf("%s (%s) is reported now: %s", d.name, d.fact, report.Differences[0])
 		}
 	}
 	b.mustVerify()
 }
 
-// uncheck drops the constraints that stand in the way of some damage: what damages a disk asks them no more than these tests do.
+// uncheck drops the CHECK constraints, which would refuse some damage, and copies the tables.
 func (b *bundle) uncheck() {
 	b.t.Helper()
 	b.exec(`DO $$ DECLARE c record; BEGIN
@@ -211,10 +210,10 @@ func (b *bundle) uncheck() {
 	}
 }
 
-// damagedTables are what damage is done to, and put back from copies.
+// damagedTables are the tables that verifyDamaged restores from copies.
 var damagedTables = []string{"balances", "periods", "grants", "entries", "hold_lines", "refunds"}
 
-// verifyDamaged verifies with the damage done, and puts everything back.
+// verifyDamaged does the damage, verifies, and restores the tables.
 func (b *bundle) verifyDamaged(d damage) *audit.Report {
 	b.t.Helper()
 	tag, err := b.db.Exec(b.t.Context(), d.sql)
