@@ -10,14 +10,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 )
 
-// maxUnlisted is how many tenants that a file does not name are reported. There may be millions.
+// maxUnlisted bounds the reported tenants that a file does not name. There may be millions.
 const maxUnlisted = 100
 
-// Apply makes the catalogue what f says, in one transaction: all of it or nothing. What f does not name is left alone and
-// reported. dryRun does the same and rolls it back, so the diff is what the real run would do at that moment.
+// Apply changes the catalogue to what f says, in one transaction: all of it or nothing. It leaves objects that f does not
+// name as they are and reports them. A dry run does the same and rolls back, so its diff is what the real run would do at
+// that moment.
 //
-// Its error is an *Error; references to nothing are listed all at once, with their lines. It may take applyTimeout, in which
-// other changes of meters, plans, limits and of the file's tenants wait.
+// The error is an *Error. It lists all references to missing objects, with their lines. Apply may take applyTimeout; other
+// changes of meters, plans, limits and the file's tenants wait for it.
 func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*Diff, error) {
 	var diff *Diff
 	err := s.write(ctx, "apply", applyTimeout, true, func(ctx context.Context, tx *txn) error {
@@ -50,8 +51,8 @@ type application struct {
 	faults *Error
 }
 
-// refused takes over an error about the object at path if it is the file's fault. The transaction is still good then, and
-// the other objects are looked at too.
+// refused notes an error about the object at path if the file is the cause. It returns false for other errors. The
+// transaction is still usable after a refused object, so Apply checks the other objects as well.
 func (a *application) refused(path string, err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || len(e.Fields) == 0 {
@@ -141,7 +142,7 @@ func (a *application) limits(ctx context.Context) error {
 	return nil
 }
 
-// rules looks at all limits together, in the end: they may name each other and tenants in any order.
+// rules checks all limits together, at the end: they may name each other and tenants in any order.
 func (a *application) rules(ctx context.Context) error {
 	if a.faults != nil || !slices.ContainsFunc(a.tx.changes, func(change string) bool {
 		return strings.HasPrefix(change, kindLimit+":") || strings.HasPrefix(change, kindPlan+":")
@@ -178,7 +179,7 @@ func (a *application) tenants(ctx context.Context) error {
 		wanted[i].normalize()
 		refs[i] = reference{wanted[i].ID, wanted[i].Plan}
 	}
-	// In order of ids, as everybody who inserts or locks several tenants.
+	// In order of ids, like everybody who inserts or locks several tenants.
 	slices.SortFunc(wanted, func(a, b Tenant) int { return strings.Compare(a.ID, b.ID) })
 	missing, err := a.tx.missing(ctx, "MissingPlans", refs)
 	if err != nil {
@@ -208,7 +209,7 @@ func (a *application) tenants(ctx context.Context) error {
 		if before != nil {
 			old = &before.Tenant
 		} else if t.Anchor.IsZero() {
-			after.Anchor = t.Anchor // the moment of creation: not what the file says, and another one in each dry run
+			after.Anchor = t.Anchor // the instant of creation: the file does not say it, and each dry run has another one
 		}
 		if err := a.diff.add(kindTenant, t.ID, old, &after); err != nil {
 			return err
@@ -217,7 +218,7 @@ func (a *application) tenants(ctx context.Context) error {
 	return a.unlistedTenants(ctx)
 }
 
-// requireOverridable notes overrides of meters that the tenants' plans, as the file makes them, do not have.
+// requireOverridable notes overrides of meters that the tenants' plans do not have after this file.
 func (a *application) requireOverridable(ctx context.Context, locked map[string]*lockedTenant, wanted []Tenant) error {
 	var list []override
 	for i := range wanted {
@@ -243,8 +244,8 @@ func (a *application) unlistedTenants(ctx context.Context) error {
 	return nil
 }
 
-// blocks stores those of the file that are not over. One that was when the file was written ends by itself, and must not keep
-// the file from being applied again.
+// blocks stores the blocks of the file that have not expired. A block that expired since the file was written must not make
+// the file unusable.
 func (a *application) blocks(ctx context.Context) error {
 	if a.file.Blocks == nil || a.faults != nil {
 		return nil
@@ -260,7 +261,7 @@ func (a *application) blocks(ctx context.Context) error {
 		before := known[b.id()]
 		after, err := a.tx.putBlock(ctx, before, b)
 		if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeInvalidArgument {
-			after, err = b, nil // over
+			after, err = b, nil // expired
 			if before == nil {
 				continue
 			}
@@ -281,7 +282,7 @@ func (a *application) blocks(ctx context.Context) error {
 	return nil
 }
 
-// orNil is p as an interface that is nil if p is.
+// orNil returns p as an interface, which is nil if p is nil.
 func orNil[T any](p *T) any {
 	if p == nil {
 		return nil

@@ -162,7 +162,7 @@ dry run: nothing was written
 	_, err = s.Apply(ctx, parsed(t, strings.ReplaceAll(text, "calls: 250}", "seats: 5, calls: 1}")+"  other:\n    plan: trial\n    overrides: {none: 1}\n"), false)
 	require.ErrorIs(t, err, ErrInvalid)
 	require.Equal(t, []string{"tenants.acme.overrides.seats", "tenants.other.overrides.none"}, fieldsIn(t, err))
-	require.ErrorContains(t, err, "is for a meter that the plan trial does not have (line 5)")
+	require.ErrorContains(t, err, "names a meter that the plan trial does not have (line 5)")
 	grown := strings.ReplaceAll(text, "expires_in_days: 14}]", "expires_in_days: 14}, {meter: seats, amount: 1, every: day, anchor: tenant}]")
 	_, err = s.Apply(ctx, parsed(t, strings.ReplaceAll(grown, "calls: 250", "seats: 5")), false)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
-// The kinds of who is blocked, and what is done with them.
+// The kinds of blocks, and their actions.
 const (
 	BlockTenant  = "tenant"
 	BlockSubject = "subject"
@@ -23,14 +23,14 @@ const (
 	ActionAllow = "allow"
 )
 
-// Block refuses a tenant, a tenant's subject, or addresses, whatever their limits and balances say; or, with ActionAllow,
-// exempts them from the rate limits.
+// Block refuses a tenant, a subject of a tenant, or addresses, whatever their limits and balances are. With actionAllow it
+// exempts them from the rate limits instead.
 type Block struct {
 	Kind   string `json:"kind"`             // tenant, subject or ip
 	Value  string `json:"value"`            // an id; an address, or a prefix as in 192.0.2.0/24
-	Tenant string `json:"tenant,omitzero"`  // whose subject it is; "" for the other kinds
-	Action string `json:"action,omitzero"`  // block or allow; "": block
-	Reason string `json:"reason,omitempty"` // told to whoever is refused; at most MaxReason bytes
+	Tenant string `json:"tenant,omitzero"`  // the tenant of a subject; empty for other kinds
+	Action string `json:"action,omitzero"`  // block or allow; empty: block
+	Reason string `json:"reason,omitempty"` // the refused client sees it; at most MaxReason bytes
 
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: never
 
@@ -42,7 +42,7 @@ type Block struct {
 func (b *Block) Check(given body.Given) []body.Fault {
 	c := checker{given: given}
 	b.checkKey(&c)
-	c.require(b.Kind != BlockSubject || b.Tenant != "", "tenant", "is required: a subject is a tenant's")
+	c.require(b.Kind != BlockSubject || b.Tenant != "", "tenant", "is required for kind subject")
 	if c.has("action", b.Action != "") {
 		c.oneOf("action", b.Action, ActionBlock, ActionAllow)
 	}
@@ -55,7 +55,7 @@ func (b *Block) Check(given body.Given) []body.Fault {
 	return c.fields
 }
 
-// checkKey checks what names a block.
+// checkKey checks the fields that identify a block.
 func (b *Block) checkKey(c *checker) {
 	switch b.Kind {
 	case BlockTenant, BlockSubject:
@@ -70,11 +70,11 @@ func (b *Block) checkKey(c *checker) {
 	if b.Kind == BlockSubject {
 		c.require(!c.has("tenant", b.Tenant != "") || bound.ID(b.Tenant), "tenant", bound.MustBeID)
 	} else {
-		c.require(b.Tenant == "", "tenant", "goes with kind subject only")
+		c.require(b.Tenant == "", "tenant", "requires kind subject")
 	}
 }
 
-// normalize gives b its one form, in which it is stored and compared.
+// normalize gives b its normal form, in which it is stored and compared.
 func (b *Block) normalize() {
 	b.CreatedAt, b.UpdatedAt = time.Time{}, time.Time{}
 	if b.Action == "" {
@@ -96,16 +96,16 @@ func (b Block) same(o Block) bool {
 		b.Reason == o.Reason
 }
 
-// over reports whether the block has expired at now.
+// isExpired reports whether the block has expired at now.
 func (b *Block) isExpired(now time.Time) bool {
 	return !b.ExpiresAt.IsZero() && !now.Before(b.ExpiresAt)
 }
 
-// ParsePrefix reads an address, which is the prefix of all its bits, or a prefix in CIDR form. IPv4 addresses that are written
-// as IPv6 become IPv4. Its error says what it must be.
+// parsePrefix parses an address, which is a prefix of all its bits, or a prefix in CIDR form. IPv4 addresses written as IPv6
+// become IPv4. The error says what the text must be.
 func parsePrefix(text string) (netip.Prefix, error) {
 	const must = "must be an IPv4 or IPv6 address or a prefix such as 192.0.2.0/24 or 2001:db8::/48"
-	const longest = 64 // no text of an address and its bits is longer
+	const longest = 64 // longer than any address with its bits
 	if len(text) > longest {
 		return netip.Prefix{}, errors.New(must)
 	}
@@ -129,12 +129,12 @@ func parsePrefix(text string) (netip.Prefix, error) {
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-mapped)
 	}
 	if whole := prefix.Masked(); whole != prefix {
-		return netip.Prefix{}, fmt.Errorf("has bits beyond its prefix; write %s for all of them", whole)
+		return netip.Prefix{}, fmt.Errorf("has bits after its prefix; write %s for the whole prefix", whole)
 	}
 	return prefix, nil
 }
 
-// prefixText is a prefix as people write it: without bits if it is one address.
+// prefixText returns a prefix as people write it: without bits if it is one address.
 func prefixText(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()
@@ -142,22 +142,23 @@ func prefixText(p netip.Prefix) string {
 	return p.String()
 }
 
-// Blocks are all blocks that were in force when they were read. They are shared: read them only. The zero value has none.
+// Blocks holds all blocks that were in force when they were read. It is shared and must not be changed. The zero value has
+// none.
 type Blocks struct {
 	tenants  map[string]*Block
 	subjects map[subjectKey]*Block
 	prefixes map[netip.Prefix]*Block
 
-	// The lengths that prefixes have, the longest first: what an address is looked up by.
+	// The lengths of the prefixes, longest first: an address is looked up under each.
 	bits4, bits6 []int
 
-	// ReadAt is when the process began to read them, by its own clock.
+	// ReadAt is when the process began to read the blocks, by its own clock.
 	ReadAt time.Time
 }
 
 type subjectKey struct{ tenant, subject string }
 
-// newBlocks indexes blocks, which are normalized.
+// newBlocks indexes normalized blocks.
 func newBlocks(blocks []Block, readAt time.Time) *Blocks {
 	b := &Blocks{tenants: map[string]*Block{}, subjects: map[subjectKey]*Block{}, prefixes: map[netip.Prefix]*Block{}, ReadAt: readAt}
 	for i := range blocks {
@@ -170,7 +171,7 @@ func newBlocks(blocks []Block, readAt time.Time) *Blocks {
 		case BlockIP:
 			prefix, err := parsePrefix(block.Value)
 			if err != nil {
-				continue // a hand wrote it into the table; nobody can be meant
+				continue // written to the table by hand; it matches nothing
 			}
 			b.prefixes[prefix] = block
 			bits := &b.bits6
@@ -188,9 +189,9 @@ func newBlocks(blocks []Block, readAt time.Time) *Blocks {
 	return b
 }
 
-// Find says who is refused: the first block of the tenant, its subject and the address that blocks. Otherwise it says whether
-// one of them is exempt from the rate limits. subject and ip may be none. Among the prefixes that hold an address, the longest
-// one that is in force counts.
+// Find returns the first block that refuses the tenant, its subject or the address, or otherwise whether one of them is
+// exempt from the rate limits. subject and ip may be empty. Of several prefixes with the address, the longest one in force
+// counts.
 func (b *Blocks) Find(tenant, subject string, ip netip.Addr, now time.Time) (blocked *Block, exempt bool) {
 	if len(b.tenants) == 0 && len(b.subjects) == 0 && len(b.prefixes) == 0 {
 		return nil, false
@@ -211,7 +212,7 @@ func (b *Blocks) Find(tenant, subject string, ip netip.Addr, now time.Time) (blo
 	return nil, exempt
 }
 
-// prefix is the block in force of the longest prefix that holds ip, nil if there is none.
+// prefix returns the block of the longest prefix in force that contains ip, nil if there is none.
 func (b *Blocks) prefix(ip netip.Addr, now time.Time) *Block {
 	if !ip.IsValid() || len(b.prefixes) == 0 {
 		return nil
@@ -223,7 +224,7 @@ func (b *Blocks) prefix(ip netip.Addr, now time.Time) *Block {
 	for _, n := range bits {
 		prefix, err := ip.Prefix(n)
 		if err != nil {
-			continue // n is of the other family; it is not
+			continue // n is a length of the other address family
 		}
 		if block := b.prefixes[prefix]; block != nil && !block.isExpired(now) {
 			return block

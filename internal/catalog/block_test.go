@@ -34,7 +34,7 @@ func TestABlocksAddressesHaveOneForm(t *testing.T) {
 		require.Less(t, len(err.Error()), 200)
 	}
 	_, err := parsePrefix("10.1.2.3/8")
-	require.ErrorContains(t, err, "write 10.0.0.0/8 for all of them")
+	require.ErrorContains(t, err, "write 10.0.0.0/8 for the whole prefix")
 }
 
 func TestABlockSaysWhichFieldIsWrong(t *testing.T) {

@@ -17,33 +17,34 @@ import (
 )
 
 const (
-	// defaultReloadEvery is the safety net under announcements: what a hand changed in the tables is seen this late.
+	// defaultReloadEvery is the period of reloads without a notification. Changes that somebody makes in the tables by hand
+	// are seen this late.
 	defaultReloadEvery = 30 * time.Second
 
-	// defaultHeartbeat is how often the listener's connection must show that it lives. A connection can die without a sign;
-	// until that is noticed, changes go unheard.
+	// defaultHeartbeat is how often the listener's connection is checked. A connection can die silently, and until that is
+	// noticed notifications are lost.
 	defaultHeartbeat = time.Second
 
-	// defaultTenants is how many tenants are kept: about 50 MB with typical metadata.
+	// defaultTenants is the number of tenants in memory: about 50 MB with usual metadata.
 	defaultTenants = 100_000
 )
 
-// Config says how a Catalog behaves. The zero value is valid.
+// Config configures a Catalog. The zero value is valid.
 type Config struct {
-	Tenants     int           // tenants kept in memory, the least recently used go first; 0 is 100,000
-	ReloadEvery time.Duration // between reloads nobody announced; 0 is 30 s
-	Heartbeat   time.Duration // between signs of life of the listener's connection; 0 is 1 s
+	Tenants     int           // tenants in memory, the least recently used is dropped first; 0 is 100,000
+	ReloadEvery time.Duration // period of reloads without a notification; 0 is 30 s
+	Heartbeat   time.Duration // period of checks of the listener's connection; 0 is 1 s
 
-	// OnReset, if not nil, hears of buckets that were reset, here or elsewhere. It must not block.
+	// OnReset, if not nil, is called with each bucket that was reset, on any instance. It must not block.
 	OnReset func(bucket string)
 
 	Log     *slog.Logger          // nil discards
-	Metrics prometheus.Registerer // nil: not registered
-	Lanes   *lane.Metrics         // nil: the lane that reads tenants is not measured
+	Metrics prometheus.Registerer // nil: no metrics
+	Lanes   *lane.Metrics         // nil: no metrics of the lane that reads tenants
 	Now     func() time.Time      // nil is time.Now; for ages only
 }
 
-// Catalog is a Store and a copy of it in memory that follows every change, whichever instance makes it.
+// Catalog is a Store with a copy in memory that follows every change of any instance.
 type Catalog struct {
 	*Store
 
@@ -57,13 +58,13 @@ type Catalog struct {
 
 	snapshots, blockLists *reloader
 
-	mu      sync.Mutex // of the life cycle
+	mu      sync.Mutex // guards the life cycle
 	started bool
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// New makes a catalogue over store, which must not be given to another one. It touches PostgreSQL only when it is started.
+// New returns a catalogue over store, which must not have another one. It does not use PostgreSQL before Start.
 func New(store *Store, cfg Config) *Catalog {
 	if cfg.Tenants <= 0 {
 		cfg.Tenants = defaultTenants
@@ -91,8 +92,8 @@ func New(store *Store, cfg Config) *Catalog {
 	return c
 }
 
-// Start begins to listen, reads everything once and then follows changes until Stop. Its error says what is missing: it needs
-// PostgreSQL with an up-to-date schema. A Catalog starts once.
+// Start starts to listen, reads everything once and follows changes until Stop. It fails if PostgreSQL does not answer or
+// its schema is out of date. A Catalog starts once.
 func (c *Catalog) Start(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +104,7 @@ func (c *Catalog) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start the catalogue: %w", err)
 	}
-	// After LISTEN, so that no change falls between the two.
+	// After LISTEN, so that no change is missed between the two.
 	if err := errors.Join(c.readSnapshotNow(ctx), c.readBlocksNow(ctx)); err != nil {
 		closeQuietly(conn)
 		return fmt.Errorf("start the catalogue: %w", err)
@@ -119,7 +120,7 @@ func (c *Catalog) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends following changes. What is in memory can be read on. It may be called more than once, and without Start.
+// Stop ends following changes. The copies in memory stay readable. Stop may be called more than once, and without Start.
 func (c *Catalog) Stop(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,32 +135,34 @@ func (c *Catalog) Stop(ctx context.Context) error {
 	}()
 	err := c.tenants.stop(ctx)
 	select {
-	case <-ended: // soon: every wait of theirs ends with their context
+	case <-ended: // soon: all their waits end with their context
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("stop the catalogue: %w", ctx.Err())
 	}
 }
 
-// Snapshot returns the newest snapshot; it is empty before Start. It changes identity, and only then content, with a reload.
+// Snapshot returns the newest snapshot, which is empty before Start. A reload makes a new snapshot; a snapshot never
+// changes.
 func (c *Catalog) Snapshot() *Snapshot { return c.snapshot.Load() }
 
-// Blocks returns the newest blocks; there are none before Start.
+// Blocks returns the newest blocks. There are none before Start.
 func (c *Catalog) Blocks() *Blocks { return c.blocks.Load() }
 
-// Tenant returns the tenant id, from memory if possible: read it only. It fails with CodeTenantNotFound, and with CodeUnavailable
-// if it is not in memory and PostgreSQL does not answer before ctx or a second ends.
+// Tenant returns the tenant id, from memory if possible. The result is shared and must not be changed. Tenant fails with
+// CodeTenantNotFound, and with CodeUnavailable if the tenant is not in memory and PostgreSQL does not answer before ctx or a
+// second ends.
 //
-// A tenant in memory is as old as the last announcement can be: milliseconds. While announcements cannot be heard it is at
-// most a second old, or, while PostgreSQL is away, as old as it happens to be.
+// A tenant in memory misses changes of at most some milliseconds. While notifications are not received it is at most a
+// second old. While PostgreSQL is down it may be of any age.
 func (c *Catalog) Tenant(ctx context.Context, id string) (*Tenant, error) {
 	return c.tenants.get(ctx, id)
 }
 
-// Listening reports whether announcements of changes can be heard at the moment.
+// isListening reports whether notifications are received.
 func (c *Catalog) isListening() bool { return c.listening.Load() }
 
-// hear takes in announcements.
+// onNotify handles notifications of changes.
 func (c *Catalog) onNotify(changes []string) {
 	for _, change := range changes {
 		kind, id, _ := strings.Cut(change, ":")
@@ -174,14 +177,14 @@ func (c *Catalog) onNotify(changes []string) {
 			if c.cfg.OnReset != nil {
 				c.cfg.OnReset(id)
 			}
-		default: // everything, or a word of a newer version
+		default: // everything, or a kind of a newer version
 			c.tenants.invalidateAll()
 			c.triggerAll()
 		}
 	}
 }
 
-// wantReload has everything read anew.
+// triggerAll starts a reload of everything.
 func (c *Catalog) triggerAll() {
 	c.snapshots.trigger()
 	c.blockLists.trigger()
@@ -203,9 +206,9 @@ func (c *Catalog) readBlocksNow(ctx context.Context) error {
 	return err
 }
 
-// closeQuietly closes a connection that nobody can do anything about any more.
+// closeQuietly closes a connection whose errors do not matter.
 func closeQuietly(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // the server notices by itself too
+	_ = conn.Close(ctx) // the server notices without it
 }

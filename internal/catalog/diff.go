@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Action says what Apply did, or would do, with an object.
+// Action is what Apply did, or would do, with an object.
 type Action string
 
 // The actions.
@@ -19,16 +19,16 @@ const (
 	Created   Action = "created"
 	Changed   Action = "changed"
 	Unchanged Action = "unchanged"
-	Unlisted  Action = "unlisted" // it is in the catalogue and not in the file; nothing was done
+	Unlisted  Action = "unlisted" // in the catalogue and not in the file; nothing was done
 )
 
-// Diff is what Apply did, or would do: meters, plans, limits, tenants, blocks, each in the file's order and then those that are not
-// in the file.
+// Diff is what Apply did, or would do: meters, plans, limits, tenants, blocks. Each kind is in the order of the file,
+// followed by the objects that are not in the file.
 type Diff struct {
 	Changes     []Change
 	DryRun      bool
-	MoreTenants bool // there are more unlisted tenants than are reported
-	MoreBlocks  bool // and more blocks
+	MoreTenants bool // there are more unlisted tenants than Changes has
+	MoreBlocks  bool // there are more unlisted blocks than Changes has
 }
 
 // Change is what happened to one object.
@@ -36,13 +36,13 @@ type Change struct {
 	Kind   string // meter, plan, limit, tenant or block
 	ID     string
 	Action Action
-	Fields []FieldChange // all fields of a created object, those that differ of a changed one
+	Fields []FieldChange // all fields of a created object; the fields that differ of a changed one
 }
 
-// FieldChange is one field before and after, as JSON; "" where there was none.
+// FieldChange is a field before and after, as JSON. Empty: the field is absent.
 type FieldChange struct{ Field, Before, After string }
 
-// Count returns how many objects had action done.
+// Count returns the number of objects with an action.
 func (d *Diff) Count(action Action) int {
 	n := 0
 	for i := range d.Changes {
@@ -53,7 +53,7 @@ func (d *Diff) Count(action Action) int {
 	return n
 }
 
-// String is the diff for people. Unchanged objects are only counted.
+// String returns the diff for people. It only counts unchanged objects.
 func (d *Diff) String() string {
 	var b strings.Builder
 	for i := range d.Changes {
@@ -95,7 +95,7 @@ func (c *Change) print(b *strings.Builder) {
 	}
 }
 
-// add compares an object before, nil if there was none, with what it is after.
+// add adds the difference between an object before, nil if there was none, and after.
 func (d *Diff) add(kind, id string, before, after any) error {
 	c := Change{Kind: kind, ID: id, Action: Unchanged}
 	old, err := fieldsOf(before)
@@ -121,7 +121,7 @@ func (d *Diff) add(kind, id string, before, after any) error {
 	return nil
 }
 
-// addUnlisted adds those of the stored ids that are not listed.
+// addUnlisted adds the stored ids that are not listed.
 func (d *Diff) addUnlisted(kind string, stored, listed []string) {
 	isListed := make(map[string]bool, len(listed))
 	for _, id := range listed {
@@ -134,7 +134,7 @@ func (d *Diff) addUnlisted(kind string, stored, listed []string) {
 	}
 }
 
-// fieldsOf takes an object apart into its fields, by path. A plan has its version too.
+// fieldsOf returns the fields of an object by path. A plan has its version as a field.
 func fieldsOf(object any) (map[string]string, error) {
 	fields := map[string]string{}
 	if object == nil {
@@ -149,7 +149,7 @@ func fieldsOf(object any) (map[string]string, error) {
 	}
 	for _, id := range []string{"meter", "plan", "rule", "tenant"} {
 		if _, isTenant := object.(*Tenant); !isTenant || id != "plan" {
-			delete(fields, id) // the heading
+			delete(fields, id) // it is the heading
 		}
 	}
 	if _, isBlock := object.(*Block); isBlock {
@@ -162,8 +162,8 @@ func fieldsOf(object any) (map[string]string, error) {
 	return fields, nil
 }
 
-// flattenJSON adds the scalars of a JSON value to fields. Elements of lists of objects are known by the meter or rule they
-// are about, so that an insertion in the middle does not look like a change of all after it.
+// flattenJSON adds the scalars of a JSON value to fields. The path of an element of a list of objects has the element's
+// meter or rule, so that an insertion in the middle does not change the paths of all elements after it.
 func flattenJSON(fields map[string]string, path string, text jsontext.Value) error {
 	switch text.Kind() {
 	case '{':
@@ -183,7 +183,7 @@ func flattenJSON(fields map[string]string, path string, text jsontext.Value) err
 			return err
 		}
 		if len(elements) == 0 || elements[0].Kind() != '{' {
-			break // of scalars: one value
+			break // a list of scalars is one value
 		}
 		for i, element := range elements {
 			if err := flattenJSON(fields, path+"["+nameOfElement(element, i)+"]", element); err != nil {

@@ -13,28 +13,28 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 )
 
-// Code names one way an operation can fail. The words are those of the REST contract.
+// Code names a way to fail. The words are those of the REST contract.
 type Code string
 
-// The codes this package fails with.
+// The codes of this package.
 const (
 	CodeInvalidArgument Code = "invalid_argument"
 	CodeNotFound        Code = "not_found" // a meter, plan or limit
 	CodeTenantNotFound  Code = "tenant_not_found"
-	CodeConflict        Code = "precondition_failed" // the state forbids it, as deleting a meter in use
-	CodeUnavailable     Code = "unavailable"         // PostgreSQL did not answer in time; sending the same again is safe
+	CodeConflict        Code = "precondition_failed" // the state does not allow it: the meter is in use
+	CodeUnavailable     Code = "unavailable"         // PostgreSQL did not answer in time; the same request can be sent again
 	CodeInternal        Code = "internal"
 )
 
-// Error is every failure this package reports. Detail is written for the caller; the cause is for the log only.
+// Error is every failure of this package. Detail is for the caller. The cause is for the log only.
 type Error struct {
 	Code   Code
-	Fields []body.Fault // on CodeInvalidArgument all of them; on CodeNotFound the field that refers to nothing, if one does
+	Fields []body.Fault // on CodeInvalidArgument all faults; on CodeNotFound the field with the missing reference, if one has
 	Detail string
 	cause  error
 }
 
-// Errors to compare with by errors.Is: an *Error matches the one with its code.
+// Errors to compare with errors.Is. An *Error matches the one with its code.
 var (
 	ErrInvalid     = &Error{Code: CodeInvalidArgument}
 	ErrNoTenant    = &Error{Code: CodeTenantNotFound}
@@ -64,7 +64,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether target is the Err of e's code.
+// Is reports whether target is the error of e's code.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Detail == "" && t.Fields == nil && t.cause == nil
@@ -79,13 +79,12 @@ func errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// refersToNothing says that field names a meter or plan that does not exist.
+// missingReference returns the error of a field that names an object that does not exist.
 func missingReference(field, kind, id string) *Error {
 	return fieldError(CodeNotFound, field, "names the %s %q, which does not exist", kind, id)
 }
 
-// translate is the seam between the driver and this package: it turns a driver's error during operation op into an *Error.
-// Errors of this package pass.
+// translate turns an error of the driver during operation op into an *Error. It returns errors of this package unchanged.
 func translate(op string, err error) error {
 	if err == nil {
 		return nil
@@ -111,7 +110,7 @@ func translate(op string, err error) error {
 
 const unavailableDetail = "PostgreSQL did not answer in time; sending the same request again is safe"
 
-// temporary reports whether a SQLSTATE is about the server's state and not about the statement.
+// isTemporary reports whether a SQLSTATE is about the state of the server, not about the statement.
 func isTemporary(code string) bool {
 	switch code {
 	case "25006", // read-only transaction: a failover is under way
@@ -122,22 +121,22 @@ func isTemporary(code string) bool {
 	}
 	switch code[:min(2, len(code))] {
 	case "08", // connection
-		"40", // deadlock, serialisation: what is left of them after the retries
+		"40", // deadlock, serialisation failure: those that outlive the retries
 		"53", // out of connections, disk or memory
-		"58": // the system below PostgreSQL
+		"58": // the system that PostgreSQL runs on
 		return true
 	}
 	return false
 }
 
-// retryable reports whether a transaction that failed so may succeed when it is run again from its start.
+// isRetryable reports whether a failed transaction may succeed if it is run again from its start.
 func isRetryable(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, errRace) || ok && (pgErr.Code == "40001" || pgErr.Code == "40P01" || pgErr.Code == "23505")
 }
 
-// lost reports whether err is about the connection: it could not be made, or it is gone. What was asked on it may have been
-// done if it was the commit, and was not done otherwise.
+// isConnectionLost reports whether the connection could not be made or is gone. A commit that was sent on it may have
+// succeeded. Other statements had no effect.
 func isConnectionLost(err error) bool {
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false

@@ -13,46 +13,45 @@ import (
 )
 
 const (
-	// MaxFile bounds a file, in bytes.
+	// MaxFile bounds a file in bytes.
 	MaxFile = 8 << 20
 
-	// MaxFileObjects bounds what a file holds: about what one transaction stores within its time.
+	// maxFileObjects bounds the objects of a file: about as many as one transaction stores in time.
 	maxFileObjects = 10_000
 
-	// maxProblems is how many problems of a file are listed: more than anyone reads.
+	// maxProblems bounds the problems that are listed: more than anyone reads.
 	maxProblems = 50
 )
 
-// File is a catalogue as it is written in catalog.yaml. Its sections hold objects in the shapes of the REST contract, as a
-// mapping from ids,
+// File is the content of catalog.yaml. Its sections hold objects in the shapes of the REST contract, as a mapping from ids,
 //
 //	meters:
 //	  api_calls: {unit: call}
 //
-// or as a list of objects that name themselves, by the field meter, plan, rule or tenant:
+// or as a list of objects with an id, in the field meter, plan, rule or tenant:
 //
 //	meters:
 //	  - {meter: api_calls, unit: call}
 //
-// Blocks, which have no id of their own, are always a list.
+// Blocks have no id and are always a list.
 type File struct {
 	Meters  []Meter
 	Plans   []Plan
 	Limits  []Limit
-	Tenants []Tenant // nil if the file has no such section: it says nothing about tenants then
-	Blocks  []Block  // nil likewise
+	Tenants []Tenant // nil if the file has no such section: then Apply leaves tenants alone
+	Blocks  []Block  // nil if the file has no such section
 
-	lines map[string]int // where values stand, by path
+	lines map[string]int // line of each value, by path
 }
 
-// FileProblem is one thing that is wrong with a file.
+// FileProblem is one problem of a file.
 type FileProblem struct {
 	Line    int
-	Path    string // as in plans.starter.allowances[0].amount; "" is the file
+	Path    string // as in plans.starter.allowances[0].amount; empty: the file itself
 	Message string
 }
 
-// FileError is everything that is wrong with a file.
+// FileError has all problems of a file.
 type FileError struct {
 	Problems []FileProblem // in order of their lines
 }
@@ -70,7 +69,7 @@ func (e *FileError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// problems collects what is wrong with a file.
+// problems collects the problems of a file.
 type problems struct{ list []FileProblem }
 
 func (p *problems) add(line int, path, message string) {
@@ -87,8 +86,8 @@ func (p *problems) err() error {
 	return &FileError{Problems: p.list}
 }
 
-// ParseFile reads a file and checks each of its objects, strictly as a request's body. Its error is a *FileError that lists
-// all problems with their lines.
+// ParseFile parses a file and checks its objects, as strictly as request bodies. The error is a *FileError with all problems
+// and their lines.
 func ParseFile(data []byte) (*File, error) {
 	at := &problems{}
 	if len(data) > MaxFile {
@@ -137,8 +136,8 @@ func (f *File) readSection(r *yamlReader, name string, pair *ast.MappingValueNod
 	}
 }
 
-// refuseNulls adds a problem for each null in an allowance or in overrides. Elsewhere null stands for an absent field. But a
-// cap that somebody forgot to write does not mean "no cap".
+// refuseNulls adds a problem for each null in allowances and overrides. Elsewhere null means an absent field, but an empty
+// cap must not mean "no cap".
 func (f *File) refuseNulls(r *yamlReader) {
 	for _, path := range slices.Sorted(maps.Keys(r.nulls)) {
 		isOverride := func(t Tenant) bool { return strings.HasPrefix(path, "tenants."+t.ID+".overrides.") }

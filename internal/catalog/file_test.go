@@ -178,7 +178,7 @@ tenants:
 			[]string{
 				"4|plans.a.allowances[0].expires_in_days|must be an integer from 1 to 3660",
 				"5|plans.a.allowances[1].expires_in_days|must be absent unless every is once",
-				"6|plans.a.allowances[2].rollover|must be absent where every is once",
+				"6|plans.a.allowances[2].rollover|must be absent if every is once",
 				"7|plans.b.allowances[0].expires_in_days|must be an integer",
 				"9|tenants.t.overrides.m|must be an integer from 0", "10|tenants.u.overrides.m|must be an integer from 0",
 				"11|tenants.v.overrides.m|must be an integer", "12|tenants.w.overrides|must be an object",

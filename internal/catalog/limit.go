@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
-// The words of limits that mean something to this package.
+// Words of limits that other packages compare with.
 const (
 	PerTenant  = "tenant"
 	PerSubject = "subject"
@@ -26,7 +26,7 @@ const (
 	costByRequest = "request"
 	CostByAmount  = "amount"
 
-	// ZoneOfTenant as a limit's timezone is each tenant's own.
+	// ZoneOfTenant as the timezone of a limit means the time zone of each tenant.
 	ZoneOfTenant = "tenant"
 
 	ModeShadow = "shadow"
@@ -36,49 +36,49 @@ const (
 )
 
 const (
-	// MaxCosts bounds a limit's costs: each of them may be looked at for every request that the limit applies to.
+	// MaxCosts bounds the costs of a limit. A request may have to be compared with each of them.
 	MaxCosts = 100
 
-	// wholeRegion is a limit's region_share where there is one Redis for all: percent.
+	// wholeRegion is the region_share of a limit if one Redis serves all regions, in percent.
 	wholeRegion = 100
 )
 
 // Limit is a rate limit.
 //
-// Its buckets are a tenant's own if Per names the tenant or a subject, who is a tenant's; otherwise all tenants share them.
+// If Per names the tenant or a subject, each tenant has buckets of its own. Otherwise all tenants share the buckets.
 type Limit struct {
 	Rule  string   `json:"rule"`
-	Per   []string `json:"per"` // tenant, subject, route, ip: every combination has a bucket of its own; or global alone: one bucket
+	Per   []string `json:"per"` // tenant, subject, route, ip: one bucket for each combination; or global alone: one bucket
 	Match Match    `json:"match,omitzero"`
 	Kind  string   `json:"kind"`
-	Rate  string   `json:"rate,omitzero"`  // as in 60/s; only a limit of kind concurrency may do without
+	Rate  string   `json:"rate,omitzero"`  // as in 60/s; only a limit of kind concurrency may omit it
 	Burst int64    `json:"burst,omitzero"` // the capacity, 1..bound.MaxAmount; 0: the rate's count
 
-	Cost   int64       `json:"cost,omitzero"`    // what a request takes, 1..bound.MaxAmount; 0: 1
-	Costs  []RouteCost `json:"costs,omitempty"`  // what it takes on some routes instead; the most specific pattern decides
-	CostBy string      `json:"cost_by,omitzero"` // request, or amount: the cost is taken for every unit of Match.Meter; "": request
+	Cost   int64       `json:"cost,omitzero"`    // cost of a request, 1..bound.MaxAmount; 0: 1
+	Costs  []RouteCost `json:"costs,omitempty"`  // costs of requests on some routes; the most specific pattern counts
+	CostBy string      `json:"cost_by,omitzero"` // request, or amount: the cost counts for each unit of Match.Meter; empty: request
 
-	// Replaces names a rule that this one stands in for: where both apply, that one does not. "": none.
+	// Replaces names a rule that this limit replaces: where both apply, only this one counts. Empty: none.
 	Replaces string `json:"replaces,omitzero"`
 
-	Timezone       string `json:"timezone,omitzero"`         // of a fixed window's calendar, or tenant: the tenant's own; "": UTC
-	Mode           string `json:"mode,omitzero"`             // enforce or shadow; "": enforce
-	OnBackendError string `json:"on_backend_error,omitzero"` // local_share, open or closed; "": local_share
-	RegionShare    int64  `json:"region_share,omitzero"`     // percent of rate and burst that this region's Redis has, 1..100; 0: 100
+	Timezone       string `json:"timezone,omitzero"`         // zone of a fixed window's calendar, or tenant: the zone of the tenant; empty: UTC
+	Mode           string `json:"mode,omitzero"`             // enforce or shadow; empty: enforce
+	OnBackendError string `json:"on_backend_error,omitzero"` // local_share, open or closed; empty: local_share
+	RegionShare    int64  `json:"region_share,omitzero"`     // percent of rate and burst that the Redis of this region has, 1..100; 0: 100
 
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
 }
 
-// Match says which requests a limit is about: those that all of it that is not empty fits.
+// Match selects the requests of a limit: those that match all fields that are not empty.
 type Match struct {
 	Route  string `json:"route,omitzero"` // a Pattern
-	Meter  string `json:"meter,omitzero"` // of one of the items
+	Meter  string `json:"meter,omitzero"` // meter of one of the items
 	Plan   string `json:"plan,omitzero"`
 	Tenant string `json:"tenant,omitzero"`
 }
 
-// RouteCost is what a request takes on the routes of a Pattern.
+// RouteCost is the cost of a request on the routes of a pattern.
 type RouteCost struct {
 	Route string `json:"route"`
 	Cost  int64  `json:"cost"` // 1..bound.MaxAmount
@@ -104,7 +104,7 @@ func (l *Limit) check(c *checker) {
 	if c.has("rate", l.Rate != "") || l.Kind != KindConcurrency {
 		c.require(rateForm.MatchString(l.Rate), "rate", "must be a count per period, as in 60/s, 100/min, 5/30s, 10/day")
 	} else {
-		c.require(l.Burst != 0, "burst", "must be there where there is no rate")
+		c.require(l.Burst != 0, "burst", "is required if there is no rate")
 	}
 	if c.has("burst", l.Burst != 0) {
 		c.amount("burst", l.Burst, 1)
@@ -127,13 +127,13 @@ func (l *Limit) check(c *checker) {
 }
 
 func (l *Limit) checkPer(c *checker) {
-	const dimensions = 4 // global is none beside others
+	const dimensions = 4 // global excludes the others
 	c.require(len(l.Per) >= 1 && len(l.Per) <= dimensions, "per", "must have 1 to %d elements", dimensions)
 	for i, per := range l.Per[:min(len(l.Per), dimensions)] {
 		field := fmt.Sprintf("per[%d]", i)
 		c.oneOf(field, per, PerTenant, PerSubject, PerRoute, PerIP, PerGlobal)
-		c.require(!slices.Contains(l.Per[:i], per), field, "must not be there twice")
-		c.require(per != PerGlobal || len(l.Per) == 1, field, "must stand alone: global is one bucket for everybody")
+		c.require(!slices.Contains(l.Per[:i], per), field, "must appear once")
+		c.require(per != PerGlobal || len(l.Per) == 1, field, "must be alone: global is one bucket for all requests")
 	}
 }
 
@@ -154,7 +154,7 @@ func (l *Limit) checkCosts(c *checker) {
 	}
 	if c.has("cost_by", l.CostBy != "") {
 		c.oneOf("cost_by", l.CostBy, costByRequest, CostByAmount)
-		c.require(l.CostBy != CostByAmount || l.Match.Meter != "", "cost_by", "amount needs match.meter: it is the amount of that meter that counts")
+		c.require(l.CostBy != CostByAmount || l.Match.Meter != "", "cost_by", "amount requires match.meter, whose amount it counts")
 	}
 	if l.Kind == KindConcurrency {
 		c.require(len(l.Costs) == 0, "costs", "must be absent: a lease takes one of the capacity")
@@ -169,7 +169,7 @@ func (l *Limit) checkCosts(c *checker) {
 		c.pattern(path+".route", l.Costs[i].Route)
 		c.amount(path+".cost", l.Costs[i].Cost, 1)
 		if j, twice := first[l.Costs[i].Route]; twice {
-			c.require(false, path+".route", "must not be the route of costs[%d] too", j)
+			c.require(false, path+".route", "is a duplicate of costs[%d].route", j)
 		} else {
 			first[l.Costs[i].Route] = i
 		}
@@ -184,7 +184,7 @@ func (l *Limit) checkTimezone(c *checker) {
 		return
 	}
 	if l.Timezone == ZoneOfTenant {
-		c.require(!l.Shared(), "timezone", "must not be tenant where per has neither tenant nor subject: all tenants share the bucket")
+		c.require(!l.Shared(), "timezone", "must not be tenant if per has neither tenant nor subject: all tenants share the bucket")
 		return
 	}
 	c.require(body.IsZone(l.Timezone), "timezone", body.MustBeZone+`, or "tenant"`)
@@ -197,12 +197,12 @@ func (c *checker) pattern(field, text string) {
 	}
 }
 
-// normalize fills in defaults, so that what is stored and compared has one form.
+// normalize sets defaults, so that equal limits have one form.
 func (l *Limit) normalize() {
 	l.CreatedAt, l.UpdatedAt = time.Time{}, time.Time{}
 	if l.Burst == 0 {
 		count, _, _ := strings.Cut(l.Rate, "/")
-		l.Burst, _ = strconv.ParseInt(count, 10, 64) // rateForm has 1 to 16 digits
+		l.Burst, _ = strconv.ParseInt(count, 10, 64) // rateForm allows 1 to 16 digits
 	}
 	if l.Cost == 0 {
 		l.Cost = 1
@@ -227,7 +227,7 @@ func (l *Limit) normalize() {
 	}
 }
 
-// same reports whether storing l in place of o changes nothing. Both are normalized.
+// same reports whether storing l instead of o changes nothing. Both are normalized.
 func (l Limit) same(o Limit) bool {
 	l.CreatedAt, l.UpdatedAt = o.CreatedAt, o.UpdatedAt
 	return reflect.DeepEqual(l, o)

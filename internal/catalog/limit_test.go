@@ -21,9 +21,9 @@ func TestALimitSaysWhichFieldIsWrongAndWhatItMustBe(t *testing.T) {
 		field   string
 		message string
 	}{
-		"global beside others":      {func(l *Limit) { l.Per = []string{"tenant", "global"} }, "per[1]", "stand alone"},
-		"global before others":      {func(l *Limit) { l.Per = []string{"global", "ip"} }, "per[0]", "stand alone"},
-		"a dimension twice":         {func(l *Limit) { l.Per = []string{"ip", "ip"} }, "per[1]", "twice"},
+		"global beside others":      {func(l *Limit) { l.Per = []string{"tenant", "global"} }, "per[1]", "must be alone"},
+		"global before others":      {func(l *Limit) { l.Per = []string{"global", "ip"} }, "per[0]", "must be alone"},
+		"a dimension twice":         {func(l *Limit) { l.Per = []string{"ip", "ip"} }, "per[1]", "must appear once"},
 		"six dimensions":            {func(l *Limit) { l.Per = []string{"tenant", "subject", "route", "ip", "a", "b"} }, "per", "1 to 4"},
 		"** within a route":         {func(l *Limit) { l.Match.Route = "/a/**/b" }, "match.route", "** at its end"},
 		"a line end in a route":     {func(l *Limit) { l.Match.Route = "/a\nb" }, "match.route", "printable"},

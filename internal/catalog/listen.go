@@ -13,13 +13,13 @@ const (
 	// connectTimeout bounds connecting the listener and its LISTEN.
 	connectTimeout = 5 * time.Second
 
-	// Pauses between attempts to reconnect or reload double from the first to the last: a restart of PostgreSQL takes about a
-	// second, and after an outage not all instances shall come back at the same moment.
+	// Pauses between attempts to reconnect or reload double from firstPause to lastPause. PostgreSQL restarts in about a
+	// second. After an outage the instances must not all return at the same moment.
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// connect opens the listener's own connection: one of the pool's could be a pooler's, which forgets a LISTEN.
+// connect opens a connection for the listener alone. A connection of the pool may go through a pooler, which drops LISTEN.
 func (c *Catalog) connect(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -34,7 +34,7 @@ func (c *Catalog) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// listen hears announcements until ctx ends, on conn first and on new connections when it is lost.
+// listen handles notifications until ctx ends, on conn first and on new connections after conn is lost.
 func (c *Catalog) listen(ctx context.Context, conn *pgx.Conn) {
 	for {
 		err := c.receive(ctx, conn)
@@ -44,7 +44,7 @@ func (c *Catalog) listen(ctx context.Context, conn *pgx.Conn) {
 			return
 		}
 		c.metrics.lost.Inc()
-		c.log.Warn("catalogue changes cannot be heard; reconnecting", "error", err)
+		c.log.Warn("catalogue notifications lost; reconnecting", "error", err)
 		for retry := newBackoff(); ; {
 			if !retry.wait(ctx) {
 				return
@@ -52,17 +52,17 @@ func (c *Catalog) listen(ctx context.Context, conn *pgx.Conn) {
 			if conn, err = c.connect(ctx); err == nil {
 				break
 			}
-			c.log.Debug("listener cannot connect", "error", err)
+			c.log.Debug("catalogue listener cannot connect", "error", err)
 		}
-		// Changes of the meantime were not heard: nothing read before counts as fresh.
+		// Notifications in the meantime were lost: nothing read before counts as fresh.
 		c.tenants.invalidateAll()
 		c.triggerAll()
 		c.listening.Store(true)
-		c.log.Info("catalogue changes are heard again")
+		c.log.Info("catalogue notifications are received again")
 	}
 }
 
-// hearOn takes in announcements on conn until it fails.
+// receive handles notifications on conn until it fails.
 func (c *Catalog) receive(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, c.cfg.Heartbeat)
@@ -73,7 +73,7 @@ func (c *Catalog) receive(ctx context.Context, conn *pgx.Conn) error {
 			c.onNotify([]string{n.Payload})
 		case ctx.Err() != nil || !pgconn.Timeout(err) || conn.IsClosed():
 			return translate("wait for changes", err)
-		default: // silence: is anybody there?
+		default: // no notification: check the connection
 			ping, cancel := context.WithTimeout(ctx, c.cfg.Heartbeat)
 			err := conn.Ping(ping)
 			cancel()
@@ -91,7 +91,7 @@ func newBackoff() *backoff { return &backoff{next: firstPause} }
 
 func (b *backoff) reset() { b.next = firstPause }
 
-// wait pauses for a random half to whole of the next pause. It reports false if ctx ended.
+// wait waits for a random duration between half of the next pause and all of it. It returns false if ctx ends first.
 func (b *backoff) wait(ctx context.Context) bool {
 	timer := time.NewTimer(b.next/2 + rand.N(b.next/2))
 	defer timer.Stop()

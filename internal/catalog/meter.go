@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// MaxUnit bounds the name of a meter's unit, in bytes.
+	// MaxUnit bounds the name of a meter's unit in bytes.
 	MaxUnit = 64
 
-	// MaxDescription bounds a meter's description, in bytes.
+	// MaxDescription bounds the description of a meter in bytes.
 	MaxDescription = 1024
 )
 
 // Meter is what is counted.
 type Meter struct {
 	ID          string `json:"meter"`
-	Unit        string `json:"unit"` // what one unit is; amounts are integers of it
+	Unit        string `json:"unit"` // the unit that amounts count
 	Description string `json:"description,omitzero"`
 
-	// DenialReplay keeps a denial under its idempotency key and replays it, like a success.
+	// DenialReplay stores a denial under its idempotency key, and replays it like a success.
 	DenialReplay bool `json:"denial_replay"`
 
 	CreatedAt time.Time `json:"-"`
@@ -36,7 +36,7 @@ func (m *Meter) Check(given body.Given) []body.Fault {
 	return c.fields
 }
 
-// same reports whether storing m in place of o changes nothing.
+// same reports whether storing m instead of o changes nothing.
 func (m Meter) same(o Meter) bool {
 	m.CreatedAt, m.UpdatedAt = o.CreatedAt, o.UpdatedAt
 	return m == o

@@ -13,16 +13,16 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 	lookups := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotasvc_catalog_tenant_lookups_total",
-		Help: "Tenants asked for: in memory (hit), read from PostgreSQL (miss), or older than wanted because it was away (stale).",
+		Help: "Lookups of tenants: in memory (hit), read from PostgreSQL (miss), or stale because PostgreSQL was down (stale).",
 	}, []string{"result"})
 	m := &metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_catalog_reloads_total",
-			Help: "Attempts to read meters, plans and limits anew.",
+			Help: "Reloads of meters, plans, limits and blocks.",
 		}, []string{"result"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_catalog_listener_lost_total",
-			Help: "Times the connection that hears of changes was lost.",
+			Help: "Losses of the connection that receives notifications of changes.",
 		}),
 		hits: lookups.WithLabelValues("hit"), misses: lookups.WithLabelValues("miss"), stale: lookups.WithLabelValues("stale"),
 	}
@@ -32,7 +32,7 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 	reg.MustRegister(lookups, m.reloads, m.lost,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "quotasvc_catalog_listening",
-			Help: "1 while changes of the catalogue are heard.",
+			Help: "1 while notifications of changes are received.",
 		}, func() float64 {
 			if c.isListening() {
 				return 1
@@ -41,7 +41,7 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "quotasvc_catalog_age_seconds",
-			Help: "Time since meters, plans and limits were last read. They may be current all the same.",
+			Help: "Time since the last read of meters, plans and limits. An old read may be current.",
 		}, func() float64 {
 			s := c.Snapshot()
 			if s.ReadAt.IsZero() {

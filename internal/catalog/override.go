@@ -14,7 +14,8 @@ import (
 // MaxOverrides bounds the overrides of a tenant: one for each allowance of its plan.
 const MaxOverrides = MaxAllowances
 
-// checkOverrides checks overrides by meter, in order, so that the same faults are always reported alike. nil takes one back.
+// checkOverrides checks overrides in the order of their meters, so that equal overrides give equal faults. nil removes an
+// override.
 func checkOverrides(c *checker, overrides map[string]*int64) {
 	if !c.require(len(overrides) <= MaxOverrides, "overrides", "must have at most %d members", MaxOverrides) {
 		return
@@ -29,7 +30,7 @@ func checkOverrides(c *checker, overrides map[string]*int64) {
 	}
 }
 
-// pointers is overrides in the form of a patch that makes them.
+// pointers returns overrides as a patch that makes them.
 func pointers(overrides map[string]int64) map[string]*int64 {
 	changes := make(map[string]*int64, len(overrides))
 	for meter, amount := range overrides {
@@ -38,7 +39,7 @@ func pointers(overrides map[string]int64) map[string]*int64 {
 	return changes
 }
 
-// overridden is overrides after changes, nil if none are left. overrides itself, which may be shared, stays as it is.
+// overridden returns overrides after changes, nil if none remain. It does not change overrides, which may be shared.
 func overridden(overrides map[string]int64, changes map[string]*int64) map[string]int64 {
 	if len(changes) == 0 {
 		return overrides
@@ -58,16 +59,16 @@ func overridden(overrides map[string]int64, changes map[string]*int64) map[strin
 	return after
 }
 
-// override is one tenant's override of what a plan grants of a meter.
+// override is an override of one tenant.
 type override struct{ tenant, plan, meter string }
 
-// fault says that the plan has nothing to override.
+// fault returns the fault that the plan has no such meter.
 func (o *override) fault() body.Fault {
-	return body.Fault{Field: "overrides." + o.meter, Message: "is for a meter that the plan " + o.plan + " does not have"}
+	return body.Fault{Field: "overrides." + o.meter, Message: "names a meter that the plan " + o.plan + " does not have"}
 }
 
-// newOverrides lists, in order of meters, the overrides of t that the tenant before, nil if there is none, did not have on the
-// same plan. Those it had stay, though a newer version of the plan may have lost the meter.
+// newOverrides returns the overrides of t, in order of meters, that the tenant before did not have on the same plan. before
+// is nil for a new tenant. Existing overrides stay valid, even if a newer version of the plan has lost the meter.
 func newOverrides(before *lockedTenant, t *Tenant) []override {
 	var list []override
 	for _, meter := range slices.Sorted(maps.Keys(t.Overrides)) {
@@ -81,8 +82,8 @@ func newOverrides(before *lockedTenant, t *Tenant) []override {
 	return list
 }
 
-// requireOverridable fails, naming all of them, for overrides that t brings and that its plan's newest version has no meter
-// for. A version that is made at the same time may lose the meter: then the override says nothing.
+// requireOverridable fails with all new overrides of t whose meter the newest version of its plan does not have. If a
+// concurrent new version removes the meter, the override has no effect.
 func (tx *txn) requireOverridable(ctx context.Context, before *lockedTenant, t *Tenant) error {
 	faulty, err := tx.notOverridable(ctx, newOverrides(before, t))
 	if err != nil || len(faulty) == 0 {
@@ -91,7 +92,7 @@ func (tx *txn) requireOverridable(ctx context.Context, before *lockedTenant, t *
 	return &Error{Code: CodeInvalidArgument, Fields: column(faulty, func(o *override) body.Fault { return o.fault() })}
 }
 
-// notOverridable returns those of list that have nothing to override, in the same order.
+// notOverridable returns the elements of list whose plan does not have the meter, in the same order.
 func (tx *txn) notOverridable(ctx context.Context, list []override) ([]override, error) {
 	if len(list) == 0 {
 		return nil, nil

@@ -8,28 +8,28 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
-// MaxPage bounds a listing's page (REST contract).
+// MaxPage bounds a page of a listing, as in the REST contract.
 const MaxPage = 500
 
-// unlimited is LIMIT's way to say all.
+// unlimited is the LIMIT of a statement that selects all rows.
 const unlimited = math.MaxInt32
 
 // mustBeCursor is the sentence for a cursor that this package did not make.
 const mustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"
 
-// Page says which part of a listing is wanted.
+// Page selects a part of a listing.
 type Page struct {
 	Limit  int    // 1..MaxPage
-	Cursor string // "" for the beginning, else the NextCursor of the page before
+	Cursor string // empty for the first page, then the NextCursor of the page before
 }
 
 // List is a page of a listing, in order of ids.
 type List[T any] struct {
 	Items      []T
-	NextCursor string // "" on the last page
+	NextCursor string // empty on the last page
 }
 
-// after is the id that the page begins behind.
+// after returns the id after which the page begins.
 func (p Page) after() (string, error) {
 	var c checker
 	c.require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
@@ -38,7 +38,7 @@ func (p Page) after() (string, error) {
 	return string(id), c.err()
 }
 
-// listed makes a page of items, of which one more than the page holds was read.
+// listed returns a page of items. The caller has read one item more than the page holds.
 func listed[T any](items []T, p Page, id func(*T) string) List[T] {
 	if len(items) <= p.Limit {
 		return List[T]{Items: items}

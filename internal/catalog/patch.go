@@ -7,7 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 )
 
-// MaxReason is the longest reason in bytes, as the ledger's.
+// MaxReason bounds a reason in bytes, as in the ledger.
 const MaxReason = 500
 
 // TenantPatch is a change of the fields that are not nil.
@@ -18,28 +18,28 @@ type TenantPatch struct {
 	Status   *string         `json:"status,omitzero"`
 	Metadata json.RawMessage `json:"metadata,omitzero"` // replaces the whole object; nil: no change
 
-	// Overrides changes the amounts of the meters it names; nil takes an override back. Others stay.
+	// Overrides sets the amounts of the meters that it names; nil removes an override. Other overrides stay.
 	Overrides map[string]*int64 `json:"overrides,omitzero"`
 
-	// Apply says when a new plan, anchor, zone or override takes hold: at the next period of each meter, or now, which ends
-	// the open period of every meter and subject that was opened under other terms. It also brings forward what was to wait
-	// for the next period, a newer version of the plan too. "": ApplyNextPeriod.
+	// Apply says when a new plan, anchor, zone or override takes effect: at the next period of each meter, or now. Now ends
+	// each open period that was opened under other terms, and also applies changes that wait for the next period, such as a
+	// newer version of the plan. Empty: applyNextPeriod.
 	Apply string `json:"apply,omitzero"`
-	// Prorate gives the periods that Apply now opens their share of the allowance only.
+	// Prorate reduces the allowances of periods that Apply now opens to their share of the period.
 	Prorate bool `json:"prorate,omitzero"`
 
-	Reason    string `json:"reason,omitzero"`  // why the terms change, 1..MaxReason bytes, for their history; empty: not known
-	IfVersion *int64 `json:"-"`                // refuses the patch with CodeConflict unless the tenant has this version; nil: any
+	Reason    string `json:"reason,omitzero"`  // why the terms change, 1..MaxReason bytes, for their history; empty: not given
+	IfVersion *int64 `json:"-"`                // CodeConflict unless the tenant has this version; nil: any version
 	DryRun    bool   `json:"dry_run,omitzero"` // return what would become of the tenant, and change nothing
 }
 
-// When a change of terms takes hold.
+// When a change of terms takes effect.
 const (
 	applyNow        = "now"
 	applyNextPeriod = "next_period"
 )
 
-// TenantChange is a tenant before a patch and after it, or after it would have been done.
+// TenantChange is a tenant before and after a patch. After a dry run, After is what would be stored.
 type TenantChange struct{ Before, After Tenant }
 
 // Check returns all faults of p that can be found without the tenant.
@@ -69,21 +69,21 @@ func (p *TenantPatch) checkApply(c *checker) {
 	if c.has("apply", p.Apply != "") {
 		c.oneOf("apply", p.Apply, applyNow, applyNextPeriod)
 	}
-	c.require(!p.Prorate || p.Apply == applyNow, "prorate", "goes with apply now only")
+	c.require(!p.Prorate || p.Apply == applyNow, "prorate", "requires apply now")
 	terms := p.Plan != nil || p.Anchor != nil || p.Timezone != nil || len(p.Overrides) > 0
-	c.require(p.Apply == "" || terms, "apply", "goes with plan, anchor, timezone or overrides only")
+	c.require(p.Apply == "" || terms, "apply", "requires plan, anchor, timezone or overrides")
 	if c.has("reason", p.Reason != "") {
-		c.require(terms, "reason", "goes with plan, anchor, timezone or overrides only")
+		c.require(terms, "reason", "requires plan, anchor, timezone or overrides")
 		c.text("reason", p.Reason, 1, MaxReason)
 	}
 }
 
-// timing is when and why changed terms take hold.
+// timing returns when and why the terms change.
 func (p *TenantPatch) timing() timing {
 	return timing{now: p.Apply == applyNow, prorate: p.Prorate, reason: p.Reason, dry: p.DryRun}
 }
 
-// patched is t with p's changes.
+// patched returns t with the changes of p.
 func (t Tenant) patched(p *TenantPatch) Tenant {
 	if p.Plan != nil {
 		t.Plan = *p.Plan
@@ -104,10 +104,10 @@ func (t Tenant) patched(p *TenantPatch) Tenant {
 	return t
 }
 
-// fieldIfMatch is what clients call the version they want: the header it came in.
+// fieldIfMatch is the field of faults about IfVersion: the header that clients send.
 const fieldIfMatch = "If-Match"
 
-// requireVersion fails unless t has the version that is wanted, if one is.
+// requireVersion fails unless t has the demanded version. nil demands none.
 func (t *Tenant) requireVersion(wanted *int64) error {
 	if wanted == nil || *wanted == t.Version {
 		return nil

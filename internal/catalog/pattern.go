@@ -8,19 +8,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
-// Pattern says which routes are meant: literal text in which * stands for one or more characters without a slash, and a ** at
-// its end for all the rest, which may be nothing. The zero value matches every route, also none.
+// Pattern matches routes. It is literal text in which * stands for one or more characters without a slash, and ** at the end
+// for any rest, an empty one included. The zero value matches every route and requests without one.
 //
-// Matching compares bytes and allocates nothing. A star ends at the next slash at the latest, so going back never leaves a
-// segment.
+// Matching compares bytes and allocates nothing. A star ends at the next slash, so backtracking never leaves a segment.
 type Pattern struct {
 	text    string
 	literal int  // bytes before the first wildcard
-	tail    int  // where the text after the last star begins
-	rest    bool // it ends with **, which text is without
+	tail    int  // index after the last star
+	rest    bool // the pattern ends with **, which text lacks
 }
 
-// ParsePattern reads a pattern. Its error says what it must be.
+// ParsePattern parses a pattern. The error says what it must be.
 func ParsePattern(text string) (Pattern, error) {
 	if !bound.Route(text) {
 		return Pattern{}, errors.New(bound.MustBeRoute)
@@ -36,7 +35,7 @@ func ParsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// String is the pattern as it was written.
+// String returns the pattern as it was written.
 func (p Pattern) String() string {
 	if p.rest {
 		return p.text + "**"
@@ -44,16 +43,16 @@ func (p Pattern) String() string {
 	return p.text
 }
 
-// Any says that the pattern matches everything: it is the zero value.
+// isAny reports whether the pattern is the zero value.
 func (p Pattern) isAny() bool { return p == Pattern{} }
 
-// Exact says that the pattern has no wildcard: it matches the route it is written like, and no other.
+// Exact reports whether the pattern has no wildcard.
 func (p Pattern) Exact() bool { return !p.rest && p.literal == len(p.text) && p.text != "" }
 
-// Literal is the text before the first wildcard, with which every route that matches begins.
+// Literal returns the text before the first wildcard. Every matching route begins with it.
 func (p Pattern) Literal() string { return p.text[:p.literal] }
 
-// Match reports whether route is meant.
+// Match reports whether the pattern matches route.
 func (p Pattern) Match(route string) bool {
 	if p.isAny() {
 		return true
@@ -61,11 +60,11 @@ func (p Pattern) Match(route string) bool {
 	if route == "" || !strings.HasPrefix(route, p.text[:p.literal]) {
 		return false
 	}
-	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // of many patterns that begin alike few end alike
+	if !p.rest && !strings.HasSuffix(route, p.text[p.tail:]) { // cheap: patterns that begin alike rarely end alike
 		return false
 	}
-	at, in := p.literal, p.literal // in the pattern and in the route
-	star, taken := -1, 0           // the last star, and where in the route it ends so far
+	at, in := p.literal, p.literal // positions in the pattern and in the route
+	star, taken := -1, 0           // the last star, and where its match ends so far
 	for {
 		switch {
 		case at == len(p.text) && (p.rest || in == len(route)):
@@ -75,7 +74,7 @@ func (p Pattern) Match(route string) bool {
 			at, in = at+1, in+1
 		case at < len(p.text) && p.text[at] != '*' && in < len(route) && p.text[at] == route[in]:
 			at, in = at+1, in+1
-		case star >= 0 && taken < len(route) && route[taken] != '/': // the last star takes one more; no earlier one needs to
+		case star >= 0 && taken < len(route) && route[taken] != '/': // the last star takes one more character; earlier stars need not
 			taken++
 			at, in = star+1, taken
 		default:
@@ -84,7 +83,7 @@ func (p Pattern) Match(route string) bool {
 	}
 }
 
-// Sample is a route that matches.
+// Sample returns a route that matches.
 func (p Pattern) Sample() string {
 	if p.text == "" {
 		return "/"
@@ -92,9 +91,9 @@ func (p Pattern) Sample() string {
 	return strings.ReplaceAll(p.text, "*", "x")
 }
 
-// Compare orders patterns by precedence, the most specific first: without wildcards, then by the length of the text before
-// the first one, then by their own length, in which a ** counts nothing; the pattern that matches everything is the last. It
-// is 0 for patterns of the same precedence.
+// Compare orders patterns from the most specific: patterns without wildcards first, then by the length of the literal
+// beginning, then by their own length without a final **. The pattern that matches everything is last. Compare returns 0 for
+// patterns of equal precedence.
 func (p Pattern) Compare(o Pattern) int {
 	first := func(is bool) int {
 		if is {

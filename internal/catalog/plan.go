@@ -13,63 +13,63 @@ import (
 )
 
 const (
-	// MaxAllowances bounds a plan: a balance of a tenant is one allowance, and a listing of them one page.
+	// MaxAllowances bounds a plan. Each allowance is a balance of a tenant, and a listing of balances has one page.
 	MaxAllowances = 100
 
-	// MaxPlanLimits bounds a plan's own limits: all that apply are decided in one call per request.
+	// MaxPlanLimits bounds the limits of a plan. All limits that apply are decided in one call per request.
 	MaxPlanLimits = 50
 
-	// MaxExpiresInDays bounds a trial: ten years, beyond which "it expires" is a mistake in the unit.
+	// MaxExpiresInDays bounds a trial to ten years. A longer one is a mistake in the unit.
 	MaxExpiresInDays = 3660
 )
 
 // Plan is one version of a named set of allowances. It is immutable.
 type Plan struct {
 	ID         string      `json:"plan"`
-	Version    int32       `json:"-"` // from 1, without a gap
+	Version    int32       `json:"-"` // 1, 2, 3, ... without a gap
 	Allowances []Allowance `json:"allowances"`
-	Limits     []Limit     `json:"limits,omitempty"` // for this plan's tenants; they replace global limits of the same rule
+	Limits     []Limit     `json:"limits,omitempty"` // for the tenants of this plan; they replace global limits of the same rule
 	CreatedAt  time.Time   `json:"-"`
 }
 
 // Allowance is what a plan grants of one meter per period.
 type Allowance struct {
 	Meter  string            `json:"meter"`
-	Amount int64             `json:"amount"` // 0..bound.MaxAmount; 0 for a meter that only grants pay
+	Amount int64             `json:"amount"` // 0..bound.MaxAmount; 0 for a meter that only grants pay for
 	Every  period.Interval   `json:"every"`
 	Anchor period.AnchorKind `json:"anchor"`
 
-	Rollover   *Rollover `json:"rollover,omitzero"`    // nil: what is left expires with the period
+	Rollover   *Rollover `json:"rollover,omitzero"`    // nil: the remainder expires with the period
 	Overage    *Overage  `json:"overage,omitzero"`     // nil: deny
 	Overflow   *Overflow `json:"overflow,omitzero"`    // nil: none
 	PerSubject *int64    `json:"per_subject,omitzero"` // cap of each subject, 0..bound.MaxAmount; nil: none
 
-	// ExpiresInDays is how long a once-only allowance lasts from when it is granted, in days of 24 hours, 1..MaxExpiresInDays:
-	// a trial. nil: for ever. Only with every once.
+	// ExpiresInDays is how long an allowance with every once lasts after it is granted, in days of 24 hours,
+	// 1..MaxExpiresInDays: a trial. nil: for ever.
 	ExpiresInDays *int64 `json:"expires_in_days,omitzero"`
 }
 
-// Rollover says what of a period's remainder the next period takes over: all of it, but no less than Min and no more than Max.
-// A once-only allowance has no next period, and so no rollover.
+// Rollover says how much of the remainder of a period the next period gets: all of it, but at least Min and at most Max. An
+// allowance with every once has no next period, and so no rollover.
 type Rollover struct {
 	Min int64 `json:"min,omitzero"` // 0..Max
 	Max int64 `json:"max"`          // 1..bound.MaxAmount
 }
 
-// Overage says whether use may go beyond what remains.
+// Overage says whether use may exceed the remainder.
 type Overage struct {
 	Policy string `json:"policy"`       // deny or allow
-	Cap    *int64 `json:"cap,omitzero"` // 0..bound.MaxAmount of what is owed at a time, only with allow; nil: no cap
+	Cap    *int64 `json:"cap,omitzero"` // 0..bound.MaxAmount owed at a time, only with allow; nil: no cap
 
-	// AtPeriodEnd says what becomes of a period's overage, that of drains included: forgive, or preserve, which leaves it owed
-	// and lets the next allowance pay it first. "": forgive. A once-only allowance has no period's end.
+	// AtPeriodEnd says what happens to the overage of a period, drains included: forgive, or preserve, which leaves it owed
+	// so that the next allowance pays it first. Empty: forgive. An allowance with every once has no end of a period.
 	AtPeriodEnd string `json:"at_period_end,omitzero"`
 }
 
-// Overflow names the meter that pays when the own one is used up. It need not be in the plan; if it is, it has no overflow of
-// its own: units are paid for in one step, so that a price is a price.
+// Overflow names the meter that pays when this one is used up. The plan need not have that meter. If it does, that meter has
+// no overflow: units are paid for in one step.
 type Overflow struct {
-	Meter string `json:"meter"` // another one
+	Meter string `json:"meter"` // a different meter
 	Price int64  `json:"price"` // units of Meter for one unit, 1..bound.MaxAmount
 }
 
@@ -88,7 +88,7 @@ func (p *Plan) Check(given body.Given) []body.Fault {
 		path := fmt.Sprintf("allowances[%d]", i)
 		c.within(path, a.check)
 		if j, twice := first[a.Meter]; twice {
-			c.require(false, path+".meter", "names the same meter as allowances[%d]; a plan has each meter once", j)
+			c.require(false, path+".meter", "is a duplicate of allowances[%d].meter", j)
 		} else {
 			first[a.Meter] = i
 		}
@@ -96,20 +96,20 @@ func (p *Plan) Check(given body.Given) []body.Fault {
 	for i := range p.Allowances {
 		o := p.Allowances[i].Overflow
 		if o == nil || o.Meter == p.Allowances[i].Meter {
-			continue // none, or reported already
+			continue // none, or reported above
 		}
 		if j, there := first[o.Meter]; there {
 			c.require(p.Allowances[j].Overflow == nil, fmt.Sprintf("allowances[%d].overflow.meter", i),
-				"must be a meter without overflow of its own; allowances[%d] has one", j)
+				"must be a meter without overflow; allowances[%d] has one", j)
 		}
 	}
 	first = map[string]int{}
 	for i := range p.Limits {
 		path := fmt.Sprintf("limits[%d]", i)
 		c.within(path, p.Limits[i].check)
-		c.require(len(p.Limits[i].Per) == 0 || !p.Limits[i].Shared(), path+".per", "must contain tenant or subject: a plan's limits are its tenants' own")
+		c.require(len(p.Limits[i].Per) == 0 || !p.Limits[i].Shared(), path+".per", "must have tenant or subject: the limits of a plan are not shared by tenants")
 		if j, twice := first[p.Limits[i].Rule]; twice {
-			c.require(false, path+".rule", "names the same rule as limits[%d]", j)
+			c.require(false, path+".rule", "is a duplicate of limits[%d].rule", j)
 		} else {
 			first[p.Limits[i].Rule] = i
 		}
@@ -129,21 +129,21 @@ func (a *Allowance) check(c *checker) {
 	if r := a.Rollover; r != nil && c.amount("rollover.max", r.Max, 1) {
 		c.require(r.Min >= 0 && r.Min <= r.Max, "rollover.min", "must be an integer from 0 to rollover.max, %d", r.Max)
 	}
-	c.require(a.Rollover == nil || a.Every != period.Once, "rollover", "must be absent where every is once: there is no next period")
+	c.require(a.Rollover == nil || a.Every != period.Once, "rollover", "must be absent if every is once: there is no next period")
 	if o := a.Overage; o != nil {
 		c.oneOf("overage.policy", o.Policy, "deny", "allow")
 		if c.has("overage.at_period_end", o.AtPeriodEnd != "") {
 			c.oneOf("overage.at_period_end", o.AtPeriodEnd, "forgive", "preserve")
-			c.require(a.Every != period.Once, "overage.at_period_end", "must be absent where every is once: there is no period's end")
+			c.require(a.Every != period.Once, "overage.at_period_end", "must be absent if every is once: there is no end of a period")
 		}
 		if o.Cap != nil {
 			c.amount("overage.cap", *o.Cap, 0)
-			c.require(o.Policy != "deny", "overage.cap", "must be absent where overage.policy is deny")
+			c.require(o.Policy != "deny", "overage.cap", "must be absent if overage.policy is deny")
 		}
 	}
 	if o := a.Overflow; o != nil {
 		c.id("overflow.meter", o.Meter)
-		c.require(o.Meter != a.Meter, "overflow.meter", "must be another meter than the allowance's own")
+		c.require(o.Meter != a.Meter, "overflow.meter", "must differ from the meter of the allowance")
 		c.amount("overflow.price", o.Price, 1)
 	}
 	if a.PerSubject != nil {
@@ -155,7 +155,7 @@ func (a *Allowance) check(c *checker) {
 	}
 }
 
-// normalize fills in defaults, so that what is stored and compared has one form.
+// normalize sets defaults, so that equal plans have one form.
 func (p *Plan) normalize() {
 	p.Allowances = append([]Allowance{}, p.Allowances...)
 	p.Limits = append([]Limit{}, p.Limits...)
@@ -164,7 +164,7 @@ func (p *Plan) normalize() {
 	}
 }
 
-// same reports whether p and o grant the same, whatever the order of their parts. Both are normalized.
+// same reports whether p and o grant the same, in any order of their parts. Both are normalized.
 func (p *Plan) same(o *Plan) bool {
 	byMeter := func(a, b Allowance) int { return cmp.Compare(a.Meter, b.Meter) }
 	byRule := func(a, b Limit) int { return cmp.Compare(a.Rule, b.Rule) }
@@ -172,7 +172,7 @@ func (p *Plan) same(o *Plan) bool {
 		reflect.DeepEqual(slices.SortedFunc(slices.Values(p.Limits), byRule), slices.SortedFunc(slices.Values(o.Limits), byRule))
 }
 
-// meters lists the meters p refers to, with the field that does.
+// meters returns the meters that p refers to, with the fields that do.
 func (p *Plan) meters() []reference {
 	var refs []reference
 	for i := range p.Allowances {

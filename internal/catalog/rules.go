@@ -9,17 +9,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 )
 
-// RuleFault is something that is wrong with a limit because of what others say.
+// RuleFault is a fault of a limit that depends on other objects.
 type RuleFault struct {
-	Plan string // whose own limit it is; "": one of the catalogue's
+	Plan string // plan of the limit; empty: a limit of the catalogue
 	Rule string
 
 	body.Fault
-	missing bool // it names what does not exist
+	missing bool // it names an object that does not exist
 }
 
-// ruleFaults finds what limits say about each other that cannot be: the replaced must exist, and nothing may replace itself
-// by way of others.
+// ruleFaults returns the faults of limits among each other: a replaced limit must exist, and no chain of replacements may be
+// a cycle.
 func (s *Snapshot) ruleFaults() []RuleFault {
 	var faults []RuleFault
 	general := make(map[string]*Limit, len(s.Limits))
@@ -31,7 +31,7 @@ func (s *Snapshot) ruleFaults() []RuleFault {
 		if len(p.Limits) == 0 {
 			continue
 		}
-		// What holds for the plan's tenants: its own limits take the places of those of the same name.
+		// The limits of the plan's tenants: those of the plan replace those of the same name.
 		own := make(map[string]*Limit, len(general)+len(p.Limits))
 		for name, l := range general {
 			own[name] = l
@@ -47,7 +47,7 @@ func (s *Snapshot) ruleFaults() []RuleFault {
 	return faults
 }
 
-// replacementFaults checks those of limits that replace others, which are among known.
+// replacementFaults checks the replacements of limits. known has all limits that may be replaced.
 func replacementFaults(plan string, limits []Limit, known map[string]*Limit) []RuleFault {
 	var faults []RuleFault
 	add := func(l *Limit, missing bool, format string, args ...any) {
@@ -68,9 +68,9 @@ func replacementFaults(plan string, limits []Limit, known map[string]*Limit) []R
 		for at := known[l.Replaces]; at != nil; at = known[at.Replaces] {
 			again := slices.Index(row, at.Rule)
 			if row = append(row, at.Rule); again == 0 {
-				add(l, false, "makes a circle: %s", strings.Join(row, " replaces "))
+				add(l, false, "makes a cycle: %s", strings.Join(row, " replaces "))
 			}
-			if again >= 0 { // a circle that l only leads into is the fault of those in it
+			if again >= 0 { // a cycle that l only leads to is a fault of the limits in it
 				break
 			}
 		}
@@ -78,8 +78,8 @@ func replacementFaults(plan string, limits []Limit, known map[string]*Limit) []R
 	return faults
 }
 
-// requireRules fails if the limits as this transaction leaves them do not go together. plan is what was changed, "" for
-// a limit; at names the field of the request that a fault is about.
+// requireRules fails if the limits, as this transaction leaves them, have faults among each other. plan is the changed plan,
+// empty for a limit. at returns the field of the request for a fault.
 func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault) string) error {
 	faults, err := tx.ruleFaults(ctx)
 	if err != nil || len(faults) == 0 {
@@ -102,7 +102,7 @@ func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault
 	return e
 }
 
-// ruleFaults checks the limits as this transaction leaves them.
+// ruleFaults returns the faults of the limits as this transaction leaves them.
 func (tx *txn) ruleFaults(ctx context.Context) ([]RuleFault, error) {
 	snapshot, err := tx.snapshot(ctx)
 	if err != nil {
@@ -120,7 +120,7 @@ func (tx *txn) ruleFaults(ctx context.Context) ([]RuleFault, error) {
 	return faults, nil
 }
 
-// missingTenants finds limits of tenants that do not exist.
+// missingTenants returns the limits of tenants that do not exist.
 func (tx *txn) missingTenants(ctx context.Context, s *Snapshot) ([]RuleFault, error) {
 	var faults []RuleFault
 	var refs []reference
@@ -152,7 +152,7 @@ func (tx *txn) missingTenants(ctx context.Context, s *Snapshot) ([]RuleFault, er
 	return faults, nil
 }
 
-// requireNotReplaced fails with CodeConflict if a limit says that it replaces rule, which this transaction has deleted.
+// requireNotReplaced fails with CodeConflict if a limit replaces rule, which this transaction has deleted.
 func (tx *txn) requireNotReplaced(ctx context.Context, rule string) error {
 	snapshot, err := tx.snapshot(ctx)
 	if err != nil {
@@ -162,9 +162,9 @@ func (tx *txn) requireNotReplaced(ctx context.Context, rule string) error {
 		switch {
 		case !f.missing:
 		case f.Plan == "":
-			return errorf(CodeConflict, "the limit %q says that it replaces %q; change or delete that first", f.Rule, rule)
+			return errorf(CodeConflict, "the limit %q replaces %q; change or delete it first", f.Rule, rule)
 		default:
-			return errorf(CodeConflict, "the limit %q of the plan %q says that it replaces %q; change that first", f.Rule, f.Plan, rule)
+			return errorf(CodeConflict, "the limit %q of the plan %q replaces %q; change it first", f.Rule, f.Plan, rule)
 		}
 	}
 	return nil

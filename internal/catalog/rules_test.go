@@ -28,14 +28,14 @@ func TestALimitReplacesOnlyWhatExistsAndNeverItself(t *testing.T) {
 	_, _, err = s.PutLimit(ctx, limitOf("a", "c"))
 	require.ErrorIs(t, err, ErrInvalid)
 	require.Equal(t, []string{"replaces", "replaces", "replaces"}, fieldsIn(t, err))
-	require.ErrorContains(t, err, "makes a circle: a replaces c replaces b replaces a")
+	require.ErrorContains(t, err, "makes a cycle: a replaces c replaces b replaces a")
 	read, err := s.Limit(ctx, "a")
 	require.NoError(t, err)
 	require.Empty(t, read.Replaces, "a refused change is not stored")
 
 	for _, used := range []string{"a", "b"} {
 		require.ErrorIs(t, s.DeleteLimit(ctx, used), errConflict)
-		require.ErrorContains(t, s.DeleteLimit(ctx, used), "says that it replaces")
+		require.ErrorContains(t, s.DeleteLimit(ctx, used), "replaces")
 	}
 	require.NoError(t, s.DeleteLimit(ctx, "c"))
 	require.NoError(t, s.DeleteLimit(ctx, "b"))
@@ -54,7 +54,7 @@ func TestAPlansLimitsReplaceThoseOfTheCatalogueAndItsOwn(t *testing.T) {
 	put(t, s.PutPlan, Plan{ID: "p", Limits: []Limit{limitOf("own", ""), limitOf("mine", "general"), limitOf("third", "own")}})
 	err = s.DeleteLimit(ctx, "general")
 	require.ErrorIs(t, err, errConflict)
-	require.ErrorContains(t, err, `the limit "mine" of the plan "p" says that it replaces "general"`)
+	require.ErrorContains(t, err, `the limit "mine" of the plan "p" replaces "general"`)
 
 	// A circle that exists only where a plan's limit has taken the place of a general one.
 	put(t, s.PutLimit, limitOf("other", "general"))

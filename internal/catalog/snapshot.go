@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Snapshot is all meters, the newest version of every plan, and all limits, at one moment. It is shared: read it only.
+// Snapshot is all meters, the newest version of each plan, and all limits at one moment. It is shared and must not be
+// changed.
 type Snapshot struct {
 	Meters map[string]*Meter
 	Plans  map[string]*Plan
-	Limits []Limit // in order of their rules; without those that are part of a plan
+	Limits []Limit // in order of rules; without the limits of plans
 
 	// ReadAt is when the process began to read it, by its own clock.
 	ReadAt time.Time
@@ -50,33 +51,33 @@ func (tx *txn) snapshot(ctx context.Context) (*Snapshot, error) {
 	return snapshot, err
 }
 
-// Reading takes at most one part in reloadRest of the time, and rests at most reloadRestMax: a flood of changes must not
-// become one of reads, and nobody waits for a change longer than a second.
+// Reading takes at most 1/reloadShare of the time, with pauses of at most reloadSleepMax. A flood of changes must not become
+// a flood of reads, and no change waits longer than a second.
 const (
 	reloadShare    = 5
 	reloadSleepMax = 500 * time.Millisecond
 )
 
-// reloader keeps one of a Catalog's copies up to date.
+// reloader keeps one copy of a Catalog current.
 type reloader struct {
 	what string
 	read func(context.Context) error
-	kick chan struct{} // capacity 1: a reload is wanted
+	kick chan struct{} // capacity 1: a reload is due
 }
 
 func newReloader(what string, read func(context.Context) error) *reloader {
 	return &reloader{what: what, read: read, kick: make(chan struct{}, 1)}
 }
 
-// want has the copy read anew.
+// trigger makes a reload due.
 func (r *reloader) trigger() {
 	select {
 	case r.kick <- struct{}{}:
-	default: // one is wanted already, and has not begun to read
+	default: // one is due already and has not begun to read
 	}
 }
 
-// reload runs r whenever a reload is wanted, and periodically.
+// reload runs r when a reload is due, and periodically.
 func (c *Catalog) reload(ctx context.Context, r *reloader) {
 	ticker := time.NewTicker(c.cfg.ReloadEvery)
 	defer ticker.Stop()
@@ -96,7 +97,7 @@ func (c *Catalog) reload(ctx context.Context, r *reloader) {
 		case err != nil:
 			c.metrics.reloads.WithLabelValues("failed").Inc()
 			if !failing {
-				c.log.Warn("catalogue cannot be reloaded; the last one stays in use", "what", r.what, "error", err)
+				c.log.Warn("catalogue cannot be reloaded; the previous copy stays in use", "what", r.what, "error", err)
 			}
 			failing = true
 			if !retry.wait(ctx) {
@@ -117,7 +118,7 @@ func (c *Catalog) reload(ctx context.Context, r *reloader) {
 	}
 }
 
-// rest waits for as long as a read that took this long asks for. It reports false if ctx ended.
+// sleep waits after a read of this duration. It returns false if ctx ends first.
 func sleep(ctx context.Context, took time.Duration) bool {
 	timer := time.NewTimer(min((reloadShare-1)*took, reloadSleepMax))
 	defer timer.Stop()

@@ -17,65 +17,65 @@ import (
 )
 
 const (
-	// writeTimeout bounds a transaction that writes one object, and readTimeout one that reads.
+	// writeTimeout bounds a transaction that writes one object, readTimeout one that reads.
 	writeTimeout = 5 * time.Second
 	readTimeout  = 5 * time.Second
 
-	// applyTimeout bounds a file's transaction. The ledger expects every change to be committed less than a minute after its
+	// applyTimeout bounds the transaction of a file. The ledger expects every change to commit less than a minute after its
 	// clock was read.
 	applyTimeout = 30 * time.Second
 
-	// attempts is how often a transaction is run that another one got in the way of, or whose connection was dead. One writer
-	// of each pair makes progress, and dead connections are few once PostgreSQL is back, so a fourth failure is another
-	// matter.
+	// attempts bounds the runs of a transaction that conflicts with another one or whose connection was dead. Of two
+	// conflicting writers one succeeds, and few connections are dead once PostgreSQL is back, so a fourth failure has
+	// another cause.
 	attempts = 4
 
-	// retryPause bounds the random pause between them: about the length of the other transaction.
+	// retryPause bounds the random pause between attempts: about the duration of the other transaction.
 	retryPause = 20 * time.Millisecond
 
-	// maxAnnouncements is how many changes one transaction announces by name. More are announced as everything.
+	// maxAnnouncements bounds the changes that one transaction announces by name. More are announced as "all".
 	maxAnnouncements = 500
 )
 
-// The kinds of objects, as announcements and diffs name them.
+// The kinds of objects in announcements and diffs.
 const (
 	kindMeter  = "meter"
 	kindPlan   = "plan"
 	kindLimit  = "limit"
 	kindTenant = "tenant"
 	kindBlock  = "block"
-	kindReset  = "reset" // of a bucket: nothing that is stored
+	kindReset  = "reset" // of a bucket; nothing is stored
 
 	everything = "all"
 )
 
-// StoreConfig says how a Store behaves. The zero value is valid.
+// StoreConfig configures a Store. The zero value is valid.
 type StoreConfig struct {
-	// CheckLimit, if not nil, refuses limits that cannot be enforced. Its error is a *body.Fault, or several put together by
-	// errors.Join. It sees limits with their defaults filled in.
+	// CheckLimit, if not nil, refuses limits that cannot be enforced. Its error is a *body.Fault, or several joined by
+	// errors.Join. It gets limits with defaults.
 	CheckLimit func(*Limit) error
 
-	// CheckRules, if not nil, refuses limits that cannot be enforced beside each other. It sees the whole catalogue as it
-	// would be after a change, in which every limit has passed CheckLimit.
+	// CheckRules, if not nil, refuses limits that cannot be enforced together. It gets the whole catalogue as it would be
+	// after a change. Each limit in it has passed CheckLimit.
 	CheckRules func(*Snapshot) []RuleFault
 }
 
-// Store is the catalogue in PostgreSQL. It has no goroutines and nothing to stop. The pool is its owner's to close.
+// Store is the catalogue in PostgreSQL. It has no goroutines. It does not close the pool.
 type Store struct {
 	pool    *pgxpool.Pool
 	queries map[string]string
 	cfg     StoreConfig
 
-	// Writers wait for each other here, before they take a connection: however many there are, half of the pool is left for
-	// readers, on whom requests wait.
-	serial  chan struct{} // held by the one that takes the catalogue's lock
-	writers chan struct{} // held by each
+	// Writers wait for these slots before they take a connection, so that half of the pool stays free for readers, on which
+	// requests wait.
+	serial  chan struct{} // slot of the writer with the catalogue's lock
+	writers chan struct{} // slots of all writers
 
-	// committed, if not nil, hears what a transaction of this store announced, once it is committed.
+	// committed, if not nil, is called with the announcements of a transaction of this store after its commit.
 	committed func(changes []string)
 }
 
-// NewStore makes a store. It does not touch the pool, which should allow for 2 connections or more.
+// NewStore returns a store. It does not use the pool, which should have 2 connections or more.
 func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 	queries, err := loadQueries()
 	if err != nil {
@@ -87,12 +87,12 @@ func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 	}, nil
 }
 
-// txn is a transaction under way.
+// txn is a running transaction.
 type txn struct {
 	pgx.Tx
 	store      *Store
 	changes    []string // to announce
-	committing bool     // nothing is left to do but to commit: from now on a failure may be a success
+	committing bool     // only the commit remains: a failure may be a success
 }
 
 func (tx *txn) changed(kind, id string) { tx.changes = append(tx.changes, kind+":"+id) }
@@ -110,12 +110,11 @@ func (tx *txn) exec(ctx context.Context, name string, args ...any) (int64, error
 	return tag.RowsAffected(), err
 }
 
-// errRollback ends a transaction that is not to be committed though all went well.
+// errRollback ends a transaction that must not commit although it succeeded.
 var errRollback = errors.New("rolled back on request")
 
-// write runs do in one transaction, announces what it changed and commits. It runs do again, from the start, if another
-// transaction got in the way, or if the connection turned out to be dead before it was asked to commit. serial takes the
-// catalogue's lock first.
+// write runs do in one transaction, announces its changes and commits. It runs do again from the start if another
+// transaction conflicts, or if the connection fails before the commit is sent. serial takes the catalogue's lock first.
 func (s *Store) write(ctx context.Context, op string, timeout time.Duration, serial bool, do func(context.Context, *txn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -153,7 +152,7 @@ func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Cont
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(raw pgx.Tx) error {
 		tx.Tx = raw
 		if serial {
-			// In a statement of its own: those after it see what the holder before us committed.
+			// In a statement of its own: later statements see what the previous holder committed.
 			if _, err := tx.exec(ctx, "LockCatalog"); err != nil {
 				return fmt.Errorf("lock: %w", err)
 			}
@@ -175,7 +174,7 @@ func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Cont
 	return tx, err
 }
 
-// read runs do in one read-only transaction with one view of the database, again if the connection turned out to be dead.
+// read runs do in one read-only transaction with one view of the database. It runs do again if the connection was dead.
 func (s *Store) read(ctx context.Context, op string, do func(context.Context, *txn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -188,7 +187,7 @@ func (s *Store) read(ctx context.Context, op string, do func(context.Context, *t
 	}))
 }
 
-// retry calls do until it succeeds or does not ask for more, at most attempts times and not beyond ctx.
+// retry calls do until it succeeds or returns false, at most attempts times, and not after ctx ends.
 func retry(ctx context.Context, do func(context.Context) (again bool, err error)) error {
 	for attempt := 1; ; attempt++ {
 		again, err := do(ctx)
@@ -203,7 +202,7 @@ func retry(ctx context.Context, do func(context.Context) (again bool, err error)
 	}
 }
 
-// one returns the only element of a selection by id.
+// one returns the only element of a selection by id, or missing.
 func one[T any](items []T, err error, missing *Error) (T, error) {
 	var none T
 	if err != nil {
@@ -222,7 +221,7 @@ func notFound(kind, id string) *Error {
 	return errorf(CodeNotFound, "the %s %.128q does not exist", kind, id)
 }
 
-// checkLimit turns the hook's verdict on a limit into an *Error. prefix is where the limit stands.
+// checkLimit returns the result of CheckLimit as an *Error. prefix is the path of the limit.
 func (s *Store) checkLimit(prefix string, l *Limit) error {
 	if s.cfg.CheckLimit == nil {
 		return nil
@@ -242,7 +241,7 @@ func (s *Store) checkLimit(prefix string, l *Limit) error {
 	return &Error{Code: CodeInvalidArgument, Fields: fields}
 }
 
-// flatten lists the errors that errors.Join put together.
+// flatten returns the errors that errors.Join joined.
 func flatten(err error) []error {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
@@ -254,7 +253,7 @@ func flatten(err error) []error {
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// loadQueries reads the embedded files: statements by name, without the comments, which are for readers.
+// loadQueries returns the embedded statements by name, without comments.
 func loadQueries() (map[string]string, error) {
 	paths, err := fs.Glob(sqlFiles, "sql/*.sql")
 	if err != nil {
@@ -272,7 +271,7 @@ func loadQueries() (map[string]string, error) {
 			case isName:
 				name = strings.TrimSpace(rest)
 				if _, twice := statements[name]; twice {
-					return nil, fmt.Errorf("embedded SQL %s: %s is there twice", path, name)
+					return nil, fmt.Errorf("embedded SQL %s: duplicate %s", path, name)
 				}
 				statements[name] = ""
 			case name != "" && !strings.HasPrefix(line, "--"):

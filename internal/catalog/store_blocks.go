@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// MaxBlocks bounds the blocks in force: every instance holds all of them (300 bytes each) and reads all of them anew, in
-	// about 150 ms, after a change. Lists of many thousands of addresses belong in a firewall, as prefixes.
+	// maxBlocks bounds the blocks in force. Every instance holds all of them (300 bytes each), and reads all of them again
+	// after a change, in about 150 ms. Lists of many thousands of addresses belong in a firewall.
 	maxBlocks = 50_000
 
-	// forgottenAtOnce is how many expired blocks are deleted by whoever writes one: more than it adds.
+	// forgottenAtOnce bounds the expired blocks that a write deletes: more than it adds.
 	forgottenAtOnce = 100
 )
 
-// PutBlock creates or replaces a block and returns it as it is stored, and whether it is new. One that would be over already
-// is refused, and so is one beyond MaxBlocks, with CodeConflict.
+// PutBlock creates or replaces a block. It returns the stored block and whether it is new. It refuses an expired block, and
+// with CodeConflict a block beyond maxBlocks.
 func (s *Store) PutBlock(ctx context.Context, b Block) (stored Block, created bool, err error) {
 	if err := validate(&b); err != nil {
 		return Block{}, false, err
@@ -38,8 +38,8 @@ func (s *Store) PutBlock(ctx context.Context, b Block) (stored Block, created bo
 	return stored, created, err
 }
 
-// Block returns the block in force of that kind and value. tenant names whose subject it is; it may be "" for a subject of
-// only one blocked tenant.
+// Block returns the block in force of that kind and value. tenant is the tenant of a subject. It may be empty if the subject
+// is blocked for one tenant only.
 func (s *Store) Block(ctx context.Context, kind, value, tenant string) (b Block, err error) {
 	key, err := blockKey(kind, value, tenant)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Store) ListBlocks(ctx context.Context, p Page) (list List[Block], err e
 	return list, err
 }
 
-// DeleteBlock ends a block. tenant is as in Block.
+// DeleteBlock deletes a block. tenant is as in Block.
 func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) error {
 	key, err := blockKey(kind, value, tenant)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Store) readBlocks(ctx context.Context, now time.Time) (*Blocks, error) 
 	return newBlocks(blocks, now), nil
 }
 
-// blockKey is a block's name in its one form.
+// blockKey returns a block with its identifying fields in normal form.
 func blockKey(kind, value, tenant string) (Block, error) {
 	b := Block{Kind: kind, Value: value, Tenant: tenant}
 	var c checker
@@ -117,7 +117,7 @@ func blockKey(kind, value, tenant string) (Block, error) {
 	return b, c.err()
 }
 
-// id is how announcements and diffs name a block.
+// id returns the name of a block in announcements and diffs.
 func (b *Block) id() string {
 	if b.Kind == BlockSubject {
 		return b.Kind + " " + b.Tenant + "/" + b.Value
@@ -126,7 +126,7 @@ func (b *Block) id() string {
 }
 
 func (b *Block) cursor() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(b.Kind + " " + b.Tenant + " " + b.Value)) // none of them has a blank
+	return base64.RawURLEncoding.EncodeToString([]byte(b.Kind + " " + b.Tenant + " " + b.Value)) // no part has a blank
 }
 
 func parseBlockCursor(cursor string) ([3]string, bool) {
@@ -142,13 +142,13 @@ func parseBlockCursor(cursor string) ([3]string, bool) {
 	return [3]string{parts[0], parts[1], parts[2]}, err == nil && key.cursor() == cursor
 }
 
-// block reads the block in force with b's name, nil if there is none.
+// block reads the block in force with the identity of b, nil if there is none.
 func (tx *txn) block(ctx context.Context, b *Block) (*Block, error) {
 	items, err := tx.blocks(ctx, "SelectBlock", b.Kind, b.Tenant, b.Value)
 	return first(items), err
 }
 
-// oneBlock reads the block with key's name, or the only one if it is a subject's without a tenant.
+// oneBlock reads the block with the identity of key, or the only block of a subject if key has no tenant.
 func (tx *txn) oneBlock(ctx context.Context, key *Block) (Block, error) {
 	var tenant *string
 	if key.Kind != BlockSubject || key.Tenant != "" {
@@ -156,9 +156,9 @@ func (tx *txn) oneBlock(ctx context.Context, key *Block) (Block, error) {
 	}
 	items, err := tx.blocks(ctx, "SelectBlock", key.Kind, tenant, key.Value)
 	if err == nil && len(items) > 1 {
-		return Block{}, fieldError(CodeInvalidArgument, "tenant", "is required: subjects of several tenants have this name")
+		return Block{}, fieldError(CodeInvalidArgument, "tenant", "is required: several tenants have a blocked subject of this name")
 	}
-	return one(items, err, errorf(CodeNotFound, "there is no block of %s %.128q", key.Kind, key.Value))
+	return one(items, err, errorf(CodeNotFound, "no block of %s %.128q exists", key.Kind, key.Value))
 }
 
 func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]Block, error) {
@@ -179,7 +179,7 @@ func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]Blo
 	return items, wrap("select blocks", err)
 }
 
-// putBlock stores b, normalized, where before, nil if there is none, was read under the catalogue's lock.
+// putBlock stores b, which is normalized. before was read under the catalogue's lock; nil if there is none.
 func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, error) {
 	if before != nil && b.same(*before) {
 		return *before, nil
@@ -193,7 +193,7 @@ func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, err
 			return Block{}, wrap("count blocks", err)
 		}
 		if n >= maxBlocks {
-			return Block{}, errorf(CodeConflict, "there are %d blocks, and at most %d can be in force; block prefixes instead of single addresses",
+			return Block{}, errorf(CodeConflict, "%d blocks are in force, at most %d are allowed; block prefixes instead of single addresses",
 				n, maxBlocks)
 		}
 	}

@@ -175,9 +175,9 @@ func TestAFileMayHaveBlocks(t *testing.T) {
   - {kind: tenant, value: b, until: tomorrow}
   - nothing
 `))
-	require.EqualError(t, err, `line 2: blocks[0].value has bits beyond its prefix; write 10.0.0.0/8 for all of them
+	require.EqualError(t, err, `line 2: blocks[0].value has bits after its prefix; write 10.0.0.0/8 for the whole prefix
 line 4: blocks[2] is a duplicate of blocks[1]
-line 5: blocks[3].tenant is required: a subject is a tenant's
+line 5: blocks[3].tenant is required for kind subject
 line 6: blocks[4].until is an unknown field
 line 7: blocks[5] must be a mapping`)
 	_, err = ParseFile([]byte("blocks:\n  acme: {kind: tenant}\n"))

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PutLimit creates or replaces a limit and returns it as it is stored, with defaults filled in, and whether it is new.
+// PutLimit creates or replaces a limit. It returns the stored limit, with defaults, and whether it is new.
 func (s *Store) PutLimit(ctx context.Context, l Limit) (stored Limit, created bool, err error) {
 	if err := validate(&l); err != nil {
 		return Limit{}, false, err
@@ -28,7 +28,7 @@ func (s *Store) PutLimit(ctx context.Context, l Limit) (stored Limit, created bo
 	return stored, created, err
 }
 
-// Limit returns the limit rule.
+// Limit returns the limit named rule.
 func (s *Store) Limit(ctx context.Context, rule string) (l Limit, err error) {
 	err = s.read(ctx, "read limit", func(ctx context.Context, tx *txn) error {
 		items, err := tx.limits(ctx, []string{rule}, "", 1)
@@ -38,7 +38,7 @@ func (s *Store) Limit(ctx context.Context, rule string) (l Limit, err error) {
 	return l, err
 }
 
-// ListLimits returns a page of all limits. Those that are part of a plan are not among them.
+// ListLimits returns a page of all limits but those of plans.
 func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err error) {
 	after, err := p.after()
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err e
 	return list, err
 }
 
-// DeleteLimit deletes a limit. It fails with CodeConflict while another one replaces it.
+// DeleteLimit deletes a limit. It fails with CodeConflict if another limit replaces it.
 func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 	return s.write(ctx, "delete limit", writeTimeout, true, func(ctx context.Context, tx *txn) error {
 		n, err := tx.exec(ctx, "DeleteLimit", rule)
@@ -67,7 +67,7 @@ func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 	})
 }
 
-// AnnounceReset tells every instance that a bucket of a limit was reset.
+// AnnounceReset announces to all instances that a bucket was reset.
 func (s *Store) AnnounceReset(ctx context.Context, bucket string) error {
 	return s.write(ctx, "announce a reset", writeTimeout, false, func(_ context.Context, tx *txn) error {
 		tx.changed(kindReset, bucket)
@@ -75,7 +75,7 @@ func (s *Store) AnnounceReset(ctx context.Context, bucket string) error {
 	})
 }
 
-// limits reads the limits rules (all if nil) after a rule.
+// limits reads the limits named rules (all if nil) that follow after.
 func (tx *txn) limits(ctx context.Context, rules []string, after string, limit int) ([]Limit, error) {
 	rows, err := tx.query(ctx, "SelectLimits", rules, after, limit)
 	if err != nil {
@@ -100,7 +100,7 @@ func (tx *txn) limits(ctx context.Context, rules []string, after string, limit i
 	return items, wrap("select limits", err)
 }
 
-// putLimit stores l, normalized, where before, nil if there is none, was read under the catalogue's lock.
+// putLimit stores l, which is normalized. before was read under the catalogue's lock; nil if there is none.
 func (tx *txn) putLimit(ctx context.Context, before *Limit, l Limit) (Limit, error) {
 	statement := "InsertLimit"
 	if before != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PutMeter creates or replaces a meter and returns it as it is stored, and whether it is new.
+// PutMeter creates or replaces a meter. It returns the stored meter and whether it is new.
 func (s *Store) PutMeter(ctx context.Context, m Meter) (stored Meter, created bool, err error) {
 	if err := validate(&m); err != nil {
 		return Meter{}, false, err
@@ -47,11 +47,11 @@ func (s *Store) ListMeters(ctx context.Context, p Page) (list List[Meter], err e
 	return list, err
 }
 
-// DeleteMeter deletes a meter that nothing refers to. It fails with CodeConflict while a version of a plan, a limit or a
-// balance does. What a refused request has left of a balance, a row without an entry, goes with the meter.
+// DeleteMeter deletes an unused meter. It fails with CodeConflict if a version of a plan, a limit or a balance with entries
+// refers to it. It deletes balances without entries, which refused requests leave.
 func (s *Store) DeleteMeter(ctx context.Context, id string) error {
 	return s.write(ctx, "delete meter", writeTimeout, true, func(ctx context.Context, tx *txn) error {
-		// First of all, because a meter of a plan may have very many balances without an entry, and is not to be locked in vain.
+		// First, because a meter of a plan may have many balances without entries, and locking them would be useless.
 		if err := tx.meterUnused(ctx, id); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (s *Store) DeleteMeter(ctx context.Context, id string) error {
 		if _, err := tx.exec(ctx, "DeleteEmptyBalances", id); err != nil {
 			return wrap("delete empty balances", err)
 		}
-		// And again: a balance may have got its first entry while its row, or the meter's, was waited for.
+		// Again: a balance may have got its first entry while this transaction waited for locks.
 		if err := tx.meterUnused(ctx, id); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (s *Store) DeleteMeter(ctx context.Context, id string) error {
 	})
 }
 
-// meterUnused returns CodeConflict with what refers to the meter.
+// meterUnused returns CodeConflict with an object that refers to the meter, or nil.
 func (tx *txn) meterUnused(ctx context.Context, id string) error {
 	rows, err := tx.query(ctx, "MeterInUse", id)
 	if err != nil {
@@ -93,7 +93,7 @@ func (tx *txn) meterUnused(ctx context.Context, id string) error {
 	return nil
 }
 
-// meters reads the meters ids (all if nil) after an id.
+// meters reads the meters ids (all if nil) that follow after.
 func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int) ([]Meter, error) {
 	rows, err := tx.query(ctx, "SelectMeters", ids, after, limit)
 	if err != nil {
@@ -108,7 +108,7 @@ func (tx *txn) meters(ctx context.Context, ids []string, after string, limit int
 	return items, wrap("select meters", err)
 }
 
-// putMeter stores m where before, nil if there is none, was read under the catalogue's lock.
+// putMeter stores m. before was read under the catalogue's lock; nil if there is none.
 func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, error) {
 	statement := "InsertMeter"
 	if before != nil {
@@ -123,7 +123,7 @@ func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, err
 	return m, wrap("store meter "+m.ID, err)
 }
 
-// first is the first of items, or nil.
+// first returns the first of items, or nil.
 func first[T any](items []T) *T {
 	if len(items) == 0 {
 		return nil

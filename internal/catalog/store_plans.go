@@ -11,8 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// PutPlan makes p the newest version of its plan, unless the newest version grants the same already. It returns the newest
-// version and whether the plan is new. p.Version and p.CreatedAt do not matter.
+// PutPlan stores p as the newest version of its plan, unless the newest version already grants the same. It returns the
+// newest version and whether the plan is new. It ignores p.Version and p.CreatedAt.
 func (s *Store) PutPlan(ctx context.Context, p Plan) (stored Plan, created bool, err error) {
 	if err := validate(&p); err != nil {
 		return Plan{}, false, err
@@ -53,7 +53,7 @@ func (s *Store) Plan(ctx context.Context, id string, version int32) (p Plan, err
 	return p, err
 }
 
-// ListPlans returns a page of the newest versions of all plans.
+// ListPlans returns a page of plans, each in its newest version.
 func (s *Store) ListPlans(ctx context.Context, p Page) (list List[Plan], err error) {
 	after, err := p.after()
 	if err != nil {
@@ -67,12 +67,12 @@ func (s *Store) ListPlans(ctx context.Context, p Page) (list List[Plan], err err
 	return list, err
 }
 
-// plans reads the newest versions of the plans ids (all if nil) after an id.
+// plans reads the newest versions of the plans ids (all if nil) that follow after.
 func (tx *txn) plans(ctx context.Context, ids []string, after string, limit int) ([]Plan, error) {
 	return tx.collectPlans(ctx, "SelectPlans", ids, after, limit)
 }
 
-// collectPlans reads the plan versions that a statement selects, with their allowances.
+// collectPlans reads the versions of plans that a statement selects, with their allowances.
 func (tx *txn) collectPlans(ctx context.Context, statement string, args ...any) ([]Plan, error) {
 	rows, err := tx.query(ctx, statement, args...)
 	if err != nil {
@@ -126,7 +126,8 @@ func (tx *txn) addAllowances(ctx context.Context, plans []Plan) error {
 	return wrap("select allowances", err)
 }
 
-// putPlan stores p, normalized, as the version after before, which was read under the catalogue's lock; nil is none.
+// putPlan stores p, which is normalized, as the version after before. before was read under the catalogue's lock; nil if
+// there is none.
 func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) {
 	if before != nil && p.same(before) {
 		return *before, nil
@@ -181,12 +182,12 @@ func (tx *txn) insertAllowances(ctx context.Context, p *Plan) error {
 	return err
 }
 
-// requireMeters fails, naming all of them, for references to meters that do not exist.
+// requireMeters fails with all references to meters that do not exist.
 func (tx *txn) requireMeters(ctx context.Context, refs []reference) error {
 	return tx.require(ctx, "MissingMeters", kindMeter, refs)
 }
 
-// require fails, naming all of them, for references to nothing.
+// require fails with all references to objects that do not exist.
 func (tx *txn) require(ctx context.Context, statement, kind string, refs []reference) error {
 	missing, err := tx.missing(ctx, statement, refs)
 	if err != nil || len(missing) == 0 {
@@ -199,7 +200,7 @@ func (tx *txn) require(ctx context.Context, statement, kind string, refs []refer
 	return e
 }
 
-// missing returns those of refs that name nothing.
+// missing returns the references to objects that do not exist.
 func (tx *txn) missing(ctx context.Context, statement string, refs []reference) ([]reference, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -215,7 +216,7 @@ func (tx *txn) missing(ctx context.Context, statement string, refs []reference) 
 	return slices.DeleteFunc(slices.Clone(refs), func(r reference) bool { return !slices.Contains(ids, r.id) }), nil
 }
 
-// column is one column of rows, for unnest.
+// column returns one column of rows, for unnest.
 func column[R, V any](rows []R, value func(*R) V) []V {
 	values := make([]V, len(rows))
 	for i := range rows {
@@ -224,7 +225,7 @@ func column[R, V any](rows []R, value func(*R) V) []V {
 	return values
 }
 
-// allowanceRow is an allowance as its table has it: flat, with null for what is absent.
+// allowanceRow is an allowance as a row: flat, with null for absent fields.
 type allowanceRow struct {
 	meter                    string
 	amount                   int64

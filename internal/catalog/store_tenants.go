@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PutTenant creates or replaces a tenant, its overrides too, and returns it as it is stored, and whether it is new. A change of
-// plan, anchor, zone or overrides is written to the history of its terms and holds from the next period of each meter on.
+// PutTenant creates or replaces a tenant with its overrides. It returns the stored tenant and whether it is new. A change of
+// plan, anchor, zone or overrides is written to the history of terms and takes effect at the next period of each meter.
 func (s *Store) PutTenant(ctx context.Context, t Tenant) (stored Tenant, created bool, err error) {
 	return s.replaceTenant(ctx, t, nil)
 }
 
-// ReplaceTenant is PutTenant for a tenant that was looked at: it fails with CodeConflict unless the tenant has this version.
+// ReplaceTenant is PutTenant for an existing tenant. It fails with CodeConflict unless the tenant has this version.
 func (s *Store) ReplaceTenant(ctx context.Context, t Tenant, version int64) (stored Tenant, err error) {
 	stored, _, err = s.replaceTenant(ctx, t, &version)
 	return stored, err
@@ -55,8 +55,8 @@ func (s *Store) replaceTenant(ctx context.Context, t Tenant, version *int64) (st
 	return stored, created, err
 }
 
-// PatchTenant changes what p names, at once if p says so, and returns the tenant before and after. With p.IfVersion, a patch
-// that was committed and is sent again fails with CodeConflict: the tenant has another version by then.
+// PatchTenant changes the fields that p has. It returns the tenant before and after. If a patch with IfVersion is sent again
+// after its commit, it fails with CodeConflict: the version has changed.
 func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (change TenantChange, err error) {
 	if err := validate(&p); err != nil {
 		return TenantChange{}, err
@@ -100,7 +100,7 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 	return change, err
 }
 
-// Tenant returns the tenant id from PostgreSQL. A Catalog's Tenant answers from memory.
+// Tenant returns the tenant id from PostgreSQL. Catalog.Tenant reads memory.
 func (s *Store) Tenant(ctx context.Context, id string) (t Tenant, err error) {
 	err = s.read(ctx, "read tenant", func(ctx context.Context, tx *txn) error {
 		items, err := tx.tenants(ctx, []string{id}, "", 1)
@@ -128,7 +128,7 @@ func (tx *txn) requirePlan(ctx context.Context, plan string) error {
 	return tx.require(ctx, "MissingPlans", kindPlan, []reference{{"plan", plan}})
 }
 
-// tenants reads the tenants ids (all if nil) after an id.
+// tenants reads the tenants ids (all if nil) that follow after.
 func (tx *txn) tenants(ctx context.Context, ids []string, after string, limit int) ([]Tenant, error) {
 	rows, err := tx.query(ctx, "SelectTenants", ids, after, limit)
 	if err != nil {
@@ -148,7 +148,7 @@ func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]str
 	return ids, wrap("select tenant ids", err)
 }
 
-// scanTenant reads a row of SelectTenants, or of LockTenants with more columns.
+// scanTenant scans a row of SelectTenants, or of LockTenants, which has more columns.
 func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 	var t Tenant
 	err := row.Scan(append([]any{
@@ -168,10 +168,10 @@ func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 // lockedTenant is a tenant whose row is locked.
 type lockedTenant struct {
 	Tenant
-	sameMetadata bool // jsonb takes the stored metadata and the wanted for the same
+	sameMetadata bool // jsonb considers the stored and the new metadata equal
 }
 
-// lockTenants locks those of wanted that exist, in order, and returns them by id.
+// lockTenants locks the existing tenants of wanted in order of ids, and returns them by id.
 func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lockedTenant, error) {
 	ids := column(wanted, func(t *Tenant) string { return t.ID })
 	metadata := column(wanted, func(t *Tenant) *string {
@@ -198,7 +198,8 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 	return locked, wrap("lock tenants", err)
 }
 
-// putTenant stores t, normalized, where before, nil if there is none, is locked. Its plan exists and has what it overrides.
+// putTenant stores t, which is normalized. before is locked; nil if there is none. The plan of t exists and has the
+// overridden meters.
 func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (Tenant, error) {
 	if before == nil {
 		return tx.insertTenant(ctx, t)
@@ -206,7 +207,8 @@ func (tx *txn) putTenant(ctx context.Context, before *lockedTenant, t Tenant) (T
 	return tx.changeTenant(ctx, before, t, timing{})
 }
 
-// changeTenant stores t, normalized, in place of before, which is locked. Its plan exists and has what it overrides.
+// changeTenant stores t, which is normalized, in place of before, which is locked. The plan of t exists and has the
+// overridden meters.
 func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant, when timing) (Tenant, error) {
 	t.Version, t.CreatedAt, t.UpdatedAt = before.Version, before.CreatedAt, before.UpdatedAt
 	if t.Anchor.IsZero() {
@@ -243,7 +245,7 @@ func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant,
 	return t, nil
 }
 
-// errRace says that another transaction made the row in the meantime.
+// errRace is the error of a row that another transaction inserted first.
 var errRace = errors.New("made by another transaction in the meantime")
 
 func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
@@ -265,7 +267,7 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	return t, err
 }
 
-// compact takes out the blanks that jsonb puts in.
+// compact removes the blanks that jsonb adds.
 func compact(raw json.RawMessage) (json.RawMessage, error) {
 	v := jsontext.Value(raw)
 	if err := v.Compact(); err != nil {

@@ -7,22 +7,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Terms are what a tenant has agreed to since EffectiveAt.
+// Terms are what holds for a tenant since EffectiveAt.
 type Terms struct {
 	EffectiveAt time.Time
 	Plan        string
 	Anchor      time.Time
 	Timezone    string
 	Overrides   map[string]int64
-	Apply       string // ApplyNow, as the first ones, or ApplyNextPeriod
+	Apply       string // applyNow, also for the first terms, or applyNextPeriod
 	Prorate     bool
-	Reason      string // "": nobody said
+	Reason      string // empty: not given
 }
 
-// termsCursor is how a cursor names the last terms of a page: their instant, which is their key.
+// termsCursor is the layout of a cursor: the instant of the last terms of the page, which is their key.
 const termsCursor = "2006-01-02T15:04:05.000000Z"
 
-// ListTerms returns a page of the history of a tenant's terms, the oldest first.
+// ListTerms returns a page of the history of a tenant's terms, oldest first.
 func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List[Terms], err error) {
 	cursor, err := p.after()
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List
 		if err != nil {
 			return wrap("select terms", err)
 		}
-		if len(items) == 0 { // every tenant has its first ones
+		if len(items) == 0 { // every tenant has its first terms
 			known, err := tx.tenants(ctx, []string{tenant}, "", 1)
 			if _, err = one(known, err, notFound(kindTenant, tenant)); err != nil {
 				return err
@@ -68,12 +68,12 @@ func scanTerms(row pgx.CollectableRow) (Terms, error) {
 	return t, err
 }
 
-// timing is when changed terms take hold, and why they changed.
+// timing says when changed terms take effect, and why they change.
 type timing struct {
-	now     bool // instead of at the next periods
+	now     bool // at once instead of at the next periods
 	prorate bool
-	reason  string // "": nobody said
-	dry     bool   // the transaction is rolled back, so the ledger need not wait for it
+	reason  string // empty: not given
+	dry     bool   // the transaction is rolled back: no lock of the ledger is needed
 }
 
 // termsWait reports whether the newest terms of a locked tenant, or a newer version of its plan, wait for the next periods.
@@ -82,11 +82,12 @@ func (tx *txn) termsWait(ctx context.Context, tenant string) (wait bool, err err
 	return wait, wrap("look for terms that wait of tenant "+tenant, err)
 }
 
-// insertTerms writes the terms of t, whose row is locked. Those that apply now end open periods: everything that could open or
-// use a period is locked first, so that the terms are later than anything decided under the old ones, and made due.
+// insertTerms writes the terms of t, whose row is locked. Terms that apply now end open periods. Their transaction first
+// locks everything that could open or use a period, so that the terms are later than all decisions under the old ones, and
+// then makes the balances due.
 func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 	if when.now {
-		// Each in a statement of its own: one that waits for a lock does not see what was made meanwhile.
+		// Each in a statement of its own: a statement that waits for a lock does not see rows of the meantime.
 		for _, statement := range []string{"LockTenantAlone", "LockBalances"} {
 			if _, err := tx.exec(ctx, statement, t.ID); err != nil {
 				return err
@@ -103,7 +104,7 @@ func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 	return err
 }
 
-// orNull is text as a column has it.
+// orNull returns text for a column: nil if it is empty.
 func orNull(text string) *string {
 	if text == "" {
 		return nil
@@ -111,7 +112,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-// orEmpty is overrides as a column has them: an object, if an empty one.
+// orEmpty returns overrides for a column: an empty object instead of nil.
 func orEmpty(overrides map[string]int64) map[string]int64 {
 	if overrides == nil {
 		return map[string]int64{}

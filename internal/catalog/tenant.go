@@ -12,26 +12,26 @@ import (
 // The states of a tenant.
 const (
 	StatusActive    = "active"
-	StatusSuspended = "suspended" // refused, but keeps its balances
+	StatusSuspended = "suspended" // requests are refused; balances stay
 )
 
-// defaultZone is a tenant's zone until it says otherwise.
+// defaultZone is the time zone of a tenant without one.
 const defaultZone = "UTC"
 
 // Tenant is a billed party.
 type Tenant struct {
 	ID       string          `json:"tenant"`
 	Plan     string          `json:"plan"`
-	Anchor   time.Time       `json:"anchor,omitzero"`   // where its tenant-anchored periods count from; zero: when it was made
-	Timezone string          `json:"timezone,omitzero"` // IANA zone of its periods; "": UTC
-	Status   string          `json:"status,omitzero"`   // active or suspended; "": active
+	Anchor   time.Time       `json:"anchor,omitzero"`   // start of its tenant-anchored periods; zero: the instant of its creation
+	Timezone string          `json:"timezone,omitzero"` // IANA zone of its periods; empty: UTC
+	Status   string          `json:"status,omitzero"`   // active or suspended; empty: active
 	Metadata json.RawMessage `json:"metadata,omitzero"` // a JSON object of at most bound.MaxMetadata bytes; nil: {}
 
-	// Overrides are amounts of this tenant's own, by meter: 0..bound.MaxAmount per period instead of what the plan grants. The plan
-	// has the meter when an override is made; if a later version has not, the override says nothing.
+	// Overrides are amounts of this tenant per period, by meter, instead of those of its plan: 0..bound.MaxAmount. The plan
+	// has the meter when an override is made. If a later version lacks it, the override has no effect.
 	Overrides map[string]int64 `json:"overrides,omitempty"`
 
-	Version   int64     `json:"-"` // 1 when it is made, one more with every change
+	Version   int64     `json:"-"` // 1 at creation, one more with each change
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
 }
@@ -57,11 +57,11 @@ func (t *Tenant) Check(given body.Given) []body.Fault {
 	return c.fields
 }
 
-// Suspended reports whether the tenant is to be refused.
+// Suspended reports whether requests of the tenant are refused.
 func (t *Tenant) Suspended() bool { return t.Status == StatusSuspended }
 
-// normalize fills in defaults, so that what is stored and compared has one form. A zero anchor stays: its default is when
-// the tenant was made, which the store knows.
+// normalize sets defaults, so that equal tenants have one form. A zero anchor stays: only the store knows the instant of
+// creation.
 func (t *Tenant) normalize() {
 	if !t.Anchor.IsZero() {
 		t.Anchor = t.Anchor.UTC().Truncate(time.Microsecond)
@@ -83,13 +83,13 @@ func (t *Tenant) normalize() {
 	}
 }
 
-// sameTerms reports whether a change from t to o leaves the ledger's terms alone.
+// sameTerms reports whether t and o have the same terms for the ledger.
 func (t *Tenant) sameTerms(o *Tenant) bool {
 	return t.Plan == o.Plan && t.Anchor.Equal(o.Anchor) && t.Timezone == o.Timezone &&
 		maps.Equal(t.Overrides, o.Overrides)
 }
 
-// same reports whether storing t in place of o changes nothing. The metadata of both went through jsonb or are equal bytes.
+// same reports whether storing t instead of o changes nothing. The metadata of both is from jsonb, or equal.
 func (t *Tenant) same(o *Tenant) bool {
 	return t.ID == o.ID && t.sameTerms(o) && t.Status == o.Status && bytes.Equal(t.Metadata, o.Metadata)
 }

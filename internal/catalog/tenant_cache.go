@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// unheardAge is how old a cached tenant may be while announcements cannot be heard, and how old "there is no such tenant"
-	// may be at any time.
+	// unheardAge is the largest age of a cached tenant while notifications are not received, and of "no such tenant" at any
+	// time.
 	unheardAge = time.Second
 
-	// heardAge is how old a cached tenant may be at all: a net under announcements, at less than 200 reads/s for a full cache.
+	// heardAge is the largest age of any cached tenant, in case a notification is lost. A full cache then costs less than
+	// 200 reads/s.
 	heardAge = 10 * time.Minute
 
-	// awayPause is how long stale tenants are answered at once after PostgreSQL has failed to answer.
+	// awayPause is how long stale tenants are answered at once after PostgreSQL failed to answer.
 	awayPause = time.Second
 
-	// loadTimeout bounds a read of tenants, and loadQueue how many may wait for one; the bounds keep a request from hanging
-	// while PostgreSQL does. loadBatch tenants are read at once, which takes a few milliseconds.
+	// loadTimeout bounds a read of tenants, and loadQueue the requests that wait for one: no request may hang while
+	// PostgreSQL does. loadBatch is the most tenants of one read, which takes a few milliseconds.
 	loadTimeout = time.Second
 	loadQueue   = 10_000
 	loadBatch   = 500
 
-	// stripes is how many groups of tenants are told apart when one changes while others are being read.
+	// stripes is the number of groups of tenants. A notification during a read affects the tenants of its group only.
 	stripes = 256
 )
 
-// tenantCache keeps the tenants used last. It reads those it does not have through a lane: whatever is asked for at the same
-// time is one query.
+// tenantCache holds the most recently used tenants. It reads missing ones through a lane: requests at the same time become
+// one query.
 type tenantCache struct {
 	store     *Store
 	metrics   *metrics
@@ -47,22 +48,22 @@ type tenantCache struct {
 	loads   atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
 	config  lane.Config
 
-	trusted atomic.Int64 // unix nanoseconds: what was read before is not fresh
-	away    atomic.Int64 // unix nanoseconds: until then PostgreSQL is not asked about tenants that are known
+	trusted atomic.Int64 // unix nanoseconds: tenants read before are stale
+	away    atomic.Int64 // unix nanoseconds: until then cached tenants are answered without PostgreSQL
 
-	// changes counts what was heard of each stripe: what was being read at that moment is not kept.
+	// changes counts the notifications of each stripe. A tenant that was being read at that moment is not cached.
 	seed    maphash.Seed
 	changes [stripes]atomic.Uint64
 }
 
 // cachedTenant is immutable.
 type cachedTenant struct {
-	tenant *Tenant // nil: there is none
+	tenant *Tenant // nil: no such tenant
 	readAt time.Time
 }
 
 type loadedTenant struct {
-	tenant *Tenant // nil: there is none
+	tenant *Tenant // nil: no such tenant
 	err    error
 }
 
@@ -81,7 +82,7 @@ func (c *tenantCache) start() { c.loads.Store(lane.New(c.config, nil, c.load)) }
 
 func (c *tenantCache) stop(ctx context.Context) error { return c.loads.Load().Stop(ctx) }
 
-// get returns a tenant from the cache, or reads it. ErrNoTenant: there is none.
+// get returns a tenant from the cache, or reads it. It returns ErrNoTenant if there is none.
 func (c *tenantCache) get(ctx context.Context, id string) (*Tenant, error) {
 	entry, _ := c.entries.Get(id)
 	now := c.now()
@@ -92,8 +93,8 @@ func (c *tenantCache) get(ctx context.Context, id string) (*Tenant, error) {
 	return c.read(ctx, id, entry, now)
 }
 
-// read reads a tenant, together with others that are read at this moment. While PostgreSQL is away, it answers with the old entry, if
-// there is one.
+// read reads a tenant, in one query with others that are needed at this moment. If PostgreSQL is down, it returns the old
+// entry, if there is one.
 func (c *tenantCache) read(ctx context.Context, id string, entry *cachedTenant, now time.Time) (*Tenant, error) {
 	known := entry != nil
 	if !bound.ID(id) {
@@ -122,7 +123,7 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *cachedTenant, 
 	return nil, loadError(err)
 }
 
-// fresh reports whether entry can be answered without asking PostgreSQL.
+// fresh reports whether entry can be answered without PostgreSQL.
 func (c *tenantCache) fresh(entry *cachedTenant, now time.Time) bool {
 	age := now.Sub(entry.readAt)
 	if age < unheardAge {
@@ -138,7 +139,7 @@ func (e *cachedTenant) answer(id string) (*Tenant, error) {
 	return e.tenant, nil
 }
 
-// loadError turns the lane's errors into this package's.
+// loadError translates an error of the lane.
 func loadError(err error) error {
 	if errors.Is(err, lane.ErrFull) || errors.Is(err, lane.ErrStopped) {
 		return &Error{Code: CodeUnavailable, Detail: unavailableDetail, cause: err}
@@ -146,7 +147,7 @@ func loadError(err error) error {
 	return translate("read tenant", err)
 }
 
-// load is the lane's work: it reads the tenants ids and keeps what it found.
+// load reads the tenants ids for the lane, and caches them.
 func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
@@ -179,19 +180,19 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 		answers[i].tenant = found[id]
 		c.entries.Add(id, &cachedTenant{tenant: found[id], readAt: readAt})
 		if c.stripe(id).Load() != before[i] {
-			c.entries.Remove(id) // after adding, as drop counts before removing: one of the two sees the other
+			c.entries.Remove(id) // after adding, because drop counts before it removes: one of the two notices the other
 		}
 	}
 	return answers
 }
 
-// drop forgets a tenant that has changed.
+// drop removes a changed tenant.
 func (c *tenantCache) drop(id string) {
 	c.stripe(id).Add(1)
 	c.entries.Remove(id)
 }
 
-// distrust makes everything stale that was read until now.
+// invalidateAll makes all cached tenants stale.
 func (c *tenantCache) invalidateAll() { c.trusted.Store(c.now().UnixNano()) }
 
 func (c *tenantCache) stripe(id string) *atomic.Uint64 {

@@ -85,7 +85,7 @@ func TestAnOverrideIsOfAMeterThatThePlanHas(t *testing.T) {
 	_, err := s.PatchTenant(ctx, "acme", TenantPatch{Overrides: map[string]*int64{"seats": five, "calls": five, "none": five}})
 	require.ErrorIs(t, err, ErrInvalid)
 	require.Equal(t, []string{"overrides.none", "overrides.seats"}, fieldsIn(t, err))
-	require.ErrorContains(t, err, "is for a meter that the plan both does not have")
+	require.ErrorContains(t, err, "names a meter that the plan both does not have")
 	_, _, err = s.PutTenant(ctx, Tenant{ID: "new", Plan: "lean", Overrides: map[string]int64{"credits": 5}})
 	require.Equal(t, []string{"overrides.credits"}, fieldsIn(t, err))
 	_, err = s.Tenant(ctx, "new")

@@ -79,7 +79,7 @@ func invalid(faults []body.Fault) error {
 	return &Error{Code: CodeInvalidArgument, Fields: faults}
 }
 
-// metadata checks a JSON object that jsonb must be able to store, and returns it without blanks. It returns nil after a fault.
+// metadata checks a JSON object for a jsonb column, and returns it without blanks. It returns nil for a fault.
 func (c *checker) metadata(field string, raw []byte) []byte {
 	v := jsontext.Value(bytes.Clone(raw))
 	if !c.require(v.IsValid() && v.Compact() == nil && bound.Metadata(v), field, bound.MustBeMetadata) {
@@ -88,5 +88,5 @@ func (c *checker) metadata(field string, raw []byte) []byte {
 	return v
 }
 
-// rateForm is the outline of a rate; what it means, and its bounds, are the limiter's to say.
+// rateForm is the syntax of a rate. The limiter checks its meaning and its bounds.
 var rateForm = regexp.MustCompile(`^[1-9][0-9]{0,15}/[0-9]{0,9}[a-z]{1,7}$`)

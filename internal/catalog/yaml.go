@@ -15,11 +15,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 )
 
-// yamlDepth bounds nesting. The shapes need 6 levels, metadata has its own bound.
+// yamlDepth bounds nesting. The objects need 6 levels; metadata has a smaller bound.
 const yamlDepth = 32
 
-// yamlReader turns YAML into JSON, so that a file and a request body go through the same types, and remembers on which line
-// each value stands. It takes the part of YAML that JSON has: no anchors, aliases, merge keys or tags.
+// yamlReader turns YAML into JSON, so that files and request bodies are decoded alike, and notes the line of each value. It
+// accepts the part of YAML that JSON has: no anchors, aliases, merge keys or tags.
 type yamlReader struct {
 	lines map[string]int  // by path, as in plans.starter.allowances[0].amount
 	nulls map[string]bool // paths of nulls
@@ -28,8 +28,8 @@ type yamlReader struct {
 	document body.Document
 }
 
-// objectText returns an object, which must be a mapping, as JSON. A null is an empty object. If the mapping does not have the
-// field self, it becomes key; an empty key adds nothing.
+// objectText returns the mapping n as a JSON object. A null is an empty object. If the mapping lacks the field self,
+// objectText adds it with the value key, unless key is empty.
 func (r *yamlReader) objectText(path, self, key string, n ast.Node) ([]byte, bool) {
 	before := len(r.at.list)
 	pairs := r.pairs(path, n)
@@ -60,7 +60,7 @@ func (r *yamlReader) objectText(path, self, key string, n ast.Node) ([]byte, boo
 	return text, ok
 }
 
-// parseYAML returns the only document's root, nil if there is none.
+// parseYAML returns the root of the only document, nil if there is none.
 func parseYAML(data []byte, at *problems) ast.Node {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
@@ -79,7 +79,7 @@ func parseYAML(data []byte, at *problems) ast.Node {
 		switch {
 		case doc.Body == nil:
 		case root != nil:
-			at.add(lineOf(doc.Body), "", "must not be a second document; put everything into one")
+			at.add(lineOf(doc.Body), "", "must not be a second document; a file has one")
 		default:
 			root = doc.Body
 		}
@@ -94,7 +94,7 @@ func lineOf(n ast.Node) int {
 	return 1
 }
 
-// pairs returns the pairs of a mapping, or nil with a problem if it is something else. A null is an empty mapping.
+// pairs returns the pairs of a mapping. It adds a problem for other nodes. A null is an empty mapping.
 func (r *yamlReader) pairs(path string, n ast.Node) []*ast.MappingValueNode {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -108,7 +108,7 @@ func (r *yamlReader) pairs(path string, n ast.Node) []*ast.MappingValueNode {
 	return nil
 }
 
-// key returns a key's text.
+// key returns the text of a key.
 func (r *yamlReader) key(path string, pair *ast.MappingValueNode) (string, bool) {
 	switch k := pair.Key.(type) {
 	case *ast.StringNode:
@@ -116,11 +116,11 @@ func (r *yamlReader) key(path string, pair *ast.MappingValueNode) (string, bool)
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode: // an id may look like one
 		return k.GetToken().Value, true
 	}
-	r.at.add(lineOf(pair.Key), path, "has a key that is not a plain text")
+	r.at.add(lineOf(pair.Key), path, "has a key that is not plain text")
 	return "", false
 }
 
-// json appends n as JSON. It reports false, after adding a problem, where JSON has no such thing.
+// json appends n as JSON. It returns false, after adding a problem, for what JSON does not have.
 func (r *yamlReader) json(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
 	r.lines[path] = lineOf(n)
 	if depth > yamlDepth {
@@ -155,7 +155,7 @@ func (r *yamlReader) json(to []byte, path string, n ast.Node, depth int) ([]byte
 		return append(to, ']'), true
 	}
 	what := strings.TrimSuffix(n.Type().String(), "Node")
-	r.at.add(lineOf(n), path, fmt.Sprintf("must be a plain value: YAML's %q is not supported here", what))
+	r.at.add(lineOf(n), path, fmt.Sprintf("must be a plain value: YAML %q is not supported", what))
 	return to, false
 }
 
@@ -183,7 +183,7 @@ func (r *yamlReader) object(to []byte, path string, n ast.Node, depth int) ([]by
 		if to, ok = r.json(to, at, pair.Value, depth+1); !ok {
 			return to, false
 		}
-		r.lines[at] = lineOf(pair.Key) // where a reader looks for it
+		r.lines[at] = lineOf(pair.Key) // the line where readers look for the field
 	}
 	return append(to, '}'), true
 }
@@ -197,7 +197,7 @@ func (r *yamlReader) text(to []byte, path string, n ast.Node, s string) ([]byte,
 	return quoted, true
 }
 
-// plainNumber is a number that YAML and JSON read alike. 010 is 8 in one version of YAML and 10 in another.
+// plainNumber matches numbers that YAML and JSON read alike. 010 is 8 in one version of YAML and 10 in another.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 func (r *yamlReader) number(to []byte, path string, n ast.Node) ([]byte, bool) {

@@ -9,30 +9,31 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// What a gateway is told besides what every answer says.
+// Headers of answers that only gateways get.
 const (
-	// headerQuotaOperation names the operation that paid for the request: what a refund needs.
+	// headerQuotaOperation names the operation that paid for the request. A refund needs it.
 	headerQuotaOperation = "X-Quota-Operation"
 
-	// headerQuotaStatus and headerQuotaProblem are status and body of a refusal, for a gateway that hands on neither.
+	// headerQuotaStatus and headerQuotaProblem are the status and the body of a refusal, for gateways that pass neither to
+	// clients.
 	headerQuotaStatus  = "X-Quota-Status"
 	headerQuotaProblem = "X-Quota-Problem"
 )
 
-// problemHeaderMax bounds a problem that travels in a header: gateways take 4 to 8 KiB of them unless they are told otherwise.
-// A problem that is meant for clients has a tenth of this.
+// problemHeaderMax bounds a problem in a header, in bytes: gateways accept 4 to 8 KiB of headers by default. A usual problem
+// has a tenth of this.
 const problemHeaderMax = 3 << 10
 
-// gateway is a proxy that asks whether a request may pass, and the form in which it needs the answer.
+// gateway is a kind of proxy that asks whether a request may pass, and the form of the answers that it needs.
 type gateway struct {
 	name string
 
-	// uri and method are the headers that say what is to pass. The first of each is the one that this gateway sets by itself,
-	// whatever the client has sent under that name; the others count only where it is missing. Without any it is the request
-	// line, behind the endpoint's path.
+	// uri and method name the headers with the URI and the method of the forwarded request. Each list begins with the header
+	// that this gateway itself sets, whatever the client sent under that name. The other headers count only if the first is
+	// missing. A gateway without such headers sends the URI as the request line, after the path of the endpoint.
 	uri, method []string
 
-	// hides says that of all refusals only 401 and 403 pass this gateway, without a body.
+	// hides reports whether the gateway passes only 401 and 403 to clients, without their bodies.
 	hides bool
 }
 
@@ -46,13 +47,13 @@ func newGateways() []gateway {
 	}
 }
 
-// Envoy puts the endpoint's path in front of the one it was asked for.
+// Envoy puts the path of the endpoint before the path of the forwarded request.
 const (
 	gatewayEnvoy = "envoy"
 	prefixEnvoy  = "/v1/authorize/" + gatewayEnvoy
 )
 
-// enterGateway notes in whose form the answer has to be: of a refused key, too.
+// enterGateway notes which gateway asks. Refusals of the gateway's key take its form as well.
 func (rc *request) enterGateway() error {
 	name := rc.parameter("gateway")
 	if rc.Path() == prefixEnvoy+"/*" {
@@ -61,16 +62,17 @@ func (rc *request) enterGateway() error {
 	known := rc.server.gateways
 	i := slices.IndexFunc(known, func(g gateway) bool { return g.name == name })
 	if i < 0 {
-		return &refusal{code: ledger.CodeNotFound, detail: "there is no form for this gateway"}
+		return &refusal{code: ledger.CodeNotFound, detail: "unknown gateway; supported are nginx, haproxy, traefik, envoy"}
 	}
 	rc.gateway = &known[i]
 	return nil
 }
 
-// ownsQuery says that the query is the held-back request's, not this one's.
+// hasForwardedQuery reports whether the query belongs to the forwarded request.
 func (rc *request) hasForwardedQuery() bool { return rc.gateway != nil && rc.gateway.uri == nil }
 
-// authorization is the caller's. At a gateway that header may be its client's own, and the gateway's key stands in another.
+// authorization returns the caller's key. At a gateway the Authorization header may be the client's, and X-Quota-Key holds
+// the key of the gateway.
 func (rc *request) authorization() string {
 	h := rc.Request().Header
 	if key := h.Get(headerQuotaKey); rc.gateway != nil && key != "" {
@@ -79,7 +81,7 @@ func (rc *request) authorization() string {
 	return h.Get("Authorization")
 }
 
-// authorize decides whether a request may pass a gateway: a consume, or a check if the gateway asks for no more.
+// authorize decides whether a request may pass a gateway. It consumes, or only checks if the gateway asks for that.
 func (s *Server) authorize(rc *request) error {
 	mode, err := rc.readForwarded()
 	if err != nil {
@@ -117,7 +119,7 @@ func (s *Server) consumeForwarded(rc *request) error {
 	return nil
 }
 
-// refuse puts a refusal into the gateway's form and returns the status to answer with.
+// refuse adds the headers that the gateway needs to a refusal, and returns the status to answer with.
 func (g *gateway) refuse(h http.Header, status int, body []byte) int {
 	if !g.hides {
 		return status
@@ -132,7 +134,7 @@ func (g *gateway) refuse(h http.Header, status int, body []byte) int {
 	return http.StatusForbidden
 }
 
-// appendASCII appends a JSON document as a header can carry it: what is not printable ASCII is escaped.
+// appendASCII appends a JSON document in printable ASCII, so that a header can hold it. It escapes all other characters.
 func appendASCII(b, document []byte) []byte {
 	const hex = "0123456789abcdef"
 	unit := func(b []byte, u rune) []byte {

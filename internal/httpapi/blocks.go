@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// blockValueMax is the longest id, and longer than any prefix.
+// blockValueMax bounds an id or a prefix in bytes.
 const blockValueMax = 128
 
 // putBlock creates or replaces a block.
@@ -33,7 +33,7 @@ func (s *Server) putBlock(rc *request) error {
 	return rc.send(putStatus(created), blockOf(&stored))
 }
 
-// getBlock answers one block.
+// getBlock answers with one block.
 func (s *Server) getBlock(rc *request) error {
 	b, err := rc.blockParameters()
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Server) getBlock(rc *request) error {
 	return rc.send(http.StatusOK, blockOf(&b))
 }
 
-// listBlocks answers a page of blocks.
+// listBlocks answers with a page of blocks.
 func (s *Server) listBlocks(rc *request) error {
 	page, err := rc.catalogPage()
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Server) listBlocks(rc *request) error {
 	return rc.send(http.StatusOK, wire.BlockList{Items: mapSlice(list.Items, blockOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
-// deleteBlock ends a block.
+// deleteBlock deletes a block.
 func (s *Server) deleteBlock(rc *request) error {
 	b, err := rc.blockParameters()
 	if err != nil {
@@ -70,14 +70,14 @@ func (s *Server) deleteBlock(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// blockParameters is the block that the path and query name. What they name is the catalogue's to check, but for what could
-// not even be part of it. A prefix comes in one segment with an escaped slash, or in two.
+// blockParameters returns the block that path and query name. The catalogue checks the names; blockParameters refuses only
+// what could not be part of one. A prefix is one segment with an escaped slash, or two segments.
 func (rc *request) blockParameters() (catalog.Block, error) {
 	b := catalog.Block{Kind: rc.parameter("kind"), Value: rc.parameter("value"), Tenant: rc.query.id("tenant")}
 	switch b.Kind {
 	case catalog.BlockTenant, catalog.BlockSubject, catalog.BlockIP:
 	default:
-		rc.query.faults.Add("kind", "must be tenant, subject, ip")
+		rc.query.faults.Add("kind", body.OneOf(catalog.BlockTenant, catalog.BlockSubject, catalog.BlockIP))
 	}
 	if !bound.ASCII(b.Value, '!', 1, blockValueMax) {
 		rc.query.faults.Add("value", "must be an id, an address or a prefix such as 192.0.2.0/24")
@@ -85,16 +85,16 @@ func (rc *request) blockParameters() (catalog.Block, error) {
 	if rc.isPrefix() {
 		bits := rc.parameter("bits")
 		if n, ok := body.ParseInteger(bits); !ok || n > 128 {
-			rc.query.faults.Add("bits", "must be an integer from 0 to 128")
+			rc.query.faults.Add("bits", bound.MustBeInteger(0, 128))
 		} else if b.Kind != catalog.BlockIP {
-			rc.query.faults.Add("bits", "goes with kind ip only")
+			rc.query.faults.Add("bits", "requires kind ip")
 		}
 		b.Value += "/" + bits
 	}
 	return b, rc.query.err()
 }
 
-// isPrefix says that the path has a prefix in two segments.
+// isPrefix reports whether the path has a prefix in two segments.
 func (rc *request) isPrefix() bool { return strings.HasSuffix(rc.Path(), "/:bits") }
 
 func blockOf(b *catalog.Block) wire.Block {

@@ -9,7 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// requests are the members of every request body. They are made once: reading a body builds nothing.
+// bodies has the members of each request body that is read by a table. They are made once, so that reading a body builds
+// nothing.
 type bodies struct {
 	check, consume, debit []body.Member[gate.Request]
 	batch                 []body.Member[batch]

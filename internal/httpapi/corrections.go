@@ -36,7 +36,7 @@ func adjustmentMembers() []body.Member[ledger.Adjust] {
 	}
 }
 
-// refund takes back a debit or a capture, in whole or in part.
+// refund refunds a debit or a capture, in whole or in part.
 func (s *Server) refund(rc *request) error {
 	var req withDryRun[ledger.Refund]
 	if err := decode(rc, &req, s.bodies.refund); err != nil {
@@ -62,7 +62,7 @@ func (s *Server) refund(rc *request) error {
 	})
 }
 
-// voidGrant takes back what is left of a grant.
+// voidGrant removes what remains of a grant.
 func (s *Server) voidGrant(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Server) voidGrant(rc *request) error {
 	return rc.sendChange(change, req.dryRun)
 }
 
-// adjust corrects a balance by hand.
+// adjust corrects a balance.
 func (s *Server) adjust(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// deadline is a context that ends with its parent or at a time, as context.WithDeadline's does. That one starts a timer and
-// signs up with its parent at once, which is a twentieth of a check's cost; this one does so when somebody first asks for Done, and
-// a request that is answered from memory and Redis never does. The parent must have no earlier deadline.
+// deadline is a context that ends with its parent or at an instant, like the one of context.WithDeadline. It creates its
+// timer on the first call of Done instead of at once, which saves 5 % of a check's CPU: requests served from memory and
+// Redis never call Done. The parent must have no earlier deadline.
 type deadline struct {
 	context.Context // the parent
 
 	at time.Time
 
 	mu     sync.Mutex
-	timed  context.Context // with a timer; nil until somebody waits
+	timed  context.Context // with a timer; nil before the first call of Done
 	cancel context.CancelFunc
 	ended  bool
 }
 
-// newDeadline is a context that ends at a time. Its end must be called.
+// newDeadline returns a context that ends at an instant. The caller must call end.
 func newDeadline(parent context.Context, at time.Time) *deadline {
 	return &deadline{Context: parent, at: at}
 }
@@ -52,10 +52,10 @@ func (d *deadline) Err() error {
 	if d.timed == nil && !d.ended && d.Context.Err() == nil && time.Until(d.at) > 0 {
 		return nil
 	}
-	return d.start().Err() // which does not change any more
+	return d.start().Err() // final
 }
 
-// start makes the context with the timer. It needs mu.
+// start creates the context with the timer. The caller holds mu.
 func (d *deadline) start() context.Context {
 	if d.timed == nil {
 		d.timed, d.cancel = context.WithDeadline(d.Context, d.at)
@@ -66,8 +66,8 @@ func (d *deadline) start() context.Context {
 	return d.timed
 }
 
-// Value implements context.Context. Package context asks a parent whose Done it has seen for the context behind it, so that
-// children need no goroutine.
+// Value implements context.Context. Package context looks up the context behind a Done channel by Value; returning that of
+// timed lets children register there without a goroutine.
 func (d *deadline) Value(key any) any {
 	d.mu.Lock()
 	timed := d.timed

@@ -1,40 +1,41 @@
-// Package httpapi is the REST API: it decodes, asks the gate, the ledger or the catalogue, encodes, and turns errors into
-// HTTP. It decides nothing itself.
+// Package httpapi is the REST API. It decodes requests, calls the gate, the ledger or the catalogue, encodes answers, and turns
+// errors into HTTP. It decides nothing itself.
 //
 // # Terms
 //
-//   - contract: openapi.yaml, which is served. The types in types.gen.go are generated from it; handlers are written by hand,
-//     and tests hold routes, request bodies and answers equal to it.
-//   - exchange: one request and its answer on their way through the handlers.
-//   - document: a request body being taken apart, strictly. What is wrong with it is collected as faults, by field.
-//   - gateway: a proxy that holds a request back and asks whether it may pass; passage: what is to pass, its method and URI.
-//   - problem: an error on its way to a client, RFC 9457. errors.go is the one place where codes become statuses.
+//   - contract: openapi.yaml in package wire. Handlers are written by hand; tests compare routes, request bodies and answers
+//     with the contract.
+//   - request: one HTTP request and its answer while handlers work on it.
+//   - fault: a field of a request, and the sentence that says what it must be.
+//   - gateway: a proxy that holds back a request of its client and asks whether it may pass.
+//   - forwarded request: the request that a gateway asks about, with its method and URI.
+//   - problem: an error as an answer, RFC 9457. problemKinds in errors.go is the only table from codes to statuses.
 //
 // # Invariants
 //
-//  1. No input is answered with a 5xx, and a refused request has done nothing: bodies, parameters and headers are read and
-//     checked to the end before anything is asked to act.
-//  2. What is not in the contract is refused, not ignored: unknown fields and query parameters, duplicates, trailing data.
-//  3. An internal error tells the client its request id and nothing else. Its cause is in the access line.
-//  4. Every request is answered, measured and logged once, also after a panic and also when no route matches.
-//  5. Labels of metrics come from the route table; nothing a client sends becomes one.
-//  6. Retry-After is on 429 and 503 only, at least 1, and never earlier than the t of a RateLimit header beside it. A denial's t
-//     is of limits that denied. In the form of a gateway that hides refusals the status meant is the one in X-Quota-Status.
-//  7. A request's address is its connection's peer, and what a trusted proxy says of one: headers that anybody can write count
-//     for nothing, neither as an address nor as an idempotency key.
+//  1. No input causes a 5xx. A refused request has changed nothing: body, parameters and headers are read and checked to the
+//     end before a handler calls another package.
+//  2. What the contract does not have is refused: unknown fields and query parameters, duplicates, trailing data.
+//  3. An internal error gives the client a request id and nothing else. Its cause is in the access log.
+//  4. Each request is answered, measured and logged once, after a panic and without a matching route as well.
+//  5. Labels of metrics come from the route table. Nothing that a client sends becomes a label.
+//  6. Retry-After is on 429 and 503 only. It is at least 1 and at least the t of a RateLimit header beside it. A denial's t is
+//     that of a limit that denied. For gateways that hide refusals the status is the one in X-Quota-Status.
+//  7. A request's address is the peer of its connection, or what a trusted proxy says. Headers that anybody can write are
+//     neither addresses nor idempotency keys.
 //
 // # Clock
 //
-// Deltas in headers are taken from instants of the decision itself, which are PostgreSQL's. The process's clock measures
+// Deltas in headers are differences to the instant of the decision, which is PostgreSQL's. The process's clock measures
 // durations only.
 //
 // # Concurrency
 //
-// A Server has one goroutine per listener, and net/http's per connection. Exchanges are pooled: nothing keeps one, or a byte
-// slice of one, beyond its request.
+// A Server has one goroutine per listener, and net/http has one per connection. Requests are pooled: nothing may keep one, or
+// a byte slice of one, after its answer.
 //
 // # Failure
 //
-// Each request has a deadline. Backends that are away show as 503 with Retry-After; /livez stays green then, and /readyz
-// says what is missing. Shutdown loses no request that was accepted.
+// Each request has a deadline. If a backend is down, requests get 503 with Retry-After; /livez stays green, and /readyz says
+// what is missing. Shutdown loses no accepted request.
 package httpapi

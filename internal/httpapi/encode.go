@@ -10,11 +10,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// The answers of the spending endpoints and the problems are appended by hand: they are most of the traffic, and this costs no
-// allocation. A test holds each of them equal to the JSON of its generated type. All else is marshalled.
+// The answers of the spending endpoints and problems are encoded by hand. They are most of the traffic, and this way costs
+// no allocation. A test compares each with the JSON of its generated type. All other answers are marshalled.
 
-// appendText appends s as a JSON string. What is not UTF-8 becomes U+FFFD; only the client's own bytes, quoted back in a
-// fault, can be that.
+// appendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD; only names that clients sent can have such
+// bytes.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -27,8 +27,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendTime appends t in UTC. Every time in an answer is one the ledger decided, or a client's within the bounds of package
-// period, so its year has four digits.
+// appendTime appends t in UTC. The ledger and package period bound all times, so the year has four digits.
 func appendTime(b []byte, t time.Time) []byte {
 	b = append(b, '"')
 	b = t.UTC().AppendFormat(b, time.RFC3339Nano)
@@ -50,14 +49,14 @@ func appendField(b []byte, name string, n int64) []byte {
 func appendDebitAnswer(b []byte, r *ledger.DebitResult, limits []gate.LimitVerdict, dryRun bool) []byte {
 	b = append(b, '{')
 	b = appendDebitMembers(b, r, dryRun)
-	if len(limits) > 0 && !r.Replayed { // what is replayed was charged then; what the limits say now is of no use
+	if len(limits) > 0 && !r.Replayed { // a replay charged its limits the first time
 		b = append(b, `,"limits":`...)
 		b = appendVerdicts(b, limits)
 	}
 	return append(b, '}')
 }
 
-// appendDebitMembers appends the members of a DebitAnswer, without braces: a batch result has them too.
+// appendDebitMembers appends the members of a DebitAnswer without braces. Batch results have the same members.
 func appendDebitMembers(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
 	b = append(b, `"operation_id":`...)
 	b = appendText(b, r.OperationID)
@@ -227,7 +226,7 @@ func appendLimiting(b []byte, l *ledger.Limiting) []byte {
 	return append(b, '}')
 }
 
-// appendProblem appends a problem document. A batch result is one without request_id and with replayed.
+// appendProblem appends a problem document. A batch result has no request_id, and has replayed.
 func appendProblem(b []byte, p *problem, requestID string) []byte {
 	b = append(b, `{"status":`...)
 	b = strconv.AppendInt(b, int64(p.kind.status), 10)
@@ -289,7 +288,7 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 	return b
 }
 
-// appendBatchResult appends what became of one debit of a batch.
+// appendBatchResult appends the result of one debit of a batch.
 func appendBatchResult(b []byte, r *ledger.DebitResult, p *problem, dryRun bool) []byte {
 	if r != nil {
 		b = append(b, `{"status":200,"replayed":`...)

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
-// Codes this package answers with by itself. All others come from the ledger and the gate.
+// Codes of this package. All other codes come from the ledger and the gate.
 const (
 	codeIdempotencyKeyMissing ledger.Code = "idempotency_key_missing"
 	codeUnauthenticated       ledger.Code = "unauthenticated"
@@ -24,57 +24,57 @@ const (
 )
 
 const (
-	// problemBase is where the problem types are described, each under its code.
+	// problemBase is the page that describes the problem types, each under its code.
 	problemBase = "https://github.com/quotasvc/quotasvc/blob/main/docs/api.md#"
 
-	// The registered problem types of the RateLimit header fields' specification.
+	// Problem types that the RateLimit header fields' specification registered.
 	typeQuotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	typeReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 
-	// retryAfterDefault is for failures that come with no better idea. A backend that is away is rarely back sooner.
+	// retryAfterDefault is the delay for failures that name none. Backends that are down rarely return sooner.
 	retryAfterDefault = time.Second
 )
 
-// problemKind is what a code looks like over HTTP.
+// problemKind is how a code appears over HTTP.
 type problemKind struct {
 	status int
 	title  string
-	detail string // when the error brings none
+	detail string // for errors without a detail of their own
 }
 
-// problemKinds is the one place where codes become HTTP. A code that is missing here is answered as internal.
+// problemKinds is the only table from codes to HTTP. A code that is not in it is answered as internal.
 func problemKinds() map[ledger.Code]problemKind {
 	return map[ledger.Code]problemKind{
 		ledger.CodeInvalidArgument:      {http.StatusBadRequest, "Invalid request", "the request is invalid"},
-		codeIdempotencyKeyMissing:       {http.StatusBadRequest, "Idempotency key missing", "this request needs an Idempotency-Key header of 1 to 255 visible ASCII characters"},
-		codeUnauthenticated:             {http.StatusUnauthorized, "Not authenticated", "this request needs the header Authorization: Bearer <key> with a valid key"},
-		ledger.CodeCreditsExhausted:     {http.StatusPaymentRequired, "Credits exhausted", "nothing is left and no period brings more"},
+		codeIdempotencyKeyMissing:       {http.StatusBadRequest, "Idempotency key missing", "send an Idempotency-Key header of 1 to 255 visible ASCII characters"},
+		codeUnauthenticated:             {http.StatusUnauthorized, "Not authenticated", "send the header Authorization: Bearer <key> with a valid key"},
+		ledger.CodeCreditsExhausted:     {http.StatusPaymentRequired, "Credits exhausted", "nothing remains, and no coming period adds more"},
 		gate.CodeForbidden:              {http.StatusForbidden, "Forbidden", "the tenant, subject or address is blocked"},
 		ledger.CodeTenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
 		ledger.CodeMeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
-		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "there is nothing here"},
+		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "the object does not exist"},
 		ledger.CodeTenantNotFound:       {http.StatusNotFound, "Tenant not found", "the tenant does not exist"},
 		ledger.CodeGrantNotFound:        {http.StatusNotFound, "Grant not found", "the grant does not exist"},
 		ledger.CodeHoldNotFound:         {http.StatusNotFound, "Hold not found", "the hold does not exist"},
 		ledger.CodeOperationNotFound:    {http.StatusNotFound, "Operation not found", "the operation does not exist"},
-		gate.CodeLeaseNotFound:          {http.StatusNotFound, "Lease not found", "there is no such lease: it has ended, was given back, or never was"},
-		codeMethodNotAllowed:            {http.StatusMethodNotAllowed, "Method not allowed", "this resource does not have this method; Allow lists those it has"},
-		ledger.CodeConflict:             {http.StatusConflict, "Conflict", "the present state forbids it"},
-		ledger.CodeHoldNotActive:        {http.StatusConflict, "Hold not active", "the hold was captured, released or has expired"},
+		gate.CodeLeaseNotFound:          {http.StatusNotFound, "Lease not found", "no such lease: it expired, was released, or never existed"},
+		codeMethodNotAllowed:            {http.StatusMethodNotAllowed, "Method not allowed", "the resource does not support this method; see the Allow header"},
+		ledger.CodeConflict:             {http.StatusConflict, "Conflict", "the present state does not allow this"},
+		ledger.CodeHoldNotActive:        {http.StatusConflict, "Hold not active", "the hold is captured, released or expired"},
 		ledger.CodeIdempotencyKeyReused: {http.StatusUnprocessableEntity, "Idempotency key reused", "the key was used for another request"},
-		ledger.CodeRefundExceedsDebit:   {http.StatusUnprocessableEntity, "Refund exceeds debit", "more than can still be refunded"},
+		ledger.CodeRefundExceedsDebit:   {http.StatusUnprocessableEntity, "Refund exceeds debit", "the amount is more than can still be refunded"},
 		gate.CodeCostExceedsCapacity:    {http.StatusUnprocessableEntity, "Cost exceeds capacity", "the request costs more than a rate limit can ever allow"},
-		gate.CodeTooManyLimits:          {http.StatusUnprocessableEntity, "Too many limits", "more rate limits apply than can be decided together"},
-		ledger.CodeQuotaExceeded:        {http.StatusTooManyRequests, "Quota exceeded", "not enough is left in this period"},
+		gate.CodeTooManyLimits:          {http.StatusUnprocessableEntity, "Too many limits", "more rate limits apply than one decision can hold"},
+		ledger.CodeQuotaExceeded:        {http.StatusTooManyRequests, "Quota exceeded", "not enough remains in this period"},
 		gate.CodeRateLimited:            {http.StatusTooManyRequests, "Rate limited", "a rate limit was reached"},
-		ledger.CodeInternal:             {http.StatusInternalServerError, "Internal error", "an error on our side; the request id finds it in our log"},
-		ledger.CodeQueueFull:            {http.StatusServiceUnavailable, "Queue full", "too much is waiting; nothing was done"},
+		ledger.CodeInternal:             {http.StatusInternalServerError, "Internal error", "an internal error; the request id identifies it in our log"},
+		ledger.CodeQueueFull:            {http.StatusServiceUnavailable, "Queue full", "too many requests are waiting; nothing was done"},
 		ledger.CodeUnavailable:          {http.StatusServiceUnavailable, "Unavailable", "a backend did not answer in time; nothing was done"},
-		ledger.CodeOutcomeUnknown:       {http.StatusServiceUnavailable, "Outcome unknown", "it may have been done; retry with the same Idempotency-Key to find out"},
+		ledger.CodeOutcomeUnknown:       {http.StatusServiceUnavailable, "Outcome unknown", "the request may have been carried out; retry with the same Idempotency-Key to find out"},
 	}
 }
 
-// problem is an error on its way to a client.
+// problem is an error in the form of an answer.
 type problem struct {
 	code       ledger.Code
 	kind       problemKind
@@ -82,16 +82,16 @@ type problem struct {
 	detail     string
 	fields     []body.Fault
 	denial     *ledger.Denial
-	asOf       time.Time // when a denial was decided
+	asOf       time.Time // when the denial was decided
 	blocked    *gate.Blocked
 	violated   []string
 	limits     []gate.LimitVerdict
 	retryAfter time.Duration // > 0 on 429 and 503 only
 	replayed   bool
-	degraded   bool // limits could not be decided in Redis
+	degraded   bool // limits were decided without Redis
 }
 
-// problemOf translates an error, whoever made it. What it cannot place is internal, and says nothing about itself.
+// problemOf translates any error. An unknown error becomes internal, without a detail.
 func (s *Server) problemOf(err error) problem {
 	p := problem{code: ledger.CodeInternal}
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
@@ -106,7 +106,7 @@ func (s *Server) problemOf(err error) problem {
 	return s.complete(p)
 }
 
-// complete fills in what the code decides.
+// complete sets what follows from the code.
 func (s *Server) complete(p problem) problem {
 	kind, known := s.problems[p.code]
 	if !known {
@@ -134,7 +134,7 @@ func (s *Server) complete(p problem) problem {
 	return p
 }
 
-// explain writes the detail of errors that bring facts instead of words.
+// explain returns the detail of an error that has facts and no text.
 func (p *problem) explain() string {
 	if len(p.fields) > 0 {
 		detail := p.fields[0].Field + " " + p.fields[0].Message
@@ -144,12 +144,12 @@ func (p *problem) explain() string {
 		return detail
 	}
 	if d := p.denial; d != nil {
-		return fmt.Sprintf("%d of %s needed, %d available", d.Required, d.Limiting.Meter, d.Available)
+		return fmt.Sprintf("%s: %d required, %d available", d.Limiting.Meter, d.Required, d.Available)
 	}
 	return p.kind.detail
 }
 
-// untilDenialEnds is when a retry makes sense by what the denial knows.
+// denialEndsIn returns how long to wait before a retry can succeed, as far as the denial says.
 func (p *problem) denialEndsIn() time.Duration {
 	if p.denial == nil {
 		return retryAfterDefault
@@ -167,11 +167,11 @@ func (p *problem) denialEndsIn() time.Duration {
 func (p *problem) fromLedger(e *ledger.Error) {
 	p.code, p.detail, p.retryAfter = e.Code, e.Detail, e.RetryAfter
 	if e.Code == ledger.CodeInvalidArgument && e.Field != "" {
-		p.detail = "" // says what is wrong with the field, and not which: explain does
+		p.detail = "" // the detail lacks the field's name; explain adds it
 	}
 	p.denial, p.asOf, p.replayed = e.Denial, e.AsOf, e.Replayed
 	switch {
-	case e.Denial != nil: // says itself what it is about
+	case e.Denial != nil: // the denial names meter and subject
 	case e.Field != "":
 		p.fields = []body.Fault{{Field: e.Field, Message: e.Detail}}
 	case e.Code == ledger.CodeInvalidArgument:
@@ -202,13 +202,13 @@ func (p *problem) fromGate(err error) bool {
 	if e, ok := errors.AsType[*gate.TooManyLimits](err); ok {
 		p.code, p.violated = gate.CodeTooManyLimits, e.Rules
 		p.detail = fmt.Sprintf("%d rate limits apply to this request, and at most %d can be decided together; nothing was charged. "+
-			"The catalogue is to be changed: narrow some or let them replace each other", len(e.Rules), ratelimit.MaxCharges)
+			"Change the catalogue: narrow some limits, or let them replace each other", len(e.Rules), ratelimit.MaxCharges)
 		return true
 	}
 	if e, ok := errors.AsType[*gate.ReducedCapacity](err); ok {
 		p.code, p.uri, p.degraded = ledger.CodeUnavailable, typeReducedCapacity, true
 		p.violated, p.limits, p.retryAfter = e.Violated, e.Verdicts, e.RetryAfter
-		p.detail = "a rate limit that must not be passed unseen cannot be decided; nothing was charged"
+		p.detail = "a rate limit that is closed without Redis cannot be decided; nothing was charged"
 		return true
 	}
 	return false
@@ -224,7 +224,7 @@ func (p *problem) fromCatalog(err error) bool {
 	return true
 }
 
-// fromTransport places errors of echo and of contexts.
+// fromTransport translates errors of echo and of contexts.
 func (p *problem) fromTransport(err error) {
 	if e, ok := errors.AsType[*echo.HTTPError](err); ok {
 		switch e.Code {
@@ -237,16 +237,16 @@ func (p *problem) fromTransport(err error) {
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		p.code = ledger.CodeUnavailable
-		// Unlike the ledger, a bare deadline cannot say that nothing was done.
-		p.detail = "no answer in time; retry with the same Idempotency-Key"
+		// The ledger knows whether anything was done. A deadline alone does not say.
+		p.detail = "there was no answer in time; retry with the same Idempotency-Key"
 	}
 }
 
-// refusal is an error of this package that is about no single field.
+// refusal is an error of this package that concerns no single field.
 type refusal struct {
 	code   ledger.Code
 	detail string
 }
 
-// Error names the code.
+// Error returns code and detail.
 func (e *refusal) Error() string { return string(e.code) + ": " + e.detail }

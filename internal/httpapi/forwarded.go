@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// What a gateway says of a request that it holds back.
+// Headers by which a gateway describes the forwarded request: the request that it holds back and asks about.
 const (
 	headerQuotaTenant  = "X-Quota-Tenant"
 	headerQuotaMeter   = "X-Quota-Meter"
@@ -26,17 +26,17 @@ const (
 )
 
 const (
-	// uriMax is the longest request line that nginx takes unless it is told otherwise. What is longer is refused, not cut: a
-	// rule would be evaded by what comes before the part it is about.
+	// uriMax is the longest request line that nginx accepts by default. Longer URIs are refused, not cut: a client could
+	// evade a rule by a prefix that pushes the matching part out.
 	uriMax     = 8 << 10
 	mustFitURI = "must be at most 8192 bytes"
 
-	// passageKeyPrefix begins the ids of operations at gateways. A client whose keys a gateway hands on cannot take those that
-	// backends give.
+	// forwardedKeyPrefix begins the operation ids of forwarded requests. A client whose keys a gateway passes on so cannot
+	// use the key of a backend.
 	forwardedKeyPrefix = "gw-"
 )
 
-// readPassage reads from the headers what is to pass and whether to charge for it.
+// readForwarded reads the forwarded request from the headers, and whether to consume or to check.
 func (rc *request) readForwarded() (mode string, err error) {
 	r := headerReader{header: rc.Request().Header}
 	r.refuseUnknown()
@@ -46,7 +46,7 @@ func (rc *request) readForwarded() (mode string, err error) {
 	ask.Route = r.text(headerQuotaRoute, bound.Route, bound.MustBeRoute)
 	ask.Items = []ledger.Item{{Meter: r.text(headerQuotaMeter, bound.ID, bound.MustBeID), Amount: r.amount(headerQuotaAmount)}}
 	r.require(headerQuotaTenant, headerQuotaMeter)
-	mode = r.text(headerQuotaMode, func(s string) bool { return s == modeConsume || s == modeCheck }, "must be consume or check")
+	mode = r.text(headerQuotaMode, func(s string) bool { return s == modeConsume || s == modeCheck }, body.OneOf(modeConsume, modeCheck))
 	key := r.text(headerIdempotencyKey, bound.Key, bound.MustBeKey)
 	method, uri := rc.forwardedURI(&r)
 	if err := r.faults.Err(); err != nil {
@@ -61,7 +61,7 @@ func (rc *request) readForwarded() (mode string, err error) {
 	return mode, nil
 }
 
-// passing returns what is to pass as the client wrote it.
+// forwardedURI returns method and URI of the forwarded request as the client wrote them.
 func (rc *request) forwardedURI(r *headerReader) (method, uri string) {
 	field := "path"
 	if g := rc.gateway; len(g.uri) > 0 {
@@ -80,8 +80,8 @@ func (rc *request) forwardedURI(r *headerReader) (method, uri string) {
 	return method, uri
 }
 
-// passageKey is the key of the operation: the gateway's, or else a new one. An X-Request-Id is never one. Many gateways hand on
-// whatever the client sent under that name, and who repeats a key passes without paying.
+// forwardedKey returns the key of the operation: the given one with a prefix, or a new one. An X-Request-Id never becomes a
+// key: many gateways pass on what the client sent under that name, and a client that repeats a key does not pay again.
 func forwardedKey(given string) string {
 	switch {
 	case given == "":
@@ -94,14 +94,14 @@ func forwardedKey(given string) string {
 	}
 }
 
-// headerReader reads headers, and collects what is wrong with them. An empty header is none: that is how gateways leave one
-// out.
+// headerReader reads headers and collects their faults. It treats an empty header as absent, because gateways send empty
+// headers for missing values.
 type headerReader struct {
 	header http.Header
 	faults body.Faults
 }
 
-// first returns the value of the first of these headers that is there, and its name.
+// first returns the value of the first header among names that is set, and its name.
 func (r *headerReader) first(names []string) (value, name string) {
 	for _, name := range names {
 		if value := r.one(name); value != "" {
@@ -111,11 +111,11 @@ func (r *headerReader) first(names []string) (value, name string) {
 	return "", ""
 }
 
-// one returns a header that may be there once: of two values, one could be the client's.
+// one returns a header that may appear once. Of two values the client may have sent one.
 func (r *headerReader) one(name string) string {
 	values := r.header.Values(name)
 	if len(values) > 1 {
-		r.faults.Add(name, "must be there once")
+		r.faults.Add(name, "must appear once")
 		return ""
 	}
 	if len(values) == 0 {
@@ -124,7 +124,7 @@ func (r *headerReader) one(name string) string {
 	return values[0]
 }
 
-// text returns a header that check accepts, or records what it must be.
+// text returns a header that check accepts, or notes what it must be.
 func (r *headerReader) text(name string, check func(string) bool, must string) string {
 	value := r.one(name)
 	if value != "" && !check(value) {
@@ -134,7 +134,7 @@ func (r *headerReader) text(name string, check func(string) bool, must string) s
 	return value
 }
 
-// amount returns the amount in a header; 1 if there is none.
+// amount returns the amount in a header, or 1 if there is none.
 func (r *headerReader) amount(name string) int64 {
 	value := r.one(name)
 	if value == "" {
@@ -147,7 +147,7 @@ func (r *headerReader) amount(name string) int64 {
 	return n
 }
 
-// require records those that are missing, and not at fault already.
+// require notes headers that are missing.
 func (r *headerReader) require(names ...string) {
 	for _, name := range names {
 		if r.header.Get(name) == "" {
@@ -156,12 +156,12 @@ func (r *headerReader) require(names ...string) {
 	}
 }
 
-// refuseUnknown records headers of this service's that it does not know: a misspelt X-Quota-Amount would be an amount of 1.
-// Those of an answer are let be; a gateway may have put them there.
+// refuseUnknown notes X-Quota headers that are not part of a request: a misspelt X-Quota-Amount would mean an amount of 1.
+// It ignores those of answers, which a gateway may have added.
 func (r *headerReader) refuseUnknown() {
 	for name := range r.header {
 		if strings.HasPrefix(name, "X-Quota-") && !isQuotaHeader(name) {
-			r.faults.Add(name, "is not a header of this request")
+			r.faults.Add(name, "is an unknown header")
 		}
 	}
 }
@@ -177,12 +177,12 @@ func isQuotaHeader(name string) bool {
 	}
 }
 
-// routeOf returns the route of a URI: its path, without query, in one spelling. Clients choose how to write a path, and a rule for
-// /search must not be evaded by writing //search, /./search or /%73earch.
+// routeOf returns the route of a URI: its path without query, in one normal form. Clients choose the spelling of a path, so
+// /search, //search, /./search and /%73earch must give one route.
 //
-// Escapes of printable ASCII are resolved, but for those that would make another path of it (%2F, %3F, %23, %25 and %20);
-// everything else is escaped, in upper case. Dot segments are resolved and empty segments dropped. What servers differ in stays
-// as it is: case, a slash at the end, and parameters behind a semicolon.
+// routeOf unescapes printable ASCII, except for characters that would change the path (%2F, %3F, %23, %25 and %20). It
+// escapes everything else, in upper case. It resolves dot segments and drops empty ones. It keeps what servers treat
+// differently: case, a slash at the end, and parameters after a semicolon.
 func routeOf(uri string) string {
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
 		uri = uri[:i]
@@ -203,13 +203,13 @@ func routeOf(uri string) string {
 			continue
 		}
 		if last && len(kept) > 0 {
-			kept = append(kept, "") // a directory
+			kept = append(kept, "") // a trailing slash
 		}
 	}
 	return "/" + strings.Join(kept, "/")
 }
 
-// plainPath resolves the escapes that need not be there and adds those that need be.
+// plainPath removes escapes that are not needed and adds those that are.
 func plainPath(path string) string {
 	const upper = "0123456789ABCDEF"
 	b := make([]byte, 0, len(path))
@@ -220,7 +220,7 @@ func plainPath(path string) string {
 				c, escaped = byte(high<<4|low), true
 				i += 2
 			} else {
-				escaped = true // a bare % stands for itself
+				escaped = true // a % without digits stands for itself
 			}
 		}
 		if c <= ' ' || c > '~' || escaped && strings.IndexByte("/?#%", c) >= 0 {
@@ -232,7 +232,7 @@ func plainPath(path string) string {
 	return string(b)
 }
 
-// nibble is the value of the hexadecimal digit at i, or -1.
+// nibble returns the value of the hexadecimal digit at i, or -1.
 func nibble(s string, i int) int {
 	if i >= len(s) {
 		return -1

@@ -34,7 +34,7 @@ func grantMembers() []body.Member[ledger.Grant] {
 	}
 }
 
-// grant issues units.
+// grant issues a grant.
 func (s *Server) grant(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Server) grant(rc *request) error {
 	return rc.send(status, grantAnswer(result, req.dryRun))
 }
 
-// listGrants lists a tenant's grants, closed ones included.
+// listGrants answers with a page of a tenant's grants, closed ones included.
 func (s *Server) listGrants(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -100,7 +100,7 @@ func grantAnswer(r *ledger.GrantResult, dryRun bool) wire.GrantAnswer {
 	}
 }
 
-// orNull is t in UTC, or null for none.
+// orNull returns t in UTC, or nil for the zero time.
 func orNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -109,7 +109,7 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// mapSlice translates each element; the result is never nil, so that it is [] in JSON.
+// mapSlice translates each element. The result is never nil, so that JSON has [] for no elements.
 func mapSlice[A, B any](in []A, translate func(*A) B) []B {
 	out := make([]B, len(in))
 	for i := range in {

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Header names, spelled as they go over the wire. They are set without canonicalisation, which would write "Ratelimit".
+// Names of headers, spelled as they are sent. set does not canonicalise them: that would write "Ratelimit".
 const (
 	headerRequestID       = "X-Request-Id"
 	headerQuotaLimit      = "X-Quota-Limit"
@@ -27,16 +27,16 @@ const (
 	headerIdempotencyKey  = "Idempotency-Key"
 )
 
-// standing is what the X-Quota headers say of one item.
+// remainingHeader holds the X-Quota headers of one item.
 type remainingHeader struct {
 	required  int64 // > 0
 	remaining int64
 	limit     int64
-	reset     time.Duration // 0 = no end
+	reset     time.Duration // 0: no end
 }
 
-// tighter reports whether repeating the same request would run s dry before o: it compares remaining/required, which unlike
-// the bare remainders can be compared between meters of different units.
+// runsOutBefore reports whether repeating the request exhausts s before o. It compares remaining/required, which is
+// comparable between meters of different units.
 func (s *remainingHeader) runsOutBefore(o *remainingHeader) bool {
 	aHigh, aLow := bits.Mul64(uint64(s.remaining), uint64(o.required))
 	bHigh, bLow := bits.Mul64(uint64(o.remaining), uint64(s.required))
@@ -49,7 +49,7 @@ func (s *remainingHeader) runsOutBefore(o *remainingHeader) bool {
 	return s.remaining < o.remaining
 }
 
-// tightest collects standings and keeps the tightest.
+// minRemaining keeps the item that runs out first.
 type minRemaining struct {
 	remainingHeader
 	set bool
@@ -64,7 +64,7 @@ func (t *minRemaining) offer(s remainingHeader) {
 func (t *minRemaining) offerDebit(r *ledger.DebitResult) {
 	for i := range r.Items {
 		it := &r.Items[i]
-		// A replay has what remained then and the limit of now, which may be the smaller one.
+		// A replay has the remainder of its first run and the present limit, which may be smaller.
 		t.offer(remainingHeader{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 }
@@ -80,7 +80,7 @@ func (t *minRemaining) offerCheck(c *gate.Check) {
 	}
 }
 
-// until is the time from now to at, at least a nanosecond, so that 0 can mean that there is no end.
+// until returns the time from now to at, at least a nanosecond. 0 means no end.
 func until(at, now time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -101,19 +101,19 @@ func (t *minRemaining) write(h http.Header) {
 
 func set(h http.Header, name, value string) { h[name] = []string{value} }
 
-// The state of a balance or of a tenant, to which a change can be bound.
+// Headers that bind a change to the state of a balance or a tenant.
 const (
 	headerETag    = "ETag"
 	headerIfMatch = "If-Match"
 )
 
-// sendETag says which state is answered: a balance's seq, a tenant's version.
+// sendETag sends the state that is answered: the seq of a balance, or the version of a tenant.
 func (rc *request) sendETag(state int64) {
 	set(rc.Response().Header(), headerETag, `"`+strconv.FormatInt(state, 10)+`"`)
 }
 
-// ifMatch returns the state that an If-Match header wants, nil if there is none. of says whose state that is. One tag is
-// taken: who sends "*" or several has not looked at what is to be changed.
+// ifMatch returns the state that the If-Match header demands, nil if there is none. of says which state that is, for the
+// error. It accepts one tag: a client that sends "*" or several tags does not know the state it changes.
 func (rc *request) ifMatch(of string) (*int64, error) {
 	values := rc.Request().Header[headerIfMatch]
 	if len(values) == 0 {
@@ -125,5 +125,5 @@ func (rc *request) ifMatch(of string) (*int64, error) {
 			return &state, nil
 		}
 	}
-	return nil, body.Refuse(headerIfMatch, `must be the ETag of the %s in quotes, such as "17"`, of)
+	return nil, body.Refuse(headerIfMatch, `must be the ETag of the %s, in quotes, such as "17"`, of)
 }

@@ -75,17 +75,17 @@ func (s *Server) hold(rc *request) error {
 	return rc.sendHold(status, result, req.dryRun)
 }
 
-// captureHold turns what is held into use.
+// captureHold turns held units into used ones.
 func (s *Server) captureHold(rc *request) error {
 	return s.changeHold(rc, ledger.ActionCapture, s.bodies.capture)
 }
 
-// releaseHold gives back what is held.
+// releaseHold returns held units.
 func (s *Server) releaseHold(rc *request) error {
 	return s.changeHold(rc, ledger.ActionRelease, s.bodies.release)
 }
 
-// extendHold moves a hold's end.
+// extendHold moves the expiry of a hold.
 func (s *Server) extendHold(rc *request) error {
 	return s.changeHold(rc, ledger.ActionExtend, s.bodies.extend)
 }
@@ -130,7 +130,7 @@ func (rc *request) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 	})
 }
 
-// listHolds answers a page of a tenant's holds.
+// listHolds answers with a page of a tenant's holds.
 func (s *Server) listHolds(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Server) listHolds(rc *request) error {
 	return rc.send(http.StatusOK, wire.HoldList{Items: mapSlice(page.Items, listedHold), NextCursor: nextCursor(page.NextCursor)})
 }
 
-// getHold answers one hold as it stands.
+// getHold answers with one hold.
 func (s *Server) getHold(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -174,7 +174,7 @@ func listedHold(h *pg.HoldRecord) wire.Hold {
 	}
 }
 
-// noteReplay marks an answer that was stored when the request came first.
+// markReplayed adds the header of a stored answer.
 func (rc *request) markReplayed(replayed bool) {
 	if replayed {
 		set(rc.Response().Header(), headerReplayed, "true")

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// rollRequest is a RollRequest.
+// rollRequest is the body of POST /v1/rolls.
 type rollRequest struct{ asOf *time.Time }
 
 func rollMembers() []body.Member[rollRequest] {
@@ -24,13 +24,13 @@ func rollMembers() []body.Member[rollRequest] {
 	}
 }
 
-// startRoll begins a roll in the background.
+// startRoll starts a roll in the background.
 func (s *Server) startRoll(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a roll is idempotent by itself, but whoever sends a key must send a good one
+		return err // a roll is idempotent without a key, but a key must be valid
 	}
 	var req rollRequest
-	if rc.Request().ContentLength != 0 { // a bare POST means now
+	if rc.Request().ContentLength != 0 { // no body: roll up to now
 		if err := decode(rc, &req, s.bodies.roll); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (s *Server) startRoll(rc *request) error {
 	return rc.send(http.StatusAccepted, rollOf(&roll))
 }
 
-// getRoll answers the progress of a roll.
+// getRoll answers with the progress of a roll.
 func (s *Server) getRoll(rc *request) error {
 	id, err := rc.idParameter("roll_id")
 	if err != nil {
@@ -63,7 +63,7 @@ func rollOf(r *pg.Roll) wire.Roll {
 	}
 }
 
-// verificationRequest is a VerificationRequest.
+// verificationRequest is the body of POST /v1/verifications.
 type verificationRequest struct{ tenant string }
 
 func verificationMembers() []body.Member[verificationRequest] {
@@ -72,13 +72,13 @@ func verificationMembers() []body.Member[verificationRequest] {
 	}
 }
 
-// startVerification begins to verify in the background.
+// startVerification starts a verification in the background.
 func (s *Server) startVerification(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // verifying twice does no harm, but whoever sends a key must send a good one
+		return err // a second verification does no harm, but a key must be valid
 	}
 	var req verificationRequest
-	if rc.Request().ContentLength != 0 { // a bare POST means all tenants
+	if rc.Request().ContentLength != 0 { // no body: all tenants
 		if err := decode(rc, &req, s.bodies.verification); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (s *Server) startVerification(rc *request) error {
 	return rc.send(http.StatusAccepted, verificationOf(&v))
 }
 
-// getVerification answers how far a verification is, and what it found.
+// getVerification answers with the progress and the result of a verification.
 func (s *Server) getVerification(rc *request) error {
 	id, err := rc.idParameter("verification_id")
 	if err != nil {

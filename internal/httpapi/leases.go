@@ -33,7 +33,7 @@ func leaseTTL(d *body.Document) time.Duration {
 	return time.Duration(d.Integer(int64(rule.MinLeaseTTL/time.Second), int64(rule.MaxLeaseTTL/time.Second))) * time.Second
 }
 
-// acquireLease gives a lease of a concurrency limit.
+// acquireLease acquires a lease of a concurrency limit.
 func (s *Server) acquireLease(rc *request) error {
 	var req gate.LeaseRequest
 	err := decode(rc, &req, s.bodies.lease)
@@ -56,7 +56,7 @@ func (s *Server) acquireLease(rc *request) error {
 	return rc.sendLease(status, &lease, req.DryRun)
 }
 
-// renewLease makes a lease last longer.
+// renewLease extends a lease.
 func (s *Server) renewLease(rc *request) error {
 	id, err := rc.leaseParameter()
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Server) renewLease(rc *request) error {
 	return rc.sendLease(http.StatusOK, &lease, false)
 }
 
-// releaseLease gives a lease back.
+// releaseLease ends a lease.
 func (s *Server) releaseLease(rc *request) error {
 	id, err := rc.leaseParameter()
 	if err != nil {
@@ -85,7 +85,8 @@ func (s *Server) releaseLease(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
-// leaseParameter returns the path's lease and notes its tenant for the access line. What is no id of ours names no lease.
+// leaseParameter returns the lease that the path names and notes its tenant for the access log. A text that is not one of
+// our ids names no lease.
 func (rc *request) leaseParameter() (ratelimit.LeaseID, error) {
 	id, err := ratelimit.ParseLeaseID(rc.parameter("lease_id"))
 	if err != nil {

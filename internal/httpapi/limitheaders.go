@@ -14,55 +14,56 @@ import (
 )
 
 const (
-	// namedMax is how many limits an answer names. A client acts on the first, and a proxy has limits of its own.
+	// namedMax bounds the limits that an answer names. Clients act on the first one, and proxies bound the size of headers.
 	namedMax = 5
 
-	// unitConcurrency is what a concurrency limit counts. Requests are the default and not written.
+	// unitConcurrency is the quota unit of concurrency limits. Requests are the default unit, which is not sent.
 	unitConcurrency = "concurrent-requests"
 
-	// jitterPart of the wait for a window's end, but no more than jitterMax, is added at random: everybody whom a window has
-	// turned away waits for the same instant. A minute is enough to spread them, and of the wait until midnight a tenth
-	// would be hours.
+	// Retry-After gets a random part of the wait, 1/jitterPart of it and at most jitterMax, if a window denied: all clients
+	// that a window denies otherwise return at the same instant. A minute spreads them enough; a tenth of the wait until
+	// midnight would be hours.
 	jitterPart = 10
 	jitterMax  = time.Minute
 )
 
-// LegacyHeaders is a set of headers from before RateLimit and RateLimit-Policy. All tell of the most restrictive limit only.
+// LegacyHeaders names a set of headers that is older than RateLimit and RateLimit-Policy. Each set describes only the most
+// restrictive limit.
 type LegacyHeaders string
 
-// The sets. The first two differ in X-RateLimit-Reset, which is the oldest misunderstanding between services and clients.
+// The sets. The first two differ in the meaning of X-RateLimit-Reset.
 const (
-	// LegacyXEpoch is X-RateLimit-Limit, -Remaining and -Reset, the time of reset in seconds since 1970.
+	// legacyXEpoch is X-RateLimit-Limit, -Remaining and -Reset, with the time of the reset in seconds since 1970.
 	legacyXEpoch LegacyHeaders = "x-ratelimit-epoch"
-	// LegacyXDelta is the same with the seconds until reset.
+	// legacyXDelta is X-RateLimit-Limit, -Remaining and -Reset, with the seconds until the reset.
 	legacyXDelta LegacyHeaders = "x-ratelimit-delta"
-	// LegacyDraft is RateLimit-Limit, -Remaining and -Reset in seconds, as drafts 03 to 06 of the specification had them.
+	// legacyDraft is RateLimit-Limit, -Remaining and -Reset in seconds, as in drafts 03 to 06 of the specification.
 	legacyDraft LegacyHeaders = "ratelimit"
 )
 
-// CheckLegacyHeaders refuses unknown sets, repeated ones, and two that set the same headers.
+// CheckLegacyHeaders returns an error for unknown sets, duplicate sets, and two sets that use the same headers.
 func CheckLegacyHeaders(sets []LegacyHeaders) error {
 	for i, set := range sets {
 		switch set {
 		case legacyXEpoch, legacyXDelta, legacyDraft:
 		default:
-			return fmt.Errorf("legacy headers: %q is not %s, %s or %s", set, legacyXEpoch, legacyXDelta, legacyDraft)
+			return fmt.Errorf("legacy headers: %q must be one of: %s, %s, %s", set, legacyXEpoch, legacyXDelta, legacyDraft)
 		}
 		if slices.Contains(sets[:i], set) {
-			return fmt.Errorf("legacy headers: %s is there twice", set)
+			return fmt.Errorf("legacy headers: duplicate %s", set)
 		}
 	}
 	if slices.Contains(sets, legacyXEpoch) && slices.Contains(sets, legacyXDelta) {
-		return fmt.Errorf("legacy headers: %s and %s both say what X-RateLimit-Reset means; choose one", legacyXEpoch, legacyXDelta)
+		return fmt.Errorf("legacy headers: %s and %s set the same headers; choose one", legacyXEpoch, legacyXDelta)
 	}
 	return nil
 }
 
-// writeLimits sets what the headers say of the enforced limits among the verdicts, the most restrictive first, and returns
-// the longest t among them: Retry-After must not be earlier.
+// writeLimits sets the RateLimit headers for the enforced limits among verdicts, the most restrictive first. It returns the
+// largest t that it sent: Retry-After must not be earlier.
 //
-// When a limit has denied, t stands with those that did and that waiting helps with: when the others get more tokens, which
-// they have enough of, or can never have enough of, is not what the client waits for.
+// If a limit denied, only limits that denied and that will allow the request later have a t. When the other limits refill
+// does not matter to the client.
 func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.Duration {
 	enforced := make([]*gate.LimitVerdict, 0, 8)
 	for i := range verdicts {
@@ -98,14 +99,14 @@ func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.D
 	return longest
 }
 
-// writeMode says that limits were decided without Redis although there is one. A limit that is open then has no verdict.
+// writeMode sends the header that limits were decided without Redis. A limit with the policy "open" has no verdict then.
 func writeMode(h http.Header, degraded bool) {
 	if degraded {
 		set(h, headerRateLimitMode, "local")
 	}
 }
 
-// appendPolicy appends what a limit allows: so many requests in so many seconds, or so many at a time.
+// appendPolicy appends the quota of a limit: a number of requests per number of seconds, or a number at a time.
 func appendPolicy(b []byte, v *gate.LimitVerdict) []byte {
 	b = appendItem(b, v.Rule)
 	b = appendParameter(b, ";q=", v.Quota)
@@ -116,8 +117,8 @@ func appendPolicy(b []byte, v *gate.LimitVerdict) []byte {
 	return appendParameter(b, ";w=", max(v.WindowSeconds, 1))
 }
 
-// showsWait reports whether t says something. When a lease comes back depends on its holder; only a denial makes a guess.
-// A limit that never lets the request pass has no t: whatever it was, a client would come back then with the same request.
+// showsDelay reports whether t is meaningful. When a lease returns depends on its holder; only a denial has an estimate. A
+// limit that can never allow the request has no t: a client would wait and send the same request.
 func showsDelay(v *gate.LimitVerdict, denied bool) bool {
 	if !v.Allowed {
 		return !v.Never
@@ -125,8 +126,8 @@ func showsDelay(v *gate.LimitVerdict, denied bool) bool {
 	return !denied && !v.Concurrent
 }
 
-// writeLegacy sets the headers that came before the structured ones. Their clients expect all three of them, so -Reset also
-// stands with a limit that never lets the request pass: it is when there is one more token.
+// writeLegacy sends the older headers. Their clients expect all three, so -Reset is sent even for a limit that can never
+// allow the request: it is the time until one more token.
 func (s *Server) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	for _, legacy := range s.cfg.LegacyHeaders {
 		prefix, reset := "X-RateLimit-", ceil(delayOf(v), time.Second)
@@ -143,7 +144,7 @@ func (s *Server) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	}
 }
 
-// retryAfter is the value of Retry-After: at least 1, not before wait, and with jitter if a window has denied.
+// retryAfter returns the value of Retry-After: at least 1 and at least wait, with jitter if a window denied.
 func (s *Server) retryAfter(wait time.Duration, verdicts []gate.LimitVerdict) string {
 	window := slices.ContainsFunc(verdicts, func(v gate.LimitVerdict) bool { return v.Window && !v.Shadow && !v.Allowed })
 	if spread := min(wait/jitterPart, jitterMax); window && spread > 0 {
@@ -152,10 +153,10 @@ func (s *Server) retryAfter(wait time.Duration, verdicts []gate.LimitVerdict) st
 	return strconv.FormatInt(max(ceil(wait, time.Second), 1), 10)
 }
 
-// randomUpTo is a random time from 0 to limit.
+// randomUpTo returns a random duration from 0 to limit.
 func randomUpTo(limit time.Duration) time.Duration { return rand.N(limit + 1) }
 
-// untilTokens is when the limit lets more pass: the same request after a denial, one more token otherwise.
+// delayOf returns how long until the limit allows the same request after a denial, or one more token otherwise.
 func delayOf(v *gate.LimitVerdict) time.Duration {
 	if !v.Allowed && !v.Never {
 		return v.RetryAfter
@@ -163,8 +164,8 @@ func delayOf(v *gate.LimitVerdict) time.Duration {
 	return v.Reset
 }
 
-// compareRestriction orders the most restrictive limit first: those that never allow it, then those that denied, the longest
-// wait before the shortest, then those with the fewest tokens left.
+// compareRestriction orders limits from the most restrictive: those that never allow the request, those that denied it, the
+// longest wait first, then those with the fewest tokens.
 func compareRestriction(a, b *gate.LimitVerdict) int {
 	if order := cmp.Compare(severity(a), severity(b)); order != 0 {
 		return -order
@@ -189,8 +190,8 @@ func severity(v *gate.LimitVerdict) int {
 	}
 }
 
-// appendItem appends a structured-field string (RFC 9651 3.3.3). Rule ids have no quotes; a rule's name must not become
-// syntax if that ever changes.
+// appendItem appends a structured-field string (RFC 9651 3.3.3). Rule ids have no quotes or backslashes today; escaping
+// keeps a name from becoming syntax if that changes.
 func appendItem(b []byte, name string) []byte {
 	b = append(b, '"')
 	for i := range len(name) {

@@ -150,9 +150,9 @@ func TestLegacyHeadersAreOfTheMostRestrictiveLimitInTheFormThatWasChosen(t *test
 func TestLegacyHeadersThatMeanTwoThingsAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, sets := range map[string][]LegacyHeaders{
-		"is not":      {"x-ratelimit"},
-		"both say":    {legacyXEpoch, legacyXDelta},
-		"there twice": {legacyDraft, legacyDraft},
+		"must be one of":       {"x-ratelimit"},
+		"set the same headers": {legacyXEpoch, legacyXDelta},
+		"duplicate":            {legacyDraft, legacyDraft},
 	} {
 		if err := CheckLegacyHeaders(sets); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: %v", sets, err)

@@ -28,7 +28,7 @@ func (s *Server) putLimit(rc *request) error {
 	return rc.send(putStatus(created), limitOf(&stored))
 }
 
-// getLimit answers one rate limit.
+// getLimit answers with one rate limit.
 func (s *Server) getLimit(rc *request) error {
 	rule, err := rc.idParameter("rule")
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Server) getLimit(rc *request) error {
 	}
 	explain, tenant := rc.query.word("explain", "1") != "", rc.query.id("tenant")
 	if tenant != "" && !explain {
-		rc.query.faults.Add("tenant", "goes with explain only")
+		rc.query.faults.Add("tenant", "requires explain=1")
 	}
 	if err := rc.query.err(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
 	return out
 }
 
-// perSecond is a rate as people compare rates; 0 for none.
+// perSecond returns a rate per second; 0 for no rate.
 func perSecond(r rule.Rate) float64 {
 	if r.Period == 0 {
 		return 0
@@ -90,17 +90,17 @@ func resetMembers() []body.Member[gate.ResetRequest] {
 	}
 }
 
-// resetLimit makes one bucket of a limit full.
+// resetLimit fills one bucket of a limit.
 func (s *Server) resetLimit(rc *request) error {
 	rule, err := rc.idParameter("rule")
 	if err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // a reset is idempotent by itself, but whoever sends a key must send a good one
+		return err // a reset is idempotent without a key, but a key must be valid
 	}
 	req := gate.ResetRequest{Rule: rule}
-	if rc.Request().ContentLength != 0 { // a bare POST names what needs no name: the one bucket of everybody
+	if rc.Request().ContentLength != 0 { // no body: the only bucket of the limit
 		if err := decode(rc, &req, s.bodies.reset); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (s *Server) resetLimit(rc *request) error {
 	return rc.send(http.StatusOK, wire.ResetAnswer{Rule: rule, Existed: existed})
 }
 
-// listLimits answers a page of rate limits.
+// listLimits answers with a page of rate limits.
 func (s *Server) listLimits(rc *request) error {
 	page, err := rc.catalogPage()
 	if err != nil {
@@ -164,7 +164,7 @@ func costsOf(costs []catalog.RouteCost) wire.LimitCosts {
 
 func perOf(per *string) wire.LimitPer { return wire.LimitPer(*per) }
 
-// putStatus is the status of a PUT.
+// putStatus returns the status of a PUT.
 func putStatus(created bool) int {
 	if created {
 		return http.StatusCreated
@@ -172,7 +172,7 @@ func putStatus(created bool) int {
 	return http.StatusOK
 }
 
-// catalogPage is the query's page of a listing of the catalogue.
+// catalogPage returns the page of a listing that the query asks for.
 func (rc *request) catalogPage() (catalog.Page, error) {
 	limit, cursor := rc.query.page()
 	return catalog.Page{Limit: limit, Cursor: cursor}, rc.query.err()

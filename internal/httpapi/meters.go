@@ -24,7 +24,7 @@ func (s *Server) putMeter(rc *request) error {
 	return rc.send(putStatus(created), meterOf(&stored))
 }
 
-// getMeter answers one meter.
+// getMeter answers with one meter.
 func (s *Server) getMeter(rc *request) error {
 	id, err := rc.idParameter("meter")
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Server) getMeter(rc *request) error {
 	return rc.send(http.StatusOK, meterOf(&m))
 }
 
-// listMeters answers a page of meters.
+// listMeters answers with a page of meters.
 func (s *Server) listMeters(rc *request) error {
 	page, err := rc.catalogPage()
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Server) listMeters(rc *request) error {
 	return rc.send(http.StatusOK, wire.MeterList{Items: mapSlice(list.Items, meterOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
-// deleteMeter deletes a meter that nothing refers to.
+// deleteMeter deletes an unused meter.
 func (s *Server) deleteMeter(rc *request) error {
 	id, err := rc.idParameter("meter")
 	if err != nil {
@@ -68,7 +68,7 @@ func meterOf(m *catalog.Meter) wire.Meter {
 	}
 }
 
-// putPlan makes a new version of a plan.
+// putPlan creates a new version of a plan.
 func (s *Server) putPlan(rc *request) error {
 	id, err := rc.idParameter("plan")
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Server) putPlan(rc *request) error {
 	return rc.send(putStatus(created), planOf(&stored))
 }
 
-// getPlan answers the newest version of a plan.
+// getPlan answers with the newest version of a plan.
 func (s *Server) getPlan(rc *request) error {
 	id, err := rc.idParameter("plan")
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Server) getPlan(rc *request) error {
 	return rc.send(http.StatusOK, planOf(&p))
 }
 
-// listPlans answers a page of the newest versions.
+// listPlans answers with a page of plans, each in its newest version.
 func (s *Server) listPlans(rc *request) error {
 	page, err := rc.catalogPage()
 	if err != nil {

@@ -9,26 +9,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// routeNone is the route label of requests that match no route: what a client asks for must not become a label.
+// routeNone is the route label of requests that match no route. A client's path must not become a label.
 const routeNone = "none"
 
-// metrics are the measurements of requests. Routes, methods and statuses are the program's own, so the number of series is
-// bounded by the route table.
+// metrics measure requests. Routes, methods and statuses come from the program, so the route table bounds the number of
+// series.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 
-	known sync.Map // of outcome to *series: to find a series by its labels, they are hashed under a lock
+	known sync.Map // outcome -> *series; looking a series up by its labels costs a hash and a lock
 }
 
-// outcome is what a request asked for and got, in the metrics' terms.
+// outcome is the label values of a request.
 type outcome struct {
 	route, method string
 	status        int
 }
 
-// series are what an outcome is counted in.
+// series are the counters of an outcome.
 type series struct {
 	requests prometheus.Counter
 	duration prometheus.Observer
@@ -38,17 +38,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_http_requests_total",
-			Help: "Requests answered.",
+			Help: "Answered requests.",
 		}, []string{"route", "method", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quotasvc_http_request_duration_seconds",
-			Help: "Time from the end of a request's header to the end of its answer.",
-			// From 0.25 ms (a check from the cache) to 16 s (beyond every request's deadline).
+			Help: "Time from the end of the request header to the end of the answer.",
+			// From 0.25 ms (a check from the cache) to 16 s (later than every deadline).
 			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 17),
 		}, []string{"route", "method"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_http_in_flight_requests",
-			Help: "Requests being answered.",
+			Help: "Requests in progress.",
 		}),
 	}
 	if reg != nil {

@@ -15,20 +15,22 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
 const (
-	// requestIDMax bounds an X-Request-Id that is taken over.
+	// requestIDMax bounds an X-Request-Id of a client, in bytes.
 	requestIDMax = 128
 
-	// statusClientGone is what logs and metrics say when the client left before there was an answer. It is nginx's number;
-	// nobody receives it, and an outage can be told from impatient clients.
+	// statusClientGone is the status in logs and metrics if the client left before the answer. nginx uses the same number.
+	// Nobody receives it; it separates impatient clients from an outage.
 	statusClientGone = 499
 )
 
-// serve is the middleware around every request, matched or not: it makes the exchange, answers what the handlers return as a
-// problem, survives their panics, and measures and logs.
+// serve is the middleware of every request, matched or not. It creates the request, answers errors of the handlers as
+// problems, recovers from panics, measures and logs.
 func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		started := s.now()
@@ -52,7 +54,8 @@ func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// answer runs the handlers and reports whether they returned: after a panic nobody knows who still holds the exchange.
+// answer runs the handlers. It returns false after a panic: then somebody may still hold the request, and it cannot be
+// reused.
 func (s *Server) answer(rc *request, next echo.HandlerFunc) (whole bool) {
 	defer func() {
 		if whole {
@@ -70,16 +73,20 @@ func (s *Server) answer(rc *request, next echo.HandlerFunc) (whole bool) {
 	return true
 }
 
-// fail answers with err, if nothing has been answered yet.
+// fail answers with err unless an answer was sent already.
 func (rc *request) fail(err error) {
 	if rc.Response().Committed {
 		rc.cause = err
 		return
 	}
+	if e, ok := errors.AsType[*echo.HTTPError](err); ok && e.Code == http.StatusNotFound {
+		r := rc.Request()
+		err = &refusal{code: ledger.CodeNotFound, detail: "no such endpoint: " + r.Method + " " + body.Clip(r.URL.Path)}
+	}
 	rc.sendProblem(err)
 }
 
-// observe counts the request and writes its access line.
+// observe counts the request and writes its line of the access log.
 func (s *Server) observe(rc *request, took time.Duration) {
 	r, status := rc.Request(), rc.Response().Status
 	if status == http.StatusServiceUnavailable && errors.Is(r.Context().Err(), context.Canceled) {
@@ -121,7 +128,7 @@ func (s *Server) observe(rc *request, took time.Duration) {
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// requestID takes the client's id over, if it can stand in a header and a log, and makes one otherwise.
+// requestID returns the client's id if a header and a log can hold it, and a new one otherwise.
 func requestID(h http.Header) string {
 	if given := h[headerRequestID]; len(given) == 1 && bound.ASCII(given[0], '!', 1, requestIDMax) {
 		return given[0]
@@ -129,7 +136,7 @@ func requestID(h http.Header) string {
 	return randomID()
 }
 
-// randomID is 128 random bits.
+// randomID returns 128 random bits in hexadecimal.
 func randomID() string {
 	var id [16]byte
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())

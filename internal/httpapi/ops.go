@@ -11,37 +11,37 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// checkTimeout bounds each question of /readyz: a load balancer asks every few seconds and must not wait for a backend that
+// checkTimeout bounds each check of /readyz. Load balancers ask every few seconds and must not wait for a backend that
 // hangs.
 const checkTimeout = time.Second
 
-// Check is one reason why the service may not be ready.
+// Check is one condition of readiness.
 type Check struct {
 	Name string
-	// Ready returns nil, or why not. The text is shown to operators.
+	// Ready returns nil, or why the service is not ready. Operators see the text.
 	Ready func(ctx context.Context) error
 }
 
-// ReplicaCount is how many instances decide limits in the same Redis, this one included.
+// ReplicaCount is the number of instances that decide limits in the same Redis, this one included.
 type ReplicaCount struct {
-	Live      int `json:"live"`       // heard of there, or when it was there last
-	DividedBy int `json:"divided_by"` // to share limits among while it is away
+	Live      int `json:"live"`       // last count from Redis
+	DividedBy int `json:"divided_by"` // number among which limits are divided while Redis is down
 }
 
-// readiness is the answer of /readyz.
+// readiness is the body of /readyz.
 type readiness struct {
 	Ready  bool              `json:"ready"`
-	Checks map[string]string `json:"checks"` // "ok", or why not
-	// Replicas is information and no condition: an instance serves as well alone, and all would turn red together.
+	Checks map[string]string `json:"checks"` // ok, or the reason
+	// Replicas is no condition: an instance alone serves as well, and otherwise all instances would become unready together.
 	Replicas *ReplicaCount `json:"replicas,omitempty"`
 }
 
-// opsHandler serves the operators' endpoints. They tell no secrets, but they have no authentication: the listener belongs on
-// an address that only operators reach.
+// opsHandler serves the operators' endpoints. They reveal no secrets but need no key: listen on an address that only
+// operators reach.
 func (s *Server) opsHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
-		// Alive means that the process answers. A backend that is away is no reason to restart it.
+		// Alive means that the process answers. A backend that is down is no reason to restart it.
 		_, _ = w.Write([]byte("ok\n"))
 	})
 	mux.HandleFunc("GET /readyz", s.readyz)
@@ -56,7 +56,7 @@ func (s *Server) opsHandler() http.Handler {
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	answer, checks := readiness{Ready: true, Checks: map[string]string{}}, s.checks()
-	if s.stopping.Load() { // nothing else matters any more
+	if s.stopping.Load() { // the other checks do not matter any more
 		answer.Ready, answer.Checks["shutdown"], checks = false, "shutting down", nil
 	}
 	for _, check := range checks {
@@ -77,17 +77,17 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	set(w.Header(), "Content-Type", typeJSON)
 	w.WriteHeader(status)
-	// A client that has gone is no error of ours.
+	// The client may be gone already. That is not an error of the service.
 	_ = json.MarshalWrite(w, answer, json.Deterministic(true))
 }
 
-// checks are what every service needs, and what the configuration adds.
+// checks returns the checks that every service has, and those of the configuration.
 func (s *Server) checks() []Check {
 	own := []Check{
 		{Name: "postgresql", Ready: s.ledger.Ping},
 		{Name: "catalogue", Ready: func(context.Context) error {
 			if s.catalog.Snapshot().ReadAt.IsZero() {
-				return errors.New("not read yet")
+				return errors.New("not loaded yet")
 			}
 			return nil
 		}},

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// proxies are the peers whose word about their clients' addresses is taken. Anybody can write X-Forwarded-For; it says
-// something only from the first hop on that is known.
+// proxies are the peers whose statements about client addresses are trusted. Anybody can write X-Forwarded-For. It counts
+// only from the first trusted peer on.
 type proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
-	warned  atomic.Bool // it was said that somebody's word is not taken
+	warned  atomic.Bool // the warning about an untrusted proxy was logged
 }
 
 func newProxies(trusted []netip.Prefix, log *slog.Logger) *proxies {
@@ -24,9 +24,9 @@ func newProxies(trusted []netip.Prefix, log *slog.Logger) *proxies {
 	return p
 }
 
-// client returns the address of r's client, or no address if the connection has none: the peer's own, unless that is trusted. Then it
-// is the last hop in X-Forwarded-For that is not trusted itself, or X-Real-IP if there is no such header. What cannot be read
-// ends the search at the hop that wrote it.
+// client returns the address of r's client, or no address if the connection has none. That is the peer's address, unless the
+// peer is trusted: then it is the last hop in X-Forwarded-For that is not trusted, or X-Real-IP if that header is absent. A
+// hop that cannot be parsed ends the search at the hop before it.
 func (p *proxies) client(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -70,15 +70,15 @@ func (p *proxies) trusts(address netip.Addr) bool {
 	return false
 }
 
-// sayIgnored tells operators, once, why all clients of a gateway have one address.
+// warnIgnored logs once why all clients of a gateway seem to have one address.
 func (p *proxies) warnIgnored(r *http.Request, named bool) {
 	if named && !p.warned.Swap(true) {
-		p.log.Warn("a gateway names its client's address, and is not a trusted proxy: limits per ip take the gateway for the client",
+		p.log.Warn("ignored X-Forwarded-For or X-Real-IP of a peer that is not a trusted proxy: limits per ip use the peer's address",
 			"remote_addr", r.RemoteAddr)
 	}
 }
 
-// parseHop reads an address as proxies write it: bare, in brackets, or with a port.
+// parseHop parses an address as proxies write it: bare, in brackets, or with a port.
 func parseHop(hop string) (netip.Addr, bool) {
 	hop = strings.Trim(hop, " \t")
 	if port, err := netip.ParseAddrPort(hop); err == nil {

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// pageMax bounds a page: the contract's.
+	// pageMax bounds a page, as in the contract.
 	pageMax = 500
-	// pageDefault is a page nobody asked a size for.
+	// pageDefault is the size of a page if the client asks for none.
 	pageDefault = 100
-	// cursorMax is longer than any cursor the service makes.
+	// cursorMax bounds a cursor in bytes. The service makes no longer ones.
 	cursorMax = 1024
 )
 
-// query takes the request's query parameters apart. Like a body it is strict: a parameter that is unknown or there twice is a
-// fault, for a mistyped filter must not silently select everything.
+// query holds the query parameters of a request. It is strict like a body: unknown and duplicate parameters are faults,
+// because a mistyped filter must not silently select everything.
 type query struct {
 	values url.Values
 	faults body.Faults
 }
 
-// parse reads a query, which may have these parameters.
+// parse reads a query, which may have the parameters names.
 func (q *query) parse(raw string, names []string) error {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -47,7 +47,7 @@ func (q *query) parse(raw string, names []string) error {
 // err returns nil, or a *body.Error with all faults of the query.
 func (q *query) err() error { return q.faults.Err() }
 
-// integer returns a parameter of low to high.
+// integer returns a parameter from low to high, or absent if it is not given.
 func (q *query) integer(name string, low, high, absent int64) int64 {
 	if !q.values.Has(name) {
 		return absent
@@ -60,7 +60,7 @@ func (q *query) integer(name string, low, high, absent int64) int64 {
 	return n
 }
 
-// id returns a parameter that is an id, or "" if it is absent.
+// id returns a parameter that is an id, or the empty string if it is not given.
 func (q *query) id(name string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !bound.ID(value) {
@@ -69,7 +69,7 @@ func (q *query) id(name string) string {
 	return value
 }
 
-// requiredID is id for a parameter that must be there.
+// requiredID is id for a parameter that must be given.
 func (q *query) requiredID(name string) string {
 	if !q.values.Has(name) {
 		q.faults.Add(name, "is required")
@@ -77,7 +77,7 @@ func (q *query) requiredID(name string) string {
 	return q.id(name)
 }
 
-// instant returns a parameter that is a time; the zero time if it is absent.
+// instant returns a parameter that is a time, or the zero time if it is not given.
 func (q *query) instant(name string) time.Time {
 	if !q.values.Has(name) {
 		return time.Time{}
@@ -89,7 +89,7 @@ func (q *query) instant(name string) time.Time {
 	return t
 }
 
-// requiredInstant is instant for a parameter that must be there.
+// requiredInstant is instant for a parameter that must be given.
 func (q *query) requiredInstant(name string) time.Time {
 	if !q.values.Has(name) {
 		q.faults.Add(name, "is required")
@@ -97,7 +97,7 @@ func (q *query) requiredInstant(name string) time.Time {
 	return q.instant(name)
 }
 
-// word returns a parameter that is one of a few words, or "" if it is absent.
+// word returns a parameter that is one of words, or the empty string if it is not given.
 func (q *query) word(name string, words ...string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !slices.Contains(words, value) {
@@ -106,7 +106,7 @@ func (q *query) word(name string, words ...string) string {
 	return value
 }
 
-// zone returns a parameter that is an IANA zone, or "" if it is absent.
+// zone returns a parameter that is an IANA zone, or the empty string if it is not given.
 func (q *query) zone(name string) string {
 	value := q.values.Get(name)
 	if q.values.Has(name) && !body.IsZone(value) {
@@ -125,7 +125,7 @@ func (q *query) page() (limit int, cursor string) {
 	return limit, cursor
 }
 
-// nextCursor is a cursor as an answer has it: null on the last page.
+// nextCursor returns a cursor for an answer: null on the last page.
 func nextCursor(cursor string) wire.NextCursor {
 	if cursor == "" {
 		return nil

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// operationIDMax leaves room for the ledger's own operations, whose ids name meter, subject and instant.
+	// operationIDMax bounds an operation id. Ids of the ledger's own operations name meter, subject and instant.
 	operationIDMax = 1024
-	// periodsDefault is a year of months.
+	// periodsDefault is a year in months.
 	periodsDefault = 12
 )
 
-// listBalances answers all balances of a tenant.
+// listBalances answers with all balances of a tenant.
 func (s *Server) listBalances(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) listBalances(rc *request) error {
 	return rc.send(http.StatusOK, wire.BalanceList{Items: mapSlice(balances, balanceOf)})
 }
 
-// getBalance answers one balance.
+// getBalance answers with one balance.
 func (s *Server) getBalance(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -78,7 +78,7 @@ func balanceOf(b *ledger.Balance) wire.Balance {
 	}
 }
 
-// listEntries answers a page of the journal.
+// listEntries answers with a page of journal entries.
 func (s *Server) listEntries(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -112,7 +112,7 @@ func entryOf(e *ledger.Entry) wire.Entry {
 	return out
 }
 
-// getOperation answers what one operation did. Its id is a client's idempotency key or one of the ledger's own.
+// getOperation answers with one operation. Its id is a client's idempotency key, or an id of the ledger.
 func (s *Server) getOperation(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Server) getOperation(rc *request) error {
 	}
 	id := rc.parameter("operation_id")
 	if !body.IsText(id, 1, operationIDMax) {
-		return body.Refuse("operation_id", "must be 1 to %d characters without control characters", operationIDMax)
+		return body.Refuse("operation_id", "%s", body.MustBeCharacters(1, operationIDMax))
 	}
 	op, err := s.ledger.Operation(rc.ctx, tenant, id)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Server) getOperation(rc *request) error {
 	})
 }
 
-// listPeriods answers the open period of a balance and those that follow.
+// listPeriods answers with the open period of a balance and those that follow.
 func (s *Server) listPeriods(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {

@@ -24,49 +24,48 @@ const (
 	typeJSON    = "application/json"
 	typeProblem = "application/problem+json"
 
-	// BodyMax is the largest request body in bytes. A full batch of 1000 debits with an id of the greatest length in each
-	// place is a third of it.
+	// bodyMax is the largest request body in bytes. A full batch of 1000 debits with the longest ids has a third of it.
 	bodyMax = 1 << 20
 
-	// bufferKeep is the largest buffer an exchange keeps for the next request. Nearly every request is smaller; a few
-	// full batches must not pin a megabyte each.
+	// bufferKeep is the largest buffer that a request keeps for its reuse. Nearly every request is smaller. A few full
+	// batches must not keep a megabyte each.
 	bufferKeep = 64 << 10
 
-	// buffered is the size of the answers whose Content-Length net/http finds out by itself. A check then has eight headers,
-	// which is what a map holds before it needs a table: the ninth would cost 0.7 us.
+	// buffered is the size of answers for which net/http sets Content-Length itself. A check then has eight headers, as many
+	// as a small map holds: a ninth costs 0.7 us.
 	buffered = 2048
 )
 
-// exchange is one request and its answer on their way through the handlers. Exchanges are reused: nothing that outlives the
-// request may keep one, nor what it holds.
+// request is one request and its answer while handlers work on it. Requests are reused: nothing may keep one, or a part of
+// one, after the answer.
 type request struct {
 	echo.Context
 	server *Server
 
-	ctx       context.Context // ends with the client or the request's deadline
+	ctx       context.Context // ends with the client or at the deadline
 	requestID string
 	query     query
 	doc       body.Document
 	in        bytes.Buffer // the request's body
 	out       []byte       // the answer
 
-	// What a request for units is decoded into, and what the limits said of it: here to be reused.
+	// A spending request and the verdicts of its limits, here to be reused.
 	gateRequest gate.Request
 	limits      []gate.LimitVerdict
 
-	gateway *gateway // in whose form to answer; nil: a client's own request
+	gateway *gateway // form of the answer; nil: a client's own request
 
-	// What the access line says besides the request itself.
+	// Facts for the access log.
 	tenant string
 	code   ledger.Code
 	rules  []string // that denied
 	cause  error
 }
 
-// handler serves one operation. What it returns is answered as a problem.
+// handler serves one operation. Its error is answered as a problem.
 type handler func(rc *request) error
 
-// decode reads the request's body as one JSON object of these members.
+// decode reads the body as one JSON object of these members.
 func decode[T any](rc *request, into *T, members []body.Member[T]) error {
 	if err := rc.readBody(); err != nil {
 		return err
@@ -74,7 +73,7 @@ func decode[T any](rc *request, into *T, members []body.Member[T]) error {
 	return body.Decode(&rc.doc, rc.in.Bytes(), into, members)
 }
 
-// decodeObject reads the request's body into an object of the catalogue. without names the fields that the path has.
+// decodeObject reads the body into an object of the catalogue. without names the fields that the path has.
 func (rc *request) decodeObject(into body.Checked, without ...string) error {
 	if err := rc.readBody(); err != nil {
 		return err
@@ -88,24 +87,24 @@ func (rc *request) readBody() error {
 		media, parameters, err := mime.ParseMediaType(given)
 		charset := parameters["charset"]
 		if err != nil || media != typeJSON || charset != "" && !strings.EqualFold(charset, "utf-8") {
-			return body.Refuse("Content-Type", "must be application/json in UTF-8")
+			return body.Refuse("Content-Type", "must be application/json, in UTF-8")
 		}
 	}
 	if r.ContentLength > bodyMax {
 		return errTooLarge()
 	}
 	rc.in.Reset()
-	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // one read, for which nobody can reserve much without sending it
+	if r.ContentLength > 0 && r.ContentLength <= bufferKeep { // one read; a client cannot reserve much without sending it
 		rc.in.Grow(int(r.ContentLength))
 		text := rc.in.AvailableBuffer()[:r.ContentLength]
 		if _, err := io.ReadFull(r.Body, text); err != nil {
-			return body.Refuse("body", "could not be read to its end")
+			return body.Refuse("body", "could not be read completely")
 		}
-		_, _ = rc.in.Write(text) // which is there already; a buffer returns no error
+		_, _ = rc.in.Write(text) // copies onto itself; a Buffer returns no error
 		return nil
 	}
 	if n, err := rc.in.ReadFrom(io.LimitReader(r.Body, bodyMax+1)); err != nil {
-		return body.Refuse("body", "could not be read to its end")
+		return body.Refuse("body", "could not be read completely")
 	} else if n > bodyMax {
 		return errTooLarge()
 	}
@@ -114,8 +113,8 @@ func (rc *request) readBody() error {
 
 func errTooLarge() error { return body.Refuse("body", "must be at most %d bytes", bodyMax) }
 
-// parameter returns a path parameter as the client meant it. Echo hands out the segment as it stands in the path it matched:
-// escaped if the URL has a RawPath, and plain otherwise.
+// parameter returns a path parameter, unescaped. Echo returns the segment as in the path that it matched: escaped if the URL
+// has a RawPath, and plain otherwise.
 func (rc *request) parameter(name string) string {
 	value := rc.Param(name)
 	if rc.Request().URL.RawPath != "" {
@@ -135,14 +134,14 @@ func (rc *request) idParameter(name string) (string, error) {
 	return value, nil
 }
 
-// tenantParameter returns the path's tenant and notes it for the access line.
+// tenantParameter returns the tenant in the path and notes it for the access log.
 func (rc *request) tenantParameter() (string, error) {
 	tenant, err := rc.idParameter("tenant")
-	rc.tenant = tenant // "" if it is no id
+	rc.tenant = tenant // empty if it is no id
 	return tenant, err
 }
 
-// idempotencyKey returns the request's key, or "" if there is none.
+// idempotencyKey returns the Idempotency-Key, or the empty string if there is none.
 func (rc *request) idempotencyKey() (string, error) {
 	values := rc.Request().Header[headerIdempotencyKey]
 	switch {
@@ -155,7 +154,7 @@ func (rc *request) idempotencyKey() (string, error) {
 	}
 }
 
-// operationKey returns the Idempotency-Key, which only a dry run may do without: dryRunKey stands in for it there.
+// operationKey returns the Idempotency-Key. A dry run may omit it and gets dryRunKey.
 func (rc *request) operationKey(dryRun bool) (string, error) {
 	key, err := rc.idempotencyKey()
 	switch {
@@ -168,7 +167,7 @@ func (rc *request) operationKey(dryRun bool) (string, error) {
 	}
 }
 
-// sendBytes answers with JSON that is encoded already.
+// sendBytes answers with encoded text.
 func (rc *request) sendBytes(status int, contentType string, text []byte) error {
 	rc.out = text
 	h := rc.Response().Header()
@@ -178,16 +177,16 @@ func (rc *request) sendBytes(status int, contentType string, text []byte) error 
 	}
 	rc.Response().WriteHeader(status)
 	if _, err := rc.Response().Write(text); err != nil {
-		// The client is gone. The answer is committed, so this is for the access line only.
+		// The client is gone. The status is sent, so the error is for the access log only.
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil
 }
 
-// send answers with a value of a generated type.
+// send answers with a value of a generated type, as JSON.
 func (rc *request) send(status int, value any) error {
 	out := bytes.NewBuffer(rc.out[:0])
-	if err := json.MarshalWrite(out, value, json.Deterministic(true)); err != nil { // maps in order: the same answer is the same bytes
+	if err := json.MarshalWrite(out, value, json.Deterministic(true)); err != nil { // sorted maps: one answer is always the same bytes
 		return fmt.Errorf("encode %T: %w", value, err)
 	}
 	return rc.sendBytes(status, typeJSON, out.Bytes())
@@ -226,7 +225,7 @@ func (rc *request) sendProblem(err error) {
 	}
 }
 
-// reset forgets the request, and keeps the buffers unless they have grown large.
+// reset clears the request. It keeps the buffers unless they are large.
 func (rc *request) reset() {
 	if rc.in.Cap() > bufferKeep {
 		rc.in = bytes.Buffer{}

@@ -16,16 +16,16 @@ import (
 // route is one operation of the contract.
 type route struct {
 	method, path string
-	query        []string // the parameters it has
+	query        []string // its query parameters
 	public       bool     // needs no key
-	gateway      bool     // asked by gateways, about requests of others
+	gateway      bool     // for gateways, about forwarded requests
 	handler      handler
 }
 
-// methodAny is the method of operations that a gateway calls with the method of the request it is about.
+// methodAny stands for all methods: gateways use the method of the forwarded request.
 const methodAny = "any"
 
-// routes are the operations in the order of openapi.yaml, which a test holds equal to it.
+// routes returns the operations in the order of openapi.yaml. A test compares the two.
 func (s *Server) routes() []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/check", handler: s.check},
@@ -87,7 +87,7 @@ func (s *Server) routes() []route {
 	}
 }
 
-// guard puts in front of a handler what all have in common: who calls, and with which query parameters.
+// guard returns the handler of r behind what all operations share: authentication and the check of query parameters.
 func (s *Server) guard(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		rc := c.(*request)
@@ -115,8 +115,8 @@ func (s *Server) getSpec(rc *request) error {
 	return rc.sendBytes(http.StatusOK, "application/yaml", wire.Specification)
 }
 
-// keys knows who may call. So far there is one key, which may do everything; it is kept hashed, so that neither a dump of
-// the process nor the time of a comparison tells it.
+// keys authenticates callers. There is one key, which may do everything. It is kept hashed, so that neither a memory dump
+// nor the time of a comparison reveals it.
 type keys struct{ admin [sha256.Size]byte }
 
 func newKeys(adminKey string) (keys, error) {

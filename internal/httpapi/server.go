@@ -22,59 +22,59 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// Timeouts of a connection. A client that is slow or silent must not hold one for ever.
+// Timeouts of a connection. A slow or silent client must not hold one for ever.
 const (
-	headerTimeout = 5 * time.Second  // a request's header is one packet
+	headerTimeout = 5 * time.Second  // the header of a request is one packet
 	readTimeout   = 15 * time.Second // 1 MiB over a slow line
-	writeTimeout  = 15 * time.Second // beyond readTimeout and the request's own deadline
-	// idleTimeout is longer than the 60 s after which common load balancers close idle connections: whoever closes first
-	// must not be the one a request can be under way to.
+	writeTimeout  = 15 * time.Second // added to readTimeout and the deadline of the request
+	// idleTimeout is longer than the 60 s after which common load balancers close idle connections. The side that closes
+	// first must not be the one that receives a request at that moment.
 	idleTimeout = 90 * time.Second
-	// headerBytesMax is far above what a key, a token and a trace header take.
+	// headerBytesMax is far more than a key, a token and a trace header need.
 	headerBytesMax = 32 << 10
 )
 
-// Config is the server's. The zero value of a field means its default.
+// Config configures a Server. The zero value of a field means its default.
 type Config struct {
-	// AdminKey may do everything. At least bound.MinAdminKey visible ASCII characters.
+	// AdminKey is the key that may do everything. See bound.AdminKey.
 	AdminKey string
 
-	// RequestTimeout is how long a request may take, 10 s by default: longer than every budget below it, so that it ends
-	// only what has lost its way.
+	// RequestTimeout bounds a request, 10 s by default. It is longer than every budget below it and ends only requests that
+	// hang.
 	RequestTimeout time.Duration
 
-	// DrainDelay is how long a server that is shutting down says "not ready" before it stops accepting: what a load
-	// balancer needs to notice. Zero is none.
+	// DrainDelay is how long a server that shuts down reports "not ready" before it stops accepting, so that load balancers
+	// notice. Zero: no delay.
 	DrainDelay time.Duration
 
-	// LegacyHeaders are sent beside the structured ones.
+	// LegacyHeaders are sent in addition to the RateLimit headers.
 	LegacyHeaders []LegacyHeaders
 
-	// TrustedProxies are the gateways that are believed when they name their client's address. None: nobody is.
+	// TrustedProxies are the proxies whose X-Forwarded-For and X-Real-IP are trusted. Default: none.
 	TrustedProxies []netip.Prefix
 
-	// Checks are what /readyz asks besides PostgreSQL and the catalogue.
+	// Checks are the checks of /readyz in addition to PostgreSQL and the catalogue.
 	Checks []Check
 
-	// Replicas is what /readyz tells of the other instances; nil where there is no Redis to hear them in. It must not block.
+	// Replicas returns the counts of instances for /readyz. nil without Redis. It must not block.
 	Replicas func() ReplicaCount
 
-	// Log receives one line per request. Required.
+	// Log gets one line per request. Required.
 	Log *slog.Logger
 
-	// Registry receives the metrics of requests and is what /metrics shows. Required.
+	// Registry gets the metrics of requests, and /metrics serves it. Required.
 	Registry *prometheus.Registry
 }
 
-// Server answers the API on one listener and operators on another.
+// Server serves the API on one listener and the operators' endpoints on another.
 type Server struct {
 	gate    *gate.Gate
 	ledger  *pg.Ledger
 	catalog *catalog.Catalog
-	store   *catalog.Store // the catalogue's, which answers from PostgreSQL
+	store   *catalog.Store // reads PostgreSQL instead of memory
 	cfg     Config
 	log     *slog.Logger
-	now     func() time.Time // for durations, and for headers that tell the time of day
+	now     func() time.Time // for durations and for headers with a time of day
 	jitter  func(limit time.Duration) time.Duration
 
 	keys     keys
@@ -91,8 +91,8 @@ type Server struct {
 	stopping atomic.Bool
 }
 
-// New makes a server; it does not listen yet. It fails if the admin key is unusable, and panics if the registry has its
-// metrics already.
+// New returns a server that does not listen yet. It returns an error for an invalid admin key. It panics if the registry has
+// its metrics already.
 func New(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, cfg Config) (*Server, error) {
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = 10 * time.Second
@@ -127,7 +127,7 @@ func New(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, cfg Config) (*Server, e
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    headerBytesMax,
 		ErrorLog:          stderr,
-		// No WriteTimeout: a profile takes as long as its reader asked for.
+		// No WriteTimeout: a profile lasts as long as its reader asked for.
 	}
 	return s, nil
 }
@@ -143,18 +143,18 @@ func (s *Server) serveOn(server *http.Server, l net.Listener, what string) error
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
-	// Half of the service is none: the other listener ends too, and Wait tells.
+	// The service is useless without one of its listeners: the other one ends as well, and Wait returns the error.
 	return errors.Join(fmt.Errorf("%s: %w", what, err), s.api.Close(), s.ops.Close())
 }
 
-// Wait returns nil after Shutdown, or the error of the listener that failed, as soon as it has.
+// Wait returns nil after Shutdown, or the error of a listener as soon as it fails.
 func (s *Server) Wait() error { return s.serving.Wait() }
 
-// Shutdown ends serving without losing a request: /readyz says no, the load balancer gets DrainDelay to notice while requests
-// are still answered, each with Connection: close; then the listener closes and what is being answered is finished. When ctx
-// ends first the rest is cut off and ctx's error returned. The operators' endpoints go last, to be able to say so.
+// Shutdown stops serving without losing a request. /readyz reports "not ready", and for DrainDelay requests are still
+// answered, each with Connection: close. Then the listener closes, and requests in progress finish. If ctx ends first, the
+// rest is cut off and Shutdown returns ctx's error. The operators' endpoints stop last.
 //
-// The ledger and the gate must be stopped after this, not before: requests need them to the end.
+// Stop the ledger and the gate after Shutdown: requests need them to the end.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if s.stopping.Swap(true) {
 		return nil
@@ -176,18 +176,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.serving.Wait())
 }
 
-// router is the API.
+// router returns the handler of the API.
 func (s *Server) router() http.Handler {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Use(s.serve)
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
-		// serve answers every error itself; this is the net under it.
+		// serve answers every error itself. This handler is for errors that escape it.
 		s.log.Error("request not served", "error", err, "path", c.Path())
 	}
 	for _, r := range s.routes() {
 		if r.method == methodAny {
-			// What echo calls for a path without methods it calls for any method, also those nobody has heard of.
+			// Echo calls RouteNotFound for any method on a path without routes, unknown methods included.
 			e.RouteNotFound(r.path, s.guard(r))
 			continue
 		}

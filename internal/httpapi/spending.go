@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// staleMaxMs bounds max_stale_ms: a copy older than a day says nothing about now.
+	// staleMaxMs bounds max_stale_ms: a copy that is a day old says nothing about now.
 	staleMaxMs = int64(24 * time.Hour / time.Millisecond)
 
-	// standingStale is how old the balance in the X-Quota headers of a rate-limited answer may be. The flood that was just
-	// stopped must not become one of PostgreSQL.
+	// remainingStale is the largest age of the balance in the X-Quota headers of a rate-limited answer. A flood that was
+	// just stopped must not reach PostgreSQL.
 	remainingStale = time.Minute
 
-	// dryRunKey stands in where a dry run brings no key. It is looked up and stored nowhere.
+	// dryRunKey is the key of a dry run without one. It is neither looked up nor stored.
 	dryRunKey = "dry-run"
 )
 
-// batch is a DebitBatchRequest.
+// batch is the body of POST /v1/debits/batch.
 type batch struct {
 	debits []gate.Request
 	dryRun bool
@@ -35,7 +35,7 @@ func itemMembers() []body.Member[ledger.Item] {
 	}
 }
 
-// demandMembers are what check, consume and debits have in common.
+// demandMembers returns the members that check, consume and debits share.
 func demandMembers(items []body.Member[ledger.Item]) []body.Member[gate.Request] {
 	return []body.Member[gate.Request]{
 		body.Required("tenant", func(d *body.Document, r *gate.Request) { r.Tenant = d.ID() }),
@@ -44,7 +44,7 @@ func demandMembers(items []body.Member[ledger.Item]) []body.Member[gate.Request]
 	}
 }
 
-// dimensionMembers are what limits are matched and kept apart by.
+// dimensionMembers returns the members by which limits match and divide requests.
 func dimensionMembers() []body.Member[gate.Request] {
 	return []body.Member[gate.Request]{
 		body.Optional("route", func(d *body.Document, r *gate.Request) { r.Route = d.Route() }),
@@ -77,7 +77,7 @@ func batchMembers(debit []body.Member[gate.Request]) []body.Member[batch] {
 	}
 }
 
-// readItems reads the items of a request, each meter once.
+// readItems reads the items of a request. Each meter may appear once.
 func readItems(d *body.Document, into *[]ledger.Item, items []body.Member[ledger.Item]) {
 	body.ReadList(d, into, 1, ledger.ItemsMax, func(d *body.Document, it *ledger.Item) { body.ReadObject(d, it, items) })
 	for i := range *into {
@@ -90,7 +90,7 @@ func readItems(d *body.Document, into *[]ledger.Item, items []body.Member[ledger
 	}
 }
 
-// check answers whether a consume would be allowed, and charges nothing.
+// check answers whether a consume would be allowed. It charges nothing.
 func (s *Server) check(rc *request) error {
 	if err := decode(rc, &rc.gateRequest, s.bodies.check); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *Server) consume(rc *request) error {
 	return rc.sendDebit(done)
 }
 
-// spend makes the exchange's request a consume and writes what the limits said of it.
+// spend consumes rc.gateRequest, and sends the RateLimit headers.
 func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
 	done, err := s.gate.Consume(rc.ctx, rc.gateRequest)
 	rc.limits = done.Limits
@@ -151,8 +151,8 @@ func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
 	return done.Result, nil
 }
 
-// writeStanding sets the X-Quota headers of a consume that the limits refused before its balance was looked at. What cannot
-// be had cheaply is left out.
+// writeRemaining sends the X-Quota headers of a consume that limits refused before its balance was read. It sends none if
+// the balance cannot be had cheaply.
 func (s *Server) writeRemaining(rc *request, refused *gate.Debited) {
 	ask, stale := rc.gateRequest, remainingStale
 	ask.MaxStale = &stale
@@ -163,7 +163,7 @@ func (s *Server) writeRemaining(rc *request, refused *gate.Debited) {
 	}
 }
 
-// debit debits the balance without asking the limits.
+// debit debits the balance without charging limits.
 func (s *Server) debit(rc *request) error {
 	if err := rc.readSpending(s.bodies.debit); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (s *Server) debit(rc *request) error {
 	return rc.sendDebit(done.Result)
 }
 
-// demand reads a request that moves amounts, and its key.
+// readSpending reads a request that moves amounts, and its key.
 func (rc *request) readSpending(members []body.Member[gate.Request]) error {
 	if err := decode(rc, &rc.gateRequest, members); err != nil {
 		return err
@@ -201,14 +201,14 @@ func (rc *request) writeDebitHeaders(r *ledger.DebitResult) {
 	}
 }
 
-// debitBatch makes independent debits and answers each. Nothing is done unless all of them are well-formed.
+// debitBatch makes independent debits and answers each. It does nothing unless all of them are well-formed.
 func (s *Server) debitBatch(rc *request) error {
 	var b batch
 	if err := decode(rc, &b, s.bodies.batch); err != nil {
 		return err
 	}
 	if _, err := rc.idempotencyKey(); err != nil {
-		return err // not needed here, but whoever sends one must send a good one
+		return err // not needed here, but a key must be valid
 	}
 	var missing body.Faults
 	for i := range b.debits {

@@ -19,11 +19,11 @@ import (
 const (
 	typeCSV = "text/csv"
 
-	// sourceTotal marks the rows of a CSV statement that sum it up. No grant has this source.
+	// sourceTotal is the source of the rows with totals in a CSV statement. No grant has it.
 	sourceTotal = "total"
 )
 
-// getStatement answers the account of one period, as JSON or CSV.
+// getStatement answers with the statement of one period, as JSON or CSV.
 func (s *Server) getStatement(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -70,7 +70,7 @@ func statementOf(s *pg.Statement) wire.Statement {
 	}
 }
 
-// statementName is the file a CSV statement is saved as. Ids may have colons, which some file systems do not.
+// statementName returns the file name of a CSV statement. Ids may have colons, which some file systems do not allow.
 func statementName(s *pg.Statement) string {
 	name := "statement_" + s.Tenant + "_" + s.Meter
 	if s.Subject != "" {
@@ -79,7 +79,7 @@ func statementName(s *pg.Statement) string {
 	return strings.ReplaceAll(name+"_"+s.Start.UTC().Format("20060102T150405Z"), ":", "-") + ".csv"
 }
 
-// appendStatement appends a statement as CSV (RFC 4180): its lines, then the sums they foot to, in the order of the sum.
+// appendStatement appends a statement as CSV (RFC 4180): its lines, then the totals in the order in which they add up.
 func appendStatement(b []byte, s *pg.Statement) ([]byte, error) {
 	out := bytes.NewBuffer(b)
 	w := csv.NewWriter(out)
@@ -110,7 +110,7 @@ func appendStatement(b []byte, s *pg.Statement) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// cell keeps a spreadsheet from taking text for a formula.
+// cell returns text in a form that spreadsheets do not take for a formula.
 func cell(text string) string {
 	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
 		return "'" + text
@@ -118,7 +118,7 @@ func cell(text string) string {
 	return text
 }
 
-// prefersCSV says whether an Accept header ranks CSV above JSON. JSON is what a client gets that does not care.
+// prefersCSV reports whether an Accept header ranks CSV above JSON. JSON is the default.
 func prefersCSV(accept []string) bool {
 	csvRank, jsonRank, anyRank := 0.0, -1.0, 0.0
 	for _, part := range strings.Split(strings.Join(accept, ","), ",") {
@@ -147,7 +147,7 @@ func prefersCSV(accept []string) bool {
 	return csvRank > jsonRank
 }
 
-// usage answers the use of one balance per hour or day.
+// usage answers with the use of one balance per hour or day.
 func (s *Server) usage(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {

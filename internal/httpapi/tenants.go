@@ -9,10 +9,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// ofTenant is whose state an If-Match on a tenant wants.
+// ofTenant names the state that an If-Match on a tenant demands.
 const ofTenant = "tenant, its version"
 
-// putTenant creates or replaces a tenant; bound to a version it only replaces.
+// putTenant creates or replaces a tenant. With If-Match it only replaces.
 func (s *Server) putTenant(rc *request) error {
 	id, err := rc.tenantParameter()
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Server) putTenant(rc *request) error {
 	return rc.send(putStatus(created), tenantOf(&stored))
 }
 
-// patchTenant changes what is named, or tells what that would do.
+// patchTenant changes the given fields, or answers what would change.
 func (s *Server) patchTenant(rc *request) error {
 	id, err := rc.tenantParameter()
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Server) patchTenant(rc *request) error {
 	return rc.send(http.StatusOK, changeOf(&change, p.DryRun))
 }
 
-// getTenant answers one tenant, from PostgreSQL: whoever has just changed it wants to see that.
+// getTenant answers with one tenant, from PostgreSQL: a client that just changed it must see the change.
 func (s *Server) getTenant(rc *request) error {
 	id, err := rc.tenantParameter()
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Server) getTenant(rc *request) error {
 	return rc.send(http.StatusOK, tenantOf(&t))
 }
 
-// listTenants answers a page of tenants.
+// listTenants answers with a page of tenants.
 func (s *Server) listTenants(rc *request) error {
 	page, err := rc.catalogPage()
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) listTenants(rc *request) error {
 	return rc.send(http.StatusOK, wire.TenantList{Items: mapSlice(list.Items, tenantOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
-// listTerms answers a page of the history of a tenant's terms.
+// listTerms answers with a page of the history of a tenant's terms.
 func (s *Server) listTerms(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
