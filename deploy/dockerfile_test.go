@@ -122,6 +122,6 @@ func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
 		t.Fatal("go.mod names no version")
 	}
 	if base := readDockerfile(t).bases["build"]; !strings.HasPrefix(base, "golang:"+m[1]+"-") {
-		t.Errorf("the image is built by %s, go.mod says %s", base, m[1])
+		t.Errorf("the image is built by %s, go.mod has %s", base, m[1])
 	}
 }

@@ -280,7 +280,7 @@ func TestLimits_ForeignRedisValue_NeitherFullNorOverwritten(t *testing.T) {
 			}
 			a.into(t, &check)
 			if want := int64(1000 - 1 - admitted); check.Items[0].Remaining != want {
-				t.Errorf("check says that %d remain, want %d: %s", check.Items[0].Remaining, want, a)
+				t.Errorf("check returns %d remaining, want %d: %s", check.Items[0].Remaining, want, a)
 			}
 			for key, before := range spoilt {
 				if client.Dump(ctx, key).Val() != before {
@@ -381,7 +381,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 			}
 			for i, deadline := 0, time.Now().Add(soon); consume(fmt.Sprint("h", i)).header.Get("X-RateLimit-Mode") == "local"; i++ {
 				if time.Now().After(deadline) {
-					t.Fatal("redis is well, and is not asked any more")
+					t.Fatal("redis works again, but the service does not use it")
 				}
 				time.Sleep(100 * time.Millisecond) // the breaker is open for five seconds
 			}

@@ -29,7 +29,7 @@ func TestServe_InvalidConfiguration_ListsAllProblems(t *testing.T) {
 	}
 	for _, name := range []string{"DATABASE_URL", "REDIS_URL", "ADMIN_KEY", "LISTEN", "STOP_TIMEOUT", "LEDGER_LANES", "REPLICAS", "LEGACY_HEADERS", "TRUSTED_PROXIES"} {
 		if !strings.Contains(stderr, "(QUOTASVC_"+name+")") {
-			t.Errorf("nothing is said about %s", name)
+			t.Errorf("the error does not name %s", name)
 		}
 	}
 	if strings.Contains(stderr, "hunter2") {
@@ -187,7 +187,7 @@ func TestServe_Signals_FirstDrainsSecondEnds(t *testing.T) {
 
 func TestServe_NoRedis_StartsAndDebits(t *testing.T) {
 	t.Parallel()
-	for name, redis := range map[string]string{"not configured": "", "away": "redis://127.0.0.1:1"} {
+	for name, redis := range map[string]string{"not configured": "", "down": "redis://127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := serve(t, []string{

@@ -288,11 +288,11 @@ func TestEnvoy_NoDecision_ClosesOrOpensAsConfigured(t *testing.T) {
 		open.get("127.0.0.1", "/search").passed(t)
 	}
 	postgres.Stop()
-	undecided("PostgreSQL away")
+	undecided("PostgreSQL down")
 	m.stop()
-	undecided("quotasvc away")
+	undecided("quotasvc down")
 	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
-		t.Errorf("the application is told of operation %q", seen.Header.Get("X-Quota-Operation"))
+		t.Errorf("the application gets operation %q", seen.Header.Get("X-Quota-Operation"))
 	}
 }
 

@@ -79,7 +79,7 @@ func expectExact(t *testing.T, in *instance, env []string, answers map[string][2
 	for key, pair := range answers {
 		for _, a := range pair {
 			if a.status != pair[0].status {
-				t.Errorf("%s: one sender was told %s, the other %s", key, pair[0], pair[1])
+				t.Errorf("%s: one sender got %s, the other %s", key, pair[0], pair[1])
 			}
 			if a.status == http.StatusTooManyRequests && !strings.Contains(string(a.body), "quota_exceeded") {
 				t.Errorf("%s: denied with %s", key, a)
@@ -134,7 +134,7 @@ func TestServe_TwoInstances_Agree(t *testing.T) {
 	answers := crowd(t, func(client, sending int) *instance { return both[(client+sending)%2] }, func(int64) {})
 	expectExact(t, both[0], env, answers)
 	if a, b := both[0].balance(t, "acme", "api_calls"), both[1].balance(t, "acme", "api_calls"); a.Used != b.Used || a.Remaining != b.Remaining {
-		t.Errorf("one instance says %+v, the other %+v", a, b)
+		t.Errorf("one instance returns %+v, the other %+v", a, b)
 	}
 }
 

@@ -270,7 +270,7 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 		}
 		seen, _ := m.app.last()
 		if operation := seen.Header.Get("X-Quota-Operation"); !strings.HasPrefix(operation, "gw-") || operation == "gw-again" {
-			t.Errorf("the application is told of operation %q", operation)
+			t.Errorf("the application gets operation %q", operation)
 		}
 		if got := seen.Header.Get("Authorization"); got != "Bearer the-clients-own" {
 			t.Errorf("the application gets Authorization %q", got)
@@ -280,7 +280,7 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 		}
 	}
 	if left := m.balance(t, "victim", "api_calls").Remaining; left != 1000 {
-		t.Errorf("somebody else paid: %d are left", left)
+		t.Errorf("another tenant was charged: %d are left", left)
 	}
 	m.limit(t, "address", object{"per": []string{"ip"}, "kind": "token_bucket", "rate": "1/day"})
 	g.get("127.0.0.2", "/search").passed(t)
@@ -330,7 +330,7 @@ func (m *metered) leavesAlone(t *testing.T, g *gateway) {
 	}
 	before := m.balance(t, "acme", "api_calls").Remaining
 	if got := g.get("127.0.0.1", "/search", "X-Api-Key", "nobodys"); got.status != 401 {
-		t.Errorf("a client nobody knows: %s", got)
+		t.Errorf("an unknown client: %s", got)
 	}
 	if after := m.balance(t, "acme", "api_calls").Remaining; after != before {
 		t.Errorf("it used %d", before-after)

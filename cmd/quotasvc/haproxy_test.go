@@ -63,9 +63,9 @@ func TestHAProxy_NoDecision_OnePathClosesOneOpens(t *testing.T) {
 	postgres.Resume()
 	eventually(t, "it decides again", func() bool { return g.get("127.0.0.1", "/search").status == 200 })
 	m.stop()
-	undecided("quotasvc away")
+	undecided("quotasvc down")
 	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
-		t.Errorf("the application is told of operation %q", seen.Header.Get("X-Quota-Operation"))
+		t.Errorf("the application gets operation %q", seen.Header.Get("X-Quota-Operation"))
 	}
 }
 

@@ -129,7 +129,7 @@ func checkQuery(t *testing.T, where, query string, all families) int {
 	for _, use := range uses {
 		labelled, ok := all[use[1]]
 		if !ok {
-			t.Errorf("%s: nobody measures %s", where, use[1])
+			t.Errorf("%s: there is no metric %s", where, use[1])
 			continue
 		}
 		for label := range labelled {
@@ -212,7 +212,7 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile("`(quotasvc_[a-z0-9_]+)(?:\\{[^}]*\\})?`").FindAllStringSubmatch(string(guide), -1) {
 		if all[name[1]] == nil && all[name[1]+"_bucket"] == nil {
-			t.Errorf("docs/operations.md: nobody measures %s", name[1])
+			t.Errorf("docs/operations.md: there is no metric %s", name[1])
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestNginx_NoDecision_OneLocationClosesOneOpens(t *testing.T) {
 		}
 	})
 	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
-		t.Errorf("the application is told of operation %q", seen.Header.Get("X-Quota-Operation"))
+		t.Errorf("the application gets operation %q", seen.Header.Get("X-Quota-Operation"))
 	}
 }
 
@@ -104,7 +104,7 @@ func TestNginx_NoPostgres_OneLocationClosesOneOpens(t *testing.T) {
 	postgres.Resume()
 	eventually(t, "it decides again", func() bool { return g.get("127.0.0.1", "/search").status == 200 })
 	postgres.Stop()
-	undecided("away")
+	undecided("PostgreSQL down")
 	postgres.Start()
 	eventually(t, "it decides again", func() bool { return g.get("127.0.0.1", "/search").status == 200 })
 }

@@ -46,17 +46,17 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder
-	if err := r.Print(&said); err != nil {
+	var report strings.Builder
+	if err := r.Print(&report); err != nil {
 		t.Error(err)
 	}
-	t.Log(said.String())
+	t.Log(report.String())
 	slack := outageSlack + machineStalls*r.Stall
 	if len(r.Refused) > 0 {
 		t.Errorf("answers other than 200 and 429: %v", r.Refused)
 	}
 	if p99 := time.Duration(r.Outage.Check.P99) * time.Microsecond; p99 > 50*time.Millisecond+slack {
-		t.Errorf("p99 of check is %s while redis is away", p99)
+		t.Errorf("p99 of check is %s while redis is down", p99)
 	}
 	for what, p := range map[string]bench.Phase{"in the outage": r.Outage, "after it": r.After} {
 		if slowest := time.Duration(p.Check.Max) * time.Microsecond; slowest > 150*time.Millisecond+slack {
@@ -70,7 +70,7 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 		t.Errorf("%d admitted, at most %.0f may be", r.Admitted, r.Bound)
 	}
 	if float64(r.AdmittedInOutage) < r.FairInOutage/2 {
-		t.Errorf("%d admitted while redis was away; the rule would have %.0f", r.AdmittedInOutage, r.FairInOutage)
+		t.Errorf("%d admitted while redis was down; the rule would have %.0f", r.AdmittedInOutage, r.FairInOutage)
 	}
 	if r.Outage.Local < r.Outage.Requests/2 || r.After.Requests == 0 {
 		t.Errorf("%d of %d requests of the outage were decided without redis, and %d came after it", r.Outage.Local, r.Outage.Requests, r.After.Requests)

@@ -52,17 +52,17 @@ func TestReplicas_Instances_CountEachOther(t *testing.T) {
 	}
 	one := serve(t, env)
 	if n := one.replicas(t); n != "1" {
-		t.Errorf("the first knows %s", n)
+		t.Errorf("the first counts %s", n)
 	}
 	two := serve(t, env)
 	if n := two.replicas(t); n != "2" {
-		t.Errorf("the second knows %s as soon as it serves", n)
+		t.Errorf("the second counts %s when it begins to serve", n)
 	}
 	await := func(want string) {
 		t.Helper()
 		for deadline := time.Now().Add(soon); one.replicas(t) != want; {
 			if time.Now().After(deadline) {
-				t.Fatalf("the first knows %s, want %s", one.replicas(t), want)
+				t.Fatalf("the first counts %s, want %s", one.replicas(t), want)
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -73,7 +73,7 @@ func TestReplicas_Instances_CountEachOther(t *testing.T) {
 	}
 	one.setUp(t, 1000)
 	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "8/s", "burst": 2})
-	var told struct {
+	var explained struct {
 		Explain struct {
 			RedisAway struct {
 				Replicas, Holders int
@@ -82,9 +82,9 @@ func TestReplicas_Instances_CountEachOther(t *testing.T) {
 			} `json:"redis_away"`
 		}
 	}
-	one.do(t, http.StatusOK, "GET", "/v1/limits/api?explain=1", "", nil).into(t, &told)
+	one.do(t, http.StatusOK, "GET", "/v1/limits/api?explain=1", "", nil).into(t, &explained)
 	// Two are live, but at least three are assumed.
-	if away := told.Explain.RedisAway; away.Replicas != 3 || away.Holders != 2 || away.CapacityEach != 1 || away.PerSecondEach != 4 {
+	if away := explained.Explain.RedisAway; away.Replicas != 3 || away.Holders != 2 || away.CapacityEach != 1 || away.PerSecondEach != 4 {
 		t.Errorf("%+v", away)
 	}
 	two.signal(syscall.SIGTERM)

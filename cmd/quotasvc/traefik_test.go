@@ -80,7 +80,7 @@ type traefikService struct {
 // traefik starts the stand-in with deploy/traefik and this key in front of m.
 func (m *metered) traefik(t testing.TB, key string) *gateway {
 	t.Helper()
-	// The application's service that knows its clients' keys.
+	// The application's service that maps keys to clients.
 	accounts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "the-key-of-acme" {
 			w.WriteHeader(http.StatusUnauthorized)

@@ -220,7 +220,7 @@ func noPromisesInComments(f *file) []string {
 	return wrong
 }
 
-// typographic are quotation marks that nobody types in code. gofmt makes one of two single quotes in a doc comment.
+// typographic holds typographic quotation marks. gofmt makes one out of two single quotes in a doc comment.
 const typographic = "\u2018\u2019\u201c\u201d"
 
 func commentsHavePlainQuotes(f *file) []string {

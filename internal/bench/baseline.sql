@@ -22,7 +22,7 @@ CREATE TABLE bench_baseline.entries (
     PRIMARY KEY (tenant_id, operation_id)
 );
 
--- Returns what remains, -1 if there is not enough, and what it returned before for a key it knows.
+-- Returns the remaining amount, or -1 if there is not enough. For a stored key it returns the stored result.
 CREATE FUNCTION bench_baseline.debit(p_tenant text, p_meter text, p_key text, p_amount bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE

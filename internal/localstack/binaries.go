@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// MinPostgresMajor is the oldest PostgreSQL that the schema and the writer are
-// meant for; Debian's and Ubuntu's supported releases all have it or a newer one.
+// MinPostgresMajor is the oldest PostgreSQL that the schema and the writer support. All
+// supported releases of Debian and Ubuntu have it or a newer one.
 const MinPostgresMajor = 14
 
 // versionTimeout is the time limit of `postgres --version`. It answers in milliseconds, or later from

@@ -88,5 +88,5 @@ func explainPermission(dir string, err error) error {
 	if statErr != nil {
 		return err
 	}
-	return fmt.Errorf("%w: it belongs to uid %d (you are %d): run as that user, or move the directory away to start afresh", err, uid, os.Geteuid())
+	return fmt.Errorf("%w: it belongs to uid %d (you are %d): run as that user, or move the directory away to start from scratch", err, uid, os.Geteuid())
 }

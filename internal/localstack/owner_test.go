@@ -39,7 +39,7 @@ func startOwner(t *testing.T, dir string) *owner {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Sscanf(line, "ready %d %d %s", &o.postgres, &o.redis, &o.url); err != nil {
-		t.Fatalf("the other process says %q", line)
+		t.Fatalf("the other process prints %q", line)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the process
 	return o

@@ -47,7 +47,7 @@ func TestPostgres_AsRootClosedCheckout_DataInStandIn(t *testing.T) {
 	}
 	note, err := os.ReadFile(cfg.Dir + ".path")
 	if err != nil || strings.TrimSpace(string(note)) != first.Dir() {
-		t.Errorf("the note says %q, the data is in %s (%v)", note, first.Dir(), err)
+		t.Errorf("the note contains %q, the data is in %s (%v)", note, first.Dir(), err)
 	}
 	if _, err := os.Stat(cfg.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the unusable directory was left behind: %v", err)

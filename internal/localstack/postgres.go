@@ -93,7 +93,7 @@ func (p *Postgres) matchVersion(ctx context.Context, search Search) error {
 	}
 	bin, err := search.Postgres(ctx, major)
 	if err != nil {
-		return fmt.Errorf("%s was written by PostgreSQL %d: move it away to start afresh, or install that version: %w", p.dir, major, err)
+		return fmt.Errorf("%s was written by PostgreSQL %d: move it away to start from scratch, or install that version: %w", p.dir, major, err)
 	}
 	p.bin = bin
 	return nil

@@ -37,7 +37,7 @@ func (p *Postgres) ensureData(ctx context.Context) error {
 	if _, err := os.Stat(p.dataDir()); err == nil {
 		text, err := os.ReadFile(passwordFile)
 		if err != nil {
-			return fmt.Errorf("the data exists but its password does not: %w (move %s away to start afresh)", err, p.dir)
+			return fmt.Errorf("the data exists but its password does not: %w (move %s away to start from scratch)", err, p.dir)
 		}
 		setIfChanged(&p.password, strings.TrimSpace(string(text)))
 		return nil

@@ -28,7 +28,7 @@ func TestRedisCluster_Slots_ServedAndMoved(t *testing.T) {
 	to := (from + 1) % len(c.Masters)
 	c.Move(slot, c.Masters[from], c.Masters[to])
 	if got := c.Client(c.Masters[to]).Get(t.Context(), "key7").Val(); got != "7" {
-		t.Errorf("the new owner says %q", got)
+		t.Errorf("the new owner returns %q", got)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestRedis_ForeignKeys_NeverFlushed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.database == 1 {
-		t.Error("a database with somebody else's keys was leased")
+		t.Error("a database with foreign keys was leased")
 	}
 	if n, err := theirs.Exists(t.Context(), "theirs").Result(); err != nil || n != 1 {
 		t.Errorf("their key is gone (%d, %v)", n, err)

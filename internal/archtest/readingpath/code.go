@@ -34,7 +34,7 @@ type pkg struct {
 	info  *types.Info
 }
 
-// listed is what `go list` prints about a package.
+// listed is the output of `go list` about a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string

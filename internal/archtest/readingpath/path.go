@@ -15,7 +15,7 @@ import (
 // mostEntered is the number of files that the report names.
 const mostEntered = 8
 
-// readingPath is what was measured of one request.
+// readingPath is the measurement of one request.
 type readingPath struct {
 	request   string
 	functions int

@@ -100,7 +100,7 @@ func copyPackage(from, to string) error {
 
 // record runs the binary, which writes the counters of an idle window, a debit and a check into directories of dir.
 func record(ctx context.Context, binary, dir, databaseURL, redisURL string) error {
-	atExit := filepath.Join(dir, "exit") // Go writes counters at the program's end, too; nobody reads them
+	atExit := filepath.Join(dir, "exit") // Go also writes counters when the program ends; they are not used
 	if err := os.MkdirAll(atExit, 0o700); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type walker struct {
 	left   map[string]bool
 }
 
-// body is what a step of the walk goes into: a function's body or a literal's, with what its type parameters stand for.
+// body is one step of the walk: the body of a function or a literal, with the bindings of its type parameters.
 type body struct {
 	of    *function
 	block *ast.BlockStmt

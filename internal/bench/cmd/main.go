@@ -22,7 +22,7 @@ const (
 	exitUsage   = 2
 )
 
-// errMissed ends a strict run that missed a target. The report has said which one.
+// errMissed ends a strict run that missed a target. The report names the target.
 var errMissed = errors.New("a target was missed")
 
 // cli is the command line.
@@ -67,7 +67,7 @@ func explain(err error) error {
 	return err
 }
 
-// programConfig is what both measuring commands need.
+// programConfig is the common part of the measuring commands.
 type programConfig struct {
 	Quotasvc string `default:"bin/quotasvc" placeholder:"FILE" type:"existingfile" help:"The binary of quotasvc to measure."`
 	Dir      string `default:"bench-results" type:"path" help:"Directory of the results and, during the run, of the servers' data. It should be on the disk to be measured."`
@@ -95,5 +95,5 @@ type baselineCmd struct {
 
 // Run serves until ctx ends.
 func (c *baselineCmd) Run(ctx context.Context) error {
-	return bench.ServeBaseline(ctx, c.DatabaseURL, c.Conns, func(address string) { fmt.Println("baseline " + address) })
+	return bench.ServeBaseline(ctx, c.DatabaseURL, c.Conns, func(address string) { fmt.Fprintln(os.Stdout, "baseline "+address) })
 }

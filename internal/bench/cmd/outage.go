@@ -34,7 +34,7 @@ func (c *outageCmd) Run(ctx context.Context) error {
 		if err := result.Print(os.Stdout); err != nil {
 			return err
 		}
-		fmt.Printf("\noutage.json and outage.svg are in %s\n", c.Dir)
+		fmt.Fprintf(os.Stdout, "\noutage.json and outage.svg are in %s\n", c.Dir)
 		if c.Strict && !result.Met() {
 			return errMissed
 		}

@@ -57,7 +57,7 @@ func (c *runCmd) Run(ctx context.Context) error {
 		if err := results.Print(os.Stdout); err != nil {
 			return err
 		}
-		fmt.Printf("\nresults.json and charts are in %s\n", c.Dir)
+		fmt.Fprintf(os.Stdout, "\nresults.json and charts are in %s\n", c.Dir)
 		if c.Strict && !results.Met() {
 			return errMissed
 		}

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// asRecorder makes the test binary record which code one request runs, instead of running tests. Its value is the directory
-// of the records. Package internal/archtest/readingpath builds the binary with coverage counters and starts it.
+// asRecorder is the variable that makes the program record which code one request runs. Its value is the directory of the
+// records. internal/archtest/readingpath adds this file to a copy of the main package, builds it with coverage counters and
+// starts it.
 const asRecorder = "QUOTASVC_RECORD"
 
 const recordKey = "0123456789abcdef0123456789abcdef"
@@ -32,7 +33,7 @@ func init() {
 	os.Exit(0)
 }
 
-// recordCatalog is what the recorded requests need: one meter with an allowance and one limit, none of which denies.
+// recordCatalog is the catalogue for the recorded requests: one meter with an allowance and one limit. Neither denies.
 const recordCatalog = `
 meters:
   - {meter: api_calls, unit: call}
@@ -57,7 +58,7 @@ const (
 	recordIdle = 3 * time.Second
 )
 
-// record serves in this process and writes a record of coverage counters each for an idle service, one debit and one check.
+// record serves in this process and writes coverage counters of an idle service, of one debit and of one check.
 func record(dir string) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
