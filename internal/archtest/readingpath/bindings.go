@@ -33,6 +33,17 @@ func (b bindings) match(pattern, t types.Type) bool {
 	case *types.Slice:
 		u, ok := t.(*types.Slice)
 		return ok && b.match(p.Elem(), u.Elem())
+	case *types.Named:
+		u, ok := t.(*types.Named)
+		if !ok || p.Origin() != u.Origin() {
+			return false
+		}
+		for i := range p.TypeArgs().Len() {
+			if !b.match(p.TypeArgs().At(i), u.TypeArgs().At(i)) {
+				return false
+			}
+		}
+		return true
 	case *types.Signature:
 		u, ok := t.(*types.Signature)
 		return ok && b.matchAll(p.Params(), u.Params()) && b.matchAll(p.Results(), u.Results())

@@ -15,7 +15,8 @@
 //     two places is walked twice, one that calls itself once.
 //   - A call through an interface goes to the implementations that run. A call through a function value goes to the
 //     functions of that signature that run and are used as values. A literal is walked where it is written, unless its
-//     function does not run itself: then it was made earlier and is walked where it is called. A lane's goroutine is walked
+//     function does not run itself: then it was made earlier and is walked where it is called. Fields, and variables that
+//     such a literal captures, keep functions of other type parameters. A lane's goroutine is walked
 //     where the caller waits for its answer.
 //   - A change is a step of the walk, into a function or back, from one file to another. A return is a change into a file
 //     that the walk was in before.

@@ -45,23 +45,33 @@ func functionsThatRan(c *code, request, idle counters) map[*types.Func]*function
 	return ran
 }
 
-// madeBefore returns the literals of a function that the blocks lie in, or nil if one lies in none: the function ran.
+// madeBefore returns the outermost literals that ran of a function that did not run itself, or nil if the function ran.
 func madeBefore(c *code, syntax *ast.FuncDecl, blocks []span) []*ast.FuncLit {
-	var literals, made []*ast.FuncLit
+	var literals []*ast.FuncLit // the outer one before those in it
 	ast.Inspect(syntax.Body, func(n ast.Node) bool {
-		literal, ok := n.(*ast.FuncLit)
-		if ok {
+		if literal, ok := n.(*ast.FuncLit); ok {
 			literals = append(literals, literal)
 		}
-		return !ok // a literal in a literal is part of it
+		return true
 	})
+	ran := map[*ast.FuncLit]bool{}
 	for _, b := range blocks {
-		i := slices.IndexFunc(literals, func(l *ast.FuncLit) bool { return c.span(l.Body).contains(b) })
-		if i < 0 {
+		var innermost *ast.FuncLit
+		for _, l := range literals {
+			if c.span(l.Body).contains(b) {
+				innermost = l
+			}
+		}
+		if innermost == nil {
 			return nil
 		}
-		if !slices.Contains(made, literals[i]) {
-			made = append(made, literals[i])
+		ran[innermost] = true
+	}
+	var made []*ast.FuncLit
+	for _, l := range literals {
+		inside := slices.ContainsFunc(made, func(outer *ast.FuncLit) bool { return c.span(outer.Body).contains(c.span(l)) })
+		if ran[l] && !inside {
+			made = append(made, l)
 		}
 	}
 	return made

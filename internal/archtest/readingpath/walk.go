@@ -32,9 +32,15 @@ type walker struct {
 
 // body is one step of the walk: the body of a function or a literal, with the bindings of its type parameters.
 type body struct {
-	of    *function
-	block *ast.BlockStmt
-	types bindings
+	of      *function
+	block   *ast.BlockStmt
+	types   bindings
+	literal *ast.FuncLit // nil for a function's body
+}
+
+// keeps reports whether v has its value from before b is entered: it is a field, or a literal's captured variable.
+func (b body) keeps(v *types.Var) bool {
+	return v.IsField() || b.literal != nil && (v.Pos() < b.literal.Pos() || v.Pos() >= b.literal.End())
 }
 
 // walk measures the path of a request.
@@ -119,7 +125,7 @@ func (w *walker) callees(from body, call *ast.CallExpr) []body {
 	case *types.Func:
 		object = object.Origin()
 		if f := w.ran[object]; f != nil {
-			next := []body{{f, f.syntax.Body, bind(object, from.of.pkg.info.Instances[name].TypeArgs, from.types)}}
+			next := []body{{of: f, block: f.syntax.Body, types: bind(object, from.of.pkg.info.Instances[name].TypeArgs, from.types)}}
 			if f.pkg.path == lanePath && object.Name() == laneWait {
 				next = append(next, body{of: w.worker, block: w.worker.syntax.Body})
 			}
@@ -132,7 +138,7 @@ func (w *walker) callees(from body, call *ast.CallExpr) []body {
 		}
 	case *types.Var:
 		if signature, ok := object.Type().Underlying().(*types.Signature); ok {
-			return w.functionsLike(signature, object.IsField(), from.types)
+			return w.functionsLike(signature, from.keeps(object), from.types)
 		}
 	}
 	return nil
@@ -150,12 +156,12 @@ func (w *walker) implementations(i *types.Interface, name string) []body {
 	return inOrder(found)
 }
 
-// functionsLike returns the functions and literals that run and can be the value of a variable. Only a field keeps a value
-// whose type parameters are not known here.
-func (w *walker) functionsLike(signature *types.Signature, field bool, known bindings) []body {
+// functionsLike returns the functions and literals that run and can be the value of a variable with this signature. The
+// signature of a kept value may have type parameters that are unknown here; they stand for any type.
+func (w *walker) functionsLike(signature *types.Signature, kept bool, known bindings) []body {
 	var found []body
 	fits := func(t types.Type) bool {
-		return types.Identical(t, signature) || field && known.match(signature, t)
+		return types.Identical(t, signature) || kept && known.match(signature, t)
 	}
 	for object, f := range w.ran {
 		if w.values[object] && len(f.made) == 0 && fits(types.NewSignatureType(nil, nil, nil, object.Signature().Params(), object.Signature().Results(), false)) {
@@ -163,7 +169,7 @@ func (w *walker) functionsLike(signature *types.Signature, field bool, known bin
 		}
 		for _, literal := range f.made {
 			if fits(f.pkg.info.Types[literal].Type) {
-				found = append(found, body{of: f, block: literal.Body})
+				found = append(found, body{of: f, block: literal.Body, literal: literal})
 			}
 		}
 	}
