@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestAPlanChangeNowEndsOpenPeriodsAndOneForTheNextPeriodLeavesThemAlone(t *testing.T) {
+func TestPatchTenant_Now_EndsOpenPeriods(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
 	s := openStore(t, url, StoreConfig{})
@@ -68,7 +68,7 @@ func TestAPlanChangeNowEndsOpenPeriodsAndOneForTheNextPeriodLeavesThemAlone(t *t
 }
 
 // A balance that is being made while terms change at once must see them: it is opened before or after them, not beside them.
-func TestAPlanChangeNowWaitsForBalancesThatAreBeingMade(t *testing.T) {
+func TestPatchTenant_Now_WaitsForNewBalances(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)

@@ -14,7 +14,7 @@ func parsed(t *testing.T, text string) *File {
 	return f
 }
 
-func TestApplyMakesTheCatalogueWhatTheFileSaysAndSaysWhatItDid(t *testing.T) {
+func TestApply_StoresFile_ReturnsDiff(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -49,7 +49,7 @@ func TestApplyMakesTheCatalogueWhatTheFileSaysAndSaysWhatItDid(t *testing.T) {
 	require.EqualValues(t, 1, plan.Version)
 }
 
-func TestTheDiffIsForPeople(t *testing.T) {
+func TestDiff_String(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -101,7 +101,7 @@ dry run: nothing was written
 `, diff.String())
 }
 
-func TestApplyIsAllOrNothingAndNamesEveryReferenceToNothing(t *testing.T) {
+func TestApply_AllOrNothing_NamesMissingReferences(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -128,7 +128,7 @@ tenants:
 	require.ErrorIs(t, err, errNotFound)
 }
 
-func TestAFileGivesTrialsAndAmountsOfATenantsOwn(t *testing.T) {
+func TestApply_TrialsAndOverrides(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -169,7 +169,7 @@ dry run: nothing was written
 	require.Len(t, historyOf(t, s, "acme"), 2)
 }
 
-func TestApplyReportsUnlistedTenantsOnlyWhenTheFileIsAboutTenants(t *testing.T) {
+func TestApply_UnlistedTenantsOnlyWithSection(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestABlocksAddressesHaveOneForm(t *testing.T) {
+func TestParsePrefix_OneForm(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"192.0.2.1": "192.0.2.1", "192.0.2.1/32": "192.0.2.1", "10.0.0.0/8": "10.0.0.0/8", "0.0.0.0/0": "0.0.0.0/0", "::/0": "::/0",
@@ -37,7 +37,7 @@ func TestABlocksAddressesHaveOneForm(t *testing.T) {
 	require.ErrorContains(t, err, "write 10.0.0.0/8 for the whole prefix")
 }
 
-func TestABlockSaysWhichFieldIsWrong(t *testing.T) {
+func TestBlock_FaultsByField(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		block Block
@@ -78,7 +78,7 @@ func blockOf(kind, value, action string) Block {
 	return b
 }
 
-func TestWhoIsBlockedAndWhoIsExempt(t *testing.T) {
+func TestBlocks_Find(t *testing.T) {
 	t.Parallel()
 	until := func(b Block, at time.Time) Block { b.ExpiresAt = at; return b }
 	blocks := newBlocks([]Block{
@@ -137,7 +137,7 @@ func TestWhoIsBlockedAndWhoIsExempt(t *testing.T) {
 	require.False(t, exempt)
 }
 
-func TestTheLongestPrefixCountsWhateverThereIs(t *testing.T) {
+func TestBlocks_LongestPrefixCounts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		addr := func(name string) netip.Addr {

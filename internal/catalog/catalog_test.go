@@ -34,7 +34,7 @@ func count(t *testing.T, s *Store, sql string, args ...any) (n int) {
 	return n
 }
 
-func TestEveryInstanceSeesAChangeWithinASecond(t *testing.T) {
+func TestCatalog_ChangeSeenByAllInstances(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	url := testenv.Postgres(t)
@@ -86,7 +86,7 @@ func TestEveryInstanceSeesAChangeWithinASecond(t *testing.T) {
 	})
 }
 
-func TestAFileOfManyChangesIsHeardAsEverything(t *testing.T) {
+func TestCatalog_ManyChanges_AnnouncedAsAll(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
 	here, there := startCatalog(t, url, Config{ReloadEvery: time.Hour}), startCatalog(t, url, Config{ReloadEvery: time.Hour})
@@ -105,7 +105,7 @@ func TestAFileOfManyChangesIsHeardAsEverything(t *testing.T) {
 	})
 }
 
-func TestTheSafetyReloadFindsWhatNobodyAnnounced(t *testing.T) {
+func TestCatalog_PeriodicReload(t *testing.T) {
 	t.Parallel()
 	c := startCatalog(t, testenv.Postgres(t), Config{ReloadEvery: 10 * time.Millisecond})
 	_, err := c.pool.Exec(t.Context(), "INSERT INTO meters (meter, unit) VALUES ('by_hand', 'u')")
@@ -113,7 +113,7 @@ func TestTheSafetyReloadFindsWhatNobodyAnnounced(t *testing.T) {
 	eventually(t, soon, "meter", func() bool { return c.Snapshot().Meters["by_hand"] != nil })
 }
 
-func TestAnInstanceThatLostItsListenerCatchesUp(t *testing.T) {
+func TestCatalog_ListenerLost_CatchesUp(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	url := testenv.Postgres(t)
@@ -154,7 +154,7 @@ func gathered(t *testing.T, reg *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-func TestWhatIsKnownStaysInUseWhilePostgreSQLIsAway(t *testing.T) {
+func TestCatalog_PostgreSQLDown_CopiesStay(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := testenv.PostgresPrivate(t)
@@ -203,7 +203,7 @@ func TestWhatIsKnownStaysInUseWhilePostgreSQLIsAway(t *testing.T) {
 	}
 }
 
-func TestACatalogueNeedsPostgreSQLToStartAndSaysSo(t *testing.T) {
+func TestCatalog_Start_NeedsPostgreSQL(t *testing.T) {
 	t.Parallel()
 	c := New(openStore(t, "postgres://nobody:hunter2@127.0.0.1:1/none", StoreConfig{}), Config{})
 	require.Empty(t, c.Snapshot().Meters)
@@ -216,7 +216,7 @@ func TestACatalogueNeedsPostgreSQLToStartAndSaysSo(t *testing.T) {
 	require.NoError(t, c.Stop(t.Context()))
 }
 
-func TestACatalogueStartsOnceAndStopsAsOftenAsItIsTold(t *testing.T) {
+func TestCatalog_StartsOnce_StopsRepeatedly(t *testing.T) {
 	t.Parallel()
 	c := New(newStore(t), Config{})
 	starting, cancel := context.WithCancel(t.Context())
@@ -233,7 +233,7 @@ func TestACatalogueStartsOnceAndStopsAsOftenAsItIsTold(t *testing.T) {
 	require.ErrorIs(t, err, errUnavailable)
 }
 
-func TestDriverErrorsBecomeCodesOnce(t *testing.T) {
+func TestTranslate_DriverErrors(t *testing.T) {
 	t.Parallel()
 	for _, away := range []error{
 		context.DeadlineExceeded, context.Canceled, io.ErrUnexpectedEOF, &pgconn.ConnectError{}, &pgconn.PgError{Code: "57P01"},
@@ -255,7 +255,7 @@ func TestDriverErrorsBecomeCodesOnce(t *testing.T) {
 	require.NoError(t, translate("test", nil))
 }
 
-func TestReadersAndWritersMeetWithoutARace(t *testing.T) {
+func TestCatalog_ConcurrentReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
 	here, there := startCatalog(t, url, Config{Tenants: 8}), startCatalog(t, url, Config{Tenants: 8})
@@ -307,7 +307,7 @@ func TestReadersAndWritersMeetWithoutARace(t *testing.T) {
 	readers.Wait()
 }
 
-func TestDeadConnectionsOfThePoolAreNotTheCallersProblem(t *testing.T) {
+func TestStore_DeadConnections_Retried(t *testing.T) {
 	t.Parallel()
 	url := testenv.Postgres(t)
 	s, other := openStore(t, url, StoreConfig{}), openStore(t, url, StoreConfig{})

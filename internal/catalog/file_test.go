@@ -67,7 +67,7 @@ tenants:
       tags: [a, 1, null, true]
 `
 
-func TestAFileHasTheContractsShapesByMappingOrByList(t *testing.T) {
+func TestParseFile_MappingsOrLists(t *testing.T) {
 	t.Parallel()
 	zero, five := int64(0), int64(5)
 	for _, text := range []string{fileAsMappings, fileAsLists} {
@@ -97,7 +97,7 @@ func TestAFileHasTheContractsShapesByMappingOrByList(t *testing.T) {
 	require.Nil(t, f.Tenants, "a file without the section says nothing about tenants")
 }
 
-func TestAFilesProblemsAreAllNamedWithLineAndPath(t *testing.T) {
+func TestParseFile_ProblemsWithLineAndPath(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		text string
@@ -215,7 +215,7 @@ tenants:
 	}
 }
 
-func TestAFileIsBounded(t *testing.T) {
+func TestParseFile_Bounds(t *testing.T) {
 	t.Parallel()
 	section := func(n int) string {
 		var b strings.Builder
@@ -237,7 +237,7 @@ func TestAFileIsBounded(t *testing.T) {
 	require.Len(t, fileErr.Problems, maxProblems)
 }
 
-func TestNoFileBreaksTheReader(t *testing.T) {
+func TestParseFile_AnyText_NoPanic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(fileAsMappings)

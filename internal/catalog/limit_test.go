@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
-func TestALimitSaysWhichFieldIsWrongAndWhatItMustBe(t *testing.T) {
+func TestLimit_FaultsByField(t *testing.T) {
 	t.Parallel()
 	many := make([]RouteCost, MaxCosts+1)
 	for i := range many {
@@ -76,7 +76,7 @@ func TestALimitSaysWhichFieldIsWrongAndWhatItMustBe(t *testing.T) {
 	}
 }
 
-func TestALimitIsStoredWithItsDefaultsAndComesBackAsItWas(t *testing.T) {
+func TestPutLimit_StoresDefaults(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	seed(t, s)

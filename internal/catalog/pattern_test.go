@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
-func TestAPatternMatchesWhatItsWildcardsSay(t *testing.T) {
+func TestPattern_Match(t *testing.T) {
 	t.Parallel()
 	for pattern, routes := range map[string]struct{ yes, no string }{
 		"/v1/search":    {"/v1/search", "/v1/search/ /v1/searc /v1/searchx /V1/search"},
@@ -47,7 +47,7 @@ func TestAPatternMatchesWhatItsWildcardsSay(t *testing.T) {
 	require.True(t, Pattern{}.Match("/a"))
 }
 
-func TestAPatternMatchesLikeARegularExpression(t *testing.T) {
+func TestPattern_MatchesLikeRegexp(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringOfN(rapid.SampledFrom([]rune("ab/*")), 1, 12, -1)
 	route := rapid.StringOfN(rapid.SampledFrom([]rune("ab/")), 1, 16, -1)
@@ -75,7 +75,7 @@ func TestAPatternMatchesLikeARegularExpression(t *testing.T) {
 	})
 }
 
-func TestPatternsAreOrderedBySpecificity(t *testing.T) {
+func TestPattern_Compare(t *testing.T) {
 	t.Parallel()
 	// Without wildcards; by the text before the first one; by length; the one that matches everything.
 	want := []string{"/v1/search/x", "/v1/search", "/a", "/v1/search/*", "/v1/search/**", "/v1/*/items", "/v1/*", "/v1/**", "/*", "*", "**", ""}
@@ -97,7 +97,7 @@ func TestPatternsAreOrderedBySpecificity(t *testing.T) {
 	require.True(t, patterns[len(patterns)-1].isAny())
 }
 
-func TestAPatternThatSaysNothingClearIsRefused(t *testing.T) {
+func TestParsePattern_Ambiguous_Refused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "/a/**/b", "***", "/a***", "**/a", "****", "/\n", "/\x00", "/é", strings.Repeat("x", bound.MaxRoute+1), strings.Repeat("x", 1<<20), "\xff",

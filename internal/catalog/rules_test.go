@@ -13,7 +13,7 @@ func limitOf(rule, replaces string) Limit {
 	return Limit{Rule: rule, Replaces: replaces, Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/s"}
 }
 
-func TestALimitReplacesOnlyWhatExistsAndNeverItself(t *testing.T) {
+func TestPutLimit_ReplacesExistingLimitOnly(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -42,7 +42,7 @@ func TestALimitReplacesOnlyWhatExistsAndNeverItself(t *testing.T) {
 	require.NoError(t, s.DeleteLimit(ctx, "a"))
 }
 
-func TestAPlansLimitsReplaceThoseOfTheCatalogueAndItsOwn(t *testing.T) {
+func TestPutPlan_LimitsReplaceOthers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -75,7 +75,7 @@ func TestAPlansLimitsReplaceThoseOfTheCatalogueAndItsOwn(t *testing.T) {
 	require.Equal(t, []string{"limits[0].per"}, fieldsIn(t, err), "a plan's limits are its tenants' own")
 }
 
-func TestALimitOfATenantNeedsTheTenant(t *testing.T) {
+func TestPutLimit_MatchTenantMustExist(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -92,7 +92,7 @@ func TestALimitOfATenantNeedsTheTenant(t *testing.T) {
 	require.Equal(t, []string{"limits[1].match.tenant"}, fieldsIn(t, err))
 }
 
-func TestAFilesLimitsMayNameEachOtherAndTenantsInAnyOrder(t *testing.T) {
+func TestApply_LimitsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -130,7 +130,7 @@ limits:
 	require.ErrorContains(t, err, "(line 6)")
 }
 
-func TestWhatTheHookRefusesBesideOthersIsNotStored(t *testing.T) {
+func TestPutLimit_CheckRulesRefuses_NotStored(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := openStore(t, testenv.Postgres(t), StoreConfig{CheckRules: func(s *Snapshot) []RuleFault {

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestABlockIsCreatedReplacedListedAndDeleted(t *testing.T) {
+func TestPutBlock_CreateReplaceListDelete(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -71,7 +71,7 @@ func TestABlockIsCreatedReplacedListedAndDeleted(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
-func TestAnExpiredBlockIsNoneAndIsForgottenByTheNextWrite(t *testing.T) {
+func TestPutBlock_DeletesExpired(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -97,7 +97,7 @@ func TestAnExpiredBlockIsNoneAndIsForgottenByTheNextWrite(t *testing.T) {
 	require.LessOrEqual(t, left, 150-forgottenAtOnce+1)
 }
 
-func TestNoMoreBlocksThanEveryInstanceCanHold(t *testing.T) {
+func TestPutBlock_MaxBlocks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -111,7 +111,7 @@ func TestNoMoreBlocksThanEveryInstanceCanHold(t *testing.T) {
 	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "last", Reason: "a change adds none"})
 }
 
-func TestABlockIsInForceOnEveryInstanceAndEndsByItself(t *testing.T) {
+func TestCatalog_BlockOnAllInstances_Expires(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	url := testenv.Postgres(t)
@@ -138,7 +138,7 @@ func TestABlockIsInForceOnEveryInstanceAndEndsByItself(t *testing.T) {
 	require.Same(t, before, there.Snapshot(), "blocks change nothing about the rules")
 }
 
-func TestAFileMayHaveBlocks(t *testing.T) {
+func TestApply_Blocks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)

@@ -35,7 +35,7 @@ func seed(t *testing.T, s *Store) {
 	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "starter"})
 }
 
-func TestEveryStatementIsValidOnTheMigratedSchema(t *testing.T) {
+func TestQueries_PrepareOnSchema(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	conn, err := s.pool.Acquire(t.Context())
@@ -51,7 +51,7 @@ func TestEveryStatementIsValidOnTheMigratedSchema(t *testing.T) {
 	}
 }
 
-func TestAMeterIsCreatedThenReplacedAndLeftAloneWhenNothingChanges(t *testing.T) {
+func TestPutMeter_Unchanged_NoWrite(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	first, created, err := s.PutMeter(t.Context(), call)
@@ -81,7 +81,7 @@ func TestAMeterIsCreatedThenReplacedAndLeftAloneWhenNothingChanges(t *testing.T)
 	require.ErrorIs(t, err, errNotFound)
 }
 
-func TestAMeterInUseCannotBeDeleted(t *testing.T) {
+func TestDeleteMeter_InUse_Conflict(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -116,7 +116,7 @@ func TestAMeterInUseCannotBeDeleted(t *testing.T) {
 	require.ErrorIs(t, err, errNotFound)
 }
 
-func TestAPlanGetsANewVersionOnlyWhenItGrantsSomethingElse(t *testing.T) {
+func TestPutPlan_VersionOnlyOnOtherGrants(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -168,7 +168,7 @@ func TestAPlanGetsANewVersionOnlyWhenItGrantsSomethingElse(t *testing.T) {
 	require.ErrorIs(t, err, errNotFound)
 }
 
-func TestWhatAPlanLimitOrTenantRefersToMustExist(t *testing.T) {
+func TestPut_ReferencesMustExist(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -219,7 +219,7 @@ func termsOf(t *testing.T, s *Store, tenant string) []terms {
 	return list
 }
 
-func TestATenantsTermsAreHistoryAndItsOtherFieldsAreNot(t *testing.T) {
+func TestPutTenant_OnlyTermsHaveHistory(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -271,7 +271,7 @@ func TestATenantsTermsAreHistoryAndItsOtherFieldsAreNot(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestVersionsAndTermsRiseThoughTheServersClockIsSetBack(t *testing.T) {
+func TestPutTenant_ClockSetBack_TermsRise(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -287,7 +287,7 @@ func TestVersionsAndTermsRiseThoughTheServersClockIsSetBack(t *testing.T) {
 	require.Equal(t, future.Add(time.Microsecond), termsOf(t, s, "acme")[1].At)
 }
 
-func TestRacingWritersMakeOneHistory(t *testing.T) {
+func TestPutTenant_RacingWriters_OneHistory(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	seed(t, s)
@@ -329,7 +329,7 @@ func TestRacingWritersMakeOneHistory(t *testing.T) {
 	require.Len(t, termsOf(t, s, "new0"), 1)
 }
 
-func TestListingsComeInPagesInOrder(t *testing.T) {
+func TestList_PagesInOrder(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -379,7 +379,7 @@ func TestListingsComeInPagesInOrder(t *testing.T) {
 	}
 }
 
-func TestALimitTheHookRefusesIsNotStored(t *testing.T) {
+func TestPutLimit_CheckLimitRefuses_NotStored(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := openStore(t, testenv.Postgres(t), StoreConfig{CheckLimit: func(l *Limit) error {
@@ -398,7 +398,7 @@ func TestALimitTheHookRefusesIsNotStored(t *testing.T) {
 	require.ErrorIs(t, err, errNotFound)
 }
 
-func TestWithoutTheSchemaTheErrorSaysWhatToRun(t *testing.T) {
+func TestStore_NoSchema_ErrorNamesCommand(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, testenv.PostgresEmpty(t), StoreConfig{})
 	c := New(s, Config{})

@@ -48,7 +48,7 @@ func (r *cacheRig) change(t *testing.T, zone string) {
 	require.NoError(t, err)
 }
 
-func TestACachedTenantIsGoodUntilItsChangeIsHeard(t *testing.T) {
+func TestTenantCache_FreshUntilNotified(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 10)
 	require.Equal(t, "UTC", r.zone(t))
@@ -62,7 +62,7 @@ func TestACachedTenantIsGoodUntilItsChangeIsHeard(t *testing.T) {
 	require.Equal(t, "UTC", r.zone(t), "the net under announcements")
 }
 
-func TestACachedTenantIsGoodForASecondWhileNothingIsHeard(t *testing.T) {
+func TestTenantCache_NotListening_FreshForASecond(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 10)
 	require.Equal(t, "UTC", r.zone(t))
@@ -74,7 +74,7 @@ func TestACachedTenantIsGoodForASecondWhileNothingIsHeard(t *testing.T) {
 	require.Equal(t, "Asia/Kathmandu", r.zone(t))
 }
 
-func TestWhatWasReadBeforeReconnectingIsReadAgain(t *testing.T) {
+func TestTenantCache_Reconnect_ReadsAgain(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 10)
 	require.Equal(t, "UTC", r.zone(t))
@@ -87,7 +87,7 @@ func TestWhatWasReadBeforeReconnectingIsReadAgain(t *testing.T) {
 	require.Equal(t, "Asia/Kathmandu", r.zone(t), "what was read since is trusted")
 }
 
-func TestThatATenantDoesNotExistIsBelievedForASecondAtMost(t *testing.T) {
+func TestTenantCache_NoTenant_FreshForASecond(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 10)
 	_, err := r.get(t.Context(), "new")
@@ -111,7 +111,7 @@ func TestThatATenantDoesNotExistIsBelievedForASecondAtMost(t *testing.T) {
 	}
 }
 
-func TestTheCacheIsBounded(t *testing.T) {
+func TestTenantCache_Bounded(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 3)
 	for i := range 10 {
@@ -120,7 +120,7 @@ func TestTheCacheIsBounded(t *testing.T) {
 	require.Equal(t, 3, r.entries.Len())
 }
 
-func TestARowReadBeforeAChangeWasHeardIsNotKept(t *testing.T) {
+func TestTenantCache_ReadBeforeNotification_NotCached(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	r := newCacheRig(t, 10)

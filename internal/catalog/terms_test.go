@@ -44,7 +44,7 @@ func historyOf(t *testing.T, s *Store, tenant string) []term {
 	return list
 }
 
-func TestOverridesAreTermsThatAPatchMergesAndAPutReplaces(t *testing.T) {
+func TestPatchTenant_OverridesMerge_PutReplaces(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -76,7 +76,7 @@ func TestOverridesAreTermsThatAPatchMergesAndAPutReplaces(t *testing.T) {
 	require.Equal(t, []term{{overrides: map[string]int64{"calls": 7}}}, historyOf(t, s, "new"))
 }
 
-func TestAnOverrideIsOfAMeterThatThePlanHas(t *testing.T) {
+func TestPutTenant_OverrideNeedsMeterOfPlan(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -107,7 +107,7 @@ func TestAnOverrideIsOfAMeterThatThePlanHas(t *testing.T) {
 	require.Equal(t, map[string]int64{"seats": 5}, acme.Overrides)
 }
 
-func TestWrongOverridesAreNamed(t *testing.T) {
+func TestTenant_WrongOverridesAreNamed(t *testing.T) {
 	t.Parallel()
 	many := map[string]int64{}
 	for i := range MaxOverrides + 1 {
@@ -128,7 +128,7 @@ func TestWrongOverridesAreNamed(t *testing.T) {
 	require.NoError(t, validate(&Tenant{ID: "t", Plan: "p", Overrides: many}))
 }
 
-func TestOverridesMergeLikeAMapOfWhatWasSaidLast(t *testing.T) {
+func TestPatchTenant_OverridesLikeMap(t *testing.T) {
 	t.Parallel()
 	meter := rapid.SampledFrom([]string{"a", "b", "c"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -155,7 +155,7 @@ func TestOverridesMergeLikeAMapOfWhatWasSaidLast(t *testing.T) {
 	})
 }
 
-func TestAChangeOfATenantCanBeBoundToTheVersionThatWasLookedAt(t *testing.T) {
+func TestPatchTenant_IfVersion(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -184,7 +184,7 @@ func TestAChangeOfATenantCanBeBoundToTheVersionThatWasLookedAt(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoTenant)
 }
 
-func TestADryPatchTellsWhatWouldBecomeOfTheTenantAndLeavesIt(t *testing.T) {
+func TestPatchTenant_DryRun_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -224,7 +224,7 @@ func TestADryPatchTellsWhatWouldBecomeOfTheTenantAndLeavesIt(t *testing.T) {
 	}
 }
 
-func TestAReasonGoesWithTermsAndIsBounded(t *testing.T) {
+func TestPatchTenant_ReasonNeedsTerms(t *testing.T) {
 	t.Parallel()
 	plan := ptr("lean")
 	require.NoError(t, validate(&TenantPatch{Plan: plan, Reason: strings.Repeat("x", MaxReason)}))
@@ -239,7 +239,7 @@ func TestAReasonGoesWithTermsAndIsBounded(t *testing.T) {
 	}
 }
 
-func TestApplyNowBringsForwardWhatWaitsAndDoesNothingTwice(t *testing.T) {
+func TestPatchTenant_NowAppliesWaitingTerms(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	wide(t, s)
@@ -261,7 +261,7 @@ func TestApplyNowBringsForwardWhatWaitsAndDoesNothingTwice(t *testing.T) {
 	require.EqualValues(t, 4, acme.Version, "each was a change")
 }
 
-func TestATrialIsAOnceOnlyAllowanceWithAnEnd(t *testing.T) {
+func TestPutPlan_TrialNeedsOnce(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	wide(t, s)
@@ -288,7 +288,7 @@ func TestATrialIsAOnceOnlyAllowanceWithAnEnd(t *testing.T) {
 	require.Equal(t, []string{"allowances[0].rollover"}, fieldsIn(t, validate(&p)))
 }
 
-func TestOverflowIsPaidInOneStep(t *testing.T) {
+func TestPutPlan_OverflowInOneStep(t *testing.T) {
 	t.Parallel()
 	into := func(meter, other string) Allowance {
 		a := monthly(meter, 1)

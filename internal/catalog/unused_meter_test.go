@@ -10,7 +10,7 @@ import (
 )
 
 // The ledger makes a balance's row before it decides whether the tenant has anything to do with the meter.
-func TestRowsWithoutAnEntryDoNotKeepAMeter(t *testing.T) {
+func TestDeleteMeter_RowsWithoutEntry_Deleted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -23,7 +23,7 @@ func TestRowsWithoutAnEntryDoNotKeepAMeter(t *testing.T) {
 	require.Equal(t, []string{"acme other 0"}, balancesOf(t, s))
 }
 
-func TestAMeterThatIsKeptKeepsItsRowsWithoutAnEntry(t *testing.T) {
+func TestDeleteMeter_Refused_KeepsRows(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := newStore(t)
@@ -35,7 +35,7 @@ func TestAMeterThatIsKeptKeepsItsRowsWithoutAnEntry(t *testing.T) {
 }
 
 // A meter that is being deleted waits for what the ledger does to its balances, and then decides by what that was.
-func TestAMeterIsNotDeletedBesideABalanceThatIsBeingMadeOrUsed(t *testing.T) {
+func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 	t.Parallel()
 	const (
 		empty  = "INSERT INTO balances (tenant_id, meter) VALUES ('acme', 'm')"

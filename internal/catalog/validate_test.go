@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-func TestIDsFollowTheContractToTheByte(t *testing.T) {
+func TestPutMeter_IDFollowsContract(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"a", "Z9", "0", "a.b_c:d-e", strings.Repeat("x", 128)} {
 		require.NoError(t, validate(&Meter{ID: good, Unit: "u"}), good)
@@ -23,7 +23,7 @@ func TestIDsFollowTheContractToTheByte(t *testing.T) {
 	}
 }
 
-func TestValidateReportsAllFaultsAtOnce(t *testing.T) {
+func TestCheck_AllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	over := int64(bound.MaxAmount + 1)
 	minus := int64(-1)
@@ -84,7 +84,7 @@ func TestValidateReportsAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAmountsAreBoundToTheUnit(t *testing.T) {
+func TestAllowance_AmountBounds(t *testing.T) {
 	t.Parallel()
 	for _, amount := range []int64{0, 1, bound.MaxAmount} {
 		p := starter(amount)
@@ -103,7 +103,7 @@ func TestAmountsAreBoundToTheUnit(t *testing.T) {
 	require.Equal(t, []string{"allowances"}, fieldsIn(t, validate(&p)))
 }
 
-func TestMetadataIsWhatJSONBCanStoreAndNoMore(t *testing.T) {
+func TestTenant_MetadataIsStorable(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	seed(t, s)

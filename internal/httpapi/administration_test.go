@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-func TestAMeterIsCreatedReplacedListedAndDeletedUnlessItIsInUse(t *testing.T) {
+func TestPutMeter_CreateReplaceListDelete(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -33,8 +33,8 @@ func TestAMeterIsCreatedReplacedListedAndDeletedUnlessItIsInUse(t *testing.T) {
 	s.call("GET", "/v1/meters/m", "").problem(404, "not_found")
 }
 
-// TestARefusalDoesNotKeepAMeter: what was refused because no plan has the meter leaves nothing that stands in the way of deleting it.
-func TestARefusalDoesNotKeepAMeter(t *testing.T) {
+// TestDeleteMeter_RefusedRequestsDoNotCount: what was refused because no plan has the meter leaves nothing that stands in the way of deleting it.
+func TestDeleteMeter_RefusedRequestsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -43,9 +43,9 @@ func TestARefusalDoesNotKeepAMeter(t *testing.T) {
 	s.debit("k", "acme", "other", 1).problem(404, "not_found")
 }
 
-// TestAMeterIsDeletedOrUsedAndNeverBoth: refused debits open the balance and a grant brings it to life while somebody deletes the
+// TestDeleteMeter_RacesWithUse_OnlyOneWins: refused debits open the balance and a grant brings it to life while somebody deletes the
 // meter. Either there is no meter and no balance, or both, and the grant is not lost.
-func TestAMeterIsDeletedOrUsedAndNeverBoth(t *testing.T) {
+func TestDeleteMeter_RacesWithUse_OnlyOneWins(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -79,7 +79,7 @@ func TestAMeterIsDeletedOrUsedAndNeverBoth(t *testing.T) {
 	}
 }
 
-func TestAPutPlanMakesAVersionOnlyIfItChangesSomething(t *testing.T) {
+func TestPutPlan_NewVersionOnlyOnChange(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -109,7 +109,7 @@ func TestAPutPlanMakesAVersionOnlyIfItChangesSomething(t *testing.T) {
 	s.call("GET", "/v1/plans/none", "").problem(404, "not_found")
 }
 
-func TestATenantIsCreatedReplacedAndPatched(t *testing.T) {
+func TestPutTenant_CreateReplacePatch(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -150,7 +150,7 @@ func TestATenantIsCreatedReplacedAndPatched(t *testing.T) {
 	s.call("GET", "/v1/tenants/nobody", "").problem(404, "tenant_not_found")
 }
 
-func TestALimitIsCreatedReplacedAndDeletedAndMustBeOneTheGateCanEnforce(t *testing.T) {
+func TestPutLimit_CreateReplaceDelete_MustBeEnforceable(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -186,7 +186,7 @@ func TestALimitIsCreatedReplacedAndDeletedAndMustBeOneTheGateCanEnforce(t *testi
 	s.call("GET", "/v1/limits/r", "").problem(404, "not_found")
 }
 
-func TestListsArePagedToTheirEndWithoutGapOrRepetition(t *testing.T) {
+func TestList_PagesWithoutGapOrRepetition(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -255,7 +255,7 @@ func idOf(item map[string]any) string {
 	return fmt.Sprint(item)
 }
 
-func TestAGrantIsIssuedOnceWithItsFactsAndRaisesTheBalance(t *testing.T) {
+func TestGrant_IssuedOnce_RaisesBalance(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -288,7 +288,7 @@ func TestAGrantIsIssuedOnceWithItsFactsAndRaisesTheBalance(t *testing.T) {
 	}
 }
 
-func TestARollRunsInTheBackgroundAndTellsItsProgress(t *testing.T) {
+func TestRoll_RunsInBackground_ReportsProgress(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()

@@ -100,7 +100,7 @@ func (a *answer) refusedTo(gateway string, status int, code string) wire.Problem
 	return p
 }
 
-func TestAuthorize_LetsPassAndChargesOnce(t *testing.T) {
+func TestAuthorize_Allowed_ChargesOnce(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -126,7 +126,7 @@ func TestAuthorize_LetsPassAndChargesOnce(t *testing.T) {
 	}
 }
 
-func TestAuthorize_RefusesInTheFormOfEachGateway(t *testing.T) {
+func TestAuthorize_Refusal_HasFormOfGateway(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -173,7 +173,7 @@ func TestAuthorize_RefusesInTheFormOfEachGateway(t *testing.T) {
 	}
 }
 
-func TestAuthorize_ACheckChargesNothing(t *testing.T) {
+func TestAuthorize_ModeCheck_ChargesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -194,7 +194,7 @@ func TestAuthorize_ACheckChargesNothing(t *testing.T) {
 }
 
 // A repeated X-Request-Id comes from the client as often as from the gateway: it pays every time.
-func TestAuthorize_OnlyAGatewaysKeyMakesItOneOperation(t *testing.T) {
+func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -230,7 +230,7 @@ func TestAuthorize_OnlyAGatewaysKeyMakesItOneOperation(t *testing.T) {
 }
 
 // Names a gateway sets by itself come before those that it hands on from a client.
-func TestAuthorize_TheRouteIsTheGatewaysWord(t *testing.T) {
+func TestAuthorize_RouteIsFromGateway(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -274,7 +274,7 @@ func TestAuthorize_TheRouteIsTheGatewaysWord(t *testing.T) {
 }
 
 // Whose limits per address count, and who is blocked, must not be for clients to choose.
-func TestAuthorize_AForgedAddressHasNoEffect(t *testing.T) {
+func TestAuthorize_ForgedAddress_NoEffect(t *testing.T) {
 	t.Parallel()
 	trusted := func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
 	for what, c := range map[string]struct {
@@ -327,7 +327,7 @@ func TestAuthorize_AForgedAddressHasNoEffect(t *testing.T) {
 	}
 }
 
-func TestAuthorize_TakesAnyMethodAndNoBody(t *testing.T) {
+func TestAuthorize_AnyMethod_NoBody(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -346,7 +346,7 @@ func TestAuthorize_TakesAnyMethodAndNoBody(t *testing.T) {
 	}
 }
 
-func TestAuthorize_EveryHeaderAtFaultIsNamed(t *testing.T) {
+func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -404,7 +404,7 @@ func TestAuthorize_EveryHeaderAtFaultIsNamed(t *testing.T) {
 }
 
 // Whatever a client gets a gateway to hand on, it is answered with a decision or a fault, and nothing else is asked.
-func TestAuthorize_NothingInAHeaderIsAnsweredWithA5xx(t *testing.T) {
+func TestAuthorize_AnyHeader_Never5xx(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -430,7 +430,7 @@ func TestAuthorize_NothingInAHeaderIsAnsweredWithA5xx(t *testing.T) {
 }
 
 // The header with which a gateway identifies itself is not always its own.
-func TestAuthorize_TheGatewaysKeyMayStandBesideItsClients(t *testing.T) {
+func TestAuthorize_QuotaKeyBesideClientsAuthorization(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -444,7 +444,7 @@ func TestAuthorize_TheGatewaysKeyMayStandBesideItsClients(t *testing.T) {
 	s.call("GET", "/v1/meters", "", "Authorization", "", headerQuotaKey, testKey).problem(401, "unauthenticated")
 }
 
-func TestAppendASCII_IsTheSameDocumentInBytesAHeaderCanCarry(t *testing.T) {
+func TestAppendASCII_SameDocumentInPrintableBytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.Rune()).Draw(t, "text")

@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-func TestQuotaHeadersNeverShowMoreRemainingThanTheLimit(t *testing.T) {
+func TestQuotaHeaders_RemainingAtMostLimit(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -35,7 +35,7 @@ func TestQuotaHeadersNeverShowMoreRemainingThanTheLimit(t *testing.T) {
 	}
 }
 
-func TestBalancesAreThoseOfThePlanAndOfGrantsAndNoOthers(t *testing.T) {
+func TestListBalances_PlanAndGrantsOnly(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -59,7 +59,7 @@ func TestBalancesAreThoseOfThePlanAndOfGrantsAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestFiltersOfEntriesThatCannotMatchAreRefused(t *testing.T) {
+func TestListEntries_ImpossibleFilter_400(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -84,7 +84,7 @@ func TestFiltersOfEntriesThatCannotMatchAreRefused(t *testing.T) {
 	s.call("GET", "/v1/tenants/acme/grants?meter=jobs&cursor="+*grants.NextCursor, "").refused("cursor")
 }
 
-func TestUsageShowsRefundsOfOverageToo(t *testing.T) {
+func TestUsage_IncludesRefundsOfOverage(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -102,7 +102,7 @@ func TestUsageShowsRefundsOfOverageToo(t *testing.T) {
 	}
 }
 
-func TestARefundOfAllWhenNothingIsLeftNamesTheOperation(t *testing.T) {
+func TestRefund_NothingLeft_NamesOperation(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -119,7 +119,7 @@ func TestARefundOfAllWhenNothingIsLeftNamesTheOperation(t *testing.T) {
 	}
 }
 
-func TestAGrantIsReplayedByteForByteWhateverHasHappenedSince(t *testing.T) {
+func TestGrant_ReplayIsByteIdentical(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -134,7 +134,7 @@ func TestAGrantIsReplayedByteForByteWhateverHasHappenedSince(t *testing.T) {
 	}
 }
 
-func TestADryRunOfAGrantKnowsWhichIdsAreTaken(t *testing.T) {
+func TestGrant_DryRun_RefusesTakenID(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()

@@ -22,14 +22,14 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-func TestTheContractIsAValidOpenAPIDocument(t *testing.T) {
+func TestContract_IsValidOpenAPI(t *testing.T) {
 	t.Parallel()
 	if err := contract().Validate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestTheRoutesAreTheContractsOperationsBothWays(t *testing.T) {
+func TestRoutes_EqualContract(t *testing.T) {
 	t.Parallel()
 	parameter := regexp.MustCompile(`\{([a-z_]+)\}`)
 	type operation struct {
@@ -92,7 +92,7 @@ func fieldsOfObject[T any](without ...string) []field {
 	return out
 }
 
-func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
+func TestBodies_FieldsEqualSchemas(t *testing.T) {
 	t.Parallel()
 	r := newBodies()
 	tables := map[string][]field{
@@ -143,7 +143,7 @@ func TestTheFieldsOfEveryBodyAreThoseOfItsSchema(t *testing.T) {
 	}
 }
 
-func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
+func TestContract_BoundsEqualCode(t *testing.T) {
 	t.Parallel()
 	schemas := contract().Components.Schemas
 	property := func(schema, name string) *openapi3.Schema { return schemas[schema].Value.Properties[name].Value }
@@ -197,7 +197,7 @@ func TestTheBoundsInTheContractAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-func TestEveryCodeHasARowAndEveryStatusIsTheContracts(t *testing.T) {
+func TestProblemKinds_EveryCodeHasContractStatus(t *testing.T) {
 	t.Parallel()
 	want := map[ledger.Code]int{
 		ledger.CodeInvalidArgument: 400, codeIdempotencyKeyMissing: 400, codeUnauthenticated: 401, ledger.CodeCreditsExhausted: 402,
@@ -225,7 +225,7 @@ func TestEveryCodeHasARowAndEveryStatusIsTheContracts(t *testing.T) {
 	}
 }
 
-func TestTheContractIsServedToEveryone(t *testing.T) {
+func TestGetSpec_NeedsNoKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	a := s.call("GET", "/v1/openapi.yaml", "", "Authorization").want(http.StatusOK)

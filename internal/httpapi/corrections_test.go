@@ -16,7 +16,7 @@ func refundOf(operation, more string) string {
 	return fmt.Sprintf(`{"tenant":"acme","operation_id":%q%s}`, operation, more)
 }
 
-func TestARefundGivesBackPartByPartUpToTheDebit(t *testing.T) {
+func TestRefund_InParts_UpToDebit(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -59,7 +59,7 @@ func TestARefundGivesBackPartByPartUpToTheDebit(t *testing.T) {
 	}
 }
 
-func TestOnlyDebitsAndCapturesOfTheTenantCanBeRefunded(t *testing.T) {
+func TestRefund_OnlyOwnDebitsAndCaptures(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -99,7 +99,7 @@ func TestOnlyDebitsAndCapturesOfTheTenantCanBeRefunded(t *testing.T) {
 	}
 }
 
-func TestARefundOfOneOfSeveralItemsNamesItsMeter(t *testing.T) {
+func TestRefund_OneOfSeveralItems_NeedsMeter(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -121,7 +121,7 @@ func TestARefundOfOneOfSeveralItemsNamesItsMeter(t *testing.T) {
 	}
 }
 
-func TestUnitsOfAGrantThatHasEndedAreForfeitedOrGrantedAnew(t *testing.T) {
+func TestRefund_EndedGrant_ForfeitOrRegrant(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -148,7 +148,7 @@ func TestUnitsOfAGrantThatHasEndedAreForfeitedOrGrantedAnew(t *testing.T) {
 	}
 }
 
-func TestAVoidTakesBackWhatIsLeftOfAGrantAndNoMore(t *testing.T) {
+func TestVoidGrant_RemovesRemainder(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -192,7 +192,7 @@ func TestAVoidTakesBackWhatIsLeftOfAGrantAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAnAdjustmentShowsBeforeAndAfterAndIsBoundToTheStateItWasDecidedOn(t *testing.T) {
+func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -255,7 +255,7 @@ func TestAnAdjustmentShowsBeforeAndAfterAndIsBoundToTheStateItWasDecidedOn(t *te
 	}
 }
 
-func TestASubjectsCapCanBeAdjustedAndGrantedTo(t *testing.T) {
+func TestAdjust_SubjectCap(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()

@@ -26,9 +26,9 @@ type contextState struct {
 
 type contextKey struct{}
 
-// TestDeadline_IsWithDeadlines holds the request's context against package context's: whatever happens in whatever order, both
+// TestDeadline_BehavesLikeWithDeadline holds the request's context against package context's: whatever happens in whatever order, both
 // look alike, and so do their children.
-func TestDeadline_IsWithDeadlines(t *testing.T) {
+func TestDeadline_BehavesLikeWithDeadline(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := rapid.SliceOfN(rapid.SampledFrom([]string{"look", "done", "child", "after", "cancel parent", "end", "pass half", "pass all"}), 1, 12).Draw(rt, "steps")
@@ -132,8 +132,8 @@ func TestDeadline_ChildrenNeedNoGoroutine(t *testing.T) {
 	}
 }
 
-// TestDeadline_ServesManyAtOnce is for the race detector.
-func TestDeadline_ServesManyAtOnce(t *testing.T) {
+// TestDeadline_ConcurrentUse is for the race detector.
+func TestDeadline_ConcurrentUse(t *testing.T) {
 	t.Parallel()
 	parent, cancel := context.WithCancel(t.Context())
 	defer cancel()

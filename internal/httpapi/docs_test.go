@@ -25,7 +25,7 @@ func guide(t *testing.T) string {
 	return string(text)
 }
 
-func TestEveryCodeIsExplainedWhereItsTypeLinksToWithItsStatus(t *testing.T) {
+func TestDocs_ExplainEveryCodeWithStatus(t *testing.T) {
 	t.Parallel()
 	_, errorPart, found := strings.Cut(guide(t), "\n# Errors\n")
 	if !found || !strings.HasSuffix(problemBase, "/docs/api.md#") {
@@ -46,7 +46,7 @@ func TestEveryCodeIsExplainedWhereItsTypeLinksToWithItsStatus(t *testing.T) {
 
 func statusText(status int) string { return string(appendField(nil, "", int64(status))) }
 
-func TestTheFileInTheGuideIsOne(t *testing.T) {
+func TestDocs_CatalogueFileParses(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	_, text, found := strings.Cut(guide(t), "```yaml\n")
@@ -66,7 +66,7 @@ func TestTheFileInTheGuideIsOne(t *testing.T) {
 // example is a call of the page's shell function.
 var example = regexp.MustCompile("(?m)^api ([A-Z]+) ('[^']+'|\"[^\"]+\"|\\S+)((?: -H '[^']+')*)(?: -d '([^']*)')?$")
 
-func TestEveryExampleOfTheGuideWorksInTheOrderItStandsThere(t *testing.T) {
+func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	text := guide(t)

@@ -34,7 +34,7 @@ func faultsOf(t *testing.T, text string) (r gate.Request, faults []string) {
 	return r, faults
 }
 
-func TestAGoodBodyIsReadWhateverTheOrderOfItsFieldsAndTheEscapesInIt(t *testing.T) {
+func TestDecode_AnyFieldOrderAndEscapes(t *testing.T) {
 	t.Parallel()
 	want := gate.Request{
 		Tenant: "acme", Subject: "u1", Mode: ledger.ModeNormal, DryRun: true, Metadata: []byte(`{"a":[1,2.5],"b":"é"}`),
@@ -58,7 +58,7 @@ func TestAGoodBodyIsReadWhateverTheOrderOfItsFieldsAndTheEscapesInIt(t *testing.
 	}
 }
 
-func TestAllFaultsOfABodyAreReportedAtOnceByTheirPath(t *testing.T) {
+func TestDecode_AllFaultsByPath(t *testing.T) {
 	t.Parallel()
 	_, got := faultsOf(t, `{"tenant":"a b","items":[{"meter":"x","amount":0},{"amount":1.5,"colour":1},7],"dry_run":1,"refund":{"a":[1]},"metadata":[]}`)
 	want := []string{
@@ -77,7 +77,7 @@ func TestAllFaultsOfABodyAreReportedAtOnceByTheirPath(t *testing.T) {
 	}
 }
 
-func TestTextThatIsNoJSONObjectIsRefusedWithThePlaceWhereItEnds(t *testing.T) {
+func TestDecode_NotJSON_NamesPlace(t *testing.T) {
 	t.Parallel()
 	const good = `{"tenant":"acme","items":[{"meter":"x","amount":1}]}`
 	for body, want := range map[string]string{
@@ -112,7 +112,7 @@ func TestTextThatIsNoJSONObjectIsRefusedWithThePlaceWhereItEnds(t *testing.T) {
 	}
 }
 
-func TestAnAmountIsAJSONIntegerWithinItsBounds(t *testing.T) {
+func TestDecode_AmountIsBoundedInteger(t *testing.T) {
 	t.Parallel()
 	body := func(amount string) string {
 		return fmt.Sprintf(`{"tenant":"a","items":[{"meter":"m","amount":%s}]}`, amount)
@@ -134,7 +134,7 @@ func TestAnAmountIsAJSONIntegerWithinItsBounds(t *testing.T) {
 	}
 }
 
-func TestIdsAreHeldToTheirAlphabetAndLength(t *testing.T) {
+func TestDecode_IDsHaveAlphabetAndLength(t *testing.T) {
 	t.Parallel()
 	body := func(id string) string { return `{"tenant":"` + id + `","items":[{"meter":"m","amount":1}]}` }
 	for _, id := range []string{"a", "0", "a.b_c:d-e", strings.Repeat("x", 128)} {
@@ -151,7 +151,7 @@ func TestIdsAreHeldToTheirAlphabetAndLength(t *testing.T) {
 	}
 }
 
-func TestItemsAreOneToSixteenOfDistinctMeters(t *testing.T) {
+func TestDecode_1To16ItemsOfDistinctMeters(t *testing.T) {
 	t.Parallel()
 	body := func(n int, meter string) string {
 		var items []string
@@ -175,7 +175,7 @@ func TestItemsAreOneToSixteenOfDistinctMeters(t *testing.T) {
 	}
 }
 
-func TestMetadataIsWhatPostgreSQLCanKeep(t *testing.T) {
+func TestDecode_MetadataIsStorable(t *testing.T) {
 	t.Parallel()
 	body := func(metadata string) string {
 		return `{"tenant":"a","items":[{"meter":"m","amount":1}],"metadata":` + metadata + `}`
@@ -203,7 +203,7 @@ func TestMetadataIsWhatPostgreSQLCanKeep(t *testing.T) {
 	}
 }
 
-func TestAHostileBodyGetsAShortAnswer(t *testing.T) {
+func TestDecode_HostileBody_ShortAnswer(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for i := range 20_000 {
@@ -221,7 +221,7 @@ func TestAHostileBodyGetsAShortAnswer(t *testing.T) {
 	}
 }
 
-func TestADocumentIsAsGoodAsNewAfterABrokenOne(t *testing.T) {
+func TestDecode_DocumentReusableAfterFault(t *testing.T) {
 	t.Parallel()
 	var d body.Document
 	members := newBodies().debit

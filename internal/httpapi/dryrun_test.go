@@ -26,7 +26,7 @@ func (a *answer) facts() map[string]any {
 }
 
 // A dry run answers what the same request is answered right after it, allowed or not, and leaves no trace.
-func TestADryRunOfAChangeAnswersLikeTheChangeAndDoesNothing(t *testing.T) {
+func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -81,7 +81,7 @@ func TestADryRunOfAChangeAnswersLikeTheChangeAndDoesNothing(t *testing.T) {
 }
 
 // What a hold, or a capture beyond its hold, is refused is stored where the meter says so, as a debit's refusal is.
-func TestDenialsOfHoldsAndCapturesAreReplayedWhereTheMeterSaysSo(t *testing.T) {
+func TestHold_DenialReplayedIfMeterSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()

@@ -89,7 +89,7 @@ func itemsOf(r *ledger.DebitResult) []wire.DebitedItem {
 	})
 }
 
-func TestAWrittenDebitAnswerIsTheJSONOfItsType(t *testing.T) {
+func TestAppendDebitAnswer_EqualsTypeJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r, dry := drawDebit(t), rapid.Bool().Draw(t, "dry")
@@ -106,7 +106,7 @@ func TestAWrittenDebitAnswerIsTheJSONOfItsType(t *testing.T) {
 	})
 }
 
-func TestAWrittenCheckAnswerIsTheJSONOfItsType(t *testing.T) {
+func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := &gate.Check{
@@ -182,7 +182,7 @@ func drawBlocked(t *rapid.T) (blocked *gate.Blocked, said wire.Blocked) {
 	return blocked, said
 }
 
-func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
+func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 	t.Parallel()
 	s := &Server{problems: problemKinds()}
 	rapid.Check(t, func(t *rapid.T) {
@@ -230,7 +230,7 @@ func TestAWrittenProblemIsTheJSONOfItsType(t *testing.T) {
 	})
 }
 
-func TestAResetThatNeverComesIsNullAndTextThatIsNotUTF8IsMended(t *testing.T) {
+func TestAppendProblem_NullReset_InvalidUTF8Replaced(t *testing.T) {
 	t.Parallel()
 	s := &Server{problems: problemKinds()}
 	p := s.complete(problem{code: ledger.CodeCreditsExhausted, denial: &ledger.Denial{Required: 2, Available: 1}})
@@ -246,7 +246,7 @@ func TestAResetThatNeverComesIsNullAndTextThatIsNotUTF8IsMended(t *testing.T) {
 	}
 }
 
-func TestRoundingUpNeverPromisesTooEarly(t *testing.T) {
+func TestCeil_RoundsUp(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]int64{
 		-1: 0, 0: 0, 1: 1, time.Second - 1: 1, time.Second: 1, time.Second + 1: 2, 10 * time.Second: 10,

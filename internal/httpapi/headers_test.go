@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-func TestTheTightestItemIsTheOneThatRepeatingTheRequestExhaustsFirst(t *testing.T) {
+func TestMinRemaining_ItemThatRunsOutFirst(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	item := func(required, remaining, limit int64, reset time.Time) ledger.ItemResult {
@@ -49,7 +49,7 @@ func TestTheTightestItemIsTheOneThatRepeatingTheRequestExhaustsFirst(t *testing.
 	}
 }
 
-func TestRetryAfterIsAtLeastOneAndNeverEarlierThanALimitsT(t *testing.T) {
+func TestRetryAfter_AtLeastOneAndLimitsT(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	s := &Server{problems: problemKinds()}

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-func TestHoldsAreListedAsTheyStand(t *testing.T) {
+func TestListHolds_ByStatus(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()

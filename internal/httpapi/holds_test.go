@@ -50,7 +50,7 @@ func holdIn(a *answer) (h wire.HoldAnswer) {
 	return h
 }
 
-func TestAHoldIsCapturedInPartsAndItsRestGoesBack(t *testing.T) {
+func TestCaptureHold_InParts_RestReturns(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -96,7 +96,7 @@ func TestAHoldIsCapturedInPartsAndItsRestGoesBack(t *testing.T) {
 	}
 }
 
-func TestACaptureWithoutItemsTakesAllThatIsHeld(t *testing.T) {
+func TestCaptureHold_NoItems_TakesAll(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -109,7 +109,7 @@ func TestACaptureWithoutItemsTakesAllThatIsHeld(t *testing.T) {
 	}
 }
 
-func TestAReleaseGivesBackWhatIsHeldAndAnExtensionKeepsItForLonger(t *testing.T) {
+func TestReleaseHold_Returns_ExtendHold_Extends(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -129,7 +129,7 @@ func TestAReleaseGivesBackWhatIsHeldAndAnExtensionKeepsItForLonger(t *testing.T)
 	}
 }
 
-func TestAHoldLives1SecondTo1Day(t *testing.T) {
+func TestHold_TTL1SecondTo1Day(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -156,7 +156,7 @@ func TestAHoldLives1SecondTo1Day(t *testing.T) {
 	}
 }
 
-func TestAHoldThatIsOverIsRefusedWith409AndNothingMoves(t *testing.T) {
+func TestHold_Ended_409(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -176,7 +176,7 @@ func TestAHoldThatIsOverIsRefusedWith409AndNothingMoves(t *testing.T) {
 	})
 }
 
-func TestAHoldIsTheTenantsOwnAndNamedOnce(t *testing.T) {
+func TestHold_IDUniquePerTenant(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -204,7 +204,7 @@ func TestAHoldIsTheTenantsOwnAndNamedOnce(t *testing.T) {
 	})
 }
 
-func TestAHoldThatCannotBePaidIsDeniedLikeADebit(t *testing.T) {
+func TestHold_NotPayable_DeniedLikeDebit(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -233,7 +233,7 @@ func TestAHoldThatCannotBePaidIsDeniedLikeADebit(t *testing.T) {
 	})
 }
 
-func TestASuspendedTenantFinishesTheHoldsItHas(t *testing.T) {
+func TestHold_SuspendedTenant_CanFinish(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -248,7 +248,7 @@ func TestASuspendedTenantFinishesTheHoldsItHas(t *testing.T) {
 	s.send("/v1/holds/h2/release", "r", `{"tenant":"acme"}`).want(200)
 }
 
-func TestACaptureBeyondTheHoldIsDecidedLikeADebit(t *testing.T) {
+func TestCaptureHold_BeyondHold_DecidedLikeDebit(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -267,7 +267,7 @@ func TestACaptureBeyondTheHoldIsDecidedLikeADebit(t *testing.T) {
 	}
 }
 
-func TestTheQuotaHeadersOfAHoldAreThoseOfItsTightestItem(t *testing.T) {
+func TestHold_QuotaHeadersOfMinRemaining(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -281,7 +281,7 @@ func TestTheQuotaHeadersOfAHoldAreThoseOfItsTightestItem(t *testing.T) {
 	}
 }
 
-func TestADryRunOfAHoldNeedsNoKeyAndHoldsNothing(t *testing.T) {
+func TestHold_DryRun_NeedsNoKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -309,7 +309,7 @@ func keyed() map[string]string {
 	return out
 }
 
-func TestHoldsRefundsAndCorrectionsNeedAnIdempotencyKey(t *testing.T) {
+func TestIdempotencyKey_RequiredOnHoldsRefundsCorrections(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.materials()

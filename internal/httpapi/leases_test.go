@@ -30,7 +30,7 @@ func (s *service) acquire(body string, extra ...string) *answer {
 	return s.call("POST", "/v1/leases", body, extra...)
 }
 
-func TestLeasesAreGivenRenewedAndGivenBack(t *testing.T) {
+func TestLease_AcquireRenewRelease(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.leasing()
@@ -83,7 +83,7 @@ func TestLeasesAreGivenRenewedAndGivenBack(t *testing.T) {
 	s.acquire(body).want(201)
 }
 
-func TestLeasesAreRefusedForWhatTheyAreNot(t *testing.T) {
+func TestLease_WrongLimit_Refused(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.leasing()
@@ -106,8 +106,8 @@ func TestLeasesAreRefusedForWhatTheyAreNot(t *testing.T) {
 	s.acquire(`{"rule":"exports","tenant":"acme"}`).problem(403, "tenant_suspended")
 }
 
-// TestForgedLeaseIDsNameNoLease: whatever stands in the path, it is a lease that is held or it is none; it harms nobody's.
-func TestForgedLeaseIDsNameNoLease(t *testing.T) {
+// TestLease_ForgedID_404: whatever stands in the path, it is a lease that is held or it is none; it harms nobody's.
+func TestLease_ForgedID_404(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.leasing()

@@ -13,7 +13,7 @@ func (s *service) limitNamed(rule, body string) {
 	s.call("PUT", "/v1/limits/"+rule, body).want(200, 201)
 }
 
-func TestALimitExplainsWhatItComesTo(t *testing.T) {
+func TestGetLimit_Explain(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -54,7 +54,7 @@ func TestALimitExplainsWhatItComesTo(t *testing.T) {
 	s.call("GET", "/v1/limits/none?explain=1", "").problem(404, "not_found")
 }
 
-func TestAResetFillsOneBucketAndNoOther(t *testing.T) {
+func TestResetLimit_FillsOneBucket(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()

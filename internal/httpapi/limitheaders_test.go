@@ -19,7 +19,7 @@ import (
 // noon is the time of day of tests that need one.
 func noon() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 250_000_000, time.UTC) }
 
-func TestTheMostRestrictiveLimitComesFirstAndShadowsAreNotShown(t *testing.T) {
+func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
 	wait := (&Server{}).writeLimits(h, []gate.LimitVerdict{
@@ -40,9 +40,9 @@ func TestTheMostRestrictiveLimitComesFirstAndShadowsAreNotShown(t *testing.T) {
 	}
 }
 
-// TestADenialSaysWhenItEndsAndNothingElse: that another limit gets its next token in half an hour does not keep a client waiting
+// TestLimitHeaders_Denial_OnlyItsWait: that another limit gets its next token in half an hour does not keep a client waiting
 // for half an hour, because of that one it has tokens left.
-func TestADenialSaysWhenItEndsAndNothingElse(t *testing.T) {
+func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
 	wait := (&Server{}).writeLimits(h, []gate.LimitVerdict{
@@ -60,8 +60,8 @@ func TestADenialSaysWhenItEndsAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestNoWaitIsShownForWhatNoWaitHelps: t=0 would say that the same request passes now, and any other t that it will.
-func TestNoWaitIsShownForWhatNoWaitHelps(t *testing.T) {
+// TestLimitHeaders_Never_NoWait: t=0 would say that the same request passes now, and any other t that it will.
+func TestLimitHeaders_Never_NoWait(t *testing.T) {
 	t.Parallel()
 	for _, next := range []time.Duration{0, time.Second} { // a full bucket, and one that fills
 		h := http.Header{}
@@ -75,7 +75,7 @@ func TestNoWaitIsShownForWhatNoWaitHelps(t *testing.T) {
 	}
 }
 
-func TestAtMostFiveLimitsAreNamedAndTheMostRestrictiveAreThose(t *testing.T) {
+func TestLimitHeaders_AtMostFive(t *testing.T) {
 	t.Parallel()
 	var verdicts []gate.LimitVerdict
 	for i := range 16 {
@@ -91,7 +91,7 @@ func TestAtMostFiveLimitsAreNamedAndTheMostRestrictiveAreThose(t *testing.T) {
 	}
 }
 
-func TestNoEnforcedLimitMeansNoHeader(t *testing.T) {
+func TestLimitHeaders_NoneEnforced_NoHeader(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
 	s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{legacyXDelta}}}
@@ -102,7 +102,7 @@ func TestNoEnforcedLimitMeansNoHeader(t *testing.T) {
 	}
 }
 
-func TestALimitThatIsDecidedLocallyIsSaidSo(t *testing.T) {
+func TestLimitHeaders_ModeLocal(t *testing.T) {
 	t.Parallel()
 	for _, v := range []gate.LimitVerdict{{Rule: "a", Degraded: true}, {Rule: "a", Degraded: true, Shadow: true}} {
 		h := http.Header{}
@@ -113,7 +113,7 @@ func TestALimitThatIsDecidedLocallyIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestLegacyHeadersAreOfTheMostRestrictiveLimitInTheFormThatWasChosen(t *testing.T) {
+func TestLegacyHeaders_MostRestrictiveLimit(t *testing.T) {
 	t.Parallel()
 	verdicts := []gate.LimitVerdict{
 		{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Reset: time.Second},
@@ -147,7 +147,7 @@ func TestLegacyHeadersAreOfTheMostRestrictiveLimitInTheFormThatWasChosen(t *test
 	}
 }
 
-func TestLegacyHeadersThatMeanTwoThingsAreRefused(t *testing.T) {
+func TestLegacyHeaders_Ambiguous_Refused(t *testing.T) {
 	t.Parallel()
 	for text, sets := range map[string][]LegacyHeaders{
 		"must be one of":       {"x-ratelimit"},
@@ -166,7 +166,7 @@ func TestLegacyHeadersThatMeanTwoThingsAreRefused(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsSpreadOnlyWhereManyWaitForTheSameInstant(t *testing.T) {
+func TestRetryAfter_JitterOnlyForWindows(t *testing.T) {
 	t.Parallel()
 	window := []gate.LimitVerdict{{Rule: "w", Window: true}}
 	for name, c := range map[string]struct {
@@ -231,10 +231,10 @@ func drawVerdict(t *rapid.T, i int) gate.LimitVerdict {
 	return v
 }
 
-// TestEveryLimitHeaderParsesAndSaysWhatTheVerdictsSay: whatever the rules are called and whatever the numbers are, the
+// TestLimitHeaders_ParseAndMatchVerdicts: whatever the rules are called and whatever the numbers are, the
 // structured fields parse by RFC 9651 and name the most restrictive limits, the legacy ones are integers, and Retry-After is
 // at least 1 and at least every t.
-func TestEveryLimitHeaderParsesAndSaysWhatTheVerdictsSay(t *testing.T) {
+func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		var verdicts []gate.LimitVerdict

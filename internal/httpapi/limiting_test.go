@@ -10,9 +10,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// TestARefusedRequestIsOneDecisionOfItsLimit: the alert on rejections compares what was denied with all that was decided, and
+// TestConsume_RateLimited_OneDecision: the alert on rejections compares what was denied with all that was decided, and
 // the headers of a denial, which say how the balance stands too, are no decision.
-func TestARefusedRequestIsOneDecisionOfItsLimit(t *testing.T) {
+func TestConsume_RateLimited_OneDecision(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.limited()
@@ -32,8 +32,8 @@ func TestARefusedRequestIsOneDecisionOfItsLimit(t *testing.T) {
 	}
 }
 
-// TestTokensThatCameBackAreShown: who is told that none are left, until tomorrow, would stay away until then.
-func TestTokensThatCameBackAreShown(t *testing.T) {
+// TestConsume_RefundedTokensAreShown: who is told that none are left, until tomorrow, would stay away until then.
+func TestConsume_RefundedTokensAreShown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -87,8 +87,8 @@ func labelsOf(m *dto.Metric) prometheus.Labels {
 	return labels
 }
 
-// TestARegionHasItsShareOfALimit and nothing else changes: the limit is stored, and answered, as it is for all regions.
-func TestARegionHasItsShareOfALimit(t *testing.T) {
+// TestConsume_RegionShare and nothing else changes: the limit is stored, and answered, as it is for all regions.
+func TestConsume_RegionShare(t *testing.T) {
 	t.Parallel()
 	const demand = `{"tenant":"acme","items":[{"meter":"calls","amount":1}]}`
 	for kind, tc := range map[string]struct {

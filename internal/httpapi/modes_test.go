@@ -37,7 +37,7 @@ func inMode(mode, tenant, meter string, amount int64) string {
 	return strings.TrimSuffix(demandOf(tenant, meter, amount), "}") + fmt.Sprintf(`,"mode":%q}`, mode)
 }
 
-func TestEveryModeIsServedByEveryEndpointThatDebits(t *testing.T) {
+func TestDebit_EveryModeOnEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	for path, wrap := range map[string]func(key, body string) string{
 		"/v1/debits":  func(_, body string) string { return body },
@@ -93,7 +93,7 @@ func TestEveryModeIsServedByEveryEndpointThatDebits(t *testing.T) {
 	}
 }
 
-func TestADryRunInAnyModeChangesNothing(t *testing.T) {
+func TestDebit_DryRunInAnyMode_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -110,7 +110,7 @@ func TestADryRunInAnyModeChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAModeIsPartOfTheRequestThatAKeyStandsFor(t *testing.T) {
+func TestDebit_ModeIsPartOfFingerprint(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -122,7 +122,7 @@ func TestAModeIsPartOfTheRequestThatAKeyStandsFor(t *testing.T) {
 	}
 }
 
-func TestADebitShowsWhatTheOverflowMeterAndOveragePaid(t *testing.T) {
+func TestDebit_ShowsOverflowAndOverage(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -148,7 +148,7 @@ func TestADebitShowsWhatTheOverflowMeterAndOveragePaid(t *testing.T) {
 	}
 }
 
-func TestADenialByASubjectsCapNamesTheSubjectAndItsLevel(t *testing.T) {
+func TestDebit_SubjectCap_NamesSubject(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -174,7 +174,7 @@ func TestADenialByASubjectsCapNamesTheSubjectAndItsLevel(t *testing.T) {
 	}
 }
 
-func TestAStoredDenialIsReplayedByEveryEndpointThatDebits(t *testing.T) {
+func TestDebit_StoredDenial_ReplayedByEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.call("PUT", "/v1/meters/money", `{"unit":"cent","denial_replay":true}`).want(201)

@@ -6,7 +6,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-func TestAPlanChangeWaitsForTheNextPeriodUnlessItAppliesNow(t *testing.T) {
+func TestPatchTenant_PlanChangeNextPeriodOrNow(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()

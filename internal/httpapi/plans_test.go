@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-func TestAPlanKeepsWhatItSaysOfAnAllowance(t *testing.T) {
+func TestPutPlan_KeepsAllowance(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -38,7 +38,7 @@ func TestAPlanKeepsWhatItSaysOfAnAllowance(t *testing.T) {
 	}
 }
 
-func TestAnAllowanceThatContradictsItselfIsRefusedByField(t *testing.T) {
+func TestPutPlan_ContradictoryAllowance_400(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -74,7 +74,7 @@ func TestAnAllowanceThatContradictsItselfIsRefusedByField(t *testing.T) {
 	}
 }
 
-func TestAPriceNearTheLargestAmountIsExact(t *testing.T) {
+func TestDebit_LargestPriceIsExact(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()

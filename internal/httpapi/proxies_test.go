@@ -28,7 +28,7 @@ func trusting(cidrs ...string) *proxies {
 	return newProxies(trusted, slog.New(slog.DiscardHandler))
 }
 
-func TestAClientsAddressIsTheLastOneThatATrustedProxyNames(t *testing.T) {
+func TestProxies_LastUntrustedHop(t *testing.T) {
 	t.Parallel()
 	const forwarded, direct = "X-Forwarded-For", "X-Real-IP"
 	for _, c := range []struct {
@@ -72,7 +72,7 @@ func TestAClientsAddressIsTheLastOneThatATrustedProxyNames(t *testing.T) {
 }
 
 // Nothing a client writes before the hop that a trusted proxy has written changes the address.
-func TestAForgedHopHasNoEffect(t *testing.T) {
+func TestProxies_ForgedHop_NoEffect(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p := trusting("10.0.0.0/8")
@@ -98,7 +98,7 @@ func TestAForgedHopHasNoEffect(t *testing.T) {
 	})
 }
 
-func TestAnIgnoredProxyIsNamedInTheLogOnce(t *testing.T) {
+func TestProxies_WarnsOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	p := newProxies(nil, slog.New(slog.NewTextHandler(&log, nil)))

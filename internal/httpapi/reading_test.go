@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-func TestABalanceShowsWhatIsLeftAndWhereItComesFrom(t *testing.T) {
+func TestGetBalance_RemainderAndGrants(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -45,7 +45,7 @@ func TestABalanceShowsWhatIsLeftAndWhereItComesFrom(t *testing.T) {
 	s.call("GET", "/v1/tenants/nobody/balances", "").problem(404, "tenant_not_found")
 }
 
-func TestEntriesAreTheJournalAndAnOperationIsFoundByItsKey(t *testing.T) {
+func TestListEntries_GetOperationByKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -90,7 +90,7 @@ func TestEntriesAreTheJournalAndAnOperationIsFoundByItsKey(t *testing.T) {
 	s.call("GET", "/v1/tenants/nobody/operations/k1", "").problem(404, "tenant_not_found")
 }
 
-func TestAnyIdempotencyKeyCanBeLookedUpThroughAPath(t *testing.T) {
+func TestGetOperation_AnyKeyInPath(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -123,7 +123,7 @@ func TestAnyIdempotencyKeyCanBeLookedUpThroughAPath(t *testing.T) {
 	}
 }
 
-func TestPeriodsOfATenantAnchoredOnThe31stEndOnTheMonthsLastDays(t *testing.T) {
+func TestListPeriods_AnchoredOn31st(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
-func TestARouteHasOneSpelling(t *testing.T) {
+func TestRouteOf_OneSpelling(t *testing.T) {
 	t.Parallel()
 	for uri, want := range map[string]string{
 		"/search":                        "/search",
@@ -61,7 +61,7 @@ func TestARouteHasOneSpelling(t *testing.T) {
 }
 
 // However a client writes a path, the route is the same, and it is one that catalogues can name.
-func TestARouteCannotBeEvadedByWritingItDifferently(t *testing.T) {
+func TestRouteOf_OtherSpellingsGiveSameRoute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		segment := rapid.StringMatching(`[a-z][A-Za-z0-9._~!$&'()*+,;=:@-]{0,6}`)
@@ -88,7 +88,7 @@ func TestARouteCannotBeEvadedByWritingItDifferently(t *testing.T) {
 	})
 }
 
-func TestARouteOfAnythingIsPlainAndStaysWhatItIs(t *testing.T) {
+func TestRouteOf_PrintableAndIdempotent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		uri := string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "uri"))

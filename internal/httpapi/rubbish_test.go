@@ -228,7 +228,7 @@ func firstKey(m map[string]any) string {
 	return slices.Min(names)
 }
 
-func TestEveryWrongFieldOfEveryBodyIsA400ThatNamesItAndChangesNothing(t *testing.T) {
+func TestBodies_EveryWrongFieldIs400AndNamed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.materials()
@@ -287,7 +287,7 @@ func TestEveryWrongFieldOfEveryBodyIsA400ThatNamesItAndChangesNothing(t *testing
 	}
 }
 
-func TestBodiesThatAreNoJSONObjectAre400InEveryOperation(t *testing.T) {
+func TestBodies_NotJSONObject_400(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.materials()
@@ -323,7 +323,7 @@ func TestBodiesThatAreNoJSONObjectAre400InEveryOperation(t *testing.T) {
 	s.call("POST", "/v1/debits", demandOf("acme", "calls", 1), headerIdempotencyKey, "k3", "Content-Type").want(200)
 }
 
-func TestABodyOfUnknownLengthIsHeldToTheSameBound(t *testing.T) {
+func TestBodies_UnknownLength_SameBound(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -338,7 +338,7 @@ func TestABodyOfUnknownLengthIsHeldToTheSameBound(t *testing.T) {
 	}
 }
 
-func TestFieldsOfTheContractsFutureAreRefusedByName(t *testing.T) {
+func TestBodies_UnknownFieldsAreNamed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -360,7 +360,7 @@ func TestFieldsOfTheContractsFutureAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestIdsInPathsAreHeldToTheirAlphabetHoweverTheyAreEncoded(t *testing.T) {
+func TestPaths_EncodedIDsAreChecked(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -413,7 +413,7 @@ func goodSegments(template string) map[string]string {
 	return map[string]string{"{kind}": "tenant"}
 }
 
-func TestQueryParametersAreStrict(t *testing.T) {
+func TestQuery_IsStrict(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()

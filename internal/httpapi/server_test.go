@@ -33,7 +33,7 @@ func unbacked(t testing.TB, h handler) *service {
 	return s
 }
 
-func TestEveryOperationNeedsTheKey(t *testing.T) {
+func TestKeys_EveryOperationNeedsOne(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	for _, r := range s.server.routes() {
@@ -64,7 +64,7 @@ func TestEveryOperationNeedsTheKey(t *testing.T) {
 	}
 }
 
-func TestAnAdminKeyIsLongEnoughToBeASecret(t *testing.T) {
+func TestNew_AdminKeyLength(t *testing.T) {
 	t.Parallel()
 	for key, ok := range map[string]bool{
 		strings.Repeat("k", 31): false, strings.Repeat("k", 32): true, "": false, strings.Repeat("k", 31) + " ": false, strings.Repeat("k", 4097): false,
@@ -80,7 +80,7 @@ func TestAnAdminKeyIsLongEnoughToBeASecret(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotRoutedIsAProblemWithTheMethodsThatAre(t *testing.T) {
+func TestRouter_Unrouted_404Or405(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	for _, path := range []string{"/", "/v1", "/v1/", "/v2/debits", "/v1/debit", "/v1/debits/", "/v1/debits/x/y", "/v1/tenants/a/b", "//v1/debits", "/v1/meters/", "/%00", "/metrics"} {
@@ -99,7 +99,7 @@ func TestWhatIsNotRoutedIsAProblemWithTheMethodsThatAre(t *testing.T) {
 	}
 }
 
-func TestARequestIdIsTakenOverIfItIsFitAndMadeOtherwise(t *testing.T) {
+func TestRequestID_TakenOrMade(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	seen := map[string]bool{}
@@ -121,7 +121,7 @@ func TestARequestIdIsTakenOverIfItIsFitAndMadeOtherwise(t *testing.T) {
 	}
 }
 
-func TestAPanicIsA500ThatTellsNothingAndTheNextRequestIsServed(t *testing.T) {
+func TestServe_Panic_500(t *testing.T) {
 	t.Parallel()
 	s := unbacked(t, func(*request) error { panic("the word is xyzzy") })
 	for range 3 {
@@ -138,7 +138,7 @@ func TestAPanicIsA500ThatTellsNothingAndTheNextRequestIsServed(t *testing.T) {
 	s.call("GET", "/v1/openapi.yaml", "").want(200)
 }
 
-func TestErrorsOfEveryKindBecomeTheirStatusAndInternalOnesTellNothing(t *testing.T) {
+func TestProblemOf_EveryError(t *testing.T) {
 	t.Parallel()
 	var next atomic.Value
 	s := unbacked(t, func(*request) error { return next.Load().(struct{ error }).error })
@@ -164,7 +164,7 @@ func TestErrorsOfEveryKindBecomeTheirStatusAndInternalOnesTellNothing(t *testing
 	}
 }
 
-func TestARequestThatTakesTooLongIsGivenUp(t *testing.T) {
+func TestServe_Deadline_503(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t, func(c *Config) { c.RequestTimeout = 20 * time.Millisecond })
 	s.server.api.Handler.(*echo.Echo).POST("/v1/rolls/x/y", s.server.guard(route{public: true, handler: func(rc *request) error {
@@ -174,7 +174,7 @@ func TestARequestThatTakesTooLongIsGivenUp(t *testing.T) {
 	s.bare("/v1/rolls/x/y").problem(503, "unavailable")
 }
 
-func TestEveryRequestHasOneAccessLineAndNoSecretInIt(t *testing.T) {
+func TestAccessLog_OneLineWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	s.call("GET", "/v1/openapi.yaml", "", headerRequestID, "r1").want(200)
@@ -216,7 +216,7 @@ func TestEveryRequestHasOneAccessLineAndNoSecretInIt(t *testing.T) {
 	}
 }
 
-func TestAnAccessLineSaysNothingOfTheRequestBefore(t *testing.T) {
+func TestAccessLog_NothingOfPreviousRequest(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	for i := range 20 { // the exchanges are reused
@@ -230,7 +230,7 @@ func TestAnAccessLineSaysNothingOfTheRequestBefore(t *testing.T) {
 	}
 }
 
-func TestAClientThatLeavesIsNoOutage(t *testing.T) {
+func TestServe_ClientGone_499(t *testing.T) {
 	t.Parallel()
 	entered := make(chan struct{})
 	s := unbacked(t, func(rc *request) error {
@@ -253,7 +253,7 @@ func TestAClientThatLeavesIsNoOutage(t *testing.T) {
 	}
 }
 
-func TestRetryAfterWaitsForALimitThatOpensLater(t *testing.T) {
+func TestRetryAfter_WaitsForLaterLimit(t *testing.T) {
 	t.Parallel()
 	s := unbacked(t, func(rc *request) error {
 		rc.limits = []gate.LimitVerdict{{Rule: "slow", Allowed: true, Quota: 1, WindowSeconds: 60, Reset: 59500 * time.Millisecond}}
@@ -266,7 +266,7 @@ func TestRetryAfterWaitsForALimitThatOpensLater(t *testing.T) {
 	}
 }
 
-func TestRequestsAreCountedByRouteMethodAndStatusOnly(t *testing.T) {
+func TestMetrics_LabelsRouteMethodStatus(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	for i := range 50 {
@@ -310,8 +310,8 @@ func (s *service) operate(path string, status int) string {
 	return string(body)
 }
 
-// TestReadinessTellsHowManyInstancesThereAre: for people who look, and whatever they are, the instance is as ready as before.
-func TestReadinessTellsHowManyInstancesThereAre(t *testing.T) {
+// TestReadyz_CountsInstances: for people who look, and whatever they are, the instance is as ready as before.
+func TestReadyz_CountsInstances(t *testing.T) {
 	t.Parallel()
 	for _, r := range []ReplicaCount{{Live: 2, DividedBy: 3}, {Live: 1, DividedBy: 8}} {
 		s := newService(t, func(c *Config) { c.Replicas = func() ReplicaCount { return r } })
@@ -322,7 +322,7 @@ func TestReadinessTellsHowManyInstancesThereAre(t *testing.T) {
 	}
 }
 
-func TestReadinessNamesWhatIsMissingAndLivenessDoesNotCare(t *testing.T) {
+func TestReadyz_NamesMissing_LivezStaysGreen(t *testing.T) {
 	t.Parallel()
 	pg := testenv.PostgresPrivate(t)
 	migrations := errors.New("step 3 is missing")
@@ -362,7 +362,7 @@ func TestReadinessNamesWhatIsMissingAndLivenessDoesNotCare(t *testing.T) {
 	s.operate("/debug/pprof/", 200)
 }
 
-func TestShutdownSaysNotReadyAndFinishesWhatWasAccepted(t *testing.T) {
+func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := newHandlerService(t, func(c *Config) { c.DrainDelay = 300 * time.Millisecond })
@@ -422,7 +422,7 @@ func TestShutdownSaysNotReadyAndFinishesWhatWasAccepted(t *testing.T) {
 	}
 }
 
-func TestShutdownCutsOffWhatOutlivesItsDeadline(t *testing.T) {
+func TestShutdown_CutsOffAtDeadline(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := newHandlerService(t)
@@ -451,7 +451,7 @@ func TestShutdownCutsOffWhatOutlivesItsDeadline(t *testing.T) {
 	}
 }
 
-func TestAListenerThatFailsEndsTheServer(t *testing.T) {
+func TestServer_ListenerFails_Stops(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	api := s.listen()
@@ -463,7 +463,7 @@ func TestAListenerThatFailsEndsTheServer(t *testing.T) {
 	}
 }
 
-func TestAHeaderBeyondItsBoundIsRefused(t *testing.T) {
+func TestServer_LargeHeader_431(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	r := s.request("GET", "/v1/openapi.yaml", nil, "X-Large", strings.Repeat("x", 2*headerBytesMax))

@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-func TestADebitIsAnsweredWithItsDrawsAndTheQuotaHeaders(t *testing.T) {
+func TestDebit_AnswersDrawsAndQuotaHeaders(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -42,7 +42,7 @@ func TestADebitIsAnsweredWithItsDrawsAndTheQuotaHeaders(t *testing.T) {
 	}
 }
 
-func TestARepeatedDebitIsAReplayAndAnotherRequestUnderItsKeyIsRefused(t *testing.T) {
+func TestDebit_SameKey_ReplayOr422(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -65,7 +65,7 @@ func TestARepeatedDebitIsAReplayAndAnotherRequestUnderItsKeyIsRefused(t *testing
 	}
 }
 
-func TestADebitBeyondTheAllowanceIs429UntilThePeriodEnds(t *testing.T) {
+func TestDebit_BeyondAllowance_429(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -89,7 +89,7 @@ func TestADebitBeyondTheAllowanceIs429UntilThePeriodEnds(t *testing.T) {
 	s.debit("k3", "acme", "calls", 11).want(402, 429)
 }
 
-func TestADebitThatOnlyAGrantCouldPayIs402WithAResetThatIsNull(t *testing.T) {
+func TestDebit_NeedsGrant_402ResetNull(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -105,7 +105,7 @@ func TestADebitThatOnlyAGrantCouldPayIs402WithAResetThatIsNull(t *testing.T) {
 	s.debit("k1", "acme", "credits", 1).want(200) // a denial is not remembered
 }
 
-func TestAStoredDenialIsReplayedAsADenial(t *testing.T) {
+func TestDebit_StoredDenial_Replayed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.call("PUT", "/v1/meters/money", `{"unit":"cent","denial_replay":true}`).want(201)
@@ -121,7 +121,7 @@ func TestAStoredDenialIsReplayedAsADenial(t *testing.T) {
 	}
 }
 
-func TestWhoOrWhatDoesNotExistIs404AndWhatThePlanForbidsIs403(t *testing.T) {
+func TestDebit_Unknown404_NotInPlan403(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -142,7 +142,7 @@ func TestWhoOrWhatDoesNotExistIs404AndWhatThePlanForbidsIs403(t *testing.T) {
 	}
 }
 
-func TestASuspendedTenantIsRefusedWith403AndKeepsItsBalance(t *testing.T) {
+func TestDebit_SuspendedTenant_403(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -158,7 +158,7 @@ func TestASuspendedTenantIsRefusedWith403AndKeepsItsBalance(t *testing.T) {
 	}
 }
 
-func TestACheckAnswersWhatADebitWouldAndChargesNothing(t *testing.T) {
+func TestCheck_AnswersLikeDebit_ChargesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -204,7 +204,7 @@ func (s *service) limited() {
 	s.eventually("the snapshot has the limits", func() bool { return len(s.server.catalog.Snapshot().Limits) == 2 })
 }
 
-func TestAConsumeChargesLimitsAndBalanceOrNeither(t *testing.T) {
+func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(c *Config) { c.LegacyHeaders = []LegacyHeaders{legacyXDelta, legacyDraft} })
 	s.limited()
@@ -258,7 +258,7 @@ func TestAConsumeChargesLimitsAndBalanceOrNeither(t *testing.T) {
 	}
 }
 
-func TestACostThatNoLimitCanEverAllowIs422WithoutRetryAfter(t *testing.T) {
+func TestConsume_CostBeyondCapacity_422(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -266,7 +266,7 @@ func TestACostThatNoLimitCanEverAllowIs422WithoutRetryAfter(t *testing.T) {
 	s.call("PUT", "/v1/limits/small", `{"per":["tenant"],"kind":"token_bucket","rate":"2/h","cost":3}`).refused("cost")
 }
 
-func TestADryRunAnswersAsTheDebitWouldAndDoesNothing(t *testing.T) {
+func TestDebit_DryRun_AnswersLikeDebit(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.limited()
@@ -300,7 +300,7 @@ func TestADryRunAnswersAsTheDebitWouldAndDoesNothing(t *testing.T) {
 	}
 }
 
-func TestABatchAnswersEachDebitOnItsOwn(t *testing.T) {
+func TestDebitBatch_AnswersEach(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -351,7 +351,7 @@ func TestABatchAnswersEachDebitOnItsOwn(t *testing.T) {
 	}
 }
 
-func TestABatchWithOneBadDebitIsRefusedAsAWhole(t *testing.T) {
+func TestDebitBatch_OneInvalid_RefusedWhole(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -388,7 +388,7 @@ func TestABatchWithOneBadDebitIsRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestAnIdempotencyKeyIsRequiredAndHeldToItsBounds(t *testing.T) {
+func TestIdempotencyKey_RequiredAndBounded(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()

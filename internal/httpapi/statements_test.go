@@ -27,7 +27,7 @@ func (s *service) storied() {
 	s.send("/v1/tenants/acme/adjustments", "a", `{"meter":"calls","amount":-1,"reason":"x"}`).want(200)
 }
 
-func TestAStatementFootsAndShowsPaidAndGivenUnitsApart(t *testing.T) {
+func TestGetStatement_Foots(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.storied()
@@ -71,7 +71,7 @@ func withoutHolds(lines []wire.StatementLine) (out []wire.StatementLine) {
 	return out
 }
 
-func TestAStatementIsCSVForThoseWhoAskForIt(t *testing.T) {
+func TestGetStatement_CSV(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.storied()
@@ -107,7 +107,7 @@ func TestAStatementIsCSVForThoseWhoAskForIt(t *testing.T) {
 	}
 }
 
-func TestAStatementOfWhatDoesNotExistIsRefusedByName(t *testing.T) {
+func TestGetStatement_Unknown_Refused(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.storied()
@@ -136,7 +136,7 @@ func TestAStatementOfWhatDoesNotExistIsRefusedByName(t *testing.T) {
 	get("acme/statements/calls/" + fmt.Sprintf("%d-12-31T23:00:00-01:00", year-1)).want(200) // the same instant
 }
 
-func TestCSVHoldsNoFormulas(t *testing.T) {
+func TestCell_NoFormulas(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"": "", "debit": "debit", "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "\n=1": "'\n=1", "a=b": "a=b",
@@ -151,7 +151,7 @@ func TestCSVHoldsNoFormulas(t *testing.T) {
 	}
 }
 
-func TestCSVIsAnsweredOnlyIfItIsPreferred(t *testing.T) {
+func TestPrefersCSV_ByAcceptHeader(t *testing.T) {
 	t.Parallel()
 	for accept, want := range map[string]bool{
 		"": false, "*/*": false, "application/json": false, "text/csv": true, "TEXT/CSV; charset=utf-8": true, "text/csv, */*;q=0.1": true,
@@ -167,7 +167,7 @@ func TestCSVIsAnsweredOnlyIfItIsPreferred(t *testing.T) {
 	}
 }
 
-func TestABalanceOfThePastIsWhatItWasThen(t *testing.T) {
+func TestGetBalance_AsOf(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -210,7 +210,7 @@ func TestABalanceOfThePastIsWhatItWasThen(t *testing.T) {
 	})
 }
 
-func TestBalancesAndEntriesOfASubjectAreItsOwn(t *testing.T) {
+func TestListBalances_OfSubject(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.spendable()
@@ -254,7 +254,7 @@ func TestBalancesAndEntriesOfASubjectAreItsOwn(t *testing.T) {
 	}
 }
 
-func TestUseIsSummedPerHourAndDay(t *testing.T) {
+func TestUsage_PerHourAndDay(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.storied()

@@ -26,7 +26,7 @@ func (s *service) patch(body string, extra ...string) *answer {
 	return s.call("PATCH", "/v1/tenants/acme", body, extra...)
 }
 
-func TestATenantsVersionIsItsETagAndAChangeCanBeBoundToIt(t *testing.T) {
+func TestPatchTenant_IfMatch(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -69,7 +69,7 @@ func TestATenantsVersionIsItsETagAndAChangeCanBeBoundToIt(t *testing.T) {
 	}
 }
 
-func TestOverridesAreMergedByAPatchAndReplacedByAPut(t *testing.T) {
+func TestPatchTenant_MergesOverrides_PutReplaces(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -98,7 +98,7 @@ func TestOverridesAreMergedByAPatchAndReplacedByAPut(t *testing.T) {
 	}
 }
 
-func TestWrongOverridesAreRefusedByMeterAndChangeNothing(t *testing.T) {
+func TestPatchTenant_WrongOverride_400(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -134,7 +134,7 @@ func TestWrongOverridesAreRefusedByMeterAndChangeNothing(t *testing.T) {
 	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // as many as fit, and no such meters
 }
 
-func TestADryRunOfAPatchAnswersLikeThePatchAndDoesNothing(t *testing.T) {
+func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -179,7 +179,7 @@ func TestADryRunOfAPatchAnswersLikeThePatchAndDoesNothing(t *testing.T) {
 	})
 }
 
-func TestTheHistoryOfATenantsTermsSaysWhatChangedWhenAndWhy(t *testing.T) {
+func TestListTerms_WhatWhenWhy(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()

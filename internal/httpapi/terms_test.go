@@ -80,7 +80,7 @@ func (s *service) rhythmic() {
 	s.call("PUT", "/v1/tenants/acme", `{"plan":"hourly"}`).want(201)
 }
 
-func TestATrialEndsToTheDayAndAPaidPlanFollowsIt(t *testing.T) {
+func TestTrial_EndsThenPaidPlan(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -122,7 +122,7 @@ func TestATrialEndsToTheDayAndAPaidPlanFollowsIt(t *testing.T) {
 	s.clean()
 }
 
-func TestAnUpgradeInTheMiddleOfATrialEndsIt(t *testing.T) {
+func TestTrial_UpgradeEndsIt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.rhythmic()
@@ -138,7 +138,7 @@ func TestAnUpgradeInTheMiddleOfATrialEndsIt(t *testing.T) {
 	s.clean()
 }
 
-func TestAnOverrideHoldsFromTheNextPeriodOrAtOnceForItsMeterAlone(t *testing.T) {
+func TestOverride_NextPeriodOrNow(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.rhythmic()
@@ -179,7 +179,7 @@ func TestAnOverrideHoldsFromTheNextPeriodOrAtOnceForItsMeterAlone(t *testing.T) 
 	s.clean()
 }
 
-func TestACapBelowWhatIsUsedHoldsFromTheNextPeriodOn(t *testing.T) {
+func TestOverride_BelowUsed_NextPeriod(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.rhythmic()
@@ -219,7 +219,7 @@ func TestACapBelowWhatIsUsedHoldsFromTheNextPeriodOn(t *testing.T) {
 	s.clean()
 }
 
-func TestAPeriodThatClosedKeepsItsStatement(t *testing.T) {
+func TestGetStatement_ClosedPeriodStays(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.rhythmic()

@@ -28,7 +28,7 @@ func (s *service) verified(body string) wire.Verification {
 	return got
 }
 
-func TestAVerificationSaysThatAllAgreesOrWhatDoesNot(t *testing.T) {
+func TestVerification_ReportsDifferences(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -70,7 +70,7 @@ func TestAVerificationSaysThatAllAgreesOrWhatDoesNot(t *testing.T) {
 	}
 }
 
-func TestAVerificationOfNobodyIsRefused(t *testing.T) {
+func TestVerification_UnknownTenant_Refused(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
@@ -81,7 +81,7 @@ func TestAVerificationOfNobodyIsRefused(t *testing.T) {
 	})
 }
 
-func TestAVerificationWhoseProcessDiedIsAbandoned(t *testing.T) {
+func TestVerification_ProcessDied_Abandoned(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	_, err := s.pool.Exec(t.Context(), `INSERT INTO verifications (verification_id, tenant_id, status, report, started_at, heartbeat_at)
