@@ -8,6 +8,8 @@ import (
 	"runtime/pprof"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Config configures a lane.
@@ -43,9 +45,7 @@ type Lane[Q, A any] struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when the lane's goroutine has ended
 
-	// observe and observeWait are no-ops without metrics.
-	observe     func(batch int)
-	observeWait func(since, now time.Time)
+	batchItems, waitSeconds prometheus.Observer // nil without metrics
 
 	mu       sync.Mutex
 	work     sync.Cond // signals a queued ticket, or that stopping became true
@@ -78,26 +78,24 @@ func New[Q, A any](
 		cfg.Now = time.Now
 	}
 	l := &Lane[Q, A]{
-		cfg:         cfg,
-		weight:      weight,
-		process:     process,
-		ended:       make(chan struct{}),
-		ring:        make([]*ticket[Q, A], cfg.MaxQueue),
-		observe:     func(int) {},
-		observeWait: func(_, _ time.Time) {},
+		cfg:     cfg,
+		weight:  weight,
+		process: process,
+		ended:   make(chan struct{}),
+		ring:    make([]*ticket[Q, A], cfg.MaxQueue),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.work.L = &l.mu
-	l.pool.New = func() any { return &ticket[Q, A]{done: make(chan struct{}, 1)} }
+	l.pool.New = l.newTicket
 	if m := cfg.Metrics; m != nil {
-		batch, wait := m.batch.WithLabelValues(cfg.Name), m.wait.WithLabelValues(cfg.Name)
-		l.observe = func(n int) { batch.Observe(float64(n)) }
-		l.observeWait = func(since, now time.Time) { wait.Observe(now.Sub(since).Seconds()) }
+		l.batchItems, l.waitSeconds = m.batch.WithLabelValues(cfg.Name), m.wait.WithLabelValues(cfg.Name)
 		m.track(l, cfg.Name)
 	}
 	go l.run()
 	return l
 }
+
+func (l *Lane[Q, A]) newTicket() any { return &ticket[Q, A]{done: make(chan struct{}, 1)} }
 
 // Depth returns the number of waiting items.
 func (l *Lane[Q, A]) Depth() int {
@@ -325,14 +323,14 @@ func (l *Lane[Q, A]) processBatch() {
 	for _, t := range l.batch {
 		l.items = append(l.items, t.item)
 	}
-	l.observe(len(l.items))
 	if l.cfg.Metrics != nil {
+		l.batchItems.Observe(float64(len(l.items)))
 		now := l.cfg.Now()
 		for _, t := range l.batch {
-			l.observeWait(t.since, now)
+			l.waitSeconds.Observe(now.Sub(t.since).Seconds())
 		}
 	}
-	answers, err := []A(nil), error(&PanicError{Value: "goroutine exited"})
+	answers, err := []A(nil), errExited
 	defer func() {
 		clear(l.items)
 		l.items = l.items[:0]
@@ -350,9 +348,7 @@ func (l *Lane[Q, A]) processBatch() {
 func (l *Lane[Q, A]) callProcess() (answers []A, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			l.cfg.Log.Error("lane process panicked", "lane", l.cfg.Name, "batch_items", len(l.items),
-				"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			answers, err = nil, &PanicError{Value: v}
+			answers, err = nil, l.panicked(v)
 		}
 	}()
 	answers = l.process(l.ctx, l.items)
@@ -362,4 +358,14 @@ func (l *Lane[Q, A]) callProcess() (answers []A, err error) {
 		return nil, fmt.Errorf("%w: %d for %d items", ErrAnswers, len(answers), len(l.items))
 	}
 	return answers, nil
+}
+
+// errExited is the answer to the items of a batch whose process ended the goroutine.
+var errExited error = &PanicError{Value: "goroutine exited"}
+
+// panicked logs a panic of process and returns the error for the items of the batch.
+func (l *Lane[Q, A]) panicked(v any) error {
+	l.cfg.Log.Error("lane process panicked", "lane", l.cfg.Name, "batch_items", len(l.items),
+		"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	return &PanicError{Value: v}
 }

@@ -9,10 +9,16 @@ import (
 // hintsMax bounds the caches of this file. A full cache is emptied.
 const hintsMax = 50_000
 
-// termsCache keeps what plan versions say of meters. Versions are immutable, so it can never be wrong, only incomplete.
-type termsCache struct {
-	mu sync.RWMutex
-	of map[termsKey]*ledger.Allowance
+// hints remembers what earlier batches have learned: which further balances the debits of a balance have needed, so that the next
+// batch locks them at once, and what plan versions give of meters. A wrong balance costs a lock that was not needed; a missing one costs
+// another transaction. Plan versions are immutable, so their allowances can be missing, but never wrong.
+type hints struct {
+	mu       sync.Mutex
+	overflow map[ledger.BalanceKey][]ledger.BalanceKey // by the balance of an item: the balances of its overflow meter
+	capped   map[ledger.BalanceKey]struct{}            // balances of items whose plan caps subjects
+
+	termsMu    sync.RWMutex
+	allowances map[termsKey]*ledger.Allowance
 }
 
 type termsKey struct {
@@ -22,37 +28,28 @@ type termsKey struct {
 	version int32
 }
 
-func newTermsCache() *termsCache { return &termsCache{of: map[termsKey]*ledger.Allowance{}} }
-
-func keyOfTerms(k ledger.BalanceKey, plan string, version int32) termsKey {
-	return termsKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}
-}
-
-func (c *termsCache) get(k ledger.BalanceKey, plan string, version int32) *ledger.Allowance {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.of[keyOfTerms(k, plan, version)]
-}
-
-func (c *termsCache) put(k ledger.BalanceKey, plan string, version int32, a *ledger.Allowance) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.of) >= hintsMax {
-		clear(c.of)
-	}
-	c.of[keyOfTerms(k, plan, version)] = a
-}
-
-// hints remembers which further balances the debits of a balance have needed, so that the next batch locks them at once. A wrong
-// hint costs a lock that was not needed. A missing hint costs another transaction.
-type hints struct {
-	mu       sync.Mutex
-	overflow map[ledger.BalanceKey][]ledger.BalanceKey // by the balance of an item: the balances of its overflow meter
-	capped   map[ledger.BalanceKey]struct{}            // balances of items whose plan caps subjects
-}
-
 func newHints() *hints {
-	return &hints{overflow: map[ledger.BalanceKey][]ledger.BalanceKey{}, capped: map[ledger.BalanceKey]struct{}{}}
+	return &hints{
+		overflow: map[ledger.BalanceKey][]ledger.BalanceKey{}, capped: map[ledger.BalanceKey]struct{}{},
+		allowances: map[termsKey]*ledger.Allowance{},
+	}
+}
+
+// allowance returns what a plan version gives of the balance's meter, nil if that is not known.
+func (h *hints) allowance(k ledger.BalanceKey, plan string, version int32) *ledger.Allowance {
+	h.termsMu.RLock()
+	defer h.termsMu.RUnlock()
+	return h.allowances[termsKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}]
+}
+
+// keepAllowance remembers what a plan version gives of the balance's meter.
+func (h *hints) keepAllowance(k ledger.BalanceKey, plan string, version int32, a *ledger.Allowance) {
+	h.termsMu.Lock()
+	defer h.termsMu.Unlock()
+	if len(h.allowances) >= hintsMax {
+		clear(h.allowances)
+	}
+	h.allowances[termsKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}] = a
 }
 
 // spender is an operation that draws from balances: a debit or a hold.

@@ -59,7 +59,6 @@ type Ledger struct {
 	lanes   []*lane.Lane[[]*ledger.Call, struct{}]
 	seed    maphash.Seed
 	metrics *metrics
-	terms   *termsCache
 	hints   *hints
 
 	// clockOffset is PostgreSQL's clock minus the instance's, in nanoseconds. It only chooses the partitions in which keys are looked up.
@@ -84,7 +83,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{cfg: cfg, log: cfg.Log, sql: q, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), terms: newTermsCache(), hints: newHints()}
+	l := &Ledger{cfg: cfg, log: cfg.Log, sql: q, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: newHints()}
 	if l.writers, err = newPool(ctx, cfg.DatabaseURL, cfg.Lanes+writersSpare, writerParams()); err != nil {
 		return nil, err
 	}

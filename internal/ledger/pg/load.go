@@ -39,8 +39,8 @@ func (l *Ledger) queueLoad(out *pgx.Batch, grants, terms []ledger.BalanceKey, na
 	return more
 }
 
-// attach gives the books what was read, and the cache the terms of their plans.
-func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, cache *termsCache) {
+// attach gives the books what was read, and remembers the allowances of their plans.
+func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, known *hints) {
 	for _, k := range more.grantKeys {
 		grants := more.grants[k]
 		for _, g := range more.named[k] {
@@ -55,7 +55,7 @@ func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, cache *ter
 		b.Timeline = ledger.NewTimeline(k, more.reader.history[k.Tenant], more.reader.plans)
 		if b.Plan != "" {
 			if b.Terms = ledger.AllowanceOf(k, more.reader.plans, b.Plan, b.PlanVersion); b.Terms != nil {
-				cache.put(k, b.Plan, b.PlanVersion, b.Terms)
+				known.keepAllowance(k, b.Plan, b.PlanVersion, b.Terms)
 			}
 		}
 	}

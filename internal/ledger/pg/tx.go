@@ -148,7 +148,7 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 	var grants, terms []ledger.BalanceKey
 	for k, book := range t.batch.Books {
 		if book.Plan != "" {
-			book.Terms = t.ledger.terms.get(k, book.Plan, book.PlanVersion)
+			book.Terms = t.ledger.hints.allowance(k, book.Plan, book.PlanVersion)
 		}
 		needsGrants, needsTerms := book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), p.demand[k])
 		if needsTerms || p.all {
@@ -166,7 +166,7 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 	if err := send(ctx, t.conn, out); err != nil {
 		return err
 	}
-	more.attach(t.batch.Books, t.ledger.terms)
+	more.attach(t.batch.Books, t.ledger.hints)
 	return nil
 }
 

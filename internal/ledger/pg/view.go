@@ -61,7 +61,7 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	}
 	more.grantKeys = slices.DeleteFunc(slices.Clone(p.keys), func(k ledger.BalanceKey) bool { return b.Books[k] == nil })
 	more.termKeys = more.grantKeys
-	more.attach(b.Books, l.terms)
+	more.attach(b.Books, l.hints)
 	if !at.IsZero() && at.Before(b.Now) {
 		b.Now = at
 	}
