@@ -147,7 +147,7 @@ func TestPostgres_LostPassword_ReportedAtOnce(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Start(ctx); err == nil || !strings.Contains(err.Error(), "to start afresh") {
+	if err := p.Start(ctx); err == nil || !strings.Contains(err.Error(), "to start from scratch") {
 		t.Errorf("err = %v", err)
 	}
 }
