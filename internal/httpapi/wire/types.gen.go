@@ -174,31 +174,31 @@ const (
 
 // Allowance defines model for Allowance.
 type Allowance struct {
-	// Amount What every period begins with; 0 for a meter that only grants pay.
+	// Amount The units of each period; 0 for a meter that only grants pay for.
 	Amount int64 `json:"amount"`
 
-	// Anchor `calendar`: periods begin with the calendar's in the tenant's zone. `tenant`: at the tenant's anchor instant and every interval after it, the day clamped to the month's last.
+	// Anchor `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
 	Anchor AllowanceAnchor `json:"anchor"`
 	Every  AllowanceEvery  `json:"every"`
 
-	// ExpiresInDays A trial: how long the units last from when they are granted, in days of 24 hours; for ever if absent. Only where `every` is `once`.
+	// ExpiresInDays A trial: how long the units last after they are granted, in days of 24 hours; for ever by default. Only if `every` is `once`.
 	ExpiresInDays *int64 `json:"expires_in_days,omitempty"`
 	Meter         ID     `json:"meter"`
 
-	// Overage Whether use may go beyond what remains; it may not if absent.
+	// Overage Whether use may exceed the remainder; by default it may not.
 	Overage *Overage `json:"overage,omitempty"`
 
-	// Overflow The meter that pays when this one is used up, before overage. Another meter, and one without an overflow of its own in this plan.
+	// Overflow The meter that pays after this one is used up, before overage. It must be a different meter without an overflow in this plan.
 	Overflow *Overflow `json:"overflow,omitempty"`
 
-	// PerSubject The most of it that each subject may use per period; no cap if absent.
+	// PerSubject The most that each subject may use per period; no cap by default.
 	PerSubject *int64 `json:"per_subject,omitempty"`
 
-	// Rollover What of a period's remainder the next one takes over: all of it, but no less than `min` and no more than `max`. What is left expires with the period if absent. Not where `every` is `once`, which has no next period.
+	// Rollover How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder expires. Not if `every` is `once`, which has no next period.
 	Rollover *Rollover `json:"rollover,omitempty"`
 }
 
-// AllowanceAnchor `calendar`: periods begin with the calendar's in the tenant's zone. `tenant`: at the tenant's anchor instant and every interval after it, the day clamped to the month's last.
+// AllowanceAnchor `calendar`: periods begin with those of the calendar in the tenant's zone. `tenant`: they begin at the tenant's anchor instant and after each interval, on the last day of a month that is too short.
 type AllowanceAnchor string
 
 // AllowanceEvery defines model for Allowance.Every.
@@ -218,13 +218,13 @@ type Balance struct {
 	// Granted In the meter's smallest unit.
 	Granted Count `json:"granted"`
 
-	// Grants The grants that can still be drawn, in burn order.
+	// Grants The grants with units to draw, in burn order.
 	Grants []Grant `json:"grants"`
 
 	// Held In the meter's smallest unit.
 	Held Count `json:"held"`
 
-	// Limit used + held + remaining, what can be used in the open period in all.
+	// Limit used + held + remaining, the total for the open period.
 	Limit int64 `json:"limit"`
 	Meter ID    `json:"meter"`
 
@@ -235,7 +235,7 @@ type Balance struct {
 	Overage Count         `json:"overage"`
 	Period  BalancePeriod `json:"period"`
 
-	// Plan The plan the open period was opened with; absent when the plan has no such meter.
+	// Plan The plan that the open period was opened with; absent if the plan lacks the meter.
 	Plan        string `json:"plan,omitempty,omitzero"`
 	PlanVersion int32  `json:"plan_version,omitempty,omitzero"`
 
@@ -245,7 +245,7 @@ type Balance struct {
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
-	// Seq The number of its newest entry; what an adjustment's If-Match names.
+	// Seq The number of its newest entry, for the If-Match of an adjustment.
 	Seq int64 `json:"seq"`
 
 	// Subject Empty for the tenant itself.
@@ -265,14 +265,14 @@ type BalanceList struct {
 
 // BalancePeriod defines model for BalancePeriod.
 type BalancePeriod struct {
-	// End null when it does not end.
+	// End null if the period has no end.
 	End *time.Time `json:"end"`
 
-	// Start null when no period has been opened.
+	// Start null if no period is open.
 	Start *time.Time `json:"start"`
 }
 
-// BatchResult The status and body that POST /v1/debits would have answered, side by side.
+// BatchResult The status and the body that POST /v1/debits would return, in one object.
 type BatchResult struct {
 	AsOf      time.Time     `json:"as_of,omitempty,omitzero"`
 	Available *int64        `json:"available,omitempty"`
@@ -282,7 +282,7 @@ type BatchResult struct {
 	Errors    []FieldError  `json:"errors,omitempty,omitzero"`
 	Items     []DebitedItem `json:"items,omitempty,omitzero"`
 
-	// Limiting What stood in the way.
+	// Limiting What prevents the request.
 	Limiting         Limiting   `json:"limiting,omitempty,omitzero"`
 	OperationID      string     `json:"operation_id,omitempty,omitzero"`
 	Replayed         bool       `json:"replayed"`
@@ -299,22 +299,22 @@ type BatchResult struct {
 
 // Block defines model for Block.
 type Block struct {
-	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from the rate limits; balances count as ever. A block beats what allows another kind; of the prefixes that hold an address the longest counts. `block` if absent.
+	// Action `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
 	Action    BlockAction `json:"action"`
 	CreatedAt time.Time   `json:"created_at"`
 	ExpiresAt time.Time   `json:"expires_at,omitempty,omitzero"`
 	Kind      BlockKind   `json:"kind"`
 	Reason    string      `json:"reason,omitempty,omitzero"`
 
-	// Tenant Whose subject it is.
+	// Tenant The tenant of the subject.
 	Tenant    string    `json:"tenant,omitempty,omitzero"`
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// Value The id; or the address or prefix in its one form.
+	// Value The id; or the address or prefix in normal form.
 	Value string `json:"value"`
 }
 
-// BlockAction `block` refuses every check and consume with `forbidden`. `allow` exempts from the rate limits; balances count as ever. A block beats what allows another kind; of the prefixes that hold an address the longest counts. `block` if absent.
+// BlockAction `block` refuses every check and consume with `forbidden`. `allow` exempts from rate limits; balances still count. A block takes precedence over an allow of another kind. Of the prefixes that contain an address, the longest counts. `block` by default.
 type BlockAction string
 
 // BlockKind defines model for BlockKind.
@@ -328,23 +328,23 @@ type BlockList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// Blocked Who is refused, on `forbidden`.
+// Blocked On `forbidden`, the blocked tenant, subject or address.
 type Blocked struct {
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 	Kind      BlockKind `json:"kind"`
 	Reason    string    `json:"reason,omitempty,omitzero"`
 
-	// Value The id, or the prefix that holds the address.
+	// Value The id, or the prefix that contains the address.
 	Value string `json:"value"`
 }
 
 // ChangeAnswer defines model for ChangeAnswer.
 type ChangeAnswer struct {
-	// Amount By which remaining changed.
+	// Amount The change of remaining.
 	Amount int64     `json:"amount"`
 	AsOf   time.Time `json:"as_of"`
 
-	// Before What remained before.
+	// Before Remaining before the change.
 	Before int64 `json:"before"`
 
 	// DryRun Present and true when nothing was done.
@@ -357,10 +357,10 @@ type ChangeAnswer struct {
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
 	OperationID string `json:"operation_id"`
 
-	// Remaining What remains after it.
+	// Remaining Remaining after the change.
 	Remaining int64 `json:"remaining"`
 
-	// Seq The number of the balance's newest entry after it.
+	// Seq The number of the balance's newest entry after the change.
 	Seq int64 `json:"seq"`
 
 	// Subject Empty for the tenant itself.
@@ -373,19 +373,19 @@ type CheckAnswer struct {
 	Allowed bool      `json:"allowed"`
 	AsOf    time.Time `json:"as_of"`
 
-	// Blocked Who is refused, on `forbidden`.
+	// Blocked On `forbidden`, the blocked tenant, subject or address.
 	Blocked Blocked `json:"blocked,omitempty,omitzero"`
 
-	// Code What a consume would have failed with; absent when allowed.
+	// Code The code that a consume would fail with; absent if allowed.
 	Code string `json:"code,omitempty,omitzero"`
 
-	// Degraded A backend was away; balances may be older than asked for, or limits were decided by one replica alone.
+	// Degraded A backend was down; balances may be older than asked for, or limits were decided by one replica alone.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
-	// Items Empty if a blocked request's balances could not be read.
+	// Items Empty if the balances of a blocked request could not be read.
 	Items []CheckedItem `json:"items"`
 
-	// Limiting What stood in the way.
+	// Limiting What prevents the request.
 	Limiting Limiting          `json:"limiting,omitempty,omitzero"`
 	Limits   []LimitVerdict    `json:"limits"`
 	Source   CheckAnswerSource `json:"source"`
@@ -396,7 +396,7 @@ type CheckAnswerSource string
 
 // CheckedItem defines model for CheckedItem.
 type CheckedItem struct {
-	// Code What stands in this item's way; absent when nothing does.
+	// Code What prevents this item; absent if nothing does.
 	Code string `json:"code,omitempty,omitzero"`
 
 	// Limit In the meter's smallest unit.
@@ -412,8 +412,7 @@ type CheckedItem struct {
 	// Required In the meter's smallest unit.
 	Required Amount `json:"required"`
 
-	// WouldSucceedAt When it would be allowed if nothing else happens until then: a grant takes effect, a hold ends, or the period's end brings
-	// enough. Absent when no known event makes it so. An answer from a copy (`source`) knows the period's end only.
+	// WouldSucceedAt When it would be allowed if nothing else happens: a grant takes effect, a hold expires, or the next period brings enough. Absent if no known event helps. An answer from a copy (`source`) considers only the end of the period.
 	WouldSucceedAt time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 
@@ -428,7 +427,7 @@ type DebitAnswer struct {
 	DryRun bool          `json:"dry_run,omitempty,omitzero"`
 	Items  []DebitedItem `json:"items"`
 
-	// Limits What the rate limits said of a consume, after charging it. Absent where none applied, and on a replay, which charges none.
+	// Limits The verdicts of the rate limits on a consume, after the charge. Absent if no limit applies, and on a replay, which charges none.
 	Limits []LimitVerdict `json:"limits,omitempty,omitzero"`
 
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
@@ -446,7 +445,7 @@ type DebitedItem struct {
 	// Charged In the meter's smallest unit.
 	Charged Count `json:"charged"`
 
-	// Draws The grants it was drawn from, in burn order.
+	// Draws The grants that paid, in burn order.
 	Draws []Draw `json:"draws"`
 	Meter ID     `json:"meter"`
 
@@ -460,7 +459,7 @@ type DebitedItem struct {
 	Shortfall Count `json:"shortfall"`
 }
 
-// Difference Two records of one fact that disagree.
+// Difference Two records of one fact that differ.
 type Difference struct {
 	Journal string `json:"journal"`
 	Meter   string `json:"meter"`
@@ -481,7 +480,7 @@ type Draw struct {
 	// Meter The item's meter, or its overflow meter.
 	Meter string `json:"meter"`
 
-	// Source Where a grant came from; overage is use that no grant paid.
+	// Source The source of a grant. overage is use that no grant paid.
 	Source Source `json:"source"`
 }
 
@@ -491,14 +490,14 @@ type Entry struct {
 	Amount    Count     `json:"amount"`
 	CreatedAt time.Time `json:"created_at"`
 
-	// Detail Facts of rare kinds.
+	// Detail Further facts of some kinds.
 	Detail jsontext.Value `json:"detail,omitempty,omitzero"`
 
-	// EffectiveAt When a line of the system was due, if that was earlier.
+	// EffectiveAt When a line of the system was due, if that was before it was written.
 	EffectiveAt time.Time `json:"effective_at,omitempty,omitzero"`
 	Grant       string    `json:"grant"`
 
-	// Item Which item of the operation, from 0.
+	// Item The index of the item in the operation, from 0.
 	Item int32  `json:"item"`
 	Kind string `json:"kind"`
 	Line int32  `json:"line"`
@@ -508,7 +507,7 @@ type Entry struct {
 	Meter       ID       `json:"meter"`
 	OperationID string   `json:"operation_id"`
 
-	// OperationSubject The subject the request named.
+	// OperationSubject The subject of the request.
 	OperationSubject string    `json:"operation_subject,omitempty,omitzero"`
 	PeriodStart      time.Time `json:"period_start"`
 
@@ -534,7 +533,7 @@ type FieldError struct {
 	// Field A path such as items[0].amount, a header, a query parameter, or body.
 	Field string `json:"field"`
 
-	// Message What it must be.
+	// Message What the field must be.
 	Message string `json:"message"`
 }
 
@@ -560,7 +559,7 @@ type Grant struct {
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
-	// Source Where a grant came from; overage is use that no grant paid.
+	// Source The source of a grant. overage is use that no grant paid.
 	Source  Source      `json:"source"`
 	Status  GrantStatus `json:"status"`
 	Subject string      `json:"subject"`
@@ -572,7 +571,7 @@ type GrantAnswer struct {
 	Amount Amount    `json:"amount"`
 	AsOf   time.Time `json:"as_of"`
 
-	// Balance Where the balance stood after it.
+	// Balance The balance after the grant.
 	Balance   Position  `json:"balance"`
 	CostBasis string    `json:"cost_basis,omitempty,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
@@ -597,7 +596,7 @@ type GrantAnswer struct {
 	// Remaining In the meter's smallest unit.
 	Remaining Count `json:"remaining"`
 
-	// Source Where a grant came from; overage is use that no grant paid.
+	// Source The source of a grant. overage is use that no grant paid.
 	Source  Source      `json:"source"`
 	Status  GrantStatus `json:"status"`
 	Subject string      `json:"subject"`
@@ -623,7 +622,7 @@ type HeldItem struct {
 	// Captured In the meter's smallest unit.
 	Captured Count `json:"captured"`
 
-	// Draws What this capture drew; of other operations, what is held where.
+	// Draws The draws of this capture; for other operations, the draws of the held units.
 	Draws []Draw `json:"draws"`
 
 	// Held In the meter's smallest unit.
@@ -641,7 +640,7 @@ type Hold struct {
 	HoldID    ID         `json:"hold_id"`
 	Items     []HoldPart `json:"items"`
 
-	// Status A hold of which a part was captured before the rest was released counts as captured; one of which the rest ran out, as expired.
+	// Status A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
 	Status  HoldStatus `json:"status"`
 	Subject string     `json:"subject"`
 }
@@ -675,18 +674,18 @@ type HoldList struct {
 
 // HoldPart defines model for HoldPart.
 type HoldPart struct {
-	// Amount What was reserved at first.
+	// Amount The reserved amount.
 	Amount int64 `json:"amount"`
 
-	// Captured What was used; above `amount` where a capture went beyond the hold.
+	// Captured The used amount; above `amount` if a capture exceeded the hold.
 	Captured int64 `json:"captured"`
 
-	// Held What is still reserved.
+	// Held The amount that is still reserved.
 	Held  int64 `json:"held"`
 	Meter ID    `json:"meter"`
 }
 
-// HoldStatus A hold of which a part was captured before the rest was released counts as captured; one of which the rest ran out, as expired.
+// HoldStatus A hold that was captured in part and then released counts as captured. One that was captured in part and then expired counts as expired.
 type HoldStatus string
 
 // ID defines model for Id.
@@ -694,30 +693,30 @@ type ID = string
 
 // LeaseAnswer defines model for LeaseAnswer.
 type LeaseAnswer struct {
-	// Degraded Redis is away; decided by the limit's `on_backend_error`.
+	// Degraded Redis is down; decided by the limit's `on_backend_error`.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 	DryRun   bool `json:"dry_run,omitempty,omitzero"`
 
 	// ExpiresAt When the lease ends unless it is renewed, by the clock that decides. Absent after a dry run.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
-	// ExpiresInMs The same as a time from now, for a holder whose clock may differ.
+	// ExpiresInMs The time until the lease ends, for holders with another clock.
 	ExpiresInMs int64 `json:"expires_in_ms,omitempty,omitzero"`
 
-	// InUse How many are held, this one included. Absent where nobody counts.
+	// InUse The number of held leases, this one included. Absent if unknown.
 	InUse *int64 `json:"in_use,omitempty"`
 
 	// LeaseID Absent after a dry run.
 	LeaseID string `json:"lease_id,omitempty,omitzero"`
 
-	// Limit How many at a time.
+	// Limit The number of leases at a time
 	Limit     int64  `json:"limit"`
 	Remaining *int64 `json:"remaining,omitempty"`
 
-	// Replaces The limit it stands in for.
+	// Replaces The limit that it replaces
 	Replaces string `json:"replaces,omitempty,omitzero"`
 
-	// Rule The limit that decided.
+	// Rule The limit that decided
 	Rule string `json:"rule"`
 
 	// Shadow The limit is in shadow mode and denies nobody.
@@ -729,38 +728,38 @@ type Limit struct {
 	Burst int64 `json:"burst"`
 	Cost  int64 `json:"cost"`
 
-	// CostBy `amount` takes the cost for every unit of `match.meter`, which it needs. `request` if absent.
+	// CostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
 	CostBy LimitCostBy `json:"cost_by"`
 
-	// Costs What a request takes on some routes instead; the most specific pattern that matches decides.
+	// Costs Tokens per request on some routes; the most specific matching pattern counts.
 	Costs     LimitCosts `json:"costs,omitempty,omitzero"`
 	CreatedAt time.Time  `json:"created_at"`
 
-	// Explain What a limit means, when it was asked for.
+	// Explain An explanation of the limit, with `explain=1`.
 	Explain LimitExplanation `json:"explain,omitempty,omitzero"`
 
-	// Kind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
 
-	// Match The limit applies where the request fits all of these; to every request if absent.
+	// Match The limit applies to requests that match all of these; to every request by default.
 	Match LimitMatch `json:"match,omitempty,omitzero"`
 
-	// Mode `shadow` counts what it would deny and denies nothing. `enforce` if absent.
+	// Mode `shadow` counts what it would deny and denies nothing. `enforce` by default.
 	Mode LimitMode `json:"mode"`
 
-	// OnBackendError What to do while Redis is away; `local_share` if absent.
+	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error"`
 	Per            []LimitPer     `json:"per"`
 	Rate           string         `json:"rate,omitempty,omitzero"`
 
-	// RegionShare Percent of rate and burst that this region's Redis has; 100 if absent.
+	// RegionShare The percentage of rate and burst that the Redis of this region has; 100 by default.
 	RegionShare LimitRegionShare `json:"region_share"`
 
-	// Replaces The rule that this one stands in for: where both apply, that one does not. Of several the most specific applies: of a tenant, of a plan, by the precedence of their routes, of a meter, by their ids.
+	// Replaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
 	Rule     ID            `json:"rule"`
 
-	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for each tenant's own; UTC if absent.
+	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 	Timezone  LimitTimezone `json:"timezone,omitempty,omitzero"`
 	UpdatedAt time.Time     `json:"updated_at"`
 }
@@ -769,72 +768,72 @@ type Limit struct {
 type LimitCost struct {
 	Cost int64 `json:"cost"`
 
-	// Route A route, in which `*` stands for one or more characters without a slash, and `**` at the end for all the rest.
+	// Route A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
 	Route RoutePattern `json:"route"`
 }
 
-// LimitCostBy `amount` takes the cost for every unit of `match.meter`, which it needs. `request` if absent.
+// LimitCostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
 type LimitCostBy string
 
-// LimitCosts What a request takes on some routes instead; the most specific pattern that matches decides.
+// LimitCosts Tokens per request on some routes; the most specific matching pattern counts.
 type LimitCosts = []LimitCost
 
-// LimitExplanation What a limit means, when it was asked for.
+// LimitExplanation An explanation of the limit, with `explain=1`.
 type LimitExplanation struct {
-	// BytesPerBucket What a bucket that is in use takes of Redis' memory, about.
+	// BytesPerBucket The approximate Redis memory of a used bucket.
 	BytesPerBucket int64 `json:"bytes_per_bucket"`
 
-	// Capacity What passes at once if nothing was taken; of kind concurrency, how much at a time.
+	// Capacity What passes at once through an unused bucket; for kind concurrency, the number of leases.
 	Capacity int64 `json:"capacity"`
 
 	// FirstSecond The most tokens that pass within any one second.
 	FirstSecond int64 `json:"first_second,omitempty,omitzero"`
 
-	// KeptSeconds How long a bucket is kept after its last charge, at most.
+	// KeptSeconds The longest time that a bucket is kept after its last charge.
 	KeptSeconds int64 `json:"kept_seconds"`
 
-	// LeaseTTLSeconds Of kind concurrency, how long a lease lasts that does not say.
+	// LeaseTTLSeconds For kind concurrency, the default duration of a lease.
 	LeaseTTLSeconds int64 `json:"lease_ttl_seconds,omitempty,omitzero"`
 
-	// MostPerPeriod Tokens that pass at most in any interval as long as the rate's period.
+	// MostPerPeriod The most tokens that pass in any interval as long as the rate's period.
 	MostPerPeriod int64 `json:"most_per_period,omitempty,omitzero"`
 
-	// PerSecond Tokens that pass per second in the long run.
+	// PerSecond The tokens per second in the long run.
 	PerSecond float64 `json:"per_second,omitempty,omitzero"`
 
-	// RedisAway What happens while Redis is away.
+	// RedisAway What happens while Redis is down.
 	RedisAway struct {
-		// CapacityEach Of local_share, the least capacity of a holder; together they have all of it.
+		// CapacityEach For local_share, the smallest capacity of a holder; together they have all of it.
 		CapacityEach int64 `json:"capacity_each,omitempty,omitzero"`
 
-		// Holders Of local_share, how many of them hold a share of a bucket: all, unless they are more than its tokens. Which ones differs by bucket; the others deny.
+		// Holders For local_share, the number of instances that hold a share of a bucket: all, unless they are more than its tokens. Which ones differs by bucket; the others deny.
 		Holders int64 `json:"holders,omitempty,omitzero"`
 
-		// OnBackendError What to do while Redis is away; `local_share` if absent.
+		// OnBackendError What to do while Redis is down; `local_share` by default.
 		OnBackendError OnBackendError `json:"on_backend_error"`
 
-		// PerSecondEach Of local_share, the tokens per second of each holder.
+		// PerSecondEach For local_share, the tokens per second of each holder.
 		PerSecondEach float64 `json:"per_second_each,omitempty,omitzero"`
 
-		// Replicas How many instances share the limit then, as this one knows it.
+		// Replicas The number of instances that share the limit then, as this one counts them.
 		Replicas int64 `json:"replicas"`
 	} `json:"redis_away"`
 	Summary string `json:"summary"`
 
-	// UnitsPerMicrosecond How many of them come back.
+	// UnitsPerMicrosecond The units that return per microsecond.
 	UnitsPerMicrosecond int64 `json:"units_per_microsecond,omitempty,omitzero"`
 
-	// UnitsPerToken Of token and leaky buckets, the units in which they count.
+	// UnitsPerToken For token and leaky buckets, their internal units per token.
 	UnitsPerToken int64 `json:"units_per_token,omitempty,omitzero"`
 
-	// Window Of kind fixed_window, the window of now.
+	// Window For kind fixed_window, the current window.
 	Window struct {
 		End   time.Time `json:"end"`
 		Start time.Time `json:"start"`
 	} `json:"window,omitempty,omitzero"`
 }
 
-// LimitKind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
+// LimitKind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
 type LimitKind string
 
 // LimitList defines model for LimitList.
@@ -845,29 +844,29 @@ type LimitList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// LimitMatch The limit applies where the request fits all of these; to every request if absent.
+// LimitMatch The limit applies to requests that match all of these; to every request by default.
 type LimitMatch struct {
 	Meter ID `json:"meter,omitempty,omitzero"`
 	Plan  ID `json:"plan,omitempty,omitzero"`
 
-	// Route A route, in which `*` stands for one or more characters without a slash, and `**` at the end for all the rest.
+	// Route A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
 	Route  RoutePattern `json:"route,omitempty,omitzero"`
 	Tenant ID           `json:"tenant,omitempty,omitzero"`
 }
 
-// LimitMode `shadow` counts what it would deny and denies nothing. `enforce` if absent.
+// LimitMode `shadow` counts what it would deny and denies nothing. `enforce` by default.
 type LimitMode string
 
 // LimitPer defines model for LimitPer.
 type LimitPer string
 
-// LimitRegionShare Percent of rate and burst that this region's Redis has; 100 if absent.
+// LimitRegionShare The percentage of rate and burst that the Redis of this region has; 100 by default.
 type LimitRegionShare = int64
 
-// LimitReplaces The rule that this one stands in for: where both apply, that one does not. Of several the most specific applies: of a tenant, of a plan, by the precedence of their routes, of a meter, by their ids.
+// LimitReplaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
 type LimitReplaces = string
 
-// LimitTimezone The IANA zone of a fixed window's calendar, or `tenant` for each tenant's own; UTC if absent.
+// LimitTimezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 type LimitTimezone = string
 
 // LimitVerdict defines model for LimitVerdict.
@@ -877,35 +876,35 @@ type LimitVerdict struct {
 	// Degraded Decided by one replica alone.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
-	// DelayMs How long an admitted request waits for its turn in a leaky bucket; absent when it need not wait.
+	// DelayMs How long an admitted request waits for its turn in a leaky bucket; absent if it need not wait.
 	DelayMs int64 `json:"delay_ms,omitempty,omitzero"`
 
-	// Kind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
 
 	// Limit The bucket's capacity in tokens.
 	Limit int64 `json:"limit"`
 
-	// Remaining Whole tokens left.
+	// Remaining The remaining whole tokens.
 	Remaining int64 `json:"remaining"`
 
-	// Replaces The rule that this one stood in for; absent when it names none.
+	// Replaces The rule that this one replaces; absent if it replaces none.
 	Replaces string `json:"replaces,omitempty,omitzero"`
 
-	// RetryAfterMs When the same cost would pass; 0 when it passed, null when it never will.
+	// RetryAfterMs When the same cost would pass; 0 if it passed, null if it never will.
 	RetryAfterMs *int64 `json:"retry_after_ms"`
 	Rule         ID     `json:"rule"`
 
 	// Shadow The limit counts and denies nothing.
 	Shadow bool `json:"shadow"`
 
-	// WouldDeny Only of a limit in shadow, whether it would have denied the request.
+	// WouldDeny Only for a limit in shadow mode: whether it would have denied the request.
 	WouldDeny *bool `json:"would_deny,omitempty"`
 }
 
-// Limiting What stood in the way.
+// Limiting What prevents the request.
 type Limiting struct {
-	// Kind allowance: the next period brings more. credit: only a grant does.
+	// Kind allowance: the next period adds more. credit: only a grant helps.
 	Kind  LimitingKind  `json:"kind"`
 	Level LimitingLevel `json:"level"`
 	Meter ID            `json:"meter"`
@@ -914,7 +913,7 @@ type Limiting struct {
 	Subject string `json:"subject"`
 }
 
-// LimitingKind allowance: the next period brings more. credit: only a grant does.
+// LimitingKind allowance: the next period adds more. credit: only a grant helps.
 type LimitingKind string
 
 // LimitingLevel defines model for Limiting.Level.
@@ -944,7 +943,7 @@ type MeterList struct {
 // NextCursor null on the last page.
 type NextCursor = *string
 
-// OnBackendError What to do while Redis is away; `local_share` if absent.
+// OnBackendError What to do while Redis is down; `local_share` by default.
 type OnBackendError string
 
 // Operation defines model for Operation.
@@ -956,34 +955,34 @@ type Operation struct {
 	Tenant      ID        `json:"tenant"`
 }
 
-// Overage Whether use may go beyond what remains; it may not if absent.
+// Overage Whether use may exceed the remainder; by default it may not.
 type Overage struct {
-	// AtPeriodEnd What becomes of a period's overage, that of drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not where `every` is `once`.
+	// AtPeriodEnd What happens to the overage of a period, drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not if `every` is `once`.
 	AtPeriodEnd OverageAtPeriodEnd `json:"at_period_end,omitempty,omitzero"`
 
-	// Cap The most overage that may be owed at a time, with `allow` only; no cap if absent.
+	// Cap The most overage that may be owed at a time, only with `allow`; no cap by default.
 	Cap    *int64        `json:"cap,omitempty"`
 	Policy OveragePolicy `json:"policy"`
 }
 
-// OverageAtPeriodEnd What becomes of a period's overage, that of drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not where `every` is `once`.
+// OverageAtPeriodEnd What happens to the overage of a period, drains included. `forgive`, the default: the next period begins without it. `preserve`: it stays owed, and the next allowance pays it first. Not if `every` is `once`.
 type OverageAtPeriodEnd string
 
 // OveragePolicy defines model for Overage.Policy.
 type OveragePolicy string
 
-// Overflow The meter that pays when this one is used up, before overage. Another meter, and one without an overflow of its own in this plan.
+// Overflow The meter that pays after this one is used up, before overage. It must be a different meter without an overflow in this plan.
 type Overflow struct {
 	Meter ID `json:"meter"`
 
-	// Price What one unit costs, in units of that meter.
+	// Price The price of one unit, in units of that meter.
 	Price int64 `json:"price"`
 }
 
 // OverrideAmount defines model for OverrideAmount.
 type OverrideAmount = int64
 
-// Overrides Amounts of this tenant's own, by meter: what it gets per period instead of what its plan grants. The plan has each of the meters. A once-only allowance is granted with the plan, so an override of it that comes later says nothing until it applies now.
+// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 type Overrides map[string]OverrideAmount
 
 // Period defines model for Period.
@@ -991,11 +990,11 @@ type Period struct {
 	// Allowance In the meter's smallest unit.
 	Allowance Count `json:"allowance"`
 
-	// End Exclusive; null when it does not end.
+	// End Exclusive; null if the period has no end.
 	End      *time.Time `json:"end"`
 	LocalEnd *string    `json:"local_end"`
 
-	// LocalStart The same instant on the tenant's wall clock.
+	// LocalStart The same instant in the tenant's time zone.
 	LocalStart string    `json:"local_start"`
 	Start      time.Time `json:"start"`
 }
@@ -1019,44 +1018,44 @@ type Plan struct {
 
 // PlanLimit defines model for PlanLimit.
 type PlanLimit struct {
-	// Burst The bucket's capacity; the rate's count if absent.
+	// Burst The capacity of the bucket; the count of the rate by default.
 	Burst int64 `json:"burst,omitempty,omitzero"`
 
-	// Cost Tokens a request takes; 1 if absent.
+	// Cost Tokens per request; 1 by default.
 	Cost int64 `json:"cost,omitempty,omitzero"`
 
-	// CostBy `amount` takes the cost for every unit of `match.meter`, which it needs. `request` if absent.
+	// CostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
 	CostBy LimitCostBy `json:"cost_by,omitempty,omitzero"`
 
-	// Costs What a request takes on some routes instead; the most specific pattern that matches decides.
+	// Costs Tokens per request on some routes; the most specific matching pattern counts.
 	Costs LimitCosts `json:"costs,omitempty,omitzero"`
 
-	// Kind `token_bucket` refills all the time. `fixed_window` counts per period of the calendar, `sliding_window` per period back from now, weighted; `sliding_log` exactly, for small counts. `leaky_bucket` spaces requests out: what it admits waits for its turn. `concurrency` is decided by leases alone; check and consume do not ask it.
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
 
-	// Match The limit applies where the request fits all of these; to every request if absent.
+	// Match The limit applies to requests that match all of these; to every request by default.
 	Match LimitMatch `json:"match,omitempty,omitzero"`
 
-	// Mode `shadow` counts what it would deny and denies nothing. `enforce` if absent.
+	// Mode `shadow` counts what it would deny and denies nothing. `enforce` by default.
 	Mode LimitMode `json:"mode,omitempty,omitzero"`
 
-	// OnBackendError What to do while Redis is away; `local_share` if absent.
+	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
 
-	// Per Every combination of these has a bucket of its own. tenant or subject must be among them: a plan's limits are its tenants' own.
+	// Per Each combination of these has a bucket. It must include tenant or subject: limits of a plan are not shared by tenants.
 	Per []LimitPer `json:"per"`
 
-	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day. Only kind concurrency may do without.
+	// Rate Tokens per period, as in 60/s, 100/min, 5/30s, 10/day. Only kind concurrency may omit it.
 	Rate string `json:"rate,omitempty,omitzero"`
 
-	// RegionShare Percent of rate and burst that this region's Redis has; 100 if absent.
+	// RegionShare The percentage of rate and burst that the Redis of this region has; 100 by default.
 	RegionShare LimitRegionShare `json:"region_share,omitempty,omitzero"`
 
-	// Replaces The rule that this one stands in for: where both apply, that one does not. Of several the most specific applies: of a tenant, of a plan, by the precedence of their routes, of a meter, by their ids.
+	// Replaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
 	Rule     ID            `json:"rule"`
 
-	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for each tenant's own; UTC if absent.
+	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 	Timezone LimitTimezone `json:"timezone,omitempty,omitzero"`
 }
 
@@ -1068,7 +1067,7 @@ type PlanList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// Position Where the balance stood after it.
+// Position The balance after the grant.
 type Position struct {
 	// Limit In the meter's smallest unit.
 	Limit Count `json:"limit"`
@@ -1078,38 +1077,38 @@ type Position struct {
 	ResetAt   *time.Time `json:"reset_at"`
 }
 
-// Problem RFC 9457. Fields below request_id are there where the code gives them a meaning.
+// Problem RFC 9457. The fields after request_id depend on the code.
 type Problem struct {
 	Available *int64 `json:"available,omitempty"`
 
-	// Blocked Who is refused, on `forbidden`.
+	// Blocked On `forbidden`, the blocked tenant, subject or address.
 	Blocked Blocked `json:"blocked,omitempty,omitzero"`
 	Code    string  `json:"code"`
 	Detail  string  `json:"detail"`
 
-	// Errors What is wrong with the request, field by field.
+	// Errors The faults of the request, by field.
 	Errors []FieldError `json:"errors,omitempty,omitzero"`
 
-	// Limiting What stood in the way.
+	// Limiting What prevents the request.
 	Limiting  Limiting `json:"limiting,omitempty,omitzero"`
 	RequestID string   `json:"request_id"`
 	Required  *int64   `json:"required,omitempty"`
 
-	// ResetAt The period's end; null when it brings nothing back.
+	// ResetAt The end of the period; null if it brings nothing back.
 	ResetAt      *time.Time `json:"reset_at,omitempty"`
 	RetryAfterMs int64      `json:"retry_after_ms,omitempty,omitzero"`
 	Status       int        `json:"status"`
 	Title        string     `json:"title"`
 	Type         string     `json:"type"`
 
-	// ViolatedPolicies The limits that denied; or, on too_many_limits, all that apply.
+	// ViolatedPolicies The limits that denied; for too_many_limits, all that apply.
 	ViolatedPolicies []string `json:"violated-policies,omitempty,omitzero"`
 
-	// WouldSucceedAt When it would be allowed if nothing else happens until then; absent when no known event makes it so.
+	// WouldSucceedAt When it would be allowed if nothing else happens; absent if no known event helps.
 	WouldSucceedAt time.Time `json:"would_succeed_at,omitempty,omitzero"`
 }
 
-// Reason Why it was done, for the records. At most 500 bytes of UTF-8.
+// Reason The reason, for the records. At most 500 bytes of UTF-8.
 type Reason = string
 
 // RefundAnswer defines model for RefundAnswer.
@@ -1128,10 +1127,10 @@ type RefundAnswer struct {
 
 // RefundedItem defines model for RefundedItem.
 type RefundedItem struct {
-	// Draws Where the units went back to.
+	// Draws The grants that got the units.
 	Draws []Draw `json:"draws"`
 
-	// Forfeited What of the draws expired at once, because its grant had ended.
+	// Forfeited The part of the draws that expired at once because its grant had ended.
 	Forfeited int64 `json:"forfeited"`
 	Meter     ID    `json:"meter"`
 
@@ -1144,7 +1143,7 @@ type RefundedItem struct {
 
 // ResetAnswer defines model for ResetAnswer.
 type ResetAnswer struct {
-	// Existed Whether anything was taken from the bucket.
+	// Existed Whether the bucket had been charged.
 	Existed bool `json:"existed"`
 	Rule    ID   `json:"rule"`
 }
@@ -1158,27 +1157,27 @@ type Roll struct {
 	RollID     ID         `json:"roll_id"`
 	StartedAt  time.Time  `json:"started_at"`
 
-	// Status An abandoned roll lost its process; starting another goes on where it stopped.
+	// Status The process of an abandoned roll has died. Another roll continues where it stopped.
 	Status RollStatus `json:"status"`
 
-	// Total Balances that were due when it began.
+	// Total The balances that were due at its start.
 	Total int64 `json:"total"`
 }
 
-// RollStatus An abandoned roll lost its process; starting another goes on where it stopped.
+// RollStatus The process of an abandoned roll has died. Another roll continues where it stopped.
 type RollStatus string
 
-// Rollover What of a period's remainder the next one takes over: all of it, but no less than `min` and no more than `max`. What is left expires with the period if absent. Not where `every` is `once`, which has no next period.
+// Rollover How much of the remainder of a period the next one gets: all, but at least `min` and at most `max`. By default the remainder expires. Not if `every` is `once`, which has no next period.
 type Rollover struct {
 	// Max In the meter's smallest unit.
 	Max Amount `json:"max"`
 	Min int64  `json:"min,omitempty,omitzero"`
 }
 
-// RoutePattern A route, in which `*` stands for one or more characters without a slash, and `**` at the end for all the rest.
+// RoutePattern A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
 type RoutePattern = string
 
-// Source Where a grant came from; overage is use that no grant paid.
+// Source The source of a grant. overage is use that no grant paid.
 type Source string
 
 // Statement defines model for Statement.
@@ -1186,10 +1185,10 @@ type Statement struct {
 	Adjusted int64     `json:"adjusted"`
 	AsOf     time.Time `json:"as_of"`
 
-	// Closed False while the period is open; the figures are those of as_of then.
+	// Closed False while the period is open; the figures are then those of as_of.
 	Closed bool `json:"closed"`
 
-	// Closing What remains, and what is held.
+	// Closing The remaining and the held units.
 	Closing int64 `json:"closing"`
 
 	// Expired In the meter's smallest unit.
@@ -1201,14 +1200,14 @@ type Statement struct {
 	// Held In the meter's smallest unit.
 	Held Count `json:"held"`
 
-	// Lines The sums of the entries of a kind that concern grants of a source.
+	// Lines The sums of entries, per kind and source of grants.
 	Lines []StatementLine `json:"lines"`
 	Meter ID              `json:"meter"`
 
 	// Opening In the meter's smallest unit.
 	Opening Count `json:"opening"`
 
-	// Overage Use beyond what grants paid for. Not part of the sum.
+	// Overage Use that no grant paid. Not part of the sum.
 	Overage     int64         `json:"overage"`
 	Period      BalancePeriod `json:"period"`
 	Plan        string        `json:"plan,omitempty,omitzero"`
@@ -1242,21 +1241,21 @@ type Tenant struct {
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata"`
 
-	// Overrides Amounts of this tenant's own, by meter: what it gets per period instead of what its plan grants. The plan has each of the meters. A once-only allowance is granted with the plan, so an override of it that comes later says nothing until it applies now.
+	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
 	Plan      ID        `json:"plan"`
 
-	// Status A suspended tenant is refused with 403, and keeps its balances.
+	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
 	Status    TenantStatus `json:"status"`
 	Tenant    ID           `json:"tenant"`
 	Timezone  string       `json:"timezone"`
 	UpdatedAt time.Time    `json:"updated_at"`
 
-	// Version 1 at first and one more with every change; what an If-Match names.
+	// Version 1 at first, one more with every change. If-Match compares it.
 	Version TenantVersion `json:"version"`
 }
 
-// TenantChange The tenant as it is stored, or on a dry run would be.
+// TenantChange The stored tenant; after a dry run, what would be stored.
 type TenantChange struct {
 	Anchor    time.Time `json:"anchor"`
 	Before    Tenant    `json:"before"`
@@ -1268,17 +1267,17 @@ type TenantChange struct {
 	// Metadata Your own JSON object, kept with the entries: at most 4096 bytes without blanks, 16 levels deep, without the character U+0000 and without numbers beyond 64 characters or an exponent beyond 3 digits.
 	Metadata Metadata `json:"metadata"`
 
-	// Overrides Amounts of this tenant's own, by meter: what it gets per period instead of what its plan grants. The plan has each of the meters. A once-only allowance is granted with the plan, so an override of it that comes later says nothing until it applies now.
+	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
 	Plan      ID        `json:"plan"`
 
-	// Status A suspended tenant is refused with 403, and keeps its balances.
+	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
 	Status    TenantStatus `json:"status"`
 	Tenant    ID           `json:"tenant"`
 	Timezone  string       `json:"timezone"`
 	UpdatedAt time.Time    `json:"updated_at"`
 
-	// Version 1 at first and one more with every change; what an If-Match names.
+	// Version 1 at first, one more with every change. If-Match compares it.
 	Version TenantVersion `json:"version"`
 }
 
@@ -1290,31 +1289,31 @@ type TenantList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
-// TenantStatus A suspended tenant is refused with 403, and keeps its balances.
+// TenantStatus Requests of a suspended tenant are refused with 403. It keeps its balances.
 type TenantStatus string
 
-// TenantVersion 1 at first and one more with every change; what an If-Match names.
+// TenantVersion 1 at first, one more with every change. If-Match compares it.
 type TenantVersion = int64
 
-// Terms What a tenant had agreed to since an instant, until the next of its terms.
+// Terms The terms of a tenant from an instant until its next terms.
 type Terms struct {
 	Anchor time.Time `json:"anchor"`
 
-	// Apply Whether they took hold now, as the first ones do, or at the next period of each meter.
+	// Apply Whether they took effect now, like the first terms, or at the next period of each meter.
 	Apply       TermsApply `json:"apply"`
 	EffectiveAt time.Time  `json:"effective_at"`
 
-	// Overrides Amounts of this tenant's own, by meter: what it gets per period instead of what its plan grants. The plan has each of the meters. A once-only allowance is granted with the plan, so an override of it that comes later says nothing until it applies now.
+	// Overrides Amounts that this tenant gets per period instead of those of its plan, by meter. The plan must have the meters. A once-only allowance is granted with the plan, so a later override of it has no effect until terms apply now.
 	Overrides Overrides `json:"overrides"`
 	Plan      ID        `json:"plan"`
 	Prorate   bool      `json:"prorate"`
 
-	// Reason Why it was done, for the records. At most 500 bytes of UTF-8.
+	// Reason The reason, for the records. At most 500 bytes of UTF-8.
 	Reason   Reason `json:"reason,omitempty,omitzero"`
 	Timezone string `json:"timezone"`
 }
 
-// TermsApply Whether they took hold now, as the first ones do, or at the next period of each meter.
+// TermsApply Whether they took effect now, like the first terms, or at the next period of each meter.
 type TermsApply string
 
 // TermsList defines model for TermsList.
@@ -1332,13 +1331,13 @@ type Usage struct {
 	// Overage In the meter's smallest unit.
 	Overage Count `json:"overage"`
 
-	// Refunded Taken back of both; used + overage - refunded is the use that stands.
+	// Refunded Refunds of both; the net use is used + overage - refunded.
 	Refunded int64 `json:"refunded"`
 
-	// Start When the hour or day begins.
+	// Start The start of the hour or day.
 	Start time.Time `json:"start"`
 
-	// Used Drawn from grants.
+	// Used Units drawn from grants.
 	Used int64 `json:"used"`
 }
 
@@ -1352,14 +1351,14 @@ type UsageList struct {
 
 // Verification defines model for Verification.
 type Verification struct {
-	// Balances What was compared so far.
+	// Balances The balances that were compared so far.
 	Balances int64 `json:"balances"`
 
-	// Copies Cached copies that were compared.
+	// Copies The cached copies that were compared.
 	Copies          int64 `json:"copies"`
 	DifferenceCount int64 `json:"difference_count"`
 
-	// Differences The first 100.
+	// Differences The first 100 differences.
 	Differences []Difference `json:"differences"`
 	Entries     int64        `json:"entries"`
 	Error       string       `json:"error,omitempty,omitzero"`
@@ -1367,11 +1366,11 @@ type Verification struct {
 	Grants      int64        `json:"grants"`
 	Periods     int64        `json:"periods"`
 
-	// StaleCopies Those of them that are older than their balance and will be renewed; no difference.
+	// StaleCopies The copies that are older than their balance and will be renewed. They are no differences.
 	StaleCopies int64     `json:"stale_copies"`
 	StartedAt   time.Time `json:"started_at"`
 
-	// Status `clean`: nothing differs. `drift`: something does. `failed`: it could not be finished; see `error`. An abandoned one lost its process; start another.
+	// Status `clean`: no differences. `drift`: there are differences. `failed`: it could not finish; see `error`. `abandoned`: its process has died; start another.
 	Status VerificationStatus `json:"status"`
 	Tenant ID                 `json:"tenant,omitempty,omitzero"`
 
@@ -1380,7 +1379,7 @@ type Verification struct {
 	VerificationID ID              `json:"verification_id"`
 }
 
-// VerificationStatus `clean`: nothing differs. `drift`: something does. `failed`: it could not be finished; see `error`. An abandoned one lost its process; start another.
+// VerificationStatus `clean`: no differences. `drift`: there are differences. `failed`: it could not finish; see `error`. `abandoned`: its process has died; start another.
 type VerificationStatus string
 
 // VerifiedMeter defines model for VerifiedMeter.
@@ -1391,7 +1390,7 @@ type VerifiedMeter struct {
 	Issued   int64 `json:"issued"`
 	Meter    ID    `json:"meter"`
 
-	// Partial Some entries lie in months that were exported and dropped; the sums lack them.
+	// Partial Some entries are in months that were exported and dropped. The sums lack them.
 	Partial   bool  `json:"partial"`
 	Refunded  int64 `json:"refunded"`
 	Remaining int64 `json:"remaining"`
