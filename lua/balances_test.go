@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-func TestBalancesKeepsTheNewest(t *testing.T) {
+func TestBalances_KeepsTheNewest(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()
@@ -46,7 +46,7 @@ func TestBalancesKeepsTheNewest(t *testing.T) {
 	want("twice", "7 seven")
 }
 
-func TestBalancesLivesAsLongAsThePublisherSaid(t *testing.T) {
+func TestBalances_TTL_IsThePublishers(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()
@@ -63,7 +63,7 @@ func TestBalancesLivesAsLongAsThePublisherSaid(t *testing.T) {
 	}
 }
 
-func TestBalancesReplacesWhatIsNotACopy(t *testing.T) {
+func TestBalances_ForeignValue_IsReplaced(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()
@@ -81,7 +81,7 @@ func TestBalancesReplacesWhatIsNotACopy(t *testing.T) {
 	}
 }
 
-func TestBalancesRefusesBadArgumentsAndChangesNothing(t *testing.T) {
+func TestBalances_BadArguments_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	if _, err := run(t, client, lua.Balances, []string{"a"}, 1, 60_000, "v"); err != nil {
@@ -116,7 +116,7 @@ func TestBalancesRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestBalancesEndsWithTheNewestWhateverTheOrder(t *testing.T) {
+func TestBalances_AnyOrder_EndsWithTheNewest(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	n := 0
@@ -149,7 +149,7 @@ func TestBalancesEndsWithTheNewestWhateverTheOrder(t *testing.T) {
 	})
 }
 
-func TestBalancesFromManyPublishersEndsWithTheNewest(t *testing.T) {
+func TestBalances_ManyPublishers_EndWithTheNewest(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()

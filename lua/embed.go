@@ -1,13 +1,12 @@
-// Package lua embeds the scripts that run inside Redis. One file is one atomic operation; its header documents KEYS, ARGV
-// with their units, the reply and the invariants. Every script replies with a flat array of integers.
+// Package lua embeds the scripts that run inside Redis. One file is one atomic operation; its header documents KEYS, ARGV with their
+// units, the reply and the invariants. A script replies with an array of integers, or with one string that packs them.
 //
-// The package holds the sources only. Running them safely (once per call, resent only after NOSCRIPT) is
-// ratelimit.Script's work.
+// The package has the sources only. redisstore.Script runs them: once per call, and again only after the reply NOSCRIPT.
 package lua
 
 import _ "embed"
 
-// Limits decides requests against their buckets, each request all or nothing.
+// Limits decides requests. Each is charged on all its buckets or on none.
 //
 //go:embed limits.lua
 var Limits string
@@ -17,12 +16,12 @@ var Limits string
 //go:embed balances.lua
 var Balances string
 
-// Leases gives, renews, counts or takes back one lease of a concurrency limit.
+// Leases grants, renews, counts or releases one lease of a concurrency limit.
 //
 //go:embed leases.lua
 var Leases string
 
-// Replicas notes one replica's sign of life or goodbye, and says whose have been heard of late.
+// Replicas registers or removes one replica and returns the others.
 //
 //go:embed replicas.lua
 var Replicas string

@@ -1,35 +1,35 @@
--- leases: gives, renews, counts or takes back one lease of a concurrency limit.
+-- leases: grants, renews, counts or releases one lease of a concurrency limit.
 --
 -- KEYS      the bucket: one key
 -- ARGV      op, now, capacity, ttl, lease
 --   op        0 acquire, 1 renew, 2 adopt (renew, or acquire if it is not held), 3 release, 4 count
---   now       0: this server's TIME, read once. Otherwise the time to use, in us: for tests only
---   capacity  leases at a time, 1..10000. A release does not look at it
---   ttl       how long the lease is to last from now, in us, 1..3600 s. A release and a count do not look at it
---   lease     its name: 22 characters of base64url. A count does not look at it
+--   now       0: the server's TIME, read once. Otherwise the time to use in us, for tests only
+--   capacity  leases at a time, 1..10000. Ignored by a release
+--   ttl       how long the lease lasts from now, in us, 1..3600 s. Ignored by a release and a count
+--   lease     its name: 22 characters of base64url. Ignored by a count
 -- Reply     flat integers: now in us, rebased 1|0, code, ends, held, frees
---   code      0 done: given, renewed, taken back, or there is room (count)
+--   code      0 done: granted, renewed or released; for a count, there is room
 --             1 acquire: it was held already, and nothing has changed
 --             2 full
 --             3 not held (renew, release)
 --   ends      us from now until the lease ends; 0 if it is not held
 --   held      leases held after the call
---   frees     us from now until there is room if nobody renews and nobody gives back; 0: there is room now, or a release
+--   frees     us from now until there is room if no lease is renewed or released; 0: there is room now, or it was a release
 --
--- The bucket is a sorted set: a lease's score is the time in us at which it ends, and the member "clock" has the latest
--- time this script has written at, negated, so that it is below every lease.
+-- The bucket is a sorted set. The score of a lease is the time in us at which it ends. The member "clock" has the latest time at which
+-- this script has written, negated, so that it is below every lease.
 --
 -- Invariants
---   1. An acquire never makes the bucket hold more than capacity leases. (A capacity that was lowered leaves what is held.)
---   2. A lease that nobody renews ends at its time, whatever becomes of its holder; it is over at that time, not after it.
---   3. A call that gives, renews or takes back nothing writes nothing; except that a bucket whose clock is more than
---      AHEAD_US ahead of now (the clock was set back) is moved to now with the time each lease has left, and that is
---      stored in any case: were it not, leases whose holders have died would last until the clock has caught up.
---      A clock that is behind by less is waited for: leases last that much longer.
---   4. A clock that was set forward ends leases early: nothing tells it from time that has passed.
+--   1. After an acquire the bucket never holds more than capacity leases. (Lowering the capacity keeps the held leases.)
+--   2. A lease that is not renewed ends exactly at its time, even if its holder has died.
+--   3. A call that grants, renews and releases nothing writes nothing; except that a bucket whose clock is more than AHEAD_US
+--      ahead of now (the clock was set back) is moved to now, each lease keeping its remaining time, and that is stored in any
+--      case. Otherwise leases of dead holders would last until the clock has caught up. If the clock is behind by less, leases
+--      last that much longer.
+--   4. A clock that was set forward ends leases early: it cannot be told from time that has passed.
 --   5. The key lives as long as its longest lease (rounded up, plus 1 s). A bucket whose leases have all ended decides like
---      one that has no key.
---   6. A value that is not such a bucket is never taken for one, never overwritten, and answered with an error.
+--      a missing key.
+--   6. A value that is not such a bucket is not treated as one and not overwritten. The reply is then an error.
 
 local MAX = 9007199254740991
 local MAX_CAPACITY = 10000

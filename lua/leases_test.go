@@ -18,7 +18,7 @@ const (
 	leaseB = "bbbbbbbbbbbbbbbbbbbbb_"
 )
 
-func TestLeasesRefusesBadArgumentsAndChangesNothing(t *testing.T) {
+func TestLeases_BadArguments_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	if _, err := run(t, client, lua.Leases, []string{"k"}, 0, 0, 5, 60_000_000, leaseA); err != nil {
@@ -65,8 +65,8 @@ func TestLeasesRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// TestLeasesNeverTakesAnotherValueForABucket: whatever a key holds, if it is not leases it is an error and stays as it is.
-func TestLeasesNeverTakesAnotherValueForABucket(t *testing.T) {
+// TestLeases_ForeignValue_IsNotABucket: whatever a key holds, if it is not leases it is an error and stays as it is.
+func TestLeases_ForeignValue_IsNotABucket(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()
@@ -105,7 +105,7 @@ func TestLeasesNeverTakesAnotherValueForABucket(t *testing.T) {
 	}
 }
 
-func TestLeasesForgetsWhatHasEnded(t *testing.T) {
+func TestLeases_DropsEndedLeases(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	for i, at := range []int64{1_000_000, 1_000_000, 1_500_000, 3_000_000} {
@@ -119,8 +119,8 @@ func TestLeasesForgetsWhatHasEnded(t *testing.T) {
 	}
 }
 
-// TestLeasesLeavesNoKeyBehind: a bucket that is empty is no key, and one that is not expires.
-func TestLeasesLeavesNoKeyBehind(t *testing.T) {
+// TestLeases_LeavesNoKeyBehind: a bucket that is empty is no key, and one that is not expires.
+func TestLeases_LeavesNoKeyBehind(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()

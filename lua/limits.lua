@@ -1,55 +1,56 @@
--- limits: decides requests against their buckets, in order, each request all or nothing.
+-- limits: decides requests in order. Each request is charged on all its buckets or on none.
 --
 -- KEYS      the buckets of the requests, each once, 1..1024. All in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
---   now       0: this server's TIME, read once. Otherwise the time to use, in us: for tests only
+--   now       0: the server's TIME, read once. Otherwise the time to use in us, for tests only
 --   rules     how many rules there are, 1..1024
 --   forms     how many forms of request there are, 1..64
 --   per rule: word, a, b, c, d
---     word      2 * kind, + 1 if the rule denies; without it is a shadow: charged like the others, it never denies
+--     word      2 * kind + 1; for a shadow rule 2 * kind: it is charged like the others and never denies
 --     kind      1 token bucket, 2 leaky bucket, 3 fixed window, 4 sliding window, 5 sliding log
 --     a         capacity in tokens, >= 1
 --     b, c, d   the kind's parameters, see below
 --   per form: mode, charges, then per charge: rule, bucket, cost, and in a refund: at
 --     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed)
 --     charges   charges of this form, 1..16
---     rule      which of the rules, from 1. All charges of a bucket have the same one
---     bucket    which of KEYS; each at most once per request. Below 16: so many behind the request's first. Else 15 + its index
+--     rule      the number of the rule, from 1. All charges of a bucket have the same rule
+--     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. Each bucket at most
+--               once per request
 --     cost      tokens, >= 1
---     at        when they were charged: now + ahead of that reply. 0: now
---   requests  the rest, 1..64: 64 * the index of the request's first bucket + its form, from 0. Requests that wait together are
---             mostly alike but for their tenant, and reading an argument takes as long as a tenth of a decision
+--     at        when the tokens were charged: now + ahead of that reply. 0: now
+--   requests  the rest, 1..64: 64 * the index of the request's first bucket + its form, from 0. Requests in one call mostly differ
+--             in the tenant only, and reading an argument takes a tenth of the time of a decision
 -- Reply     a string of integers, each in 7 bytes, highest first: now in us, buckets rebased, buckets ahead,
---           per request: allowed 1|0, then per charge: code, and what the kind has to say
---           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (nothing comes back before)
---     code      0 passes, 1 denied for now, 2 denied for ever (cost > capacity), 3 the stored value is not a bucket, 4 now
---               is in neither of the given windows: nothing of this request was decided or charged; ask again with others
+--           per request: allowed 1|0, then per charge: code, and the values of the kind
+--           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (nothing comes back earlier)
+--     code      0 passes, 1 denied for now, 2 never possible (cost > capacity), 3 the stored value is not a bucket, 4 now
+--               is in none of the given windows: nothing of this request was decided or charged; send it again with others
 --
--- Kinds: b, c, d; what they say after the code, as of after this request's charge or refund if there was one
+-- Kinds: b, c, d; the values after the code, after this request's charge or refund
 --   token bucket    units that come back per us, units per token (>= 1, a * c < 2^53), short form of c; units used
 --   leaky bucket    the same
 --   fixed window    start and end of a window and the end of the next, in us, of which one must contain now; or, if all
---                   are of one length: the length in us, any window's start below it, 0; tokens used
+--                   windows have one length: the length in us, the start of a window below it, 0; tokens used
 --   sliding window  ticks per window (a * b < 2^53), us per tick, short form of the window in ms; tokens of the current
 --                   and of the previous window, both aligned to the epoch. A token of the previous one counts for the
 --                   part of it that the sliding window still covers, in ticks
 --   sliding log     us, 0, 0; tokens, us until the cost passes, until one more token than now, until all
---   A short form is a small number for a round one, so that it takes a byte: for n = m * 10^e, where e is at most 8 and m is
+--   A short form is a small number that stands for a round one, so that it takes a byte: for n = m * 10^e, where e is at most 8 and m is
 --   the i'th of MANTISSAS, counted from 0, (i * 8 + e - 1); for any other n = m * 10^e with the largest e <= 7, 128 + m * 8 + e.
 --
 -- Invariants
 --   1. A request is charged on all its rules or on none. A shadow rule is charged iff the request is allowed and the rule
 --      itself passes.
 --   2. A denied or peeked request writes nothing; except that a bucket whose time is more than AHEAD_US ahead of now (the
---      clock was set back) is rebased to now, keeping its level, and that is stored in any case: were it not, every
---      denial would start from the old time again and the bucket would stand still until the clock has caught up.
+--      clock was set back) is rebased to now with its level kept, and that is stored even after a denial. Otherwise every
+--      denial would start from the old time, and the bucket would not refill until the clock has caught up.
 --   3. All arithmetic is exact. Every value is an integer below 2^53, so sums and products are exact; floor and ceil of
 --      a quotient of two such integers are exact too, because the distance from a non-integer quotient to the next
 --      integer is at least 1/divisor, more than half a unit in the last place. A product may pass 2^53 only where it is
 --      compared with something below, and rounding is monotone.
---   4. A missing key is a bucket nothing was taken from, and a key lives until that is what it says (rounded up, plus 1 s),
---      so expiry changes no decision.
---   5. A value that is not a bucket is never treated as one, never overwritten, and denies (code 3).
+--   4. A missing key is a bucket from which nothing was taken. A key lives until its bucket is full (rounded up, plus 1 s), so
+--      expiry changes no decision.
+--   5. A value that is not a bucket is not treated as one and not overwritten. It denies (code 3).
 --   6. Nothing is written before everything has been read and decided: an error leaves all buckets as they were.
 --
 -- Stored values are binary, because memory comes in size classes and most of them fit the one for 12 bytes:
@@ -79,10 +80,10 @@ local TIME = '>I7'
 local WIDE = { '>I1', '>I2', '>I3', '>I4', '>I5', '>I6', '>I7' }
 local TIMED = { '>I7I1', '>I7I2', '>I7I3', '>I7I4', '>I7I5', '>I7I6', '>I7I7' }
 local MARKED = { '>I7I1I1', '>I7I1I2', '>I7I1I3', '>I7I1I4', '>I7I1I5', '>I7I1I6', '>I7I1I7' }
--- What remains of a second, minute or hour in us without its zeros when it is divided by the counts of usual rates.
+-- A second, minute or hour in us, divided by the counts of usual rates, without its trailing zeros.
 local MANTISSAS = '\1\2\3\4\5\6\8\9\12\15\18\24\25\36\72\75'
 
--- width is the bytes that n needs.
+-- width returns the number of bytes that n needs.
 local function width(n)
   if n < 65536 then return n < 256 and 1 or 2 end
   if n < 4294967296 then return n < 16777216 and 3 or 4 end
@@ -95,7 +96,7 @@ local function varint(n)
   return s .. char(n)
 end
 
--- read_varint is the varint of raw at a position, and the position after it; nothing if there is none below 2^53.
+-- read_varint returns the varint of raw at a position, and the position after it; nil if there is none below 2^53.
 local function read_varint(raw, at)
   local n, unit = 0, 1
   for i = at, at + 7 do
@@ -111,7 +112,7 @@ local function read_varint(raw, at)
   return nil
 end
 
--- read_rest is what raw holds from a position on; nothing if that is not an integer below 2^53 in as few bytes as hold it.
+-- read_rest returns the integer in raw from a position on; nil if it is not below 2^53 or not in its shortest form.
 local function read_rest(raw, at)
   local n = #raw - at + 1
   if n < 1 or n > 7 or (n > 1 and byte(raw, at) == 0) then return nil end
@@ -119,13 +120,13 @@ local function read_rest(raw, at)
   return value <= MAX and value or nil
 end
 
--- long is what a short form stands for.
+-- long returns the number of a short form.
 local function long(short)
   if short < 128 then return byte(MANTISSAS, floor(short / 8) + 1) * floor(10 ^ (short % 8 + 1) + 0.5) end
   return floor((short - 128) / 8) * floor(10 ^ (short % 8) + 0.5)
 end
 
--- mul_div_ceil is ceil(a * b / c) for a < c <= MAX and b <= MAX, digit by digit of b, because a * b may pass 2^53.
+-- mul_div_ceil returns ceil(a * b / c) for a < c <= MAX and b <= MAX, digit by digit of b, because a * b may pass 2^53.
 local function mul_div_ceil(a, b, c)
   local bit, q, r = 1, 0, 0
   while bit * 2 <= b do bit = bit * 2 end
@@ -148,17 +149,17 @@ local level, aheads, faults, dirty = {}, {}, {}, {}
 local xs, ys = {}, {} -- what else the kind wants to remember
 local out = { 0, 0, 0 }
 
--- A kind says what its level means; the decision is the same for all: a cost of n tokens raises the level by n * unit and
--- passes if the level stays at most top. In all of its functions i is the key's index, and a..d are the rule's parameters.
---   measure(a, b, c, d)           top and unit. Nothing if a..d are out of bounds
---   open(raw, i, a, b, c, d)      the stored value (false: no key) as of now: level, ahead, rebased. No level if there is none;
---                                 the code then takes ahead's place
+-- A kind defines its level; the decision is the same for all: a cost of n tokens raises the level by n * unit and passes if the
+-- level stays at most top. In all of its functions i is the key's index, and a..d are the rule's parameters.
+--   measure(a, b, c, d)           top and unit. nil if a..d are out of bounds
+--   open(raw, i, a, b, c, d)      the stored value (false: no key) as of now: level, ahead, rebased. For a code other
+--                                 than PASS: nil and the code
 --   save(i, a, b, c, d)           the value to store and its TTL in us
---   empty(i)                      whether nothing is taken: if its time is not ahead either, it says no more than a missing key
---   refund(i, cost, at, a, b, c, d)   optional: gives back. Otherwise the level sinks by the cost, to 0 at most
---   charge(i, cost)               optional: does more than raising the level
---   say(i, o, cost, code, a, b)   optional: puts what the kind says, if that is not the level alone, behind out[o] and returns
---                                 the position of the last. Without it a code other than PASS, DENIED or NEVER has level 0
+--   empty(i)                      whether nothing is taken. If its time is not ahead, the key is not needed
+--   refund(i, cost, at, a, b, c, d)   optional: gives back. Without it the level sinks by the cost, at least to 0
+--   charge(i, cost)               optional: does more than raise the level
+--   say(i, o, cost, code, a, b)   optional: writes the values of the kind after out[o] and returns the position of the last. Without
+--                                 it the value is the level, 0 for a code other than PASS, DENIED or NEVER
 
 local function new_bucket()
   local kind = {}
@@ -182,7 +183,7 @@ local function new_bucket()
     if not used or ts > MAX or used > MAX then return nil, CORRUPT end
 
     if stored ~= short then
-      -- The rule's rate was changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
+      -- The rule's rate has changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
       local stored_units = long(stored)
       if stored_units < 1 or stored_units > MAX then return nil, CORRUPT end
       local whole = floor(used / stored_units)
@@ -210,8 +211,8 @@ local function new_bucket()
   return kind
 end
 
--- A fixed window's level is the tokens taken in the window of now, or of its time if that is a little ahead. It belongs to the
--- window of its time, so that it is kept when the calendar changes beneath it. xs is the window's start, ys its end.
+-- The level of a fixed window is the tokens taken in the window of now, or of the bucket's time if that is a little ahead. It belongs
+-- to the window of the bucket's time, so it is kept when the calendar changes. xs is the start of the window, ys its end.
 local function new_fixed_window()
   local kind = {}
   function kind.measure(a, b, c, d)
@@ -256,8 +257,8 @@ local function new_fixed_window()
   return kind
 end
 
--- A sliding window's level is in ticks of tokens: those of the current window, xs, count for all its ticks, those of the
--- previous one, ys, for the ticks that the sliding window still covers.
+-- The level of a sliding window is in tokens times ticks. The tokens of the current window, xs, count for all its ticks, those of the
+-- previous window, ys, for the ticks that the sliding window still covers.
 local function new_sliding_window()
   local kind = {}
   function kind.measure(a, ticks, tick, short)
@@ -281,7 +282,7 @@ local function new_sliding_window()
 
       local rebased = ts > now + AHEAD_US
       if previous > 0 and (rebased or stored ~= short) then
-        -- The clock was set back or the window's length was changed: what the count was as of its time, rounded up, counts as
+        -- The clock was set back or the window's length has changed: the estimate as of the bucket's time, rounded up, counts as
         -- charged then.
         local rest = stored_us - ts % stored_us
         current = min(MAX, current + (rest == stored_us and previous or mul_div_ceil(rest, previous, stored_us)))
@@ -441,7 +442,7 @@ if not forms or forms < 1 or forms > MAX_REQUESTS then return refuse('1 to 64 fo
 
 now = args[1]
 if now == 0 then
-  local time = redis.call('TIME') -- once: before Redis 7.2 a second reading would differ
+  local time = redis.call('TIME') -- once: before Redis 7.2 a second call would return another time
   now = time[1] * 1000000 + time[2]
 end
 
@@ -487,7 +488,7 @@ for f = 1, forms do
 end
 if at == count or count - at > MAX_REQUESTS then return refuse('1 to 64 requests') end
 
--- MGET answers nil for a value of another type, too; that is not a missing key.
+-- MGET returns nil for a missing key and for a value of another type.
 local raws, absent, odd = redis.call('MGET', unpack(KEYS)), {}, {}
 for i = 1, keys do
   if not raws[i] then absent[#absent + 1] = KEYS[i] end
@@ -496,7 +497,7 @@ if absent[1] and redis.call('EXISTS', unpack(absent)) > 0 then
   for _, key in ipairs(absent) do odd[key] = redis.call('EXISTS', key) == 1 end
 end
 
--- open reads bucket i by a rule. It returns what speaks against that.
+-- open reads bucket i by a rule. It returns an error text if that is not possible.
 local opened, rule_of, rebases = {}, {}, 0
 local function open(i, rule)
   local key, raw, p = KEYS[i], raws[i], 5 * rule - 1
@@ -522,7 +523,7 @@ local function give_back(i, rule, j)
   end
 end
 
--- Decisions. buckets are those of the form's charges, as of the last request; one with the same argument has the same.
+-- Decisions. buckets are those of the last request's charges; a request with the same argument has the same buckets.
 local codes, buckets, touched, o, last = {}, {}, {}, 3, nil
 for r = at + 1, count do
   local request = args[r]
@@ -587,7 +588,7 @@ for r = at + 1, count do
   end
 end
 
--- Writes: deletions last, as a server that is out of memory takes them and nothing else.
+-- Writes. Deletions are last: a server that is out of memory accepts them only.
 local gone, before = {}, 0
 for i = 1, keys do
   local ahead = aheads[i]

@@ -44,7 +44,7 @@ func runLimits(t *testing.T, client *redis.Client, keys []string, args ...any) (
 	return ints, nil
 }
 
-func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
+func TestLimits_BadArguments_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	if _, err := runLimits(t, client, []string{"k"}, oneCharge(3)...); err != nil {
@@ -112,7 +112,7 @@ func TestLimitsRefusesBadArgumentsAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestLimitsAcceptsTheLargestCall(t *testing.T) {
+func TestLimits_AcceptsTheLargestCall(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	var keys []string
@@ -154,8 +154,8 @@ func kindArgs() map[string][]any {
 	}
 }
 
-// TestLimitsRefusesParametersOutOfBounds of each kind: a call that cannot be exact decides nothing.
-func TestLimitsRefusesParametersOutOfBounds(t *testing.T) {
+// TestLimits_ParametersOutOfBounds_AreRefused of each kind: a call that cannot be exact decides nothing.
+func TestLimits_ParametersOutOfBounds_AreRefused(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	const huge = int64(1<<53 - 1)
@@ -199,8 +199,8 @@ func TestLimitsRefusesParametersOutOfBounds(t *testing.T) {
 	}
 }
 
-// TestLimitsNeverTakesAnotherValueForABucket: whatever a key holds, if it is not the kind's it denies and stays as it is.
-func TestLimitsNeverTakesAnotherValueForABucket(t *testing.T) {
+// TestLimits_ForeignValue_IsNotABucket: whatever a key holds, if it is not the kind's it denies and stays as it is.
+func TestLimits_ForeignValue_IsNotABucket(t *testing.T) {
 	t.Parallel()
 	texts := []string{
 		"", " ", "x", "1", "1 2", "1 2 3", "-1 2 3", "nan", "inf", "0x10", "a text that is longer than any bucket's value", "{\"a\":1}",
@@ -262,9 +262,9 @@ func TestLimitsNeverTakesAnotherValueForABucket(t *testing.T) {
 	}
 }
 
-// TestLimitsStoresNoMoreThanItMust: a bucket's value fits a memory class of 32 bytes, of which 12 are for it, and the key
+// TestLimits_StoresTheLeast: a bucket's value fits a memory class of 32 bytes, of which 12 are for it, and the key
 // says when it says nothing any more.
-func TestLimitsStoresNoMoreThanItMust(t *testing.T) {
+func TestLimits_StoresTheLeast(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()
@@ -301,8 +301,8 @@ func TestLimitsStoresNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-// TestLimitsOutOfMemoryChangesNothing: an error leaves all buckets as they were, also where some would have been deleted.
-func TestLimitsOutOfMemoryChangesNothing(t *testing.T) {
+// TestLimits_OutOfMemory_ChangesNothing: an error leaves all buckets as they were, also where some would have been deleted.
+func TestLimits_OutOfMemory_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(testenv.RedisPrivate(t).Options())
 	defer func() { _ = client.Close() }()
@@ -337,8 +337,8 @@ func TestLimitsOutOfMemoryChangesNothing(t *testing.T) {
 	}
 }
 
-// TestLimitsReadsTheClockOnce: before Redis 7.2 two readings in one script differ.
-func TestLimitsReadsTheClockOnce(t *testing.T) {
+// TestLimits_ReadsTheClockOnce: before Redis 7.2 two readings in one script differ.
+func TestLimits_ReadsTheClockOnce(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(testenv.RedisPrivate(t).Options())
 	defer func() { _ = client.Close() }()

@@ -1,22 +1,22 @@
--- replicas: one replica's sign of life or goodbye, and whose have been heard of late.
+-- replicas: registers or removes one replica, and returns the recent ones.
 --
 -- KEYS      one key, the set of replicas
 -- ARGV      op, id, ttl_us
 --   op      0 beat: the replica lives; 1 leave: it ends
---   id      the replica, an integer 1..2^53-1 without leading zeros, another one for each process
---   ttl_us  for how long a sign counts, an integer 1000..3600000000
--- Reply     {now, sign, ...}: Redis' time in us, and the signs that count: the id of a replica that lives, or less than 0, the
---           negative of one that has left
+--   id      the replica, an integer 1..2^53-1 without leading zeros, different for each process
+--   ttl_us  how long an entry counts, an integer 1000..3600000000
+-- Reply     {now, entry, ...}: Redis's time in us, and the entries that count: the id of a live replica, or the negative id of a
+--           replica that has left
 --
--- The value is a sorted set of signs, scored with when each was heard last.
+-- The value is a sorted set of entries. The score of an entry is the time of its latest beat.
 --
 -- Invariants
---   1. The clock is Redis' TIME in us; nobody else's counts. A score ahead of it (the clock was set back) becomes now, or a
---      replica that has died would live until the clock has caught up.
---   2. A replica that has left is not heard again: a beat that arrives behind its goodbye changes nothing.
---   3. The set holds at most 1024 signs. A replica that finds no place is refused, and all others see one and the same set.
---   4. The key expires when no sign counts any more.
---   5. Nothing is written before all arguments have been checked, and a value of another type is left alone.
+--   1. Only Redis's TIME in us is used. A score ahead of it (the clock was set back) becomes now. Otherwise a dead replica would live
+--      until the clock has caught up.
+--   2. A replica that has left does not return: a beat that arrives after its leave changes nothing.
+--   3. The set has at most 1024 entries. A replica beyond them is refused, so all others see the same set.
+--   4. The key expires when no entry counts any more.
+--   5. Nothing is written before all arguments have been checked. A value of another type is not changed.
 
 local MAX = 9007199254740991
 local MAX_SIGNS = 1024

@@ -32,7 +32,7 @@ func signs(t *testing.T, client *redis.Client, op int, id string, ttl int64) str
 	return strings.Trim(fmt.Sprint(reply[1:]), "[]")
 }
 
-func TestReplicasAreThoseHeardOfLate(t *testing.T) {
+func TestReplicas_ReturnsRecentOnes(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()
@@ -62,8 +62,8 @@ func TestReplicasAreThoseHeardOfLate(t *testing.T) {
 	}
 }
 
-// TestReplicasOutliveNoClockThatWasSetBack: what was heard in the future counts from now on.
-func TestReplicasOutliveNoClockThatWasSetBack(t *testing.T) {
+// TestReplicas_ClockSetBack_Expire: what was heard in the future counts from now on.
+func TestReplicas_ClockSetBack_Expire(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()
@@ -77,7 +77,7 @@ func TestReplicasOutliveNoClockThatWasSetBack(t *testing.T) {
 	}
 }
 
-func TestReplicasAreBounded(t *testing.T) {
+func TestReplicas_AreBounded(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	for i := range 1024 {
@@ -98,7 +98,7 @@ func TestReplicasAreBounded(t *testing.T) {
 	signs(t, client, 1, "1", minute)
 }
 
-func TestReplicasRefusesBadArgumentsAndOtherValues(t *testing.T) {
+func TestReplicas_BadArgumentsAndValues_AreRefused(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
 	ctx := context.Background()

@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestRetryAfterIsExactToTheMicrosecond(t *testing.T) {
+func TestVerdict_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 	t.Parallel()
 	now := worldStart
 	redisLimiter := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: func() int64 { return now }})
@@ -49,8 +49,8 @@ func TestRetryAfterIsExactToTheMicrosecond(t *testing.T) {
 	}
 }
 
-// TestFractionsAreNotLost: a bucket that is asked often must refill as fast as one that is asked never.
-func TestFractionsAreNotLost(t *testing.T) {
+// TestBucket_FractionsAreNotLost: a bucket that is asked often must refill as fast as one that is asked never.
+func TestBucket_FractionsAreNotLost(t *testing.T) {
 	t.Parallel()
 	now := worldStart
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: func() int64 { return now }})
@@ -69,9 +69,9 @@ func TestFractionsAreNotLost(t *testing.T) {
 	}
 }
 
-// TestClockSetBackGrantsNothingAndStarvesNobody: the danger is both ways. A refill that is paid twice is a leak; a bucket
+// TestClock_SetBack_GrantsNothingStarvesNobody: the danger is both ways. A refill that is paid twice is a leak; a bucket
 // that waits for the clock to catch up is an outage, even if every single request is denied.
-func TestClockSetBackGrantsNothingAndStarvesNobody(t *testing.T) {
+func TestClock_SetBack_GrantsNothingStarvesNobody(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	for _, step := range []time.Duration{time.Microsecond, time.Millisecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, 24 * time.Hour} {
@@ -120,7 +120,7 @@ func TestClockSetBackGrantsNothingAndStarvesNobody(t *testing.T) {
 	}
 }
 
-func TestChangedRuleKeepsTheDebt(t *testing.T) {
+func TestRule_Changed_KeepsTheDebt(t *testing.T) {
 	t.Parallel()
 	now := worldStart
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: func() int64 { return now }})
@@ -143,7 +143,7 @@ func TestChangedRuleKeepsTheDebt(t *testing.T) {
 	}
 }
 
-func TestExpiryOfAFullBucketChangesNothing(t *testing.T) {
+func TestBucket_FullAndExpired_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	l := patientLimiter(t, client, settings{})

@@ -59,9 +59,9 @@ func sharedOn(t testing.TB, c *testenv.RedisCluster, master int, spec rule.Spec)
 	}
 }
 
-// TestAPartThatIsAwayIsDecidedByItself takes a master away for good: the rules in its slots are decided by their policies,
+// TestCluster_PartAway_IsDecidedByPolicy takes a master away for good: the rules in its slots are decided by their policies,
 // those in other slots by Redis, and still all are charged or none.
-func TestAPartThatIsAwayIsDecidedByItself(t *testing.T) {
+func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
 	c.Calm()
@@ -126,8 +126,8 @@ func TestAPartThatIsAwayIsDecidedByItself(t *testing.T) {
 	}
 }
 
-// TestOnACluster holds the promises of a cluster that is well, while its slots move.
-func TestOnACluster(t *testing.T) {
+// TestCluster holds the promises of a cluster that is well, while its slots move.
+func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
 	c.Calm()

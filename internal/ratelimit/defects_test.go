@@ -15,38 +15,38 @@ import (
 )
 
 // The defects that limiters in Redis are known for, and the tests that show that this one does not have them. "Oracle" is
-// TestScriptEqualsTheOracle, which runs all kinds on a real Redis; lua: is the tests beside the script.
+// TestLimits_Script_EqualsTheOracle, which runs all kinds on a real Redis; lua: is the tests beside the script.
 //
 //	 1  a fraction in a reply is cut off                       Oracle: remaining, retry, next and reset are exact
-//	 2  a fraction is charged and a whole number reported      Oracle; TestFractionsAreNotLost
-//	 3  numbers turned into text lose digits                   lua:TestLimitsStoresNoMoreThanItMust; Oracle, at times of 2026
-//	 4  nanoseconds beyond 2^53                                TestEveryKindsRetryAfterIsExactToTheMicrosecond
-//	 5  the client's clock decides                             TestReplicasClocksDoNotMatter
-//	 6  a script reads the clock more than once                lua:TestLimitsReadsTheClockOnce
-//	 7  time in whole seconds                                  TestFractionsAreNotLost; TestNoIntervalAdmitsMoreThanBurstAndRefill
-//	 8  the key expires before the bucket is full              Oracle (keys expire at their time); TestExpiryOfAFullBucketChangesNothing
-//	 9  a TTL of 0: nothing is stored, no limit                TestShortPeriodsAreLimitedToo
-//	10  a key without an expiry                                Oracle (expiries.note); lua:TestLimitsReadsTheClockOnce
-//	11  an expiry in the past                                  TestShortPeriodsAreLimitedToo; Oracle
-//	12  fractions of refill are lost at each request           TestFractionsAreNotLost
-//	13  half a token is given away                             TestEveryKindsRetryAfterIsExactToTheMicrosecond
-//	14  a cost beyond the capacity waits for ever              TestCostBeyondTheCapacityIsNever
-//	15  denied requests consume                                Oracle (DUMP); TestConcurrentClientsAreAdmittedExactlyTheCapacity
-//	16  NaN, negative and infinite costs                       lua:TestLimitsRefusesBadArgumentsAndChangesNothing; TestRequestsAreChecked
-//	17  a clock set back pays twice, or starves                TestEveryKindSurvivesAClockSetBack; Oracle
-//	18  a changed rule refills, or is ignored                  TestChangedRuleKeepsTheDebt; TestAnotherCalendarKeepsTheCount; Oracle
-//	19  keys in several slots; braces in ids                   TestOnACluster; TestBucketsOfOneTenantShareASlotAndSharedOnesHaveTheirOwn;
-//	                                                           TestRequestsAreChecked
-//	20  the script is missing after a restart                  TestMissingScriptIsSentAgainAndNothingIsLostOrDoubled; TestOnACluster
-//	21  a lost reply is replayed and charges twice             TestLostReplyChargesOnce
-//	22  commands of old servers                                TestScriptsAskForNothingOfOldServers
-//	23  a nil cuts the reply off                               lua:TestLimitsAcceptsTheLargestCall; vector.decode counts
-//	24  check, then set: races and many round trips            TestOneRoundTripDecidesAllRules; lua:TestLimitsReadsTheClockOnce
-//	25  a failover loses charges; a demoted master is asked    TestSentinelsFailover; TestConnectionsToADemotedMasterAreDropped
-//	26  an evicted key is a full bucket                        TestServersThatCannotWriteAreAway (noeviction is an outage, not a gift)
+//	 2  a fraction is charged and a whole number reported      Oracle; TestBucket_FractionsAreNotLost
+//	 3  numbers turned into text lose digits                   lua:TestLimits_StoresTheLeast; Oracle, at times of 2026
+//	 4  nanoseconds beyond 2^53                                TestKinds_RetryAfter_IsExactToTheMicrosecond
+//	 5  the client's clock decides                             TestClock_OfReplicas_DoesNotMatter
+//	 6  a script reads the clock more than once                lua:TestLimits_ReadsTheClockOnce
+//	 7  time in whole seconds                                  TestBucket_FractionsAreNotLost; TestConsume_AnyInterval_AtMostBurstAndRefill
+//	 8  the key expires before the bucket is full              Oracle (keys expire at their time); TestBucket_FullAndExpired_ChangesNothing
+//	 9  a TTL of 0: nothing is stored, no limit                TestBucket_ShortPeriods_AreLimited
+//	10  a key without an expiry                                Oracle (expiries.note); lua:TestLimits_ReadsTheClockOnce
+//	11  an expiry in the past                                  TestBucket_ShortPeriods_AreLimited; Oracle
+//	12  fractions of refill are lost at each request           TestBucket_FractionsAreNotLost
+//	13  half a token is given away                             TestKinds_RetryAfter_IsExactToTheMicrosecond
+//	14  a cost beyond the capacity waits for ever              TestConsume_CostBeyondCapacity_IsNever
+//	15  denied requests consume                                Oracle (DUMP); TestConsume_Concurrent_AdmitsExactlyTheCapacity
+//	16  NaN, negative and infinite costs                       lua:TestLimits_BadArguments_ChangeNothing; TestRequest_Check
+//	17  a clock set back pays twice, or starves                TestKinds_ClockSetBack_StayCorrect; Oracle
+//	18  a changed rule refills, or is ignored                  TestRule_Changed_KeepsTheDebt; TestFixedWindow_AnotherCalendar_KeepsTheCount; Oracle
+//	19  keys in several slots; braces in ids                   TestCluster; TestBucketKey_TenantsShareASlotSharedRulesDoNot;
+//	                                                           TestRequest_Check
+//	20  the script is missing after a restart                  TestConsume_MissingScript_NothingLostOrDoubled; TestCluster
+//	21  a lost reply is replayed and charges twice             TestConsume_LostReply_ChargesOnce
+//	22  commands of old servers                                TestScripts_UseNoNewCommands
+//	23  a nil cuts the reply off                               lua:TestLimits_AcceptsTheLargestCall; vector.decode counts
+//	24  check, then set: races and many round trips            TestConsume_AllRules_OneRoundTrip; lua:TestLimits_ReadsTheClockOnce
+//	25  a failover loses charges; a demoted master is asked    TestFailover_Sentinel; TestFailover_DemotedMaster_ConnectionsDropped
+//	26  an evicted key is a full bucket                        TestOutage_ServerCannotWrite_IsAway (noeviction is an outage, not a gift)
 
-// TestReplicasClocksDoNotMatter: Redis' clock decides, whatever the processes think the time is.
-func TestReplicasClocksDoNotMatter(t *testing.T) {
+// TestClock_OfReplicas_DoesNotMatter: Redis' clock decides, whatever the processes think the time is.
+func TestClock_OfReplicas_DoesNotMatter(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	for _, kind := range kinds() {
@@ -69,8 +69,8 @@ func TestReplicasClocksDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestShortPeriodsAreLimitedToo: what is soon forgotten must be remembered until then.
-func TestShortPeriodsAreLimitedToo(t *testing.T) {
+// TestBucket_ShortPeriods_AreLimited: what is soon forgotten must be remembered until then.
+func TestBucket_ShortPeriods_AreLimited(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, kind := range kinds() {
 			for _, rate := range []string{"1/ms", "5/ms", "100/7ms", "1000/999ms"} {
@@ -93,8 +93,8 @@ func TestShortPeriodsAreLimitedToo(t *testing.T) {
 	})
 }
 
-// TestScriptsAskForNothingOfOldServers that newer ones ignore or refuse.
-func TestScriptsAskForNothingOfOldServers(t *testing.T) {
+// TestScripts_UseNoNewCommands that newer ones ignore or refuse.
+func TestScripts_UseNoNewCommands(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]string{"limits": lua.Limits, "leases": lua.Leases, "balances": lua.Balances} {
 		for _, old := range []string{"replicate_commands", "set_repl", "redis.setresp"} {
@@ -105,8 +105,8 @@ func TestScriptsAskForNothingOfOldServers(t *testing.T) {
 	}
 }
 
-// TestOneRoundTripDecidesAllRules: there is nothing to race with between reading and writing.
-func TestOneRoundTripDecidesAllRules(t *testing.T) {
+// TestConsume_AllRules_OneRoundTrip: there is nothing to race with between reading and writing.
+func TestConsume_AllRules_OneRoundTrip(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())

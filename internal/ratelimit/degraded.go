@@ -16,8 +16,7 @@ var (
 	errStale = redisstore.AwayBecause(redisstore.CauseStaleWindow, "its clock was in another window twice")
 )
 
-// degraded decides without Redis, by the rules' policies. Closed wins: if one enforced rule cannot be decided, nothing is
-// charged anywhere.
+// degraded decides without Redis, by the rules' policies. If an enforced rule is closed, nothing is charged anywhere.
 func (l *Limiter) degraded(q *query) (Decision, error) {
 	shared := query{op: q.op, tenant: q.tenant}
 	for _, c := range q.charges {
@@ -31,7 +30,7 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 		}
 	}
 	replicas := l.cfg.Replicas()
-	local := decision(&shared, l.levels.decide(&shared, l.ticker.micros(), replicas), replicas, ModeLocal)
+	local := decision(&shared, l.local.decide(&shared, l.micros(), replicas), replicas, ModeLocal)
 
 	d := Decision{Allowed: local.Allowed, Mode: ModeLocal, Degraded: true, Verdicts: make([]Verdict, len(q.charges))}
 	next := 0
@@ -46,58 +45,57 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 	return d, nil
 }
 
-// decision turns an answer into a Decision. The rules were decided on this process' shares of them.
+// decision turns an answer into a Decision. replicas are those among which the rules were divided, nil for none.
 func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
 		c := &q.charges[i]
 		own := int64(0)
-		if q.op == rule.Consume && a.allowed && a.rows[i].code == rule.Pass {
+		if q.op == rule.Consume && a.allowed && a.results[i].code == rule.Pass {
 			own = c.cost
 		}
-		d.Verdicts[i] = verdictOf(c, replicas.LimitOf(c.rule, c.key), a.rows[i], own)
+		d.Verdicts[i] = verdictOf(c, replicas.LimitOf(c.rule, c.key), a.results[i], own)
 		d.Verdicts[i].Mode = mode
 	}
 	return d
 }
 
-// verdictOf is what a row means. own is what the request itself has charged.
-func verdictOf(c *charge, l rule.Limit, r row, own int64) Verdict {
-	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.Capacity(), at: r.st.Now + r.st.Ahead}
+// verdictOf turns the result of one bucket into a verdict. own is what the request itself has charged.
+func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
+	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.Capacity(), at: r.level.Now + r.level.Ahead}
 	if r.code == rule.Corrupt {
 		v.Allowed, v.Unknown, v.Limit = true, true, 0
 		return v
 	}
-	v.Remaining = l.Remaining(r.st)
-	v.Reset = l.Wait(r.st, l.Capacity())
+	v.Remaining = l.Remaining(r.level)
+	v.Reset = l.Wait(r.level, l.Capacity())
 	if v.Remaining < l.Capacity() {
-		v.Next = l.Wait(r.st, v.Remaining+1)
+		v.Next = l.Wait(r.level, v.Remaining+1)
 	}
 	switch {
 	case r.code == rule.Pass:
-		v.Allowed, v.Delay = true, l.Delay(r.st, own)
+		v.Allowed, v.Delay = true, l.Delay(r.level, own)
 	case r.code == rule.Never:
 		v.Never = true
-	case c.cost > l.Capacity(): // beyond this replica's share: only Redis can say
+	case c.cost > l.Capacity(): // beyond this replica's portion: only Redis can decide
 		v.RetryAfter = max(v.Reset, redisstore.RetryAfter)
 	default:
-		v.RetryAfter = l.Wait(r.st, c.cost)
+		v.RetryAfter = l.Wait(r.level, c.cost)
 	}
 	return v
 }
 
-// checkCorrupt returns errCorrupt if an enforced rule's stored value is not a bucket. It counts those of shadow rules too,
-// and logs one once in a while.
+// checkCorrupt returns errCorrupt if the stored value of an enforced rule is not a bucket. It counts the values of shadow rules as well.
 func (l *Limiter) checkCorrupt(q *query, a answer) error {
 	var err error
-	for i, r := range a.rows {
+	for i, r := range a.results {
 		if r.code != rule.Corrupt {
 			continue
 		}
 		l.metrics.corrupt.Inc()
-		now, last := l.ticker.micros(), l.corruptLog.Load()
+		now, last := l.micros(), l.corruptLog.Load()
 		if (last == 0 || now-last >= corruptLogEvery.Microseconds()) && l.corruptLog.CompareAndSwap(last, now) {
-			l.cfg.Log.Error("a stored value is not a bucket: it is left alone, and the rule decides as if redis were away",
+			l.cfg.Log.Error("a stored value is not a bucket; it is not changed, and its rule is decided as if redis were away",
 				"key", q.charges[i].key)
 		}
 		if !q.charges[i].rule.Shadow {

@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// denialFor is the longest a denial is remembered. It bounds what a process can miss: a refund or reset by another one, a
-	// clock that was set forward, a failover that has lost charges.
+	// denialFor bounds how long a denial is remembered, and so how long a process can miss an event: a refund or reset by another
+	// process, a clock that was set forward, a failover that lost charges.
 	denialFor = time.Second
 
-	// denialShards is how many locks the denials are spread over, and denialsMax how many there may be: each about 200 bytes.
-	// What finds no place is not remembered.
-	denialShards = 64
-	denialsMax   = 65_536
+	// denialStripes is the number of locks, and denialsMax bounds the denials: about 200 bytes each. A denial beyond it is not
+	// remembered.
+	denialStripes = 64
+	denialsMax    = 65_536
 
-	// denialSweep is how many are looked at for one that is over when a new one comes: more than one, so that they go as
-	// fast as they come.
+	// denialSweep is the number of denials that every insertion checks for expiry: more than one, so that they are dropped as fast
+	// as new ones come.
 	denialSweep = 2
 )
 
-// denials are what Redis denied just now. A bucket that cannot pay a cost cannot pay it, or more, before the time it said,
-// whoever else asks meanwhile: until then the answer is known, and a caller who hammers at a closed door does not reach Redis.
+// denials are recent denials by Redis. A bucket that denied a cost denies it, and any larger cost, until the time in that answer,
+// whatever other requests come in between. So a caller who repeats a denied request does not reach Redis.
 //
-// Tokens come back earlier only by a refund or a reset, which forget, by a change of the rule, which has another limit, and by
-// another process' refund, which is why nothing is remembered for long.
+// Tokens come back earlier only by a refund or reset in this process, which forgets the denial; by a change of the rule, whose limit then
+// differs; or by a refund in another process, for which denialFor bounds the memory.
 type denials struct {
-	seed   maphash.Seed
-	live   atomic.Int64 // entries: none is the normal case, and costs nothing
-	shards [denialShards]denialShard
+	seed    maphash.Seed
+	live    atomic.Int64 // entries; the normal case, none, takes no lock
+	stripes [denialStripes]denialStripe
 }
 
-type denialShard struct {
-	forgotten atomic.Uint64 // counts forget: a denial that was decided before it is not remembered after it
+type denialStripe struct {
+	forgotten atomic.Uint64 // counts calls of forget; a denial from before a call is not remembered after it
 
 	mu  sync.Mutex
 	all map[string]denial
@@ -45,29 +45,29 @@ type denialShard struct {
 type denial struct {
 	limit rule.Limit
 	zone  *time.Location
-	cost  int64 // this and more
-	until int64 // us: how long it is remembered
-	back  int64 // us: when the cost passes, as Redis said
+	cost  int64 // this cost and larger ones are denied
+	until int64 // µs; when it is dropped
+	back  int64 // µs; when the cost passes, by the answer of Redis
 }
 
 func newDenials() *denials {
 	d := &denials{seed: maphash.MakeSeed()}
-	for i := range d.shards {
-		d.shards[i].all = make(map[string]denial)
+	for i := range d.stripes {
+		d.stripes[i].all = make(map[string]denial)
 	}
 	return d
 }
 
-func (d *denials) shard(key string) *denialShard {
-	return &d.shards[maphash.String(d.seed, key)%denialShards]
+func (d *denials) stripe(key string) *denialStripe {
+	return &d.stripes[maphash.String(d.seed, key)%denialStripes]
 }
 
-// of is the denial that is remembered and holds for c, if there is one.
+// of returns the remembered denial that holds for c, if there is one.
 func (d *denials) of(c *charge, now int64) (denial, bool) {
 	if d.live.Load() == 0 {
 		return denial{}, false
 	}
-	s := d.shard(c.key)
+	s := d.stripe(c.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, known := s.all[c.key]
@@ -82,27 +82,26 @@ func (d *denials) of(c *charge, now int64) (denial, bool) {
 	}
 }
 
-// holdsFor reports whether c is denied, too, and what is known says when it passes: of a log only Redis knows when other costs
-// do.
+// holdsFor reports whether the denial also denies c and gives its RetryAfter. For a log only Redis can compute the time of another cost.
 func (e *denial) holdsFor(c *charge) bool {
 	sameRule := e.limit == c.rule.Limit() && e.zone == c.zone
 	return sameRule && (c.cost == e.cost || c.cost > e.cost && c.rule.Kind != rule.KindSlidingLog)
 }
 
-// asOf is what remember needs to know from before the decision.
+// asOf returns the forget counters of q's buckets. It must be called before the decision, for remember.
 func (d *denials) asOf(q *query) (forgotten [MaxCharges]uint64) {
 	for i := range q.charges {
-		forgotten[i] = d.shard(q.charges[i].key).forgotten.Load()
+		forgotten[i] = d.stripe(q.charges[i].key).forgotten.Load()
 	}
 	return forgotten
 }
 
-// remember notes that c was denied for wait, as of asked at the earliest.
+// remember stores that c was denied for wait, counted from asked.
 func (d *denials) remember(c *charge, asOf uint64, asked int64, wait time.Duration) {
 	e := denial{
 		limit: c.rule.Limit(), zone: c.zone, cost: c.cost, until: asked + min(wait, denialFor).Microseconds(), back: asked + wait.Microseconds(),
 	}
-	s := d.shard(c.key)
+	s := d.stripe(c.key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, known := s.all[c.key]
@@ -113,7 +112,7 @@ func (d *denials) remember(c *charge, asOf uint64, asked int64, wait time.Durati
 		return
 	case !known:
 		d.sweep(s, asked)
-		if len(s.all) >= denialsMax/denialShards {
+		if len(s.all) >= denialsMax/denialStripes {
 			return
 		}
 		d.live.Add(1)
@@ -121,37 +120,25 @@ func (d *denials) remember(c *charge, asOf uint64, asked int64, wait time.Durati
 	s.all[c.key] = e
 }
 
-// forget drops what is known about a bucket.
+// forget drops the denial of a bucket.
 func (d *denials) forget(key string) {
-	s := d.shard(key)
+	s := d.stripe(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgotten.Add(1)
 	d.drop(s, key)
 }
 
-// forgetAll drops everything.
-func (d *denials) forgetAll() {
-	for i := range d.shards {
-		s := &d.shards[i]
-		s.mu.Lock()
-		s.forgotten.Add(1)
-		d.live.Add(-int64(len(s.all)))
-		clear(s.all)
-		s.mu.Unlock()
-	}
-}
-
-// drop needs the shard's lock.
-func (d *denials) drop(s *denialShard, key string) {
+// drop needs the lock.
+func (d *denials) drop(s *denialStripe, key string) {
 	if _, known := s.all[key]; known {
 		delete(s.all, key)
 		d.live.Add(-1)
 	}
 }
 
-// sweep needs the shard's lock. Ranging over a map starts anywhere.
-func (d *denials) sweep(s *denialShard, now int64) {
+// sweep needs the lock. A range over a map starts anywhere.
+func (d *denials) sweep(s *denialStripe, now int64) {
 	looked := 0
 	for key, e := range s.all {
 		if e.until <= now {
@@ -163,17 +150,17 @@ func (d *denials) sweep(s *denialShard, now int64) {
 	}
 }
 
-// remembers reports whether a kind's denials hold until the time they say, whatever happens to the bucket meanwhile: those of
-// all that the script decides. Nothing comes back before its time, and what others take only makes it later.
+// remembers reports whether denials of a kind hold until their RetryAfter, whatever other requests take. That is so for every kind
+// that the limits script decides.
 func remembers(k rule.Kind) bool { return k >= rule.KindTokenBucket && k <= rule.KindSlidingLog }
 
-// recall denies q from memory, if Redis has just denied one of its charges. The other verdicts are as of Redis' last word; where
-// that would deny one more, which Redis has not, it is asked.
+// recall denies q from memory if Redis has just denied one of its charges. The other verdicts come from the local copies of levels. If
+// those would deny another charge, which Redis has not denied, it returns false and Redis decides.
 func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	if l.denials.live.Load() == 0 {
 		return Decision{}, false
 	}
-	now := l.ticker.micros()
+	now := l.micros()
 	var back [MaxCharges]int64
 	for i := range q.charges {
 		if c := &q.charges[i]; !c.rule.Shadow {
@@ -187,7 +174,7 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	}
 	guess := *q
 	guess.op = rule.Peek
-	d = decision(&guess, l.levels.decide(&guess, now, nil), nil, ModeMemo)
+	d = decision(&guess, l.local.decide(&guess, now, nil), nil, ModeMemo)
 	d.Allowed = false
 	for i, t := range back[:len(q.charges)] {
 		switch v := &d.Verdicts[i]; {
@@ -201,8 +188,8 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	return d, true
 }
 
-// deny makes v a denial for wait, as Redis said. Others may have taken more since, and of all kinds but logs a process knows when
-// that comes back.
+// deny sets v to denied with RetryAfter = wait, the time Redis reported. Except for sliding logs, the local estimate is used if it is
+// later: others may have consumed since.
 func (v *Verdict) deny(kind rule.Kind, wait time.Duration) {
 	v.Allowed = false
 	if kind != rule.KindSlidingLog {
@@ -211,7 +198,7 @@ func (v *Verdict) deny(kind rule.Kind, wait time.Duration) {
 	v.RetryAfter = wait
 }
 
-// learn remembers what Redis has denied. asked and asOf are from before it was asked.
+// learn remembers the denials of a decision. asked and asOf are from before the request was sent.
 func (l *Limiter) learn(q *query, d *Decision, asked int64, asOf *[MaxCharges]uint64) {
 	if d.Allowed || l.cfg.forgetful {
 		return
@@ -224,12 +211,9 @@ func (l *Limiter) learn(q *query, d *Decision, asked int64, asOf *[MaxCharges]ui
 	}
 }
 
-// forget drops what is remembered about q's buckets.
+// forget drops the denials of q's buckets.
 func (l *Limiter) forget(q *query) {
 	for i := range q.charges {
 		l.denials.forget(q.charges[i].key)
 	}
 }
-
-// ForgetDenials makes the next request of each bucket reach Redis: after a bucket was deleted, for example.
-func (l *Limiter) ForgetDenials() { l.denials.forgetAll() }

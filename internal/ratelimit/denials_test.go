@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestHotDeniedTenantDoesNotReachRedis(t *testing.T) {
+func TestDenials_HotTenant_DoesNotReachRedis(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())
@@ -50,9 +50,9 @@ func TestHotDeniedTenantDoesNotReachRedis(t *testing.T) {
 	}
 }
 
-// TestADenialIsRememberedNoLongerThanItHolds asks a limiter that remembers nothing first: what that would admit, nobody else
+// TestDenials_AreRememberedOnlyWhileTheyHold asks a limiter that remembers nothing first: what that would admit, nobody else
 // charging, must be admitted.
-func TestADenialIsRememberedNoLongerThanItHolds(t *testing.T) {
+func TestDenials_AreRememberedOnlyWhileTheyHold(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	l, plain := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{forgetful: true})
@@ -92,7 +92,7 @@ func TestADenialIsRememberedNoLongerThanItHolds(t *testing.T) {
 	}
 }
 
-func TestDenialsAreForgottenWhenTokensMayBeThere(t *testing.T) {
+func TestDenials_RefundOrReset_Forgets(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	ctx := t.Context()
@@ -134,8 +134,8 @@ func TestDenialsAreForgottenWhenTokensMayBeThere(t *testing.T) {
 	}
 }
 
-// TestADenialFromBeforeARefundIsNotRememberedAfterIt: the two may overtake each other on the way back.
-func TestADenialFromBeforeARefundIsNotRememberedAfterIt(t *testing.T) {
+// TestDenials_FromBeforeARefund_AreNotKept: the two may overtake each other on the way back.
+func TestDenials_FromBeforeARefund_AreNotKept(t *testing.T) {
 	t.Parallel()
 	d := newDenials()
 	q := queryFor(t, "acme", Charge{Rule: compile(t, rule.Spec{Rate: "1/day"})})
@@ -155,7 +155,7 @@ func TestADenialFromBeforeARefundIsNotRememberedAfterIt(t *testing.T) {
 	}
 }
 
-func TestDenialsAreBoundedAndGoWhenTheyAreOver(t *testing.T) {
+func TestDenials_AreBoundedAndExpire(t *testing.T) {
 	t.Parallel()
 	d := newDenials()
 	r := compile(t, rule.Spec{Rate: "1/day"})
@@ -177,8 +177,8 @@ func TestDenialsAreBoundedAndGoWhenTheyAreOver(t *testing.T) {
 		d.remember(&q.charges[0], d.asOf(&q)[0], 10_000_000, time.Hour)
 	}
 	stale := 0
-	for i := range d.shards {
-		for _, e := range d.shards[i].all {
+	for i := range d.stripes {
+		for _, e := range d.stripes[i].all {
 			if e.until < 10_000_000 {
 				stale++
 			}
@@ -190,5 +190,17 @@ func TestDenialsAreBoundedAndGoWhenTheyAreOver(t *testing.T) {
 	d.forgetAll()
 	if n := d.live.Load(); n != 0 {
 		t.Errorf("%d are left", n)
+	}
+}
+
+// forgetAll makes the next request of each bucket reach Redis, as after its key was deleted.
+func (d *denials) forgetAll() {
+	for i := range d.stripes {
+		s := &d.stripes[i]
+		s.mu.Lock()
+		s.forgotten.Add(1)
+		d.live.Add(-int64(len(s.all)))
+		clear(s.all)
+		s.mu.Unlock()
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-func TestExplainSaysWhatARuleComesTo(t *testing.T) {
+func TestExplain_EveryKind(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 10, 25, 12, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
@@ -48,7 +48,7 @@ func TestExplainSaysWhatARuleComesTo(t *testing.T) {
 		holders, share := replica.Anonymous(tc.replicas).Share(r.Burst)
 		got := r.Explain(now, nil, false, holders, share)
 		tc.want.Holders = int64(tc.replicas)
-		tc.want.Sustained, tc.want.KeyBytes = r.Rate, got.KeyBytes // measured in TestABucketTakesAtMost170Bytes
+		tc.want.Sustained, tc.want.KeyBytes = r.Rate, got.KeyBytes // measured in TestBucket_TakesAtMost170Bytes
 		if got != tc.want {
 			t.Errorf("%+v of %d replicas is\n%+v, want\n%+v", tc.spec, tc.replicas, got, tc.want)
 		}
@@ -58,7 +58,7 @@ func TestExplainSaysWhatARuleComesTo(t *testing.T) {
 	}
 }
 
-func TestExplainSaysHowManyHoldWhatDoesNotDivide(t *testing.T) {
+func TestExplain_Portions_HoldersAndShare(t *testing.T) {
 	t.Parallel()
 	five := replica.Known(1, []uint64{2, 3, 4, 5}, 1)
 	for _, tc := range []struct {

@@ -169,9 +169,9 @@ func (s *stream) checkCharges(what string, client redis.UniversalClient, lost, f
 	}
 }
 
-// TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly takes a cluster's master away under load, by a crash and by
+// TestFailover_Cluster_OnlyOwnTenantsNotice takes a cluster's master away under load, by a crash and by
 // a freeze, which only the breaker can tell from a slow answer.
-func TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly(t *testing.T) {
+func TestFailover_Cluster_OnlyOwnTenantsNotice(t *testing.T) {
 	t.Parallel()
 	for name, takeAway := range map[string]func(*testenv.RedisServer){
 		"killed": (*testenv.RedisServer).Kill,
@@ -227,9 +227,9 @@ func TestAMasterThatIsAwayIsReplacedAndConcernsItsOwnTenantsOnly(t *testing.T) {
 	}
 }
 
-// TestSentinelsFailover lets the sentinels replace the master, because it is away or because an operator wants it, under
+// TestFailover_Sentinel lets the sentinels replace the master, because it is away or because an operator wants it, under
 // load.
-func TestSentinelsFailover(t *testing.T) {
+func TestFailover_Sentinel(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(*testenv.RedisSentinels){
 		"killed": func(s *testenv.RedisSentinels) { s.Master.Kill() },
@@ -275,9 +275,9 @@ func TestSentinelsFailover(t *testing.T) {
 	}
 }
 
-// TestConnectionsToADemotedMasterAreDropped moves an address from one server to another that copies it, as a managed Redis
+// TestFailover_DemotedMaster_ConnectionsDropped moves an address from one server to another that copies it, as a managed Redis
 // does: connections that stand go on leading to the old master, which is a replica now.
-func TestConnectionsToADemotedMasterAreDropped(t *testing.T) {
+func TestFailover_DemotedMaster_ConnectionsDropped(t *testing.T) {
 	t.Parallel()
 	old, fresh := testenv.RedisPrivate(t), testenv.RedisPrivate(t)
 	password := old.Options().Password

@@ -68,8 +68,8 @@ func exhaust(t *testing.T, l *Limiter, req Request) (admitted int64) {
 
 func requestOf(charges ...Charge) Request { return Request{Tenant: "acme", Charges: charges} }
 
-// TestEveryKindKeepsItsPromiseInEveryInterval: random traffic, and then every pair of admitted requests.
-func TestEveryKindKeepsItsPromiseInEveryInterval(t *testing.T) {
+// TestKinds_EveryInterval_KeepTheirPromise: random traffic, and then every pair of admitted requests.
+func TestKinds_EveryInterval_KeepTheirPromise(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	var clock testClock
@@ -141,7 +141,7 @@ func timings() []rule.Spec {
 	)
 }
 
-func TestEveryKindsRetryAfterIsExactToTheMicrosecond(t *testing.T) {
+func TestKinds_RetryAfter_IsExactToTheMicrosecond(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, spec := range timings() {
 			r := compile(t, spec)
@@ -179,9 +179,9 @@ func TestEveryKindsRetryAfterIsExactToTheMicrosecond(t *testing.T) {
 	})
 }
 
-// TestEveryKindSurvivesAClockSetBack: the danger is both ways. What came back must not come back twice; and nobody waits for
+// TestKinds_ClockSetBack_StayCorrect: the danger is both ways. What came back must not come back twice; and nobody waits for
 // the clock to catch up, even if every single request is denied.
-func TestEveryKindSurvivesAClockSetBack(t *testing.T) {
+func TestKinds_ClockSetBack_StayCorrect(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		steps := []time.Duration{time.Microsecond, time.Millisecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, rule.Day}
 		for _, kind := range kinds() {
@@ -227,8 +227,8 @@ func TestEveryKindSurvivesAClockSetBack(t *testing.T) {
 	})
 }
 
-// TestARefundGivesBackItsOwnCharge and nothing that has come back by itself, or that others have charged since.
-func TestARefundGivesBackItsOwnCharge(t *testing.T) {
+// TestRefund_GivesBackItsOwnCharge and nothing that has come back by itself, or that others have charged since.
+func TestRefund_GivesBackItsOwnCharge(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
 		for _, tc := range []struct {
@@ -263,8 +263,8 @@ func TestARefundGivesBackItsOwnCharge(t *testing.T) {
 	})
 }
 
-// TestARefundOfALostWindowIsNothing: two windows later, what others have taken since is not the refunded request's.
-func TestARefundOfALostWindowIsNothing(t *testing.T) {
+// TestRefund_LostWindow_GivesNothing: two windows later, what others have taken since is not the refunded request's.
+func TestRefund_LostWindow_GivesNothing(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC))
 		for _, kind := range []string{"fixed_window", "sliding_window", "sliding_log"} {
@@ -285,8 +285,8 @@ func TestARefundOfALostWindowIsNothing(t *testing.T) {
 	})
 }
 
-// TestAShadowTwinWouldDenyTheSame: with and without enforcement, a rule that is alone denies the same requests of a trace.
-func TestAShadowTwinWouldDenyTheSame(t *testing.T) {
+// TestShadow_Twin_WouldDenyTheSame: with and without enforcement, a rule that is alone denies the same requests of a trace.
+func TestShadow_Twin_WouldDenyTheSame(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	var clock testClock
@@ -325,8 +325,8 @@ func TestAShadowTwinWouldDenyTheSame(t *testing.T) {
 	})
 }
 
-// TestALeakyBucketSpacesWhatItAdmits: each request's turn is when the ones before it have had theirs.
-func TestALeakyBucketSpacesWhatItAdmits(t *testing.T) {
+// TestLeakyBucket_SpacesRequests: each request's turn is when the ones before it have had theirs.
+func TestLeakyBucket_SpacesRequests(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		r := compile(t, rule.Spec{Kind: "leaky_bucket", Rate: "3/s", Burst: 4}) // a turn every third of a second
 		req := func(cost int64) Request { return requestOf(Charge{Rule: r, Cost: cost}) }
@@ -354,8 +354,8 @@ func TestALeakyBucketSpacesWhatItAdmits(t *testing.T) {
 	})
 }
 
-// TestKindsKeepTheirBucketsApart: a rule that changes its kind starts anew instead of reading another kind's state.
-func TestKindsKeepTheirBucketsApart(t *testing.T) {
+// TestKinds_KeepTheirBucketsApart: a rule that changes its kind starts anew instead of reading another kind's state.
+func TestKinds_KeepTheirBucketsApart(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, _ *testClock) {
 		for _, kind := range kinds() {
 			r := compile(t, rule.Spec{Kind: kind.String(), Rate: "5/day"})
@@ -366,8 +366,8 @@ func TestKindsKeepTheirBucketsApart(t *testing.T) {
 	})
 }
 
-// TestEveryKindGoesOnFromRedisLastWord when Redis goes away: with a share of the rule, never from an untouched bucket.
-func TestEveryKindGoesOnFromRedisLastWord(t *testing.T) {
+// TestKinds_RedisAway_ContinueFromItsLastLevel when Redis goes away: with a share of the rule, never from an untouched bucket.
+func TestKinds_RedisAway_ContinueFromItsLastLevel(t *testing.T) {
 	t.Parallel()
 	var rules []*rule.Rule
 	for _, kind := range kinds() {
@@ -418,8 +418,8 @@ func TestEveryKindGoesOnFromRedisLastWord(t *testing.T) {
 	}
 }
 
-// TestEveryKindIsSafeForConcurrentUse: many clients on all kinds at once are admitted exactly what the least of them allows.
-func TestEveryKindIsSafeForConcurrentUse(t *testing.T) {
+// TestKinds_ConcurrentUse_AdmitTheCapacity: many clients on all kinds at once are admitted exactly what the least of them allows.
+func TestKinds_ConcurrentUse_AdmitTheCapacity(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		var charges []Charge
 		for i, kind := range kinds() {
@@ -459,9 +459,9 @@ func TestEveryKindIsSafeForConcurrentUse(t *testing.T) {
 	})
 }
 
-// TestAChangedRuleKeepsWhatWasTaken: less capacity gives nothing away, more adds exactly the difference, and what was taken comes
+// TestRule_Changed_KeepsWhatWasTaken: less capacity gives nothing away, more adds exactly the difference, and what was taken comes
 // back when it would have.
-func TestAChangedRuleKeepsWhatWasTaken(t *testing.T) {
+func TestRule_Changed_KeepsWhatWasTaken(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for _, kind := range kinds() {
 			r := func(count int64) *rule.Rule {

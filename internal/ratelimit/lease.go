@@ -12,11 +12,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
-// ErrNoLease says that there is no such lease any more: it has ended, was given back, or never was.
+// ErrNoLease means that the lease does not exist: it has ended, was released, or was never granted.
 var ErrNoLease = errors.New("ratelimit: no such lease")
 
-// leaseRetryMax bounds how long a caller is told to wait. When a lease ends at the latest is known, but work mostly ends before
-// its lease does, and nobody is told then.
+// leaseRetryMax bounds RetryAfter. The latest end of a lease is known, but work mostly ends earlier, and waiting callers are not
+// notified then.
 const leaseRetryMax = 5 * time.Second
 
 // LeaseRequest asks for one of a concurrency rule's leases.
@@ -26,29 +26,29 @@ type LeaseRequest struct {
 	Rule *rule.Rule
 	// Dimension is that of a Charge.
 	Dimension string
-	// TTL is how long the lease lasts unless it is renewed, MinLeaseTTL..MaxLeaseTTL; 0 is the rule's LeaseTTL.
+	// TTL is the lifetime of the lease unless it is renewed, rule.MinLeaseTTL to rule.MaxLeaseTTL; 0 is the rule's LeaseTTL.
 	TTL time.Duration
-	// Key makes retries harmless: as long as a lease that was given for it lasts, the same tenant, rule, dimension and key
-	// get that lease again. "" is no key.
+	// Key makes retries harmless: while the lease granted for it lasts, the same tenant, rule, dimension and key get that
+	// lease again. Empty is no key.
 	Key string
 }
 
-// Lease is the answer to a question about a lease.
+// Lease is the result of a lease request.
 type Lease struct {
 	// ID is set if the lease is held.
 	ID   LeaseID
 	Rule *rule.Rule
-	// Held says that the caller has the lease until ExpiresAt; for Count, that Acquire would give one.
+	// Held means that the caller has the lease until ExpiresAt; for Count, that Acquire would grant one.
 	Held      bool
 	ExpiresAt time.Time
 	// TTL is the time left until ExpiresAt, by the clock that decides.
 	TTL time.Duration
-	// Replayed says that the lease was held already under the request's key.
+	// Replayed means that the lease was held already under the request's key.
 	Replayed bool
-	// Unknown says that nobody counts this lease: the rule is open while Redis is away, or a shadow rule would have denied
-	// it. Limit, InUse and Remaining mean nothing if the rule is open.
+	// Unknown means that this lease is not counted: the rule is open while Redis is away, or a shadow rule would have denied
+	// it. If the rule is open, Limit, InUse and Remaining mean nothing.
 	Unknown bool
-	// Limit is the rule's capacity; in a degraded answer, this replica's share.
+	// Limit is the rule's capacity; in a degraded result, this replica's portion.
 	Limit int64
 	// InUse is the leases held, this one included; it may be above Limit if the rule was lowered. Remaining is never
 	// below 0.
@@ -60,11 +60,11 @@ type Lease struct {
 	Degraded bool
 }
 
-// Acquire takes one of the rule's leases if fewer than its capacity are held. Its answer is not an error if there is none;
-// Held says so. A shadow rule always gives one. It answers within the budget; while Redis is away, by the rule's
-// OnBackendError. Errors: *FieldError, ErrUnavailable (a closed rule while Redis is away, or more leases than a process
-// holds by itself), ErrStopped, or ctx's error. After those it is unknown whether a lease was taken: asking again with the
-// same Key is safe, and a lease that nobody knows of ends by itself.
+// Acquire grants one of the rule's leases if fewer than its capacity are held. If none is free, Held is false, which is not an error.
+// A shadow rule always grants one. Acquire returns within the budget; while Redis is away, the rule's OnBackendError decides. Errors:
+// *rule.FieldError, ErrUnavailable (a closed rule while Redis is away, or more leases than a process may hold), ErrStopped, or ctx's
+// error. After the last three it is unknown whether a lease was granted: a retry with the same Key is safe, and a lease without a
+// holder ends at its time.
 func (l *Limiter) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) {
 	id, ttl, err := req.check()
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *Limiter) Acquire(ctx context.Context, req LeaseRequest) (Lease, error) 
 	return l.lease(ctx, leaseCall{op: leaseAcquire, id: id, rule: req.Rule, ttl: ttl})
 }
 
-// Count says how many of the rule's leases are held, and takes none.
+// Count returns how many of the rule's leases are held, and grants none.
 func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 	id, _, err := req.check()
 	if err != nil {
@@ -82,11 +82,11 @@ func (l *Limiter) Count(ctx context.Context, req LeaseRequest) (Lease, error) {
 	return l.lease(ctx, leaseCall{op: leaseCount, id: id, rule: req.Rule})
 }
 
-// Renew makes a lease last ttl from now, which may be less than it had left; 0 is the rule's LeaseTTL. rule must be the one
-// the lease is of, as it is now: whoever looks it up decides what becomes of leases whose rule is gone. A lease that has
-// ended is ErrNoLease. The other errors are Acquire's; after ErrUnavailable the lease may still be held.
+// Renew makes a lease last ttl from now, which may be less than it had left; 0 is the rule's LeaseTTL. The rule is the lease's current
+// rule. The caller looks it up and decides what happens if it no longer exists. Renew returns ErrNoLease if the lease has ended. The
+// other errors are Acquire's; after ErrUnavailable the lease may still be held.
 //
-// Leases that were given or renewed while Redis was away move to it with the first renewal after, if there is room.
+// A lease that was granted or renewed while Redis was away moves to Redis with its first renewal afterwards, if there is room.
 func (l *Limiter) Renew(ctx context.Context, id LeaseID, r *rule.Rule, ttl time.Duration) (Lease, error) {
 	if err := checkLeaseRule(r); err != nil {
 		return Lease{}, err
@@ -101,14 +101,14 @@ func (l *Limiter) Renew(ctx context.Context, id LeaseID, r *rule.Rule, ttl time.
 	return l.lease(ctx, leaseCall{op: leaseRenew, id: id, rule: r, ttl: ttl})
 }
 
-// Release gives a lease back. Giving back what is not held any more is no error. ErrUnavailable says that Redis could not be
-// told: the lease then ends at its time.
+// Release ends a lease. It returns no error if the lease is not held any more. It returns ErrUnavailable if Redis did not answer: the
+// lease then ends at its time.
 func (l *Limiter) Release(ctx context.Context, id LeaseID) error {
 	if l.stopped.Load() {
 		return ErrStopped
 	}
 	c := leaseCall{op: leaseRelease, id: id}
-	own := l.leases.table.decide(&c, l.ticker.micros(), 0).code == leaseDone
+	own := l.leases.table.decide(&c, l.micros(), 0).code == leaseDone
 	if l.store == nil {
 		l.metrics.countLease(&c, released(own), ModeLocal)
 		return nil
@@ -128,7 +128,7 @@ func (l *Limiter) Release(ctx context.Context, id LeaseID) error {
 	return nil
 }
 
-// released is the outcome of a release.
+// released returns the outcome of a release.
 func released(held bool) string {
 	if held {
 		return "done"
@@ -150,15 +150,15 @@ func (l *Limiter) lease(ctx context.Context, c leaseCall) (Lease, error) {
 
 func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) {
 	if l.store == nil {
-		return l.leaseAnswer(c, l.leases.table.decide(c, l.ticker.micros(), c.rule.Burst), c.rule.Burst, ModeLocal)
+		return l.leaseAnswer(c, l.leases.table.decide(c, l.micros(), c.rule.Burst), c.rule.Burst, ModeLocal)
 	}
-	if c.op == leaseRenew && (c.id.away || l.leases.table.away(c, l.ticker.micros())) {
+	if c.op == leaseRenew && (c.id.away || l.leases.table.away(c, l.micros())) {
 		c.op = leaseAdopt
 	}
 	r, err := l.askLease(ctx, *c)
 	switch {
 	case err == nil:
-		l.leases.table.observe(c, r, l.ticker.micros())
+		l.leases.table.observe(c, r, l.micros())
 		return l.leaseAnswer(c, r, c.rule.Burst, ModeRedis)
 	case errors.Is(err, redisstore.ErrAway):
 		return l.leaseWithoutRedis(c)
@@ -167,7 +167,7 @@ func (l *Limiter) decideLease(ctx context.Context, c *leaseCall) (Lease, error) 
 	}
 }
 
-// leaseAnswer turns a reply into an answer. capacity is that of the bucket that was asked.
+// leaseAnswer turns a reply into a Lease. capacity is that of the bucket that decided.
 func (l *Limiter) leaseAnswer(c *leaseCall, r leaseReply, capacity int64, mode Mode) (Lease, error) {
 	out := Lease{
 		Rule: c.rule, Mode: mode, Limit: capacity, InUse: r.held, Remaining: max(0, capacity-r.held),
@@ -203,9 +203,9 @@ func (l *Limiter) leaseAnswer(c *leaseCall, r leaseReply, capacity int64, mode M
 	return out, nil
 }
 
-// leaseWithoutRedis decides by the rule's policy.
+// leaseWithoutRedis decides a call by the rule's policy.
 func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
-	now := l.ticker.micros()
+	now := l.micros()
 	switch c.rule.OnBackendError {
 	case rule.BackendOpen:
 		return l.openLease(c), nil
@@ -219,7 +219,7 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 	case rule.BackendLocalShare:
 	}
 	if c.op == leaseRenew {
-		c.op = leaseAdopt // another replica may have given it
+		c.op = leaseAdopt // another replica may have granted it
 	}
 	share := l.cfg.Replicas().Portion(c.rule.Burst, c.id.key()).Tokens
 	r := l.leases.table.decide(c, now, share)
@@ -235,7 +235,7 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 	return out, err
 }
 
-// openLease is a lease that nobody counts.
+// openLease returns a lease that is not counted.
 func (l *Limiter) openLease(c *leaseCall) Lease {
 	l.metrics.countLease(c, "error", ModeLocal)
 	out := Lease{Rule: c.rule, Held: true, Unknown: true, Mode: ModeLocal, Degraded: true}
@@ -246,7 +246,7 @@ func (l *Limiter) openLease(c *leaseCall) Lease {
 	return out
 }
 
-// check turns a request into an id and a time to live. The error is a *FieldError.
+// check turns a request into an id and a lifetime. The error is a *rule.FieldError.
 func (req *LeaseRequest) check() (LeaseID, time.Duration, error) {
 	if !bound.ID(req.Tenant) {
 		return LeaseID{}, 0, &rule.FieldError{Field: "tenant", Reason: bound.MustBeID}

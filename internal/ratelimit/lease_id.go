@@ -9,26 +9,25 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// nonceLen is 128 bits: nobody meets another's lease by chance or by trying.
+// nonceLen is 128 bits: ids do not collide by chance and cannot be guessed.
 const nonceLen = 16
 
-// LeaseID names a lease and says where it counts, so that whoever renews or gives it back needs nothing else. Its text is
-// opaque to clients; it is not secret and not signed. What forging one gives a client is what it may do anyway: the bucket of
-// a tenant is the tenant's, and a lease's name in the bucket is a hash of the tenant and the nonce, so that leases of a
-// shared rule can be named by their own tenant only.
+// LeaseID names a lease and its bucket, so that a renewal or release needs nothing else. Its text is opaque to clients; it is neither
+// secret nor signed. A forged id gives a client nothing new: a tenant may use its own buckets anyway, and the name of a lease in its
+// bucket is a hash of the tenant and the nonce, so a tenant can name only its own leases of a shared rule.
 type LeaseID struct {
 	Tenant    string
 	Rule      string
 	Dimension string
 
-	shared bool // the rule's
-	// away says that the lease was given while Redis was away, or was not counted at all: Redis may not know it. A renewal
-	// counts it there, if there is room.
+	shared bool // the rule is shared
+	// away means that the lease was granted while Redis was away, or is not counted: Redis may not have it. A renewal adds it
+	// there, if there is room.
 	away  bool
 	nonce [nonceLen]byte
 }
 
-// The first byte of an id: a version, so that another form can follow, and flags.
+// The first byte of an id has a version, for later formats, and flags.
 const (
 	leaseIDVersion = 0x10
 	leaseIDShared  = 0x01
@@ -36,11 +35,11 @@ const (
 	leaseIDFlags   = leaseIDShared | leaseIDAway
 )
 
-// errLeaseID says nothing more: nobody writes an id by hand.
+// errLeaseID gives no details: ids are not written by hand.
 var errLeaseID = errors.New("ratelimit: not a lease id")
 
-// String is the id as clients see it: base64url of a version and flags, the tenant, rule and dimension with a length each,
-// and the nonce.
+// String returns the id as clients see it: base64url of version and flags, then tenant, rule and dimension with a length each, then the
+// nonce.
 func (id LeaseID) String() string {
 	b := make([]byte, 0, 3+1+len(id.Tenant)+len(id.Rule)+len(id.Dimension)+nonceLen)
 	head := byte(leaseIDVersion)
@@ -58,7 +57,7 @@ func (id LeaseID) String() string {
 	return base64.RawURLEncoding.EncodeToString(append(b, id.nonce[:]...))
 }
 
-// ParseLeaseID reads what String writes, and nothing else: a lease has one id.
+// ParseLeaseID reads what String writes. It refuses every other text: a lease has exactly one id.
 func ParseLeaseID(text string) (LeaseID, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) == 0 || raw[0]&^leaseIDFlags != leaseIDVersion {
@@ -82,12 +81,12 @@ func ParseLeaseID(text string) (LeaseID, error) {
 	return id, nil
 }
 
-// key is the bucket's key.
+// key returns the key of the lease's bucket.
 func (id LeaseID) key() string {
 	return rule.LeaseKey(id.shared, id.Tenant, id.Rule, id.Dimension)
 }
 
-// name is the lease's name in its bucket.
+// name returns the lease's name in its bucket.
 func (id LeaseID) name() string {
 	h := sha256.New()
 	h.Write(id.nonce[:])
@@ -95,7 +94,7 @@ func (id LeaseID) name() string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:nonceLen])
 }
 
-// nonceOf makes the nonce of a lease that is asked for with an idempotency key: the same for every try.
+// nonceOf returns the nonce for an idempotency key: the same for every retry.
 func nonceOf(idempotencyKey string) [nonceLen]byte {
 	sum := sha256.Sum256([]byte(idempotencyKey))
 	return [nonceLen]byte(sum[:nonceLen])

@@ -8,34 +8,34 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// fullSweepEvery is how often a full table looks for leases that have ended, in us: it looks at all of them.
+// fullSweepEvery bounds how often a full table checks all leases for their end, in µs.
 const fullSweepEvery = 1_000_000
 
-// leaseTable is the leases that this process knows of. In local mode they are the state. Beside Redis it has those that this
-// replica gave or renewed there, from which it goes on alone when Redis is away, and what it gave by itself since.
+// leaseTable has the leases of this process. In local mode it is the only state. With Redis it has the leases that this replica granted or
+// renewed there, from which it continues alone when Redis is away, and those it granted alone since then.
 type leaseTable struct {
 	mu      sync.Mutex
 	max     int
-	held    int // leases in all buckets, ended ones that have not been looked at since included
+	held    int // leases in all buckets, including ended ones that were not dropped yet
 	swept   int64
 	buckets map[string]*leaseBucket
 }
 
-// leaseBucket is what is known of one bucket. All times are in us of this process's clock.
+// leaseBucket is the leases of one bucket. All times are in µs of this process's clock.
 type leaseBucket struct {
 	rule    string
 	leases  map[string]heldLease
-	soonest int64 // no lease ends before
+	soonest int64 // no lease ends before this time
 
-	// What Redis said last: how many leases were held, how many of them this table knew, and until when that is taken for
-	// a fact. The others are other replicas'; none of them is known to end at a time.
-	said, known int64
-	until       int64
+	// The last reply of Redis: how many leases were held in all, how many of them were in this table, and until when that is used.
+	// The difference are leases of other replicas, whose ends are unknown here.
+	reported, reportedOwn int64
+	reportedUntil         int64
 }
 
 type heldLease struct {
 	ends int64
-	away bool // decided here while Redis was away: Redis may not know it, or think that it ends earlier
+	away bool // decided here while Redis was away: Redis may not have it, or with an earlier end
 }
 
 func newLeaseTable(maximum int) *leaseTable {
@@ -45,14 +45,14 @@ func newLeaseTable(maximum int) *leaseTable {
 	return &leaseTable{max: maximum, buckets: make(map[string]*leaseBucket)}
 }
 
-// decide is the script's work in this process, on a bucket of capacity leases.
+// decide does the script's work in this process, on a bucket of capacity leases.
 func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key, name := c.id.key(), c.id.name()
 	b := t.current(key, now)
 	mine, isHeld := b.leases[name]
-	isHeld = isHeld && c.op != leaseCount // which asks for one more, whoever asks
+	isHeld = isHeld && c.op != leaseCount // it counts as one more lease
 	others := int64(0)
 	if c.rule != nil {
 		others = b.others(now, c.rule.Burst, capacity)
@@ -87,7 +87,7 @@ func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 	return r
 }
 
-// observe notes what Redis has said about a lease. now is this process's clock.
+// observe applies a reply of Redis. now is this process's clock.
 func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,11 +102,11 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	case r.code == leaseNotHeld, c.op == leaseAdopt: // the latter: there was no room for it
 		t.drop(b, name)
 	}
-	b.said, b.known, b.until = r.held, int64(len(b.leases)), now+c.rule.LeaseTTL().Microseconds()
+	b.reported, b.reportedOwn, b.reportedUntil = r.held, int64(len(b.leases)), now+c.rule.LeaseTTL().Microseconds()
 	t.tidy(key, b)
 }
 
-// away reports whether this process knows the lease as held in a way that Redis does not.
+// away reports whether this process holds the lease with an end that Redis does not have.
 func (t *leaseTable) away(c *leaseCall, now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +118,7 @@ func (t *leaseTable) away(c *leaseCall, now int64) bool {
 	return isHeld && mine.away && mine.ends > now
 }
 
-// byRule is how many leases are held per rule.
+// byRule returns the number of held leases per rule.
 func (t *leaseTable) byRule(now int64) map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,16 +133,16 @@ func (t *leaseTable) byRule(now int64) map[string]int {
 	return all
 }
 
-// others is what to count for leases that other replicas hold, in a share of the rule: the share's part of what Redis said
-// was held in all, as far as the leases known then are not that already.
+// others returns the leases of other replicas to count against this process's share of the rule: the share's part of all leases in the
+// last reply of Redis, less those in this table.
 func (b *leaseBucket) others(now, capacity, share int64) int64 {
-	if share >= capacity || b.until <= now {
+	if share >= capacity || b.reportedUntil <= now {
 		return 0
 	}
-	return max(0, rule.CeilDiv(b.said*share, capacity)-b.known)
+	return max(0, rule.CeilDiv(b.reported*share, capacity)-b.reportedOwn)
 }
 
-// frees is the time until more than n leases have ended.
+// frees returns the time until more than n leases have ended.
 func (b *leaseBucket) frees(now, n int64) int64 {
 	ends := make([]int64, 0, len(b.leases))
 	for _, l := range b.leases {
@@ -150,8 +150,8 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 	}
 	switch {
 	case n < int64(len(ends)):
-	case b.until > now: // it is the others that hold them
-		return b.until - now
+	case b.reportedUntil > now: // it is the others that hold them
+		return b.reportedUntil - now
 	default: // this process has no share
 		return leaseRetryMax.Microseconds()
 	}
@@ -159,7 +159,7 @@ func (b *leaseBucket) frees(now, n int64) int64 {
 	return ends[n] - now
 }
 
-// settle is a key's bucket without leases that have ended. It needs the lock.
+// current returns the bucket of a key without leases that have ended. It needs the lock.
 func (t *leaseTable) current(key string, now int64) *leaseBucket {
 	b := t.buckets[key]
 	if b == nil {
@@ -168,8 +168,8 @@ func (t *leaseTable) current(key string, now int64) *leaseBucket {
 		t.buckets[key] = b
 		return b
 	}
-	if b.until <= now {
-		b.said = 0
+	if b.reportedUntil <= now {
+		b.reported = 0
 	}
 	if b.soonest > now {
 		return b
@@ -185,7 +185,7 @@ func (t *leaseTable) current(key string, now int64) *leaseBucket {
 	return b
 }
 
-// sweep settles n buckets, so that forgotten ones go as fast as new ones come. Ranging over a map starts anywhere.
+// sweep tidies n buckets, so that old ones are dropped as fast as new ones come. A range over a map starts anywhere.
 func (t *leaseTable) sweep(now int64, n int) {
 	for key := range t.buckets {
 		if n--; n < 0 {
@@ -195,7 +195,7 @@ func (t *leaseTable) sweep(now int64, n int) {
 	}
 }
 
-// crowded reports whether the process holds as many leases as it may.
+// crowded reports whether the process holds the maximum of leases.
 func (t *leaseTable) crowded(now int64) bool {
 	if t.held >= t.max && now-t.swept >= fullSweepEvery {
 		t.swept = now
@@ -206,9 +206,9 @@ func (t *leaseTable) crowded(now int64) bool {
 	return t.held >= t.max
 }
 
-// tidy forgets a bucket that says nothing, or nothing that there is room for.
+// tidy drops a bucket without leases, unless its last reply of Redis is still used and there is room.
 func (t *leaseTable) tidy(key string, b *leaseBucket) {
-	if len(b.leases) == 0 && (b.said == 0 || len(t.buckets) > t.max) {
+	if len(b.leases) == 0 && (b.reported == 0 || len(t.buckets) > t.max) {
 		delete(t.buckets, key)
 	}
 }

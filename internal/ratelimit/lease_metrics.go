@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// leaseGauge says, when it is asked, how many leases this process has given and not seen end.
+// leaseGauge reports, at collection, the leases that this process granted and that have not ended.
 type leaseGauge struct {
 	desc *prometheus.Desc
 
@@ -19,7 +19,7 @@ type leaseGauge struct {
 func newLeaseGauge() *leaseGauge {
 	return &leaseGauge{desc: prometheus.NewDesc(
 		"quotasvc_limit_leases_held",
-		"Leases that this process gave or renewed and that have neither been given back here nor ended.",
+		"Leases that this process granted or renewed and that were neither released here nor have ended.",
 		[]string{"rule"}, nil,
 	)}
 }
@@ -48,7 +48,7 @@ func (g *leaseGauge) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// countLease counts what became of a call. The rule of a release is known only if the lease was: an id can say anything.
+// countLease counts the outcome of a call. The rule of a release is known only if the lease was: an id can say anything.
 func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 	id := ""
 	switch {
@@ -63,7 +63,7 @@ func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 	}
 }
 
-// answered counts what an answer says beside its outcome.
+// answered counts the other facts of a result.
 func (m *Metrics) answered(c *leaseCall, out *Lease) {
 	m.degradedRules.note(c.rule.ID, out.Degraded, out.Mode)
 	switch {

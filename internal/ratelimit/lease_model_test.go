@@ -124,10 +124,10 @@ func drawLeaseCall(t *rapid.T, tenant string) leaseCall {
 	}
 }
 
-// TestLeaseScriptEqualsTheOracle is the proof of the script: random calls on a real Redis, with clock steps in both directions,
+// TestLeases_Script_EqualsTheOracle is the proof of the script: random calls on a real Redis, with clock steps in both directions,
 // changed capacities, and keys that disappear when their leases have ended, are answered exactly as the oracle says; what
 // gives and takes nothing writes nothing; and a key lives at least as long as its longest lease.
-func TestLeaseScriptEqualsTheOracle(t *testing.T) {
+func TestLeases_Script_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	now := worldStart
@@ -189,7 +189,7 @@ func keepLeases(t *rapid.T, client redis.UniversalClient, o *leaseOracle, key st
 	}
 }
 
-func TestLocalLeasesEqualTheOracle(t *testing.T) {
+func TestLeases_Local_EqualTheOracle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		table, now := newLeaseTable(0), worldStart
@@ -214,8 +214,8 @@ func TestLocalLeasesEqualTheOracle(t *testing.T) {
 	})
 }
 
-// TestLeasesLeaveNothingBehind: what a process notes of leases goes with them.
-func TestLeasesLeaveNothingBehind(t *testing.T) {
+// TestLeases_Ended_LeaveNothingBehind: what a process notes of leases goes with them.
+func TestLeases_Ended_LeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		table, now := newLeaseTable(8), worldStart

@@ -19,8 +19,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestLostReplyAndTheSameKeyIsTheSameLease: the script ran, its answer was lost, and the caller asks again.
-func TestLostReplyAndTheSameKeyIsTheSameLease(t *testing.T) {
+// TestAcquire_LostReplySameKey_SameLease: the script ran, its answer was lost, and the caller asks again.
+func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
@@ -61,7 +61,7 @@ func TestLostReplyAndTheSameKeyIsTheSameLease(t *testing.T) {
 	}
 }
 
-func TestPoliciesDecideLeasesWithoutRedis(t *testing.T) {
+func TestAcquire_RedisAway_PoliciesDecide(t *testing.T) {
 	t.Parallel()
 	limit := func(id, policy string, shadow bool) *rule.Rule {
 		return concurrency(t, 4, func(s *rule.Spec) { s.ID, s.OnBackendError, s.Shadow = id, policy, shadow })
@@ -118,9 +118,9 @@ func TestPoliciesDecideLeasesWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestReplicasTogetherStayWithinTheConcurrencyDuringAnOutage: with what Redis said last, four replicas give away what was
+// TestAcquire_Outage_ReplicasStayWithinTheRule: with what Redis said last, four replicas give away what was
 // free, not the whole capacity again.
-func TestReplicasTogetherStayWithinTheConcurrencyDuringAnOutage(t *testing.T) {
+func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	const replicas, capacity = 4, 40
 	server := testenv.RedisPrivate(t)
@@ -158,8 +158,8 @@ func TestReplicasTogetherStayWithinTheConcurrencyDuringAnOutage(t *testing.T) {
 	}
 }
 
-// TestLeasesOfAnOutageMoveToRedisWhenItIsBack: if there is room; the others are gone, and their holders learn it.
-func TestLeasesOfAnOutageMoveToRedisWhenItIsBack(t *testing.T) {
+// TestRenew_AfterOutage_MovesLeaseToRedis: if there is room; the others are gone, and their holders learn it.
+func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	clock := &movableClock{}
@@ -213,8 +213,8 @@ func TestLeasesOfAnOutageMoveToRedisWhenItIsBack(t *testing.T) {
 	}
 }
 
-// TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre: neither empty nor full, and never overwritten.
-func TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre(t *testing.T) {
+// TestAcquire_UnreadableValue_PolicyDecides: neither empty nor full, and never overwritten.
+func TestAcquire_UnreadableValue_PolicyDecides(t *testing.T) {
 	t.Parallel()
 	client, metrics := patientClient(t, testenv.Redis(t)), NewMetrics(nil)
 	l := patientLimiter(t, client, settings{Metrics: metrics})
@@ -249,8 +249,8 @@ func TestUnreadableLeasesDecideByPolicyAndStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestNoLeaseOutlivesItsBudget: a Redis that hangs costs a caller the budget and no more, and then the breaker opens.
-func TestNoLeaseOutlivesItsBudget(t *testing.T) {
+// TestAcquire_Outage_StaysWithinTheBudget: a Redis that hangs costs a caller the budget and no more, and then the breaker opens.
+func TestAcquire_Outage_StaysWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	l := limiterOn(t, patientClient(t, server.Options()), settings{}) // a client that would wait for 20 s
@@ -283,7 +283,7 @@ func TestNoLeaseOutlivesItsBudget(t *testing.T) {
 	}
 }
 
-func TestLeasesHeldByAProcessAreBounded(t *testing.T) {
+func TestAcquire_Local_IsBounded(t *testing.T) {
 	t.Parallel()
 	clock := &movableClock{}
 	l := patientLimiter(t, nil, settings{MaxLocalLevels: 10, Now: clock.now})

@@ -11,10 +11,10 @@ import (
 	"github.com/quotasvc/quotasvc/lua"
 )
 
-// maxLeaseBatch is the script calls in one pipeline: 64 of them take Redis under 2 ms.
+// maxLeaseBatch bounds the script calls in one pipeline: 64 of them take Redis under 2 ms.
 const maxLeaseBatch = 64
 
-// leaseOp is what to do with a lease. The values are the script's.
+// leaseOp is the operation of a lease call. The values are the script's.
 type leaseOp int64
 
 const (
@@ -39,7 +39,7 @@ func (o leaseOp) String() string {
 	}
 }
 
-// leaseCode is what became of it. The values are the script's, but for the last.
+// leaseCode is the outcome of a lease call. The values are the script's, except for the last one.
 type leaseCode int64
 
 const (
@@ -47,10 +47,10 @@ const (
 	leaseHeld    leaseCode = 1 // acquire: it was held already
 	leaseFull    leaseCode = 2
 	leaseNotHeld leaseCode = 3
-	leaseNoRoom  leaseCode = 4 // this process may not hold more
+	leaseNoRoom  leaseCode = 4 // not the script: this process may not hold more
 )
 
-// leaseCall is a question about one lease; rule and ttl are zero for a release.
+// leaseCall is an operation on one lease. rule and ttl are zero for a release.
 type leaseCall struct {
 	op   leaseOp
 	id   LeaseID
@@ -58,7 +58,7 @@ type leaseCall struct {
 	ttl  time.Duration
 }
 
-// leaseReply is the answer.
+// leaseReply is the reply to a leaseCall.
 type leaseReply struct {
 	now   int64 // us
 	code  leaseCode
@@ -67,7 +67,7 @@ type leaseReply struct {
 	frees int64 // us from now until there is room
 }
 
-// leases are a limiter's leases: what it asks Redis with, and what it knows by itself.
+// leases is a limiter's access to leases in Redis, and its own copies.
 type leases struct {
 	script *redisstore.Script
 	lanes  *redisstore.Lanes[leaseCall, leaseReply]
@@ -76,7 +76,7 @@ type leases struct {
 
 func newLeases(l *Limiter) *leases {
 	s := &leases{table: newLeaseTable(l.cfg.MaxLocalLevels)}
-	l.metrics.held.track(func() map[string]int { return s.table.byRule(l.ticker.micros()) })
+	l.metrics.held.track(func() map[string]int { return s.table.byRule(l.micros()) })
 	if l.store != nil {
 		s.script = l.store.NewScript("leases", lua.Leases)
 		s.lanes = redisstore.NewLanes(l.store, redisstore.Work[leaseCall, leaseReply]{
@@ -119,7 +119,7 @@ func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstor
 	return results
 }
 
-// call is the script call. now is the time to use in us; 0 is the server's.
+// call returns the script call. now is the time to use in µs; 0 is the server's.
 func (c *leaseCall) call(now int64) redisstore.Call {
 	capacity, ttl := int64(0), c.ttl.Microseconds()
 	if c.rule != nil {
@@ -145,11 +145,11 @@ func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
 	}
 }
 
-// corruptLease counts a bucket that is none, and logs one once in a while.
+// corruptLease counts an unreadable bucket, and logs one every corruptLogEvery.
 func (l *Limiter) corruptLease(key string) {
 	l.metrics.corrupt.Inc()
-	now, last := l.ticker.micros(), l.corruptLog.Load()
+	now, last := l.micros(), l.corruptLog.Load()
 	if (last == 0 || now-last >= corruptLogEvery.Microseconds()) && l.corruptLog.CompareAndSwap(last, now) {
-		l.cfg.Log.Error("a stored value is not leases: it is left alone, and the rule decides as if redis were away", "key", key)
+		l.cfg.Log.Error("a stored value is not leases; it is not changed, and its rule is decided as if redis were away", "key", key)
 	}
 }

@@ -47,7 +47,7 @@ func mustRelease(t testing.TB, l *Limiter, id LeaseID) {
 	}
 }
 
-func TestConcurrencyRulesAreCompiled(t *testing.T) {
+func TestCompile_Concurrency(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spec  rule.Spec
@@ -86,7 +86,7 @@ func TestConcurrencyRulesAreCompiled(t *testing.T) {
 	}
 }
 
-func TestOnlyLeasesTakeConcurrencyRulesAndLeasesTakeNoOthers(t *testing.T) {
+func TestAcquire_TakesConcurrencyRulesOnly(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, nil, settings{})
 	if _, err := l.Consume(t.Context(), Request{Tenant: "acme", Charges: []Charge{{Rule: concurrency(t, 1)}}}); err == nil {
@@ -111,7 +111,7 @@ func TestOnlyLeasesTakeConcurrencyRulesAndLeasesTakeNoOthers(t *testing.T) {
 	}
 }
 
-func TestLeasesAreGivenUpToTheCapacityAndComeBack(t *testing.T) {
+func TestAcquire_UpToTheCapacity_ReleaseFreesOne(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		r := concurrency(t, 2)
 		req := LeaseRequest{Tenant: "acme", Rule: r, TTL: time.Minute}
@@ -154,7 +154,7 @@ func TestLeasesAreGivenUpToTheCapacityAndComeBack(t *testing.T) {
 	})
 }
 
-func TestSharedRuleHasOneBucketForAllTenantsAndEachNamesItsOwnLeasesOnly(t *testing.T) {
+func TestAcquire_SharedRule_TenantNamesOwnLeasesOnly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		r := concurrency(t, 2, func(s *rule.Spec) { s.Shared = true })
 		acme := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: r, Key: "1"})
@@ -178,8 +178,8 @@ func TestSharedRuleHasOneBucketForAllTenantsAndEachNamesItsOwnLeasesOnly(t *test
 	})
 }
 
-// TestHolderThatDiesFreesItsLeaseAtItsTime: and not a microsecond earlier; whoever comes late is told that it is gone.
-func TestHolderThatDiesFreesItsLeaseAtItsTime(t *testing.T) {
+// TestAcquire_DeadHolder_LeaseEndsAtItsTime: and not a microsecond earlier; whoever comes late is told that it is gone.
+func TestAcquire_DeadHolder_LeaseEndsAtItsTime(t *testing.T) {
 	t.Parallel()
 	now := worldStart
 	clock := time.UnixMicro(now)
@@ -219,9 +219,9 @@ func TestHolderThatDiesFreesItsLeaseAtItsTime(t *testing.T) {
 	}
 }
 
-// TestClockSetBackKeepsNoDeadLeaseAlive: were the bucket not moved, a dead holder's lease would last until the clock has
+// TestLeases_ClockSetBack_KeepsNoDeadLease: were the bucket not moved, a dead holder's lease would last until the clock has
 // caught up. Every call here but the first is denied or reads, so that nothing else can repair it.
-func TestClockSetBackKeepsNoDeadLeaseAlive(t *testing.T) {
+func TestLeases_ClockSetBack_KeepsNoDeadLease(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	for i, step := range []time.Duration{time.Microsecond, 4 * time.Second, 5 * time.Second, 5*time.Second + time.Microsecond, time.Hour, 24 * time.Hour} {
@@ -245,8 +245,8 @@ func TestClockSetBackKeepsNoDeadLeaseAlive(t *testing.T) {
 	}
 }
 
-// TestLargestBucketSurvivesAStepOfTheClock: moving 10,000 leases must not pass Lua's limit of values on its stack.
-func TestLargestBucketSurvivesAStepOfTheClock(t *testing.T) {
+// TestLeases_LargestBucket_SurvivesAClockStep: moving 10,000 leases must not pass Lua's limit of values on its stack.
+func TestLeases_LargestBucket_SurvivesAClockStep(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	now := worldStart
@@ -283,8 +283,8 @@ func TestLargestBucketSurvivesAStepOfTheClock(t *testing.T) {
 	}
 }
 
-// TestNeverMoreHoldersThanTheCapacity counts the holders themselves, in two limiters on one Redis, by real time.
-func TestNeverMoreHoldersThanTheCapacity(t *testing.T) {
+// TestAcquire_Concurrent_NeverMoreThanTheCapacity counts the holders themselves, in two limiters on one Redis, by real time.
+func TestAcquire_Concurrent_NeverMoreThanTheCapacity(t *testing.T) {
 	t.Parallel()
 	const capacity = 5
 	server := testenv.Redis(t)
@@ -333,7 +333,7 @@ func TestNeverMoreHoldersThanTheCapacity(t *testing.T) {
 	}
 }
 
-func TestLoweredCapacityTakesNothingAwayAndGivesNothingUntilItIsReached(t *testing.T) {
+func TestAcquire_LoweredCapacity_TakesNothingAway(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 3)}
 		var held []Lease
@@ -360,7 +360,7 @@ func TestLoweredCapacityTakesNothingAwayAndGivesNothingUntilItIsReached(t *testi
 	})
 }
 
-func TestShadowConcurrencyRuleGivesAlwaysAndCountsWhatItWouldDeny(t *testing.T) {
+func TestAcquire_Shadow_AlwaysGrantsAndCounts(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		r := concurrency(t, 1, func(s *rule.Spec) { s.Shadow = true })
 		req := LeaseRequest{Tenant: "acme", Rule: r}
@@ -390,7 +390,7 @@ func modeOf(l *Limiter) string {
 	return ModeRedis.String()
 }
 
-func TestLeaseIDsAreReadBackAndNothingElseIs(t *testing.T) {
+func TestParseLeaseID_ReadsOnlyWhatStringWrites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		id := LeaseID{
@@ -435,7 +435,7 @@ func TestLeaseIDsAreReadBackAndNothingElseIs(t *testing.T) {
 	}
 }
 
-func TestLeaseOfAnotherRuleIsNotRenewed(t *testing.T) {
+func TestRenew_LeaseOfAnotherRule_ErrNoLease(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		r := concurrency(t, 1)
 		lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: r})
@@ -452,13 +452,13 @@ func TestLeaseOfAnotherRuleIsNotRenewed(t *testing.T) {
 	})
 }
 
-func TestLeaseMetricsNameRulesOfTheCatalogueOnly(t *testing.T) {
+func TestLeaseMetrics_NameKnownRulesOnly(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	l := patientLimiter(t, nil, settings{Metrics: NewMetrics(reg)})
 	lease := mustAcquire(t, l, LeaseRequest{Tenant: "acme", Rule: concurrency(t, 1)})
 	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP quotasvc_limit_leases_held Leases that this process gave or renewed and that have neither been given back here nor ended.
+# HELP quotasvc_limit_leases_held Leases that this process granted or renewed and that were neither released here nor have ended.
 # TYPE quotasvc_limit_leases_held gauge
 quotasvc_limit_leases_held{rule="exports"} 1
 `), "quotasvc_limit_leases_held"); err != nil {

@@ -55,10 +55,10 @@ type Limiter struct {
 	store   *redisstore.Store // nil: local mode
 	script  *redisstore.Script
 	lanes   *redisstore.Lanes[query, answer]
-	levels  *levels
+	local   *localState
 	leases  *leases
 	denials *denials
-	ticker  ticker
+	micros  func() int64 // µs of a clock that does not jump
 	metrics *Metrics
 
 	background background // refunds between slots
@@ -75,9 +75,9 @@ func New(store *redisstore.Store, cfg Config) *Limiter {
 		cfg:     cfg,
 		store:   store,
 		metrics: cfg.Metrics,
-		levels:  newLevels(cfg.MaxLocalLevels, cfg.Metrics),
+		local:   newLocalState(cfg.MaxLocalLevels, cfg.Metrics),
 		denials: newDenials(),
-		ticker:  ticker{now: cfg.Now, start: cfg.Now()},
+		micros:  monotonicMicros(cfg.Now),
 	}
 	l.leases = newLeases(l)
 	if store != nil {
@@ -144,7 +144,7 @@ func (l *Limiter) decide(ctx context.Context, req Request, o rule.Op) (Decision,
 		return Decision{}, ErrStopped
 	}
 	if l.store == nil {
-		a := l.levels.decide(&q, l.ticker.micros(), nil)
+		a := l.local.decide(&q, l.micros(), nil)
 		return l.counted(decision(&q, a, nil, ModeLocal)), nil
 	}
 	if len(q.charges) == 0 {
@@ -155,10 +155,12 @@ func (l *Limiter) decide(ctx context.Context, req Request, o rule.Op) (Decision,
 	}
 	deadline := l.store.QueueDeadline(ctx)
 	var d Decision
-	if parts := l.parts(&q); len(parts) > 1 {
-		d, err = l.staged(ctx, deadline, &q, parts)
+	if !l.store.IsCluster() {
+		d, err = l.decideTogether(ctx, deadline, &q)
+	} else if parts := q.parts(); len(parts) == 1 {
+		d, err = l.decideTogether(ctx, deadline, &parts[0])
 	} else {
-		d, err = l.decideTogether(ctx, deadline, &parts[0].query)
+		d, err = l.staged(ctx, deadline, &q, parts)
 	}
 	if err != nil {
 		return Decision{}, err
@@ -166,17 +168,9 @@ func (l *Limiter) decide(ctx context.Context, req Request, o rule.Op) (Decision,
 	return l.counted(d), nil
 }
 
-// parts splits q into queries that can be decided in one script call.
-func (l *Limiter) parts(q *query) []part {
-	if !l.store.IsCluster() {
-		return []part{{query: *q}}
-	}
-	return q.parts()
-}
-
 // decideTogether decides q, which is one part on a cluster: in Redis, or by the rules' policies if Redis is away.
 func (l *Limiter) decideTogether(ctx context.Context, deadline time.Time, q *query) (Decision, error) {
-	asked, asOf := l.ticker.micros(), l.denials.asOf(q)
+	asked, asOf := l.micros(), l.denials.asOf(q)
 	a, err := l.ask(ctx, deadline, q)
 	switch {
 	case err == nil:
@@ -255,7 +249,7 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 	replies := b.Run(l.script, bench.calls(l.cfg.redisNow()))
 
 	results := make([]redisstore.Result[answer], len(queries))
-	received := l.ticker.micros()
+	received := l.micros()
 	for n, v := range vectors {
 		d, err := v.read(queries, replies[n], results)
 		if err != nil {
@@ -273,7 +267,7 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 		if charged {
 			b.Wrote()
 		}
-		l.levels.observe(v, results, charged, received)
+		l.local.observe(v, results, charged, received)
 	}
 	return results
 }

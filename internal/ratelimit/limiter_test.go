@@ -51,7 +51,7 @@ func mustPeek(t testing.TB, l *Limiter, req Request) Decision {
 	return d
 }
 
-func TestConcurrentClientsAreAdmittedExactlyTheCapacity(t *testing.T) {
+func TestConsume_Concurrent_AdmitsExactlyTheCapacity(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		const clients, each, capacity = 32, 40, 1000
 		r := compile(t, rule.Spec{Rate: "1/day", Burst: capacity})
@@ -81,7 +81,7 @@ func TestConcurrentClientsAreAdmittedExactlyTheCapacity(t *testing.T) {
 	})
 }
 
-func TestNoIntervalAdmitsMoreThanBurstAndRefill(t *testing.T) {
+func TestConsume_AnyInterval_AtMostBurstAndRefill(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		const burst, perSecond = 50, 700 // 7/10 of a token per ms: does not divide
 		r := compile(t, rule.Spec{Rate: fmt.Sprintf("%d/s", perSecond), Burst: burst})
@@ -128,7 +128,7 @@ func TestNoIntervalAdmitsMoreThanBurstAndRefill(t *testing.T) {
 	})
 }
 
-func TestCostBeyondTheCapacityIsNever(t *testing.T) {
+func TestConsume_CostBeyondCapacity_IsNever(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		r, other := compile(t, rule.Spec{Rate: "10/s"}), compile(t, rule.Spec{ID: "other", Rate: "10/s"})
 		req := Request{Tenant: "acme", Charges: []Charge{{Rule: r, Cost: 11}, {Rule: other}}}
@@ -146,7 +146,7 @@ func TestCostBeyondTheCapacityIsNever(t *testing.T) {
 	})
 }
 
-func TestRefundGivesBackWhatWasChargedAndNoMore(t *testing.T) {
+func TestRefund_GivesBackTheChargeAndNoMore(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		ctx := context.Background()
 		live := compile(t, rule.Spec{ID: "live", Rate: "1/day", Burst: 10})
@@ -181,7 +181,7 @@ func TestRefundGivesBackWhatWasChargedAndNoMore(t *testing.T) {
 	})
 }
 
-func TestShadowRuleWouldDenyWhatItWouldDenyAlone(t *testing.T) {
+func TestShadow_WouldDenyWhatItWouldDenyAlone(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	now := worldStart
@@ -225,7 +225,7 @@ func TestShadowRuleWouldDenyWhatItWouldDenyAlone(t *testing.T) {
 	})
 }
 
-func TestShadowRuleIsNotChargedForDeniedRequests(t *testing.T) {
+func TestShadow_DeniedRequest_IsNotCharged(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		shadow := compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Burst: 10, Shadow: true})
 		empty := compile(t, rule.Spec{ID: "empty", Rate: "1/day", Burst: 1})
@@ -239,7 +239,7 @@ func TestShadowRuleIsNotChargedForDeniedRequests(t *testing.T) {
 	})
 }
 
-func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
+func TestConsume_UnreadableBucket_PolicyDecides(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	ctx := context.Background()
@@ -302,7 +302,7 @@ func TestUnreadableBucketDecidesByPolicyAndStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
+func TestStop_FinishesQueuedRequestsRefusesTheRest(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	store := redisstore.New(client, redisstore.Config{Budget: patience})
@@ -347,7 +347,7 @@ func TestStopFinishesWhatIsQueuedAndRefusesTheRest(t *testing.T) {
 	}
 }
 
-func TestClientWhoLeavesGetsItsContextsError(t *testing.T) {
+func TestConsume_ContextEnds_ReturnsItsError(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})
 	r := compile(t, rule.Spec{Rate: "1/day"})
@@ -358,7 +358,7 @@ func TestClientWhoLeavesGetsItsContextsError(t *testing.T) {
 	}
 }
 
-func TestMetricsCountVerdictsWithoutTenants(t *testing.T) {
+func TestMetrics_CountVerdictsWithoutTenants(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{Metrics: NewMetrics(reg)})
@@ -368,7 +368,7 @@ func TestMetricsCountVerdictsWithoutTenants(t *testing.T) {
 	mustConsume(t, l, req)
 	mustConsume(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: live, Cost: 2}, {Rule: shadow, Cost: 2}}})
 	want := `
-# HELP quotasvc_limit_decisions_total Verdicts per rule, of checks and charges. Outcomes would_deny and would_never are a shadow rule's.
+# HELP quotasvc_limit_decisions_total Verdicts per rule, of checks and charges. Only shadow rules have the outcomes would_deny and would_never.
 # TYPE quotasvc_limit_decisions_total counter
 quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="allow",rule="live"} 1
 quotasvc_limit_decisions_total{kind="token_bucket",mode="redis",outcome="allow",rule="shadow"} 1
@@ -382,8 +382,8 @@ quotasvc_limit_decisions_total{kind="token_bucket",mode="memo",outcome="would_ne
 	}
 }
 
-// TestSharedBucketsAreCommonToAllTenants and are decided together with a tenant's own, all or nothing.
-func TestSharedBucketsAreCommonToAllTenants(t *testing.T) {
+// TestConsume_SharedRule_OneBucketForAllTenants and are decided together with a tenant's own, all or nothing.
+func TestConsume_SharedRule_OneBucketForAllTenants(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		shared := compile(t, rule.Spec{ID: "shared", Rate: "1/day", Burst: 10, Shared: true})
 		own := compile(t, rule.Spec{ID: "own", Rate: "1/day", Burst: 4})

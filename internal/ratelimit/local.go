@@ -12,87 +12,87 @@ import (
 )
 
 const (
-	// levelShards is how many locks the levels are spread over, by tenant: a request's buckets are decided under one.
-	levelShards = 64
+	// localStripes is the number of locks. A bucket's lock is that of its hash tag, so one lock covers all buckets of a tenant.
+	localStripes = 64
 
-	// DefaultMaxLocalLevels bounds the levels a process holds: about 200 bytes each, 20 MB. Beyond it the fullest of a
-	// few is forgotten, which gives its owner at most what was missing.
+	// DefaultMaxLocalLevels bounds the levels of a process: about 200 bytes each, 20 MB. Beyond it the fullest level of a
+	// sample is dropped. That gives its bucket back at most what was missing.
 	DefaultMaxLocalLevels = 100_000
 
-	// evictSample is how many levels are looked at to find one to forget; two of them are looked at on every insertion,
-	// so that full buckets disappear as fast as new ones come.
+	// evictSample is the number of levels among which one is dropped. sweepSample is the number that every insertion checks, so
+	// that full buckets are dropped as fast as new ones come.
 	evictSample, sweepSample = 8, 2
 )
 
-// levels are bucket levels held in this process. In local mode they are the state. Beside Redis they are its copy, kept
-// warm by every reply, from which the process goes on alone when Redis is away.
-type levels struct {
+// localState is the levels of buckets in this process. In local mode they are the only state. With Redis they are copies that every
+// reply updates, from which the process continues alone when Redis is away.
+type localState struct {
 	seed    maphash.Seed
-	max     int // per shard
+	max     int // per stripe
 	metrics *Metrics
-	shards  [levelShards]levelShard
+	stripes [localStripes]stripe
 }
 
-type levelShard struct {
+type stripe struct {
 	mu   sync.Mutex
 	all  map[string]localLevel
-	logs int // places that logs take beside their own
+	logs int // further places that logs take; see extra
 }
 
 type localLevel struct {
 	rule.State
-	// fullAt is when the bucket is full, in us: it can be forgotten then.
+	// fullAt is when the bucket is full, in µs. The level can be dropped then.
 	fullAt int64
-	// of is the limit the level belongs to if it is Redis' level, and nil if it is this process' own.
+	// of is the limit with which Redis decided, and nil if this process decided.
 	of rule.Limit
 }
 
-// logPlace is the tokens of a log that take as much memory as a level: a log of 1,000 is 41 levels.
+// logPlace is the number of log entries that take as much memory as a level: a log of 1,000 takes 41 places.
 const logPlace = 25
 
-// extra is the places a level takes beside its own.
+// extra returns the places that a level takes besides its own.
 func (e *localLevel) extra() int { return cap(e.Log) / logPlace }
 
-func newLevels(maximum int, metrics *Metrics) *levels {
+func newLocalState(maximum int, metrics *Metrics) *localState {
 	if maximum <= 0 {
 		maximum = DefaultMaxLocalLevels
 	}
-	l := &levels{seed: maphash.MakeSeed(), max: max(1, maximum/levelShards), metrics: metrics}
-	for i := range l.shards {
-		l.shards[i].all = make(map[string]localLevel)
+	l := &localState{seed: maphash.MakeSeed(), max: max(1, maximum/localStripes), metrics: metrics}
+	for i := range l.stripes {
+		l.stripes[i].all = make(map[string]localLevel)
 	}
 	return l
 }
 
-func (l *levels) shard(tag string) *levelShard { return &l.shards[l.shardOf(tag)] }
+func (l *localState) stripe(tag string) *stripe { return &l.stripes[l.stripeOf(tag)] }
 
-func (l *levels) shardOf(tag string) uint64 { return maphash.String(l.seed, tag) % levelShards }
+func (l *localState) stripeOf(tag string) uint64 { return maphash.String(l.seed, tag) % localStripes }
 
-// lock holds the shards of q's buckets, always in the same order. A tenant's are all in one.
-func (l *levels) lock(q *query) (unlock func()) {
-	var held uint64 // a bit per shard
+// lock locks the stripes of q's buckets, in ascending order so that two calls cannot deadlock.
+func (l *localState) lock(q *query) (unlock func()) {
+	var held uint64 // a bit per stripe
 	for i := range q.charges {
-		held |= 1 << l.shardOf(q.charges[i].tag)
+		held |= 1 << l.stripeOf(q.charges[i].tag)
 	}
 	for rest := held; rest != 0; rest &= rest - 1 {
-		l.shards[bits.TrailingZeros64(rest)].mu.Lock()
+		l.stripes[bits.TrailingZeros64(rest)].mu.Lock()
 	}
 	return func() {
 		for rest := held; rest != 0; rest &= rest - 1 {
-			l.shards[bits.TrailingZeros64(rest)].mu.Unlock()
+			l.stripes[bits.TrailingZeros64(rest)].mu.Unlock()
 		}
 	}
 }
 
-// decide is the script's work in this process: q all or nothing, on this process' shares of the buckets.
-func (l *levels) decide(q *query, now int64, replicas *replica.Set) answer {
+// decide does the script's work in this process: all charges of q or none, on this process's portions of the buckets.
+func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	defer l.lock(q)()
 
-	a := answer{allowed: true, rows: make([]row, len(q.charges))}
+	a := answer{allowed: true, results: make([]bucketResult, len(q.charges))}
 	for i := range q.charges {
 		c := &q.charges[i]
 		b := replicas.LimitOf(c.rule, c.key)
-		st := b.Advance(l.shard(c.tag).at(c.key, now).in(b), c.at(now))
+		st := b.Advance(l.stripe(c.tag).at(c.key, now).in(b), c.at(now))
 		code := rule.Pass
 		if q.op != rule.Refund {
 			code = rule.Judge(b, st, c.cost)
@@ -103,51 +103,50 @@ func (l *levels) decide(q *query, now int64, replicas *replica.Set) answer {
 		if code != rule.Pass && !c.rule.Shadow {
 			a.allowed = false
 		}
-		a.rows[i] = row{code: code, st: st}
+		a.results[i] = bucketResult{code: code, level: st}
 	}
 	for i := range q.charges {
-		c, r := &q.charges[i], &a.rows[i]
+		c, r := &q.charges[i], &a.results[i]
 		b := replicas.LimitOf(c.rule, c.key)
-		dirty := r.st.Rebased
+		dirty := r.level.Rebased
 		switch {
 		case q.op == rule.Refund:
-			before := r.st
-			r.st = b.Refund(before, c.cost, c.taken)
-			dirty = dirty || r.st.Used != before.Used || r.st.Prev != before.Prev
+			before := r.level
+			r.level = b.Refund(before, c.cost, c.taken)
+			dirty = dirty || r.level.Used != before.Used || r.level.Prev != before.Prev
 		case q.op == rule.Consume && a.allowed && r.code == rule.Pass:
-			r.st, dirty = b.Charge(r.st, c.cost), true
+			r.level, dirty = b.Charge(r.level, c.cost), true
 		}
 		if dirty {
-			l.keep(l.shard(c.tag), c.key, now, b, nil, r.st)
+			l.keep(l.stripe(c.tag), c.key, now, b, nil, r.level)
 		}
 	}
 	return a
 }
 
-// observe notes what Redis has said about a call's buckets. now is this process' clock, which the levels are kept in. Only a
-// Redis that charged something makes up for what was charged here meanwhile: one that is out of memory, or a replica that is
-// read-only, goes on answering peeks from buckets in which nothing was ever charged.
-func (l *levels) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) {
+// observe copies the levels in a reply of Redis. now is this process's clock, by which levels are kept. Local charges are dropped only
+// after Redis has charged again: a read-only or full Redis still answers peeks, from state that lacks those charges.
+func (l *localState) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) {
 	last := v.last(results)
 	for at, key := range v.keys {
 		l.observeKey(v.tags[at], key, v.rules[v.ruleOf[at]].rule.Limit(), last[at], charged, now)
 	}
 }
 
-func (l *levels) observeKey(tag, key string, of rule.Limit, r *row, charged bool, now int64) {
-	shard := l.shard(tag)
+func (l *localState) observeKey(tag, key string, of rule.Limit, r *bucketResult, charged bool, now int64) {
+	shard := l.stripe(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if own := shard.at(key, now); !charged && own.fullAt != 0 && own.of == nil {
 		return
 	}
-	if r.code != rule.Corrupt && r.code != rule.Stale { // otherwise the local level is all there is
-		l.keep(shard, key, now, of, of, r.st)
+	if r.code != rule.Corrupt && r.code != rule.Stale { // else there is only the local level
+		l.keep(shard, key, now, of, of, r.level)
 	}
 }
 
-// keep stores what b says about a bucket settled at now; of is the limit that Redis decided on. It needs the shard's lock.
-func (l *levels) keep(shard *levelShard, key string, now int64, b, of rule.Limit, st rule.Level) {
+// keep stores a level at now under the limit b. of is the limit with which Redis decided, nil if this process did. It needs the lock.
+func (l *localState) keep(shard *stripe, key string, now int64, b, of rule.Limit, st rule.Level) {
 	s, until := b.Store(st, now)
 	if s.Empty() {
 		until = now + st.Ahead
@@ -159,16 +158,16 @@ func (l *levels) keep(shard *levelShard, key string, now int64, b, of rule.Limit
 	l.put(shard, key, now, localLevel{State: s, fullAt: until, of: of})
 }
 
-// at is a key's level, which is no level at all once the bucket is full: whether it has been forgotten by then must not
-// matter, not even to a rule whose rate has changed since.
-func (s *levelShard) at(key string, now int64) localLevel {
+// at returns the level of a key, and the zero level once the bucket is full: whether the level was dropped by then must not matter, even
+// to a rule whose rate has changed since.
+func (s *stripe) at(key string, now int64) localLevel {
 	if e := s.all[key]; e.fullAt > now {
 		return e
 	}
 	return localLevel{}
 }
 
-// in is the level in terms of b. A level of Redis becomes the same fraction of b, rounded up to be on the safe side.
+// in returns the state in terms of b. A level of Redis becomes the same fraction of b, rounded up so that nothing is given away.
 func (e localLevel) in(b rule.Limit) rule.State {
 	if e.of == nil || e.of == b {
 		return e.State
@@ -176,8 +175,8 @@ func (e localLevel) in(b rule.Limit) rule.State {
 	return b.Scale(e.State, e.of)
 }
 
-// put needs the shard's lock.
-func (l *levels) put(shard *levelShard, key string, now int64, e localLevel) {
+// put needs the lock.
+func (l *localState) put(shard *stripe, key string, now int64, e localLevel) {
 	old, known := shard.all[key]
 	if known {
 		shard.logs -= old.extra()
@@ -192,7 +191,7 @@ func (l *levels) put(shard *levelShard, key string, now int64, e localLevel) {
 	}
 }
 
-func (l *levels) drop(shard *levelShard, key string) {
+func (l *localState) drop(shard *stripe, key string) {
 	if e, known := shard.all[key]; known {
 		shard.logs -= e.extra()
 		delete(shard.all, key)
@@ -200,9 +199,9 @@ func (l *levels) drop(shard *levelShard, key string) {
 	}
 }
 
-// makeRoom forgets full buckets, and if there is still no room for another, the one of a few that is full the soonest.
-// Ranging over a map starts anywhere, which makes the first few a sample.
-func (l *levels) makeRoom(shard *levelShard, now int64) {
+// makeRoom drops full buckets of a sample. If there is still no room for another, it drops the one that is full the soonest. A range
+// over a map starts anywhere, so its first elements are a sample.
+func (l *localState) makeRoom(shard *stripe, now int64) {
 	crowded := len(shard.all)+shard.logs >= l.max
 	sample := sweepSample
 	if crowded {
@@ -225,12 +224,8 @@ func (l *levels) makeRoom(shard *levelShard, now int64) {
 	}
 }
 
-// ticker turns a clock with a monotonic reading into microseconds that do not jump when the wall clock is set.
-type ticker struct {
-	now   func() time.Time
-	start time.Time
-}
-
-func (t ticker) micros() int64 {
-	return t.start.UnixMicro() + t.now().Sub(t.start).Microseconds()
+// monotonicMicros returns a clock in µs that does not jump when the wall clock is set.
+func monotonicMicros(now func() time.Time) func() int64 {
+	start := now()
+	return func() int64 { return start.UnixMicro() + now().Sub(start).Microseconds() }
 }

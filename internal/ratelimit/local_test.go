@@ -14,18 +14,18 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-func TestLocalLevelsStayBounded(t *testing.T) {
+func TestLocalState_StaysBounded(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
 	metrics := NewMetrics(nil)
-	l := patientLimiter(t, nil, settings{MaxLocalLevels: 10 * levelShards, Metrics: metrics, Now: func() time.Time { return clock }})
+	l := patientLimiter(t, nil, settings{MaxLocalLevels: 10 * localStripes, Metrics: metrics, Now: func() time.Time { return clock }})
 	r := compile(t, rule.Spec{Rate: "1/min", Burst: 5})
 	held := func() int {
 		n := 0
-		for i := range l.levels.shards {
-			n += len(l.levels.shards[i].all)
-			if len(l.levels.shards[i].all) > 10 {
-				t.Fatalf("shard %d holds %d levels, at most 10", i, len(l.levels.shards[i].all))
+		for i := range l.local.stripes {
+			n += len(l.local.stripes[i].all)
+			if len(l.local.stripes[i].all) > 10 {
+				t.Fatalf("shard %d holds %d levels, at most 10", i, len(l.local.stripes[i].all))
 			}
 		}
 		if got := int(testutil.ToFloat64(metrics.localLevels)); got != n {
@@ -36,23 +36,23 @@ func TestLocalLevelsStayBounded(t *testing.T) {
 	for i := range 5000 {
 		mustConsume(t, l, Request{Tenant: fmt.Sprintf("t%d", i), Charges: []Charge{{Rule: r}}})
 	}
-	if n := held(); n < 9*levelShards {
+	if n := held(); n < 9*localStripes {
 		t.Errorf("only %d levels are held", n)
 	}
 	// Long after, all are full: new ones take their place twice as fast as they come.
 	clock = clock.Add(time.Hour)
-	for i := range 10 * levelShards {
+	for i := range 10 * localStripes {
 		mustConsume(t, l, Request{Tenant: fmt.Sprintf("u%d", i), Charges: []Charge{{Rule: r}}})
 	}
-	if n := held(); n > 11*levelShards {
+	if n := held(); n > 11*localStripes {
 		t.Errorf("%d levels are held", n)
 	}
 }
 
-func TestEvictionForgetsTheFullest(t *testing.T) {
+func TestLocalState_Eviction_DropsTheFullest(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
-	l := patientLimiter(t, nil, settings{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
+	l := patientLimiter(t, nil, settings{MaxLocalLevels: 2 * localStripes, Now: func() time.Time { return clock }})
 	slow, quick := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, rule.Spec{ID: "quick", Rate: "1/s", Burst: 5})
 	one := func(r *rule.Rule, subject string) Request {
 		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(subject)}}}
@@ -68,10 +68,10 @@ func TestEvictionForgetsTheFullest(t *testing.T) {
 	}
 }
 
-func TestRoomMadeByAFullBucketCostsNoOther(t *testing.T) {
+func TestLocalState_FullBucket_GivesRoomWithoutEviction(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
-	l := patientLimiter(t, nil, settings{MaxLocalLevels: 2 * levelShards, Now: func() time.Time { return clock }})
+	l := patientLimiter(t, nil, settings{MaxLocalLevels: 2 * localStripes, Now: func() time.Time { return clock }})
 	slow, quick := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Burst: 5}), compile(t, rule.Spec{ID: "quick", Rate: "1/ms", Burst: 5})
 	one := func(r *rule.Rule, subject string) Request {
 		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(subject)}}}
@@ -86,7 +86,7 @@ func TestRoomMadeByAFullBucketCostsNoOther(t *testing.T) {
 	}
 }
 
-func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
+func TestLocalLevel_OfRedis_SameFractionOfAShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRuleOf(t, "rule", rule.KindTokenBucket)
@@ -94,9 +94,9 @@ func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
 		units := func(l rule.Limit) int64 { return l.Params(rule.Moment{})[2] }
 		full := func(l rule.Limit) int64 { return l.Capacity() * units(l) }
 		used := rapid.Int64Range(1, bound.MaxAmount).Draw(t, "used")
-		e := localLevel{State: rule.State{Ts: worldStart, Used: used, Unit: units(of)}, of: of}
+		e := localLevel{State: rule.State{At: worldStart, Used: used, Unit: units(of)}, of: of}
 		got := e.in(in)
-		if got.Unit != units(in) || got.Ts != worldStart {
+		if got.Unit != units(in) || got.At != worldStart {
 			t.Fatalf("%+v", got)
 		}
 		if of != in && used >= full(of) && got.Used != full(in) {
@@ -111,28 +111,28 @@ func TestLevelOfRedisBecomesTheSameFractionOfAShare(t *testing.T) {
 	})
 }
 
-func TestLocalClockIgnoresTheWallClock(t *testing.T) {
+func TestMonotonicMicros_IgnoresTheWallClock(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
 	now := start
-	tk := ticker{now: func() time.Time { return now }, start: start}
+	micros := monotonicMicros(func() time.Time { return now })
 	now = start.Add(time.Second).AddDate(0, 0, 0) // keeps the monotonic reading
-	if got := tk.micros() - start.UnixMicro(); got != 1_000_000 {
+	if got := micros() - start.UnixMicro(); got != 1_000_000 {
 		t.Errorf("a second is %d us", got)
 	}
 }
 
-// TestLogsCountForWhatTheyTake: a log of 1,000 tokens is as large as 40 other levels.
-func TestLogsCountForWhatTheyTake(t *testing.T) {
+// TestLocalState_Logs_CountByTheirSize: a log of 1,000 tokens is as large as 40 other levels.
+func TestLocalState_Logs_CountByTheirSize(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(worldStart)
-	l := patientLimiter(t, nil, settings{MaxLocalLevels: 100 * levelShards, Now: func() time.Time { return clock }})
+	l := patientLimiter(t, nil, settings{MaxLocalLevels: 100 * localStripes, Now: func() time.Time { return clock }})
 	log, bucket := compile(t, rule.Spec{ID: "log", Rate: "1000/day", Kind: "sliding_log"}), compile(t, rule.Spec{ID: "bucket", Rate: "5/day"})
 	one := func(r *rule.Rule, subject int) Request {
 		return Request{Tenant: "acme", Charges: []Charge{{Rule: r, Dimension: rule.Dimension(fmt.Sprint(subject)), Cost: r.Burst / 2}}}
 	}
 	places := func() (levels, tokens, places int) {
-		shard := l.levels.shard("acme")
+		shard := l.local.stripe("acme")
 		for _, e := range shard.all {
 			levels, tokens, places = levels+1, tokens+cap(e.Log), places+1+e.extra()
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestABucketTakesAtMost170Bytes of Redis, everything included: what its memory grows by for 100,000 of them, each charged
+// TestBucket_TakesAtMost170Bytes of Redis, everything included: what its memory grows by for 100,000 of them, each charged
 // half of its capacity. A key is 32 bytes of table entries, as many for its expiry, 21 of the tables, and the key and the
 // value in size classes of 16 bytes. It does not run in parallel: it would keep the tests busy that measure time.
-func TestABucketTakesAtMost170Bytes(t *testing.T) {
+func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 500,000 keys")
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Metrics are a process's measurements of its limits. Labels are rule ids, kinds and names from the program: never a
-// tenant or a subject.
+// Metrics are the measurements of a process's limits. Labels are rule ids, kinds and names from the program, never a tenant or a
+// subject.
 type Metrics struct {
 	decisions   *prometheus.CounterVec
 	vectorSize  prometheus.Histogram
@@ -35,51 +35,51 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_limit_decisions_total",
-			Help: "Verdicts per rule, of checks and charges. Outcomes would_deny and would_never are a shadow rule's.",
+			Help: "Verdicts per rule, of checks and charges. Only shadow rules have the outcomes would_deny and would_never.",
 		}, []string{"rule", "kind", "outcome", "mode"}),
 		vectorSize: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "quotasvc_limit_vector_requests",
-			Help:    "Requests of one tenant decided in one script call.",
+			Help:    "Requests decided in one script call.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 7), // 1..MaxVector
 		}),
 		rebased: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_limit_clock_rebased_total",
-			Help: "Buckets moved back because Redis' clock was set back by more than 5 s.",
+			Help: "Buckets moved back in time because the clock of Redis was set back by more than 5 s.",
 		}),
 		corrupt: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_limit_corrupt_total",
-			Help: "Decisions that met a stored value which is not a bucket.",
+			Help: "Decisions for which Redis had a stored value that is not a bucket.",
 		}),
 		stale: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_limit_stale_windows_total",
-			Help: "Requests sent to Redis again because its clock was in another window of the calendar.",
+			Help: "Requests sent to Redis twice because its clock was in another calendar window.",
 		}),
 		degraded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_limit_degraded",
-			Help: "1 while limits are decided without Redis because Redis, or a master of its cluster, is away.",
+			Help: "1 while Redis, or a master of its cluster, is away and limits are decided locally.",
 		}),
 		stagedRefunds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_limit_slot_refunds_total",
-			Help: "Charges of one slot of a cluster given back because another slot denied or failed, by outcome: done or lost.",
+			Help: "Charges in one slot of a cluster that were refunded because another slot denied or failed, by outcome: done or lost.",
 		}, []string{"outcome"}),
 		localLevels: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_limit_local_levels",
-			Help: "Bucket levels held in the process.",
+			Help: "Bucket levels in the memory of the process.",
 		}),
 		near: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_limit_near_total",
-			Help: "Verdicts that passed and left at most a fifth of the rule's capacity: who will be denied next.",
+			Help: "Verdicts that passed and left at most a fifth of the rule's capacity.",
 		}, []string{"rule"}),
 		retryAfter: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "quotasvc_limit_retry_after_seconds",
-			Help: "How long those are to wait whom an enforced rule denied, per denying rule.",
+			Help: "RetryAfter of denials by enforced rules.",
 			// From the interval of 1,000 requests a second to most of a day.
 			Buckets: prometheus.ExponentialBuckets(1e-3, 4, 14),
 		}),
 		degradedRules: newDegradedRules(),
 		leases: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_limit_leases_total",
-			Help: "Leases of concurrency limits by operation (acquire, renew, release, count) and outcome.",
+			Help: "Lease requests of concurrency limits by operation (acquire, renew, release, count) and outcome.",
 		}, []string{"rule", "operation", "outcome", "mode"}),
 		held: newLeaseGauge(),
 	}
@@ -91,7 +91,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// outcomeLabel is the label of a verdict.
+// outcomeLabel returns the label of a verdict.
 func outcomeLabel(v Verdict) string {
 	switch {
 	case v.Unknown:
@@ -109,7 +109,7 @@ func outcomeLabel(v Verdict) string {
 	}
 }
 
-// nearPart is the part of a capacity of which no more is left when a rule counts as near its limit: a fifth, 80% used.
+// nearPart defines when a rule is near its limit: at most a fifth of the capacity is left, 80 % are used.
 const nearPart = 5
 
 // count counts a decision's verdicts.
@@ -138,8 +138,7 @@ func (m *Metrics) countNear(rule string, remaining, limit int64) {
 	}
 }
 
-// Forget drops the series of rules that are no more. A decision that is under way may bring one back; forgetting it again
-// later does no harm.
+// Forget drops the series of rules that do not exist any more. A decision under way may bring a series back; a later call drops it.
 func (m *Metrics) Forget(rules []string) {
 	for _, rule := range rules {
 		of := prometheus.Labels{"rule": rule}
@@ -150,11 +149,11 @@ func (m *Metrics) Forget(rules []string) {
 	}
 }
 
-// passCounters are the counters of verdicts that passed in Redis, as nearly all do: finding one of them by its labels takes
-// longer than counting.
+// passCounters are the counters of verdicts that passed in Redis, as nearly all do. They are kept because finding a counter by its
+// labels takes longer than counting.
 //
-// mu is for changes. Under it a rule's counter comes with its series and goes with it: one that stayed behind would count
-// where nobody looks when the rule comes back.
+// mu is held for changes. A counter is added and dropped together with its series: one that outlived its series would count in vain when
+// the rule returns.
 type passCounters struct {
 	decisions *prometheus.CounterVec
 	mu        sync.Mutex
@@ -166,7 +165,7 @@ type passKey struct {
 	kind rule.Kind
 }
 
-// of is a rule's counter.
+// of returns the counter of a rule.
 func (p *passCounters) of(r *rule.Rule) prometheus.Counter {
 	key := passKey{r.ID, r.Kind}
 	if c, known := p.all.Load(key); known {
@@ -189,10 +188,10 @@ func (p *passCounters) forget(id string) {
 	}
 }
 
-// degradedRules is which rules were decided without Redis the last time, although there is one.
+// degradedRules are the rules whose last decision was made without Redis, although Redis is configured.
 type degradedRules struct {
 	gauge *prometheus.GaugeVec
-	some  atomic.Bool // there are any: the normal path takes no lock
+	some  atomic.Bool // there are any; the normal path takes no lock
 
 	mu  sync.Mutex
 	all map[string]bool
@@ -203,12 +202,12 @@ func newDegradedRules() *degradedRules {
 		all: make(map[string]bool),
 		gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "quotasvc_limit_rule_degraded",
-			Help: "1 for a rule that was last decided without Redis because Redis did not decide.",
+			Help: "1 for a rule whose last decision was made without Redis because Redis was away.",
 		}, []string{"rule"}),
 	}
 }
 
-// note notes where a rule was decided. What was remembered says nothing about Redis.
+// note notes where a rule was decided. A remembered denial tells nothing about Redis.
 func (r *degradedRules) note(rule string, degraded bool, mode Mode) {
 	switch {
 	case degraded && mode == ModeLocal:
@@ -226,7 +225,7 @@ func (r *degradedRules) note(rule string, degraded bool, mode Mode) {
 	}
 }
 
-// recovered says that Redis decides again.
+// recovered clears all rules: Redis decides again.
 func (r *degradedRules) recovered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

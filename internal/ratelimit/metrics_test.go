@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestWhoIsNearItsLimitIsCountedFromFourFifthsOn(t *testing.T) {
+func TestMetrics_Near_FromFourFifthsOn(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		r := compile(t, rule.Spec{ID: "near", Rate: "1/day", Burst: 10})
 		shadow := compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Burst: 3, Shadow: true})
@@ -41,7 +41,7 @@ func TestWhoIsNearItsLimitIsCountedFromFourFifthsOn(t *testing.T) {
 	})
 }
 
-func TestDenialsTellHowLongTheyLast(t *testing.T) {
+func TestMetrics_RetryAfter_OfDenials(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *Limiter) {
 		said := func() (n uint64, sum float64) {
 			var m dto.Metric
@@ -72,8 +72,8 @@ func TestDenialsTellHowLongTheyLast(t *testing.T) {
 	})
 }
 
-// TestEachRuleSaysWhetherItIsDecidedWithoutRedis: also those with other policies, and only until Redis decides again.
-func TestEachRuleSaysWhetherItIsDecidedWithoutRedis(t *testing.T) {
+// TestMetrics_RuleDegraded_FollowsDecisions: also those with other policies, and only until Redis decides again.
+func TestMetrics_RuleDegraded_FollowsDecisions(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	clock := &movableClock{}
@@ -121,7 +121,7 @@ func TestEachRuleSaysWhetherItIsDecidedWithoutRedis(t *testing.T) {
 	eventually(t, "nobody is degraded, neither whom nobody asks", func() bool { return len(degraded()) == 0 && gauge("idle") == 0 })
 }
 
-func TestSeriesOfRulesThatAreGoneAreDropped(t *testing.T) {
+func TestMetrics_Forget_DropsSeries(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	metrics := NewMetrics(reg)
@@ -153,8 +153,8 @@ func TestSeriesOfRulesThatAreGoneAreDropped(t *testing.T) {
 	}
 }
 
-// TestVerdictsAreCountedByOutcomeAndMode: each by its own series, however it is found.
-func TestVerdictsAreCountedByOutcomeAndMode(t *testing.T) {
+// TestMetrics_Decisions_ByOutcomeAndMode: each by its own series, however it is found.
+func TestMetrics_Decisions_ByOutcomeAndMode(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil)
 	r := compile(t, rule.Spec{ID: "rule", Rate: "1/s"})
@@ -181,8 +181,8 @@ func TestVerdictsAreCountedByOutcomeAndMode(t *testing.T) {
 	}
 }
 
-// TestARuleThatComesBackIsCountedAgain: whatever was under way when it was forgotten.
-func TestARuleThatComesBackIsCountedAgain(t *testing.T) {
+// TestMetrics_ForgottenRule_IsCountedAgain: whatever was under way when it was forgotten.
+func TestMetrics_ForgottenRule_IsCountedAgain(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics(nil)
 	bucket, window := compile(t, rule.Spec{ID: "back", Rate: "1/s"}), compile(t, rule.Spec{ID: "back", Rate: "1/s", Kind: "fixed_window"})

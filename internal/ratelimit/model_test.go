@@ -210,11 +210,11 @@ func (c *charged) add(d Decision, req Request) {
 	}
 }
 
-func TestLocalBucketsEqualTheOracle(t *testing.T) {
+func TestLocalState_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, o := drawWorld(t), newOracle()
-		all := newLevels(0, NewMetrics(nil))
+		all := newLocalState(0, NewMetrics(nil))
 		var given charged
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			w.step(t)
@@ -226,8 +226,8 @@ func TestLocalBucketsEqualTheOracle(t *testing.T) {
 			}
 			// Forgetting happens at its own times; here it happens before each request, in both.
 			o.forget(w.now)
-			for s := range all.shards {
-				maps.DeleteFunc(all.shards[s].all, func(_ string, e localLevel) bool { return e.fullAt <= w.now })
+			for s := range all.stripes {
+				maps.DeleteFunc(all.stripes[s].all, func(_ string, e localLevel) bool { return e.fullAt <= w.now })
 			}
 			d := decision(&q, all.decide(&q, w.now, nil), nil, ModeLocal)
 			allowed, rows := o.decide(w.now, what, oracleCharges(&q))
@@ -241,10 +241,10 @@ func TestLocalBucketsEqualTheOracle(t *testing.T) {
 	})
 }
 
-// TestScriptEqualsTheOracle is the proof of the script: random requests on a real Redis, with clock steps in both
+// TestLimits_Script_EqualsTheOracle is the proof of the script: random requests on a real Redis, with clock steps in both
 // directions, changes of the rules and keys that expire at their time, answer exactly what the oracle says; what must not
 // write does not; and no key expires before it says no more than a missing one.
-func TestScriptEqualsTheOracle(t *testing.T) {
+func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	now := worldStart
@@ -380,7 +380,7 @@ func (e *expiries) pass(t *rapid.T, o *oracle, charges []oracleCharge, now int64
 	}
 }
 
-func TestVectorEqualsOneCallPerRequest(t *testing.T) {
+func TestVector_EqualsOneCallPerRequest(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	script := limitsScript(t, client)

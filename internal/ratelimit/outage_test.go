@@ -74,8 +74,8 @@ func eventually(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// TestNoDecisionOutlivesItsBudget takes Redis away under load in three ways and brings it back.
-func TestNoDecisionOutlivesItsBudget(t *testing.T) {
+// TestOutage_NoDecisionOutlivesItsBudget takes Redis away under load in three ways and brings it back.
+func TestOutage_NoDecisionOutlivesItsBudget(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]struct{ away, back func(*testenv.RedisServer) }{
 		"hangs":  {(*testenv.RedisServer).Pause, (*testenv.RedisServer).Resume},
@@ -154,7 +154,7 @@ func TestNoDecisionOutlivesItsBudget(t *testing.T) {
 	}
 }
 
-func TestDeadAddressesCostTheBudgetAtMost(t *testing.T) {
+func TestOutage_DeadAddress_CostsTheBudgetAtMost(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // connections are made and nothing is ever said
 	if err != nil {
@@ -200,8 +200,8 @@ func TestDeadAddressesCostTheBudgetAtMost(t *testing.T) {
 	}
 }
 
-// TestBudgetDoesNotDependOnTheClientsTimeouts: they are the second line of defence, not the first.
-func TestBudgetDoesNotDependOnTheClientsTimeouts(t *testing.T) {
+// TestBudget_IsIndependentOfClientTimeouts: they are the second line of defence, not the first.
+func TestBudget_IsIndependentOfClientTimeouts(t *testing.T) {
 	t.Parallel()
 	const budget = 600 * time.Millisecond // of which the slack below is a small part
 	server := testenv.RedisPrivate(t)
@@ -226,8 +226,8 @@ func TestBudgetDoesNotDependOnTheClientsTimeouts(t *testing.T) {
 	all.Wait()
 }
 
-// TestServersThatCannotWriteAreAway: they answer, but a limiter that cannot charge has no limit.
-func TestServersThatCannotWriteAreAway(t *testing.T) {
+// TestOutage_ServerCannotWrite_IsAway: they answer, but a limiter that cannot charge has no limit.
+func TestOutage_ServerCannotWrite_IsAway(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, harm := range map[string]func(*redis.Client) error{
@@ -265,7 +265,7 @@ func TestServersThatCannotWriteAreAway(t *testing.T) {
 	}
 }
 
-func TestStartWithoutRedisAndFindItLater(t *testing.T) {
+func TestStart_WithoutRedis_FindsItLater(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	server.Stop()
@@ -302,7 +302,7 @@ func away(t *testing.T, cfg settings, warm func(l *Limiter)) *Limiter {
 	return l
 }
 
-func TestPoliciesDecideWithoutRedis(t *testing.T) {
+func TestConsume_RedisAway_PoliciesDecide(t *testing.T) {
 	t.Parallel()
 	l := away(t, settings{}, func(*Limiter) {})
 	ctx := context.Background()
@@ -345,7 +345,7 @@ func TestPoliciesDecideWithoutRedis(t *testing.T) {
 	}
 }
 
-func TestOutageStartsFromTheLastKnownLevel(t *testing.T) {
+func TestOutage_StartsFromTheLastKnownLevel(t *testing.T) {
 	t.Parallel()
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: 100})
 	req := func(tenant string, cost int64) Request {
@@ -371,9 +371,9 @@ func TestOutageStartsFromTheLastKnownLevel(t *testing.T) {
 	}
 }
 
-// TestReplicasTogetherStayWithinTheRuleDuringAnOutage: with the full limit in each replica, four replicas would admit
+// TestOutage_ReplicasStayWithinTheRule: with the full limit in each replica, four replicas would admit
 // four times the rule.
-func TestReplicasTogetherStayWithinTheRuleDuringAnOutage(t *testing.T) {
+func TestOutage_ReplicasStayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	const replicas, burst = 4, 40
 	server := testenv.RedisPrivate(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestADecisionBringsWhatWasRead: values of other keys of the tenant's come with the verdicts, to each request its own.
-func TestADecisionBringsWhatWasRead(t *testing.T) {
+// TestConsume_With_BringsTheValues: values of other keys of the tenant's come with the verdicts, to each request its own.
+func TestConsume_With_BringsTheValues(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	ctx := context.Background()
@@ -59,7 +59,7 @@ func TestADecisionBringsWhatWasRead(t *testing.T) {
 	all.Wait()
 }
 
-func TestNothingIsReadWithoutRedis(t *testing.T) {
+func TestConsume_With_RedisAway_NoValues(t *testing.T) {
 	t.Parallel()
 	r := compile(t, rule.Spec{Rate: "1/day", Burst: 10})
 	req := Request{Tenant: "acme", Charges: []Charge{{Rule: r}}, With: readsOf(t, "acme", "{acme}")}

@@ -8,9 +8,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestMemorySaysOfALogWhenItReallyPasses: this process knows of a log how many tokens are gone and when the last one comes back;
+// TestRecall_Log_RetryAfterIsRediss: this process knows of a log how many tokens are gone and when the last one comes back;
 // when the next one does, Redis has said.
-func TestMemorySaysOfALogWhenItReallyPasses(t *testing.T) {
+func TestRecall_Log_RetryAfterIsRediss(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})
 	log := compile(t, rule.Spec{Kind: "sliding_log", Rate: "3/h"})
@@ -39,8 +39,8 @@ func TestMemorySaysOfALogWhenItReallyPasses(t *testing.T) {
 	}
 }
 
-// TestMemoryDeniesForTheRulesThatRedisDeniedFor and not for one that it only guesses to be used up.
-func TestMemoryDeniesForTheRulesThatRedisDeniedFor(t *testing.T) {
+// TestRecall_DeniesForTheSameRulesAsRedis and not for one that it only guesses to be used up.
+func TestRecall_DeniesForTheSameRulesAsRedis(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	l, other := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})

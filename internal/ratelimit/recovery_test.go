@@ -16,9 +16,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestKilledRedisAt5000RequestsPerSecond: no request waits, and what is admitted stays within what Redis and the replicas'
+// TestOutage_KilledAt5000PerSecond: no request waits, and what is admitted stays within what Redis and the replicas'
 // shares may admit together.
-func TestKilledRedisAt5000RequestsPerSecond(t *testing.T) {
+func TestOutage_KilledAt5000PerSecond(t *testing.T) {
 	t.Parallel()
 	const replicas, callers, every = 2, 25, 10 * time.Millisecond // 2,500 requests/s each
 	server := testenv.RedisPrivate(t)
@@ -64,9 +64,9 @@ func TestKilledRedisAt5000RequestsPerSecond(t *testing.T) {
 	}
 }
 
-// TestRecoveryIsNoStampede: while Redis is away each process asks it once every 5 s, and when it is back, through a few
+// TestRecovery_IsNoStampede: while Redis is away each process asks it once every 5 s, and when it is back, through a few
 // connections.
-func TestRecoveryIsNoStampede(t *testing.T) {
+func TestRecovery_IsNoStampede(t *testing.T) {
 	t.Parallel()
 	const replicas, callers = 4, 24
 	server := testenv.RedisPrivate(t)

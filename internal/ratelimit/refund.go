@@ -8,9 +8,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Refund gives back what was charged: pass it Decision.Charged. What is no longer missing is not given back: a bucket is
-// never more than full. The verdicts are of req's charges, in order, as the buckets are then; one whose refund may not have
-// arrived is Unknown. ErrUnavailable says that there is such a one; the bucket refills by itself in any case.
+// Refund gives back what was charged: pass it Decision.Charged. It gives back at most what is still missing: a bucket is never more
+// than full. The verdicts show the buckets after the refund, in the order of req's charges. The verdict of a charge whose refund may
+// not have arrived is Unknown, and the error then matches ErrUnavailable. Such a bucket refills with time.
 func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	q, err := req.check(rule.Refund)
 	if err != nil || len(q.charges) == 0 {
@@ -19,7 +19,7 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	if l.stopped.Load() {
 		return nil, ErrStopped
 	}
-	remote, local := part{query: query{op: rule.Refund, tenant: q.tenant}}, part{query: query{op: rule.Refund, tenant: q.tenant}}
+	remote, local := query{op: rule.Refund, tenant: q.tenant}, query{op: rule.Refund, tenant: q.tenant}
 	after := make([]Verdict, len(q.charges))
 	for i, c := range q.charges {
 		after[i] = Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Allowed: true, Unknown: true}
@@ -31,7 +31,7 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	}
 	if len(local.charges) > 0 {
 		replicas := l.replicasOf(ModeLocal)
-		d := decision(&local.query, l.levels.decide(&local.query, l.ticker.micros(), replicas), replicas, ModeLocal)
+		d := decision(&local, l.local.decide(&local, l.micros(), replicas), replicas, ModeLocal)
 		for j, at := range local.positions {
 			after[at] = d.Verdicts[j]
 		}
@@ -39,27 +39,28 @@ func (l *Limiter) Refund(ctx context.Context, req Request) ([]Verdict, error) {
 	if len(remote.charges) == 0 {
 		return after, nil
 	}
-	return after, l.refundThere(ctx, &remote, after)
+	return after, l.refundRemote(ctx, &remote, after)
 }
 
-// refundThere gives back what Redis was charged, and puts what it says then into after.
-func (l *Limiter) refundThere(ctx context.Context, remote *part, after []Verdict) error {
+// refundRemote gives back what Redis was charged, and puts the verdicts into after.
+func (l *Limiter) refundRemote(ctx context.Context, remote *query, after []Verdict) error {
 	deadline := l.store.QueueDeadline(ctx)
-	errs := make([]error, MaxCharges)
+	parts := []query{*remote}
+	if l.store.IsCluster() {
+		parts = remote.parts()
+	}
+	errs := make([]error, len(parts))
 	var all sync.WaitGroup
-	for i, p := range l.parts(&remote.query) {
+	for i := range parts {
 		all.Go(func() {
-			a, mode, err := l.refund(ctx, deadline, p.query, false)
+			p := &parts[i]
+			a, mode, err := l.refund(ctx, deadline, p, false)
 			if errs[i] = err; err != nil {
 				return
 			}
-			d := decision(&p.query, a, l.replicasOf(mode), mode)
-			for j := range p.charges {
-				at := j
-				if p.positions != nil { // one of several slots
-					at = p.positions[j]
-				}
-				after[remote.positions[at]] = d.Verdicts[j]
+			d := decision(p, a, l.replicasOf(mode), mode)
+			for j, at := range p.positions {
+				after[at] = d.Verdicts[j]
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestRefundSaysHowTheBucketsAreThen: what a peek says behind it, in the order of the charges, wherever they were taken.
-func TestRefundSaysHowTheBucketsAreThen(t *testing.T) {
+// TestRefund_ReturnsTheVerdictsAfterIt: what a peek says behind it, in the order of the charges, wherever they were taken.
+func TestRefund_ReturnsTheVerdictsAfterIt(t *testing.T) {
 	t.Parallel()
 	for where, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {
 		l := patientLimiter(t, client, settings{})

@@ -31,9 +31,9 @@ func unwritable(ctx context.Context) map[string]struct{ harm, heal func(*redis.C
 	}
 }
 
-// TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere: a server that cannot write answers peeks all the same, from buckets in
+// TestPeek_FromReadOnlyRedis_KeepsLocalCharges: a server that cannot write answers peeks all the same, from buckets in
 // which nothing was charged, until the breaker opens.
-func TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere(t *testing.T) {
+func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 	t.Parallel()
 	for name, set := range unwritable(context.Background()) {
 		t.Run(name, func(t *testing.T) {
@@ -77,9 +77,9 @@ func TestPeeksThatRedisAnswersDoNotForgetWhatIsChargedHere(t *testing.T) {
 	}
 }
 
-// TestAServerThatDoesNotWriteIsAwayUntilItWrites: peeks go well on it, and neither keep the breaker from opening nor close it. What
+// TestOutage_ServerRejectsWrites_AwayUntilItWrites: peeks go well on it, and neither keep the breaker from opening nor close it. What
 // is checked is then what would be consumed. A peek finds out that the server writes again.
-func TestAServerThatDoesNotWriteIsAwayUntilItWrites(t *testing.T) {
+func TestOutage_ServerRejectsWrites_AwayUntilItWrites(t *testing.T) {
 	t.Parallel()
 	for name, set := range unwritable(context.Background()) {
 		t.Run(name, func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestAServerThatDoesNotWriteIsAwayUntilItWrites(t *testing.T) {
 	}
 }
 
-// TestAServerThatWritesNowAndThenIsNotAway: at the edge of its memory a server refuses one write and does the next.
-func TestAServerThatWritesNowAndThenIsNotAway(t *testing.T) {
+// TestOutage_ServerWritesNowAndThen_IsNotAway: at the edge of its memory a server refuses one write and does the next.
+func TestOutage_ServerWritesNowAndThen_IsNotAway(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())

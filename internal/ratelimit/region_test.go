@@ -7,8 +7,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestARuleKeepsItsLevelsWhenItsRegionGetsMore: the debt stays, in tokens.
-func TestARuleKeepsItsLevelsWhenItsRegionGetsMore(t *testing.T) {
+// TestRule_RegionShareRaised_KeepsLevels: the debt stays, in tokens.
+func TestRule_RegionShareRaised_KeepsLevels(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{})
 	ask := func(percent, cost int64) Verdict {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// MaxCharges is the most rules one request may be charged on. It bounds the script's time together with MaxVector.
+	// MaxCharges bounds the rules of one request. With MaxVector it bounds the script's time.
 	MaxCharges = 16
 )
 
@@ -18,19 +18,19 @@ const (
 type Charge struct {
 	// Rule must come from Compile.
 	Rule *rule.Rule
-	// Dimension separates buckets of one rule and tenant: subject, route and the like, hashed by Dimension. "" is one
-	// bucket for the whole tenant; of a shared rule, one for all.
+	// Dimension separates buckets of one rule and tenant, for example by subject and route. It is a result of rule.Dimension.
+	// Empty is one bucket for the whole tenant, or for everybody if the rule is shared.
 	Dimension string
-	// Zone is the calendar that the rule's windows follow for this request; nil is the rule's own.
+	// Zone is the calendar of the rule's windows for this request; nil is the rule's own.
 	Zone *time.Location
-	// Cost is the tokens to take or give back; 0 is the rule's own cost. A cost beyond the rule's capacity is answered
-	// with Never, not with an error.
+	// Cost is the tokens to take or give back; 0 is the rule's own cost. A cost beyond the rule's capacity gives the verdict Never,
+	// not an error.
 	Cost int64
 
-	taken int64 // us; when a refund's charge was made. unknownTime: nobody knows
+	taken int64 // µs; of a refund: when the charge was made. rule.UnknownTime: unknown
 }
 
-// Request is what one decision is about: a tenant and 1..MaxCharges charges with distinct buckets.
+// Request is a tenant and 1..MaxCharges charges with distinct buckets, which are decided together.
 type Request struct {
 	Tenant  string
 	Charges []Charge
@@ -39,39 +39,38 @@ type Request struct {
 	// tenant's shard was not asked or did not answer. A refund reads nothing.
 	With *redisstore.Reads
 
-	local uint16 // a refund: a bit per charge that was taken in the process, not in Redis
+	local uint16 // of a refund: a bit per charge that was taken in this process instead of Redis
 }
 
-// Verdict is what one rule says.
+// Verdict is the decision of one rule.
 type Verdict struct {
 	Rule *rule.Rule
-	// Allowed says that this rule passes the request. A shadow rule's verdict is reported like any other and decides
-	// nothing.
+	// Allowed means that this rule passes the request. The verdict of a shadow rule is reported and decides nothing.
 	Allowed bool
-	// Never says that the cost is beyond the rule's capacity: waiting does not help. RetryAfter is 0 then.
+	// Never means that the cost is beyond the rule's capacity: waiting does not help. RetryAfter is 0 then.
 	Never bool
-	// Unknown says that there is no bucket behind this verdict: the rule is open while Redis is away, or a shadow rule's
-	// stored state is unreadable. It passes; Remaining, RetryAfter, Next and Reset mean nothing and must not be shown.
+	// Unknown means that there is no bucket behind this verdict: the rule is open while Redis is away, or the stored state of a
+	// shadow rule is unreadable. Such a verdict passes. Remaining, RetryAfter, Next and Reset must not be shown.
 	Unknown bool
-	// Remaining is the whole tokens left, after this request's charge if it was charged. In a degraded decision: of this
-	// replica's share.
+	// Remaining is the whole tokens left, after this request's own charge. In a degraded decision they are those of this replica's
+	// portion.
 	Remaining int64
-	// Limit is the rule's capacity in tokens; in a degraded decision, this replica's share.
+	// Limit is the rule's capacity in tokens; in a degraded decision, this replica's portion.
 	Limit int64
 	// RetryAfter is when the same cost will pass if nothing else is charged: exact to the microsecond. 0 if it passes now.
 	RetryAfter time.Duration
-	// Next is when one more whole token than Remaining is there. 0 if the bucket is full.
+	// Next is the time until Remaining grows by one. 0 if the bucket is full.
 	Next time.Duration
-	// Reset is when the bucket is full.
+	// Reset is the time until the bucket is full.
 	Reset time.Duration
-	// Delay is how long an admitted request must wait for its turn in a leaky bucket; 0 for other kinds.
+	// Delay is how long an admitted request must wait in a leaky bucket; 0 for other kinds.
 	Delay time.Duration
 	// Shadow is the rule's.
 	Shadow bool
 	// Mode is where this rule was decided.
 	Mode Mode
 
-	at int64 // us; the time the bucket is at
+	at int64 // µs; the bucket's time
 }
 
 // Mode is where a decision was made.
@@ -80,7 +79,7 @@ type Mode int
 const (
 	// ModeRedis is Redis: one state for all replicas.
 	ModeRedis Mode = iota
-	// ModeMemo is this process' memory of a denial by Redis that still holds.
+	// ModeMemo is a denial by Redis that this process remembers and that still holds.
 	ModeMemo
 	// ModeLocal is this process.
 	ModeLocal
@@ -100,18 +99,18 @@ func (m Mode) String() string {
 
 // Decision is the answer to a request. Its verdicts are in the order of the request's charges.
 type Decision struct {
-	// Allowed says that every enforced rule passed and, for Consume, that all of them were charged. If it is false
-	// nothing was charged.
+	// Allowed means that every enforced rule passed and, for Consume, that all of them were charged. If it is false nothing
+	// was charged.
 	Allowed  bool
 	Verdicts []Verdict
 	// Mode is ModeLocal if any of its rules was decided there; see the verdicts' own.
 	Mode Mode
-	// Degraded says that Redis should have decided and could not: the rules' OnBackendError did.
+	// Degraded means that Redis did not decide, and the rules' OnBackendError did.
 	Degraded bool
 }
 
-// Charged is the part of req that the decision has taken: what to pass to Refund if the work is not done after all. It
-// remembers whether Redis or this process was charged, and leaves out shadow rules that were not.
+// Charged returns the part of req that was charged: what to pass to Refund if the work is not done. It notes whether Redis or this
+// process was charged, and leaves out shadow rules that were not charged.
 func (d Decision) Charged(req Request) Request {
 	taken := Request{Tenant: req.Tenant}
 	if !d.Allowed {
@@ -135,24 +134,27 @@ type query struct {
 	op      rule.Op
 	tenant  string
 	charges []charge
-	with    *redisstore.Reads
+	with    *redisstore.Reads // nil: none
+
+	// positions are those of the charges in the whole request, if this is a part of it.
+	positions []int
 }
 
 // charge is a checked charge.
 type charge struct {
 	rule *rule.Rule
 	key  string
-	tag  string // the key's hash tag: buckets of one tag share a slot
+	tag  string // the hash tag of key: buckets of one tag share a slot
 	cost int64
 	zone *time.Location
 
 	taken int64 // Charge.taken
 }
 
-// at is the moment now of the charge's calendar.
+// at returns the moment now in the charge's calendar.
 func (c *charge) at(now int64) rule.Moment { return rule.Moment{Now: now, Zone: c.zone} }
 
-// check turns a request into a query. The error is a *FieldError.
+// check turns a request into a query. The error is a *rule.FieldError.
 func (req Request) check(o rule.Op) (query, error) {
 	if !bound.ID(req.Tenant) {
 		return query{}, &rule.FieldError{Field: "tenant", Reason: bound.MustBeID}
@@ -192,17 +194,10 @@ func (req Request) check(o rule.Op) (query, error) {
 	return q, nil
 }
 
-// part is the charges of a query that share a slot on a cluster.
-type part struct {
-	query
-
-	positions []int // of the charges in the whole query
-}
-
-// parts splits q by hash tag. The tenant's own part is the last: the others, whose slots it does not share, can be taken
-// back when it is denied.
-func (q *query) parts() []part {
-	var all []part
+// parts splits q by hash tag: a script call on a cluster reaches one slot. The tenant's own part is the last, because the others can
+// be refunded if it is denied.
+func (q *query) parts() []query {
+	var all []query
 	index := make(map[string]int, 1)
 	for _, own := range []bool{false, true} {
 		for i := range q.charges {
@@ -214,13 +209,17 @@ func (q *query) parts() []part {
 			if !known {
 				at = len(all)
 				index[c.tag] = at
-				all = append(all, part{query: query{op: q.op, tenant: q.tenant}})
+				all = append(all, query{op: q.op, tenant: q.tenant})
 				if own {
 					all[at].with = q.with
 				}
 			}
+			position := i
+			if q.positions != nil {
+				position = q.positions[i]
+			}
 			all[at].charges = append(all[at].charges, *c)
-			all[at].positions = append(all[at].positions, i)
+			all[at].positions = append(all[at].positions, position)
 		}
 	}
 	return all

@@ -10,7 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-func TestRequestsAreChecked(t *testing.T) {
+func TestRequest_Check(t *testing.T) {
 	t.Parallel()
 	l := patientLimiter(t, nil, settings{})
 	limit := compile(t, rule.Spec{Rate: "10/s"})
@@ -54,7 +54,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 }
 
-func TestDimensionSeparatesValuesAndHidesThem(t *testing.T) {
+func TestDimension_SeparatesAndHidesValues(t *testing.T) {
 	t.Parallel()
 	hostile := strings.Repeat("}{\n\x00", 250_000)
 	seen := make(map[string][]string)
@@ -73,8 +73,8 @@ func TestDimensionSeparatesValuesAndHidesThem(t *testing.T) {
 	}
 }
 
-// TestDimensionsDoNotChange: keys that are in Redis have them, and other instances write them, too.
-func TestDimensionsDoNotChange(t *testing.T) {
+// TestDimension_DoesNotChange: keys that are in Redis have them, and other instances write them, too.
+func TestDimension_DoesNotChange(t *testing.T) {
 	t.Parallel()
 	for want, values := range map[string][]string{
 		"47DEQpj8HBSa-_TI": nil, "bqmI7nN6aND7HXu3": {"alice"}, "YB1UduLM_iyHorun": {"ab", "c"},
@@ -86,7 +86,7 @@ func TestDimensionsDoNotChange(t *testing.T) {
 	}
 }
 
-func TestBucketsOfOneTenantShareASlotAndSharedOnesHaveTheirOwn(t *testing.T) {
+func TestBucketKey_TenantsShareASlotSharedRulesDoNot(t *testing.T) {
 	t.Parallel()
 	a, b := compile(t, rule.Spec{ID: "a", Rate: "1/s"}), compile(t, rule.Spec{ID: "a:b", Rate: "1/s"})
 	shared := compile(t, rule.Spec{ID: "a", Rate: "1/s", Shared: true})
@@ -116,8 +116,8 @@ func TestBucketsOfOneTenantShareASlotAndSharedOnesHaveTheirOwn(t *testing.T) {
 	}
 }
 
-// TestAQueryIsSplitByHashTagWithTheTenantsOwnLast: what is taken first must be what can be given back alone.
-func TestAQueryIsSplitByHashTagWithTheTenantsOwnLast(t *testing.T) {
+// TestQuery_Parts_TenantsOwnIsLast: what is taken first must be what can be given back alone.
+func TestQuery_Parts_TenantsOwnIsLast(t *testing.T) {
 	t.Parallel()
 	own, global := compile(t, rule.Spec{ID: "own", Rate: "1/s"}), compile(t, rule.Spec{ID: "global", Rate: "1/s", Shared: true})
 	ip := compile(t, rule.Spec{ID: "ip", Rate: "1/s", Shared: true})

@@ -7,10 +7,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
-// Reset makes the bucket what it was before it was first charged, in Redis and in this process; of a concurrency rule it forgets
-// all leases. It reports whether anything was stored. Other processes must ForgetBucket, or they go on denying from memory for
-// up to a second, and from what they knew if Redis goes away. The error matches ErrUnavailable if Redis did not answer within
-// the budget: the bucket may have been reset or not, and resetting it again is safe.
+// Reset makes a bucket full, in Redis and in this process, and reports whether anything was stored. For a concurrency rule it drops all
+// leases. name is a result of rule.Bucket.Name. Other processes must call ForgetBucket: otherwise they deny from memory for up to a
+// second, and use their old level if Redis goes away. The error matches ErrUnavailable if Redis did not answer within the budget: the
+// bucket may have been reset, and it is safe to reset it again.
 func (l *Limiter) Reset(ctx context.Context, name string) (existed bool, err error) {
 	if l.stopped.Load() {
 		return false, ErrStopped
@@ -24,17 +24,17 @@ func (l *Limiter) Reset(ctx context.Context, name string) (existed bool, err err
 	return existed || l.store == nil && known, nil
 }
 
-// ForgetBucket forgets what this process knows of a bucket that was reset elsewhere.
+// ForgetBucket drops this process's copies of a bucket that another process has reset.
 func (l *Limiter) ForgetBucket(name string) { l.forgetBucket(name) }
 
 func (l *Limiter) forgetBucket(name string) (known bool) {
 	l.denials.forget(name)
-	return l.levels.forget(name) || l.leases.table.forget(name)
+	return l.local.forget(name) || l.leases.table.forget(name)
 }
 
-// forget drops what is known of a bucket.
-func (l *levels) forget(key string) (known bool) {
-	shard := l.shard(redisstore.HashTag(key))
+// forget drops the level of a bucket and reports whether there was one.
+func (l *localState) forget(key string) (known bool) {
+	shard := l.stripe(redisstore.HashTag(key))
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	_, known = shard.all[key]
@@ -42,7 +42,7 @@ func (l *levels) forget(key string) (known bool) {
 	return known
 }
 
-// forget drops the leases of a bucket.
+// forget drops the leases of a bucket and reports whether there were any.
 func (t *leaseTable) forget(key string) (known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestReset_MakesABucketFullAndTouchesNoOther(t *testing.T) {
+func TestReset_FillsOneBucketOnly(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]func() redis.UniversalClient{
 		"redis": func() redis.UniversalClient { return patientClient(t, testenv.Redis(t)) },
@@ -68,7 +68,7 @@ func TestReset_MakesABucketFullAndTouchesNoOther(t *testing.T) {
 	}
 }
 
-func TestReset_OfAConcurrencyRuleForgetsItsLeases(t *testing.T) {
+func TestReset_Concurrency_DropsItsLeases(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil} {
 		l := patientLimiter(t, client, settings{})
@@ -97,7 +97,7 @@ func TestReset_OfAConcurrencyRuleForgetsItsLeases(t *testing.T) {
 	}
 }
 
-func TestReset_OtherProcessesForgetWhatTheyRemembered(t *testing.T) {
+func TestReset_ForgetBucket_InOtherProcesses(t *testing.T) {
 	t.Parallel()
 	options := testenv.Redis(t)
 	here, there := patientLimiter(t, patientClient(t, options), settings{}), patientLimiter(t, patientClient(t, options), settings{})
@@ -121,7 +121,7 @@ func TestReset_OtherProcessesForgetWhatTheyRemembered(t *testing.T) {
 	}
 }
 
-func TestReset_WithoutRedisIsAnErrorWithinTheBudget(t *testing.T) {
+func TestReset_RedisAway_ErrorWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	client, err := redisstore.NewClient(server.URL)
@@ -152,7 +152,7 @@ func TestReset_WithoutRedisIsAnErrorWithinTheBudget(t *testing.T) {
 	}
 }
 
-func TestBucket_IsNamedLikeItIsCharged(t *testing.T) {
+func TestBucket_Name_IsTheChargedKey(t *testing.T) {
 	t.Parallel()
 	own, shared := compile(t, rule.Spec{ID: "r", Rate: "1/s"}), compile(t, rule.Spec{ID: "r", Rate: "1/s", Shared: true})
 	d := rule.Dimension("x")

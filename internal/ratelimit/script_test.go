@@ -110,8 +110,8 @@ func evalCalls(t *testing.T, client *redis.Client) int {
 	return total
 }
 
-// TestLostReplyChargesOnce: the client libraries' retries would send the script up to four times.
-func TestLostReplyChargesOnce(t *testing.T) {
+// TestConsume_LostReply_ChargesOnce: the client libraries' retries would send the script up to four times.
+func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(o *redis.Options) redis.UniversalClient{
 		"single": func(o *redis.Options) redis.UniversalClient {
@@ -177,8 +177,8 @@ func TestLostReplyChargesOnce(t *testing.T) {
 	}
 }
 
-// TestMissingScriptIsSentAgainAndNothingIsLostOrDoubled flushes the server's scripts all the time.
-func TestMissingScriptIsSentAgainAndNothingIsLostOrDoubled(t *testing.T) {
+// TestConsume_MissingScript_NothingLostOrDoubled flushes the server's scripts all the time.
+func TestConsume_MissingScript_NothingLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	client := patientClient(t, server.Options())

@@ -11,17 +11,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
-// partial is a part and what has become of it.
-type partial struct {
-	part
+// partResult is a part of a query and its result.
+type partResult struct {
+	query
 
 	asked bool
 	d     Decision
 	err   error
 }
 
-// charged is what a consumed part has taken: what to give back, and where in the part it is.
-func (p *partial) charged() (q query, at []int) {
+// refundQuery returns the query that gives back what a consumed part was charged, and the positions of those charges in the part.
+func (p *partResult) refundQuery() (q query, at []int) {
 	q = query{op: rule.Refund, tenant: p.tenant}
 	if !p.asked || p.err != nil || !p.d.Allowed {
 		return q, nil
@@ -39,48 +39,48 @@ func (p *partial) charged() (q query, at []int) {
 
 // staged decides a query whose buckets are in several slots of a cluster, where no script can decide them together.
 //
-// What is charged is charged in stages, the tenant's own slot last: a denial or failure stops there, and what the earlier
-// ones took is given back. In between, others may be denied for a token that comes back (for a round trip); nobody is
-// allowed one too many. A peek asks all slots at once.
-func (l *Limiter) staged(ctx context.Context, deadline time.Time, q *query, parts []part) (Decision, error) {
-	all := make([]*partial, len(parts))
+// A consume charges in stages, the tenant's own slot last. It stops at a denial or failure and gives back what the earlier stages
+// took. For the time of a round trip others may be denied for such a token; nobody is allowed one too many. A peek asks all slots at
+// once.
+func (l *Limiter) staged(ctx context.Context, deadline time.Time, q *query, parts []query) (Decision, error) {
+	all := make([]*partResult, len(parts))
 	for i := range parts {
-		all[i] = &partial{part: parts[i]}
+		all[i] = &partResult{query: parts[i]}
 	}
-	stages := [][]*partial{all}
+	stages := [][]*partResult{all}
 	if q.op == rule.Consume {
 		stages = l.stages(all)
 	}
 	for _, stage := range stages {
-		l.askParts(ctx, deadline, stage)
+		l.decideParts(ctx, deadline, stage)
 		for _, p := range stage {
 			if p.err != nil || !p.d.Allowed && q.op == rule.Consume {
-				return l.undo(ctx, deadline, q, all)
+				return l.refundAndPeek(ctx, deadline, q, all)
 			}
 		}
 	}
 	return merge(q, all), nil
 }
 
-// stages orders the parts of a charge: those whose last known level says that they will deny, so that the others are not
-// charged in vain; the other foreign ones; the tenant's own.
-func (l *Limiter) stages(all []*partial) [][]*partial {
-	var suspects, foreign, own []*partial
-	now := l.ticker.micros()
+// stages orders the parts of a consume: first those that will deny according to their last known level, so that the others are not
+// charged in vain; then the other foreign slots; then the tenant's own.
+func (l *Limiter) stages(all []*partResult) [][]*partResult {
+	var suspects, foreign, own []*partResult
+	now := l.micros()
 	for _, p := range all {
-		guess := p.query
-		guess.op = rule.Peek
+		peek := p.query
+		peek.op = rule.Peek
 		switch {
 		case !p.charges[0].rule.Shared:
 			own = append(own, p)
-		case !l.levels.decide(&guess, now, nil).allowed:
+		case !l.local.decide(&peek, now, nil).allowed:
 			suspects = append(suspects, p)
 		default:
 			foreign = append(foreign, p)
 		}
 	}
-	var stages [][]*partial
-	for _, stage := range [][]*partial{suspects, foreign, own} {
+	var stages [][]*partResult
+	for _, stage := range [][]*partResult{suspects, foreign, own} {
 		if len(stage) > 0 {
 			stages = append(stages, stage)
 		}
@@ -88,31 +88,31 @@ func (l *Limiter) stages(all []*partial) [][]*partial {
 	return stages
 }
 
-// askParts decides parts at the same time.
-func (l *Limiter) askParts(ctx context.Context, deadline time.Time, parts []*partial) {
+// decideParts decides parts at the same time.
+func (l *Limiter) decideParts(ctx context.Context, deadline time.Time, parts []*partResult) {
 	var others sync.WaitGroup
-	ask := func(p *partial) {
+	decide := func(p *partResult) {
 		p.asked = true
 		p.d, p.err = l.decideTogether(ctx, deadline, &p.query)
 	}
 	for _, p := range parts[1:] {
-		others.Go(func() { ask(p) })
+		others.Go(func() { decide(p) })
 	}
-	ask(parts[0])
+	decide(parts[0])
 	others.Wait()
 }
 
-// undo gives back what a charge has taken that was denied or failed later, and finds out what the parts would have said that
-// were not asked any more. It answers within the budget; what is under way then goes on by itself.
-func (l *Limiter) undo(ctx context.Context, deadline time.Time, q *query, all []*partial) (Decision, error) {
+// refundAndPeek refunds the parts already charged after another part was denied or failed, and peeks at the parts not yet asked so
+// that every rule has a verdict. It returns within the budget; unfinished work goes on in the background.
+func (l *Limiter) refundAndPeek(ctx context.Context, deadline time.Time, q *query, all []*partResult) (Decision, error) {
 	var failed error
 	for _, p := range all {
 		failed = errors.Join(failed, p.err)
 	}
-	known := merge(q, all) // as far as it goes: what is under way below changes copies
-	var work []*partial
+	known := merge(q, all) // the work below changes copies
+	var work []*partResult
 	for _, p := range all {
-		if _, at := p.charged(); len(at) > 0 || !p.asked && failed == nil {
+		if _, at := p.refundQuery(); len(at) > 0 || !p.asked && failed == nil {
 			c := *p
 			c.d.Verdicts = append([]Verdict(nil), p.d.Verdicts...)
 			work = append(work, &c)
@@ -124,7 +124,7 @@ func (l *Limiter) undo(ctx context.Context, deadline time.Time, q *query, all []
 	within, cancel := context.WithDeadline(ctx, deadline.Add(l.store.Budget()/2))
 	defer cancel()
 	done := l.background.run(func() {
-		// The caller may leave; what was charged for it comes back all the same.
+		// The caller may leave; its charges are given back in any case.
 		ctx := context.WithoutCancel(ctx)
 		deadline := l.store.QueueDeadline(ctx)
 		var each sync.WaitGroup
@@ -153,12 +153,12 @@ func (l *Limiter) undo(ctx context.Context, deadline time.Time, q *query, all []
 }
 
 // takeBack refunds what a part was charged and corrects its verdicts.
-func (l *Limiter) takeBack(ctx context.Context, deadline time.Time, p *partial) {
-	q, at := p.charged()
-	a, mode, err := l.refund(ctx, deadline, q, p.d.Mode == ModeLocal)
+func (l *Limiter) takeBack(ctx context.Context, deadline time.Time, p *partResult) {
+	q, at := p.refundQuery()
+	a, mode, err := l.refund(ctx, deadline, &q, p.d.Mode == ModeLocal)
 	if err != nil {
 		l.metrics.stagedRefunds.WithLabelValues("lost").Inc()
-		l.cfg.Log.WarnContext(ctx, "limits charged in another slot could not be given back; they refill by themselves", "error", err)
+		l.cfg.Log.WarnContext(ctx, "charges of another slot could not be refunded; the buckets refill with time", "error", err)
 		return
 	}
 	l.metrics.stagedRefunds.WithLabelValues("done").Inc()
@@ -168,8 +168,8 @@ func (l *Limiter) takeBack(ctx context.Context, deadline time.Time, p *partial) 
 	}
 }
 
-// place puts a part's verdicts where they belong in the whole decision.
-func (p *partial) place(d *Decision) {
+// place copies a part's verdicts to their places in the whole decision.
+func (p *partResult) place(d *Decision) {
 	if !p.asked || p.err != nil {
 		return
 	}
@@ -180,8 +180,8 @@ func (p *partial) place(d *Decision) {
 	d.Mode = max(d.Mode, p.d.Mode)
 }
 
-// merge is the decision that the parts make together. What was not asked is unknown.
-func merge(q *query, all []*partial) Decision {
+// merge returns the decision that the parts make together. A verdict of a part that was not asked is Unknown.
+func merge(q *query, all []*partResult) Decision {
 	d := Decision{Allowed: true, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
 		r := q.charges[i].rule
@@ -194,28 +194,28 @@ func merge(q *query, all []*partial) Decision {
 	return d
 }
 
-// refund gives back q's charges in the process or in Redis.
-func (l *Limiter) refund(ctx context.Context, deadline time.Time, q query, local bool) (answer, Mode, error) {
+// refund gives back q's charges, in the process if local, else in Redis.
+func (l *Limiter) refund(ctx context.Context, deadline time.Time, q *query, local bool) (answer, Mode, error) {
 	if local {
-		return l.levels.decide(&q, l.ticker.micros(), l.replicasOf(ModeLocal)), ModeLocal, nil
+		return l.local.decide(q, l.micros(), l.replicasOf(ModeLocal)), ModeLocal, nil
 	}
-	l.forget(&q)
-	a, err := l.ask(ctx, deadline, &q)
-	l.forget(&q) // also what was decided before the refund arrived
+	l.forget(q)
+	a, err := l.ask(ctx, deadline, q)
+	l.forget(q) // also denials from before the refund arrived
 	if errors.Is(err, redisstore.ErrAway) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return a, ModeRedis, err
 }
 
-// background is work that outlives the call that began it.
+// background is work that outlives the call that started it.
 type background struct {
 	mu      sync.Mutex
 	stopped bool
 	all     sync.WaitGroup
 }
 
-// run runs f on a goroutine of its own, or at once when the limiter is stopping.
+// run runs f on a goroutine of its own. After stop it runs f at once.
 func (b *background) run(f func()) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	b.mu.Lock()
@@ -232,7 +232,7 @@ func (b *background) run(f func()) (done <-chan struct{}) {
 	return ended
 }
 
-// stop waits for what is under way, which is bounded by the budget.
+// stop waits for the work under way, which the budget bounds.
 func (b *background) stop() {
 	b.mu.Lock()
 	b.stopped = true

@@ -17,9 +17,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage: from a full bucket, with Redis killed before anybody asked,
+// TestOutage_KnownReplicas_StayWithinTheRule: from a full bucket, with Redis killed before anybody asked,
 // three replicas admit together what the rule allows, whether it divides or not.
-func TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage(t *testing.T) {
+func TestOutage_KnownReplicas_StayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	var all []*Limiter
@@ -64,9 +64,9 @@ func TestReplicasThatKnowEachOtherStayWithinTheRuleDuringAnOutage(t *testing.T) 
 // admission is tokens that passed at a time.
 type admission struct{ at, tokens int64 }
 
-// TestReplicasAloneAdmitTogetherWhatTheRuleAllows: whatever the capacity, the rate and the kind, and however many replicas
+// TestLocalState_Replicas_StayWithinTheRule: whatever the capacity, the rate and the kind, and however many replicas
 // decide a bucket by themselves, together they stay within the bound of the whole rule.
-func TestReplicasAloneAdmitTogetherWhatTheRuleAllows(t *testing.T) {
+func TestLocalState_Replicas_StayWithinTheRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rule.Kind(rapid.IntRange(int(rule.KindTokenBucket), int(rule.KindSlidingLog)).Draw(t, "kind"))
@@ -84,9 +84,9 @@ func TestReplicasAloneAdmitTogetherWhatTheRuleAllows(t *testing.T) {
 		}
 		n := rapid.IntRange(1, 9).Draw(t, "replicas")
 		all := replicasOf(t, n, rapid.SampledFrom([]int{1, n + 1}).Draw(t, "floor"))
-		alone := make([]*levels, n)
+		alone := make([]*localState, n)
 		for i := range alone {
-			alone[i] = newLevels(0, NewMetrics(nil))
+			alone[i] = newLocalState(0, NewMetrics(nil))
 		}
 		now := worldStart
 		var passed []admission
@@ -135,7 +135,7 @@ func checkBound(t *rapid.T, r *rule.Rule, passed []admission) {
 	}
 }
 
-func TestAReplicaWithoutAShareDeniesForNow(t *testing.T) {
+func TestConsume_NoPortion_DeniesForNow(t *testing.T) {
 	t.Parallel()
 	ids := []uint64{11, 22, 33}
 	r, leases := compile(t, rule.Spec{Rate: "1/day", Burst: 2}), concurrency(t, 2)
@@ -181,7 +181,7 @@ func replicasOf(t *rapid.T, n, floor int) []*replica.Set {
 	return all
 }
 
-func TestSharesTogetherAreTheRule(t *testing.T) {
+func TestLimit_Shares_SumToTheRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRuleOf(t, "rule", rule.KindTokenBucket)

@@ -10,89 +10,89 @@ import (
 )
 
 const (
-	// MaxVector is the most requests in one script call, and maxVectorKeys the most buckets unless one request alone has
-	// more. They bound how long one call keeps Redis from others: 64 requests on three buckets take 0.1 ms, on 128 buckets 0.7 ms.
+	// MaxVector is the largest number of requests in one script call, and maxVectorKeys that of buckets. They bound the time for
+	// which one call blocks Redis: 64 requests take 0.1 ms on three buckets and 0.7 ms on 128.
 	MaxVector     = 64
 	maxVectorKeys = 128
 
-	// formsCompared is how many of a call's latest forms a request is compared with. Requests are mostly alike, so the first
-	// comparison usually hits; where they are not, looking further costs more than it saves.
+	// formsCompared is the number of latest forms with which a request is compared. Requests are mostly alike, so the first
+	// comparison usually hits; otherwise a longer search costs more than it saves.
 	formsCompared = 4
 )
 
-// row is one bucket's part of an answer.
-type row struct {
-	code rule.Code
-	st   rule.Level // after the request's own charge or refund
+// bucketResult is what the script or this process decided about one bucket.
+type bucketResult struct {
+	code  rule.Code
+	level rule.Level // after the charge or refund of the request itself
 }
 
-// answer is the answer to a query: rows in the order of its charges.
+// answer is the answer to a query. Its results are in the order of the query's charges.
 type answer struct {
 	allowed bool
 	now     int64 // us; by Redis' clock
-	stale   bool  // Redis was in another window of a calendar: nothing was decided
-	rows    []row
+	stale   bool  // Redis's clock was in another calendar window: nothing was decided
+	results []bucketResult
 }
 
-// vector is one script call under construction: queries of one hash slot, in order. Rules are sent once, and so is what
-// queries have in common: equal ones, and those that differ only in their buckets, share a form.
+// vector is one script call under construction: queries of one hash slot, in order. Each rule is sent once. Queries that are equal or
+// differ only in their buckets share a form, which is sent once.
 type vector struct {
-	now      int64 // us; windows are those of this time
+	now      int64 // µs; decides which calendar windows are sent
 	keys     []string
 	tags     []string       // of keys
-	ruleOf   []int          // of keys: its place in rules
-	index    map[string]int // of a key in keys
+	ruleOf   []int          // by key: index in rules
+	index    map[string]int // of keys: index in keys
 	rules    []sentRule
-	ruleAt   map[sentAs]int // of a rule in rules
-	queries  []int          // positions in the batch
-	requests []int64        // as the script reads them
-	places   []int          // of the queries' charges in keys, one query after the other
-	at       []int          // of the charges of the query at hand: their keys' places, or unplaced
+	ruleAt   map[ruleKey]int // index in rules
+	queries  []int           // indices in the batch
+	requests []int64         // one number per query, as the script reads it
+	places   []int           // of the queries' charges, one query after the other: index in keys
+	at       []int           // of the charges of the query at hand: index in keys, or unplaced
 	forms    []form
-	charges  []formCharge // of forms, one form after the other
+	charges  []formCharge // of the forms, one form after the other
 
-	// The rest is only space that is needed to send the call and to read its reply.
+	// The rest is space for sending the call and reading its reply.
 
 	args   []any
-	ahead  []int64 // of keys: by how much Redis says that their time is ahead
-	latest []*row  // of keys: what Redis said of them last
+	ahead  []int64         // by key: µs by which the bucket's time is ahead of Redis's clock
+	latest []*bucketResult // by key: the result of the last query that touched it
 }
 
-// sentAs is what a rule's parameters depend on besides the time.
-type sentAs struct {
+// ruleKey is what the parameters of a rule depend on, besides the time.
+type ruleKey struct {
 	rule *rule.Rule
 	zone *time.Location
 }
 
 type sentRule struct {
-	sentAs
+	ruleKey
 
 	params rule.Params
 }
 
-// form is a request as the script reads it, but for its first bucket.
+// form is a request as the script reads it, without its first bucket.
 type form struct {
 	op       rule.Op
-	from, to int // its charges' places in those of the vector
+	from, to int // its part of vector.charges
 }
 
 type formCharge struct {
-	rule, bucket int // the script's
+	rule, bucket int // numbers of the script, from 1
 	cost, taken  int64
 }
 
 const (
 	unplaced = -1
 
-	// nearest is the first of the script's bucket numbers that does not count from the request's first bucket.
+	// nearest is the first bucket number of the script that does not count from the first bucket of the request.
 	nearest = MaxCharges
 )
 
 func newVector() *vector {
-	return &vector{index: make(map[string]int), ruleAt: make(map[sentAs]int)}
+	return &vector{index: make(map[string]int), ruleAt: make(map[ruleKey]int)}
 }
 
-// clear makes v as good as new, but for the space that it has. What is not named here is lost.
+// clear empties v and keeps its space. A field that is not named here loses its space.
 func (v *vector) clear() {
 	clear(v.index)
 	clear(v.ruleAt)
@@ -111,8 +111,8 @@ func emptied[T any](s []T) []T {
 	return s[:0]
 }
 
-// fits reports whether q can be decided in the same call, and finds its buckets. Two versions of one rule cannot: a key has one
-// set of parameters per call.
+// fits reports whether q can be decided in the same call, and finds its buckets for add. Two versions of one rule cannot share a call: a
+// key has one set of parameters per call.
 func (v *vector) fits(q *query) bool {
 	if len(v.queries) == MaxVector {
 		return false
@@ -134,7 +134,7 @@ func (v *vector) fits(q *query) bool {
 	return len(v.keys)+added <= maxVectorKeys
 }
 
-// agrees reports whether c means a bucket in the same way as the rule that it was sent with.
+// agrees reports whether c has the same parameters for its bucket as the rule with which the bucket is sent.
 func (v *vector) agrees(sent *sentRule, c *charge) bool {
 	if sent.rule == c.rule && sent.zone == c.zone {
 		return true
@@ -142,7 +142,7 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 	return sent.rule.Word() == c.rule.Word() && sent.params == c.rule.Limit().Params(c.at(v.now))
 }
 
-// add needs fits to have been asked about q last.
+// add adds q, which is the query of the last call of fits.
 func (v *vector) add(position int, q *query) {
 	v.queries = append(v.queries, position)
 	from := len(v.charges)
@@ -165,9 +165,9 @@ func (v *vector) add(position int, q *query) {
 	v.requests = append(v.requests, int64(MaxVector*(v.at[0]+1)+v.form(q.op, from)))
 }
 
-// place makes a bucket one of the call's.
+// place adds c's bucket to the call and returns its index in keys.
 func (v *vector) place(c *charge) int {
-	as := sentAs{rule: c.rule, zone: c.zone}
+	as := ruleKey{rule: c.rule, zone: c.zone}
 	rule, known := v.ruleAt[as]
 	if !known {
 		rule = len(v.rules)
@@ -180,7 +180,7 @@ func (v *vector) place(c *charge) int {
 	return at
 }
 
-// form is the place in forms of the one with this op and the charges from there on, which are dropped if one is like it.
+// form returns the index of the form with this op and the charges from index from on. If an equal form exists, the charges are dropped.
 func (v *vector) form(o rule.Op, from int) int {
 	charges := v.charges[from:]
 	for n := len(v.forms) - 1; n >= max(0, len(v.forms)-formsCompared); n-- {
@@ -193,8 +193,8 @@ func (v *vector) form(o rule.Op, from int) int {
 	return len(v.forms) - 1
 }
 
-// call is the script call. now is the time to use in us; 0 is the server's. Where it can it points at v's numbers: in an
-// interface each would be a copy of its own on the heap, except for those below 256.
+// call returns the script call. now is the time to use in µs; 0 is the server's. It passes pointers to v's numbers: a number of 256 or
+// more in an interface would be a copy on the heap.
 func (v *vector) call(now int64) redisstore.Call {
 	args := append(v.args[:0], now, len(v.rules), len(v.forms))
 	for i := range v.rules {
@@ -219,21 +219,21 @@ func (v *vector) call(now int64) redisstore.Call {
 	return redisstore.Call{Keys: v.keys, Args: args, Packed: true}
 }
 
-// reading is what a script reply says besides its answers.
-type reading struct {
-	now     int64 // us
-	rebased int64 // buckets
+// replyHead is the part of a reply that is about no single query.
+type replyHead struct {
+	now     int64 // µs; Redis's clock
+	rebased int64 // buckets moved back after the clock was set back
 }
 
 // read reads the reply to call into the results of the batch. It returns the reply's error, or one that matches
 // redisstore.ErrScript if the reply is of another version of the script, which is a bug. It has read nothing then.
-func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstore.Result[answer]) (reading, error) {
+func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstore.Result[answer]) (replyHead, error) {
 	if reply.Err != nil {
-		return reading{}, reply.Err
+		return replyHead{}, reply.Err
 	}
 	d, rest, err := v.decodeBuckets(reply.Ints)
 	if err != nil {
-		return reading{}, err
+		return replyHead{}, err
 	}
 	want := len(v.queries)
 	for _, i := range v.queries {
@@ -242,19 +242,19 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 		}
 	}
 	if len(rest) != want {
-		return reading{}, fmt.Errorf("%w: a reply of %d integers about %d requests, want %d", redisstore.ErrScript, len(rest), len(v.queries), want)
+		return replyHead{}, fmt.Errorf("%w: a reply of %d integers about %d requests, want %d", redisstore.ErrScript, len(rest), len(v.queries), want)
 	}
-	// The answers go to their requests, and what they hold with them: it is not used again.
-	rows, places := make([]row, len(v.places)), v.places
+	// The results go to the requests, so their space is not reused.
+	rows, places := make([]bucketResult, len(v.places)), v.places
 	for _, i := range v.queries {
 		charges := batch[i].charges
-		a := answer{now: d.now, allowed: rest[0] == 1, rows: rows[:len(charges):len(charges)]}
+		a := answer{now: d.now, allowed: rest[0] == 1, results: rows[:len(charges):len(charges)]}
 		rest, rows = rest[1:], rows[len(charges):]
 		for j := range charges {
 			l, at := charges[j].rule.Limit(), places[j]
 			width := l.Width()
-			a.rows[j] = row{code: rule.Code(rest[0]), st: l.Read(rest[1:width], v.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
-			a.stale = a.stale || a.rows[j].code == rule.Stale
+			a.results[j] = bucketResult{code: rule.Code(rest[0]), level: l.Read(rest[1:width], v.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
+			a.stale = a.stale || a.results[j].code == rule.Stale
 			rest = rest[width:]
 		}
 		places = places[len(charges):]
@@ -263,8 +263,8 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 	return d, nil
 }
 
-// decodeBuckets reads what the reply says about the buckets; requests is what it says about them.
-func (v *vector) decodeBuckets(ints []int64) (d reading, requests []int64, err error) {
+// decodeBuckets reads the head of the reply and the times of its buckets. requests is the rest of the reply.
+func (v *vector) decodeBuckets(ints []int64) (d replyHead, requests []int64, err error) {
 	const head, pair = 3, 2
 	if len(ints) < head || ints[2] < 0 || ints[2] > int64(len(v.keys)) || int64(len(ints)) < head+pair*ints[2] {
 		return d, nil, fmt.Errorf("%w: a reply of %d integers about %d buckets", redisstore.ErrScript, len(ints), len(v.keys))
@@ -277,15 +277,15 @@ func (v *vector) decodeBuckets(ints []int64) (d reading, requests []int64, err e
 		}
 		v.ahead[ints[i]-1] = ints[i+1]
 	}
-	return reading{now: ints[0], rebased: ints[1]}, ints[head:end], nil
+	return replyHead{now: ints[0], rebased: ints[1]}, ints[head:end], nil
 }
 
-// last is what Redis said last about each of keys, by the answers that were read.
-func (v *vector) last(results []redisstore.Result[answer]) []*row {
-	v.latest = append(v.latest[:0], make([]*row, len(v.keys))...)
+// last returns, per key, the result of the last query that touched it.
+func (v *vector) last(results []redisstore.Result[answer]) []*bucketResult {
+	v.latest = append(v.latest[:0], make([]*bucketResult, len(v.keys))...)
 	places := v.places
 	for _, i := range v.queries {
-		rows := results[i].Answer.rows
+		rows := results[i].Answer.results
 		for j := range rows {
 			v.latest[places[j]] = &rows[j]
 		}

@@ -33,7 +33,7 @@ func shape(vs []*vector) string {
 	return s
 }
 
-func TestWaitingRequestsOfATenantShareACall(t *testing.T) {
+func TestWorkbench_RequestsOfATenant_ShareACall(t *testing.T) {
 	t.Parallel()
 	a, b := compile(t, rule.Spec{ID: "a", Rate: "1/s"}), compile(t, rule.Spec{ID: "b", Rate: "1/s"})
 	newer := compile(t, rule.Spec{ID: "a", Rate: "2/s"})
@@ -57,7 +57,7 @@ func TestWaitingRequestsOfATenantShareACall(t *testing.T) {
 	}
 }
 
-func TestCallsAreBounded(t *testing.T) {
+func TestWorkbench_Calls_AreBounded(t *testing.T) {
 	t.Parallel()
 	a := compile(t, rule.Spec{ID: "a", Rate: "1/s"})
 	var batch []query
@@ -83,7 +83,7 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-func TestRepliesOfAnotherScriptAreABugAndNotAnOutage(t *testing.T) {
+func TestVector_ReplyOfAnotherScript_IsErrScript(t *testing.T) {
 	t.Parallel()
 	batch := []query{queryFor(t, "x", Charge{Rule: compile(t, rule.Spec{Rate: "1/s"})})}
 	v := vectors(batch, true, worldStart)[0]
@@ -96,14 +96,14 @@ func TestRepliesOfAnotherScriptAreABugAndNotAnOutage(t *testing.T) {
 	}
 	for _, ints := range [][]int64{{1, 0, 0, 1, 0, 5}, {1, 0, 1, 1, 0, 5, 1, 7}} {
 		answers, err := answersOf(v, batch, redisstore.Reply{Ints: ints})
-		if err != nil || answers[0].rows[0].st.Ahead != 7*ints[2] {
+		if err != nil || answers[0].results[0].level.Ahead != 7*ints[2] {
 			t.Errorf("%v: %+v, %v", ints, answers, err)
 		}
 	}
 }
 
-// TestRequestsThatDifferOnlyInTheirBucketsShareAForm: what many tenants wait for together is said once.
-func TestRequestsThatDifferOnlyInTheirBucketsShareAForm(t *testing.T) {
+// TestVector_DifferentBuckets_ShareAForm: what many tenants wait for together is said once.
+func TestVector_DifferentBuckets_ShareAForm(t *testing.T) {
 	t.Parallel()
 	a, b := compile(t, rule.Spec{ID: "a", Rate: "1/s"}), compile(t, rule.Spec{ID: "b", Rate: "1/s"})
 	global := compile(t, rule.Spec{ID: "g", Rate: "1/s", Shared: true})

@@ -21,8 +21,8 @@ func zone(t testing.TB, name string) *time.Location {
 	return loc
 }
 
-// TestFixedWindowsFollowTheCalendar with its months of 28 days, its days of 23 and 25 hours, and those that do not exist.
-func TestFixedWindowsFollowTheCalendar(t *testing.T) {
+// TestFixedWindow_FollowsTheCalendar with its months of 28 days, its days of 23 and 25 hours, and those that do not exist.
+func TestFixedWindow_FollowsTheCalendar(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		for i, tc := range []struct {
 			rate, zone, at, start, end string // RFC 3339
@@ -90,8 +90,8 @@ func TestFixedWindowsFollowTheCalendar(t *testing.T) {
 	})
 }
 
-// TestAChargesZoneOverridesTheRules: `timezone: tenant`.
-func TestAChargesZoneOverridesTheRules(t *testing.T) {
+// TestFixedWindow_ZoneOfTheCharge_OverridesTheRules: `timezone: tenant`.
+func TestFixedWindow_ZoneOfTheCharge_OverridesTheRules(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		clock.set(time.Date(2026, 10, 5, 23, 0, 0, 0, time.UTC))
 		r := compile(t, rule.Spec{Kind: "fixed_window", Rate: "9/day", Zone: zone(t, "Europe/Berlin")})
@@ -107,8 +107,8 @@ func TestAChargesZoneOverridesTheRules(t *testing.T) {
 	})
 }
 
-// TestAnotherCalendarKeepsTheCount: a window that begins elsewhere is not a new one.
-func TestAnotherCalendarKeepsTheCount(t *testing.T) {
+// TestFixedWindow_AnotherCalendar_KeepsTheCount: a window that begins elsewhere is not a new one.
+func TestFixedWindow_AnotherCalendar_KeepsTheCount(t *testing.T) {
 	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
 		in := func(name string) Request {
 			return requestOf(Charge{Rule: compile(t, rule.Spec{Kind: "fixed_window", Rate: "9/day", Zone: zone(t, name)})})
@@ -129,9 +129,9 @@ func TestAnotherCalendarKeepsTheCount(t *testing.T) {
 	})
 }
 
-// TestRedisIsAskedAgainWhenItsClockIsInAnotherWindow: nothing is decided in a window that is not Redis' own, and nothing is
+// TestFixedWindow_StaleWindow_IsSentAgain: nothing is decided in a window that is not Redis' own, and nothing is
 // charged twice.
-func TestRedisIsAskedAgainWhenItsClockIsInAnotherWindow(t *testing.T) {
+func TestFixedWindow_StaleWindow_IsSentAgain(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	var clock testClock
@@ -159,8 +159,8 @@ func TestRedisIsAskedAgainWhenItsClockIsInAnotherWindow(t *testing.T) {
 	}
 }
 
-// TestAClockThatJumpsWhileAskedIsAnOutage of the rules that need one: they are decided by their policy, never by guessing.
-func TestAClockThatJumpsWhileAskedIsAnOutage(t *testing.T) {
+// TestFixedWindow_ClockJumpsTwice_PolicyDecides of the rules that need one: they are decided by their policy, never by guessing.
+func TestFixedWindow_ClockJumpsTwice_PolicyDecides(t *testing.T) {
 	t.Parallel()
 	now := worldStart + (5000 * rule.Day).Microseconds() // far from this process' clock
 	metrics := NewMetrics(nil)
@@ -191,8 +191,8 @@ func TestAClockThatJumpsWhileAskedIsAnOutage(t *testing.T) {
 	}
 }
 
-// TestAStaleWindowConcernsItsRequestsOnly: in a call of several, the others are decided, and nothing of the stale one is.
-func TestAStaleWindowConcernsItsRequestsOnly(t *testing.T) {
+// TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly: in a call of several, the others are decided, and nothing of the stale one is.
+func TestFixedWindow_StaleWindow_ConcernsItsRequestsOnly(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.Redis(t))
 	script := limitsScript(t, client)
@@ -211,11 +211,11 @@ func TestAStaleWindowConcernsItsRequestsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		stale := answers[1]
-		if !stale.stale || stale.allowed || stale.rows[1].code != rule.Stale || answers[0].stale || !answers[0].allowed || !answers[2].allowed {
+		if !stale.stale || stale.allowed || stale.results[1].code != rule.Stale || answers[0].stale || !answers[0].allowed || !answers[2].allowed {
 			t.Errorf("op %d: %+v", o, answers)
 		}
 		// The token bucket is charged by the first and the third.
-		if before, after := answers[0].rows[0].st.Used, answers[2].rows[0].st.Used; after != before+bucket.Limit().Params(rule.Moment{})[2] {
+		if before, after := answers[0].results[0].level.Used, answers[2].results[0].level.Used; after != before+bucket.Limit().Params(rule.Moment{})[2] {
 			t.Errorf("op %d: the bucket went from %d to %d", o, before, after)
 		}
 	}

@@ -2,17 +2,17 @@ package ratelimit
 
 import "github.com/quotasvc/quotasvc/internal/redisstore"
 
-// maxIdleVectors is how many vectors a workbench keeps for later batches. On one server a batch seldom needs more than ten; on a
-// cluster it needs one per tenant in it, which are seldom more than 64. A vector has room for the largest call that was built in
-// it: 3 KB for one request on three buckets, 27 KB for 42 of them.
+// maxIdleVectors bounds the vectors that a workbench keeps for later batches. On one server a batch seldom needs more than ten. On a
+// cluster it needs one per tenant in it, seldom more than 64. A vector keeps the space of its largest call: 3 KB for one request on
+// three buckets, 27 KB for 42 such requests.
 const maxIdleVectors = 64
 
-// workbench is where a lane builds the script calls of a batch and reads their replies: what one batch has needed, the next one
-// uses again. Between batches it holds nothing of a request. It is for one goroutine.
+// workbench holds one lane's reusable buffers for encoding a batch and decoding its reply. Between batches it keeps nothing of a
+// request. It is not safe for concurrent use.
 type workbench struct {
 	cluster bool
-	open    map[string]*vector // of a slot: what its next query goes into
-	used    []*vector          // the batch's
+	open    map[string]*vector // by slot: the vector that takes the next query
+	used    []*vector          // by the batch at hand
 	idle    []*vector
 	pending []redisstore.Call
 }
@@ -21,9 +21,9 @@ func newWorkbench(cluster bool) *workbench {
 	return &workbench{cluster: cluster, open: make(map[string]*vector)}
 }
 
-// vectors splits a batch into script calls, keeping the order of arrival. Without a cluster everything is in one slot, and
-// requests of all tenants share calls: a third of a call's time is spent whatever it decides. On a cluster a call holds
-// requests of one hash tag, and each query must have been split into parts. now is the time in us, as far as it is known.
+// vectors splits a batch into script calls and keeps the order of arrival. Without a cluster everything is in one slot, and requests
+// of all tenants share calls: a third of a call's time does not depend on its content. On a cluster a call has the requests of one
+// hash tag, so each query must be a part (see query.parts). now is Redis's time in µs, as far as it is known.
 //
 // The vectors and their calls are valid until clear.
 func (b *workbench) vectors(batch []query, now int64) []*vector {
@@ -44,7 +44,7 @@ func (b *workbench) vectors(batch []query, now int64) []*vector {
 	return b.used
 }
 
-// vector adds an empty one.
+// vector adds an empty vector.
 func (b *workbench) vector(now int64) *vector {
 	var v *vector
 	if n := len(b.idle); n > 0 {
@@ -57,7 +57,7 @@ func (b *workbench) vector(now int64) *vector {
 	return v
 }
 
-// calls are the vectors' calls, in order.
+// calls returns the calls of the vectors, in order.
 func (b *workbench) calls(now int64) []redisstore.Call {
 	b.pending = emptied(b.pending)
 	for _, v := range b.used {

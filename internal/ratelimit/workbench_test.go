@@ -29,9 +29,9 @@ func answersOf(v *vector, batch []query, reply redisstore.Reply) ([]answer, erro
 	return answers, nil
 }
 
-// TestAWorkbenchRemembersNothing: batches of any shape are sent and read as on a new one, what their answers hold stays theirs,
+// TestWorkbench_KeepsNothingOfABatch: batches of any shape are sent and read as on a new one, what their answers hold stays theirs,
 // and in between nothing is kept alive.
-func TestAWorkbenchRemembersNothing(t *testing.T) {
+func TestWorkbench_KeepsNothingOfABatch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cluster := rapid.Bool().Draw(t, "cluster")
@@ -65,8 +65,8 @@ func TestAWorkbenchRemembersNothing(t *testing.T) {
 	})
 }
 
-// TestAWorkbenchKeepsFewVectors: a batch of very many tenants on a cluster does not stay for ever.
-func TestAWorkbenchKeepsFewVectors(t *testing.T) {
+// TestWorkbench_KeepsFewVectors: a batch of very many tenants on a cluster does not stay for ever.
+func TestWorkbench_KeepsFewVectors(t *testing.T) {
 	t.Parallel()
 	r := compile(t, rule.Spec{Rate: "1/s"})
 	var batch []query
@@ -101,7 +101,7 @@ func (w *world) drawBatchWithRefunds(t *rapid.T, tenants []string) []query {
 }
 
 // work is what a lane does with a batch. It returns the calls as they are written, and what Redis said last of each bucket.
-func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []answer, calls [][]any, last [][]row) {
+func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []answer, calls [][]any, last [][]bucketResult) {
 	results := make([]redisstore.Result[answer], len(batch))
 	vs := b.vectors(batch, now)
 	for i, call := range b.calls(0) {
@@ -110,7 +110,7 @@ func work(t *rapid.T, b *workbench, batch []query, now, seed int64) (answers []a
 		if err != nil || d.now != now+seed {
 			t.Fatalf("%+v, %v", d, err)
 		}
-		var rows []row
+		var rows []bucketResult
 		for _, r := range vs[i].last(results) {
 			rows = append(rows, *r)
 		}

@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	// breakerWindow and breakerAge say which calls count: the latest 20, none older than 10 s. Counting calls rather than
-	// seconds makes the breaker as quick on a busy service as on an idle one: a server that stops answering fails few
-	// calls per second, and against 10 s of earlier successes they would weigh nothing.
+	// breakerWindow and breakerAge define which calls count: the latest 20, none older than 10 s. Counting calls instead of
+	// seconds makes the breaker as quick on a busy service as on an idle one: a server that stops answering fails few calls per
+	// second, which would be a small part of 10 s with earlier successes.
 	breakerWindow = 20
 	breakerAge    = 10 * time.Second
 
-	// breakerFailures of breakerWindow calls open it: half.
+	// breakerFailures is the number of failures among breakerWindow calls that open the breaker: half.
 	breakerFailures = breakerWindow / 2
 
-	// breakerStreak failures in a row open it at once: a hanging server costs each call its whole timeout, and 20 of them
-	// would be seconds. So do as many refused writes without a write between: the reads that go well meanwhile say nothing.
+	// breakerStreak failures in a row open the breaker at once: each call to a hanging server takes its whole timeout, and 20 of
+	// them take seconds. As many rejected writes without an accepted one open it as well: successful reads prove nothing then.
 	breakerStreak = 5
 
-	// RetryAfter is how long nothing is sent before one call probes.
+	// RetryAfter is the time for which an open breaker sends nothing, before one call probes.
 	RetryAfter = 5 * time.Second
 )
 
-// breaker keeps requests from waiting for a server that does not answer, and from believing one that does not write. Closed, it
-// watches calls; open, it refuses; after RetryAfter it lets one probe through, and the probe's outcome closes or reopens it.
+// breaker stops requests to a server that does not answer or rejects writes. Closed, it counts calls. Open, it refuses them. After
+// RetryAfter it lets one probe through, and the result of the probe closes or reopens it.
 type breaker struct {
 	onChange func(open bool, err error) // called under mu; err is why it opened
 
-	refusing  atomic.Bool  // open or probing: the closed path takes no lock
-	unwritten atomic.Int32 // writes that were refused since the last one that was done
+	refusing  atomic.Bool  // open or probing; the closed path takes no lock
+	unwritten atomic.Int32 // rejected writes since the last accepted one
 
 	mu       sync.Mutex
 	until    time.Time // open: when to probe
@@ -39,7 +39,7 @@ type breaker struct {
 	calls    [breakerWindow]outcome
 	next     int // oldest call
 	streak   int
-	readOnly bool // open because writes are refused
+	readOnly bool // open because writes are rejected
 }
 
 type outcome struct {

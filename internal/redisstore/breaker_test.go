@@ -44,7 +44,7 @@ func (b *testBreaker) outcomes(s string) {
 	}
 }
 
-func TestBreakerOpensAtHalfOfTwentyCallsOrFiveInARow(t *testing.T) {
+func TestBreaker_OpensAtHalfOf20OrFiveInARow(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		calls string
@@ -71,7 +71,7 @@ func TestBreakerOpensAtHalfOfTwentyCallsOrFiveInARow(t *testing.T) {
 	}
 }
 
-func TestBreakerKnowsWhetherItIsOpenBecauseWritesAreRefused(t *testing.T) {
+func TestBreaker_ReadOnly_WhenWritesAreRejected(t *testing.T) {
 	t.Parallel()
 	b := newTestBreaker()
 	b.outcomes("r+r+r+r+")
@@ -93,7 +93,7 @@ func TestBreakerKnowsWhetherItIsOpenBecauseWritesAreRefused(t *testing.T) {
 	}
 }
 
-func TestBreakerForgetsCallsOfMoreThanTenSecondsAgo(t *testing.T) {
+func TestBreaker_ForgetsCallsAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	b := newTestBreaker()
 	b.outcomes("-+-+-+-+-+-+-+-+-+")
@@ -108,7 +108,7 @@ func TestBreakerForgetsCallsOfMoreThanTenSecondsAgo(t *testing.T) {
 	}
 }
 
-func TestBreakerRefusesForFiveSecondsAndThenLetsOneProbe(t *testing.T) {
+func TestBreaker_Open_ProbesOnceAfterFiveSeconds(t *testing.T) {
 	t.Parallel()
 	b := newTestBreaker()
 	b.outcomes("-----")

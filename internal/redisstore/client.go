@@ -15,15 +15,15 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// The client's timeouts. All are set, because go-redis' own add up to many seconds, and a request that waits for a rate
-// limit has lost more than the limit protects.
+// The timeouts of a client. All are set, because the defaults of go-redis add up to many seconds. A request that waits so long for a rate
+// limit loses more than the limit protects.
 const (
 	ioTimeout   = 100 * time.Millisecond // a script takes well under 1 ms; 100 ms is a server in trouble
 	dialTimeout = 250 * time.Millisecond // TCP, TLS and AUTH across one region
 	poolTimeout = 50 * time.Millisecond  // a pool that stays busy this long will not help this request
 
-	// poolSize is connections per node. The limiter uses one per lane and the balance cache a few: each carries
-	// pipelines of many requests, so this is reserve for slow replies, not a measure of concurrency.
+	// poolSize is the connections per node. Each lane uses one, and copies of balances a few. Each carries pipelines of many
+	// requests, so the pool is a reserve for slow replies and does not bound concurrency.
 	poolSize = 16
 )
 
@@ -34,8 +34,8 @@ const (
 //	redis+cluster://[user:password@]host[:port],host[:port]
 //
 // rediss+sentinel:// and rediss+cluster:// add TLS. The only query parameters are pool_size=<connections per node> and
-// sentinel_user and sentinel_password. Every timeout is set, contexts are respected, and nothing is retried that may have
-// run. It does not connect. Errors never contain the URL, which may hold a password.
+// sentinel_user and sentinel_password. Every timeout is set, contexts are respected, and no command is retried that may
+// have run. NewClient does not connect. Errors never contain the URL, because it may contain a password.
 func NewClient(rawURL string) (redis.UniversalClient, error) {
 	opts, kind, err := parseURL(rawURL)
 	if err != nil {
@@ -107,7 +107,7 @@ func parseURL(rawURL string) (*redis.UniversalOptions, serverKind, error) {
 	return opts, kind, parseQuery(u, kind, opts)
 }
 
-// cutHosts takes the hosts out of a URL: a list of them is more than net/url reads.
+// cutHosts cuts the hosts out of a URL, because net/url does not read a list of hosts.
 func cutHosts(rawURL string) (rest, hosts string) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
@@ -133,7 +133,7 @@ func baseOptions() *redis.UniversalOptions {
 		PoolTimeout:           poolTimeout,
 		PipelinePoolSize:      -1, // pipelines are the normal case here: one pool is enough
 		DisableIdentity:       true,
-		// A hosted provider's hand-over notices; the handshake costs a round trip per connection elsewhere.
+		// Only some hosted servers send maintenance notices; elsewhere the handshake costs a round trip per connection.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }

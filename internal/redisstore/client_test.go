@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func TestURLsOfEveryKind(t *testing.T) {
+func TestParseURL_EveryKind(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"redis://localhost":                             "single [localhost:6379] db 0",
@@ -59,7 +59,7 @@ func describe(o *redis.UniversalOptions, kind serverKind) string {
 	return s
 }
 
-func TestBadURLsAreRefusedWithoutShowingThePassword(t *testing.T) {
+func TestNewClient_BadURL_ErrorHidesThePassword(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
 	for in, reason := range map[string]string{
@@ -99,7 +99,7 @@ func TestBadURLsAreRefusedWithoutShowingThePassword(t *testing.T) {
 	}
 }
 
-func TestClientsHaveEveryTimeoutSet(t *testing.T) {
+func TestNewClient_SetsEveryTimeout(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"redis://h", "redis+sentinel://h/m", "redis+cluster://h"} {
 		c, err := NewClient(in)

@@ -60,8 +60,8 @@ func (s *Store) newShard(name string) *shard {
 	sh := &shard{name: name}
 	sh.breaker = &breaker{onChange: func(open bool, err error) { s.noteShard(sh, open, err) }}
 	lanes := make([]stopper, len(s.kinds))
-	for i, make := range s.kinds {
-		lanes[i] = make(sh)
+	for i, newLanes := range s.kinds {
+		lanes[i] = newLanes(sh)
 	}
 	sh.lanes.Store(&lanes)
 	s.metrics.breakerOpen.WithLabelValues(name).Set(0)
@@ -69,13 +69,13 @@ func (s *Store) newShard(name string) *shard {
 }
 
 // addKind adds lanes of one more kind to every shard and returns their index.
-func (s *Store) addKind(make func(*shard) stopper) int {
+func (s *Store) addKind(newLanes func(*shard) stopper) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kinds = append(s.kinds, make)
+	s.kinds = append(s.kinds, newLanes)
 	for _, sh := range s.shardsLocked() {
 		old := *sh.lanes.Load()
-		lanes := append(old[:len(old):len(old)], make(sh))
+		lanes := append(old[:len(old):len(old)], newLanes(sh))
 		sh.lanes.Store(&lanes)
 	}
 	return len(s.kinds) - 1

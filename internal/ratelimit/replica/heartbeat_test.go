@@ -68,7 +68,7 @@ func (p pulse) killed(client *redis.Client) {
 	}
 }
 
-func TestReplicasSeeEachOther(t *testing.T) {
+func TestHeartbeat_ReplicasSeeEachOther(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
@@ -103,8 +103,8 @@ func TestReplicasSeeEachOther(t *testing.T) {
 	all[0].sees(3)
 }
 
-// TestTheLastKnownReplicasOutliveRedis: not hearing from anybody is not hearing that nobody is there.
-func TestTheLastKnownReplicasOutliveRedis(t *testing.T) {
+// TestHeartbeat_RedisAway_LastReplicasStay: not hearing from anybody is not hearing that nobody is there.
+func TestHeartbeat_RedisAway_LastReplicasStay(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	all := pulses(t, server, 3)
@@ -144,7 +144,7 @@ func TestTheLastKnownReplicasOutliveRedis(t *testing.T) {
 	all[1].sees(2)
 }
 
-func TestARestartBetweenTwoBeatsIsNoDeath(t *testing.T) {
+func TestHeartbeat_RestartBetweenBeats_IsNoDeath(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
@@ -163,7 +163,7 @@ func TestARestartBetweenTwoBeatsIsNoDeath(t *testing.T) {
 	}
 }
 
-func TestWithoutRedisTheFloorCounts(t *testing.T) {
+func TestHeartbeat_WithoutRedis_MinimumCounts(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	server.Kill()
@@ -195,8 +195,8 @@ func TestWithoutRedisTheFloorCounts(t *testing.T) {
 	}
 }
 
-// TestReplicasComeAndGoByThemselves is the whole life, with the goroutines' own beats.
-func TestReplicasComeAndGoByThemselves(t *testing.T) {
+// TestHeartbeat_ReplicasComeAndGo is the whole life, with the goroutines' own beats.
+func TestHeartbeat_ReplicasComeAndGo(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
@@ -255,7 +255,7 @@ func TestReplicasComeAndGoByThemselves(t *testing.T) {
 	}
 }
 
-func TestReplicasOnAClusterHaveOneKey(t *testing.T) {
+func TestHeartbeat_Cluster_OneKey(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
 	for i := range 2 {
@@ -267,9 +267,9 @@ func TestReplicasOnAClusterHaveOneKey(t *testing.T) {
 	}
 }
 
-// TestMembershipNeverMissesWhoWasHeardOfLate: whatever is heard and however often nothing is, a replica counts from its first
+// TestMembership_NeverMissesALiveReplica: whatever is heard and however often nothing is, a replica counts from its first
 // sign until its goodbye or confirmBeats beats in a row without it.
-func TestMembershipNeverMissesWhoWasHeardOfLate(t *testing.T) {
+func TestMembership_NeverMissesALiveReplica(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := membership{self: 99, others: map[uint64]int{}}

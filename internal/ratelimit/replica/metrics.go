@@ -2,13 +2,13 @@ package replica
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// replicaMetrics are the measurements of a heartbeat.
+// Metrics are the measurements of a heartbeat.
 type Metrics struct {
 	live         prometheus.Gauge
 	beatFailures prometheus.Counter
 }
 
-// newReplicaMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a
+// NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a
 // programming error. A nil reg leaves them unregistered.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{

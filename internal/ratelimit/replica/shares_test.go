@@ -24,7 +24,7 @@ func crowd(t *rapid.T, n, floor int) []*Set {
 	return all
 }
 
-func TestSharesOfReplicasThatKnowEachOtherAddUpToTheCapacity(t *testing.T) {
+func TestSet_Known_PortionsSumToTheCapacity(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.OneOf(rapid.IntRange(1, 8), rapid.IntRange(1, Max+50)).Draw(t, "replicas")
@@ -59,9 +59,9 @@ func TestSharesOfReplicasThatKnowEachOtherAddUpToTheCapacity(t *testing.T) {
 	})
 }
 
-// TestReckoningWithMoreReplicasNeverGivesMore: as long as nobody misses one that lives, what each believes beyond that costs
+// TestSet_HigherMinimum_NeverGivesMore: as long as nobody misses one that lives, what each believes beyond that costs
 // room and nothing else.
-func TestReckoningWithMoreReplicasNeverGivesMore(t *testing.T) {
+func TestSet_HigherMinimum_NeverGivesMore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "replicas")
@@ -85,7 +85,7 @@ func TestReckoningWithMoreReplicasNeverGivesMore(t *testing.T) {
 	})
 }
 
-func TestUnnamedReplicasHoldATokenEach(t *testing.T) {
+func TestSet_Anonymous_HoldATokenEach(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		n    int
@@ -102,9 +102,9 @@ func TestUnnamedReplicasHoldATokenEach(t *testing.T) {
 	}
 }
 
-// TestBucketsAreSpreadOverTheReplicas: who holds one bucket's only token says nothing of another's, and losing one replica
+// TestSet_Buckets_AreSpreadOverReplicas: who holds one bucket's only token says nothing of another's, and losing one replica
 // moves its buckets only.
-func TestBucketsAreSpreadOverTheReplicas(t *testing.T) {
+func TestSet_Buckets_AreSpreadOverReplicas(t *testing.T) {
 	t.Parallel()
 	const buckets = 10_000
 	ids := []uint64{1, 2, 3, 1 << 40, 1<<63 + 5}

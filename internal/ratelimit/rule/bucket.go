@@ -4,15 +4,15 @@ import (
 	"time"
 )
 
-// bucket is a token bucket's parameters in units. A token is s units, num units come back per microsecond; both are
-// integers for every rational rate, so nothing is ever rounded:
+// bucket is the parameters of a token bucket in units. A token is s units, and num units come back per microsecond. Both are integers
+// for every rational rate, so nothing is rounded:
 //
 //	rate R per P us, g = gcd(R, P):  num = R/g,  s = P/g
 //
-// The state is the debt in units, not what is left, so that no state at all is a full bucket, a larger capacity adds exactly
-// the difference and a smaller one gives nothing away.
+// The state is the debt in units, not the remaining units. So a missing state is a full bucket, a larger capacity adds exactly the
+// difference, and a smaller one gives nothing away.
 //
-// Invariants: num, s >= 1; tokens >= 1, but for a share of none; tokens*s < 2^53; num < 2^53.
+// Invariants: num, s >= 1; tokens >= 1, or 0 for a portion without tokens; tokens*s < 2^53; num < 2^53.
 type bucket struct {
 	tokens int64 // capacity
 	num    int64 // units per us
@@ -25,6 +25,7 @@ func newBucket(r Rate, capacity int64) bucket {
 	return bucket{tokens: capacity, num: r.Count / g, s: period / g}
 }
 
+// Capacity implements Limit.
 func (b bucket) Capacity() int64 { return b.tokens }
 
 // exact reports whether all of the bucket's arithmetic stays below 2^53.
@@ -32,17 +33,17 @@ func (b bucket) exact() bool { return b.tokens <= maxExact/b.s }
 
 func (b bucket) full() int64 { return b.tokens * b.s }
 
-// settle refills the time that has passed, waits where the clock is a little behind, and rebases where it is far behind.
+// Advance refills for the time that has passed. It waits if the clock is a little behind the state, and rebases if it is far behind.
 func (b bucket) Advance(s State, at Moment) Level {
-	st := advancing(s.Ts, at.Now)
+	st := advancing(s.At, at.Now)
 	st.Used = s.Used
 	if s.Unit != b.s && s.Used > 0 {
 		st.Used = convert(s.Used, s.Unit, b.s)
 	}
-	if s.Ts >= at.Now {
+	if s.At >= at.Now {
 		return st
 	}
-	if passed := at.Now - s.Ts; passed < CeilDiv(st.Used, b.num) { // so the product cannot overflow
+	if passed := at.Now - s.At; passed < CeilDiv(st.Used, b.num) { // so the product cannot overflow
 		st.Used -= passed * b.num
 	} else {
 		st.Used = 0
@@ -52,11 +53,13 @@ func (b bucket) Advance(s State, at Moment) Level {
 
 func (b bucket) fits(st Level, cost int64) bool { return st.Used <= b.full()-cost*b.s }
 
+// Charge implements Limit.
 func (b bucket) Charge(st Level, cost int64) Level {
 	st.Used += cost * b.s
 	return st
 }
 
+// Refund implements Limit.
 func (b bucket) Refund(st Level, cost, _ int64) Level {
 	if cost >= CeilDiv(st.Used, b.s) {
 		st.Used = 0
@@ -66,16 +69,18 @@ func (b bucket) Refund(st Level, cost, _ int64) Level {
 	return st
 }
 
+// Store implements Limit.
 func (b bucket) Store(st Level, now int64) (s State, until int64) {
 	ts := now + st.Ahead
-	return State{Ts: ts, Used: st.Used, Unit: b.s}, ts + CeilDiv(st.Used, b.num)
+	return State{At: ts, Used: st.Used, Unit: b.s}, ts + CeilDiv(st.Used, b.num)
 }
 
-// remaining is none for a debt beyond the capacity, left by a rule that allowed more.
+// Remaining is 0 for a debt beyond the capacity, which an earlier version of the rule allowed.
 func (b bucket) Remaining(st Level) int64 {
 	return max(0, b.full()-st.Used) / b.s
 }
 
+// Wait implements Limit.
 func (b bucket) Wait(st Level, cost int64) time.Duration {
 	missing := st.Used - (b.full() - cost*b.s)
 	if missing <= 0 {
@@ -84,9 +89,10 @@ func (b bucket) Wait(st Level, cost int64) time.Duration {
 	return Micros(CeilDiv(missing, b.num) + st.Ahead)
 }
 
+// Delay implements Limit.
 func (b bucket) Delay(Level, int64) time.Duration { return 0 }
 
-// share has its part of the rate exactly: holders of them make the rate.
+// Share divides the rate exactly: the shares of all holders sum to the rate.
 func (b bucket) Share(p Portion) Limit { return b.part(p) }
 
 func (b bucket) part(p Portion) bucket {
@@ -94,16 +100,18 @@ func (b bucket) part(p Portion) bucket {
 	return bucket{tokens: p.Tokens, num: b.num / g, s: b.s * (p.Holders / g)}
 }
 
+// Scale implements Limit.
 func (b bucket) Scale(s State, from Limit) State { return b.scaled(s, from.(bucket)) }
 
 func (b bucket) scaled(s State, from bucket) State {
-	return State{Ts: s.Ts, Used: fraction(s.Used, from.full(), b.full()), Unit: b.s}
+	return State{At: s.At, Used: fraction(s.Used, from.full(), b.full()), Unit: b.s}
 }
 
-// leaky is a bucket as a queue: its debt is the work that waits, so a request's turn comes when what was there before it
-// has been worked off. It admits what a token bucket admits.
+// leaky is a bucket as a queue: its debt is the work that waits, and a request is due when the debt before it has been worked off. It
+// admits what a token bucket admits.
 type leaky struct{ bucket }
 
+// Delay implements Limit.
 func (b leaky) Delay(st Level, own int64) time.Duration {
 	before := st.Used - own*b.s
 	if before <= 0 {
@@ -112,6 +120,8 @@ func (b leaky) Delay(st Level, own int64) time.Duration {
 	return Micros(CeilDiv(before, b.num) + st.Ahead)
 }
 
+// Share implements Limit.
 func (b leaky) Share(p Portion) Limit { return leaky{b.part(p)} }
 
+// Scale implements Limit.
 func (b leaky) Scale(s State, from Limit) State { return b.scaled(s, from.(leaky).bucket) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fraction is the same part of to as used is of from, rounded up: all of it from the full measure on.
+// fraction returns to * used / from, rounded up, and to if used is from or more.
 func fraction(used, from, to int64) int64 {
 	if used >= from {
 		return to
@@ -13,9 +13,9 @@ func fraction(used, from, to int64) int64 {
 	return mulDivCeil(used, to, from)
 }
 
-// mulCap is a*b for non-negative a and b, capped far beyond all exact values.
+// mulCap returns a*b for non-negative a and b, capped far beyond all exact values.
 func mulCap(a, b int64) int64 {
-	const most = 1 << 61 // so that two of them can be added
+	const most = 1 << 61 // two of them can be added without overflow
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > most {
 		return most
@@ -23,7 +23,7 @@ func mulCap(a, b int64) int64 {
 	return int64(lo)
 }
 
-// convert turns a debt in units of from per token into units of to per token. It rounds up: less than one unit.
+// convert turns a debt of from units per token into one of to units per token. It rounds up by less than one unit.
 func convert(used, from, to int64) int64 {
 	whole, rest := used/from, used%from
 	hi, lo := bits.Mul64(uint64(whole), uint64(to))
@@ -34,7 +34,7 @@ func convert(used, from, to int64) int64 {
 	return int64(lo) + part
 }
 
-// mulDivCeil is ceil(a*b/c) for 0 <= a < c and b >= 1; the product may pass 64 bits.
+// mulDivCeil returns ceil(a*b/c) for 0 <= a < c and b >= 1; the product may pass 64 bits.
 func mulDivCeil(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, rest := bits.Div64(hi, lo, uint64(c))
@@ -44,6 +44,7 @@ func mulDivCeil(a, b, c int64) int64 {
 	return int64(q)
 }
 
+// CeilDiv returns a/b rounded up, for positive b.
 func CeilDiv(a, b int64) int64 {
 	q := a / b
 	if a%b > 0 {
@@ -59,7 +60,7 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// floorMod is a mod b, never negative.
+// floorMod returns a mod b, which is never negative.
 func floorMod(a, b int64) int64 {
 	m := a % b
 	if m < 0 {
@@ -68,4 +69,5 @@ func floorMod(a, b int64) int64 {
 	return m
 }
 
+// Micros returns us microseconds.
 func Micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -5,43 +5,43 @@ import (
 	"time"
 )
 
-// Explanation is what a rule comes to, for people who wonder what they have written.
+// Explanation is what a rule means in practice.
 type Explanation struct {
 	// Num units come back per microsecond, Units are a token. Buckets only: both are 0 for the others.
 	Num, Units int64
 	// Capacity is in tokens.
 	Capacity int64
-	// InAnySecond is the most tokens that may pass within one second, from the best moment on: for a bucket its burst and
-	// a second's refill, for a fixed window what two windows allow on either side of a start.
+	// InAnySecond is the largest number of tokens that pass within one second: for a bucket its burst and the refill of a
+	// second, for a fixed window the counts of two windows around a start.
 	InAnySecond int64
-	// Sustained is what may pass in the long run.
+	// Sustained is the rate in the long run.
 	Sustained Rate
-	// LongestWait is how long an empty bucket takes to be full.
+	// LongestWait is the time in which an empty bucket becomes full.
 	LongestWait time.Duration
-	// MaxTTL is how long a key lives at most after its last change.
+	// MaxTTL is the longest lifetime of a key after its last change.
 	MaxTTL time.Duration
-	// KeyBytes is about what one bucket takes of Redis' memory, everything included.
+	// KeyBytes is about the memory of one bucket in Redis, everything included.
 	KeyBytes int64
-	// Holders is how many replicas hold a share of a bucket while Redis is away: all, unless there are more of them than tokens.
-	// Share is the least that one of them holds, and ShareRate its part of the rate. They are the whole rule's for one replica.
+	// Holders is the number of replicas that hold a portion of a bucket while Redis is away. Share is the tokens of the smallest
+	// portion, and ShareRate its part of the rate. For one replica they are those of the whole rule.
 	Holders, Share int64
 	ShareRate      Rate
-	// Window is the fixed window of now; zero for other kinds.
+	// WindowStart and WindowEnd are the fixed window of now; zero for other kinds.
 	WindowStart, WindowEnd time.Time
 }
 
 const (
-	// keyOverhead is what a key with an expiry takes in Redis beside key and value: an entry of 32 bytes in each of two
-	// tables and, with the tables two thirds full, 21 bytes in them.
+	// keyOverhead is the memory of a key with an expiry besides key and value: an entry of 32 bytes in each of two tables
+	// and, with the tables two thirds full, 21 bytes in them.
 	keyOverhead = 85
 
-	// valueHeader is what a short value has before it and behind: object, length, end.
+	// valueHeader is the memory around a short value: object, length, end.
 	valueHeader = 20
 
-	// longestChange is the most by which clocks are changed, and a day is longer than 24 hours.
+	// longestChange is the largest change of a clock by law: a day can be so much longer than 24 hours.
 	longestChange = 2 * time.Hour
 
-	// typicalTenant is the length of a tenant's id that KeyBytes reckons with.
+	// typicalTenant is the length of a tenant's id that KeyBytes assumes.
 	typicalTenant = 12
 )
 
@@ -80,7 +80,7 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 		e.LongestWait = r.Rate.Period
 		value = 7 * (1 + int(l.tokens))
 	}
-	// A key is kept a second longer than its bucket needs, and for as long as a bucket's clock may be ahead.
+	// A key lives a second longer than its bucket needs, plus the time by which a bucket's clock may be ahead.
 	e.MaxTTL = e.LongestWait + maxAheadUS*time.Microsecond + time.Second
 	name := ""
 	if dimension {
@@ -91,7 +91,7 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 	return e
 }
 
-// explain fills in what is particular to buckets, and returns the length of a stored value.
+// explain sets the fields that only buckets have, and returns the length of a stored value.
 func (b bucket) explain(e *Explanation) int {
 	e.Num, e.Units = b.num, b.s
 	e.InAnySecond = min(maxExact, b.tokens+capped(b.num, time.Second.Microseconds())/b.s)
@@ -104,11 +104,10 @@ func (b bucket) explain(e *Explanation) int {
 	return 7 + form + (bits.Len64(uint64(b.full()))+7)/8
 }
 
-// capped is a*b, at most 2^53-1.
+// capped returns a*b, at most 2^53-1.
 func capped(a, b int64) int64 { return min(mulCap(a, b), maxExact) }
 
-// sizeClass is the memory that Redis' allocator takes for n bytes: multiples of 16 up to 128, then four steps for each
-// doubling.
+// sizeClass returns the memory that Redis's allocator takes for n bytes: a multiple of 16 up to 128, then four steps per doubling.
 func sizeClass(n int) int64 {
 	step := 16
 	if n > 128 {

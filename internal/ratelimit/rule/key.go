@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// dimensionLen is the length of a dimension in base64url: 96 bits, so that among a billion subjects of one rule two
-	// share a bucket with a probability of 10^-11. Every further character costs memory in each of as many keys.
+	// dimensionLen is the length of a dimension in base64url: 96 bits. Among a billion subjects of one rule two share a bucket
+	// with a probability of 10^-11. Each further character would cost memory in every key.
 	dimensionLen = 16
 )
 
@@ -17,11 +17,11 @@ type Bucket struct {
 	Tenant string
 	// Rule must come from Compile; it may be of any kind.
 	Rule *Rule
-	// Dimension is that of a Charge.
+	// Dimension is a result of the function Dimension; empty for none.
 	Dimension string
 }
 
-// Name is what Reset and ForgetBucket call the bucket: its key in Redis. The error is a *FieldError.
+// Name returns the bucket's key in Redis, by which it is reset. The error is a *FieldError.
 func (b Bucket) Name() (string, error) {
 	switch {
 	case b.Rule == nil || b.Rule.letter == "":
@@ -36,10 +36,10 @@ func (b Bucket) Name() (string, error) {
 	return key, nil
 }
 
-// Dimension hashes the values that separate the buckets of one rule, in a fixed order, to 96 bits in base64url. Values may
-// be any bytes: they never reach a key themselves.
+// Dimension hashes the values that separate the buckets of one rule, in a fixed order, to 96 bits in base64url. Values may be any bytes:
+// keys contain only the hash.
 func Dimension(values ...string) string {
-	var stack [256]byte // a subject and a route pattern fit; what is longer goes to the heap
+	var stack [256]byte // a subject and a route pattern fit; longer values go to the heap
 	all := stack[:0]
 	for _, v := range values {
 		all = binary.BigEndian.AppendUint64(all, uint64(len(v))) // so that ("ab","c") and ("a","bc") differ
@@ -51,18 +51,18 @@ func Dimension(values ...string) string {
 	return string(text[:])
 }
 
-// bucketKey is a bucket's key and its hash tag:
+// BucketKey returns the key of a bucket and its hash tag:
 //
-//	rl:{<tenant>}<kind>:<rule>[/<dimension>]   a tenant's: all of them are in one slot
-//	rl:{<rule>[/<dimension>]}<kind>            a shared one: in a slot of its own
+//	rl:{<tenant>}<kind>:<rule>[/<dimension>]   of a tenant: all of them are in one slot
+//	rl:{<rule>[/<dimension>]}<kind>            of a shared rule: each in a slot of its own
 //
-// Neither tenants nor rules contain a brace or a slash. The keys are short because memory comes in size classes: a key of at
-// most 44 bytes, so 20 for tenant and rule together beside a dimension, costs 48.
+// Neither tenants nor rules contain a brace or a slash. Keys are short because memory comes in size classes: a key of at most 44 bytes
+// (20 for tenant and rule together, besides a dimension) takes 48.
 func (r *Rule) BucketKey(tenant, dimension string) (key, tag string) {
 	return bucketKeyOf(r.letter, r.Shared, tenant, r.ID, dimension)
 }
 
-// leaseKey returns the key of a bucket of a concurrency rule, as BucketKey does for a compiled rule.
+// LeaseKey returns the key of a bucket of a concurrency rule, as BucketKey does for a compiled rule.
 func LeaseKey(shared bool, tenant, rule, dimension string) string {
 	key, _ := bucketKeyOf(KindConcurrency.letter(), shared, tenant, rule, dimension)
 	return key
@@ -79,6 +79,7 @@ func bucketKeyOf(kind string, shared bool, tenant, rule, dimension string) (key,
 	return "rl:{" + tenant + "}" + kind + ":" + rule + dimension, tenant
 }
 
+// IsDimension reports whether s is empty or a result of Dimension.
 func IsDimension(s string) bool {
 	if s == "" {
 		return true

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// What bounds leases.
+// Bounds of leases.
 const (
-	// MinLeaseTTL and MaxLeaseTTL bound how long a lease lasts without being renewed: what a dead holder keeps from others.
+	// MinLeaseTTL and MaxLeaseTTL bound the lifetime of a lease without a renewal: how long a dead holder blocks its place.
 	MinLeaseTTL = time.Second
-	// MaxLeaseTTL is not a bound of the work: what takes longer renews.
+	// MaxLeaseTTL does not bound the work: a holder that needs longer renews.
 	MaxLeaseTTL = time.Hour
 
-	// DefaultLeaseTTL is for rules that have no rate: a dead holder is forgotten within a minute, and a living one renews
-	// every 20 s or so, which costs nothing.
+	// DefaultLeaseTTL is for rules without a rate: the lease of a dead holder ends within a minute, and a live holder renews
+	// every 20 s or so, which is cheap.
 	DefaultLeaseTTL = time.Minute
 
-	// MaxLeases is the largest capacity of a concurrency rule: a bucket of that size is 1.2 MB of Redis, and moving it after a
+	// MaxLeases is the largest capacity of a concurrency rule. A bucket of that size takes 1.2 MB of Redis, and moving it after a
 	// step of the clock takes 20 ms.
 	MaxLeases = 10_000
 )
 
-// compileConcurrency compiles a rule of kind concurrency: at most Burst leases at a time. The rate is optional there: its
-// count stands in for the burst, and its period is how long a lease lasts that does not say.
+// compileConcurrency compiles a rule of kind concurrency: at most Burst leases at a time. Its rate is optional: the count replaces a
+// missing burst, and the period is the default lifetime of a lease.
 func compileConcurrency(spec Spec) (Rule, error) {
 	r := Rule{ID: spec.ID, Kind: KindConcurrency, Burst: spec.Burst, Cost: 1, Shadow: spec.Shadow, Shared: spec.Shared}
 	field := "burst"
@@ -53,7 +53,7 @@ func compileConcurrency(spec Spec) (Rule, error) {
 	return r, nil
 }
 
-// LeaseTTL is how long a lease of a concurrency rule lasts that does not say.
+// LeaseTTL returns the default lifetime of a lease of a concurrency rule.
 func (r *Rule) LeaseTTL() time.Duration {
 	if r.Rate.Period > 0 {
 		return r.Rate.Period
@@ -61,7 +61,7 @@ func (r *Rule) LeaseTTL() time.Duration {
 	return DefaultLeaseTTL
 }
 
-// leaseTTL checks how long a lease is asked to last; 0 is the rule's default. The error is a *FieldError.
+// LeaseTTLFor checks a requested lifetime and returns it; for 0 it returns the rule's default. The error is a *FieldError.
 func (r *Rule) LeaseTTLFor(asked time.Duration) (time.Duration, error) {
 	if asked == 0 {
 		return r.LeaseTTL(), nil

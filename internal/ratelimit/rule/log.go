@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// maxLog bounds a log: 1,000 tokens are 7 KB in Redis for each bucket, copied by every charge.
+	// maxLog bounds a log: 1,000 tokens take 7 KB of Redis per bucket, and every charge copies them.
 	maxLog = 1000
 
-	// maxLogPeriod bounds how long each of them is kept.
+	// maxLogPeriod bounds the time for which an entry is kept.
 	maxLogPeriod = 31 * Day
 )
 
-// slidingLog remembers when each token was taken: no window's time, wherever it begins, passes more than the limit.
+// slidingLog stores the time of each token. No interval of its length, wherever it begins, passes more than the limit.
 //
-// Invariants: tokens 1..maxLog; length up to maxLogPeriod; the script's logs are what settle says they are.
+// Invariants: tokens 1..maxLog; length up to maxLogPeriod; the script's logs are those of Advance.
 type slidingLog struct {
 	tokens int64
 	length int64 // us
@@ -26,33 +26,36 @@ func newSlidingLog(r Rate) slidingLog {
 	return slidingLog{tokens: r.Count, length: r.Period.Microseconds()}
 }
 
+// Capacity implements Limit.
 func (l slidingLog) Capacity() int64 { return l.tokens }
 
+// Advance implements Limit.
 func (l slidingLog) Advance(s State, at Moment) Level {
-	st := advancing(s.Ts, at.Now)
+	st := advancing(s.At, at.Now)
 	log := s.Log
 	if log == nil && s.Used > 0 {
-		log = slices.Repeat([]int64{s.Ts}, int(min(s.Used, maxLog)))
+		log = slices.Repeat([]int64{s.At}, int(min(s.Used, maxLog)))
 	}
-	newest := max(s.Ts, at.Now)
+	newest := max(s.At, at.Now)
 	log = log[after(log, newest-l.length):]
 	if st.Rebased {
 		log = slices.Clone(log)
 		for i := range log {
-			log[i] = max(0, log[i]-(s.Ts-at.Now))
+			log[i] = max(0, log[i]-(s.At-at.Now))
 		}
 	}
 	st.log, st.Used = log, int64(len(log))
 	return st
 }
 
-// after is the position of the first time in log that is later than us.
+// after returns the index of the first time in log that is later than us.
 func after(log []int64, us int64) int {
 	return sort.Search(len(log), func(i int) bool { return log[i] > us })
 }
 
 func (l slidingLog) fits(st Level, cost int64) bool { return st.Used <= l.tokens-cost }
 
+// Charge implements Limit.
 func (l slidingLog) Charge(st Level, cost int64) Level {
 	for range cost {
 		st.log = append(st.log, st.Now+st.Ahead)
@@ -61,7 +64,7 @@ func (l slidingLog) Charge(st Level, cost int64) Level {
 	return st
 }
 
-// refund takes the newest tokens that are not younger than the charge: those are its own, or they are gone.
+// Refund removes the newest tokens that are not younger than the charge: its own tokens, unless they have left the log.
 func (l slidingLog) Refund(st Level, cost, at int64) Level {
 	behind := len(st.log)
 	if at != UnknownTime {
@@ -73,22 +76,25 @@ func (l slidingLog) Refund(st Level, cost, at int64) Level {
 	return st
 }
 
+// Store implements Limit.
 func (l slidingLog) Store(st Level, now int64) (s State, until int64) {
-	s = State{Ts: now + st.Ahead, Used: st.Used, Log: st.log}
+	s = State{At: now + st.Ahead, Used: st.Used, Log: st.log}
 	switch {
 	case st.Used == 0:
-		until = s.Ts
-	case st.fromScript != nil: // the script keeps the log: here all counts as taken with the newest
+		until = s.At
+	case st.fromScript != nil: // the log is in Redis; here all tokens count as taken with the newest
 		until = now + st.fromScript.reset().Microseconds()
-		s.Ts = until - l.length
+		s.At = until - l.length
 	default:
 		until = st.log[len(st.log)-1] + l.length + now - st.Now
 	}
 	return s, until
 }
 
+// Remaining implements Limit.
 func (l slidingLog) Remaining(st Level) int64 { return max(0, l.tokens-st.Used) }
 
+// Wait implements Limit.
 func (l slidingLog) Wait(st Level, cost int64) time.Duration {
 	switch {
 	case l.fits(st, cost):
@@ -105,13 +111,16 @@ func (l slidingLog) Wait(st Level, cost int64) time.Duration {
 	}
 }
 
+// Delay implements Limit.
 func (l slidingLog) Delay(Level, int64) time.Duration { return 0 }
 
+// Share implements Limit.
 func (l slidingLog) Share(p Portion) Limit {
 	l.tokens = p.Tokens
 	return l
 }
 
+// Scale implements Limit.
 func (l slidingLog) Scale(s State, from Limit) State {
-	return State{Ts: s.Ts, Used: fraction(s.Used, from.Capacity(), l.tokens)}
+	return State{At: s.At, Used: fraction(s.Used, from.Capacity(), l.tokens)}
 }

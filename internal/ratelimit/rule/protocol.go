@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// op is what to do with a request. The values are the script's.
+// Op is what to do with a request. The values are the script's.
 type Op int64
 
+// The operations.
 const (
 	Consume Op = 0
 	Peek    Op = 1
 	Refund  Op = 2
 )
 
-// params are a key's parameters for the script.
+// Params are the parameters of a key for the script; their meaning depends on the kind.
 type Params [4]int64
 
-// word is the script's word for the rule's kind and whether it denies.
+// Word returns the script's number for the rule's kind and for whether the rule denies.
 func (r *Rule) Word() int64 {
 	if r.Shadow {
 		return 2 * int64(r.Kind)
@@ -25,18 +26,22 @@ func (r *Rule) Word() int64 {
 	return 2*int64(r.Kind) + 1
 }
 
-// windowSlack is how much earlier than expected Redis' clock may be: the window of that time and the next one are sent, so
-// that either is there however long the way takes.
+// windowSlack is how far Redis's clock may be behind the estimate. The window of that earlier time and the next one are sent, so that
+// one of them is right however long the way takes.
 const windowSlack = time.Second
 
+// Params implements Limit.
 func (b bucket) Params(Moment) Params { return Params{b.tokens, b.num, b.s, short(b.s)} }
 
+// Width implements Limit.
 func (b bucket) Width() int { return 2 }
 
+// Read implements Limit.
 func (b bucket) Read(row []int64, ahead, now int64, _ Params) Level {
 	return Level{Now: now, Used: row[0], Ahead: ahead}
 }
 
+// Params implements Limit.
 func (w fixedWindow) Params(at Moment) Params {
 	if w.even(at.Zone) {
 		return Params{w.tokens, w.length, w.phase, 0}
@@ -46,8 +51,10 @@ func (w fixedWindow) Params(at Moment) Params {
 	return Params{w.tokens, start, end, next}
 }
 
+// Width implements Limit.
 func (w fixedWindow) Width() int { return 2 }
 
+// Read implements Limit.
 func (w fixedWindow) Read(row []int64, ahead, now int64, sent Params) Level {
 	st := Level{Now: now, Used: row[0], Ahead: ahead, start: sent[1], end: sent[2]}
 	switch {
@@ -59,20 +66,26 @@ func (w fixedWindow) Read(row []int64, ahead, now int64, sent Params) Level {
 	return st
 }
 
+// Params implements Limit.
 func (w slidingWindow) Params(Moment) Params {
 	return Params{w.tokens, w.ticks, w.tick, short(w.length() / 1000)}
 }
 
+// Width implements Limit.
 func (w slidingWindow) Width() int { return 3 }
 
+// Read implements Limit.
 func (w slidingWindow) Read(row []int64, ahead, now int64, _ Params) Level {
 	return w.within(Level{Now: now, Ahead: ahead, Used: row[0], Prev: row[1]})
 }
 
+// Params implements Limit.
 func (l slidingLog) Params(Moment) Params { return Params{l.tokens, l.length} }
 
+// Width implements Limit.
 func (l slidingLog) Width() int { return 5 }
 
+// Read implements Limit.
 func (l slidingLog) Read(row []int64, ahead, now int64, _ Params) Level {
 	return Level{Now: now, Ahead: ahead, Used: row[0], fromScript: (*logAnswer)(row[1:4])}
 }
@@ -80,7 +93,7 @@ func (l slidingLog) Read(row []int64, ahead, now int64, _ Params) Level {
 // mantissas are the script's MANTISSAS.
 const mantissas = "\x01\x02\x03\x04\x05\x06\x08\x09\x0c\x0f\x12\x18\x19\x24\x48\x4b"
 
-// short is the script's short form of n.
+// short returns the script's short form of n.
 func short(n int64) int64 {
 	m, e := n, int64(0)
 	for m%10 == 0 {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// minPeriod and maxPeriod bound a rate's period. A millisecond is the finest period anyone can observe through
-	// HTTP; 366 days hold every year, and keep units per token (at most the period in us) below 2^45.
+	// minPeriod and maxPeriod bound the period of a rate. A millisecond is the shortest period that can be observed through
+	// HTTP. 366 days hold every year, and keep units per token (at most the period in µs) below 2^45.
 	minPeriod = time.Millisecond
 	maxPeriod = 366 * 24 * time.Hour
 
@@ -28,7 +28,7 @@ type Rate struct {
 	Count int64
 	// Period is a whole number of milliseconds, 1 ms..366 days. A day is 24 hours, unless a fixed window follows a calendar.
 	Period time.Duration
-	// Month says that the period is a calendar's month, which only a fixed window knows. Period is 31 days then.
+	// Month means that the period is a calendar month, for fixed windows only. Period is 31 days then.
 	Month bool
 }
 
@@ -39,7 +39,7 @@ type unit struct {
 	length time.Duration
 }
 
-// units are the units of a fixed length that a rate may be written in, longest first.
+// units returns the units of fixed length in a rate, longest first.
 func units() []unit {
 	return []unit{
 		{"week", []string{"weeks", "w"}, 7 * 24 * time.Hour},
@@ -57,8 +57,8 @@ func units() []unit {
 //	unit   = "ms" | "s" | "sec" | "second" | "seconds" | "m" | "min" | "minute" | "minutes" | "h" | "hour" | "hours"
 //	       | "d" | "day" | "days" | "w" | "week" | "weeks" | "month"
 //
-// with count and number decimal integers without sign, at least 1: "60/s", "100/min", "5/30s", "10/day". A month takes no number but 1. An error is a
-// *FieldError on "rate" that names the bound.
+// with count and number decimal integers without sign, at least 1: "60/s", "100/min", "5/30s", "10/day". The number of a
+// month can only be 1. An error is a *FieldError on "rate" that names the bound.
 func ParseRate(s string) (Rate, error) {
 	count, per, ok := strings.Cut(s, "/")
 	if !ok {
@@ -88,7 +88,7 @@ func ParseRate(s string) (Rate, error) {
 	return Rate{Count: n, Period: time.Duration(multiple) * length}, nil
 }
 
-// String is the shortest way to write the rate that ParseRate reads back.
+// String returns the shortest text that ParseRate reads as this rate.
 func (r Rate) String() string {
 	if r.Month {
 		return fmt.Sprintf("%d/%s", r.Count, monthUnit)
@@ -104,7 +104,7 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%s", r.Count, r.Period)
 }
 
-// PerSeconds is the same rate as a count per whole seconds, the shortest there is: 5/100ms is 50 in 1, 1/1500ms is 2 in 3.
+// PerSeconds returns the rate as a count per whole seconds, as few as possible: 5/100ms is 50 in 1, 1/1500ms is 2 in 3.
 func (r Rate) PerSeconds() (count, seconds int64) {
 	if r.Period <= 0 {
 		return 0, 0
@@ -114,8 +114,7 @@ func (r Rate) PerSeconds() (count, seconds int64) {
 	return r.Count * times, ms * times / 1000 // the count is below 2^53 and times is at most 1000
 }
 
-// part is a percentage of the rate, exactly. Its count and its period may be up to a hundred times as large as those of a
-// rate that is written.
+// part returns a percentage of the rate, exactly. Count and period can be up to a hundred times larger than those of a rate in a Spec.
 func (r Rate) part(percent int64) Rate {
 	// percent/whole in lowest terms with the count
 	g := gcd(percent, whole)
@@ -124,7 +123,7 @@ func (r Rate) part(percent int64) Rate {
 	return Rate{Count: r.Count / g * times, Period: r.Period * time.Duration(longer/g), Month: r.Month}
 }
 
-// check reports a rate that ParseRate would not have made.
+// check returns an error for a rate that ParseRate does not return.
 func (r Rate) check() error {
 	if r.Count < 1 || r.Count > maxExact {
 		return rateError("the count %d is not from 1 to %d", r.Count, int64(maxExact))
@@ -166,7 +165,7 @@ func positive(s string) (int64, error) {
 	return n, nil
 }
 
-// clip keeps a hostile value from filling an error message.
+// clip shortens a value for an error message.
 func clip(s string) string {
 	const enough = 40 // longer than any sensible rate, unit or policy
 	if len(s) > enough {

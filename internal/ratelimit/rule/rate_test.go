@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestParseRateReadsCountAndPeriod(t *testing.T) {
+func TestParseRate_ReadsCountAndPeriod(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]Rate{
 		"60/s":               {Count: 60, Period: time.Second},
@@ -40,7 +40,7 @@ func TestParseRateReadsCountAndPeriod(t *testing.T) {
 	}
 }
 
-func TestParseRateRefusesAndNamesTheBound(t *testing.T) {
+func TestParseRate_RefusesAndNamesTheBound(t *testing.T) {
 	t.Parallel()
 	for in, bound := range map[string]string{
 		"":                                   "<count>/<period>",
@@ -82,7 +82,7 @@ func TestParseRateRefusesAndNamesTheBound(t *testing.T) {
 	}
 }
 
-func TestRateStringIsReadBackAsTheSameRate(t *testing.T) {
+func TestRate_String_IsReadBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := Rate{
@@ -99,7 +99,7 @@ func TestRateStringIsReadBackAsTheSameRate(t *testing.T) {
 	})
 }
 
-func TestRateStringIsTheShortestForm(t *testing.T) {
+func TestRate_String_IsTheShortestForm(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"60/60s": "60/min", "1/7d": "1/week", "5/30s": "5/30s", "1/24h": "1/day", "9/1500ms": "9/1500ms",
@@ -111,7 +111,7 @@ func TestRateStringIsTheShortestForm(t *testing.T) {
 	}
 }
 
-func TestPerSecondsIsTheSameRate(t *testing.T) {
+func TestRate_PerSeconds_IsTheSameRate(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]int64{
 		"60/s": {60, 1}, "5/100ms": {50, 1}, "1/1500ms": {2, 3}, "3/7ms": {3000, 7}, "10/day": {10, 86400}, "9007199254740991/ms": {9007199254740991000, 1},

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestARegionHasItsPartOfARule(t *testing.T) {
+func TestCompile_RegionShare(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		spec Spec
@@ -52,9 +52,9 @@ func TestARegionHasItsPartOfARule(t *testing.T) {
 	}
 }
 
-// TestRegionsTogetherHaveTheWholeRateAndNoMore: shares that make up 100 % add up to the rate to the unit, and their
+// TestCompile_RegionShares_SumToTheRate: shares that make up 100 % add up to the rate to the unit, and their
 // capacities to at most the burst plus a token for each that has less than one.
-func TestRegionsTogetherHaveTheWholeRateAndNoMore(t *testing.T) {
+func TestCompile_RegionShares_SumToTheRate(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		count := rapid.Int64Range(1, 1_000_000).Draw(rt, "count")

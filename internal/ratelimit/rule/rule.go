@@ -14,15 +14,15 @@ const whole = 100
 type BackendPolicy int
 
 const (
-	// BackendLocalShare decides in the process with this replica's share of rate and burst, from the last known level.
+	// BackendLocalShare decides in this process with its portion of rate and burst, from the last known level.
 	BackendLocalShare BackendPolicy = iota
-	// BackendOpen lets everything pass.
+	// BackendOpen passes every request.
 	BackendOpen
-	// BackendClosed decides nothing: ErrUnavailable. For rules that protect from abuse.
+	// BackendClosed makes the request fail. It is for rules that protect from abuse.
 	BackendClosed
 )
 
-// String is the policy as the API writes it.
+// String returns the policy as the API writes it.
 func (p BackendPolicy) String() string {
 	switch p {
 	case BackendLocalShare:
@@ -38,36 +38,37 @@ func (p BackendPolicy) String() string {
 
 // Spec is a rule as it is written in the catalogue.
 type Spec struct {
-	// ID names the rule, ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$. It is part of the buckets' keys: keep it when the rule
-	// changes, and its buckets keep their levels.
+	// ID names the rule, ^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$. It is part of the buckets' keys: buckets
+	// keep their levels when a rule changes under the same ID.
 	ID string
-	// Kind is "token_bucket", "leaky_bucket", "fixed_window", "sliding_window" or "sliding_log"; "" is token_bucket.
+	// Kind is "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log" or "concurrency"; empty is
+	// token_bucket.
 	Kind string
-	// Rate is what comes back, as ParseRate reads it. For windows and the log it is the whole limit.
+	// Rate is the tokens that come back per period, as ParseRate reads it. For windows and the log it is the whole limit.
 	Rate string
-	// Burst is the capacity in tokens; 0 is the rate's count, and the only one that windows and the log have. For buckets at
-	// most 2^53 / units per token.
+	// Burst is the capacity in tokens, for buckets at most 2^53 / units per token. 0 is the rate's count, which is the only
+	// capacity of windows and logs.
 	Burst int64
-	// Cost is what a charge takes that does not say; 0 is 1. At most the burst.
+	// Cost is the default cost of a charge, at most the burst; 0 is 1.
 	Cost int64
-	// Shadow counts what the rule would deny and denies nothing.
+	// Shadow makes the rule count what it would deny, and deny nothing.
 	Shadow bool
-	// OnBackendError is "local_share", "open" or "closed"; "" is local_share.
+	// OnBackendError is "local_share", "open" or "closed"; empty is local_share.
 	OnBackendError string
-	// Shared makes the rule's buckets common to all tenants: a dimension then is a route, an address or nothing at all.
-	// On a cluster each has a slot of its own.
+	// Shared makes the rule's buckets common to all tenants. Their dimension is a route, an address or empty. On a cluster each
+	// bucket has a slot of its own.
 	Shared bool
-	// Zone is the calendar that windows of a minute to a month follow; nil is UTC. A charge may bring its own.
+	// Zone is the calendar of windows of a minute to a month; nil is UTC. A charge can have its own.
 	Zone *time.Location
-	// RegionShare is the percentage of the rule that this region's Redis has, 1..100; 0 is 100. Buckets get that part of the
-	// rate exactly; capacities are whole tokens, rounded down, but at least one.
+	// RegionShare is the percentage of the rule for this region's Redis, 1..100; 0 is 100. Rates of buckets are divided exactly.
+	// Capacities are whole tokens, rounded down, and at least one.
 	RegionShare int64
 }
 
-// Rule is a compiled rule. Make it with Compile; it is immutable and may be shared.
+// Rule is a compiled rule. Make it with Compile; it does not change and may be shared.
 //
-// A rule keeps its buckets' levels when it is changed under the same ID: a larger burst adds the difference, a smaller one
-// gives nothing away (what was taken beyond the new burst is paid back first), a new rate counts from now on.
+// A change under the same ID keeps the levels of the rule's buckets: a larger burst adds the difference, a smaller one gives nothing away
+// (a debt beyond the new burst is paid back first), and a new rate applies from now on.
 type Rule struct {
 	ID             string
 	Kind           Kind
@@ -83,7 +84,7 @@ type Rule struct {
 	letter string // the kind's, in keys
 }
 
-// Compile checks spec and works out its arithmetic. The error is a *FieldError that names the field and its bound.
+// Compile checks spec and computes its arithmetic. The error is a *FieldError that names the field and its bound.
 func Compile(spec Spec) (Rule, error) {
 	if err := checkID("id", spec.ID); err != nil {
 		return Rule{}, err
@@ -121,7 +122,7 @@ func Compile(spec Spec) (Rule, error) {
 	return r, nil
 }
 
-// compileLimit needs Kind, Rate and Burst. It makes them the region's and fills in limit.
+// compileLimit sets limit, and Rate and Burst to those of the region. It needs Kind, Rate and Burst.
 func (r *Rule) compileLimit(percent int64) error {
 	if err := r.Rate.check(); err != nil {
 		return err
@@ -140,7 +141,7 @@ func (r *Rule) compileLimit(percent int64) error {
 func (r *Rule) compileBucket(percent int64) error {
 	field := "burst"
 	if r.Burst == 0 {
-		field, r.Burst = "rate", r.Rate.Count // the burst was not written: the rate is to blame if it is too large
+		field, r.Burst = "rate", r.Rate.Count // there was no burst: if it is too large, the field in error is the rate
 	}
 	if r.Burst < 1 {
 		return &FieldError{"burst", fmt.Sprintf("%d is not at least 1", r.Burst)}
@@ -189,7 +190,7 @@ func (r *Rule) compileWindow(percent int64) error {
 	return nil
 }
 
-// tokensOf is a percentage of a capacity in whole tokens, at least one: a rule that has none would deny everything.
+// tokensOf returns a percentage of a capacity in whole tokens, at least one: a rule without tokens would deny everything.
 func tokensOf(tokens, percent int64) int64 {
 	return max(1, tokens/whole*percent+tokens%whole*percent/whole)
 }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestCompileFillsInDefaults(t *testing.T) {
+func TestCompile_SetsDefaults(t *testing.T) {
 	t.Parallel()
 	r := mustCompile(t, Spec{ID: "search", Rate: "60/min"})
 	if r.Burst != 60 || r.Cost != 1 || r.Shadow || r.OnBackendError != BackendLocalShare || r.Kind != KindTokenBucket {
@@ -16,7 +16,7 @@ func TestCompileFillsInDefaults(t *testing.T) {
 	}
 }
 
-func TestCompileWorksOutUnitsWithoutRounding(t *testing.T) {
+func TestCompile_Units_AreExact(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[string]bucket{
 		"7/s":       {7, 7, 1_000_000},      // one token is 1,000,000 units, 7 come back per us
@@ -33,7 +33,7 @@ func TestCompileWorksOutUnitsWithoutRounding(t *testing.T) {
 	}
 }
 
-func TestCompileRefusesAndNamesFieldAndBound(t *testing.T) {
+func TestCompile_RefusesAndNamesFieldAndBound(t *testing.T) {
 	t.Parallel()
 	ok := Spec{ID: "search", Rate: "60/s"}
 	with := func(change func(*Spec)) Spec {
@@ -68,7 +68,7 @@ func TestCompileRefusesAndNamesFieldAndBound(t *testing.T) {
 	}
 }
 
-func TestCompileAcceptsTheLargestExactValues(t *testing.T) {
+func TestCompile_AcceptsTheLargestExactValues(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []Spec{
 		{ID: strings.Repeat("a", 128), Rate: "7/day", Burst: 104_249, Cost: 104_249},
@@ -83,8 +83,8 @@ func TestCompileAcceptsTheLargestExactValues(t *testing.T) {
 	}
 }
 
-// TestShortFormsMeanTheirNumbers: the script reads them back, and those of usual rates take a byte.
-func TestShortFormsMeanTheirNumbers(t *testing.T) {
+// TestShort_MeansItsNumber: the script reads them back, and those of usual rates take a byte.
+func TestShort_MeansItsNumber(t *testing.T) {
 	t.Parallel()
 	long := func(s int64) int64 {
 		n, e := (s-128)/8, s%8

@@ -2,12 +2,11 @@ package rule
 
 import "time"
 
-// slidingWindow estimates what was taken in the last window's time: all of the current window's tokens, and of the previous
-// one's the part that the sliding window still covers, as if they had come evenly. Windows begin with the epoch.
+// slidingWindow estimates the tokens taken in the last window's time: all tokens of the current window, and of the previous window the
+// part that the sliding window still covers, as if its tokens had come evenly. Windows are aligned to the epoch.
 //
-// The estimate is kept in ticks of tokens, a whole number: a tick is a microsecond, or a millisecond where that would pass
-// 2^53. It is exact for even traffic; for traffic that is not, a window's time may pass up to twice the limit or deny from
-// half of it on.
+// The estimate is a whole number of tokens times ticks. A tick is a microsecond, or a millisecond if the product would pass 2^53. The
+// estimate is exact for even traffic. For uneven traffic, a window's time may pass up to twice the limit, or deny from half of it on.
 //
 // Invariants: tokens, ticks, tick >= 1; tokens*ticks < 2^53.
 type slidingWindow struct {
@@ -29,23 +28,25 @@ func (w slidingWindow) exact() bool { return w.tokens <= maxExact/w.ticks }
 
 func (w slidingWindow) length() int64 { return w.ticks * w.tick }
 
+// Capacity implements Limit.
 func (w slidingWindow) Capacity() int64 { return w.tokens }
 
-// within fills in the window.
+// within sets the window of st.
 func (w slidingWindow) within(st Level) Level {
 	st.start = st.Now + st.Ahead - (st.Now+st.Ahead)%w.length()
 	st.end = st.start + w.length()
 	return st
 }
 
+// Advance implements Limit.
 func (w slidingWindow) Advance(s State, at Moment) Level {
-	st := w.within(advancing(s.Ts, at.Now))
+	st := w.within(advancing(s.At, at.Now))
 	if s.Empty() {
 		return st
 	}
-	current, previous, ts := s.Used, s.prev, s.Ts
+	current, previous, ts := s.Used, s.prev, s.At
 	if st.Rebased || s.Unit != w.length() {
-		// What the count was as of its time, rounded up, counts as charged then.
+		// The estimate as of its own time, rounded up, counts as charged then.
 		if rest := s.Unit - ts%s.Unit; rest < s.Unit && previous > 0 {
 			previous = mulDivCeil(rest, previous, s.Unit)
 		}
@@ -63,7 +64,7 @@ func (w slidingWindow) Advance(s State, at Moment) Level {
 	return st
 }
 
-// level is in ticks of tokens, capped where that is far beyond the capacity.
+// level returns the estimate in tokens times ticks, capped far beyond the capacity.
 func (w slidingWindow) level(st Level) int64 {
 	covered := w.ticks - (st.Now+st.Ahead-st.start)/w.tick
 	return mulCap(st.Used, w.ticks) + mulCap(st.Prev, covered)
@@ -73,11 +74,13 @@ func (w slidingWindow) fits(st Level, cost int64) bool {
 	return w.level(st) <= (w.tokens-cost)*w.ticks
 }
 
+// Charge implements Limit.
 func (w slidingWindow) Charge(st Level, cost int64) Level {
 	st.Used += cost
 	return st
 }
 
+// Refund implements Limit.
 func (w slidingWindow) Refund(st Level, cost, at int64) Level {
 	switch {
 	case at == UnknownTime || at >= st.start:
@@ -88,24 +91,27 @@ func (w slidingWindow) Refund(st Level, cost, at int64) Level {
 	return st
 }
 
+// Store implements Limit.
 func (w slidingWindow) Store(st Level, now int64) (s State, until int64) {
 	until = st.end + now - st.Now
 	if st.Used > 0 {
 		until += w.length()
 	}
-	return State{Ts: now + st.Ahead, Used: st.Used, prev: st.Prev, Unit: w.length()}, until
+	return State{At: now + st.Ahead, Used: st.Used, prev: st.Prev, Unit: w.length()}, until
 }
 
+// Remaining implements Limit.
 func (w slidingWindow) Remaining(st Level) int64 {
 	return max(0, w.tokens*w.ticks-w.level(st)) / w.ticks
 }
 
+// Wait implements Limit.
 func (w slidingWindow) Wait(st Level, cost int64) time.Duration {
 	if w.fits(st, cost) {
 		return 0
 	}
 	room := (w.tokens - cost) * w.ticks
-	// In this window the previous one's part shrinks; in the next, this one's does. Either does so until it is 0.
+	// In this window the part of the previous window shrinks to 0; in the next one the part of this window does.
 	start, shrinking := st.start, st.Prev
 	if own := mulCap(st.Used, w.ticks); own <= room {
 		room -= own
@@ -115,13 +121,16 @@ func (w slidingWindow) Wait(st Level, cost int64) time.Duration {
 	return Micros(start + (w.ticks-room/shrinking)*w.tick - st.Now)
 }
 
+// Delay implements Limit.
 func (w slidingWindow) Delay(Level, int64) time.Duration { return 0 }
 
+// Share implements Limit.
 func (w slidingWindow) Share(p Portion) Limit {
 	w.tokens = p.Tokens
 	return w
 }
 
+// Scale implements Limit.
 func (w slidingWindow) Scale(s State, from Limit) State {
 	s.Used, s.prev = fraction(s.Used, from.Capacity(), w.tokens), fraction(s.prev, from.Capacity(), w.tokens)
 	return s

@@ -6,23 +6,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// week and epochMonday say where weeks begin: 1970-01-05 was the first Monday of the epoch.
+// epochMonday is where weeks begin: 1970-01-05 was the first Monday of the epoch.
 const (
 	Day         = 24 * time.Hour
 	week        = 7 * Day
 	epochMonday = 4 * Day
 )
 
-// fixedWindow counts tokens from each start of a window. The count belongs to the window of its last charge, so that it is
-// kept when the rule's calendar changes beneath it.
+// fixedWindow counts tokens from each start of a window. The count belongs to the window of its last charge, so it is kept when the
+// rule's calendar changes.
 //
-// Windows of a minute begin with the calendar's minute in every zone, those of an hour, a day or a week in UTC are all of one
-// length too: such windows are length and phase. The others need a zone and a calendar.
+// Windows of a minute begin with the calendar's minute in every zone. Windows of an hour, a day or a week in UTC all have one length. Such
+// windows are a length and a phase. The others need a zone and a calendar.
 type fixedWindow struct {
 	tokens int64
 	length int64           // us
-	phase  int64           // us; a window begins there
-	every  period.Interval // of a calendar; "" if the windows are of one length whatever the zone
+	phase  int64           // µs; the start of a window
+	every  period.Interval // of a calendar; empty if the windows have one length in every zone
 }
 
 func newFixedWindow(r Rate) fixedWindow {
@@ -40,16 +40,16 @@ func newFixedWindow(r Rate) fixedWindow {
 	return w
 }
 
-// even reports whether the windows in zone are all of one length.
+// even reports whether all windows in zone have one length.
 func (w fixedWindow) even(zone *time.Location) bool {
 	return w.every == "" || w.every != period.Month && (zone == nil || zone == time.UTC)
 }
 
-// bounds is the window that contains us.
+// bounds returns the window that contains us.
 func (w fixedWindow) bounds(us int64, zone *time.Location) (start, end int64) {
 	if !w.even(zone) {
 		p, err := period.Schedule{Every: w.every, Anchor: period.Calendar, Location: zone}.Containing(time.UnixMicro(us))
-		if err == nil { // it always is: times are below 2^53 us, in the year 2255
+		if err == nil { // always: times are below 2^53 µs, in the year 2255
 			return p.Start.UnixMicro(), p.End.UnixMicro()
 		}
 	}
@@ -57,12 +57,14 @@ func (w fixedWindow) bounds(us int64, zone *time.Location) (start, end int64) {
 	return start, start + w.length
 }
 
+// Capacity implements Limit.
 func (w fixedWindow) Capacity() int64 { return w.tokens }
 
+// Advance implements Limit.
 func (w fixedWindow) Advance(s State, at Moment) Level {
-	st := advancing(s.Ts, at.Now)
+	st := advancing(s.At, at.Now)
 	st.start, st.end = w.bounds(at.Now+st.Ahead, at.Zone)
-	if s.Ts >= st.start {
+	if s.At >= st.start {
 		st.Used = s.Used
 	}
 	return st
@@ -70,12 +72,13 @@ func (w fixedWindow) Advance(s State, at Moment) Level {
 
 func (w fixedWindow) fits(st Level, cost int64) bool { return st.Used <= w.tokens-cost }
 
+// Charge implements Limit.
 func (w fixedWindow) Charge(st Level, cost int64) Level {
 	st.Used += cost
 	return st
 }
 
-// refund does not ask for the window's end: a charge behind it was made before the clock was set back, and is counted here.
+// Refund does not check the window's end: a charge after it was made before the clock was set back, and is counted here.
 func (w fixedWindow) Refund(st Level, cost, at int64) Level {
 	if at == UnknownTime || at >= st.start {
 		st.Used = max(0, st.Used-cost)
@@ -83,12 +86,15 @@ func (w fixedWindow) Refund(st Level, cost, at int64) Level {
 	return st
 }
 
+// Store implements Limit.
 func (w fixedWindow) Store(st Level, now int64) (s State, until int64) {
-	return State{Ts: now + st.Ahead, Used: st.Used}, st.end + now - st.Now
+	return State{At: now + st.Ahead, Used: st.Used}, st.end + now - st.Now
 }
 
+// Remaining implements Limit.
 func (w fixedWindow) Remaining(st Level) int64 { return max(0, w.tokens-st.Used) }
 
+// Wait implements Limit.
 func (w fixedWindow) Wait(st Level, cost int64) time.Duration {
 	if w.fits(st, cost) {
 		return 0
@@ -96,13 +102,16 @@ func (w fixedWindow) Wait(st Level, cost int64) time.Duration {
 	return Micros(st.end - st.Now)
 }
 
+// Delay implements Limit.
 func (w fixedWindow) Delay(Level, int64) time.Duration { return 0 }
 
+// Share implements Limit.
 func (w fixedWindow) Share(p Portion) Limit {
 	w.tokens = p.Tokens
 	return w
 }
 
+// Scale implements Limit.
 func (w fixedWindow) Scale(s State, from Limit) State {
-	return State{Ts: s.Ts, Used: fraction(s.Used, from.Capacity(), w.tokens)}
+	return State{At: s.At, Used: fraction(s.Used, from.Capacity(), w.tokens)}
 }
