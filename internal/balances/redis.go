@@ -26,13 +26,14 @@ func (c *Cache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger
 
 // redisCopies reads and writes the copies in Redis, which all instances share. It is safe for concurrent use.
 type redisCopies struct {
-	store   *redisstore.Store
-	script  *redisstore.Script
-	keepFor time.Duration
+	store     *redisstore.Store
+	perTenant bool // in a cluster, the keys of one command must be of one tenant
+	script    *redisstore.Script
+	keepFor   time.Duration
 }
 
 func newRedisCopies(store *redisstore.Store, keepFor time.Duration) *redisCopies {
-	return &redisCopies{store: store, script: store.NewScript("balances", lua.Balances), keepFor: keepFor}
+	return &redisCopies{store: store, perTenant: store.IsCluster(), script: store.NewScript("balances", lua.Balances), keepFor: keepFor}
 }
 
 // get reads the copies of keys, in their order; nil where there is none.
@@ -102,7 +103,7 @@ func (r *redisCopies) groups(n int, tenant func(i int) string) [][]int {
 	open := make(map[string]int) // a tenant's unfinished group, as an index of out
 	for i := range n {
 		name := ""
-		if r.store.IsCluster() {
+		if r.perTenant {
 			name = tenant(i)
 		}
 		g, ok := open[name]

@@ -37,8 +37,10 @@ func (f Faults) Err() error {
 	if len(f) == 0 {
 		return nil
 	}
-	return &Error{Faults: append([]Fault(nil), f...)}
+	return f.refuse()
 }
+
+func (f Faults) refuse() error { return &Error{Faults: append([]Fault(nil), f...)} }
 
 // Error is a refused request: nothing was done.
 type Error struct{ Faults []Fault }

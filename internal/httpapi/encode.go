@@ -46,7 +46,14 @@ func appendField(b []byte, name string, n int64) []byte {
 	return strconv.AppendInt(b, n, 10)
 }
 
-func appendDebitAnswer(b []byte, r *ledger.DebitResult, limits []gate.LimitVerdict, dryRun bool) []byte {
+func appendDebitAnswer(b []byte, r *ledger.DebitResult, dryRun bool) []byte {
+	b = append(b, '{')
+	b = appendDebitMembers(b, r, dryRun)
+	return append(b, '}')
+}
+
+// appendConsumeAnswer appends a DebitAnswer with the limits that were charged.
+func appendConsumeAnswer(b []byte, r *ledger.DebitResult, limits []gate.LimitVerdict, dryRun bool) []byte {
 	b = append(b, '{')
 	b = appendDebitMembers(b, r, dryRun)
 	if len(limits) > 0 && !r.Replayed { // a replay charged its limits the first time

@@ -97,7 +97,7 @@ func TestAppendDebitAnswer_EqualsTypeJSON(t *testing.T) {
 		if r.Replayed || len(said) == 0 {
 			said = nil
 		}
-		sameJSON(t, appendDebitAnswer(nil, r, limits, dry), wire.DebitAnswer{
+		sameJSON(t, appendConsumeAnswer(nil, r, limits, dry), wire.DebitAnswer{
 			OperationID: r.OperationID, Tenant: r.Tenant, Items: itemsOf(r), Limits: said, AsOf: r.AsOf.UTC(), DryRun: dry,
 		})
 		sameJSON(t, appendBatchResult(nil, r, nil, dry), wire.BatchResult{

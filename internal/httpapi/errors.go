@@ -248,5 +248,7 @@ type refusal struct {
 	detail string
 }
 
+func newRefusal(code ledger.Code) error { return &refusal{code: code} }
+
 // Error returns code and detail.
 func (e *refusal) Error() string { return string(e.code) + ": " + e.detail }

@@ -27,9 +27,9 @@ const (
 	headerIdempotencyKey  = "Idempotency-Key"
 )
 
-// remainingHeader holds the X-Quota headers of one item.
-type remainingHeader struct {
-	required  int64 // > 0
+// minRemaining holds the X-Quota headers of the item that runs out first, among those that were offered.
+type minRemaining struct {
+	required  int64 // > 0; 0: no item was offered
 	remaining int64
 	limit     int64
 	reset     time.Duration // 0: no end
@@ -37,7 +37,7 @@ type remainingHeader struct {
 
 // runsOutBefore reports whether repeating the request exhausts s before o. It compares remaining/required, which is
 // comparable between meters of different units.
-func (s *remainingHeader) runsOutBefore(o *remainingHeader) bool {
+func (s *minRemaining) runsOutBefore(o *minRemaining) bool {
 	aHigh, aLow := bits.Mul64(uint64(s.remaining), uint64(o.required))
 	bHigh, bLow := bits.Mul64(uint64(o.remaining), uint64(s.required))
 	if aHigh != bHigh {
@@ -49,15 +49,9 @@ func (s *remainingHeader) runsOutBefore(o *remainingHeader) bool {
 	return s.remaining < o.remaining
 }
 
-// minRemaining keeps the item that runs out first.
-type minRemaining struct {
-	remainingHeader
-	set bool
-}
-
-func (t *minRemaining) offer(s remainingHeader) {
-	if !t.set || s.runsOutBefore(&t.remainingHeader) {
-		t.remainingHeader, t.set = s, true
+func (s *minRemaining) offer(o minRemaining) {
+	if s.required == 0 || o.runsOutBefore(s) {
+		*s = o
 	}
 }
 
@@ -65,18 +59,18 @@ func (t *minRemaining) offerDebit(r *ledger.DebitResult) {
 	for i := range r.Items {
 		it := &r.Items[i]
 		// A replay has the remainder of its first run and the present limit, which may be smaller.
-		t.offer(remainingHeader{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
+		t.offer(minRemaining{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 }
 
 func (t *minRemaining) offerDenial(d *ledger.Denial, asOf time.Time) {
-	t.offer(remainingHeader{d.Required, d.Remaining, d.Limit, until(d.ResetAt, asOf)})
+	t.offer(minRemaining{d.Required, d.Remaining, d.Limit, until(d.ResetAt, asOf)})
 }
 
 func (t *minRemaining) offerCheck(c *gate.Check) {
 	for i := range c.Items {
 		it := &c.Items[i]
-		t.offer(remainingHeader{it.Required, it.Remaining, it.Limit, until(it.ResetAt, c.AsOf)})
+		t.offer(minRemaining{it.Required, it.Remaining, it.Limit, until(it.ResetAt, c.AsOf)})
 	}
 }
 
@@ -89,7 +83,7 @@ func until(at, now time.Time) time.Duration {
 }
 
 func (t *minRemaining) write(h http.Header) {
-	if !t.set {
+	if t.required == 0 {
 		return
 	}
 	set(h, headerQuotaLimit, strconv.FormatInt(t.limit, 10))

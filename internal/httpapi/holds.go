@@ -115,7 +115,7 @@ func (rc *request) sendHold(status int, r *ledger.HoldResult, dryRun bool) error
 	var tight minRemaining
 	for i := range r.Items {
 		it := &r.Items[i]
-		tight.offer(remainingHeader{it.Amount, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
+		tight.offer(minRemaining{it.Amount, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 	tight.write(h)
 	rc.markReplayed(r.Replayed)

@@ -19,19 +19,13 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 
-	known sync.Map // outcome -> *series; looking a series up by its labels costs a hash and a lock
+	known sync.Map // outcome -> func(seconds float64) that counts it; looking a series up by its labels costs a hash and a lock
 }
 
 // outcome is the label values of a request.
 type outcome struct {
 	route, method string
 	status        int
-}
-
-// series are the counters of an outcome.
-type series struct {
-	requests prometheus.Counter
-	duration prometheus.Observer
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -62,14 +56,20 @@ func (m *metrics) observe(route, method string, status int, took time.Duration) 
 		route = routeNone
 	}
 	key := outcome{route, methodLabel(method), status}
-	of, ok := m.known.Load(key)
+	count, ok := m.known.Load(key)
 	if !ok {
-		of, _ = m.known.LoadOrStore(key, &series{
-			m.requests.WithLabelValues(key.route, key.method, strconv.Itoa(status)), m.duration.WithLabelValues(key.route, key.method),
-		})
+		count, _ = m.known.LoadOrStore(key, m.counter(key))
 	}
-	of.(*series).requests.Inc()
-	of.(*series).duration.Observe(took.Seconds())
+	count.(func(float64))(took.Seconds())
+}
+
+// counter returns a function that counts a request with this outcome and observes its seconds.
+func (m *metrics) counter(o outcome) func(float64) {
+	requests, duration := m.requests.WithLabelValues(o.route, o.method, strconv.Itoa(o.status)), m.duration.WithLabelValues(o.route, o.method)
+	return func(seconds float64) {
+		requests.Inc()
+		duration.Observe(seconds)
+	}
 }
 
 func methodLabel(method string) string {

@@ -163,7 +163,7 @@ func (rc *request) operationKey(dryRun bool) (string, error) {
 	case dryRun:
 		return dryRunKey, nil
 	default:
-		return "", &refusal{code: codeIdempotencyKeyMissing}
+		return "", newRefusal(codeIdempotencyKeyMissing)
 	}
 }
 
@@ -234,6 +234,7 @@ func (rc *request) reset() {
 		rc.out = nil
 	}
 	rc.Context, rc.ctx, rc.gateway = nil, nil, nil
-	rc.query, rc.gateRequest, rc.limits = query{}, gate.Request{}, nil
+	rc.gateRequest, rc.limits = gate.Request{}, nil
+	rc.query.values, rc.query.faults = nil, nil
 	rc.requestID, rc.tenant, rc.code, rc.rules, rc.cause = "", "", "", nil, nil
 }

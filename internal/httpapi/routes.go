@@ -129,12 +129,9 @@ func newKeys(adminKey string) (keys, error) {
 // authenticate checks an Authorization header.
 func (k *keys) authenticate(authorization string) error {
 	scheme, key, _ := strings.Cut(authorization, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return &refusal{code: codeUnauthenticated}
-	}
 	given := sha256.Sum256([]byte(strings.TrimLeft(key, " ")))
-	if subtle.ConstantTimeCompare(given[:], k.admin[:]) != 1 {
-		return &refusal{code: codeUnauthenticated}
+	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(given[:], k.admin[:]) != 1 {
+		return newRefusal(codeUnauthenticated)
 	}
 	return nil
 }

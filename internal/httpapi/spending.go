@@ -188,7 +188,10 @@ func (rc *request) readSpending(members []body.Member[gate.Request]) error {
 
 func (rc *request) sendDebit(r *ledger.DebitResult) error {
 	rc.writeDebitHeaders(r)
-	return rc.sendBytes(http.StatusOK, typeJSON, appendDebitAnswer(rc.out[:0], r, rc.limits, rc.gateRequest.DryRun))
+	if len(rc.limits) > 0 {
+		return rc.sendBytes(http.StatusOK, typeJSON, appendConsumeAnswer(rc.out[:0], r, rc.limits, rc.gateRequest.DryRun))
+	}
+	return rc.sendBytes(http.StatusOK, typeJSON, appendDebitAnswer(rc.out[:0], r, rc.gateRequest.DryRun))
 }
 
 func (rc *request) writeDebitHeaders(r *ledger.DebitResult) {

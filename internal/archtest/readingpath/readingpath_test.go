@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // The bounds of one debit and one check. 240 returns are the aim for a debit. The other bounds are slightly above the
 // figures of the day on which they were last set; lower them when the figures fall. The aim for a debit is 65 types.
 const (
-	debitReturnsMax, debitTypesMax = 240, 80
+	debitReturnsMax, debitTypesMax = 240, 65
 	checkReturnsMax, checkTypesMax = 500, 125
 )
 
