@@ -15,28 +15,29 @@ import (
 // ledger, ratelimit, catalog} -> {lane, period, bound}. ledger and ratelimit do not
 // import each other.
 var mayImport = map[string][]string{
-	"migrations":                 {},
-	"lua":                        {},
-	"deploy":                     {},
-	"client":                     {}, // other programs import it, so it imports nothing of ours
-	"internal/archtest":          {},
-	"internal/bound":             {},
-	"internal/period":            {},
-	"internal/lane":              {},
-	"internal/localstack":        {},
-	"internal/testenv":           {"internal/localstack", "migrations"},
-	"internal/catalog":           {"internal/body", "internal/bound", "internal/lane", "internal/period"},
-	"internal/namedsql":          {},
-	"internal/ledger":            {"internal/bound", "internal/period"},  // pure: the domain
-	"internal/ledger/audit":      {"internal/namedsql"},                  // never the ledger: it must not share its mistakes
-	"internal/ledger/model":      {"internal/ledger", "internal/period"}, // the second implementation, for tests
-	"internal/ledger/pg":         {"internal/ledger", "internal/ledger/audit", "internal/namedsql", "internal/bound", "internal/lane", "internal/period"},
-	"internal/redisstore":        {"internal/lane"},
-	"internal/ratelimit":         {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
-	"internal/ratelimit/replica": {"internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
-	"internal/ratelimit/rule":    {"internal/bound", "internal/period"}, // pure: the arithmetic of limits
-	"internal/balances":          {"internal/ledger", "internal/redisstore", "lua"},
-	"internal/gate":              {"internal/balances", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period"},
+	"migrations":                     {},
+	"lua":                            {},
+	"deploy":                         {},
+	"client":                         {}, // other programs import it, so it imports nothing of ours
+	"internal/archtest":              {},
+	"internal/bound":                 {},
+	"internal/period":                {},
+	"internal/lane":                  {},
+	"internal/localstack":            {},
+	"internal/testenv":               {"internal/localstack", "migrations"},
+	"internal/catalog":               {"internal/body", "internal/bound", "internal/lane", "internal/period"},
+	"internal/namedsql":              {},
+	"internal/ledger":                {"internal/bound", "internal/period"},  // pure: the domain
+	"internal/ledger/audit":          {"internal/namedsql"},                  // never the ledger: it must not share its mistakes
+	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
+	"internal/ledger/pg":             {"internal/ledger", "internal/ledger/audit", "internal/namedsql", "internal/bound", "internal/lane", "internal/period"},
+	"internal/redisstore":            {"internal/lane"},
+	"internal/ratelimit":             {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
+	"internal/ratelimit/replica":     {"internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
+	"internal/ratelimit/rule":        {"internal/bound", "internal/period"},         // pure: the arithmetic of limits
+	"internal/ratelimit/rule/oracle": {"internal/ratelimit/rule", "internal/bound"}, // the second implementation, for tests
+	"internal/balances":              {"internal/ledger", "internal/redisstore", "lua"},
+	"internal/gate":                  {"internal/balances", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period"},
 
 	"internal/body":         {"internal/bound", "internal/period"},
 	"internal/httpapi/wire": {},
@@ -65,8 +66,10 @@ var mayImport = map[string][]string{
 
 // mayImportInTests lists further packages that a package's tests may import.
 var mayImportInTests = map[string][]string{
-	"internal/ledger/pg": {"internal/ledger/model"}, // programs on the real ledger, explained by the model
-	"cmd/quotasvc":       {"internal/bench"},        // the small form of `make bench-outage`
+	"internal/ledger/pg":      {"internal/ledger/model"}, // programs on the real ledger, explained by the model
+	"cmd/quotasvc":            {"internal/bench"},        // the small form of `make bench-outage`
+	"internal/ratelimit":      {"internal/ratelimit/rule/oracle"},
+	"internal/ratelimit/rule": {"internal/ratelimit/rule/oracle"},
 }
 
 // outsideTheOrder lists packages that any test may import: servers and embedded files.

@@ -12,6 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
 )
 
 func TestLocalState_StaysBounded(t *testing.T) {
@@ -103,8 +104,8 @@ func TestLocalLevel_OfRedis_SameFractionOfAShare(t *testing.T) {
 			t.Fatalf("an empty bucket becomes %d of %d", got.Used, full(in))
 		}
 		if of != in && used < full(of) {
-			exact := new(big.Rat).Mul(big.NewRat(used, full(of)), tokens(full(in)))
-			if got.Used != ceilRat(exact) {
+			exact := new(big.Rat).Mul(big.NewRat(used, full(of)), oracle.Tokens(full(in)))
+			if got.Used != oracle.CeilRat(exact) {
 				t.Fatalf("%d of %d becomes %d of %d", used, full(of), got.Used, full(in))
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -55,7 +56,7 @@ func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 	capacity := rate.Count
 	switch kind {
 	case rule.KindTokenBucket, rule.KindLeakyBucket:
-		largest := bound.MaxAmount / unitsPerToken(rate.Count, rate.Period.Microseconds()).Int64()
+		largest := bound.MaxAmount / oracle.UnitsPerToken(rate.Count, rate.Period.Microseconds()).Int64()
 		capacity = rapid.OneOf(
 			rapid.Int64Range(1, min(10, largest)), rapid.Int64Range(1, min(1000, largest)), rapid.Just(largest),
 		).Draw(t, "burst")
@@ -148,32 +149,32 @@ func (w *world) drawRequest(t *rapid.T, tenant string) (rule.Op, Request) {
 	return rapid.SampledFrom([]rule.Op{rule.Consume, rule.Consume, rule.Consume, rule.Consume, rule.Peek, rule.Refund}).Draw(t, "op"), req
 }
 
-func oracleCharges(q *query) []oracleCharge {
-	charges := make([]oracleCharge, len(q.charges))
+func oracleCharges(q *query) []oracle.Charge {
+	charges := make([]oracle.Charge, len(q.charges))
 	for i, c := range q.charges {
-		charges[i] = oracleCharge{
-			kind: c.rule.Kind, key: c.key, count: c.rule.Rate.Count, period: c.rule.Rate.Period.Microseconds(), month: c.rule.Rate.Month,
-			zone: c.zone, capacity: c.rule.Burst, cost: c.cost, taken: c.taken, shadow: c.rule.Shadow,
+		charges[i] = oracle.Charge{
+			Kind: c.rule.Kind, Key: c.key, Count: c.rule.Rate.Count, Period: c.rule.Rate.Period.Microseconds(), Month: c.rule.Rate.Month,
+			Zone: c.zone, Capacity: c.rule.Burst, Cost: c.cost, Taken: c.taken, Shadow: c.rule.Shadow,
 		}
 	}
 	return charges
 }
 
 // sameDecision compares a decision with the oracle's, exactly.
-func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracleRow) {
+func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 	if d.Allowed != allowed {
 		t.Fatalf("allowed %v, the oracle says %v", d.Allowed, allowed)
 	}
 	for i, v := range d.Verdicts {
-		got := oracleRow{
-			remaining: v.Remaining, retry: v.RetryAfter.Microseconds(), next: v.Next.Microseconds(), reset: v.Reset.Microseconds(),
-			delay: v.Delay.Microseconds(),
+		got := oracle.Row{
+			Remaining: v.Remaining, Retry: v.RetryAfter.Microseconds(), Next: v.Next.Microseconds(), Reset: v.Reset.Microseconds(),
+			Delay: v.Delay.Microseconds(),
 		}
 		switch {
 		case v.Never:
-			got.code = rule.Never
+			got.Code = rule.Never
 		case !v.Allowed:
-			got.code = rule.Denied
+			got.Code = rule.Denied
 		}
 		if got != rows[i] {
 			t.Fatalf("verdict %d on %s %s is %+v, the oracle says %+v", i, v.Rule.Kind, v.Rule.Rate, got, rows[i])
@@ -213,7 +214,7 @@ func (c *charged) add(d Decision, req Request) {
 func TestLocalState_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w, o := drawWorld(t), newOracle()
+		w, o := drawWorld(t), oracle.New()
 		all := newLocalState(0, NewMetrics(nil))
 		var given charged
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -225,12 +226,12 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Forgetting happens at its own times; here it happens before each request, in both.
-			o.forget(w.now)
+			o.Forget(w.now)
 			for s := range all.stripes {
 				maps.DeleteFunc(all.stripes[s].all, func(_ string, e localLevel) bool { return e.fullAt <= w.now })
 			}
 			d := decision(&q, all.decide(&q, w.now, nil), nil, ModeLocal)
-			allowed, rows := o.decide(w.now, what, oracleCharges(&q))
+			allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 			if what != rule.Refund {
 				sameDecision(t, d, allowed, rows)
 			}
@@ -253,7 +254,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run++
 		tenant := fmt.Sprintf("acme-%d", run)
-		w, o := drawWorld(t), newOracle()
+		w, o := drawWorld(t), oracle.New()
 		var given charged
 		expiries := expiries{client: client, at: make(map[string]int64), last: make(map[string]string)}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
@@ -269,7 +270,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 				keys[i] = c.key
 			}
 			expiries.pass(t, o, oracleCharges(&q), w.now)
-			before, rebases := dump(t, client, keys), o.behind(oracleCharges(&q), w.now)
+			before, rebases := dump(t, client, keys), behind(o, oracleCharges(&q), w.now)
 			now = w.now
 			var d Decision
 			switch what {
@@ -283,7 +284,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			allowed, rows := o.decide(w.now, what, oracleCharges(&q))
+			allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 			if what != rule.Refund {
 				sameDecision(t, d, allowed, rows)
 			}
@@ -301,9 +302,9 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 }
 
 // behind reports whether one of the buckets is more than 5 s ahead of now, so that it must be moved.
-func (o *oracle) behind(charges []oracleCharge, now int64) bool {
+func behind(o *oracle.Oracle, charges []oracle.Charge, now int64) bool {
 	for _, c := range charges {
-		if b := o.buckets[c.key]; b != nil && b.at-now > 5_000_000 {
+		if b := o.Buckets[c.Key]; b != nil && b.At-now > 5_000_000 {
 			return true
 		}
 	}
@@ -331,7 +332,7 @@ type expiries struct {
 }
 
 // note takes over the expiry of the keys that have just been written, if none of it is before the bucket is empty.
-func (e *expiries) note(t *rapid.T, o *oracle, keys []string, now int64) {
+func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) {
 	ctx := context.Background()
 	for _, key := range keys {
 		value, before := stored(t, e.client, key, false), e.last[key]
@@ -345,8 +346,8 @@ func (e *expiries) note(t *rapid.T, o *oracle, keys []string, now int64) {
 		}
 		if ttl > 0 {
 			e.at[key] = now + ttl.Microseconds()
-			if b := o.buckets[key]; b != nil && b.emptyAt > e.at[key] { // the second of grace is for the time until here
-				t.Fatalf("%s expires %d us before it is empty", key, b.emptyAt-e.at[key])
+			if b := o.Buckets[key]; b != nil && b.EmptyAt > e.at[key] { // the second of grace is for the time until here
+				t.Fatalf("%s expires %d us before it is empty", key, b.EmptyAt-e.at[key])
 			}
 			if err := e.client.Persist(ctx, key).Err(); err != nil {
 				t.Fatal(err)
@@ -356,27 +357,27 @@ func (e *expiries) note(t *rapid.T, o *oracle, keys []string, now int64) {
 }
 
 // pass lets half of the due keys expire. One whose rule is still the one it was written with must say nothing any more.
-func (e *expiries) pass(t *rapid.T, o *oracle, charges []oracleCharge, now int64) {
+func (e *expiries) pass(t *rapid.T, o *oracle.Oracle, charges []oracle.Charge, now int64) {
 	for _, c := range charges {
-		due, known := e.at[c.key]
+		due, known := e.at[c.Key]
 		if !known || due > now || rapid.Bool().Draw(t, "not yet") {
 			continue
 		}
-		delete(e.at, c.key)
-		delete(e.last, c.key)
-		if err := e.client.Del(context.Background(), c.key).Err(); err != nil {
+		delete(e.at, c.Key)
+		delete(e.last, c.Key)
+		if err := e.client.Del(context.Background(), c.Key).Err(); err != nil {
 			t.Fatal(err)
 		}
-		b := o.buckets[c.key]
+		b := o.Buckets[c.Key]
 		if b == nil {
 			continue
 		}
-		if w := b.written; w.count == c.count && w.period == c.period && w.month == c.month && w.zone == c.zone {
-			if b := o.advance(c, now); !c.model().fits(c, b, now, c.capacity) && w.capacity == c.capacity {
-				t.Fatalf("%s expired with something in it: %+v", c.key, b)
+		if w := b.Written; w.Count == c.Count && w.Period == c.Period && w.Month == c.Month && w.Zone == c.Zone {
+			if b := o.Advance(c, now); !c.Fits(b, now, c.Capacity) && w.Capacity == c.Capacity {
+				t.Fatalf("%s expired with something in it: %+v", c.Key, b)
 			}
 		}
-		delete(o.buckets, c.key)
+		delete(o.Buckets, c.Key)
 	}
 }
 

@@ -1,0 +1,94 @@
+package rule_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
+)
+
+// start is a time in 2026, as large as the numbers will be in use.
+const start = int64(1_790_000_000_123_456)
+
+// TestLimit_EqualsTheOracle drives the limit of one rule, of any kind, with random charges and clock steps in both directions. The verdict,
+// the remaining tokens and the waits are those of exact fractions.
+func TestLimit_EqualsTheOracle(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRule(t)
+		l, o, now := r.Limit(), oracle.New(), start
+		var state rule.State
+		until := int64(0)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			now += rapid.OneOf(
+				rapid.Int64Range(0, 2000), rapid.Int64Range(0, 5_000_000), rapid.Int64Range(0, 100_000_000_000),
+				rapid.SampledFrom([]int64{-1, -1000, -5_000_000, -5_000_001, -3_600_000_000}),
+			).Draw(t, "us")
+			cost := rapid.OneOf(rapid.Int64Range(1, min(20, r.Burst+1)), rapid.Int64Range(1, r.Burst)).Draw(t, "cost")
+			op := rapid.SampledFrom([]rule.Op{rule.Consume, rule.Consume, rule.Peek, rule.Refund}).Draw(t, "op")
+			o.Forget(now)
+			_, rows := o.Decide(now, op, []oracle.Charge{{
+				Kind: r.Kind, Key: "key", Count: r.Rate.Count, Period: r.Rate.Period.Microseconds(), Capacity: r.Burst, Cost: cost,
+			}})
+			if until <= now {
+				state = rule.State{} // the bucket is full: it may have been forgotten
+			}
+			level := l.Advance(state, rule.Moment{Now: now})
+			got := oracle.Row{Code: rule.Pass}
+			if op != rule.Refund {
+				got.Code = rule.Judge(l, level, cost)
+			}
+			own, dirty := int64(0), level.Rebased
+			switch {
+			case op == rule.Refund:
+				before := level
+				level = l.Refund(level, cost, rule.UnknownTime)
+				dirty = dirty || level.Used != before.Used || level.Prev != before.Prev
+			case op == rule.Consume && got.Code == rule.Pass:
+				level, own, dirty = l.Charge(level, cost), cost, true
+			}
+			got.Remaining, got.Reset = l.Remaining(level), l.Wait(level, r.Burst).Microseconds()
+			if got.Remaining < r.Burst {
+				got.Next = l.Wait(level, got.Remaining+1).Microseconds()
+			}
+			if got.Code == rule.Denied {
+				got.Retry = l.Wait(level, cost).Microseconds()
+			}
+			if got.Code == rule.Pass {
+				got.Delay = l.Delay(level, own).Microseconds()
+			}
+			if op == rule.Refund {
+				got.Delay = rows[0].Delay // a refund has no turn
+			}
+			if got != rows[0] {
+				t.Fatalf("%s %s: op %d of %d gives %+v, the oracle says %+v", r.Kind, r.Rate, op, cost, got, rows[0])
+			}
+			if !dirty {
+				continue // a denial and a peek store nothing
+			}
+			if state, until = l.Store(level, now); state.Empty() {
+				until = now + level.Ahead
+			}
+			if until <= now {
+				state = rule.State{}
+			}
+		}
+	})
+}
+
+// drawRule draws a rule of any kind, with rates that divide and rates that do not.
+func drawRule(t *rapid.T) *rule.Rule {
+	kind := rule.Kind(rapid.IntRange(int(rule.KindTokenBucket), int(rule.KindSlidingLog)).Draw(t, "kind"))
+	rate := rule.Rate{
+		Count:  rapid.OneOf(rapid.Int64Range(1, 10), rapid.SampledFrom([]int64{7, 12})).Draw(t, "count"),
+		Period: rapid.SampledFrom([]time.Duration{time.Millisecond, 30 * time.Second, time.Minute, time.Hour}).Draw(t, "period"),
+	}
+	r, err := rule.Compile(rule.Spec{ID: "rule", Kind: kind.String(), Rate: rate.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}

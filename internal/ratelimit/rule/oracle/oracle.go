@@ -1,0 +1,261 @@
+package oracle
+
+import (
+	"maps"
+	"math/big"
+	"sort"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
+
+// Oracle decides requests like the limiter does.
+type Oracle struct {
+	Buckets map[string]*Bucket
+}
+
+// Charge is a charge of one rule on one bucket.
+type Charge struct {
+	Kind     rule.Kind
+	Key      string
+	Count    int64 // tokens per period
+	Period   int64 // us
+	Month    bool
+	Zone     *time.Location
+	Capacity int64
+	Cost     int64
+	Taken    int64 // us; of a refund
+	Shadow   bool
+}
+
+// Bucket is the state of a bucket as of a time. Which fields are used depends on the kind.
+type Bucket struct {
+	At      int64           // us
+	debt    *big.Rat        // buckets: tokens
+	s       *big.Int        // buckets: units per token the debt was written in
+	count   int64           // fixed window: tokens
+	counts  map[int64]int64 // sliding window: tokens per window, by its number
+	length  int64           // sliding window: us
+	log     []int64         // sliding log: us
+	EmptyAt int64           // us; from then on it is equal to no bucket
+	Written Charge          // the charge that wrote it
+}
+
+// Row is the verdict on one charge.
+type Row struct {
+	Code      rule.Code
+	Remaining int64
+	Retry     int64 // us
+	Next      int64 // us
+	Reset     int64 // us
+	Delay     int64 // us
+}
+
+// kindModel is what a kind does to a bucket.
+type kindModel interface {
+	// advance turns a copy of the stored bucket into the bucket as of now. back: the clock was set back by more than 5 s.
+	advance(c Charge, b *Bucket, now int64, back bool)
+	// fits reports whether n tokens can be taken at a later time from an advanced bucket that was not touched in between.
+	fits(c Charge, b *Bucket, later, n int64) bool
+	take(c Charge, b *Bucket, n int64)
+	// give gives back up to n tokens and reports whether there were any.
+	give(c Charge, b *Bucket, n, taken int64) bool
+	// waits returns an upper bound of the time until nothing is taken.
+	waits(c Charge, b *Bucket) int64
+}
+
+func (c Charge) model() kindModel {
+	switch c.Kind {
+	case rule.KindFixedWindow:
+		return fixed{}
+	case rule.KindSlidingWindow:
+		return sliding{}
+	case rule.KindSlidingLog:
+		return slidingLog{}
+	default:
+		return refilling{}
+	}
+}
+
+// New returns an oracle without buckets.
+func New() *Oracle { return &Oracle{Buckets: make(map[string]*Bucket)} }
+
+// Decide decides charges at now, all or none, and returns a row per charge.
+func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool, rows []Row) {
+	allowed = true
+	settled := make([]*Bucket, len(charges))
+	codes := make([]rule.Code, len(charges))
+	for i, c := range charges {
+		settled[i] = o.Advance(c, now)
+		switch {
+		case what == rule.Refund:
+		case c.Cost > c.Capacity:
+			codes[i] = rule.Never
+		case !c.model().fits(c, settled[i], now, c.Cost):
+			codes[i] = rule.Denied
+		}
+		if codes[i] != rule.Pass && !c.Shadow {
+			allowed = false
+		}
+	}
+	for i, c := range charges {
+		b := settled[i]
+		delay := c.turn(b, now)
+		switch {
+		case what == rule.Refund:
+			if c.model().give(c, b, c.Cost, c.Taken) {
+				o.write(c, b, now)
+			}
+		case what == rule.Consume && allowed && codes[i] == rule.Pass:
+			c.model().take(c, b, c.Cost)
+			o.write(c, b, now)
+		}
+		// The largest cost that fits.
+		remaining := int64(sort.Search(int(c.Capacity), func(n int) bool { return !c.model().fits(c, b, now, int64(n)+1) }))
+		row := Row{Code: codes[i], Remaining: remaining, Reset: c.wait(b, now, c.Capacity)}
+		if remaining < c.Capacity {
+			row.Next = c.wait(b, now, remaining+1)
+		}
+		if codes[i] == rule.Denied {
+			row.Retry = c.wait(b, now, c.Cost)
+		}
+		if codes[i] == rule.Pass && c.Kind == rule.KindLeakyBucket {
+			row.Delay = delay
+		}
+		rows = append(rows, row)
+	}
+	return allowed, rows
+}
+
+// Advance returns the bucket as of now. A clock set back by more than 5 s moves the stored bucket.
+func (o *Oracle) Advance(c Charge, now int64) *Bucket {
+	b := &Bucket{At: now, debt: new(big.Rat), s: UnitsPerToken(c.Count, c.Period), counts: map[int64]int64{}, length: c.Period}
+	back := false
+	if stored := o.Buckets[c.Key]; stored != nil {
+		copied := *stored
+		b = &copied
+		b.debt, b.counts, b.log = new(big.Rat).Set(stored.debt), maps.Clone(stored.counts), append([]int64(nil), stored.log...)
+		back = b.At > now+5_000_000
+	}
+	c.model().advance(c, b, now, back)
+	if back {
+		b.At = now
+		o.write(c, b, now)
+	}
+	b.At = max(b.At, now)
+	return b
+}
+
+// Fits reports whether n tokens can be taken from an advanced bucket at a later time.
+func (c Charge) Fits(b *Bucket, later, n int64) bool { return c.model().fits(c, b, later, n) }
+
+// write stores b, or deletes it if nothing is taken from it.
+func (o *Oracle) write(c Charge, b *Bucket, now int64) {
+	b.EmptyAt = now + c.wait(b, now, c.Capacity)
+	b.Written = c
+	if b.EmptyAt <= now && b.At <= now {
+		delete(o.Buckets, c.Key)
+		return
+	}
+	b.EmptyAt = max(b.EmptyAt, b.At)
+	copied := *b
+	copied.debt, copied.counts, copied.log = new(big.Rat).Set(b.debt), maps.Clone(b.counts), append([]int64(nil), b.log...)
+	o.Buckets[c.Key] = &copied
+}
+
+// Forget drops the buckets that were due to be empty by now, even if their rule has changed.
+func (o *Oracle) Forget(now int64) {
+	maps.DeleteFunc(o.Buckets, func(_ string, b *Bucket) bool { return b.EmptyAt <= now })
+}
+
+// wait returns the whole microseconds until n tokens can be taken.
+func (c Charge) wait(b *Bucket, now, n int64) int64 {
+	if c.model().fits(c, b, now, n) {
+		return 0
+	}
+	bound := c.model().waits(c, b)
+	return int64(sort.Search(int(bound), func(w int) bool { return c.model().fits(c, b, now+int64(w), n) }))
+}
+
+// turn returns the delay of a request that comes now, in a queue.
+func (c Charge) turn(b *Bucket, now int64) int64 {
+	if b.debt.Sign() == 0 {
+		return 0
+	}
+	work := new(big.Rat).Mul(b.debt, big.NewRat(c.Period, c.Count))
+	return CeilRat(work) + b.At - now
+}
+
+// refilling is the token bucket and the leaky one.
+type refilling struct{}
+
+func (refilling) advance(c Charge, b *Bucket, now int64, _ bool) {
+	s := UnitsPerToken(c.Count, c.Period)
+	if b.s.Cmp(s) != 0 { // a new rate: whole units, rounded up, at most 2^53-1 of them
+		inUnits := new(big.Rat).Mul(b.debt, new(big.Rat).SetInt(s))
+		b.debt.SetFrac(big.NewInt(min(CeilRat(inUnits), bound.MaxAmount)), s)
+		b.s = s
+	}
+	b.debt = c.debtAt(b, now)
+}
+
+// debtAt returns the debt at a time after the bucket's own.
+func (c Charge) debtAt(b *Bucket, now int64) *big.Rat {
+	debt := new(big.Rat).Set(b.debt)
+	if now > b.At {
+		refill := big.NewRat(c.Count, c.Period)
+		debt.Sub(debt, refill.Mul(refill, Tokens(now-b.At)))
+	}
+	if debt.Sign() < 0 {
+		debt.SetInt64(0)
+	}
+	return debt
+}
+
+func (refilling) fits(c Charge, b *Bucket, later, n int64) bool {
+	debt := c.debtAt(b, later)
+	return debt.Add(debt, Tokens(n)).Cmp(Tokens(c.Capacity)) <= 0
+}
+
+func (refilling) take(_ Charge, b *Bucket, n int64) { b.debt.Add(b.debt, Tokens(n)) }
+
+func (refilling) give(_ Charge, b *Bucket, n, _ int64) bool {
+	if b.debt.Sign() == 0 {
+		return false
+	}
+	if b.debt.Sub(b.debt, Tokens(n)); b.debt.Sign() < 0 {
+		b.debt.SetInt64(0)
+	}
+	return true
+}
+
+func (refilling) waits(c Charge, b *Bucket) int64 {
+	return min(CeilRat(new(big.Rat).Mul(b.debt, big.NewRat(c.Period, c.Count))), 1<<61) + 5_000_001
+}
+
+// UnitsPerToken returns the units of a token of a rate: the denominator of its tokens per microsecond in lowest terms.
+func UnitsPerToken(count, period int64) *big.Int {
+	g := new(big.Int).GCD(nil, nil, big.NewInt(count), big.NewInt(period))
+	return g.Div(big.NewInt(period), g)
+}
+
+// Tokens returns n as a fraction.
+func Tokens(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
+
+// CeilRat returns x rounded up, saturated to 64 bits.
+func CeilRat(x *big.Rat) int64 {
+	n := new(big.Int).Neg(x.Num())
+	return saturate(n.Neg(n.Div(n, x.Denom()))) // Euclidean: the denominator is positive
+}
+
+func saturate(n *big.Int) int64 {
+	switch {
+	case n.IsInt64():
+		return n.Int64()
+	case n.Sign() < 0:
+		return -1 << 63
+	default:
+		return 1<<63 - 1
+	}
+}

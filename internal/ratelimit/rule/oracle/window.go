@@ -1,0 +1,175 @@
+package oracle
+
+import (
+	"math/big"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+)
+
+// fixed counts the tokens of a window. It finds a window's bounds by looking where the calendar changes.
+type fixed struct{}
+
+func (fixed) advance(c Charge, b *Bucket, now int64, back bool) {
+	if start, _ := c.window(max(now, min(b.At, now+5_000_000))); b.At < start && !back {
+		b.count = 0
+	}
+}
+
+func (fixed) fits(c Charge, b *Bucket, later, n int64) bool {
+	count := b.count
+	if _, end := c.window(b.At); later >= end {
+		count = 0
+	}
+	return count+n <= c.Capacity
+}
+
+func (fixed) take(_ Charge, b *Bucket, n int64) { b.count += n }
+
+func (fixed) give(c Charge, b *Bucket, n, taken int64) bool {
+	if start, _ := c.window(b.At); b.count == 0 || taken != 0 && taken < start {
+		return false
+	}
+	b.count = max(0, b.count-n)
+	return true
+}
+
+func (fixed) waits(c Charge, b *Bucket) int64 {
+	start, end := c.window(b.At)
+	return end - start + 5_000_000
+}
+
+// label returns the name of the window around us: what the calendar shows during the whole of it and in no other window.
+func (c Charge) label(us int64) string {
+	at := time.UnixMicro(us).UTC()
+	if c.Zone != nil {
+		at = at.In(c.Zone)
+	}
+	switch period := time.Duration(c.Period) * time.Microsecond; {
+	case c.Month:
+		return at.Format("2006-01")
+	case period == time.Minute:
+		return at.UTC().Format("2006-01-02T15:04")
+	case period == time.Hour:
+		return at.Format("2006-01-02T15 -0700")
+	case period == 24*time.Hour:
+		return at.Format("2006-01-02")
+	case period == 7*24*time.Hour:
+		return at.AddDate(0, 0, -(int(at.Weekday())+6)%7).Format("2006-01-02") // its Monday
+	}
+	return new(big.Int).Div(big.NewInt(us), big.NewInt(c.Period)).String()
+}
+
+// window returns the bounds of the window around us.
+func (c Charge) window(us int64) (start, end int64) {
+	name := c.label(us)
+	reach := int(c.Period) + int(26*time.Hour/time.Microsecond) // a day is up to 26 hours long
+	if c.Period < int64(time.Hour/time.Microsecond) {
+		reach = int(c.Period)
+	}
+	before := sort.Search(reach, func(d int) bool { return c.label(us-int64(d)) != name })
+	behind := sort.Search(reach, func(d int) bool { return c.label(us+int64(d)) != name })
+	return us - int64(before) + 1, us + int64(behind)
+}
+
+// sliding keeps the tokens of each window by its number.
+type sliding struct{}
+
+func (sliding) advance(c Charge, b *Bucket, now int64, back bool) {
+	if back || b.length != c.Period {
+		// What they count for at their time, rounded up, is one charge at that time.
+		covered := big.NewRat(b.length-b.At%b.length, b.length)
+		n := CeilRat(covered.Mul(covered, Tokens(b.counts[b.At/b.length-1])))
+		total := min(n+b.counts[b.At/b.length], bound.MaxAmount)
+		at := b.At
+		if back {
+			at = now
+		}
+		b.counts, b.length = map[int64]int64{at / c.Period: total}, c.Period
+	}
+	latest := max(b.At, now)
+	if back {
+		latest = now
+	}
+	for number := range b.counts {
+		if number < latest/c.Period-1 {
+			delete(b.counts, number)
+		}
+	}
+}
+
+func (sliding) fits(c Charge, b *Bucket, later, n int64) bool {
+	at := max(later, b.At)
+	number := at / c.Period
+	// A tick is the microsecond if the capacity can be counted in them exactly, the millisecond otherwise.
+	tick := int64(1)
+	if new(big.Int).Mul(big.NewInt(c.Capacity), big.NewInt(c.Period)).Cmp(big.NewInt(bound.MaxAmount)) > 0 {
+		tick = 1000
+	}
+	covered := big.NewRat(c.Period-at%c.Period/tick*tick, c.Period)
+	estimate := covered.Mul(covered, Tokens(b.counts[number-1]))
+	estimate.Add(estimate, Tokens(b.counts[number]))
+	return estimate.Add(estimate, Tokens(n)).Cmp(Tokens(c.Capacity)) <= 0
+}
+
+func (sliding) take(c Charge, b *Bucket, n int64) { b.counts[b.At/c.Period] += n }
+
+func (sliding) give(c Charge, b *Bucket, n, taken int64) bool {
+	number := b.At / c.Period
+	if taken != 0 && taken/c.Period < number {
+		number = taken / c.Period
+	}
+	if b.counts[number] == 0 {
+		return false
+	}
+	b.counts[number] = max(0, b.counts[number]-n)
+	return true
+}
+
+func (sliding) waits(c Charge, _ *Bucket) int64 { return 2*c.Period + 5_000_001 }
+
+// slidingLog keeps each token's time.
+type slidingLog struct{}
+
+func (slidingLog) advance(c Charge, b *Bucket, now int64, back bool) {
+	at := max(b.At, now)
+	b.log = slices.DeleteFunc(b.log, func(t int64) bool { return t+c.Period <= at })
+	if back {
+		for i := range b.log {
+			b.log[i] -= b.At - now
+		}
+	}
+}
+
+func (slidingLog) fits(c Charge, b *Bucket, later, n int64) bool {
+	at := max(later, b.At)
+	for _, t := range b.log {
+		if t+c.Period > at {
+			n++
+		}
+	}
+	return n <= c.Capacity
+}
+
+func (slidingLog) take(_ Charge, b *Bucket, n int64) {
+	for range n {
+		b.log = append(b.log, b.At)
+	}
+}
+
+// give removes the newest that are not younger than the charge.
+func (slidingLog) give(_ Charge, b *Bucket, n, taken int64) bool {
+	given := false
+	for i := len(b.log) - 1; i >= 0 && n > 0; i-- {
+		if taken == 0 || b.log[i] <= taken {
+			b.log = slices.Delete(b.log, i, i+1)
+			n--
+			given = true
+		}
+	}
+	return given
+}
+
+func (slidingLog) waits(c Charge, _ *Bucket) int64 { return c.Period + 5_000_001 }
