@@ -40,6 +40,7 @@ func (f Faults) Err() error {
 	return f.refuse()
 }
 
+// refuse returns an *Error with a copy of the faults: a Document reuses its own.
 func (f Faults) refuse() error { return &Error{Faults: append([]Fault(nil), f...)} }
 
 // Error is a refused request: nothing was done.

@@ -67,7 +67,7 @@ func TestPatchTenant_Now_EndsOpenPeriods(t *testing.T) {
 	}
 }
 
-// A balance that is being made while terms change at once must see them: it is opened before or after them, not beside them.
+// A balance that is opened while terms change at once is opened under the old or the new terms, and never misses the change.
 func TestPatchTenant_Now_WaitsForNewBalances(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

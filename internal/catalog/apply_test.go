@@ -158,7 +158,7 @@ tenants:
 dry run: nothing was written
 `, diff.String())
 
-	// What a plan has is what the file makes of it.
+	// The file defines the meters of the plan.
 	_, err = s.Apply(ctx, parsed(t, strings.ReplaceAll(text, "calls: 250}", "seats: 5, calls: 1}")+"  other:\n    plan: trial\n    overrides: {none: 1}\n"), false)
 	require.ErrorIs(t, err, ErrInvalid)
 	require.Equal(t, []string{"tenants.acme.overrides.seats", "tenants.other.overrides.none"}, fieldsIn(t, err))

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// BenchmarkTenant measures what a request pays to know its tenant: from memory, and read for the first time by many at once.
+// BenchmarkTenant measures the lookup of a tenant: from memory, and read for the first time by many at once.
 func BenchmarkTenant(b *testing.B) {
 	const tenants = 100_000
 	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
@@ -52,7 +52,7 @@ func BenchmarkTenant(b *testing.B) {
 	}
 }
 
-// BenchmarkApply measures a file of many tenants, new and unchanged, against applyTimeout.
+// BenchmarkApply measures a file of many tenants, new and unchanged, to compare with applyTimeout.
 func BenchmarkApply(b *testing.B) {
 	pool, err := pgxpool.New(b.Context(), testenv.Postgres(b))
 	require.NoError(b, err)

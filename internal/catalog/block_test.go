@@ -105,14 +105,14 @@ func TestBlocks_Find(t *testing.T) {
 		{"bad", "bot", "10.1.0.1", "bad", false},
 		{"vip", "", "", "", true},
 		{"vip", "eve", "", "eve", false},
-		{"acme", "eve", "", "", false}, // another tenant's subject of that name
+		{"acme", "eve", "", "", false}, // a subject of that name of another tenant
 		{"acme", "bot", "", "", true},
 		{"acme", "", "10.9.9.9", "10.0.0.0/8", false},
-		{"vip", "", "10.9.9.9", "10.0.0.0/8", false}, // a block beats what allows another kind
+		{"vip", "", "10.9.9.9", "10.0.0.0/8", false}, // a block takes precedence over an allow of another kind
 		{"acme", "", "10.1.9.9", "", true},           // the longest prefix counts
 		{"acme", "", "10.1.1.1", "10.1.1.1", false},
 		{"acme", "", "::ffff:10.1.1.1", "10.1.1.1", false},
-		{"acme", "", "10.2.0.1", "10.0.0.0/8", false}, // the longer one is over: at its very end
+		{"acme", "", "10.2.0.1", "10.0.0.0/8", false}, // the longer one has just expired
 		{"acme", "", "192.0.2.9", "192.0.2.0/24", false},
 		{"acme", "", "11.0.0.1", "", false},
 		{"acme", "", "2001:db8:2::1", "2001:db8::/32", false},
@@ -163,7 +163,7 @@ func TestBlocks_LongestPrefixCounts(t *testing.T) {
 		ip := addr("address")
 		best := -1
 		for i, p := range prefixes {
-			// Of two blocks of one prefix the later one was stored; there is one row.
+			// of two blocks of one prefix the later one is stored
 			if p.Contains(ip) && (best < 0 || p.Bits() >= prefixes[best].Bits()) {
 				inForce := !list[i].isExpired(at)
 				later := func() bool {

@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// eventually polls until ok, for conditions that another goroutine or server brings about.
+// eventually polls until ok, for conditions that another goroutine or server fulfils.
 func eventually(t *testing.T, within time.Duration, what string, ok func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -38,7 +38,7 @@ func TestCatalog_ChangeSeenByAllInstances(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	url := testenv.Postgres(t)
-	cfg := Config{ReloadEvery: time.Hour} // so that only announcements can bring news
+	cfg := Config{ReloadEvery: time.Hour} // so that only announcements cause reloads
 	here, there := startCatalog(t, url, cfg), startCatalog(t, url, cfg)
 	within := func(what string, ok func() bool) {
 		t.Helper()
@@ -124,7 +124,7 @@ func TestCatalog_ListenerLost_CatchesUp(t *testing.T) {
 	_, err := c.Tenant(ctx, "acme")
 	require.NoError(t, err)
 	for round := range 3 {
-		// The change is committed while nobody can listen: in the transaction that ends the listener.
+		// The change commits while nobody can listen: in the transaction that ends the listener.
 		n := count(t, other, `WITH ended AS MATERIALIZED (
 			SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'
 		), changed AS (UPDATE tenants SET timezone = 'Etc/GMT+' || $1::text RETURNING 1), made AS (
@@ -158,7 +158,7 @@ func TestCatalog_PostgreSQLDown_CopiesStay(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	server := testenv.PostgresPrivate(t)
-	var ahead atomic.Int64 // of the clock
+	var ahead atomic.Int64 // added to the clock
 	c := startCatalog(t, server.URL, Config{
 		ReloadEvery: 50 * time.Millisecond, Heartbeat: 200 * time.Millisecond,
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },

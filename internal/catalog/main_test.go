@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// soon bounds what tests wait for: far longer than anything takes.
+// soon bounds the waits of tests: far longer than anything takes.
 const soon = 20 * time.Second
 
 func openPool(t *testing.T, url string) *pgxpool.Pool {
@@ -31,7 +31,7 @@ func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
 	return store
 }
 
-// newStore is a store on a database of its own.
+// newStore returns a store on a database of its own.
 func newStore(t *testing.T) *Store {
 	t.Helper()
 	return openStore(t, testenv.Postgres(t), StoreConfig{})
@@ -65,7 +65,7 @@ func patch(t *testing.T, s *Store, id string, p TenantPatch) Tenant {
 	return change.After
 }
 
-// fieldsIn lists the fields an error is about.
+// fieldsIn returns the fields of an error.
 func fieldsIn(t *testing.T, err error) []string {
 	t.Helper()
 	var e *Error

@@ -58,7 +58,7 @@ func (p *TenantPatch) Check(given body.Given) []body.Fault {
 		c.oneOf("status", *p.Status, StatusActive, StatusSuspended)
 	}
 	if p.Metadata != nil {
-		c.metadata("metadata", p.Metadata)
+		c.metadata(p.Metadata)
 	}
 	p.checkApply(&c)
 	checkOverrides(&c, p.Overrides)

@@ -77,7 +77,7 @@ func TestPattern_MatchesLikeRegexp(t *testing.T) {
 
 func TestPattern_Compare(t *testing.T) {
 	t.Parallel()
-	// Without wildcards; by the text before the first one; by length; the one that matches everything.
+	// First patterns without wildcards; then by the literal beginning; then by length; last the one that matches everything.
 	want := []string{"/v1/search/x", "/v1/search", "/a", "/v1/search/*", "/v1/search/**", "/v1/*/items", "/v1/*", "/v1/**", "/*", "*", "**", ""}
 	patterns := make([]Pattern, len(want))
 	for i, text := range want {

@@ -56,7 +56,7 @@ func TestPutPlan_LimitsReplaceOthers(t *testing.T) {
 	require.ErrorIs(t, err, errConflict)
 	require.ErrorContains(t, err, `the limit "mine" of the plan "p" replaces "general"`)
 
-	// A circle that exists only where a plan's limit has taken the place of a general one.
+	// A cycle that exists only after a plan's limit has replaced a general one.
 	put(t, s.PutLimit, limitOf("other", "general"))
 	_, _, err = s.PutPlan(ctx, Plan{ID: "q", Limits: []Limit{limitOf("general", "other")}})
 	require.ErrorIs(t, err, ErrInvalid)

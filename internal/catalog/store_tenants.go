@@ -64,7 +64,7 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 	asked := Tenant{ID: id, Metadata: p.Metadata}
 	if asked.Metadata != nil {
 		var c checker
-		if asked.Metadata = c.metadata("metadata", p.Metadata); len(c.fields) > 0 {
+		if asked.Metadata = c.metadata(p.Metadata); len(c.fields) > 0 {
 			return TenantChange{}, c.err()
 		}
 	}

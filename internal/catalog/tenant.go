@@ -51,7 +51,7 @@ func (t *Tenant) Check(given body.Given) []body.Fault {
 		c.oneOf("status", t.Status, StatusActive, StatusSuspended)
 	}
 	if t.Metadata != nil {
-		c.metadata("metadata", t.Metadata)
+		c.metadata(t.Metadata)
 	}
 	checkOverrides(&c, pointers(t.Overrides))
 	return c.fields
@@ -76,7 +76,7 @@ func (t *Tenant) normalize() {
 		t.Metadata = json.RawMessage("{}")
 	} else {
 		var c checker
-		t.Metadata = c.metadata("metadata", t.Metadata)
+		t.Metadata = c.metadata(t.Metadata)
 	}
 	if len(t.Overrides) == 0 {
 		t.Overrides = nil

@@ -33,7 +33,7 @@ func newCacheRig(t *testing.T, size int) *cacheRig {
 
 func (r *cacheRig) pass(d time.Duration) { r.clock.Add(int64(d)) }
 
-// zone is what the cache says acme's zone is.
+// zone returns acme's zone from the cache.
 func (r *cacheRig) zone(t *testing.T) string {
 	t.Helper()
 	acme, err := r.get(t.Context(), "acme")
@@ -41,7 +41,7 @@ func (r *cacheRig) zone(t *testing.T) string {
 	return acme.Timezone
 }
 
-// change changes acme behind the cache's back.
+// change changes acme without a notification to the cache.
 func (r *cacheRig) change(t *testing.T, zone string) {
 	t.Helper()
 	_, err := r.store.PatchTenant(t.Context(), "acme", TenantPatch{Timezone: &zone})

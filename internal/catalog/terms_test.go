@@ -14,7 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// wide stores plans that have calls and credits (both), and calls alone (lean); acme is on both.
+// wide stores plans with calls and credits (both), and with calls alone (lean). acme is on both.
 func wide(t *testing.T, s *Store) {
 	t.Helper()
 	for _, id := range []string{"calls", "credits", "seats"} {
@@ -97,7 +97,7 @@ func TestPutTenant_OverrideNeedsMeterOfPlan(t *testing.T) {
 	acme := patch(t, s, "acme", TenantPatch{Plan: ptr("lean"), Overrides: map[string]*int64{"credits": nil}})
 	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)
 
-	// A plan that loses the meter in a later version takes no tenant hostage.
+	// A later version of a plan without the meter does not block the tenant.
 	put(t, s.PutPlan, Plan{ID: "lean", Allowances: []Allowance{monthly("seats", 1)}})
 	acme = patch(t, s, "acme", TenantPatch{Status: ptr(StatusSuspended)})
 	require.Equal(t, map[string]int64{"calls": 5}, acme.Overrides)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The ledger makes a balance's row before it decides whether the tenant has anything to do with the meter.
+// The ledger creates the row of a balance before it decides whether the tenant has the meter.
 func TestDeleteMeter_RowsWithoutEntry_Deleted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -34,7 +34,7 @@ func TestDeleteMeter_Refused_KeepsRows(t *testing.T) {
 	require.Equal(t, []string{"acme m 0", "bolt m 1"}, balancesOf(t, s))
 }
 
-// A meter that is being deleted waits for what the ledger does to its balances, and then decides by what that was.
+// A deletion of a meter waits for the ledger's changes of its balances, and then decides.
 func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 	t.Parallel()
 	const (
@@ -87,7 +87,7 @@ func TestDeleteMeter_WaitsForBalances(t *testing.T) {
 	}
 }
 
-// balancesOf is every balance: tenant, meter and number of entries.
+// balancesOf returns every balance: tenant, meter and number of entries.
 func balancesOf(t *testing.T, s *Store) []string {
 	t.Helper()
 	rows, err := s.pool.Query(t.Context(), "SELECT concat_ws(' ', tenant_id, meter, seq) FROM balances ORDER BY 1")

@@ -80,9 +80,9 @@ func invalid(faults []body.Fault) error {
 }
 
 // metadata checks a JSON object for a jsonb column, and returns it without blanks. It returns nil for a fault.
-func (c *checker) metadata(field string, raw []byte) []byte {
+func (c *checker) metadata(raw []byte) []byte {
 	v := jsontext.Value(bytes.Clone(raw))
-	if !c.require(v.IsValid() && v.Compact() == nil && bound.Metadata(v), field, bound.MustBeMetadata) {
+	if !c.require(v.IsValid() && v.Compact() == nil && bound.Metadata(v), "metadata", bound.MustBeMetadata) {
 		return nil
 	}
 	return v

@@ -33,7 +33,8 @@ func TestPutMeter_CreateReplaceListDelete(t *testing.T) {
 	s.call("GET", "/v1/meters/m", "").problem(404, "not_found")
 }
 
-// TestDeleteMeter_RefusedRequestsDoNotCount: what was refused because no plan has the meter leaves nothing that stands in the way of deleting it.
+// TestDeleteMeter_RefusedRequestsDoNotCount: requests that were refused because no plan has the meter do not prevent its
+// deletion.
 func TestDeleteMeter_RefusedRequestsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -43,8 +44,8 @@ func TestDeleteMeter_RefusedRequestsDoNotCount(t *testing.T) {
 	s.debit("k", "acme", "other", 1).problem(404, "not_found")
 }
 
-// TestDeleteMeter_RacesWithUse_OnlyOneWins: refused debits open the balance and a grant brings it to life while somebody deletes the
-// meter. Either there is no meter and no balance, or both, and the grant is not lost.
+// TestDeleteMeter_RacesWithUse_OnlyOneWins: refused debits create rows of the balance, and a grant opens it, while the meter
+// is deleted. In the end both meter and balance exist, or neither does, and the grant is not lost.
 func TestDeleteMeter_RacesWithUse_OnlyOneWins(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -59,7 +60,7 @@ func TestDeleteMeter_RacesWithUse_OnlyOneWins(t *testing.T) {
 			granted = s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":%q,"amount":5,"source":"topup"}`, meter), headerIdempotencyKey, meter).want(201, 404)
 		})
 		all.Go(func() {
-			for range 4 { // so that some round hits each moment of the others
+			for range 4 { // so that some round meets each moment of the others
 				if deleted = s.call("DELETE", "/v1/meters/"+meter, "").want(204, 409); deleted.status == 204 {
 					break
 				}
@@ -235,7 +236,7 @@ func TestList_PagesWithoutGapOrRepetition(t *testing.T) {
 	}
 }
 
-// idOf is the id of a listed object.
+// idOf returns the id of a listed object.
 func idOf(item map[string]any) string {
 	for _, name := range []string{"rule", "grant_id", "operation_id", "timezone", "version", "unit"} {
 		if _, ok := item[name]; !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// gatewayNames are all that have a form.
+// gatewayNames are the supported gateways.
 func gatewayNames() []string {
 	var names []string
 	for _, g := range newGateways() {
@@ -26,7 +26,7 @@ func gatewayNames() []string {
 	return names
 }
 
-// ask is what a gateway sends about GET uri of tenant acme.
+// ask returns the headers of a gateway about GET uri of tenant acme.
 func (s *service) ask(gateway, uri string, headers ...string) *http.Request {
 	s.t.Helper()
 	path := "/v1/authorize/" + gateway
@@ -193,7 +193,7 @@ func TestAuthorize_ModeCheck_ChargesNothing(t *testing.T) {
 	}
 }
 
-// A repeated X-Request-Id comes from the client as often as from the gateway: it pays every time.
+// A client may repeat an X-Request-Id as well as a gateway. Each request pays.
 func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -226,10 +226,10 @@ func TestAuthorize_OnlyIdempotencyKeyDeduplicates(t *testing.T) {
 	} {
 		s.do(s.ask("traefik", "/a?b", append(other, headerIdempotencyKey, "key")...)).refusedTo("traefik", 422, "idempotency_key_reused")
 	}
-	s.debit("key", "acme", "calls", 1).want(200) // a backend's key is another one
+	s.debit("key", "acme", "calls", 1).want(200) // the keys of backends are others
 }
 
-// Names a gateway sets by itself come before those that it hands on from a client.
+// Headers that a gateway sets itself take precedence over those that it passes on from a client.
 func TestAuthorize_RouteIsFromGateway(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -273,14 +273,14 @@ func TestAuthorize_RouteIsFromGateway(t *testing.T) {
 	}
 }
 
-// Whose limits per address count, and who is blocked, must not be for clients to choose.
+// Clients must not choose the address by which they are limited or blocked.
 func TestAuthorize_ForgedAddress_NoEffect(t *testing.T) {
 	t.Parallel()
 	trusted := func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
 	for what, c := range map[string]struct {
 		change  []func(*Config)
 		hops    func(client string) string
-		apart   bool // two clients are two
+		apart   bool // two clients have two buckets
 		blocked bool // 203.0.113.1 is refused
 	}{
 		"the gateway is not trusted":      {nil, func(client string) string { return client }, false, false},
@@ -393,7 +393,7 @@ func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 	if after := s.state(); after != before {
 		t.Errorf("stored before: %s, after: %s", before, after)
 	}
-	// At their bounds, and what a gateway may leave empty or hand on from an earlier answer.
+	// Values at their bounds, headers that a gateway leaves empty, and headers of an earlier answer.
 	for _, headers := range [][]string{
 		{"X-Forwarded-Uri", "/" + strings.Repeat("u", 8191)},
 		{headerQuotaAmount, "", headerQuotaSubject, "", headerQuotaRoute, "", headerQuotaMode, "", headerIdempotencyKey, ""},
@@ -403,7 +403,7 @@ func TestAuthorize_NamesEveryHeaderAtFault(t *testing.T) {
 	}
 }
 
-// Whatever a client gets a gateway to hand on, it is answered with a decision or a fault, and nothing else is asked.
+// Whatever headers a client makes a gateway pass on, the answer is a decision or a fault.
 func TestAuthorize_AnyHeader_Never5xx(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -429,7 +429,7 @@ func TestAuthorize_AnyHeader_Never5xx(t *testing.T) {
 	}
 }
 
-// The header with which a gateway identifies itself is not always its own.
+// The Authorization header at a gateway may be its client's.
 func TestAuthorize_QuotaKeyBesideClientsAuthorization(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// sink is a response writer that keeps its header map and nothing else, as a connection's would be made anew for each request
-// in both of what is compared.
+// sink is a response writer that keeps its header map and nothing else. A connection makes a new map for each request in
+// both things that are compared.
 type sink struct {
 	header http.Header
 	status int
@@ -52,7 +52,7 @@ func drive(b *testing.B, h http.Handler, path, body string) {
 	}
 }
 
-// BenchmarkBareEcho is what the API's own cost is compared with: echo's binder, the standard encoder, no checks.
+// BenchmarkBareEcho is the baseline: echo's binder, the standard encoder, no checks.
 func BenchmarkBareEcho(b *testing.B) {
 	type in struct {
 		Tenant string `json:"tenant"`
@@ -77,7 +77,7 @@ func BenchmarkBareEcho(b *testing.B) {
 	drive(b, e, "/v1/debits", demandOf("acme", "api_calls", 1))
 }
 
-// newBenchServer is a server with nothing below it and its access lines written to nowhere.
+// newBenchServer returns a server without backends, which discards its access log.
 func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
 	b.Helper()
 	s, err := New(nil, nil, catalog.New(new(catalog.Store), catalog.Config{}), Config{
@@ -91,7 +91,7 @@ func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
 	return s.api.Handler
 }
 
-// BenchmarkDebit is all of POST /v1/debits but the decision: reading, checking, answering, measuring, logging.
+// BenchmarkDebit measures POST /v1/debits without the decision: reading, checking, answering, measuring, logging.
 func BenchmarkDebit(b *testing.B) {
 	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
 	result := &ledger.DebitResult{OperationID: "0123456789abcdef", Tenant: "acme", AsOf: at, Items: []ledger.ItemResult{{
@@ -109,7 +109,7 @@ func BenchmarkDebit(b *testing.B) {
 	drive(b, h, "/bench/spend", demandOf("acme", "api_calls", 1))
 }
 
-// BenchmarkCheck is the same of POST /v1/check with three limits.
+// BenchmarkCheck measures the same for POST /v1/check with three limits.
 func BenchmarkCheck(b *testing.B) {
 	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
 	verdict := func(rule string) gate.LimitVerdict {
@@ -130,7 +130,7 @@ func BenchmarkCheck(b *testing.B) {
 	drive(b, h, "/bench/spend", demandOf("acme", "api_calls", 1))
 }
 
-// BenchmarkDecodeDebit is the reading of a debit alone.
+// BenchmarkDecodeDebit measures reading a debit.
 func BenchmarkDecodeDebit(b *testing.B) {
 	var d body.Document
 	members, text := newBodies().debit, []byte(demandOf("acme", "api_calls", 1))

@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// refundOf is the body of a refund by acme; more has fields beside the operation.
+// refundOf returns the body of a refund by acme. more has fields in addition to the operation.
 func refundOf(operation, more string) string {
 	return fmt.Sprintf(`{"tenant":"acme","operation_id":%q%s}`, operation, more)
 }
@@ -113,7 +113,7 @@ func TestRefund_OneOfSeveralItems_NeedsMeter(t *testing.T) {
 	var got wire.RefundAnswer
 	refund("r1", `,"amount":3,"meter":"jobs"`).want(200).into(&got)
 	if it := got.Items[0]; it.Meter != "jobs" || len(it.Draws) != 2 || it.Draws[0] != (wire.Draw{Source: wire.SourceOverage, Meter: "jobs", Amount: 2}) || it.Remaining != 1 {
-		t.Errorf("%+v", got) // overage first, for it was drawn last
+		t.Errorf("%+v", got) // overage first, because it was drawn last
 	}
 	refund("r2", "").want(200).into(&got)
 	if len(got.Items) != 2 || got.Items[0].Refunded != 11 || got.Items[1].Refunded != 4 || s.remaining("acme", "credits") != 7 {
@@ -242,7 +242,7 @@ func TestAdjust_ShowsBeforeAfter_HonoursIfMatch(t *testing.T) {
 	if diff := cmp.Diff(want, c); diff != "" || c.Grant == "" {
 		t.Error(diff)
 	}
-	if a := adjust("a2", up, headerIfMatch, stale).want(200); a.header.Get(headerReplayed) != "true" { // what was decided stays decided
+	if a := adjust("a2", up, headerIfMatch, stale).want(200); a.header.Get(headerReplayed) != "true" { // a stored decision stays
 		t.Errorf("%v", a.header)
 	}
 	c = wire.ChangeAnswer{}

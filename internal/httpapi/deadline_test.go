@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// contextState is what can be seen of a context.
+// contextState is the visible state of a context.
 type contextState struct {
 	err    error
 	done   bool
@@ -26,8 +26,8 @@ type contextState struct {
 
 type contextKey struct{}
 
-// TestDeadline_BehavesLikeWithDeadline holds the request's context against package context's: whatever happens in whatever order, both
-// look alike, and so do their children.
+// TestDeadline_BehavesLikeWithDeadline compares the request's context with that of package context: after any sequence of
+// events both look alike, and so do their children.
 func TestDeadline_BehavesLikeWithDeadline(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -54,7 +54,7 @@ func compareDeadlines(steps []string, past bool) string {
 	defer cancelTheirs()
 	pair := [2]context.Context{ours, theirs}
 	var children [2]context.Context
-	var called [2]atomic.Bool // one child at least was told; AfterFunc runs on a goroutine of its own
+	var called [2]atomic.Bool // AfterFunc runs on another goroutine: wait until one child was called
 	var cleanup []func()
 	defer func() {
 		for _, f := range cleanup {
@@ -74,7 +74,7 @@ func compareDeadlines(steps []string, past bool) string {
 		}
 		return s
 	}
-	// The end of the parent and the time can both come between two looks; which was first is then not known. So each is seen.
+	// The parent and the deadline can both end between two looks, in an unknown order. So the test waits for each.
 	for _, step := range append([]string{"see"}, steps...) {
 		for i := range pair {
 			switch step {
@@ -101,7 +101,7 @@ func compareDeadlines(steps []string, past bool) string {
 			time.Sleep(2 * time.Second)
 		}
 		synctest.Wait()
-		// Err by itself first: asking for Done must not be what makes it right.
+		// Err first: it must be right without a call of Done.
 		if a, b := ours.Err(), theirs.Err(); !errors.Is(a, b) || (a == nil) != (b == nil) {
 			return step + ": Err alone differs"
 		}
@@ -118,7 +118,7 @@ func compareDeadlines(steps []string, past bool) string {
 	return ""
 }
 
-// TestDeadline_ChildrenNeedNoGoroutine: what waits for a request must not cost one each.
+// TestDeadline_ChildrenNeedNoGoroutine: contexts derived from a request's must not cost a goroutine each.
 func TestDeadline_ChildrenNeedNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	d := newDeadline(t.Context(), time.Now().Add(time.Minute))

@@ -16,7 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// faultsOf decodes a debit and returns what is wrong with it, one line per fault.
+// faultsOf decodes a debit and returns its faults, one line each.
 func faultsOf(t *testing.T, text string) (r gate.Request, faults []string) {
 	t.Helper()
 	var d body.Document
@@ -236,8 +236,7 @@ func TestDecode_DocumentReusableAfterFault(t *testing.T) {
 	}
 }
 
-// FuzzBody holds the decoder to its promise: whatever comes in, it ends, it does not panic, and what it accepts is within
-// every bound.
+// FuzzBody: for any text the decoder ends without a panic, and accepts only values within every bound.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{"tenant":"acme","items":[{"meter":"m","amount":1}]}`, `{"tenant":"a","items":[{"meter":"m","amount":1e3}]}`, `{`, `{"metadata":{"a":"\\"}}`,

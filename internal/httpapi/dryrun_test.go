@@ -9,10 +9,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// dried is body as a dry run.
+// dried returns body as a dry run.
 func dried(body string) string { return strings.TrimSuffix(body, "}") + `,"dry_run":true}` }
 
-// facts is what an answer says apart from what a dry run cannot know: its key, its instant and what follows from them.
+// facts returns the fields of an answer that a dry run can know: all but its key, its instant and what follows from them.
 func (a *answer) facts() map[string]any {
 	a.t.Helper()
 	var got map[string]any
@@ -25,7 +25,7 @@ func (a *answer) facts() map[string]any {
 	return got
 }
 
-// A dry run answers what the same request is answered right after it, allowed or not, and leaves no trace.
+// A dry run answers like the same request right after it, allowed or not, and changes nothing.
 func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -80,7 +80,7 @@ func TestDryRun_AnswersLikeChange_ChangesNothing(t *testing.T) {
 	}
 }
 
-// What a hold, or a capture beyond its hold, is refused is stored where the meter says so, as a debit's refusal is.
+// A refused hold, or a refused capture beyond its hold, is stored if the meter says so, like a refused debit.
 func TestHold_DenialReplayedIfMeterSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

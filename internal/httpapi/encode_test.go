@@ -15,7 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// text draws what a string of an answer can hold: ids mostly, and whatever a log or an error quotes.
+// text draws strings of answers: mostly ids, and any text that an error may quote.
 func text() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringMatching(`[A-Za-z0-9._:-]{1,20}`), rapid.String(), rapid.SampledFrom([]string{"", "§open/é", "a\"\\\n\x00<&>", "\u2028"}))
 }
@@ -142,7 +142,7 @@ func TestAppendCheckAnswer_EqualsTypeJSON(t *testing.T) {
 	})
 }
 
-// drawVerdicts draws verdicts and what becomes of them.
+// drawVerdicts draws verdicts, and their generated form.
 func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []wire.LimitVerdict) {
 	said = []wire.LimitVerdict{}
 	for range rapid.IntRange(0, 3).Draw(t, "limits") {
@@ -221,7 +221,7 @@ func TestAppendProblem_EqualsTypeJSON(t *testing.T) {
 			}
 		}
 		sameJSON(t, appendProblem(nil, &p, "r1"), want)
-		p.blocked = nil // debits of a batch do not ask
+		p.blocked = nil // debits of a batch do not check blocks
 		sameJSON(t, appendBatchResult(nil, nil, &p, false), wire.BatchResult{
 			Type: want.Type, Title: want.Title, Status: want.Status, Detail: want.Detail, Code: want.Code, Errors: want.Errors, ViolatedPolicies: want.ViolatedPolicies,
 			RetryAfterMs: want.RetryAfterMs, Limiting: want.Limiting, Required: want.Required, Available: want.Available, ResetAt: want.ResetAt,

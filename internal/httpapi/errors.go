@@ -248,6 +248,7 @@ type refusal struct {
 	detail string
 }
 
+// newRefusal returns a refusal with the detail of its code.
 func newRefusal(code ledger.Code) error { return &refusal{code: code} }
 
 // Error returns code and detail.

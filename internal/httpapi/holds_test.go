@@ -12,7 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// books is a sum over every row of the ledger: equal before and after means that nothing moved.
+// books returns a sum over all rows of the ledger. If it is equal before and after, nothing has changed.
 func (s *service) books() string {
 	s.t.Helper()
 	var out string
@@ -24,7 +24,7 @@ func (s *service) books() string {
 	return out
 }
 
-// unmoved fails the test if what is done moves anything in the ledger.
+// unmoved fails the test if do changes anything in the ledger.
 func (s *service) unmoved(what string, do func()) {
 	s.t.Helper()
 	before := s.books()
@@ -34,7 +34,7 @@ func (s *service) unmoved(what string, do func()) {
 	}
 }
 
-// holdOf is the body of a hold of acme's calls.
+// holdOf returns the body of a hold of acme's calls.
 func holdOf(id string, amount int64) string {
 	return fmt.Sprintf(`{"tenant":"acme","hold_id":%q,"items":[{"meter":"calls","amount":%d}]}`, id, amount)
 }
@@ -190,7 +190,7 @@ func TestHold_IDUniquePerTenant(t *testing.T) {
 				}
 			}
 		}
-		if p := s.send("/v1/holds", "another key", holdOf("h1", 2)); p.status != 400 { // a blank is no key
+		if p := s.send("/v1/holds", "another key", holdOf("h1", 2)); p.status != 400 { // a key must not have blanks
 			t.Errorf("%s", p.body)
 		}
 		if p := s.send("/v1/holds", "another-key", holdOf("h1", 2)).problem(409, "precondition_failed"); p.Errors[0].Field != "hold_id" {
@@ -215,7 +215,7 @@ func TestHold_NotPayable_DeniedLikeDebit(t *testing.T) {
 		return s.send("/v1/holds", "k", `{"hold_id":"h2",`+demandOf(tenant, meter, amount)[1:])
 	}
 	s.eventually("the suspension is known", func() bool { return hold("frozen", "credits", 1).status == 403 })
-	hold("acme", "credits", 1).want(402) // opens the balance, which is the calendar's doing and not the hold's
+	hold("acme", "credits", 1).want(402) // opens the balance, which the calendar does, not the hold
 	hold("acme", "other", 1).want(403)
 	hold("frozen", "calls", 1).want(403)
 	s.unmoved("denied", func() {
@@ -297,7 +297,7 @@ func TestHold_DryRun_NeedsNoKey(t *testing.T) {
 	})
 }
 
-// keyed are the operations that need an idempotency key, with a good body each.
+// keyed has the operations that require an idempotency key, with a valid body each.
 func keyed() map[string]string {
 	out := map[string]string{}
 	for name, good := range fullBodies() {

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// leasing puts tenants acme and other, and limit exports of 2 at a time.
+// leasing creates tenants acme and other, and limit exports of 2 leases.
 func (s *service) leasing() {
 	s.t.Helper()
 	s.catalogue()
@@ -106,7 +106,7 @@ func TestLease_WrongLimit_Refused(t *testing.T) {
 	s.acquire(`{"rule":"exports","tenant":"acme"}`).problem(403, "tenant_suspended")
 }
 
-// TestLease_ForgedID_404: whatever stands in the path, it is a lease that is held or it is none; it harms nobody's.
+// TestLease_ForgedID_404: a path names a held lease or none, and a forged id does no harm.
 func TestLease_ForgedID_404(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -114,7 +114,7 @@ func TestLease_ForgedID_404(t *testing.T) {
 	var held wire.LeaseAnswer
 	s.acquire(`{"rule":"exports","tenant":"acme"}`, headerIdempotencyKey, "k").want(201).into(&held)
 	id := held.LeaseID
-	swap := func(at int) string { // another character of base64url
+	swap := func(at int) string { // a different character of base64url
 		c := byte('A')
 		if id[at] == 'A' {
 			c = 'B'

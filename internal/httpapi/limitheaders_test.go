@@ -40,8 +40,8 @@ func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
 	}
 }
 
-// TestLimitHeaders_Denial_OnlyItsWait: that another limit gets its next token in half an hour does not keep a client waiting
-// for half an hour, because of that one it has tokens left.
+// TestLimitHeaders_Denial_OnlyItsWait: a limit with remaining tokens that refills in half an hour does not make a client
+// wait for half an hour.
 func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
@@ -60,7 +60,7 @@ func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 	}
 }
 
-// TestLimitHeaders_Never_NoWait: t=0 would say that the same request passes now, and any other t that it will.
+// TestLimitHeaders_Never_NoWait: t=0 would mean that the same request passes now, and any other t that it passes later.
 func TestLimitHeaders_Never_NoWait(t *testing.T) {
 	t.Parallel()
 	for _, next := range []time.Duration{0, time.Second} { // a full bucket, and one that fills
@@ -210,7 +210,7 @@ func TestRetryAfter_JitterOnlyForWindows(t *testing.T) {
 	}
 }
 
-// drawVerdict is any verdict a limiter could come to, of any kind, and some it could not.
+// drawVerdict draws verdicts of any kind, possible and impossible ones.
 func drawVerdict(t *rapid.T, i int) gate.LimitVerdict {
 	v := gate.LimitVerdict{
 		Rule: fmt.Sprint(i, "-") + rapid.StringMatching(`[ -~]{0,20}`).Draw(t, "rule"), Allowed: rapid.Bool().Draw(t, "allowed"),
@@ -231,9 +231,8 @@ func drawVerdict(t *rapid.T, i int) gate.LimitVerdict {
 	return v
 }
 
-// TestLimitHeaders_ParseAndMatchVerdicts: whatever the rules are called and whatever the numbers are, the
-// structured fields parse by RFC 9651 and name the most restrictive limits, the legacy ones are integers, and Retry-After is
-// at least 1 and at least every t.
+// TestLimitHeaders_ParseAndMatchVerdicts: for any names and numbers, the structured fields parse by RFC 9651 and name the
+// most restrictive limits, the legacy headers are integers, and Retry-After is at least 1 and at least every t.
 func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -279,7 +278,7 @@ func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 				rt.Fatalf("t is %d, Retry-After %d", t, retry)
 			}
 		}
-		for _, v := range enforced { // nobody who is left out is more restrictive
+		for _, v := range enforced { // no omitted limit is more restrictive
 			if last := enforced[shown[len(shown)-1]]; !slices.Contains(shown, v.Rule) && compareRestriction(&v, &last) < 0 {
 				rt.Fatalf("%+v is left out, %+v is not", v, last)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// TestConsume_RateLimited_OneDecision: the alert on rejections compares what was denied with all that was decided, and
-// the headers of a denial, which say how the balance stands too, are no decision.
+// TestConsume_RateLimited_OneDecision: the alert on rejections compares denials with decisions, so the headers of a denial,
+// which also describe the balance, must not count as a decision.
 func TestConsume_RateLimited_OneDecision(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -32,7 +32,7 @@ func TestConsume_RateLimited_OneDecision(t *testing.T) {
 	}
 }
 
-// TestConsume_RefundedTokensAreShown: who is told that none are left, until tomorrow, would stay away until then.
+// TestConsume_RefundedTokensAreShown: a client that sees no remaining tokens until tomorrow stays away until then.
 func TestConsume_RefundedTokensAreShown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -60,7 +60,7 @@ func TestConsume_RefundedTokensAreShown(t *testing.T) {
 	}
 }
 
-// decisions is how many there were of a limit with an outcome.
+// decisions returns the number of decisions of a limit with an outcome.
 func (s *service) decisions(rule, outcome string) float64 {
 	s.t.Helper()
 	families, err := s.measured.Gather()
@@ -87,7 +87,7 @@ func labelsOf(m *dto.Metric) prometheus.Labels {
 	return labels
 }
 
-// TestConsume_RegionShare and nothing else changes: the limit is stored, and answered, as it is for all regions.
+// TestConsume_RegionShare: only decisions use the share; the stored limit is that of all regions.
 func TestConsume_RegionShare(t *testing.T) {
 	t.Parallel()
 	const demand = `{"tenant":"acme","items":[{"meter":"calls","amount":1}]}`

@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// spendable puts what spending beyond a plain allowance needs: plan pro has 10 calls a year that overflow into credits at 3
-// each, 5 jobs with overage up to 4, and 6 seats of which a subject may use 2. Tenant acme is on it, with 7 credits.
+// spendable creates plan pro: 10 calls a year that overflow into credits at 3 each, 5 jobs with overage up to 4, and 6 seats
+// with a cap of 2 per subject. Tenant acme is on it, with 7 credits.
 func (s *service) spendable() {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "credits", "jobs", "seats", "other"} {

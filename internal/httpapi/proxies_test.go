@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// from is a request that peer hands on with these headers.
+// from returns a request of peer with these headers.
 func from(peer string, headers ...string) *http.Request {
 	r := &http.Request{RemoteAddr: peer, Header: http.Header{}}
 	for i := 0; i < len(headers); i += 2 {
@@ -71,7 +71,7 @@ func TestProxies_LastUntrustedHop(t *testing.T) {
 	}
 }
 
-// Nothing a client writes before the hop that a trusted proxy has written changes the address.
+// Nothing that a client writes before the hop of a trusted proxy changes the address.
 func TestProxies_ForgedHop_NoEffect(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

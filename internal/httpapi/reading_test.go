@@ -81,7 +81,7 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d", query, got, want)
 		}
 	}
-	// The ledger's own operations are found by the ids that entries show.
+	// The ids of the ledger's own operations are those that entries show.
 	s.call("GET", "/v1/tenants/acme/entries?meter=calls", "").want(200).into(&list)
 	for _, e := range list.Items {
 		s.call("GET", "/v1/tenants/acme/operations/"+url.PathEscape(e.OperationID), "").want(200)
@@ -108,7 +108,7 @@ func TestGetOperation_AnyKeyInPath(t *testing.T) {
 		if op.OperationID != key {
 			t.Errorf("%q was found as %q", key, op.OperationID)
 		}
-		// The same with every byte encoded, as a cautious client does.
+		// The same with every byte encoded, as some clients do.
 		var full strings.Builder
 		for _, c := range []byte(key) {
 			fmt.Fprintf(&full, "%%%02X", c)

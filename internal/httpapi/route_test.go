@@ -60,7 +60,7 @@ func TestRouteOf_OneSpelling(t *testing.T) {
 	}
 }
 
-// However a client writes a path, the route is the same, and it is one that catalogues can name.
+// For any spelling of a path the route is the same, and catalogues can name it.
 func TestRouteOf_OtherSpellingsGiveSameRoute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// fullBodies has a good body with every field for each operation that takes one. The paths are of resources that exist where
-// the operation needs them.
+// fullBodies has a valid body with every field for each operation with a body. The paths name existing resources if the
+// operation needs them.
 func fullBodies() map[string]struct{ method, path, body string } {
 	const limit = `"per":["tenant","route"],"match":{"route":"/x/**","meter":"calls","plan":"basic","tenant":"acme"},"kind":"fixed_window","rate":"60/day",` +
 		`"burst":60,"cost":2,"costs":[{"route":"/x/*","cost":3}],"cost_by":"amount","replaces":"to-replace","timezone":"tenant","mode":"enforce",` +
@@ -60,10 +60,10 @@ func fullBodies() map[string]struct{ method, path, body string } {
 	}
 }
 
-// leaseToRenew is what acme gets of exports for the key to-renew, wherever and whenever.
+// leaseToRenew is the lease id that acme gets of exports for the key to-renew, on any instance at any time.
 const leaseToRenew = "EARhY21lB2V4cG9ydHMASQpXcMCBiPxqyoFmx_p93w"
 
-// materials makes what the full bodies refer to.
+// materials creates the objects that the full bodies refer to.
 func (s *service) materials() {
 	s.t.Helper()
 	s.catalogue()
@@ -90,10 +90,10 @@ func (s *service) materials() {
 	}
 }
 
-// fault is a good body with one thing wrong, and the field that the answer must name.
+// fault is a valid body with one fault, and the field that the answer must name.
 type fault struct{ body, field string }
 
-// faultsAt makes faults of what stands at path in a body, by its schema. put returns the body with another value there.
+// faultsAt returns faults for the value at path in a body, by its schema. put returns the body with another value there.
 func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string) []fault {
 	var out []fault
 	wrong := func(raws ...string) {
@@ -104,7 +104,7 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 	wrong("null")
 	switch {
 	case schema.Type.Is("integer"):
-		if *schema.Min < 0 { // of a difference 0 is none
+		if *schema.Min < 0 { // 0 is not a difference
 			wrong("0", "-0", "--1", "-1.5", `"-1"`, "-1"+strings.Repeat("0", 30))
 		} else {
 			wrong("-1")
@@ -145,7 +145,7 @@ func faultsAt(schema *openapi3.Schema, path string, put func(raw string) string)
 	return out
 }
 
-// faultsOfBody makes faults of every field of an object, and of those in it.
+// faultsOfBody returns faults for every field of an object, recursively.
 func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
 	var out []fault
 	encode := func(change func(m map[string]any)) string {
@@ -173,7 +173,7 @@ func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, p
 			if amounts := ref.Value.AdditionalProperties.Schema; amounts != nil {
 				out = append(out, faultsOfMap(amounts.Value, value, at, with)...)
 			}
-			if len(ref.Value.Properties) > 0 { // metadata is the client's own
+			if len(ref.Value.Properties) > 0 { // metadata belongs to the client
 				out = append(out, faultsOfBody(ref.Value, value, at, with)...)
 			}
 		case []any:
@@ -194,12 +194,12 @@ func faultsOfBody(schema *openapi3.Schema, object map[string]any, path string, p
 	return out
 }
 
-// faultsOfMap makes faults of an object whose names are the client's.
+// faultsOfMap returns faults for an object whose field names are chosen by the client.
 func faultsOfMap(schema *openapi3.Schema, object map[string]any, path string, put func(raw string) string) []fault {
 	name := firstKey(object)
 	out := faultsAt(schema, body.Join(path, name), func(raw string) string { return put(fmt.Sprintf(`{%q:%s}`, name, raw)) })
 	if schema.Nullable {
-		out = out[1:] // null comes first
+		out = out[1:] // null is the first fault
 	}
 	for _, wrong := range []string{"a b", "-a", "a/b", "é"} {
 		out = append(out, fault{put(fmt.Sprintf(`{%q:1}`, wrong)), body.Join(path, wrong)})
@@ -207,7 +207,7 @@ func faultsOfMap(schema *openapi3.Schema, object map[string]any, path string, pu
 	return append(out, fault{put(fmt.Sprintf(`{%q:1,%q:1}`, name, name)), body.Join(path, name)})
 }
 
-// hole stands in a body where raw text goes that need not be JSON.
+// hole marks the place in a body for raw text, which need not be JSON.
 const hole = "@hole@"
 
 func replaced(body, raw string) string { return strings.Replace(body, `"`+hole+`"`, raw, 1) }
@@ -307,7 +307,7 @@ func TestBodies_NotJSONObject_400(t *testing.T) {
 				t.Errorf("%s: %q: %+v", operation, body, p)
 			}
 		}
-		if operation != "startRoll" && operation != "startVerification" && operation != "resetLimit" { // where a bare POST means now, or all
+		if operation != "startRoll" && operation != "startVerification" && operation != "resetLimit" { // where no body means now, or all
 			send("").refused("body")
 		}
 		send(big(bodyMax + 1)).refused("body")
@@ -372,7 +372,7 @@ func TestPaths_EncodedIDsAreChecked(t *testing.T) {
 		}
 		for method, op := range item.Operations() {
 			for i, segment := range strings.Split(template, "/") {
-				if !strings.HasPrefix(segment, "{") || anyMethod(op) { // a gateway's path holds no ids
+				if !strings.HasPrefix(segment, "{") || anyMethod(op) { // the path of a gateway has no ids
 					continue
 				}
 				for _, id := range []string{"a b", "a/b", "{a}", "a{", "a\x00", "\x00", "a\n", "é", ".a", "..", "-a", "a%b", "a?b", "a+b", "a#b", "\xff", strings.Repeat("x", 129)} {
@@ -405,7 +405,7 @@ func TestPaths_EncodedIDsAreChecked(t *testing.T) {
 	s.call("GET", "/v1/meters/%61", "").want(200) // a
 }
 
-// goodSegments are parameters of a path that are no ids.
+// goodSegments are path parameters that are not ids.
 func goodSegments(template string) map[string]string {
 	if strings.HasSuffix(template, "{bits}") {
 		return map[string]string{"{kind}": "ip", "{value}": "192.0.2.0", "{bits}": "24"}

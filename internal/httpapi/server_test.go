@@ -22,7 +22,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-// unbacked is a server without backends, with a route of its own.
+// unbacked returns a server without backends and with a route of its own.
 func unbacked(t testing.TB, h handler) *service {
 	t.Helper()
 	s := newHandlerService(t)
@@ -219,7 +219,7 @@ func TestAccessLog_OneLineWithoutSecrets(t *testing.T) {
 func TestAccessLog_NothingOfPreviousRequest(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
-	for i := range 20 { // the exchanges are reused
+	for i := range 20 { // requests are reused
 		s.call("GET", "/v1/tenants/acme/grants?limit=0", "", headerRequestID, fmt.Sprint("bad", i)).want(400)
 		id := fmt.Sprint("good", i)
 		s.call("GET", "/v1/openapi.yaml", "", headerRequestID, id).want(200)
@@ -275,7 +275,7 @@ func TestMetrics_LabelsRouteMethodStatus(t *testing.T) {
 		s.call(fmt.Sprintf("METHOD%d", i), "/v1/debits", "")
 	}
 	var body string
-	s.eventually("all requests are counted", func() bool { // after their answer
+	s.eventually("all requests are counted", func() bool { // they are counted after their answer
 		body = s.operate("/metrics", 200)
 		return strings.Contains(body, "quotasvc_http_in_flight_requests 0")
 	})
@@ -294,7 +294,7 @@ func TestMetrics_LabelsRouteMethodStatus(t *testing.T) {
 	}
 }
 
-// operate asks the operators' listener.
+// operate requests the operators' listener.
 func (s *service) operate(path string, status int) string {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.ops+path, nil)
@@ -310,7 +310,7 @@ func (s *service) operate(path string, status int) string {
 	return string(body)
 }
 
-// TestReadyz_CountsInstances: for people who look, and whatever they are, the instance is as ready as before.
+// TestReadyz_CountsInstances: the counts are information; they do not change readiness.
 func TestReadyz_CountsInstances(t *testing.T) {
 	t.Parallel()
 	for _, r := range []ReplicaCount{{Live: 2, DividedBy: 3}, {Live: 1, DividedBy: 8}} {
@@ -390,7 +390,7 @@ func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
 	if got := s.operate("/readyz", 503); !strings.Contains(got, `"shutdown":"shutting down"`) {
 		t.Errorf("%s", got)
 	}
-	// Whoever the load balancer still sends is served, and told to come back elsewhere.
+	// Requests that the load balancer still sends are served, with Connection: close.
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/openapi.yaml", nil)
 	response, err := s.client.Do(r)
 	s.check(err)

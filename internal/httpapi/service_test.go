@@ -37,7 +37,7 @@ const (
 	soon = 20 * time.Second
 )
 
-// service is a whole instance on a database of its own, in local mode, behind its real listeners.
+// service is a whole instance with a database of its own, in local mode, behind its real listeners.
 type service struct {
 	t        testing.TB
 	server   *Server
@@ -66,7 +66,7 @@ func (l *lines) all() []string {
 	return strings.Split(strings.TrimSpace(l.buf.String()), "\n")
 }
 
-// with is the line that holds text, or "".
+// with returns the line that contains text, or the empty string.
 func (l *lines) with(text string) string {
 	for _, line := range l.all() {
 		if strings.Contains(line, text) {
@@ -89,7 +89,7 @@ func newServiceOn(t testing.TB, databaseURL string, change ...func(*Config)) *se
 	return s
 }
 
-// newHandlerService is a server with nothing below it, for what is answered before anything below is asked.
+// newHandlerService returns a server without backends, for requests that are answered before any backend is used.
 func newHandlerService(t testing.TB, change ...func(*Config)) *service {
 	t.Helper()
 	s := &service{t: t}
@@ -117,7 +117,7 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	s.t.Cleanup(s.client.CloseIdleConnections)
 }
 
-// bare sends nothing to a route that a test has added, which is in no contract.
+// bare sends a request to a route that a test has added, which the contract lacks.
 func (s *service) bare(path string) *answer {
 	s.t.Helper()
 	response, err := s.client.Do(s.request("POST", path, nil))
@@ -128,7 +128,7 @@ func (s *service) bare(path string) *answer {
 	return &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body}
 }
 
-// below starts what the API stands on.
+// below starts the backends of the API.
 func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Catalog) {
 	s.t.Helper()
 	s.measured = prometheus.NewRegistry()
@@ -179,7 +179,7 @@ func (s *service) onStop(what string, stop func(context.Context) error) {
 	})
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      testing.TB
 	status int
@@ -187,8 +187,8 @@ type answer struct {
 	body   []byte
 }
 
-// call sends a request and holds the answer to the contract. extra are header names and values; a name without a value takes
-// the header away.
+// call sends a request and checks the answer against the contract. extra has header names and values; a name without a value
+// removes the header.
 func (s *service) call(method, path, body string, extra ...string) *answer {
 	s.t.Helper()
 	return s.do(s.request(method, path, strings.NewReader(body), extra...))
@@ -289,7 +289,7 @@ func (a *answer) number(header string) int64 {
 	return n
 }
 
-// catalogue puts meters calls (10 a month to tenants of plan basic) and credits, and tenant acme on basic.
+// catalogue creates meters calls (10 a month for tenants of plan basic) and credits, and tenant acme on plan basic.
 func (s *service) catalogue() {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "credits", "other"} {
@@ -315,7 +315,7 @@ func demandOf(tenant, meter string, amount int64) string {
 	return fmt.Sprintf(`{"tenant":%q,"items":[{"meter":%q,"amount":%d}]}`, tenant, meter, amount)
 }
 
-// remaining is what a balance has, as its own resource tells.
+// remaining returns what the balance resource shows as remaining.
 func (s *service) remaining(tenant, meter string) int64 {
 	s.t.Helper()
 	var b wire.Balance
@@ -323,7 +323,7 @@ func (s *service) remaining(tenant, meter string) int64 {
 	return b.Remaining
 }
 
-// state is a sum over everything that is stored: equal before and after means that nothing was done.
+// state returns a sum over everything that is stored. If it is equal before and after, nothing was changed.
 func (s *service) state() string {
 	s.t.Helper()
 	var out string
@@ -335,7 +335,7 @@ func (s *service) state() string {
 	return out
 }
 
-// eventually waits for what happens by itself.
+// eventually waits for something that happens without a request.
 func (s *service) eventually(what string, ok func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(soon); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -354,10 +354,10 @@ var contract = sync.OnceValue(func() *openapi3.T {
 	return doc
 })
 
-// restOfPath is the path parameter that has slashes in it, which OpenAPI cannot say.
+// restOfPath is the path parameter that may have slashes, which OpenAPI cannot express.
 const restOfPath = "{path}"
 
-// anyMethod says that an operation is written as GET and stands for all methods.
+// anyMethod reports whether an operation is written as GET and stands for all methods.
 func anyMethod(op *openapi3.Operation) bool { return op.Extensions["x-any-method"] == true }
 
 // operationOf finds the operation of a request by its escaped path.
@@ -383,7 +383,7 @@ func operationOf(method string, u *url.URL) (template string, item *openapi3.Pat
 	return "", nil, nil
 }
 
-// conforms holds an answer to the contract. Requests that match no operation are answered with problems.
+// conforms checks an answer against the contract. Requests that match no operation get problems.
 func conforms(r *http.Request, a *answer) error {
 	template, item, op := operationOf(r.Method, r.URL)
 	if op == nil {

@@ -85,7 +85,7 @@ func TestDebit_BeyondAllowance_429(t *testing.T) {
 	if got := s.remaining("acme", "calls"); got != 2 {
 		t.Errorf("%d remain", got)
 	}
-	// An amount no period brings is refused all the same, but waiting for the next one would be in vain.
+	// An amount above any allowance is refused as well, but waiting for the next period does not help.
 	s.debit("k3", "acme", "calls", 11).want(402, 429)
 }
 
@@ -102,7 +102,7 @@ func TestDebit_NeedsGrant_402ResetNull(t *testing.T) {
 		t.Errorf("headers: %v", a.header)
 	}
 	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"topup"}`, headerIdempotencyKey, "g1").want(201)
-	s.debit("k1", "acme", "credits", 1).want(200) // a denial is not remembered
+	s.debit("k1", "acme", "credits", 1).want(200) // denials are not stored
 }
 
 func TestDebit_StoredDenial_Replayed(t *testing.T) {
@@ -151,7 +151,7 @@ func TestDebit_SuspendedTenant_403(t *testing.T) {
 	s.eventually("the suspension is known", func() bool { return s.debit("k2", "acme", "calls", 1).status == 403 })
 	s.debit("k3", "acme", "calls", 1).problem(403, "tenant_suspended")
 	s.call("POST", "/v1/consume", demandOf("acme", "calls", 1), headerIdempotencyKey, "k4").problem(403, "tenant_suspended")
-	s.debit("k1", "acme", "calls", 1).want(200) // what was answered stays answered
+	s.debit("k1", "acme", "calls", 1).want(200) // the stored answer stays
 	var c wire.CheckAnswer
 	if s.call("POST", "/v1/check", demandOf("acme", "calls", 1)).want(200).into(&c); c.Allowed || c.Code != "tenant_suspended" {
 		t.Errorf("%+v", c)
@@ -195,7 +195,7 @@ func TestCheck_AnswersLikeDebit_ChargesNothing(t *testing.T) {
 	}
 }
 
-// limited puts a rule of 2 tokens for /search to plan basic, and one in shadow.
+// limited puts a rule of 2 tokens for /search to plan basic, and one in shadow mode.
 func (s *service) limited() {
 	s.t.Helper()
 	s.catalogue()
@@ -222,7 +222,7 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	if replay := consume("k1", 1).want(200); replay.header.Get(headerReplayed) != "true" {
 		t.Errorf("headers: %v", replay.header)
 	}
-	consume("k2", 100).want(402, 429) // the balance denies: the token comes back
+	consume("k2", 100).want(402, 429) // the balance denies, so the token is refunded
 	consume("k3", 1).want(200)
 	a = consume("k4", 1)
 	p := a.problem(429, "rate_limited")
@@ -248,7 +248,7 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get(headerRateLimit) == "" {
 		t.Errorf("%v %s", check.header, check.body)
 	}
-	// Who reads the log sees which limit it was, and not those in shadow.
+	// The access log names the limit that denied, and not those in shadow mode.
 	for _, denied := range []*answer{a, check} {
 		id := denied.header.Get(headerRequestID)
 		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
@@ -262,7 +262,7 @@ func TestConsume_CostBeyondCapacity_422(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	s.catalogue()
-	// The gate's rules refuse such a limit when it is written, so none can be met: nothing may cost more than its burst.
+	// The gate refuses such a limit when it is written, so none can exist: no cost may exceed its burst.
 	s.call("PUT", "/v1/limits/small", `{"per":["tenant"],"kind":"token_bucket","rate":"2/h","cost":3}`).refused("cost")
 }
 

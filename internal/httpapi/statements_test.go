@@ -13,10 +13,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
-// thisYear is where the period of a yearly calendar allowance begins.
+// thisYear is the start of the period of a yearly calendar allowance.
 func thisYear() string { return fmt.Sprintf("%d-01-01T00:00:00Z", time.Now().UTC().Year()) }
 
-// storied gives acme's calls a history: 10 from the plan, 5 sold, 12 used, 3 of them refunded, 2 held, 1 taken off.
+// storied gives acme's calls a history: 10 from the plan, 5 sold, 12 used, 3 of them refunded, 2 held, 1 removed.
 func (s *service) storied() {
 	s.t.Helper()
 	s.catalogue()
@@ -61,7 +61,7 @@ func TestGetStatement_Foots(t *testing.T) {
 	}
 }
 
-// withoutHolds leaves out what depends on the order in which grants were drawn after a refund.
+// withoutHolds removes what depends on the order in which grants were drawn after a refund.
 func withoutHolds(lines []wire.StatementLine) (out []wire.StatementLine) {
 	for _, l := range lines {
 		if l.Kind != "hold" && !strings.HasPrefix(l.Kind, "adjust") {
@@ -204,7 +204,7 @@ func TestGetBalance_AsOf(t *testing.T) {
 		s.call("GET", "/v1/tenants/nobody/balances?"+past(born), "").problem(404, "tenant_not_found")
 		s.call("GET", "/v1/tenants/acme/balances/none?"+past(born), "").problem(404, "not_found")
 		s.call("PUT", "/v1/meters/unplanned", `{"unit":"call"}`).want(201)
-		for _, at := range []string{"", past(second.AsOf), past(long)} { // no period brings it, then or now
+		for _, at := range []string{"", past(second.AsOf), past(long)} { // above every period's allowance
 			s.call("GET", "/v1/tenants/acme/balances/unplanned?"+at, "").problem(403, "meter_not_in_plan")
 		}
 	})
@@ -241,7 +241,7 @@ func TestListBalances_OfSubject(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if !owners["u1"] || !owners[""] { // the cap's account of the use, and the tenant's
+	if !owners["u1"] || !owners[""] { // the use under the cap, and the tenant's
 		t.Errorf("%+v", entries.Items)
 	}
 	var statement wire.Statement

@@ -12,8 +12,8 @@ type item struct {
 	parameters map[string]any
 }
 
-// parseList parses a List of such Items by RFC 9651, section 4.2, or fails the test. Anything the section lets a parser refuse
-// is refused.
+// parseList parses a List of such Items by RFC 9651, section 4.2, or fails the test. It refuses everything that the section
+// allows a parser to refuse.
 func parseList(t testing.TB, field string) []item {
 	t.Helper()
 	rest := strings.Trim(field, " ")
@@ -50,7 +50,7 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 		}
 		key := rest[:end]
 		if _, twice := it.parameters[key]; twice {
-			t.Fatalf("%q: %s is there twice", field, key) // legal, and still nothing to send
+			t.Fatalf("%q: duplicate %s", field, key) // legal, and still nothing to send
 		}
 		rest = rest[end+1:]
 		if strings.HasPrefix(rest, `"`) {
@@ -62,7 +62,7 @@ func parseItem(t testing.TB, field, rest string) (item, string) {
 	return it, rest
 }
 
-// parseString is section 4.2.5.
+// parseString implements section 4.2.5.
 func parseString(t testing.TB, field, rest string) (value, after string) {
 	t.Helper()
 	if rest == "" || rest[0] != '"' {
@@ -90,7 +90,7 @@ func parseString(t testing.TB, field, rest string) (value, after string) {
 	}
 }
 
-// parseInt is section 4.2.4 without decimals.
+// parseInt implements section 4.2.4 without decimals.
 func parseInt(t testing.TB, field, rest string) (n int64, after string) {
 	t.Helper()
 	end := 0

@@ -131,7 +131,7 @@ func TestPatchTenant_WrongOverride_400(t *testing.T) {
 		}
 	})
 	s.patch(`{"plan":"lean","overrides":{"credits":null}}`).want(200)
-	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // as many as fit, and no such meters
+	s.patch(`{"overrides":{` + strings.Join(many[:99], ",") + `}}`).refused("overrides.m98") // as many as are allowed, of meters that do not exist
 }
 
 func TestPatchTenant_DryRun_AnswersLikePatch(t *testing.T) {

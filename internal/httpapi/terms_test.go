@@ -10,8 +10,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
-// rewind moves everything that is stored into the past, as if that much time had gone by. It adds a few seconds: ids of
-// allowances name their period's start, and moved by whole periods they would come again.
+// rewind moves everything that is stored into the past, as if that much time had passed. It adds a few seconds: ids of
+// allowances contain the start of their period, and a move by whole periods would repeat them.
 func (s *service) rewind(by time.Duration) {
 	s.t.Helper()
 	by += 7 * time.Second
@@ -43,7 +43,7 @@ func (s *service) balance(meter, subject string) (b wire.Balance) {
 	return b
 }
 
-// statement is the account of a period, which must foot.
+// statement returns the statement of a period, which must add up.
 func (s *service) statement(meter string, start time.Time) (got wire.Statement) {
 	s.t.Helper()
 	s.call("GET", "/v1/tenants/acme/statements/"+meter+"/"+startOf(start), "").want(200).into(&got)
@@ -69,7 +69,7 @@ func (s *service) clean() {
 	}
 }
 
-// rhythmic puts meters calls, jobs and seats, and acme on plan hourly, which has all three.
+// rhythmic creates meters calls, jobs and seats, and acme on plan hourly, which has all three.
 func (s *service) rhythmic() {
 	s.t.Helper()
 	for _, meter := range []string{"calls", "jobs", "seats"} {
@@ -109,7 +109,7 @@ func TestTrial_EndsThenPaidPlan(t *testing.T) {
 	if got := s.remaining("acme", "calls"); got != 0 {
 		t.Errorf("the trial came again: %d", got)
 	}
-	s.patch(`{"plan":"basic"}`).want(200) // a trial's period has no end to wait for
+	s.patch(`{"plan":"basic"}`).want(200) // the period of a trial has no end
 	paid := s.balance("calls", "")
 	if paid.Plan != "basic" || paid.Granted != 10 || paid.Remaining != 10 || paid.Period.End == nil {
 		t.Errorf("%+v", paid)
