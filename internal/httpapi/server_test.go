@@ -84,7 +84,9 @@ func TestRouter_Unrouted_404Or405(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	for _, path := range []string{"/", "/v1", "/v1/", "/v2/debits", "/v1/debit", "/v1/debits/", "/v1/debits/x/y", "/v1/tenants/a/b", "//v1/debits", "/v1/meters/", "/%00", "/metrics"} {
-		s.call("GET", path, "").problem(404, "not_found")
+		if p := s.call("GET", path, "").problem(404, "not_found"); !strings.HasPrefix(p.Detail, "no such endpoint: GET /") {
+			t.Errorf("%s: %q", path, p.Detail)
+		}
 	}
 	for path, allow := range map[string]string{
 		"/v1/debits": "POST", "/v1/meters/m": "DELETE GET PUT", "/v1/tenants/t/balances": "GET", "/v1/tenants/t": "GET PATCH PUT",
