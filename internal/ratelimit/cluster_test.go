@@ -126,8 +126,8 @@ func TestCluster_PartAway_IsDecidedByPolicy(t *testing.T) {
 	}
 }
 
-// TestCluster holds the promises of a cluster that is well, while its slots move.
-func TestCluster(t *testing.T) {
+// TestCluster_SlotsMove_NothingLost holds the promises of a cluster that is well, while its slots move.
+func TestCluster_SlotsMove_NothingLost(t *testing.T) {
 	t.Parallel()
 	c := testenv.RedisClusterPrivate(t)
 	c.Calm()

@@ -35,9 +35,9 @@ import (
 //	16  NaN, negative and infinite costs                       lua:TestLimits_BadArguments_ChangeNothing; TestRequest_Check
 //	17  a clock set back pays twice, or starves                TestKinds_ClockSetBack_StayCorrect; Oracle
 //	18  a changed rule refills, or is ignored                  TestRule_Changed_KeepsTheDebt; TestFixedWindow_AnotherCalendar_KeepsTheCount; Oracle
-//	19  keys in several slots; braces in ids                   TestCluster; TestBucketKey_TenantsShareASlotSharedRulesDoNot;
+//	19  keys in several slots; braces in ids                   TestCluster_SlotsMove_NothingLost; TestBucketKey_TenantsShareASlotSharedRulesDoNot;
 //	                                                           TestRequest_Check
-//	20  the script is missing after a restart                  TestConsume_MissingScript_NothingLostOrDoubled; TestCluster
+//	20  the script is missing after a restart                  TestConsume_MissingScript_NothingLostOrDoubled; TestCluster_SlotsMove_NothingLost
 //	21  a lost reply is replayed and charges twice             TestConsume_LostReply_ChargesOnce
 //	22  commands of old servers                                TestScripts_UseNoNewCommands
 //	23  a nil cuts the reply off                               lua:TestLimits_AcceptsTheLargestCall; vector.decode counts

@@ -63,7 +63,7 @@ func scenarioFiles(t *testing.T) []string {
 	return files
 }
 
-func TestScenarios(t *testing.T) {
+func TestScenarios_GiveStatedAnswers(t *testing.T) {
 	t.Parallel()
 	for _, file := range scenarioFiles(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
