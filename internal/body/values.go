@@ -23,23 +23,32 @@ func (d *Document) text() (string, bool) {
 	return string(plain), err == nil
 }
 
-// Text reads a string that check accepts, or notes what it must be.
-func (d *Document) checkedText(check func(string) bool, must string) string {
-	if text, ok := d.text(); ok && check(text) {
+// ID reads an id.
+func (d *Document) ID() string {
+	if text, ok := d.text(); ok && bound.ID(text) {
 		return text
 	}
-	d.fault(must)
+	d.fault(bound.MustBeID)
 	return ""
 }
 
-// ID reads an id.
-func (d *Document) ID() string { return d.checkedText(bound.ID, bound.MustBeID) }
-
 // Key reads an idempotency key.
-func (d *Document) Key() string { return d.checkedText(bound.Key, bound.MustBeKey) }
+func (d *Document) Key() string {
+	if text, ok := d.text(); ok && bound.Key(text) {
+		return text
+	}
+	d.fault(bound.MustBeKey)
+	return ""
+}
 
 // Route reads a route.
-func (d *Document) Route() string { return d.checkedText(bound.Route, bound.MustBeRoute) }
+func (d *Document) Route() string {
+	if text, ok := d.text(); ok && bound.Route(text) {
+		return text
+	}
+	d.fault(bound.MustBeRoute)
+	return ""
+}
 
 // Prose reads text for people: low to high bytes.
 func (d *Document) Prose(low, high int) string {
