@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"internal/lane":                  {},
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/localstack", "migrations"},
-	"internal/catalog":               {"internal/body", "internal/bound", "internal/lane", "internal/period"},
+	"internal/catalog":               {"internal/body", "internal/bound", "internal/lane", "internal/namedsql", "internal/period"},
 	"internal/namedsql":              {},
 	"internal/ledger":                {"internal/bound", "internal/period"},  // pure: the domain
 	"internal/ledger/audit":          {"internal/namedsql"},                  // never the ledger: it must not share its mistakes

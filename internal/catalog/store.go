@@ -5,15 +5,14 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
 const (
@@ -77,7 +76,7 @@ type Store struct {
 
 // NewStore returns a store. It does not use the pool, which should have 2 connections or more.
 func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
-	queries, err := loadQueries()
+	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -252,39 +251,3 @@ func flatten(err error) []error {
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
-
-// loadQueries returns the embedded statements by name, without comments.
-func loadQueries() (map[string]string, error) {
-	paths, err := fs.Glob(sqlFiles, "sql/*.sql")
-	if err != nil {
-		return nil, fmt.Errorf("list embedded SQL: %w", err)
-	}
-	statements := map[string]string{}
-	for _, path := range paths {
-		text, err := fs.ReadFile(sqlFiles, path)
-		if err != nil {
-			return nil, fmt.Errorf("read embedded SQL: %w", err)
-		}
-		name := ""
-		for line := range strings.Lines(string(text)) {
-			switch rest, isName := strings.CutPrefix(line, "-- name: "); {
-			case isName:
-				name = strings.TrimSpace(rest)
-				if _, twice := statements[name]; twice {
-					return nil, fmt.Errorf("embedded SQL %s: duplicate %s", path, name)
-				}
-				statements[name] = ""
-			case name != "" && !strings.HasPrefix(line, "--"):
-				statements[name] += line
-			}
-		}
-	}
-	for name, statement := range statements {
-		statement, ok := strings.CutSuffix(strings.TrimSpace(statement), ";")
-		if !ok || statement == "" {
-			return nil, fmt.Errorf("embedded SQL: %s does not end with a semicolon", name)
-		}
-		statements[name] = statement
-	}
-	return statements, nil
-}

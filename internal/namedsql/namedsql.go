@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Load reads the files sql/*.sql of files and returns the SQL of each statement by its name. It fails when a file cannot be read, and when a statement is empty or named twice.
+// Load reads the files sql/*.sql of files and returns the SQL of each statement by its name. It fails when a file
+// cannot be read, and when a statement is empty, lacks its semicolon or has the name of another one.
 func Load(files fs.FS) (map[string]string, error) {
 	paths, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {
@@ -21,9 +22,9 @@ func Load(files fs.FS) (map[string]string, error) {
 		for _, part := range strings.Split(string(text), "-- name: ")[1:] {
 			name, body, _ := strings.Cut(part, "\n")
 			name = strings.TrimSpace(name)
-			statement := withoutComments(body)
-			if _, twice := all[name]; twice || statement == "" {
-				return nil, fmt.Errorf("embedded SQL %s: statement %q is empty or named twice", path, name)
+			statement, ended := strings.CutSuffix(withoutComments(body), ";")
+			if _, twice := all[name]; twice || !ended || statement == "" {
+				return nil, fmt.Errorf("embedded SQL %s: statement %q is empty, lacks its semicolon or has the name of another one", path, name)
 			}
 			all[name] = statement
 		}
@@ -31,7 +32,7 @@ func Load(files fs.FS) (map[string]string, error) {
 	return all, nil
 }
 
-// withoutComments returns the statement of body without comment lines and without its semicolon.
+// withoutComments returns the statement of body without comment lines.
 func withoutComments(body string) string {
 	var sql strings.Builder
 	for row := range strings.SplitSeq(body, "\n") {
@@ -39,5 +40,5 @@ func withoutComments(body string) string {
 			sql.WriteString(row + "\n")
 		}
 	}
-	return strings.TrimSuffix(strings.TrimSpace(sql.String()), ";")
+	return strings.TrimSpace(sql.String())
 }

@@ -1,0 +1,36 @@
+package namedsql
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func file(text string) fstest.MapFS { return fstest.MapFS{"sql/a.sql": {Data: []byte(text)}} }
+
+func TestLoad_Statements_ByNameWithoutComments(t *testing.T) {
+	t.Parallel()
+	got, err := Load(file("-- A header.\n\n-- name: One\n-- Returns 1.\nSELECT 1\n-- inner\nFROM a;\n\n-- name: Two\nSELECT 2;\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"One": "SELECT 1\nFROM a", "Two": "SELECT 2"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLoad_BadFile_NamesTheStatement(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"twice":     "-- name: X\nSELECT 1;\n-- name: X\nSELECT 2;\n",
+		"empty":     "-- name: X\n;\n",
+		"unended":   "-- name: X\nSELECT 1\n",
+		"only text": "-- name: X\n-- nothing\n",
+	} {
+		if _, err := Load(file(text)); err == nil || !strings.Contains(err.Error(), `"X"`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
