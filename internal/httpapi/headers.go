@@ -37,21 +37,22 @@ type minRemaining struct {
 
 // runsOutBefore reports whether repeating the request exhausts s before o. It compares remaining/required, which is
 // comparable between meters of different units.
-func (s *minRemaining) runsOutBefore(o *minRemaining) bool {
-	aHigh, aLow := bits.Mul64(uint64(s.remaining), uint64(o.required))
-	bHigh, bLow := bits.Mul64(uint64(o.remaining), uint64(s.required))
+func (t *minRemaining) runsOutBefore(o *minRemaining) bool {
+	aHigh, aLow := bits.Mul64(uint64(t.remaining), uint64(o.required))
+	bHigh, bLow := bits.Mul64(uint64(o.remaining), uint64(t.required))
 	if aHigh != bHigh {
 		return aHigh < bHigh
 	}
 	if aLow != bLow {
 		return aLow < bLow
 	}
-	return s.remaining < o.remaining
+	return t.remaining < o.remaining
 }
 
-func (s *minRemaining) offer(o minRemaining) {
-	if s.required == 0 || o.runsOutBefore(s) {
-		*s = o
+// offer takes over o if it runs out earlier.
+func (t *minRemaining) offer(o minRemaining) {
+	if t.required == 0 || o.runsOutBefore(t) {
+		*t = o
 	}
 }
 
