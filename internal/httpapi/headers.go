@@ -35,7 +35,7 @@ type minRemaining struct {
 	reset     time.Duration // 0: no end
 }
 
-// runsOutBefore reports whether repeating the request exhausts s before o. It compares remaining/required, which is
+// runsOutBefore reports whether repeating the request exhausts t before o. It compares remaining/required, which is
 // comparable between meters of different units.
 func (t *minRemaining) runsOutBefore(o *minRemaining) bool {
 	aHigh, aLow := bits.Mul64(uint64(t.remaining), uint64(o.required))
