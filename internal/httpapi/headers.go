@@ -56,22 +56,22 @@ func (t *minRemaining) offer(o minRemaining) {
 	}
 }
 
-func (t *minRemaining) offerDebit(r *ledger.DebitResult) {
+func (s *minRemaining) offerDebit(r *ledger.DebitResult) {
 	for i := range r.Items {
 		it := &r.Items[i]
 		// A replay has the remainder of its first run and the present limit, which may be smaller.
-		t.offer(minRemaining{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
+		s.offer(minRemaining{it.Requested, it.Remaining, max(it.Limit, it.Remaining), until(it.ResetAt, r.AsOf)})
 	}
 }
 
-func (t *minRemaining) offerDenial(d *ledger.Denial, asOf time.Time) {
-	t.offer(minRemaining{d.Required, d.Remaining, d.Limit, until(d.ResetAt, asOf)})
+func (s *minRemaining) offerDenial(d *ledger.Denial, asOf time.Time) {
+	s.offer(minRemaining{d.Required, d.Remaining, d.Limit, until(d.ResetAt, asOf)})
 }
 
-func (t *minRemaining) offerCheck(c *gate.Check) {
+func (s *minRemaining) offerCheck(c *gate.Check) {
 	for i := range c.Items {
 		it := &c.Items[i]
-		t.offer(minRemaining{it.Required, it.Remaining, it.Limit, until(it.ResetAt, c.AsOf)})
+		s.offer(minRemaining{it.Required, it.Remaining, it.Limit, until(it.ResetAt, c.AsOf)})
 	}
 }
 
@@ -83,14 +83,14 @@ func until(at, now time.Time) time.Duration {
 	return max(at.Sub(now), 1)
 }
 
-func (t *minRemaining) write(h http.Header) {
-	if t.required == 0 {
+func (s *minRemaining) write(h http.Header) {
+	if s.required == 0 {
 		return
 	}
-	set(h, headerQuotaLimit, strconv.FormatInt(t.limit, 10))
-	set(h, headerQuotaRemaining, strconv.FormatInt(t.remaining, 10))
-	if t.reset > 0 {
-		set(h, headerQuotaReset, strconv.FormatInt(ceil(t.reset, time.Second), 10))
+	set(h, headerQuotaLimit, strconv.FormatInt(s.limit, 10))
+	set(h, headerQuotaRemaining, strconv.FormatInt(s.remaining, 10))
+	if s.reset > 0 {
+		set(h, headerQuotaReset, strconv.FormatInt(ceil(s.reset, time.Second), 10))
 	}
 }
 

@@ -172,11 +172,17 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	if !denied {
 		return Decision{}, false
 	}
+	return l.denyFromMemory(q, back[:len(q.charges)], now)
+}
+
+// denyFromMemory denies q. back says when what a charge asks for comes back, 0 for charges that Redis has not denied. It returns false if
+// the local copies would deny one of those.
+func (l *Limiter) denyFromMemory(q *query, back []int64, now int64) (d Decision, denied bool) {
 	guess := *q
 	guess.op = rule.Peek
 	d = decision(&guess, l.local.decide(&guess, now, nil), nil, ModeMemo)
 	d.Allowed = false
-	for i, t := range back[:len(q.charges)] {
+	for i, t := range back {
 		switch v := &d.Verdicts[i]; {
 		case v.Never || v.Shadow:
 		case t != 0:

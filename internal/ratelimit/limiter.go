@@ -144,28 +144,38 @@ func (l *Limiter) decide(ctx context.Context, req Request, o rule.Op) (Decision,
 		return Decision{}, ErrStopped
 	}
 	if l.store == nil {
-		a := l.local.decide(&q, l.micros(), nil)
-		return l.counted(decision(&q, a, nil, ModeLocal)), nil
+		return l.decideLocally(&q), nil
 	}
 	if len(q.charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
-	if d, denied := l.recall(&q); denied {
-		return l.counted(d), nil
-	}
-	deadline := l.store.QueueDeadline(ctx)
-	var d Decision
-	if !l.store.IsCluster() {
-		d, err = l.decideTogether(ctx, deadline, &q)
-	} else if parts := q.parts(); len(parts) == 1 {
-		d, err = l.decideTogether(ctx, deadline, &parts[0])
-	} else {
-		d, err = l.staged(ctx, deadline, &q, parts)
-	}
-	if err != nil {
-		return Decision{}, err
+	d, denied := l.recall(&q)
+	if !denied {
+		if d, err = l.askStore(ctx, &q); err != nil {
+			return Decision{}, err
+		}
 	}
 	return l.counted(d), nil
+}
+
+// decideLocally decides without Redis, in local mode.
+func (l *Limiter) decideLocally(q *query) Decision {
+	a := l.local.decide(q, l.micros(), nil)
+	return l.counted(decision(q, a, nil, ModeLocal))
+}
+
+// askStore decides q in Redis, or by the rules' policies if Redis is away. On a cluster, the parts of a query that lie on several slots
+// are decided in stages.
+func (l *Limiter) askStore(ctx context.Context, q *query) (Decision, error) {
+	deadline := l.store.QueueDeadline(ctx)
+	if l.store.IsCluster() {
+		parts := q.parts()
+		if len(parts) > 1 {
+			return l.staged(ctx, deadline, q, parts)
+		}
+		q = &parts[0]
+	}
+	return l.decideTogether(ctx, deadline, q)
 }
 
 // decideTogether decides q, which is one part on a cluster: in Redis, or by the rules' policies if Redis is away.
@@ -226,17 +236,21 @@ func (l *Limiter) send(b *redisstore.Batch, bench *workbench, queries []query) [
 			again, at, now = append(again, queries[i]), append(at, i), results[i].Answer.now
 		}
 	}
-	if len(again) == 0 {
-		return results
+	if len(again) > 0 {
+		l.sendAgain(b, bench, again, at, now, results)
 	}
-	l.metrics.stale.Add(float64(len(again)))
-	for n, r := range l.pipeline(b, bench, again, now) {
+	return results
+}
+
+// sendAgain sends queries with the windows of now, and puts their results where at says.
+func (l *Limiter) sendAgain(b *redisstore.Batch, bench *workbench, queries []query, at []int, now int64, results []redisstore.Result[answer]) {
+	l.metrics.stale.Add(float64(len(queries)))
+	for n, r := range l.pipeline(b, bench, queries, now) {
 		if r.Answer.stale {
 			r = redisstore.Result[answer]{Err: errStale}
 		}
 		results[at[n]] = r
 	}
-	return results
 }
 
 // pipeline sends queries once, with the windows of now.

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // figures of the day on which they were last set; lower them when the figures fall. The aim for a debit is 65 types.
 const (
 	debitReturnsMax, debitTypesMax = 240, 65
-	checkReturnsMax, checkTypesMax = 500, 125
+	checkReturnsMax, checkTypesMax = 376, 118
 )
 
 func TestReadingPath_DebitAndCheck_WithinBounds(t *testing.T) {
