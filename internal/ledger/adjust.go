@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -63,8 +64,8 @@ func (a *Adjust) fingerprint() [16]byte {
 
 // Validate implements Operation.
 func (a *Adjust) Validate() error {
-	if a.Amount == 0 || a.Amount < -MaxAmount || a.Amount > MaxAmount {
-		return Errorf(CodeInvalidArgument, "amount", "must be an integer from -%d to %d, not 0", MaxAmount, MaxAmount)
+	if !bound.Difference(a.Amount) {
+		return Errorf(CodeInvalidArgument, "amount", bound.MustBeDifference)
 	}
 	return FirstOf(validKey(a.Key), ValidateID("tenant", a.Tenant), ValidateID("meter", a.Meter), ValidateSubject(a.Subject), validReason(a.Reason))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -133,7 +134,7 @@ func (g *Grant) Validate() error {
 	switch {
 	case e != nil:
 		return e
-	case g.GrantID != "" && !ValidID(g.GrantID):
+	case g.GrantID != "" && !bound.ID(g.GrantID):
 		return ValidateID("grant_id", g.GrantID)
 	case ownGrantID(g.GrantID):
 		return Errorf(CodeInvalidArgument, "grant_id", "must not begin with %q or %q, and must not be %q or %q with %d hexadecimal digits: these ids are reserved for the ledger",

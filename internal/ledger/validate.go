@@ -40,9 +40,6 @@ func validAmount(field string, n int64) *Error {
 	return nil
 }
 
-// ValidID reports whether s can name a tenant, meter, plan, grant, hold or rule.
-func ValidID(s string) bool { return bound.ID(s) }
-
 // ValidateID returns an *Error for field unless s can name a tenant, meter, plan, grant, hold or rule; else nil.
 func ValidateID(field, s string) *Error {
 	if !bound.ID(s) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
@@ -39,7 +40,7 @@ func (l *Ledger) Entries(ctx context.Context, q EntryQuery) (EntryPage, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ledger.ValidateSubject(q.Subject), validLimit(q.Limit), ledger.ValidateInstant("from", q.From), ledger.ValidateInstant("to", q.To)); e != nil {
 		return EntryPage{}, e
 	}
-	if q.Meter != "" && !ledger.ValidID(q.Meter) {
+	if q.Meter != "" && !bound.ID(q.Meter) {
 		return EntryPage{}, ledger.ValidateID("meter", q.Meter)
 	}
 	if q.Kind != "" && !slices.Contains(ledger.EntryKinds(), q.Kind) {
@@ -171,7 +172,7 @@ func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), validLimit(q.Limit)); e != nil {
 		return GrantPage{}, e
 	}
-	if q.Meter != "" && !ledger.ValidID(q.Meter) {
+	if q.Meter != "" && !bound.ID(q.Meter) {
 		return GrantPage{}, ledger.ValidateID("meter", q.Meter)
 	}
 	after, err := openCursor(q.Cursor, 3)
