@@ -35,24 +35,24 @@ type minRemaining struct {
 	reset     time.Duration // 0: no end
 }
 
-// runsOutBefore reports whether repeating the request exhausts t before o. It compares remaining/required, which is
+// runsOutBefore reports whether repeating the request exhausts s before o. It compares remaining/required, which is
 // comparable between meters of different units.
-func (t *minRemaining) runsOutBefore(o *minRemaining) bool {
-	aHigh, aLow := bits.Mul64(uint64(t.remaining), uint64(o.required))
-	bHigh, bLow := bits.Mul64(uint64(o.remaining), uint64(t.required))
+func (s *minRemaining) runsOutBefore(o *minRemaining) bool {
+	aHigh, aLow := bits.Mul64(uint64(s.remaining), uint64(o.required))
+	bHigh, bLow := bits.Mul64(uint64(o.remaining), uint64(s.required))
 	if aHigh != bHigh {
 		return aHigh < bHigh
 	}
 	if aLow != bLow {
 		return aLow < bLow
 	}
-	return t.remaining < o.remaining
+	return s.remaining < o.remaining
 }
 
 // offer takes over o if it runs out earlier.
-func (t *minRemaining) offer(o minRemaining) {
-	if t.required == 0 || o.runsOutBefore(t) {
-		*t = o
+func (s *minRemaining) offer(o minRemaining) {
+	if s.required == 0 || o.runsOutBefore(s) {
+		*s = o
 	}
 }
 
