@@ -109,7 +109,7 @@ func New(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, cfg Config) (*Server, e
 		keys: known, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		gateways: newGateways(), proxies: newProxies(cfg.TrustedProxies, cfg.Log),
 	}
-	s.pool.New = func() any { return new(request) }
+	s.pool.New = newRequest
 	stderr := slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)
 	s.api = &http.Server{
 		Handler:           s.router(),
@@ -131,6 +131,9 @@ func New(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, cfg Config) (*Server, e
 	}
 	return s, nil
 }
+
+// newRequest makes a request for the pool.
+func newRequest() any { return new(request) }
 
 // Start serves the API on api and the operators' endpoints on ops until Shutdown. It returns at once.
 func (s *Server) Start(api, ops net.Listener) {

@@ -47,12 +47,14 @@ type Reply struct {
 // limits: ...".
 func (s *Store) NewScript(name, source string) *Script {
 	script := &Script{store: s, name: name, source: source, sha: redis.NewScript(source).Hash()}
-	script.buffers.New = func() any { return new(sendBuffers) }
+	script.buffers.New = newSendBuffers
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.scripts = append(s.scripts[:len(s.scripts):len(s.scripts)], script)
 	return script
 }
+
+func newSendBuffers() any { return new(sendBuffers) }
 
 // load caches the script on the server, or on every master of a cluster, so that the first calls need no second send.
 func (s *Script) load(ctx context.Context, client redis.UniversalClient) error {
