@@ -9,11 +9,12 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// The bounds of one debit and one check. 240 returns are the aim for a debit. The other bounds are slightly above the
-// figures of the day on which they were last set; lower them when the figures fall. The aim for a debit is 65 types.
+// The bounds of one debit and one check. The aims are 240 returns and 65 types for a debit, and no more returns for a check than at
+// commit c2e5241. Work of the background that happens to run beside the request, such as a second publication of copies, can add
+// a few types: the bounds of types leave room for five.
 const (
-	debitReturnsMax, debitTypesMax = 240, 65
-	checkReturnsMax, checkTypesMax = 376, 118
+	debitReturnsMax, debitTypesMax = 240, 65 + 5
+	checkReturnsMax, checkTypesMax = 376, 115 + 5
 )
 
 func TestReadingPath_DebitAndCheck_WithinBounds(t *testing.T) {
