@@ -8,7 +8,7 @@ import (
 // Changes are the rows that a batch has changed, for the store to write.
 type Changes struct {
 	Entries      []Entry
-	Books        []*Book // their BalanceRow changed
+	Books        []*Book // their BalanceRow changed; none: there is nothing to write
 	NewGrants    []*OpenGrant
 	Grants       []*OpenGrant
 	Periods      []PeriodRow // to be inserted
@@ -24,9 +24,6 @@ type RefundRow struct {
 
 	Amount int64
 }
-
-// None reports whether there is nothing to write.
-func (c *Changes) None() bool { return len(c.Books) == 0 }
 
 // Changes returns what has to be written. Broken books are left out: none of their operations succeeded.
 func (b *Batch) Changes() Changes {

@@ -213,3 +213,9 @@ func wantCode(t testing.TB, err error, code ledger.Code) *ledger.Error {
 	e, _ := errors.AsType[*ledger.Error](err)
 	return e
 }
+
+// Check makes one check.
+func (b *bundle) Check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
+	out := b.CheckBatch(ctx, []ledger.CheckRequest{{Tenant: tenant, Subject: subject, Items: items}})
+	return out[0].Result, out[0].Err
+}

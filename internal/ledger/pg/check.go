@@ -14,13 +14,8 @@ type CheckOutcome struct {
 	Err    error
 }
 
-// Check returns what a debit of items would be answered now, from PostgreSQL, and records nothing.
-func (l *Ledger) Check(ctx context.Context, tenant, subject string, items []ledger.Item) (*ledger.CheckResult, error) {
-	out := l.CheckBatch(ctx, []ledger.CheckRequest{{Tenant: tenant, Subject: subject, Items: items}})
-	return out[0].Result, out[0].Err
-}
-
-// CheckBatch answers requests as Check would, in their order. It reads the balances of different tenants together.
+// CheckBatch returns what debits would be answered now, in the order of requests. It reads PostgreSQL, the balances of different tenants
+// together, and records nothing.
 func (l *Ledger) CheckBatch(ctx context.Context, requests []ledger.CheckRequest) []CheckOutcome {
 	out := make([]CheckOutcome, len(requests))
 	open := make([]*check, 0, len(requests))
