@@ -284,13 +284,13 @@ func TestFailover_DemotedMaster_ConnectionsDropped(t *testing.T) {
 	if err := patientClient(t, fresh.Options()).ConfigSet(t.Context(), "requirepass", password).Err(); err != nil {
 		t.Fatal(err)
 	}
-	proxy := newLossyProxy(t, old.Addr)
+	proxy := testenv.NewLossyProxy(t, old.Addr)
 	clock := &movableClock{}
-	l := limiterOn(t, productionClient(t, (&url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: proxy.addr}).String()),
+	l := limiterOn(t, productionClient(t, (&url.URL{Scheme: "redis", User: url.UserPassword("", password), Host: proxy.Addr}).String()),
 		settings{Now: clock.now})
 	s := flow(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: compile(t, rule.Spec{Rate: "1/day", Burst: 100_000})}}}, 8, 4*time.Millisecond)
 	eventually(t, "redis decides", func() bool { return s.redis.Load() > 100 })
-	proxy.server.Store(&fresh.Addr)
+	proxy.Server.Store(&fresh.Addr)
 	if err := patientClient(t, old.Options()).ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,8 @@ func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
 	o := server.Options()
-	proxy := newLossyProxy(t, o.Addr)
-	client, err := redisstore.NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: proxy.addr}).String())
+	proxy := testenv.NewLossyProxy(t, o.Addr)
+	client, err := redisstore.NewClient((&url.URL{Scheme: "redis", User: url.UserPassword(o.Username, o.Password), Host: proxy.Addr}).String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,12 +36,12 @@ func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 2, func(s *rule.Spec) { s.OnBackendError = "closed" }), Key: "job-1"}
-	proxy.lose.Store(true)
+	proxy.Lose.Store(true)
 	before := evalCalls(t, direct)
 	if _, err := l.Acquire(t.Context(), req); !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("a lost reply answers %v, want ErrUnavailable", err)
 	}
-	proxy.lose.Store(false)
+	proxy.Lose.Store(false)
 	if sent := evalCalls(t, direct) - before; sent != 1 {
 		t.Errorf("the script was sent %d times", sent)
 	}
@@ -50,11 +50,11 @@ func TestAcquire_LostReplySameKey_SameLease(t *testing.T) {
 		t.Errorf("asked again: %+v", again)
 	}
 	// A release whose answer is lost is given back once, and may be repeated.
-	proxy.lose.Store(true)
+	proxy.Lose.Store(true)
 	if err := l.Release(t.Context(), again.ID); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a lost release answers %v", err)
 	}
-	proxy.lose.Store(false)
+	proxy.Lose.Store(false)
 	mustRelease(t, l, again.ID)
 	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 0 {
 		t.Errorf("%+v, %v", n, err)

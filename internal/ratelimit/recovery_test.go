@@ -71,8 +71,8 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 	const replicas, callers = 4, 24
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
-	proxy := newLossyProxy(t, server.Addr)
-	address := (&url.URL{Scheme: "redis", User: url.UserPassword("", server.Options().Password), Host: proxy.addr}).String()
+	proxy := testenv.NewLossyProxy(t, server.Addr)
+	address := (&url.URL{Scheme: "redis", User: url.UserPassword("", server.Options().Password), Host: proxy.Addr}).String()
 	clock := &movableClock{}
 	r := compile(t, rule.Spec{ID: "rule", Rate: "1000000/s"})
 	var all []*stream
@@ -94,7 +94,7 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 		})
 	}
 	eachOf("redis decides", func(i int) bool { return all[i].redis.Load() > 50 })
-	proxy.lose.Store(true) // every call runs, and no reply arrives
+	proxy.Lose.Store(true) // every call runs, and no reply arrives
 	eachOf("the breakers open", func(i int) bool { return isAway(limiters[i]) })
 
 	for range 3 {
@@ -117,7 +117,7 @@ func TestRecovery_IsNoStampede(t *testing.T) {
 		}
 	}
 
-	proxy.lose.Store(false)
+	proxy.Lose.Store(false)
 	connections := received(t, direct)
 	before := evalCalls(t, direct)
 	redisBefore := make([]int64, replicas)

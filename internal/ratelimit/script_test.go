@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -18,76 +17,6 @@ import (
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
-
-// lossyProxy forwards to a server and, when told to, swallows the next reply to a script call and closes the connection:
-// the server has done the work and the client does not know.
-type lossyProxy struct {
-	addr   string
-	lose   atomic.Bool
-	server atomic.Pointer[string] // of new connections
-}
-
-func newLossyProxy(t *testing.T, server string) *lossyProxy {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &lossyProxy{addr: ln.Addr().String()}
-	p.server.Store(&server)
-	var all sync.WaitGroup
-	t.Cleanup(func() {
-		_ = ln.Close()
-		all.Wait()
-	})
-	all.Go(func() {
-		for {
-			client, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { p.serve(client, *p.server.Load()) })
-		}
-	})
-	return p
-}
-
-func (p *lossyProxy) serve(client net.Conn, server string) {
-	upstream, err := net.Dial("tcp", server)
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	var both sync.WaitGroup
-	var script atomic.Bool
-	both.Go(func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := client.Read(buf)
-			if strings.Contains(strings.ToLower(string(buf[:n])), "eval") {
-				script.Store(true)
-			}
-			if _, werr := upstream.Write(buf[:n]); err != nil || werr != nil {
-				break
-			}
-		}
-		_ = upstream.Close()
-	})
-	both.Go(func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := upstream.Read(buf)
-			if err != nil || script.Load() && p.lose.Load() {
-				break
-			}
-			if _, err := client.Write(buf[:n]); err != nil {
-				break
-			}
-		}
-		_ = client.Close()
-	})
-	both.Wait()
-}
 
 // evalCalls is how often the server was asked to run a script.
 func evalCalls(t *testing.T, client *redis.Client) int {
@@ -144,9 +73,9 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 			t.Parallel()
 			server := testenv.RedisPrivate(t)
 			direct := patientClient(t, server.Options())
-			proxy := newLossyProxy(t, server.Options().Addr)
+			proxy := testenv.NewLossyProxy(t, server.Options().Addr)
 			o := server.Options()
-			o.Addr = proxy.addr
+			o.Addr = proxy.Addr
 			client := connect(o)
 			defer func() { _ = client.Close() }()
 			r := compile(t, rule.Spec{Rate: "1/day", Burst: 100, OnBackendError: "closed"})
@@ -160,11 +89,11 @@ func TestConsume_LostReply_ChargesOnce(t *testing.T) {
 			}
 			before := evalCalls(t, direct)
 
-			proxy.lose.Store(true)
+			proxy.Lose.Store(true)
 			if _, err := l.Consume(context.Background(), req); !errors.Is(err, ErrUnavailable) {
 				t.Fatalf("a lost reply answers %v, want ErrUnavailable", err)
 			}
-			proxy.lose.Store(false)
+			proxy.Lose.Store(false)
 
 			if sent := evalCalls(t, direct) - before; sent != 1 {
 				t.Errorf("the script was sent %d times", sent)

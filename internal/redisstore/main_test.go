@@ -2,11 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"net"
 	"reflect"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,74 +58,4 @@ func holds[T any](s []T) bool {
 		}
 	}
 	return false
-}
-
-// lossyProxy forwards to a server and, when told to, swallows the next reply to a script call and closes the connection:
-// the server has done the work and the client does not know.
-type lossyProxy struct {
-	addr   string
-	lose   atomic.Bool
-	server atomic.Pointer[string] // of new connections
-}
-
-func newLossyProxy(t *testing.T, server string) *lossyProxy {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &lossyProxy{addr: ln.Addr().String()}
-	p.server.Store(&server)
-	var all sync.WaitGroup
-	t.Cleanup(func() {
-		_ = ln.Close()
-		all.Wait()
-	})
-	all.Go(func() {
-		for {
-			client, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { p.serve(client, *p.server.Load()) })
-		}
-	})
-	return p
-}
-
-func (p *lossyProxy) serve(client net.Conn, server string) {
-	upstream, err := net.Dial("tcp", server)
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	var both sync.WaitGroup
-	var script atomic.Bool
-	both.Go(func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := client.Read(buf)
-			if strings.Contains(strings.ToLower(string(buf[:n])), "eval") {
-				script.Store(true)
-			}
-			if _, werr := upstream.Write(buf[:n]); err != nil || werr != nil {
-				break
-			}
-		}
-		_ = upstream.Close()
-	})
-	both.Go(func() {
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := upstream.Read(buf)
-			if err != nil || script.Load() && p.lose.Load() {
-				break
-			}
-			if _, err := client.Write(buf[:n]); err != nil {
-				break
-			}
-		}
-		_ = client.Close()
-	})
-	both.Wait()
 }

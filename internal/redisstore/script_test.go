@@ -162,18 +162,18 @@ func TestScript_LostPipelineRunsOnce(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	direct := patientClient(t, server.Options())
-	proxy := newLossyProxy(t, server.Addr)
+	proxy := testenv.NewLossyProxy(t, server.Addr)
 	opts := baseOptions()
-	opts.Addrs, opts.Password = []string{proxy.addr}, server.Options().Password
+	opts.Addrs, opts.Password = []string{proxy.Addr}, server.Options().Password
 	cluster := opts.Cluster()
 	cluster.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) {
-		return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: proxy.addr}}}}, nil
+		return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: proxy.Addr}}}}, nil
 	}
 	const source = `return {redis.call('INCR', KEYS[1])}`
 	if err := direct.ScriptLoad(t.Context(), source).Err(); err != nil {
 		t.Fatal(err)
 	}
-	proxy.lose.Store(true)
+	proxy.Lose.Store(true)
 	for name, client := range map[string]redis.UniversalClient{
 		"single": redis.NewClient(opts.Simple()), "cluster": redis.NewClusterClient(cluster),
 	} {

@@ -1,0 +1,81 @@
+package testenv
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// LossyProxy forwards to a server and, when told to, swallows the next reply to a script call and closes the connection:
+// the server has done the work and the client does not know.
+type LossyProxy struct {
+	Addr   string
+	Lose   atomic.Bool            // whether replies to scripts are swallowed
+	Server atomic.Pointer[string] // the address that new connections reach
+}
+
+// NewLossyProxy starts a proxy before the server at this address; it ends with the test.
+func NewLossyProxy(t testing.TB, server string) *LossyProxy {
+	t.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &LossyProxy{Addr: ln.Addr().String()}
+	p.Server.Store(&server)
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		_ = ln.Close()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { p.serve(client, *p.Server.Load()) })
+		}
+	})
+	return p
+}
+
+func (p *LossyProxy) serve(client net.Conn, server string) {
+	upstream, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", server)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	var both sync.WaitGroup
+	var script atomic.Bool
+	both.Go(func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := client.Read(buf)
+			if strings.Contains(strings.ToLower(string(buf[:n])), "eval") {
+				script.Store(true)
+			}
+			if _, werr := upstream.Write(buf[:n]); err != nil || werr != nil {
+				break
+			}
+		}
+		_ = upstream.Close()
+	})
+	both.Go(func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := upstream.Read(buf)
+			if err != nil || script.Load() && p.Lose.Load() {
+				break
+			}
+			if _, err := client.Write(buf[:n]); err != nil {
+				break
+			}
+		}
+		_ = client.Close()
+	})
+	both.Wait()
+}
