@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
@@ -61,6 +62,10 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
+	checks, err := s.startVerifier(ctx, cfg, m, cache)
+	if err != nil {
+		return nil, err
+	}
 	g := gate.New(l, cat, limiter, cache, gate.Config{LoadsMax: cfg.CheckReads, Log: log, Metrics: m.registry})
 	proxies, err := parseProxies(cfg.TrustedProxies)
 	if err != nil {
@@ -68,7 +73,7 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	}
 	api := httpapi.Config{
 		AdminKey: string(cfg.AdminKey), TrustedProxies: proxies, DrainDelay: cfg.DrainDelay, Log: log, Registry: m.registry,
-		LegacyHeaders: cfg.legacyHeaders(),
+		LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
 	}
 	if cfg.RedisURL != "" {
 		api.Replicas = func() httpapi.ReplicaCount {
@@ -160,7 +165,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measu
 func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, cache *balances.Cache) (*pg.Ledger, error) {
 	l, err := pg.Open(ctx, pg.Config{
 		DatabaseURL: string(cfg.DatabaseURL), Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
-		OnCommit: cache.Publish, VerifyEvery: cfg.VerifyEvery, Copies: cache.Stored,
+		OnCommit: cache.Publish,
 	})
 	if err != nil {
 		return nil, err
@@ -170,6 +175,21 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measur
 		return nil, fmt.Errorf("start the ledger: %w", err)
 	}
 	return l, nil
+}
+
+// startVerifier starts the continuous verifier. Without Redis there are no shared copies to compare.
+func (s *service) startVerifier(ctx context.Context, cfg *serviceConfig, m *measurements, cache *balances.Cache) (*verifier.Verifier, error) {
+	c := verifier.Config{DatabaseURL: string(cfg.DatabaseURL), Log: s.log, Metrics: m.registry, Every: cfg.VerifyEvery}
+	if cfg.RedisURL != "" {
+		c.Copies = cache.Stored
+	}
+	v, err := verifier.Open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s.onStop("verifier", v.Stop)
+	v.Start()
+	return v, nil
 }
 
 func (s *service) onStop(what string, stop func(context.Context) error) {

@@ -11,12 +11,13 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
-	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
@@ -38,8 +39,8 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
 		return err
 	}
-	return withLedger(ctx, string(c.DatabaseURL), log, func(l *pg.Ledger) error {
-		options := pg.VerifyOptions{Tenant: c.Tenant}
+	return withVerifier(ctx, string(c.DatabaseURL), log, func(v *verifier.Verifier) error {
+		options := verifier.Options{Tenant: c.Tenant}
 		if c.RedisURL != "" {
 			store, err := redisstore.Open(string(c.RedisURL), redisstore.Config{})
 			if err != nil {
@@ -52,7 +53,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 		if term.IsTerminal(int(os.Stderr.Fd())) {
 			options.Progress, finish = verifyProgress()
 		}
-		report, err := l.Verify(ctx, options)
+		report, err := v.Verify(ctx, options)
 		finish()
 		if err != nil {
 			return err
@@ -65,6 +66,22 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 		}
 		return nil
 	})
+}
+
+// withVerifier calls do with a separate verifier, for tools that run beside the service.
+func withVerifier(ctx context.Context, databaseURL string, log *slog.Logger, do func(*verifier.Verifier) error) (err error) {
+	v, err := verifier.Open(ctx, verifier.Config{DatabaseURL: databaseURL, Log: log, Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), toolLedgerStop)
+		defer cancel()
+		if stopErr := v.Stop(ctx); err == nil && stopErr != nil {
+			err = fmt.Errorf("stop: %w", stopErr)
+		}
+	}()
+	return do(v)
 }
 
 // verifyProgress shows the number of entries read so far. The total number would cost a scan.

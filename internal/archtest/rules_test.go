@@ -30,7 +30,8 @@ var mayImport = map[string][]string{
 	"internal/ledger":                {"internal/bound", "internal/period"},  // pure: the domain
 	"internal/ledger/audit":          {"internal/namedsql"},                  // never the ledger: it must not share its mistakes
 	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
-	"internal/ledger/pg":             {"internal/ledger", "internal/ledger/audit", "internal/namedsql", "internal/bound", "internal/lane", "internal/period"},
+	"internal/ledger/verifier":       {"internal/ledger", "internal/ledger/audit", "internal/namedsql"},
+	"internal/ledger/pg":             {"internal/ledger", "internal/namedsql", "internal/bound", "internal/lane", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
 	"internal/ratelimit":             {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
 	"internal/ratelimit/replica":     {"internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
@@ -43,7 +44,7 @@ var mayImport = map[string][]string{
 	"internal/httpapi/wire": {},
 	"internal/httpapi": {
 		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
-		"internal/ledger/audit",
+		"internal/ledger/audit", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period",
 	},
 
@@ -58,7 +59,7 @@ var mayImport = map[string][]string{
 		"internal/bench", "internal/localstack",
 	},
 	"cmd/quotasvc": {
-		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/audit",
+		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/audit", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "migrations",
 	},
@@ -66,10 +67,12 @@ var mayImport = map[string][]string{
 
 // mayImportInTests lists further packages that a package's tests may import.
 var mayImportInTests = map[string][]string{
-	"internal/ledger/pg":      {"internal/ledger/model"}, // programs on the real ledger, explained by the model
-	"cmd/quotasvc":            {"internal/bench"},        // the small form of `make bench-outage`
-	"internal/ratelimit":      {"internal/ratelimit/rule/oracle"},
-	"internal/ratelimit/rule": {"internal/ratelimit/rule/oracle"},
+	// Programs on the real ledger, explained by the model; every test ends with a verification.
+	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/model", "internal/ledger/verifier"},
+	"internal/ledger/verifier": {"internal/ledger/pg"}, // makes what is verified
+	"cmd/quotasvc":             {"internal/bench"},     // the small form of `make bench-outage`
+	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
+	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
 }
 
 // outsideTheOrder lists packages that any test may import: servers and embedded files.
@@ -79,7 +82,7 @@ var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger/pg", "internal/ledger/audit", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger/pg", "internal/ledger/audit", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
 // rollRequest is the body of POST /v1/rolls.
@@ -83,7 +84,7 @@ func (s *Server) startVerification(rc *request) error {
 			return err
 		}
 	}
-	v, err := s.ledger.StartVerification(rc.ctx, req.tenant)
+	v, err := s.cfg.Verifier.StartVerification(rc.ctx, req.tenant)
 	if err != nil {
 		return err
 	}
@@ -97,14 +98,14 @@ func (s *Server) getVerification(rc *request) error {
 	if err != nil {
 		return err
 	}
-	v, err := s.ledger.VerificationStatus(rc.ctx, id)
+	v, err := s.cfg.Verifier.VerificationStatus(rc.ctx, id)
 	if err != nil {
 		return err
 	}
 	return rc.send(http.StatusOK, verificationOf(&v))
 }
 
-func verificationOf(v *pg.Verification) wire.Verification {
+func verificationOf(v *verifier.Verification) wire.Verification {
 	r := &v.Report
 	out := wire.Verification{
 		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,

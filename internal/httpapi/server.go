@@ -20,6 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
 // Timeouts of a connection. A slow or silent client must not hold one for ever.
@@ -58,6 +59,9 @@ type Config struct {
 
 	// Replicas returns the counts of instances for /readyz. nil without Redis. It must not block.
 	Replicas func() ReplicaCount
+
+	// Verifier runs the verifications that clients ask for. Required where there are backends.
+	Verifier *verifier.Verifier
 
 	// Log gets one line per request. Required.
 	Log *slog.Logger

@@ -27,6 +27,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -42,6 +43,7 @@ type service struct {
 	t        testing.TB
 	server   *Server
 	pool     *pgxpool.Pool // to look behind the API
+	verifier *verifier.Verifier
 	url, ops string
 	client   *http.Client
 	log      *lines
@@ -100,7 +102,7 @@ func newHandlerService(t testing.TB, change ...func(*Config)) *service {
 func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change []func(*Config)) {
 	s.t.Helper()
 	s.log, s.client = &lines{}, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: soon}
-	cfg := Config{AdminKey: testKey, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry()}
+	cfg := Config{AdminKey: testKey, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -152,6 +154,9 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.check(l.Start(s.t.Context()))
 	s.onStop("ledger", l.Stop)
+	s.verifier, err = verifier.Open(s.t.Context(), verifier.Config{DatabaseURL: databaseURL, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	s.check(err)
+	s.onStop("verifier", s.verifier.Stop)
 	return gate.New(l, c, limiter, cache, gate.Config{}), l, c
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -195,7 +196,8 @@ func refundedOf(r *ledger.RefundResult) refunded {
 // mustVerify fails the test unless journal and state agree.
 func (b *bundle) mustVerify() *audit.Report {
 	b.t.Helper()
-	report, err := b.Verify(b.t.Context(), VerifyOptions{})
+	v := openVerifier(b.t, b.url)
+	report, err := v.Verify(b.t.Context(), verifier.Options{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -203,6 +205,23 @@ func (b *bundle) mustVerify() *audit.Report {
 		b.t.Errorf("verify: %s", d)
 	}
 	return report
+}
+
+// openVerifier opens a verifier on url.
+func openVerifier(t testing.TB, url string) *verifier.Verifier {
+	t.Helper()
+	v, err := verifier.Open(t.Context(), verifier.Config{DatabaseURL: url, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := v.Stop(ctx); err != nil {
+			t.Errorf("stop verifier: %v", err)
+		}
+	})
+	return v
 }
 
 func wantCode(t testing.TB, err error, code ledger.Code) *ledger.Error {

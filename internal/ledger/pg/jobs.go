@@ -9,10 +9,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// jobsMax bounds the rolls and verifications that one process runs at once. More of them would slow live requests down.
+// jobsMax bounds the rolls that one process runs at once. More of them would slow live requests down.
 const jobsMax = 4
 
-// jobs owns the rolls and verifications that run in the background of this process.
+// jobs owns the rolls that run in the background of this process.
 type jobs struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -36,7 +36,7 @@ func (j *jobs) start(prepare func() (func(context.Context), error)) error {
 	case j.closed:
 		return unavailable("start a job", errors.New("the ledger is stopping"))
 	case j.running == jobsMax:
-		return ledger.Errorf(ledger.CodeQueueFull, "", "%d rolls and verifications are running on this instance; wait for one to end", jobsMax)
+		return ledger.Errorf(ledger.CodeQueueFull, "", "%d rolls are running on this instance; wait for one to end", jobsMax)
 	}
 	run, err := prepare()
 	if err != nil {

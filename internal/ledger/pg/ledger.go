@@ -8,14 +8,12 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
@@ -41,10 +39,6 @@ type Config struct {
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
 	LaneMetrics *lane.Metrics         // nil: none
-	// VerifyEvery is the pause between two passes of the continuous verifier, which goes over all balances at a low rate. 0: no
-	// such verifier.
-	VerifyEvery time.Duration
-	Copies      CopyReader // reads the cached copies that verifications compare; nil: they compare none
 	// OnCommit receives every changed balance right after its COMMIT, before callers are answered. It must not block.
 	OnCommit func([]ledger.BalanceCopy)
 }
@@ -64,10 +58,8 @@ type Ledger struct {
 	// clockOffset is PostgreSQL's clock minus the instance's, in nanoseconds. It only chooses the partitions in which keys are looked up.
 	clockOffset atomic.Int64
 
-	auditor *audit.Auditor
-	upkeep  *upkeep
-	watch   *watch
-	jobs    *jobs
+	upkeep *upkeep
+	jobs   *jobs
 }
 
 // Open connects the pools and prepares the lanes. It does not wait for PostgreSQL; Start does.
@@ -91,16 +83,12 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		l.writers.Close()
 		return nil, err
 	}
-	if l.auditor, err = audit.New(l.readers); err != nil {
-		return nil, err
-	}
 	for i := range cfg.Lanes {
 		l.lanes = append(l.lanes, lane.New(lane.Config{
 			Name: fmt.Sprintf("ledger-%d", i), MaxQueue: cfg.MaxQueue, MaxBatch: cfg.MaxBatch, Metrics: cfg.LaneMetrics, Log: cfg.Log,
 		}, weigh, l.process))
 	}
 	l.upkeep = newUpkeep(l)
-	l.watch = &watch{ledger: l, cancel: func() {}}
 	l.jobs = newJobs()
 	return l, nil
 }
@@ -130,7 +118,6 @@ func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.upkeep.start(ctx); err != nil {
 		return err
 	}
-	l.watch.start()
 	return nil
 }
 
@@ -142,7 +129,6 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	}
 	errs = append(errs, l.jobs.stop(ctx))
 	l.upkeep.stop()
-	l.watch.stop()
 	l.writers.Close()
 	l.readers.Close()
 	return errors.Join(errs...)

@@ -12,9 +12,6 @@ type metrics struct {
 	decided        *prometheus.CounterVec
 	lateEntries    prometheus.Gauge
 	rolledUntil    prometheus.Gauge
-	verified       prometheus.Counter
-	differences    prometheus.Gauge
-	verifiedAt     prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -40,24 +37,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "quotasvc_ledger_last_roll_timestamp_seconds",
 		Help: "Instant up to which the newest finished roll of any process has worked off due events; 0: no roll has finished. Updated every hour.",
 	})
-	m.verified = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "quotasvc_ledger_verified_balances_total",
-		Help: "Balances compared with the journal by the continuous verifier.",
-	})
-	m.differences = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "quotasvc_ledger_verify_differences",
-		Help: "Differences between journal and balances in the newest complete pass. Above zero: a bug, or a manual change of the tables.",
-	})
-	m.verifiedAt = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "quotasvc_ledger_verify_last_pass_timestamp_seconds",
-		Help: "Time at which the newest complete pass of the continuous verifier ended.",
-	})
 	// Alerts look for an increase. A series that first appears with the value 1 shows none, so these start at 0.
 	for _, kind := range ledger.Kinds() {
 		m.decided.WithLabelValues(string(kind), string(ledger.CodeQueueFull))
 		m.decided.WithLabelValues(string(kind), string(ledger.CodeOutcomeUnknown))
 	}
 	m.failedAttempts.WithLabelValues(string(verdictUnknown))
-	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.lateEntries, m.rolledUntil, m.verified, m.differences, m.verifiedAt)
+	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.lateEntries, m.rolledUntil)
 	return m
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
 // step draws the tenant's next step, and returns it to run together with the steps of other tenants.
@@ -108,7 +109,7 @@ func (s *life) remember(n int, was moment) error {
 }
 
 // end compares all statements with the models, and verifies the tenant.
-func (s *life) end(verifier *Ledger) error {
+func (s *life) end(v *verifier.Verifier) error {
 	if err := s.look(); err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (s *life) end(verifier *Ledger) error {
 			return err
 		}
 	}
-	report, err := verifier.Verify(context.Background(), VerifyOptions{Tenant: s.tenant})
+	report, err := v.Verify(context.Background(), verifier.Options{Tenant: s.tenant})
 	if err != nil {
 		return err
 	}
@@ -201,6 +202,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 	}
 	b := newBundle(t)
 	b.meter(model.Meters...)
+	checker := openVerifier(t, b.url)
 	f := startFleet(t, b.url)
 	conns := make([]*pgx.Conn, tenants)
 	for i := range conns {
@@ -238,7 +240,7 @@ func TestService_Programs_AreExplainedByModel(t *testing.T) {
 		for range rounds {
 			together((*life).step)
 		}
-		together(func(s *life) func() error { return func() error { return s.end(b.Ledger) } })
+		together(func(s *life) func() error { return func() error { return s.end(checker) } })
 		steps := 0
 		for _, s := range lives {
 			steps += s.steps

@@ -1,4 +1,4 @@
-package pg
+package verifier
 
 import (
 	"testing"
@@ -12,10 +12,10 @@ func TestWatch_Difference_IsReported(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 10)
-	b.mustDebit(debitOf("acme", "k1", 3))
+	mustDo(b, debitOf("acme", "k1", 3))
 	b.exec("UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1")
 	registry := prometheus.NewRegistry()
-	openLedger(t, b.url, func(c *Config) { c.VerifyEvery, c.Metrics = time.Millisecond, registry })
+	b.open(func(c *Config) { c.Every, c.Metrics = time.Millisecond, registry })
 	eventually(t, func() bool { return gauge(t, registry, "quotasvc_ledger_verify_differences") > 0 })
 	b.exec("UPDATE balances SET used = used - 1, head_remaining = head_remaining + 1")
 	eventually(t, func() bool { return gauge(t, registry, "quotasvc_ledger_verify_differences") == 0 })

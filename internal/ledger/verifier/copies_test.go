@@ -1,4 +1,4 @@
-package pg
+package verifier
 
 import (
 	"context"
@@ -12,7 +12,7 @@ func TestVerify_CachedCopy_ImpossibleReported_OldCounted(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 10)
-	b.mustDebit(debitOf("acme", "k1", 3))
+	mustDo(b, debitOf("acme", "k1", 3))
 	for _, tc := range []struct {
 		name       string
 		copy       *ledger.BalanceCopy
@@ -24,7 +24,7 @@ func TestVerify_CachedCopy_ImpossibleReported_OldCounted(t *testing.T) {
 		{"of the same entry with another amount", &ledger.BalanceCopy{Seq: 2, Remaining: 8, ValidUntil: time.Now().Add(time.Hour)}, 1, 0},
 		{"from the future", &ledger.BalanceCopy{Seq: 3, Remaining: 7, ValidUntil: time.Now().Add(time.Hour)}, 1, 0},
 	} {
-		report, err := b.Verify(t.Context(), VerifyOptions{Copies: func(_ context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
+		report, err := b.Verify(t.Context(), Options{Copies: func(_ context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
 			return []*ledger.BalanceCopy{tc.copy}, nil
 		}})
 		if err != nil {

@@ -1,4 +1,4 @@
-package pg
+package verifier
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 // CopyReader returns what a cache holds of each key, nil where it holds nothing.
 type CopyReader func(context.Context, []ledger.BalanceKey) ([]*ledger.BalanceCopy, error)
 
-// VerifyOptions selects what is verified.
-type VerifyOptions struct {
+// Options selects what is verified.
+type Options struct {
 	Tenant   string             // empty: all
 	Copies   CopyReader         // nil: no cache is compared
 	Progress func(audit.Report) // called after every chunk; nil: not wanted
@@ -22,16 +22,11 @@ type VerifyOptions struct {
 
 // Verify compares balances, grants, periods and cached copies with the journal: see package audit. CodeTenantNotFound: there is no
 // such tenant.
-func (l *Ledger) Verify(ctx context.Context, o VerifyOptions) (*audit.Report, error) {
-	if o.Tenant != "" {
-		if e := ledger.ValidateID("tenant", o.Tenant); e != nil {
-			return nil, e
-		}
-		if err := l.mustExist(ctx, o.Tenant); err != nil {
-			return nil, err
-		}
+func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error) {
+	if err := v.mustExist(ctx, o.Tenant); err != nil {
+		return nil, err
 	}
-	report, err := l.auditor.Verify(ctx, audit.Options{Tenant: o.Tenant, Copies: auditCopies(o.Copies), Progress: o.Progress, Pause: o.Pause})
+	report, err := v.auditor.Verify(ctx, audit.Options{Tenant: o.Tenant, Copies: auditCopies(o.Copies), Progress: o.Progress, Pause: o.Pause})
 	switch {
 	case err == nil:
 		return report, nil

@@ -19,3 +19,7 @@ SELECT tenant_id, status, report, error, started_at, finished_at,
        status = 'running' AND heartbeat_at < clock_timestamp() - interval '1 minute'
 FROM verifications
 WHERE verification_id = $1;
+
+-- name: TenantExists
+-- Reports whether there is a tenant $1.
+SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);

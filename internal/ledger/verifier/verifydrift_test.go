@@ -1,4 +1,4 @@
-package pg
+package verifier
 
 import (
 	"fmt"
@@ -15,51 +15,40 @@ import (
 // a pending, an expired and a voided grant, adjustments, a refund, overage and a hold.
 func (b *bundle) history() {
 	b.t.Helper()
-	b.hourly("acme", 100)
-	b.meter("credits")
-	must := func(err error) {
-		b.t.Helper()
-		if err != nil {
-			b.t.Fatal(err)
-		}
-	}
+	b.plan("hourly", 100, "hour", "")
+	b.signUp("acme", "hourly")
 	issue := func(id string, amount int64, from, until time.Duration) {
 		b.t.Helper()
 		g := topupOf("acme", "key-"+id, "api_calls", amount)
 		g.GrantID = id
 		if from != 0 {
-			g.EffectiveAt = time.Now().Add(from)
+			g.EffectiveAt = b.now().Add(from)
 		}
 		if until != 0 {
-			g.ExpiresAt = time.Now().Add(until)
+			g.ExpiresAt = b.now().Add(until)
 		}
-		_, err := Do(b.t.Context(), b.Ledger, g)
-		must(err)
+		mustDo(b, g)
 	}
-	b.mustDebit(debitOf("acme", "d1", 30))
+	mustDo(b, debitOf("acme", "d1", 30))
 	issue("short", 5, 0, 90*time.Minute)
-	b.rewind("acme", time.Hour)
+	b.advance(time.Hour)
 	issue("used", 7, 0, 20*time.Minute)
-	b.mustDebit(debitOf("acme", "d2", 104)) // the allowance, and most of the grant that ends first
-	b.mustDebit(debitOf("acme", "d3", 3))
-	b.rewind("acme", time.Hour)
+	mustDo(b, debitOf("acme", "d2", 104)) // the allowance, and most of the grant that ends first
+	mustDo(b, debitOf("acme", "d3", 3))
+	b.advance(time.Hour)
 	issue("paid", 50, 0, 0)
 	issue("later", 9, 10*time.Hour, 0)
 	issue("taken", 4, 0, 0)
-	_, err := Do(b.t.Context(), b.Ledger, &ledger.Void{Tenant: "acme", Key: "v1", GrantID: "taken", Reason: "by mistake"})
-	must(err)
-	_, err = Do(b.t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: "a1", Meter: "api_calls", Amount: 6, Reason: "goodwill"})
-	must(err)
-	b.mustDebit(debitOf("acme", "d4", 20))
-	_, err = Do(b.t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "d4", Amount: 5})
-	must(err)
-	_, err = Do(b.t.Context(), b.Ledger, holdOf("acme", "h", "h1", 8))
-	must(err)
+	mustDo(b, &ledger.Void{Tenant: "acme", Key: "v1", GrantID: "taken", Reason: "by mistake"})
+	mustDo(b, &ledger.Adjust{Tenant: "acme", Key: "a1", Meter: "api_calls", Amount: 6, Reason: "goodwill"})
+	mustDo(b, debitOf("acme", "d4", 20))
+	mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "d4", Amount: 5})
+	mustDo(b, holdOf("acme", "h", "h1", 8))
 	drain := debitOf("acme", "d5", 1000)
 	drain.Items[0].Meter, drain.Mode = "credits", ledger.ModeDrain
-	b.mustGrant("acme", "g-credits", "credits", 10)
-	b.mustDebit(drain)
-	b.mustDebit(debitOf("acme", "d6", 2)) // the head pays alone: the remainder in its row of grants is old from now on
+	mustDo(b, topupOf("acme", "g-credits", "credits", 10))
+	mustDo(b, drain)
+	mustDo(b, debitOf("acme", "d6", 2)) // the head pays alone: the remainder in its row of grants is old from now on
 }
 
 // Conditions for rows that history makes.
@@ -220,10 +209,7 @@ func (b *bundle) verifyDamaged(d damage) *audit.Report {
 	if err != nil || tag.RowsAffected() == 0 {
 		b.t.Fatalf("%s: changed %d rows (%v)", d.name, tag.RowsAffected(), err)
 	}
-	report, err := b.Verify(b.t.Context(), VerifyOptions{})
-	if err != nil {
-		b.t.Fatalf("%s: %v", d.name, err)
-	}
+	report := b.report()
 	for _, table := range damagedTables {
 		b.exec("DELETE FROM " + table)
 		b.exec(fmt.Sprintf("INSERT INTO %[1]s SELECT * FROM copy_of_%[1]s", table))

@@ -1,0 +1,197 @@
+package verifier
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// bundle is a verifier on a database of its own, with a ledger that makes what is verified, and a clock that the test moves.
+type bundle struct {
+	*Verifier
+	t      testing.TB
+	url    string
+	db     *pgx.Conn // what a test does with it is not the ledger's doing
+	ledger *pg.Ledger
+}
+
+func newBundle(t testing.TB) *bundle {
+	t.Helper()
+	b := &bundle{t: t, url: testenv.Postgres(t)}
+	db, err := pgx.Connect(t.Context(), b.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close(context.Background()) })
+	b.db = db
+	// The database's own clock runs ahead by what the table says.
+	b.exec(`CREATE SCHEMA moved; CREATE TABLE moved.clock (ahead interval NOT NULL); INSERT INTO moved.clock VALUES ('0');
+		CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
+			AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM moved.clock';
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = moved, pg_catalog, public', current_database()); END $$`)
+	b.ledger = b.openLedger()
+	b.Verifier = b.open(nil)
+	return b
+}
+
+func (b *bundle) logger() *slog.Logger { return slog.New(slog.NewTextHandler(testLog{b.t}, nil)) }
+
+type testLog struct{ t testing.TB }
+
+func (w testLog) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func (b *bundle) openLedger() *pg.Ledger {
+	b.t.Helper()
+	l, err := pg.Open(b.t.Context(), pg.Config{DatabaseURL: b.url, Readers: 2, Log: b.logger(), Metrics: prometheus.NewRegistry()})
+	b.must(err)
+	b.must(l.Start(b.t.Context()))
+	b.t.Cleanup(func() {
+		if err := l.Stop(context.Background()); err != nil {
+			b.t.Errorf("stop ledger: %v", err)
+		}
+	})
+	return l
+}
+
+// open opens one more verifier: that of another instance.
+func (b *bundle) open(change func(*Config)) *Verifier {
+	b.t.Helper()
+	cfg := Config{DatabaseURL: b.url, Log: b.logger(), Metrics: prometheus.NewRegistry()}
+	if change != nil {
+		change(&cfg)
+	}
+	v, err := Open(b.t.Context(), cfg)
+	b.must(err)
+	v.Start()
+	b.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := v.Stop(ctx); err != nil {
+			b.t.Errorf("stop verifier: %v", err)
+		}
+	})
+	return v
+}
+
+func (b *bundle) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) exec(sql string, args ...any) {
+	b.t.Helper()
+	if _, err := b.db.Exec(b.t.Context(), sql, args...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// advance moves the database's clock.
+func (b *bundle) advance(by time.Duration) {
+	b.t.Helper()
+	b.exec("UPDATE moved.clock SET ahead = ahead + $1::interval", by)
+}
+
+// now returns the database's instant.
+func (b *bundle) now() time.Time {
+	b.t.Helper()
+	var at time.Time
+	b.must(b.db.QueryRow(b.t.Context(), "SELECT pg_catalog.clock_timestamp() + ahead FROM moved.clock").Scan(&at))
+	return at.UTC()
+}
+
+// plan makes a plan with one allowance of api_calls. columns sets further columns of plan_allowances: "name = value, ...".
+func (b *bundle) plan(id string, amount int64, every, columns string) {
+	b.t.Helper()
+	b.exec("INSERT INTO meters (meter, unit) VALUES ('api_calls', 'unit'), ('credits', 'unit') ON CONFLICT DO NOTHING")
+	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ($1, 1, $2)", id, b.now().AddDate(-1, 0, 0))
+	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor) VALUES ($1, 1, 'api_calls', 0, $2, $3, 'tenant')`,
+		id, amount, every)
+	if columns != "" {
+		b.exec("UPDATE plan_allowances SET "+columns+" WHERE plan = $1", id)
+	}
+}
+
+// signUp makes a tenant whose periods began a minute ago.
+func (b *bundle) signUp(id, plan string) {
+	b.t.Helper()
+	at := b.now().Add(-time.Minute)
+	b.exec(`INSERT INTO tenants (tenant_id, plan, anchor, timezone, created_at) VALUES ($1, $2, $3, 'UTC', $3)`, id, plan, at)
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial) VALUES ($1, $2, $3, $2, 'UTC', true)`, id, at, plan)
+}
+
+// simple signs up tenant id for a monthly allowance.
+func (b *bundle) simple(id string, amount int64) {
+	b.t.Helper()
+	b.plan("plan-"+id, amount, "month", "")
+	b.signUp(id, "plan-"+id)
+}
+
+func debitOf(tenant, key string, amount int64) *ledger.Debit {
+	return &ledger.Debit{Tenant: tenant, Key: key, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
+}
+
+func topupOf(tenant, key, meter string, amount int64) *ledger.Grant {
+	return &ledger.Grant{Tenant: tenant, Key: key, Meter: meter, Amount: amount, Source: ledger.SourceTopup}
+}
+
+func holdOf(tenant, key, id string, amount int64) *ledger.Hold {
+	return &ledger.Hold{Tenant: tenant, Key: key, HoldID: id, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
+}
+
+// mustDo makes an operation.
+func mustDo[R any](b *bundle, op ledger.Request[R]) *R {
+	b.t.Helper()
+	r, err := pg.Do(b.t.Context(), b.ledger, op)
+	b.must(err)
+	return r
+}
+
+// report verifies all balances.
+func (b *bundle) report() *audit.Report {
+	b.t.Helper()
+	report, err := b.Verify(b.t.Context(), Options{})
+	b.must(err)
+	return report
+}
+
+// mustVerify fails the test unless journal and state agree.
+func (b *bundle) mustVerify() *audit.Report {
+	b.t.Helper()
+	report := b.report()
+	for _, d := range report.Differences {
+		b.t.Errorf("verify: %s", d)
+	}
+	return report
+}
+
+func eventually(t *testing.T, reached func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("condition not reached in ten seconds")
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package verifier
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	verified    prometheus.Counter
+	differences prometheus.Gauge
+	verifiedAt  prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		verified: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_ledger_verified_balances_total",
+			Help: "Balances compared with the journal by the continuous verifier.",
+		}),
+		differences: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_ledger_verify_differences",
+			Help: "Differences between journal and balances in the newest complete pass. Above zero: a bug, or a manual change of the tables.",
+		}),
+		verifiedAt: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_ledger_verify_last_pass_timestamp_seconds",
+			Help: "Time at which the newest complete pass of the continuous verifier ended.",
+		}),
+	}
+	reg.MustRegister(m.verified, m.differences, m.verifiedAt)
+	return m
+}

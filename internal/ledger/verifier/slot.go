@@ -1,0 +1,98 @@
+package verifier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// slot holds the one verification that runs in the background of this instance.
+type slot struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	running *Verification // as it was started; nil: none
+	closed  bool
+}
+
+func newSlot() *slot {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &slot{ctx: ctx, cancel: cancel}
+}
+
+// take takes the slot for v. If a verification of the same tenant runs, it returns that one. No other call waits meanwhile.
+func (s *slot) take(v *Verification) (running *Verification, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, unavailable("start a verification", errors.New("the verifier is stopping"))
+	case s.running == nil:
+		s.running = v
+		s.wg.Add(1)
+		return nil, nil
+	case s.running.Tenant != v.Tenant:
+		return nil, ledger.Errorf(ledger.CodeQueueFull, "", "verification %s is running on this instance, with other settings; wait for it to end", s.running.ID)
+	case s.running.StartedAt.IsZero(): // its row is being written
+		return nil, ledger.Errorf(ledger.CodeQueueFull, "", "the same verification is being started on this instance; ask again for its id")
+	}
+	copied := *s.running
+	return &copied, nil
+}
+
+// begun notes that v, which holds the slot, has its row.
+func (s *slot) begun(v Verification) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = &v
+}
+
+// leave lets the next verification begin. The one with this id has its result, and may still be saving it.
+func (s *slot) leave(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil && s.running.ID == id {
+		s.running = nil
+	}
+}
+
+// free gives the slot back.
+func (s *slot) free(id string) {
+	s.leave(id)
+	s.wg.Done()
+}
+
+// run runs the verification that holds the slot in the background. A panic ends it alone, and is returned to failed.
+func (s *slot) run(id string, do func(context.Context), failed func(error)) {
+	go func() {
+		defer s.free(id)
+		defer func() {
+			if p := recover(); p != nil {
+				failed(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			}
+		}()
+		do(s.ctx)
+	}()
+}
+
+// stop ends the verification after its present chunk, and waits for it.
+func (s *slot) stop(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	done := make(chan struct{})
+	go func() { s.wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("verifier: stop: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,79 @@
+package verifier
+
+import (
+	"context"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// A reader of copies that waits keeps a verification running.
+func waitingCopies(begun chan<- struct{}, end <-chan struct{}) CopyReader {
+	return func(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
+		begun <- struct{}{}
+		select {
+		case <-end:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return make([]*ledger.BalanceCopy, len(keys)), nil
+	}
+}
+
+func TestStartVerification_OneRuns_SecondStartGetsIt(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	mustDo(b, debitOf("acme", "k1", 3))
+	begun, end := make(chan struct{}, 1), make(chan struct{})
+	v := b.open(func(c *Config) { c.Copies = waitingCopies(begun, end) })
+	first, err := v.StartVerification(t.Context(), "")
+	b.must(err)
+	<-begun
+	for range 5 {
+		again, err := v.StartVerification(t.Context(), "")
+		b.must(err)
+		if again.ID != first.ID || again.Status != VerificationRunning || !again.StartedAt.Equal(first.StartedAt) {
+			t.Errorf("the second start got %+v, want %+v", again, first)
+		}
+	}
+	if _, err := v.StartVerification(t.Context(), "acme"); ledger.CodeOf(err) != ledger.CodeQueueFull {
+		t.Errorf("another verification: %v", err)
+	}
+	var rows int
+	if b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM verifications").Scan(&rows)); rows != 1 {
+		t.Errorf("%d verifications were recorded", rows)
+	}
+	// Rolls have places of their own.
+	if _, err := b.ledger.StartRoll(t.Context(), nil); err != nil {
+		t.Errorf("a roll beside a verification: %v", err)
+	}
+	close(end)
+	eventually(t, func() bool {
+		got, err := v.VerificationStatus(t.Context(), first.ID)
+		return err == nil && got.Status == VerificationClean
+	})
+	next, err := v.StartVerification(t.Context(), "acme")
+	if err != nil || next.ID == first.ID {
+		t.Errorf("after the end: %+v, %v", next, err)
+	}
+}
+
+func TestStartVerification_VerifierStops_RunningOneEnds(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 10)
+	mustDo(b, debitOf("acme", "k1", 3))
+	begun := make(chan struct{}, 1)
+	v := b.open(func(c *Config) { c.Copies = waitingCopies(begun, nil) })
+	started, err := v.StartVerification(t.Context(), "acme")
+	b.must(err)
+	<-begun
+	b.must(v.Stop(t.Context()))
+	if _, err := v.StartVerification(t.Context(), "acme"); ledger.CodeOf(err) != ledger.CodeUnavailable {
+		t.Errorf("after the stop: %v", err)
+	}
+	if got, err := b.VerificationStatus(t.Context(), started.ID); err != nil || got.Status != VerificationFailed {
+		t.Errorf("the interrupted verification: %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,166 @@
+package verifier
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+)
+
+// verificationBeat is how often a running verification saves its progress. One that has not saved for a minute counts as abandoned,
+// so several beats may be late.
+const verificationBeat = 5 * time.Second
+
+// VerificationStatus is the state of a verification.
+type VerificationStatus string
+
+// The states of a verification. The process of an abandoned one has ended.
+const (
+	VerificationRunning   VerificationStatus = "running"
+	VerificationClean     VerificationStatus = "clean"
+	VerificationDrift     VerificationStatus = "drift" // differences were found
+	VerificationFailed    VerificationStatus = "failed"
+	VerificationAbandoned VerificationStatus = "abandoned"
+)
+
+// Verification is a Verify that runs in the background.
+type Verification struct {
+	ID         string
+	Tenant     string // empty: all
+	Status     VerificationStatus
+	Report     audit.Report // so far, while it runs
+	Error      string
+	StartedAt  time.Time
+	FinishedAt time.Time // zero while running
+}
+
+// StartVerification starts a verification in the background, including cached copies, and returns at once. While the same one runs on
+// this instance, it returns that one; while another one runs, it fails with CodeQueueFull.
+func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verification, error) {
+	if err := v.mustExist(ctx, tenant); err != nil {
+		return Verification{}, err
+	}
+	started := Verification{ID: "verification-" + rand.Text(), Tenant: tenant, Status: VerificationRunning}
+	running, err := v.slot.take(&started)
+	if err != nil {
+		return Verification{}, err
+	}
+	if running != nil {
+		return *running, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	var at time.Time
+	if err := v.pool.QueryRow(ctx, v.sql["InsertVerification"], started.ID, tenant).Scan(&at); err != nil {
+		v.slot.free(started.ID)
+		return Verification{}, unavailable("begin verification", err)
+	}
+	now := Verification{ID: started.ID, Tenant: tenant, Status: VerificationRunning, StartedAt: at.UTC()}
+	v.slot.begun(now)
+	changing := now
+	v.slot.run(now.ID, func(ctx context.Context) { v.runVerification(ctx, &changing) }, func(err error) { v.saveFailure(&now, err) })
+	return now, nil
+}
+
+// saveFailure records that a verification ended without a result.
+func (v *Verifier) saveFailure(of *Verification, cause error) {
+	v.log.Error("a verification was not finished", "verification_id", of.ID, "error", cause)
+	failed := *of
+	failed.Status, failed.Error = VerificationFailed, "internal error; the log has it"
+	if err := v.saveVerification(context.Background(), &failed); err != nil {
+		v.log.Warn("the end of a verification was not saved", "verification_id", of.ID, "error", err)
+	}
+}
+
+func (v *Verifier) runVerification(ctx context.Context, of *Verification) {
+	var mu sync.Mutex // guards of.Report while Verify runs
+	progress := func(r audit.Report) {
+		mu.Lock()
+		defer mu.Unlock()
+		of.Report = r.Clone()
+	}
+	save := func(ctx context.Context) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := v.saveVerification(ctx, of); err != nil {
+			v.log.Warn("the progress of a verification was not saved", "verification_id", of.ID, "error", err)
+		}
+	}
+	ended := make(chan struct{})
+	var beats sync.WaitGroup
+	beats.Go(func() {
+		ticker := time.NewTicker(verificationBeat)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				save(ctx)
+			case <-ended:
+				return
+			}
+		}
+	})
+	report, err := v.Verify(ctx, Options{Tenant: of.Tenant, Copies: v.cfg.Copies, Progress: progress})
+	close(ended)
+	beats.Wait()
+	switch {
+	case err != nil:
+		of.Status, of.Error = VerificationFailed, err.Error()
+		v.log.Warn("a verification was not finished", "verification_id", of.ID, "error", err)
+	case report.Clean():
+		of.Status, of.Report = VerificationClean, *report
+	default:
+		of.Status, of.Report = VerificationDrift, *report
+		v.log.Error("journal and state differ", "verification_id", of.ID, "differences", report.Count)
+	}
+	v.slot.leave(of.ID) // whoever reads the result may start the next one
+	save(context.WithoutCancel(ctx))
+}
+
+func (v *Verifier) saveVerification(ctx context.Context, of *Verification) error {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	report, err := json.Marshal(of.Report)
+	if err != nil {
+		return fmt.Errorf("verifier: encode report: %w", err)
+	}
+	if _, err := v.pool.Exec(ctx, v.sql["UpdateVerification"], of.ID, string(of.Status), report, of.Error); err != nil {
+		return unavailable("save verification", err)
+	}
+	return nil
+}
+
+// VerificationStatus looks up a verification by its id.
+func (v *Verifier) VerificationStatus(ctx context.Context, id string) (Verification, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	of := Verification{ID: id}
+	var report []byte
+	var finished *time.Time
+	var abandoned bool
+	err := v.pool.QueryRow(ctx, v.sql["VerificationByID"], id).Scan(&of.Tenant, &of.Status, &report, &of.Error, &of.StartedAt, &finished, &abandoned)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Verification{}, ledger.Errorf(ledger.CodeNotFound, "verification_id", "verification %q does not exist", id)
+	}
+	if err != nil {
+		return Verification{}, unavailable("read verification", err)
+	}
+	if err := json.Unmarshal(report, &of.Report); err != nil {
+		return Verification{}, &ledger.Error{Code: ledger.CodeInternal, Detail: "the stored report cannot be read", Cause: err}
+	}
+	if abandoned {
+		of.Status = VerificationAbandoned
+	}
+	if of.StartedAt = of.StartedAt.UTC(); finished != nil {
+		of.FinishedAt = finished.UTC()
+	}
+	return of, nil
+}

@@ -1,0 +1,142 @@
+package verifier
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+const (
+	// connections are those of a verification, of the watch, and of their progress and state.
+	connections = 4
+	// queryTimeout bounds a statement of this package. Those of the auditor set their own bound.
+	queryTimeout = 3 * time.Second
+	dialTimeout  = 2 * time.Second
+	// idleTxTimeout ends the transaction of an instance that hangs, so that it does not keep dead row versions.
+	idleTxTimeout = time.Minute
+)
+
+// Config configures a Verifier.
+type Config struct {
+	DatabaseURL string                // PostgreSQL, required
+	Log         *slog.Logger          // required
+	Metrics     prometheus.Registerer // required
+	// Every is the pause between two passes of the watch. 0: no watch.
+	Every  time.Duration
+	Copies CopyReader // reads the cached copies that verifications compare; nil: they compare none
+}
+
+// Verifier verifies the ledger's tables.
+type Verifier struct {
+	cfg     Config
+	log     *slog.Logger
+	sql     map[string]string
+	pool    *pgxpool.Pool
+	auditor *audit.Auditor
+	metrics *metrics
+	slot    *slot
+	watch   *watch
+}
+
+// Open prepares the connections. It does not wait for PostgreSQL.
+func Open(ctx context.Context, cfg Config) (*Verifier, error) {
+	if cfg.DatabaseURL == "" || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("verifier: DatabaseURL, Log and Metrics are required")
+	}
+	sql, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	v := &Verifier{cfg: cfg, log: cfg.Log, sql: sql, metrics: newMetrics(cfg.Metrics), slot: newSlot()}
+	v.watch = &watch{verifier: v, cancel: func() {}}
+	if v.pool, err = newPool(ctx, cfg.DatabaseURL); err != nil {
+		return nil, err
+	}
+	if v.auditor, err = audit.New(v.pool); err != nil {
+		v.pool.Close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// Start starts the watch, if there is one.
+func (v *Verifier) Start() { v.watch.start() }
+
+// Stop ends what runs after its present chunk, within ctx, and closes the connections.
+func (v *Verifier) Stop(ctx context.Context) error {
+	err := v.slot.stop(ctx)
+	v.watch.stop()
+	if err == nil {
+		v.pool.Close() // it would wait for a verification that has not ended
+	}
+	return err
+}
+
+func newPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("verifier: database URL: %w", err)
+	}
+	cfg.MaxConns = connections
+	cfg.ConnConfig.ConnectTimeout = dialTimeout
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	for name, value := range map[string]string{
+		"application_name": "quotasvc-verifier", "timezone": "UTC", "jit": "off",
+		// On badly analysed tables the planner reads whole tables for the joins with unnest.
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+		"statement_timeout":                   milliseconds(queryTimeout),
+		"idle_in_transaction_session_timeout": milliseconds(idleTxTimeout),
+	} {
+		cfg.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("verifier: open pool: %w", err)
+	}
+	return pool, nil
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// unavailable wraps a failed read or write of the verifier's own rows.
+func unavailable(what string, err error) *ledger.Error {
+	return &ledger.Error{
+		Code: ledger.CodeUnavailable, Detail: "the verifier cannot reach its database", RetryAfter: time.Second,
+		Cause: fmt.Errorf("%s: %w", what, err),
+	}
+}
+
+// mustExist returns CodeTenantNotFound for a tenant that does not exist. The empty tenant stands for all.
+func (v *Verifier) mustExist(ctx context.Context, tenant string) error {
+	if tenant == "" {
+		return nil
+	}
+	if e := ledger.ValidateID("tenant", tenant); e != nil {
+		return e
+	}
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	var exists bool
+	if err := v.pool.QueryRow(ctx, v.sql["TenantExists"], tenant).Scan(&exists); err != nil {
+		return unavailable("look up tenant", err)
+	}
+	if !exists {
+		return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
+	}
+	return nil
+}

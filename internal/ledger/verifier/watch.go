@@ -1,0 +1,73 @@
+package verifier
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+)
+
+// watchPause is the pause between chunks. It keeps the watch to a few percent of one core.
+const watchPause = 500 * time.Millisecond
+
+// watch verifies all balances in the background, one pass after another.
+type watch struct {
+	verifier *Verifier
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+}
+
+func (w *watch) start() {
+	if w.verifier.cfg.Every <= 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.done.Go(func() { w.run(ctx) })
+}
+
+func (w *watch) stop() {
+	w.cancel()
+	w.done.Wait()
+}
+
+func (w *watch) run(ctx context.Context) {
+	timer := time.NewTimer(w.verifier.cfg.Every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if err := w.pass(ctx); err != nil && ctx.Err() == nil {
+			w.verifier.log.Warn("the continuous verification was not finished", "error", err)
+		}
+		timer.Reset(w.verifier.cfg.Every)
+	}
+}
+
+func (w *watch) pass(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	v, seen := w.verifier, int64(0)
+	report, err := v.Verify(ctx, Options{Copies: v.cfg.Copies, Pause: watchPause, Progress: func(r audit.Report) {
+		v.metrics.verified.Add(float64(r.Balances - seen))
+		seen = r.Balances
+	}})
+	if err != nil {
+		return err
+	}
+	v.metrics.differences.Set(float64(report.Count))
+	v.metrics.verifiedAt.SetToCurrentTime()
+	for _, d := range report.Differences {
+		v.log.Error("journal and state differ", "difference", d.String())
+	}
+	return nil
+}
