@@ -15,6 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -62,6 +63,10 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
+	h, err := history.New(l)
+	if err != nil {
+		return nil, err
+	}
 	checks, err := s.startVerifier(ctx, cfg, m, cache)
 	if err != nil {
 		return nil, err
@@ -81,7 +86,7 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 			return httpapi.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
 		}
 	}
-	s.server, err = httpapi.New(g, l, cat, api)
+	s.server, err = httpapi.New(g, l, h, cat, api)
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
 	}

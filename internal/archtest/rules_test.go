@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/ledger", "internal/ledger/audit", "internal/namedsql"},
 	"internal/ledger/pg":             {"internal/ledger", "internal/namedsql", "internal/bound", "internal/lane", "internal/period"},
+	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
 	"internal/ratelimit":             {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
 	"internal/ratelimit/replica":     {"internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
@@ -44,7 +45,7 @@ var mayImport = map[string][]string{
 	"internal/httpapi/wire": {},
 	"internal/httpapi": {
 		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
-		"internal/ledger/audit", "internal/ledger/verifier",
+		"internal/ledger/audit", "internal/ledger/history", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period",
 	},
 
@@ -59,7 +60,7 @@ var mayImport = map[string][]string{
 		"internal/bench", "internal/localstack",
 	},
 	"cmd/quotasvc": {
-		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/audit", "internal/ledger/verifier",
+		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "migrations",
 	},
@@ -68,7 +69,8 @@ var mayImport = map[string][]string{
 // mayImportInTests lists further packages that a package's tests may import.
 var mayImportInTests = map[string][]string{
 	// Programs on the real ledger, explained by the model; every test ends with a verification.
-	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/model", "internal/ledger/verifier"},
+	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
+	"internal/ledger/history":  {"internal/ledger/verifier"},
 	"internal/ledger/verifier": {"internal/ledger/pg"}, // makes what is verified
 	"cmd/quotasvc":             {"internal/bench"},     // the small form of `make bench-outage`
 	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
@@ -82,7 +84,7 @@ var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger/pg", "internal/ledger/audit", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

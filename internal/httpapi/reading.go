@@ -8,7 +8,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
 const (
@@ -30,7 +30,7 @@ func (s *Server) listBalances(rc *request) error {
 	}
 	var balances []ledger.Balance
 	if rc.query.values.Has("as_of") {
-		balances, err = s.ledger.BalancesAsOf(rc.ctx, tenant, subject, at)
+		balances, err = s.history.BalancesAsOf(rc.ctx, tenant, subject, at)
 	} else {
 		balances, err = s.ledger.Balances(rc.ctx, tenant, subject)
 	}
@@ -55,7 +55,7 @@ func (s *Server) getBalance(rc *request) error {
 		return err
 	}
 	if rc.query.values.Has("as_of") {
-		balance, err := s.ledger.BalanceAsOf(rc.ctx, tenant, meter, subject, at)
+		balance, err := s.history.BalanceAsOf(rc.ctx, tenant, meter, subject, at)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (s *Server) listEntries(rc *request) error {
 	if err != nil {
 		return err
 	}
-	q := pg.EntryQuery{
+	q := history.EntryQuery{
 		Tenant: tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject"), Kind: ledger.EntryKind(rc.query.word("kind", words(ledger.EntryKinds())...)),
 		From: rc.query.instant("from"), To: rc.query.instant("to"),
 	}
@@ -92,7 +92,7 @@ func (s *Server) listEntries(rc *request) error {
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	page, err := s.ledger.Entries(rc.ctx, q)
+	page, err := s.history.Entries(rc.ctx, q)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (s *Server) getOperation(rc *request) error {
 	if !body.IsText(id, 1, operationIDMax) {
 		return body.Refuse("operation_id", "%s", body.MustBeCharacters(1, operationIDMax))
 	}
-	op, err := s.ledger.Operation(rc.ctx, tenant, id)
+	op, err := s.history.Operation(rc.ctx, tenant, id)
 	if err != nil {
 		return err
 	}
@@ -137,18 +137,18 @@ func (s *Server) listPeriods(rc *request) error {
 	if err != nil {
 		return err
 	}
-	meter, next := rc.query.requiredID("meter"), rc.query.integer("next", 1, pg.PeriodsMax, periodsDefault)
+	meter, next := rc.query.requiredID("meter"), rc.query.integer("next", 1, history.PeriodsMax, periodsDefault)
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	periods, err := s.ledger.Periods(rc.ctx, tenant, meter, int(next))
+	periods, err := s.history.Periods(rc.ctx, tenant, meter, int(next))
 	if err != nil {
 		return err
 	}
 	return rc.send(http.StatusOK, wire.PeriodList{Items: mapSlice(periods, periodOf)})
 }
 
-func periodOf(p *pg.PeriodInfo) wire.Period {
+func periodOf(p *history.PeriodInfo) wire.Period {
 	out := wire.Period{Start: p.Start.UTC(), End: orNull(p.End), LocalStart: p.LocalStart, Allowance: p.Allowance}
 	if p.LocalEnd != "" {
 		out.LocalEnd = &p.LocalEnd

@@ -19,6 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
@@ -74,6 +75,7 @@ type Config struct {
 type Server struct {
 	gate    *gate.Gate
 	ledger  *pg.Ledger
+	history *history.Reader
 	catalog *catalog.Catalog
 	store   *catalog.Store // reads PostgreSQL instead of memory
 	cfg     Config
@@ -97,7 +99,7 @@ type Server struct {
 
 // New returns a server that does not listen yet. It returns an error for an invalid admin key. It panics if the registry has
 // its metrics already.
-func New(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, cfg Config) (*Server, error) {
+func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg Config) (*Server, error) {
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = 10 * time.Second
 	}
@@ -109,7 +111,7 @@ func New(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, cfg Config) (*Server, e
 		return nil, err
 	}
 	s := &Server{
-		gate: g, ledger: l, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
+		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
 		keys: known, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		gateways: newGateways(), proxies: newProxies(cfg.TrustedProxies, cfg.Log),
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
@@ -109,8 +110,13 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	if c == nil {
 		c = catalog.New(new(catalog.Store), catalog.Config{})
 	}
+	var h *history.Reader
 	var err error
-	s.server, err = New(g, l, c, cfg)
+	if l != nil {
+		h, err = history.New(l)
+		s.check(err)
+	}
+	s.server, err = New(g, l, h, c, cfg)
 	s.check(err)
 	api, ops := s.listen(), s.listen()
 	s.url, s.ops = "http://"+api.Addr().String(), "http://"+ops.Addr().String()

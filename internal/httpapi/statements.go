@@ -13,7 +13,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
 const (
@@ -41,7 +41,7 @@ func (s *Server) getStatement(rc *request) error {
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	statement, err := s.ledger.Statement(rc.ctx, tenant, meter, subject, start)
+	statement, err := s.history.Statement(rc.ctx, tenant, meter, subject, start)
 	if err != nil {
 		return err
 	}
@@ -58,20 +58,20 @@ func (s *Server) getStatement(rc *request) error {
 	return rc.send(http.StatusOK, statementOf(statement))
 }
 
-func statementOf(s *pg.Statement) wire.Statement {
+func statementOf(s *history.Statement) wire.Statement {
 	return wire.Statement{
 		Tenant: s.Tenant, Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion,
 		Period: wire.BalancePeriod{Start: orNull(s.Start), End: orNull(s.End)}, Closed: s.Closed, Opening: s.Opening, Granted: s.Granted,
 		Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted, Overage: s.Overage, Held: s.Held,
 		Closing: s.Closing, AsOf: s.AsOf.UTC(),
-		Lines: mapSlice(s.Lines, func(l *pg.StatementLine) wire.StatementLine {
+		Lines: mapSlice(s.Lines, func(l *history.StatementLine) wire.StatementLine {
 			return wire.StatementLine{Kind: string(l.Kind), Source: string(l.Source), Amount: l.Amount, Entries: l.Entries}
 		}),
 	}
 }
 
 // statementName returns the file name of a CSV statement. Ids may have colons, which some file systems do not allow.
-func statementName(s *pg.Statement) string {
+func statementName(s *history.Statement) string {
 	name := "statement_" + s.Tenant + "_" + s.Meter
 	if s.Subject != "" {
 		name += "_" + s.Subject
@@ -80,7 +80,7 @@ func statementName(s *pg.Statement) string {
 }
 
 // appendStatement appends a statement as CSV (RFC 4180): its lines, then the totals in the order in which they add up.
-func appendStatement(b []byte, s *pg.Statement) ([]byte, error) {
+func appendStatement(b []byte, s *history.Statement) ([]byte, error) {
 	out := bytes.NewBuffer(b)
 	w := csv.NewWriter(out)
 	w.UseCRLF = true
@@ -153,22 +153,22 @@ func (s *Server) usage(rc *request) error {
 	if err != nil {
 		return err
 	}
-	q := pg.UsageQuery{
+	q := history.UsageQuery{
 		Tenant: tenant, Meter: rc.query.requiredID("meter"), Subject: rc.query.id("subject"), From: rc.query.requiredInstant("from"),
 		To: rc.query.requiredInstant("to"), Zone: rc.query.zone("timezone"),
 	}
-	q.Step = pg.UsageStep(rc.query.word("by", string(pg.UsageByHour), string(pg.UsageByDay)))
+	q.Step = history.UsageStep(rc.query.word("by", string(history.UsageByHour), string(history.UsageByDay)))
 	if q.Step == "" {
-		q.Step = pg.UsageByDay
+		q.Step = history.UsageByDay
 	}
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	buckets, err := s.ledger.Usage(rc.ctx, q)
+	buckets, err := s.history.Usage(rc.ctx, q)
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.UsageList{Items: mapSlice(buckets, func(u *pg.UsageBucket) wire.Usage {
+	return rc.send(http.StatusOK, wire.UsageList{Items: mapSlice(buckets, func(u *history.UsageBucket) wire.Usage {
 		return wire.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
 	})})
 }

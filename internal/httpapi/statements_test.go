@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
-	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
 // thisYear is the start of the period of a yearly calendar allowance.
@@ -145,7 +145,7 @@ func TestCell_NoFormulas(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	body, err := appendStatement(nil, &pg.Statement{Lines: []pg.StatementLine{{Kind: `=HYPERLINK("x")`, Source: "a,b\r\n=c", Amount: 1, Entries: 1}}})
+	body, err := appendStatement(nil, &history.Statement{Lines: []history.StatementLine{{Kind: `=HYPERLINK("x")`, Source: "a,b\r\n=c", Amount: 1, Entries: 1}}})
 	if err != nil || !strings.Contains(string(body), "\r\n\"'=HYPERLINK(\"\"x\"\")\",\"a,b\r\n=c\",1,1\r\n") {
 		t.Errorf("%v: %q", err, body)
 	}

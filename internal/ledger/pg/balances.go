@@ -11,7 +11,7 @@ import (
 
 // Balances returns a tenant's balances by meter, those of its plan that were never used included.
 func (l *Ledger) Balances(ctx context.Context, tenant, subject string) ([]ledger.Balance, error) {
-	books, now, err := l.booksOf(ctx, tenant, subject, time.Time{})
+	books, now, err := l.Views(ctx, tenant, subject, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -22,12 +22,12 @@ func (l *Ledger) Balances(ctx context.Context, tenant, subject string) ([]ledger
 	return out, nil
 }
 
-// booksOf reads all balances of a tenant and subject as view does.
-func (l *Ledger) booksOf(ctx context.Context, tenant, subject string, at time.Time) ([]*ledger.Book, time.Time, error) {
+// Views returns all balances of a tenant and subject as View does, and the instant of the view.
+func (l *Ledger) Views(ctx context.Context, tenant, subject string, at time.Time) ([]*ledger.Book, time.Time, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateSubject(subject)); e != nil {
 		return nil, time.Time{}, e
 	}
-	if err := l.mustExist(ctx, tenant); err != nil {
+	if err := l.MustExist(ctx, tenant); err != nil {
 		return nil, time.Time{}, err
 	}
 	keys, err := l.keysOf(ctx, tenant, subject)
@@ -73,7 +73,7 @@ func (l *Ledger) keysOf(ctx context.Context, tenant, subject string) ([]ledger.B
 
 // Balance returns one balance. CodeMeterNotInPlan: the plan lacks the meter and nothing was ever granted.
 func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*ledger.Balance, error) {
-	b, now, err := l.viewOne(ctx, tenant, meter, subject)
+	b, now, err := l.View(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +81,13 @@ func (l *Ledger) Balance(ctx context.Context, tenant, meter, subject string) (*l
 	return &out, nil
 }
 
-func (l *Ledger) viewOne(ctx context.Context, tenant, meter, subject string) (*ledger.Book, time.Time, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateID("meter", meter), ledger.ValidateSubject(subject)); e != nil {
+// View returns one balance with its open grants, brought to the instant at in memory; zero means now. Nothing is locked or written. It also
+// returns the instant of the view. CodeMeterNotInPlan: the plan lacks the meter and nothing was ever granted.
+func (l *Ledger) View(ctx context.Context, k ledger.BalanceKey, at time.Time) (*ledger.Book, time.Time, error) {
+	if e := ledger.FirstOf(ledger.ValidateID("tenant", k.Tenant), ledger.ValidateID("meter", k.Meter), ledger.ValidateSubject(k.Subject)); e != nil {
 		return nil, time.Time{}, e
 	}
-	k := ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}
-	m, err := l.viewBalances(ctx, time.Time{}, k)
+	m, err := l.viewBalances(ctx, at, k)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -100,7 +101,8 @@ func (l *Ledger) viewOne(ctx context.Context, tenant, meter, subject string) (*l
 	return b, m.Now, nil
 }
 
-func (l *Ledger) mustExist(ctx context.Context, tenant string) error {
+// MustExist returns CodeTenantNotFound unless the tenant exists.
+func (l *Ledger) MustExist(ctx context.Context, tenant string) error {
 	var exists bool
 	err := l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, l.sql["TenantExists"], tenant).Scan(&exists)

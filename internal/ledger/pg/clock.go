@@ -24,6 +24,9 @@ func (l *Ledger) observe(dbNow time.Time) { l.clockOffset.Store(int64(time.Until
 // estimate returns PostgreSQL's clock as far as it is known.
 func (l *Ledger) estimate() time.Time { return time.Now().Add(time.Duration(l.clockOffset.Load())) }
 
+// Now returns PostgreSQL's clock as far as it is known.
+func (l *Ledger) Now() time.Time { return l.estimate() }
+
 // keyRetention is how long an Idempotency-Key is remembered at the least (API contract).
 const keyRetention = 31 * 24 * time.Hour
 

@@ -12,8 +12,8 @@
 //
 // A plain debit takes two round trips: one locks and reads, one writes and commits.
 //
-// A dry run and a check take the same way on a view (view.go): a snapshot that nothing locks and nothing writes. Reads (balances.go, entries.go,
-// statement.go, asof.go, ...) use views too, so that a balance is right although nobody has rolled its period.
+// A dry run and a check take the same way on a view (view.go): a snapshot that nothing locks and nothing writes. Reads (balances.go, and package
+// history) use views too, so that a balance is right although nobody has rolled its period.
 //
 // # Invariants
 //

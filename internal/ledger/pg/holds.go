@@ -35,7 +35,7 @@ type HoldPage struct {
 
 // Holds returns a page of a tenant's holds, including those that have ended.
 func (l *Ledger) Holds(ctx context.Context, q HoldQuery) (HoldPage, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), validLimit(q.Limit)); e != nil {
+	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ValidLimit(q.Limit)); e != nil {
 		return HoldPage{}, e
 	}
 	switch q.Status {
@@ -43,11 +43,11 @@ func (l *Ledger) Holds(ctx context.Context, q HoldQuery) (HoldPage, error) {
 	default:
 		return HoldPage{}, ledger.Errorf(ledger.CodeInvalidArgument, "status", "must be one of: active, captured, released, expired")
 	}
-	after, err := openCursor(q.Cursor, 1)
+	after, err := OpenCursor(q.Cursor, 1)
 	if err != nil {
 		return HoldPage{}, err
 	}
-	if err := l.mustExist(ctx, q.Tenant); err != nil {
+	if err := l.MustExist(ctx, q.Tenant); err != nil {
 		return HoldPage{}, err
 	}
 	items, err := l.readHolds(ctx, q.Tenant, after[0], q.Status, "", q.Limit+1)
@@ -56,7 +56,7 @@ func (l *Ledger) Holds(ctx context.Context, q HoldQuery) (HoldPage, error) {
 	}
 	page := HoldPage{Items: items}
 	if len(items) > q.Limit {
-		page.Items, page.NextCursor = items[:q.Limit], sealCursor(items[q.Limit-1].ID)
+		page.Items, page.NextCursor = items[:q.Limit], SealCursor(items[q.Limit-1].ID)
 	}
 	return page, nil
 }
@@ -66,7 +66,7 @@ func (l *Ledger) HoldByID(ctx context.Context, tenant, id string) (*HoldRecord, 
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateID("hold_id", id)); e != nil {
 		return nil, e
 	}
-	if err := l.mustExist(ctx, tenant); err != nil {
+	if err := l.MustExist(ctx, tenant); err != nil {
 		return nil, err
 	}
 	items, err := l.readHolds(ctx, tenant, "", "", id, 1)

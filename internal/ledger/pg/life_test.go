@@ -313,11 +313,17 @@ func figures(n [9]int64) string {
 		n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8])
 }
 
+// named returns the key of the tenant's balance.
+func (s *life) named(k ledger.BalanceKey) ledger.BalanceKey {
+	k.Tenant = s.tenant
+	return k
+}
+
 // read returns the balances as l reads them at one instant, as text and as books.
 func (s *life) read(l *Ledger, keys []ledger.BalanceKey) (text string, books []*ledger.Book, now time.Time, err error) {
 	names := make([]ledger.BalanceKey, len(keys))
 	for i, k := range keys {
-		names[i] = ledger.BalanceKey{Tenant: s.tenant, Meter: k.Meter, Subject: k.Subject}
+		names[i] = s.named(k)
 	}
 	view, err := l.viewBalances(context.Background(), time.Time{}, names...)
 	if err != nil {

@@ -1,9 +1,41 @@
-package pg
+package pg_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) {
+	pg.Past.Balance, pg.Past.Statement = pastBalance, pastStatement
+	testenv.Main(m)
+}
+
+func pastBalance(l *pg.Ledger, k ledger.BalanceKey, at time.Time) (*ledger.Balance, error) {
+	r, err := history.New(l)
+	if err != nil {
+		return nil, err
+	}
+	return r.BalanceAsOf(context.Background(), k.Tenant, k.Meter, k.Subject, at)
+}
+
+func pastStatement(l *pg.Ledger, k ledger.BalanceKey, at time.Time) (*pg.PastStatement, error) {
+	r, err := history.New(l)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.StatementAt(context.Background(), k.Tenant, k.Meter, k.Subject, at)
+	if err != nil {
+		return nil, err
+	}
+	out := &pg.PastStatement{Sums: s.Sums, Plan: s.Plan, Start: s.Start, End: s.End, Closed: s.Closed, Closing: s.Closing}
+	for _, line := range s.Lines {
+		out.Lines.Apply(line.Kind, line.Amount)
+	}
+	return out, nil
+}

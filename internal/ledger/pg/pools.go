@@ -64,6 +64,9 @@ func newPool(ctx context.Context, url string, size int, params map[string]string
 	return pool, nil
 }
 
+// Readers returns the pool for reads. It belongs to the ledger.
+func (l *Ledger) Readers() *pgxpool.Pool { return l.readers }
+
 // onReader runs read on a connection for reads. When the connection turns out to be dead (the server was restarted, or failed
 // over), it drops the idle connections and runs read once more.
 func (l *Ledger) onReader(ctx context.Context, read func(context.Context, *pgx.Conn) error) error {

@@ -260,3 +260,7 @@ func eventually(t *testing.T, reached func() bool) {
 		}
 	}
 }
+
+func monthOf(t time.Time) time.Time {
+	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
+}

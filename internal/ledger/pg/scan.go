@@ -96,6 +96,17 @@ func (r *entryRow) take() ledger.Entry {
 	return e
 }
 
+// CollectEntries reads rows that have the columns of an entry, in the order of every statement that reads entries.
+func CollectEntries(rows pgx.Rows) ([]ledger.Entry, error) {
+	var row entryRow
+	items := []ledger.Entry{}
+	_, err := pgx.ForEachRow(rows, row.targets(), func() error {
+		items = append(items, row.take())
+		return nil
+	})
+	return items, err
+}
+
 func scanEntries(into map[ledger.OperationID][]ledger.Entry) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var row entryRow

@@ -18,6 +18,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
+// Past is package history. That package imports this one, so main_test.go, which is outside this package, sets the functions.
+var Past struct {
+	Balance   func(l *Ledger, k ledger.BalanceKey, at time.Time) (*ledger.Balance, error)
+	Statement func(l *Ledger, k ledger.BalanceKey, at time.Time) (*PastStatement, error)
+}
+
+// PastStatement is a statement of package history.
+type PastStatement struct {
+	ledger.Sums
+
+	Plan       string
+	Start, End time.Time
+	Closed     bool
+	Closing    int64
+	Lines      ledger.Sums // the sum of its lines
+}
+
 // step draws the tenant's next step, and returns it to run together with the steps of other tenants.
 func (s *life) step() func() error {
 	t := s.T
@@ -93,7 +110,7 @@ func (s *life) misplaced() error {
 // remember reads a balance of the past, which must be as it was read then.
 func (s *life) remember(n int, was moment) error {
 	b, err := persist(s, n, func(l *Ledger) (*ledger.Balance, error) {
-		return l.BalanceAsOf(context.Background(), s.tenant, was.k.Meter, was.k.Subject, s.stored(was.at))
+		return Past.Balance(l, s.named(was.k), s.stored(was.at))
 	})
 	if ledger.CodeOf(err) == ledger.CodeMeterNotInPlan && was.figures == figures([9]int64{}) {
 		return nil // the plan has no such meter, and nothing was ever granted
@@ -137,10 +154,10 @@ func (s *life) end(v *verifier.Verifier) error {
 // the one before, and have lines that add up to its sums. The closed periods must be those of a model.
 func (s *life) compareStatements(k ledger.BalanceKey) error {
 	var got []string
-	next := (*Statement)(nil)
+	next := (*PastStatement)(nil)
 	for at := s.stored(s.Now); ; at = next.Start.Add(-time.Microsecond) {
-		b, err := persist(s, len(got), func(l *Ledger) (*Statement, error) {
-			return l.periodAt(context.Background(), s.tenant, k.Meter, k.Subject, at)
+		b, err := persist(s, len(got), func(l *Ledger) (*PastStatement, error) {
+			return Past.Statement(l, s.named(k), at)
 		})
 		if ledger.CodeOf(err) == ledger.CodeMeterNotInPlan && s.able[0].Empty(k) {
 			return nil
@@ -171,11 +188,8 @@ func (s *life) compareStatements(k ledger.BalanceKey) error {
 }
 
 // checkStatement returns an error when b does not foot, when its lines do not add up to it, or when next does not continue it.
-func checkStatement(b, next *Statement) error {
-	var sum ledger.BalanceRow
-	for _, l := range b.Lines {
-		sum.Apply(l.Kind, l.Amount)
-	}
+func checkStatement(b, next *PastStatement) error {
+	sum := b.Lines
 	switch {
 	case b.Opening+b.Granted+b.Refunded-b.Used-b.Expired+b.Adjusted != b.Closing:
 		return errors.New("the statement does not foot")

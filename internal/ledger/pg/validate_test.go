@@ -71,12 +71,6 @@ func TestValidate_BadRequests_RefusedByField(t *testing.T) {
 	bad("nothing", "amount", err)
 	_, err = Do(t.Context(), b.Ledger, &ledger.Adjust{Tenant: "acme", Key: "k1", Meter: "api_calls", Amount: 1})
 	bad("no reason", "reason", err)
-	_, err = b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: PageMax + 1})
-	bad("page", "limit", err)
-	_, err = b.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1, Cursor: "!"})
-	bad("cursor", "cursor", err)
-	_, err = b.Periods(t.Context(), "acme", "api_calls", PeriodsMax+1)
-	bad("periods", "next", err)
 	if got := b.mustBalance("acme", "api_calls"); got.Remaining != 10 || got.Seq != 1 {
 		t.Errorf("refused requests left something behind: %+v", got)
 	}

@@ -1,4 +1,4 @@
-package pg
+package history
 
 import (
 	"context"
@@ -19,11 +19,11 @@ type PeriodInfo struct {
 const PeriodsMax = 100
 
 // Periods returns the open period of a balance and the next-1 periods that follow it under the present terms.
-func (l *Ledger) Periods(ctx context.Context, tenant, meter string, next int) ([]PeriodInfo, error) {
+func (r *Reader) Periods(ctx context.Context, tenant, meter string, next int) ([]PeriodInfo, error) {
 	if next < 1 || next > PeriodsMax {
 		return nil, ledger.Errorf(ledger.CodeInvalidArgument, "next", "must be an integer from 1 to %d", PeriodsMax)
 	}
-	b, _, err := l.viewOne(ctx, tenant, meter, "")
+	b, _, err := r.ledger.View(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter}, time.Time{})
 	if err != nil {
 		return nil, err
 	}

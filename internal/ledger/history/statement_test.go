@@ -1,6 +1,7 @@
-package pg
+package history
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -21,20 +22,31 @@ func (s *Statement) sum(kind ledger.EntryKind, source ledger.Source) int64 {
 	return 0
 }
 
+// checkStatement returns an error when s does not foot, or when its lines do not add up to it.
+func checkStatement(s *Statement) error {
+	var sum ledger.Sums
+	for _, l := range s.Lines {
+		sum.Apply(l.Kind, l.Amount)
+	}
+	switch {
+	case !s.foots():
+		return errors.New("the statement does not foot")
+	case sum.Granted != s.Granted || sum.Refunded != s.Refunded || sum.Used != s.Used || sum.Expired != s.Expired || sum.Adjusted != s.Adjusted || sum.Overage != s.Overage:
+		return errors.New("the lines do not add up to the statement")
+	}
+	return nil
+}
+
 func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.hourly("acme", 10)
-	b.mustGrant("acme", "g1", "api_calls", 20)
+	must(b, topupOf("acme", "g1", "api_calls", 20))
 	promo := topupOf("acme", "g2", "api_calls", 5)
 	promo.Source = ledger.SourcePromo
-	if _, err := Do(t.Context(), b.Ledger, promo); err != nil {
-		t.Fatal(err)
-	}
-	b.mustDebit(debitOf("acme", "k1", 18))
-	if _, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 4}); err != nil {
-		t.Fatal(err)
-	}
+	must(b, promo)
+	must(b, debitOf("acme", "k1", 18))
+	must(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 4})
 	open := b.mustBalance("acme", "api_calls")
 	s, err := b.Statement(t.Context(), "acme", "api_calls", "", open.PeriodStart)
 	if err != nil {
@@ -49,7 +61,7 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 	if !s.foots() || s.Closed {
 		t.Errorf("an open statement must foot: %+v", s)
 	}
-	b.rewind("acme", 2*time.Hour)
+	b.rewind(2 * time.Hour)
 	now := b.mustBalance("acme", "api_calls")
 	for written := range 2 { // first closed in memory only, then in the tables
 		for back := range 3 {
@@ -66,7 +78,7 @@ func TestStatement_Foots_SeparatesPaidFromPromotional(t *testing.T) {
 				t.Errorf("written %d, %d periods back: lines sum to %d, statement %+v", written, back, lines, s)
 			}
 		}
-		b.mustDebit(debitOf("acme", "k2", 1))
+		must(b, debitOf("acme", "k2", 1))
 	}
 	_, err = b.Statement(t.Context(), "acme", "api_calls", "", now.PeriodStart.Add(time.Minute))
 	wantCode(t, err, ledger.CodeNotFound)
@@ -87,21 +99,17 @@ func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
 		got := b.mustBalance("acme", "api_calls")
 		moments = append(moments, moment{got.AsOf, *got})
 	}
-	b.mustGrant("acme", "g1", "api_calls", 20)
+	must(b, topupOf("acme", "g1", "api_calls", 20))
 	note()
-	b.mustDebit(debitOf("acme", "k1", 12))
+	must(b, debitOf("acme", "k1", 12))
 	note()
-	if _, err := Do(t.Context(), b.Ledger, holdOf("acme", "k2", "h1", 5)); err != nil {
-		t.Fatal(err)
-	}
+	must(b, &ledger.Hold{Tenant: "acme", Key: "k2", HoldID: "h1", Items: []ledger.Item{{Meter: "api_calls", Amount: 5}}})
 	note()
-	if _, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must(b, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Amount: 2})
 	note()
 	const by = 3*time.Hour + 7*time.Second
-	b.rewindHolds(by - 7*time.Second)
-	b.mustDebit(debitOf("acme", "k3", 1))
+	b.rewind(by - 7*time.Second)
+	must(b, debitOf("acme", "k3", 1))
 	for i, m := range moments {
 		got, err := b.BalanceAsOf(t.Context(), "acme", "api_calls", "", m.at.Add(-by))
 		if err != nil {
@@ -127,17 +135,16 @@ func TestBalanceAsOf_PastInstant_IsWhatItWasThen(t *testing.T) {
 func TestBalanceAsOf_ShowsPeriodEndedWithoutEntry(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	b.allowance("pro", "api_calls", 10, "once", "")
-	b.signUp("acme", "pro")
-	b.mustGrant("acme", "g1", "api_calls", 3)
+	b.allowance("pro", "api_calls", 10, "once", "tenant")
+	signed := time.Now().UTC().Add(-time.Minute)
+	b.tenant("acme", "pro", signed, signed)
+	must(b, topupOf("acme", "g1", "api_calls", 3))
 	was := b.mustBalance("acme", "api_calls")
 	// The plan without the meter ends the trial's endless period. Nothing expires and nothing is granted: no entry tells of it.
-	b.plan("none", 1, time.Now().Add(-100*time.Hour).UTC())
+	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ('none', 1, now() - interval '4 days')")
 	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone) SELECT tenant_id, clock_timestamp(), 'none', anchor, timezone FROM tenants`)
 	b.exec("UPDATE balances SET next_event_at = clock_timestamp()")
-	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
-		t.Fatal(err)
-	}
+	b.roll()
 	now := b.mustBalance("acme", "api_calls")
 	wantSums(t, now, ledger.Sums{Opening: 13})
 	wantEqual(t, "seq", now.Seq, was.Seq)
@@ -156,24 +163,21 @@ func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.hourly("acme", 10)
-	b.mustDebit(debitOf("acme", "k1", 3))
+	must(b, debitOf("acme", "k1", 3))
 	then := b.mustBalance("acme", "api_calls")
-	b.mustDebit(debitOf("acme", "k2", 1))
+	must(b, debitOf("acme", "k2", 1))
 	const by = 2*time.Hour + 7*time.Second
 	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
-	before, err := b.viewBalances(t.Context(), then.AsOf, k)
+	book, _, err := b.ledger.View(t.Context(), k, then.AsOf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.rewind("acme", by-7*time.Second)
-	closing, now, err := b.viewOne(t.Context(), "acme", "api_calls", "")
+	b.rewind(by - 7*time.Second)
+	closing, now, err := b.ledger.View(t.Context(), k, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
-		t.Fatal(err)
-	}
-	book := before.Books[k]
+	b.roll()
 	book.Start = book.Start.Add(-by)
 	got, err := b.bookAsOf(t.Context(), book, then.AsOf.Add(-by))
 	if err != nil {
@@ -186,22 +190,22 @@ func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 		if err := b.fillLines(t.Context(), closing, s); err != nil {
 			t.Fatal(err)
 		}
-		if err := checkStatement(s, nil); err != nil {
+		if err := checkStatement(s); err != nil {
 			t.Errorf("closed period %d: %v: %+v", i, err, s)
 		}
 	}
-	if s, err := b.openStatement(t.Context(), closing, now, closing.Start); err != nil || checkStatement(s, nil) != nil {
-		t.Errorf("open period: %v, %v: %+v", err, checkStatement(s, nil), s)
+	if s, err := b.openStatement(t.Context(), closing, now, closing.Start); err != nil || checkStatement(s) != nil {
+		t.Errorf("open period: %v, %v: %+v", err, checkStatement(s), s)
 	}
 }
 
 func TestUsage_SumsByHourAndDay(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	b.simple("acme", 1000)
+	b.monthly("acme", 1000)
 	total := int64(0)
 	for i := range 20 {
-		b.mustDebit(debitOf("acme", fmt.Sprint("k", i), int64(i+1)))
+		must(b, debitOf("acme", fmt.Sprint("k", i), int64(i+1)))
 		total += int64(i + 1)
 	}
 	now := time.Now().UTC()

@@ -1,4 +1,4 @@
-package pg
+package history
 
 import (
 	"cmp"
@@ -37,8 +37,8 @@ type StatementLine struct {
 }
 
 // Statement returns the account of the period that starts at start. CodeNotFound: the balance has no such period.
-func (l *Ledger) Statement(ctx context.Context, tenant, meter, subject string, start time.Time) (*Statement, error) {
-	s, err := l.periodAt(ctx, tenant, meter, subject, start)
+func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, start time.Time) (*Statement, error) {
+	s, err := r.StatementAt(ctx, tenant, meter, subject, start)
 	if err != nil {
 		return nil, err
 	}
@@ -49,36 +49,36 @@ func (l *Ledger) Statement(ctx context.Context, tenant, meter, subject string, s
 	return s, nil
 }
 
-// periodAt returns the account of the period that contains the instant at.
-func (l *Ledger) periodAt(ctx context.Context, tenant, meter, subject string, at time.Time) (*Statement, error) {
+// StatementAt returns the account of the period that contains the instant at. CodeNotFound: the balance had no period then.
+func (r *Reader) StatementAt(ctx context.Context, tenant, meter, subject string, at time.Time) (*Statement, error) {
 	if e := ledger.ValidateInstant("period_start", at); e != nil {
 		return nil, e
 	}
-	b, now, err := l.viewOne(ctx, tenant, meter, subject)
+	b, now, err := r.ledger.View(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, time.Time{})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if !at.Before(b.Start) {
-		return l.openStatement(ctx, b, ledger.Later(now, b.UpdatedAt), at)
+		return r.openStatement(ctx, b, ledger.Later(now, b.UpdatedAt), at)
 	}
 	for i := range b.Closed {
 		// The period was closed in memory only: nothing was written to the balance since.
 		if c := &b.Closed[i]; !at.Before(c.Start) && at.Before(c.End) {
 			s := statementOf(c)
 			s.AsOf = now
-			return s, l.fillLines(ctx, b, s)
+			return s, r.fillLines(ctx, b, s)
 		}
 	}
-	s, last, err := l.closedStatement(ctx, b.BalanceKey, at)
+	s, last, err := r.closedStatement(ctx, b.BalanceKey, at)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "period_start", "meter %q of tenant %q has no period at %s", meter, tenant, at.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return nil, unavailable("read period", err)
 	}
-	s.Lines, err = l.sumsUntil(ctx, b.BalanceKey, last[0], last[1], period.Forever)
+	s.Lines, err = r.sumsUntil(ctx, b.BalanceKey, last[0], last[1], period.Forever)
 	return s, err
 }
 
@@ -89,7 +89,7 @@ func statementOf(c *ledger.PeriodRow) *Statement {
 	}
 }
 
-func (l *Ledger) openStatement(ctx context.Context, b *ledger.Book, now, at time.Time) (*Statement, error) {
+func (r *Reader) openStatement(ctx context.Context, b *ledger.Book, now, at time.Time) (*Statement, error) {
 	if !at.Before(b.End) {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "period_start", "the open period of meter %q ends at %s", b.Meter, b.End.Format(time.RFC3339))
 	}
@@ -100,23 +100,23 @@ func (l *Ledger) openStatement(ctx context.Context, b *ledger.Book, now, at time
 	if b.End.Before(period.Forever) {
 		s.End = b.End
 	}
-	return s, l.fillLines(ctx, b, s)
+	return s, r.fillLines(ctx, b, s)
 }
 
 // fillLines totals a period from the entries that were stored when b was read and those that advance made in memory. It leaves out
 // entries that were stored later: they may duplicate the latter.
-func (l *Ledger) fillLines(ctx context.Context, b *ledger.Book, s *Statement) error {
+func (r *Reader) fillLines(ctx context.Context, b *ledger.Book, s *Statement) error {
 	var lines []StatementLine
 	stored := b.Start // start of the period of the newest stored entries
 	if len(b.Closed) > 0 {
 		stored = b.Closed[0].Start
 	}
 	if s.Start.Equal(stored) {
-		before, err := l.seqBefore(ctx, b.BalanceKey, stored)
+		before, err := r.seqBefore(ctx, b.BalanceKey, stored)
 		if err != nil {
 			return err
 		}
-		if lines, err = l.sumsUntil(ctx, b.BalanceKey, before, b.Seq-int64(len(b.Unwritten)), period.Forever); err != nil {
+		if lines, err = r.sumsUntil(ctx, b.BalanceKey, before, b.Seq-int64(len(b.Unwritten)), period.Forever); err != nil {
 			return err
 		}
 	}
@@ -130,8 +130,8 @@ func (l *Ledger) fillLines(ctx context.Context, b *ledger.Book, s *Statement) er
 }
 
 // seqBefore returns the newest entry before the period that starts at start.
-func (l *Ledger) seqBefore(ctx context.Context, k ledger.BalanceKey, start time.Time) (seq int64, err error) {
-	if err := l.readers.QueryRow(ctx, l.sql["SeqBeforePeriod"], k.Tenant, k.Meter, k.Subject, start).Scan(&seq); err != nil {
+func (r *Reader) seqBefore(ctx context.Context, k ledger.BalanceKey, start time.Time) (seq int64, err error) {
+	if err := r.pool.QueryRow(ctx, r.sql["SeqBeforePeriod"], k.Tenant, k.Meter, k.Subject, start).Scan(&seq); err != nil {
 		return 0, unavailable("read periods", err)
 	}
 	return seq, nil
@@ -154,10 +154,10 @@ func mergeLines(in []StatementLine) []StatementLine {
 }
 
 // closedStatement reads a stored period and the seq range of its entries.
-func (l *Ledger) closedStatement(ctx context.Context, k ledger.BalanceKey, at time.Time) (*Statement, [2]int64, error) {
+func (r *Reader) closedStatement(ctx context.Context, k ledger.BalanceKey, at time.Time) (*Statement, [2]int64, error) {
 	c := ledger.PeriodRow{BalanceKey: k}
 	var before int64
-	err := l.readers.QueryRow(ctx, l.sql["PeriodAt"], k.Tenant, k.Meter, k.Subject, at).Scan(
+	err := r.pool.QueryRow(ctx, r.sql["PeriodAt"], k.Tenant, k.Meter, k.Subject, at).Scan(
 		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted, &c.Overage,
 		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &before)
 	if err != nil {
@@ -167,8 +167,8 @@ func (l *Ledger) closedStatement(ctx context.Context, k ledger.BalanceKey, at ti
 	return statementOf(&c), [2]int64{before, c.LastSeq}, nil
 }
 
-func (l *Ledger) sumsUntil(ctx context.Context, k ledger.BalanceKey, after, last int64, at time.Time) ([]StatementLine, error) {
-	rows, err := l.readers.Query(ctx, l.sql["SumsUntil"], k.Tenant, k.Meter, k.Subject, after, last, at)
+func (r *Reader) sumsUntil(ctx context.Context, k ledger.BalanceKey, after, last int64, at time.Time) ([]StatementLine, error) {
+	rows, err := r.pool.Query(ctx, r.sql["SumsUntil"], k.Tenant, k.Meter, k.Subject, after, last, at)
 	if err != nil {
 		return nil, unavailable("sum entries", err)
 	}

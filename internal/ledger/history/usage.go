@@ -1,4 +1,4 @@
-package pg
+package history
 
 import (
 	"context"
@@ -40,20 +40,20 @@ type UsageQuery struct {
 }
 
 // Usage returns the buckets in which there was any use, oldest first.
-func (l *Ledger) Usage(ctx context.Context, q UsageQuery) ([]UsageBucket, error) {
+func (r *Reader) Usage(ctx context.Context, q UsageQuery) ([]UsageBucket, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if err := l.mustExist(ctx, q.Tenant); err != nil {
+	if err := r.ledger.MustExist(ctx, q.Tenant); err != nil {
 		return nil, err
 	}
 	var after int64
-	if err := l.readers.QueryRow(ctx, l.sql["SeqBefore"], q.Tenant, q.Meter, q.Subject, q.From).Scan(&after); err != nil {
+	if err := r.pool.QueryRow(ctx, r.sql["SeqBefore"], q.Tenant, q.Meter, q.Subject, q.From).Scan(&after); err != nil {
 		return nil, unavailable("read periods", err)
 	}
-	rows, err := l.readers.Query(ctx, l.sql["UsageBetween"], q.Tenant, q.Meter, q.Subject, q.From, q.To, string(q.Step), q.Zone, after)
+	rows, err := r.pool.Query(ctx, r.sql["UsageBetween"], q.Tenant, q.Meter, q.Subject, q.From, q.To, string(q.Step), q.Zone, after)
 	if err != nil {
 		return nil, unavailable("sum use", err)
 	}

@@ -1,4 +1,4 @@
-package pg
+package history
 
 import (
 	"context"
@@ -12,42 +12,31 @@ import (
 )
 
 // BalanceAsOf returns a balance as it was at a past instant. Its list of grants is empty. CodeNotFound: the balance did not exist yet.
-func (l *Ledger) BalanceAsOf(ctx context.Context, tenant, meter, subject string, at time.Time) (*ledger.Balance, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateID("meter", meter), ledger.ValidateSubject(subject)); e != nil {
-		return nil, e
-	}
-	at, e := l.past(at)
+func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string, at time.Time) (*ledger.Balance, error) {
+	at, e := r.past(at)
 	if e != nil {
 		return nil, e
 	}
-	k := ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}
-	m, err := l.viewBalances(ctx, at, k)
+	b, _, err := r.ledger.View(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, at)
 	if err != nil {
 		return nil, err
 	}
-	b, failed := m.Book(k)
-	if failed != nil {
-		return nil, failed
-	}
-	if b.Unknown() {
-		return nil, b.NotInPlan()
-	}
-	return l.bookAsOf(ctx, b, at)
+	return r.bookAsOf(ctx, b, at)
 }
 
 // BalancesAsOf returns a tenant's balances as they were at a past instant, without those that did not exist yet.
-func (l *Ledger) BalancesAsOf(ctx context.Context, tenant, subject string, at time.Time) ([]ledger.Balance, error) {
-	at, e := l.past(at)
+func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at time.Time) ([]ledger.Balance, error) {
+	at, e := r.past(at)
 	if e != nil {
 		return nil, e
 	}
-	books, _, err := l.booksOf(ctx, tenant, subject, at)
+	books, _, err := r.ledger.Views(ctx, tenant, subject, at)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]ledger.Balance, 0, len(books))
 	for _, b := range books {
-		past, err := l.bookAsOf(ctx, b, at)
+		past, err := r.bookAsOf(ctx, b, at)
 		switch {
 		case err == nil:
 			out = append(out, *past)
@@ -59,36 +48,36 @@ func (l *Ledger) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 }
 
 // past returns at, to the microsecond, if it lies in the past.
-func (l *Ledger) past(at time.Time) (time.Time, *ledger.Error) {
+func (r *Reader) past(at time.Time) (time.Time, *ledger.Error) {
 	at = ledger.Micros(at)
 	if e := ledger.ValidateInstant("as_of", at); e != nil {
 		return at, e
 	}
-	if now := l.estimate(); at.After(now.Add(time.Second)) {
+	if now := r.ledger.Now(); at.After(now.Add(time.Second)) {
 		return at, ledger.Errorf(ledger.CodeInvalidArgument, "as_of", "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))
 	}
 	return at, nil
 }
 
 // bookAsOf returns b, which was viewed at the instant at, as it was then.
-func (l *Ledger) bookAsOf(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
+func (r *Reader) bookAsOf(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
 	// A period can begin without an entry; UpdatedAt does not show that.
 	if !at.Before(b.Start) && (len(b.Unwritten) > 0 || !b.UpdatedAt.After(at)) {
 		out := b.View(at) // nothing was written since: what was due until then is worked off in memory
 		out.AsOf, out.Grants = at, []ledger.GrantRecord{}
 		return &out, nil
 	}
-	return l.pastBalance(ctx, b, at)
+	return r.pastBalance(ctx, b, at)
 }
 
 // pastBalance sums the entries that were due until at, in the period that contains it.
-func (l *Ledger) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
+func (r *Reader) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) (*ledger.Balance, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	out := &ledger.Balance{BalanceKey: b.BalanceKey, AsOf: at, Grants: []ledger.GrantRecord{}}
 	var bounds [2]int64
 	if at.Before(b.Start) {
-		s, found, err := l.closedStatement(ctx, b.BalanceKey, at)
+		s, found, err := r.closedStatement(ctx, b.BalanceKey, at)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil, ledger.Errorf(ledger.CodeNotFound, "as_of", "meter %q of tenant %q has no period at %s", b.Meter, b.Tenant, at.Format(time.RFC3339))
 		}
@@ -102,18 +91,18 @@ func (l *Ledger) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) 
 		if b.End.Before(period.Forever) {
 			out.PeriodEnd = b.End
 		}
-		before, err := l.seqBefore(ctx, b.BalanceKey, b.Start)
+		before, err := r.seqBefore(ctx, b.BalanceKey, b.Start)
 		if err != nil {
 			return nil, err
 		}
 		bounds = [2]int64{before, b.Seq}
 	}
-	lines, err := l.sumsUntil(ctx, b.BalanceKey, bounds[0], bounds[1], at)
+	lines, err := r.sumsUntil(ctx, b.BalanceKey, bounds[0], bounds[1], at)
 	if err != nil {
 		return nil, err
 	}
 	// Holds of earlier periods may still have been open: they are part of opening.
-	held, err := l.heldAt(ctx, b.BalanceKey, bounds[0])
+	held, err := r.heldAt(ctx, b.BalanceKey, bounds[0])
 	if err != nil {
 		return nil, err
 	}
@@ -130,11 +119,11 @@ func (l *Ledger) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) 
 }
 
 // heldAt returns what was held after entry seq.
-func (l *Ledger) heldAt(ctx context.Context, k ledger.BalanceKey, seq int64) (int64, error) {
+func (r *Reader) heldAt(ctx context.Context, k ledger.BalanceKey, seq int64) (int64, error) {
 	if seq == 0 {
 		return 0, nil
 	}
-	lines, err := l.sumsUntil(ctx, k, 0, seq, period.Forever)
+	lines, err := r.sumsUntil(ctx, k, 0, seq, period.Forever)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,192 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// bundle is a reader and a ledger on a database of their own, with a way to write the catalogue by hand.
+type bundle struct {
+	*Reader
+	t   testing.TB
+	url string
+	db  *pgx.Conn
+}
+
+func newBundle(t testing.TB) *bundle {
+	t.Helper()
+	b := &bundle{t: t, url: testenv.Postgres(t)}
+	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: b.url, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	b.check(err)
+	b.check(l.Start(t.Context()))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := l.Stop(ctx); err != nil {
+			t.Errorf("stop ledger: %v", err)
+		}
+	})
+	b.Reader, err = New(l)
+	b.check(err)
+	b.db, err = pgx.Connect(t.Context(), b.url)
+	b.check(err)
+	t.Cleanup(func() { _ = b.db.Close(context.Background()) })
+	return b
+}
+
+func (b *bundle) check(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) exec(sql string, args ...any) {
+	b.t.Helper()
+	_, err := b.db.Exec(b.t.Context(), sql, args...)
+	b.check(err)
+}
+
+// allowance adds an allowance to version 1 of a plan.
+func (b *bundle) allowance(plan, meter string, amount int64, every, anchor string) {
+	b.t.Helper()
+	b.exec("INSERT INTO meters (meter, unit) VALUES ($1, 'unit') ON CONFLICT DO NOTHING", meter)
+	b.exec("INSERT INTO plans (plan, version, created_at) VALUES ($1, 1, now() - interval '2 years') ON CONFLICT DO NOTHING", plan)
+	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor) VALUES ($1, 1, $2, 0, $3, $4, $5)
+		ON CONFLICT DO NOTHING`, plan, meter, amount, every, anchor)
+}
+
+// tenant signs a tenant up at an instant.
+func (b *bundle) tenant(id, plan string, at, anchor time.Time) {
+	b.t.Helper()
+	b.exec(`INSERT INTO tenants (tenant_id, plan, anchor, timezone, created_at) VALUES ($1, $2, $3, 'UTC', $4)`, id, plan, anchor, at)
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial) VALUES ($1, $2, $3, $4, 'UTC', true)`,
+		id, at, plan, anchor)
+}
+
+// hourly signs a tenant up for an allowance per hour, anchored so that the open period began a minute ago.
+func (b *bundle) hourly(id string, amount int64) {
+	b.t.Helper()
+	at := time.Now().UTC().Add(-time.Minute)
+	b.allowance("hourly", "api_calls", amount, "hour", "tenant")
+	b.tenant(id, "hourly", at, at)
+}
+
+// monthly signs a tenant up for an allowance per calendar month.
+func (b *bundle) monthly(id string, amount int64) {
+	b.t.Helper()
+	at := time.Now().UTC().Add(-time.Hour)
+	b.allowance(fmt.Sprintf("monthly-%d", amount), "api_calls", amount, "month", "calendar")
+	b.tenant(id, fmt.Sprintf("monthly-%d", amount), at, at)
+}
+
+// rewind moves all rows into the past, as if that much time had gone by. It adds seven seconds: the id of an allowance contains its
+// period's start, and after whole periods the ids would come again.
+func (b *bundle) rewind(by time.Duration) {
+	b.t.Helper()
+	by += 7 * time.Second
+	for _, sql := range []string{
+		`UPDATE balances SET period_start = period_start - $1::interval, updated_at = updated_at - $1::interval,
+			period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $1::interval ELSE period_end END,
+			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $1::interval ELSE next_event_at END
+			WHERE period_start > 'epoch'`, // otherwise it was not opened, and has no instants
+		`UPDATE periods SET period_start = period_start - $1::interval, period_end = period_end - $1::interval`,
+		`UPDATE grants SET effective_at = effective_at - $1::interval,
+			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $1::interval ELSE expires_at END`,
+		`UPDATE entries SET period_start = period_start - $1::interval, created_at = created_at - $1::interval, effective_at = effective_at - $1::interval`,
+		`UPDATE tenants SET anchor = anchor - $1::interval`,
+		`UPDATE tenant_terms SET effective_at = effective_at - $1::interval, anchor = anchor - $1::interval`,
+		`UPDATE holds SET created_at = created_at - $1::interval, expires_at = expires_at - $1::interval`,
+		`UPDATE hold_lines SET expires_at = expires_at - $1::interval`,
+	} {
+		b.exec(sql, by)
+	}
+}
+
+// roll works off what is due.
+func (b *bundle) roll() {
+	b.t.Helper()
+	_, err := b.ledger.RunRoll(b.t.Context(), nil, func(pg.Roll) {})
+	b.check(err)
+}
+
+func debitOf(tenant, key string, amount int64) *ledger.Debit {
+	return &ledger.Debit{Tenant: tenant, Key: key, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
+}
+
+func topupOf(tenant, key, meter string, amount int64) *ledger.Grant {
+	return &ledger.Grant{Tenant: tenant, Key: key, Meter: meter, Amount: amount, Source: ledger.SourceTopup}
+}
+
+// must makes an operation.
+func must[R any](b *bundle, op ledger.Request[R]) *R {
+	b.t.Helper()
+	out, err := pg.Do(b.t.Context(), b.ledger, op)
+	b.check(err)
+	return out
+}
+
+// mustBalance reads a balance.
+func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
+	b.t.Helper()
+	out, err := b.ledger.Balance(b.t.Context(), tenant, meter, "")
+	b.check(err)
+	return out
+}
+
+// mustVerify fails the test unless journal and state agree.
+func (b *bundle) mustVerify() {
+	b.t.Helper()
+	v, err := verifier.Open(b.t.Context(), verifier.Config{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	b.check(err)
+	defer func() { b.check(v.Stop(context.Background())) }()
+	report, err := v.Verify(b.t.Context(), verifier.Options{})
+	b.check(err)
+	for _, d := range report.Differences {
+		b.t.Errorf("verify: %s", d)
+	}
+}
+
+func wantSums(t testing.TB, got *ledger.Balance, want ledger.Sums) {
+	t.Helper()
+	wantEqual(t, "sums of "+got.Meter, got.Sums, want)
+	wantEqual(t, "remaining of "+got.Meter, got.Remaining, want.Remaining())
+}
+
+// wantEqual fails the test when got differs from want. what names them in the message.
+func wantEqual[V any](t testing.TB, what string, got, want V) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func wantCode(t testing.TB, err error, code ledger.Code) *ledger.Error {
+	t.Helper()
+	if got := ledger.CodeOf(err); got != code {
+		t.Fatalf("got code %q (%v), want %q", got, err, code)
+	}
+	e, _ := errors.AsType[*ledger.Error](err)
+	return e
+}
+
+// wantRefused fails the test unless err is a refusal of the field.
+func wantRefused(t testing.TB, err error, field string) {
+	t.Helper()
+	if e := wantCode(t, err, ledger.CodeInvalidArgument); e.Field != field {
+		t.Errorf("field %q (%v), want %q", e.Field, err, field)
+	}
+}

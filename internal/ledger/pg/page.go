@@ -1,0 +1,40 @@
+package pg
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// PageMax bounds one page of a list.
+const PageMax = 500
+
+// ValidLimit returns an error unless n is in 1..PageMax.
+func ValidLimit(n int) *ledger.Error {
+	if n < 1 || n > PageMax {
+		return ledger.Errorf(ledger.CodeInvalidArgument, "limit", "must be an integer from 1 to %d", PageMax)
+	}
+	return nil
+}
+
+// ValidText reports whether PostgreSQL can store s.
+func ValidText(s string) bool { return strings.ToValidUTF8(s, "") == s && !strings.ContainsRune(s, 0) }
+
+// SealCursor makes a cursor of the parts of the last key. Callers treat it as opaque. Ids contain no newline, so newlines separate the parts.
+func SealCursor(parts ...string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(parts, "\n")))
+}
+
+// OpenCursor returns the n parts of a cursor, all empty for an empty cursor.
+func OpenCursor(cursor string, n int) ([]string, error) {
+	if cursor == "" {
+		return make([]string, n), nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	parts := strings.Split(string(raw), "\n")
+	if err != nil || len(parts) != n || len(raw) > 1024 || !ValidText(string(raw)) {
+		return nil, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "unknown cursor")
+	}
+	return parts, nil
+}
