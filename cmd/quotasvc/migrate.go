@@ -10,10 +10,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/migrations"
 )
 
@@ -114,8 +116,32 @@ func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error 
 		if len(results) == 0 {
 			log.Info("schema is up to date")
 		}
+		makePartitions(ctx, databaseURL, log)
 		return nil
 	})
+}
+
+// makePartitions makes the journal's partitions of the coming months. What it cannot make, roll and the service try again.
+func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) {
+	err := func() error {
+		conn, err := pgx.Connect(ctx, databaseURL)
+		if err != nil {
+			return redactedParse(err)
+		}
+		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+		j, err := journal.New(log)
+		if err != nil {
+			return err
+		}
+		var now time.Time
+		if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+			return err
+		}
+		return j.MakeAhead(ctx, conn, journal.MonthOf(now))
+	}()
+	if err != nil {
+		log.Warn("journal partitions were not made; quotasvc roll and the service try again", "error", err)
+	}
 }
 
 // errSchemaBehind is returned when the service must not start on this database yet.

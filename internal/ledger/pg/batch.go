@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
 
 // Bounds of one batch's life. Together they keep the wait of a caller whose database is gone under ten seconds.
@@ -86,6 +87,9 @@ func (l *Ledger) isolate(ctx context.Context, calls []*ledger.Call, cause error)
 
 func failAll(calls []*ledger.Call, unknown bool, cause error) {
 	e := &ledger.Error{Code: ledger.CodeUnavailable, Detail: "the ledger cannot reach its database; nothing was done", RetryAfter: time.Second, Cause: cause}
+	if missing, ok := errors.AsType[*noPartitionError](cause); ok {
+		e = missing.answer()
+	}
 	if unknown {
 		e = &ledger.Error{
 			Code: ledger.CodeOutcomeUnknown, RetryAfter: time.Second, Cause: cause,
@@ -113,6 +117,9 @@ func pause(ctx context.Context, failures int) {
 // sent.
 func classify(err error, committing bool) verdict {
 	pgErr, answered := errors.AsType[*pgconn.PgError](err)
+	if _, missing := journal.MissingMonth(err); missing {
+		return verdictRetry // the partition was made, or could not be made now
+	}
 	switch {
 	case errors.Is(err, errRolledBack):
 		return verdictRetry

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
@@ -58,8 +59,9 @@ type Ledger struct {
 	// clockOffset is PostgreSQL's clock minus the instance's, in nanoseconds. It only chooses the partitions in which keys are looked up.
 	clockOffset atomic.Int64
 
-	upkeep *upkeep
-	jobs   *jobs
+	journal *journal.Journal
+	upkeep  *upkeep
+	jobs    *jobs
 }
 
 // Open connects the pools and prepares the lanes. It does not wait for PostgreSQL; Start does.
@@ -76,6 +78,9 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		return nil, err
 	}
 	l := &Ledger{cfg: cfg, log: cfg.Log, sql: q, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: newHints()}
+	if l.journal, err = journal.New(cfg.Log); err != nil {
+		return nil, err
+	}
 	if l.writers, err = newPool(ctx, cfg.DatabaseURL, cfg.Lanes+writersSpare, writerParams()); err != nil {
 		return nil, err
 	}
@@ -109,15 +114,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Start reads PostgreSQL's clock, makes the partitions of the coming months and starts the background loops. It fails if PostgreSQL does not
-// answer.
+// Start reads PostgreSQL's clock, makes the partitions of the coming months if its role may, and starts the background loops. It fails if
+// PostgreSQL does not answer.
 func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.Ping(ctx); err != nil {
 		return err
 	}
-	if err := l.upkeep.start(ctx); err != nil {
-		return err
-	}
+	l.upkeep.start(ctx)
 	return nil
 }
 

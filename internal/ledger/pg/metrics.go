@@ -4,13 +4,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
 
 type metrics struct {
 	failedAttempts *prometheus.CounterVec
 	isolated       prometheus.Counter
 	decided        *prometheus.CounterVec
-	lateEntries    prometheus.Gauge
+	monthsAhead    prometheus.Gauge
 	rolledUntil    prometheus.Gauge
 }
 
@@ -28,21 +29,22 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "quotasvc_ledger_operations_total",
 			Help: "Operations answered, by kind and outcome: ok, replayed, or the code of the error.",
 		}, []string{"kind", "outcome"}),
-		lateEntries: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "quotasvc_ledger_default_partition_rows",
-			Help: "Rows in the DEFAULT partition of entries. Above zero: a monthly partition was not made in time.",
+		monthsAhead: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_ledger_partition_months_ahead",
+			Help: "Months after the current one that have a partition of entries, up to the first that has none. -1: not even the current month has one.",
 		}),
 	}
 	m.rolledUntil = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "quotasvc_ledger_last_roll_timestamp_seconds",
 		Help: "Instant up to which the newest finished roll of any process has worked off due events; 0: no roll has finished. Updated every hour.",
 	})
+	m.monthsAhead.Set(journal.MonthsAhead) // until it is known: alerts fire below
 	// Alerts look for an increase. A series that first appears with the value 1 shows none, so these start at 0.
 	for _, kind := range ledger.Kinds() {
 		m.decided.WithLabelValues(string(kind), string(ledger.CodeQueueFull))
 		m.decided.WithLabelValues(string(kind), string(ledger.CodeOutcomeUnknown))
 	}
 	m.failedAttempts.WithLabelValues(string(verdictUnknown))
-	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.lateEntries, m.rolledUntil)
+	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.monthsAhead, m.rolledUntil)
 	return m
 }

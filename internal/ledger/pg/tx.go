@@ -34,6 +34,7 @@ func (l *Ledger) inTx(ctx context.Context, do func(ctx context.Context, t *tx) e
 	t := &tx{ledger: l, conn: conn.Conn(), batch: ledger.NewBatch()}
 	if err = do(ctx, t); err != nil {
 		t.rollBack(ctx)
+		err = l.makeMissing(ctx, t.conn, err)
 		t.dropIfReadOnly(err)
 		if t.conn.IsClosed() {
 			// Where one connection died, the idle ones most likely have died with it.

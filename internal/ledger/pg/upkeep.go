@@ -2,23 +2,29 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
 
 const (
-	// partitionsAhead is how many months after the current one get their partition in advance. The upkeep may fail for a quarter of a
-	// year before rows go to the DEFAULT partition.
-	partitionsAhead = 3
-	upkeepInterval  = time.Hour
-	upkeepTimeout   = 20 * time.Second
+	upkeepInterval = time.Hour
+	upkeepTimeout  = 20 * time.Second
+	// makeTimeout bounds how long operations wait for the partition of their month.
+	makeTimeout = 2 * time.Second
+	// aheadEnough is the number of months ahead from which on it is no matter that partitions could not be made: `quotasvc roll` and `quotasvc
+	// migrate up` make them as well, perhaps as a role that may.
+	aheadEnough = 3
 )
 
-// upkeep makes the journal's partitions in advance, and checks whether rolls are made, at the start and every hour.
+// upkeep makes the journal's partitions in advance, and checks whether rolls are made, at the start and every hour. Nothing waits for it.
 type upkeep struct {
 	ledger *Ledger
 	cancel context.CancelFunc
@@ -27,14 +33,11 @@ type upkeep struct {
 
 func newUpkeep(l *Ledger) *upkeep { return &upkeep{ledger: l, cancel: func() {}} }
 
-func (u *upkeep) start(ctx context.Context) error {
-	if err := u.once(ctx); err != nil {
-		return err
-	}
+func (u *upkeep) start(ctx context.Context) {
+	u.once(ctx)
 	loop, cancel := context.WithCancel(context.Background())
 	u.cancel = cancel
 	u.done.Go(func() { u.run(loop) })
-	return nil
 }
 
 func (u *upkeep) stop() {
@@ -50,88 +53,84 @@ func (u *upkeep) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := u.once(ctx); err != nil && ctx.Err() == nil {
-				u.ledger.log.Error("journal partitions were not made; the default partition takes what comes", "error", err)
-			}
+			u.once(ctx)
 		}
 	}
 }
 
-func (u *upkeep) once(ctx context.Context) error {
+func (u *upkeep) once(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
 	defer cancel()
 	l := u.ledger
 	if err := l.makePartitions(ctx, l.estimate()); err != nil {
-		return err
-	}
-	var late int64
-	if err := l.readers.QueryRow(ctx, l.sql["DefaultPartitionRows"]).Scan(&late); err != nil {
-		return unavailable("count rows of the default partition", err)
-	}
-	l.metrics.lateEntries.Set(float64(late))
-	if late > 0 {
-		l.log.Error("entries lie in the default partition: see docs/operations.md, journal partitions", "rows", late)
+		l.log.Warn("the journal's partitions are not known", "error", err)
 	}
 	var rolled int64
 	if err := l.readers.QueryRow(ctx, l.sql["LastRoll"]).Scan(&rolled); err != nil {
-		return unavailable("read when the last roll was", err)
+		l.log.Warn("the last roll is not known", "error", err)
+		return
 	}
 	l.metrics.rolledUntil.Set(float64(rolled))
-	return nil
 }
 
-// makePartitions makes the partitions from the oldest month in which keys are looked up until partitionsAhead months after now. Several
-// instances may run it at once.
+// makePartitions makes the missing partitions of the months around now. It fails only if it cannot say which exist: nobody needs those of later
+// months yet.
 func (l *Ledger) makePartitions(ctx context.Context, now time.Time) error {
-	err := pgx.BeginFunc(ctx, l.writers, func(tx pgx.Tx) error {
-		var mine bool
-		if err := tx.QueryRow(ctx, l.sql["PartitionLock"]).Scan(&mine); err != nil {
-			return err
-		}
-		if !mine {
-			return nil
-		}
-		rows, err := tx.Query(ctx, l.sql["PartitionNames"])
-		if err != nil {
-			return err
-		}
-		have, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return err
-		}
-		for _, month := range partitionMonths(now) {
-			if slices.Contains(have, partitionName(month)) {
-				continue
-			}
-			if _, err := tx.Exec(ctx, partitionDDL(month)); err != nil {
-				return fmt.Errorf("make partition %s: %w", partitionName(month), err)
-			}
-			l.log.Info("journal partition made", "partition", partitionName(month))
-		}
-		return nil
-	})
+	conn, err := l.writers.Acquire(ctx)
 	if err != nil {
-		return unavailable("make journal partitions", err)
+		return unavailable("acquire a connection for partitions", err)
+	}
+	defer conn.Release()
+	month := journal.MonthOf(now)
+	failed := l.journal.MakeAhead(ctx, conn.Conn(), month)
+	partitions, err := l.journal.Partitions(ctx, conn.Conn())
+	if err != nil {
+		return unavailable("list partitions", err)
+	}
+	ahead := journal.Ahead(partitions, month)
+	l.metrics.monthsAhead.Set(float64(ahead))
+	if failed != nil {
+		level := slog.LevelInfo
+		if ahead < aheadEnough {
+			level = slog.LevelError
+		}
+		l.log.Log(ctx, level, "journal partitions were not made: see docs/operations.md, journal partitions", "months_ahead", ahead, "error", failed)
 	}
 	return nil
 }
 
-func partitionMonths(now time.Time) []time.Time {
-	var out []time.Time
-	oldest := monthsOfKeys(now)[0].Time
-	last := time.Date(now.UTC().Year(), now.UTC().Month()+partitionsAhead, 1, 0, 0, 0, 0, time.UTC)
-	for m := oldest; !m.After(last); m = m.AddDate(0, 1, 0) {
-		out = append(out, m)
-	}
-	return out
+// noPartitionError reports that entries could not be written, as the journal has no partition for their month and this instance could not
+// make it.
+type noPartitionError struct {
+	month journal.Month
+	cause error
 }
 
-func partitionName(month time.Time) string { return "entries_" + month.Format("2006_01") }
+func (e *noPartitionError) Error() string {
+	return fmt.Sprintf("the journal has no partition for %s: %v", e.month, e.cause)
+}
 
-// partitionDDL makes a table and then attaches it. Attaching blocks other DDL on entries, but no reads and no writes.
-func partitionDDL(month time.Time) string {
-	name := partitionName(month)
-	return fmt.Sprintf(`CREATE TABLE %s (LIKE entries INCLUDING ALL);
-		ALTER TABLE entries ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s');`,
-		name, name, month.Format(time.DateOnly), month.AddDate(0, 1, 0).Format(time.DateOnly))
+func (e *noPartitionError) Unwrap() error { return e.cause }
+
+// answer returns what callers get.
+func (e *noPartitionError) answer() *ledger.Error {
+	return &ledger.Error{
+		Code: ledger.CodeUnavailable, RetryAfter: time.Second, Cause: e,
+		Detail: "the journal has no partition for " + e.month.String() + ", and it could not be made; nothing was done",
+	}
+}
+
+// makeMissing makes the partition whose absence is the reason of err, and returns err, which is worth a retry then. conn must not be in a
+// transaction.
+func (l *Ledger) makeMissing(ctx context.Context, conn *pgx.Conn, err error) error {
+	month, missing := journal.MissingMonth(err)
+	if !missing {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
+	defer cancel()
+	if failed := l.journal.Make(ctx, conn, month); failed != nil {
+		return &noPartitionError{month: month, cause: errors.Join(err, failed)}
+	}
+	return err
 }

@@ -1,0 +1,255 @@
+package journal
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+const (
+	// MonthsAhead is how many months after the current one have their partition in advance. Whoever may make partitions can be away for almost
+	// a year.
+	MonthsAhead = 12
+
+	// MonthsKept are the months before the current one whose partition is made if it is missing. Entries are stamped into them when a clock
+	// that was ahead is set back.
+	MonthsKept = 1
+
+	// lockWait bounds each wait for a lock. Whoever needs entries waits behind a statement that waits for a lock on it.
+	lockWait = 100 * time.Millisecond
+	// lockTries and lockPause bound the repeated attempts: about five seconds in all. A pause is random, up to twice lockPause.
+	lockTries = 20
+	lockPause = 150 * time.Millisecond
+)
+
+// Journal works on the partitions of entries. It is safe for concurrent use; each connection serves one call at a time.
+type Journal struct {
+	log *slog.Logger
+	sql map[string]string
+}
+
+// New returns a Journal that reports to log what it makes and drops.
+func New(log *slog.Logger) (*Journal, error) {
+	q, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	return &Journal{log: log, sql: q}, nil
+}
+
+// Partition is a partition of entries.
+type Partition struct {
+	Name     string
+	From, To Month // [From, To): one month, unless an operator has made it otherwise
+	Pending  bool  // a detachment was begun and not finished: readers do not see its entries
+	Rows     int64 // the planner's estimate
+	Bytes    int64 // with indexes
+}
+
+// Partitions returns the partitions, oldest first.
+func (j *Journal) Partitions(ctx context.Context, conn *pgx.Conn) ([]Partition, error) {
+	rows, err := conn.Query(ctx, j.sql["Partitions"])
+	if err != nil {
+		return nil, fmt.Errorf("list the journal's partitions: %w", err)
+	}
+	var out []Partition
+	var p Partition
+	var from, to time.Time
+	_, err = pgx.ForEachRow(rows, []any{&p.Name, &from, &to, &p.Pending, &p.Rows, &p.Bytes}, func() error {
+		p.From, p.To = MonthOf(from), MonthOf(to)
+		out = append(out, p)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the journal's partitions: %w", err)
+	}
+	return out, nil
+}
+
+// Ahead returns how many months after now have a partition, up to the first that has none; -1: not even the current month has one.
+func Ahead(partitions []Partition, now Month) int {
+	ahead := -1
+	for covered(partitions, now+Month(ahead)+1) {
+		ahead++
+	}
+	return ahead
+}
+
+func covered(partitions []Partition, m Month) bool {
+	for _, p := range partitions {
+		if p.From <= m && m < p.To && !p.Pending {
+			return true
+		}
+	}
+	return false
+}
+
+// MakeAhead makes the missing partitions from MonthsKept months before now to MonthsAhead after it, the nearest first. It stops at the first that
+// cannot be made.
+func (j *Journal) MakeAhead(ctx context.Context, conn *pgx.Conn, now Month) error {
+	partitions, err := j.Partitions(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for m := now - MonthsKept; m <= now+MonthsAhead; m++ {
+		if covered(partitions, m) {
+			continue
+		}
+		if err := j.Make(ctx, conn, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Make makes the partition of a month, unless it exists.
+func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
+	made := false
+	err := patiently(ctx, func() error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, setLockWait); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, j.sql["PartitionLock"]); err != nil {
+				return err
+			}
+			var table, partition bool
+			if err := tx.QueryRow(ctx, j.sql["TableExists"], m.Partition()).Scan(&table, &partition); err != nil {
+				return err
+			}
+			switch {
+			case partition:
+				return nil
+			case table:
+				return fmt.Errorf("a table %s exists, and it is not a partition of entries", m.Partition())
+			}
+			made = true
+			_, err := tx.Exec(ctx, makeStatements(m))
+			return err
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("make the journal's partition of %s: %w", m, err)
+	}
+	if made {
+		j.log.Info("journal partition made", "partition", m.Partition())
+	}
+	return nil
+}
+
+// makeStatements make a table and attach it. CREATE TABLE ... PARTITION OF would lock out everybody who reads or writes entries; ATTACH locks out
+// only others who attach or detach. The table is empty, so that it is not scanned.
+func makeStatements(m Month) string {
+	return fmt.Sprintf(`CREATE TABLE %s (LIKE entries INCLUDING ALL);
+		ALTER TABLE entries ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`,
+		m.Partition(), m.Partition(), m.Start().Format(time.DateOnly), m.End().Format(time.DateOnly))
+}
+
+// Detach detaches a partition: its entries are in a table of their own then, which nobody reads. It waits for the transactions that have used
+// entries, as long as ctx and the connection's timeouts allow. It can be interrupted and called again. The connection must not be in a
+// transaction. It returns nil if the partition is detached already.
+func (j *Journal) Detach(ctx context.Context, conn *pgx.Conn, m Month) error {
+	detached := false
+	err := patiently(ctx, func() error {
+		partitions, err := j.Partitions(ctx, conn)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(partitions, func(p Partition) bool { return p.From <= m && m < p.To })
+		if i < 0 {
+			return nil
+		}
+		p := partitions[i]
+		if p.From != m || p.To != m+1 || p.Name != m.Partition() {
+			return fmt.Errorf("its entries are in %s, which holds %s to %s: detach that one by hand", p.Name, p.From, p.To-1)
+		}
+		how := "CONCURRENTLY"
+		if p.Pending { // an earlier attempt was interrupted
+			how = "FINALIZE"
+		}
+		detached = true
+		_, err = conn.Exec(ctx, "ALTER TABLE entries DETACH PARTITION "+p.Name+" "+how)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("detach the journal's partition of %s: %w", m, err)
+	}
+	if detached {
+		j.log.Info("journal partition detached", "partition", m.Partition())
+	}
+	return nil
+}
+
+// Drop drops the table of a detached month. It refuses to drop a partition that is attached. It returns nil if there is no such table.
+func (j *Journal) Drop(ctx context.Context, conn *pgx.Conn, m Month) error {
+	var table, partition bool
+	if err := conn.QueryRow(ctx, j.sql["TableExists"], m.Partition()).Scan(&table, &partition); err != nil {
+		return fmt.Errorf("drop the journal's partition of %s: %w", m, err)
+	}
+	switch {
+	case !table:
+		return nil
+	case partition:
+		return fmt.Errorf("drop the journal's partition of %s: it is not detached", m)
+	}
+	err := patiently(ctx, func() error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, setLockWait+"; DROP TABLE "+m.Partition())
+			return err
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("drop the journal's partition of %s: %w", m, err)
+	}
+	j.log.Info("journal partition dropped", "partition", m.Partition())
+	return nil
+}
+
+var setLockWait = fmt.Sprintf("SET LOCAL lock_timeout = %d", lockWait.Milliseconds())
+
+// patiently runs do until it gets its locks.
+func patiently(ctx context.Context, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || pgErr.Code != "55P03" || try == lockTries {
+			return err
+		}
+		timer := time.NewTimer(rand.N(2 * lockPause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+var partitionKey = regexp.MustCompile(`\(month\) = \((\d{4}-\d{2})-\d{2}\)`)
+
+// MissingMonth returns the month whose partition is missing, if err says that entries could not be written for that.
+func MissingMonth(err error) (Month, bool) {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok || pgErr.Code != "23514" || pgErr.TableName != "entries" || pgErr.ConstraintName != "" {
+		return 0, false
+	}
+	key := partitionKey.FindStringSubmatch(pgErr.Detail)
+	if key == nil {
+		return 0, false
+	}
+	m, err := ParseMonth(key[1])
+	return m, err == nil
+}

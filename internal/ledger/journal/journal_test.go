@@ -1,0 +1,254 @@
+package journal
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// stand is a journal on a database of its own.
+type stand struct {
+	*Journal
+	t    *testing.T
+	url  string
+	conn *pgx.Conn
+	now  Month
+}
+
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	j, err := New(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stand{Journal: j, t: t, url: testenv.Postgres(t), now: MonthOf(time.Now())}
+	s.conn = s.connect()
+	return s
+}
+
+func (s *stand) connect() *pgx.Conn {
+	s.t.Helper()
+	conn, err := pgx.Connect(s.t.Context(), s.url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func (s *stand) exec(sql string, args ...any) {
+	s.t.Helper()
+	if _, err := s.conn.Exec(s.t.Context(), sql, args...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stand) months() []Month {
+	s.t.Helper()
+	partitions, err := s.Partitions(s.t.Context(), s.conn)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var out []Month
+	for _, p := range partitions {
+		if p.To != p.From+1 || p.Name != p.From.Partition() {
+			s.t.Errorf("%s holds %s to %s", p.Name, p.From, p.To)
+		}
+		out = append(out, p.From)
+	}
+	return out
+}
+
+func count[V any](t *testing.T, conn *pgx.Conn, sql string, args ...any) (v V) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+const insertEntry = `INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
+	remaining_after, item, created_at) VALUES ($1, $2, 1, $3, 1, 'debit', 'm', '', now(), '', '', 1, 1, 0, now())`
+
+func TestMonth_ParseStringAndSuccessor_Agree(t *testing.T) {
+	t.Parallel()
+	m, err := ParseMonth("2026-12")
+	if err != nil || m.String() != "2026-12" || (m+1).String() != "2027-01" || m.Partition() != "entries_2026_12" || !m.End().Equal((m + 1).Start()) {
+		t.Errorf("%v, %v", m, err)
+	}
+	if got := MonthOf(time.Date(2026, 12, 31, 23, 30, 0, 0, time.FixedZone("", -3600))); got != m+1 {
+		t.Errorf("got %v, want the month in UTC", got)
+	}
+	for _, text := range []string{"", "2026", "2026-13", "2026-1", "2026-01-01", "x"} {
+		if _, err := ParseMonth(text); err == nil {
+			t.Errorf("%q passes", text)
+		}
+	}
+}
+
+func TestStatements_PrepareOnMigratedSchema(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	for name, sql := range s.sql {
+		if _, err := s.conn.Prepare(t.Context(), name, sql); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMakeAhead_MissingMonths_MadeOnce_ByWhoeverComes(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	later := s.now + 3
+	failures := make(chan error, 3)
+	for range cap(failures) {
+		conn := s.connect()
+		go func() { failures <- s.MakeAhead(t.Context(), conn, later) }()
+	}
+	for range cap(failures) {
+		if err := <-failures; err != nil {
+			t.Error(err)
+		}
+	}
+	months := s.months()
+	for m := s.now - MonthsKept; m <= later+MonthsAhead; m++ {
+		if !slices.Contains(months, m) {
+			t.Errorf("%s is missing", m)
+		}
+	}
+	partitions, err := s.Partitions(t.Context(), s.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Ahead(partitions, s.now); got != MonthsAhead+3 {
+		t.Errorf("%d months ahead", got)
+	}
+	if got := Ahead(partitions, later+MonthsAhead+1); got != -1 {
+		t.Errorf("%d months ahead of a month without a partition", got)
+	}
+}
+
+func TestMake_NewPartition_HasIndexesAndChecksOfEntries(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	m := s.now + MonthsAhead + 7
+	if err := s.Make(t.Context(), s.conn, m); err != nil {
+		t.Fatal(err)
+	}
+	const indexes = `SELECT count(*) FROM pg_index WHERE indrelid = $1::regclass AND indisvalid`
+	if want, got := count[int](t, s.conn, indexes, "entries"), count[int](t, s.conn, indexes, m.Partition()); got != want || want < 2 {
+		t.Errorf("%d indexes, entries has %d", got, want)
+	}
+	const attached = `SELECT count(*) FROM pg_inherits i JOIN pg_index x ON x.indexrelid = i.inhrelid WHERE x.indrelid = $1::regclass`
+	if want, got := count[int](t, s.conn, indexes, "entries"), count[int](t, s.conn, attached, m.Partition()); got != want {
+		t.Errorf("%d of %d indexes belong to those of entries", got, want)
+	}
+	const checks = `SELECT count(*) FROM pg_constraint WHERE conrelid = $1::regclass AND contype IN ('c', 'p')`
+	if want, got := count[int](t, s.conn, checks, "entries"), count[int](t, s.conn, checks, m.Partition()); got != want {
+		t.Errorf("%d constraints, entries has %d", got, want)
+	}
+}
+
+func TestMake_TableOfThatName_NamedInError(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	m := s.now + MonthsAhead + 7
+	s.exec("CREATE TABLE " + m.Partition() + " (x integer)")
+	if err := s.Make(t.Context(), s.conn, m); err == nil || !strings.Contains(err.Error(), m.Partition()) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMissingMonth_InsertWithoutPartition_NamesMonth(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	m := s.now + 40
+	_, err := s.conn.Exec(t.Context(), insertEntry, "t", "k", m.Start())
+	if got, ok := MissingMonth(err); !ok || got != m {
+		t.Errorf("got %v, %t of %v", got, ok, err)
+	}
+	_, err = s.conn.Exec(t.Context(), strings.Replace(insertEntry, "'', 1, 1, 0,", "'', -1, 1, 0,", 1), "t", "k", s.now.Start())
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if got, ok := MissingMonth(err); ok {
+		t.Errorf("a violated check counts as a missing partition of %s", got)
+	}
+	if _, ok := MissingMonth(&pgconn.PgError{Code: "23505", TableName: "entries"}); ok {
+		t.Error("a duplicate counts as a missing partition")
+	}
+}
+
+func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	m := s.now - 9
+	if err := s.Make(t.Context(), s.conn, m); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(insertEntry, "t", "k", m.Start())
+	if err := s.Drop(t.Context(), s.conn, m); err == nil {
+		t.Error("an attached partition was dropped")
+	}
+	for range 2 { // the second time there is nothing to do
+		if err := s.Detach(t.Context(), s.conn, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := count[int](t, s.conn, "SELECT count(*) FROM entries"); n != 0 {
+		t.Errorf("%d entries are still there", n)
+	}
+	if n := count[int](t, s.conn, "SELECT count(*) FROM "+m.Partition()); n != 1 {
+		t.Errorf("the detached table has %d entries", n)
+	}
+	for range 2 {
+		if err := s.Drop(t.Context(), s.conn, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if slices.Contains(s.months(), m) || count[bool](t, s.conn, "SELECT to_regclass($1) IS NOT NULL", m.Partition()) {
+		t.Error("the table is still there")
+	}
+}
+
+// Whoever is interrupted while it waits for readers leaves a detachment that only FINALIZE ends.
+func TestDetach_Interrupted_ContinuedByNextCall(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	m := s.now - 9
+	if err := s.Make(t.Context(), s.conn, m); err != nil {
+		t.Fatal(err)
+	}
+	reader := s.connect()
+	if _, err := reader.Exec(t.Context(), "BEGIN; SELECT count(*) FROM entries"); err != nil {
+		t.Fatal(err)
+	}
+	impatient := s.connect()
+	if _, err := impatient.Exec(t.Context(), "SET statement_timeout = 300"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Detach(t.Context(), impatient, m); err == nil {
+		t.Fatal("it did not wait for the reader")
+	}
+	partitions, err := s.Partitions(t.Context(), s.conn)
+	if err != nil || !slices.ContainsFunc(partitions, func(p Partition) bool { return p.From == m && p.Pending }) {
+		t.Fatalf("%v (%v): no detachment is pending", partitions, err)
+	}
+	if err := reader.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Detach(t.Context(), s.conn, m); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(s.months(), m) {
+		t.Error("still attached")
+	}
+}

@@ -1,0 +1,123 @@
+package journal
+
+import (
+	"database/sql"
+	"fmt"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
+	"github.com/pressly/goose/v3"
+
+	"github.com/quotasvc/quotasvc/migrations"
+)
+
+// versionBefore is the schema's version with a DEFAULT partition.
+const versionBefore = 8
+
+func (s *stand) goose() *goose.Provider {
+	s.t.Helper()
+	db, err := sql.Open("pgx", s.url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = db.Close() })
+	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
+
+// countLate is what versions before this one ask at their start.
+const countLate = "SELECT count(*) FROM (SELECT 1 FROM entries_default LIMIT 1000) AS late"
+
+func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	p := s.goose()
+	if _, err := p.DownTo(t.Context(), versionBefore); err != nil {
+		t.Fatal(err)
+	}
+	const months, rows = 3, 4000 // some hundred pages
+	for m := range Month(months) {
+		s.exec(`INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
+			remaining_after, item, created_at) SELECT 't', 'k' || n, 1, $1::date, n, 'debit', 'm', '', now(), '', '', 1, 1, 0, now()
+			FROM generate_series(1, $2::integer) n`, (s.now + 100 + 7*m).Start(), rows)
+	}
+	if got := count[int](t, s.conn, countLate); got != 1000 {
+		t.Fatalf("%d rows in the default partition", got)
+	}
+	// An earlier attempt was interrupted: a part is copied already.
+	first := (s.now + 100).Partition()
+	s.exec(fmt.Sprintf("CREATE TABLE %s (LIKE entries INCLUDING ALL); INSERT INTO %s SELECT * FROM entries_default WHERE month = '%s' LIMIT 10",
+		first, first, (s.now + 100).Start().Format(time.DateOnly)))
+	if _, err := p.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for m := range Month(months) {
+		table := (s.now + 100 + 7*m).Partition()
+		if got := count[int](t, s.conn, "SELECT count(*) FROM entries WHERE tableoid = $1::regclass", table); got != rows {
+			t.Errorf("%s has %d entries, want %d", table, got, rows)
+		}
+	}
+	if got := count[int](t, s.conn, countLate); got != 0 {
+		t.Errorf("the version before sees %d late rows", got)
+	}
+	if got := count[int](t, s.conn, "SELECT count(*) FROM pg_constraint WHERE conname = 'of_month'"); got != 0 {
+		t.Errorf("%d checks of the move are left", got)
+	}
+	s.months()
+	if _, err := p.DownTo(t.Context(), versionBefore); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(insertEntry, "t", "late", (s.now + 300).Start())
+	if got := count[int](t, s.conn, countLate); got != 1 {
+		t.Errorf("%d rows in the default partition after the way back", got)
+	}
+	if _, err := p.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := count[int](t, s.conn, "SELECT count(*) FROM entries"); got != months*rows+1 {
+		t.Errorf("%d entries in the end", got)
+	}
+}
+
+func TestMigration_ReaderHoldsJournal_WaitsWithoutStallingWriters(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	p := s.goose()
+	if _, err := p.DownTo(t.Context(), versionBefore); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(insertEntry, "t", "late", (s.now + 100).Start())
+	reader := s.connect()
+	if _, err := reader.Exec(t.Context(), "BEGIN; SELECT count(*) FROM entries"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { _, err := p.Up(t.Context()); done <- err }()
+	var slowest time.Duration
+	for i := range 20 {
+		began := time.Now()
+		s.exec(insertEntry, "t", fmt.Sprint("beside-", i), s.now.Start())
+		slowest = max(slowest, time.Since(began))
+		select {
+		case err := <-done:
+			t.Fatalf("it did not wait for the reader: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if slowest > 20*lockWait {
+		t.Errorf("an insert waited %s", slowest)
+	}
+	if err := reader.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := count[int](t, s.conn, "SELECT count(*) FROM entries"); got != 21 {
+		t.Errorf("%d entries", got)
+	}
+}

@@ -1,0 +1,25 @@
+-- The partitions of entries. Statements that make, detach and drop them contain names, so they are in the code.
+
+-- name: Partitions
+-- Returns the partitions of entries in the order of their months: name, first and last day, whether a detachment was begun and not finished, the
+-- planner's estimate of the rows, and the bytes with indexes. A DEFAULT partition has no months and is left out.
+SELECT p.relname::text, p.lower, p.upper, p.pending, p.estimate, p.bytes
+FROM (
+    SELECT c.relname, i.inhdetachpending AS pending, greatest(c.reltuples, 0)::bigint AS estimate, pg_total_relation_size(c.oid) AS bytes,
+           substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \(''(\d{4}-\d{2}-\d{2})''\)')::date AS lower,
+           substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''(\d{4}-\d{2}-\d{2})''\)')::date AS upper
+    FROM pg_inherits i
+    JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'entries'::regclass
+) AS p
+WHERE p.lower IS NOT NULL AND p.upper IS NOT NULL
+ORDER BY p.lower;
+
+-- name: PartitionLock
+-- Takes the lock for making partitions, and waits for it as long as for any lock. The end of the transaction releases it.
+SELECT pg_advisory_xact_lock(7162931504);
+
+-- name: TableExists
+-- Reports whether a table $1 exists, and whether it is a partition.
+SELECT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = to_regclass($1::text)),
+       EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = to_regclass($1::text) AND c.relispartition);

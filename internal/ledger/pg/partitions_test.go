@@ -1,0 +1,199 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// stallMax is how long a debit may take beside work on partitions. A debit that waits behind a reader takes lockTimeout or longer.
+const stallMax = lockTimeout / 2
+
+// readJournal holds the locks of a long report on entries until the returned function is called.
+func (b *bundle) readJournal() (end func()) {
+	b.t.Helper()
+	conn, err := pgx.Connect(b.t.Context(), b.url)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := conn.Exec(b.t.Context(), "BEGIN; SELECT count(*) FROM entries"); err != nil {
+		b.t.Fatal(err)
+	}
+	end = func() { _ = conn.Close(context.WithoutCancel(b.t.Context())) }
+	b.t.Cleanup(end)
+	return end
+}
+
+// newestPartition returns the name of the partition of the latest month.
+func (b *bundle) newestPartition() string {
+	b.t.Helper()
+	var name string
+	err := b.db.QueryRow(b.t.Context(), `SELECT max(c.relname::text) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+		WHERE i.inhparent = 'entries'::regclass AND c.relname <> 'entries_default'`).Scan(&name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return name
+}
+
+func (b *bundle) exists(table string) bool {
+	b.t.Helper()
+	var exists bool
+	if err := b.db.QueryRow(b.t.Context(), "SELECT to_regclass($1) IS NOT NULL", table).Scan(&exists); err != nil {
+		b.t.Fatal(err)
+	}
+	return exists
+}
+
+// debitUntil makes debits one after another until done, and returns how long the slowest took.
+func (b *bundle) debitUntil(done <-chan error) (slowest time.Duration, err error) {
+	b.t.Helper()
+	for i := 0; ; i++ {
+		began := time.Now()
+		if _, err := Do(b.t.Context(), b.Ledger, debitOf("acme", fmt.Sprintf("beside-%d", i), 1)); err != nil {
+			b.t.Fatal(err)
+		}
+		slowest = max(slowest, time.Since(began))
+		select {
+		case err := <-done:
+			return slowest, err
+		default:
+		}
+	}
+}
+
+// startSecond starts one more instance on url and stops it.
+func startSecond(t *testing.T, url string) error {
+	t.Helper()
+	l, err := Open(t.Context(), Config{DatabaseURL: url, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Stop(context.WithoutCancel(t.Context())) }()
+	return l.Start(t.Context())
+}
+
+func TestPartitions_ReaderHoldsJournal_StartMakesThem_NoDebitWaits(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1_000_000)
+	newest := b.newestPartition()
+	b.exec("DROP TABLE " + newest)
+	b.readJournal()
+	done := make(chan error, 1)
+	go func() { done <- startSecond(t, b.url) }()
+	slowest, err := b.debitUntil(done)
+	if err != nil {
+		t.Errorf("the second instance did not start: %v", err)
+	}
+	if slowest > stallMax {
+		t.Errorf("a debit waited %s", slowest)
+	}
+	if !b.exists(newest) {
+		t.Errorf("%s was not made", newest)
+	}
+}
+
+// Entries may be stamped into a month without a partition: PostgreSQL's clock was far ahead for a while.
+func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4)); err != nil {
+		t.Fatal(err)
+	}
+	ahead := time.Now().UTC().AddDate(0, 14, 0)
+	b.exec("UPDATE balances SET period_end = '9999-12-31T23:59:59Z', next_event_at = '9999-12-31T23:59:59Z', updated_at = $1", ahead)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "k2", 4)); err != nil {
+		t.Fatal(err)
+	}
+	// That month draws near, and the next instance makes partitions.
+	partition := "entries_" + ahead.Format("2006_01")
+	b.exec("UPDATE balances SET updated_at = now()")
+	if err := b.makePartitions(t.Context(), time.Now().AddDate(0, 12, 0)); err != nil {
+		t.Errorf("partitions could not be made: %v", err)
+	}
+	if !b.exists(partition) {
+		t.Errorf("%s does not exist", partition)
+	}
+	var stray bool
+	if err := b.db.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM entries WHERE operation_id = 'k2' AND tableoid <> $1::regclass)", partition).Scan(&stray); err != nil || stray {
+		t.Errorf("the entries lie elsewhere (%v)", err)
+	}
+	if err := startSecond(t, b.url); err != nil {
+		t.Errorf("the next instance did not start: %v", err)
+	}
+}
+
+func TestPartitions_DetachBehindReader_NoDebitWaits(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1_000_000)
+	end := b.readJournal()
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.db.Exec(t.Context(), "ALTER TABLE entries DETACH PARTITION "+b.newestPartition()+" CONCURRENTLY")
+		done <- err
+	}()
+	timer := time.AfterFunc(2*stallMax/3, end)
+	defer timer.Stop()
+	slowest, err := b.debitUntil(done)
+	if err != nil {
+		t.Errorf("detach: %v", err)
+	}
+	if slowest > stallMax {
+		t.Errorf("a debit waited %s", slowest)
+	}
+}
+
+// withoutDDL returns the URL of the same database for a role that may read and write rows, and nothing else.
+func (b *bundle) withoutDDL() string {
+	b.t.Helper()
+	role := strings.ToLower("app_" + b.url[strings.LastIndex(b.url, "_")+1:])
+	b.exec(`CREATE ROLE "` + role + `" LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA public TO "` + role + `";
+		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "` + role + `"`)
+	b.t.Cleanup(func() {
+		conn, err := pgx.Connect(context.Background(), b.url)
+		if err != nil {
+			b.t.Error(err)
+			return
+		}
+		defer func() { _ = conn.Close(context.Background()) }()
+		if _, err := conn.Exec(context.Background(), `DROP OWNED BY "`+role+`"; DROP ROLE "`+role+`"`); err != nil {
+			b.t.Error(err)
+		}
+	})
+	u, err := url.Parse(b.url)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	u.User = url.UserPassword(role, "secret")
+	return u.String()
+}
+
+func TestPartitions_RoleWithoutDDL_StartsAndServes_NamesMissingMonth(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	app := b.withoutDDL()
+	b.exec("DROP TABLE " + b.newestPartition())
+	l := openLedger(t, app) // fails the test if it does not start
+	if _, err := Do(t.Context(), l, debitOf("acme", "k1", 4)); err != nil {
+		t.Fatal(err)
+	}
+	ahead := time.Now().UTC().AddDate(0, 14, 0)
+	b.exec("UPDATE balances SET period_end = '9999-12-31T23:59:59Z', next_event_at = '9999-12-31T23:59:59Z', updated_at = $1", ahead)
+	_, err := Do(t.Context(), l, debitOf("acme", "k2", 4))
+	if ledger.CodeOf(err) != ledger.CodeUnavailable || !strings.Contains(err.Error(), ahead.Format("2006-01")) {
+		t.Errorf("got %v, want unavailable that names the month", err)
+	}
+}
