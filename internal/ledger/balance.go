@@ -75,6 +75,7 @@ type BalanceRow struct {
 	HeadRemaining int64
 	NextEvent     time.Time // no event is due before
 	UpdatedAt     time.Time
+	Chain         Chain // of its entries
 }
 
 // Opened reports whether the balance has a period.
