@@ -25,35 +25,36 @@ func (b *Book) endedByTerms() bool {
 
 // advance works off every event due at or before now: see advanceTo.
 func (b *Book) advance(now time.Time, j *[]Entry) (more bool, err error) {
-	return b.advanceTo(now, now, j)
+	_, more, err = b.advanceTo(now, now, advanceStepsMax, j)
+	return more, err
 }
 
 // advanceTo works off every event due at or before until, in the order in which they were due, as if a clock had done it in time.
 // At one instant, holds end first, then grants expire, then the period closes and the next opens, then grants take effect. It
-// returns more = true when it stopped at advanceStepsMax. It depends on the book and its arguments only; entries go to j with the instant now.
-func (b *Book) advanceTo(until, now time.Time, j *[]Entry) (more bool, err error) {
+// returns more = true when it stopped after most steps. It depends on the book and its arguments only; entries go to j with the instant now.
+func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int, more bool, err error) {
 	if !b.due(until) {
-		return false, nil
+		return 0, false, nil
 	}
 	if !b.loaded {
-		return false, errNotLoaded
+		return 0, false, errNotLoaded
 	}
 	if !b.Opened() {
 		if err := b.openFirst(j, now); err != nil {
-			return false, err
+			return 0, false, err
 		}
 	}
 	b.cutOpenPeriod()
-	for steps := 0; !b.NextEvent.After(until); steps++ {
-		if steps == advanceStepsMax {
-			return true, nil
+	for ; !b.NextEvent.After(until); steps++ {
+		if steps == most {
+			return steps, true, nil
 		}
 		if err := b.step(b.NextEvent, now, j); err != nil {
-			return false, err
+			return steps, false, err
 		}
 		b.cutOpenPeriod()
 	}
-	return false, nil
+	return steps, false, nil
 }
 
 // cutOpenPeriod gives the open period the end that new terms set. The end never lies before what was written when the book was
@@ -247,6 +248,7 @@ func (b *Book) open(t *Terms, p period.Period, due time.Time, j *[]Entry, now ti
 			b.enterDue(j, EntryGrant, systemID("rollover-min", b.BalanceKey, instantID(p.Start)), 1, g, extra, due, now)
 		}
 	}
+	b.active = false // its opening is no use of it
 	b.refresh()
 }
 

@@ -74,8 +74,10 @@ type BalanceRow struct {
 	HeadSource    Source
 	HeadRemaining int64
 	NextEvent     time.Time // no event is due before
-	UpdatedAt     time.Time
-	Chain         Chain // of its entries
+	// RollAt is when a roll has something to write: the open period has entries besides those of its opening and ends, a hold ends, or a
+	// grant of a client begins or ends. period.Forever: never, however many periods pass.
+	RollAt    time.Time
+	UpdatedAt time.Time
 }
 
 // Opened reports whether the balance has a period.

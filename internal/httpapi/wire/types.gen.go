@@ -1155,7 +1155,10 @@ type Roll struct {
 	FinishedAt *time.Time `json:"finished_at"`
 	Processed  int64      `json:"processed"`
 	RollID     ID         `json:"roll_id"`
-	StartedAt  time.Time  `json:"started_at"`
+
+	// SetAside The balances that could not be written. The service's log names each. They stay due for the next roll.
+	SetAside  int64     `json:"set_aside"`
+	StartedAt time.Time `json:"started_at"`
 
 	// Status The process of an abandoned roll has died. Another roll continues where it stopped.
 	Status RollStatus `json:"status"`

@@ -94,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		}, weigh, l.process))
 	}
 	l.upkeep = newUpkeep(l)
-	l.jobs = newJobs()
+	l.jobs = newJobs(l.log)
 	return l, nil
 }
 

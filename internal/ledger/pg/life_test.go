@@ -116,9 +116,10 @@ func (s *life) atomically(change func(b *pgx.Batch)) error {
 var rewindTenant = []string{
 	`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
 		period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
-		next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END
+		next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END,
+		roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END
 		WHERE tenant_id = $1 AND period_start > 'epoch'`,
-	`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval,
+	`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval, terms_at = terms_at - $2::interval,
 		closed_at = closed_at - $2::interval WHERE tenant_id = $1`,
 	`UPDATE grants SET effective_at = effective_at - $2::interval,
 		expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $2::interval ELSE expires_at END WHERE tenant_id = $1`,
