@@ -24,13 +24,6 @@ type GrantKey struct {
 	ID string
 }
 
-// EntryKey names an entry that can be refunded.
-type EntryKey struct {
-	OperationID
-
-	Line int32
-}
-
 // Batch decides operations together. It performs no I/O: the store fills the exported fields before Decide, and writes what
 // Changes returns after it.
 type Batch struct {

@@ -67,7 +67,7 @@ func (b *Book) payer() string {
 // is still owed is taken off first. Then what this period's allowance has paid comes back to it. What an earlier allowance has
 // paid ended with that allowance: it is issued anew only if the refund asks for it. What was forgiven moves nothing.
 func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *RefundItem) {
-	detail := mustJSON(refundDetail{RefundOf: r.OperationID, Line: e.Line})
+	detail := mustJSON(r.detailOf(e))
 	enter := func(kind EntryKind, amount int64) {
 		if amount == 0 {
 			return
@@ -89,11 +89,11 @@ func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *Ref
 	enter(EntryRefundOwed, owed)
 	paid := min(n-owed, book.Paid)
 	if paid > 0 {
-		r.giveBack(b, book, Entry{Kind: EntryRefundPaid, Grant: book.payer(), Source: SourceAllowance, Item: e.Item, Line: e.Line}, paid, out)
+		r.giveBack(b, book, Entry{Kind: EntryRefundPaid, Grant: book.payer(), Source: SourceAllowance, Item: e.Item}, e, paid, out)
 	}
 	switch ended := n - owed - paid; {
 	case ended > 0 && r.Return == ReturnRegrant:
-		r.giveBack(b, book, Entry{Kind: EntryRefund, Source: SourceAllowance, Item: e.Item, Line: e.Line}, ended, out)
+		r.giveBack(b, book, Entry{Kind: EntryRefund, Source: SourceAllowance, Item: e.Item}, e, ended, out)
 	default:
 		enter(EntryRefundClosed, ended)
 	}

@@ -1122,7 +1122,10 @@ type RefundAnswer struct {
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
 	OperationID string `json:"operation_id"`
 	RefundOf    string `json:"refund_of"`
-	Tenant      ID     `json:"tenant"`
+
+	// RefundOfAt When the refunded operation was made; absent in replays of answers of earlier versions.
+	RefundOfAt time.Time `json:"refund_of_at,omitempty,omitzero"`
+	Tenant     ID        `json:"tenant"`
 }
 
 // RefundedItem defines model for RefundedItem.

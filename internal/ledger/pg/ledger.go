@@ -59,6 +59,8 @@ type Ledger struct {
 	// clockOffset is PostgreSQL's clock minus the instance's, in nanoseconds. It only chooses the partitions in which keys are looked up.
 	clockOffset atomic.Int64
 
+	months knownMonths // months of which this process knows that they are in journal_months
+
 	journal *journal.Journal
 	upkeep  *upkeep
 	jobs    *jobs

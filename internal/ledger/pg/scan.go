@@ -190,8 +190,10 @@ func scanHolds(into map[ledger.HoldKey]*ledger.HoldRow) func(pgx.Rows) error {
 func scanRefunds(into map[ledger.EntryKey]*ledger.RefundSum) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var k ledger.EntryKey
+		var month time.Time
 		var n int64
-		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Key, &k.Line, &n}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Key, &month, &k.Line, &n}, func() error {
+			k.Month = ledger.MonthOf(month)
 			into[k] = &ledger.RefundSum{Amount: n}
 			return nil
 		})

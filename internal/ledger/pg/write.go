@@ -283,6 +283,7 @@ func queueRefunds(q map[string]string, out *pgx.Batch, r []ledger.RefundRow) {
 	out.Queue(q["WriteRefunds"],
 		column(r, func(r *ledger.RefundRow) string { return r.Tenant }),
 		column(r, func(r *ledger.RefundRow) string { return r.Key }),
+		column(r, func(r *ledger.RefundRow) time.Time { return r.Month.First() }),
 		column(r, func(r *ledger.RefundRow) int32 { return r.Line }),
 		column(r, func(r *ledger.RefundRow) int64 { return r.Amount }),
 	)

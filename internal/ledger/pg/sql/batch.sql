@@ -33,14 +33,16 @@ FOR NO KEY UPDATE OF b SKIP LOCKED;
 
 -- name: Clock
 -- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that another
--- batch wrote while this one waited. It also returns when tenant terms and plan versions last changed.
+-- batch wrote while this one waited. It also returns when tenant terms and plan versions last changed, and the latest month that
+-- holds entries.
 SELECT clock_timestamp(),
        coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial), 'epoch'),
-       coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch');
+       coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch'),
+       coalesce((SELECT max(m.month) FROM journal_months m), 'epoch');
 
 -- name: StoredEntries
 -- Returns the stored entries of the batch's keys ($1 tenants, $2 operation ids; each pair once) in the three months $3
--- (NULL = none). It must be a separate statement after LockBalances: the snapshot of a statement is taken before it waits for
+-- (NULL = none). Where a clock was ahead, EntriesOfOperations replaces it. It must be a separate statement after LockBalances: the snapshot of a statement is taken before it waits for
 -- a lock, so it would miss what the previous lock holder wrote. There is one branch per month because a list of months does
 -- not prune partitions. LATERAL keeps a plan that was made on empty tables right on full ones.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
@@ -98,7 +100,7 @@ CROSS JOIN LATERAL (SELECT * FROM holds o WHERE o.tenant_id = k.tenant_id AND o.
 -- name: Refunds
 -- Returns the amounts refunded so far per line of the operations ($1 tenants, $2 operation ids). The balances of their lines
 -- are locked.
-SELECT r.tenant_id, r.operation_id, r.line, r.refunded
+SELECT r.tenant_id, r.operation_id, r.month, r.line, r.refunded
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND o.operation_id = k.operation_id OFFSET 0) AS r;
 
@@ -115,8 +117,8 @@ FROM unnest($1::text[], $2::text[]) AS k (tenant_id, grant_id)
 CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o.grant_id = k.grant_id OFFSET 0) AS g;
 
 -- name: EntriesOfOperations
--- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. It runs before the locks, because
--- entries never change.
+-- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. For refunds it runs before the locks, because
+-- entries never change. For keys it runs after them, if a clock was ahead.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
@@ -271,10 +273,17 @@ SELECT 1 / (CASE WHEN count(*) = $7::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: WriteRefunds
 -- Writes the total refunded so far for each line.
-INSERT INTO refunds (tenant_id, operation_id, line, refunded)
-SELECT n.tenant_id, n.operation_id, n.line, n.refunded
-FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[]) AS n (tenant_id, operation_id, line, refunded)
-ON CONFLICT (tenant_id, operation_id, line) DO UPDATE SET refunded = excluded.refunded;
+INSERT INTO refunds (tenant_id, operation_id, month, line, refunded)
+SELECT n.tenant_id, n.operation_id, n.month, n.line, n.refunded
+FROM unnest($1::text[], $2::text[], $3::date[], $4::integer[], $5::bigint[]) AS n (tenant_id, operation_id, month, line, refunded)
+ON CONFLICT (tenant_id, operation_id, month, line) DO UPDATE SET refunded = excluded.refunded;
+
+-- name: InsertMonths
+-- Notes that the months $1, in order, hold entries. Each instance does so with its first batch of a month. Another instance that
+-- does it at the same time waits for that batch's COMMIT.
+INSERT INTO journal_months (month)
+SELECT unnest($1::date[])
+ON CONFLICT DO NOTHING;
 
 -- name: InsertPeriods
 -- Stores closed periods.
