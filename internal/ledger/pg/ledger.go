@@ -59,8 +59,6 @@ type Ledger struct {
 	// clockOffset is PostgreSQL's clock minus the instance's, in nanoseconds. It only chooses the partitions in which keys are looked up.
 	clockOffset atomic.Int64
 
-	months knownMonths // months of which this process knows that they are in journal_months
-
 	journal *journal.Journal
 	upkeep  *upkeep
 	jobs    *jobs
@@ -96,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		}, weigh, l.process))
 	}
 	l.upkeep = newUpkeep(l)
-	l.jobs = newJobs(l.log)
+	l.jobs = newJobs()
 	return l, nil
 }
 
