@@ -45,7 +45,7 @@ func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 		defer ticker.Stop()
 		for {
 			if err := roll(ctx, l, nil, log); err != nil && ctx.Err() == nil {
-				log.Error("roll failed; the next one continues where it stopped", "error", err)
+				log.Error("roll failed, or left balances out; the next one tries them again", "error", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -77,7 +77,11 @@ func roll(ctx context.Context, l *pg.Ledger, asOf *time.Time, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	log.Info("roll done", "roll_id", r.ID, "as_of", r.AsOf, "due", r.Total, "processed", r.Processed, "duration", r.FinishedAt.Sub(r.StartedAt))
+	log.Info("roll done", "roll_id", r.ID, "as_of", r.AsOf, "due", r.Total, "processed", r.Processed, "set_aside", r.SetAside,
+		"duration", r.FinishedAt.Sub(r.StartedAt))
+	if r.SetAside > 0 {
+		return fmt.Errorf("%d balances could not be written and were set aside: the log names each; all others are done", r.SetAside)
+	}
 	return nil
 }
 

@@ -13,6 +13,7 @@ func refundMembers() []body.Member[ledger.Refund] {
 	return []body.Member[ledger.Refund]{
 		body.Required("tenant", func(d *body.Document, r *ledger.Refund) { r.Tenant = d.ID() }),
 		body.Required("operation_id", func(d *body.Document, r *ledger.Refund) { r.OperationID = d.Key() }),
+		body.Optional("at", func(d *body.Document, r *ledger.Refund) { r.At = d.Instant() }),
 		body.Optional("amount", func(d *body.Document, r *ledger.Refund) { r.Amount = d.Amount() }),
 		body.Optional("meter", func(d *body.Document, r *ledger.Refund) { r.Meter = d.ID() }),
 		body.Optional("on_expired", func(d *body.Document, r *ledger.Refund) { r.Return = returnPolicy(d) }),
@@ -53,7 +54,7 @@ func (s *Server) refund(rc *request) error {
 	}
 	rc.markReplayed(r.Replayed)
 	return rc.send(http.StatusOK, wire.RefundAnswer{
-		OperationID: r.OperationID, RefundOf: r.RefundOf, Tenant: r.Tenant, AsOf: r.AsOf.UTC(), DryRun: req.dryRun,
+		OperationID: r.OperationID, RefundOf: r.RefundOf, RefundOfAt: r.RefundOfAt.UTC(), Tenant: r.Tenant, AsOf: r.AsOf.UTC(), DryRun: req.dryRun,
 		Items: mapSlice(r.Items, func(it *ledger.RefundItem) wire.RefundedItem {
 			return wire.RefundedItem{
 				Meter: it.Meter, Refunded: it.Refunded, Draws: mapSlice(it.Draws, drawOf), Forfeited: it.Forfeited, Remaining: it.Remaining,

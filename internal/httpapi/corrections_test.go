@@ -26,7 +26,7 @@ func TestRefund_InParts_UpToDebit(t *testing.T) {
 	var got wire.RefundAnswer
 	first := refund("r1", `,"amount":2,"reason":"wrong result"`).want(200)
 	first.into(&got)
-	want := wire.RefundAnswer{OperationID: "r1", RefundOf: "order", Tenant: "acme", AsOf: got.AsOf, Items: []wire.RefundedItem{{
+	want := wire.RefundAnswer{OperationID: "r1", RefundOf: "order", RefundOfAt: d.AsOf, Tenant: "acme", AsOf: got.AsOf, Items: []wire.RefundedItem{{
 		Meter: "calls", Refunded: 2, Remaining: 6,
 		Draws: []wire.Draw{{Grant: d.Items[0].Draws[0].Grant, Source: wire.SourceAllowance, Meter: "calls", Amount: 2}},
 	}}}

@@ -59,7 +59,7 @@ func (s *Server) getRoll(rc *request) error {
 
 func rollOf(r *pg.Roll) wire.Roll {
 	return wire.Roll{
-		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: wire.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, Error: r.Error,
+		RollID: r.ID, AsOf: r.AsOf.UTC(), Status: wire.RollStatus(r.Status), Total: r.Total, Processed: r.Processed, SetAside: r.SetAside, Error: r.Error,
 		StartedAt: r.StartedAt.UTC(), FinishedAt: orNull(r.FinishedAt),
 	}
 }

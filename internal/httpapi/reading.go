@@ -112,7 +112,8 @@ func entryOf(e *ledger.Entry) wire.Entry {
 	return out
 }
 
-// getOperation answers with one operation. Its id is a client's idempotency key, or an id of the ledger.
+// getOperation answers with one operation. Its id is a client's idempotency key, or an id of the ledger; of several with this id
+// it is the newest, or the newest at or before an instant.
 func (s *Server) getOperation(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -122,7 +123,11 @@ func (s *Server) getOperation(rc *request) error {
 	if !body.IsText(id, 1, operationIDMax) {
 		return body.Refuse("operation_id", "%s", body.MustBeCharacters(1, operationIDMax))
 	}
-	op, err := s.history.Operation(rc.ctx, tenant, id)
+	at := rc.query.instant("at")
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	op, err := s.history.Operation(rc.ctx, tenant, id, at)
 	if err != nil {
 		return err
 	}

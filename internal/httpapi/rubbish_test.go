@@ -46,7 +46,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"captureHold": {"POST", "/v1/holds/to-capture/capture", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"final":true,"on_expired":"regrant","dry_run":false}`},
 		"releaseHold": {"POST", "/v1/holds/to-release/release", `{"tenant":"acme","on_expired":"forfeit","dry_run":false}`},
 		"extendHold":  {"POST", "/v1/holds/to-extend/extend", `{"tenant":"acme","ttl_seconds":60,"dry_run":false}`},
-		"refund": {"POST", "/v1/refunds", `{"tenant":"acme","operation_id":"to-refund","amount":1,"meter":"calls","on_expired":"regrant",
+		"refund": {"POST", "/v1/refunds", `{"tenant":"acme","operation_id":"to-refund","at":"2999-01-01T00:00:00Z","amount":1,"meter":"calls","on_expired":"regrant",
 			"reason":"wrong","dry_run":false}`},
 		"voidGrant": {"POST", "/v1/tenants/acme/grants/to-void/void", `{"reason":"unpaid","meter":"calls","dry_run":false}`},
 		"adjust": {"POST", "/v1/tenants/acme/adjustments", `{"meter":"calls","amount":7,"reason":"counted twice","subject":"u1",

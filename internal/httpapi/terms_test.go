@@ -20,8 +20,8 @@ func (s *service) rewind(by time.Duration) {
 	}
 	moved := func(column string) string { return column + " = " + column + " - $1::interval" }
 	for table, columns := range map[string][]string{
-		"balances":     {moved("period_start"), moved("updated_at"), ended("period_end"), ended("next_event_at")},
-		"periods":      {moved("period_start"), moved("period_end")},
+		"balances":     {moved("period_start"), moved("updated_at"), ended("period_end"), ended("next_event_at"), ended("roll_at")},
+		"periods":      {moved("period_start"), moved("period_end"), moved("terms_at")},
 		"grants":       {moved("effective_at"), ended("expires_at")},
 		"entries":      {moved("period_start"), moved("created_at"), moved("effective_at")},
 		"tenants":      {moved("anchor")},

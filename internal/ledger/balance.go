@@ -69,15 +69,15 @@ type BalanceRow struct {
 	Allowance     int64
 	Renews        bool      // the end of the period brings a new allowance
 	Start, End    time.Time // Start zero: no period was opened yet. End period.Forever: no end
-	Carried       int64     // use before the change of plan that opened the period; its allowance is smaller by it
-	SpanUsed      int64     // use of allowances since the first of several changes of plan: see carry.go
-	SpanEnd       time.Time // until then changes of plan share that count; zero: there is none
 	ForgivenSeq   int64     // entry that last forgave overage; nobody owes overage up to there
 	HeadID        string    // the head grant, from which the next debit draws; empty: none
 	HeadSource    Source
 	HeadRemaining int64
 	NextEvent     time.Time // no event is due before
-	UpdatedAt     time.Time
+	// RollAt is when a roll has something to write: the open period has entries besides those of its opening and ends, a hold ends, or a
+	// grant of a client begins or ends. period.Forever: never, however many periods pass.
+	RollAt    time.Time
+	UpdatedAt time.Time
 }
 
 // Opened reports whether the balance has a period.
@@ -112,7 +112,6 @@ type Balance struct {
 
 	Plan             string // empty: the plan has no such meter
 	PlanVersion      int32
-	Carried          int64 // see BalanceRow
 	Seq              int64
 	Remaining, Limit int64
 	PeriodStart      time.Time
@@ -155,7 +154,7 @@ func (b *Book) Copy(now time.Time) BalanceCopy {
 // View returns the balance as callers see it at now.
 func (b *Book) View(now time.Time) Balance {
 	out := Balance{
-		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Carried: b.Carried, Seq: b.Seq,
+		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Seq: b.Seq,
 		Remaining: b.Remaining(), Limit: b.Limit(), PeriodStart: b.Start, AsOf: Later(now, b.UpdatedAt), Grants: []GrantRecord{},
 	}
 	if b.End.Before(period.Forever) {

@@ -24,13 +24,6 @@ type GrantKey struct {
 	ID string
 }
 
-// EntryKey names an entry that can be refunded.
-type EntryKey struct {
-	OperationID
-
-	Line int32
-}
-
 // Batch decides operations together. It performs no I/O: the store fills the exported fields before Decide, and writes what
 // Changes returns after it.
 type Batch struct {
@@ -156,15 +149,31 @@ func (b *Batch) AdvanceInMemory() error {
 	return nil
 }
 
-// AdvanceTo works off what was due until asOf, which is not in the future. A book that cannot be advanced is an error: a roll
-// would find it due for ever.
-func (b *Batch) AdvanceTo(asOf time.Time) error {
+// RollTo works off what was due until asOf, which is not in the future, for rolls: at most about most events over all books. Books that it
+// does not reach stay as they are, and due. It returns how many it finished, and why books are Broken.
+func (b *Batch) RollTo(asOf time.Time, most int) (finished int, broken map[BalanceKey]error) {
+	broken = map[BalanceKey]error{}
 	for _, book := range b.Books {
-		if _, err := book.advanceTo(asOf, Later(b.Now, book.UpdatedAt), &b.journal); err != nil {
-			return fmt.Errorf("advance balance %v: %w", book.BalanceKey, err)
+		if most <= 0 {
+			break
+		}
+		mark := len(b.journal)
+		steps, more, err := book.advanceTo(asOf, Later(b.Now, book.UpdatedAt), min(most, advanceStepsMax), &b.journal)
+		most -= steps + 1
+		if err == nil && !more {
+			book.refresh() // RollAt may be older than what another version of the service has written
+			finished++
+			if !book.RollAt.After(asOf) {
+				err = fmt.Errorf("ledger: balance %v is due at %s when all that is due was worked off", book.BalanceKey, book.RollAt.Format(time.RFC3339))
+			}
+		}
+		if err != nil {
+			b.journal = b.journal[:mark]
+			book.Broken = err
+			broken[book.BalanceKey] = err
 		}
 	}
-	return nil
+	return finished - len(broken), broken
 }
 
 // decide answers c from what is stored under its key, or anew.

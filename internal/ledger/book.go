@@ -28,11 +28,17 @@ type Book struct {
 
 	loaded    bool
 	changed   bool
-	writtenAt time.Time // UpdatedAt as it was read: everything due until then had been worked off
+	active    bool       // the open period has entries besides those of its opening, or will have some before it ends
+	woken     bool       // it got the first of them, so RollAt has changed
+	writtenAt time.Time  // UpdatedAt as it was read: everything due until then had been worked off
+	carried   *OpenGrant // what the closing period hands to the next one, while advance is between the two
+	owing     int64      // overage that the closing period leaves to the next one, likewise
 }
 
 // NewBook returns the book of a balance as it was read.
-func NewBook(row BalanceRow) *Book { return &Book{BalanceRow: row, writtenAt: row.UpdatedAt} }
+func NewBook(row BalanceRow) *Book {
+	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, active: row.Opened() && !row.RollAt.After(row.End)}
+}
 
 // LoadGrants gives the book its open grants and hold lines as stored. The stored remainder of the head is old; the
 // balance has the right one.
@@ -44,8 +50,9 @@ func (b *Book) LoadGrants(grants []*OpenGrant, holds []*HoldLine) {
 	}
 }
 
-// HeadOnly reports whether the book has no grants loaded, so that its changes are all in the balance row.
-func (b *Book) HeadOnly() bool { return !b.loaded }
+// Drawn reports whether debits have only drawn from the head, and the open period had entries before: then the sums of the balance
+// row changed, and nothing else.
+func (b *Book) Drawn() bool { return !b.loaded && !b.woken }
 
 // Unknown reports whether the balance stands for nothing: the plan has no such meter, and no grant was ever issued for it.
 func (b *Book) Unknown() bool { return b.Plan == "" && b.Seq == 0 }
@@ -116,6 +123,10 @@ func (b *Book) enter(j *[]Entry, now time.Time, e Entry) {
 		b.UpdatedAt = now
 	}
 	b.changed = true
+	if !b.active {
+		b.active, b.woken = true, true
+		b.RollAt = Earlier(b.RollAt, b.End)
+	}
 	e.BalanceKey, e.Seq, e.PeriodStart, e.RemainingAfter, e.CreatedAt = b.BalanceKey, b.Seq, b.Start, remaining, b.UpdatedAt
 	*j = append(*j, e)
 }
@@ -159,13 +170,16 @@ func (b *Book) addGrant(g *OpenGrant) {
 	b.changed = true
 }
 
-// refresh brings the head, the states of grants and the next event in line with the loaded grants after these were changed.
+// refresh brings the head, the states of grants, the next event and RollAt in line with the loaded grants after these were changed.
 func (b *Book) refresh() {
 	if !b.loaded {
 		return
 	}
 	var head *OpenGrant
-	next := b.End
+	next, roll := b.End, period.Forever
+	if b.active {
+		roll = b.End
+	}
 	for _, g := range b.Grants {
 		if g.Status == GrantActive && g.Remaining == 0 && g.Held == 0 && !b.paidOldOverage(g) {
 			g.Status, g.changed = GrantExhausted, true
@@ -176,19 +190,22 @@ func (b *Book) refresh() {
 				head = g
 			}
 			next = Earlier(next, g.ExpiresAt)
+			if !g.fromPlan() || g.ExpiresAt.Before(b.End) {
+				roll = Earlier(roll, g.ExpiresAt)
+			}
 		case GrantPending:
-			next = Earlier(next, g.EffectiveAt)
+			next, roll = Earlier(next, g.EffectiveAt), Earlier(roll, g.EffectiveAt)
 		case GrantExhausted, GrantExpired, GrantVoided:
 		}
 	}
 	for _, h := range b.Holds {
 		if h.Open() > 0 {
-			next = Earlier(next, h.ExpiresAt)
+			next, roll = Earlier(next, h.ExpiresAt), Earlier(roll, h.ExpiresAt)
 		}
 	}
 	b.moveHead(head)
-	if !b.NextEvent.Equal(next) {
-		b.NextEvent, b.changed = next, true
+	if !b.NextEvent.Equal(next) || !b.RollAt.Equal(roll) {
+		b.NextEvent, b.RollAt, b.changed = next, roll, true
 	}
 }
 

@@ -27,9 +27,6 @@ func Kinds() []Kind {
 	return []Kind{KindDebit, KindGrant, KindHold, KindCapture, KindRelease, KindExtend, KindRefund, KindVoid, KindAdjust}
 }
 
-// OperationID identifies an operation: a tenant, and the Idempotency-Key it was sent with.
-type OperationID struct{ Tenant, Key string }
-
 // Operation is one client mutation. The batch and the store treat all kinds alike, through these methods: a new kind is a
 // file with a type that implements them, and a row of Kinds.
 type Operation interface {
@@ -79,12 +76,23 @@ type Demand struct {
 
 // Targets is what the operations of a batch refer to.
 type Targets struct {
-	Holds      []HoldKey     // to be changed: the store looks up their balances
-	NewHolds   []HoldKey     // to be made: the store looks up, under the lock, which exist
-	Grants     []GrantName   // to be voided: the store looks up their balances
-	NewGrants  []GrantKey    // to be issued under ids that clients chose: the store looks up, under the lock, which exist
-	KeyGrants  []GrantKey    // to be issued under ids made from keys: likewise, but a dry run has no key to look up
-	Operations []OperationID // to be refunded: the store looks up their entries
+	Holds      []HoldKey      // to be changed: the store looks up their balances
+	NewHolds   []HoldKey      // to be made: the store looks up, under the lock, which exist
+	Grants     []GrantName    // to be voided: the store looks up their balances
+	NewGrants  []GrantKey     // to be issued under ids that clients chose: the store looks up, under the lock, which exist
+	KeyGrants  []GrantKey     // to be issued under ids made from keys: likewise, but a dry run has no key to look up
+	Operations []OperationRef // to be refunded: the store looks up their entries
+}
+
+// Reissued lists the grants that refunds would issue under ids made from their keys. The store looks up, under the lock, which exist.
+func (f *Located) Reissued(calls []*Call) []GrantKey {
+	var out []GrantKey
+	for _, c := range calls {
+		if r, ok := c.Op.(*Refund); ok && r.Return == ReturnRegrant {
+			out = append(out, r.regrants(f)...)
+		}
+	}
+	return out
 }
 
 // None reports whether there are no targets.
@@ -99,7 +107,7 @@ type GrantName struct{ Tenant, ID string }
 type Located struct {
 	Holds      map[HoldKey][]BalanceKey
 	Grants     map[GrantName][]BalanceKey
-	Operations map[OperationID][]Entry
+	Operations map[OperationRef][]Entry // by line
 }
 
 // NamedGrants lists the grants to which refunds may return units. The store reads them even if they are no longer open.

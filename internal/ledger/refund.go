@@ -12,6 +12,7 @@ type Refund struct {
 	Tenant      string
 	Key         string
 	OperationID string       // of the debit or capture
+	At          time.Time    // of the operations with this id, the newest at or before At; zero: the newest
 	Meter       string       // item to refund; empty: all, or the only one
 	Amount      int64        // in the item's units; 0 = all that was not refunded yet
 	Return      ReturnPolicy // empty: ReturnForfeit
@@ -33,6 +34,7 @@ type RefundItem struct {
 type RefundResult struct {
 	OperationID string       `json:"operation_id"`
 	RefundOf    string       `json:"refund_of"`
+	RefundOfAt  time.Time    `json:"refund_of_at"` // when the refunded operation was made; zero in answers stored without it
 	Tenant      string       `json:"tenant"`
 	Items       []RefundItem `json:"items"`
 	AsOf        time.Time    `json:"as_of"`
@@ -42,7 +44,8 @@ type RefundResult struct {
 // refundDetail is what the entries of a refund remember. The first entry also carries the answer.
 type refundDetail struct {
 	RefundOf string          `json:"refund_of"`
-	Line     int32           `json:"refund_line"`
+	Month    string          `json:"refund_month,omitempty"` // of the refunded operation, as 2026-11; absent in old entries
+	Line     int32           `json:"refund_line"`            // of the refunded entry; 0 in the first entry of old refunds
 	From     string          `json:"from,omitempty"`
 	Policy   ReturnPolicy    `json:"policy,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
@@ -58,7 +61,9 @@ func (r *Refund) Kind() Kind { return KindRefund }
 // Targets implements Operation: the operation to be refunded.
 func (r *Refund) Targets(t *Targets) { t.Operations = append(t.Operations, r.target()) }
 
-func (r *Refund) target() OperationID { return OperationID{r.Tenant, r.OperationID} }
+func (r *Refund) target() OperationRef {
+	return OperationRef{OperationID{r.Tenant, r.OperationID}, r.At}
+}
 
 // Demand implements Operation: the balances of the target's entries.
 func (r *Refund) Demand(found *Located) []Demand {
@@ -79,13 +84,17 @@ func (r *Refund) answers(*RefundResult) {}
 
 func (r *Refund) fingerprint() [16]byte {
 	h := appendTexts(nil, "refund/1", r.Tenant, r.OperationID, r.Meter)
-	return fingerprintOf(appendTexts(appendNumber(h, r.Amount), string(r.Return), r.Reason))
+	h = appendTexts(appendNumber(h, r.Amount), string(r.Return), r.Reason)
+	if !r.At.IsZero() { // a request without it has the fingerprint that it always had
+		h = appendInstant(h, r.At)
+	}
+	return fingerprintOf(h)
 }
 
 // Validate implements Operation.
 func (r *Refund) Validate() error {
 	if e := FirstOf(validKey(r.Key), ValidateID("tenant", r.Tenant), validKeyIn("operation_id", r.OperationID), validReturn(r.Return),
-		validFreeText("reason", r.Reason)); e != nil {
+		validFreeText("reason", r.Reason), ValidateInstant("at", r.At)); e != nil {
 		return e
 	}
 	if r.Amount != 0 {
@@ -108,16 +117,20 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 	for _, it := range items {
 		total += it.units
 	}
+	taken := r.taken(b)
 	switch {
 	case r.Amount > 0 && len(items) > 1:
 		return c.refuse(Errorf(CodeInvalidArgument, "meter", "operation %q has %d items: name the meter that amount is of", r.OperationID, len(items)))
 	case r.Amount == 0 && total == 0:
 		return c.refuse(Errorf(CodeRefundExceedsDebit, "operation_id", "all of operation %q was refunded before", r.OperationID))
+	case taken != "":
+		// The memory of the key has ended; the grant it was used for is still there.
+		return c.refuse(Errorf(CodeConflict, "Idempotency-Key", "was used for grant %q, longer ago than keys are remembered: use a new one", taken))
 	case r.Amount > total:
 		return c.refuse(Errorf(CodeRefundExceedsDebit, "amount", "%d can still be refunded of operation %q", total, r.OperationID))
 	}
 	first := len(b.journal)
-	result := &RefundResult{OperationID: r.Key, RefundOf: r.OperationID, Tenant: r.Tenant}
+	result := &RefundResult{OperationID: r.Key, RefundOf: r.OperationID, RefundOfAt: items[0].entries[0].CreatedAt, Tenant: r.Tenant}
 	for _, it := range items {
 		amount := it.units
 		if r.Amount > 0 {
@@ -129,9 +142,19 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 	}
 	entry := b.finish(c, first, "", nil)
 	result.AsOf = entry.CreatedAt
-	entry.Detail = mustJSON(refundDetail{RefundOf: r.OperationID, Reason: r.Reason, Answer: mustJSON(result)})
+	entry.Detail = withAnswer(entry.Detail, r.Reason, result)
 	c.Answer = result
 	return nil
+}
+
+// withAnswer returns the detail of a refund's entry with the answer, for the first entry.
+func withAnswer(detail []byte, reason string, answer *RefundResult) []byte {
+	var d refundDetail
+	if err := json.Unmarshal(detail, &d); err != nil {
+		panic("ledger: detail of an entry of this batch: " + err.Error())
+	}
+	d.Reason, d.Answer = reason, mustJSON(answer)
+	return mustJSON(d)
 }
 
 // refundable is one item of the operation to be refunded.
@@ -148,7 +171,7 @@ type refundable struct {
 func (r *Refund) items(b *Batch) ([]refundable, *Error) {
 	entries := b.Located.Operations[r.target()]
 	if len(entries) == 0 {
-		return nil, Errorf(CodeOperationNotFound, "operation_id", "tenant %q has no operation %q", r.Tenant, r.OperationID)
+		return nil, r.target().NotFound()
 	}
 	var items []refundable
 	for i := range entries {
@@ -159,7 +182,7 @@ func (r *Refund) items(b *Batch) ([]refundable, *Error) {
 		for int(e.Item) >= len(items) {
 			items = append(items, refundable{})
 		}
-		items[e.Item].add(e, b.left(r.target(), e))
+		items[e.Item].add(e, b.left(e))
 	}
 	for i := range items {
 		for price, cost := range items[i].paid {
@@ -194,9 +217,9 @@ func (it *refundable) add(e *Entry, left int64) {
 	it.units += left
 }
 
-// left returns how much of an entry of operation op can still be refunded.
-func (b *Batch) left(op OperationID, e *Entry) int64 {
-	if s := b.Targets.Refunds[EntryKey{op, e.Line}]; s != nil {
+// left returns how much of an entry can still be refunded.
+func (b *Batch) left(e *Entry) int64 {
+	if s := b.Targets.Refunds[e.key()]; s != nil {
 		return e.Amount - s.Amount
 	}
 	return e.Amount
@@ -210,7 +233,7 @@ func (r *Refund) refundItem(b *Batch, it refundable, units int64) RefundItem {
 	costs := map[int64]int64{} // by price: what is still to be returned of what overflow entries paid
 	for i := len(it.entries) - 1; i >= 0; i-- {
 		e := &it.entries[i]
-		left := b.left(r.target(), e)
+		left := b.left(e)
 		switch o := overflowOf(e); {
 		case e.Subject != "":
 			subject -= r.refundEntry(b, e, min(left, subject), nil)
@@ -236,7 +259,7 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 		return 0
 	}
 	book := b.Books[e.BalanceKey]
-	k := EntryKey{r.target(), e.Line}
+	k := e.key()
 	if b.Targets.Refunds[k] == nil {
 		b.Targets.Refunds[k] = &RefundSum{}
 	}
@@ -246,28 +269,20 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 	if e.Kind == EntryOverage {
 		r.refundOverage(b, book, e, n, out)
 	} else {
-		r.giveBack(b, book, Entry{Kind: EntryRefund, Grant: e.Grant, Source: e.Source, Item: e.Item, Line: e.Line}, n, out)
+		r.giveBack(b, book, Entry{Kind: EntryRefund, Grant: e.Grant, Source: e.Source, Item: e.Item}, e, n, out)
 	}
 	book.refresh()
 	return n
 }
 
-// giveBack credits n units to the grant that e names, or as r.Return says if that grant has ended, and enters e. e.Line is the line of
-// the refunded entry.
-func (r *Refund) giveBack(b *Batch, book *Book, e Entry, n int64, out *RefundItem) {
-	d := refundDetail{RefundOf: r.OperationID, Line: e.Line}
-	anew := fmt.Sprint("refund/", r.Key, "/", e.Line)
-	if e.Kind == EntryRefundPaid {
-		anew += "/settled" // one entry of overage may come back in several parts
-		if e.Source == SourceRollover {
-			anew += "-by-rollover"
-		}
-	}
-	to := book.restore(e.Grant, e.Source, n, r.Return, derivedID(prefixRegrant, anew), b.Now)
+// giveBack credits n units of the entry of to the grant that e names, or as r.Return says if that grant has ended, and enters e.
+func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out *RefundItem) {
+	d := r.detailOf(of)
+	to := book.restore(e.Grant, e.Source, n, r.Return, r.regrantID(of.Line, e.Kind == EntryRefundPaid), b.Now)
 	if to.policy != "" {
 		d.From, d.Policy = e.Grant, to.policy
 	}
-	e.Line, e.Grant, e.Source, e.Amount, e.Detail = 0, to.grant, to.source, n, mustJSON(d)
+	e.Grant, e.Source, e.Amount, e.Detail = to.grant, to.source, n, mustJSON(d)
 	b.enter(book, e)
 	if to.policy == ReturnForfeit {
 		e.Kind = EntryExpire
@@ -279,6 +294,48 @@ func (r *Refund) giveBack(b *Batch, book *Book, e Entry, n int64, out *RefundIte
 		}
 		out.Draws = append(out.Draws, Draw{Grant: to.grant, Source: to.source, Meter: book.Meter, Amount: n})
 	}
+}
+
+// detailOf returns what an entry of the refund remembers of the entry that it refunds.
+func (r *Refund) detailOf(of *Entry) refundDetail {
+	return refundDetail{RefundOf: r.OperationID, Month: monthText(of.CreatedAt), Line: of.Line}
+}
+
+func monthText(t time.Time) string { return t.UTC().Format("2006-01") }
+
+// regrantID returns the id of the grant that issues units of the refunded entry line anew. One entry of overage may come back in two
+// parts: paid is the part that an allowance had paid.
+func (r *Refund) regrantID(line int32, paid bool) string {
+	from := fmt.Sprint("refund/", r.Key, "/", line)
+	if paid {
+		from += "/settled"
+	}
+	return derivedID(prefixRegrant, from)
+}
+
+// regrants lists the grants that the refund would issue if every grant of its target had ended.
+func (r *Refund) regrants(found *Located) []GrantKey {
+	var out []GrantKey
+	for _, e := range found.Operations[r.target()] {
+		out = append(out, GrantKey{e.BalanceKey, r.regrantID(e.Line, false)})
+		if e.Kind == EntryOverage {
+			out = append(out, GrantKey{e.BalanceKey, r.regrantID(e.Line, true)})
+		}
+	}
+	return out
+}
+
+// taken returns a grant that an earlier refund with the same key has issued, empty when there is none.
+func (r *Refund) taken(b *Batch) string {
+	if r.Return != ReturnRegrant {
+		return ""
+	}
+	for _, g := range r.regrants(&b.Located) {
+		if b.Targets.Taken[g] {
+			return g.ID
+		}
+	}
+	return ""
 }
 
 func (r *Refund) rebuild(stored []Entry) (answer, error) { return storedAnswer[RefundResult](stored) }

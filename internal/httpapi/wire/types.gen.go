@@ -1122,7 +1122,10 @@ type RefundAnswer struct {
 	// OperationID The idempotency key; `dry-run` on a dry run without one.
 	OperationID string `json:"operation_id"`
 	RefundOf    string `json:"refund_of"`
-	Tenant      ID     `json:"tenant"`
+
+	// RefundOfAt When the refunded operation was made; absent in replays of answers of earlier versions.
+	RefundOfAt time.Time `json:"refund_of_at,omitempty,omitzero"`
+	Tenant     ID        `json:"tenant"`
 }
 
 // RefundedItem defines model for RefundedItem.
@@ -1155,7 +1158,10 @@ type Roll struct {
 	FinishedAt *time.Time `json:"finished_at"`
 	Processed  int64      `json:"processed"`
 	RollID     ID         `json:"roll_id"`
-	StartedAt  time.Time  `json:"started_at"`
+
+	// SetAside The balances that could not be written. The service's log names each. They stay due for the next roll.
+	SetAside  int64     `json:"set_aside"`
+	StartedAt time.Time `json:"started_at"`
 
 	// Status The process of an abandoned roll has died. Another roll continues where it stopped.
 	Status RollStatus `json:"status"`

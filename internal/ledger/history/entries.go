@@ -111,9 +111,10 @@ type OperationRecord struct {
 	Entries    []ledger.Entry
 }
 
-// Operation looks up an operation by its id: the Idempotency-Key of the request, or the id of an operation that the ledger made by itself.
-func (r *Reader) Operation(ctx context.Context, tenant, id string) (*OperationRecord, error) {
-	if e := ledger.ValidateID("tenant", tenant); e != nil {
+// Operation looks up an operation by its id: the Idempotency-Key of the request, or the id of an operation that the ledger made by itself. Of
+// several with this id it returns the newest, or the newest at or before at unless at is zero.
+func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time) (*OperationRecord, error) {
+	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateInstant("at", at)); e != nil {
 		return nil, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -132,8 +133,9 @@ func (r *Reader) Operation(ctx context.Context, tenant, id string) (*OperationRe
 	if err != nil {
 		return nil, unavailable("read operation", err)
 	}
-	if len(entries) == 0 {
-		return nil, ledger.Errorf(ledger.CodeOperationNotFound, "operation_id", "tenant %q has no operation %q", tenant, id)
+	named := ledger.OperationRef{OperationID: ledger.OperationID{Tenant: tenant, Key: id}, At: at}
+	if entries = named.Among(entries); len(entries) == 0 {
+		return nil, named.NotFound()
 	}
 	return &OperationRecord{ID: id, Tenant: tenant, Kind: entries[0].Kind, CreatedAt: entries[0].CreatedAt, Entries: entries}, nil
 }

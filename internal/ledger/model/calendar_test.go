@@ -21,6 +21,7 @@ type calendar struct {
 	grants  map[string][]calendarGrant // by meter
 	debits  map[string][]calendarDebit // by meter, in the order of arrival
 	answers map[string]calendarAnswer  // by key
+	denied  map[string]bool            // meters of which a denial was kept
 	arrived int
 }
 
@@ -43,7 +44,16 @@ type calendarDebit struct {
 	amount  int64
 }
 
-type calendarAnswer struct{ body, answer string }
+type calendarAnswer struct {
+	body, answer string
+	at           time.Time
+}
+
+// remembered reports whether the answer belongs to retries at now: keys are remembered by whole months, and at least 32 days.
+func (a *calendarAnswer) remembered(now time.Time) bool {
+	y, m, _ := now.Add(-32 * 24 * time.Hour).UTC().Date()
+	return !a.at.Before(time.Date(y, m, 1, 0, 0, 0, 0, time.UTC))
+}
 
 // pot is an amount that can be spent between two instants.
 type pot struct {
@@ -135,7 +145,6 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 	at, first := c.history[0].Since, true
 	var periods []calendarPeriod
 	var pots []*pot
-	gifts := map[string]bool{} // plans whose once-only allowance was granted
 	for {
 		start, end := c.endOf(meter, at)
 		if !first {
@@ -146,9 +155,7 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 		p := calendarPeriod{agreed: at, start: start, end: end}
 		if ok {
 			p.plan, p.version = row.Plan, v.Version
-			again := gifts[row.Plan]
-			gifts[row.Plan] = again || a.Every == period.Once && a.Amount > 0
-			if a.Amount > 0 && !(again && a.Every == period.Once) {
+			if a.Amount > 0 {
 				until := end // the allowance of a trial ends when the period is cut short; one without an end stays
 				if a.Every == period.Once {
 					until = period.Forever
@@ -223,17 +230,22 @@ func (c *calendar) remaining(meter string, now time.Time) int64 {
 	return periods[len(periods)-1].closing()
 }
 
-// ask returns the answer to a request: the first answer to a repeated one, else that of decide. sticky keeps denials.
-func (c *calendar) ask(id, body string, sticky bool, decide func() (answer string, done bool)) string {
-	if old, known := c.answers[id]; known {
+// ask returns the answer to a request: the first answer to a repeated one while its key is remembered, else that of decide. sticky
+// keeps denials.
+func (c *calendar) ask(id, body string, sticky bool, now time.Time, decide func() (answer string, done bool)) string {
+	if old, known := c.answers[id]; known && old.remembered(now) {
 		if old.body != body {
 			return string(ledger.CodeIdempotencyKeyReused)
 		}
 		return old.answer
 	}
 	answer, done := decide()
-	if done || sticky && strings.Contains(answer, "available") {
-		c.answers[id] = calendarAnswer{body, answer}
+	denied := sticky && strings.Contains(answer, "available")
+	if done || denied {
+		c.answers[id] = calendarAnswer{body, answer, now}
+	}
+	if denied {
+		c.denied[answer[strings.LastIndex(answer, " ")+1:]] = true
 	}
 	return answer
 }
@@ -277,21 +289,11 @@ func (c *calendar) opened(meter string, now time.Time) time.Time {
 
 // known reports whether the meter ever had a grant, an allowance or a stored denial.
 func (c *calendar) known(meter string, now time.Time) bool {
-	if len(c.grants[meter]) > 0 || c.stored(meter) {
+	if len(c.grants[meter]) > 0 || c.denied[meter] {
 		return true
 	}
 	_, pots := c.draw(meter, now)
 	return len(pots) > 0
-}
-
-// stored reports whether a denial of the meter was kept.
-func (c *calendar) stored(meter string) bool {
-	for _, a := range c.answers {
-		if strings.HasSuffix(a.answer, " of "+meter) {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *calendar) grant(g *ledger.Grant, now time.Time) (string, bool) {

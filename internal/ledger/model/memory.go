@@ -108,7 +108,7 @@ func (s *Memory) run(t *rapid.T, calls []*ledger.Call, now time.Time, lose bool)
 func (s *Memory) locate(r ledger.Targets) ledger.Located {
 	f := ledger.Located{
 		Holds: map[ledger.HoldKey][]ledger.BalanceKey{}, Grants: map[ledger.GrantName][]ledger.BalanceKey{},
-		Operations: map[ledger.OperationID][]ledger.Entry{},
+		Operations: map[ledger.OperationRef][]ledger.Entry{},
 	}
 	for _, h := range r.Holds {
 		f.Holds[h] = nil
@@ -127,7 +127,7 @@ func (s *Memory) locate(r ledger.Targets) ledger.Located {
 		}
 	}
 	for _, d := range r.Operations {
-		f.Operations[d] = s.entries[d]
+		f.Operations[d] = d.Among(s.entries[d.OperationID])
 	}
 	return f
 }
@@ -137,8 +137,9 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 	b := ledger.NewBatch()
 	b.Targets = ledger.NewTargetState()
 	b.Now, b.Located = now, r.located
+	first, _ := ledger.KeyMonths(now)
 	for _, c := range r.calls {
-		if entries, known := s.entries[c.ID]; known {
+		if entries := ledger.Remembered(s.entries[c.ID], first); entries != nil {
 			b.Stored[c.ID] = entries
 		}
 	}
@@ -149,13 +150,13 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 		}
 	}
 	for _, d := range r.targets.Operations {
-		for _, e := range s.entries[d] {
-			if n, known := s.refunds[ledger.EntryKey{OperationID: d, Line: e.Line}]; known {
-				b.Targets.Refunds[ledger.EntryKey{OperationID: d, Line: e.Line}] = &ledger.RefundSum{Amount: n}
+		for k, n := range s.refunds {
+			if k.OperationID == d.OperationID {
+				b.Targets.Refunds[k] = &ledger.RefundSum{Amount: n}
 			}
 		}
 	}
-	for _, g := range slices.Concat(r.targets.NewGrants, r.targets.KeyGrants) {
+	for _, g := range slices.Concat(r.targets.NewGrants, r.targets.KeyGrants, r.located.Reissued(r.calls)) {
 		_, b.Targets.Taken[g] = s.grants[g.BalanceKey][g.ID]
 	}
 	named := map[ledger.BalanceKey][]string{}

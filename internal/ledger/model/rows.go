@@ -49,7 +49,9 @@ func (s *Memory) store(t *rapid.T, b *ledger.Batch) {
 func (s *Memory) storeEntries(t *rapid.T, entries []ledger.Entry) {
 	for _, e := range entries {
 		id := ledger.OperationID{Tenant: e.Tenant, Key: e.OperationID}
-		if slices.ContainsFunc(s.entries[id], func(have ledger.Entry) bool { return have.Line == e.Line }) {
+		if slices.ContainsFunc(s.entries[id], func(have ledger.Entry) bool {
+			return have.Line == e.Line && ledger.MonthOf(have.CreatedAt) == ledger.MonthOf(e.CreatedAt)
+		}) {
 			t.Fatalf("entry %v line %d is written twice", id, e.Line)
 		}
 		s.entries[id] = append(s.entries[id], e)

@@ -218,6 +218,12 @@ func (s *scenario) extend(w words) (string, error) {
 // refund TENANT KEY [AMOUNT | METER AMOUNT] [on-expired=forfeit|regrant] of the debit or capture that was sent with KEY.
 func (s *scenario) refund(w words) (string, error) {
 	r := &ledger.Refund{Tenant: w.args[0], OperationID: w.args[1], Key: s.key(w), Return: ledger.ReturnPolicy(w.named["on-expired"])}
+	if at, ok := w.named["at"]; ok {
+		var err error
+		if r.At, err = parseInstant(at); err != nil {
+			return "", err
+		}
+	}
 	rest := w.args[2:]
 	if len(rest) > 1 {
 		r.Meter, rest = rest[0], rest[1:]

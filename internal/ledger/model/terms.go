@@ -11,7 +11,6 @@ import (
 type Terms struct {
 	amount           int64
 	once             bool // one period without an end
-	day              bool // periods of a day; else of an hour
 	rollMin, rollMax *int64
 	overage          bool
 	overageCap       *int64
@@ -30,9 +29,8 @@ type planVersion struct {
 // PlanChange puts the tenant on a plan at an instant.
 type PlanChange struct {
 	at           time.Time
-	Plan         string
-	Now, Prorate bool
-	Reset        bool // what was used before does not count
+	plan         string
+	now, prorate bool
 }
 
 // termsAt returns the plan and the terms of k at t. The plan is empty when it has no such meter.
@@ -43,7 +41,7 @@ func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
 			change = c
 		}
 	}
-	versions := m.plans[change.Plan]
+	versions := m.plans[change.plan]
 	version := versions[0]
 	for _, v := range versions {
 		if !v.at.After(t) {
@@ -55,9 +53,9 @@ func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
 		return "", Terms{}
 	}
 	if k.Subject != "" {
-		terms = Terms{amount: *terms.perSubject, once: terms.once, day: terms.day}
+		terms = Terms{amount: *terms.perSubject, once: terms.once}
 	}
-	return change.Plan, terms
+	return change.plan, terms
 }
 
 // instants lists the instants at which terms may change.
@@ -75,15 +73,11 @@ func (m *Model) instants() []time.Time {
 	return out
 }
 
-// calendar returns the period under terms that contains t.
-func (m *Model) calendar(terms *Terms, t time.Time) (time.Time, time.Time) {
-	length := time.Hour
-	if terms.day {
-		length = 24 * time.Hour
-	}
-	start := m.anchor.Add(t.Sub(m.anchor).Truncate(length))
+// hour returns the period that contains t.
+func (m *Model) hour(t time.Time) (time.Time, time.Time) {
+	start := m.anchor.Add(t.Sub(m.anchor).Truncate(time.Hour))
 	if start.After(t) {
-		start = start.Add(-length)
+		start = start.Add(-time.Hour)
 	}
-	return start, start.Add(length)
+	return start, start.Add(time.Hour)
 }

@@ -45,7 +45,7 @@ func startYears(t *rapid.T) *years {
 	y.now = time.Date(2027, 11, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rapid.IntRange(0, 150*24).Draw(t, "birth")) * time.Hour)
 	y.cal = &calendar{
 		plans: map[string][]ledger.PlanVersion{}, grants: map[string][]calendarGrant{}, debits: map[string][]calendarDebit{},
-		answers: map[string]calendarAnswer{},
+		answers: map[string]calendarAnswer{}, denied: map[string]bool{},
 	}
 	for _, plan := range []string{"p", "q"} {
 		y.version(plan)
@@ -202,7 +202,7 @@ func (y *years) batch() {
 	for from := 0; from < len(calls); {
 		to := from + rapid.IntRange(1, len(calls)-from).Draw(t, "cut")
 		for i := from; i < to; i++ {
-			want[i] = y.cal.ask(batch[i].id, batch[i].body, y.sticky, batch[i].decide)
+			want[i] = y.cal.ask(batch[i].id, batch[i].body, y.sticky, y.now, batch[i].decide)
 			t.Logf("%s %s %s => %s", y.now.Format(time.RFC3339Nano), batch[i].id, batch[i].body, want[i])
 		}
 		y.runRough(calls[from:to])
@@ -233,12 +233,13 @@ func (y *years) runRough(calls []*ledger.Call) {
 	case 1:
 		y.rough.run(t, calls, y.now, false)
 		before := y.rough.frozen()
+		remembered, _ := ledger.KeyMonths(y.now)
 		first := make([]string, len(calls))
 		var again []*ledger.Call
 		for i, c := range calls {
 			first[i] = shown(c)
 			// A denial that is not stored is decided anew, after the rest of its batch.
-			if lines := y.rough.entries[c.ID]; len(lines) > 0 && string(lines[0].Fingerprint) == string(c.Fingerprint[:]) {
+			if lines := ledger.Remembered(y.rough.entries[c.ID], remembered); len(lines) > 0 && string(lines[0].Fingerprint) == string(c.Fingerprint[:]) {
 				again = append(again, c)
 			}
 		}

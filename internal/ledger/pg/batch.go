@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -54,6 +55,7 @@ func (l *Ledger) runBatch(ctx context.Context, calls []*ledger.Call) {
 		v := classify(err, committing)
 		l.metrics.failedAttempts.WithLabelValues(string(v)).Inc()
 		unknown = unknown || v == verdictUnknown
+		p.everyMonth = p.everyMonth || isKeyConflict(err)
 		failures++
 		spent := failures > retriesMax
 		switch {
@@ -139,6 +141,13 @@ func classify(err error, committing bool) verdict {
 		return verdictRetry
 	}
 	return verdictData
+}
+
+// isKeyConflict reports a unique violation of the journal: an entry with one of the batch's keys is where the look-up did not expect it,
+// or another instance has just written it.
+func isKeyConflict(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == "23505" && strings.HasPrefix(pgErr.TableName, "entries")
 }
 
 // isPersistentConflict reports a unique violation that survived all retries: one operation can never be stored. A transient

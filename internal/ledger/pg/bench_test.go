@@ -73,13 +73,19 @@ func durableLedger(b *testing.B, tenants int) (*Ledger, string) {
 
 func migrateForBench(b *testing.B, url string) {
 	b.Helper()
+	_, err := migrator(b, url).Up(b.Context())
+	require.NoError(b, err)
+}
+
+// migrator returns what moves the schema of a database up and down.
+func migrator(t testing.TB, url string) *goose.Provider {
+	t.Helper()
 	db, err := sql.Open("pgx", url)
-	require.NoError(b, err)
-	defer func() { _ = db.Close() }()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS)
-	require.NoError(b, err)
-	_, err = provider.Up(b.Context())
-	require.NoError(b, err)
+	require.NoError(t, err)
+	return provider
 }
 
 func seedForBench(b *testing.B, url string, tenants int) {

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -227,21 +226,6 @@ func TestDebit_StoredDenial_StaysAfterTopup(t *testing.T) {
 		t.Errorf("a denial that is not stored was not tried again: %v", err)
 	}
 	b.mustVerify()
-}
-
-func TestKeys_Months_CoverRetentionOnEveryDay(t *testing.T) {
-	t.Parallel()
-	for day := time.Date(2023, 12, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2025; day = day.AddDate(0, 0, 1) {
-		used := day.Add(-keyRetention)
-		month := time.Date(used.Year(), used.Month(), 1, 0, 0, 0, 0, time.UTC)
-		found := false
-		for _, m := range monthsOfKeys(day) {
-			found = found || m.Time.Equal(month)
-		}
-		if !found {
-			t.Errorf("on %s a key of %s is not looked for", day.Format(time.DateOnly), used.Format(time.DateOnly))
-		}
-	}
 }
 
 func TestDebit_Overage_StaysWithinMaxAmount(t *testing.T) {

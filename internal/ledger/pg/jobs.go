@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -14,6 +16,7 @@ const jobsMax = 4
 
 // jobs owns the rolls that run in the background of this process.
 type jobs struct {
+	log    *slog.Logger
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -23,9 +26,9 @@ type jobs struct {
 	closed  bool
 }
 
-func newJobs() *jobs {
+func newJobs(log *slog.Logger) *jobs {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &jobs{ctx: ctx, cancel: cancel}
+	return &jobs{log: log, ctx: ctx, cancel: cancel}
 }
 
 // start runs what prepare returns in the background, unless there are jobsMax jobs already or the ledger is stopping.
@@ -45,6 +48,11 @@ func (j *jobs) start(prepare func() (func(context.Context), error)) error {
 	j.running++
 	j.wg.Go(func() {
 		defer j.ended()
+		defer func() {
+			if p := recover(); p != nil {
+				j.log.Error("a job has panicked", "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
 		run(j.ctx)
 	})
 	return nil

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -10,7 +11,7 @@ import (
 
 func TestJobs_AreBounded_EndWithLedger(t *testing.T) {
 	t.Parallel()
-	j := newJobs()
+	j := newJobs(slog.New(slog.DiscardHandler))
 	begun, ended := make(chan struct{}, jobsMax), make(chan struct{}, jobsMax)
 	wait := func() (func(context.Context), error) {
 		return func(ctx context.Context) {
@@ -40,5 +41,19 @@ func TestJobs_AreBounded_EndWithLedger(t *testing.T) {
 	}
 	if err := j.start(wait); ledger.CodeOf(err) != ledger.CodeUnavailable {
 		t.Errorf("after the stop: %v", err)
+	}
+}
+
+func TestJobs_Panic_EndsTheJobAlone(t *testing.T) {
+	t.Parallel()
+	j := newJobs(slog.New(slog.DiscardHandler))
+	if err := j.start(func() (func(context.Context), error) { return func(context.Context) { panic("a fault") }, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if j.running != 0 {
+		t.Errorf("%d jobs are running after one has panicked", j.running)
 	}
 }

@@ -59,6 +59,8 @@ type Ledger struct {
 	// clockOffset is PostgreSQL's clock minus the instance's, in nanoseconds. It only chooses the partitions in which keys are looked up.
 	clockOffset atomic.Int64
 
+	months knownMonths // months of which this process knows that they are in journal_months
+
 	journal *journal.Journal
 	upkeep  *upkeep
 	jobs    *jobs
@@ -94,7 +96,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		}, weigh, l.process))
 	}
 	l.upkeep = newUpkeep(l)
-	l.jobs = newJobs()
+	l.jobs = newJobs(l.log)
 	return l, nil
 }
 

@@ -1,7 +1,6 @@
 package pg
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -22,7 +21,7 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 		if found, err = t.ledger.find(ctx, t.conn, &p.targets); err != nil {
 			return err
 		}
-		p.named = found.NamedGrants()
+		p.named, p.reissued = found.NamedGrants(), found.Reissued(p.calls)
 	}
 	p.located, p.more = found, t.ledger.hints.keysFor(p.calls)
 	return nil
@@ -31,6 +30,7 @@ func (t *tx) locate(ctx context.Context, p *plan) error {
 // find runs before the locks. Nothing of what it reads ever changes, and what does not exist yet does not exist for this batch.
 func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targets) (*ledger.Located, error) {
 	found := &ledger.Located{}
+	sharing := map[ledger.OperationID][]ledger.Entry{} // entries of all operations with the ids of those to be refunded
 	out := &pgx.Batch{}
 	if len(targets.Holds) > 0 {
 		found.Holds = map[ledger.HoldKey][]ledger.BalanceKey{}
@@ -49,9 +49,8 @@ func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targe
 		}))
 	}
 	if len(targets.Operations) > 0 {
-		found.Operations = map[ledger.OperationID][]ledger.Entry{}
-		tenants, ids := pairs(targets.Operations, splitOperation)
-		out.Queue(l.sql["EntriesOfOperations"], tenants, ids).Query(scanEntries(found.Operations))
+		tenants, ids := pairs(targets.Operations, splitReference)
+		out.Queue(l.sql["EntriesOfOperations"], tenants, ids).Query(scanEntries(sharing))
 	}
 	if out.Len() == 0 {
 		return found, nil
@@ -59,8 +58,9 @@ func (l *Ledger) find(ctx context.Context, conn *pgx.Conn, targets *ledger.Targe
 	if err := send(ctx, conn, out); err != nil {
 		return nil, err
 	}
-	for _, entries := range found.Operations {
-		sortLines(entries)
+	found.Operations = map[ledger.OperationRef][]ledger.Entry{}
+	for _, r := range targets.Operations {
+		found.Operations[r] = r.Among(sharing[r.OperationID])
 	}
 	return found, nil
 }
@@ -77,7 +77,7 @@ func (l *Ledger) queueTargets(out *pgx.Batch, b *ledger.Batch, targets *ledger.T
 		out.Queue(l.sql["Holds"], tenants, ids).Query(scanHolds(b.Targets.Holds))
 	}
 	if len(targets.Operations) > 0 {
-		tenants, ids := pairs(targets.Operations, splitOperation)
+		tenants, ids := pairs(targets.Operations, splitReference)
 		out.Queue(l.sql["Refunds"], tenants, ids).Query(scanRefunds(b.Targets.Refunds))
 	}
 }
@@ -96,10 +96,6 @@ func pairs[E comparable](in []E, split func(E) (string, string)) (a, b []string)
 	return a, b
 }
 
-func splitHold(k ledger.HoldKey) (string, string)          { return k.Tenant, k.ID }
-func splitOperation(k ledger.OperationID) (string, string) { return k.Tenant, k.Key }
-
-// sortLines sorts the entries of an operation by their line.
-func sortLines(entries []ledger.Entry) {
-	slices.SortFunc(entries, func(a, b ledger.Entry) int { return cmp.Compare(a.Line, b.Line) })
-}
+func splitHold(k ledger.HoldKey) (string, string)           { return k.Tenant, k.ID }
+func splitOperation(k ledger.OperationID) (string, string)  { return k.Tenant, k.Key }
+func splitReference(r ledger.OperationRef) (string, string) { return r.Tenant, r.Key }

@@ -13,6 +13,7 @@ type metrics struct {
 	decided        *prometheus.CounterVec
 	monthsAhead    prometheus.Gauge
 	rolledUntil    prometheus.Gauge
+	setAside       prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -38,6 +39,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "quotasvc_ledger_last_roll_timestamp_seconds",
 		Help: "Instant up to which the newest finished roll of any process has worked off due events; 0: no roll has finished. Updated every hour.",
 	})
+	m.setAside = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "quotasvc_ledger_roll_set_aside_balances",
+		Help: "Balances that the newest finished roll of any process could not write; its log names each. Updated every hour.",
+	})
 	m.monthsAhead.Set(journal.MonthsAhead) // until it is known: alerts fire below
 	// Alerts look for an increase. A series that first appears with the value 1 shows none, so these start at 0.
 	for _, kind := range ledger.Kinds() {
@@ -45,6 +50,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.decided.WithLabelValues(string(kind), string(ledger.CodeOutcomeUnknown))
 	}
 	m.failedAttempts.WithLabelValues(string(verdictUnknown))
-	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.monthsAhead, m.rolledUntil)
+	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.monthsAhead, m.rolledUntil, m.setAside)
 	return m
 }

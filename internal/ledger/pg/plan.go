@@ -9,18 +9,21 @@ import (
 
 // plan is what has to be locked or read to decide calls. It grows when a decision turns out to need more.
 type plan struct {
-	calls   []*ledger.Call
-	ids     []ledger.OperationID // of the calls, each once
-	targets ledger.Targets
-	plain   bool              // the calls have no targets
-	named   []ledger.GrantKey // grants to which refunds may return units
-	located *ledger.Located   // what was found of the targets; nil: not looked up yet
+	calls    []*ledger.Call
+	ids      []ledger.OperationID // of the calls, each once
+	targets  ledger.Targets
+	plain    bool              // the calls have no targets
+	named    []ledger.GrantKey // grants to which refunds may return units
+	reissued []ledger.GrantKey // grants that refunds may issue under ids made from their keys
+	located  *ledger.Located   // what was found of the targets; nil: not looked up yet
 
 	more   []ledger.BalanceKey                  // balances that decisions asked for
 	keys   []ledger.BalanceKey                  // all balances, sorted, each once
 	demand map[ledger.BalanceKey]int64          // what may be drawn from each at most
 	absent map[ledger.BalanceKey]ledger.Absence // balances that cannot exist
 	all    bool                                 // read grants and terms of every balance
+
+	everyMonth bool // look keys up in every month: an entry with one of them was found where none was expected
 }
 
 func newPlan(calls []*ledger.Call) *plan {

@@ -5,9 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -16,6 +20,10 @@ const (
 	// rollChunk bounds the rows that one transaction of a roll locks. Debits of these tenants wait for one chunk at most, some tens of
 	// milliseconds.
 	rollChunk = 256
+	// rollEvents bounds the events that one transaction of a roll works off: some 6,000 rows, well below attemptTimeout on a slow disk.
+	rollEvents = 2000
+	// rollAsideMax bounds the balances that one roll sets aside. So many are not single faults: somebody has to look.
+	rollAsideMax = 100
 	// rollYield is the pause between chunks while live operations wait in the lanes.
 	rollYield = 5 * time.Millisecond
 )
@@ -37,7 +45,8 @@ type Roll struct {
 	AsOf       time.Time // the roll works off events due at or before this instant
 	Status     RollStatus
 	Total      int64 // balances due when it began
-	Processed  int64 // balances worked off; may exceed Total when several events fall due
+	Processed  int64 // balances worked off; may exceed Total when more fall due
+	SetAside   int64 // balances that could not be written, each named in the log; they stay due
 	Error      string
 	StartedAt  time.Time
 	FinishedAt time.Time // zero while running
@@ -66,8 +75,9 @@ func (l *Ledger) StartRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 
 // RunRoll makes a roll and returns when it is done. It calls progress after every chunk.
 //
-// Balances are right without rolls: every decision and every read first works off what is due. A roll saves idle balances a long
-// catch-up and makes their closed periods visible in the tables. It can be stopped at any time.
+// Balances are right without rolls: every decision and every read first works off what is due. A roll writes what is due of balances that
+// nobody uses: it closes the last period that was used, and ends holds and grants. Where only idle periods pass there is nothing to write. It can
+// be stopped at any time. A balance that cannot be written is set aside, and the roll goes on: it stays due for the next one.
 func (l *Ledger) RunRoll(ctx context.Context, asOf *time.Time, progress func(Roll)) (Roll, error) {
 	roll, err := l.beginRoll(ctx, asOf)
 	if err != nil {
@@ -111,22 +121,27 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	return roll, nil
 }
 
+// roller is a roll at work.
+type roller struct {
+	*Roll
+
+	ledger *Ledger
+	chunk  int // balances of the next transaction
+	// aside are the balances that this roll could not write. It leaves them out from then on; the next roll tries them again.
+	aside    []ledger.BalanceKey
+	failures int  // attempts that failed in a row
+	slow     bool // the newest balance was set aside for being slow, and none was written since
+}
+
 func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) error {
-	failures := 0
+	r := &roller{Roll: roll, ledger: l, chunk: rollChunk}
 	for {
-		n, err := l.rollOnce(ctx, roll.AsOf)
-		if err != nil {
-			failures++
-			if failures > retriesMax || ctx.Err() != nil {
-				roll.Status, roll.Error = RollFailed, err.Error()
-				return errors.Join(fmt.Errorf("roll %s: %w", roll.ID, err), l.saveRoll(context.WithoutCancel(ctx), roll))
-			}
-			pause(ctx, failures)
-			continue
-		}
-		failures = 0
-		roll.Processed += int64(n)
-		if n == 0 {
+		done, err := r.next(ctx)
+		switch {
+		case err != nil:
+			roll.Status, roll.Error = RollFailed, err.Error()
+			return errors.Join(fmt.Errorf("roll %s: %w", roll.ID, err), l.saveRoll(context.WithoutCancel(ctx), roll))
+		case done:
 			roll.Status = RollDone
 			roll.FinishedAt = l.estimate().UTC()
 			progress(*roll)
@@ -138,6 +153,84 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 		progress(*roll)
 		l.yield(ctx)
 	}
+}
+
+// next advances one chunk and reports whether nothing was due. A chunk that PostgreSQL refuses, or that takes too long, is halved. A single
+// balance that is refused again and again is set aside. It fails when PostgreSQL is away, or refuses too much.
+func (r *roller) next(ctx context.Context) (done bool, err error) {
+	out, err := r.ledger.rollOnce(ctx, r.AsOf, r.chunk, r.aside)
+	if err == nil {
+		r.failures, r.slow, r.chunk = 0, false, min(2*r.chunk, rollChunk)
+		r.Processed += int64(out.finished)
+		for k, why := range out.broken {
+			if err := r.setAside(k, why); err != nil {
+				return false, err
+			}
+		}
+		return out.taken == nil, nil
+	}
+	fault := faultOf(err)
+	r.failures++
+	switch {
+	case ctx.Err() != nil:
+		return false, err
+	case fault != faultAway && r.chunk > 1:
+		r.ledger.log.Warn("roll halves its chunk", "roll_id", r.ID, "balances", r.chunk, "error", err)
+		r.chunk, r.failures = r.chunk/2, 0
+		return false, nil
+	case r.failures <= retriesMax:
+		pause(ctx, r.failures)
+		return false, nil
+	case fault == faultAway, fault == faultSlow && r.slow: // all of PostgreSQL is slow, and not one balance
+		return false, err
+	}
+	if out.taken == nil { // the row itself could not be read
+		if out.taken, err = r.ledger.firstDue(ctx, r.AsOf, r.aside); err != nil {
+			return false, err
+		}
+	}
+	r.failures, r.slow = 0, fault == faultSlow
+	for _, k := range out.taken {
+		if err := r.setAside(k, err); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// setAside leaves k out of the rest of the roll. It fails when that would be one too many.
+func (r *roller) setAside(k ledger.BalanceKey, why error) error {
+	r.ledger.log.Error("roll sets a balance aside: see docs/operations.md, rolls", "roll_id", r.ID,
+		"tenant", k.Tenant, "meter", k.Meter, "subject", k.Subject, "error", why)
+	if len(r.aside) == rollAsideMax {
+		return fmt.Errorf("more than %d balances cannot be written: %w", rollAsideMax, why)
+	}
+	r.aside = append(r.aside, k)
+	r.SetAside = int64(len(r.aside))
+	return nil
+}
+
+// fault is what made a chunk of a roll fail.
+type fault string
+
+const (
+	faultData fault = "data" // PostgreSQL refuses what was to be written, or a row cannot be read or computed
+	faultSlow fault = "slow" // the transaction took too long
+	faultAway fault = "away" // PostgreSQL does not answer
+)
+
+// errPanicked is the error of a chunk whose computation has panicked.
+var errPanicked = errors.New("ledger: panic")
+
+func faultOf(err error) fault {
+	pgErr, answered := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case errors.Is(err, errPanicked), isUnreadable(err), isPersistentConflict(err):
+		return faultData
+	case errors.Is(err, context.DeadlineExceeded), answered && (pgErr.Code == "57014" || pgErr.Code == "55P03"):
+		return faultSlow
+	}
+	return faultAway
 }
 
 // yield pauses while live operations wait in the lanes.
@@ -160,33 +253,56 @@ func (l *Ledger) yield(ctx context.Context) {
 func (l *Ledger) saveRoll(ctx context.Context, roll *Roll) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if _, err := l.readers.Exec(ctx, l.sql["UpdateRoll"], roll.ID, string(roll.Status), roll.Processed, roll.Error); err != nil {
+	if _, err := l.readers.Exec(ctx, l.sql["UpdateRoll"], roll.ID, string(roll.Status), roll.Processed, roll.Error, roll.SetAside); err != nil {
 		return unavailable("save roll", err)
 	}
 	return nil
 }
 
-// rollOnce advances one chunk of due balances to asOf and returns how many it took.
-func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time) (taken int, err error) {
-	err = l.inTx(ctx, func(ctx context.Context, t *tx) error {
-		out := &pgx.Batch{}
-		out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-		out.Queue(l.sql["LockDueBalances"], asOf, rollChunk).Query(scanBalances(t.batch.Books))
-		out.Queue(l.sql["Clock"]).QueryRow(t.scanClock)
-		if err := send(ctx, t.conn, out); err != nil {
+// rolled is what one transaction of a roll has done.
+type rolled struct {
+	taken    []ledger.BalanceKey // locked; none were due when it is empty
+	finished int                 // of these, how many have nothing due any more
+	broken   map[ledger.BalanceKey]error
+}
+
+// rollOnce advances up to chunk due balances to asOf, without those set aside, and at most about rollEvents events.
+func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, aside []ledger.BalanceKey) (out rolled, err error) {
+	tenants, meters, subjects := columnsOf(aside)
+	err = l.inTx(ctx, func(ctx context.Context, t *tx) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("%w: %v\n%s", errPanicked, p, debug.Stack())
+			}
+		}()
+		first := &pgx.Batch{}
+		first.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+		first.Queue(l.sql["LockDueBalances"], asOf, chunk, tenants, meters, subjects).Query(scanBalances(t.batch.Books))
+		first.Queue(l.sql["Clock"]).QueryRow(t.scanClock)
+		if err := send(ctx, t.conn, first); err != nil {
 			return err
 		}
-		taken = len(t.batch.Books)
+		out.taken = slices.Collect(maps.Keys(t.batch.Books))
 		if err := t.readMore(ctx, &plan{all: true}); err != nil {
 			return err
 		}
-		if err := t.batch.AdvanceTo(asOf); err != nil {
-			return err
-		}
+		out.finished, out.broken = t.batch.RollTo(asOf, rollEvents)
 		changes := t.batch.Changes()
 		return t.commit(ctx, &changes)
 	})
-	return taken, err
+	return out, err
+}
+
+// firstDue returns the key of the balance that a chunk of one takes.
+func (l *Ledger) firstDue(ctx context.Context, asOf time.Time, aside []ledger.BalanceKey) ([]ledger.BalanceKey, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	tenants, meters, subjects := columnsOf(aside)
+	var k ledger.BalanceKey
+	if err := l.readers.QueryRow(ctx, l.sql["FirstDue"], asOf, tenants, meters, subjects).Scan(&k.Tenant, &k.Meter, &k.Subject); err != nil {
+		return nil, unavailable("find the balance that a roll cannot read", err)
+	}
+	return []ledger.BalanceKey{k}, nil
 }
 
 // RollStatus looks up a roll by its id.
@@ -196,7 +312,7 @@ func (l *Ledger) RollStatus(ctx context.Context, id string) (Roll, error) {
 	var r Roll
 	var finished *time.Time
 	var abandoned bool
-	err := l.readers.QueryRow(ctx, l.sql["RollByID"], id).Scan(&r.ID, &r.AsOf, &r.Status, &r.Total, &r.Processed, &r.Error,
+	err := l.readers.QueryRow(ctx, l.sql["RollByID"], id).Scan(&r.ID, &r.AsOf, &r.Status, &r.Total, &r.Processed, &r.SetAside, &r.Error,
 		&r.StartedAt, &finished, &abandoned)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Roll{}, ledger.Errorf(ledger.CodeNotFound, "roll_id", "roll %q does not exist", id)

@@ -24,14 +24,6 @@ func fromDB(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// toDB turns the zero time into the stored "no instant yet".
-func toDB(t time.Time) time.Time {
-	if t.IsZero() {
-		return epoch
-	}
-	return t
-}
-
 // columnsOf returns keys as parallel arrays for unnest.
 func columnsOf(keys []ledger.BalanceKey) (tenants, meters, subjects []string) {
 	tenants, meters, subjects = make([]string, len(keys)), make([]string, len(keys)), make([]string, len(keys))
@@ -57,11 +49,11 @@ func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error 
 		_, err := pgx.ForEachRow(rows, []any{
 			&b.Tenant, &b.Meter, &b.Subject, &b.Seq, &b.Plan, &b.PlanVersion, &b.Allowance, &b.Renews, &b.Start, &b.End,
 			&b.Opening, &b.Granted, &b.Refunded, &b.Used, &b.Expired, &b.Adjusted, &b.Held, &b.Overage,
-			&b.Owed, &b.Paid, &b.Carried, &b.SpanUsed, &b.SpanEnd, &b.ForgivenSeq, &b.HeadID, &b.HeadSource, &b.HeadRemaining, &b.NextEvent, &b.UpdatedAt,
+			&b.Owed, &b.Paid, &b.ForgivenSeq, &b.HeadID, &b.HeadSource, &b.HeadRemaining, &b.NextEvent, &b.UpdatedAt, &b.RollAt,
 		}, func() error {
 			row := b
 			row.Start, row.End = fromDB(row.Start), fromDB(row.End)
-			row.NextEvent, row.UpdatedAt, row.SpanEnd = fromDB(row.NextEvent), fromDB(row.UpdatedAt), fromDB(row.SpanEnd)
+			row.NextEvent, row.UpdatedAt, row.RollAt = fromDB(row.NextEvent), fromDB(row.UpdatedAt), fromDB(row.RollAt)
 			into[row.BalanceKey] = ledger.NewBook(row)
 			return nil
 		})
@@ -198,8 +190,10 @@ func scanHolds(into map[ledger.HoldKey]*ledger.HoldRow) func(pgx.Rows) error {
 func scanRefunds(into map[ledger.EntryKey]*ledger.RefundSum) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var k ledger.EntryKey
+		var month time.Time
 		var n int64
-		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Key, &k.Line, &n}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Key, &month, &k.Line, &n}, func() error {
+			k.Month = ledger.MonthOf(month)
 			into[k] = &ledger.RefundSum{Amount: n}
 			return nil
 		})

@@ -54,8 +54,9 @@ func (s *life) step() func() error {
 		of, meters := plan(), s.DrawTerms()
 		do = func() error { return s.newVersion(of, meters) }
 	case 5:
-		change := s.DrawChange()
-		do = func() error { return s.newPlan(change) }
+		to, now := plan(), rapid.Bool().Draw(t, "now")
+		prorate := now && rapid.Bool().Draw(t, "prorate")
+		do = func() error { return s.newPlan(to, now, prorate) }
 	case 6:
 		suspended := rapid.Bool().Draw(t, "suspended")
 		do = func() error { s.suspend(suspended); return nil }

@@ -20,6 +20,7 @@ type tx struct {
 	batch  *ledger.Batch
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
+	newestMonth  ledger.Month // the latest month that holds entries
 }
 
 // inTx runs do on a connection of the writers, and rolls back if it fails.
@@ -82,33 +83,28 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	b, q := t.batch, t.ledger.sql
 	b.Absent, b.Located = p.absent, *p.located
 	tenants, meters, subjects := columnsOf(p.keys)
-	opTenants, opKeys := make([]string, len(p.ids)), make([]string, len(p.ids))
-	for i, id := range p.ids {
-		opTenants[i], opKeys[i] = id.Tenant, id.Key
-	}
+	look := t.ledger.keyLookup(p)
 	out := &pgx.Batch{}
 	out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	out.Queue(q["LockBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
 	out.Queue(q["Clock"]).QueryRow(t.scanClock)
-	out.Queue(q["StoredEntries"], opTenants, opKeys, t.ledger.keyMonths()).Query(scanEntries(b.Stored))
+	look.queue(out, q, b.Stored)
 	if !p.plain {
-		t.ledger.queueTargets(out, b, &p.targets, slices.Concat(p.targets.NewGrants, p.targets.KeyGrants))
+		t.ledger.queueTargets(out, b, &p.targets, slices.Concat(p.targets.NewGrants, p.targets.KeyGrants, p.reissued))
 	}
 	if err := send(ctx, t.conn, out); err != nil {
 		return err
 	}
 	t.ledger.observe(b.Now)
-	for _, entries := range b.Stored {
-		sortLines(entries)
-	}
-	return nil
+	return t.remember(ctx, look)
 }
 
 func (t *tx) scanClock(row pgx.Row) error {
-	var tenants, plans time.Time
-	if err := row.Scan(&t.batch.Now, &tenants, &plans); err != nil {
+	var tenants, plans, newest time.Time
+	if err := row.Scan(&t.batch.Now, &tenants, &plans, &newest); err != nil {
 		return err
 	}
+	t.newestMonth = ledger.MonthOf(newest)
 	t.batch.Now = t.batch.Now.UTC()
 	t.termsChanged = ledger.Later(tenants, plans)
 	return nil
@@ -174,6 +170,10 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 // commit is the last round trip: it writes the changes and commits. Then it hands the changed balances to the cache.
 func (t *tx) commit(ctx context.Context, changes *ledger.Changes) error {
 	out := &pgx.Batch{}
+	months := t.ledger.months.missing(changes.Entries)
+	if len(months) > 0 {
+		out.Queue(t.ledger.sql["InsertMonths"], monthColumn(months))
+	}
 	if len(changes.Books) > 0 {
 		queueChanges(t.ledger.sql, out, changes)
 	}
@@ -181,6 +181,7 @@ func (t *tx) commit(ctx context.Context, changes *ledger.Changes) error {
 	if err := send(ctx, t.conn, out); err != nil || len(changes.Books) == 0 {
 		return err
 	}
+	t.ledger.months.add(months)
 	copies := make([]ledger.BalanceCopy, len(changes.Books))
 	for i, book := range changes.Books {
 		copies[i] = book.Copy(t.batch.Now)

@@ -65,12 +65,13 @@ func (u *upkeep) once(ctx context.Context) {
 	if err := l.makePartitions(ctx, l.estimate()); err != nil {
 		l.log.Warn("the journal's partitions are not known", "error", err)
 	}
-	var rolled int64
-	if err := l.readers.QueryRow(ctx, l.sql["LastRoll"]).Scan(&rolled); err != nil {
+	var rolled, aside int64
+	if err := l.readers.QueryRow(ctx, l.sql["LastRoll"]).Scan(&rolled, &aside); err != nil {
 		l.log.Warn("the last roll is not known", "error", err)
 		return
 	}
 	l.metrics.rolledUntil.Set(float64(rolled))
+	l.metrics.setAside.Set(float64(aside))
 }
 
 // makePartitions makes the missing partitions of the months around now. It fails only if it cannot say which exist: nobody needs those of later

@@ -114,12 +114,12 @@ func queueOtherEntries(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 	)
 }
 
-// queueChangedBalances writes the balances. Debits have only drawn from those whose grants were not read.
+// queueChangedBalances writes the balances. Those from which debits have only drawn have a statement of their own.
 func queueChangedBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book) {
 	drawn := make([]*ledger.Book, 0, len(changed))
 	var others []*ledger.Book
 	for _, b := range changed {
-		if b.HeadOnly() {
+		if b.Drawn() {
 			drawn = append(drawn, b)
 		} else {
 			others = append(others, b)
@@ -171,9 +171,7 @@ func queueBalances(q map[string]string, out *pgx.Batch, b []*ledger.Book) {
 		column(b, func(b **ledger.Book) int64 { return (*b).HeadRemaining }),
 		column(b, func(b **ledger.Book) time.Time { return (*b).NextEvent }),
 		column(b, func(b **ledger.Book) time.Time { return (*b).UpdatedAt }),
-		column(b, func(b **ledger.Book) int64 { return (*b).Carried }),
-		column(b, func(b **ledger.Book) int64 { return (*b).SpanUsed }),
-		column(b, func(b **ledger.Book) time.Time { return toDB((*b).SpanEnd) }),
+		column(b, func(b **ledger.Book) time.Time { return (*b).RollAt }),
 		int64(len(b)),
 	)
 }
@@ -285,6 +283,7 @@ func queueRefunds(q map[string]string, out *pgx.Batch, r []ledger.RefundRow) {
 	out.Queue(q["WriteRefunds"],
 		column(r, func(r *ledger.RefundRow) string { return r.Tenant }),
 		column(r, func(r *ledger.RefundRow) string { return r.Key }),
+		column(r, func(r *ledger.RefundRow) time.Time { return r.Month.First() }),
 		column(r, func(r *ledger.RefundRow) int32 { return r.Line }),
 		column(r, func(r *ledger.RefundRow) int64 { return r.Amount }),
 	)

@@ -24,9 +24,8 @@ ORDER BY e.meter, e.subject, e.seq
 LIMIT $11::integer;
 
 -- name: EntriesOfOperation
--- Returns the entries of one operation in the order of their lines.
+-- Returns the entries of all operations with one id.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, NULL::bytea, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM entries e
-WHERE e.tenant_id = $1 AND e.operation_id = $2
-ORDER BY e.created_at, e.line;
+WHERE e.tenant_id = $1 AND e.operation_id = $2;

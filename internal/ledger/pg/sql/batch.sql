@@ -10,33 +10,39 @@
 -- cannot deadlock. A missing row means that the balance does not exist. The ledger locks no other rows.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
+       b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at,
+       coalesce(b.roll_at, b.next_event_at)
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
 ORDER BY b.tenant_id, b.meter, b.subject
 FOR NO KEY UPDATE OF b;
 
 -- name: LockDueBalances
--- Locks up to $2 balances that have an event due at or before $1. It skips rows that another transaction has locked.
+-- Locks up to $2 balances for which a roll has something to write at $1. It skips rows that another transaction has locked, and the
+-- balances $3..$5, which this roll has set aside. The constant is the condition of the index: what lies behind it is never due.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at
+       b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at,
+       coalesce(b.roll_at, b.next_event_at)
 FROM balances b
-WHERE b.next_event_at <= $1::timestamptz
-ORDER BY b.next_event_at
+WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
+  AND (b.tenant_id, b.meter, b.subject) NOT IN (SELECT * FROM unnest($3::text[], $4::text[], $5::text[]))
+ORDER BY coalesce(b.roll_at, b.next_event_at)
 LIMIT $2::integer
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 
 -- name: Clock
 -- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that another
--- batch wrote while this one waited. It also returns when tenant terms and plan versions last changed.
+-- batch wrote while this one waited. It also returns when tenant terms and plan versions last changed, and the latest month that
+-- holds entries.
 SELECT clock_timestamp(),
        coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial), 'epoch'),
-       coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch');
+       coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch'),
+       coalesce((SELECT max(m.month) FROM journal_months m), 'epoch');
 
 -- name: StoredEntries
 -- Returns the stored entries of the batch's keys ($1 tenants, $2 operation ids; each pair once) in the three months $3
--- (NULL = none). It must be a separate statement after LockBalances: the snapshot of a statement is taken before it waits for
+-- (NULL = none). Where a clock was ahead, EntriesOfOperations replaces it. It must be a separate statement after LockBalances: the snapshot of a statement is taken before it waits for
 -- a lock, so it would miss what the previous lock holder wrote. There is one branch per month because a list of months does
 -- not prune partitions. LATERAL keeps a plan that was made on empty tables right on full ones.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
@@ -94,7 +100,7 @@ CROSS JOIN LATERAL (SELECT * FROM holds o WHERE o.tenant_id = k.tenant_id AND o.
 -- name: Refunds
 -- Returns the amounts refunded so far per line of the operations ($1 tenants, $2 operation ids). The balances of their lines
 -- are locked.
-SELECT r.tenant_id, r.operation_id, r.line, r.refunded
+SELECT r.tenant_id, r.operation_id, r.month, r.line, r.refunded
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND o.operation_id = k.operation_id OFFSET 0) AS r;
 
@@ -111,8 +117,8 @@ FROM unnest($1::text[], $2::text[]) AS k (tenant_id, grant_id)
 CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o.grant_id = k.grant_id OFFSET 0) AS g;
 
 -- name: EntriesOfOperations
--- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. It runs before the locks, because
--- entries never change.
+-- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. For refunds it runs before the locks, because
+-- entries never change. For keys it runs after them, if a clock was ahead.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
        e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
@@ -132,7 +138,7 @@ CROSS JOIN LATERAL (
 
 -- name: TenantTerms
 -- Returns the history of terms of the tenants $1, oldest first.
-SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate, t.usage = 'reset', t.overrides
+SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate, t.overrides
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t
 ORDER BY t.tenant_id, t.effective_at;
@@ -176,7 +182,7 @@ FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[],
      AS l (tenant_id, operation_id, seq, meter, period_start, grant_id, source, amount, remaining_after, fingerprint, created_at);
 
 -- name: UpdateDrawnBalances
--- Does the same as UpdateBalances for balances that only debits changed. $9 is the expected count, as $30 there.
+-- Does the same as UpdateBalances for balances that only debits changed. $9 is the expected count, as the last parameter there.
 WITH written AS (
     UPDATE balances b
     SET seq = n.seq, used = n.used, overage = n.overage, head_remaining = n.head_remaining, updated_at = n.updated_at
@@ -188,7 +194,7 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $9::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: UpdateBalances
--- Writes the changed balances, which are all locked. $30 is the expected count. Any other count means that a locked row is
+-- Writes the changed balances, which are all locked. $28 is the expected count. Any other count means that a locked row is
 -- missing: a division by zero then fails the transaction.
 WITH written AS (
     UPDATE balances b
@@ -196,19 +202,19 @@ WITH written AS (
         period_start = n.period_start, period_end = n.period_end, opening = n.opening, granted = n.granted,
         refunded = n.refunded, used = n.used, expired = n.expired, adjusted = n.adjusted, held = n.held, overage = n.overage,
         owed = n.owed, settled = n.settled, forgiven_seq = n.forgiven_seq, head_grant = n.head_grant, head_source = n.head_source,
-        head_remaining = n.head_remaining, next_event_at = n.next_event_at, updated_at = n.updated_at, carried = n.carried,
-        span_used = n.span_used, span_end = n.span_end
+        head_remaining = n.head_remaining, next_event_at = n.next_event_at, updated_at = n.updated_at,
+        roll_at = n.roll_at
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
                 $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
                 $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
-                $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::bigint[], $28::bigint[], $29::timestamptz[])
+                $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[])
          AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
-               head_remaining, next_event_at, updated_at, carried, span_used, span_end)
+               head_remaining, next_event_at, updated_at, roll_at)
     WHERE b.tenant_id = n.tenant_id AND b.meter = n.meter AND b.subject = n.subject
     RETURNING 1
 )
-SELECT 1 / (CASE WHEN count(*) = $30::bigint THEN 1 ELSE 0 END) FROM written;
+SELECT 1 / (CASE WHEN count(*) = $28::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: InsertGrants
 -- Stores new grants.
@@ -223,7 +229,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigi
 
 -- name: UpdateGrants
 -- Writes the remainder, held amount and status of grants that are not the head of their balance, or no longer are. $8 is the
--- expected count, as $30 in UpdateBalances.
+-- expected count, as the last parameter of UpdateBalances.
 WITH written AS (
     UPDATE grants g
     SET remaining = n.remaining, held = n.held, status = n.status
@@ -254,7 +260,7 @@ FROM unnest($1::text[], $2::text[], $3::integer[], $4::integer[], $5::text[], $6
      AS n (tenant_id, hold_id, line, item, meter, subject, grant_id, source, price, amount, captured, returned, expires_at);
 
 -- name: UpdateHoldLines
--- Writes the captured and returned amounts and the expiry of hold lines. $7 is the expected count, as $30 in UpdateBalances.
+-- Writes the captured and returned amounts and the expiry of hold lines. $7 is the expected count, as the last parameter of UpdateBalances.
 WITH written AS (
     UPDATE hold_lines h
     SET captured = n.captured, returned = n.returned, expires_at = n.expires_at
@@ -267,10 +273,17 @@ SELECT 1 / (CASE WHEN count(*) = $7::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: WriteRefunds
 -- Writes the total refunded so far for each line.
-INSERT INTO refunds (tenant_id, operation_id, line, refunded)
-SELECT n.tenant_id, n.operation_id, n.line, n.refunded
-FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[]) AS n (tenant_id, operation_id, line, refunded)
-ON CONFLICT (tenant_id, operation_id, line) DO UPDATE SET refunded = excluded.refunded;
+INSERT INTO refunds (tenant_id, operation_id, month, line, refunded)
+SELECT n.tenant_id, n.operation_id, n.month, n.line, n.refunded
+FROM unnest($1::text[], $2::text[], $3::date[], $4::integer[], $5::bigint[]) AS n (tenant_id, operation_id, month, line, refunded)
+ON CONFLICT (tenant_id, operation_id, month, line) DO UPDATE SET refunded = excluded.refunded;
+
+-- name: InsertMonths
+-- Notes that the months $1, in order, hold entries. Each instance does so with its first batch of a month. Another instance that
+-- does it at the same time waits for that batch's COMMIT.
+INSERT INTO journal_months (month)
+SELECT unnest($1::date[])
+ON CONFLICT DO NOTHING;
 
 -- name: InsertPeriods
 -- Stores closed periods.

@@ -1,8 +1,18 @@
--- Rolls process the due events of idle balances. LockDueBalances is in batch.sql.
+-- Rolls write what is due of balances that nobody uses. LockDueBalances is in batch.sql.
 
 -- name: CountDue
--- Returns the number of balances with an event due at or before $1.
-SELECT count(*) FROM balances WHERE next_event_at <= $1;
+-- Returns the number of balances for which a roll has something to write at $1. The constant is the condition of the index.
+SELECT count(*) FROM balances
+WHERE coalesce(roll_at, next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(roll_at, next_event_at) <= $1::timestamptz;
+
+-- name: FirstDue
+-- Returns the key of the balance that LockDueBalances takes first, for a row that cannot be read. Parameters as there, without $2.
+SELECT b.tenant_id, b.meter, b.subject
+FROM balances b
+WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
+  AND (b.tenant_id, b.meter, b.subject) NOT IN (SELECT * FROM unnest($2::text[], $3::text[], $4::text[]))
+ORDER BY coalesce(b.roll_at, b.next_event_at)
+LIMIT 1;
 
 -- name: InsertRoll
 -- Records the start of a roll.
@@ -13,13 +23,13 @@ RETURNING started_at;
 -- name: UpdateRoll
 -- Records the progress or the end of a roll.
 UPDATE rolls
-SET status = $2, processed = $3, error = $4, heartbeat_at = clock_timestamp(),
+SET status = $2, processed = $3, error = $4, set_aside = $5, heartbeat_at = clock_timestamp(),
     finished_at = CASE WHEN $2 = 'running' THEN NULL ELSE clock_timestamp() END
 WHERE roll_id = $1;
 
 -- name: RollByID
 -- Returns a roll. The last column is true if it is running but its last heartbeat is over a minute old.
-SELECT roll_id, as_of, status, total, processed, error, started_at, finished_at,
+SELECT roll_id, as_of, status, total, processed, set_aside, error, started_at, finished_at,
        status = 'running' AND heartbeat_at < clock_timestamp() - interval '1 minute'
 FROM rolls
 WHERE roll_id = $1;

@@ -1,0 +1,115 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// KeyRetention is how long an Idempotency-Key is remembered at least (API contract).
+const KeyRetention = 31 * 24 * time.Hour
+
+// keyMargin widens the months in which keys are looked up, because the instant of a decision is known only after the look-up.
+const keyMargin = 24 * time.Hour
+
+// OperationID is what a client names an operation by: a tenant, and the Idempotency-Key it was sent with. After its memory a key names another
+// operation, in a later month. An operation itself is (tenant, key, month).
+type OperationID struct{ Tenant, Key string }
+
+// Month is a month of the UTC calendar. The journal is partitioned by it. Months count from 0 in January of the year 0.
+type Month int32
+
+// MonthOf returns the month of an instant.
+func MonthOf(t time.Time) Month {
+	t = t.UTC()
+	return Month(t.Year()*12 + int(t.Month()) - 1)
+}
+
+// First returns the instant at which the month begins.
+func (m Month) First() time.Time {
+	return time.Date(int(m)/12, time.Month(m%12)+1, 1, 0, 0, 0, 0, time.UTC)
+}
+
+// KeyMonths returns the first and the last month in which a key used at most KeyRetention before now can lie, if no clock was ever ahead.
+// They are two months, in the first days of March three. What lies in a later month is remembered as well.
+func KeyMonths(now time.Time) (first, last Month) {
+	return MonthOf(now.Add(-KeyRetention - keyMargin)), MonthOf(now.Add(keyMargin))
+}
+
+// OperationRef names one of the operations that share an id: the newest, or the newest at or before At.
+type OperationRef struct {
+	OperationID
+
+	At time.Time // zero: the newest
+}
+
+// Among returns the entries of the operation that r names, by line, from those of all operations with its id. It returns none if
+// there is no such operation.
+func (r OperationRef) Among(entries []Entry) []Entry {
+	var out []Entry
+	for i := range entries {
+		e := &entries[i]
+		if !r.At.IsZero() && e.CreatedAt.After(r.At) {
+			continue
+		}
+		if len(out) > 0 {
+			newest := MonthOf(out[0].CreatedAt)
+			if m := MonthOf(e.CreatedAt); m < newest {
+				continue
+			} else if m > newest {
+				out = out[:0]
+			}
+		}
+		out = append(out, *e)
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Line, b.Line) })
+	return out
+}
+
+// Remembered returns the entries that are stored under a key, by line, from those of all operations with that id: the entries of the
+// newest one, if it lies in the month first or later.
+func Remembered(entries []Entry, first Month) []Entry {
+	newest := OperationRef{}.Among(entries)
+	if len(newest) == 0 || MonthOf(newest[0].CreatedAt) < first {
+		return nil
+	}
+	return newest
+}
+
+// NotFound returns the refusal of a request that names an operation which does not exist.
+func (r OperationRef) NotFound() *Error {
+	if r.At.IsZero() {
+		return Errorf(CodeOperationNotFound, "operation_id", "tenant %q has no operation %q", r.Tenant, r.Key)
+	}
+	return Errorf(CodeOperationNotFound, "operation_id", "tenant %q has no operation %q at or before %s", r.Tenant, r.Key, r.At.UTC().Format(time.RFC3339Nano))
+}
+
+// EntryKey names an entry that can be refunded.
+type EntryKey struct {
+	OperationID
+
+	Month Month
+	Line  int32
+}
+
+// key returns the name of the entry.
+func (e *Entry) key() EntryKey {
+	return EntryKey{OperationID{e.Tenant, e.OperationID}, MonthOf(e.CreatedAt), e.Line}
+}
+
+// latestMonth returns the month of the newest entry of the batch's balances, 0 if they have none.
+func (b *Batch) latestMonth() Month {
+	var latest Month
+	for _, book := range b.Books {
+		if !book.UpdatedAt.IsZero() {
+			latest = max(latest, MonthOf(book.UpdatedAt))
+		}
+	}
+	return latest
+}
+
+// KeysMayLieAfter reports whether keys may have been used in a later month than last: a clock was ahead when a balance of the batch, or
+// any other, was written. newest is the latest month that holds entries.
+func (b *Batch) KeysMayLieAfter(last, newest Month) bool {
+	return max(newest, b.latestMonth(), MonthOf(b.Now)) > last
+}

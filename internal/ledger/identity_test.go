@@ -1,0 +1,54 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestKeyMonths_EveryDay_CoverRetention(t *testing.T) {
+	t.Parallel()
+	for day := time.Date(2023, 12, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2025; day = day.AddDate(0, 0, 1) {
+		first, last := KeyMonths(day)
+		if used := MonthOf(day.Add(-KeyRetention)); used < first || MonthOf(day) > last {
+			t.Errorf("on %s keys are looked for from %s to %s", day.Format(time.DateOnly), first.First(), last.First())
+		}
+		if last-first > 2 {
+			t.Errorf("on %s keys are looked for in %d months", day.Format(time.DateOnly), last-first+1)
+		}
+	}
+}
+
+func TestMonth_AnyInstant_BeginsNotAfterIt(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		at := time.Unix(rapid.Int64Range(0, 253402300799).Draw(rt, "at"), 0)
+		m := MonthOf(at)
+		if m.First().After(at) || !(m + 1).First().After(at) || MonthOf(m.First()) != m {
+			rt.Fatalf("%s is in the month that begins at %s", at.UTC(), m.First())
+		}
+	})
+}
+
+// Of operations that share an id, a reference without an instant names the newest, another one the newest at or before its instant.
+func TestOperationRef_SharedID_NamesOneOperation(t *testing.T) {
+	t.Parallel()
+	day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 12, 0, 0, 0, time.UTC) }
+	var all []Entry
+	for _, at := range []time.Time{day(6, 3), day(1, 7), day(9, 30)} {
+		for line := int32(2); line > 0; line-- {
+			all = append(all, Entry{OperationID: "order", Line: line, CreatedAt: at})
+		}
+	}
+	for at, want := range map[time.Time]time.Time{
+		{}: day(9, 30), day(9, 30): day(9, 30), day(9, 29): day(6, 3), day(6, 3): day(6, 3), day(6, 2): day(1, 7), day(1, 6): {},
+	} {
+		got := OperationRef{At: at}.Among(all)
+		switch {
+		case want.IsZero() && len(got) == 0:
+		case len(got) != 2 || got[0].Line != 1 || got[1].Line != 2 || !got[0].CreatedAt.Equal(want) || !got[1].CreatedAt.Equal(want):
+			t.Errorf("at %s: got %+v, want both lines of %s", at, got, want)
+		}
+	}
+}

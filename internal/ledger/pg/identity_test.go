@@ -1,0 +1,221 @@
+package pg
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// age shifts everything that the tenant's journal says back by days, so that its operations were made that long ago.
+func (b *bundle) age(tenant string, days int) {
+	b.t.Helper()
+	shift := fmt.Sprintf("interval '%d days'", days)
+	b.exec("CREATE TABLE IF NOT EXISTS moved (LIKE entries)")
+	b.exec("WITH taken AS (DELETE FROM entries WHERE tenant_id = $1 RETURNING *) INSERT INTO moved SELECT * FROM taken", tenant)
+	b.exec(`UPDATE moved SET created_at = created_at - ` + shift + `,
+		month = date_trunc('month', (created_at - ` + shift + `) AT TIME ZONE 'UTC')::date`)
+	rows, err := b.db.Query(b.t.Context(), "SELECT DISTINCT month FROM moved ORDER BY 1")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var months []time.Time
+	for rows.Next() {
+		var m time.Time
+		if err := rows.Scan(&m); err != nil {
+			b.t.Fatal(err)
+		}
+		months = append(months, m)
+	}
+	rows.Close()
+	for _, m := range months {
+		b.exec(fmt.Sprintf("CREATE TABLE IF NOT EXISTS entries_%s PARTITION OF entries FOR VALUES FROM ('%s') TO ('%s')",
+			m.Format("2006_01"), m.Format(time.DateOnly), m.AddDate(0, 1, 0).Format(time.DateOnly)))
+	}
+	b.exec("WITH taken AS (DELETE FROM moved RETURNING *) INSERT INTO entries SELECT * FROM taken")
+	b.exec(`UPDATE refunds r SET month = (SELECT max(e.month) FROM entries e
+		WHERE e.tenant_id = r.tenant_id AND e.operation_id = r.operation_id AND e.line = r.line) WHERE r.tenant_id = $1`, tenant)
+	b.exec("UPDATE balances SET updated_at = updated_at - "+shift+" WHERE tenant_id = $1", tenant)
+}
+
+func (b *bundle) refund(r *ledger.Refund) (*ledger.RefundResult, error) {
+	return Do(b.t.Context(), b.Ledger, r)
+}
+
+// Two operations share a key, because it was used again after its memory had ended. A refund takes back one of them: the newest,
+// or the newest at or before an instant.
+func TestRefund_KeyUsedAgainLongAfter_RefundsOneOperation(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 100)); err != nil {
+		t.Fatal(err)
+	}
+	b.age("acme", 165)
+	between := time.Now().Add(-100 * 24 * time.Hour)
+	d, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 10))
+	if err != nil || d.Replayed || d.Items[0].Remaining != 890 {
+		t.Fatalf("a key used again after its memory: %+v, %v", d, err)
+	}
+	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-1", OperationID: "order-7"})
+	if err != nil || r.Items[0].Refunded != 10 || len(r.Items[0].Draws) != 1 || r.Items[0].Remaining != 900 {
+		t.Fatalf("refund of the newest operation: %+v, %v", r, err)
+	}
+	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"}); ledger.CodeOf(err) != ledger.CodeRefundExceedsDebit {
+		t.Errorf("a second refund of the newest operation: %v", err)
+	}
+	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-3", OperationID: "order-7", At: between, Amount: 101}); ledger.CodeOf(err) != ledger.CodeRefundExceedsDebit {
+		t.Errorf("101 of the older operation: %v", err)
+	}
+	r, err = b.refund(&ledger.Refund{Tenant: "acme", Key: "back-4", OperationID: "order-7", At: between})
+	if err != nil || r.Items[0].Refunded != 100 || r.Items[0].Remaining != 1000 || r.RefundOfAt.After(between) {
+		t.Errorf("refund of the older operation: %+v, %v", r, err)
+	}
+	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-5", OperationID: "order-7", At: between.AddDate(-1, 0, 0)}); ledger.CodeOf(err) != ledger.CodeOperationNotFound {
+		t.Errorf("refund of an operation before there was one: %v", err)
+	}
+	b.mustVerify()
+}
+
+// The older operation was refunded before its key was used again: the newer one can be refunded nevertheless.
+func TestRefund_OlderOperationRefundedBefore_NewerCanBe(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 100)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-1", OperationID: "order-7"}); err != nil {
+		t.Fatal(err)
+	}
+	b.age("acme", 165)
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "order-7", 10)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back-2", OperationID: "order-7"})
+	if err != nil || r.Items[0].Refunded != 10 || r.Items[0].Remaining != 1000 {
+		t.Fatalf("refund of the newer operation: %+v, %v", r, err)
+	}
+	b.mustVerify()
+}
+
+// The migration gives every row of refunds the month of its operation. What two operations with one id had together is divided:
+// what came back before the newer one was made belongs to the older one.
+func TestMigration_RefundsWithoutMonth_GetTheirOperations(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	debit := func(key string, amount int64) {
+		t.Helper()
+		if _, err := Do(t.Context(), b.Ledger, debitOf("acme", key, amount)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back := func(key, of string, amount int64) {
+		t.Helper()
+		if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: key, OperationID: of, Amount: amount}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	debit("order-7", 100)
+	debit("order-8", 50)
+	back("b1", "order-7", 30)
+	back("b2", "order-8", 5)
+	b.age("acme", 165)
+	debit("order-7", 10)
+	debit("order-9", 7)
+	back("b3", "order-7", 4)
+	back("b4", "order-9", 7)
+	const rows = "SELECT string_agg(operation_id || ' ' || refunded || CASE WHEN month < now() - interval '60 days' THEN ' old' ELSE ' new' END, ', ' ORDER BY operation_id, month) FROM refunds"
+	var before, after string
+	if err := b.db.QueryRow(t.Context(), rows).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	moved := migrator(t, b.url)
+	if _, err := moved.DownTo(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	b.exec("INSERT INTO refunds (tenant_id, operation_id, line, refunded) VALUES ('acme', 'gone', 1, 3)")
+	if _, err := moved.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.db.QueryRow(t.Context(), rows).Scan(&after); err != nil {
+		t.Fatal(err)
+	}
+	if want := "order-7 30 old, order-7 4 new, order-8 5 old, order-9 7 new"; before != want || after != "gone 3 old, "+want {
+		t.Errorf("before %s\nafter  %s\nwant   %s", before, after, want)
+	}
+	var months int
+	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM journal_months").Scan(&months); err != nil || months != 2 {
+		t.Errorf("%d months hold entries, want 2 (%v)", months, err)
+	}
+}
+
+// A clock that was ahead has left entries in a month that has not begun. A retry of such an operation gets its answer, and a request
+// with its key on another balance is refused.
+func TestRetry_EntryInComingMonth_IsAnswered(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	if _, err := Do(t.Context(), b.Ledger, topupOf("acme", "top", "credits", 50)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "first", 1)); err != nil {
+		t.Fatal(err)
+	}
+	b.exec("UPDATE balances SET updated_at = updated_at + interval '40 days' WHERE meter = 'api_calls'")
+	if _, err := Do(t.Context(), b.Ledger, debitOf("acme", "c1", 5)); err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range []*Ledger{b.Ledger, openLedger(t, b.url)} {
+		d, err := Do(t.Context(), l, debitOf("acme", "c1", 5))
+		if err != nil || !d.Replayed {
+			t.Errorf("instance %d: a retry: %+v, %v", i, d, err)
+		}
+		if _, err := Do(t.Context(), l, debitOf("acme", "c1", 6)); ledger.CodeOf(err) != ledger.CodeIdempotencyKeyReused {
+			t.Errorf("instance %d: the key with another amount: %v", i, err)
+		}
+		other := &ledger.Debit{Tenant: "acme", Key: "c1", Items: []ledger.Item{{Meter: "credits", Amount: 5}}}
+		if _, err := Do(t.Context(), l, other); ledger.CodeOf(err) != ledger.CodeIdempotencyKeyReused {
+			t.Errorf("instance %d: the key on another balance: %v", i, err)
+		}
+	}
+	if got := b.mustBalance("acme", "credits").Remaining; got != 50 {
+		t.Errorf("credits remaining %d, want 50", got)
+	}
+}
+
+// A refund issued units anew under its key. The same key, after its memory has ended, cannot do so again.
+func TestRefund_KeyOfRegrantUsedAgain_IsConflict(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	at := time.Now().Add(time.Hour)
+	spend := func(n int) string {
+		key := fmt.Sprint("spend-", n)
+		g := topupOf("acme", fmt.Sprint("g-", n), "credits", 5)
+		g.GrantID, g.ExpiresAt = fmt.Sprint("g", n), at
+		if _, err := Do(t.Context(), b.Ledger, g); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "credits", Amount: 5}}}); err != nil {
+			t.Fatal(err)
+		}
+		b.exec("UPDATE grants SET status = 'expired', expires_at = effective_at + interval '1 microsecond' WHERE grant_id = $1", g.GrantID)
+		return key
+	}
+	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-1", OperationID: spend(1), Return: ledger.ReturnRegrant}); err != nil {
+		t.Fatal(err)
+	}
+	b.age("acme", 165)
+	second := spend(2)
+	_, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-1", OperationID: second, Return: ledger.ReturnRegrant})
+	if ledger.CodeOf(err) != ledger.CodeConflict {
+		t.Fatalf("the key of a regrant used again: %v", err)
+	}
+	r, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "refund-2", OperationID: second, Return: ledger.ReturnRegrant})
+	if err != nil || r.Items[0].Refunded != 5 {
+		t.Errorf("a new key: %+v, %v", r, err)
+	}
+}

@@ -1,0 +1,125 @@
+package pg
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// backlog signs tenants up for an hourly allowance that many hours ago, with balances that nobody has touched since.
+func (b *bundle) backlog(tenants, hours int) {
+	b.t.Helper()
+	at := time.Now().UTC().Add(-time.Duration(hours) * time.Hour)
+	b.plan("hourly", 1, at, "api_calls 10 hour tenant")
+	b.exec(`INSERT INTO tenants (tenant_id, plan, anchor, timezone, created_at)
+		SELECT 'idle-' || lpad(n::text, 7, '0'), 'hourly', $2, 'UTC', $2 FROM generate_series(1, $1::integer) AS n`, tenants, at)
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
+		SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants WHERE tenant_id LIKE 'idle-%'`)
+	b.exec(`INSERT INTO balances (tenant_id, meter) SELECT tenant_id, 'api_calls' FROM tenants WHERE tenant_id LIKE 'idle-%'`)
+}
+
+// Idle periods are derived: there is nothing to write for them, however many balances there are.
+func TestRoll_OnlyIdlePeriodsPass_HasNothingToDo(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	tenants := 2000
+	if n, err := strconv.Atoi(os.Getenv("QUOTASVC_IDLE_BALANCES")); err == nil {
+		tenants = n
+	}
+	b.backlog(0, 24)
+	b.exec(`INSERT INTO balances (tenant_id, meter, plan, plan_version, renews, allowance, period_start, period_end, next_event_at, updated_at, roll_at)
+		SELECT 'idle-' || n, 'api_calls', 'hourly', 1, true, 10, h - interval '9 hours', h - interval '8 hours', h - interval '8 hours',
+			h - interval '9 hours', '9999-12-31T23:59:59Z'
+		FROM generate_series(1, $1::integer) AS n, date_trunc('hour', clock_timestamp()) AS h`, tenants)
+	b.exec("ANALYZE balances")
+	began := time.Now()
+	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
+	if err != nil || roll.Total != 0 || roll.Processed != 0 {
+		t.Fatalf("got %+v, %v", roll, err)
+	}
+	t.Logf("%d idle balances: the roll took %s", tenants, time.Since(began).Round(time.Millisecond))
+	var size int64
+	if err := b.db.QueryRow(t.Context(), "SELECT pg_relation_size('balances_to_roll')").Scan(&size); err != nil {
+		t.Fatal(err)
+	}
+	if size > 16384 {
+		t.Errorf("the index of what is to be rolled has %d bytes for idle balances, want none of them in it", size)
+	}
+}
+
+// The first entry in a period that was only opened makes it due for a roll; later debits leave that alone.
+func TestDebit_FirstInOpenedPeriod_MakesItDueAtItsEnd(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	// A denied debit opens the period and leaves it unused.
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "denied", 11))
+	wantCode(t, err, ledger.CodeQuotaExceeded)
+	due := func() (at time.Time, end time.Time) {
+		if err := b.db.QueryRow(t.Context(), "SELECT roll_at, period_end FROM balances").Scan(&at, &end); err != nil {
+			t.Fatal(err)
+		}
+		return at.UTC(), end.UTC()
+	}
+	if at, _ := due(); !at.Equal(period.Forever) {
+		t.Errorf("a period that was only opened is due for a roll at %s", at)
+	}
+	for i := range 3 {
+		if _, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil {
+			t.Fatal(err)
+		}
+		if at, end := due(); !at.Equal(end) {
+			t.Errorf("after debit %d the balance is due for a roll at %s, want the period's end %s", i, at, end)
+		}
+	}
+	b.mustVerify()
+}
+
+func TestRoll_WeekOfHourlyBacklog_IsCaughtUp(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	const tenants, hours = 512, 7 * 24
+	b.backlog(tenants, hours)
+	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
+	if err != nil || roll.Status != RollDone {
+		t.Fatalf("got %+v, %v", roll, err)
+	}
+	if left, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil || left.Total != 0 {
+		t.Errorf("a second roll found %d due (%v)", left.Total, err)
+	}
+	b.mustVerify()
+}
+
+// The open period of one balance is in the table of closed ones already, so it can never be closed.
+func TestRoll_BalanceThatCannotBeWritten_IsSetAside_OthersAreRolled(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	const tenants = 40
+	for i := range tenants {
+		b.hourly(fmt.Sprintf("t%02d", i), 10)
+		if _, err := Do(t.Context(), b.Ledger, debitOf(fmt.Sprintf("t%02d", i), "k", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.rewind("", 90*time.Minute)
+	b.exec("UPDATE balances SET roll_at = roll_at - interval '1 minute' WHERE tenant_id = 't07'") // it is always the first
+	b.exec(`INSERT INTO periods (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used, expired,
+			adjusted, overage, held, closing, last_seq, closed_at)
+		SELECT tenant_id, meter, subject, period_start, period_end, '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, period_end FROM balances WHERE tenant_id = 't07'`)
+	roll, err := b.RunRoll(t.Context(), nil, func(Roll) {})
+	if err != nil {
+		t.Error(err)
+	}
+	var due int
+	if err := b.db.QueryRow(t.Context(), "SELECT count(*) FROM balances WHERE next_event_at <= clock_timestamp()").Scan(&due); err != nil {
+		t.Fatal(err)
+	}
+	if due != 1 || roll.Status != RollDone || roll.SetAside != 1 || roll.Processed != tenants-1 {
+		t.Errorf("%d balances are still due, want the one that cannot be written; the roll is %+v", due, roll)
+	}
+}

@@ -1,0 +1,154 @@
+package period
+
+import "time"
+
+// A chain is a sequence of periods that follow each other: the first one begins at an instant, which need not be a boundary,
+// and ends at the schedule's next boundary; each further one is a whole period of the schedule. A balance whose periods follow
+// each other under the same terms has a chain of periods.
+
+// Count returns how many periods of the chain that begins at from end at or before until, and the end of the last of them. That is
+// from itself when there is none.
+//
+// Its cost depends on the changes of the zone's clock between the two instants, about two a year, and not on the number of
+// periods. Errors are those of Containing.
+func (s Schedule) Count(from, until time.Time) (n int, last time.Time, err error) {
+	first, err := s.Containing(from)
+	if err != nil || first.End.After(until) {
+		return 0, from, err
+	}
+	p, err := s.Containing(until)
+	if err != nil {
+		return 0, from, err
+	}
+	return 1 + s.between(first.End, p.Start), p.Start, nil
+}
+
+// Nth returns period n, counted from 0, of the chain that begins at from. Errors are those of Containing.
+func (s Schedule) Nth(from time.Time, n int) (Period, error) {
+	p, err := s.Containing(from)
+	if err != nil {
+		return Period{}, err
+	}
+	p.Start = from
+	if n == 0 {
+		return p, nil
+	}
+	// Guess the boundary n-1 after p.End by the schedule's nominal length, then correct the guess by counting. The last ones are steps.
+	at := p.End
+	for left := n - 1; ; {
+		if p, err = s.Containing(at); err != nil || left == 0 {
+			return p, err
+		}
+		switch {
+		case left > 2:
+			if p, err = s.Containing(s.shift(at, left)); err != nil {
+				return Period{}, err
+			}
+			left -= s.between(at, p.Start)
+			at = p.Start
+		case left > 0:
+			at, left = p.End, left-1
+		default:
+			if p, err = s.Containing(at.Add(-time.Microsecond)); err != nil {
+				return Period{}, err
+			}
+			at, left = p.Start, left+1
+		}
+	}
+}
+
+// shift returns an instant about n periods after the boundary at, and not at another boundary than at when n is 0. It is less than one
+// period away from the boundary it means, except near changes of the zone's clock.
+func (s Schedule) shift(at time.Time, n int) time.Time {
+	loc := s.Location
+	if loc == nil {
+		loc = time.UTC
+	}
+	if s.Every == Hour {
+		return addSeconds(at, secondsPerHour*int64(n))
+	}
+	wall, half := wallOf(at, loc), 0
+	switch s.Every {
+	case Day:
+		wall = wall.AddDate(0, 0, n)
+	case Week:
+		wall = wall.AddDate(0, 0, 7*n)
+	case Month:
+		wall, half = addMonths(wall, n), 4 // days by which a month's boundary may lie after the clamped day
+	default: // Year
+		wall, half = addMonths(wall, 12*n), 4
+	}
+	return instantOf(wall.AddDate(0, 0, half), loc)
+}
+
+// between returns the number of boundaries after a, up to b. Both are boundaries, and a is not after b.
+func (s Schedule) between(a, b time.Time) int {
+	if s.Location == nil {
+		s.Location = time.UTC
+	}
+	switch {
+	case s.Every == Hour && s.Anchor == Calendar:
+		return calendarHoursBetween(a, b, s.Location)
+	case s.Every == Hour:
+		return stepsBetween(a, b, secondsPerHour)
+	}
+	anchor := s.wallAnchor()
+	return s.index(anchor, b) - s.index(anchor, a) - s.skipped(anchor, a, b)
+}
+
+// wallAnchor returns the wall time from which boundaries are counted.
+func (s Schedule) wallAnchor() time.Time {
+	if s.Anchor == Tenant {
+		return wallOf(s.AnchorAt.UTC().Truncate(time.Microsecond), s.Location)
+	}
+	return time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC) // first of a year, and a Monday
+}
+
+// index returns the largest n for which boundary n is not after t.
+func (s Schedule) index(anchor, t time.Time) int {
+	n := s.steps(anchor, wallOf(t, s.Location))
+	for !s.boundary(anchor, n+1).After(t) {
+		n++
+	}
+	return n
+}
+
+// skipped returns how many of the boundaries after a, up to b, fall together with the one before them, because a gap of the zone's
+// clock contains a whole period. Only days are that short: the longest gap was a day.
+func (s Schedule) skipped(anchor, a, b time.Time) int {
+	if s.Every != Day {
+		return 0
+	}
+	n := 0
+	for t := a.In(s.Location); ; {
+		_, before := t.Zone()
+		_, end := constantOffset(t)
+		if end.IsZero() || end.After(b) {
+			return n
+		}
+		if _, after := end.Zone(); after-before >= secondsPerDay && end.After(a) {
+			for i := s.index(anchor, end); s.boundary(anchor, i-1).Equal(end); i-- {
+				n++
+			}
+		}
+		t = end
+	}
+}
+
+// calendarHoursBetween returns the number of calendar hours between two of their boundaries. Hours are equal as long as the zone's
+// offset does not change.
+func calendarHoursBetween(a, b time.Time, loc *time.Location) int {
+	n := 0
+	for a.Before(b) {
+		_, end := constantOffset(a.In(loc))
+		if end.IsZero() || end.After(b) {
+			end = b
+		}
+		// All boundaries before end are whole hours after a.
+		if whole := stepsBetween(a, end.Add(-time.Microsecond), secondsPerHour); whole > 0 {
+			a, n = addSeconds(a, secondsPerHour*int64(whole)), n+whole
+		}
+		a, n = calendarHour(a, loc).End, n+1
+	}
+	return n
+}
