@@ -78,6 +78,7 @@ type BalanceRow struct {
 	// grant of a client begins or ends. period.Forever: never, however many periods pass.
 	RollAt    time.Time
 	UpdatedAt time.Time
+	Chain     Chain // of its entries
 }
 
 // Opened reports whether the balance has a period.

@@ -36,6 +36,7 @@ type Batch struct {
 
 	journal []Entry // what the batch enters, in order
 	saved   []savepoint
+	hashed  []byte // room for what chainEntries hashes
 }
 
 // TargetState is the state of what operations refer to, read under the locks. Decide adds what it makes.

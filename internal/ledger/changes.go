@@ -25,8 +25,9 @@ type RefundRow struct {
 	Amount int64
 }
 
-// Changes returns what has to be written. Broken books are left out: none of their operations succeeded.
+// Changes returns what has to be written. It is called once, after Decide or AdvanceTo. Broken books are left out: none of their operations succeeded.
 func (b *Batch) Changes() Changes {
+	b.chainEntries()
 	c := Changes{Entries: b.journal}
 	for _, book := range b.Books {
 		if book.Broken != nil || !book.changed {

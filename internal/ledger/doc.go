@@ -24,6 +24,7 @@
 //	L6  No answer depends on how requests are cut into batches, which instance serves them, or whether a sweeper runs: advance is a
 //	    pure function of the stored state and the clock.
 //	L7  Nothing is answered before its COMMIT is known (package pg).
+//	L8  Every entry is in the hash chain of its balance.
 //
 // # Where things are
 //
@@ -35,7 +36,7 @@
 //	entry.go             the journal, and the table of what each kind of entry moves
 //	advance.go           works off what was due: ends of holds, expiry, periods; overage.go carries overage over; terms.go
 //	                     knows which terms are in force
-//	changes.go           what a decided batch has to write
+//	changes.go           what a decided batch has to write; chain.go extends the hash chains of its balances
 //
 // # Clock
 //

@@ -46,12 +46,14 @@ func grantColumns(grants []ledger.GrantKey) (tenants, meters, subjects, ids []st
 func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var b ledger.BalanceRow
+		var chain []byte
 		_, err := pgx.ForEachRow(rows, []any{
 			&b.Tenant, &b.Meter, &b.Subject, &b.Seq, &b.Plan, &b.PlanVersion, &b.Allowance, &b.Renews, &b.Start, &b.End,
 			&b.Opening, &b.Granted, &b.Refunded, &b.Used, &b.Expired, &b.Adjusted, &b.Held, &b.Overage,
-			&b.Owed, &b.Paid, &b.ForgivenSeq, &b.HeadID, &b.HeadSource, &b.HeadRemaining, &b.NextEvent, &b.UpdatedAt, &b.RollAt,
+			&b.Owed, &b.Paid, &b.ForgivenSeq, &b.HeadID, &b.HeadSource, &b.HeadRemaining, &b.NextEvent, &b.UpdatedAt, &b.RollAt, &chain,
 		}, func() error {
 			row := b
+			row.Chain = chainOf(chain)
 			row.Start, row.End = fromDB(row.Start), fromDB(row.End)
 			row.NextEvent, row.UpdatedAt, row.RollAt = fromDB(row.NextEvent), fromDB(row.UpdatedAt), fromDB(row.RollAt)
 			into[row.BalanceKey] = ledger.NewBook(row)

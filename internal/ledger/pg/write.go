@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"time"
 
@@ -135,12 +136,41 @@ func queueChangedBalances(q map[string]string, out *pgx.Batch, changed []*ledger
 			column(drawn, func(b **ledger.Book) int64 { return (*b).Overage }),
 			column(drawn, func(b **ledger.Book) int64 { return (*b).HeadRemaining }),
 			column(drawn, func(b **ledger.Book) time.Time { return (*b).UpdatedAt }),
+			chains(drawn),
 			int64(len(drawn)),
 		)
 	}
 	if len(others) > 0 {
 		queueBalances(q, out, others)
 	}
+}
+
+// chainLength is the length of a stored chain: the first and the newest seq that it covers, big endian, and the hash.
+const chainLength = 8 + 8 + 32
+
+// chains encodes the heads of hash chains, NULL for those that cover nothing. They share one array.
+func chains(books []*ledger.Book) [][]byte {
+	buf, out := make([]byte, 0, chainLength*len(books)), make([][]byte, len(books))
+	for i, b := range books {
+		c := &b.Chain
+		if c.From == 0 {
+			continue
+		}
+		from := len(buf)
+		buf = binary.BigEndian.AppendUint64(buf, uint64(c.From))
+		buf = append(binary.BigEndian.AppendUint64(buf, uint64(c.Last)), c.Head[:]...)
+		out[i] = buf[from:len(buf):len(buf)]
+	}
+	return out
+}
+
+// chainOf decodes what chains has encoded. Any other length counts as no chain: the next entry begins a new one, and verify reports it.
+func chainOf(stored []byte) (c ledger.Chain) {
+	if len(stored) == chainLength {
+		c.From, c.Last = int64(binary.BigEndian.Uint64(stored)), int64(binary.BigEndian.Uint64(stored[8:]))
+		copy(c.Head[:], stored[16:])
+	}
+	return c
 }
 
 func queueBalances(q map[string]string, out *pgx.Batch, b []*ledger.Book) {
@@ -172,6 +202,7 @@ func queueBalances(q map[string]string, out *pgx.Batch, b []*ledger.Book) {
 		column(b, func(b **ledger.Book) time.Time { return (*b).NextEvent }),
 		column(b, func(b **ledger.Book) time.Time { return (*b).UpdatedAt }),
 		column(b, func(b **ledger.Book) time.Time { return (*b).RollAt }),
+		chains(b),
 		int64(len(b)),
 	)
 }
