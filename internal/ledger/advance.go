@@ -64,6 +64,9 @@ func (b *Book) cutOpenPeriod() {
 		return
 	}
 	at, _ := b.Timeline.endsPeriod(&b.BalanceRow)
+	if b.End.Before(period.Forever) {
+		b.SpanEnd = Later(b.SpanEnd, b.End)
+	}
 	b.End = Later(at, b.writtenAt)
 	b.changed = true
 	b.refresh()
@@ -80,7 +83,7 @@ func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	b.open(t, p, t.since, j, now)
+	b.open(&opening{terms: t, period: p}, t.since, j, now)
 	return nil
 }
 
@@ -92,21 +95,21 @@ func (b *Book) step(due, now time.Time, j *[]Entry) error {
 		}
 	}
 	closes := !b.End.After(due)
-	var next period.Period
+	var to *opening
 	if closes {
 		var err error
-		if next, err = b.nextPeriod(); err != nil {
+		if to, err = b.nextOpening(); err != nil {
 			return err
 		}
-		b.carryOver(next, due, now, j)
+		b.carryOver(to, due, now, j)
 	}
 	for _, g := range b.Grants {
-		if g.Status == GrantActive && (!g.ExpiresAt.After(due) || closes && g.fromPlan() && g != b.carried) {
+		if g.Status == GrantActive && (!g.ExpiresAt.After(due) || closes && to.ends(g)) {
 			b.expire(g, due, now, j)
 		}
 	}
 	if closes {
-		b.roll(next, now, j)
+		b.roll(to, now, j)
 	}
 	for _, g := range b.Grants {
 		if g.Status == GrantPending && !g.EffectiveAt.After(due) {
@@ -122,42 +125,79 @@ func (g *OpenGrant) fromPlan() bool {
 	return (g.Source == SourceAllowance || g.Source == SourceRollover) && g.ExpiresAt.Before(period.Forever)
 }
 
-// nextPeriod returns the period that follows the open one, under the terms in force at its start.
-func (b *Book) nextPeriod() (period.Period, error) {
+// opening is what the period after the open one begins with.
+type opening struct {
+	terms    *Terms // in force at its start
+	period   period.Period
+	how      ending     // of the open period
+	carried  int64      // use of the open period and its span that makes the allowance smaller
+	keeps    bool       // the once-only allowance stays: the terms are those of the same plan
+	rollover *OpenGrant // what the open period hands over; nil: nothing
+	owing    int64      // overage that the open period leaves
+}
+
+// ends reports whether g ends with the open period.
+func (o *opening) ends(g *OpenGrant) bool {
+	return g.fromPlan() && g != o.rollover && !(o.keeps && g.Source == SourceAllowance)
+}
+
+// nextOpening returns the period that follows the open one, under the terms in force at its start.
+func (b *Book) nextOpening() (*opening, error) {
 	t := b.Timeline.At(b.End)
 	if t == nil {
-		return period.Period{}, errNotLoaded
+		return nil, errNotLoaded
 	}
-	return t.Containing(b.End)
+	p, err := t.Containing(b.End)
+	if err != nil {
+		return nil, err
+	}
+	o := &opening{terms: t, period: p, how: b.ending()}
+	o.keeps = b.endless() && t.Grants && t.once() && t.plan == b.Plan
+	used := int64(0)
+	if b.SpanEnd.After(b.End) {
+		used = b.usedOfAllowance()
+	}
+	o.carried = b.carryUse(o.how, used, t, p)
+	return o, nil
+}
+
+// rollsOver reports whether units of g may move into the next period. When terms end the period and its use goes on to count, the rest
+// of its allowance is part of the next one: only what had rolled over before moves on.
+func (o *opening) rollsOver(g *OpenGrant) bool {
+	return g.Status == GrantActive && g.fromPlan() && (o.how != endsCarried || g.Source == SourceRollover)
 }
 
 // carryOver moves unused units of the plan's grants into a rollover grant of the next period, as far as the terms of the closing period
 // allow. The units stay part of remaining. If the terms' minimum is more than what is left, the next period grants the difference.
-func (b *Book) carryOver(next period.Period, due, now time.Time, j *[]Entry) {
-	a := b.Terms
-	if b.Subject != "" || !a.rolls() {
-		return
-	}
+func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	left := int64(0)
 	for _, g := range b.Grants {
-		if g.Status == GrantActive && g.fromPlan() {
+		if o.rollsOver(g) {
 			left += g.Remaining
 		}
 	}
-	carry := a.carry(left)
+	carry := left
+	switch {
+	case b.Subject != "":
+		return
+	case o.how != endsCarried && b.Terms.rolls():
+		carry = b.Terms.carry(left)
+	case o.how != endsCarried:
+		return
+	}
 	if carry == 0 {
 		return
 	}
 	to := &OpenGrant{isNew: true, GrantRecord: GrantRecord{
 		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: prefixRollover + instantID(b.End), Source: SourceRollover,
-		Amount: carry, Priority: PriorityAllowance, EffectiveAt: b.End, ExpiresAt: next.End, Status: GrantActive,
+		Amount: carry, Priority: PriorityAllowance, EffectiveAt: b.End, ExpiresAt: o.period.End, Status: GrantActive,
 		OperationID: systemID("rollover", b.BalanceKey, instantID(b.End)), CreatedAt: now,
 	}}
 	moved := min(carry, left)
 	excess := left - moved
 	n := int32(0)
 	for _, g := range b.Grants {
-		if g.Status != GrantActive || !g.fromPlan() || g.Remaining == 0 {
+		if !o.rollsOver(g) || g.Remaining == 0 {
 			continue
 		}
 		lost := min(excess, g.Remaining) // the units that would burn first are those that are lost
@@ -172,7 +212,7 @@ func (b *Book) carryOver(next period.Period, due, now time.Time, j *[]Entry) {
 		b.enterDue(j, EntryRolloverOut, to.OperationID, n-1, g, part, due, now)
 		b.enterDue(j, EntryRolloverIn, to.OperationID, n, to, part, due, now)
 	}
-	b.carried = to
+	o.rollover = to
 	b.addGrant(to)
 }
 
@@ -194,12 +234,11 @@ func (b *Book) activate(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	b.enterDue(j, EntryGrant, systemID("effective", b.BalanceKey, g.ID), 1, g, g.Amount, due, now)
 }
 
-// roll closes the open period at its end and opens next there, under the terms in force at that instant.
-func (b *Book) roll(next period.Period, now time.Time, j *[]Entry) {
+// roll closes the open period at its end and opens the next one there.
+func (b *Book) roll(o *opening, now time.Time, j *[]Entry) {
 	at := b.End
-	t := b.Timeline.At(at)
 	closing := b.Remaining() + b.Held
-	b.closeOverage(at, now, j)
+	o.owing = b.closeOverage(at, now, j)
 	sums := b.Sums
 	sums.Owed, sums.Paid = 0, 0
 	b.Closed = append(b.Closed, PeriodRow{
@@ -207,20 +246,20 @@ func (b *Book) roll(next period.Period, now time.Time, j *[]Entry) {
 		Closing: closing, LastSeq: b.Seq, ClosedAt: Later(now, at),
 	})
 	b.Sums = Sums{Opening: closing, Held: b.Held}
-	b.open(t, next, at, j, now)
+	b.open(o, at, j, now)
 }
 
-// open starts period p, which was due at the instant due, under terms t, and issues its allowance. Only the first period of a balance may
-// begin before it is due.
-func (b *Book) open(t *Terms, p period.Period, due time.Time, j *[]Entry, now time.Time) {
-	amount := int64(0)
-	if t.Grants {
-		amount = t.amountFrom(due, p)
+// open starts the period that o describes, which was due at the instant due, and issues its allowance. Only the first period of a
+// balance may begin before it is due.
+func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
+	t, p, amount := o.terms, o.period, int64(0)
+	if t.Grants && !t.granted {
+		amount = max(0, t.share(t.Allowance.Amount, due, p)-o.carried)
 	}
 	if b.Opened() {
 		p.Start = due
 	}
-	b.Start, b.End, b.changed = p.Start, p.End, true
+	b.Start, b.End, b.Carried, b.changed = p.Start, p.End, o.carried, true
 	b.Plan, b.PlanVersion, b.Allowance, b.Renews, b.Terms = "", 0, 0, false, nil
 	if t.Grants {
 		b.Plan, b.PlanVersion, b.Allowance, b.Renews, b.Terms = t.plan, t.version, t.Allowance.Amount, t.renews(), &t.Allowance
@@ -240,14 +279,13 @@ func (b *Book) open(t *Terms, p period.Period, due time.Time, j *[]Entry, now ti
 		b.addGrant(g)
 		b.enterDue(j, EntryGrant, g.OperationID, 1, g, amount, due, now)
 	}
-	b.openOverage(g, due, now, j)
-	if g := b.carried; g != nil {
-		b.carried = nil
-		if extra := g.Amount - g.Remaining; extra > 0 {
-			b.setRemaining(g, g.Amount)
-			b.enterDue(j, EntryGrant, systemID("rollover-min", b.BalanceKey, instantID(p.Start)), 1, g, extra, due, now)
+	if r := o.rollover; r != nil {
+		if extra := r.Amount - r.Remaining; extra > 0 {
+			b.setRemaining(r, r.Amount)
+			b.enterDue(j, EntryGrant, systemID("rollover-min", b.BalanceKey, instantID(p.Start)), 1, r, extra, due, now)
 		}
 	}
+	b.openOverage(o.owing, []*OpenGrant{g, o.rollover}, due, now, j)
 	b.active = false // its opening is no use of it
 	b.refresh()
 }

@@ -69,6 +69,9 @@ type BalanceRow struct {
 	Allowance     int64
 	Renews        bool      // the end of the period brings a new allowance
 	Start, End    time.Time // Start zero: no period was opened yet. End period.Forever: no end
+	Carried       int64     // use before the change of plan that opened the period; its allowance is smaller by it
+	SpanUsed      int64     // use of allowances since the first of several changes of plan: see carry.go
+	SpanEnd       time.Time // until then changes of plan share that count; zero: there is none
 	ForgivenSeq   int64     // entry that last forgave overage; nobody owes overage up to there
 	HeadID        string    // the head grant, from which the next debit draws; empty: none
 	HeadSource    Source
@@ -113,6 +116,7 @@ type Balance struct {
 
 	Plan             string // empty: the plan has no such meter
 	PlanVersion      int32
+	Carried          int64 // see BalanceRow
 	Seq              int64
 	Remaining, Limit int64
 	PeriodStart      time.Time
@@ -155,7 +159,7 @@ func (b *Book) Copy(now time.Time) BalanceCopy {
 // View returns the balance as callers see it at now.
 func (b *Book) View(now time.Time) Balance {
 	out := Balance{
-		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Seq: b.Seq,
+		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Carried: b.Carried, Seq: b.Seq,
 		Remaining: b.Remaining(), Limit: b.Limit(), PeriodStart: b.Start, AsOf: Later(now, b.UpdatedAt), Grants: []GrantRecord{},
 	}
 	if b.End.Before(period.Forever) {

@@ -28,11 +28,9 @@ type Book struct {
 
 	loaded    bool
 	changed   bool
-	active    bool       // the open period has entries besides those of its opening, or will have some before it ends
-	woken     bool       // it got the first of them, so RollAt has changed
-	writtenAt time.Time  // UpdatedAt as it was read: everything due until then had been worked off
-	carried   *OpenGrant // what the closing period hands to the next one, while advance is between the two
-	owing     int64      // overage that the closing period leaves to the next one, likewise
+	active    bool      // the open period has entries besides those of its opening, or will have some before it ends
+	woken     bool      // it got the first of them, so RollAt has changed
+	writtenAt time.Time // UpdatedAt as it was read: everything due until then had been worked off
 }
 
 // NewBook returns the book of a balance as it was read.

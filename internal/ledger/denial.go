@@ -134,8 +134,8 @@ func (b *Book) foreseen() (sum int64, changes []change) {
 			comes(h.ExpiresAt, g.ExpiresAt, h.Open())
 		}
 	}
-	if b.Renews && b.End.Before(period.Forever) {
-		changes = append(changes, change{b.End, b.nextAllowance()})
+	if b.End.Before(period.Forever) {
+		changes = append(changes, change{b.End, b.nextBrings()})
 	}
 	return sum, changes
 }

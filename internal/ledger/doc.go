@@ -35,7 +35,7 @@
 //	book.go, balance.go  the state of one balance; burn order; the sums that entries move
 //	entry.go             the journal, and the table of what each kind of entry moves
 //	advance.go           works off what was due: ends of holds, expiry, periods; overage.go carries overage over; terms.go
-//	                     knows which terms are in force
+//	                     knows which terms are in force; carry.go counts what was used before a change of plan
 //	changes.go           what a decided batch has to write; chain.go extends the hash chains of its balances
 //
 // # Clock

@@ -1,71 +1,113 @@
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // closeOverage ends the overage of the period that closes at the instant at. Its terms forgive it, or leave it to the next
-// period.
-func (b *Book) closeOverage(at, now time.Time, j *[]Entry) {
+// period: closeOverage returns what they leave.
+func (b *Book) closeOverage(at, now time.Time, j *[]Entry) (owing int64) {
 	if b.Overage == 0 {
-		return
+		return 0
 	}
 	if b.Terms.preserves() {
-		b.owing = b.Overage
-		return
+		return b.Overage
 	}
 	b.enter(j, now, Entry{
 		OperationID: systemID("forgive", b.BalanceKey, instantID(b.Start)), Line: 1, Kind: EntryForgive, Source: SourceOverage,
 		Amount: b.Overage, EffectiveAt: at,
 	})
 	b.ForgivenSeq = b.Seq
+	return 0
 }
 
-// openOverage begins a period with what the period before it left owed. The new allowance g pays what it can; nothing else ever
-// pays it. g is nil where the period has no allowance.
-func (b *Book) openOverage(g *OpenGrant, due, now time.Time, j *[]Entry) {
-	owing := b.owing
+// openOverage begins a period with what the period before it left owed. What the period opens with pays as far as it goes: the allowance,
+// then the rollover, as they burn. Nothing else ever pays it. A payer that the period does not have is nil.
+func (b *Book) openOverage(owing int64, payers []*OpenGrant, due, now time.Time, j *[]Entry) {
 	if owing == 0 {
 		return
 	}
-	b.owing = 0
 	b.enter(j, now, Entry{
 		OperationID: systemID("owe", b.BalanceKey, instantID(b.Start)), Line: 1, Kind: EntryOwe, Source: SourceOverage,
 		Amount: owing, EffectiveAt: due,
 	})
-	if g == nil {
-		return
+	line := int32(0)
+	for _, g := range payers {
+		if g == nil || owing == 0 {
+			continue
+		}
+		paid := min(owing, g.Remaining)
+		owing -= paid
+		line++
+		b.setRemaining(g, g.Remaining-paid)
+		b.enterDue(j, EntryPayOwed, systemID("settle", b.BalanceKey, instantID(b.Start)), line, g, paid, due, now)
 	}
-	paid := min(owing, g.Remaining)
-	b.setRemaining(g, g.Remaining-paid)
-	b.enterDue(j, EntryPayOwed, systemID("settle", b.BalanceKey, instantID(b.Start)), 1, g, paid, due, now)
 }
 
-// nextAllowance returns what the end of the open period brings: the allowance, less the overage that it would have to pay.
-func (b *Book) nextAllowance() int64 {
+// nextBrings returns what can be drawn of what the end of the open period brings under its terms: the allowance and the rollover, less
+// the overage that they would have to pay.
+func (b *Book) nextBrings() int64 {
+	sum := int64(0)
+	if b.Renews {
+		sum = b.Allowance
+	}
+	if b.Subject == "" && b.Terms.rolls() {
+		sum += b.Terms.carry(b.leftAtEnd())
+	}
 	if b.Terms.preserves() {
-		return max(0, b.Allowance-b.Overage)
+		sum = max(0, sum-b.Overage)
 	}
-	return b.Allowance
+	return sum
 }
 
-// paidOldOverage reports whether g is the allowance that paid overage of earlier periods. It stays open even when it is used
-// up: a refund of that overage must find it, and the old entries do not name it.
-func (b *Book) paidOldOverage(g *OpenGrant) bool {
-	return b.Paid > 0 && g.Source == SourceAllowance && g.EffectiveAt.Equal(b.Start)
-}
-
-// payer returns the id of the grant that paid overage of earlier periods.
-func (b *Book) payer() string {
+// leftAtEnd returns what the plan's grants have left at the end of the open period if nothing more is used.
+func (b *Book) leftAtEnd() int64 {
+	left, ending := int64(0), map[string]bool{}
 	for _, g := range b.Grants {
-		if b.paidOldOverage(g) {
-			return g.ID
+		if g.Status == GrantActive && g.fromPlan() && !g.ExpiresAt.Before(b.End) {
+			left += g.Remaining
+			ending[g.ID] = true
 		}
 	}
-	return allowanceID(b.Start)
+	for _, h := range b.Holds {
+		if ending[h.Grant] && !h.ExpiresAt.After(b.End) {
+			left += h.Open()
+		}
+	}
+	return left
+}
+
+// paidOldOverage reports whether g is one of the grants that may have paid overage of earlier periods. It stays open even when it
+// is used up: a refund of that overage must find it, and the old entries do not name it.
+func (b *Book) paidOldOverage(g *OpenGrant) bool {
+	return b.Paid > 0 && (g.Source == SourceAllowance || g.Source == SourceRollover) && g.EffectiveAt.Equal(b.Start)
+}
+
+// payers returns the grants to which n units of what paid overage of earlier periods go back, with their parts: what was paid last goes
+// back first. The rollover has paid what the allowance could not.
+func (b *Book) payers(n int64) []Draw {
+	allowance := Draw{Grant: allowanceID(b.Start), Source: SourceAllowance}
+	rollover, most := Draw{Source: SourceRollover}, int64(0)
+	for _, g := range b.Grants {
+		switch {
+		case !b.paidOldOverage(g):
+		case g.Source == SourceAllowance:
+			allowance.Grant, most = g.ID, g.Amount
+		default:
+			rollover.Grant = g.ID
+		}
+	}
+	if rollover.Grant != "" {
+		rollover.Amount = min(n, max(0, b.Paid-most))
+	}
+	allowance.Amount = n - rollover.Amount
+	return slices.DeleteFunc([]Draw{rollover, allowance}, func(d Draw) bool { return d.Amount == 0 })
 }
 
 // refundOverage takes back n units of the overage entry e. Overage of the open period shrinks. Of an earlier period's overage, what
-// is still owed is taken off first. Then what this period's allowance has paid comes back to it. What an earlier allowance has
-// paid ended with that allowance: it is issued anew only if the refund asks for it. What was forgiven moves nothing.
+// is still owed is taken off first. Then what this period's grants have paid comes back to them. What earlier ones have paid
+// ended with them: it is issued anew only if the refund asks for it. What was forgiven moves nothing.
 func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *RefundItem) {
 	detail := mustJSON(r.detailOf(e))
 	enter := func(kind EntryKind, amount int64) {
@@ -88,8 +130,8 @@ func (r *Refund) refundOverage(b *Batch, book *Book, e *Entry, n int64, out *Ref
 	owed := min(n, book.Owed)
 	enter(EntryRefundOwed, owed)
 	paid := min(n-owed, book.Paid)
-	if paid > 0 {
-		r.giveBack(b, book, Entry{Kind: EntryRefundPaid, Grant: book.payer(), Source: SourceAllowance, Item: e.Item}, e, paid, out)
+	for _, part := range book.payers(paid) {
+		r.giveBack(b, book, Entry{Kind: EntryRefundPaid, Grant: part.Grant, Source: part.Source, Item: e.Item}, e, part.Amount, out)
 	}
 	switch ended := n - owed - paid; {
 	case ended > 0 && r.Return == ReturnRegrant:

@@ -278,7 +278,7 @@ func (r *Refund) refundEntry(b *Batch, e *Entry, n int64, out *RefundItem) int64
 // giveBack credits n units of the entry of to the grant that e names, or as r.Return says if that grant has ended, and enters e.
 func (r *Refund) giveBack(b *Batch, book *Book, e Entry, of *Entry, n int64, out *RefundItem) {
 	d := r.detailOf(of)
-	to := book.restore(e.Grant, e.Source, n, r.Return, r.regrantID(of.Line, e.Kind == EntryRefundPaid), b.Now)
+	to := book.restore(e.Grant, e.Source, n, r.Return, r.regrantID(of.Line, payerOf(&e)), b.Now)
 	if to.policy != "" {
 		d.From, d.Policy = e.Grant, to.policy
 	}
@@ -303,23 +303,35 @@ func (r *Refund) detailOf(of *Entry) refundDetail {
 
 func monthText(t time.Time) string { return t.UTC().Format("2006-01") }
 
-// regrantID returns the id of the grant that issues units of the refunded entry line anew. One entry of overage may come back in two
-// parts: paid is the part that an allowance had paid.
-func (r *Refund) regrantID(line int32, paid bool) string {
+// regrantID returns the id of the grant that issues units of the refunded entry line anew. One entry of overage may come back in
+// several parts: payer is the source of the grant that had paid the part, empty for one that nobody had paid.
+func (r *Refund) regrantID(line int32, payer Source) string {
 	from := fmt.Sprint("refund/", r.Key, "/", line)
-	if paid {
+	switch payer {
+	case SourceAllowance:
 		from += "/settled"
+	case SourceRollover:
+		from += "/settled-by-rollover"
+	default:
 	}
 	return derivedID(prefixRegrant, from)
+}
+
+// payerOf returns the source of the grant that had paid the overage which e takes back, and nothing for other entries.
+func payerOf(e *Entry) Source {
+	if e.Kind == EntryRefundPaid {
+		return e.Source
+	}
+	return ""
 }
 
 // regrants lists the grants that the refund would issue if every grant of its target had ended.
 func (r *Refund) regrants(found *Located) []GrantKey {
 	var out []GrantKey
 	for _, e := range found.Operations[r.target()] {
-		out = append(out, GrantKey{e.BalanceKey, r.regrantID(e.Line, false)})
+		out = append(out, GrantKey{e.BalanceKey, r.regrantID(e.Line, "")})
 		if e.Kind == EntryOverage {
-			out = append(out, GrantKey{e.BalanceKey, r.regrantID(e.Line, true)})
+			out = append(out, GrantKey{e.BalanceKey, r.regrantID(e.Line, SourceAllowance)}, GrantKey{e.BalanceKey, r.regrantID(e.Line, SourceRollover)})
 		}
 	}
 	return out

@@ -24,11 +24,11 @@ type returned struct {
 	policy ReturnPolicy
 }
 
-// lives reports whether units can return to g. An allowance ends with its period, which a change of plan may have cut short after the
-// allowance was used up. An active grant has not ended: advance runs first, and a hold that ends at the same instant as its grant
-// ends before it.
+// lives reports whether units can return to g. An active grant has not ended: advance runs first, and a hold that ends at the same
+// instant as its grant ends before it. An allowance that was used up ended with its period, which a change of plan may have cut
+// short.
 func (b *Book) lives(g *OpenGrant, now time.Time) bool {
-	if g.fromPlan() && g.EffectiveAt.Before(b.Start) {
+	if g.fromPlan() && g.Status == GrantExhausted && g.EffectiveAt.Before(b.Start) {
 		return false
 	}
 	return g.Status == GrantActive || g.Status == GrantExhausted && g.ExpiresAt.After(now)

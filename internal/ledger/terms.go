@@ -61,6 +61,7 @@ type TenantTerms struct {
 	Zone     *time.Location
 	Now      bool // the change ends the open periods that it is about instead of waiting for their end
 	Prorate  bool // and the period it opens gets its share of the allowance only
+	Reset    bool // and what was used of the allowances before does not count against it
 	// Overrides are amounts by meter for this tenant alone. Each replaces the amount of an allowance of the plan.
 	Overrides map[string]int64
 }
@@ -83,7 +84,12 @@ type Terms struct {
 	Zone      *time.Location
 	now       bool
 	prorate   bool
+	reset     bool
+	granted   bool // an earlier stretch has granted the once-only allowance of this plan
 }
+
+// once reports whether the terms have no schedule: the plan lacks the meter, or grants its allowance once.
+func (t *Terms) once() bool { return !t.Grants || t.Allowance.Every == period.Once }
 
 // schedule returns the schedule of the terms' periods.
 func (t *Terms) schedule() period.Schedule {
@@ -92,13 +98,13 @@ func (t *Terms) schedule() period.Schedule {
 
 // renews reports whether the end of a period under these terms brings new units.
 func (t *Terms) renews() bool {
-	return t.Grants && t.Allowance.Every != period.Once && t.Allowance.Amount > 0
+	return !t.once() && t.Allowance.Amount > 0
 }
 
 // Containing returns the period that contains the instant at. An allowance without a schedule has a period that begins at that instant and
 // has no end.
 func (t *Terms) Containing(at time.Time) (period.Period, error) {
-	if !t.Grants || t.Allowance.Every == period.Once {
+	if t.once() {
 		return period.Period{Start: at, End: period.Forever}, nil
 	}
 	p, err := t.schedule().Containing(at)
@@ -145,11 +151,66 @@ func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVer
 			}
 			tl = append(tl, Terms{
 				since: since, plan: h.Plan, version: versions[j].Version, Grants: ok, Allowance: allow,
-				anchorAt: h.AnchorAt, Zone: h.Zone, now: h.Now && j == first, prorate: h.Prorate && j == first,
+				anchorAt: h.AnchorAt, Zone: h.Zone, now: h.Now && j == first, prorate: h.Prorate && j == first, reset: h.Reset && j == first,
 			})
 		}
 	}
+	tl.markGranted()
 	return tl
+}
+
+// markGranted marks the stretches whose once-only allowance was granted before: an allowance of this kind is granted once for
+// each plan, ever. A stretch in which no period began has granted nothing.
+func (tl Timeline) markGranted() {
+	gifts := 0
+	for i := range tl {
+		if tl[i].grantsOnce() {
+			gifts++
+		}
+	}
+	if gifts < 2 {
+		return
+	}
+	seen := map[string]bool{}
+	tl.eachOpening(func(t *Terms) {
+		if t.grantsOnce() {
+			t.granted, seen[t.plan] = seen[t.plan], true
+		}
+	})
+}
+
+// grantsOnce reports whether the terms have a once-only allowance.
+func (t *Terms) grantsOnce() bool { return t.Grants && t.once() && t.Allowance.Amount > 0 }
+
+// eachOpening calls visit for each stretch in which a period begins, oldest first.
+func (tl Timeline) eachOpening(visit func(*Terms)) {
+	var open *Terms // those under which the open period began
+	var end time.Time
+	for i := range tl {
+		t, until := &tl[i], period.Forever
+		if i+1 < len(tl) {
+			until = tl[i+1].since
+		}
+		switch {
+		case open == nil:
+		case open.once():
+			if !endsEndless(open.Grants, open.plan, t) && !(t.now && t.replaces(open)) {
+				continue
+			}
+		default:
+			if end.Before(t.since) { // the open period began in the stretch before, and so did its predecessors
+				p, err := open.Containing(t.since)
+				if end = p.End; err != nil || p.Start.Equal(t.since) {
+					end = t.since
+				}
+			}
+			if !end.Before(until) && !(t.now && t.replaces(open)) {
+				continue
+			}
+		}
+		visit(t)
+		open, end = t, time.Time{}
+	}
 }
 
 // At returns the terms in force at t, nil when there are none at all.
@@ -164,26 +225,40 @@ func (tl Timeline) At(t time.Time) *Terms {
 	return &tl[max(0, i-1)]
 }
 
-// changes reports whether t differs for b's meter from the terms its open period was opened with: another plan, allowance or
-// schedule.
+// changes reports whether t differs for b's meter from the terms its open period was opened with.
 func (tl Timeline) changes(b *BalanceRow, t *Terms) bool {
 	if t.Grants != (b.Plan != "") {
 		return true
 	}
-	if !t.Grants {
-		return false
+	return t.Grants && (t.plan != b.Plan || t.Allowance.Amount != b.Allowance || t.differs(tl.At(b.Start)))
+}
+
+// differs reports whether t has another allowance or schedule than was.
+func (t *Terms) differs(was *Terms) bool {
+	return !reflect.DeepEqual(t.Allowance, was.Allowance) || !t.once() && !t.meets(was)
+}
+
+// replaces reports whether t, which applies at once, ends a period that began under was.
+func (t *Terms) replaces(was *Terms) bool {
+	return t.Grants != was.Grants || t.Grants && (t.plan != was.plan || t.differs(was))
+}
+
+// meets reports whether the periods of t begin where those of was would, if both had the same interval.
+func (t *Terms) meets(was *Terms) bool {
+	return t.Zone.String() == was.Zone.String() && (t.Allowance.Anchor != period.Tenant || t.anchorAt.Equal(was.anchorAt))
+}
+
+// endsEndless reports whether t ends a period without an end that began under the plan: when it gains the meter, when another plan
+// applies, and when the allowance is no longer once-only.
+func endsEndless(grants bool, plan string, t *Terms) bool {
+	if !grants {
+		return t.Grants
 	}
-	was := tl.At(b.Start)
-	if t.plan != b.Plan || t.Allowance.Amount != b.Allowance || !reflect.DeepEqual(t.Allowance, was.Allowance) {
-		return true
-	}
-	return t.Allowance.Every != period.Once &&
-		(t.Zone.String() != was.Zone.String() || t.Allowance.Anchor == period.Tenant && !t.anchorAt.Equal(was.anchorAt))
+	return t.plan != plan || !t.Grants || t.Allowance.Every != period.Once
 }
 
 // endsPeriod returns the first instant at which terms end the period of b before its own end, and false if none do. A change that
-// applies at once ends the period. A period without an end also ends when the plan gains the meter, when another plan applies, and
-// when the allowance is no longer once-only. All other changes wait for the end of the period.
+// applies at once ends the period, and some others end a period without an end. All other changes wait for the end of the period.
 func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
 	for i := range tl {
 		t := &tl[i]
@@ -194,9 +269,7 @@ func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
 			break
 		}
 		endless := !b.End.Before(period.Forever)
-		gained := endless && b.Plan == "" && t.Grants
-		changed := endless && b.Plan != "" && (t.plan != b.Plan || !t.Grants || t.Allowance.Every != period.Once)
-		if gained || changed || t.now && tl.changes(b, t) {
+		if endless && endsEndless(b.Plan != "", b.Plan, t) || t.now && tl.changes(b, t) {
 			return t.since, true
 		}
 	}
@@ -223,14 +296,14 @@ func AllowanceOf(k BalanceKey, plans map[string][]PlanVersion, plan string, vers
 	return nil
 }
 
-// amountFrom returns the allowance of a period that is opened at the instant at: all of it. Under prorated terms that begin then, it is the
-// share of the rest of the period, rounded down to whole units.
-func (t *Terms) amountFrom(at time.Time, p period.Period) int64 {
+// share returns the part of amount that a period has which is opened at the instant at: all of it. Under prorated terms that begin then, it
+// is the share of the rest of the period, rounded down to whole units.
+func (t *Terms) share(amount int64, at time.Time, p period.Period) int64 {
 	if !t.prorate || !t.now || p.Endless() || !at.After(p.Start) || t.since.Before(p.Start) {
-		return t.Allowance.Amount
+		return amount
 	}
 	rest, whole := uint64(p.End.Sub(at).Microseconds()), uint64(p.End.Sub(p.Start).Microseconds())
-	hi, lo := bits.Mul64(uint64(t.Allowance.Amount), rest)
+	hi, lo := bits.Mul64(uint64(amount), rest)
 	share, _ := bits.Div64(hi, lo, whole)
 	return int64(share)
 }

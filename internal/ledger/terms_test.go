@@ -62,7 +62,7 @@ func TestTimeline_ChangeNow_EndsOnlyPeriodsOfOtherTerms(t *testing.T) {
 				t.Fatal(err)
 			}
 			var j []Entry
-			b.open(opened, p, opened.since, &j, signUp)
+			b.open(&opening{terms: opened, period: p}, opened.since, &j, signUp)
 			at, ends := b.Timeline.endsPeriod(&b.BalanceRow)
 			if want := c.ends[i]; ends != (want > 0) || ends && !at.Equal(day(want)) {
 				t.Errorf("%s, %v: ends %v at %s, want day %d", name, k, ends, at, want)

@@ -145,6 +145,7 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 	at, first := c.history[0].Since, true
 	var periods []calendarPeriod
 	var pots []*pot
+	gifts := map[string]bool{} // plans whose once-only allowance was granted
 	for {
 		start, end := c.endOf(meter, at)
 		if !first {
@@ -155,7 +156,9 @@ func (c *calendar) draw(meter string, now time.Time) ([]calendarPeriod, []*pot) 
 		p := calendarPeriod{agreed: at, start: start, end: end}
 		if ok {
 			p.plan, p.version = row.Plan, v.Version
-			if a.Amount > 0 {
+			again := gifts[row.Plan]
+			gifts[row.Plan] = again || a.Every == period.Once && a.Amount > 0
+			if a.Amount > 0 && !(again && a.Every == period.Once) {
 				until := end // the allowance of a trial ends when the period is cut short; one without an end stays
 				if a.Every == period.Once {
 					until = period.Forever

@@ -9,7 +9,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// Model is one tenant's ledger. All its periods are hours from the tenant's anchor, or have no end.
+// Model is one tenant's ledger. All its periods are hours or days from the tenant's anchor, or have no end.
 type Model struct {
 	Now       time.Time
 	Suspended bool
@@ -28,7 +28,14 @@ type balance struct {
 	terms                                                        Terms
 	opening, granted, refunded, used, expired, adjusted, overage int64
 	owed                                                         int64     // part of overage that earlier periods left
-	settled                                                      int64     // what this period's allowance has paid of it
+	settled                                                      int64     // what this period's grants have paid of it
+	settledByRollover                                            int64     // part of settled
+	nominal                                                      time.Time // when the period would have begun if no change had opened it
+	promised                                                     time.Time // when it would end if no change ended it
+	carried                                                      int64     // use since nominal, before the period began
+	toggled                                                      int64     // use of allowances since the first change that counts
+	toggling                                                     time.Time // until then changes count together
+	gifts                                                        []string  // plans whose once-only allowance was granted
 	forgiven                                                     time.Time // nobody owes overage of periods that began before
 	entries                                                      int
 	grants                                                       []grant
@@ -97,7 +104,7 @@ func (m *Model) clone() *Model {
 	c.ops = maps.Clone(m.ops) // refund copies the operation that it changes
 	for k, b := range m.balances {
 		copied := *b
-		copied.grants, copied.closed = slices.Clone(b.grants), slices.Clip(b.closed)
+		copied.grants, copied.closed, copied.gifts = slices.Clone(b.grants), slices.Clip(b.closed), slices.Clip(b.gifts)
 		c.balances[k] = &copied
 	}
 	for id, h := range m.holds {

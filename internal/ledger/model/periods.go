@@ -17,31 +17,38 @@ func (m *Model) touch(k ledger.BalanceKey) *balance {
 		m.balances[k] = b
 		born := m.Changes[0].at
 		plan, terms := m.termsAt(k, born)
-		start, _ := m.hour(born)
+		start, _ := m.calendar(&terms, born)
 		if plan == "" || terms.once {
 			start = born
 		}
-		m.open(k, b, born, start)
+		m.open(k, b, born, start, 0)
 	}
 	m.catchUp(k, b)
 	return b
 }
 
-// open opens a period at start under the terms of due, and grants its allowance.
-func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time) {
+// open opens a period at start under the terms of due, and grants its allowance without what was used of it before. A once-only
+// allowance is granted once for each plan.
+func (m *Model) open(k ledger.BalanceKey, b *balance, due, start time.Time, used int64) {
 	b.plan, b.terms = m.termsAt(k, due)
-	b.start, b.end = start, period.Forever
-	_, hourEnd := m.hour(due)
-	hourStart := hourEnd.Add(-time.Hour)
+	b.start, b.end, b.nominal, b.carried = start, period.Forever, start, used
 	amount := b.terms.amount
-	if b.plan != "" && !b.terms.once {
-		b.end = hourEnd
+	switch {
+	case b.plan == "":
+	case b.terms.once && slices.Contains(b.gifts, b.plan):
+		amount = 0
+	case b.terms.once && amount > 0:
+		b.gifts = append(b.gifts, b.plan)
+	case !b.terms.once:
+		b.nominal, b.end = m.calendar(&b.terms, due)
 		for _, c := range m.Changes {
-			if c.at.Equal(due) && c.now && c.prorate && due.After(hourStart) {
-				amount = amount * int64(hourEnd.Sub(due)/time.Microsecond) / int64(time.Hour/time.Microsecond)
+			if c.at.Equal(due) && c.Now && c.Prorate && due.After(b.nominal) {
+				amount = amount * int64(b.end.Sub(due)/time.Microsecond) / int64(b.end.Sub(b.nominal)/time.Microsecond)
 			}
 		}
+		amount = max(0, amount-used)
 	}
+	b.promised = b.end
 	if b.plan != "" && amount > 0 {
 		b.grants = append(b.grants, grant{
 			id: "allowance:" + start.Format("2006-01-02T15:04:05.999999Z"), source: "allowance", amount: amount, left: amount,
@@ -61,7 +68,7 @@ func (m *Model) cut(k ledger.BalanceKey, b *balance) time.Time {
 		}
 	}
 	for i, c := range m.Changes {
-		if plan, terms := m.termsAt(k, c.at); i > 0 && c.now && (plan != b.plan || !reflect.DeepEqual(terms, b.terms)) {
+		if plan, terms := m.termsAt(k, c.at); i > 0 && c.Now && (plan != b.plan || !reflect.DeepEqual(terms, b.terms)) {
 			consider(c.at)
 		}
 	}
@@ -120,13 +127,13 @@ func (m *Model) event(k ledger.BalanceKey, b *balance, due time.Time) {
 		}
 	}
 	closes := !b.end.After(due)
-	carry, moved := int64(0), int64(0)
+	var c closing
 	if closes {
-		carry, moved = b.carried(k)
+		c = m.closing(k, b)
 	}
-	b.expire(due, closes, carry > 0, moved)
+	b.expire(due, closes, &c)
 	if closes {
-		m.closePeriod(k, b, carry, moved)
+		m.closePeriod(k, b, &c)
 	}
 	for i := range b.grants {
 		if g := &b.grants[i]; g.state == "pending" && !g.from.After(due) {
@@ -142,37 +149,78 @@ func (g *grant) ofPlan() bool {
 	return (g.source == "allowance" || g.source == "rollover") && g.until.Before(period.Forever)
 }
 
-// carried returns what the next period gets by rollover, and how much of it is left of this period's grants.
-func (b *balance) carried(k ledger.BalanceKey) (carry, moved int64) {
-	if b.plan == "" || k.Subject != "" || b.terms.rollMin == nil && b.terms.rollMax == nil {
-		return 0, 0
+// closing is how a period ends.
+type closing struct {
+	cut, reset  bool
+	used        int64 // of its allowance
+	carry       int64 // what the next period gets by rollover
+	moved       int64 // how much of carry is left of this period's grants
+	keepsGift   bool  // the next period has the once-only allowance of the same plan
+	nextNominal time.Time
+	nextEnd     time.Time
+}
+
+// closing returns how the period of k ends now.
+func (m *Model) closing(k ledger.BalanceKey, b *balance) closing {
+	var c closing
+	plan, terms := m.termsAt(k, b.end)
+	c.cut = b.plan == "" || b.terms.once || b.promised.After(b.end)
+	for i, change := range m.Changes {
+		// A change that comes exactly at the end of a period counts as one within a day of changes.
+		if i > 0 && change.at.Equal(b.end) && change.Now && (plan != b.plan || !reflect.DeepEqual(terms, b.terms)) {
+			c.cut = c.cut || b.toggling.After(b.end)
+			c.reset = c.cut && change.Reset
+		}
+	}
+	if b.plan != "" && !b.terms.once {
+		for i := range b.grants {
+			if g := &b.grants[i]; g.source == "allowance" && g.from.Equal(b.start) {
+				c.used = g.amount - g.left
+			}
+		}
+	}
+	c.keepsGift = plan == b.plan && plan != "" && b.terms.once && terms.once
+	c.nextNominal, c.nextEnd = b.end, period.Forever
+	if plan != "" && !terms.once {
+		c.nextNominal, c.nextEnd = m.calendar(&terms, b.end)
+	}
+	c.rollOver(k, b)
+	return c
+}
+
+// rollOver finds what the next period gets by rollover. After a change whose use counts on, it gets what had rolled over before.
+func (c *closing) rollOver(k ledger.BalanceKey, b *balance) {
+	counts := c.cut && !c.reset
+	if k.Subject != "" || !counts && (b.plan == "" || b.terms.rollMin == nil && b.terms.rollMax == nil) {
+		return
 	}
 	left := int64(0)
 	for i := range b.grants {
-		if g := &b.grants[i]; g.state == "active" && g.ofPlan() {
+		if g := &b.grants[i]; g.state == "active" && g.ofPlan() && (!counts || g.source == "rollover") {
 			left += g.left
 		}
 	}
-	carry = left
-	if b.terms.rollMin != nil {
-		carry = max(carry, *b.terms.rollMin)
+	c.carry = left
+	if !counts && b.terms.rollMin != nil {
+		c.carry = max(c.carry, *b.terms.rollMin)
 	}
-	if b.terms.rollMax != nil {
-		carry = min(carry, *b.terms.rollMax)
+	if !counts && b.terms.rollMax != nil {
+		c.carry = min(c.carry, *b.terms.rollMax)
 	}
-	return carry, min(carry, left)
+	c.moved = min(c.carry, left)
 }
 
-// expire ends the grants that end at due, and those of the plan when the period closes. Rollover takes moved units of the plan's
-// grants; the rest of them expires in one entry.
-func (b *balance) expire(due time.Time, closes, rollover bool, moved int64) {
+// expire ends the grants that end at due, and those of the plan when the period closes. Rollover takes units of the plan's grants; the
+// rest of them expires in one entry.
+func (b *balance) expire(due time.Time, closes bool, c *closing) {
 	lost := int64(0)
 	for i := range b.grants {
 		g := &b.grants[i]
-		if g.state != "active" || g.until.After(due) && !(closes && g.ofPlan()) {
+		ends := closes && g.ofPlan() && !(c.keepsGift && g.source == "allowance")
+		if g.state != "active" || g.until.After(due) && !ends {
 			continue
 		}
-		if closes && g.ofPlan() && rollover {
+		if ends && c.carry > 0 {
 			lost += g.left
 		} else if g.left > 0 {
 			b.expired += g.left
@@ -180,14 +228,39 @@ func (b *balance) expire(due time.Time, closes, rollover bool, moved int64) {
 		}
 		g.left, g.state = 0, "gone"
 	}
-	if rollover {
-		b.expired += lost - moved
+	if c.carry > 0 {
+		b.expired += lost - c.moved
 		b.entries++
 	}
 }
 
-// closePeriod closes the open period and opens the next one, with carry units by rollover, of which moved were left before.
-func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, carry, moved int64) {
+// count counts the use of the period that ends at at. It returns what the allowance of the next period is to be without, and the
+// count and the end of the changes that count together.
+func (c *closing) count(b *balance, at time.Time, scheduled bool) (used, toggled int64, toggling time.Time) {
+	toggled, toggling = b.toggled+c.used, b.toggling
+	if c.cut && b.plan != "" && !b.terms.once && b.promised.After(toggling) {
+		toggling = b.promised
+	}
+	if c.reset || !toggling.After(at) {
+		return 0, 0, time.Time{}
+	}
+	if !scheduled || !c.cut && c.nextNominal.Equal(at) {
+		return 0, toggled, toggling
+	}
+	if c.nextEnd.After(toggling) {
+		toggling = c.nextEnd
+	}
+	switch {
+	case c.nextNominal.Equal(b.nominal):
+		return b.carried + c.used, toggled, toggling
+	case !b.start.After(c.nextNominal):
+		return c.used, toggled, toggling
+	}
+	return toggled, toggled, toggling
+}
+
+// closePeriod closes the open period and opens the next one.
+func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, c *closing) {
 	at, owing, forgiven := b.end, int64(0), b.forgiven
 	switch {
 	case b.overage > 0 && b.plan != "" && b.terms.preserve:
@@ -200,31 +273,42 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, carry, moved int64)
 	closed := append(slices.Clip(b.closed), PeriodText(b.plan, b.start, at, [...]int64{
 		b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), opening,
 	}))
-	*b = balance{opening: opening, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven}
+	used, toggled, toggling := c.count(b, at, c.nextEnd.Before(period.Forever))
+	*b = balance{
+		opening: opening, grants: b.grants, entries: b.entries, closed: closed, forgiven: forgiven, gifts: b.gifts,
+		toggled: toggled, toggling: toggling,
+	}
 	before := len(b.grants)
-	m.open(k, b, at, at)
+	m.open(k, b, at, at, used)
+	if c.carry > 0 {
+		b.grants = append(b.grants, grant{
+			id: "rollover:" + at.Format("2006-01-02T15:04:05.999999Z"), source: "rollover", amount: c.carry, left: c.carry, priority: 10,
+			from: at, until: b.end, state: "active",
+		})
+		b.granted += c.carry - c.moved
+	}
 	if owing > 0 {
 		b.overage, b.owed = owing, owing
 		b.entries++
 	}
-	if owing > 0 && len(b.grants) > before {
-		b.payOwed(&b.grants[before])
-	}
-	if carry > 0 {
-		b.grants = append(b.grants, grant{
-			id: "rollover:" + at.Format("2006-01-02T15:04:05.999999Z"), source: "rollover", amount: carry, left: carry, priority: 10,
-			from: at, until: b.end, state: "active",
-		})
-		b.granted += carry - moved
+	for i := before; i < len(b.grants); i++ { // the allowance, then the rollover
+		b.payOwed(&b.grants[i])
 	}
 }
 
-// payOwed lets the new allowance pay overage of earlier periods.
-func (b *balance) payOwed(allowance *grant) {
-	b.settled = min(b.owed, allowance.left)
-	allowance.left -= b.settled
-	b.used += b.settled
-	b.overage -= b.settled
-	b.owed -= b.settled
+// payOwed lets a grant with which the period opens pay overage of earlier periods.
+func (b *balance) payOwed(g *grant) {
+	n := min(b.owed, g.left)
+	if n == 0 {
+		return
+	}
+	g.left -= n
+	b.settled += n
+	if g.source == "rollover" {
+		b.settledByRollover += n
+	}
+	b.used += n
+	b.overage -= n
+	b.owed -= n
 	b.entries++
 }

@@ -37,7 +37,7 @@ func Start(t *rapid.T) *Program {
 	for _, plan := range []string{"small", "large"} {
 		p.Publish(plan, p.DrawTerms(), p.Now.Add(-time.Hour))
 	}
-	p.ChangePlan("small", false, false)
+	p.ChangePlan(PlanChange{Plan: "small"})
 	return p
 }
 
@@ -57,7 +57,7 @@ func (p *Program) DrawTerms() map[string]Terms {
 	if rapid.Bool().Draw(t, "overage") {
 		calls.overage, calls.overageCap = true, some("overage cap", 0, 8)
 	}
-	calls.preserve = rapid.Bool().Draw(t, "preserve")
+	calls.preserve, calls.day = rapid.Bool().Draw(t, "preserve"), rapid.IntRange(0, 2).Draw(t, "day?") == 0
 	if rapid.Bool().Draw(t, "overflow") {
 		calls.overflow, calls.price = "credits", rapid.Int64Range(1, 3).Draw(t, "price")
 	}
@@ -80,6 +80,9 @@ func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
 			OverageAllowed: m.overage, OverageCap: m.overageCap, OveragePreserved: m.preserve,
 			OverflowMeter: m.overflow, OverflowPrice: m.price, PerSubject: m.perSubject,
 		}
+		if m.day {
+			a.Every = period.Day
+		}
 		if m.once {
 			a.Every = period.Once
 		}
@@ -89,13 +92,22 @@ func (p *Program) Publish(plan string, meters map[string]Terms, at time.Time) {
 	p.Memory.Plans[plan] = append(p.Memory.Plans[plan], stored)
 }
 
-// ChangePlan puts the tenant on plan: now, or from the next period on.
-func (p *Program) ChangePlan(plan string, now, prorate bool) {
-	p.Model.Changes = append(p.Model.Changes, PlanChange{at: p.Now, plan: plan, now: now, prorate: prorate})
+// DrawChange draws a change of plan: to which, now or from the next period on, prorated or not, and whether use counts on.
+func (p *Program) DrawChange() PlanChange {
+	c := PlanChange{Plan: rapid.SampledFrom([]string{"small", "large"}).Draw(p.T, "plan"), Now: rapid.Bool().Draw(p.T, "now")}
+	c.Prorate = c.Now && rapid.Bool().Draw(p.T, "prorate")
+	c.Reset = c.Now && rapid.IntRange(0, 3).Draw(p.T, "reset?") == 0
+	return c
+}
+
+// ChangePlan changes the tenant's plan.
+func (p *Program) ChangePlan(c PlanChange) {
+	c.at = p.Now
+	p.Model.Changes = append(p.Model.Changes, c)
 	p.Memory.History = append(p.Memory.History, ledger.TenantTerms{
-		Since: p.Now, Plan: plan, AnchorAt: p.Model.anchor, Zone: time.UTC, Now: now, Prorate: prorate,
+		Since: p.Now, Plan: c.Plan, AnchorAt: p.Model.anchor, Zone: time.UTC, Now: c.Now, Prorate: c.Prorate, Reset: c.Reset,
 	})
-	if now {
+	if c.Now {
 		p.Memory.makeDue(p.Now)
 	}
 }

@@ -123,6 +123,7 @@ func (p *Program) compare() {
 			p.T.Fatalf("read %v: %v", k, err)
 		}
 		if diff := cmp.Diff(p.Model.describe(k), DescribeBook(b.Books[k])); diff != "" {
+			p.logBalances()
 			p.T.Fatalf("balance %v differs (-model +ledger):\n%s", k, diff)
 		}
 		var closed []string
@@ -167,8 +168,7 @@ func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 			case 5:
 				if rapid.IntRange(0, 2).Draw(t, "change?") == 0 {
 					p.tick(time.Second)
-					now := rapid.Bool().Draw(t, "now")
-					p.ChangePlan(rapid.SampledFrom([]string{"small", "large"}).Draw(t, "plan"), now, now && rapid.Bool().Draw(t, "prorate"))
+					p.ChangePlan(p.DrawChange())
 				}
 			default:
 				p.batch()

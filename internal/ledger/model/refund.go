@@ -122,8 +122,8 @@ func (m *Model) refundItem(op *operation, item int, units int64, r *ledger.Refun
 	return fmt.Sprintf(" [%d back, %d forfeited]", units, forfeited)
 }
 
-// refundOverage takes back n units of overage. Of an earlier period it takes back what is still owed, then what the allowance has
-// paid. It returns the units that are lost.
+// refundOverage takes back n units of overage. Of an earlier period it takes back what is still owed, then what the period's grants
+// have paid, the rollover's part first. It returns the units that are lost.
 func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund, line int) int64 {
 	if b.start.Equal(p.start) {
 		b.overage -= n
@@ -142,12 +142,18 @@ func (m *Model) refundOverage(b *balance, p *usedPart, n int64, r *ledger.Refund
 		b.entries++
 	}
 	paid := min(n-owed, b.settled)
-	if paid > 0 {
-		b.settled -= paid
-		b.refunded += paid
+	byRollover := min(paid, b.settledByRollover)
+	b.settled -= paid
+	b.settledByRollover -= byRollover
+	b.refunded += paid
+	began := b.start.Format("2006-01-02T15:04:05.999999Z")
+	if byRollover > 0 {
 		b.entries++
-		allowance := "allowance:" + b.start.Format("2006-01-02T15:04:05.999999Z")
-		lost += m.restoreTo(b, allowance, "allowance", paid, r.Return, derivedID("regrant-", id+"/settled"))
+		lost += m.restoreTo(b, "rollover:"+began, "rollover", byRollover, r.Return, derivedID("regrant-", id+"/settled-by-rollover"))
+	}
+	if back := paid - byRollover; back > 0 {
+		b.entries++
+		lost += m.restoreTo(b, "allowance:"+began, "allowance", back, r.Return, derivedID("regrant-", id+"/settled"))
 	}
 	if ended := n - owed - paid; ended > 0 {
 		b.entries++

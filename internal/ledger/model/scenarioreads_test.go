@@ -43,8 +43,8 @@ func (s *scenario) balance(w words) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("ok remaining %d held %d overage %d limit %d opening %d granted %d refunded %d used %d expired %d adjusted %d "+
-		"start %s end %s plan %s version %d seq %d", b.Remaining(), b.Held, b.Overage, b.Position().Limit, b.Opening, b.Granted, b.Refunded,
-		b.Used, b.Expired, b.Adjusted, formatInstant(b.Start), formatInstant(b.End), cmp.Or(b.Plan, "none"), b.PlanVersion, b.Seq), nil
+		"carried %d start %s end %s plan %s version %d seq %d", b.Remaining(), b.Held, b.Overage, b.Position().Limit, b.Opening, b.Granted, b.Refunded,
+		b.Used, b.Expired, b.Adjusted, b.Carried, formatInstant(b.Start), formatInstant(b.End), cmp.Or(b.Plan, "none"), b.PlanVersion, b.Seq), nil
 }
 
 // statement TENANT METER START [subject=SUBJECT] of the period that began at START, closed or open. foots is yes when opening +

@@ -109,10 +109,13 @@ func readAllowance(amount int64, w words) (ledger.Allowance, error) {
 	return a, err
 }
 
-// tenant TENANT plan=PLAN [anchor=INSTANT] [zone=ZONE] [own=METER:AMOUNT] [apply=now [prorate=yes]] signs a tenant up, or
+// tenant TENANT plan=PLAN [anchor=INSTANT] [zone=ZONE] [own=METER:AMOUNT] [apply=now [prorate=yes] [usage=reset]] signs a tenant up, or
 // changes its terms from the next period on.
 func (s *scenario) tenant(w words) (string, error) {
-	terms := ledger.TenantTerms{Since: s.now, AnchorAt: s.now, Zone: time.UTC, Now: w.named["apply"] == "now", Prorate: w.named["prorate"] == "yes"}
+	terms := ledger.TenantTerms{
+		Since: s.now, AnchorAt: s.now, Zone: time.UTC, Now: w.named["apply"] == "now", Prorate: w.named["prorate"] == "yes",
+		Reset: w.named["usage"] == "reset",
+	}
 	m, known := s.tenants[w.args[0]]
 	if known {
 		last := m.History[len(m.History)-1]

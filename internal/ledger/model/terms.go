@@ -11,6 +11,7 @@ import (
 type Terms struct {
 	amount           int64
 	once             bool // one period without an end
+	day              bool // periods of a day; else of an hour
 	rollMin, rollMax *int64
 	overage          bool
 	overageCap       *int64
@@ -29,8 +30,9 @@ type planVersion struct {
 // PlanChange puts the tenant on a plan at an instant.
 type PlanChange struct {
 	at           time.Time
-	plan         string
-	now, prorate bool
+	Plan         string
+	Now, Prorate bool
+	Reset        bool // what was used before does not count
 }
 
 // termsAt returns the plan and the terms of k at t. The plan is empty when it has no such meter.
@@ -41,7 +43,7 @@ func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
 			change = c
 		}
 	}
-	versions := m.plans[change.plan]
+	versions := m.plans[change.Plan]
 	version := versions[0]
 	for _, v := range versions {
 		if !v.at.After(t) {
@@ -53,9 +55,9 @@ func (m *Model) termsAt(k ledger.BalanceKey, t time.Time) (string, Terms) {
 		return "", Terms{}
 	}
 	if k.Subject != "" {
-		terms = Terms{amount: *terms.perSubject, once: terms.once}
+		terms = Terms{amount: *terms.perSubject, once: terms.once, day: terms.day}
 	}
-	return change.plan, terms
+	return change.Plan, terms
 }
 
 // instants lists the instants at which terms may change.
@@ -73,11 +75,15 @@ func (m *Model) instants() []time.Time {
 	return out
 }
 
-// hour returns the period that contains t.
-func (m *Model) hour(t time.Time) (time.Time, time.Time) {
-	start := m.anchor.Add(t.Sub(m.anchor).Truncate(time.Hour))
-	if start.After(t) {
-		start = start.Add(-time.Hour)
+// calendar returns the period under terms that contains t.
+func (m *Model) calendar(terms *Terms, t time.Time) (time.Time, time.Time) {
+	length := time.Hour
+	if terms.day {
+		length = 24 * time.Hour
 	}
-	return start, start.Add(time.Hour)
+	start := m.anchor.Add(t.Sub(m.anchor).Truncate(length))
+	if start.After(t) {
+		start = start.Add(-length)
+	}
+	return start, start.Add(length)
 }

@@ -117,7 +117,8 @@ var rewindTenant = []string{
 	`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
 		period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
 		next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END,
-		roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END
+		roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END,
+		span_end = CASE WHEN span_end > 'epoch' THEN span_end - $2::interval ELSE span_end END
 		WHERE tenant_id = $1 AND period_start > 'epoch'`,
 	`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval, terms_at = terms_at - $2::interval,
 		closed_at = closed_at - $2::interval WHERE tenant_id = $1`,
@@ -185,19 +186,20 @@ func (s *life) newVersion(plan string, meters map[string]model.Terms) error {
 	})
 }
 
-func (s *life) newPlan(plan string, now, prorate bool) error {
+func (s *life) newPlan(c model.PlanChange) error {
 	return s.atomically(func(b *pgx.Batch) {
-		s.ChangePlan(plan, now, prorate)
+		s.ChangePlan(c)
 		for _, m := range s.able {
 			m.Changes = s.Model.Changes
 		}
 		at := s.stored(s.Now)
-		b.Queue(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate, prorate)
-			SELECT tenant_id, $2, $3, anchor, timezone, $4, $5 FROM tenants WHERE tenant_id = $1`, s.tenant, at, s.planName(plan), now, prorate)
-		if now {
+		b.Queue(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate, prorate, usage)
+			SELECT tenant_id, $2, $3, anchor, timezone, $4, $5, CASE WHEN $6 THEN 'reset' ELSE 'carry' END FROM tenants WHERE tenant_id = $1`,
+			s.tenant, at, s.planName(c.Plan), c.Now, c.Prorate, c.Reset)
+		if c.Now {
 			b.Queue("UPDATE balances SET next_event_at = least(next_event_at, $2) WHERE tenant_id = $1", s.tenant, at)
 		}
-		s.logf("plan %s now: %v prorated: %v", plan, now, prorate)
+		s.logf("plan changes: %+v", c)
 	})
 }
 

@@ -264,7 +264,8 @@ func (b *bundle) rewind(tenant string, by time.Duration) {
 		`UPDATE balances SET period_start = period_start - $2::interval, updated_at = updated_at - $2::interval,
 			period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $2::interval ELSE period_end END,
 			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $2::interval ELSE next_event_at END,
-			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END
+			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $2::interval ELSE roll_at END,
+			span_end = CASE WHEN span_end > 'epoch' THEN span_end - $2::interval ELSE span_end END
 			WHERE $1 IN ('', tenant_id) AND period_start > 'epoch'`, // otherwise it was not opened, and has no instants
 		`UPDATE periods SET period_start = period_start - $2::interval, period_end = period_end - $2::interval, terms_at = terms_at - $2::interval WHERE $1 IN ('', tenant_id)`,
 		`UPDATE grants SET effective_at = effective_at - $2::interval,

@@ -24,6 +24,14 @@ func fromDB(t time.Time) time.Time {
 	return t.UTC()
 }
 
+// toDB turns the zero time into the stored "no instant yet".
+func toDB(t time.Time) time.Time {
+	if t.IsZero() {
+		return epoch
+	}
+	return t
+}
+
 // columnsOf returns keys as parallel arrays for unnest.
 func columnsOf(keys []ledger.BalanceKey) (tenants, meters, subjects []string) {
 	tenants, meters, subjects = make([]string, len(keys)), make([]string, len(keys)), make([]string, len(keys))
@@ -50,12 +58,14 @@ func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error 
 		_, err := pgx.ForEachRow(rows, []any{
 			&b.Tenant, &b.Meter, &b.Subject, &b.Seq, &b.Plan, &b.PlanVersion, &b.Allowance, &b.Renews, &b.Start, &b.End,
 			&b.Opening, &b.Granted, &b.Refunded, &b.Used, &b.Expired, &b.Adjusted, &b.Held, &b.Overage,
-			&b.Owed, &b.Paid, &b.ForgivenSeq, &b.HeadID, &b.HeadSource, &b.HeadRemaining, &b.NextEvent, &b.UpdatedAt, &b.RollAt, &chain,
+			&b.Owed, &b.Paid, &b.Carried, &b.SpanUsed, &b.SpanEnd, &b.ForgivenSeq, &b.HeadID, &b.HeadSource, &b.HeadRemaining, &b.NextEvent,
+			&b.UpdatedAt, &b.RollAt, &chain,
 		}, func() error {
 			row := b
 			row.Chain = chainOf(chain)
 			row.Start, row.End = fromDB(row.Start), fromDB(row.End)
 			row.NextEvent, row.UpdatedAt, row.RollAt = fromDB(row.NextEvent), fromDB(row.UpdatedAt), fromDB(row.RollAt)
+			row.SpanEnd = fromDB(row.SpanEnd)
 			into[row.BalanceKey] = ledger.NewBook(row)
 			return nil
 		})

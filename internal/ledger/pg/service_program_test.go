@@ -54,9 +54,8 @@ func (s *life) step() func() error {
 		of, meters := plan(), s.DrawTerms()
 		do = func() error { return s.newVersion(of, meters) }
 	case 5:
-		to, now := plan(), rapid.Bool().Draw(t, "now")
-		prorate := now && rapid.Bool().Draw(t, "prorate")
-		do = func() error { return s.newPlan(to, now, prorate) }
+		change := s.DrawChange()
+		do = func() error { return s.newPlan(change) }
 	case 6:
 		suspended := rapid.Bool().Draw(t, "suspended")
 		do = func() error { s.suspend(suspended); return nil }

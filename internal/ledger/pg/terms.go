@@ -25,7 +25,7 @@ func (r *termsReader) scanHistory(rows pgx.Rows) error {
 	var tenant, zone string
 	var overrides []byte
 	var t ledger.TenantTerms
-	_, err := pgx.ForEachRow(rows, []any{&tenant, &t.Since, &t.Plan, &t.AnchorAt, &zone, &t.Now, &t.Prorate, &overrides}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&tenant, &t.Since, &t.Plan, &t.AnchorAt, &zone, &t.Now, &t.Prorate, &t.Reset, &overrides}, func() error {
 		t.Overrides = nil
 		if err := json.Unmarshal(overrides, &t.Overrides); err != nil {
 			return fmt.Errorf("overrides of tenant %s: %w", tenant, err)

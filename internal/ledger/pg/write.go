@@ -203,6 +203,9 @@ func queueBalances(q map[string]string, out *pgx.Batch, b []*ledger.Book) {
 		column(b, func(b **ledger.Book) time.Time { return (*b).UpdatedAt }),
 		column(b, func(b **ledger.Book) time.Time { return (*b).RollAt }),
 		chains(b),
+		column(b, func(b **ledger.Book) int64 { return (*b).Carried }),
+		column(b, func(b **ledger.Book) int64 { return (*b).SpanUsed }),
+		column(b, func(b **ledger.Book) time.Time { return toDB((*b).SpanEnd) }),
 		int64(len(b)),
 	)
 }

@@ -10,8 +10,8 @@
 -- cannot deadlock. A missing row means that the balance does not exist. The ledger locks no other rows.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at,
-       coalesce(b.roll_at, b.next_event_at), b.chain
+       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
+       b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
 ORDER BY b.tenant_id, b.meter, b.subject
@@ -22,8 +22,8 @@ FOR NO KEY UPDATE OF b;
 -- balances $3..$5, which this roll has set aside. The constant is the condition of the index: what lies behind it is never due.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
-       b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at, b.updated_at,
-       coalesce(b.roll_at, b.next_event_at), b.chain
+       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
+       b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM balances b
 WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
   AND (b.tenant_id, b.meter, b.subject) NOT IN (SELECT * FROM unnest($3::text[], $4::text[], $5::text[]))
@@ -138,7 +138,7 @@ CROSS JOIN LATERAL (
 
 -- name: TenantTerms
 -- Returns the history of terms of the tenants $1, oldest first.
-SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate, t.overrides
+SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate, t.usage = 'reset', t.overrides
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t
 ORDER BY t.tenant_id, t.effective_at;
@@ -195,7 +195,7 @@ WITH written AS (
 SELECT 1 / (CASE WHEN count(*) = $10::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: UpdateBalances
--- Writes the changed balances, which are all locked. $29 is the expected count. Any other count means that a locked row is
+-- Writes the changed balances, which are all locked. $32 is the expected count. Any other count means that a locked row is
 -- missing: a division by zero then fails the transaction.
 WITH written AS (
     UPDATE balances b
@@ -204,18 +204,19 @@ WITH written AS (
         refunded = n.refunded, used = n.used, expired = n.expired, adjusted = n.adjusted, held = n.held, overage = n.overage,
         owed = n.owed, settled = n.settled, forgiven_seq = n.forgiven_seq, head_grant = n.head_grant, head_source = n.head_source,
         head_remaining = n.head_remaining, next_event_at = n.next_event_at, updated_at = n.updated_at,
-        roll_at = n.roll_at, chain = n.chain
+        roll_at = n.roll_at, chain = n.chain, carried = n.carried, span_used = n.span_used, span_end = n.span_end
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
                 $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
                 $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
-                $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::bytea[])
+                $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::bytea[],
+                $29::bigint[], $30::bigint[], $31::timestamptz[])
          AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
                refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
-               head_remaining, next_event_at, updated_at, roll_at, chain)
+               head_remaining, next_event_at, updated_at, roll_at, chain, carried, span_used, span_end)
     WHERE b.tenant_id = n.tenant_id AND b.meter = n.meter AND b.subject = n.subject
     RETURNING 1
 )
-SELECT 1 / (CASE WHEN count(*) = $29::bigint THEN 1 ELSE 0 END) FROM written;
+SELECT 1 / (CASE WHEN count(*) = $32::bigint THEN 1 ELSE 0 END) FROM written;
 
 -- name: InsertGrants
 -- Stores new grants.

@@ -1,0 +1,102 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// A change of plan that applies at once ends the open period. What was used of its allowance goes on to count: the allowance that the
+// change opens is smaller by it. So plans can be toggled without a second allowance for the same time.
+//
+// Plans may have different intervals. A span is the time over which such changes share one count: from the first of them until the
+// latest end that any of the periods had before it was cut short. Within a span
+//
+//   - a period that begins at its own boundary, because the one before it ran out there, has its whole allowance;
+//   - any other period has its allowance less what was used in the same nominal period. Where that is not known, it is less what
+//     was used in the whole span.
+//
+// Used of an allowance is what is no longer there: draws and held units, less what came back. Once-only allowances are not part of a
+// span: each is granted once, and neither counts nor is made smaller.
+
+// ending says how the open period ends.
+type ending int
+
+const (
+	endsInTime  ending = iota // it runs out
+	endsCarried               // terms end it, and what was used of its allowance goes on to count
+	endsReset                 // terms end it, and the next period has a whole allowance
+)
+
+// endless reports whether the open period has no end of its own.
+func (b *Book) endless() bool { return b.Terms == nil || b.Terms.Every == period.Once }
+
+// ending returns how the open period ends at its end. cutOpenPeriod has noted in SpanEnd where a cut period would have ended.
+func (b *Book) ending() ending {
+	if !b.endless() && !b.SpanEnd.After(b.End) {
+		return endsInTime
+	}
+	how := endsInTime
+	if b.endless() {
+		how = endsCarried
+	}
+	for i := range b.Timeline {
+		t := &b.Timeline[i]
+		if !t.now || !t.since.After(b.Start) || t.since.After(b.End) || !b.Timeline.changes(&b.BalanceRow, t) {
+			continue
+		}
+		if t.reset {
+			return endsReset
+		}
+		how = endsCarried
+	}
+	return how
+}
+
+// usedOfAllowance returns what is no longer there of the open period's allowance.
+func (b *Book) usedOfAllowance() int64 {
+	if b.endless() {
+		return 0
+	}
+	for _, g := range b.Grants {
+		if g.Source == SourceAllowance && g.EffectiveAt.Equal(b.Start) {
+			return g.Amount - g.Remaining
+		}
+	}
+	return b.openedWith() // it is used up, so it was not read
+}
+
+// openedWith returns the allowance that the open period began with.
+func (b *Book) openedWith() int64 {
+	t := b.Timeline.At(b.Start)
+	p, err := t.Containing(b.Start)
+	if err != nil {
+		return b.Allowance
+	}
+	return max(0, t.share(b.Allowance, b.Start, p)-b.Carried)
+}
+
+// carryUse counts used, of the closing period's allowance, for the span, and returns by how much that makes the allowance of next
+// smaller, which begins at the closing period's end under t.
+func (b *Book) carryUse(how ending, used int64, t *Terms, next period.Period) int64 {
+	if how == endsReset || !b.SpanEnd.After(b.End) {
+		b.SpanUsed, b.SpanEnd = 0, time.Time{}
+		return 0
+	}
+	b.SpanUsed = SaturatingAdd(b.SpanUsed, used)
+	if t.once() || how == endsInTime && next.Start.Equal(b.End) {
+		return 0
+	}
+	b.SpanEnd = Later(b.SpanEnd, next.End)
+	was := b.Timeline.At(b.Start)
+	closing, err := was.Containing(b.Start)
+	switch {
+	case err != nil || !t.meets(was):
+		return b.SpanUsed
+	case closing.Start.Equal(next.Start):
+		return SaturatingAdd(b.Carried, used)
+	case !b.Start.After(next.Start): // all earlier use was before next
+		return used
+	}
+	return b.SpanUsed
+}
