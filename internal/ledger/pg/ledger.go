@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 //go:embed sql/*.sql
@@ -51,6 +52,7 @@ type Ledger struct {
 	sql     map[string]string
 	writers *pgxpool.Pool
 	readers *pgxpool.Pool
+	probe   *pgxpool.Pool // one connection for Ping: whether PostgreSQL answers does not depend on who reads
 	lanes   []*lane.Lane[[]*ledger.Call, struct{}]
 	seed    maphash.Seed
 	metrics *metrics
@@ -83,12 +85,21 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if l.journal, err = journal.New(cfg.Log); err != nil {
 		return nil, err
 	}
-	if l.writers, err = newPool(ctx, cfg.DatabaseURL, cfg.Lanes+writersSpare, writerParams()); err != nil {
-		return nil, err
-	}
-	if l.readers, err = newPool(ctx, cfg.DatabaseURL, cfg.Readers, readerParams()); err != nil {
-		l.writers.Close()
-		return nil, err
+	for _, p := range []struct {
+		name   string
+		pool   **pgxpool.Pool
+		size   int
+		params map[string]string
+	}{
+		{"writers", &l.writers, cfg.Lanes + writersSpare, writerParams()},
+		{"readers", &l.readers, cfg.Readers, readerParams()},
+		{"probe", &l.probe, 1, readerParams()},
+	} {
+		// A pool has no connection before its first use: there is nothing to close when the next one fails.
+		if *p.pool, err = newPool(ctx, cfg.DatabaseURL, p.size, p.params); err != nil {
+			return nil, err
+		}
+		pgpool.Measure(cfg.Metrics, p.name, *p.pool)
 	}
 	for i := range cfg.Lanes {
 		l.lanes = append(l.lanes, lane.New(lane.Config{
@@ -136,5 +147,6 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	l.upkeep.stop()
 	l.writers.Close()
 	l.readers.Close()
+	l.probe.Close()
 	return errors.Join(errs...)
 }
