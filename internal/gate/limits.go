@@ -75,7 +75,7 @@ func limiterError(err error) error {
 	if field, ok := errors.AsType[*rule.FieldError](err); ok {
 		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: field.Field, Detail: field.Reason}
 	}
-	return unavailable("the limits could not be decided; nothing was done", err)
+	return unavailable("the limits could not be decided; this attempt did nothing", err)
 }
 
 func namesOf(rules []*planRule) []string {

@@ -73,7 +73,7 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
 		return f, nil
 	case err != nil:
-		return f, unavailable("the tenant could not be looked up; nothing was done", err)
+		return f, unavailable("the tenant could not be looked up; this attempt did nothing", err)
 	}
 	f.plan, f.suspended, f.changedAt = found.Plan, found.Suspended(), found.UpdatedAt
 	if zone, err := t.zones.Parse(found.Timezone); err == nil { // else UTC: this host's zone database lacks the zone

@@ -68,9 +68,8 @@ func problemKinds() map[ledger.Code]problemKind {
 		ledger.CodeQuotaExceeded:        {http.StatusTooManyRequests, "Quota exceeded", "not enough remains in this period"},
 		gate.CodeRateLimited:            {http.StatusTooManyRequests, "Rate limited", "a rate limit was reached"},
 		ledger.CodeInternal:             {http.StatusInternalServerError, "Internal error", "an internal error; the request id identifies it in our log"},
-		ledger.CodeQueueFull:            {http.StatusServiceUnavailable, "Queue full", "too many requests are waiting; nothing was done"},
-		ledger.CodeReportTooSlow:        {http.StatusServiceUnavailable, "Report too slow", "the report reads too much; ask for less"},
-		ledger.CodeUnavailable:          {http.StatusServiceUnavailable, "Unavailable", "a backend did not answer in time; nothing was done"},
+		ledger.CodeQueueFull:            {http.StatusServiceUnavailable, "Queue full", "too many requests are waiting; this attempt did nothing"},
+		ledger.CodeUnavailable:          {http.StatusServiceUnavailable, "Unavailable", "a backend did not answer in time; this attempt did nothing"},
 		ledger.CodeOutcomeUnknown:       {http.StatusServiceUnavailable, "Outcome unknown", "the request may have been carried out; retry with the same Idempotency-Key to find out"},
 	}
 }

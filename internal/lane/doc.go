@@ -14,15 +14,15 @@
 //
 //  1. Items are processed in the order in which Do accepted them.
 //  2. Every Do returns the answer to its item, one of the errors of this package, or the error of its context. Every DoBy
-//     returns the same, with ErrLate in place of the context's error.
+//     returns the same, with ErrLate in place of the context's error. DoWithin returns either.
 //  3. If a caller gives up before its batch starts, the lane drops the item. Once the batch has started, the item is never
-//     dropped. So a context's error from Do, and ErrLate from DoBy, mean "nothing was done".
+//     dropped. So a context's error and ErrLate mean "nothing was done".
 //  4. At most MaxQueue items wait. The next one is refused at once with ErrFull. This is the backpressure.
 //  5. A panic in process, or a wrong number of answers, fails the items of that batch only. The lane continues.
 //
 // # Clock
 //
-// DoBy uses the runtime's clock, as contexts do. Config.Now is read only to measure how long items waited.
+// DoBy and DoWithin use the runtime's clock, as contexts do. Config.Now is read only to measure how long items waited.
 //
 // # Concurrency
 //

@@ -9,7 +9,7 @@ var (
 	// ErrFull means that the queue is full. Nothing was done. The caller may retry later.
 	ErrFull = errors.New("lane: queue full")
 
-	// ErrLate means that the item's batch did not start before DoBy's deadline. Nothing was done.
+	// ErrLate means that the item's batch did not start before the deadline of DoBy or DoWithin. Nothing was done.
 	ErrLate = errors.New("lane: batch did not start in time")
 
 	// ErrStopped means that the lane stopped before the item's batch started. Nothing was done.

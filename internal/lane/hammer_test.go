@@ -46,8 +46,11 @@ func TestLane_Hammer_EveryCallerGetsTheTrueOutcome(t *testing.T) {
 						go cancel() // races with the batch
 					}
 					do := func() (int, error) { return l.Do(ctx, q) }
-					if q%3 == 1 {
+					switch q % 6 {
+					case 1, 4:
 						do = func() (int, error) { return l.DoBy(time.Now().Add(20*time.Microsecond), q) } // also races
+					case 3, 5:
+						do = func() (int, error) { return l.DoWithin(ctx, time.Now().Add(20*time.Microsecond), q) }
 					}
 					answer, err := do()
 					if err == nil && answer != 2*q {

@@ -136,15 +136,44 @@ func (l *Lane[Q, A]) DoBy(until time.Time, q Q) (A, error) {
 	if err != nil {
 		return none, err
 	}
-	if t.timer == nil {
-		t.timer = time.NewTimer(wait)
-	} else {
-		t.timer.Reset(wait)
-	}
+	t.startTimer(wait)
 	if !await(t, t.timer.C) {
 		return none, ErrLate
 	}
 	t.timer.Stop()
+	return l.collect(t)
+}
+
+// DoWithin is Do and DoBy together: it drops q when ctx ends or at until, whichever is first, unless q's batch has started.
+func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, error) {
+	var none A
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	wait := time.Until(until)
+	if wait <= 0 {
+		return none, ErrLate
+	}
+	t, err := l.queue(q)
+	if err != nil {
+		return none, err
+	}
+	t.startTimer(wait)
+	var gone error
+	select {
+	case <-t.done:
+	case <-ctx.Done():
+		gone = ctx.Err()
+	case <-t.timer.C:
+		gone = ErrLate
+	}
+	t.timer.Stop()
+	if gone != nil {
+		if t.state.CompareAndSwap(queued, abandoned) {
+			return none, gone
+		}
+		<-t.done // t's batch has started, or Stop is answering t
+	}
 	return l.collect(t)
 }
 

@@ -265,6 +265,46 @@ func TestDoBy_BatchTooLate_DropsTheItem(t *testing.T) {
 	})
 }
 
+func TestDoWithin_CallerGoneOrTooLate_DropsTheItem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, wide, nil)
+		began := time.Now()
+		doWithin := func(wait time.Duration, q int) *call {
+			ctx, cancel := context.WithCancel(t.Context())
+			c, now := &call{cancel: cancel}, time.Now()
+			go func() {
+				c.answer, c.err = r.lane.DoWithin(ctx, now.Add(wait), q)
+				c.took, c.done = time.Since(now), true
+			}()
+			synctest.Wait()
+			return c
+		}
+		started, late, gone, stays := doWithin(time.Second, 1), doWithin(time.Second, 2), doWithin(time.Minute, 3), doWithin(time.Minute, 4)
+		gone.cancel()
+		synctest.Wait()
+		r.failed(gone, context.Canceled)
+		require.Zero(t, time.Since(began))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		r.failed(late, lane.ErrLate)
+		require.Equal(t, time.Second, late.took)
+		started.cancel()
+		synctest.Wait()
+		require.False(t, started.done, "an item is never dropped once its batch has started")
+		r.next()
+		r.answered(1, started)
+		r.next()
+		r.answered(4, stays)
+		require.Equal(t, [][]int{{1}, {4}}, r.batches)
+		r.failed(doWithin(0, 5), lane.ErrLate)
+		gone = doWithin(time.Minute, 6)
+		r.next()
+		r.answered(6, gone)
+		r.stop()
+	})
+}
+
 func TestDo_ContextAlreadyDone_IsNotQueued(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

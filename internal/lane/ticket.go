@@ -27,10 +27,19 @@ type ticket[Q, A any] struct {
 	item   Q
 	weight int
 	since  time.Time   // when the item was queued; set only with metrics
-	timer  *time.Timer // DoBy's timer, kept for reuse; nil before the first DoBy
+	timer  *time.Timer // timer of DoBy and DoWithin, kept for reuse; nil before the first of them
 	answer A
 	err    error
 	shared bool // Stop answered it while the lane's goroutine still refers to it: never recycled
+}
+
+// startTimer makes timer fire after wait. A recycled ticket's timer is used again.
+func (t *ticket[Q, A]) startTimer(wait time.Duration) {
+	if t.timer == nil {
+		t.timer = time.NewTimer(wait)
+	} else {
+		t.timer.Reset(wait)
+	}
 }
 
 // give answers t unless it has an answer already.

@@ -78,6 +78,8 @@ type Next struct {
 	// CatchUp says that a balance has missed more periods than one transaction closes. Write the changes, commit, and read
 	// the batch again. No call has been answered.
 	CatchUp bool
+	// By is the call that needs More.
+	By *Call
 }
 
 // Done reports whether the batch was decided.
@@ -97,14 +99,15 @@ func (b *Batch) Decide(calls []*Call) Next {
 	if catchUp {
 		return Next{CatchUp: true}
 	}
-	for _, c := range calls {
-		if err != nil {
-			break
-		}
-		err = b.decide(c)
-	}
 	if err != nil {
 		return nextOf(err)
+	}
+	for _, c := range calls {
+		if err := b.decide(c); err != nil {
+			next := nextOf(err)
+			next.By = c
+			return next
+		}
 	}
 	return Next{}
 }

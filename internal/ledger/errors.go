@@ -26,11 +26,14 @@ const (
 	CodeQuotaExceeded        Code = "quota_exceeded"    // the period's end brings more
 	CodeCreditsExhausted     Code = "credits_exhausted" // waiting does not help, only a grant does
 	CodeQueueFull            Code = "queue_full"
-	CodeUnavailable          Code = "unavailable"     // PostgreSQL did not answer in time; nothing was done
+	CodeUnavailable          Code = "unavailable"     // it could not be decided now; this attempt did nothing
 	CodeOutcomeUnknown       Code = "outcome_unknown" // it may have been done: retry with the same key
-	CodeReportTooSlow        Code = "report_too_slow" // a question about the past reads too much
 	CodeInternal             Code = "internal"
 )
+
+// NothingDone ends the detail of an operation that was refused undecided. The attempt in hand did nothing, but an earlier one with the same
+// key may have ended as CodeOutcomeUnknown.
+const NothingDone = "this attempt did nothing; an earlier attempt with the same key may have been carried out"
 
 // Error is every failure that the ledger returns. Detail is written for the caller; Cause is for the log only.
 type Error struct {

@@ -65,7 +65,7 @@ type DebitOutcome struct {
 // DebitBatch makes independent debits, each with its own key, and answers each. At most ledger.BatchMax.
 func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []DebitOutcome {
 	out := make([]DebitOutcome, len(debits))
-	groups := map[*lane.Lane[[]*ledger.Call, struct{}]][]int{}
+	groups := map[*writerLane][]int{}
 	calls := make([]*ledger.Call, len(debits))
 	for i, d := range debits {
 		if err := d.Validate(); err != nil {
@@ -98,48 +98,80 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []Debit
 	return out
 }
 
+// writerLane is a lane for operations. It answers nil, or what the caller has to wait for.
+type writerLane = lane.Lane[group, *waiting]
+
+// group is the calls of one caller, all of one lane.
+type group struct {
+	calls []*ledger.Call
+	by    time.Time // when the caller has to be answered
+}
+
 // laneOf keeps a tenant's operations in one lane of this process, which saves lock waits. Correctness does not depend on it.
-func (l *Ledger) laneOf(tenant string) *lane.Lane[[]*ledger.Call, struct{}] {
+func (l *Ledger) laneOf(tenant string) *writerLane {
 	return l.lanes[maphash.String(l.seed, tenant)%uint64(len(l.lanes))]
 }
 
-// submit sends a group of calls of one lane through it. After an error the calls carry no answer and must not be read: the lane may
-// still be working on them.
-func (l *Ledger) submit(ctx context.Context, ln *lane.Lane[[]*ledger.Call, struct{}], group []*ledger.Call) error {
-	_, err := ln.Do(ctx, group)
-	if err == nil {
-		return nil
+// submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within refusalMax. After an
+// error the calls carry no answer and must not be read: the lane may still be working on them.
+func (l *Ledger) submit(ctx context.Context, ln *writerLane, calls []*ledger.Call) error {
+	if cause := l.breaker.Cause(); cause != nil {
+		return l.refuseCaller(reasonAway, cause, len(calls))
 	}
-	e := &ledger.Error{Code: ledger.CodeUnavailable, RetryAfter: time.Second, Cause: err}
+	now := time.Now()
+	shelved, err := ln.DoWithin(ctx, now.Add(queueMax), group{calls, now.Add(refusalMax)})
 	switch {
+	case err == nil && shelved != nil:
+		l.shelf.await(ctx, shelved)
+		return nil
+	case err == nil:
+		return nil
 	case errors.Is(err, lane.ErrFull):
-		e.Code, e.Detail = ledger.CodeQueueFull, "too many operations are waiting; nothing was done"
+		return l.refuseCaller(reasonFull, err, len(calls))
 	case errors.Is(err, lane.ErrUnfinished), errors.Is(err, lane.ErrPanicked), errors.Is(err, lane.ErrAnswers):
-		e.Code, e.Detail = ledger.CodeOutcomeUnknown, "the operation was interrupted; retry with the same Idempotency-Key"
+		return l.refuseCaller(reasonUnknown, err, len(calls))
 	case errors.Is(err, lane.ErrStopped):
-		e.Detail = "the service is stopping; nothing was done"
+		return l.refuseCaller(reasonStopping, err, len(calls))
+	case errors.Is(err, lane.ErrLate):
+		return l.refuseCaller(reasonLate, err, len(calls))
 	default:
-		e.Detail = "the request was cancelled, or its deadline passed, while the operation was queued; nothing was done"
+		return l.refuseCaller(reasonCancelled, err, len(calls))
 	}
-	return e
+}
+
+// refuseCaller returns the refusal of a caller's calls, and counts them.
+func (l *Ledger) refuseCaller(r reason, cause error, calls int) error {
+	l.metrics.refused.WithLabelValues(string(r)).Add(float64(calls))
+	return refusal(r, cause)
 }
 
 // weigh returns how many operations of a batch a group is.
-func weigh(group []*ledger.Call) int { return len(group) }
+func weigh(g group) int { return len(g.calls) }
 
-// process is a lane's worker.
-func (l *Ledger) process(ctx context.Context, groups [][]*ledger.Call) []struct{} {
-	calls := groups[0]
+// process is a lane's worker. It ends when the first of the groups has to be answered.
+func (l *Ledger) process(ctx context.Context, groups []group) []*waiting {
+	calls, by := groups[0].calls, groups[0].by
 	if len(groups) > 1 {
 		calls = make([]*ledger.Call, 0, len(groups))
 		for _, g := range groups {
-			calls = append(calls, g...)
+			calls = append(calls, g.calls...)
+			if g.by.Before(by) {
+				by = g.by
+			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	if cause := l.breaker.Cause(); cause != nil {
+		l.refuseAll(calls, false, reasonAway, cause)
+		return make([]*waiting, len(groups))
+	}
+	ctx, cancel := context.WithDeadline(ctx, by)
 	defer cancel()
-	l.runBatch(ctx, calls)
-	return make([]struct{}, len(groups))
+	defer time.AfterFunc(slowAttempt, l.breaker.Suspect).Stop()
+	calls, held := l.shelf.sift(calls)
+	if len(calls) > 0 {
+		held = append(held, l.runBatch(ctx, calls, lockBriefly, false)...)
+	}
+	return l.shelf.add(groups, held)
 }
 
 // count counts an answered call.

@@ -8,6 +8,8 @@
 //	tx.go      attempt is one transaction, from top to bottom: locate, lock, read more, decide, commit.
 //	plan.go    what has to be locked and read. It grows when a decision needs further balances.
 //	locate.go  before the locks: the balances of holds, grants and operations that requests name
+//	shelf.go   where operations wait whose balances another transaction has locked
+//	refusal.go why an operation was not decided, and what its caller is told
 //	load.go, scan.go, terms.go   the reads; write.go the writes; hints.go what is likely to be needed
 //
 // A plain debit takes two round trips: one locks and reads, one writes and commits.
@@ -23,6 +25,7 @@
 //	P3  What is stored under the batch's keys is read in a statement after the lock: a statement's snapshot is older than its wait.
 //	P4  No SQL error means a business outcome. One that retries cannot cure is searched for by halving the batch.
 //	P5  A batch never uses a request's context: whoever goes away takes nothing from its neighbours.
+//	P6  A caller is answered within refusalMax. A locked row delays the operations on it alone: they wait on the shelf, in order.
 //
 // # Clock
 //
@@ -35,6 +38,6 @@
 //
 // # Failure
 //
-// Errors are *ledger.Error. CodeUnavailable and CodeQueueFull: nothing was done. CodeOutcomeUnknown: it may have been done; a retry with the same key
-// finds out. Every statement has a time limit.
+// Errors are *ledger.Error. CodeUnavailable and CodeQueueFull: this attempt did nothing. CodeOutcomeUnknown: it may have been done; a retry with
+// the same key finds out. Every statement has a time limit. While PostgreSQL is known to be away (package breaker), nothing is tried.
 package pg

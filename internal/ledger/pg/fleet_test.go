@@ -85,7 +85,7 @@ func (f *fleet) tryOpen() (*member, error) {
 }
 
 func (m *member) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*batchTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*refusalMax)
 	defer cancel()
 	err := m.Stop(ctx)
 	m.proxy.close()

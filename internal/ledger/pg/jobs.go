@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -31,22 +30,20 @@ func newJobs(log *slog.Logger) *jobs {
 	return &jobs{log: log, ctx: ctx, cancel: cancel}
 }
 
-// start runs what prepare returns in the background, unless there are jobsMax jobs already or the ledger is stopping.
+// start runs what prepare returns in the background, unless there are jobsMax jobs already or the ledger is stopping. prepare may ask the
+// database: the job has its place meanwhile, and nobody waits for the mutex.
 func (j *jobs) start(prepare func() (func(context.Context), error)) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	switch {
-	case j.closed:
-		return unavailable("start a job", errors.New("the ledger is stopping"))
-	case j.running == jobsMax:
-		return ledger.Errorf(ledger.CodeQueueFull, "", "%d rolls are running on this instance; wait for one to end", jobsMax)
+	if err := j.reserve(); err != nil {
+		return err
 	}
 	run, err := prepare()
 	if err != nil {
+		j.ended()
+		j.wg.Done()
 		return err
 	}
-	j.running++
-	j.wg.Go(func() {
+	go func() {
+		defer j.wg.Done()
 		defer j.ended()
 		defer func() {
 			if p := recover(); p != nil {
@@ -54,7 +51,22 @@ func (j *jobs) start(prepare func() (func(context.Context), error)) error {
 			}
 		}()
 		run(j.ctx)
-	})
+	}()
+	return nil
+}
+
+// reserve takes one of the places for jobs. stop waits for who has one.
+func (j *jobs) reserve() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.closed:
+		return unavailable("start a job", errStopping)
+	case j.running == jobsMax:
+		return ledger.Errorf(ledger.CodeQueueFull, "", "%d rolls are running on this instance; wait for one to end", jobsMax)
+	}
+	j.running++
+	j.wg.Add(1)
 	return nil
 }
 

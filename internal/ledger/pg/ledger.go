@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/breaker"
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
-	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 //go:embed sql/*.sql
@@ -28,7 +28,7 @@ const (
 	queueDefault   = 8192 // about 150 ms of work at 50,000 debits/s: beyond that, a refusal serves callers better than a wait
 	batchDefault   = 1024 // row locks and memory of one transaction; larger batches gain nothing measurable
 	readersDefault = 8
-	writersSpare   = 2 // connections beside those of the lanes: for rolls and partition upkeep
+	writersSpare   = 3 // connections beside those of the lanes: for rolls, partition upkeep and operations on locked balances
 )
 
 // Config configures a Ledger. Zero values mean the defaults.
@@ -52,8 +52,9 @@ type Ledger struct {
 	sql     map[string]string
 	writers *pgxpool.Pool
 	readers *pgxpool.Pool
-	probe   *pgxpool.Pool // one connection for Ping: whether PostgreSQL answers does not depend on who reads
-	lanes   []*lane.Lane[[]*ledger.Call, struct{}]
+	lanes   []*writerLane
+	shelf   *shelf
+	breaker *breaker.Breaker
 	seed    maphash.Seed
 	metrics *metrics
 	hints   *hints
@@ -85,22 +86,18 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if l.journal, err = journal.New(cfg.Log); err != nil {
 		return nil, err
 	}
-	for _, p := range []struct {
-		name   string
-		pool   **pgxpool.Pool
-		size   int
-		params map[string]string
-	}{
-		{"writers", &l.writers, cfg.Lanes + writersSpare, writerParams()},
-		{"readers", &l.readers, cfg.Readers, readerParams()},
-		{"probe", &l.probe, 1, readerParams()},
-	} {
-		// A pool has no connection before its first use: there is nothing to close when the next one fails.
-		if *p.pool, err = newPool(ctx, cfg.DatabaseURL, p.size, p.params); err != nil {
-			return nil, err
-		}
-		pgpool.Measure(cfg.Metrics, p.name, *p.pool)
+	if l.writers, err = newPool(ctx, cfg.DatabaseURL, cfg.Lanes+writersSpare, writerParams()); err != nil {
+		return nil, err
 	}
+	if l.readers, err = newPool(ctx, cfg.DatabaseURL, cfg.Readers, readerParams()); err != nil {
+		l.writers.Close()
+		return nil, err
+	}
+	if l.breaker, err = newBreaker(&cfg); err != nil {
+		return nil, err
+	}
+	l.shelf = newShelf(l)
+	l.metrics.watch(cfg.Metrics, l)
 	for i := range cfg.Lanes {
 		l.lanes = append(l.lanes, lane.New(lane.Config{
 			Name: fmt.Sprintf("ledger-%d", i), MaxQueue: cfg.MaxQueue, MaxBatch: cfg.MaxBatch, Metrics: cfg.LaneMetrics, Log: cfg.Log,
@@ -143,10 +140,10 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	for _, lane := range l.lanes {
 		errs = append(errs, lane.Stop(ctx))
 	}
-	errs = append(errs, l.jobs.stop(ctx))
+	errs = append(errs, l.shelf.stop(ctx), l.jobs.stop(ctx))
+	l.breaker.Stop()
 	l.upkeep.stop()
 	l.writers.Close()
 	l.readers.Close()
-	l.probe.Close()
 	return errors.Join(errs...)
 }

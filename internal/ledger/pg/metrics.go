@@ -14,6 +14,8 @@ type metrics struct {
 	monthsAhead    prometheus.Gauge
 	rolledUntil    prometheus.Gauge
 	setAside       prometheus.Gauge
+	refused        *prometheus.CounterVec
+	shelved        prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -44,12 +46,42 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Help: "Balances that the newest finished roll of any process could not write; its log names each. Updated every hour.",
 	})
 	m.monthsAhead.Set(journal.MonthsAhead) // until it is known: alerts fire below
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotasvc_ledger_refusals_total",
+		Help: "Operations that were not decided, by reason. away: PostgreSQL is known to be away, nothing was tried. locked: another transaction kept the balance locked. late: no turn in time.",
+	}, []string{"reason"})
+	m.shelved = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "quotasvc_ledger_set_aside_operations_total",
+		Help: "Operations that were set aside because another transaction had locked their balances.",
+	})
+	for _, r := range reasons() {
+		m.refused.WithLabelValues(string(r))
+	}
 	// Alerts look for an increase. A series that first appears with the value 1 shows none, so these start at 0.
 	for _, kind := range ledger.Kinds() {
 		m.decided.WithLabelValues(string(kind), string(ledger.CodeQueueFull))
 		m.decided.WithLabelValues(string(kind), string(ledger.CodeOutcomeUnknown))
 	}
 	m.failedAttempts.WithLabelValues(string(verdictUnknown))
-	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.monthsAhead, m.rolledUntil, m.setAside)
+	reg.MustRegister(m.failedAttempts, m.isolated, m.decided, m.monthsAhead, m.rolledUntil, m.setAside, m.refused, m.shelved)
 	return m
+}
+
+// watch registers the gauges that read the ledger's state.
+func (m *metrics) watch(reg prometheus.Registerer, l *Ledger) {
+	reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotasvc_ledger_breaker_open",
+			Help: "1 while PostgreSQL is known to be away or read-only, and operations are refused at once; else 0.",
+		}, func() float64 {
+			if l.breaker.Cause() != nil {
+				return 1
+			}
+			return 0
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotasvc_ledger_locked_balances",
+			Help: "Balances that another transaction has locked and for which operations wait.",
+		}, func() float64 { return float64(l.shelf.lockedBalances()) }),
+	)
 }

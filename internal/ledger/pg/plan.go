@@ -24,6 +24,47 @@ type plan struct {
 	all    bool                                 // read grants and terms of every balance
 
 	everyMonth bool // look keys up in every month: an entry with one of them was found where none was expected
+
+	locking locking
+	extra   map[*ledger.Call][]ledger.BalanceKey // balances that a call's decision asked for beyond its demand
+	held    []heldCall                           // calls that were taken out of calls
+}
+
+// locking says how the plan's balances are locked.
+type locking int
+
+const (
+	lockBriefly   locking = iota // wait up to lockTimeout: the usual case
+	lockFree                     // wait for none: calls on balances that another transaction has locked are held
+	lockPatiently                // wait up to lockPatience; a call waits for its balances on the ledger's shelf
+)
+
+// keySet is a set of balances.
+type keySet map[ledger.BalanceKey]struct{}
+
+func setOf(keys []ledger.BalanceKey) keySet {
+	s := make(keySet, len(keys))
+	for _, k := range keys {
+		s[k] = struct{}{}
+	}
+	return s
+}
+
+func (s keySet) has(k ledger.BalanceKey) bool {
+	_, ok := s[k]
+	return ok
+}
+
+// among returns those of keys that are in the set. It reuses keys.
+func (s keySet) among(keys []ledger.BalanceKey) []ledger.BalanceKey {
+	return slices.DeleteFunc(keys, func(k ledger.BalanceKey) bool { return !s.has(k) })
+}
+
+// heldCall is a call that was not decided because another transaction has locked balances that it needs.
+type heldCall struct {
+	call    *ledger.Call
+	keys    []ledger.BalanceKey // the locked ones
+	unknown bool                // an earlier attempt may have been carried out
 }
 
 func newPlan(calls []*ledger.Call) *plan {
@@ -58,6 +99,41 @@ func (p *plan) arrange() {
 	slices.SortFunc(p.keys, ledger.CompareKeys)
 }
 
+// keysOf lists the balances that a call of the plan needs, as far as is known.
+func (p *plan) keysOf(c *ledger.Call, known *hints) []ledger.BalanceKey {
+	var keys []ledger.BalanceKey
+	for _, d := range c.Op.Demand(p.located) {
+		keys = append(keys, d.BalanceKey)
+	}
+	keys = append(keys, known.keysFor([]*ledger.Call{c})...)
+	return append(keys, p.extra[c]...)
+}
+
+// hold takes the calls that need locked balances out of the plan.
+func (p *plan) hold(locked keySet, known *hints) {
+	if len(locked) == 0 {
+		return
+	}
+	kept := make([]*ledger.Call, 0, len(p.calls))
+	for _, c := range p.calls {
+		waitsFor := locked.among(p.keysOf(c, known))
+		if len(waitsFor) == 0 {
+			kept = append(kept, c)
+			continue
+		}
+		p.held = append(p.held, heldCall{call: c, keys: waitsFor})
+	}
+	p.calls = kept
+}
+
+// holdAll takes all calls out of the plan. They wait for the balances they waited for before.
+func (p *plan) holdAll() {
+	for _, c := range p.calls {
+		p.held = append(p.held, heldCall{call: c})
+	}
+	p.calls = nil
+}
+
 // errNotEnough is the error of a decision that was given everything and asks for more: a bug, or a clock that jumped.
 var errNotEnough = errors.New("ledger: a decision lacks grants or terms that were read")
 
@@ -77,6 +153,12 @@ func (p *plan) repeat(limit int, round func() (ledger.Next, error)) error {
 			return errNotEnough
 		}
 		p.more, p.all = append(p.more, next.More...), p.all || next.All
+		if next.By != nil && len(next.More) > 0 {
+			if p.extra == nil {
+				p.extra = map[*ledger.Call][]ledger.BalanceKey{}
+			}
+			p.extra[next.By] = append(p.extra[next.By], next.More...)
+		}
 	}
 	return errNoEnd
 }

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -9,15 +10,24 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/breaker"
 )
 
 // Bounds of what one connection waits for.
 const (
 	statementTimeout = 4 * time.Second
-	lockTimeout      = 3 * time.Second
+	// lockTimeout bounds what a batch waits for a row that another transaction has locked. A batch of another instance holds a row for some
+	// milliseconds. Who holds it longer delays the calls on that row only: they are set aside (shelf.go).
+	lockTimeout = 100 * time.Millisecond
+	// lockPatience is lockTimeout for calls that were set aside. They wait on a connection of their own, and delay nobody. Several locked
+	// balances take turns of this length.
+	lockPatience = 250 * time.Millisecond
+	// tableLockTimeout is lockTimeout where no row is waited for: a change of the schema ends within moments or not at all.
+	tableLockTimeout = 2 * time.Second
 	idleTxTimeout    = 10 * time.Second // an instance that hangs inside a transaction gives up its locks
 	dialTimeout      = 2 * time.Second
+	probeTimeout     = 2 * time.Second        // of a probe of a database that is suspected to be away: a connection takes some time
+	probeEvery       = 250 * time.Millisecond // pause between two probes: operations are accepted again within about a second of its return
 	readTimeout      = 3 * time.Second
 )
 
@@ -67,6 +77,45 @@ func newPool(ctx context.Context, url string, size int, params map[string]string
 // Readers returns the pool for reads. It belongs to the ledger.
 func (l *Ledger) Readers() *pgxpool.Pool { return l.readers }
 
+// errNoWrites is the cause of refusals by a database that can be reached and not be written to.
+var errNoWrites = errors.New("the database is read-only")
+
+// newBreaker returns the breaker that knows whether the database can be reached and be written to. It probes on connections of its own:
+// those of the pools may hang.
+func newBreaker(cfg *Config) (*breaker.Breaker, error) {
+	params, err := pgx.ParseConfig(cfg.DatabaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: database URL: %w", err)
+	}
+	params.ConnectTimeout = probeTimeout
+	params.RuntimeParams["application_name"] = "quotasvc-probe"
+	probe := func(ctx context.Context) error {
+		conn, err := pgx.ConnectConfig(ctx, params)
+		if err != nil {
+			return wayDown(err)
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		var readOnly string
+		switch err := conn.QueryRow(ctx, "SHOW transaction_read_only").Scan(&readOnly); {
+		case err != nil:
+			return wayDown(err)
+		case readOnly == "on":
+			return errNoWrites
+		}
+		return nil
+	}
+	return breaker.New(breaker.Config{Name: "postgresql", Probe: probe, Every: probeEvery, Timeout: probeTimeout, Log: cfg.Log}), nil
+}
+
+// wayDown returns err if it means that the database cannot be reached, and nil if the database answered with another error, for example
+// that it has no connection left: the lanes have theirs.
+func wayDown(err error) error {
+	if suggestsAway(err) {
+		return err
+	}
+	return nil
+}
+
 // onReader runs read on a connection for reads. When the connection turns out to be dead (the server was restarted, or failed
 // over), it drops the idle connections and runs read once more.
 func (l *Ledger) onReader(ctx context.Context, read func(context.Context, *pgx.Conn) error) error {
@@ -87,12 +136,4 @@ func (l *Ledger) onReader(ctx context.Context, read func(context.Context, *pgx.C
 		l.readers.Reset()
 	}
 	return err
-}
-
-// unavailable wraps a failed read: nothing was changed, a retry is safe.
-func unavailable(what string, err error) *ledger.Error {
-	return &ledger.Error{
-		Code: ledger.CodeUnavailable, Detail: "the ledger cannot reach its database", RetryAfter: time.Second,
-		Cause: fmt.Errorf("%s: %w", what, err),
-	}
 }

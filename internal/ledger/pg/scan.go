@@ -119,6 +119,18 @@ func CollectEntries(rows pgx.Rows) ([]ledger.Entry, error) {
 	return items, err
 }
 
+// scanKeys appends balances to into.
+func scanKeys(into *[]ledger.BalanceKey) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var k ledger.BalanceKey
+		_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject}, func() error {
+			*into = append(*into, k)
+			return nil
+		})
+		return err
+	}
+}
+
 func scanEntries(into map[ledger.OperationID][]ledger.Entry) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var row entryRow

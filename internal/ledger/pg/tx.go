@@ -18,6 +18,8 @@ type tx struct {
 	ledger *Ledger
 	conn   *pgx.Conn
 	batch  *ledger.Batch
+	// locked are the plan's balances that another transaction has locked. It is read only where the plan does not wait for them.
+	locked keySet
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
 	newestMonth  ledger.Month // the latest month that holds entries
@@ -25,7 +27,7 @@ type tx struct {
 
 // inTx runs do on a connection of the writers, and rolls back if it fails.
 func (l *Ledger) inTx(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, attemptTime(ctx))
 	defer cancel()
 	conn, err := l.writers.Acquire(ctx)
 	if err != nil {
@@ -57,6 +59,10 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 		if err := t.lock(ctx, p); err != nil {
 			return err
 		}
+		if p.hold(t.locked, t.ledger.hints); len(p.calls) == 0 {
+			t.rollBack(ctx)
+			return nil
+		}
 		if missing := t.missing(p); len(missing) > 0 {
 			t.rollBack(ctx)
 			next.CatchUp = true // the next transaction finds the rows, or why there are none
@@ -86,7 +92,19 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	look := t.ledger.keyLookup(p)
 	out := &pgx.Batch{}
 	out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-	out.Queue(q["LockBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
+	var existing []ledger.BalanceKey
+	switch p.locking {
+	case lockBriefly: // lockTimeout is the connection's setting
+		out.Queue(q["LockBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
+	case lockPatiently:
+		out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockPatience))
+		out.Queue(q["LockBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
+	case lockFree:
+		// No row is waited for. What is left to wait for is DDL, and nobody can be served before it ends.
+		out.Queue("SET LOCAL lock_timeout = " + milliseconds(tableLockTimeout))
+		out.Queue(q["LockFreeBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
+		out.Queue(q["ExistingBalances"], tenants, meters, subjects).Query(scanKeys(&existing))
+	}
 	out.Queue(q["Clock"]).QueryRow(t.scanClock)
 	look.queue(out, q, b.Stored)
 	if !p.plain {
@@ -96,6 +114,7 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 		return err
 	}
 	t.ledger.observe(b.Now)
+	t.locked = setOf(slices.DeleteFunc(existing, func(k ledger.BalanceKey) bool { return b.Books[k] != nil }))
 	return t.remember(ctx, look)
 }
 
@@ -114,7 +133,7 @@ func (t *tx) scanClock(row pgx.Row) error {
 func (t *tx) missing(p *plan) []ledger.BalanceKey {
 	var out []ledger.BalanceKey
 	for _, k := range p.keys {
-		if _, ok := t.batch.Books[k]; ok {
+		if _, ok := t.batch.Books[k]; ok || t.locked.has(k) {
 			continue
 		}
 		if _, ok := p.absent[k]; !ok {
@@ -127,7 +146,12 @@ func (t *tx) missing(p *plan) []ledger.BalanceKey {
 // createBalances makes missing rows in a transaction of its own, and notes in p why others cannot be made.
 func (t *tx) createBalances(ctx context.Context, keys []ledger.BalanceKey, p *plan) error {
 	tenants, meters, subjects := columnsOf(keys)
-	if _, err := t.conn.Exec(ctx, t.ledger.sql["CreateBalances"], tenants, meters, subjects); err != nil {
+	_, err := t.conn.Exec(ctx, t.ledger.sql["CreateBalances"], tenants, meters, subjects)
+	if isLockTimeout(err) && p.locking != lockBriefly {
+		p.hold(setOf(keys), t.ledger.hints) // the tenant or the meter is locked
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("create balances: %w", err)
 	}
 	rows, err := t.conn.Query(ctx, t.ledger.sql["WhyAbsent"], tenants, meters)

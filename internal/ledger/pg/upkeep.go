@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 )
 
@@ -112,14 +111,6 @@ func (e *noPartitionError) Error() string {
 }
 
 func (e *noPartitionError) Unwrap() error { return e.cause }
-
-// answer returns what callers get.
-func (e *noPartitionError) answer() *ledger.Error {
-	return &ledger.Error{
-		Code: ledger.CodeUnavailable, RetryAfter: time.Second, Cause: e,
-		Detail: "the journal has no partition for " + e.month.String() + ", and it could not be made; nothing was done",
-	}
-}
 
 // makeMissing makes the partition whose absence is the reason of err, and returns err, which is worth a retry then. conn must not be in a
 // transaction.

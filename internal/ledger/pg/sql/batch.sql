@@ -17,6 +17,24 @@ JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject
 ORDER BY b.tenant_id, b.meter, b.subject
 FOR NO KEY UPDATE OF b;
 
+-- name: LockFreeBalances
+-- Does the same as LockBalances and waits for no row: it leaves out those that another transaction has locked.
+SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
+       b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
+       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
+       b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
+ORDER BY b.tenant_id, b.meter, b.subject
+FOR NO KEY UPDATE OF b SKIP LOCKED;
+
+-- name: ExistingBalances
+-- Returns those of the balances $1..$3 that exist. After LockFreeBalances, those that it left out and that exist are locked by
+-- another transaction.
+SELECT b.tenant_id, b.meter, b.subject
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
+
 -- name: LockDueBalances
 -- Locks up to $2 balances for which a roll has something to write at $1. It skips rows that another transaction has locked, and the
 -- balances $3..$5, which this roll has set aside. The constant is the condition of the index: what lies behind it is never due.

@@ -1,0 +1,108 @@
+package breaker
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// Config configures a breaker. All fields are required.
+type Config struct {
+	Name    string // of the server, for the log
+	Probe   func(ctx context.Context) error
+	Every   time.Duration // pause between the end of a failed probe and the next one
+	Timeout time.Duration // of one probe
+	Log     *slog.Logger
+}
+
+// Breaker is open while its server cannot be reached.
+type Breaker struct {
+	cfg    Config
+	cause  atomic.Pointer[error] // nil: closed
+	kick   chan struct{}         // holds a suspicion that no probe has examined
+	served atomic.Int64          // unix nanoseconds of the last report that the server did what it was asked
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// New returns a closed breaker. Stop ends its goroutine.
+func New(cfg Config) *Breaker {
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &Breaker{cfg: cfg, kick: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
+	go b.run(ctx)
+	return b
+}
+
+// Cause returns why the server could not be reached, nil while the breaker is closed.
+func (b *Breaker) Cause() error {
+	if cause := b.cause.Load(); cause != nil {
+		return *cause
+	}
+	return nil
+}
+
+// Suspect has the server probed soon. It does not wait.
+func (b *Breaker) Suspect() {
+	select {
+	case b.kick <- struct{}{}:
+	default: // it is going to be probed
+	}
+}
+
+// Served reports that the server has just done what it was asked. A probe that began before it and fails opens nothing.
+func (b *Breaker) Served() { b.served.Store(time.Now().UnixNano()) }
+
+// Stop ends the probes. The breaker stays as it is.
+func (b *Breaker) Stop() {
+	b.cancel()
+	<-b.ended
+}
+
+func (b *Breaker) run(ctx context.Context) {
+	defer close(b.ended)
+	for {
+		select {
+		case <-b.kick:
+		case <-ctx.Done():
+			return
+		}
+		if !b.examine(ctx) {
+			return
+		}
+	}
+}
+
+// examine probes until a probe succeeds. It returns false when ctx ended first.
+func (b *Breaker) examine(ctx context.Context) bool {
+	var since time.Time
+	for {
+		began := time.Now().UnixNano()
+		err := b.probe(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err == nil, b.served.Load() > began:
+			if b.cause.Swap(nil) != nil {
+				b.cfg.Log.Info("server is back", "server", b.cfg.Name, "away_seconds", time.Since(since).Seconds())
+			}
+			return true
+		case b.cause.Swap(&err) == nil:
+			since = time.Now()
+			b.cfg.Log.Error("server is away; requests that need it are refused", "server", b.cfg.Name, "error", err)
+		}
+		pause := time.NewTimer(b.cfg.Every)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return false
+		}
+	}
+}
+
+func (b *Breaker) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.Timeout)
+	defer cancel()
+	return b.cfg.Probe(ctx)
+}

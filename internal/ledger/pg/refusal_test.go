@@ -1,0 +1,99 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
+	t.Parallel()
+	state := func(code string) error { return fmt.Errorf("commit: %w", &pgconn.PgError{Code: code}) }
+	for name, tc := range map[string]struct {
+		cause error
+		code  ledger.Code
+		says  string
+	}{
+		"connection lost":   {errors.New("unexpected EOF"), ledger.CodeUnavailable, "cannot reach"},
+		"no answer":         {context.DeadlineExceeded, ledger.CodeUnavailable, "did not answer in time"},
+		"statement timeout": {state("57014"), ledger.CodeUnavailable, "did not answer in time"},
+		"lock timeout":      {state("55P03"), ledger.CodeUnavailable, "locked by another transaction"},
+		"deadlock":          {state("40P01"), ledger.CodeUnavailable, "colliding"},
+		"standby":           {state("25006"), ledger.CodeUnavailable, "standby"},
+		"disk full":         {state("53100"), ledger.CodeUnavailable, "out of disk space"},
+		"no connection":     {state("53300"), ledger.CodeUnavailable, "no connection left"},
+		"starting up":       {state("57P03"), ledger.CodeUnavailable, "starting up"},
+		"broken rule":       {state("23514"), ledger.CodeInternal, "could not be stored"},
+		"overflow":          {state("22003"), ledger.CodeInternal, "could not be stored"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := refusal(reasonOf(tc.cause), tc.cause)
+			if e.Code != tc.code || !strings.Contains(e.Detail, tc.says) || !strings.HasSuffix(e.Detail, ledger.NothingDone) {
+				t.Errorf("got %s: %s", e.Code, e.Detail)
+			}
+			if again := e.RetryAfter > 0; again != (tc.code == ledger.CodeUnavailable) {
+				t.Errorf("retry after %v", e.RetryAfter)
+			}
+			if !errors.Is(e, tc.cause) {
+				t.Error("the cause is lost")
+			}
+		})
+	}
+	for _, r := range reasons() {
+		if e := refusal(r, nil); strings.Contains(e.Detail, "nothing was done") || r.text() == "" {
+			t.Errorf("%s promises too much, or says nothing: %q", r, e.Detail)
+		}
+	}
+}
+
+// A COMMIT that is not answered, for example because a standby does not confirm it, is outcome_unknown within five seconds.
+func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	b.mustDebit(debitOf("acme", "first", 1))
+	// The trigger runs at COMMIT.
+	b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(7); RETURN NULL; END $$`)
+	b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()`)
+	began := time.Now()
+	_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("answered after %v", took)
+	}
+	wantCode(t, err, ledger.CodeOutcomeUnknown)
+	b.exec("DROP TRIGGER hang ON entries")
+	eventually(t, func() bool {
+		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
+		return err == nil
+	})
+	if used := b.mustBalance("acme", "api_calls").Used; used != 2 {
+		t.Errorf("used %d, want 2", used)
+	}
+	b.mustVerify()
+}
+
+// An attempt whose COMMIT was lost, followed by one that the database refuses, must not be answered "nothing was changed".
+func TestBatch_UnknownThenDataError_StaysUnknown(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	first := ledger.NewCall(debitOf("acme", "k", 1))
+	b.refuse("22P02", "k")
+	ctx, cancel := context.WithTimeout(t.Context(), refusalMax)
+	defer cancel()
+	if held := b.runBatch(ctx, []*ledger.Call{first}, lockBriefly, true); len(held) > 0 {
+		t.Fatalf("%d calls are held", len(held))
+	}
+	wantCode(t, first.Err, ledger.CodeOutcomeUnknown)
+	again := ledger.NewCall(debitOf("acme", "k", 1))
+	b.runBatch(ctx, []*ledger.Call{again}, lockBriefly, false)
+	wantCode(t, again.Err, ledger.CodeInternal)
+}
