@@ -27,6 +27,9 @@ type TenantPatch struct {
 	Apply string `json:"apply,omitzero"`
 	// Prorate reduces the allowances of periods that Apply now opens to their share of the period.
 	Prorate bool `json:"prorate,omitzero"`
+	// Usage says what becomes of the use of the periods that Apply now ends: usageCarry counts it against the allowances that
+	// open then, usageReset does not, and needs a Reason. Empty: usageCarry.
+	Usage string `json:"usage,omitzero"`
 
 	Reason    string `json:"reason,omitzero"`  // why the terms change, 1..MaxReason bytes, for their history; empty: not given
 	IfVersion *int64 `json:"-"`                // CodeConflict unless the tenant has this version; nil: any version
@@ -37,6 +40,12 @@ type TenantPatch struct {
 const (
 	applyNow        = "now"
 	applyNextPeriod = "next_period"
+)
+
+// What becomes of use before a change of terms that applies now.
+const (
+	usageCarry = "carry"
+	usageReset = "reset"
 )
 
 // TenantChange is a tenant before and after a patch. After a dry run, After is what would be stored.
@@ -70,6 +79,11 @@ func (p *TenantPatch) checkApply(c *checker) {
 		c.oneOf("apply", p.Apply, applyNow, applyNextPeriod)
 	}
 	c.require(!p.Prorate || p.Apply == applyNow, "prorate", "requires apply now")
+	if c.has("usage", p.Usage != "") {
+		c.oneOf("usage", p.Usage, usageCarry, usageReset)
+		c.require(p.Apply == applyNow, "usage", "requires apply now")
+		c.require(p.Usage != usageReset || p.Reason != "", "reason", "is required with usage reset")
+	}
 	terms := p.Plan != nil || p.Anchor != nil || p.Timezone != nil || len(p.Overrides) > 0
 	c.require(p.Apply == "" || terms, "apply", "requires plan, anchor, timezone or overrides")
 	if c.has("reason", p.Reason != "") {
@@ -80,7 +94,7 @@ func (p *TenantPatch) checkApply(c *checker) {
 
 // timing returns when and why the terms change.
 func (p *TenantPatch) timing() timing {
-	return timing{now: p.Apply == applyNow, prorate: p.Prorate, reason: p.Reason, dry: p.DryRun}
+	return timing{now: p.Apply == applyNow, prorate: p.Prorate, reset: p.Usage == usageReset, reason: p.Reason, dry: p.DryRun}
 }
 
 // patched returns t with the changes of p.

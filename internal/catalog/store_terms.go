@@ -16,6 +16,7 @@ type Terms struct {
 	Overrides   map[string]int64
 	Apply       string // applyNow, also for the first terms, or applyNextPeriod
 	Prorate     bool
+	Usage       string // usageCarry or usageReset
 	Reason      string // empty: not given
 }
 
@@ -60,7 +61,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List
 func scanTerms(row pgx.CollectableRow) (Terms, error) {
 	t := Terms{Apply: applyNextPeriod}
 	now := false
-	err := row.Scan(&t.EffectiveAt, &t.Plan, &t.Anchor, &t.Timezone, &t.Overrides, &now, &t.Prorate, &t.Reason)
+	err := row.Scan(&t.EffectiveAt, &t.Plan, &t.Anchor, &t.Timezone, &t.Overrides, &now, &t.Prorate, &t.Usage, &t.Reason)
 	t.EffectiveAt, t.Anchor = t.EffectiveAt.UTC(), t.Anchor.UTC()
 	if now {
 		t.Apply = applyNow
@@ -72,6 +73,7 @@ func scanTerms(row pgx.CollectableRow) (Terms, error) {
 type timing struct {
 	now     bool // at once instead of at the next periods
 	prorate bool
+	reset   bool   // what was used of the open periods does not count
 	reason  string // empty: not given
 	dry     bool   // the transaction is rolled back: no lock of the ledger is needed
 }
@@ -95,8 +97,12 @@ func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 		}
 	}
 	var at time.Time
+	usage := usageCarry
+	if when.reset {
+		usage = usageReset
+	}
 	err := tx.queryRow(ctx, "InsertTerms",
-		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, orNull(when.reason)).Scan(&at)
+		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, orNull(when.reason), usage).Scan(&at)
 	if err != nil || !when.now {
 		return err
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
@@ -23,14 +24,55 @@ func TestPatchTenant_PlanChangeNextPeriodOrNow(t *testing.T) {
 	}
 	s.call("PATCH", "/v1/tenants/acme", `{"plan":"basic"}`).want(200)
 	s.call("PATCH", "/v1/tenants/acme", `{"plan":"large","apply":"now"}`).want(200)
-	if got := remaining(); got.Granted != 1000 || got.Used != 0 || got.Remaining != 1000 {
+	if got := remaining(); got.Granted != 996 || *got.Carried != 4 || got.Used != 0 || got.Remaining != 996 {
 		t.Errorf("a change now: %+v", got)
 	}
-	s.debit("k2", "acme", "calls", 900).want(200)
+	s.debit("k2", "acme", "calls", 896).want(200)
 	s.call("PATCH", "/v1/tenants/acme", `{"plan":"nothing","apply":"now"}`).want(404)
 	s.call("PATCH", "/v1/tenants/acme", `{"plan":"basic","prorate":true}`).refused("prorate")
 	s.call("PATCH", "/v1/tenants/acme", `{"apply":"now"}`).refused("apply")
+	s.call("PATCH", "/v1/tenants/acme", `{"plan":"basic","usage":"reset","reason":"sold"}`).refused("usage")
+	s.call("PATCH", "/v1/tenants/acme", `{"plan":"basic","apply":"now","usage":"forget"}`).refused("usage")
+	s.call("PATCH", "/v1/tenants/acme", `{"plan":"basic","apply":"now","usage":"reset"}`).refused("reason")
 	if got := remaining(); got.Remaining != 100 {
 		t.Errorf("a refused change changed something: %+v", got)
+	}
+}
+
+// A change now counts what was used, unless it says reset. GET terms tells which of the two it was.
+func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"month","anchor":"calendar"}]}`).want(201)
+	s.debit("k1", "acme", "calls", 4).want(200)
+	granted := func() (granted, carried int64) {
+		t.Helper()
+		var balance wire.Balance
+		s.call("GET", "/v1/tenants/acme/balances/calls", "").want(200).into(&balance)
+		return balance.Granted, *balance.Carried
+	}
+	for i, c := range []struct {
+		body             string
+		granted, carried int64
+	}{
+		{`{"plan":"large","apply":"now"}`, 996, 4},
+		{`{"plan":"basic","apply":"now","usage":"carry"}`, 6, 4},
+		{`{"plan":"large","apply":"now","usage":"reset","reason":"a gift"}`, 1000, 0},
+	} {
+		s.call("PATCH", "/v1/tenants/acme", c.body).want(200)
+		if g, used := granted(); g != c.granted || used != c.carried {
+			t.Errorf("change %d: granted %d, carried %d", i, g, used)
+		}
+	}
+	var list wire.TermsList
+	s.call("GET", "/v1/tenants/acme/terms", "").want(200).into(&list)
+	var got []wire.TermsUsage
+	for _, terms := range list.Items {
+		got = append(got, terms.Usage)
+	}
+	want := []wire.TermsUsage{wire.TermsUsageCarry, wire.TermsUsageCarry, wire.TermsUsageCarry, wire.TermsUsageReset}
+	if !slices.Equal(got, want) {
+		t.Errorf("usage %v", got)
 	}
 }

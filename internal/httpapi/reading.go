@@ -72,7 +72,7 @@ func (s *Server) getBalance(rc *request) error {
 func balanceOf(b *ledger.Balance) wire.Balance {
 	return wire.Balance{
 		Meter: b.Meter, Subject: b.Subject, Plan: b.Plan, PlanVersion: b.PlanVersion, Limit: b.Limit, Opening: b.Opening,
-		Granted: b.Granted, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held,
+		Granted: b.Granted, Refunded: b.Refunded, Used: b.Used, Expired: b.Expired, Adjusted: b.Adjusted, Held: b.Held, Carried: b.Carried,
 		Remaining: b.Remaining, Overage: b.Overage, Seq: b.Seq, Period: wire.BalancePeriod{Start: orNull(b.PeriodStart), End: orNull(b.PeriodEnd)},
 		Grants: mapSlice(b.Grants, grantOf), AsOf: b.AsOf.UTC(),
 	}

@@ -112,7 +112,7 @@ func (s *Server) listTerms(rc *request) error {
 func termsOf(t *catalog.Terms) wire.Terms {
 	return wire.Terms{
 		EffectiveAt: t.EffectiveAt, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Overrides: t.Overrides,
-		Apply: wire.TermsApply(t.Apply), Prorate: t.Prorate, Reason: t.Reason,
+		Apply: wire.TermsApply(t.Apply), Prorate: t.Prorate, Usage: wire.TermsUsage(t.Usage), Reason: t.Reason,
 	}
 }
 

@@ -190,10 +190,10 @@ func TestListTerms_WhatWhenWhy(t *testing.T) {
 	s.patch(`{"plan":"large","overrides":{"calls":null},"apply":"now","prorate":true}`).want(200)
 	s.patch(`{"timezone":"Europe/Berlin","apply":"next_period"}`).want(200)
 	want := []wire.Terms{
-		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNow},
-		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{"calls": 25}, Apply: wire.TermsApplyNextPeriod, Reason: "sold by hand,\nsee é 17"},
-		{Plan: "large", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNow, Prorate: true},
-		{Plan: "large", Anchor: acme.Anchor, Timezone: "Europe/Berlin", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNextPeriod},
+		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNow, Usage: wire.TermsUsageCarry},
+		{Plan: "basic", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{"calls": 25}, Apply: wire.TermsApplyNextPeriod, Usage: wire.TermsUsageCarry, Reason: "sold by hand,\nsee é 17"},
+		{Plan: "large", Anchor: acme.Anchor, Timezone: "UTC", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNow, Prorate: true, Usage: wire.TermsUsageCarry},
+		{Plan: "large", Anchor: acme.Anchor, Timezone: "Europe/Berlin", Overrides: wire.Overrides{}, Apply: wire.TermsApplyNextPeriod, Usage: wire.TermsUsageCarry},
 	}
 	for _, limit := range []int{1, 3, 4, 500} {
 		var got []wire.Terms

@@ -116,7 +116,7 @@ type Balance struct {
 
 	Plan             string // empty: the plan has no such meter
 	PlanVersion      int32
-	Carried          int64 // see BalanceRow
+	Carried          *int64 // see BalanceRow; nil: not known, of a closed period
 	Seq              int64
 	Remaining, Limit int64
 	PeriodStart      time.Time
@@ -159,7 +159,7 @@ func (b *Book) Copy(now time.Time) BalanceCopy {
 // View returns the balance as callers see it at now.
 func (b *Book) View(now time.Time) Balance {
 	out := Balance{
-		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Carried: b.Carried, Seq: b.Seq,
+		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Carried: new(b.Carried), Seq: b.Seq,
 		Remaining: b.Remaining(), Limit: b.Limit(), PeriodStart: b.Start, AsOf: Later(now, b.UpdatedAt), Grants: []GrantRecord{},
 	}
 	if b.End.Before(period.Forever) {

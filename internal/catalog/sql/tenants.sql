@@ -50,16 +50,16 @@ RETURNING metadata, version, updated_at;
 -- name: InsertTerms
 -- New terms of a locked tenant, effective now and after the terms before, however the server's clock was set.
 -- Those that apply at once ($6) lie after every entry of the tenant's balances, which are locked.
-INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides, initial, immediate, prorate, reason)
+INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides, initial, immediate, prorate, reason, usage)
 SELECT $1, greatest(clock_timestamp(),
                     (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1),
                     (SELECT max(b.updated_at) + interval '1 microsecond' FROM balances b WHERE b.tenant_id = $1 AND $6)),
-       $2, $3, $4, $5, false, $6, $7, $8
+       $2, $3, $4, $5, false, $6, $7, $8, $9
 RETURNING effective_at;
 
 -- name: SelectTerms
 -- The terms of tenant $1 after the instant $2 (from the first if it is null), at most $3, in order.
-SELECT effective_at, plan, anchor, timezone, overrides, initial OR immediate, prorate, coalesce(reason, '')
+SELECT effective_at, plan, anchor, timezone, overrides, initial OR immediate, prorate, usage, coalesce(reason, '')
 FROM tenant_terms
 WHERE tenant_id = $1 AND ($2::timestamptz IS NULL OR effective_at > $2)
 ORDER BY effective_at

@@ -163,6 +163,12 @@ const (
 	TermsApplyNow        TermsApply = "now"
 )
 
+// Defines values for TermsUsage.
+const (
+	TermsUsageCarry TermsUsage = "carry"
+	TermsUsageReset TermsUsage = "reset"
+)
+
 // Defines values for VerificationStatus.
 const (
 	VerificationStatusAbandoned VerificationStatus = "abandoned"
@@ -211,6 +217,9 @@ type Amount = int64
 type Balance struct {
 	Adjusted int64     `json:"adjusted"`
 	AsOf     time.Time `json:"as_of"`
+
+	// Carried Units of allowances that were used before the change of plan that opened the period. Its allowance was granted without them. null with as_of in a period that has closed.
+	Carried *int64 `json:"carried"`
 
 	// Expired In the meter's smallest unit.
 	Expired Count `json:"expired"`
@@ -1317,10 +1326,16 @@ type Terms struct {
 	// Reason The reason, for the records. At most 500 bytes of UTF-8.
 	Reason   Reason `json:"reason,omitempty,omitzero"`
 	Timezone string `json:"timezone"`
+
+	// Usage Whether allowances that they opened at once were smaller by what was used before. Terms from before version 1.1 of this API say reset.
+	Usage TermsUsage `json:"usage"`
 }
 
 // TermsApply Whether they took effect now, like the first terms, or at the next period of each meter.
 type TermsApply string
+
+// TermsUsage Whether allowances that they opened at once were smaller by what was used before. Terms from before version 1.1 of this API say reset.
+type TermsUsage string
 
 // TermsList defines model for TermsList.
 type TermsList struct {

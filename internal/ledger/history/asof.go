@@ -87,7 +87,7 @@ func (r *Reader) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) 
 		out.Plan, out.PlanVersion, out.PeriodStart, out.PeriodEnd, out.Opening = s.Plan, s.PlanVersion, s.Start, s.End, s.Opening
 		bounds = found
 	} else {
-		out.Plan, out.PlanVersion, out.PeriodStart, out.Opening = b.Plan, b.PlanVersion, b.Start, b.Opening
+		out.Plan, out.PlanVersion, out.PeriodStart, out.Opening, out.Carried = b.Plan, b.PlanVersion, b.Start, b.Opening, new(b.Carried)
 		if b.End.Before(period.Forever) {
 			out.PeriodEnd = b.End
 		}
