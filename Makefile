@@ -60,6 +60,10 @@ bench: servers build build-bench ## Measure throughput and latency against the b
 bench-outage: servers build build-bench ## Kill Redis at 5,000 requests/s; show waits and admissions; results in bench-results/
 	$(BENCH) outage $(ARGS)
 
+.PHONY: bench-history
+bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, default 4000000)
+	QUOTASVC_HISTORY_ENTRIES=$(or $(HISTORY_ENTRIES),4000000) go test -v -count=1 -timeout 1h -run '^TestReports_LargeBalance' ./internal/ledger/history
+
 .PHONY: build-bench
 build-bench: ## Build bin/quotasvc-bench, the benchmark program
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -o $(BENCH) ./internal/bench/cmd

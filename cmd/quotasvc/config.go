@@ -38,6 +38,8 @@ type serviceConfig struct {
 	databaseConfig
 	redisConfig
 
+	ReportDatabaseURL secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
+
 	Listen    string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
 	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics and pprof. Keep it private."`
 	AdminKey  secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
@@ -51,6 +53,7 @@ type serviceConfig struct {
 	Replicas    int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Minimum number of instances to assume while Redis is unavailable, 1 to 256. Limits are then divided by this number or by the last known number of live instances, whichever is larger."`
 	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"2" group:"Tuning" help:"Number of ledger writers. Each one uses a PostgreSQL connection."`
 	CheckReads  int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Maximum number of concurrent PostgreSQL reads for checks."`
+	Readers     int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three of their own."`
 	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
 	VerifyEvery time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 }
@@ -104,6 +107,11 @@ func (c *serviceConfig) validate() error {
 	check.require(c.Replicas >= 1 && c.Replicas <= replica.Max, settingName("replicas"), "is %d; must be between 1 and %d", c.Replicas, replica.Max)
 	check.require(c.LedgerLanes >= 1 && c.LedgerLanes <= 64, settingName("ledger-lanes"), "is %d; must be between 1 and 64", c.LedgerLanes)
 	check.require(c.CheckReads >= 1 && c.CheckReads <= 1024, settingName("check-reads"), "is %d; must be between 1 and 1024", c.CheckReads)
+	check.require(c.Readers >= 1 && c.Readers <= 1024, settingName("readers"), "is %d; must be between 1 and 1024", c.Readers)
+	if c.ReportDatabaseURL != "" {
+		_, err := pgx.ParseConfig(string(c.ReportDatabaseURL))
+		check.require(err == nil, settingName("report-database-url"), "%v", redactedParse(err))
+	}
 	check.require(c.CacheFresh >= 10*time.Millisecond && c.CacheFresh <= 24*time.Hour, settingName("cache-fresh"),
 		"is %s; must be between 10ms and 24h", c.CacheFresh)
 	check.require(c.VerifyEvery == 0 || c.VerifyEvery >= time.Second && c.VerifyEvery <= 30*24*time.Hour, settingName("verify-every"),

@@ -15,6 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
@@ -59,11 +60,18 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.startLedger(ctx, cfg, m, cache)
+	sums, err := s.startRollups(ctx, cfg, m)
 	if err != nil {
 		return nil, err
 	}
-	h, err := history.New(l)
+	l, err := s.startLedger(ctx, cfg, m, func(changed []ledger.BalanceCopy) {
+		cache.Publish(changed)
+		sums.Hint(changed)
+	})
+	if err != nil {
+		return nil, err
+	}
+	h, err := s.openHistory(ctx, cfg, m, l)
 	if err != nil {
 		return nil, err
 	}
@@ -167,10 +175,30 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measu
 	return c, c.Start(ctx)
 }
 
-func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, cache *balances.Cache) (*pg.Ledger, error) {
+// startRollups starts the writer of the journal's sums.
+func (s *service) startRollups(ctx context.Context, cfg *serviceConfig, m *measurements) (*history.Rollups, error) {
+	w, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: string(cfg.DatabaseURL), Log: s.log, Metrics: m.registry})
+	if err != nil {
+		return nil, err
+	}
+	s.onStop("journal sums", w.Stop)
+	w.Start()
+	return w, nil
+}
+
+func (s *service) openHistory(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger) (*history.Reader, error) {
+	h, err := history.Open(ctx, l, history.Config{DatabaseURL: string(cfg.DatabaseURL), ReplicaURL: string(cfg.ReportDatabaseURL), Metrics: m.registry})
+	if err != nil {
+		return nil, err
+	}
+	s.onStop("report connections", h.Stop)
+	return h, nil
+}
+
+func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, onCommit func([]ledger.BalanceCopy)) (*pg.Ledger, error) {
 	l, err := pg.Open(ctx, pg.Config{
 		DatabaseURL: string(cfg.DatabaseURL), Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
-		OnCommit: cache.Publish,
+		OnCommit: onCommit, Readers: cfg.Readers,
 	})
 	if err != nil {
 		return nil, err

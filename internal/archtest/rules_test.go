@@ -28,13 +28,14 @@ var mayImport = map[string][]string{
 	"internal/testenv":               {"internal/localstack", "migrations"},
 	"internal/catalog":               {"internal/body", "internal/bound", "internal/lane", "internal/namedsql", "internal/period"},
 	"internal/namedsql":              {},
+	"internal/pgpool":                {},
 	"internal/ledger":                {"internal/bound", "internal/period"}, // pure: the domain
 	"internal/ledger/audit":          {"internal/namedsql"},                 // never the ledger: it must not share its mistakes
 	"internal/ledger/journal":        {"internal/namedsql"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/ledger", "internal/ledger/audit", "internal/namedsql"},
-	"internal/ledger/pg":             {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/bound", "internal/breaker", "internal/lane", "internal/period"},
-	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/namedsql", "internal/bound", "internal/period"},
+	"internal/ledger/pg":             {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period"},
+	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
 	"internal/ratelimit":             {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
 	"internal/ratelimit/replica":     {"internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
@@ -86,7 +87,7 @@ var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

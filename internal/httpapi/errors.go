@@ -69,6 +69,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		gate.CodeRateLimited:            {http.StatusTooManyRequests, "Rate limited", "a rate limit was reached"},
 		ledger.CodeInternal:             {http.StatusInternalServerError, "Internal error", "an internal error; the request id identifies it in our log"},
 		ledger.CodeQueueFull:            {http.StatusServiceUnavailable, "Queue full", "too many requests are waiting; this attempt did nothing"},
+		ledger.CodeReportTooSlow:        {http.StatusServiceUnavailable, "Report too slow", "the report reads too much; ask for less"},
 		ledger.CodeUnavailable:          {http.StatusServiceUnavailable, "Unavailable", "a backend did not answer in time; this attempt did nothing"},
 		ledger.CodeOutcomeUnknown:       {http.StatusServiceUnavailable, "Outcome unknown", "the request may have been carried out; retry with the same Idempotency-Key to find out"},
 	}

@@ -113,8 +113,9 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	var h *history.Reader
 	var err error
 	if l != nil {
-		h, err = history.New(l)
+		h, err = history.Open(s.t.Context(), l, history.Config{DatabaseURL: l.Readers().Config().ConnString(), Metrics: prometheus.NewRegistry()})
 		s.check(err)
+		s.onStop("history", h.Stop)
 	}
 	s.server, err = New(g, l, h, c, cfg)
 	s.check(err)

@@ -28,6 +28,7 @@ const (
 	CodeQueueFull            Code = "queue_full"
 	CodeUnavailable          Code = "unavailable"     // it could not be decided now; this attempt did nothing
 	CodeOutcomeUnknown       Code = "outcome_unknown" // it may have been done: retry with the same key
+	CodeReportTooSlow        Code = "report_too_slow" // a question about the past reads too much
 	CodeInternal             Code = "internal"
 )
 

@@ -39,13 +39,25 @@ func newBundle(t testing.TB) *bundle {
 			t.Errorf("stop ledger: %v", err)
 		}
 	})
-	b.Reader, err = New(l)
-	b.check(err)
+	b.Reader = b.reader(l, Config{})
 	b.db, err = pgx.Connect(t.Context(), b.url)
 	b.check(err)
 	t.Cleanup(func() { _ = b.db.Close(context.Background()) })
 	return b
 }
+
+// reader opens a reader of l.
+func (b *bundle) reader(l *pg.Ledger, cfg Config) *Reader {
+	b.t.Helper()
+	cfg.DatabaseURL, cfg.Metrics = b.url, prometheus.NewRegistry()
+	r, err := Open(b.t.Context(), l, cfg)
+	b.check(err)
+	b.t.Cleanup(func() { b.check(r.Stop(context.Background())) })
+	return r
+}
+
+// report returns a report outside the queue.
+func (b *bundle) report() *report { return &report{Reader: b.Reader, pool: b.primary} }
 
 func (b *bundle) check(err error) {
 	b.t.Helper()
@@ -110,10 +122,21 @@ func (b *bundle) rewind(by time.Duration) {
 		`UPDATE tenants SET anchor = anchor - $1::interval`,
 		`UPDATE tenant_terms SET effective_at = effective_at - $1::interval, anchor = anchor - $1::interval`,
 		`UPDATE holds SET created_at = created_at - $1::interval, expires_at = expires_at - $1::interval`,
+		`UPDATE rollups SET created_at = created_at - $1::interval`,
 		`UPDATE hold_lines SET expires_at = expires_at - $1::interval`,
 	} {
 		b.exec(sql, by)
 	}
+}
+
+// rollups opens a writer of rollups with this many entries per row.
+func (b *bundle) rollups(every int64) *Rollups {
+	b.t.Helper()
+	w, err := OpenRollups(b.t.Context(), RollupConfig{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	b.check(err)
+	w.every, w.rest = every, 0
+	b.t.Cleanup(func() { b.check(w.Stop(context.Background())) })
+	return w
 }
 
 // roll works off what is due.

@@ -57,35 +57,39 @@ func (r *Reader) Entries(ctx context.Context, q EntryQuery) (EntryPage, error) {
 			return EntryPage{}, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "unknown cursor")
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	if err := r.ledger.MustExist(ctx, q.Tenant); err != nil {
-		return EntryPage{}, err
-	}
-	name, meter := "EntriesOfMeter", q.Meter
+	return reported(ctx, r, func(ctx context.Context, rep *report) (EntryPage, error) {
+		if err := r.ledger.MustExist(ctx, q.Tenant); err != nil {
+			return EntryPage{}, err
+		}
+		return rep.entries(ctx, &q, after, seq)
+	})
+}
+
+func (q *report) entries(ctx context.Context, ask *EntryQuery, after []string, seq int64) (EntryPage, error) {
+	name, meter := "EntriesOfMeter", ask.Meter
 	if meter == "" {
 		name, meter = "EntriesOfTenant", after[0]
 	}
-	from, to := q.From, q.To
+	from, to := ask.From, ask.To
 	if from.IsZero() {
 		from = period.Earliest
 	}
 	if to.IsZero() {
 		to = period.Latest
 	}
-	rows, err := r.pool.Query(ctx, r.sql[name], q.Tenant, meter, after[1], seq, monthOf(from), monthOf(to), from, to,
-		q.Kind, q.Subject, q.Limit+1)
+	rows, err := q.pool.Query(ctx, q.sql[name], ask.Tenant, meter, after[1], seq, monthOf(from), monthOf(to), from, to,
+		ask.Kind, ask.Subject, ask.Limit+1)
 	if err != nil {
-		return EntryPage{}, unavailable("read entries", err)
+		return EntryPage{}, failed("read entries", err)
 	}
 	items, err := pg.CollectEntries(rows)
 	if err != nil {
-		return EntryPage{}, unavailable("read entries", err)
+		return EntryPage{}, failed("read entries", err)
 	}
 	page := EntryPage{Items: items}
-	if len(items) > q.Limit {
-		last := items[q.Limit-1]
-		page.Items, page.NextCursor = items[:q.Limit], pg.SealCursor(last.Meter, last.Subject, strconv.FormatInt(last.Seq, 10))
+	if len(items) > ask.Limit {
+		last := items[ask.Limit-1]
+		page.Items, page.NextCursor = items[:ask.Limit], pg.SealCursor(last.Meter, last.Subject, strconv.FormatInt(last.Seq, 10))
 	}
 	return page, nil
 }
@@ -101,41 +105,4 @@ func kindNames() []string {
 
 func monthOf(t time.Time) time.Time {
 	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
-}
-
-// OperationRecord is one operation with all its entries.
-type OperationRecord struct {
-	ID, Tenant string
-	Kind       ledger.EntryKind // of its first entry
-	CreatedAt  time.Time
-	Entries    []ledger.Entry
-}
-
-// Operation looks up an operation by its id: the Idempotency-Key of the request, or the id of an operation that the ledger made by itself. Of
-// several with this id it returns the newest, or the newest at or before at unless at is zero.
-func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time) (*OperationRecord, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateInstant("at", at)); e != nil {
-		return nil, e
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	if err := r.ledger.MustExist(ctx, tenant); err != nil {
-		return nil, err
-	}
-	if len(id) > 1024 || !pg.ValidText(id) {
-		return nil, ledger.Errorf(ledger.CodeOperationNotFound, "operation_id", "no such operation of tenant %q", tenant)
-	}
-	rows, err := r.pool.Query(ctx, r.sql["EntriesOfOperation"], tenant, id)
-	if err != nil {
-		return nil, unavailable("read operation", err)
-	}
-	entries, err := pg.CollectEntries(rows)
-	if err != nil {
-		return nil, unavailable("read operation", err)
-	}
-	named := ledger.OperationRef{OperationID: ledger.OperationID{Tenant: tenant, Key: id}, At: at}
-	if entries = named.Among(entries); len(entries) == 0 {
-		return nil, named.NotFound()
-	}
-	return &OperationRecord{ID: id, Tenant: tenant, Kind: entries[0].Kind, CreatedAt: entries[0].CreatedAt, Entries: entries}, nil
 }

@@ -1,43 +1,155 @@
 package history
 
 import (
+	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// readTimeout bounds one read with all its statements.
-const readTimeout = 3 * time.Second
+const (
+	// reportsDefault are the reports that run at once. More would take PostgreSQL's cores from debits and checks.
+	reportsDefault = 3
+	// queueMax bounds the reports that wait, and queueWait how long each of them does.
+	queueMax  = 64
+	queueWait = 2 * time.Second
+	// reportTimeout bounds a report from its turn on. With queueWait it is less than the 5 s in which every caller is answered.
+	reportTimeout = 2500 * time.Millisecond
+	// readTimeout bounds a look-up, which is no report.
+	readTimeout = 3 * time.Second
+)
+
+// Config configures a Reader. Zero values mean the defaults.
+type Config struct {
+	DatabaseURL string                // PostgreSQL, required
+	ReplicaURL  string                // a replica for reports; empty: none
+	Reports     int                   // reports that run at once
+	Metrics     prometheus.Registerer // required
+}
 
 // Reader answers questions about the past. All methods are safe for concurrent use.
 type Reader struct {
-	ledger *pg.Ledger // views of the open period
-	pool   *pgxpool.Pool
-	sql    map[string]string
+	ledger  *pg.Ledger    // views of the open period, on its pool for reads
+	primary *pgxpool.Pool // for reports
+	replica *pgxpool.Pool // nil: none
+	queue   *queue
+	sql     map[string]string
 }
 
-// New returns a reader that uses l's views and its pool for reads.
-func New(l *pg.Ledger) (*Reader, error) {
+// Open returns a reader that uses l's views, and connections of its own for reports. It does not wait for PostgreSQL.
+func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 	sql, err := namedsql.Load(sqlFiles)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{ledger: l, pool: l.Readers(), sql: sql}, nil
+	if cfg.Reports == 0 {
+		cfg.Reports = reportsDefault
+	}
+	r := &Reader{ledger: l, queue: newQueue(cfg.Reports, cfg.Metrics), sql: sql}
+	if r.primary, err = newPool(ctx, cfg.DatabaseURL, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+		return nil, err
+	}
+	pgpool.Measure(cfg.Metrics, "reports", r.primary)
+	if cfg.ReplicaURL != "" {
+		if r.replica, err = newPool(ctx, cfg.ReplicaURL, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+			r.primary.Close()
+			return nil, err
+		}
+		pgpool.Measure(cfg.Metrics, "reports-replica", r.replica)
+	}
+	return r, nil
 }
 
-// unavailable wraps a failed read: nothing was changed, a retry is safe.
+// Stop closes the connections. Reports that run fail.
+func (r *Reader) Stop(context.Context) error {
+	r.primary.Close()
+	if r.replica != nil {
+		r.replica.Close()
+	}
+	return nil
+}
+
+// report is one question in its turn.
+type report struct {
+	*Reader
+
+	pool *pgxpool.Pool
+}
+
+// reported waits for the turn of a report, and runs it within the time limit of reports.
+func reported[V any](ctx context.Context, r *Reader, ask func(context.Context, *report) (V, error)) (answer V, err error) {
+	leave, err := r.queue.enter(ctx)
+	if err != nil {
+		return answer, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	q := &report{Reader: r, pool: r.primary}
+	if r.replica != nil {
+		q.pool = r.replica
+	}
+	answer, err = ask(ctx, q)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = tooSlow(err) // whatever the time limit has made fail
+	}
+	leave(err)
+	return answer, err
+}
+
+// follow makes the report read the primary from now on, unless the replica has entry seq of the balance. A view, which comes from the primary, and
+// the journal must not be of different instants.
+func (q *report) follow(ctx context.Context, k ledger.BalanceKey, seq int64) error {
+	if q.pool == q.primary {
+		return nil
+	}
+	newest, err := q.newest(ctx, k)
+	if err == nil && newest < seq {
+		q.pool = q.primary
+	}
+	return err
+}
+
+// newest returns the seq of the newest entry of a balance.
+func (q *report) newest(ctx context.Context, k ledger.BalanceKey) (seq int64, err error) {
+	err = q.pool.QueryRow(ctx, q.sql["NewestSeq"], k.Tenant, k.Meter, k.Subject).Scan(&seq)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, failed("read balance", err)
+	}
+	return seq, nil
+}
+
+// failed wraps a failed read of a report: nothing was changed, a retry is safe.
+func failed(what string, err error) *ledger.Error {
+	if isTimeLimit(err) {
+		return tooSlow(fmt.Errorf("%s: %w", what, err))
+	}
+	return unavailable(what, err)
+}
+
 func unavailable(what string, err error) *ledger.Error {
 	return &ledger.Error{
 		Code: ledger.CodeUnavailable, Detail: "the ledger cannot reach its database", RetryAfter: time.Second,
 		Cause: fmt.Errorf("%s: %w", what, err),
+	}
+}
+
+// tooSlow wraps what the time limit of reports has ended.
+func tooSlow(err error) *ledger.Error {
+	return &ledger.Error{
+		Code: ledger.CodeReportTooSlow, RetryAfter: 5 * time.Second, Cause: err,
+		Detail: fmt.Sprintf("the report takes longer than %s; ask for a shorter time, or for one meter or subject", reportTimeout),
 	}
 }

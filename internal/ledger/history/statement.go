@@ -54,31 +54,39 @@ func (r *Reader) StatementAt(ctx context.Context, tenant, meter, subject string,
 	if e := ledger.ValidateInstant("period_start", at); e != nil {
 		return nil, e
 	}
-	b, now, err := r.ledger.View(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, time.Time{})
+	return reported(ctx, r, func(ctx context.Context, q *report) (*Statement, error) {
+		return q.statementAt(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, at)
+	})
+}
+
+func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, at time.Time) (*Statement, error) {
+	b, now, err := q.ledger.View(ctx, k, time.Time{})
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
+	if err := q.follow(ctx, k, b.Seq-int64(len(b.Unwritten))); err != nil {
+		return nil, err
+	}
 	if !at.Before(b.Start) {
-		return r.openStatement(ctx, b, ledger.Later(now, b.UpdatedAt), at)
+		return q.openStatement(ctx, b, ledger.Later(now, b.UpdatedAt), at)
 	}
 	for i := range b.Closed {
 		// The period was closed in memory only: nothing was written to the balance since.
 		if c := &b.Closed[i]; !at.Before(c.Start) && at.Before(c.End) {
 			s := statementOf(c)
 			s.AsOf = now
-			return s, r.fillLines(ctx, b, s)
+			return s, q.fillLines(ctx, b, s)
 		}
 	}
-	s, last, err := r.closedStatement(ctx, b.BalanceKey, at)
+	c, err := q.closedPeriod(ctx, k, at)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, ledger.Errorf(ledger.CodeNotFound, "period_start", "meter %q of tenant %q has no period at %s", meter, tenant, at.UTC().Format(time.RFC3339))
+		return nil, ledger.Errorf(ledger.CodeNotFound, "period_start", "meter %q of tenant %q has no period at %s", k.Meter, k.Tenant, at.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
-		return nil, unavailable("read period", err)
+		return nil, failed("read period", err)
 	}
-	s.Lines, err = r.sumsUntil(ctx, b.BalanceKey, last[0], last[1], period.Forever)
+	s := statementOf(&c.PeriodRow)
+	s.Lines, err = q.sums(ctx, k, c.own)
 	return s, err
 }
 
@@ -89,7 +97,7 @@ func statementOf(c *ledger.PeriodRow) *Statement {
 	}
 }
 
-func (r *Reader) openStatement(ctx context.Context, b *ledger.Book, now, at time.Time) (*Statement, error) {
+func (q *report) openStatement(ctx context.Context, b *ledger.Book, now, at time.Time) (*Statement, error) {
 	if !at.Before(b.End) {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "period_start", "the open period of meter %q ends at %s", b.Meter, b.End.Format(time.RFC3339))
 	}
@@ -100,23 +108,23 @@ func (r *Reader) openStatement(ctx context.Context, b *ledger.Book, now, at time
 	if b.End.Before(period.Forever) {
 		s.End = b.End
 	}
-	return s, r.fillLines(ctx, b, s)
+	return s, q.fillLines(ctx, b, s)
 }
 
 // fillLines totals a period from the entries that were stored when b was read and those that advance made in memory. It leaves out
 // entries that were stored later: they may duplicate the latter.
-func (r *Reader) fillLines(ctx context.Context, b *ledger.Book, s *Statement) error {
+func (q *report) fillLines(ctx context.Context, b *ledger.Book, s *Statement) error {
 	var lines []StatementLine
 	stored := b.Start // start of the period of the newest stored entries
 	if len(b.Closed) > 0 {
 		stored = b.Closed[0].Start
 	}
 	if s.Start.Equal(stored) {
-		before, err := r.seqBefore(ctx, b.BalanceKey, stored)
+		before, _, err := q.beforePeriod(ctx, b.BalanceKey, stored)
 		if err != nil {
 			return err
 		}
-		if lines, err = r.sumsUntil(ctx, b.BalanceKey, before, b.Seq-int64(len(b.Unwritten)), period.Forever); err != nil {
+		if lines, err = q.sums(ctx, b.BalanceKey, span{before, b.Seq - int64(len(b.Unwritten))}); err != nil {
 			return err
 		}
 	}
@@ -129,14 +137,16 @@ func (r *Reader) fillLines(ctx context.Context, b *ledger.Book, s *Statement) er
 	return nil
 }
 
-// seqBefore returns the newest entry before the period that starts at start.
-func (r *Reader) seqBefore(ctx context.Context, k ledger.BalanceKey, start time.Time) (seq int64, err error) {
-	if err := r.pool.QueryRow(ctx, r.sql["SeqBeforePeriod"], k.Tenant, k.Meter, k.Subject, start).Scan(&seq); err != nil {
-		return 0, unavailable("read periods", err)
+// beforePeriod returns the newest entry before the period that starts at start, and what was held then.
+func (q *report) beforePeriod(ctx context.Context, k ledger.BalanceKey, start time.Time) (seq, held int64, err error) {
+	err = q.pool.QueryRow(ctx, q.sql["BeforePeriod"], k.Tenant, k.Meter, k.Subject, start).Scan(&seq, &held)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, failed("read periods", err)
 	}
-	return seq, nil
+	return seq, held, nil
 }
 
+// mergeLines adds up the lines of the same kind and source, in order.
 func mergeLines(in []StatementLine) []StatementLine {
 	slices.SortStableFunc(in, func(a, b StatementLine) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Source, b.Source))
@@ -153,33 +163,27 @@ func mergeLines(in []StatementLine) []StatementLine {
 	return out
 }
 
-// closedStatement reads a stored period and the seq range of its entries.
-func (r *Reader) closedStatement(ctx context.Context, k ledger.BalanceKey, at time.Time) (*Statement, [2]int64, error) {
-	c := ledger.PeriodRow{BalanceKey: k}
-	var before int64
-	err := r.pool.QueryRow(ctx, r.sql["PeriodAt"], k.Tenant, k.Meter, k.Subject, at).Scan(
-		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted, &c.Overage,
-		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &before)
-	if err != nil {
-		return nil, [2]int64{}, err
-	}
-	c.Start, c.End, c.ClosedAt = c.Start.UTC(), c.End.UTC(), c.ClosedAt.UTC()
-	return statementOf(&c), [2]int64{before, c.LastSeq}, nil
+// closedPeriod is a stored period.
+type closedPeriod struct {
+	ledger.PeriodRow
+
+	own        span  // its entries
+	heldBefore int64 // what was held when it began
 }
 
-func (r *Reader) sumsUntil(ctx context.Context, k ledger.BalanceKey, after, last int64, at time.Time) ([]StatementLine, error) {
-	rows, err := r.pool.Query(ctx, r.sql["SumsUntil"], k.Tenant, k.Meter, k.Subject, after, last, at)
-	if err != nil {
-		return nil, unavailable("sum entries", err)
+// closedPeriod reads the stored period that contains an instant. pgx.ErrNoRows: there is none.
+func (q *report) closedPeriod(ctx context.Context, k ledger.BalanceKey, at time.Time) (*closedPeriod, error) {
+	c := &closedPeriod{PeriodRow: ledger.PeriodRow{BalanceKey: k}}
+	err := q.pool.QueryRow(ctx, q.sql["PeriodAt"], k.Tenant, k.Meter, k.Subject, at).Scan(
+		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted, &c.Overage,
+		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.own.after, &c.heldBefore)
+	if errors.Is(err, pgx.ErrNoRows) && q.pool != q.primary {
+		q.pool = q.primary // a period may have been closed without an entry: the replica need not know it yet
+		return q.closedPeriod(ctx, k, at)
 	}
-	lines := []StatementLine{}
-	var s StatementLine
-	_, err = pgx.ForEachRow(rows, []any{&s.Kind, &s.Source, &s.Amount, &s.Entries}, func() error {
-		lines = append(lines, s)
-		return nil
-	})
 	if err != nil {
-		return nil, unavailable("sum entries", err)
+		return nil, err
 	}
-	return lines, nil
+	c.Start, c.End, c.ClosedAt, c.own.last = c.Start.UTC(), c.End.UTC(), c.ClosedAt.UTC(), c.LastSeq
+	return c, nil
 }

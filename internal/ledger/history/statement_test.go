@@ -179,7 +179,7 @@ func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	}
 	b.roll()
 	book.Start = book.Start.Add(-by)
-	got, err := b.bookAsOf(t.Context(), book, then.AsOf.Add(-by))
+	got, err := b.report().bookAsOf(t.Context(), book, then.AsOf.Add(-by))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,14 +187,14 @@ func TestBalanceAsOf_PeriodClosedMeanwhile_StaysRight(t *testing.T) {
 	wantEqual(t, "seq", got.Seq, then.Seq)
 	for i := range closing.Closed {
 		s := statementOf(&closing.Closed[i])
-		if err := b.fillLines(t.Context(), closing, s); err != nil {
+		if err := b.report().fillLines(t.Context(), closing, s); err != nil {
 			t.Fatal(err)
 		}
 		if err := checkStatement(s); err != nil {
 			t.Errorf("closed period %d: %v: %+v", i, err, s)
 		}
 	}
-	if s, err := b.openStatement(t.Context(), closing, now, closing.Start); err != nil || checkStatement(s) != nil {
+	if s, err := b.report().openStatement(t.Context(), closing, now, closing.Start); err != nil || checkStatement(s) != nil {
 		t.Errorf("open period: %v, %v: %+v", err, checkStatement(s), s)
 	}
 }

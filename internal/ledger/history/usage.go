@@ -44,18 +44,27 @@ func (r *Reader) Usage(ctx context.Context, q UsageQuery) ([]UsageBucket, error)
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	if err := r.ledger.MustExist(ctx, q.Tenant); err != nil {
+	return reported(ctx, r, func(ctx context.Context, rep *report) ([]UsageBucket, error) {
+		if err := r.ledger.MustExist(ctx, q.Tenant); err != nil {
+			return nil, err
+		}
+		return rep.usage(ctx, &q)
+	})
+}
+
+func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, error) {
+	k := ledger.BalanceKey{Tenant: ask.Tenant, Meter: ask.Meter, Subject: ask.Subject}
+	newest, err := q.newest(ctx, k)
+	if err != nil {
 		return nil, err
 	}
-	var after int64
-	if err := r.pool.QueryRow(ctx, r.sql["SeqBefore"], q.Tenant, q.Meter, q.Subject, q.From).Scan(&after); err != nil {
-		return nil, unavailable("read periods", err)
-	}
-	rows, err := r.pool.Query(ctx, r.sql["UsageBetween"], q.Tenant, q.Meter, q.Subject, q.From, q.To, string(q.Step), q.Zone, after)
+	s, err := q.between(ctx, k, span{0, newest}, ask.From, ask.To)
 	if err != nil {
-		return nil, unavailable("sum use", err)
+		return nil, err
+	}
+	rows, err := q.pool.Query(ctx, q.sql["UsageBetween"], k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone, q.lastMonth())
+	if err != nil {
+		return nil, failed("sum use", err)
 	}
 	out := []UsageBucket{}
 	var u UsageBucket
@@ -65,7 +74,7 @@ func (r *Reader) Usage(ctx context.Context, q UsageQuery) ([]UsageBucket, error)
 		return nil
 	})
 	if err != nil {
-		return nil, unavailable("sum use", err)
+		return nil, failed("sum use", err)
 	}
 	return out, nil
 }

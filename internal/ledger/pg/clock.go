@@ -10,7 +10,7 @@ func (l *Ledger) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var now time.Time
-	if err := l.readers.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+	if err := l.probe.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
 		return unavailable("ask PostgreSQL for the time", err)
 	}
 	l.observe(now)

@@ -17,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 //go:embed sql/*.sql
@@ -52,6 +53,7 @@ type Ledger struct {
 	sql     map[string]string
 	writers *pgxpool.Pool
 	readers *pgxpool.Pool
+	probe   *pgxpool.Pool // one connection for Ping: whether PostgreSQL answers does not depend on who reads
 	lanes   []*writerLane
 	shelf   *shelf
 	breaker *breaker.Breaker
@@ -86,12 +88,21 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if l.journal, err = journal.New(cfg.Log); err != nil {
 		return nil, err
 	}
-	if l.writers, err = newPool(ctx, cfg.DatabaseURL, cfg.Lanes+writersSpare, writerParams()); err != nil {
-		return nil, err
-	}
-	if l.readers, err = newPool(ctx, cfg.DatabaseURL, cfg.Readers, readerParams()); err != nil {
-		l.writers.Close()
-		return nil, err
+	for _, p := range []struct {
+		name   string
+		pool   **pgxpool.Pool
+		size   int
+		params map[string]string
+	}{
+		{"writers", &l.writers, cfg.Lanes + writersSpare, writerParams()},
+		{"readers", &l.readers, cfg.Readers, readerParams()},
+		{"probe", &l.probe, 1, readerParams()},
+	} {
+		// A pool has no connection before its first use: there is nothing to close when the next one fails.
+		if *p.pool, err = newPool(ctx, cfg.DatabaseURL, p.size, p.params); err != nil {
+			return nil, err
+		}
+		pgpool.Measure(cfg.Metrics, p.name, *p.pool)
 	}
 	if l.breaker, err = newBreaker(&cfg); err != nil {
 		return nil, err
@@ -145,5 +156,6 @@ func (l *Ledger) Stop(ctx context.Context) error {
 	l.upkeep.stop()
 	l.writers.Close()
 	l.readers.Close()
+	l.probe.Close()
 	return errors.Join(errs...)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -16,19 +18,27 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
+func openPast(l *pg.Ledger) (*history.Reader, error) {
+	return history.Open(context.Background(), l, history.Config{
+		DatabaseURL: l.Readers().Config().ConnString(), Reports: 1, Metrics: prometheus.NewRegistry(),
+	})
+}
+
 func pastBalance(l *pg.Ledger, k ledger.BalanceKey, at time.Time) (*ledger.Balance, error) {
-	r, err := history.New(l)
+	r, err := openPast(l)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = r.Stop(context.Background()) }()
 	return r.BalanceAsOf(context.Background(), k.Tenant, k.Meter, k.Subject, at)
 }
 
 func pastStatement(l *pg.Ledger, k ledger.BalanceKey, at time.Time) (*pg.PastStatement, error) {
-	r, err := history.New(l)
+	r, err := openPast(l)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = r.Stop(context.Background()) }()
 	s, err := r.StatementAt(context.Background(), k.Tenant, k.Meter, k.Subject, at)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,46 @@
+package history
+
+import (
+	"context"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+)
+
+// OperationRecord is one operation with all its entries.
+type OperationRecord struct {
+	ID, Tenant string
+	Kind       ledger.EntryKind // of its first entry
+	CreatedAt  time.Time
+	Entries    []ledger.Entry
+}
+
+// Operation looks up an operation by its id: the Idempotency-Key of the request, or the id of an operation that the ledger made by itself. Of
+// several with this id it returns the newest, or the newest at or before at unless at is zero.
+func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time) (*OperationRecord, error) {
+	if e := ledger.FirstOf(ledger.ValidateID("tenant", tenant), ledger.ValidateInstant("at", at)); e != nil {
+		return nil, e
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if err := r.ledger.MustExist(ctx, tenant); err != nil {
+		return nil, err
+	}
+	if len(id) > 1024 || !pg.ValidText(id) {
+		return nil, ledger.Errorf(ledger.CodeOperationNotFound, "operation_id", "no such operation of tenant %q", tenant)
+	}
+	rows, err := r.ledger.Readers().Query(ctx, r.sql["EntriesOfOperation"], tenant, id)
+	if err != nil {
+		return nil, unavailable("read operation", err)
+	}
+	entries, err := pg.CollectEntries(rows)
+	if err != nil {
+		return nil, unavailable("read operation", err)
+	}
+	named := ledger.OperationRef{OperationID: ledger.OperationID{Tenant: tenant, Key: id}, At: at}
+	if entries = named.Among(entries); len(entries) == 0 {
+		return nil, named.NotFound()
+	}
+	return &OperationRecord{ID: id, Tenant: tenant, Kind: entries[0].Kind, CreatedAt: entries[0].CreatedAt, Entries: entries}, nil
+}

@@ -1,0 +1,221 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// The definitions that this package had before it had rollups and bisection: sums over all entries of a range.
+const (
+	oracleSums = `SELECT e.kind, e.source, sum(e.amount)::bigint, count(*) FROM entries e
+		WHERE e.tenant_id = $1 AND e.meter = $2 AND e.subject = $3 AND e.seq > $4 AND e.seq <= $5 AND coalesce(e.effective_at, e.created_at) <= $6
+		GROUP BY e.kind, e.source ORDER BY e.kind, e.source`
+	oracleUsage = `SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
+			coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
+			coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id)
+		FROM entries e
+		WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.created_at >= $4::timestamptz AND e.created_at < $5::timestamptz
+			AND e.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')
+		GROUP BY 1 ORDER BY 1`
+)
+
+// wander makes n random operations of tenant acme, with time that passes between some of them.
+func (b *bundle) wander(r *rand.Rand, n int) {
+	b.t.Helper()
+	var debits, holds []string
+	for i := range n {
+		key := fmt.Sprint("k", i)
+		var err error
+		switch r.IntN(12) {
+		case 0, 1, 2, 3:
+			if _, err = pg.Do(b.t.Context(), b.ledger, debitOf("acme", key, 1+r.Int64N(4))); err == nil {
+				debits = append(debits, key)
+			}
+		case 4:
+			g := topupOf("acme", key, "api_calls", 5+r.Int64N(20))
+			if r.IntN(2) == 0 {
+				g.EffectiveAt = time.Now().Add(time.Duration(r.IntN(90)+1) * time.Minute)
+			}
+			if r.IntN(2) == 0 {
+				g.ExpiresAt = time.Now().Add(time.Duration(r.IntN(300)+91) * time.Minute)
+			}
+			_, err = pg.Do(b.t.Context(), b.ledger, g)
+		case 5, 6:
+			h := &ledger.Hold{Tenant: "acme", Key: key, HoldID: key, Items: []ledger.Item{{Meter: "api_calls", Amount: 1 + r.Int64N(4)}},
+				TTL: time.Duration(1+r.IntN(200)) * time.Minute}
+			if _, err = pg.Do(b.t.Context(), b.ledger, h); err == nil {
+				holds = append(holds, key)
+			}
+		case 7:
+			if len(holds) > 0 {
+				_, err = pg.Do(b.t.Context(), b.ledger, &ledger.HoldChange{Tenant: "acme", Key: key, HoldID: holds[r.IntN(len(holds))],
+					Action: []ledger.HoldAction{ledger.ActionCapture, ledger.ActionRelease}[r.IntN(2)]})
+			}
+		case 8:
+			if len(debits) > 0 {
+				_, err = pg.Do(b.t.Context(), b.ledger, &ledger.Refund{Tenant: "acme", Key: key, OperationID: debits[r.IntN(len(debits))], Amount: 1})
+			}
+		case 9:
+			_, err = pg.Do(b.t.Context(), b.ledger, &ledger.Adjust{Tenant: "acme", Key: key, Meter: "api_calls", Amount: 1 + r.Int64N(3), Reason: "test"})
+		default:
+			b.rewind(time.Duration(r.IntN([]int{40, 400}[r.IntN(2)])+1) * time.Minute)
+		}
+		if code := ledger.CodeOf(err); code == ledger.CodeUnavailable || code == ledger.CodeInternal {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func (b *bundle) oracle(k ledger.BalanceKey, s span, at time.Time) []StatementLine {
+	b.t.Helper()
+	rows, err := b.db.Query(b.t.Context(), oracleSums, k.Tenant, k.Meter, k.Subject, s.after, s.last, at)
+	b.check(err)
+	lines, err := pgx.CollectRows(rows, pgx.RowToStructByPos[StatementLine])
+	b.check(err)
+	return lines
+}
+
+func (b *bundle) oracleUsage(q UsageQuery) []UsageBucket {
+	b.t.Helper()
+	rows, err := b.db.Query(b.t.Context(), oracleUsage, q.Tenant, q.Meter, q.Subject, q.From, q.To, string(q.Step), q.Zone)
+	b.check(err)
+	buckets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[UsageBucket])
+	b.check(err)
+	for i := range buckets {
+		buckets[i].Start = buckets[i].Start.UTC()
+	}
+	return buckets
+}
+
+// instants returns when the entries of the balance were written and due, and an instant beside each.
+func (b *bundle) instants(k ledger.BalanceKey) []time.Time {
+	b.t.Helper()
+	rows, err := b.db.Query(b.t.Context(), `SELECT created_at FROM entries WHERE tenant_id = $1 AND meter = $2 AND subject = $3
+		UNION SELECT effective_at FROM entries WHERE tenant_id = $1 AND meter = $2 AND subject = $3 AND effective_at IS NOT NULL ORDER BY 1`,
+		k.Tenant, k.Meter, k.Subject)
+	b.check(err)
+	all, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+	b.check(err)
+	for _, at := range slices.Clone(all) {
+		all = append(all, at.Add(-time.Microsecond))
+	}
+	return all
+}
+
+// spans returns the entries of each closed period, and those of the open one.
+func (b *bundle) spans(k ledger.BalanceKey) []span {
+	b.t.Helper()
+	rows, err := b.db.Query(b.t.Context(), `SELECT last_seq FROM periods WHERE tenant_id = $1 AND meter = $2 AND subject = $3
+		UNION ALL SELECT seq FROM balances WHERE tenant_id = $1 AND meter = $2 AND subject = $3 ORDER BY 1`, k.Tenant, k.Meter, k.Subject)
+	b.check(err)
+	ends, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	b.check(err)
+	all, before := []span{}, int64(0)
+	for _, end := range ends {
+		all, before = append(all, span{before, end}), end
+	}
+	return all
+}
+
+// Rollups and bisection answer what sums over all entries answer, with any number of rollups: none, some, and all.
+func TestSums_RandomPrograms_EqualSumsOverAllEntries(t *testing.T) {
+	t.Parallel()
+	for range 2 {
+		b := newBundle(t)
+		seed := rand.Uint64()
+		t.Log("seed", seed)
+		r := rand.New(rand.NewPCG(0, seed))
+		b.hourly("acme", 10)
+		b.wander(r, 60)
+		k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
+		w := b.rollups(2 + r.Int64N(7))
+		for part := range 3 {
+			b.compareSums(k, r)
+			b.compareUsage(k, r)
+			if part == 0 {
+				_, err := w.write(t.Context(), k, 0)
+				b.check(err)
+				_, err = w.write(t.Context(), k, 0)
+				b.check(err)
+			} else {
+				b.check(w.Pass(t.Context()))
+			}
+		}
+		b.mustVerify()
+	}
+}
+
+// sample returns n of all at random.
+func sample(r *rand.Rand, all []time.Time, n int) []time.Time {
+	out := make([]time.Time, n)
+	for i := range out {
+		out[i] = all[r.IntN(len(all))]
+	}
+	return out
+}
+
+func (b *bundle) compareSums(k ledger.BalanceKey, r *rand.Rand) {
+	b.t.Helper()
+	instants := b.instants(k)
+	for _, s := range b.spans(k) {
+		if s.last == s.after && r.IntN(10) > 0 {
+			continue
+		}
+		held := ledger.Sums{}
+		for _, line := range b.oracle(k, span{0, s.after}, period.Forever) {
+			held.Apply(line.Kind, line.Amount)
+		}
+		_, got, err := b.report().beforePeriod(b.t.Context(), k, b.startOf(k, s))
+		b.check(err)
+		if got != held.Held {
+			b.t.Errorf("held before entry %d: %d, want %d", s.after, got, held.Held)
+		}
+		for _, at := range sample(r, append(instants, period.Forever), 12) {
+			lines, err := b.report().sumsAsOf(b.t.Context(), k, s, at)
+			b.check(err)
+			if diff := cmp.Diff(b.oracle(k, s, at), lines); diff != "" {
+				b.t.Fatalf("sums of %v at %s (-oracle +got):\n%s", s, at, diff)
+			}
+		}
+	}
+}
+
+// startOf returns the start of the period whose entries are s.
+func (b *bundle) startOf(k ledger.BalanceKey, s span) (at time.Time) {
+	b.t.Helper()
+	b.check(b.db.QueryRow(b.t.Context(), `SELECT coalesce((SELECT min(period_start) FROM periods WHERE tenant_id = $1 AND meter = $2 AND subject = $3 AND last_seq = $4
+			AND period_start >= coalesce((SELECT max(period_end) FROM periods WHERE tenant_id = $1 AND meter = $2 AND subject = $3 AND last_seq <= $5), 'epoch')),
+		(SELECT period_start FROM balances WHERE tenant_id = $1 AND meter = $2 AND subject = $3))`, k.Tenant, k.Meter, k.Subject, s.last, s.after).Scan(&at))
+	return at
+}
+
+func (b *bundle) compareUsage(k ledger.BalanceKey, r *rand.Rand) {
+	b.t.Helper()
+	instants := b.instants(k)
+	for i, at := range sample(r, instants, 10) {
+		for _, zone := range []string{"UTC", "Asia/Kathmandu"} {
+			for _, step := range []UsageStep{UsageByHour, UsageByDay} {
+				q := UsageQuery{Tenant: k.Tenant, Meter: k.Meter, From: at, To: time.Now().UTC().Add(time.Hour), Step: step, Zone: zone}
+				if i%2 == 0 {
+					q.From, q.To = time.Now().UTC().Add(-30*24*time.Hour), at
+				}
+				got, err := b.Usage(context.Background(), q)
+				b.check(err)
+				if diff := cmp.Diff(b.oracleUsage(q), got); diff != "" {
+					b.t.Fatalf("use of %+v (-oracle +got):\n%s", q, diff)
+				}
+			}
+		}
+	}
+}

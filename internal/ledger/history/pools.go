@@ -1,0 +1,59 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	dialTimeout = 2 * time.Second
+	// cancelGrace is how long a connection waits for the end of a statement that it has cancelled, before it is closed.
+	cancelGrace = time.Second
+
+	queryCanceled = "57014" // SQLSTATE
+)
+
+// newPool opens a pool whose connections cancel their statement on the server when the context ends: a report that nobody waits for costs nothing.
+func newPool(ctx context.Context, url string, size int32, name string, statement time.Duration) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("history: database URL: %w", err)
+	}
+	cfg.MaxConns = size
+	cfg.ConnConfig.ConnectTimeout = dialTimeout
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelGrace}
+	}
+	for name, value := range map[string]string{
+		"application_name": name, "timezone": "UTC", "jit": "off",
+		// On badly analysed tables the planner reads whole tables, or sorts a balance's rows for the first of them. Every question has an index.
+		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off", "enable_sort": "off",
+		"plan_cache_mode":                     "force_generic_plan",
+		"statement_timeout":                   strconv.FormatInt(statement.Milliseconds(), 10),
+		"idle_in_transaction_session_timeout": strconv.FormatInt(statement.Milliseconds(), 10),
+	} {
+		cfg.ConnConfig.RuntimeParams[name] = value
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("history: open pool: %w", err)
+	}
+	return pool, nil
+}
+
+// isTimeLimit reports whether a statement was ended by its time limit, in the server or here.
+func isTimeLimit(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == queryCanceled
+	}
+	return errors.Is(err, context.DeadlineExceeded)
+}

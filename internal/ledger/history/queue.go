@@ -1,0 +1,84 @@
+package history
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// queue lets a few reports run at once, and a bounded number wait. The rest is refused at once.
+type queue struct {
+	places   chan struct{}
+	waiting  atomic.Int64
+	waits    prometheus.GaugeFunc
+	finished *prometheus.CounterVec
+	took     prometheus.Histogram
+}
+
+func newQueue(places int, reg prometheus.Registerer) *queue {
+	q := &queue{places: make(chan struct{}, places)}
+	q.waits = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quotasvc_history_reports_waiting",
+		Help: "Reports (statements, use, entries, balances of the past) that wait for their turn.",
+	}, func() float64 { return float64(q.waiting.Load()) })
+	q.finished = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotasvc_history_reports_total",
+		Help: "Reports by outcome: ok, queue_full (refused), report_too_slow, or the code of another error.",
+	}, []string{"outcome"})
+	q.took = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "quotasvc_history_report_seconds",
+		Help:    "Duration of reports from their turn on.",
+		Buckets: []float64{0.005, 0.02, 0.1, 0.5, 1, 2.5},
+	})
+	for _, code := range []ledger.Code{ledger.CodeQueueFull, ledger.CodeReportTooSlow} {
+		q.finished.WithLabelValues(string(code)) // alerts look for an increase
+	}
+	reg.MustRegister(q.waits, q.finished, q.took)
+	return q
+}
+
+// enter waits for a place. The caller gives it back with leave, and the report's error.
+func (q *queue) enter(ctx context.Context) (leave func(error), err error) {
+	select {
+	case q.places <- struct{}{}:
+	default:
+		if err := q.wait(ctx); err != nil {
+			q.finished.WithLabelValues(string(ledger.CodeQueueFull)).Inc()
+			return nil, err
+		}
+	}
+	began := time.Now()
+	return func(err error) {
+		<-q.places
+		outcome := "ok"
+		if err != nil {
+			outcome = string(ledger.CodeOf(err))
+		}
+		q.finished.WithLabelValues(outcome).Inc()
+		q.took.Observe(time.Since(began).Seconds())
+	}, nil
+}
+
+func (q *queue) wait(ctx context.Context) error {
+	full := &ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: time.Second, Detail: "too many reports are waiting"}
+	if q.waiting.Add(1) > queueMax {
+		q.waiting.Add(-1)
+		return full
+	}
+	defer q.waiting.Add(-1)
+	timer := time.NewTimer(queueWait)
+	defer timer.Stop()
+	select {
+	case q.places <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return full
+	case <-ctx.Done():
+		full.Cause = ctx.Err()
+		return full
+	}
+}

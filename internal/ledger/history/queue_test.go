@@ -1,0 +1,168 @@
+package history
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// sleeping is a report that PostgreSQL works on until the report's time is over.
+func sleeping(ctx context.Context, q *report) (int, error) {
+	if _, err := q.pool.Exec(ctx, "SELECT pg_sleep(60)"); err != nil {
+		return 0, failed("sleep", err)
+	}
+	return 1, nil
+}
+
+// reportsRunning returns the statements of reports that PostgreSQL works on.
+func (b *bundle) reportsRunning() (n int) {
+	b.t.Helper()
+	b.check(b.db.QueryRow(b.t.Context(), `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'quotasvc-reports' AND state = 'active'`).Scan(&n))
+	return n
+}
+
+// eventually waits up to ten seconds until reached returns true.
+func eventually(t *testing.T, reached func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !reached() {
+		if <-tick.C; time.Since(began) > 10*time.Second {
+			t.Fatal("condition not reached in ten seconds")
+		}
+	}
+	return time.Since(began)
+}
+
+func TestReports_TooMany_RefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	r := b.reader(b.ledger, Config{Reports: 1})
+	leave, err := r.queue.enter(t.Context())
+	b.check(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for range queueMax {
+		waiting.Go(func() { _, _ = r.queue.enter(ctx) })
+	}
+	eventually(t, func() bool { return r.queue.waiting.Load() == queueMax })
+	_, err = r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1})
+	if e := wantCode(t, err, ledger.CodeQueueFull); e.RetryAfter <= 0 {
+		t.Errorf("no Retry-After: %+v", e)
+	}
+	cancel()
+	waiting.Wait()
+	leave(nil)
+	if _, err := r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1}); err != nil {
+		t.Errorf("after the rush: %v", err)
+	}
+	if n := testutil.ToFloat64(r.queue.finished.WithLabelValues("queue_full")); n != queueMax+1 {
+		t.Errorf("%g refused reports were counted, want %d", n, queueMax+1)
+	}
+}
+
+func TestReports_TimeOver_TooSlow_DatabaseStopsWorking(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	_, err := reported(t.Context(), b.Reader, sleeping)
+	if e := wantCode(t, err, ledger.CodeReportTooSlow); e.RetryAfter <= 0 {
+		t.Errorf("no Retry-After: %+v", e)
+	}
+	if took := eventually(t, func() bool { return b.reportsRunning() == 0 }); took > 5*time.Second {
+		t.Errorf("the database works on for %s", took)
+	}
+}
+
+// A client that goes away must not cost the database the rest of its report.
+func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := reported(ctx, b.Reader, sleeping)
+		done <- err
+	}()
+	eventually(t, func() bool { return b.reportsRunning() == 1 })
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("the report was answered")
+	}
+	if took := eventually(t, func() bool { return b.reportsRunning() == 0 }); took > time.Second {
+		t.Errorf("the database works on for %s", took)
+	}
+}
+
+// While reports take all their connections, and others wait, reads of balances have theirs.
+func TestReports_AllPlacesTaken_BalancesReadAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	b.hourly("other", 10)
+	must(b, debitOf("acme", "k1", 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for range reportsDefault {
+		clients.Go(func() { _, _ = reported(ctx, b.Reader, sleeping) })
+	}
+	eventually(t, func() bool { return b.reportsRunning() == reportsDefault })
+	for range 24 {
+		clients.Go(func() {
+			_, _ = b.Usage(ctx, UsageQuery{Tenant: "acme", Meter: "api_calls", From: time.Now().Add(-time.Hour), To: time.Now(), Step: UsageByHour})
+		})
+	}
+	eventually(t, func() bool { return b.queue.waiting.Load() == 24 })
+	b.mustBalance("other", "api_calls")
+	waits := b.ledger.Readers().Stat().EmptyAcquireCount()
+	for range 50 {
+		b.mustBalance("other", "api_calls")
+	}
+	if n := b.ledger.Readers().Stat().EmptyAcquireCount() - waits; n != 0 {
+		t.Errorf("%d of 50 reads of a balance waited for a connection", n)
+	}
+	cancel()
+	clients.Wait()
+}
+
+func TestPing_AllReadersTaken_Answers(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	for range b.ledger.Readers().Config().MaxConns {
+		conn, err := b.ledger.Readers().Acquire(t.Context())
+		b.check(err)
+		defer conn.Release()
+	}
+	b.check(b.ledger.Ping(t.Context()))
+}
+
+// A replica that lags gives no wrong sums: what it lacks is read from the primary.
+func TestReports_ReplicaLags_AnswersOfPrimary(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	must(b, debitOf("acme", "k1", 4))
+	then := b.mustBalance("acme", "api_calls")
+	must(b, debitOf("acme", "k2", 1))
+	r := b.reader(b.ledger, Config{ReplicaURL: testenv.Postgres(t)}) // it has the tables and no row
+	was, err := r.BalanceAsOf(t.Context(), "acme", "api_calls", "", then.AsOf)
+	b.check(err)
+	wantSums(t, was, ledger.Sums{Granted: 10, Used: 4})
+	s, err := r.StatementAt(t.Context(), "acme", "api_calls", "", time.Now())
+	b.check(err)
+	if err := checkStatement(s); err != nil || s.Used != 5 {
+		t.Errorf("%v: %+v", err, s)
+	}
+	page, err := r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 10})
+	if err != nil || len(page.Items) != 0 {
+		t.Errorf("lists come from the replica: %d entries, %v", len(page.Items), err)
+	}
+}

@@ -1,0 +1,246 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+)
+
+const (
+	// rollupEvery is the number of entries between two rows of rollups. A sum reads at most about twice as many entries. A row takes about 300
+	// bytes, half a hundredth of what it stands for.
+	rollupEvery = 500
+	// rollupPause is the pause after a row, in units of the time that the row took: a writer that catches up uses a fifth of a core.
+	rollupPause = 4
+	// passEvery is the pause between two passes over all balances; passBalances are read at a time, and passPause apart.
+	passEvery    = time.Minute
+	passBalances = 2000
+	passPause    = 200 * time.Millisecond
+	// hintsMax bounds the balances that wait for a row before the next pass finds them.
+	hintsMax = 256
+	// hintOneIn is the part of the commits on large balances that are looked at: a balance that grows by rollupEvery entries in fewer commits waits
+	// for the next pass.
+	hintOneIn = 100
+	// writeTimeout bounds one row: it reads rollupEvery entries, or all those that rolled up never before an archive's border.
+	writeTimeout = 30 * time.Second
+)
+
+// RollupConfig configures Rollups.
+type RollupConfig struct {
+	DatabaseURL string                // PostgreSQL, required
+	Log         *slog.Logger          // required
+	Metrics     prometheus.Registerer // required
+}
+
+// Rollups writes the rows of table rollups: cumulative sums of a balance, about every 500 entries. It follows the journal in the
+// background: commits hint at balances that grow, and a pass over all balances each minute finds the rest. Any number of instances may
+// do so at once: what they write is the same. All methods are safe for concurrent use.
+type Rollups struct {
+	log     *slog.Logger
+	pool    *pgxpool.Pool
+	sql     map[string]string
+	every   int64
+	rest    time.Duration // rollupPause
+	written prometheus.Counter
+	hints   chan ledger.BalanceKey
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// OpenRollups prepares a writer with a connection of its own. It does not wait for PostgreSQL.
+func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
+	sql, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	w := &Rollups{
+		log: cfg.Log, sql: sql, every: rollupEvery, rest: rollupPause, hints: make(chan ledger.BalanceKey, hintsMax), cancel: func() {},
+		written: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_history_rollups_total",
+			Help: "Rows of cumulative sums written: one per 500 entries of a balance.",
+		}),
+	}
+	if w.pool, err = newPool(ctx, cfg.DatabaseURL, 1, "quotasvc-rollups", writeTimeout); err != nil {
+		return nil, err
+	}
+	cfg.Metrics.MustRegister(w.written)
+	return w, nil
+}
+
+// Start begins to follow the journal.
+func (w *Rollups) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.done.Go(func() { w.run(ctx) })
+}
+
+// Stop ends the work and closes the connection.
+func (w *Rollups) Stop(context.Context) error {
+	w.cancel()
+	w.done.Wait()
+	w.pool.Close()
+	return nil
+}
+
+// Hint notes balances that have changed. It does not block, and looks at a sample only.
+func (w *Rollups) Hint(changed []ledger.BalanceCopy) {
+	for i := range changed {
+		if changed[i].Seq < w.every || rand.IntN(hintOneIn) > 0 {
+			continue
+		}
+		select {
+		case w.hints <- ledger.BalanceKey{Tenant: changed[i].Tenant, Meter: changed[i].Meter, Subject: changed[i].Subject}:
+		default: // the next pass finds it
+		}
+	}
+}
+
+func (w *Rollups) run(ctx context.Context) {
+	next := time.NewTimer(passEvery)
+	defer next.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case k := <-w.hints:
+			err = w.CatchUp(ctx, k)
+		case <-next.C:
+			err = w.Pass(ctx)
+			next.Reset(passEvery)
+		}
+		if err != nil && ctx.Err() == nil {
+			w.log.Warn("sums of the journal were not written; questions about the past take longer", "error", err)
+			pause(ctx, time.Second)
+		}
+	}
+}
+
+// Pass looks at all balances, and writes the missing rows of those that have grown.
+func (w *Rollups) Pass(ctx context.Context) error {
+	var after ledger.BalanceKey
+	for {
+		last, grown, err := w.look(ctx, after)
+		if err != nil {
+			return err
+		}
+		for _, k := range grown {
+			if err := w.CatchUp(ctx, k); err != nil {
+				return err
+			}
+		}
+		if last == after {
+			return nil
+		}
+		after = last
+		pause(ctx, passPause)
+	}
+}
+
+// look returns the last of the next balances after a key, after itself at the end, and those of them that miss a row.
+func (w *Rollups) look(ctx context.Context, after ledger.BalanceKey) (last ledger.BalanceKey, grown []ledger.BalanceKey, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	last = after
+	rows, err := w.pool.Query(ctx, w.sql["LargeBalances"], after.Tenant, after.Meter, after.Subject, passBalances, w.every)
+	if err != nil {
+		return last, nil, unavailable("look for balances that have grown", err)
+	}
+	var misses bool
+	var k ledger.BalanceKey
+	_, err = pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject, &misses}, func() error {
+		last = k
+		if misses {
+			grown = append(grown, k)
+		}
+		return nil
+	})
+	if err != nil {
+		return last, nil, unavailable("look for balances that have grown", err)
+	}
+	return last, grown, nil
+}
+
+// CatchUp writes the missing rows of a balance, slowly.
+func (w *Rollups) CatchUp(ctx context.Context, k ledger.BalanceKey) error {
+	for ctx.Err() == nil {
+		began := time.Now()
+		wrote, err := w.write(ctx, k, 0)
+		if err != nil || !wrote {
+			return err
+		}
+		pause(ctx, w.rest*time.Since(began))
+	}
+	return ctx.Err()
+}
+
+// RollupTo writes the rows of a balance up to entry seq, and one for seq itself, which must be the last entry of its operation. Whatever
+// lies before it may be archived then: sums from seq on need no older entry.
+func (w *Rollups) RollupTo(ctx context.Context, k ledger.BalanceKey, seq int64) error {
+	for ctx.Err() == nil {
+		done, missing, err := w.state(ctx, k, seq)
+		if err != nil || done {
+			return err
+		}
+		to := int64(0)
+		if missing <= w.every {
+			to = seq
+		}
+		if wrote, err := w.write(ctx, k, to); err != nil {
+			return err
+		} else if !wrote && to == 0 { // the operation at the next border has not ended by seq
+			if _, err := w.write(ctx, k, seq); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+// state reports whether balance k has a row for entry seq, and how many entries up to seq no row covers.
+func (w *Rollups) state(ctx context.Context, k ledger.BalanceKey, seq int64) (done bool, missing int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var newest int64
+	if err := w.pool.QueryRow(ctx, w.sql["RollupBefore"], k.Tenant, k.Meter, k.Subject, seq).Scan(&newest); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return false, 0, unavailable("read sums", err)
+	}
+	return newest == seq, seq - newest, nil
+}
+
+// write writes the next row of a balance, or that of entry seq if it is above 0.
+func (w *Rollups) write(ctx context.Context, k ledger.BalanceKey, seq int64) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var to int64
+	err := w.pool.QueryRow(ctx, w.sql["NextRollup"], k.Tenant, k.Meter, k.Subject, w.every, seq).Scan(&to)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("write sums of %v: %w", k, err)
+	}
+	w.written.Inc()
+	return true, nil
+}
+
+// pause waits until d has gone by or ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,72 @@
+-- Writing the rows of rollups.
+
+-- name: NextRollup
+-- Writes the next row of balance ($1..$3), if at least $4 entries follow the newest one and a further operation follows them; $5 is 0 then. With
+-- $5 > 0 it writes the row of entry $5 instead, which must end an operation. Returns its seq; no row: nothing to write. Concurrent writers make the same row.
+WITH base AS MATERIALIZED (
+    SELECT r.seq, r.operations, r.kinds, r.sources, r.amounts, r.counts
+    FROM rollups r
+    WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND ($5::bigint = 0 OR r.seq <= $5::bigint)
+    ORDER BY r.seq DESC LIMIT 1
+), border AS MATERIALIZED (
+    SELECT e.seq, e.operation_id
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+      AND e.seq = coalesce((SELECT b.seq FROM base b), 0) + $4::bigint AND $5::bigint = 0
+), last AS MATERIALIZED (
+    SELECT n.seq - 1 AS seq
+    FROM border b
+    CROSS JOIN LATERAL (
+        SELECT e.seq
+        FROM entries e
+        WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > b.seq AND e.operation_id <> b.operation_id
+        ORDER BY e.seq LIMIT 1
+    ) AS n
+    UNION ALL
+    SELECT $5::bigint WHERE $5::bigint > coalesce((SELECT b.seq FROM base b), 0)
+), step AS MATERIALIZED (
+    SELECT e.operation_id, e.kind, e.source, e.amount
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+      AND e.seq > coalesce((SELECT b.seq FROM base b), 0) AND e.seq <= (SELECT l.seq FROM last l)
+), sums AS (
+    SELECT p.kind, p.source, sum(p.amount) AS amount, sum(p.entries)::bigint AS entries
+    FROM (
+        SELECT u.kind, u.source, u.amount, u.entries FROM base b, unnest(b.kinds, b.sources, b.amounts, b.counts) AS u (kind, source, amount, entries)
+        UNION ALL
+        SELECT s.kind, s.source, sum(s.amount), count(*) FROM step s GROUP BY s.kind, s.source
+    ) AS p
+    GROUP BY p.kind, p.source
+)
+INSERT INTO rollups (tenant_id, meter, subject, seq, created_at, operations, kinds, sources, amounts, counts)
+SELECT $1::text, $2::text, $3::text, l.seq, e.created_at,
+       coalesce((SELECT b.operations FROM base b), 0) + (SELECT count(DISTINCT s.operation_id) FROM step s
+           WHERE s.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')),
+       a.kinds, a.sources, a.amounts, a.counts
+FROM last l
+JOIN entries e ON e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq = l.seq
+CROSS JOIN (
+    SELECT array_agg(s.kind ORDER BY s.kind, s.source) AS kinds, array_agg(s.source ORDER BY s.kind, s.source) AS sources,
+           array_agg(s.amount ORDER BY s.kind, s.source) AS amounts, array_agg(s.entries ORDER BY s.kind, s.source) AS counts
+    FROM sums s
+) AS a
+ON CONFLICT (tenant_id, meter, subject, seq) DO NOTHING
+RETURNING seq;
+
+-- name: LargeBalances
+-- Returns the next $4 balances after ($1..$3), and whether each has at least $5 entries more than its newest row of rollups.
+SELECT b.tenant_id, b.meter, b.subject,
+       b.seq >= $5::bigint AND b.seq >= $5::bigint + coalesce((SELECT r.seq FROM rollups r
+           WHERE b.seq >= $5::bigint AND r.tenant_id = b.tenant_id AND r.meter = b.meter AND r.subject = b.subject ORDER BY r.seq DESC LIMIT 1), 0)
+FROM (
+    SELECT a.tenant_id, a.meter, a.subject, a.seq
+    FROM balances a
+    WHERE (a.tenant_id, a.meter, a.subject) > ($1::text, $2::text, $3::text)
+    ORDER BY a.tenant_id, a.meter, a.subject
+    LIMIT $4::integer
+) AS b
+ORDER BY b.tenant_id, b.meter, b.subject;
+
+-- name: RollupBefore
+-- Returns the seq of the newest row of balance ($1..$3) up to entry $4; no row: there is none.
+SELECT r.seq FROM rollups r WHERE r.tenant_id = $1 AND r.meter = $2 AND r.subject = $3 AND r.seq <= $4 ORDER BY r.seq DESC LIMIT 1;

@@ -1,0 +1,134 @@
+-- Sums over the entries of one balance by seq, and seqs by instant. Within a balance created_at never falls as seq rises. The rows of rollups are
+-- optional: without them the answers are the same and take longer. The last parameter is the last month that may have entries: partitions are made
+-- a year ahead, and nobody need look into the empty ones.
+
+-- name: SeqAt
+-- Returns the seq of the newest entry of balance ($1..$3) in ($5, $6] with created_at <= $4; $5 if there is none. It bisects, first between two
+-- rows of rollups. A missing entry counts as older: its partition was archived.
+WITH RECURSIVE search (low, high) AS (
+    SELECT greatest($5::bigint, coalesce((SELECT r.seq FROM rollups r
+               WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at <= $4::timestamptz
+               ORDER BY r.created_at DESC, r.seq DESC LIMIT 1), 0)),
+           least($6::bigint + 1, coalesce((SELECT r.seq FROM rollups r
+               WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at > $4::timestamptz
+               ORDER BY r.created_at, r.seq LIMIT 1), $6::bigint + 1))
+    UNION ALL
+    SELECT CASE WHEN m.later THEN s.low ELSE (s.low + s.high) / 2 END, CASE WHEN m.later THEN (s.low + s.high) / 2 ELSE s.high END
+    FROM search s
+    CROSS JOIN LATERAL (
+        SELECT coalesce((SELECT e.created_at > $4::timestamptz FROM entries e
+            WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq = (s.low + s.high) / 2
+              AND e.month <= $7::date), false) AS later
+    ) AS m
+    WHERE s.high - s.low > 1
+)
+SELECT least(max(s.low), $6::bigint) FROM search s;
+
+-- name: SumsBetween
+-- Returns the sum and the number of entries by kind and source, for the entries of balance ($1..$3) with seq in ($4, $5]: the difference of the
+-- first row of rollups from $4 on and the last one up to $5, and the entries before the one and after the other.
+WITH low AS MATERIALIZED (
+    SELECT 0::bigint AS seq, '{}'::text[] AS kinds, '{}'::text[] AS sources, '{}'::numeric[] AS amounts, '{}'::bigint[] AS counts
+    WHERE $4::bigint = 0
+    UNION ALL
+    (SELECT r.seq, r.kinds, r.sources, r.amounts, r.counts
+     FROM rollups r
+     WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.seq >= $4::bigint AND $4::bigint > 0
+     ORDER BY r.seq LIMIT 1)
+), high AS MATERIALIZED (
+    SELECT r.seq, r.kinds, r.sources, r.amounts, r.counts
+    FROM rollups r
+    WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.seq <= $5::bigint
+    ORDER BY r.seq DESC LIMIT 1
+), cut AS MATERIALIZED (
+    SELECT low.seq AS low, high.seq AS high FROM low, high WHERE low.seq < high.seq
+), parts AS (
+    SELECT u.kind, u.source, -u.amount AS amount, -u.entries AS entries
+    FROM cut, low, unnest(low.kinds, low.sources, low.amounts, low.counts) AS u (kind, source, amount, entries)
+    UNION ALL
+    SELECT u.kind, u.source, u.amount, u.entries
+    FROM cut, high, unnest(high.kinds, high.sources, high.amounts, high.counts) AS u (kind, source, amount, entries)
+    UNION ALL
+    SELECT e.kind, e.source, sum(e.amount), count(*)
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+      AND e.seq > $4::bigint AND e.seq <= coalesce((SELECT cut.low FROM cut), $5::bigint) AND e.month <= $6::date
+    GROUP BY e.kind, e.source
+    UNION ALL
+    SELECT e.kind, e.source, sum(e.amount), count(*)
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+      AND e.seq > (SELECT cut.high FROM cut) AND e.seq <= $5::bigint AND e.month <= $6::date
+    GROUP BY e.kind, e.source
+)
+SELECT p.kind, p.source, sum(p.amount)::bigint, sum(p.entries)::bigint
+FROM parts p
+GROUP BY p.kind, p.source
+HAVING sum(p.entries) > 0
+ORDER BY p.kind, p.source;
+
+-- name: LateSums
+-- Returns the same for the entries right after $4, up to $5, that were due at or before $6 although they were written after it. The ledger writes
+-- what is due in the order in which it was due, before anything else: the first entry that was not due ends them.
+SELECT e.kind, e.source, sum(e.amount)::bigint, count(*)
+FROM entries e
+WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
+  AND e.seq < coalesce((SELECT o.seq FROM entries o
+      WHERE o.tenant_id = $1::text AND o.meter = $2::text AND o.subject = $3::text AND o.seq > 0 AND o.seq > $4::bigint AND o.seq <= $5::bigint
+        AND (o.effective_at IS NULL OR o.effective_at > $6::timestamptz) AND o.month <= $7::date
+      ORDER BY o.seq LIMIT 1), $5::bigint + 1)
+  AND e.month <= $7::date
+GROUP BY e.kind, e.source
+ORDER BY e.kind, e.source;
+
+-- name: UsageBetween
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7. A refund may return
+-- drawn units or overage: net use = used + overage - refunded. Rows of rollups that lie in the same step stand for the entries between
+-- them; only the entries between the rows of two steps are read.
+WITH runs AS MATERIALIZED (
+    SELECT date_trunc($6::text, r.created_at, $7::text) AS step, min(r.seq) AS low, max(r.seq) AS high
+    FROM rollups r
+    WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.seq >= $4::bigint AND r.seq <= $5::bigint
+    GROUP BY 1
+), gaps AS (
+    SELECT coalesce(lag(s.high) OVER (ORDER BY s.low), $4::bigint) AS after, s.low AS last FROM runs s
+    UNION ALL
+    SELECT coalesce((SELECT max(s.high) FROM runs s), $4::bigint), $5::bigint
+), ends AS (
+    SELECT s.step, s.low AS seq, -1 AS sign FROM runs s WHERE s.low < s.high
+    UNION ALL
+    SELECT s.step, s.high, 1 FROM runs s WHERE s.low < s.high
+), parts AS (
+    SELECT n.step, n.sign * coalesce(sum(u.amount) FILTER (WHERE u.kind IN ('debit', 'capture')), 0) AS used,
+           n.sign * coalesce(sum(u.amount) FILTER (WHERE u.kind = 'overage'), 0) AS overage,
+           n.sign * coalesce(sum(u.amount) FILTER (WHERE u.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0) AS refunded,
+           n.sign * r.operations AS operations
+    FROM ends n
+    JOIN rollups r ON r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.seq = n.seq
+    CROSS JOIN LATERAL unnest(r.kinds, r.amounts) AS u (kind, amount)
+    GROUP BY n.step, n.sign, r.operations
+    UNION ALL
+    SELECT e.step, e.used, e.overage, e.refunded, e.operations
+    FROM gaps g
+    CROSS JOIN LATERAL (
+        SELECT date_trunc($6::text, o.created_at, $7::text) AS step,
+               coalesce(sum(o.amount) FILTER (WHERE o.kind IN ('debit', 'capture')), 0) AS used,
+               coalesce(sum(o.amount) FILTER (WHERE o.kind = 'overage'), 0) AS overage,
+               coalesce(sum(o.amount) FILTER (WHERE o.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0) AS refunded,
+               count(DISTINCT o.operation_id) AS operations
+        FROM entries o
+        WHERE o.tenant_id = $1::text AND o.meter = $2::text AND o.subject = $3::text AND o.seq > 0 AND o.seq > g.after AND o.seq <= g.last
+          AND o.month <= $8::date
+          AND o.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')
+        GROUP BY 1
+    ) AS e
+)
+SELECT p.step, sum(p.used)::bigint, sum(p.overage)::bigint, sum(p.refunded)::bigint, sum(p.operations)::bigint
+FROM parts p
+GROUP BY p.step
+HAVING sum(p.operations) > 0
+ORDER BY p.step;
+
+-- name: NewestSeq
+-- Returns the seq of the newest entry of balance ($1..$3); no row: it has none.
+SELECT b.seq FROM balances b WHERE b.tenant_id = $1 AND b.meter = $2 AND b.subject = $3;
