@@ -121,7 +121,7 @@ func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error 
 	})
 }
 
-// makePartitions makes the journal's partitions of the coming months. What it cannot make, roll and the service try again.
+// makePartitions makes the journal's partitions of the coming months, and the indexes that partitions lack.
 func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) {
 	err := func() error {
 		conn, err := pgx.Connect(ctx, databaseURL)
@@ -137,10 +137,13 @@ func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) {
 		if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
 			return err
 		}
-		return j.MakeAhead(ctx, conn, journal.MonthOf(now))
+		if err := j.MakeAhead(ctx, conn, journal.MonthOf(now)); err != nil {
+			return err
+		}
+		return j.BuildIndexes(ctx, conn)
 	}()
 	if err != nil {
-		log.Warn("journal partitions were not made; quotasvc roll and the service try again", "error", err)
+		log.Warn("journal partitions or indexes were not made; quotasvc migrate up tries again, and for partitions roll and the service", "error", err)
 	}
 }
 

@@ -87,6 +87,7 @@ func (s *Server) listEntries(rc *request) error {
 	q := history.EntryQuery{
 		Tenant: tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject"), Kind: ledger.EntryKind(rc.query.word("kind", words(ledger.EntryKinds())...)),
 		From: rc.query.instant("from"), To: rc.query.instant("to"),
+		Order: history.Order(rc.query.word("order", string(history.OldestFirst), string(history.NewestFirst))),
 	}
 	q.Limit, q.Cursor = rc.query.page()
 	if err := rc.query.err(); err != nil {

@@ -44,7 +44,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodDelete, path: "/v1/leases/:lease_id", handler: s.releaseLease},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/balances", query: []string{"subject", "as_of"}, handler: s.listBalances},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/balances/:meter", query: []string{"subject", "as_of"}, handler: s.getBalance},
-		{method: http.MethodGet, path: "/v1/tenants/:tenant/entries", query: []string{"meter", "subject", "kind", "from", "to", "limit", "cursor"}, handler: s.listEntries},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/entries", query: []string{"meter", "subject", "kind", "from", "to", "order", "limit", "cursor"}, handler: s.listEntries},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/operations/:operation_id", query: []string{"at"}, handler: s.getOperation},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/periods", query: []string{"meter", "next"}, handler: s.listPeriods},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/statements/:meter/:period_start", query: []string{"subject", "format"}, handler: s.getStatement},

@@ -162,6 +162,13 @@ func must[R any](b *bundle, op ledger.Request[R]) *R {
 	return out
 }
 
+// try makes an operation that may be refused.
+func (b *bundle) try(d *ledger.Debit) error {
+	b.t.Helper()
+	_, err := pg.Do(b.t.Context(), b.ledger, d)
+	return err
+}
+
 // mustBalance reads a balance.
 func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
 	b.t.Helper()

@@ -2,10 +2,13 @@ package history
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -13,13 +16,23 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// EntryQuery selects entries of a tenant. Order: meter, subject, seq.
+// Order is the order of a list.
+type Order string
+
+// The orders of entries. In both, the entries of a balance are together.
+const (
+	OldestFirst Order = "asc"  // meter, subject, seq
+	NewestFirst Order = "desc" // the same backwards
+)
+
+// EntryQuery selects entries of a tenant.
 type EntryQuery struct {
 	Tenant   string
 	Meter    string           // empty: all
-	Subject  string           // empty: all
+	Subject  string           // empty: all; else entries of its balances, and of requests that named it
 	Kind     ledger.EntryKind // empty: all
 	From, To time.Time        // [From, To) of created_at; zero: no bound
+	Order    Order            // empty: OldestFirst
 	Limit    int              // 1..pg.PageMax
 	Cursor   string           // NextCursor of the page before; empty: the first page
 }
@@ -30,68 +43,235 @@ type EntryPage struct {
 	NextCursor string
 }
 
+// position is the place of an entry in the order of a list.
+type position struct {
+	meter, subject string
+	seq            int64
+}
+
+const (
+	// afterIDs comes after every meter and subject: ids have no such character.
+	afterIDs = "~"
+	// balancesMax are the balances that a list looks up at a time.
+	balancesMax = 100
+	// backwardsMark ends the cursors of lists with the newest first, so that nobody goes on in the other order.
+	backwardsMark = "-"
+)
+
 // Entries returns a page of a tenant's journal.
-func (r *Reader) Entries(ctx context.Context, q EntryQuery) (EntryPage, error) {
-	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ledger.ValidateSubject(q.Subject), pg.ValidLimit(q.Limit), ledger.ValidateInstant("from", q.From), ledger.ValidateInstant("to", q.To)); e != nil {
-		return EntryPage{}, e
-	}
-	if q.Meter != "" && !bound.ID(q.Meter) {
-		return EntryPage{}, ledger.ValidateID("meter", q.Meter)
-	}
-	if q.Kind != "" && !slices.Contains(ledger.EntryKinds(), q.Kind) {
-		return EntryPage{}, ledger.Errorf(ledger.CodeInvalidArgument, "kind", "must be one of: %s", strings.Join(kindNames(), ", "))
-	}
-	if !q.From.IsZero() && !q.To.IsZero() && !q.To.After(q.From) {
-		return EntryPage{}, ledger.Errorf(ledger.CodeInvalidArgument, "to", "must be later than from")
-	}
-	after, err := pg.OpenCursor(q.Cursor, 3)
+func (r *Reader) Entries(ctx context.Context, ask EntryQuery) (EntryPage, error) {
+	start, err := ask.validate()
 	if err != nil {
 		return EntryPage{}, err
 	}
-	if q.Cursor != "" && q.Meter != "" && after[0] != q.Meter {
-		return EntryPage{}, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to another list, not to this one of meter %q", q.Meter)
-	}
-	seq := int64(0)
-	if q.Cursor != "" {
-		if seq, err = strconv.ParseInt(after[2], 10, 64); err != nil {
-			return EntryPage{}, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "unknown cursor")
-		}
-	}
-	return reported(ctx, r, func(ctx context.Context, rep *report) (EntryPage, error) {
-		if err := r.ledger.MustExist(ctx, q.Tenant); err != nil {
+	return reported(ctx, r, func(ctx context.Context, q *report) (EntryPage, error) {
+		if err := r.ledger.MustExist(ctx, ask.Tenant); err != nil {
 			return EntryPage{}, err
 		}
-		return rep.entries(ctx, &q, after, seq)
+		items, err := q.entries(ctx, &ask, start)
+		if err != nil {
+			return EntryPage{}, err
+		}
+		page := EntryPage{Items: items}
+		if len(items) > ask.Limit {
+			page.Items = items[:ask.Limit]
+			page.NextCursor = ask.cursor(&items[ask.Limit-1])
+		}
+		return page, nil
 	})
 }
 
-func (q *report) entries(ctx context.Context, ask *EntryQuery, after []string, seq int64) (EntryPage, error) {
-	name, meter := "EntriesOfMeter", ask.Meter
-	if meter == "" {
-		name, meter = "EntriesOfTenant", after[0]
+func (ask *EntryQuery) validate() (start position, err error) {
+	if e := ledger.FirstOf(ledger.ValidateID("tenant", ask.Tenant), ledger.ValidateSubject(ask.Subject), pg.ValidLimit(ask.Limit), ledger.ValidateInstant("from", ask.From), ledger.ValidateInstant("to", ask.To)); e != nil {
+		return start, e
 	}
-	from, to := ask.From, ask.To
+	if ask.Meter != "" && !bound.ID(ask.Meter) {
+		return start, ledger.ValidateID("meter", ask.Meter)
+	}
+	if ask.Kind != "" && !slices.Contains(ledger.EntryKinds(), ask.Kind) {
+		return start, ledger.Errorf(ledger.CodeInvalidArgument, "kind", "must be one of: %s", strings.Join(kindNames(), ", "))
+	}
+	if ask.Order == "" {
+		ask.Order = OldestFirst
+	}
+	if ask.Order != OldestFirst && ask.Order != NewestFirst {
+		return start, ledger.Errorf(ledger.CodeInvalidArgument, "order", "must be one of: asc, desc")
+	}
+	if !ask.From.IsZero() && !ask.To.IsZero() && !ask.To.After(ask.From) {
+		return start, ledger.Errorf(ledger.CodeInvalidArgument, "to", "must be later than from")
+	}
+	switch {
+	case ask.Cursor != "":
+		return ask.openCursor()
+	case ask.Order == NewestFirst:
+		return position{afterIDs, afterIDs, math.MaxInt64}, nil
+	default:
+		return position{}, nil
+	}
+}
+
+// cursor returns the cursor of the page after e.
+func (ask *EntryQuery) cursor(e *ledger.Entry) string {
+	seq := strconv.FormatInt(e.Seq, 10)
+	if ask.Order == NewestFirst {
+		seq += backwardsMark
+	}
+	return pg.SealCursor(e.Meter, e.Subject, seq)
+}
+
+func (ask *EntryQuery) openCursor() (start position, err error) {
+	parts, err := pg.OpenCursor(ask.Cursor, 3)
+	if err != nil {
+		return start, err
+	}
+	text, backwards := strings.CutSuffix(parts[2], backwardsMark)
+	if start.seq, err = strconv.ParseInt(text, 10, 64); err != nil || start.seq < 1 {
+		return start, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "unknown cursor")
+	}
+	start.meter, start.subject = parts[0], parts[1]
+	if ask.Meter != "" && start.meter != ask.Meter {
+		return start, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to another list, not to this one of meter %q", ask.Meter)
+	}
+	if backwards != (ask.Order == NewestFirst) {
+		return start, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to the list in the other order, not to order=%s", ask.Order)
+	}
+	return start, nil
+}
+
+// entries returns up to one entry more than a page.
+func (q *report) entries(ctx context.Context, ask *EntryQuery, start position) ([]ledger.Entry, error) {
+	switch {
+	case ask.Subject != "" || ask.bounded() && !ask.rare():
+		return q.entriesByBalance(ctx, ask, start)
+	case ask.rare():
+		from, to := ask.times()
+		return q.collect(ctx, ask, "EntriesOfKind", ask.Tenant, start.meter, start.subject, start.seq, ask.Kind, ask.Meter,
+			monthOf(from), monthOf(to), from, to, ask.Limit+1)
+	case ask.Meter != "":
+		return q.collect(ctx, ask, "EntriesOfMeter", ask.Tenant, ask.Meter, start.subject, start.seq, ask.Kind, q.lastMonth(), ask.Limit+1)
+	default:
+		return q.collect(ctx, ask, "EntriesOfTenant", ask.Tenant, start.meter, start.subject, start.seq, ask.Kind, q.lastMonth(), ask.Limit+1)
+	}
+}
+
+func (ask *EntryQuery) bounded() bool { return !ask.From.IsZero() || !ask.To.IsZero() }
+
+// rare reports whether the kind asked for has an index.
+func (ask *EntryQuery) rare() bool { return ask.Kind != "" && ask.Kind != ledger.EntryDebit }
+
+func (ask *EntryQuery) times() (from, to time.Time) {
+	from, to = ask.From, ask.To
 	if from.IsZero() {
 		from = period.Earliest
 	}
 	if to.IsZero() {
 		to = period.Latest
 	}
-	rows, err := q.pool.Query(ctx, q.sql[name], ask.Tenant, meter, after[1], seq, monthOf(from), monthOf(to), from, to,
-		ask.Kind, ask.Subject, ask.Limit+1)
+	return from, to
+}
+
+// entriesByBalance goes over the balances in the list's order, and reads of each the entries between the bounds in time.
+func (q *report) entriesByBalance(ctx context.Context, ask *EntryQuery, start position) ([]ledger.Entry, error) {
+	items, next := []ledger.Entry{}, start
+	if ask.Meter != "" {
+		next.meter = ask.Meter
+	}
+	for first := true; ; first = false {
+		balances, err := q.balancesFrom(ctx, ask, next)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range balances {
+			at := b.meter == next.meter && b.subject == next.subject
+			if at && !first {
+				continue // read with the balances before
+			}
+			s := span{0, b.seq}
+			if at {
+				s = ask.following(s, start.seq)
+			}
+			more, err := q.entriesOf(ctx, ask, ledger.BalanceKey{Tenant: ask.Tenant, Meter: b.meter, Subject: b.subject}, s, ask.Limit+1-len(items))
+			if err != nil {
+				return nil, err
+			}
+			if items = append(items, more...); len(items) > ask.Limit {
+				return items, nil
+			}
+		}
+		if len(balances) < balancesMax {
+			return items, nil
+		}
+		next = balances[len(balances)-1]
+	}
+}
+
+// following returns the part of s that follows seq in the list's order.
+func (ask *EntryQuery) following(s span, seq int64) span {
+	if ask.Order == NewestFirst {
+		return span{s.after, min(s.last, seq-1)}
+	}
+	return span{max(s.after, seq), s.last}
+}
+
+func (q *report) balancesFrom(ctx context.Context, ask *EntryQuery, from position) ([]position, error) {
+	oldest, _ := ask.times()
+	rows, err := q.pool.Query(ctx, q.ordered("BalancesInOrder", ask.Order), ask.Tenant, from.meter, from.subject, oldest, ask.Meter, ask.Subject, balancesMax)
 	if err != nil {
-		return EntryPage{}, failed("read entries", err)
+		return nil, failed("list balances", err)
+	}
+	var out []position
+	var b position
+	_, err = pgx.ForEachRow(rows, []any{&b.meter, &b.subject, &b.seq}, func() error {
+		out = append(out, b)
+		return nil
+	})
+	if err != nil {
+		return nil, failed("list balances", err)
+	}
+	return out, nil
+}
+
+// entriesOf returns up to n entries of one balance.
+func (q *report) entriesOf(ctx context.Context, ask *EntryQuery, k ledger.BalanceKey, s span, n int) ([]ledger.Entry, error) {
+	if ask.bounded() {
+		var err error
+		from, to := ask.times()
+		if s, err = q.between(ctx, k, s, from, to); err != nil {
+			return nil, err
+		}
+	}
+	if s.last <= s.after {
+		return nil, nil
+	}
+	args := []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, ask.Kind, q.lastMonth(), n}
+	switch {
+	case ask.Subject != "" && ask.Subject != k.Subject:
+		return q.collect(ctx, ask, "EntriesOfBalanceNaming", append(args, ask.Subject)...)
+	case ask.rare():
+		return q.collect(ctx, ask, "EntriesOfBalanceAndKind", args...)
+	default:
+		return q.collect(ctx, ask, "EntriesOfBalance", args...)
+	}
+}
+
+func (q *report) collect(ctx context.Context, ask *EntryQuery, statement string, args ...any) ([]ledger.Entry, error) {
+	rows, err := q.pool.Query(ctx, q.ordered(statement, ask.Order), args...)
+	if err != nil {
+		return nil, failed("read entries", err)
 	}
 	items, err := pg.CollectEntries(rows)
 	if err != nil {
-		return EntryPage{}, failed("read entries", err)
+		return nil, failed("read entries", err)
 	}
-	page := EntryPage{Items: items}
-	if len(items) > ask.Limit {
-		last := items[ask.Limit-1]
-		page.Items, page.NextCursor = items[:ask.Limit], pg.SealCursor(last.Meter, last.Subject, strconv.FormatInt(last.Seq, 10))
+	return items, nil
+}
+
+// ordered returns the SQL of a statement of sql/entries.sql for an order.
+func (r *Reader) ordered(statement string, o Order) string {
+	if o == NewestFirst {
+		return strings.NewReplacer(">=/*<=*/", "<=", ">/*<*/", "<", "/*DESC*/", " DESC").Replace(r.sql[statement])
 	}
-	return page, nil
+	return r.sql[statement]
 }
 
 func kindNames() []string {

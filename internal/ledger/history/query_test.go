@@ -16,6 +16,9 @@ func TestStatements_PrepareOnMigratedSchema(t *testing.T) {
 		if _, err := b.db.Prepare(t.Context(), name, sql); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+		if _, err := b.db.Prepare(t.Context(), name+"-backwards", b.ordered(name, NewestFirst)); err != nil {
+			t.Errorf("%s, newest first: %v", name, err)
+		}
 	}
 }
 

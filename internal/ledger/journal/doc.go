@@ -11,7 +11,7 @@
 //	J2  A partition is made as a table of its own and attached then. That waits for nobody who reads or writes entries, and nobody waits for it.
 //	J3  A partition is detached CONCURRENTLY: it waits for transactions that have used entries, and nobody waits behind it.
 //	J4  What needs a lock waits for it at most lockWait at a time, and tries again later.
-//	J5  A new partition has the columns, checks and indexes of entries.
+//	J5  A new partition has the columns, checks and indexes of entries. A new index of entries is made for each older partition CONCURRENTLY.
 //
 // # Clock
 //

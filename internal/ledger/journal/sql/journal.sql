@@ -23,3 +23,16 @@ SELECT pg_advisory_xact_lock(7162931504);
 -- Reports whether a table $1 exists, and whether it is a partition.
 SELECT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = to_regclass($1::text)),
        EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = to_regclass($1::text) AND c.relispartition);
+
+-- name: MissingIndexes
+-- Returns the indexes of entries that a partition does not have: the parent's index, the partition, the definition, the name that the partition's own
+-- gets, and whether an index of this name is there, not attached. The newest partition comes first: it is asked the most.
+SELECT i.indexrelid::regclass::text, p.inhrelid::regclass::text, pg_get_indexdef(i.indexrelid), c.relname || substr(x.relname, length('entries') + 1),
+       to_regclass(c.relname || substr(x.relname, length('entries') + 1)) IS NOT NULL
+FROM pg_index i
+JOIN pg_class x ON x.oid = i.indexrelid
+JOIN pg_inherits p ON p.inhparent = i.indrelid AND NOT p.inhdetachpending
+JOIN pg_class c ON c.oid = p.inhrelid
+WHERE i.indrelid = 'entries'::regclass AND NOT i.indisunique
+  AND NOT EXISTS (SELECT 1 FROM pg_inherits a JOIN pg_index o ON o.indexrelid = a.inhrelid WHERE a.inhparent = i.indexrelid AND o.indrelid = p.inhrelid)
+ORDER BY c.relname DESC, x.relname;

@@ -1,0 +1,48 @@
+package journal
+
+import "testing"
+
+// beforeIndexes is the schema's version before the indexes by kind and by named subject.
+const beforeIndexes = 6
+
+const unfinishedIndexes = "SELECT count(*) FROM pg_index i WHERE NOT i.indisvalid AND i.indrelid IN (SELECT 'entries'::regclass UNION SELECT inhrelid FROM pg_inherits WHERE inhparent = 'entries'::regclass)"
+
+// A journal with entries gets its new indexes without a lock on its tables for as long as they are built.
+func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	p := s.goose()
+	if _, err := p.DownTo(t.Context(), beforeIndexes); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(insertEntry, "t", "k", s.now.Start())
+	if _, err := p.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := count[int](t, s.conn, unfinishedIndexes); got == 0 {
+		t.Fatal("the migration has built the indexes itself, under its lock")
+	}
+	// An earlier attempt was interrupted.
+	s.exec("CREATE INDEX " + s.now.Partition() + "_rare ON " + s.now.Partition() + " (seq)")
+	for range 2 {
+		if err := s.BuildIndexes(t.Context(), s.conn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := count[int](t, s.conn, unfinishedIndexes); got != 0 {
+		t.Errorf("%d indexes are not valid", got)
+	}
+	// A partition that is made later has them as well.
+	if err := s.Make(t.Context(), s.conn, s.now+50); err != nil {
+		t.Fatal(err)
+	}
+	if got := count[int](t, s.conn, unfinishedIndexes); got != 0 {
+		t.Errorf("%d indexes are not valid after a new partition", got)
+	}
+	if got := count[int](t, s.conn, "SELECT count(*) FROM pg_indexes WHERE tablename = $1", (s.now + 50).Partition()); got != 4 {
+		t.Errorf("a new partition has %d indexes, want 4", got)
+	}
+	if got := count[int](t, s.conn, "SELECT count(*) FROM pg_indexes WHERE indexname = $1 AND indexdef LIKE '%kind%'", s.now.Partition()+"_rare"); got != 1 {
+		t.Errorf("the interrupted index was not made again")
+	}
+}
