@@ -102,7 +102,7 @@ servers: ## Install PostgreSQL, Redis and curl if they are missing
 	@scripts/install-servers.sh
 
 .PHONY: test-tools
-test-tools: ## Install missing programs that only tests use: nginx, HAProxy and promtool
+test-tools: ## Install missing programs that only tests use: nginx, HAProxy, promtool and libfaketime
 	@scripts/install-servers.sh nginx haproxy
 	@scripts/install-test-tools.sh
 

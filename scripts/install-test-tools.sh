@@ -1,12 +1,12 @@
 #!/bin/sh
-# Gets promtool if it is missing. Only tests use it: it checks and tests the alert
-# rules. Prometheus is not needed, so on Debian and Ubuntu this script extracts the
-# program from its package into bin/, without root and without an installation.
-# If nothing is missing it prints nothing and uses no network.
+# Gets promtool and libfaketime if they are missing. Only tests use them: promtool
+# checks and tests the alert rules, libfaketime moves PostgreSQL's clock. On Debian and
+# Ubuntu this script extracts the files from their packages into bin/, without root and
+# without an installation. If nothing is missing it prints nothing and uses no network.
 #
-# If it cannot get promtool, it prints a message and succeeds, so that the other tests
-# run. The tests of the alert rules then fail, or are skipped if
-# QUOTASVC_TEST_WITHOUT=promtool is set.
+# If it cannot get one, it prints a message and succeeds, so that the other tests run.
+# The tests that need it then fail, or are skipped if QUOTASVC_TEST_WITHOUT names it:
+# promtool, libfaketime, or both with a comma.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,8 +16,24 @@ have_promtool() {
 	command -v promtool >/dev/null 2>&1 || [ -x bin/promtool ]
 }
 
-have_promtool && exit 0
-[ "${QUOTASVC_TEST_WITHOUT:-}" = promtool ] && exit 0
+# The same places as in internal/testenv (clock.go).
+have_libfaketime() {
+	for file in /usr/lib/*/faketime/libfaketime.so.1 /usr/lib*/faketime/libfaketime.so.1 \
+		/usr/local/lib/faketime/libfaketime.so.1 bin/libfaketime.so.1; do
+		[ -e "$file" ] && return 0
+	done
+	return 1
+}
+
+without() {
+	case ",${QUOTASVC_TEST_WITHOUT:-}," in *,"$1",*) return 0 ;; esac
+	return 1
+}
+
+want=
+have_promtool || without promtool || want=prometheus
+have_libfaketime || without libfaketime || [ "$(uname)" != Linux ] || want="$want libfaketime"
+[ -n "$want" ] || exit 0
 
 # Everybody may write to the directory, because apt downloads as another user.
 dir=$(mktemp -d)
@@ -26,25 +42,37 @@ trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 
 from_apt() {
-	(cd "$dir" && apt-get -q -o Acquire::Retries=2 -o Acquire::http::Timeout=30 download prometheus) >"$dir/log" 2>&1 </dev/null
+	(cd "$dir" && apt-get -q -o Acquire::Retries=2 -o Acquire::http::Timeout=30 download $want) >"$dir/log" 2>&1 </dev/null
 }
 
 with_apt() {
 	# Old package lists name files that the mirrors no longer have. Only root may update the lists.
 	from_apt || { [ "$(id -u)" = 0 ] && apt-get -q update >"$dir/log" 2>&1 </dev/null && from_apt; } || return 1
 	mkdir -p bin
+	for package in $want; do "extract_$package" || return 1; done
+}
+
+extract_prometheus() {
 	dpkg-deb --fsys-tarfile "$dir"/prometheus_*.deb | tar -xO ./usr/bin/promtool >"$dir/promtool"
 	chmod 755 "$dir/promtool"
 	"$dir/promtool" --version >/dev/null 2>&1 || return 1
 	mv "$dir/promtool" bin/promtool
 }
 
+extract_libfaketime() {
+	dpkg-deb --fsys-tarfile "$dir"/libfaketime_*.deb | tar -xO --wildcards './usr/lib/*/faketime/libfaketime.so.1' >"$dir/libfaketime.so.1"
+	[ -s "$dir/libfaketime.so.1" ] || return 1
+	mv "$dir/libfaketime.so.1" bin/libfaketime.so.1
+}
+
 if command -v apt-get >/dev/null 2>&1 && command -v dpkg-deb >/dev/null 2>&1; then
-	say 'getting promtool for the tests of the alert rules (once; 20 MB) ...'
+	say "getting programs that only tests use (once; $want; 20 MB) ..."
 	with_apt || { tail -n 3 "$dir/log" >&2; }
-elif command -v brew >/dev/null 2>&1; then
+elif [ "$want" = prometheus ] && command -v brew >/dev/null 2>&1; then
 	say 'installing prometheus with brew for the tests of the alert rules (once) ...'
 	brew install prometheus >"$dir/log" 2>&1 </dev/null || tail -n 3 "$dir/log" >&2
 fi
-have_promtool || [ "${QUOTASVC_TEST_WITHOUT:-}" = promtool ] ||
+have_libfaketime || without libfaketime || [ "$(uname)" != Linux ] ||
+	say 'libfaketime is missing, so the tests that move the clock of PostgreSQL will fail. Set QUOTASVC_TEST_WITHOUT=libfaketime to skip these tests.'
+have_promtool || without promtool ||
 	say 'promtool is missing, so the tests of the alert rules will fail. It is part of Prometheus. Set QUOTASVC_TEST_WITHOUT=promtool to skip these tests.'

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/gate"
 )
 
@@ -21,13 +22,17 @@ const catalogConns = 4
 // applyCmd stores a catalogue file.
 type applyCmd struct {
 	databaseConfig
+	clockConfig
 	File   string `short:"f" required:"" placeholder:"FILE" help:"Catalogue file (YAML) with meters, plans, limits and tenants. - reads standard input."`
 	DryRun bool   `name:"dry-run" help:"Show the changes without making them."`
 }
 
 // Run prints the changes that it made, or with --dry-run would make. It stores the whole file or nothing.
-func (c *applyCmd) Run(ctx context.Context, _ *slog.Logger) error {
-	if err := c.validate(); err != nil {
+func (c *applyCmd) Run(ctx context.Context, log *slog.Logger) error {
+	var check checker
+	c.databaseConfig.check(&check)
+	c.clockConfig.check(&check)
+	if err := check.err(); err != nil {
 		return err
 	}
 	text, err := readFile(c.File)
@@ -37,7 +42,7 @@ func (c *applyCmd) Run(ctx context.Context, _ *slog.Logger) error {
 	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
 		return err
 	}
-	diff, err := applyText(ctx, string(c.DatabaseURL), text, c.DryRun)
+	diff, err := applyText(ctx, string(c.DatabaseURL), c.clock(log), text, c.DryRun)
 	if err != nil {
 		return explainFile(c.File, err)
 	}
@@ -63,7 +68,7 @@ func readFile(name string) ([]byte, error) {
 }
 
 // applyText parses and applies a catalogue.
-func applyText(ctx context.Context, databaseURL string, text []byte, dryRun bool) (*catalog.Diff, error) {
+func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, text []byte, dryRun bool) (*catalog.Diff, error) {
 	file, err := catalog.ParseFile(text)
 	if err != nil {
 		return nil, err
@@ -73,7 +78,7 @@ func applyText(ctx context.Context, databaseURL string, text []byte, dryRun bool
 		return nil, err
 	}
 	defer pool.Close()
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, Clock: agreed})
 	if err != nil {
 		return nil, err
 	}

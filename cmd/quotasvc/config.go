@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -13,7 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
@@ -33,10 +36,23 @@ type redisConfig struct {
 	RedisURL secret `name:"redis-url" env:"QUOTASVC_REDIS_URL" placeholder:"URL" group:"Backends" help:"Redis, as redis://, rediss://, redis+sentinel:// or redis+cluster://. Without it the service runs in local mode, for a single instance only."`
 }
 
+// clockConfig says when PostgreSQL's clock and this machine's agree.
+type clockConfig struct {
+	ClockSkewMax time.Duration `name:"clock-skew-max" env:"QUOTASVC_CLOCK_SKEW_MAX" default:"${clock_skew_max}" group:"Tuning" help:"Largest difference between PostgreSQL's clock and this machine's at which periods close and grants expire. Beyond it decisions go by the earlier clock. A very long one trusts PostgreSQL's clock alone."`
+}
+
+func (c *clockConfig) check(check *checker) {
+	check.require(c.ClockSkewMax > 0, settingName("clock-skew-max"), "is %s; must be greater than 0s", c.ClockSkewMax)
+}
+
+// clock returns a clock with this setting.
+func (c *clockConfig) clock(log *slog.Logger) *clock.Clock { return pg.NewClock(c.ClockSkewMax, log) }
+
 // serviceConfig is the configuration of `serve`. `dev` fills it in without flags.
 type serviceConfig struct {
 	databaseConfig
 	redisConfig
+	clockConfig
 
 	ReportDatabaseURL secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
 
@@ -92,6 +108,7 @@ func (c *serviceConfig) validate() error {
 	var check checker
 	c.databaseConfig.check(&check)
 	c.redisConfig.check(&check)
+	c.clockConfig.check(&check)
 	checkListen(&check, "listen", c.Listen)
 	checkListen(&check, "ops-listen", c.OpsListen)
 	samePort := c.Listen == c.OpsListen && !strings.HasSuffix(c.Listen, ":0")

@@ -21,6 +21,8 @@ import (
 
 // devCmd runs the service with its own servers on this machine, for a first trial and for development.
 type devCmd struct {
+	clockConfig
+
 	Dir          string `env:"QUOTASVC_DEV_DIR" default:".quotasvc" type:"path" help:"Directory of data, logs and the key. It is kept between runs; delete it to start from scratch."`
 	Listen       string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" help:"Address of the API. Port 0 picks a free port."`
 	OpsListen    string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" help:"Address of /livez, /readyz, /metrics and pprof."`
@@ -48,6 +50,7 @@ var devText string
 func (c *devCmd) Run(ctx context.Context, log *slog.Logger) (err error) {
 	cfg := serviceConfig{
 		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, LedgerLanes: 2, CheckReads: 8, CacheFresh: 30 * time.Second,
+		clockConfig: c.clockConfig,
 	}
 	lst, err := listen(ctx, &cfg)
 	if err != nil {
@@ -87,7 +90,7 @@ func (c *devCmd) Run(ctx context.Context, log *slog.Logger) (err error) {
 	if err := migrateUp(ctx, string(cfg.DatabaseURL), log); err != nil {
 		return err
 	}
-	if _, err := applyText(ctx, string(cfg.DatabaseURL), demoCatalog, false); err != nil {
+	if _, err := applyText(ctx, string(cfg.DatabaseURL), cfg.clock(log), demoCatalog, false); err != nil {
 		return fmt.Errorf("store the demo catalogue: %w", err)
 	}
 	return runOnStack(ctx, stack, &cfg, lst, log)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
@@ -46,7 +47,7 @@ func execute(args []string) int {
 		kong.Description("Quotas, prepaid credits and rate limits for product backends: one decision, durable and exactly once."),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
-		kong.Vars{"listen": defaultListen, "ops_listen": defaultOpsListen},
+		kong.Vars{"listen": defaultListen, "ops_listen": defaultOpsListen, "clock_skew_max": clock.SkewMaxDefault.String()},
 	)
 	if err != nil {
 		panic(err) // a tag of cli is invalid; every test run finds this

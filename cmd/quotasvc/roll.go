@@ -11,6 +11,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
@@ -18,6 +19,7 @@ import (
 // the same for its own balances first.
 type rollCmd struct {
 	databaseConfig
+	clockConfig
 	AsOf  *time.Time    `name:"as-of" placeholder:"TIME" help:"Process events that were due by this time (RFC 3339). Default: now. A time in the future is refused."`
 	Every time.Duration `env:"QUOTASVC_ROLL_EVERY" placeholder:"DURATION" help:"Keep running and repeat at this interval, as a replacement for cron."`
 }
@@ -29,6 +31,7 @@ const rollEveryMin = time.Second
 func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)
+	c.clockConfig.check(&check)
 	check.require(c.Every == 0 || c.Every >= rollEveryMin, settingName("roll-every"), "is %s; at least %s", c.Every, rollEveryMin)
 	check.require(c.Every == 0 || c.AsOf == nil, "--as-of", "cannot be combined with --every")
 	if err := check.err(); err != nil {
@@ -37,7 +40,7 @@ func (c *rollCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
 		return err
 	}
-	return withLedger(ctx, string(c.DatabaseURL), log, func(l *pg.Ledger) error {
+	return withLedger(ctx, string(c.DatabaseURL), c.clock(log), log, func(l *pg.Ledger) error {
 		if c.Every == 0 {
 			return roll(ctx, l, c.AsOf, log)
 		}
@@ -89,8 +92,8 @@ func roll(ctx context.Context, l *pg.Ledger, asOf *time.Time, log *slog.Logger) 
 const toolLedgerStop = 10 * time.Second
 
 // withLedger calls do with a separate ledger, for tools that run beside the service.
-func withLedger(ctx context.Context, databaseURL string, log *slog.Logger, do func(*pg.Ledger) error) (err error) {
-	l, err := pg.Open(ctx, pg.Config{DatabaseURL: databaseURL, Log: log, Metrics: prometheus.NewRegistry()})
+func withLedger(ctx context.Context, databaseURL string, agreed *clock.Clock, log *slog.Logger, do func(*pg.Ledger) error) (err error) {
+	l, err := pg.Open(ctx, pg.Config{DatabaseURL: databaseURL, Clock: agreed, Log: log, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/lane"
@@ -56,7 +57,8 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	cat, err := s.startCatalog(ctx, cfg, m, limiter)
+	agreed := cfg.clock(log)
+	cat, err := s.startCatalog(ctx, cfg, agreed, m, limiter)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.startLedger(ctx, cfg, m, func(changed []ledger.BalanceCopy) {
+	l, err := s.startLedger(ctx, cfg, agreed, m, func(changed []ledger.BalanceCopy) {
 		cache.Publish(changed)
 		sums.Hint(changed)
 	})
@@ -160,13 +162,13 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 	return limiter, cache, nil
 }
 
-func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, error) {
+func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, error) {
 	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL))
 	if err != nil {
 		return nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
 	if err != nil {
 		return nil, err
 	}
@@ -195,10 +197,10 @@ func (s *service) openHistory(ctx context.Context, cfg *serviceConfig, m *measur
 	return h, nil
 }
 
-func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, m *measurements, onCommit func([]ledger.BalanceCopy)) (*pg.Ledger, error) {
+func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, onCommit func([]ledger.BalanceCopy)) (*pg.Ledger, error) {
 	l, err := pg.Open(ctx, pg.Config{
 		DatabaseURL: string(cfg.DatabaseURL), Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
-		OnCommit: onCommit, Readers: cfg.Readers,
+		Clock: agreed, OnCommit: onCommit, Readers: cfg.Readers,
 	})
 	if err != nil {
 		return nil, err

@@ -26,15 +26,16 @@ var mayImport = map[string][]string{
 	"internal/breaker":               {},
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/localstack", "migrations"},
-	"internal/catalog":               {"internal/body", "internal/bound", "internal/lane", "internal/namedsql", "internal/period"},
+	"internal/catalog":               {"internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period"},
 	"internal/namedsql":              {},
 	"internal/pgpool":                {},
+	"internal/clock":                 {},                                    // pure: two clocks
 	"internal/ledger":                {"internal/bound", "internal/period"}, // pure: the domain
 	"internal/ledger/audit":          {"internal/namedsql"},                 // never the ledger: it must not share its mistakes
 	"internal/ledger/journal":        {"internal/namedsql"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/ledger", "internal/ledger/audit", "internal/namedsql"},
-	"internal/ledger/pg":             {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period"},
+	"internal/ledger/pg":             {"internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
 	"internal/ratelimit":             {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
@@ -64,7 +65,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/verifier",
-		"internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
+		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "migrations",
 	},
 }

@@ -49,8 +49,9 @@
 //
 // # Clock
 //
-// Copies carry PostgreSQL's clock; the caller of Policy.For passes the service's. Hosts keep time by NTP: a difference
-// between the two clocks adds to the staleness above and has no other effect.
+// Copies carry the ledger's clock, on which PostgreSQL's and the service's agree; the caller of Policy.For passes the same clock, as far as it is
+// known without asking PostgreSQL. If another instance's clock is wrong, its copies seem that much younger or older: the difference
+// adds to the staleness above and has no other effect.
 //
 // # Concurrency
 //

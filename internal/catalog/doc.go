@@ -31,8 +31,10 @@
 //
 // # Clock
 //
-// Stored instants are PostgreSQL's clock_timestamp(), read inside the transaction after its locks. The process's clock only
-// measures the age of cached rows, and says when a block is over: hosts are expected to keep time by NTP.
+// Instants that decide something (since when terms, a plan's version or a tenant hold, whether a block is over) are those on which PostgreSQL's
+// clock and the process's agree (package clock), read inside the transaction after its locks. If the two disagree they are the earlier one: a change
+// that is made meanwhile holds at once. updated_at, and created_at of meters and limits, are PostgreSQL's clock_timestamp(); they decide
+// nothing. The process's clock alone measures the age of cached rows, and says when a block in memory is over.
 //
 // # Concurrency
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
@@ -57,6 +58,9 @@ type StoreConfig struct {
 	// CheckRules, if not nil, refuses limits that cannot be enforced together. It gets the whole catalogue as it would be
 	// after a change. Each limit in it has passed CheckLimit.
 	CheckRules func(*Snapshot) []RuleFault
+
+	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
+	Clock *clock.Clock
 }
 
 // Store is the catalogue in PostgreSQL. It has no goroutines. It does not close the pool.
@@ -76,6 +80,9 @@ type Store struct {
 
 // NewStore returns a store. It does not use the pool, which should have 2 connections or more.
 func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.New(clock.Config{})
+	}
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
 		return nil, err
@@ -95,6 +102,17 @@ type txn struct {
 }
 
 func (tx *txn) changed(kind, id string) { tx.changes = append(tx.changes, kind+":"+id) }
+
+// now returns the instant with which a change is stamped: PostgreSQL's clock, or the instance's if the two disagree and that is the earlier.
+// Call it after the locks.
+func (tx *txn) now(ctx context.Context) (time.Time, error) {
+	began := tx.store.cfg.Clock.Begin()
+	var now time.Time
+	if err := tx.queryRow(ctx, "Clock").Scan(&now); err != nil {
+		return time.Time{}, wrap("read the clock", err)
+	}
+	return tx.store.cfg.Clock.Agree(began, now), nil
+}
 
 func (tx *txn) query(ctx context.Context, name string, args ...any) (pgx.Rows, error) {
 	return tx.Query(ctx, tx.store.queries[name], args...)

@@ -162,7 +162,11 @@ func (tx *txn) oneBlock(ctx context.Context, key *Block) (Block, error) {
 }
 
 func (tx *txn) blocks(ctx context.Context, statement string, args ...any) ([]Block, error) {
-	rows, err := tx.query(ctx, statement, args...)
+	now, err := tx.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.query(ctx, statement, append(args, now)...)
 	if err != nil {
 		return nil, wrap("select blocks", err)
 	}
@@ -184,12 +188,16 @@ func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, err
 	if before != nil && b.same(*before) {
 		return *before, nil
 	}
-	if _, err := tx.exec(ctx, "ForgetBlocks", forgottenAtOnce); err != nil {
+	now, err := tx.now(ctx)
+	if err != nil {
+		return Block{}, err
+	}
+	if _, err := tx.exec(ctx, "ForgetBlocks", forgottenAtOnce, now); err != nil {
 		return Block{}, wrap("forget expired blocks", err)
 	}
 	if before == nil {
 		var n int
-		if err := tx.queryRow(ctx, "CountBlocks").Scan(&n); err != nil {
+		if err := tx.queryRow(ctx, "CountBlocks", now).Scan(&n); err != nil {
 			return Block{}, wrap("count blocks", err)
 		}
 		if n >= maxBlocks {
@@ -201,7 +209,7 @@ func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, err
 	if !b.ExpiresAt.IsZero() {
 		expires = &b.ExpiresAt
 	}
-	err := tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, expires, b.Reason).Scan(&b.CreatedAt, &b.UpdatedAt)
+	err = tx.queryRow(ctx, "UpsertBlock", b.Kind, b.Tenant, b.Value, b.Action, expires, b.Reason, now).Scan(&b.CreatedAt, &b.UpdatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Block{}, fieldError(CodeInvalidArgument, "expires_at", "must be in the future")
 	}

@@ -148,7 +148,11 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err != nil {
 		return Plan{}, wrap("encode limits", err)
 	}
-	if err := tx.queryRow(ctx, "InsertPlan", p.ID, p.Version, limits).Scan(&p.CreatedAt); err != nil {
+	now, err := tx.now(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := tx.queryRow(ctx, "InsertPlan", p.ID, p.Version, limits, now).Scan(&p.CreatedAt); err != nil {
 		return Plan{}, wrap("store plan "+p.ID, err)
 	}
 	p.CreatedAt = p.CreatedAt.UTC()

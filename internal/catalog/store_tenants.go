@@ -253,7 +253,11 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	if !t.Anchor.IsZero() {
 		anchor = &t.Anchor
 	}
-	err := tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides)).
+	now, err := tx.now(ctx)
+	if err != nil {
+		return Tenant{}, err
+	}
+	err = tx.queryRow(ctx, "InsertTenant", t.ID, t.Plan, anchor, t.Timezone, t.Status, t.Metadata, orEmpty(t.Overrides), now).
 		Scan(&t.Anchor, &t.Metadata, &t.Version, &t.CreatedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Tenant{}, errRace

@@ -96,13 +96,17 @@ func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
 			}
 		}
 	}
+	now, err := tx.now(ctx)
+	if err != nil {
+		return err
+	}
 	var at time.Time
 	usage := usageCarry
 	if when.reset {
 		usage = usageReset
 	}
-	err := tx.queryRow(ctx, "InsertTerms",
-		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, orNull(when.reason), usage).Scan(&at)
+	err = tx.queryRow(ctx, "InsertTerms",
+		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, orNull(when.reason), usage, now).Scan(&at)
 	if err != nil || !when.now {
 		return err
 	}

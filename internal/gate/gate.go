@@ -23,7 +23,7 @@ type Config struct {
 
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
-	Now     func() time.Time      // nil is time.Now
+	Now     func() time.Time      // nil: the ledger's for what balances say, time.Now for waits
 }
 
 // Gate composes decisions. It needs no stop: its goroutines read balances, and each ends by itself within twice
@@ -52,8 +52,9 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	now := cfg.Now // copies of balances carry instants of the ledger's clock
 	if cfg.Now == nil {
-		cfg.Now = time.Now
+		now, cfg.Now = l.Now, time.Now
 	}
 	metrics := newGateMetrics(cfg.Metrics)
 	loader := newLoader(l, cfg, metrics, func(result *ledger.CheckResult) {
@@ -61,7 +62,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 		copies.Publish(result.Copies)
 	})
 	return &Gate{
-		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, now: cfg.Now,
+		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, now: now,
 		loader: loader, refresher: newRefresher(loader),
 	}
 }

@@ -27,7 +27,7 @@ type GrantKey struct {
 // Batch decides operations together. It performs no I/O: the store fills the exported fields before Decide, and writes what
 // Changes returns after it.
 type Batch struct {
-	Now     time.Time               // PostgreSQL's clock, read after the locks
+	Now     time.Time               // the agreed clock, read after the locks
 	Books   map[BalanceKey]*Book    // every balance that exists and was asked for
 	Absent  map[BalanceKey]Absence  // the others
 	Stored  map[OperationID][]Entry // entries under the batch's keys by line; Decide adds what it makes

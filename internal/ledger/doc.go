@@ -40,8 +40,9 @@
 //
 // # Clock
 //
-// The only clock is PostgreSQL's, read after the balance rows are locked and handed in as Batch.Now. A balance's time never runs backwards: the
-// instant of a decision is the later of that reading and the balance's newest entry.
+// The clock is handed in as Batch.Now: the instant on which PostgreSQL's clock, read after the balance rows are locked, and the instance's
+// agree (package clock). A balance's time never runs backwards: the instant of a decision is the later of that one and the balance's
+// newest entry.
 //
 // # Concurrency and failure
 //

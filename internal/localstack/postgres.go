@@ -26,6 +26,7 @@ type PostgresConfig struct {
 	PortSetting string            // the setting that changes Port, for messages
 	Durable     bool              // true: survives a power cut. false: fsync off, for tests only
 	Extra       map[string]string // server settings that override the defaults ("max_connections": "200")
+	Env         []string          // further environment variables of the server's process
 	Cache       string            // directory with a fresh cluster to copy instead of initdb; empty: always initdb
 	Search      *Search           // directories with binaries; nil: SystemSearch
 	Log         *slog.Logger      // progress messages; nil: none
@@ -147,7 +148,7 @@ func (p *Postgres) launch(ctx context.Context) error {
 		death = syscall.SIGINT
 	}
 	p.proc, err = startProcess(command{
-		path: filepath.Join(p.bin.Dir, "postgres"), args: p.args(), dir: p.dataDir(),
+		path: filepath.Join(p.bin.Dir, "postgres"), args: p.args(), dir: p.dataDir(), env: p.cfg.Env,
 		as: p.as, log: logFile, deathSignal: death,
 	})
 	if err != nil {

@@ -29,6 +29,7 @@ type command struct {
 	args        []string
 	dir         string         // working directory; must be enterable by as
 	as          runUser        // zero: the caller
+	env         []string       // further variables
 	log         *os.File       // stdout and stderr; nil: discarded
 	deathSignal syscall.Signal // sent by the kernel when this process dies (Linux)
 }
@@ -44,6 +45,7 @@ func (c command) cmd(ctx context.Context) *exec.Cmd {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}
 	}
+	cmd.Env = append(cmd.Env, c.env...)
 	if c.log != nil {
 		cmd.Stdout, cmd.Stderr = c.log, c.log
 	}

@@ -48,10 +48,16 @@ type PostgresServer struct {
 // PostgresPrivate starts a PostgreSQL for this test from local binaries and stops it when the test ends.
 func PostgresPrivate(t testing.TB) *PostgresServer {
 	t.Helper()
+	return startPostgres(t)
+}
+
+// startPostgres is PostgresPrivate with further variables in the server's environment.
+func startPostgres(t testing.TB, environment ...string) *PostgresServer {
+	t.Helper()
 	shared.requireMain(t)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	p, stop, err := shared.source.localPostgres(ctx)
+	p, stop, err := shared.source.localPostgres(ctx, environment...)
 	if err != nil {
 		t.Fatal("testenv: a private PostgreSQL needs local binaries: ", err)
 	}

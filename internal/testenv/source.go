@@ -112,9 +112,10 @@ func fallBack(localErr error, variable string, start func() (backend, error)) (b
 	return b, nil
 }
 
-// localPostgres starts a private server in a temporary directory. The returned
-// function stops it and removes the directory.
-func (s source) localPostgres(ctx context.Context) (*localstack.Postgres, func(context.Context) error, error) {
+// localPostgres starts a private server in a temporary directory, with further
+// variables in its environment. The returned function stops it and removes the
+// directory.
+func (s source) localPostgres(ctx context.Context, env ...string) (*localstack.Postgres, func(context.Context) error, error) {
 	bin, err := s.search.Postgres(ctx, 0)
 	if err != nil {
 		return nil, nil, err
@@ -127,6 +128,7 @@ func (s source) localPostgres(ctx context.Context) (*localstack.Postgres, func(c
 	p, err := localstack.StartPostgres(ctx, localstack.PostgresConfig{
 		Dir:    filepath.Join(dir, "postgres"),
 		Extra:  map[string]string{"max_connections": maxConnections, "max_wal_size": maxWALSize},
+		Env:    env,
 		Cache:  s.cache,
 		Search: &s.search,
 	})

@@ -20,9 +20,9 @@ JOIN plan_allowances a ON a.plan = k.plan AND a.version = k.version
 ORDER BY a.plan, a.ordinal;
 
 -- name: InsertPlan
--- Version $2 of plan $1, created after the version before it, however the server's clock was set.
+-- Version $2 of plan $1, created at $4, which is now, and after the version before it, however the clocks were set.
 INSERT INTO plans (plan, version, limits, created_at)
-SELECT $1, $2, $3, greatest(clock_timestamp(), (SELECT max(p.created_at) + interval '1 microsecond' FROM plans p WHERE p.plan = $1))
+SELECT $1, $2, $3, greatest($4::timestamptz, (SELECT max(p.created_at) + interval '1 microsecond' FROM plans p WHERE p.plan = $1))
 RETURNING created_at;
 
 -- name: InsertAllowances

@@ -1,3 +1,7 @@
+-- name: Clock
+-- PostgreSQL's clock. Store.now compares it with the instance's.
+SELECT clock_timestamp();
+
 -- name: SelectTenants
 -- Tenants $1 (all if it is null) after $2, at most $3, in order.
 SELECT tenant_id, plan, anchor, timezone, status, metadata, overrides, version, created_at, updated_at
@@ -25,12 +29,11 @@ ORDER BY t.tenant_id
 FOR NO KEY UPDATE OF t;
 
 -- name: InsertTenant
--- A tenant and its first terms, which carry the tenant's created_at. A null anchor is created_at too. No row if it exists.
-WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS at
-), made AS (
+-- A tenant, created at $8, and its first terms, which carry the tenant's created_at. A null anchor is created_at too. No row if it
+-- exists.
+WITH made AS (
     INSERT INTO tenants (tenant_id, plan, anchor, timezone, status, metadata, overrides, created_at, updated_at)
-    SELECT $1, $2, coalesce($3, clock.at), $4, $5, $6, $7, clock.at, clock.at FROM clock
+    SELECT $1, $2, coalesce($3, $8::timestamptz), $4, $5, $6, $7, $8::timestamptz, $8::timestamptz
     ON CONFLICT DO NOTHING
     RETURNING tenant_id, plan, anchor, timezone, metadata, overrides, version, created_at
 ), terms AS (
@@ -48,10 +51,10 @@ WHERE tenant_id = $1
 RETURNING metadata, version, updated_at;
 
 -- name: InsertTerms
--- New terms of a locked tenant, effective now and after the terms before, however the server's clock was set.
+-- New terms of a locked tenant, effective at $10, which is now, and after the terms before, however the clocks were set.
 -- Those that apply at once ($6) lie after every entry of the tenant's balances, which are locked.
 INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides, initial, immediate, prorate, reason, usage)
-SELECT $1, greatest(clock_timestamp(),
+SELECT $1, greatest($10::timestamptz,
                     (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1),
                     (SELECT max(b.updated_at) + interval '1 microsecond' FROM balances b WHERE b.tenant_id = $1 AND $6)),
        $2, $3, $4, $5, false, $6, $7, $8, $9

@@ -24,7 +24,7 @@
 //
 // # Clock
 //
-// PostgreSQL's, as package pg knows it.
+// The ledger's: the agreed clock, as package pg knows it.
 //
 // # Concurrency
 //

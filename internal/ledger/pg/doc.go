@@ -29,7 +29,8 @@
 //
 // # Clock
 //
-// PostgreSQL's, read after the locks. The instance's own clock only chooses the partitions in which keys are looked up.
+// PostgreSQL's, read after the locks, while it agrees with the instance's; else the earlier of the two (package clock, tx.scanClock). Before the
+// locks the clock is only estimated (Ledger.Now), to choose the partitions in which keys are looked up; keys.go checks that choice.
 //
 // # Concurrency
 //

@@ -47,7 +47,7 @@ func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	if err != nil {
 		return GrantPage{}, unavailable("read grants", err)
 	}
-	items, now := []ledger.GrantRecord{}, l.estimate()
+	items, now := []ledger.GrantRecord{}, l.Now()
 	var g ledger.GrantRecord
 	_, err = pgx.ForEachRow(rows, grantTargets(&g), func() error {
 		items = append(items, g.At(now))

@@ -82,7 +82,7 @@ func (l *Ledger) HoldByID(ctx context.Context, tenant, id string) (*HoldRecord, 
 func (l *Ledger) readHolds(ctx context.Context, tenant, after string, status ledger.HoldStatus, id string, limit int) ([]HoldRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	rows, err := l.readers.Query(ctx, l.sql["HoldsPage"], tenant, after, string(status), id, limit)
+	rows, err := l.readers.Query(ctx, l.sql["HoldsPage"], tenant, after, string(status), id, limit, l.Now())
 	if err != nil {
 		return nil, unavailable("read holds", err)
 	}

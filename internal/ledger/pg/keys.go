@@ -25,7 +25,7 @@ func (l *Ledger) keyLookup(p *plan) *keyLookup {
 	for i, id := range p.ids {
 		k.tenants[i], k.keys[i] = id.Tenant, id.Key
 	}
-	k.first, k.last = ledger.KeyMonths(l.estimate())
+	k.first, k.last = ledger.KeyMonths(l.Now())
 	k.every = p.everyMonth || l.months.newest() > k.last
 	return k
 }

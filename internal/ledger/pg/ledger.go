@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/breaker"
+	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
@@ -42,6 +42,8 @@ type Config struct {
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
 	LaneMetrics *lane.Metrics         // nil: none
+	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
+	Clock *clock.Clock
 	// OnCommit receives every changed balance right after its COMMIT, before callers are answered. It must not block.
 	OnCommit func([]ledger.BalanceCopy)
 }
@@ -61,8 +63,7 @@ type Ledger struct {
 	metrics *metrics
 	hints   *hints
 
-	// clockOffset is PostgreSQL's clock minus the instance's, in nanoseconds. It only chooses the partitions in which keys are looked up.
-	clockOffset atomic.Int64
+	clock *clock.Clock
 
 	months knownMonths // months of which this process knows that they are in journal_months
 
@@ -73,10 +74,10 @@ type Ledger struct {
 
 // Open connects the pools and prepares the lanes. It does not wait for PostgreSQL; Start does.
 func Open(ctx context.Context, cfg Config) (*Ledger, error) {
-	cfg = cfg.withDefaults()
 	if cfg.DatabaseURL == "" || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("ledger: DatabaseURL, Log and Metrics are required")
 	}
+	cfg = cfg.withDefaults()
 	if cfg.Lanes < 1 || cfg.Lanes > 64 {
 		return nil, fmt.Errorf("ledger: Lanes is %d, allowed are 1 to 64", cfg.Lanes)
 	}
@@ -84,7 +85,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{cfg: cfg, log: cfg.Log, sql: q, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: newHints()}
+	l := &Ledger{cfg: cfg, log: cfg.Log, sql: q, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: newHints(), clock: cfg.Clock}
 	if l.journal, err = journal.New(cfg.Log); err != nil {
 		return nil, err
 	}
@@ -129,6 +130,9 @@ func (c Config) withDefaults() Config {
 	set(&c.MaxQueue, queueDefault)
 	set(&c.MaxBatch, batchDefault)
 	set(&c.Readers, readersDefault)
+	if c.Clock == nil {
+		c.Clock = NewClock(0, c.Log)
+	}
 	if c.OnCommit == nil {
 		c.OnCommit = func([]ledger.BalanceCopy) {}
 	}

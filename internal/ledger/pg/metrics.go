@@ -83,5 +83,21 @@ func (m *metrics) watch(reg prometheus.Registerer, l *Ledger) {
 			Name: "quotasvc_ledger_locked_balances",
 			Help: "Balances that another transaction has locked and for which operations wait.",
 		}, func() float64 { return float64(l.shelf.lockedBalances()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotasvc_ledger_clock_skew_seconds",
+			Help: "PostgreSQL's clock minus this instance's, as far as the newest reading proves it. Read at least every 5 s.",
+		}, func() float64 {
+			skew, _ := l.clock.State()
+			return skew.Seconds()
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotasvc_ledger_clocks_disagree",
+			Help: "1 while PostgreSQL's clock and this instance's differ by more than QUOTASVC_CLOCK_SKEW_MAX: decisions go by the earlier one. Else 0.",
+		}, func() float64 {
+			if _, agree := l.clock.State(); !agree {
+				return 1
+			}
+			return 0
+		}),
 	)
 }

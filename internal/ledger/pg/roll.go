@@ -93,14 +93,14 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 	defer cancel()
 	roll := Roll{ID: "roll-" + rand.Text(), Status: RollRunning}
 	err := pgx.BeginFunc(ctx, l.readers, func(tx pgx.Tx) error {
-		var now time.Time
-		if err := tx.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+		now, err := l.askTime(ctx, tx)
+		if err != nil {
 			return err
 		}
-		roll.AsOf = now.UTC()
+		roll.AsOf = now
 		if asOf != nil {
 			if asOf.After(now) {
-				return ledger.Errorf(ledger.CodeInvalidArgument, "as_of", "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))
+				return ledger.Errorf(ledger.CodeInvalidArgument, "as_of", "must not lie in the future; it is %s now", now.Format(time.RFC3339))
 			}
 			if e := ledger.ValidateInstant("as_of", *asOf); e != nil {
 				return e
@@ -143,7 +143,7 @@ func (l *Ledger) runRoll(ctx context.Context, roll *Roll, progress func(Roll)) e
 			return errors.Join(fmt.Errorf("roll %s: %w", roll.ID, err), l.saveRoll(context.WithoutCancel(ctx), roll))
 		case done:
 			roll.Status = RollDone
-			roll.FinishedAt = l.estimate().UTC()
+			roll.FinishedAt = l.Now()
 			progress(*roll)
 			return l.saveRoll(context.WithoutCancel(ctx), roll)
 		}
@@ -276,6 +276,7 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, aside 
 			}
 		}()
 		first := &pgx.Batch{}
+		t.began = l.clock.Begin()
 		first.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 		first.Queue(l.sql["LockDueBalances"], asOf, chunk, tenants, meters, subjects).Query(scanBalances(t.batch.Books))
 		first.Queue(l.sql["Clock"]).QueryRow(t.scanClock)

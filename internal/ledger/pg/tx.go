@@ -20,6 +20,7 @@ type tx struct {
 	batch  *ledger.Batch
 	// locked are the plan's balances that another transaction has locked. It is read only where the plan does not wait for them.
 	locked keySet
+	began  time.Time // the instance's clock, before PostgreSQL was asked for its own
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
 	newestMonth  ledger.Month // the latest month that holds entries
@@ -91,6 +92,7 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	tenants, meters, subjects := columnsOf(p.keys)
 	look := t.ledger.keyLookup(p)
 	out := &pgx.Batch{}
+	t.began = t.ledger.clock.Begin()
 	out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	var existing []ledger.BalanceKey
 	switch p.locking {
@@ -113,18 +115,18 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	if err := send(ctx, t.conn, out); err != nil {
 		return err
 	}
-	t.ledger.observe(b.Now)
 	t.locked = setOf(slices.DeleteFunc(existing, func(k ledger.BalanceKey) bool { return b.Books[k] != nil }))
 	return t.remember(ctx, look)
 }
 
+// scanClock takes what the Clock statement returns. The batch's instant is the one on which PostgreSQL's clock and the instance's agree.
 func (t *tx) scanClock(row pgx.Row) error {
-	var tenants, plans, newest time.Time
-	if err := row.Scan(&t.batch.Now, &tenants, &plans, &newest); err != nil {
+	var now, tenants, plans, newest time.Time
+	if err := row.Scan(&now, &tenants, &plans, &newest); err != nil {
 		return err
 	}
 	t.newestMonth = ledger.MonthOf(newest)
-	t.batch.Now = t.batch.Now.UTC()
+	t.batch.Now = t.ledger.clock.Agree(t.began, now)
 	t.termsChanged = ledger.Later(tenants, plans)
 	return nil
 }

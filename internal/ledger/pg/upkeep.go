@@ -23,7 +23,8 @@ const (
 	aheadEnough = 3
 )
 
-// upkeep makes the journal's partitions in advance, and checks whether rolls are made, at the start and every hour. Nothing waits for it.
+// upkeep makes the journal's partitions in advance, and checks whether rolls are made, at the start and every hour. Every few seconds it
+// compares the clocks. Nothing waits for it.
 type upkeep struct {
 	ledger *Ledger
 	cancel context.CancelFunc
@@ -45,14 +46,17 @@ func (u *upkeep) stop() {
 }
 
 func (u *upkeep) run(ctx context.Context) {
-	ticker := time.NewTicker(upkeepInterval)
+	ticker, clocks := time.NewTicker(upkeepInterval), time.NewTicker(clockInterval)
 	defer ticker.Stop()
+	defer clocks.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			u.once(ctx)
+		case <-clocks.C:
+			_ = u.ledger.Ping(ctx) // if PostgreSQL does not answer, there is nothing to compare
 		}
 	}
 }
@@ -61,7 +65,7 @@ func (u *upkeep) once(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, upkeepTimeout)
 	defer cancel()
 	l := u.ledger
-	if err := l.makePartitions(ctx, l.estimate()); err != nil {
+	if err := l.makePartitions(ctx, l.Now()); err != nil {
 		l.log.Warn("the journal's partitions are not known", "error", err)
 	}
 	var rolled, aside int64

@@ -39,9 +39,15 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	b.Located, b.Absent = *p.located, map[ledger.BalanceKey]ledger.Absence{}
 	tenants, meters, subjects := columnsOf(p.keys)
 	out := &pgx.Batch{}
+	began := l.clock.Begin()
 	out.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	out.Queue(l.sql["SelectBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
-	out.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&b.Now) })
+	out.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error {
+		var now time.Time
+		err := row.Scan(&now)
+		b.Now = l.clock.Agree(began, now)
+		return err
+	})
 	out.Queue(l.sql["WhyAbsent"], tenants, meters).Query(scanAbsent(p.keys, b.Absent))
 	l.queueTargets(out, b, &p.targets, p.targets.NewGrants) // a view has no key from which ids of grants could be made
 	more := l.queueLoad(out, p.keys, p.keys, b.Located.NamedGrants())
@@ -52,8 +58,6 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 		}
 		return nil, unavailable("read balances", err)
 	}
-	b.Now = b.Now.UTC()
-	l.observe(b.Now)
 	for _, k := range p.keys {
 		if _, absent := b.Absent[k]; !absent && b.Books[k] == nil {
 			b.Books[k] = ledger.NewBook(ledger.BalanceRow{BalanceKey: k})

@@ -42,12 +42,12 @@ LIMIT $6::integer;
 
 -- name: HoldsPage
 -- Returns a page of a tenant's holds after $2, with the amounts that each still reserves per item, in units of the item's
--- meter. $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at counts as expired, even if its
--- units were not returned yet.
+-- meter. $3: status or '' for all; $4: id of one hold or '' for all. A hold past its expires_at at $6,
+-- which is now, counts as expired, even if its units were not returned yet.
 SELECT h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at, coalesce(r.items, '{}'), coalesce(r.held, '{}')
 FROM (
     SELECT o.tenant_id, o.hold_id, o.subject, o.items, o.created_at, o.expires_at,
-           CASE WHEN o.status = 'active' AND o.expires_at <= clock_timestamp() THEN 'expired' ELSE o.status END AS status
+           CASE WHEN o.status = 'active' AND o.expires_at <= $6::timestamptz THEN 'expired' ELSE o.status END AS status
     FROM holds o
     WHERE o.tenant_id = $1::text AND o.hold_id > $2::text AND ($4::text = '' OR o.hold_id = $4::text)
 ) AS h

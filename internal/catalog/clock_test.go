@@ -1,0 +1,44 @@
+package catalog
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// While PostgreSQL's clock is ten days ahead, changes are stamped with the instance's clock: they hold at once, and not ten days late. Blocks that
+// are in force stay.
+func TestStore_PostgresAhead_ChangesHoldAtOnce(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresWithClock(t)
+	s := openStore(t, server.URL, StoreConfig{})
+	put(t, s.PutMeter, Meter{ID: "calls", Unit: "call"})
+	put(t, s.PutPlan, Plan{ID: "small", Allowances: []Allowance{{Meter: "calls", Amount: 10, Every: "month", Anchor: "calendar"}}})
+	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "small"})
+	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "acme", Action: "block", ExpiresAt: time.Now().Add(time.Hour)})
+	server.Shift(240 * time.Hour)
+	soonest, latest := time.Now().Add(-time.Second), time.Now().Add(time.Minute)
+	inTime := func(what string, at time.Time) {
+		t.Helper()
+		if at.Before(soonest) || at.After(latest) {
+			t.Errorf("%s is stamped %s", what, at)
+		}
+	}
+	inTime("a plan's version", put(t, s.PutPlan, Plan{ID: "small", Allowances: []Allowance{{Meter: "calls", Amount: 20, Every: "month", Anchor: "calendar"}}}).CreatedAt)
+	inTime("a plan", put(t, s.PutPlan, Plan{ID: "large", Allowances: []Allowance{{Meter: "calls", Amount: 99, Every: "month", Anchor: "calendar"}}}).CreatedAt)
+	inTime("a tenant", put(t, s.PutTenant, Tenant{ID: "late", Plan: "small"}).CreatedAt)
+	put(t, s.PutTenant, Tenant{ID: "acme", Plan: "large"})
+	terms, err := s.ListTerms(t.Context(), "acme", Page{Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, terms.Items, 2)
+	inTime("new terms", terms.Items[1].EffectiveAt)
+	put(t, s.PutBlock, Block{Kind: BlockTenant, Value: "other", Action: "block", ExpiresAt: time.Now().Add(time.Hour)})
+	server.Shift(0)
+	for _, value := range []string{"acme", "other"} {
+		_, err = s.Block(t.Context(), BlockTenant, value, "")
+		require.NoError(t, err, "the block of %s", value)
+	}
+}

@@ -1,0 +1,102 @@
+package clock
+
+import (
+	"sync"
+	"time"
+)
+
+// SkewMaxDefault is the bound for clocks that agree. NTP keeps hosts within some milliseconds; a virtual machine that was paused is some
+// seconds behind until NTP has set it. Half a minute early or late matters to no period.
+const SkewMaxDefault = 30 * time.Second
+
+// Config configures a Clock. Zero values mean the defaults.
+type Config struct {
+	// SkewMax is the greatest difference between clocks that agree, SkewMaxDefault if it is 0. A very long one leaves all to PostgreSQL's
+	// clock.
+	SkewMax time.Duration
+	Wall    func() time.Time // the instance's clock; nil: the system's
+	// Changed is called when the clocks begin or cease to agree, with the skew. It must not block.
+	Changed func(agree bool, skew time.Duration)
+}
+
+// Clock keeps the newest reading.
+type Clock struct {
+	cfg Config
+
+	mu       sync.Mutex
+	offset   time.Duration // PostgreSQL's clock minus the instance's at the newest reading, the round trip included
+	skew     time.Duration
+	disagree bool
+}
+
+// New returns a clock that takes PostgreSQL's to be the instance's until the first reading.
+func New(cfg Config) *Clock {
+	if cfg.SkewMax == 0 {
+		cfg.SkewMax = SkewMaxDefault
+	}
+	if cfg.Wall == nil {
+		cfg.Wall = func() time.Time { return time.Now().Round(0) } // without the monotonic reading, which hides steps
+	}
+	if cfg.Changed == nil {
+		cfg.Changed = func(bool, time.Duration) {}
+	}
+	return &Clock{cfg: cfg}
+}
+
+// Begin returns the instance's clock, for Agree: call it before PostgreSQL is asked.
+func (c *Clock) Begin() time.Time { return c.cfg.Wall().Round(0) }
+
+// Agree takes what PostgreSQL's clock said to a question that was asked at began, and returns the decision, in UTC. Call it when the
+// answer has arrived.
+func (c *Clock) Agree(began, database time.Time) time.Time {
+	ended := c.Begin()
+	skew := Skew(database, began, ended)
+	agree := Within(skew, c.cfg.SkewMax)
+	c.mu.Lock()
+	changed := c.disagree == agree
+	c.offset, c.skew, c.disagree = database.Sub(ended), skew, !agree
+	c.mu.Unlock()
+	if changed {
+		c.cfg.Changed(agree, skew)
+	}
+	if !agree && ended.Before(database) {
+		return ended.UTC()
+	}
+	return database.UTC()
+}
+
+// Skew returns how far PostgreSQL's clock was ahead of the instance's, which said began before PostgreSQL was asked and ended after it had
+// answered. It returns 0 if PostgreSQL's clock lies between the two, else the distance to the nearer one.
+func Skew(database, began, ended time.Time) time.Duration {
+	if ended.Before(began) { // the instance's clock was set back meanwhile
+		began, ended = ended, began
+	}
+	switch {
+	case database.After(ended):
+		return database.Sub(ended)
+	case database.Before(began):
+		return database.Sub(began)
+	}
+	return 0
+}
+
+// Within reports whether clocks with this skew agree.
+func Within(skew, most time.Duration) bool { return skew <= most && skew >= -most }
+
+// Now returns the decision as far as it is known without asking PostgreSQL, in UTC: the clocks went on since the newest reading.
+func (c *Clock) Now() time.Time {
+	wall := c.Begin()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.disagree && c.offset > 0 {
+		return wall.UTC()
+	}
+	return wall.Add(c.offset).UTC()
+}
+
+// State returns the skew of the newest reading, and whether the clocks agreed.
+func (c *Clock) State() (skew time.Duration, agree bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.skew, !c.disagree
+}

@@ -1,0 +1,104 @@
+package clock
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// at returns a clock whose instance says the instants in turn, and the last one from then on.
+func at(skewMax time.Duration, changed func(bool, time.Duration), walls ...time.Time) *Clock {
+	return New(Config{SkewMax: skewMax, Changed: changed, Wall: func() time.Time {
+		now := walls[0]
+		if len(walls) > 1 {
+			walls = walls[1:]
+		}
+		return now
+	}})
+}
+
+func TestClock_Agree_IsPostgresClock(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []time.Duration{0, time.Second, -time.Second, 30 * time.Second, -30 * time.Second} {
+		c := at(0, nil, noon)
+		if got := c.Agree(c.Begin(), noon.Add(skew)); !got.Equal(noon.Add(skew)) {
+			t.Errorf("skew %s: decided at %s", skew, got)
+		}
+	}
+}
+
+func TestClock_Disagree_IsTheEarlier(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []time.Duration{30*time.Second + 1, -30*time.Second - 1, 240 * time.Hour, -240 * time.Hour} {
+		c := at(0, nil, noon)
+		want := noon
+		if skew < 0 {
+			want = noon.Add(skew)
+		}
+		if got := c.Agree(c.Begin(), noon.Add(skew)); !got.Equal(want) {
+			t.Errorf("skew %s: decided at %s", skew, got)
+		}
+		if got := c.Now(); !got.Equal(want) {
+			t.Errorf("skew %s: now %s", skew, got)
+		}
+		if got, agree := c.State(); got != skew || agree {
+			t.Errorf("skew %s: state %s, %t", skew, got, agree)
+		}
+	}
+}
+
+// A question that took a minute is no skew, wherever in that minute PostgreSQL read its clock.
+func TestClock_LongRoundTrip_IsNoSkew(t *testing.T) {
+	t.Parallel()
+	for _, read := range []time.Duration{0, 30 * time.Second, time.Minute} {
+		c := at(time.Second, nil, noon, noon.Add(time.Minute))
+		if got := c.Agree(c.Begin(), noon.Add(read)); !got.Equal(noon.Add(read)) {
+			t.Errorf("read after %s: decided at %s", read, got)
+		}
+		if skew, agree := c.State(); skew != 0 || !agree {
+			t.Errorf("read after %s: skew %s, agree %t", read, skew, agree)
+		}
+	}
+}
+
+func TestClock_VeryLongBound_TrustsPostgres(t *testing.T) {
+	t.Parallel()
+	c := at(1<<63-1, nil, noon)
+	for _, skew := range []time.Duration{100 * 365 * 24 * time.Hour, -100 * 365 * 24 * time.Hour} {
+		if got := c.Agree(c.Begin(), noon.Add(skew)); !got.Equal(noon.Add(skew)) {
+			t.Errorf("skew %s: decided at %s", skew, got)
+		}
+	}
+}
+
+// A clock that drifts around the bound is told once per change.
+func TestClock_Changes_AreToldOnce(t *testing.T) {
+	t.Parallel()
+	var told []bool
+	c := at(time.Minute, func(agree bool, _ time.Duration) { told = append(told, agree) }, noon)
+	for _, skew := range []time.Duration{0, time.Second, time.Hour, time.Hour, -time.Hour, time.Minute, time.Minute + 1, 0, 0} {
+		c.Agree(c.Begin(), noon.Add(skew))
+	}
+	if len(told) != 4 || told[0] || !told[1] || told[2] || !told[3] {
+		t.Errorf("told %v, want [false true false true]", told)
+	}
+}
+
+// Whatever the clocks say, a decision is never later than PostgreSQL's clock, nor later than the instance's by more than the bound.
+func TestClock_AnyReading_NoClockDecidesAlone(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		span := rapid.Int64Range(-int64(30*24*time.Hour), int64(30*24*time.Hour))
+		wall := noon.Add(time.Duration(span.Draw(rt, "wall")))
+		took := time.Duration(rapid.Int64Range(0, int64(5*time.Second)).Draw(rt, "took"))
+		database := noon.Add(time.Duration(span.Draw(rt, "database")))
+		c := at(SkewMaxDefault, nil, wall, wall.Add(took))
+		got := c.Agree(c.Begin(), database)
+		if got.After(database) || got.After(wall.Add(took+SkewMaxDefault)) {
+			rt.Fatalf("decided at %s: PostgreSQL %s, instance %s to %s", got, database, wall, wall.Add(took))
+		}
+	})
+}

@@ -1,0 +1,291 @@
+package pg
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/clock"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// steady is what a tenant did while clocks moved.
+type steady struct {
+	mu   sync.Mutex
+	done map[string]int64 // remaining after each operation, by key
+}
+
+// load debits the tenants one after another until stop is closed, and sends every fourth request twice. It returns an error for every call that
+// was not answered.
+func load(b *bundle, l *Ledger, tenants int, stop chan struct{}, name string, into *steady) []error {
+	var errs []error
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return errs
+		default:
+		}
+		tenant := fmt.Sprint("t", n%tenants)
+		key := fmt.Sprintf("%s/%s/%d", tenant, name, n)
+		d, err := Do(b.t.Context(), l, debitOf(tenant, key, 1))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("debit %s: %w", key, err))
+			continue
+		}
+		into.mu.Lock()
+		into.done[key] = d.Items[0].Remaining
+		into.mu.Unlock()
+		if n%4 == 0 {
+			if again, err := Do(b.t.Context(), l, debitOf(tenant, key, 1)); err != nil || !again.Replayed {
+				errs = append(errs, fmt.Errorf("retry of %s: %+v, %w", key, again, err))
+			}
+		}
+	}
+}
+
+// replayAll sends every operation again, which must get the answer it had.
+func (s *steady) replayAll(b *bundle, l *Ledger) {
+	b.t.Helper()
+	for key, remaining := range s.done {
+		tenant, _, _ := strings.Cut(key, "/")
+		d, err := Do(b.t.Context(), l, debitOf(tenant, key, 1))
+		if err != nil || !d.Replayed || d.Items[0].Remaining != remaining {
+			b.t.Errorf("replay of %s: %+v, %v; remaining was %d", key, d, err, remaining)
+			return
+		}
+	}
+}
+
+// PostgreSQL's clock steps by some time, under load, and is set right again: no period is closed or opened, nothing expires, every request
+// and every retry is answered, and afterwards all is as if nothing had been.
+func TestClock_PostgresSteps_NothingExpires(t *testing.T) {
+	t.Parallel()
+	for name, by := range map[string]time.Duration{"forward 10 days": 240 * time.Hour, "back 1 hour": -time.Hour, "back 10 days": -240 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.PostgresWithClock(t)
+			b := newBundleOn(t, server.URL)
+			const tenants = 30
+			for i := range tenants {
+				b.simple(fmt.Sprint("t", i), 1_000_000)
+			}
+			done := &steady{done: map[string]int64{}}
+			stop := make(chan struct{})
+			var failed []error
+			var working sync.WaitGroup
+			working.Go(func() { failed = load(b, b.Ledger, tenants, stop, "load", done) })
+			pauseFor(500 * time.Millisecond)
+			server.Shift(by)
+			late := openLedger(t, b.url) // it starts during the step
+			pauseFor(time.Second)
+			if _, err := b.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
+				t.Errorf("roll: %v", err)
+			}
+			for i := range tenants {
+				if _, err := Do(t.Context(), late, debitOf(fmt.Sprint("t", i), fmt.Sprintf("t%d/late", i), 1)); err != nil {
+					t.Errorf("an instance that started during the step: %v", err)
+				}
+			}
+			server.Shift(0)
+			pauseFor(500 * time.Millisecond)
+			close(stop)
+			working.Wait()
+			for _, err := range failed {
+				t.Error(err)
+			}
+			done.replayAll(b, b.Ledger)
+			done.replayAll(b, late)
+			var closed, expired, ahead int64
+			err := b.db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM periods), (SELECT coalesce(sum(amount), 0) FROM entries WHERE kind = 'expire'),
+				(SELECT count(*) FROM entries WHERE created_at > now())`).Scan(&closed, &expired, &ahead)
+			if err != nil || closed+expired+ahead != 0 {
+				t.Errorf("%d periods closed, %d units expired, %d entries ahead (%v)", closed, expired, ahead, err)
+			}
+			var used int64
+			for i := range tenants {
+				bal := b.mustBalance(fmt.Sprint("t", i), "api_calls")
+				used += bal.Used
+				if bal.Remaining != 1_000_000-bal.Used || bal.Granted != 1_000_000 {
+					t.Errorf("tenant t%d: %+v", i, bal)
+				}
+			}
+			if want := int64(len(done.done) + tenants); used != want {
+				t.Errorf("used %d, want %d", used, want)
+			}
+			b.mustVerify()
+		})
+	}
+}
+
+// pauseFor lets load go on: what is waited for is time itself.
+func pauseFor(d time.Duration) { <-time.After(d) }
+
+// clockOf returns a clock of an instance whose own clock is the machine's plus by.
+func clockOf(by *atomic.Int64, skewMax time.Duration) func(*Config) {
+	return func(c *Config) {
+		c.Clock = clock.New(clock.Config{SkewMax: skewMax, Wall: func() time.Time { return time.Now().Add(time.Duration(by.Load())) }})
+	}
+}
+
+// One instance's own clock is wrong. It decides by the earlier clock, so nothing closes too early; the other instance works as always.
+func TestClock_InstanceWrong_OtherUnaffected(t *testing.T) {
+	t.Parallel()
+	for _, by := range []time.Duration{40 * 24 * time.Hour, -40 * 24 * time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			b.simple("acme", 100)
+			var wrong atomic.Int64
+			wrong.Store(int64(by))
+			other := openLedger(t, b.url, clockOf(&wrong, 0))
+			for i, l := range []*Ledger{other, b.Ledger, other, b.Ledger} {
+				key := fmt.Sprint("k", i)
+				d, err := Do(t.Context(), l, debitOf("acme", key, 1))
+				if err != nil || d.Items[0].Remaining != int64(99-i) {
+					t.Fatalf("debit %d: %+v, %v", i, d, err)
+				}
+				if gap := time.Since(d.AsOf).Abs(); gap > time.Minute && (by > 0 || i > 0) {
+					t.Errorf("debit %d is of %s", i, d.AsOf)
+				}
+				for _, again := range []*Ledger{b.Ledger, other} {
+					if d, err := Do(t.Context(), again, debitOf("acme", key, 1)); err != nil || !d.Replayed {
+						t.Errorf("retry of debit %d: %+v, %v", i, d, err)
+					}
+				}
+			}
+			if _, err := other.RunRoll(t.Context(), nil, func(Roll) {}); err != nil {
+				t.Errorf("roll: %v", err)
+			}
+			ahead := time.Now().Add(time.Hour)
+			if _, err := other.RunRoll(t.Context(), &ahead, func(Roll) {}); ledger.CodeOf(err) != ledger.CodeInvalidArgument {
+				t.Errorf("a roll as of a future that only one clock knows: %v", err)
+			}
+			bal := b.mustBalance("acme", "api_calls")
+			if bal.Used != 4 || bal.Remaining != 96 || bal.Granted != 100 {
+				t.Errorf("%+v", bal)
+			}
+			b.mustVerify()
+		})
+	}
+}
+
+// Both clocks are wrong, and by different amounts: decisions go by the earlier one, and retries are answered, then and afterwards.
+func TestClock_BothWrong_EarlierDecides(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresWithClock(t)
+	var wrong atomic.Int64
+	b := newBundleOn(t, server.URL, clockOf(&wrong, 0))
+	b.simple("acme", 1000)
+	keys := 0
+	round := func(database, instance time.Duration) {
+		t.Helper()
+		server.Shift(database)
+		wrong.Store(int64(instance))
+		for range 3 {
+			keys++
+			d, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", keys), 1))
+			if err != nil || d.Replayed {
+				t.Fatalf("PostgreSQL %s, instance %s: %+v, %v", database, instance, d, err)
+			}
+		}
+		for i := 1; i <= keys; i++ {
+			if d, err := Do(t.Context(), b.Ledger, debitOf("acme", fmt.Sprint("k", i), 1)); err != nil || !d.Replayed {
+				t.Fatalf("PostgreSQL %s, instance %s: retry of k%d: %+v, %v", database, instance, i, d, err)
+			}
+		}
+	}
+	const day = 24 * time.Hour
+	for _, step := range [][2]time.Duration{
+		{0, 0}, {35 * day, 5 * time.Second}, {-3 * day, 40 * day}, {70 * day, -2 * day}, {-40 * day, -time.Hour}, {29 * time.Second, 0}, {31 * time.Second, 0},
+		{-31 * time.Second, 0}, {0, 0},
+	} {
+		round(step[0], step[1])
+	}
+	var closed, expired int64
+	err := b.db.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM periods), (SELECT count(*) FROM entries WHERE kind = 'expire')").Scan(&closed, &expired)
+	if err != nil || closed+expired != 0 {
+		t.Errorf("%d periods closed, %d grants expired (%v)", closed, expired, err)
+	}
+	if bal := b.mustBalance("acme", "api_calls"); bal.Used != int64(keys) || bal.Remaining != int64(1000-keys) {
+		t.Errorf("after %d debits: %+v", keys, bal)
+	}
+	b.mustVerify()
+}
+
+// Where the operator trusts PostgreSQL's clock alone, a step ahead closes periods. Entries then lie in coming months, and after the clock was set
+// back every retry is answered, by an instance that knows of the step and by one that does not.
+func TestClock_PostgresTrusted_RetriesAnsweredAfterStep(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresWithClock(t)
+	var right atomic.Int64
+	b := newBundleOn(t, server.URL, clockOf(&right, 1<<63-1))
+	other := openLedger(t, b.url, clockOf(&right, 1<<63-1))
+	b.simple("acme", 1000)
+	if _, err := Do(t.Context(), other, topupOf("acme", "top", "credits", 50)); err != nil {
+		t.Fatal(err)
+	}
+	server.Shift(60 * 24 * time.Hour)
+	d, err := Do(t.Context(), b.Ledger, debitOf("acme", "ahead", 7))
+	if err != nil || time.Until(d.AsOf) < 50*24*time.Hour {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	server.Shift(0)
+	for i, l := range []*Ledger{other, b.Ledger, openLedger(t, b.url)} {
+		if d, err := Do(t.Context(), l, debitOf("acme", "ahead", 7)); err != nil || !d.Replayed {
+			t.Errorf("instance %d: retry: %+v, %v", i, d, err)
+		}
+		moved := &ledger.Debit{Tenant: "acme", Key: "ahead", Items: []ledger.Item{{Meter: "credits", Amount: 7}}}
+		if _, err := Do(t.Context(), l, moved); ledger.CodeOf(err) != ledger.CodeIdempotencyKeyReused {
+			t.Errorf("instance %d: the key on another balance: %v", i, err)
+		}
+	}
+	b.mustVerify()
+}
+
+// The metric and the state show the step, with its sign, while nobody uses the ledger.
+func TestClock_Skew_IsShownWhileIdle(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresWithClock(t)
+	registry := prometheus.NewRegistry()
+	b := newBundleOn(t, server.URL, func(c *Config) { c.Metrics = registry })
+	shown := func(want time.Duration, disagree float64) {
+		t.Helper()
+		server.Shift(want)
+		for end := time.Now().Add(2 * clockInterval); ; pauseFor(100 * time.Millisecond) {
+			skew, state := gauge(t, registry, "quotasvc_ledger_clock_skew_seconds"), gauge(t, registry, "quotasvc_ledger_clocks_disagree")
+			if state == disagree && math.Abs(skew-want.Seconds()) < 1 {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("shifted by %s: skew %g, disagree %g", want, skew, state)
+			}
+		}
+	}
+	shown(0, 0)
+	shown(240*time.Hour, 1)
+	shown(-time.Hour, 1)
+	shown(0, 0)
+	_ = b
+}
+
+func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("no metric %s", name)
+	return 0
+}
