@@ -62,6 +62,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		ledger.CodeConflict:             {http.StatusConflict, "Conflict", "the present state does not allow this"},
 		ledger.CodeHoldNotActive:        {http.StatusConflict, "Hold not active", "the hold is captured, released or expired"},
 		ledger.CodeIdempotencyKeyReused: {http.StatusUnprocessableEntity, "Idempotency key reused", "the key was used for another request"},
+		ledger.CodeAmountOutOfRange:     {http.StatusUnprocessableEntity, "Amount out of range", "what the balance has, or its sums of the period, would pass their bound"},
 		ledger.CodeRefundExceedsDebit:   {http.StatusUnprocessableEntity, "Refund exceeds debit", "the amount is more than can still be refunded"},
 		gate.CodeCostExceedsCapacity:    {http.StatusUnprocessableEntity, "Cost exceeds capacity", "the request costs more than a rate limit can ever allow"},
 		gate.CodeTooManyLimits:          {http.StatusUnprocessableEntity, "Too many limits", "more rate limits apply than one decision can hold"},

@@ -103,6 +103,8 @@ func (a *Adjust) refusal(b *Batch, book *Book) *Error {
 		return Errorf(CodeConflict, "Idempotency-Key", "was used for grant %q, longer ago than keys are remembered: use a new one", a.grantID())
 	case a.Amount > 0:
 		return book.roomForGrant(a.Amount)
+	case book.full() != nil:
+		return book.full()
 	case -a.Amount > book.Remaining():
 		return Errorf(CodeConflict, "amount", "meter %q: %d remaining, less than is to be taken off", a.Meter, book.Remaining())
 	}

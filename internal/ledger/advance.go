@@ -254,7 +254,7 @@ func (b *Book) roll(o *opening, now time.Time, j *[]Entry) {
 func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 	t, p, amount := o.terms, o.period, int64(0)
 	if t.Grants && !t.granted {
-		amount = max(0, t.share(t.Allowance.Amount, due, p)-o.carried)
+		amount = min(max(0, t.share(t.Allowance.Amount, due, p)-o.carried), b.room())
 	}
 	if b.Opened() {
 		p.Start = due
@@ -280,7 +280,8 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 		b.enterDue(j, EntryGrant, g.OperationID, 1, g, amount, due, now)
 	}
 	if r := o.rollover; r != nil {
-		if extra := r.Amount - r.Remaining; extra > 0 {
+		if extra := min(r.Amount-r.Remaining, b.room()); extra > 0 {
+			r.Amount = r.Remaining + extra
 			b.setRemaining(r, r.Amount)
 			b.enterDue(j, EntryGrant, systemID("rollover-min", b.BalanceKey, instantID(p.Start)), 1, r, extra, due, now)
 		}

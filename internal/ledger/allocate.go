@@ -43,6 +43,9 @@ func (b *Batch) sourcesOf(tenant, meter, subject string, amount int64) (*sources
 	if refused != nil {
 		return nil, refused, nil
 	}
+	if full := own.full(); full != nil {
+		return nil, full, nil
+	}
 	s := &sources{own: own}
 	if own.Plan == "" {
 		return s, nil, nil
@@ -85,6 +88,11 @@ func (b *Batch) addSources(s *sources, subject string, capped, overflows bool) (
 	if overflows {
 		s.price = s.own.Terms.OverflowPrice
 		s.overflow, refused = b.Book(keys[len(keys)-1])
+	}
+	for _, book := range []*Book{s.subject, s.overflow} {
+		if refused == nil && book != nil {
+			refused = book.full()
+		}
 	}
 	return refused, nil
 }

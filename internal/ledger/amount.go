@@ -9,12 +9,33 @@ import (
 // MaxAmount is the largest amount a request, a grant or a balance may carry.
 const MaxAmount int64 = bound.MaxAmount
 
-// addAmounts returns a+b for amounts that are not negative, and false when the sum is over MaxAmount.
-func addAmounts(a, b int64) (int64, bool) {
-	if a < 0 || b < 0 || a > MaxAmount-b {
-		return 0, false
+// Bounds of the sums of one balance and period that grow with every operation. One operation adds less than 2^58 to a sum, so every sum
+// fits into 64 bits, and so does opening + granted + refunded, which bounds what can expire.
+const (
+	// UsedMax ends use: no debit and no hold begins once this much was used.
+	UsedMax int64 = 1 << 62
+	// RefundedMax is larger, so that what was used in a period can be refunded in it.
+	RefundedMax = UsedMax + UsedMax/2
+)
+
+// full returns the refusal of use of a balance that has reached UsedMax, nil below.
+func (b *Book) full() *Error {
+	if b.Used < UsedMax {
+		return nil
 	}
-	return a + b, true
+	return Errorf(CodeAmountOutOfRange, "meter", "meter %q of tenant %q has reached %d, the most that can be used in one period", b.Meter, b.Tenant, UsedMax)
+}
+
+// room returns how many units the balance can still get: remaining, held and pending units together are at most MaxAmount, so that
+// every client can read them exactly.
+func (b *Book) room() int64 {
+	room := MaxAmount - b.Remaining() - b.Held
+	for _, g := range b.Grants {
+		if g.Status == GrantPending {
+			room -= min(g.Amount, room)
+		}
+	}
+	return max(0, room)
 }
 
 // SaturatingAdd returns a+b for values that are not negative, or the largest int64 if the sum is larger. Sums of demands use it: they

@@ -23,8 +23,9 @@ const (
 	CodeConflict             Code = "precondition_failed" // the state forbids it, e.g. a grant id that is taken
 	CodeHoldNotActive        Code = "hold_not_active"
 	CodeRefundExceedsDebit   Code = "refund_exceeds_debit"
-	CodeQuotaExceeded        Code = "quota_exceeded"    // the period's end brings more
-	CodeCreditsExhausted     Code = "credits_exhausted" // waiting does not help, only a grant does
+	CodeAmountOutOfRange     Code = "amount_out_of_range" // what the balance has, or its sums of the period, would pass their bound
+	CodeQuotaExceeded        Code = "quota_exceeded"      // the period's end brings more
+	CodeCreditsExhausted     Code = "credits_exhausted"   // waiting does not help, only a grant does
 	CodeQueueFull            Code = "queue_full"
 	CodeUnavailable          Code = "unavailable"     // it could not be decided now; this attempt did nothing
 	CodeOutcomeUnknown       Code = "outcome_unknown" // it may have been done: retry with the same key

@@ -266,8 +266,11 @@ func (b *Book) roomForGrant(amount int64) *Error {
 	if open >= GrantsOpenMax {
 		return Errorf(CodeConflict, "meter", "a balance has at most %d open grants", GrantsOpenMax)
 	}
-	if _, ok := addAmounts(SaturatingAdd(total, max(0, b.Adjusted)), amount); !ok {
+	if SaturatingAdd(total, max(0, b.Adjusted)) > MaxAmount-amount {
 		return Errorf(CodeInvalidArgument, "amount", "would raise what the balance was granted above %d", MaxAmount)
+	}
+	if amount > b.room() {
+		return Errorf(CodeAmountOutOfRange, "amount", "would raise what the balance has above %d", MaxAmount)
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 	case r.Amount > total:
 		return c.refuse(Errorf(CodeRefundExceedsDebit, "amount", "%d can still be refunded of operation %q", total, r.OperationID))
 	}
-	first := len(b.journal)
+	first, undo := len(b.journal), r.save(b)
 	result := &RefundResult{OperationID: r.Key, RefundOf: r.OperationID, RefundOfAt: items[0].entries[0].CreatedAt, Tenant: r.Tenant}
 	for _, it := range items {
 		amount := it.units
@@ -140,10 +140,50 @@ func (r *Refund) decide(b *Batch, c *Call) error {
 			result.Items = append(result.Items, r.refundItem(b, it, amount))
 		}
 	}
+	if refused := r.outOfRange(b); refused != nil {
+		b.rollBack(first)
+		undo()
+		return c.refuse(refused)
+	}
 	entry := b.finish(c, first, "", nil)
 	result.AsOf = entry.CreatedAt
 	entry.Detail = withAnswer(entry.Detail, r.Reason, result)
 	c.Answer = result
+	return nil
+}
+
+// save keeps the balances of the target and the sums of its refunds as they are. rollBack restores the former, the returned function
+// the latter.
+func (r *Refund) save(b *Batch) (undo func()) {
+	sums := map[EntryKey]RefundSum{}
+	for _, e := range b.Located.Operations[r.target()] {
+		b.save(b.Books[e.BalanceKey])
+	}
+	for k, s := range b.Targets.Refunds {
+		sums[k] = *s
+	}
+	return func() {
+		for k, s := range b.Targets.Refunds {
+			if before, known := sums[k]; known {
+				*s = before
+			} else {
+				delete(b.Targets.Refunds, k)
+			}
+		}
+	}
+}
+
+// outOfRange returns the refusal of a refund after which a balance of its target is out of range, nil when none is.
+func (r *Refund) outOfRange(b *Batch) *Error {
+	for _, e := range b.Located.Operations[r.target()] {
+		book := b.Books[e.BalanceKey]
+		if book.Refunded > RefundedMax {
+			return Errorf(CodeAmountOutOfRange, "amount", "would raise what was refunded of meter %q in this period above %d", book.Meter, RefundedMax)
+		}
+		if have := SaturatingAdd(book.Remaining(), book.Held); have > MaxAmount {
+			return Errorf(CodeAmountOutOfRange, "amount", "would raise what meter %q has to %d, above %d", book.Meter, have, MaxAmount)
+		}
+	}
 	return nil
 }
 

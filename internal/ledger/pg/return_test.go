@@ -88,3 +88,30 @@ func TestPlanVersion_CommittedLate_KeepsTermsOfOpenPeriod(t *testing.T) {
 	}
 	b.mustVerify()
 }
+
+// A balance whose sums are near their bound: use ends with a code of its own, what was used can still be refunded, and reads and
+// PostgreSQL's constraints bear the sums.
+func TestTurnover_SumsAtTheirBound_UseRefusedRefundsPass(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("credits")
+	b.simple("acme", 0)
+	b.mustGrant("acme", "g1", "credits", ledger.MaxAmount)
+	b.exec("UPDATE balances SET used = $1, refunded = $1 WHERE meter = 'credits'", ledger.UsedMax-1)
+	debit := func(key string) error {
+		_, err := Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: key, Items: []ledger.Item{{Meter: "credits", Amount: ledger.MaxAmount}}})
+		return err
+	}
+	if err := debit("last"); err != nil {
+		t.Fatal(err)
+	}
+	if err := debit("more"); ledger.CodeOf(err) != ledger.CodeAmountOutOfRange {
+		t.Errorf("a debit beyond the bound: %v", err)
+	}
+	if _, err := b.refund(&ledger.Refund{Tenant: "acme", Key: "back", OperationID: "last"}); err != nil {
+		t.Errorf("the refund: %v", err)
+	}
+	if got := b.mustBalance("acme", "credits"); got.Remaining != ledger.MaxAmount || got.Used != ledger.UsedMax-1+ledger.MaxAmount {
+		t.Errorf("remaining %d, used %d", got.Remaining, got.Used)
+	}
+}

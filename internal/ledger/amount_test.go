@@ -1,0 +1,85 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// wealthy returns a batch with one balance without a plan that has the largest amount, and whose period has these sums.
+func wealthy(k BalanceKey, used, refunded int64) *Batch {
+	now := time.Date(2026, 3, 10, 9, 0, 0, 0, time.UTC)
+	b := NewBatch()
+	b.Now, b.Targets = now, NewTargetState()
+	book := NewBook(BalanceRow{
+		BalanceKey: k, Sums: Sums{Opening: MaxAmount, Used: used, Refunded: refunded}, Seq: 1, Start: now, End: period.Forever,
+		HeadID: "g", HeadSource: SourceTopup, HeadRemaining: MaxAmount, NextEvent: period.Forever, UpdatedAt: now,
+	})
+	book.LoadGrants([]*OpenGrant{{GrantRecord: GrantRecord{
+		Tenant: k.Tenant, Meter: k.Meter, ID: "g", Source: SourceTopup, Amount: MaxAmount, Remaining: MaxAmount, EffectiveAt: now,
+		ExpiresAt: period.Forever, Status: GrantActive,
+	}}}, nil)
+	b.Books[k] = book
+	return b
+}
+
+// Pairs of debits and refunds of the largest amount end in a clear refusal, long before a sum passes 64 bits. What was used can still be
+// refunded then.
+func TestTurnover_LargestAmounts_RefusedBeforeSumsOverflow(t *testing.T) {
+	t.Parallel()
+	k := BalanceKey{"acme", "credits", ""}
+	b := wealthy(k, 0, 0)
+	book := b.Books[k]
+	decide := func(op Operation) *Call {
+		t.Helper()
+		c := NewCall(op)
+		if next := b.Decide([]*Call{c}); !next.Done() {
+			t.Fatalf("%+v: %+v", op, next)
+		}
+		return c
+	}
+	for i := range 1100 {
+		d := &Debit{Tenant: "acme", Key: fmt.Sprint("d", i), Items: []Item{{Meter: "credits", Amount: MaxAmount}}}
+		c := decide(d)
+		if c.Err != nil {
+			if CodeOf(c.Err) != CodeAmountOutOfRange || i < 512 {
+				t.Fatalf("debit %d: %v", i, c.Err)
+			}
+			h := &Hold{Tenant: "acme", Key: "h", HoldID: "h", Items: []Item{{Meter: "credits", Amount: 1}}}
+			if c := decide(h); CodeOf(c.Err) != CodeAmountOutOfRange {
+				t.Errorf("hold: %v", c.Err)
+			}
+			if book.Used != book.Refunded || book.Used > math.MaxInt64-MaxAmount {
+				t.Errorf("used %d, refunded %d", book.Used, book.Refunded)
+			}
+			return
+		}
+		r := &Refund{Tenant: "acme", Key: fmt.Sprint("r", i), OperationID: d.Key}
+		b.Located.Operations = map[OperationRef][]Entry{r.target(): b.Stored[c.ID]}
+		if c := decide(r); c.Err != nil {
+			t.Fatalf("refund %d: %v", i, c.Err)
+		}
+	}
+	t.Errorf("1,100 debits of the largest amount passed: used %d", book.Used)
+}
+
+// A refund that would give a balance more than every client can read exactly changes nothing.
+func TestRefund_BeyondLargestBalance_RefusedWithoutTrace(t *testing.T) {
+	t.Parallel()
+	k := BalanceKey{"acme", "credits", ""}
+	b := wealthy(k, 0, 0)
+	book := b.Books[k]
+	r := &Refund{Tenant: "acme", Key: "r", OperationID: "old"}
+	b.Located.Operations = map[OperationRef][]Entry{r.target(): {{BalanceKey: k, OperationID: "old", Line: 1, Kind: EntryDebit, Grant: "g", Source: SourceTopup, Amount: 7}}}
+	before := fmt.Sprintf("%+v", book.BalanceRow)
+	c := NewCall(r)
+	if next := b.Decide([]*Call{c}); !next.Done() || CodeOf(c.Err) != CodeAmountOutOfRange {
+		t.Fatalf("%+v, %v", next, c.Err)
+	}
+	if after := fmt.Sprintf("%+v", book.BalanceRow); after != before || len(b.Targets.Refunds) > 0 || len(b.journal) > 0 {
+		t.Errorf("it left a trace:\n%s\n%s\n%v", before, after, b.Targets.Refunds)
+	}
+}
