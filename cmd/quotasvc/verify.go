@@ -112,9 +112,15 @@ func printReport(out io.Writer, r *audit.Report, copies bool) error {
 	if copies {
 		compared += fmt.Sprintf(", %d cached copies (%d of them due for renewal)", r.Copies, r.StaleCopies)
 	}
+	if !copies {
+		compared += "; cached copies were not compared (no Redis is configured)"
+	}
 	verdict := "all agree"
 	if !r.Clean() {
 		verdict = fmt.Sprintf("%d DIFFERENCES", r.Count)
+	}
+	if r.Unread > 0 {
+		verdict += fmt.Sprintf(", %d NOT READ in time, the first: %v", r.Unread, r.UnreadFirst[0])
 	}
 	_, err := fmt.Fprintf(out, "%s: %s (%s)\n", compared, verdict, r.Elapsed.Round(1e6))
 	return err

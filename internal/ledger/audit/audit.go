@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,8 +30,8 @@ type Key struct{ Tenant, Meter, Subject string }
 
 // Copy is what a cache holds of a balance.
 type Copy struct {
-	Seq, Remaining int64
-	ValidUntil     time.Time
+	Seq, Remaining   int64
+	AsOf, ValidUntil time.Time // when it was made, and its next event
 }
 
 // CopyReader returns what a cache holds of each key, nil where it holds nothing.
@@ -42,6 +43,15 @@ type Options struct {
 	Copies   CopyReader    // nil: no cache is compared
 	Progress func(Report)  // called after every chunk; nil: not wanted
 	Pause    time.Duration // between chunks, to spare the database
+	// Incremental reads what was entered since the newest checkpoints, and leaves out balances that did not change. Otherwise the pass begins at
+	// the first entries, or at archived checkpoints.
+	Incremental bool
+	// ReadOnly writes no checkpoints.
+	ReadOnly bool
+	// After continues a pass over all tenants behind this balance, with what it has found so far.
+	After *Position
+	// Save is called with the position after every page; nil: not wanted.
+	Save func(context.Context, *Position)
 }
 
 // Auditor verifies a ledger's tables.
@@ -59,41 +69,102 @@ func New(pool *pgxpool.Pool) (*Auditor, error) {
 	return &Auditor{pool: pool, sql: sql}, nil
 }
 
-// Verify compares every balance, its grants and its periods with sums over the journal, and cached copies with the balances. It
-// leaves out checks that need entries of months whose partition was dropped.
+// Verify compares every balance, its grants, periods, holds and refunds with the journal, the journal with its hash chain, and cached copies with the
+// balances.
 func (a *Auditor) Verify(ctx context.Context, o Options) (*Report, error) {
-	report := &Report{Totals: map[string]Totals{}}
-	started := time.Now()
-	after := Key{}
+	report := newReport()
+	report.Incremental = o.Incremental
+	report.CopiesCompared = o.Copies != nil
+	p := &pass{auditor: a, options: &o, report: report, before: forever, touched: map[string]bool{}}
+	if err := a.pool.QueryRow(ctx, a.sql["ChainStart"]).Scan(&p.unchained); err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	started, after, t := time.Now(), Key{}, newTenants()
+	if o.After != nil {
+		after, report = o.After.Key, o.After.restore()
+		p.report = report
+	}
 	for {
-		c, err := a.readChunk(ctx, after, o.Tenant)
+		page, err := p.page(ctx, after)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("verify: read balances: %w", err)
 		}
-		if len(c.order) == 0 {
+		if err := p.onePage(ctx, page, t); err != nil {
+			return nil, fmt.Errorf("verify: %w", err)
+		}
+		if len(page) == 0 {
 			break
 		}
-		c.compare(report)
-		if o.Copies != nil {
-			if err := a.compareCopies(ctx, c.order, o.Copies, report); err != nil {
-				return nil, err
-			}
-		}
-		after = c.order[len(c.order)-1]
+		after = page[len(page)-1].Key
 		report.Elapsed = time.Since(started)
 		if o.Progress != nil {
 			o.Progress(*report)
+		}
+		if o.Save != nil {
+			o.Save(ctx, &Position{Key: after, Report: report.Clone(), Sums: report.sums()})
 		}
 		if err := sleep(ctx, o.Pause); err != nil {
 			return nil, err
 		}
 	}
 	report.conserve()
-	if err := a.findOrphans(ctx, o.Tenant, report); err != nil {
-		return nil, err
+	if !o.Incremental {
+		if err := a.findOrphans(ctx, o.Tenant, report); err != nil {
+			return nil, err
+		}
 	}
 	report.Elapsed = time.Since(started)
 	return report, nil
+}
+
+// onePage verifies a page and the tenants that end in it. An empty page ends the last tenant.
+func (p *pass) onePage(ctx context.Context, page []*candidate, t *tenants) error {
+	if err := p.verify(ctx, page); err != nil {
+		return err
+	}
+	if err := p.auditor.save(ctx, p.saved); err != nil {
+		return err
+	}
+	p.saved = p.saved[:0]
+	if p.options.Copies != nil && len(page) > 0 {
+		keys := make([]Key, len(page))
+		for i, c := range page {
+			keys[i] = c.Key
+		}
+		if err := p.auditor.compareCopies(ctx, keys, p.options.Copies, p.report); err != nil {
+			return err
+		}
+	}
+	ended := t.add(page)
+	if p.options.Incremental || len(ended) == 0 {
+		return nil
+	}
+	return p.compareTenants(ctx, ended, p.touched, t.archived)
+}
+
+// tenants notes which tenants a pass is in the middle of.
+type tenants struct {
+	open     string
+	archived map[string]bool // have archived checkpoints
+}
+
+func newTenants() *tenants { return &tenants{archived: map[string]bool{}} }
+
+// add returns the tenants of which page has the last balance.
+func (t *tenants) add(page []*candidate) (ended []string) {
+	for _, c := range page {
+		if c.from != nil && c.from.Archived {
+			t.archived[c.Tenant] = true
+		}
+		if t.open != "" && t.open != c.Tenant {
+			ended = append(ended, t.open)
+		}
+		t.open = c.Tenant
+	}
+	if len(page) == 0 && t.open != "" {
+		ended, t.open = []string{t.open}, ""
+	}
+	return ended
 }
 
 // sleep waits for d, or until ctx ends.
@@ -111,7 +182,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// findOrphans reports entries of balances that do not exist.
+// findOrphans reports entries, grants, periods and checkpoints of balances that do not exist.
 func (a *Auditor) findOrphans(ctx context.Context, tenant string, report *Report) error {
 	ctx, cancel := context.WithTimeout(ctx, orphansTimeout)
 	defer cancel()
@@ -127,6 +198,17 @@ func (a *Auditor) findOrphans(ctx context.Context, tenant string, report *Report
 		var k Key
 		_, err = pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject}, func() error {
 			report.add(k, "balance of existing entries", "a row", "none")
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if rows, err = tx.Query(ctx, a.sql["VerifyLost"], tenant); err != nil {
+			return err
+		}
+		var what string
+		_, err = pgx.ForEachRow(rows, []any{&what, &k.Tenant, &k.Meter, &k.Subject}, func() error {
+			report.add(k, "balance of existing "+strings.TrimPrefix(what, "a "), "a row", "none")
 			return nil
 		})
 		return err
@@ -158,33 +240,95 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s/%s%s: %s: journal says %s, stored is %s", d.Tenant, d.Meter, subject, d.What, d.Want, d.Got)
 }
 
-// Totals are a meter's sums over all verified balances: Issued + Refunded + Adjusted = Used + Expired + Remaining + Held.
-type Totals struct {
-	Issued, Used, Refunded, Expired, Adjusted, Remaining, Held int64
-	// Partial reports that some of the entries lie in months that were dropped: the sums are not those of all time.
-	Partial bool
-}
-
 // Report is the result of a verification.
 type Report struct {
 	Balances, Entries, Periods, Grants int64
+	Unchanged                          int64 // balances that an incremental pass did not need to read
 	Copies                             int64 // cached copies compared
 	StaleCopies                        int64 // of these, how many are older than their balance; no difference
+	CopiesCompared                     bool  // false: there was no cache to compare
+	Incremental                        bool  // only what was entered since the last clean pass was read
 	Totals                             map[string]Totals
 	Count                              int64        // differences found
 	Differences                        []Difference // the first DifferencesMax
+	Unread                             int64        // balances or tenants that could not be read in time
+	UnreadFirst                        []Key        // the first of them
 	Elapsed                            time.Duration
+
+	totals map[string]*totals
 }
+
+func newReport() *Report { return &Report{Totals: map[string]Totals{}, totals: map[string]*totals{}} }
 
 // Clone returns a copy that shares nothing with r.
 func (r *Report) Clone() Report {
 	out := *r
-	out.Totals, out.Differences = maps.Clone(r.Totals), slices.Clone(r.Differences)
+	out.Totals, out.Differences, out.UnreadFirst = maps.Clone(r.Totals), slices.Clone(r.Differences), slices.Clone(r.UnreadFirst)
+	out.totals = maps.Clone(r.totals)
 	return out
 }
 
-// Clean reports that nothing differs.
-func (r *Report) Clean() bool { return r.Count == 0 }
+// mark returns the report as it is, for reset.
+func (r *Report) mark() Report { return r.Clone() }
+
+// reset takes back what was reported since mark.
+func (r *Report) reset(before Report) { *r = before }
+
+// unread notes a balance that could not be read in time. A key without a meter stands for a tenant's refunds and holds.
+func (r *Report) unread(k Key) {
+	if r.Unread++; len(r.UnreadFirst) < DifferencesMax {
+		r.UnreadFirst = append(r.UnreadFirst, k)
+	}
+}
+
+// conserve compares each meter's sums over all balances: what came in was used, expired, is held or is still there.
+func (r *Report) conserve() {
+	for meter, t := range r.totals {
+		shown := t.shown()
+		shown.Partial = r.Unread > 0
+		r.Totals[meter] = shown
+		if in, out := t.sides(); !shown.Partial && in.Cmp(out) != 0 {
+			r.add(Key{Tenant: "*", Meter: meter}, "issued + refunded + adjusted = used + expired + remaining + held", in, out)
+		}
+	}
+}
+
+// Position is how far a pass has come.
+type Position struct {
+	Key    Key
+	Report Report
+	Sums   map[string][]string // by meter, exact
+}
+
+func (r *Report) sums() map[string][]string {
+	out := make(map[string][]string, len(r.totals))
+	for meter, t := range r.totals {
+		for i := range t {
+			out[meter] = append(out[meter], t[i].String())
+		}
+	}
+	return out
+}
+
+// restore returns the report of an interrupted pass, to be continued.
+func (p *Position) restore() *Report {
+	out := p.Report.Clone()
+	if out.Totals == nil {
+		out.Totals = map[string]Totals{}
+	}
+	out.totals = map[string]*totals{}
+	for meter, sums := range p.Sums {
+		t := new(totals)
+		for i := range min(len(sums), len(t)) {
+			t[i].SetString(sums[i], 10)
+		}
+		out.totals[meter] = t
+	}
+	return &out
+}
+
+// Clean reports that everything was read and nothing differs.
+func (r *Report) Clean() bool { return r.Count == 0 && r.Unread == 0 }
 
 func (r *Report) add(k Key, what string, want, got any) {
 	r.Count++

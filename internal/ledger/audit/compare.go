@@ -1,90 +1,80 @@
 package audit
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
 
-// compare compares what is stored of every balance of the chunk with the journal's sums.
-func (c *chunk) compare(r *Report) {
-	for _, k := range c.order {
-		r.Balances++
-		r.Entries += c.chains[k].count
-		r.Periods += int64(len(c.periods[k]))
-		r.Grants += int64(len(c.grants[k]))
-		c.compareChain(k, r)
-		c.comparePeriods(k, r)
-		c.compareGrants(k, r)
-		b := c.balances[k]
-		t := r.Totals[k.Meter]
-		t.Remaining += b.remaining()
-		t.Held += b.held
-		for _, s := range c.sums[k] {
-			t.Issued += s.granted
-			t.Used += s.used
-			t.Refunded += s.refunded
-			t.Expired += s.expired
-			t.Adjusted += s.adjusted
-		}
-		t.Partial = t.Partial || !c.whole(k)
-		r.Totals[k.Meter] = t
+// compare compares what is stored of balance k with what its entries say. clean reports that they agree.
+func (s *stored) compare(k Key, j *journal, r *Report) (clean bool) {
+	before := r.Count
+	r.Balances++
+	r.Periods += int64(len(s.periods[k]))
+	r.Grants += int64(len(s.grants[k]))
+	for _, f := range j.faults {
+		r.add(k, f.what, f.want, f.got)
 	}
+	b := s.balances[k]
+	if b == nil {
+		r.add(k, "balance of existing entries", "a row", "none")
+		return false
+	}
+	b.compareNewest(k, j, r)
+	b.compareChain(k, j, r)
+	s.comparePeriods(k, j, r)
+	s.compareGrants(k, j, r)
+	s.compareEvents(k, r)
+	r.totals[k.Meter] = r.totals[k.Meter].plus(j, b)
+	return r.Count == before
 }
 
-// conserve compares each meter's sums over all balances: what came in was used, expired, is held or is still there.
-func (r *Report) conserve() {
-	for meter, t := range r.Totals {
-		if !t.Partial {
-			r.equal(Key{Tenant: "*", Meter: meter}, "issued + refunded + adjusted = used + expired + remaining + held",
-				t.Issued+t.Refunded+t.Adjusted, t.Used+t.Expired+t.Remaining+t.Held)
-		}
-	}
-}
-
-func (c *chunk) compareChain(k Key, r *Report) {
-	b, chain := c.balances[k], c.chains[k]
-	if chain.count == 0 {
-		r.equal(k, "newest entry", 0, b.seq)
+// compareNewest compares the balance with its newest entry.
+func (b *balance) compareNewest(k Key, j *journal, r *Report) {
+	r.equal(k, "newest entry", j.last, b.seq)
+	if j.last == 0 {
 		return
 	}
-	r.equal(k, "newest entry", chain.last, b.seq)
-	r.equal(k, "number of entries", chain.last-chain.first+1, chain.count)
-	if chain.gap != 0 {
-		r.add(k, "numbering of entries", "no gap", chain.gap)
+	r.equal(k, "remaining", j.remaining, b.remaining())
+	r.equal(k, "held", j.held, b.held)
+	r.equal(k, "entry that forgave overage", j.forgivenSeq, b.forgivenSeq)
+	if at := b.updatedAt.UnixMicro(); at != j.at {
+		r.add(k, "instant of the newest entry", instant(j.at), instant(at))
 	}
-	if chain.broken != 0 {
-		r.add(k, "remaining_after of an entry", "the one before it, and its amount", chain.broken)
-	}
-	if chain.backwards != 0 {
-		r.add(k, "time of entries", "never backwards", chain.backwards)
-	}
-	r.equal(k, "remaining", chain.ending, b.remaining())
 }
 
-// whole reports whether the journal still has the balance's entries from the first one on.
-func (c *chunk) whole(k Key) bool {
-	return c.chains[k].count == 0 || c.chains[k].first == 1
+// compareChain compares the stored head with the one that the entries give.
+func (b *balance) compareChain(k Key, j *journal, r *Report) {
+	want, ok := decodeChain(b.chain)
+	switch {
+	case !ok:
+		r.add(k, "hash chain", "48 bytes that name entries", "something else")
+	case want.Last > b.seq || want.Last > j.last:
+		r.add(k, "hash chain", "at most up to entry "+text64(j.last), "up to entry "+text64(want.Last))
+	case want.From > 0 && (want.Head != j.chain.Head || want.From != j.chain.From || want.Last != j.chain.Last):
+		r.add(k, "hash chain", fmt.Sprintf("%x", j.chain.Head[:8]), fmt.Sprintf("%x", want.Head[:8])+": an entry from "+text64(want.From)+" to "+text64(want.Last)+" was changed, removed or put in")
+	}
 }
 
 // comparePeriods checks each period's sums, that every period foots, and that closing and opening meet.
-func (c *chunk) comparePeriods(k Key, r *Report) {
-	b := c.balances[k]
-	byPeriod := map[int64]sums{}
-	for _, s := range c.sums[k] {
-		byPeriod[s.period.UnixMicro()] = byPeriod[s.period.UnixMicro()].plus(s)
+func (s *stored) comparePeriods(k Key, j *journal, r *Report) {
+	b := s.balances[k]
+	list := slices.Clone(s.periods[k])
+	if j.resumed != nil { // those that a checkpoint has seen closed
+		list = slices.DeleteFunc(list, func(p period) bool { return p.start.UnixMicro() < j.resumed.State.Open })
 	}
-	list := c.periods[k]
 	if b.opened() {
-		list = append(slices.Clip(list), period{
+		list = append(list, period{
 			start: b.start, end: b.end, opening: b.opening, granted: b.granted, refunded: b.refunded, used: b.used,
-			expired: b.expired, adjusted: b.adjusted, overage: b.overage,
+			expired: b.expired, adjusted: b.adjusted, overage: b.overage, held: b.held,
 			closing: b.remaining() + b.held, lastSeq: b.seq,
 		})
 	}
+	seen := make(map[int64]bool, len(list))
 	for i, p := range list {
 		at := "period " + p.start.UTC().Format(time.RFC3339) + " "
 		r.equal(k, at+"closing", p.opening+p.granted+p.refunded-p.used-p.expired+p.adjusted, p.closing)
-		if i == 0 && c.whole(k) {
+		if i == 0 && j.resumed == nil {
 			r.equal(k, at+"opening", 0, p.opening)
 		}
 		if i > 0 {
@@ -93,51 +83,72 @@ func (c *chunk) comparePeriods(k Key, r *Report) {
 				r.add(k, at+"start", list[i-1].end.UTC(), p.start.UTC())
 			}
 		}
-		// A period is covered when its first entry was not dropped with an old partition.
-		if covered := c.whole(k) || (i > 0 && list[i-1].lastSeq >= c.chains[k].first-1); !covered {
-			continue
+		sums := j.periods[p.start.UnixMicro()]
+		if sums == nil {
+			sums = &periodSums{}
 		}
-		s := byPeriod[p.start.UnixMicro()]
-		r.equal(k, at+"granted", s.granted, p.granted)
-		r.equal(k, at+"used", s.used, p.used)
-		r.equal(k, at+"expired", s.expired, p.expired)
-		r.equal(k, at+"refunded", s.refunded, p.refunded)
-		r.equal(k, at+"adjusted", s.adjusted, p.adjusted)
-		r.equal(k, at+"overage", s.overage, p.overage)
-		if i < len(list)-1 { // what it came to is forgiven at the end, or the next period begins with it
-			r.equal(k, at+"overage at its end", s.overage, s.forgiven+byPeriod[list[i+1].start.UnixMicro()].owing)
+		seen[p.start.UnixMicro()] = true
+		p.compareSums(k, at, sums, r)
+		if i < len(list)-1 {
+			s.compareEnd(k, at, j, list, i, r)
 		} else {
-			r.equal(k, "owed", s.owed, b.owed)
-			r.equal(k, "settled", s.settled, b.settled)
+			r.equal(k, "owed", sums.owed, b.owed)
+			r.equal(k, "settled", sums.settled, b.settled)
 		}
-		r.equal(k, at+"entries of unknown kind", 0, s.unknown)
-		delete(byPeriod, p.start.UnixMicro())
 	}
-	if c.whole(k) {
-		forgiven := int64(0)
-		for _, s := range c.sums[k] {
-			forgiven = max(forgiven, s.forgivenSeq)
-		}
-		r.equal(k, "entry that forgave overage", forgiven, b.forgivenSeq)
-		for start := range byPeriod {
+	for start := range j.periods {
+		if !seen[start] && (j.resumed == nil || !j.resumed.Archived || j.periods[start].lastSeq > j.resumed.Seq) {
 			r.add(k, "entries in a period that does not exist", "none", time.UnixMicro(start).UTC())
 		}
 	}
 }
 
-// compareGrants checks what is left of every grant, that open grants sum to remaining, and that the head burns first.
-func (c *chunk) compareGrants(k Key, r *Report) {
-	b := c.balances[k]
-	byGrant := map[string]sums{}
-	for _, s := range c.sums[k] {
-		byGrant[s.grant] = byGrant[s.grant].plus(s)
+// compareSums compares a period's columns with the sums of its entries.
+func (p *period) compareSums(k Key, at string, sums *periodSums, r *Report) {
+	r.equal(k, at+"granted", sums.granted, p.granted)
+	r.equal(k, at+"used", sums.used, p.used)
+	r.equal(k, at+"expired", sums.expired, p.expired)
+	r.equal(k, at+"refunded", sums.refunded, p.refunded)
+	r.equal(k, at+"adjusted", sums.adjusted, p.adjusted)
+	r.equal(k, at+"overage", sums.overage, p.overage)
+}
+
+// compareEnd compares how the closed period i ended.
+func (s *stored) compareEnd(k Key, at string, j *journal, list []period, i int, r *Report) {
+	p := list[i]
+	sums, next := j.periods[p.start.UnixMicro()], j.periods[list[i+1].start.UnixMicro()]
+	overage, forgiven, owing := int64(0), int64(0), int64(0)
+	if sums != nil {
+		overage, forgiven = sums.overage, sums.forgiven
+		r.equal(k, at+"newest entry", sums.lastSeq, p.lastSeq)
+		r.equal(k, at+"held", sums.held, p.held)
+	} else if i > 0 {
+		r.equal(k, at+"newest entry", list[i-1].lastSeq, p.lastSeq)
+		r.equal(k, at+"held", list[i-1].held, p.held)
 	}
+	if next != nil {
+		owing = next.owing
+	}
+	r.equal(k, at+"overage at its end", overage, forgiven+owing)
+	if p.closedAt.Before(p.end) {
+		r.add(k, at+"time at which it was closed", "not before "+p.end.UTC().Format(time.RFC3339Nano), p.closedAt.UTC().Format(time.RFC3339Nano))
+	}
+}
+
+// compareGrants compares every grant with the entries about it, checks that open grants sum to remaining, and that the head burns first.
+func (s *stored) compareGrants(k Key, j *journal, r *Report) {
+	b := s.balances[k]
 	open, held := int64(0), int64(0)
 	var first *grant
-	for i := range c.grants[k] {
-		g := &c.grants[k][i]
+	rows := make(map[string]bool, len(s.grants[k]))
+	for i := range s.grants[k] {
+		g := &s.grants[k][i]
+		rows[g.id] = true
 		if g.id == b.headID {
 			g.remaining = b.headRemaining // the stored remainder of the head is old
+			if g.source != b.headSource {
+				r.add(k, "source of the head grant", g.source, b.headSource)
+			}
 		}
 		held += g.held
 		switch g.status {
@@ -149,31 +160,107 @@ func (c *chunk) compareGrants(k Key, r *Report) {
 		default:
 			r.equal(k, "remainder of "+g.status+" grant "+g.id, 0, g.remaining)
 		}
-		r.equal(k, "held of grant "+g.id, c.held[grantKey{k, g.id}], g.held)
-		if s := byGrant[g.id]; c.whole(k) {
-			r.equal(k, "remainder of grant "+g.id, s.left, g.remaining)
-			// What refunds issue anew is entered as the refund; a grant voided before it took effect was never issued.
-			if g.status != "pending" && g.source != "refund" && s.issued != 0 {
-				r.equal(k, "amount of grant "+g.id, s.issued, g.amount)
-			}
-		}
-		delete(byGrant, g.id)
+		r.equal(k, "held of grant "+g.id, s.held[grantKey{k, g.id}], g.held)
+		g.compare(k, j, r)
 	}
-	delete(byGrant, "")
-	for id := range byGrant {
-		r.add(k, "grant of existing entries", "a row", "none: "+id)
+	for _, id := range sorted(j.grants) {
+		if !rows[id] && (j.resumed == nil || !j.resumed.Archived || j.grants[id].Left != 0) {
+			r.add(k, "grant of existing entries", "a row", "none: "+id)
+		}
 	}
 	r.equal(k, "sum of open grants", b.remaining(), open)
 	r.equal(k, "sum of held in grants", b.held, held)
-	if c.whole(k) {
-		journal := int64(0)
-		for _, s := range c.sums[k] {
-			journal += s.held
-		}
-		r.equal(k, "held", journal, b.held)
-	}
 	// A head that was drawn to zero stays in place until the next draw reads the grants.
 	if first != nil && b.headRemaining > 0 && first.id != b.headID {
 		r.add(k, "head grant", first.id, b.headID)
 	}
+}
+
+// compare compares a grant with the entry that made it, and with what the others left of it.
+func (g *grant) compare(k Key, j *journal, r *Report) {
+	of := " of grant " + g.id
+	sums := j.grants[g.id]
+	if sums == nil {
+		if j.resumed == nil || g.createdAt.UnixMicro() > j.resumed.At {
+			r.add(k, "entry that made grant "+g.id, "in the journal", "none")
+		}
+		return
+	}
+	if j.resumed != nil && j.resumed.State.Grants[g.id] == nil && g.createdAt.UnixMicro() <= j.resumed.At {
+		return // a checkpoint has seen this grant end; an entry has named it again
+	}
+	r.equal(k, "remainder"+of, sums.Left, g.remaining)
+	amount := sums.Issued
+	if amount == 0 {
+		amount = max(sums.Scheduled, sums.Returned)
+	}
+	r.equal(k, "amount"+of, amount, g.amount)
+	if sums.Scheduled > 0 && sums.Issued > 0 {
+		r.equal(k, "amount in effect"+of, sums.Scheduled, sums.Issued)
+	}
+	if g.source != sums.Source {
+		r.add(k, "source"+of, sums.Source, g.source)
+	}
+	switch sums.Kind {
+	case "grant", "schedule", "rollover_in", "adjust_up":
+		if g.operation != sums.Operation {
+			r.add(k, "operation"+of, sums.Operation, g.operation)
+		}
+	}
+	if sums.Facts != nil {
+		g.compareFacts(k, of, sums.Facts, r)
+	}
+}
+
+// compareFacts compares a grant with what the entry that made it says of it.
+func (g *grant) compareFacts(k Key, of string, f *grantFacts, r *Report) {
+	r.equal(k, "priority"+of, int64(*f.Priority), int64(g.priority))
+	if !g.effectiveAt.Equal(f.EffectiveAt) {
+		r.add(k, "beginning"+of, f.EffectiveAt.UTC(), g.effectiveAt.UTC())
+	}
+	switch {
+	case f.ExpiresAt == nil && g.expiresAt.Before(forever):
+		r.add(k, "expiry"+of, "never", g.expiresAt.UTC())
+	case f.ExpiresAt != nil && !g.expiresAt.Equal(*f.ExpiresAt):
+		r.add(k, "expiry"+of, f.ExpiresAt.UTC(), g.expiresAt.UTC())
+	}
+	if g.costBasis != f.CostBasis {
+		r.add(k, "cost basis"+of, f.CostBasis, g.costBasis)
+	}
+	if g.reason != f.Reason {
+		r.add(k, "reason"+of, f.Reason, g.reason)
+	}
+}
+
+// forever is the expiry of grants that never expire.
+var forever = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// compareEvents checks that nothing is due before the balance's next event. An earlier one does no harm: it finds nothing.
+func (s *stored) compareEvents(k Key, r *Report) {
+	b := s.balances[k]
+	if !b.opened() {
+		return
+	}
+	first := b.end
+	for i := range s.grants[k] {
+		switch g := &s.grants[k][i]; g.status {
+		case "active":
+			first = earlier(first, g.expiresAt)
+		case "pending":
+			first = earlier(first, g.effectiveAt)
+		}
+	}
+	if at, found := s.holdEnds[k]; found {
+		first = earlier(first, at)
+	}
+	if b.nextEvent.After(first) {
+		r.add(k, "next event", "at most "+first.UTC().Format(time.RFC3339Nano), b.nextEvent.UTC().Format(time.RFC3339Nano))
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

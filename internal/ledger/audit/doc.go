@@ -1,23 +1,33 @@
 // Package audit proves that what the ledger has stored agrees with its journal.
 //
-// It is a second implementation: SQL sums over the entries, and comparisons of these sums with balances, grants and periods. It
-// must not import package ledger or its store, so that no rule that both apply can be wrong in both for one reason. The
-// import is refused by a test of the architecture.
+// It is a second implementation: it reads the entries of each balance once, in order, adds them up by its own table of kinds, and compares the
+// sums with balances, grants and periods. It must not import package ledger or its store, so that no rule that both apply can be wrong in
+// both for one reason. The import is refused by a test of the architecture.
 //
 // # What is compared
 //
-//	A1  Entries of a balance are numbered without a gap, never run backwards in time, and each remaining_after follows from the
-//	    entry before it.
+//	A1  Entries of a balance are numbered from 1 without a gap, never run backwards in time, lie in the month of their instant, and each
+//	    remaining_after follows from the entry before it.
 //	A2  A period's sums are those of its entries; every period foots; closing and opening of neighbours meet.
-//	A3  The remainder of a grant is what the entries left of it; open grants sum to remaining; the head burns first.
-//	A4  What holds reserve is what grants and balance have as held.
+//	A3  A grant is what the entry that made it says; its remainder is what the entries left of it; open grants sum to remaining; the head burns
+//	    first; nothing is due before the balance's next event.
+//	A4  Holds, hold lines and refunds are what the entries of their operations say.
 //	A5  Per meter, over all balances: issued + refunded + adjusted = used + expired + remaining + held.
-//	A6  A cached copy is not newer than its balance, and not different from it at the same entry.
-//	A7  Every entry belongs to a balance that exists.
+//	A6  A cached copy that speaks of the stored state says what the balance says.
+//	A7  Entries, grants, periods, hold lines and checkpoints belong to balances that exist.
+//	A8  The hash chain of a balance's entries is the one in its row.
+//
+// # Checkpoints
+//
+// A clean comparison leaves a row of checkpoints: everything up to its entry is true. Its state (checkpoint.go) has, as JSON: v, the format; open, the
+// start of the newest entry's period; held; forgave, the entry that last forgave overage; period, the sums of that period (granted, refunded,
+// used, expired, adjusted, overage, owed, settled, owing, forgiven, held, newest seq); totals of all periods (issued, used, refunded, expired,
+// adjusted); grants that had not ended (issued, scheduled, returned, left, and the entry that made them); facts, a digest of the balance's row.
+// An archived checkpoint (Pin) stands for entries that were removed: every pass begins at it.
 //
 // # Clock, concurrency, failure
 //
-// A chunk of balances is read in one REPEATABLE READ transaction, so concurrent writes cannot be mistaken for differences. Instants
-// come from PostgreSQL. An Auditor is safe for concurrent use. Differences are results, not errors; an error means that
-// something could not be read.
+// Balances are compared in REPEATABLE READ transactions, so concurrent writes cannot be mistaken for differences. A balance with many entries is
+// read in ranges before: entries never change. Instants come from PostgreSQL. An Auditor is safe for concurrent use. Differences are results, not
+// errors; what cannot be read in time is reported and does not stop the pass; an error means that nothing more can be read.
 package audit

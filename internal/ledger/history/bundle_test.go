@@ -127,6 +127,9 @@ func (b *bundle) rewind(by time.Duration) {
 	} {
 		b.exec(sql, by)
 	}
+	for _, sql := range append(testenv.Rewound, testenv.RewoundHolds) {
+		b.exec(sql, "", by)
+	}
 }
 
 // rollups opens a writer of rollups with this many entries per row.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // age shifts everything that the tenant's journal says back by days, so that its operations were made that long ago.
@@ -37,6 +38,10 @@ func (b *bundle) age(tenant string, days int) {
 	b.exec(`UPDATE refunds r SET month = (SELECT max(e.month) FROM entries e
 		WHERE e.tenant_id = r.tenant_id AND e.operation_id = r.operation_id AND e.line = r.line) WHERE r.tenant_id = $1`, tenant)
 	b.exec("UPDATE balances SET updated_at = updated_at - "+shift+" WHERE tenant_id = $1", tenant)
+	b.exec("UPDATE entries SET detail = detail - 'refund_month' WHERE tenant_id = $1 AND detail ? 'refund_month'", tenant)
+	for _, sql := range testenv.Rewound {
+		b.exec(sql, tenant, time.Duration(0))
+	}
 }
 
 func (b *bundle) refund(r *ledger.Refund) (*ledger.RefundResult, error) {

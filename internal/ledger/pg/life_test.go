@@ -17,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // life is one tenant of a service program: the requests that clients send to the fleet for it, and the models that explain every
@@ -137,6 +138,9 @@ func (s *life) rewind(by time.Duration) error {
 	by = by.Truncate(time.Second) + time.Microsecond
 	err := s.atomically(func(b *pgx.Batch) {
 		for _, sql := range rewindTenant {
+			b.Queue(sql, s.tenant, by)
+		}
+		for _, sql := range append(testenv.Rewound, testenv.RewoundHolds) {
 			b.Queue(sql, s.tenant, by)
 		}
 		b.Queue("UPDATE plans SET created_at = created_at - $2::interval WHERE plan = ANY($1)", []string{s.planName("small"), s.planName("large")}, by)

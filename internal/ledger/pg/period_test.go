@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestPeriods_MissedMonths_CaughtUpByNextDebit(t *testing.T) {
@@ -274,6 +275,9 @@ func (b *bundle) rewind(tenant string, by time.Duration) {
 		`UPDATE tenants SET anchor = anchor - $2::interval WHERE $1 IN ('', tenant_id)`,
 		`UPDATE tenant_terms SET effective_at = effective_at - $2::interval, anchor = anchor - $2::interval WHERE $1 IN ('', tenant_id)`,
 	} {
+		b.exec(sql, tenant, by)
+	}
+	for _, sql := range testenv.Rewound {
 		b.exec(sql, tenant, by)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // allowance adds an allowance to version 1 of a plan. columns sets further columns of plan_allowances: "name = value, ...".
@@ -273,6 +274,7 @@ func (b *bundle) rewindHolds(by time.Duration) {
 	by += 7 * time.Second
 	b.exec("UPDATE holds SET created_at = created_at - $1::interval, expires_at = expires_at - $1::interval", by)
 	b.exec("UPDATE hold_lines SET expires_at = expires_at - $1::interval", by)
+	b.exec(testenv.RewoundHolds, "", by)
 }
 
 func TestExtend_KeepsHoldActive(t *testing.T) {

@@ -54,9 +54,18 @@ func auditCopies(read CopyReader) audit.CopyReader {
 		out := make([]*audit.Copy, len(copies))
 		for i, c := range copies {
 			if c != nil {
-				out[i] = &audit.Copy{Seq: c.Seq, Remaining: c.Remaining, ValidUntil: c.ValidUntil}
+				out[i] = &audit.Copy{Seq: c.Seq, Remaining: c.Remaining, AsOf: c.AsOf, ValidUntil: c.ValidUntil}
 			}
 		}
 		return out, nil
 	}
+}
+
+// Pin makes an archived checkpoint of every balance at its last entry before an instant: see audit.Auditor.Pin.
+func (v *Verifier) Pin(ctx context.Context, before time.Time, progress func(audit.Report)) (*audit.Report, error) {
+	report, err := v.auditor.Pin(ctx, before, progress)
+	if err != nil {
+		return nil, unavailable("pin checkpoints", err)
+	}
+	return report, nil
 }

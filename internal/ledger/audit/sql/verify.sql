@@ -1,70 +1,52 @@
--- Sums over the journal, which the auditor compares with what the ledger has written. They share no code with the ledger on
--- purpose. All statements of a chunk run in one REPEATABLE READ transaction.
+-- What the auditor reads. It shares no code with the ledger on purpose. The statements that compare rows run in one REPEATABLE READ transaction.
+
+-- name: ChainStart
+-- Returns the instant before which entries may be outside the hash chain, in microseconds since 1970.
+SELECT CASE WHEN isfinite(at) THEN (extract(epoch FROM at) * 1000000)::bigint
+            WHEN at < now() THEN -9223372036854775808 ELSE 9223372036854775807 END
+FROM chain_start;
 
 -- name: VerifyBalances
--- Returns the next $4 balances after ($1, $2, $3) in key order. $5: tenant or '' for all.
-SELECT b.tenant_id, b.meter, b.subject, b.seq, b.period_start, b.period_end, b.opening, b.granted, b.refunded, b.used, b.expired,
-       b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_remaining
-FROM balances b
-WHERE (b.tenant_id, b.meter, b.subject) > ($1::text, $2::text, $3::text) AND ($5::text = '' OR b.tenant_id = $5::text)
-ORDER BY b.tenant_id, b.meter, b.subject
-LIMIT $4::integer;
-
--- name: VerifyChain
--- Returns per balance of ($1..$3): the number of entries, the first and last seq, the first seq after a gap, the first seq whose
--- remaining_after does not follow from the entry before, the first seq with a created_at before the previous one, and the
--- remainder after the last entry.
-SELECT e.tenant_id, e.meter, e.subject, count(*), min(e.seq), max(e.seq),
-       coalesce(min(e.seq) FILTER (WHERE e.seq <> e.prev_seq + 1), 0),
-       coalesce(min(e.seq) FILTER (WHERE e.remaining_after <> e.prev_remaining + e.delta), 0),
-       coalesce(min(e.seq) FILTER (WHERE e.created_at < e.prev_at), 0),
-       coalesce(max(e.remaining_after) FILTER (WHERE e.next_seq IS NULL), 0)
+-- Returns the next $4 balances after ($1, $2, $3) in key order, each with a digest of its row and with the checkpoint to begin at: the newest one,
+-- or the newest archived one if $6. $5: tenant or '' for all.
+SELECT b.tenant_id, b.meter, b.subject, b.seq, b.digest, b.chain, c.seq, (extract(epoch FROM c.created_at) * 1000000)::bigint, c.remaining,
+       c.chain, c.state, c.archived
 FROM (
-    SELECT n.tenant_id, n.meter, n.subject, n.seq, n.created_at, n.remaining_after,
-           CASE WHEN n.kind IN ('grant', 'refund', 'unsettle', 'adjust_up', 'release') THEN n.amount
-                WHEN n.kind IN ('debit', 'settle', 'expire', 'void', 'adjust_down', 'hold') THEN -n.amount
-                ELSE 0 END AS delta,
-           lag(n.seq) OVER w AS prev_seq, lead(n.seq) OVER w AS next_seq, lag(n.created_at) OVER w AS prev_at,
-           CASE WHEN n.seq = 1 THEN 0 ELSE lag(n.remaining_after) OVER w END AS prev_remaining
-    FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-    JOIN entries n ON n.tenant_id = k.tenant_id AND n.meter = k.meter AND n.subject = k.subject AND n.seq > 0
-    WINDOW w AS (PARTITION BY n.tenant_id, n.meter, n.subject ORDER BY n.seq)
-) AS e
-GROUP BY e.tenant_id, e.meter, e.subject;
+    SELECT o.tenant_id, o.meter, o.subject, o.seq, o.chain, md5(o::text) AS digest
+    FROM balances o
+    WHERE (o.tenant_id, o.meter, o.subject) > ($1::text, $2::text, $3::text) AND ($5::text = '' OR o.tenant_id = $5::text)
+    ORDER BY o.tenant_id, o.meter, o.subject
+    LIMIT $4::integer
+) AS b
+LEFT JOIN LATERAL (
+    SELECT * FROM checkpoints p
+    WHERE p.tenant_id = b.tenant_id AND p.meter = b.meter AND p.subject = b.subject AND (p.archived OR NOT $6::boolean)
+    ORDER BY p.seq DESC
+    LIMIT 1
+) AS c ON true
+ORDER BY b.tenant_id, b.meter, b.subject;
 
--- name: VerifySums
--- Returns the sums of the journal per period and grant of the balances ($1..$3): the sums of the period, and for the grant the
--- issued, remaining and held amounts.
-SELECT e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id, max(e.seq),
-       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'grant'), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle')), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture', 'settle')), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'expire'), 0)::bigint,
-       coalesce(sum(CASE e.kind WHEN 'adjust_up' THEN e.amount ELSE -e.amount END)
-                FILTER (WHERE e.kind IN ('adjust_up', 'adjust_down', 'void')), 0)::bigint,
-       coalesce(sum(CASE WHEN e.kind IN ('overage', 'owe') THEN e.amount ELSE -e.amount END)
-                FILTER (WHERE e.kind IN ('overage', 'owe', 'unoverage', 'settle', 'unowe')), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'owe'), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'forgive'), 0)::bigint,
-       coalesce(max(e.seq) FILTER (WHERE e.kind = 'forgive'), 0),
-       coalesce(sum(CASE e.kind WHEN 'owe' THEN e.amount ELSE -e.amount END) FILTER (WHERE e.kind IN ('owe', 'settle', 'unowe')), 0)::bigint,
-       coalesce(sum(CASE e.kind WHEN 'settle' THEN e.amount ELSE -e.amount END) FILTER (WHERE e.kind IN ('settle', 'unsettle')), 0)::bigint,
-       coalesce(sum(CASE e.kind WHEN 'hold' THEN e.amount ELSE -e.amount END)
-                FILTER (WHERE e.kind IN ('hold', 'capture', 'release')), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('grant', 'adjust_up', 'rollover_in')), 0)::bigint,
-       coalesce(sum(CASE WHEN e.kind IN ('grant', 'refund', 'unsettle', 'adjust_up', 'release', 'rollover_in') THEN e.amount
-                         WHEN e.kind IN ('debit', 'settle', 'expire', 'void', 'adjust_down', 'hold', 'rollover_out') THEN -e.amount
-                         ELSE 0 END), 0)::bigint,
-       count(*) FILTER (WHERE e.kind NOT IN ('grant', 'debit', 'overage', 'refund', 'unoverage', 'closed_refund', 'expire', 'void',
-                                             'adjust_up', 'adjust_down', 'hold', 'capture', 'release', 'rollover_out', 'rollover_in',
-                                             'schedule', 'extend', 'denial', 'forgive', 'owe', 'settle', 'unowe', 'unsettle'))
+-- name: VerifyEntries
+-- Returns the entries of the balances ($1..$3) with a seq in ($4, $5], older than $6, in the order of the balances and of seq. The first column is
+-- the position of the balance, from 1.
+SELECT k.position, e.seq, e.operation_id, e.line, e.month, e.kind, e.period_start, e.grant_id, e.source, e.amount, e.remaining_after,
+       e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail::text, e.metadata::text
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS k (tenant_id, meter, subject, after, until, position)
+JOIN entries e ON e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0 AND e.seq > k.after AND e.seq <= k.until
+WHERE e.created_at < $6::timestamptz
+ORDER BY k.position, e.seq;
+
+-- name: VerifyStored
+-- Returns the rows of the balances ($1..$3).
+SELECT b.tenant_id, b.meter, b.subject, b.seq, b.period_start, b.period_end, b.opening, b.granted, b.refunded, b.used, b.expired,
+       b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at,
+       b.updated_at, b.chain, md5(b::text)
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-JOIN entries e ON e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0
-GROUP BY e.tenant_id, e.meter, e.subject, e.period_start, e.grant_id;
+JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 
--- name: VerifyHolds
--- Returns the amount that holds reserve on each grant of the balances ($1..$3).
-SELECT h.tenant_id, h.meter, h.subject, h.grant_id, sum(h.amount - h.captured - h.returned)::bigint
+-- name: VerifyHeld
+-- Returns the amount that holds reserve on each grant of the balances ($1..$3), and when the first of them ends.
+SELECT h.tenant_id, h.meter, h.subject, h.grant_id, sum(h.amount - h.captured - h.returned)::bigint, min(h.expires_at)
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.meter = k.meter AND h.subject = k.subject
     AND h.captured + h.returned < h.amount
@@ -73,7 +55,7 @@ GROUP BY h.tenant_id, h.meter, h.subject, h.grant_id;
 -- name: VerifyPeriods
 -- Returns the closed periods of the balances ($1..$3), oldest first.
 SELECT p.tenant_id, p.meter, p.subject, p.period_start, p.period_end, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted,
-       p.overage, p.closing, p.last_seq
+       p.overage, p.held, p.closing, p.last_seq, p.closed_at
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN periods p ON p.tenant_id = k.tenant_id AND p.meter = k.meter AND p.subject = k.subject
 ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
@@ -81,14 +63,15 @@ ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
 -- name: VerifyGrants
 -- Returns the stored rows of all grants of the balances ($1..$3).
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount, g.remaining, g.held, g.priority, g.effective_at, g.expires_at,
-       g.status
+       coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.operation_id, g.created_at, g.status
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN grants g ON g.tenant_id = k.tenant_id AND g.meter = k.meter AND g.subject = k.subject;
 
 -- name: VerifyCopied
 -- Returns the balances ($1..$3) as they are stored now, to compare them with cached copies that were read before.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.period_start, b.period_end, b.opening, b.granted, b.refunded, b.used, b.expired,
-       b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_remaining
+       b.adjusted, b.held, b.overage, b.owed, b.settled, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining, b.next_event_at,
+       b.updated_at, b.chain, ''
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 
@@ -99,3 +82,36 @@ FROM entries e
 LEFT JOIN balances b ON b.tenant_id = e.tenant_id AND b.meter = e.meter AND b.subject = e.subject
 WHERE b.tenant_id IS NULL AND ($1::text = '' OR e.tenant_id = $1::text)
 LIMIT 100;
+
+-- name: VerifyLost
+-- Returns what refers to a balance that has no row: checkpoints, grants, closed periods and hold lines, at most 100. $1: tenant or '' for all.
+SELECT f.what, f.tenant_id, f.meter, f.subject
+FROM (
+    SELECT DISTINCT 'a verified journal' AS what, c.tenant_id, c.meter, c.subject FROM checkpoints c WHERE $1::text = '' OR c.tenant_id = $1::text
+    UNION ALL
+    SELECT DISTINCT 'grants', g.tenant_id, g.meter, g.subject FROM grants g WHERE $1::text = '' OR g.tenant_id = $1::text
+    UNION ALL
+    SELECT DISTINCT 'closed periods', p.tenant_id, p.meter, p.subject FROM periods p WHERE $1::text = '' OR p.tenant_id = $1::text
+    UNION ALL
+    SELECT DISTINCT 'hold lines', h.tenant_id, h.meter, h.subject FROM hold_lines h WHERE $1::text = '' OR h.tenant_id = $1::text
+) AS f
+LEFT JOIN balances b ON b.tenant_id = f.tenant_id AND b.meter = f.meter AND b.subject = f.subject
+WHERE b.tenant_id IS NULL
+LIMIT 100;
+
+-- name: WriteCheckpoints
+-- Writes checkpoints. An archived one stays archived.
+INSERT INTO checkpoints (tenant_id, meter, subject, seq, created_at, remaining, chain, state, archived, made_at)
+SELECT n.tenant_id, n.meter, n.subject, n.seq, n.created_at, n.remaining, n.chain, n.state, n.archived, clock_timestamp()
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::bigint[], $7::bytea[], $8::jsonb[], $9::boolean[])
+     AS n (tenant_id, meter, subject, seq, created_at, remaining, chain, state, archived)
+ON CONFLICT (tenant_id, meter, subject, seq) DO UPDATE
+SET state = excluded.state, chain = excluded.chain, remaining = excluded.remaining, created_at = excluded.created_at,
+    archived = checkpoints.archived OR excluded.archived, made_at = excluded.made_at
+WHERE NOT checkpoints.archived;
+
+-- name: DropCheckpoints
+-- Removes the checkpoints of the balances ($1..$3) before seq $4 that are not archived.
+DELETE FROM checkpoints c
+USING unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS k (tenant_id, meter, subject, seq)
+WHERE c.tenant_id = k.tenant_id AND c.meter = k.meter AND c.subject = k.subject AND c.seq < k.seq AND NOT c.archived;

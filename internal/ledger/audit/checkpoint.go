@@ -1,0 +1,153 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// checkpoint is what an earlier pass has found to be true of a balance's entries up to and including Seq.
+type checkpoint struct {
+	Seq, At, Remaining int64 // of that entry
+	Chain              chain
+	Archived           bool
+	State              state
+}
+
+// stateVersion is the format of state. Checkpoints of another format are not used.
+const stateVersion = 1
+
+// state is the column state of checkpoints: the sums of all entries up to the checkpoint that later entries, or later comparisons, build on.
+type state struct {
+	Version     int                   `json:"v"`
+	Open        int64                 `json:"open"`    // start of the period of the newest entry, microseconds since 1970
+	Held        int64                 `json:"held"`    // units that holds reserve
+	ForgivenSeq int64                 `json:"forgave"` // the newest entry that forgave overage
+	Period      []int64               `json:"period"`  // sums of the open period: see periodSums.list
+	Totals      []int64               `json:"totals"`  // of all periods: issued, used, refunded, expired, adjusted
+	Grants      map[string]*grantSums `json:"grants"`  // those that had not ended
+	Facts       string                `json:"facts"`   // digest of the balance's row; empty: the row was not compared
+}
+
+// list returns the sums in the order of state.Period.
+func (p *periodSums) list() []int64 {
+	return []int64{
+		p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage, p.owed, p.settled, p.owing, p.forgiven, p.held, p.lastSeq,
+	}
+}
+
+func periodOf(n []int64) *periodSums {
+	return &periodSums{
+		moves: moves{granted: n[0], refunded: n[1], used: n[2], expired: n[3], adjusted: n[4], overage: n[5], owed: n[6], settled: n[7]},
+		owing: n[8], forgiven: n[9], held: n[10], lastSeq: n[11],
+	}
+}
+
+// journal returns the journal up to the checkpoint.
+func (c *checkpoint) journal() *journal {
+	j := newJournal()
+	j.resumed = c
+	j.first, j.last, j.at, j.remaining, j.held = 1, c.Seq, c.At, c.Remaining, c.State.Held
+	j.chain, j.forgivenSeq = c.Chain, c.State.ForgivenSeq
+	j.periods[c.State.Open] = periodOf(c.State.Period)
+	for id, g := range c.State.Grants {
+		copied := *g
+		j.grants[id] = &copied
+	}
+	t := c.State.Totals
+	j.issued, j.used, j.refunded, j.expired, j.adjusted = t[0], t[1], t[2], t[3], t[4]
+	return j
+}
+
+// valid reports whether the checkpoint can be used.
+func (c *checkpoint) valid() bool {
+	return c.State.Version == stateVersion && len(c.State.Period) == 12 && len(c.State.Totals) == 5
+}
+
+// stateOf returns the state of j. open has the grants that had not ended; nil keeps all.
+func stateOf(j *journal, open map[string]bool, facts string) state {
+	out := state{
+		Version: stateVersion, Open: j.newest(), Held: j.held, ForgivenSeq: j.forgivenSeq, Facts: facts,
+		Totals: []int64{j.issued, j.used, j.refunded, j.expired, j.adjusted}, Grants: map[string]*grantSums{},
+	}
+	out.Period = j.periods[out.Open].list()
+	for id, g := range j.grants {
+		if open == nil || open[id] {
+			out.Grants[id] = g
+		}
+	}
+	return out
+}
+
+// newest returns the start of the period of the newest entry.
+func (j *journal) newest() int64 {
+	newest := int64(-1 << 63)
+	for start := range j.periods {
+		newest = max(newest, start)
+	}
+	return newest
+}
+
+// openGrants returns the grants that had not ended at an instant, or still hold units.
+func openGrants(grants []grant, at time.Time) map[string]bool {
+	open := make(map[string]bool, len(grants))
+	for i := range grants {
+		if g := &grants[i]; g.held > 0 || g.expiresAt.After(at) && g.status != "voided" {
+			open[g.id] = true
+		}
+	}
+	return open
+}
+
+// saved is a checkpoint to be written.
+type saved struct {
+	key      Key
+	journal  *journal
+	state    state
+	archived bool
+}
+
+// save writes checkpoints, and removes those before them that are not archived.
+func (a *Auditor) save(ctx context.Context, list []saved) error {
+	if len(list) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	keys := make([]Key, len(list))
+	seqs, at, remaining := make([]int64, len(list)), make([]time.Time, len(list)), make([]int64, len(list))
+	chains, states, archived := make([][]byte, len(list)), make([]string, len(list)), make([]bool, len(list))
+	for i, s := range list {
+		text, err := json.Marshal(s.state)
+		if err != nil {
+			return fmt.Errorf("encode checkpoint of %v: %w", s.key, err)
+		}
+		keys[i], states[i], archived[i] = s.key, string(text), s.archived
+		seqs[i], at[i], remaining[i], chains[i] = s.journal.last, time.UnixMicro(s.journal.at), s.journal.remaining, s.journal.chain.encode()
+		if chains[i] == nil {
+			chains[i] = []byte{}
+		}
+	}
+	tenants, meters, subjects := columnsOf(keys)
+	b := &pgx.Batch{}
+	b.Queue(a.sql["WriteCheckpoints"], tenants, meters, subjects, seqs, at, remaining, chains, states, archived)
+	b.Queue(a.sql["DropCheckpoints"], tenants, meters, subjects, seqs)
+	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error { return tx.SendBatch(ctx, b).Close() })
+	if err != nil {
+		return fmt.Errorf("write checkpoints: %w", err)
+	}
+	return nil
+}
+
+func sorted[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for id := range m {
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,197 @@
+package audit
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// journal is what the entries of one balance say, up to and including the newest one that was read.
+type journal struct {
+	first, last, count int64
+	at, remaining      int64 // created_at and remaining_after of the newest entry
+	held               int64
+	chain              chain
+	forgivenSeq        int64
+	periods            map[int64]*periodSums // by start
+	grants             map[string]*grantSums
+	issued, used, refunded, expired,
+	adjusted int64 // over all periods
+
+	// resumed is the checkpoint that the journal was taken from; nil: it was read from the first entry on.
+	resumed *checkpoint
+	faults  []fault
+}
+
+// fault is something that is wrong with the entries themselves.
+type fault struct{ what, want, got string }
+
+// faultsMax bounds the faults that one balance reports. Each kind is reported at its first entry.
+const faultsMax = 16
+
+// periodSums is what the entries of one period add up to.
+type periodSums struct {
+	moves
+
+	owing, forgiven int64 // overage that the period began with, and that was forgiven at its end
+	held            int64 // that was reserved after the period's newest entry
+	lastSeq         int64
+}
+
+// grantSums is what the entries say of one grant.
+type grantSums struct {
+	Issued    int64 `json:"issued,omitempty"`
+	Scheduled int64 `json:"scheduled,omitempty"`
+	Returned  int64 `json:"returned,omitempty"` // by the entry that made a grant of what came back
+	Left      int64 `json:"left,omitempty"`
+	maker
+}
+
+// maker is the entry that made a grant, and what it says of it.
+type maker struct {
+	Source    string      `json:"source"`
+	Kind      string      `json:"kind"`
+	Operation string      `json:"operation,omitempty"`
+	Facts     *grantFacts `json:"facts,omitempty"`
+}
+
+// grantFacts is the part of an entry's detail that says what a grant is.
+type grantFacts struct {
+	Priority    *int32     `json:"priority"`
+	EffectiveAt time.Time  `json:"effective_at"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty"`
+	CostBasis   string     `json:"cost_basis,omitempty"`
+	Reason      string     `json:"reason,omitempty"`
+}
+
+func newJournal() *journal {
+	return &journal{periods: map[int64]*periodSums{}, grants: map[string]*grantSums{}}
+}
+
+func (j *journal) fault(what, want, got string) {
+	for _, f := range j.faults {
+		if f.what == what {
+			return // the first entry is enough to look there
+		}
+	}
+	if len(j.faults) < faultsMax {
+		j.faults = append(j.faults, fault{what, want, got})
+	}
+}
+
+// add takes the next entry. The hash chain covers it unless it is older than unchained, and stored says that the chain begins later.
+func (j *journal) add(h *hasher, k Key, e *entry, stored *chain, unchained int64) error {
+	m, known := kinds[string(e.kind)]
+	if !known {
+		j.fault("entries of unknown kind", "none", "entry "+text64(e.seq)+" is a "+string(e.kind))
+	}
+	j.follow(e, m.remaining())
+	j.count++
+	j.last, j.at, j.remaining = e.seq, e.createdAt, e.remaining
+	j.held += m.held * e.amount
+	j.issued, j.used, j.refunded = j.issued+m.granted*e.amount, j.used+m.used*e.amount, j.refunded+m.refunded*e.amount
+	j.expired, j.adjusted = j.expired+m.expired*e.amount, j.adjusted+m.adjusted*e.amount
+	j.addToPeriod(e, &m)
+	if len(e.grant) > 0 {
+		j.addToGrant(e, &m)
+	}
+	switch {
+	case stored.From > 0 && e.seq < stored.From, e.seq > stored.Last:
+		if e.createdAt >= unchained {
+			j.fault("hash chain", "every entry in it", "entry "+text64(e.seq)+" is not")
+		}
+		return nil
+	}
+	if j.chain.Last != e.seq-1 || e.seq == stored.From {
+		j.chain = chain{}
+	}
+	return h.add(&j.chain, k, e)
+}
+
+// follow compares the entry with the one before it.
+func (j *journal) follow(e *entry, remaining int64) {
+	switch {
+	case j.count == 0 && j.resumed == nil:
+		j.first = e.seq
+		if e.seq != 1 {
+			j.fault("numbering of entries", "from 1", "from "+text64(e.seq))
+		} else if remaining*e.amount != e.remaining {
+			j.fault("remaining_after of an entry", text64(remaining*e.amount), text64(e.remaining)+" in entry 1")
+		}
+	case e.seq != j.last+1:
+		j.fault("numbering of entries", text64(j.last+1), text64(e.seq))
+	case j.remaining+remaining*e.amount != e.remaining:
+		j.fault("remaining_after of an entry", text64(j.remaining+remaining*e.amount), text64(e.remaining)+" in entry "+text64(e.seq))
+	}
+	if e.createdAt < j.at && j.last > 0 {
+		j.fault("time of entries", "never backwards", instant(e.createdAt)+" in entry "+text64(e.seq))
+	}
+	if !e.inMonth() {
+		j.fault("month of an entry", "that of "+instant(e.createdAt), time.Unix(int64(e.month)*86_400, 0).UTC().Format("2006-01")+" in entry "+text64(e.seq))
+	}
+}
+
+func (j *journal) addToPeriod(e *entry, m *moves) {
+	p := j.periods[e.period]
+	if p == nil {
+		p = &periodSums{}
+		j.periods[e.period] = p
+	}
+	p.granted += m.granted * e.amount
+	p.refunded += m.refunded * e.amount
+	p.used += m.used * e.amount
+	p.expired += m.expired * e.amount
+	p.adjusted += m.adjusted * e.amount
+	p.overage += m.overage * e.amount
+	p.owed += m.owed * e.amount
+	p.settled += m.settled * e.amount
+	p.held, p.lastSeq = j.held, e.seq
+	switch string(e.kind) {
+	case "owe":
+		p.owing += e.amount
+	case "forgive":
+		p.forgiven += e.amount
+		j.forgivenSeq = e.seq
+	}
+}
+
+func (j *journal) addToGrant(e *entry, m *moves) {
+	g := j.grants[string(e.grant)]
+	if g == nil {
+		g = &grantSums{maker: makerOf(e)}
+		j.grants[string(e.grant)] = g
+		if g.Kind == "" && j.resumed == nil {
+			j.fault("entry that made a grant", "before any other of grant "+string(e.grant), "entry "+text64(e.seq)+" is a "+string(e.kind))
+		}
+		if g.Kind == "refund" || g.Kind == "unsettle" || g.Kind == "release" {
+			g.Returned = e.amount
+		}
+	}
+	if string(e.source) != g.Source {
+		j.fault("source of grant "+string(e.grant), g.Source, string(e.source)+" in entry "+text64(e.seq))
+	}
+	g.Issued += m.issued * e.amount
+	g.Left += m.left * e.amount
+	if string(e.kind) == "schedule" {
+		g.Scheduled += e.amount
+	}
+}
+
+// makerOf returns what the first entry of a grant says of it. Its Kind is empty if such an entry cannot be the first one.
+func makerOf(e *entry) maker {
+	m := maker{Source: string(e.source), Operation: string(e.operation)}
+	switch kind := string(e.kind); kind {
+	case "grant", "schedule", "rollover_in", "adjust_up":
+		m.Kind = kind
+	case "refund", "unsettle", "release":
+		if m.Source == "refund" {
+			m.Kind = kind
+		}
+	}
+	if len(e.detail) > 0 && (m.Kind == "grant" || m.Kind == "schedule" || m.Kind == "rollover_in") {
+		var facts grantFacts
+		if json.Unmarshal(e.detail, &facts) == nil && facts.Priority != nil {
+			m.Facts = &facts
+		}
+	}
+	return m
+}

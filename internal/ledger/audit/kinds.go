@@ -1,0 +1,54 @@
+package audit
+
+// moves says what one unit of an entry adds to the sums of its period, to the grant it names, and to what holds reserve.
+type moves struct {
+	granted, refunded, used, expired, adjusted int64
+	overage, owed, settled                     int64
+	held                                       int64
+	left                                       int64 // of the grant
+	issued                                     int64 // by the grant
+}
+
+// remaining returns what one unit adds to the remaining units of the balance.
+func (m *moves) remaining() int64 {
+	return m.granted + m.refunded - m.used - m.expired + m.adjusted - m.held
+}
+
+// kinds is the auditor's own table of the kinds of entries. It shares nothing with the ledger's on purpose; a test compares the two.
+var kinds = map[string]moves{
+	"grant":         {granted: 1, left: 1, issued: 1},
+	"debit":         {used: 1, left: -1},
+	"overage":       {overage: 1},
+	"refund":        {refunded: 1, left: 1},
+	"unoverage":     {overage: -1},
+	"forgive":       {},
+	"owe":           {overage: 1, owed: 1},
+	"settle":        {used: 1, overage: -1, owed: -1, settled: 1, left: -1},
+	"unowe":         {overage: -1, owed: -1},
+	"unsettle":      {refunded: 1, settled: -1, left: 1},
+	"closed_refund": {},
+	"expire":        {expired: 1, left: -1},
+	"void":          {adjusted: -1, left: -1},
+	"adjust_up":     {adjusted: 1, left: 1, issued: 1},
+	"adjust_down":   {adjusted: -1, left: -1},
+	"hold":          {held: 1, left: -1},
+	"capture":       {used: 1, held: -1},
+	"release":       {held: -1, left: 1},
+	"rollover_out":  {left: -1},
+	"rollover_in":   {left: 1, issued: 1},
+	"schedule":      {},
+	"extend":        {},
+	"denial":        {},
+}
+
+// Moved is what one unit of an entry of a kind adds to the sums of its period.
+type Moved struct {
+	Granted, Refunded, Used, Expired, Adjusted, Held, Overage, Owed, Paid, Remaining int64
+}
+
+// MovedBy returns what the auditor takes a kind to move, for the test that compares it with the ledger. It returns false for a kind that it
+// does not know.
+func MovedBy(kind string) (Moved, bool) {
+	m, known := kinds[kind]
+	return Moved{m.granted, m.refunded, m.used, m.expired, m.adjusted, m.held, m.overage, m.owed, m.settled, m.remaining()}, known
+}

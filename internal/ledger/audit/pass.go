@@ -1,0 +1,246 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// pageBalances is how many balances one transaction compares: few enough not to hold back the removal of dead row versions.
+	pageBalances = 200
+	// rangeEntries bounds the entries that one transaction reads: about half a second. A larger balance is read in ranges, of which only
+	// the last one is in the transaction of the comparison: entries never change.
+	rangeEntries = 100_000
+	// chunkTimeout bounds one transaction.
+	chunkTimeout = 60 * time.Second
+)
+
+// pass is one verification under way.
+type pass struct {
+	auditor   *Auditor
+	options   *Options
+	report    *Report
+	hasher    hasher
+	unchained int64     // entries before this instant may be outside the hash chain, microseconds since 1970
+	before    time.Time // entries from this instant on are not read
+	saved     []saved
+	touched   map[string]bool // tenants with entries of refunds or holds
+}
+
+// candidate is a balance that a pass is going to read.
+type candidate struct {
+	Key
+
+	seq   int64
+	facts string
+	from  *checkpoint
+	chain chain // as it is stored
+}
+
+// pending returns how many entries are to be read.
+func (c *candidate) pending() int64 {
+	if c.from != nil {
+		return c.seq - c.from.Seq
+	}
+	return c.seq
+}
+
+// unchanged reports that nothing was entered since the checkpoint, and that the balance's row is the one that was compared then.
+func (c *candidate) unchanged() bool {
+	return c.from != nil && c.from.Seq == c.seq && c.from.State.Facts == c.facts
+}
+
+// page reads the next balances after a key, with the checkpoints to begin at.
+func (p *pass) page(ctx context.Context, after Key) ([]*candidate, error) {
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	rows, err := p.auditor.pool.Query(ctx, p.auditor.sql["VerifyBalances"], after.Tenant, after.Meter, after.Subject, pageBalances, p.options.Tenant,
+		!p.options.Incremental)
+	if err != nil {
+		return nil, err
+	}
+	var out []*candidate
+	var c candidate
+	var seq, at, remaining *int64
+	var own, chained []byte
+	var state *state
+	var archived *bool
+	_, err = pgx.ForEachRow(rows, []any{
+		&c.Tenant, &c.Meter, &c.Subject, &c.seq, &c.facts, &own, &seq, &at, &remaining, &chained, &state, &archived,
+	}, func() error {
+		found := c
+		found.chain, _ = decodeChain(own)
+		if seq != nil {
+			from := &checkpoint{Seq: *seq, At: *at, Remaining: *remaining, Archived: *archived, State: *state}
+			from.Chain, _ = decodeChain(chained)
+			if from.valid() {
+				found.from = from
+			}
+		}
+		state = nil
+		out = append(out, &found)
+		return nil
+	})
+	return out, err
+}
+
+// verify compares a page of balances, in groups that one transaction can read.
+func (p *pass) verify(ctx context.Context, page []*candidate) error {
+	for len(page) > 0 {
+		n, entries := 0, int64(0)
+		for n < len(page) && (n == 0 || entries+page[n].pending() <= rangeEntries) {
+			entries += page[n].pending()
+			n++
+		}
+		if err := p.group(ctx, page[:n]); err != nil {
+			return err
+		}
+		page = page[n:]
+	}
+	return nil
+}
+
+// group verifies balances together. If that takes too long, it tries halves; a single balance that cannot be read is reported, and the pass
+// goes on.
+func (p *pass) group(ctx context.Context, group []*candidate) error {
+	if p.options.Incremental {
+		changed := make([]*candidate, 0, len(group))
+		for _, c := range group {
+			if c.unchanged() {
+				p.report.Balances++
+				p.report.Unchanged++
+				p.report.totals[c.Meter] = p.report.totals[c.Meter].plusCheckpoint(c.from)
+				continue
+			}
+			changed = append(changed, c)
+		}
+		group = changed
+	}
+	if len(group) == 0 {
+		return nil
+	}
+	before := p.report.mark()
+	err := p.compare(ctx, group)
+	if err == nil || ctx.Err() != nil || !tooSlow(err) {
+		return err
+	}
+	p.report.reset(before)
+	if len(group) == 1 {
+		p.report.unread(group[0].Key)
+		return nil
+	}
+	if err := p.group(ctx, group[:len(group)/2]); err != nil {
+		return err
+	}
+	return p.group(ctx, group[len(group)/2:])
+}
+
+// tooSlow reports whether a statement or a transaction exceeded its time.
+func tooSlow(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return errors.Is(err, context.DeadlineExceeded) || ok && (pgErr.Code == "57014" || pgErr.Code == "25P04")
+}
+
+// compare reads the entries of a group and compares the balances with them.
+func (p *pass) compare(ctx context.Context, group []*candidate) error {
+	journals := make([]*journal, len(group))
+	for i, c := range group {
+		journals[i] = newJournal()
+		if c.from != nil {
+			journals[i] = c.from.journal()
+		}
+	}
+	if err := p.readAhead(ctx, group, journals); err != nil {
+		return err
+	}
+	keys := make([]Key, len(group))
+	for i, c := range group {
+		keys[i] = c.Key
+	}
+	var s *stored
+	err := p.auditor.inSnapshot(ctx, chunkTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		s = p.auditor.queueStored(b, keys)
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		for i, c := range group {
+			if row := s.balances[c.Key]; row != nil {
+				group[i].chain, _ = decodeChain(row.chain)
+				group[i].facts = row.facts
+			}
+		}
+		return p.read(ctx, tx, group, journals, 1<<62)
+	})
+	if err != nil {
+		return err
+	}
+	for i, c := range group {
+		j := journals[i]
+		if clean := s.compare(c.Key, j, p.report); clean && j.last > 0 && !p.options.ReadOnly {
+			p.saved = append(p.saved, saved{
+				key: c.Key, journal: j, state: stateOf(j, openGrants(s.grants[c.Key], time.UnixMicro(j.at)), c.facts),
+			})
+		}
+	}
+	return nil
+}
+
+// readAhead reads entries of a group that is one balance with more of them than one transaction should read, but for the newest.
+func (p *pass) readAhead(ctx context.Context, group []*candidate, journals []*journal) error {
+	for len(group) == 1 && group[0].seq-journals[0].last > rangeEntries {
+		last := journals[0].last
+		err := p.auditor.inSnapshot(ctx, chunkTimeout, func(ctx context.Context, tx pgx.Tx) error {
+			return p.read(ctx, tx, group, journals, rangeEntries)
+		})
+		if err != nil {
+			return err
+		}
+		if journals[0].last == last {
+			return nil // there are none: the comparison says so
+		}
+		if p.options.Progress != nil {
+			p.options.Progress(*p.report)
+		}
+	}
+	return nil
+}
+
+// read adds to each journal the next entries of its balance, at most n of each.
+func (p *pass) read(ctx context.Context, tx pgx.Tx, group []*candidate, journals []*journal, n int64) error {
+	tenants, meters, subjects := make([]string, len(group)), make([]string, len(group)), make([]string, len(group))
+	after, until := make([]int64, len(group)), make([]int64, len(group))
+	for i, c := range group {
+		tenants[i], meters[i], subjects[i] = c.Tenant, c.Meter, c.Subject
+		after[i], until[i] = journals[i].last, journals[i].last+n
+	}
+	rows, err := tx.Query(ctx, p.auditor.sql["VerifyEntries"], tenants, meters, subjects, after, until, p.before)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var e entry
+	for rows.Next() {
+		i, err := e.read(rows)
+		if err != nil {
+			return err
+		}
+		c := group[i-1]
+		if err := journals[i-1].add(&p.hasher, c.Key, &e, &c.chain, p.unchained); err != nil {
+			return err
+		}
+		p.report.Entries++
+		if kinds[string(e.kind)].held != 0 || kinds[string(e.kind)].refunded != 0 || len(e.detail) > 0 {
+			p.touched[c.Tenant] = true
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read entries: %w", err)
+	}
+	return nil
+}

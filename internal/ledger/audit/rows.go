@@ -1,0 +1,175 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func text64(n int64) string { return strconv.FormatInt(n, 10) }
+
+// stored is what the tables have of some balances, read in one transaction.
+type stored struct {
+	order    []Key
+	balances map[Key]*balance
+	periods  map[Key][]period
+	grants   map[Key][]grant
+	held     map[grantKey]int64
+	holdEnds map[Key]time.Time // when the first open hold line ends
+}
+
+type grantKey struct {
+	Key
+	id string
+}
+
+// balance is a row of balances.
+type balance struct {
+	seq                              int64
+	start, end                       time.Time
+	opening, granted, refunded, used int64
+	expired, adjusted, held, overage int64
+	owed, settled, forgivenSeq       int64
+	headID, headSource               string
+	headRemaining                    int64
+	nextEvent, updatedAt             time.Time
+	chain                            []byte
+	facts                            string      // a digest of the row
+	from                             *checkpoint // from which the journal is read
+}
+
+func (b *balance) remaining() int64 {
+	return b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted - b.held
+}
+
+// opened reports whether the balance has a period: its start is the epoch before.
+func (b *balance) opened() bool { return b.start.Unix() != 0 }
+
+// period is a row of periods.
+type period struct {
+	start, end                      time.Time
+	opening, granted                int64
+	refunded, used                  int64
+	expired, adjusted               int64
+	overage, held, closing, lastSeq int64
+	closedAt                        time.Time
+}
+
+// grant is a row of grants.
+type grant struct {
+	id, source              string
+	amount, remaining, held int64
+	priority                int32
+	effectiveAt, expiresAt  time.Time
+	costBasis, reason       string
+	operation               string
+	createdAt               time.Time
+	status                  string
+}
+
+// burnsBefore reports whether debits draw from g before they draw from o: lower priority, then sooner expiry, then earlier effect,
+// then id.
+func (g *grant) burnsBefore(o *grant) bool {
+	return cmp.Or(cmp.Compare(g.priority, o.priority), g.expiresAt.Compare(o.expiresAt), g.effectiveAt.Compare(o.effectiveAt),
+		cmp.Compare(g.id, o.id)) < 0
+}
+
+// columnsOf returns keys as parallel arrays for unnest.
+func columnsOf(keys []Key) (tenants, meters, subjects []string) {
+	tenants, meters, subjects = make([]string, len(keys)), make([]string, len(keys)), make([]string, len(keys))
+	for i, k := range keys {
+		tenants[i], meters[i], subjects[i] = k.Tenant, k.Meter, k.Subject
+	}
+	return tenants, meters, subjects
+}
+
+func compareKeys(a, b Key) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Meter, b.Meter), cmp.Compare(a.Subject, b.Subject))
+}
+
+// scanBalances reads VerifyBalances and VerifyStored.
+func scanBalances(rows pgx.Rows, into map[Key]*balance) error {
+	var k Key
+	var b balance
+	_, err := pgx.ForEachRow(rows, []any{
+		&k.Tenant, &k.Meter, &k.Subject, &b.seq, &b.start, &b.end, &b.opening, &b.granted, &b.refunded, &b.used, &b.expired,
+		&b.adjusted, &b.held, &b.overage, &b.owed, &b.settled, &b.forgivenSeq, &b.headID, &b.headSource, &b.headRemaining,
+		&b.nextEvent, &b.updatedAt, &b.chain, &b.facts,
+	}, func() error {
+		row := b
+		row.chain = slices.Clone(b.chain)
+		into[k] = &row
+		return nil
+	})
+	return err
+}
+
+// queueStored queues the reads of what belongs to the balances keys.
+func (a *Auditor) queueStored(b *pgx.Batch, keys []Key) *stored {
+	s := &stored{
+		order: keys, balances: map[Key]*balance{}, periods: map[Key][]period{}, grants: map[Key][]grant{}, held: map[grantKey]int64{},
+		holdEnds: map[Key]time.Time{},
+	}
+	tenants, meters, subjects := columnsOf(keys)
+	b.Queue(a.sql["VerifyStored"], tenants, meters, subjects).Query(func(rows pgx.Rows) error { return scanBalances(rows, s.balances) })
+	b.Queue(a.sql["VerifyPeriods"], tenants, meters, subjects).Query(s.scanPeriods)
+	b.Queue(a.sql["VerifyGrants"], tenants, meters, subjects).Query(s.scanGrants)
+	b.Queue(a.sql["VerifyHeld"], tenants, meters, subjects).Query(s.scanHeld)
+	return s
+}
+
+func (s *stored) scanPeriods(rows pgx.Rows) error {
+	var k Key
+	var p period
+	_, err := pgx.ForEachRow(rows, []any{
+		&k.Tenant, &k.Meter, &k.Subject, &p.start, &p.end, &p.opening, &p.granted, &p.refunded, &p.used, &p.expired, &p.adjusted,
+		&p.overage, &p.held, &p.closing, &p.lastSeq, &p.closedAt,
+	}, func() error {
+		s.periods[k] = append(s.periods[k], p)
+		return nil
+	})
+	return err
+}
+
+func (s *stored) scanGrants(rows pgx.Rows) error {
+	var k Key
+	var g grant
+	_, err := pgx.ForEachRow(rows, []any{
+		&k.Tenant, &k.Meter, &k.Subject, &g.id, &g.source, &g.amount, &g.remaining, &g.held, &g.priority, &g.effectiveAt, &g.expiresAt,
+		&g.costBasis, &g.reason, &g.operation, &g.createdAt, &g.status,
+	}, func() error {
+		s.grants[k] = append(s.grants[k], g)
+		return nil
+	})
+	return err
+}
+
+func (s *stored) scanHeld(rows pgx.Rows) error {
+	var k grantKey
+	var held int64
+	var ends time.Time
+	_, err := pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject, &k.id, &held, &ends}, func() error {
+		s.held[k] = held
+		if first, found := s.holdEnds[k.Key]; !found || ends.Before(first) {
+			s.holdEnds[k.Key] = ends
+		}
+		return nil
+	})
+	return err
+}
+
+// inSnapshot runs read in a transaction that sees one state of the database.
+func (a *Auditor) inSnapshot(ctx context.Context, timeout time.Duration, read func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return pgx.BeginTxFunc(ctx, a.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setTimeout(timeout)); err != nil {
+			return err
+		}
+		return read(ctx, tx)
+	})
+}

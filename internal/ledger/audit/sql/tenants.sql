@@ -1,0 +1,126 @@
+-- What the auditor compares for whole tenants: refunds and holds lie across balances. Each statement sees one state of the database.
+
+-- name: WithRefundsOrHolds
+-- Returns those of the tenants $1 that have refunds or holds in the tables.
+SELECT k.tenant_id
+FROM unnest($1::text[]) AS k (tenant_id)
+WHERE EXISTS (SELECT 1 FROM refunds r WHERE r.tenant_id = k.tenant_id) OR EXISTS (SELECT 1 FROM holds h WHERE h.tenant_id = k.tenant_id)
+   OR EXISTS (SELECT 1 FROM hold_lines l WHERE l.tenant_id = k.tenant_id);
+
+-- name: VerifyRefunds
+-- Compares the refunds of tenant $1 with the entries that made them. It returns the lines that differ, at most 100: operation, its month, line, the sum
+-- of the entries, the amount in the row. Entries of earlier versions may lack the month, and a refund's first entry the line: their operations
+-- are compared as a whole. With $2, older entries are archived, and a row may be larger than what is left of them.
+WITH entered AS (
+    SELECT e.detail ->> 'refund_of' AS operation_id, e.detail ->> 'refund_month' AS month, (e.detail ->> 'refund_line')::integer AS line,
+           sum(e.amount) AS amount
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.seq > 0 AND e.kind IN ('refund', 'unoverage', 'unowe', 'unsettle', 'closed_refund')
+    GROUP BY 1, 2, 3
+), vague AS (
+    SELECT DISTINCT v.operation_id FROM entered v WHERE v.month IS NULL OR coalesce(v.line, 0) = 0
+), journal AS (
+    SELECT n.operation_id, CASE WHEN v.operation_id IS NULL THEN n.month ELSE '' END AS month,
+           CASE WHEN v.operation_id IS NULL THEN n.line ELSE 0 END AS line, sum(n.amount) AS amount
+    FROM entered n LEFT JOIN vague v ON v.operation_id = n.operation_id
+    GROUP BY 1, 2, 3
+), rows AS (
+    SELECT r.operation_id, CASE WHEN v.operation_id IS NULL THEN to_char(r.month, 'YYYY-MM') ELSE '' END AS month,
+           CASE WHEN v.operation_id IS NULL THEN r.line ELSE 0 END AS line, sum(r.refunded) AS amount
+    FROM refunds r LEFT JOIN vague v ON v.operation_id = r.operation_id
+    WHERE r.tenant_id = $1::text
+    GROUP BY 1, 2, 3
+)
+SELECT coalesce(j.operation_id, s.operation_id, ''), coalesce(j.month, s.month, ''), coalesce(j.line, s.line, 0), coalesce(j.amount, 0)::text,
+       coalesce(s.amount, 0)::text
+FROM journal j
+FULL JOIN rows s ON s.operation_id = j.operation_id AND s.month = j.month AND s.line = j.line
+WHERE coalesce(j.amount, 0) <> coalesce(s.amount, 0) AND NOT ($2::boolean AND coalesce(s.amount, 0) >= coalesce(j.amount, 0))
+ORDER BY 1, 2, 3
+LIMIT 100;
+
+-- name: VerifyHoldLines
+-- Compares the hold lines of tenant $1 with the entries that made them, by balance, hold and item. It returns those that differ, at most 100: meter,
+-- subject, hold, item, then reserved, captured and returned units, first of the entries and then of the rows. $2 as in VerifyRefunds.
+WITH journal AS (
+    SELECT e.meter, e.subject, e.detail ->> 'hold' AS hold_id, e.item,
+           coalesce(sum(e.amount) FILTER (WHERE e.kind = 'hold'), 0) AS amount,
+           coalesce(sum(e.amount) FILTER (WHERE e.kind = 'capture'), 0) AS captured,
+           coalesce(sum(e.amount) FILTER (WHERE e.kind = 'release'), 0) AS returned
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.seq > 0 AND e.kind IN ('hold', 'capture', 'release')
+    GROUP BY 1, 2, 3, 4
+), rows AS (
+    SELECT l.meter, l.subject, l.hold_id, l.item, sum(l.amount) AS amount, sum(l.captured) AS captured, sum(l.returned) AS returned
+    FROM hold_lines l
+    WHERE l.tenant_id = $1::text
+    GROUP BY 1, 2, 3, 4
+)
+SELECT coalesce(j.meter, s.meter), coalesce(j.subject, s.subject), coalesce(j.hold_id, s.hold_id, ''), coalesce(j.item, s.item),
+       coalesce(j.amount, 0)::text, coalesce(j.captured, 0)::text, coalesce(j.returned, 0)::text,
+       coalesce(s.amount, 0)::text, coalesce(s.captured, 0)::text, coalesce(s.returned, 0)::text
+FROM journal j
+FULL JOIN rows s ON s.meter = j.meter AND s.subject = j.subject AND s.hold_id = j.hold_id AND s.item = j.item
+WHERE (coalesce(j.amount, 0) <> coalesce(s.amount, 0) OR coalesce(j.captured, 0) <> coalesce(s.captured, 0)
+       OR coalesce(j.returned, 0) <> coalesce(s.returned, 0))
+  AND NOT ($2::boolean AND (s.meter IS NULL OR coalesce(s.amount, 0) > coalesce(j.amount, 0)))
+ORDER BY 3, 4
+LIMIT 100;
+
+-- name: VerifyHoldGrants
+-- Compares the grants that hold lines of tenant $1 name with those of the entries. It returns the lines that differ, at most 100: meter, subject,
+-- hold, item, grant, the amount of the entries, the amount of the rows. $2 as in VerifyRefunds.
+WITH journal AS (
+    SELECT e.meter, e.subject, e.detail ->> 'hold' AS hold_id, e.item, e.grant_id, sum(e.amount) AS amount
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.seq > 0 AND e.kind = 'hold'
+    GROUP BY 1, 2, 3, 4, 5
+), rows AS (
+    SELECT l.meter, l.subject, l.hold_id, l.item, l.grant_id, sum(l.amount) AS amount
+    FROM hold_lines l
+    WHERE l.tenant_id = $1::text
+    GROUP BY 1, 2, 3, 4, 5
+)
+SELECT coalesce(j.meter, s.meter), coalesce(j.subject, s.subject), coalesce(j.hold_id, s.hold_id, ''), coalesce(j.item, s.item),
+       coalesce(j.grant_id, s.grant_id), coalesce(j.amount, 0)::text, coalesce(s.amount, 0)::text
+FROM journal j
+FULL JOIN rows s ON s.meter = j.meter AND s.subject = j.subject AND s.hold_id = j.hold_id AND s.item = j.item AND s.grant_id = j.grant_id
+WHERE coalesce(j.amount, 0) <> coalesce(s.amount, 0) AND NOT $2::boolean
+ORDER BY 3, 4
+LIMIT 100;
+
+-- name: VerifyHolds
+-- Compares the holds of tenant $1 with the newest answer about each in the journal. It returns those that differ, at most 100: hold, what differs, the
+-- journal's value, the row's. A hold that ended by itself may still be called active, or be called expired. $2 as in VerifyRefunds.
+WITH answers AS (
+    SELECT DISTINCT ON (e.detail ->> 'hold') e.detail ->> 'hold' AS hold_id, e.detail -> 'answer' AS answer, coalesce(e.op_subject, '') AS subject
+    FROM entries e
+    WHERE e.tenant_id = $1::text AND e.seq > 0 AND e.kind IN ('hold', 'capture', 'release', 'extend', 'debit', 'overage') AND e.detail ? 'answer' AND e.detail ? 'hold'
+    ORDER BY e.detail ->> 'hold', e.created_at DESC, e.seq DESC
+), compared AS (
+    SELECT coalesce(a.hold_id, h.hold_id) AS hold_id, a.hold_id IS NULL AS unknown, h.hold_id IS NULL AS missing, a.answer ->> 'status' AS status,
+           h.status AS stored_status, a.subject, h.subject AS stored_subject, (a.answer ->> 'expires_at')::timestamptz AS expires_at,
+           h.expires_at AS stored_expires_at,
+           (SELECT jsonb_agg(jsonb_build_array(i -> 'meter', i -> 'amount', i -> 'captured')) FROM jsonb_array_elements(a.answer -> 'items') AS i) AS items,
+           (SELECT jsonb_agg(jsonb_build_array(i -> 'meter', i -> 'amount', i -> 'captured')) FROM jsonb_array_elements(h.items) AS i) AS stored_items,
+           (SELECT min(l.expires_at) FROM hold_lines l
+            WHERE l.tenant_id = $1::text AND l.hold_id = h.hold_id AND l.captured + l.returned < l.amount) AS line_ends,
+           (SELECT max(l.expires_at) FROM hold_lines l
+            WHERE l.tenant_id = $1::text AND l.hold_id = h.hold_id AND l.captured + l.returned < l.amount) AS line_ends_last
+    FROM answers a
+    FULL JOIN (SELECT * FROM holds o WHERE o.tenant_id = $1::text) AS h ON h.hold_id = a.hold_id
+)
+SELECT c.hold_id, d.what, coalesce(d.want, ''), coalesce(d.got, '')
+FROM compared c
+CROSS JOIN LATERAL (VALUES
+    ('row', CASE WHEN c.unknown THEN 'none' ELSE 'a row' END, CASE WHEN c.missing THEN 'none' ELSE 'a row' END, NOT $2::boolean),
+    ('status', c.status, c.stored_status, NOT c.unknown AND NOT c.missing AND NOT (c.status = 'active' AND c.stored_status = 'expired' AND c.line_ends IS NULL)),
+    ('subject', c.subject, c.stored_subject, NOT c.unknown AND NOT c.missing),
+    ('end', c.expires_at::text, c.stored_expires_at::text, NOT c.unknown AND NOT c.missing),
+    ('end of a line', c.expires_at::text, c.line_ends::text, NOT c.unknown AND c.line_ends IS NOT NULL),
+    ('end of a line', c.expires_at::text, c.line_ends_last::text, NOT c.unknown AND c.line_ends_last IS NOT NULL),
+    ('items', c.items::text, c.stored_items::text, NOT c.unknown AND NOT c.missing)
+) AS d (what, want, got, applies)
+WHERE d.applies AND d.want IS DISTINCT FROM d.got
+ORDER BY 1, 2
+LIMIT 100;

@@ -1,0 +1,91 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// tenantTimeout bounds the comparison of one tenant's refunds and holds, which reads the tenant's entries once more.
+const tenantTimeout = 10 * time.Minute
+
+// compareTenants compares refunds and holds of tenants with the journal. touched are those that have such entries; the others are looked up.
+func (p *pass) compareTenants(ctx context.Context, tenants []string, touched, archived map[string]bool) error {
+	rows, err := p.auditor.pool.Query(ctx, p.auditor.sql["WithRefundsOrHolds"], tenants)
+	if err != nil {
+		return err
+	}
+	with, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, tenant := range tenants {
+		if !touched[tenant] && !slices.Contains(with, tenant) {
+			continue
+		}
+		before := p.report.mark()
+		err := p.auditor.inSnapshot(ctx, tenantTimeout, func(ctx context.Context, tx pgx.Tx) error {
+			return p.compareTenant(ctx, tx, tenant, archived[tenant])
+		})
+		if err != nil && (ctx.Err() != nil || !tooSlow(err)) {
+			return fmt.Errorf("refunds and holds of tenant %s: %w", tenant, err)
+		}
+		if err != nil {
+			p.report.reset(before)
+			p.report.unread(Key{Tenant: tenant})
+		}
+	}
+	return nil
+}
+
+func (p *pass) compareTenant(ctx context.Context, tx pgx.Tx, tenant string, archived bool) error {
+	k := Key{Tenant: tenant, Meter: "*"}
+	r, sql := p.report, p.auditor.sql
+	b := &pgx.Batch{}
+	var operation, month, want, got string
+	var line int32
+	b.Queue(sql["VerifyRefunds"], tenant, archived).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&operation, &month, &line, &want, &got}, func() error {
+			what := "refunded of operation " + operation
+			if line > 0 {
+				what += fmt.Sprint(" of ", month, " line ", line)
+			}
+			r.add(k, what, want, got)
+			return nil
+		})
+		return err
+	})
+	var hold, grant string
+	var item int32
+	var n [6]string
+	b.Queue(sql["VerifyHoldLines"], tenant, archived).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&k.Meter, &k.Subject, &hold, &item, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5]}, func() error {
+			for i, part := range []string{"reserved", "captured", "returned"} {
+				if n[i] != n[i+3] {
+					r.add(k, fmt.Sprintf("%s by hold %s item %d", part, hold, item), n[i], n[i+3])
+				}
+			}
+			return nil
+		})
+		return err
+	})
+	b.Queue(sql["VerifyHoldGrants"], tenant, archived).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&k.Meter, &k.Subject, &hold, &item, &grant, &want, &got}, func() error {
+			r.add(k, fmt.Sprintf("reserved by hold %s item %d of grant %s", hold, item, grant), want, got)
+			return nil
+		})
+		return err
+	})
+	b.Queue(sql["VerifyHolds"], tenant, archived).Query(func(rows pgx.Rows) error {
+		var what string
+		_, err := pgx.ForEachRow(rows, []any{&hold, &what, &want, &got}, func() error {
+			r.add(Key{Tenant: tenant, Meter: "*"}, what+" of hold "+hold, want, got)
+			return nil
+		})
+		return err
+	})
+	return tx.SendBatch(ctx, b).Close()
+}

@@ -1,0 +1,17 @@
+package testenv
+
+// Rewound are the statements that finish a test's rewriting of history, after it has moved the rows of tenant $1 (empty: all) into the past by $2: the
+// months and the documents of entries follow their instants, and the hash chains, which notice any such change, begin anew.
+var Rewound = []string{
+	`UPDATE entries SET month = date_trunc('month', created_at AT TIME ZONE 'UTC')::date
+		WHERE $1::text IN ('', tenant_id) AND month <> date_trunc('month', created_at AT TIME ZONE 'UTC')::date AND $2::interval IS NOT NULL`,
+	`UPDATE entries SET detail = detail || jsonb_build_object('effective_at', (detail ->> 'effective_at')::timestamptz - $2::interval)
+			|| CASE WHEN detail ->> 'expires_at' < '9999-12-31T23' THEN jsonb_build_object('expires_at', (detail ->> 'expires_at')::timestamptz - $2::interval) ELSE '{}' END
+		WHERE $1::text IN ('', tenant_id) AND detail ? 'effective_at'`,
+	`UPDATE balances SET chain = NULL WHERE $1::text IN ('', tenant_id) AND $2::interval IS NOT NULL`,
+	`UPDATE chain_start SET at = 'infinity' WHERE $1::text IS NOT NULL AND $2::interval IS NOT NULL AND at <> 'infinity'`,
+}
+
+// RewoundHolds does the same for what the entries say of holds, where these were moved.
+const RewoundHolds = `UPDATE entries SET detail = jsonb_set(detail, '{answer,expires_at}', to_jsonb((detail #>> '{answer,expires_at}')::timestamptz - $2::interval))
+		WHERE $1::text IN ('', tenant_id) AND detail #>> '{answer,expires_at}' IS NOT NULL`
