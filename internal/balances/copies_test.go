@@ -49,6 +49,20 @@ func TestCopies_OlderCopy_IsIgnored(t *testing.T) {
 	})
 }
 
+// After a period without use, a read counts fewer entries that are not written yet than one before it may have counted.
+func TestCopies_EndedCopy_GivesWayToLaterOneWithLowerSeq(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1_700_000_000, 0).UTC()
+	local := newLocalCopies(1)
+	first, early, later := copyOf("t", 9, start), copyOf("t", 8, start.Add(59*time.Minute)), copyOf("t", 8, start.Add(time.Hour))
+	for _, step := range []struct{ put, want *ledger.BalanceCopy }{{first, first}, {early, first}, {later, later}} {
+		local.put([]*ledger.BalanceCopy{step.put})
+		if got := local.merge(nil, []ledger.BalanceKey{keyOf(first)}, nil, true)[0].Copy; got != step.want {
+			t.Errorf("after a copy with seq %d of %s the newest has seq %d of %s", step.put.Seq, step.put.AsOf, got.Seq, got.AsOf)
+		}
+	}
+}
+
 func TestPending_IsBounded(t *testing.T) {
 	t.Parallel()
 	const most = 3

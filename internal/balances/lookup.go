@@ -115,7 +115,9 @@ func keyOf(c *ledger.BalanceCopy) ledger.BalanceKey {
 	return ledger.BalanceKey{Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject}
 }
 
-// newer reports whether a replaces b: it has the higher seq, or the same seq and was read later.
+// newer reports whether a replaces b: it has the higher seq, or the same seq and was read later, or b had ended when a was read. A read counts
+// entries that nobody has written yet, and later there may be fewer of them, because idle periods have none.
 func newer(a, b *ledger.BalanceCopy) bool {
-	return a.Seq > b.Seq || a.Seq == b.Seq && a.AsOf.After(b.AsOf)
+	ended := !b.ValidUntil.IsZero() && !a.AsOf.Before(b.ValidUntil)
+	return a.Seq > b.Seq || a.Seq == b.Seq && a.AsOf.After(b.AsOf) || ended
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -49,7 +50,7 @@ func (b *Book) advanceTo(until, now time.Time, most int, j *[]Entry) (steps int,
 		if steps == most {
 			return steps, true, nil
 		}
-		if err := b.step(b.NextEvent, now, j); err != nil {
+		if err := b.step(b.NextEvent, until, now, j); err != nil {
 			return steps, false, err
 		}
 		b.cutOpenPeriod()
@@ -87,8 +88,9 @@ func (b *Book) openFirst(j *[]Entry, now time.Time) error {
 	return nil
 }
 
-// step works off everything due at one instant. Holds come first: what they give back expires with its grant.
-func (b *Book) step(due, now time.Time, j *[]Entry) error {
+// step works off everything due at one instant, and lets idle periods pass that end by until. Holds come first: what they give back
+// expires with its grant.
+func (b *Book) step(due, until, now time.Time, j *[]Entry) error {
 	for _, h := range b.Holds {
 		if n := h.Open(); n > 0 && !h.ExpiresAt.After(due) {
 			b.giveBack(j, h, n, ReturnForfeit, systemID("hold-expire", b.BalanceKey, fmt.Sprint(h.HoldID, "/", h.Line)), due, now)
@@ -109,7 +111,10 @@ func (b *Book) step(due, now time.Time, j *[]Entry) error {
 		}
 	}
 	if closes {
-		b.roll(to, now, j)
+		if err := b.roll(to, until, now, j); err != nil {
+			return err
+		}
+		b.prune()
 	}
 	for _, g := range b.Grants {
 		if g.Status == GrantPending && !g.EffectiveAt.After(due) {
@@ -188,11 +193,7 @@ func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	if carry == 0 {
 		return
 	}
-	to := &OpenGrant{isNew: true, GrantRecord: GrantRecord{
-		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: prefixRollover + instantID(b.End), Source: SourceRollover,
-		Amount: carry, Priority: PriorityAllowance, EffectiveAt: b.End, ExpiresAt: o.period.End, Status: GrantActive,
-		OperationID: systemID("rollover", b.BalanceKey, instantID(b.End)), CreatedAt: now,
-	}}
+	to := b.newRollover(carry, b.End, o.period.End, now)
 	moved := min(carry, left)
 	excess := left - moved
 	n := int32(0)
@@ -216,6 +217,15 @@ func (b *Book) carryOver(o *opening, due, now time.Time, j *[]Entry) {
 	b.addGrant(to)
 }
 
+// newRollover returns an empty grant for what rolls over into the period [start, end).
+func (b *Book) newRollover(amount int64, start, end, now time.Time) *OpenGrant {
+	return &OpenGrant{isNew: true, GrantRecord: GrantRecord{
+		Tenant: b.Tenant, Meter: b.Meter, Subject: b.Subject, ID: prefixRollover + instantID(start), Source: SourceRollover,
+		Amount: amount, Priority: PriorityAllowance, EffectiveAt: start, ExpiresAt: end, Status: GrantActive,
+		OperationID: systemID("rollover", b.BalanceKey, instantID(start)), CreatedAt: now,
+	}}
+}
+
 // expire ends a grant and enters what was left of it.
 func (b *Book) expire(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	lost := g.Remaining
@@ -227,6 +237,18 @@ func (b *Book) expire(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	b.enterDue(j, EntryExpire, systemID("expire", b.BalanceKey, g.ID), 1, g, lost, due, now)
 }
 
+// prune takes grants off Grants that came and went while advance was at work: otherwise every step would walk through those of all
+// steps before. Nobody can name them, and nothing can come back to them.
+func (b *Book) prune() {
+	b.Grants = slices.DeleteFunc(b.Grants, func(g *OpenGrant) bool {
+		ended := g.isNew && g.Held == 0 && g.Status == GrantExpired
+		if ended {
+			b.ended = append(b.ended, g)
+		}
+		return ended
+	})
+}
+
 // activate makes a pending grant spendable.
 func (b *Book) activate(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	g.Status, g.changed = GrantActive, true
@@ -234,8 +256,8 @@ func (b *Book) activate(g *OpenGrant, due, now time.Time, j *[]Entry) {
 	b.enterDue(j, EntryGrant, systemID("effective", b.BalanceKey, g.ID), 1, g, g.Amount, due, now)
 }
 
-// roll closes the open period at its end and opens the next one there.
-func (b *Book) roll(o *opening, now time.Time, j *[]Entry) {
+// roll closes the open period at its end, lets the periods pass that are idle until then, and opens the one after them.
+func (b *Book) roll(o *opening, until, now time.Time, j *[]Entry) error {
 	at := b.End
 	closing := b.Remaining() + b.Held
 	o.owing = b.closeOverage(at, now, j)
@@ -246,7 +268,14 @@ func (b *Book) roll(o *opening, now time.Time, j *[]Entry) {
 		Closing: closing, LastSeq: b.Seq, ClosedAt: Later(now, at),
 	})
 	b.Sums = Sums{Opening: closing, Held: b.Held}
-	b.open(o, at, j, now)
+	if n, end := b.idleRun(o, until); n > 0 {
+		var err error
+		if o, err = b.skipIdle(o, n, end, now, j); err != nil {
+			return err
+		}
+	}
+	b.open(o, b.End, j, now)
+	return nil
 }
 
 // open starts the period that o describes, which was due at the instant due, and issues its allowance. Only the first period of a

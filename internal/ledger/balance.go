@@ -96,7 +96,7 @@ func (b *BalanceRow) Position() Position {
 	return p
 }
 
-// PeriodRow is a closed period as it is stored. It foots: Closing = Remaining + Held of its sums.
+// PeriodRow is a closed period as it is stored, or a run of idle ones. It foots: Closing = Remaining + Held of its sums.
 type PeriodRow struct {
 	BalanceKey
 	Sums // Owed and Paid are not stored
@@ -107,6 +107,12 @@ type PeriodRow struct {
 	Closing     int64
 	LastSeq     int64
 	ClosedAt    time.Time
+
+	Idle       int64     // number of periods in the run; 0: an ordinary period
+	TermsAt    time.Time // since when the tenant had the terms of the run
+	RolledOver int64     // what the first period of the run began with: units that rolled over into it,
+	Rollover   int64     // the amount of that rollover, with what the minimum adds,
+	Owing      int64     // and overage of earlier periods
 }
 
 // Balance is a balance at AsOf, with every event due until then worked off.

@@ -22,10 +22,15 @@ type Book struct {
 	Terms    *Allowance   // of the open period; nil: the plan has no such meter, or the store did not read it
 	Timeline Timeline     // read only when an event is due, or terms may have ended the period
 
+	// History are the tenant's terms and Plans the versions of its plans, from which the Timeline was made: to derive idle periods.
+	History []TenantTerms
+	Plans   map[string][]PlanVersion
+
 	Closed    []PeriodRow // periods that were closed since the balance was read
 	Unwritten []Entry     // entries that advance has made in memory, for reads
 	Broken    error       // why the next period cannot be computed: the book is neither used nor written
 
+	ended     []*OpenGrant // new grants that have ended since, for the store to write
 	loaded    bool
 	changed   bool
 	active    bool      // the open period has entries besides those of its opening, or will have some before it ends

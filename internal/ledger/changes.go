@@ -35,6 +35,7 @@ func (b *Batch) Changes() Changes {
 		}
 		c.Books = append(c.Books, book)
 		c.Periods = append(c.Periods, book.Closed...)
+		c.NewGrants = append(c.NewGrants, book.ended...)
 		for _, g := range book.Grants {
 			switch {
 			case g.isNew:

@@ -25,6 +25,8 @@
 //	    pure function of the stored state and the clock.
 //	L7  Nothing is answered before its COMMIT is known (package pg).
 //	L8  Every entry is in the hash chain of its balance.
+//	L9  An idle period, in which nothing happened besides its opening, has no rows and no entries. What it shows is the same as if it had:
+//	    it is derived by the same steps.
 //
 // # Where things are
 //
@@ -36,6 +38,7 @@
 //	entry.go             the journal, and the table of what each kind of entry moves
 //	advance.go           works off what was due: ends of holds, expiry, periods; overage.go carries overage over; terms.go
 //	                     knows which terms are in force; carry.go counts what was used before a change of plan
+//	idle.go, idlerun.go  lets idle periods pass as a run; derives the single periods of a run
 //	changes.go           what a decided batch has to write; chain.go extends the hash chains of its balances
 //
 // # Clock

@@ -76,6 +76,7 @@ type PlanVersion struct {
 // Terms is what applies to one balance from the instant since on.
 type Terms struct {
 	since     time.Time
+	agreedAt  time.Time // TenantTerms.Since
 	plan      string
 	version   int32
 	Grants    bool // the plan has the meter
@@ -142,21 +143,25 @@ func NewTimeline(k BalanceKey, history []TenantTerms, plans map[string][]PlanVer
 			if !since.Before(until) {
 				break
 			}
-			allow, ok := versions[j].Allowances[k.Meter]
-			if amount, own := h.Overrides[k.Meter]; own {
-				allow.Amount = amount
-			}
-			if ok && k.Subject != "" {
-				allow, ok = allow.ofSubject()
-			}
-			tl = append(tl, Terms{
-				since: since, plan: h.Plan, version: versions[j].Version, Grants: ok, Allowance: allow,
-				anchorAt: h.AnchorAt, Zone: h.Zone, now: h.Now && j == first, prorate: h.Prorate && j == first, reset: h.Reset && j == first,
-			})
+			t := termsOf(k, &h, &versions[j])
+			t.since, t.now, t.prorate, t.reset = since, h.Now && j == first, h.Prorate && j == first, h.Reset && j == first
+			tl = append(tl, t)
 		}
 	}
 	tl.markGranted()
 	return tl
+}
+
+// termsOf returns the terms that h agrees on and version v of its plan sets, without when and how they apply.
+func termsOf(k BalanceKey, h *TenantTerms, v *PlanVersion) Terms {
+	allow, ok := v.Allowances[k.Meter]
+	if amount, own := h.Overrides[k.Meter]; own {
+		allow.Amount = amount
+	}
+	if ok && k.Subject != "" {
+		allow, ok = allow.ofSubject()
+	}
+	return Terms{agreedAt: h.Since, plan: h.Plan, version: v.Version, Grants: ok, Allowance: allow, anchorAt: h.AnchorAt, Zone: h.Zone}
 }
 
 // markGranted marks the stretches whose once-only allowance was granted before: an allowance of this kind is granted once for

@@ -90,6 +90,15 @@ func (q *report) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) 
 		if err != nil {
 			return nil, failed("read period", err)
 		}
+		if c.Idle > 0 {
+			s, sums, err := derived(b, &c.PeriodRow, at)
+			if err != nil {
+				return nil, err
+			}
+			out.Plan, out.PlanVersion, out.PeriodStart, out.PeriodEnd, out.Carried = s.Plan, s.PlanVersion, s.Start, s.End, new(int64(0))
+			out.Sums, out.Remaining, out.Limit, out.Seq = sums, sums.Remaining(), sums.Limit(), c.own.after
+			return out, nil
+		}
 		out.Plan, out.PlanVersion, out.PeriodStart, out.PeriodEnd, out.Opening = c.Plan, c.PlanVersion, c.Start, c.End, c.Opening
 		own, held = c.own, c.heldBefore
 	} else {

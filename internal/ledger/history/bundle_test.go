@@ -113,9 +113,10 @@ func (b *bundle) rewind(by time.Duration) {
 	for _, sql := range []string{
 		`UPDATE balances SET period_start = period_start - $1::interval, updated_at = updated_at - $1::interval,
 			period_end = CASE WHEN period_end < '9999-01-01' THEN period_end - $1::interval ELSE period_end END,
-			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $1::interval ELSE next_event_at END
+			next_event_at = CASE WHEN next_event_at < '9999-01-01' THEN next_event_at - $1::interval ELSE next_event_at END,
+			roll_at = CASE WHEN roll_at < '9999-01-01' THEN roll_at - $1::interval ELSE roll_at END
 			WHERE period_start > 'epoch'`, // otherwise it was not opened, and has no instants
-		`UPDATE periods SET period_start = period_start - $1::interval, period_end = period_end - $1::interval`,
+		`UPDATE periods SET period_start = period_start - $1::interval, period_end = period_end - $1::interval, terms_at = terms_at - $1::interval`,
 		`UPDATE grants SET effective_at = effective_at - $1::interval,
 			expires_at = CASE WHEN expires_at < '9999-01-01' THEN expires_at - $1::interval ELSE expires_at END`,
 		`UPDATE entries SET period_start = period_start - $1::interval, created_at = created_at - $1::interval, effective_at = effective_at - $1::interval`,

@@ -178,7 +178,7 @@ func (b *bundle) compareSums(k ledger.BalanceKey, r *rand.Rand) {
 		}
 		_, got, err := b.report().beforePeriod(b.t.Context(), k, b.startOf(k, s))
 		b.check(err)
-		if got != held.Held {
+		if got != held.Held && s.last > s.after { // several periods without entries have the same seqs
 			b.t.Errorf("held before entry %d: %d, want %d", s.after, got, held.Held)
 		}
 		for _, at := range sample(r, append(instants, period.Forever), 12) {

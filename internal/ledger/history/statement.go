@@ -73,6 +73,13 @@ func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, at time.T
 	for i := range b.Closed {
 		// The period was closed in memory only: nothing was written to the balance since.
 		if c := &b.Closed[i]; !at.Before(c.Start) && at.Before(c.End) {
+			if c.Idle > 0 {
+				s, _, err := derived(b, c, at)
+				if err == nil {
+					s.AsOf = now
+				}
+				return s, err
+			}
 			s := statementOf(c)
 			s.AsOf = now
 			return s, q.fillLines(ctx, b, s)
@@ -84,6 +91,10 @@ func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, at time.T
 	}
 	if err != nil {
 		return nil, failed("read period", err)
+	}
+	if c.Idle > 0 {
+		s, _, err := derived(b, &c.PeriodRow, at)
+		return s, err
 	}
 	s := statementOf(&c.PeriodRow)
 	s.Lines, err = q.sums(ctx, k, c.own)
@@ -163,7 +174,7 @@ func mergeLines(in []StatementLine) []StatementLine {
 	return out
 }
 
-// closedPeriod is a stored period.
+// closedPeriod is a stored period, or a run of idle ones.
 type closedPeriod struct {
 	ledger.PeriodRow
 
@@ -176,7 +187,7 @@ func (q *report) closedPeriod(ctx context.Context, k ledger.BalanceKey, at time.
 	c := &closedPeriod{PeriodRow: ledger.PeriodRow{BalanceKey: k}}
 	err := q.pool.QueryRow(ctx, q.sql["PeriodAt"], k.Tenant, k.Meter, k.Subject, at).Scan(
 		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted, &c.Overage,
-		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.own.after, &c.heldBefore)
+		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.Idle, &c.TermsAt, &c.RolledOver, &c.Rollover, &c.Owing, &c.own.after, &c.heldBefore)
 	if errors.Is(err, pgx.ErrNoRows) && q.pool != q.primary {
 		q.pool = q.primary // a period may have been closed without an entry: the replica need not know it yet
 		return q.closedPeriod(ctx, k, at)
@@ -184,6 +195,6 @@ func (q *report) closedPeriod(ctx context.Context, k ledger.BalanceKey, at time.
 	if err != nil {
 		return nil, err
 	}
-	c.Start, c.End, c.ClosedAt, c.own.last = c.Start.UTC(), c.End.UTC(), c.ClosedAt.UTC(), c.LastSeq
+	c.Start, c.End, c.ClosedAt, c.TermsAt, c.own.last = c.Start.UTC(), c.End.UTC(), c.ClosedAt.UTC(), c.TermsAt.UTC(), c.LastSeq
 	return c, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
@@ -333,9 +335,13 @@ func (c *calendar) describe(meter string, now time.Time) string {
 }
 
 // describeAll returns a book as describe does, with the periods that were closed before.
-func describeAll(b *ledger.Book, closed []ledger.PeriodRow) string {
+func describeAll(t *rapid.T, s *Memory, b *ledger.Book) string {
 	var out strings.Builder
-	for _, p := range slices.Concat(closed, b.Closed) {
+	closed, _, err := s.single(slices.Concat(s.periods[b.BalanceKey], b.Closed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range closed {
 		fmt.Fprintf(&out, "%s-%s %s/%d opening %d granted %d used %d expired %d closing %d\n",
 			p.Start.Format(time.RFC3339Nano), p.End.Format(time.RFC3339Nano), p.Plan, p.PlanVersion, p.Opening, p.Granted, p.Used, p.Expired, p.Closing)
 	}

@@ -270,7 +270,7 @@ func (m *Model) closePeriod(k ledger.BalanceKey, b *balance, c *closing) {
 		b.entries++
 	}
 	opening := b.opening + b.granted + b.refunded - b.used - b.expired + b.adjusted
-	closed := append(slices.Clip(b.closed), PeriodText(b.plan, b.start, at, [...]int64{
+	closed := append(b.closed, PeriodText(b.plan, b.start, at, [...]int64{
 		b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.overage, m.held(k), opening,
 	}))
 	used, toggled, toggling := c.count(b, at, c.nextEnd.Before(period.Forever))

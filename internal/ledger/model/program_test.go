@@ -127,8 +127,12 @@ func (p *Program) compare() {
 			p.T.Fatalf("balance %v differs (-model +ledger):\n%s", k, diff)
 		}
 		var closed []string
-		for _, c := range slices.Concat(p.Memory.periods[k], b.Books[k].Closed) {
-			closed = append(closed, periodText(&c))
+		periods, _, err := p.Memory.single(slices.Concat(p.Memory.periods[k], b.Books[k].Closed))
+		if err != nil {
+			p.T.Fatal(err)
+		}
+		for i := range periods {
+			closed = append(closed, periodText(&periods[i]))
 		}
 		if diff := cmp.Diff(p.Model.balances[k].closed, closed, cmpopts.EquateEmpty()); diff != "" {
 			p.T.Fatalf("the closed periods of %v differ (-model +ledger):\n%s", k, diff)
@@ -137,14 +141,15 @@ func (p *Program) compare() {
 	p.Memory.check(p.T)
 }
 
-// The programs have all operations, repeated requests, reused keys, clock steps over several periods, new plan versions, plan
+// The programs have all operations, repeated requests, reused keys, clock steps over several periods, long idle times (up to 300 periods, in a soak
+// up to 10,000), new plan versions, plan
 // changes, rolls at random, batches cut anywhere, and crashes before and after the commit. QUOTASVC_SOAK_STEPS is the number of
 // steps of a soak.
 func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
-	wanted, steps := SoakSteps(t, "QUOTASVC_SOAK_STEPS"), 60
+	wanted, steps, longest := SoakSteps(t, "QUOTASVC_SOAK_STEPS"), 60, 300
 	if wanted > 0 {
-		steps = 200
+		steps, longest = 200, 10_000
 	}
 	RunPrograms(t, 100, wanted, func(t *rapid.T) int {
 		p := Start(t)
@@ -156,7 +161,14 @@ func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 			case 0, 1:
 				p.tick(time.Duration(rapid.IntRange(0, 30).Draw(t, "minutes")) * time.Minute)
 			case 2:
-				p.tick(time.Duration(rapid.IntRange(0, 5).Draw(t, "hours"))*time.Hour + time.Duration(rapid.IntRange(0, 3600).Draw(t, "seconds"))*time.Second)
+				hours := rapid.IntRange(0, 5).Draw(t, "hours")
+				if rapid.IntRange(0, 7).Draw(t, "idle?") == 0 {
+					hours = rapid.IntRange(0, longest).Draw(t, "idle hours")
+					if hours > 20*24 {
+						p.Sent = nil // by then their keys may be forgotten
+					}
+				}
+				p.tick(time.Duration(hours)*time.Hour + time.Duration(rapid.IntRange(0, 3600).Draw(t, "seconds"))*time.Second)
 			case 3:
 				p.Memory.sweep(p.T, p.Now)
 			case 4:

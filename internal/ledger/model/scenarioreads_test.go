@@ -59,7 +59,15 @@ func (s *scenario) statement(w words) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	periods := append(slices.Concat(m.periods[b.BalanceKey], b.Closed), ledger.PeriodRow{
+	closed, derived, err := m.single(slices.Concat(m.periods[b.BalanceKey], b.Closed))
+	if err != nil {
+		return "", err
+	}
+	lines := m.entriesOf(b)
+	if slices.ContainsFunc(derived, func(l ledger.Entry) bool { return l.PeriodStart.Equal(start) }) {
+		lines = derived
+	}
+	periods := append(closed, ledger.PeriodRow{
 		Sums: b.Sums, Start: b.Start, End: b.End, Plan: b.Plan, PlanVersion: b.PlanVersion, Closing: b.Remaining() + b.Held,
 	})
 	for _, p := range periods {
@@ -69,7 +77,7 @@ func (s *scenario) statement(w words) (string, error) {
 		sum := ledger.Sums{Opening: p.Opening}
 		var parts []string
 		amounts := map[string]int64{}
-		for _, l := range m.entriesOf(b) {
+		for _, l := range lines {
 			if !l.PeriodStart.Equal(start) {
 				continue
 			}

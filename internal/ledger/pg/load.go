@@ -52,7 +52,8 @@ func (more *loading) attach(books map[ledger.BalanceKey]*ledger.Book, known *hin
 	}
 	for _, k := range more.termKeys {
 		b := books[k]
-		b.Timeline = ledger.NewTimeline(k, more.reader.history[k.Tenant], more.reader.plans)
+		b.History, b.Plans = more.reader.history[k.Tenant], more.reader.plans
+		b.Timeline = ledger.NewTimeline(k, b.History, b.Plans)
 		if b.Plan != "" {
 			if b.Terms = ledger.AllowanceOf(k, more.reader.plans, b.Plan, b.PlanVersion); b.Terms != nil {
 				known.keepAllowance(k, b.Plan, b.PlanVersion, b.Terms)

@@ -264,6 +264,11 @@ func queuePeriods(q map[string]string, out *pgx.Batch, p []ledger.PeriodRow) {
 		column(p, func(p *ledger.PeriodRow) int64 { return p.Closing }),
 		column(p, func(p *ledger.PeriodRow) int64 { return p.LastSeq }),
 		column(p, func(p *ledger.PeriodRow) time.Time { return p.ClosedAt }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Idle }),
+		column(p, func(p *ledger.PeriodRow) *time.Time { return orNull(p.TermsAt) }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.RolledOver }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Rollover }),
+		column(p, func(p *ledger.PeriodRow) int64 { return p.Owing }),
 	)
 }
 

@@ -1,9 +1,10 @@
 -- Closed periods. Their seq bounds say which entries belong to them.
 
 -- name: PeriodAt
--- Returns the closed period of balance ($1..$3) that contains $4, with the last seq of the period before it and what was held then.
+-- Returns the closed period of balance ($1..$3), or the run of idle periods, that contains $4, with the last seq of the period before it and what was held then.
 SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage,
-       p.held, p.closing, p.last_seq, p.closed_at, coalesce(o.last_seq, 0), coalesce(o.held, 0)
+       p.held, p.closing, p.last_seq, p.closed_at, p.idle, coalesce(p.terms_at, 'epoch'), p.rolled_over, p.rollover, p.owing,
+       coalesce(o.last_seq, 0), coalesce(o.held, 0)
 FROM periods p
 LEFT JOIN LATERAL (
     SELECT b.last_seq, b.held

@@ -306,16 +306,16 @@ SELECT unnest($1::date[])
 ON CONFLICT DO NOTHING;
 
 -- name: InsertPeriods
--- Stores closed periods.
+-- Stores closed periods, and runs of idle ones.
 INSERT INTO periods (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used,
-                     expired, adjusted, overage, held, closing, last_seq, closed_at)
+                     expired, adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing)
 SELECT n.tenant_id, n.meter, n.subject, n.period_start, n.period_end, n.plan, n.plan_version, n.opening, n.granted, n.refunded, n.used,
-       n.expired, n.adjusted, n.overage, n.held, n.closing, n.last_seq, n.closed_at
+       n.expired, n.adjusted, n.overage, n.held, n.closing, n.last_seq, n.closed_at, n.idle, n.terms_at, n.rolled_over, n.rollover, n.owing
 FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::text[], $7::integer[], $8::bigint[],
             $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[],
-            $17::bigint[], $18::timestamptz[])
+            $17::bigint[], $18::timestamptz[], $19::bigint[], $20::timestamptz[], $21::bigint[], $22::bigint[], $23::bigint[])
      AS n (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used, expired,
-           adjusted, overage, held, closing, last_seq, closed_at);
+           adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing);
 
 -- name: CreateBalances
 -- Inserts the missing rows of the balances $1..$3 if their tenant and meter exist. It runs before the batch in its own

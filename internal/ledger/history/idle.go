@@ -1,0 +1,39 @@
+package history
+
+import (
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// derived returns the account of the idle period of the run that contains at, and what the sums of its opening come to.
+func derived(b *ledger.Book, run *ledger.PeriodRow, at time.Time) (*Statement, ledger.Sums, error) {
+	p, err := idleAt(b, run, at)
+	if err != nil {
+		return nil, ledger.Sums{}, &ledger.Error{Code: ledger.CodeInternal, Detail: "the idle period cannot be derived", Cause: err}
+	}
+	s := statementOf(&p.PeriodRow)
+	opened := ledger.Sums{Opening: p.Opening, Held: p.Held}
+	var lines []StatementLine
+	for i := range p.Entries {
+		e := &p.Entries[i]
+		lines = append(lines, StatementLine{Kind: e.Kind, Source: e.Source, Amount: e.Amount, Entries: 1})
+		if !e.EffectiveAt.After(at) {
+			opened.Apply(e.Kind, e.Amount)
+		}
+	}
+	s.Lines = mergeLines(lines)
+	return s, opened, nil
+}
+
+func idleAt(b *ledger.Book, row *ledger.PeriodRow, at time.Time) (*ledger.IdlePeriod, error) {
+	run, err := b.IdleRun(row)
+	if err != nil {
+		return nil, err
+	}
+	i, err := run.IndexAt(at)
+	if err != nil {
+		return nil, err
+	}
+	return run.Period(i)
+}

@@ -1,0 +1,82 @@
+package history
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// figures are what an idle period shows.
+type figures struct {
+	Statement *Statement
+	Middle    *ledger.Balance
+}
+
+// idlePeriods reads periods of an hour, which must foot and follow each other.
+func (b *bundle) idlePeriods(first time.Time, hours int) (out []figures) {
+	b.t.Helper()
+	for i := range hours {
+		at := first.Add(time.Duration(i) * time.Hour)
+		s, err := b.Statement(b.t.Context(), "acme", "api_calls", "", at)
+		b.check(err)
+		if got := s.Opening + s.Granted + s.Refunded - s.Used - s.Expired + s.Adjusted; got != s.Closing || i > 0 && s.Opening != out[i-1].Statement.Closing {
+			b.t.Errorf("%s does not foot, or not with the hour before: %+v", at, s)
+		}
+		var sums ledger.Sums
+		b.check(addLines(&sums, s.Lines))
+		wantEqual(b.t, "lines of the statement", [3]int64{sums.Granted, sums.Used, sums.Expired}, [3]int64{s.Granted, s.Used, s.Expired})
+		middle, err := b.BalanceAsOf(b.t.Context(), "acme", "api_calls", "", at.Add(30*time.Minute))
+		b.check(err)
+		wantEqual(b.t, "start of the period as of its middle", middle.PeriodStart, at)
+		// When it was written, up to which entry, and what only open periods show: nothing else differs.
+		s.AsOf, middle.Seq, middle.Carried = time.Time{}, 0, nil
+		out = append(out, figures{s, middle})
+	}
+	return out
+}
+
+// What idle periods show is derived from the terms, whether a run of them is stored or was only skipped in memory. Between the two nothing may
+// change, and it is what the periods would have shown one by one.
+func TestStatement_IdlePeriods_SameBeforeAndAfterTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	const hours = 9
+	for name, tc := range map[string]struct {
+		debit int64
+		// closing of each period, and remaining in the middle of it: 10 an hour, of which 4 to 25 roll over
+		closing, middle [hours]int64
+	}{
+		"rollover": {6, [hours]int64{4, 14, 24, 25, 25, 25, 25, 25, 25}, [hours]int64{4, 14, 24, 34, 35, 35, 35, 35, 35}},
+		// 37 are owed: the allowance and the minimum of the rollover pay 14, 14 and 9 of them
+		"overage owed on": {47, [hours]int64{0, 0, 0, 5, 15, 25, 25, 25, 25}, [hours]int64{0, 0, 0, 5, 15, 25, 35, 35, 35}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			b.allowance("rolls", "api_calls", 10, "hour", "tenant")
+			b.exec("UPDATE plan_allowances SET rollover_min = 4, rollover_max = 25, overage_policy = 'allow', overage_at_period_end = 'preserve'")
+			at := time.Now().UTC().Add(-time.Minute)
+			b.tenant("acme", "rolls", at, at)
+			must(b, debitOf("acme", "k0", tc.debit))
+			b.rewind(hours * time.Hour)
+			first := ledger.Micros(at).Add(-hours*time.Hour - 7*time.Second)
+			derived := b.idlePeriods(first, hours)
+			must(b, debitOf("acme", "k1", 1))
+			written := b.idlePeriods(first, hours)
+			for i := range derived {
+				if diff := cmp.Diff(derived[i], written[i]); diff != "" {
+					t.Errorf("hour %d (-before +after it was written):\n%s", i, diff)
+				}
+				wantEqual(t, fmt.Sprint("closing and middle of hour ", i), [2]int64{derived[i].Statement.Closing, derived[i].Middle.Remaining},
+					[2]int64{tc.closing[i], tc.middle[i]})
+			}
+			b.mustVerify()
+			var rows int
+			b.check(b.db.QueryRow(t.Context(), "SELECT count(*) FROM periods").Scan(&rows))
+			wantEqual(t, "rows of closed periods", rows, 2)
+		})
+	}
+}

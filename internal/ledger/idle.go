@@ -1,0 +1,186 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// A period is idle when it has no entries besides those of its opening: nobody used it, no hold ended in it, and no grant of a client began
+// or ended. What an idle period began and ended with follows from its terms and from what the period before it left, so nothing is
+// stored for it.
+//
+// Idle periods that follow each other under the same terms are a run. A run is one row of periods. Its sums are those of its entries:
+// the journal has only what the run as a whole changes, which is nothing where no units roll over and nothing is owed. The row also has
+// what the first period began with, and the terms by name. IdleRun derives every single period from it, with the entries it would have had,
+// by the same steps that periods in use take.
+
+// idleState is what an idle period begins with.
+type idleState struct {
+	left     int64 // units that roll over into it
+	rollover int64 // the amount of that rollover: left, or the minimum of the terms before
+	owing    int64 // overage of earlier periods
+}
+
+// pass returns what the next period begins with when one under terms a that begins with s passes idly, and how much of what is owed it
+// pays: from the allowance, then from the rollover.
+func (a *Allowance) pass(s idleState) (next idleState, paid int64) {
+	paid = min(s.owing, a.Amount+s.rollover)
+	left := a.Amount + s.rollover - paid
+	if a.rolls() {
+		next.rollover = a.carry(left)
+		next.left = min(next.rollover, left)
+	}
+	if a.OveragePreserved {
+		next.owing = s.owing - paid
+	}
+	return next, paid
+}
+
+// passAll returns the same for n periods. It ends early once nothing changes any more.
+func (a *Allowance) passAll(s idleState, n int) (after idleState, paid int64) {
+	for range n {
+		next, part := a.pass(s)
+		if next == s {
+			break
+		}
+		s, paid = next, paid+part
+	}
+	return s, paid
+}
+
+// idleRun returns how many idle periods the opening o begins, all of which end at or before until, and the end of the last one.
+func (b *Book) idleRun(o *opening, until time.Time) (n int, end time.Time) {
+	t, at := o.terms, b.End
+	switch {
+	case t.once(), o.how != endsInTime, o.carried != 0, b.SpanEnd.After(at), t.share(t.Allowance.Amount, at, o.period) != t.Allowance.Amount:
+		return 0, at // its first period is not like the others
+	case b.Seq == 0 && (t.Allowance.Amount > 0 || o.rollover != nil || t.Allowance.rolls()):
+		return 0, at // the first grant of a balance is always entered: Unknown looks for it
+	}
+	before := b.nextFact(o)
+	if next := b.Timeline.after(t); next != nil {
+		before = Earlier(before, next.since)
+	}
+	n, end, err := t.schedule().Count(at, Earlier(until, before.Add(-time.Microsecond)))
+	if err != nil {
+		return 0, at
+	}
+	return n, end
+}
+
+// nextFact returns the first instant at which a hold ends, or a grant that is not of the plan begins or ends.
+func (b *Book) nextFact(o *opening) time.Time {
+	at := period.Latest
+	for _, h := range b.Holds {
+		if h.Open() > 0 {
+			at = Earlier(at, h.ExpiresAt)
+		}
+	}
+	for _, g := range b.Grants {
+		switch {
+		case g.Status == GrantPending:
+			at = Earlier(at, g.EffectiveAt)
+		case g.Status == GrantActive && g != o.rollover:
+			at = Earlier(at, g.ExpiresAt)
+		}
+	}
+	return at
+}
+
+// after returns the terms that follow t, nil when there are none.
+func (tl Timeline) after(t *Terms) *Terms {
+	for i := range tl {
+		if tl[i].since.After(t.since) {
+			return &tl[i]
+		}
+	}
+	return nil
+}
+
+// skipIdle lets the n idle periods pass that o begins at the end of the closed period, and returns the opening of the period after them.
+func (b *Book) skipIdle(o *opening, n int, end, now time.Time, j *[]Entry) (*opening, error) {
+	t, at := o.terms, b.End
+	p, err := t.Containing(end)
+	if err != nil {
+		return nil, err
+	}
+	s := idleState{owing: o.owing}
+	if o.rollover != nil {
+		s.left, s.rollover = o.rollover.Remaining, o.rollover.Amount
+	}
+	after, paid := t.Allowance.passAll(s, n)
+	b.Start, b.End = at, end
+	b.Plan, b.PlanVersion, b.Terms = t.plan, t.version, &t.Allowance
+	r := runEntries{book: b, j: j, id: systemID("idle", b.BalanceKey, instantID(at)), now: now}
+	r.settle(s.owing, paid, after.owing, at, end)
+	next := &opening{terms: t, period: p, owing: after.owing}
+	if next.rollover = r.rollOver(o.rollover, after, at, p); next.rollover != nil {
+		b.addGrant(next.rollover)
+	}
+	closing := b.Remaining() + b.Held
+	sums := b.Sums
+	sums.Owed, sums.Paid = 0, 0
+	b.Closed = append(b.Closed, PeriodRow{
+		BalanceKey: b.BalanceKey, Sums: sums, Start: at, End: end, Plan: b.Plan, PlanVersion: b.PlanVersion, Closing: closing, LastSeq: b.Seq,
+		ClosedAt: Later(now, end), Idle: int64(n), TermsAt: t.agreedAt, RolledOver: s.left, Rollover: s.rollover, Owing: s.owing,
+	})
+	b.Sums = Sums{Opening: closing, Held: b.Held}
+	return next, nil
+}
+
+// runEntries enters what a run of idle periods changes as a whole.
+type runEntries struct {
+	book *Book
+	j    *[]Entry
+	id   string
+	line int32
+	now  time.Time
+}
+
+// enter enters amount if it is not 0, on g where the entry is about a grant that stays in the tables.
+func (r *runEntries) enter(kind EntryKind, g *OpenGrant, source Source, amount int64, due time.Time) {
+	if amount == 0 {
+		return
+	}
+	r.line++
+	e := Entry{OperationID: r.id, Line: r.line, Kind: kind, Source: source, Amount: amount, EffectiveAt: due}
+	if g != nil {
+		e.Grant = g.ID
+	}
+	r.book.enter(r.j, r.now, e)
+}
+
+// settle enters what the run began to owe, what its allowances and rollovers have paid of it, and what was forgiven. The grants that paid came
+// and went within the run, so no row has them.
+func (r *runEntries) settle(owing, paid, left int64, at, end time.Time) {
+	r.enter(EntryOwe, nil, SourceOverage, owing, at)
+	r.enter(EntryGrant, nil, SourceAllowance, paid, end)
+	r.enter(EntryPayOwed, nil, SourceAllowance, paid, end)
+	if forgiven := owing - paid - left; forgiven > 0 {
+		r.enter(EntryForgive, nil, SourceOverage, forgiven, end)
+		r.book.ForgivenSeq = r.book.Seq
+	}
+}
+
+// rollOver moves what rolled over into the run on to the period p after it, and returns the grant of that period, nil when nothing rolls
+// over. Units that the run gained or lost are granted or expire.
+func (r *runEntries) rollOver(from *OpenGrant, after idleState, at time.Time, p period.Period) *OpenGrant {
+	b, end, kept := r.book, r.book.End, int64(0)
+	if from != nil {
+		r.enter(EntryGrant, from, from.Source, from.Amount-from.Remaining, at) // what the minimum adds
+		kept = min(from.Amount, after.left)
+		r.enter(EntryExpire, from, from.Source, from.Amount-kept, end)
+		r.enter(EntryRolloverOut, from, from.Source, kept, end)
+		b.setRemaining(from, 0)
+		from.Status = GrantExpired
+	}
+	if after.rollover == 0 {
+		return nil
+	}
+	to := b.newRollover(after.rollover, end, p.End, r.now)
+	to.Remaining = after.left
+	r.enter(EntryRolloverIn, to, to.Source, kept, end)
+	r.enter(EntryGrant, to, to.Source, after.left-kept, end)
+	return to
+}

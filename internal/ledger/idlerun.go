@@ -1,0 +1,119 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// IdleRun is a run of idle periods, from which each of them can be derived.
+type IdleRun struct {
+	row   PeriodRow
+	terms Terms
+}
+
+// IdlePeriod is one period of a run, as if the ledger had stored it. Its entries are not in the journal, so they have no Seq.
+type IdlePeriod struct {
+	PeriodRow
+
+	Entries []Entry
+}
+
+// NewIdleRun returns the run that row stands for. history are the tenant's terms and plans the versions of its plans, as for NewTimeline. It
+// names the terms of the run by when they were agreed on and by plan and version, so terms that were committed later cannot change it.
+func NewIdleRun(row *PeriodRow, history []TenantTerms, plans map[string][]PlanVersion) (*IdleRun, error) {
+	for i := range history {
+		if h := &history[i]; h.Since.Equal(row.TermsAt) && h.Plan == row.Plan {
+			for j := range plans[h.Plan] {
+				if v := &plans[h.Plan][j]; v.Version == row.PlanVersion {
+					r := &IdleRun{row: *row, terms: termsOf(row.BalanceKey, h, v)}
+					return r, r.check()
+				}
+			}
+		}
+	}
+	return nil, fmt.Errorf("ledger: the idle periods of %v from %s: plan %s version %d, agreed on at %s, does not exist",
+		row.BalanceKey, row.Start.Format(time.RFC3339), row.Plan, row.PlanVersion, row.TermsAt.Format(time.RFC3339))
+}
+
+// IdleRun returns the run that a row of b's periods stands for.
+func (b *Book) IdleRun(row *PeriodRow) (*IdleRun, error) { return NewIdleRun(row, b.History, b.Plans) }
+
+// check returns an error if the periods of the terms are not those that the row counts.
+func (r *IdleRun) check() error {
+	n, end, err := r.terms.schedule().Count(r.row.Start, r.row.End)
+	if err == nil && (int64(n) != r.row.Idle || !end.Equal(r.row.End)) {
+		err = fmt.Errorf("ledger: %d periods until %s", n, end.Format(time.RFC3339Nano))
+	}
+	if err != nil {
+		return fmt.Errorf("the %d idle periods of %v from %s until %s: %w",
+			r.row.Idle, r.row.BalanceKey, r.row.Start.Format(time.RFC3339Nano), r.row.End.Format(time.RFC3339Nano), err)
+	}
+	return nil
+}
+
+// Len returns the number of periods.
+func (r *IdleRun) Len() int { return int(r.row.Idle) }
+
+// IndexAt returns the index of the period that contains the instant at, which must lie within the run.
+func (r *IdleRun) IndexAt(at time.Time) (int, error) {
+	n, _, err := r.terms.schedule().Count(r.row.Start, at)
+	return n, err
+}
+
+// Period derives period i, counted from 0, the oldest. Its cost does not depend on i, except that some nanoseconds go into each period
+// before it until the state of the run is stable.
+func (r *IdleRun) Period(i int) (*IdlePeriod, error) {
+	p, err := r.terms.schedule().Nth(r.row.Start, i)
+	if err != nil {
+		return nil, err
+	}
+	first := idleState{left: r.row.RolledOver, rollover: r.row.Rollover, owing: r.row.Owing}
+	s, _ := r.terms.Allowance.passAll(first, i)
+	// A book whose period ends where this one starts: what did not roll over is in grants that the run does not touch.
+	b := NewBook(BalanceRow{
+		BalanceKey: r.row.BalanceKey, Sums: Sums{Opening: r.row.Opening - first.left + s.left, Held: r.row.Held}, Start: r.row.Start, End: p.Start,
+		UpdatedAt: p.Start, RollAt: period.Forever,
+	})
+	b.Timeline, b.loaded = Timeline{r.terms}, true
+	o := &opening{terms: &r.terms, period: p, owing: s.owing}
+	if s.rollover > 0 {
+		o.rollover = b.newRollover(s.rollover, p.Start, p.End, p.Start)
+		o.rollover.Remaining = s.left
+		b.addGrant(o.rollover)
+	}
+	var j []Entry
+	b.open(o, p.Start, &j, p.Start)
+	if err := b.step(b.End, b.End, b.End, &j); err != nil {
+		return nil, err
+	}
+	out := &IdlePeriod{PeriodRow: b.Closed[0]}
+	out.LastSeq, out.ClosedAt = r.row.LastSeq, r.row.ClosedAt
+	for _, e := range j {
+		if e.PeriodStart.Equal(p.Start) {
+			e.Seq = 0
+			out.Entries = append(out.Entries, e)
+		}
+	}
+	return out, nil
+}
+
+// Periods calls visit for up to most periods from index from on: upwards, or downwards when newest is true. It stops when visit returns
+// false.
+func (r *IdleRun) Periods(from, most int, newest bool, visit func(*IdlePeriod) bool) error {
+	step := 1
+	if newest {
+		step = -1
+	}
+	for i := from; i >= 0 && i < r.Len() && most > 0; i, most = i+step, most-1 {
+		p, err := r.Period(i)
+		if err != nil {
+			return err
+		}
+		if !visit(p) {
+			break
+		}
+	}
+	return nil
+}
