@@ -47,6 +47,9 @@
 // that only a few checks at a time read PostgreSQL (ReadWithin, ReadIfSpare); the other checks use their copies. These answers
 // are marked degraded.
 //
+// New terms of a tenant that apply at once change its balances without touching them. A copy that is not at least TermsSettle younger than
+// the change may be of the terms before, and is not used while PostgreSQL answers.
+//
 // # Clock
 //
 // Copies carry the ledger's clock, on which PostgreSQL's and the service's agree; the caller of Policy.For passes the same clock, as far as it is

@@ -75,7 +75,7 @@ type timing struct {
 	prorate bool
 	reset   bool   // what was used of the open periods does not count
 	reason  string // empty: not given
-	dry     bool   // the transaction is rolled back: no lock of the ledger is needed
+	dry     bool   // the transaction is rolled back
 }
 
 // termsWait reports whether the newest terms of a locked tenant, or a newer version of its plan, wait for the next periods.
@@ -84,33 +84,20 @@ func (tx *txn) termsWait(ctx context.Context, tenant string) (wait bool, err err
 	return wait, wrap("look for terms that wait of tenant "+tenant, err)
 }
 
-// insertTerms writes the terms of t, whose row is locked. Terms that apply now end open periods. Their transaction first
-// locks everything that could open or use a period, so that the terms are later than all decisions under the old ones, and
-// then makes the balances due.
+// insertTerms writes the terms of t, whose row is locked. It touches no balance, however many the tenant has: the ledger asks with every
+// batch whether terms that apply at once were made for its tenants. A decision that runs at the same time may miss them; they then end
+// the open period after what it has entered.
 func (tx *txn) insertTerms(ctx context.Context, t *Tenant, when timing) error {
-	if when.now {
-		// Each in a statement of its own: a statement that waits for a lock does not see rows of the meantime.
-		for _, statement := range []string{"LockTenantAlone", "LockBalances"} {
-			if _, err := tx.exec(ctx, statement, t.ID); err != nil {
-				return err
-			}
-		}
-	}
 	now, err := tx.now(ctx)
 	if err != nil {
 		return err
 	}
-	var at time.Time
 	usage := usageCarry
 	if when.reset {
 		usage = usageReset
 	}
-	err = tx.queryRow(ctx, "InsertTerms",
-		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, orNull(when.reason), usage, now).Scan(&at)
-	if err != nil || !when.now {
-		return err
-	}
-	_, err = tx.exec(ctx, "MakeDue", t.ID, at)
+	_, err = tx.exec(ctx, "InsertTerms",
+		t.ID, t.Plan, t.Anchor, t.Timezone, orEmpty(t.Overrides), when.now, when.prorate, orNull(when.reason), usage, now)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -76,6 +77,9 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 		return f, unavailable("the tenant could not be looked up; this attempt did nothing", err)
 	}
 	f.plan, f.suspended, f.changedAt = found.Plan, found.Suspended(), found.UpdatedAt
+	if found.UpdatedAt.After(found.CreatedAt) {
+		f.changedAt = found.UpdatedAt.Add(balances.TermsSettle)
+	}
 	if zone, err := t.zones.Parse(found.Timezone); err == nil { // else UTC: this host's zone database lacks the zone
 		f.zone = zone
 	}

@@ -69,6 +69,9 @@ func (b *Book) cutOpenPeriod() {
 		b.SpanEnd = Later(b.SpanEnd, b.End)
 	}
 	b.End = Later(at, b.writtenAt)
+	if !b.End.After(b.Start) {
+		b.End = b.Start.Add(time.Microsecond) // two periods never begin at one instant
+	}
 	b.changed = true
 	b.refresh()
 }

@@ -238,6 +238,14 @@ func (tl Timeline) changes(b *BalanceRow, t *Terms) bool {
 	return t.Grants && (t.plan != b.Plan || t.Allowance.Amount != b.Allowance || t.differs(tl.At(b.Start)))
 }
 
+// opened reports whether the open period of b was opened with the plan and the allowance of t.
+func (t *Terms) opened(b *BalanceRow) bool {
+	if !t.Grants {
+		return b.Plan == ""
+	}
+	return t.plan == b.Plan && t.Allowance.Amount == b.Allowance
+}
+
 // differs reports whether t has another allowance or schedule than was.
 func (t *Terms) differs(was *Terms) bool {
 	return !reflect.DeepEqual(t.Allowance, was.Allowance) || !t.once() && !t.meets(was)
@@ -264,7 +272,12 @@ func endsEndless(grants bool, plan string, t *Terms) bool {
 
 // endsPeriod returns the first instant at which terms end the period of b before its own end, and false if none do. A change that
 // applies at once ends the period, and some others end a period without an end. All other changes wait for the end of the period.
+//
+// A change that applies at once also ends a period that began after it under other terms: it was committed after that period was opened.
 func (tl Timeline) endsPeriod(b *BalanceRow) (time.Time, bool) {
+	if t := tl.At(b.Start); t != nil && t.now && !t.opened(b) {
+		return t.since, true
+	}
 	for i := range tl {
 		t := &tl[i]
 		if !t.since.After(b.Start) {

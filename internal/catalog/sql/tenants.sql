@@ -52,13 +52,11 @@ RETURNING metadata, version, updated_at;
 
 -- name: InsertTerms
 -- New terms of a locked tenant, effective at $10, which is now, and after the terms before, however the clocks were set.
--- Those that apply at once ($6) lie after every entry of the tenant's balances, which are locked.
+-- $6: they apply at once.
 INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, overrides, initial, immediate, prorate, reason, usage)
 SELECT $1, greatest($10::timestamptz,
-                    (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1),
-                    (SELECT max(b.updated_at) + interval '1 microsecond' FROM balances b WHERE b.tenant_id = $1 AND $6)),
-       $2, $3, $4, $5, false, $6, $7, $8, $9
-RETURNING effective_at;
+                    (SELECT max(t.effective_at) + interval '1 microsecond' FROM tenant_terms t WHERE t.tenant_id = $1)),
+       $2, $3, $4, $5, false, $6, $7, $8, $9;
 
 -- name: SelectTerms
 -- The terms of tenant $1 after the instant $2 (from the first if it is null), at most $3, in order.
@@ -76,25 +74,6 @@ FROM tenant_terms t
 WHERE t.tenant_id = $1
 ORDER BY t.effective_at DESC
 LIMIT 1;
-
--- name: LockTenantAlone
--- Locks the row of tenant $1 against the making of balances, too, which takes a share of it. A balance that is made and opened
--- between LockBalances and the commit would not be seen here, and would not see the new terms.
-SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = $1 FOR UPDATE OF t;
-
--- name: LockBalances
--- All balances of tenant $1, in the ledger's order, so that no batch and no other change waits in a circle.
-SELECT b.tenant_id
-FROM balances b
-WHERE b.tenant_id = $1
-ORDER BY b.tenant_id, b.meter, b.subject
-FOR NO KEY UPDATE OF b;
-
--- name: MakeDue
--- Has the ledger look at the terms of the locked balances of tenant $1 before it decides anything at or after $2.
-UPDATE balances
-SET next_event_at = least(next_event_at, $2)
-WHERE tenant_id = $1 AND period_start > 'epoch';
 
 -- name: MissingTenants
 -- Those of the ids $1 that name no tenant.

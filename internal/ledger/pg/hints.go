@@ -2,6 +2,7 @@ package pg
 
 import (
 	"sync"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -19,7 +20,12 @@ type hints struct {
 
 	termsMu    sync.RWMutex
 	allowances map[termsKey]*ledger.Allowance
+	settled    map[ledger.BalanceKey]settlement
 }
+
+// settlement says that the open period that began at start was compared with the tenant's terms up to those that were made at terms and
+// apply at once, and is not ended by any of them. Neither ever changes.
+type settlement struct{ start, terms time.Time }
 
 type termsKey struct {
 	meter   string
@@ -31,7 +37,7 @@ type termsKey struct {
 func newHints() *hints {
 	return &hints{
 		overflow: map[ledger.BalanceKey][]ledger.BalanceKey{}, capped: map[ledger.BalanceKey]struct{}{},
-		allowances: map[termsKey]*ledger.Allowance{},
+		allowances: map[termsKey]*ledger.Allowance{}, settled: map[ledger.BalanceKey]settlement{},
 	}
 }
 
@@ -50,6 +56,24 @@ func (h *hints) keepAllowance(k ledger.BalanceKey, plan string, version int32, a
 		clear(h.allowances)
 	}
 	h.allowances[termsKey{meter: k.Meter, subject: k.Subject != "", plan: plan, version: version}] = a
+}
+
+// isSettled reports whether the balance's open period is known to take no notice of the tenant's terms.
+func (h *hints) isSettled(k ledger.BalanceKey, s settlement) bool {
+	h.termsMu.RLock()
+	defer h.termsMu.RUnlock()
+	known, ok := h.settled[k]
+	return ok && known.start.Equal(s.start) && known.terms.Equal(s.terms)
+}
+
+// settle remembers that the balance's open period takes no notice of the tenant's terms.
+func (h *hints) settle(k ledger.BalanceKey, s settlement) {
+	h.termsMu.Lock()
+	defer h.termsMu.Unlock()
+	if len(h.settled) >= hintsMax {
+		clear(h.settled)
+	}
+	h.settled[k] = s
 }
 
 // spender is an operation that draws from balances: a debit or a hold.

@@ -200,9 +200,6 @@ func (s *life) newPlan(c model.PlanChange) error {
 		b.Queue(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate, prorate, usage)
 			SELECT tenant_id, $2, $3, anchor, timezone, $4, $5, CASE WHEN $6 THEN 'reset' ELSE 'carry' END FROM tenants WHERE tenant_id = $1`,
 			s.tenant, at, s.planName(c.Plan), c.Now, c.Prorate, c.Reset)
-		if c.Now {
-			b.Queue("UPDATE balances SET next_event_at = least(next_event_at, $2) WHERE tenant_id = $1", s.tenant, at)
-		}
 		s.logf("plan changes: %+v", c)
 	})
 }

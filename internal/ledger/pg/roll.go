@@ -279,7 +279,7 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, aside 
 		t.began = l.clock.Begin()
 		first.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 		first.Queue(l.sql["LockDueBalances"], asOf, chunk, tenants, meters, subjects).Query(scanBalances(t.batch.Books))
-		first.Queue(l.sql["Clock"]).QueryRow(t.scanClock)
+		first.Queue(l.sql["Clock"], []string{}).QueryRow(t.scanClock)
 		if err := send(ctx, t.conn, first); err != nil {
 			return err
 		}

@@ -23,7 +23,8 @@ type tx struct {
 	began  time.Time // the instance's clock, before PostgreSQL was asked for its own
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
-	newestMonth  ledger.Month // the latest month that holds entries
+	changedNow   map[string]time.Time // by tenant: when terms that apply at once were last made; tenants without such terms are missing
+	newestMonth  ledger.Month         // the latest month that holds entries
 }
 
 // inTx runs do on a connection of the writers, and rolls back if it fails.
@@ -107,7 +108,7 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 		out.Queue(q["LockFreeBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
 		out.Queue(q["ExistingBalances"], tenants, meters, subjects).Query(scanKeys(&existing))
 	}
-	out.Queue(q["Clock"]).QueryRow(t.scanClock)
+	out.Queue(q["Clock"], slices.Compact(slices.Clone(tenants))).QueryRow(t.scanClock)
 	look.queue(out, q, b.Stored)
 	if !p.plain {
 		t.ledger.queueTargets(out, b, &p.targets, slices.Concat(p.targets.NewGrants, p.targets.KeyGrants, p.reissued))
@@ -122,8 +123,16 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 // scanClock takes what the Clock statement returns. The batch's instant is the one on which PostgreSQL's clock and the instance's agree.
 func (t *tx) scanClock(row pgx.Row) error {
 	var now, tenants, plans, newest time.Time
-	if err := row.Scan(&now, &tenants, &plans, &newest); err != nil {
+	var immediate []string
+	var since []time.Time
+	if err := row.Scan(&now, &tenants, &plans, &newest, &immediate, &since); err != nil {
 		return err
+	}
+	if len(immediate) > 0 {
+		t.changedNow = make(map[string]time.Time, len(immediate))
+		for i, tenant := range immediate {
+			t.changedNow[tenant] = since[i]
+		}
 	}
 	t.newestMonth = ledger.MonthOf(newest)
 	t.batch.Now = t.ledger.clock.Agree(t.began, now)
@@ -173,7 +182,11 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 		if book.Plan != "" {
 			book.Terms = t.ledger.hints.allowance(k, book.Plan, book.PlanVersion)
 		}
-		needsGrants, needsTerms := book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), p.demand[k])
+		changed := ledger.TermsChanged{Any: t.termsChanged.Add(termsCommitMargin)}
+		if at, ok := t.changedNow[k.Tenant]; ok && !t.ledger.hints.isSettled(k, settlement{book.Start, at}) {
+			changed.Now = at.Add(termsCommitMargin)
+		}
+		needsGrants, needsTerms := book.Lacks(t.batch.Now, changed, p.demand[k])
 		if needsTerms || p.all {
 			terms = append(terms, k)
 		}
@@ -190,6 +203,11 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 		return err
 	}
 	more.attach(t.batch.Books, t.ledger.hints)
+	for _, k := range terms {
+		if at, ok := t.changedNow[k.Tenant]; ok && t.batch.Books[k].Settled() {
+			t.ledger.hints.settle(k, settlement{t.batch.Books[k].Start, at})
+		}
+	}
 	return nil
 }
 

@@ -52,11 +52,21 @@ FOR NO KEY UPDATE OF b SKIP LOCKED;
 -- name: Clock
 -- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that another
 -- batch wrote while this one waited. It also returns when tenant terms and plan versions last changed, and the latest month that
--- holds entries.
+-- holds entries, and, for those of the tenants $1 that have terms which apply at once, when the newest of these were made. It runs
+-- after the locks for their sake as well: terms that were committed before the locks were had are seen.
 SELECT clock_timestamp(),
        coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial), 'epoch'),
        coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch'),
-       coalesce((SELECT max(m.month) FROM journal_months m), 'epoch');
+       coalesce((SELECT max(m.month) FROM journal_months m), 'epoch'),
+       n.tenants, n.made
+FROM (SELECT array_agg(t.tenant_id) AS tenants, array_agg(t.effective_at) AS made
+      FROM unnest($1::text[]) AS k (tenant_id)
+      CROSS JOIN LATERAL (
+          SELECT o.tenant_id, o.effective_at FROM tenant_terms o
+          WHERE o.tenant_id = k.tenant_id AND o.immediate
+          ORDER BY o.effective_at DESC
+          LIMIT 1
+      ) AS t) AS n;
 
 -- name: StoredEntries
 -- Returns the stored entries of the batch's keys ($1 tenants, $2 operation ids; each pair once) in the three months $3

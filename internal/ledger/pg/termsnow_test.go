@@ -1,0 +1,139 @@
+package pg
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// changeNow gives the tenant other terms at once, as the catalogue does: with one row.
+func (b *bundle) changeNow(tenant, plan string, at time.Time) {
+	b.t.Helper()
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, immediate)
+		SELECT tenant_id, $2, $3, anchor, timezone, true FROM tenants WHERE tenant_id = $1`, tenant, at, plan)
+}
+
+func (b *bundle) now() (now time.Time) {
+	b.t.Helper()
+	if err := b.db.QueryRow(b.t.Context(), "SELECT clock_timestamp()").Scan(&now); err != nil {
+		b.t.Fatal(err)
+	}
+	return now
+}
+
+// mustSubject reads the balance of a subject.
+func (b *bundle) mustSubject(tenant, meter, subject string) *ledger.Balance {
+	b.t.Helper()
+	out, err := b.Balance(b.t.Context(), tenant, meter, subject)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+// Terms that apply at once touch no balance. Each balance finds them when it is next used, and each read knows them.
+func TestTermsNow_EverySubject_RightWhenTouched(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("small", "api_calls", 1000, "hour", "per_subject = 10")
+	b.allowance("large", "api_calls", 5000, "hour", "per_subject = 40")
+	b.signUp("acme", "small")
+	debit := func(subject, key string, amount int64) *ledger.Debit {
+		d := debitOf("acme", key, amount)
+		d.Subject = subject
+		return d
+	}
+	const subjects = 5
+	for i := range subjects {
+		b.mustDebit(debit(fmt.Sprint("user-", i), fmt.Sprint("before-", i), 4))
+	}
+	b.changeNow("acme", "large", b.now())
+	for i := range subjects {
+		subject := fmt.Sprint("user-", i)
+		if got := b.mustSubject("acme", "api_calls", subject); got.Plan != "large" || got.Remaining != 36 || got.Used != 0 {
+			t.Errorf("%s is read as %+v", subject, got)
+		}
+		b.mustDebit(debit(subject, fmt.Sprint("after-", i), 30))
+		_, err := Do(t.Context(), b.Ledger, debit(subject, fmt.Sprint("much-", i), 7))
+		wantCode(t, err, ledger.CodeQuotaExceeded)
+		if got := b.mustSubject("acme", "api_calls", subject); got.Plan != "large" || got.Used != 30 || got.Remaining != 6 {
+			t.Errorf("%s is %+v after its debit", subject, got)
+		}
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Plan != "large" || got.Used != subjects*30 || got.Remaining != 5000-subjects*34 {
+		t.Errorf("the tenant's balance is %+v", got)
+	}
+	b.mustVerify()
+}
+
+// A change of terms that is committed after an entry with a later instant ends the period after that entry.
+func TestTermsNow_CommittedLate_EndsPeriodAfterItsEntries(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("small", "api_calls", 100, "year", "")
+	b.allowance("large", "api_calls", 500, "year", "")
+	b.signUp("acme", "small")
+	b.mustDebit(debitOf("acme", "k0", 1))
+	stamped := b.now()
+	late := b.mustDebit(debitOf("acme", "k1", 30))
+	b.changeNow("acme", "large", stamped)
+	b.mustDebit(debitOf("acme", "k2", 7))
+	got := b.mustBalance("acme", "api_calls")
+	if got.Plan != "large" || got.Used != 7 || got.Remaining != 500-31-7 || got.PeriodStart.Before(late.AsOf) {
+		t.Errorf("got %+v; the entry before the commit is of %s", got, late.AsOf)
+	}
+	b.mustVerify()
+}
+
+// A change of terms may be stamped before a period's end and committed after the next period was opened under the old terms. It ends that
+// period.
+func TestTermsNow_CommittedAfterNextPeriodOpened_EndsIt(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("small", "api_calls", 100, "year", "")
+	b.allowance("large", "api_calls", 500, "year", "")
+	b.signUp("acme", "small")
+	b.mustDebit(debitOf("acme", "k1", 30))
+	opened := b.mustBalance("acme", "api_calls").PeriodStart
+	b.exec("UPDATE tenant_terms SET effective_at = effective_at - interval '1 hour'") // so that the change follows it
+	b.changeNow("acme", "large", opened.Add(-time.Second))
+	b.mustDebit(debitOf("acme", "k2", 7))
+	if got := b.mustBalance("acme", "api_calls"); got.Plan != "large" || got.Used != 7 || !got.PeriodStart.After(opened) {
+		t.Errorf("got %+v, opened at %s", got, opened)
+	}
+	b.mustDebit(debitOf("acme", "k3", 7))
+	if got := b.mustBalance("acme", "api_calls"); got.Used != 14 {
+		t.Errorf("the period was ended again: %+v", got)
+	}
+}
+
+// A change that has no effect on a meter is looked at once per balance, not with every debit.
+func TestTermsNow_NoEffectOnMeter_ReadOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.allowance("small", "api_calls", 100, "year", "")
+	b.signUp("acme", "small")
+	b.mustDebit(debitOf("acme", "k1", 1))
+	at := b.now().Truncate(time.Microsecond)
+	b.changeNow("acme", "small", at)
+	k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
+	s := settlement{b.mustBalance("acme", "api_calls").PeriodStart, at}
+	if b.hints.isSettled(k, s) {
+		t.Error("known before it was read")
+	}
+	b.mustDebit(debitOf("acme", "k2", 1))
+	if !b.hints.isSettled(k, s) {
+		t.Error("the next debit reads the terms again")
+	}
+	if got := b.mustBalance("acme", "api_calls"); got.Used != 2 || got.Remaining != 98 {
+		t.Errorf("got %+v", got)
+	}
+	// Another instance, and the same one after a restart, find the same.
+	other := openLedger(t, b.url)
+	if r, err := Do(t.Context(), other, debitOf("acme", "k3", 1)); err != nil || r.Items[0].Remaining != 97 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	b.mustVerify()
+}
