@@ -33,7 +33,15 @@ CREATE TABLE checkpoints (
     PRIMARY KEY (tenant_id, meter, subject, seq)
 );
 
+-- How far the newest full verification of all tenants has come, if it was not finished. The next one continues there.
+CREATE TABLE full_pass (
+    only_row boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
+    position jsonb       NOT NULL,                         -- the last balance, and what was found up to there
+    saved_at timestamptz NOT NULL
+);
+
 -- +goose Down
+DROP TABLE full_pass;
 DROP TABLE checkpoints;
 DROP TABLE chain_start;
 ALTER TABLE balances DROP COLUMN chain;

@@ -26,6 +26,7 @@ type verifyCmd struct {
 	databaseConfig
 	redisConfig
 	Tenant string `placeholder:"ID" help:"Verify only this tenant."`
+	Full   bool   `help:"Read the whole journal. Without it, a journal with more than a million entries is read from the last clean verification on. If a full verification of all tenants is interrupted, the next one continues it."`
 }
 
 // Run prints the compared amounts and the differences, up to a maximum number. It fails if there is a difference.
@@ -40,7 +41,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	return withVerifier(ctx, string(c.DatabaseURL), log, func(v *verifier.Verifier) error {
-		options := verifier.Options{Tenant: c.Tenant}
+		options := verifier.Options{Tenant: c.Tenant, Full: c.Full}
 		if c.RedisURL != "" {
 			store, err := redisstore.Open(string(c.RedisURL), redisstore.Config{})
 			if err != nil {
@@ -111,6 +112,9 @@ func printReport(out io.Writer, r *audit.Report, copies bool) error {
 	compared := fmt.Sprintf("%d balances, %d entries, %d grants, %d closed periods", r.Balances, r.Entries, r.Grants, r.Periods)
 	if copies {
 		compared += fmt.Sprintf(", %d cached copies (%d of them due for renewal)", r.Copies, r.StaleCopies)
+	}
+	if r.Incremental {
+		compared += fmt.Sprintf(" since the last clean verification (%d balances unchanged)", r.Unchanged)
 	}
 	if !copies {
 		compared += "; cached copies were not compared (no Redis is configured)"

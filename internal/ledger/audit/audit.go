@@ -82,7 +82,7 @@ func (a *Auditor) Verify(ctx context.Context, o Options) (*Report, error) {
 	started, after, t := time.Now(), Key{}, newTenants()
 	if o.After != nil {
 		after, report = o.After.Key, o.After.restore()
-		p.report = report
+		p.report, t.open = report, after.Tenant
 	}
 	for {
 		page, err := p.page(ctx, after)

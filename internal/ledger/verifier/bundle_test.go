@@ -57,7 +57,10 @@ func (w testLog) Write(p []byte) (int, error) {
 
 func (b *bundle) openLedger() *pg.Ledger {
 	b.t.Helper()
-	l, err := pg.Open(b.t.Context(), pg.Config{DatabaseURL: b.url, Readers: 2, Log: b.logger(), Metrics: prometheus.NewRegistry()})
+	l, err := pg.Open(b.t.Context(), pg.Config{
+		DatabaseURL: b.url, Readers: 2, Log: b.logger(), Metrics: prometheus.NewRegistry(),
+		Clock: pg.NewClock(365*24*time.Hour, b.logger()), // the test moves the database's clock alone
+	})
 	b.must(err)
 	b.must(l.Start(b.t.Context()))
 	b.t.Cleanup(func() {

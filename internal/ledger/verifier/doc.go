@@ -4,6 +4,7 @@
 // # Words
 //
 //	verification  one pass over the balances of a tenant or of all tenants; a row of verifications if a client asked for it
+//	full pass     reads the whole journal; any other one reads what was entered since the checkpoints of clean passes
 //	watch         the continuous verifier: one pass after another, with pauses
 //
 // # Invariants

@@ -51,6 +51,9 @@ type Verifier struct {
 	metrics *metrics
 	slot    *slot
 	watch   *watch
+
+	wholeUpTo     int64         // entries
+	positionEvery time.Duration // of full passes
 }
 
 // Open prepares the connections. It does not wait for PostgreSQL.
@@ -62,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verifier{cfg: cfg, log: cfg.Log, sql: sql, metrics: newMetrics(cfg.Metrics), slot: newSlot()}
+	v := &Verifier{cfg: cfg, log: cfg.Log, sql: sql, metrics: newMetrics(cfg.Metrics), slot: newSlot(), wholeUpTo: wholeUpTo, positionEvery: positionEvery}
 	v.watch = &watch{verifier: v, cancel: func() {}}
 	if v.pool, err = newPool(ctx, cfg.DatabaseURL); err != nil {
 		return nil, err

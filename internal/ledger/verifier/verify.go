@@ -2,8 +2,11 @@ package verifier
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
@@ -18,6 +21,8 @@ type Options struct {
 	Copies   CopyReader         // nil: no cache is compared
 	Progress func(audit.Report) // called after every chunk; nil: not wanted
 	Pause    time.Duration      // between chunks, to spare the database
+	// Full reads the whole journal. Otherwise a pass over a journal with more than wholeUpTo entries reads what was entered since the last clean one.
+	Full bool
 }
 
 // Verify compares balances, grants, periods and cached copies with the journal: see package audit. CodeTenantNotFound: there is no
@@ -26,7 +31,23 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error)
 	if err := v.mustExist(ctx, o.Tenant); err != nil {
 		return nil, err
 	}
-	report, err := v.auditor.Verify(ctx, audit.Options{Tenant: o.Tenant, Copies: auditCopies(o.Copies), Progress: o.Progress, Pause: o.Pause})
+	a := audit.Options{Tenant: o.Tenant, Copies: auditCopies(o.Copies), Progress: o.Progress, Pause: o.Pause}
+	if !o.Full {
+		var entries int64
+		if err := v.pool.QueryRow(ctx, v.sql["JournalSize"], o.Tenant).Scan(&entries); err != nil {
+			return nil, unavailable("verify", err)
+		}
+		a.Incremental = entries > v.wholeUpTo
+	}
+	if !a.Incremental && o.Tenant == "" {
+		v.resume(ctx, &a)
+	}
+	report, err := v.auditor.Verify(ctx, a)
+	if err == nil && a.Save != nil {
+		if _, err := v.pool.Exec(ctx, v.sql["ForgetPosition"]); err != nil {
+			v.log.Warn("the position of a finished verification was not removed", "error", err)
+		}
+	}
 	switch {
 	case err == nil:
 		return report, nil
@@ -34,6 +55,42 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error)
 		return nil, err
 	default:
 		return nil, unavailable("verify", err)
+	}
+}
+
+// wholeUpTo is the number of entries up to which every pass reads the whole journal: some seconds of work.
+const wholeUpTo = 1_000_000
+
+// positionEvery is how often a full pass saves its position: what an interruption costs.
+const positionEvery = 2 * time.Second
+
+// resume lets a full pass continue where the last one was interrupted, and save where it is.
+func (v *Verifier) resume(ctx context.Context, o *audit.Options) {
+	var stored []byte
+	err := v.pool.QueryRow(ctx, v.sql["SavedPosition"]).Scan(&stored)
+	if err == nil {
+		var at audit.Position
+		if err = json.Unmarshal(stored, &at); err == nil {
+			o.After = &at
+			v.log.Info("verification continues where the last full one was interrupted", "tenant", at.Key.Tenant, "balances", at.Report.Balances)
+		}
+	}
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		v.log.Warn("the position of the last verification cannot be read; it begins anew", "error", err)
+	}
+	saved := time.Now()
+	o.Save = func(ctx context.Context, at *audit.Position) {
+		if time.Since(saved) < v.positionEvery {
+			return
+		}
+		saved = time.Now()
+		text, err := json.Marshal(at)
+		if err == nil {
+			_, err = v.pool.Exec(ctx, v.sql["SavePosition"], text)
+		}
+		if err != nil {
+			v.log.Warn("the position of a verification was not saved", "error", err)
+		}
 	}
 }
 

@@ -18,7 +18,11 @@ type watch struct {
 	verifier *Verifier
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
+	full     time.Time // when the last full pass began
 }
+
+// fullEvery is how often the watch reads the whole journal: old entries, closed periods and ended grants are not read in between.
+const fullEvery = 24 * time.Hour
 
 func (w *watch) start() {
 	if w.verifier.cfg.Every <= 0 {
@@ -56,13 +60,17 @@ func (w *watch) pass(ctx context.Context) (err error) {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	v, seen := w.verifier, int64(0)
-	report, err := v.Verify(ctx, Options{Copies: v.cfg.Copies, Pause: watchPause, Progress: func(r audit.Report) {
+	v, seen, began := w.verifier, int64(0), time.Now()
+	full := began.Sub(w.full) >= fullEvery
+	report, err := v.Verify(ctx, Options{Full: full, Copies: v.cfg.Copies, Pause: watchPause, Progress: func(r audit.Report) {
 		v.metrics.verified.Add(float64(r.Balances - seen))
 		seen = r.Balances
 	}})
 	if err != nil {
 		return err
+	}
+	if full {
+		w.full = began
 	}
 	v.metrics.differences.Set(float64(report.Count))
 	v.metrics.verifiedAt.SetToCurrentTime()

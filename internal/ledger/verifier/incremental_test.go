@@ -1,0 +1,69 @@
+package verifier
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+func TestVerify_Incremental_ReadsNewEntriesOnly(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.history()
+	first := b.mustVerify() // a small journal is read whole
+	if first.Incremental || first.Entries < 20 {
+		t.Fatalf("the first pass: %+v", first)
+	}
+	b.wholeUpTo = 0
+	if again := b.mustVerify(); !again.Incremental || again.Entries != 0 || again.Unchanged != 2 || again.Totals["api_calls"] != first.Totals["api_calls"] {
+		t.Errorf("nothing was entered, and the pass read %d entries, with totals %+v", again.Entries, again.Totals)
+	}
+	b.advance(2 * time.Hour)
+	mustDo(b, debitOf("acme", "new", 5))
+	mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r2", OperationID: "d2", Amount: 5})
+	if next := b.mustVerify(); next.Unchanged != 1 || next.Entries == 0 || next.Entries > 15 {
+		t.Errorf("the next pass read %d entries, %d balances unchanged", next.Entries, next.Unchanged)
+	}
+	b.exec("UPDATE balances SET used = used - 1, expired = expired + 1 WHERE meter = 'credits'")
+	if report := b.report(); report.Clean() {
+		t.Error("a balance that was changed without an entry is not noticed")
+	}
+	b.exec("UPDATE balances SET used = used + 1, expired = expired - 1 WHERE meter = 'credits'")
+	b.exec("UPDATE entries SET operation_id = 'x' WHERE operation_id = 'new'")
+	if report, err := b.Verify(t.Context(), Options{Full: true}); err != nil || report.Clean() || report.Incremental {
+		t.Errorf("a full pass: %+v, %v", report, err)
+	}
+}
+
+func TestVerify_FullPassInterrupted_NextContinues(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.history()
+	b.exec("INSERT INTO meters (meter, unit) SELECT 'm' || n, 'unit' FROM generate_series(100, 399) n")
+	b.exec("INSERT INTO balances (tenant_id, meter) SELECT 'acme', 'm' || n FROM generate_series(100, 399) n")
+	b.exec("UPDATE refunds SET refunded = refunded - 1") // found at the tenant's end
+	b.positionEvery = 0
+	ctx, cancel := context.WithCancel(t.Context())
+	pages := 0
+	_, err := b.Verify(ctx, Options{Full: true, Copies: func(_ context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
+		if pages++; pages == 2 {
+			cancel()
+			return nil, ctx.Err()
+		}
+		return make([]*ledger.BalanceCopy, len(keys)), nil
+	}})
+	if err == nil {
+		t.Fatal("the pass was not interrupted")
+	}
+	report, err := b.Verify(t.Context(), Options{Full: true})
+	b.must(err)
+	if report.Balances != 302 || report.Count != 1 || report.Entries < 20 {
+		t.Errorf("the continued pass has %d balances, %d entries, %v", report.Balances, report.Entries, report.Differences)
+	}
+	var rows int
+	if b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM full_pass").Scan(&rows)); rows != 0 {
+		t.Error("the position of the finished pass is still there")
+	}
+}

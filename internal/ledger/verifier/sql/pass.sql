@@ -1,0 +1,18 @@
+-- What a verification begins with.
+
+-- name: JournalSize
+-- Returns how many entries balances have had: all of them, or those of tenant $1.
+SELECT coalesce(sum(b.seq), 0)::bigint FROM balances b WHERE $1::text = '' OR b.tenant_id = $1::text;
+
+-- name: SavedPosition
+-- Returns how far an unfinished full pass came in the last seven days.
+SELECT f.position FROM full_pass f WHERE f.saved_at > clock_timestamp() - interval '7 days';
+
+-- name: SavePosition
+-- Records how far a full pass has come.
+INSERT INTO full_pass (position, saved_at) VALUES ($1, clock_timestamp())
+ON CONFLICT (only_row) DO UPDATE SET position = excluded.position, saved_at = excluded.saved_at;
+
+-- name: ForgetPosition
+-- Removes the position of a full pass that was finished.
+DELETE FROM full_pass;
