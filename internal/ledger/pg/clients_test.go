@@ -321,8 +321,9 @@ func persist[V any](s *life, first int, read func(*Ledger) (V, error)) (V, error
 			v, err := read(l)
 			return outcome{v, err}
 		})
+		code := ledger.CodeOf(got.err) // a report is slow when its connection hangs
 		switch {
-		case answered && ledger.CodeOf(got.err) != ledger.CodeUnavailable:
+		case answered && code != ledger.CodeUnavailable && code != ledger.CodeReportTooSlow:
 			return got.read, got.err
 		case time.Now().After(deadline):
 			var none V

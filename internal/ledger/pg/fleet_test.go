@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,14 +16,14 @@ import (
 )
 
 // fleet is two instances of the ledger on one database, each behind a proxy. While it is disturbed, answers to COMMIT are lost,
-// connections break, and instances are killed as by SIGKILL: the callers get no answer, every connection is cut, and a new instance
+// connections break, their own clocks are wrong, and instances are killed as by SIGKILL: the callers get no answer, every connection is cut, and a new instance
 // starts without any state.
 type fleet struct {
 	url     string
 	mu      sync.Mutex
 	members [2]*member
 	running sync.WaitGroup // stops of killed members
-	counts  struct{ kills, cuts, lost int64 }
+	counts  struct{ kills, cuts, lost, clocks int64 }
 }
 
 // member is an instance.
@@ -30,7 +31,12 @@ type member struct {
 	*Ledger
 	proxy  *proxy
 	killed chan struct{}
+	wrong  *atomic.Int64 // its own clock minus PostgreSQL's, in nanoseconds
 }
+
+// wrongs are errors of an instance's clock with which PostgreSQL's clock decides: small ones, and any that is ahead, for then PostgreSQL's is the
+// earlier. So the models know the instant of every decision.
+var wrongs = []time.Duration{0, 0, -25 * time.Second, 25 * time.Second, time.Minute, 240 * time.Hour, 400 * 24 * time.Hour}
 
 func startFleet(t *testing.T, url string) *fleet {
 	t.Helper()
@@ -71,9 +77,11 @@ func (f *fleet) tryOpen() (*member, error) {
 		return nil, err
 	}
 	// With few connections, other calls wait when one is lost.
-	l, err := Open(context.Background(), Config{
-		DatabaseURL: through, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-	})
+	cfg := Config{DatabaseURL: through, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
+	wrong := new(atomic.Int64)
+	wrong.Store(int64(wrongs[rand.IntN(len(wrongs))]))
+	clockOf(wrong, 0)(&cfg)
+	l, err := Open(context.Background(), cfg)
 	if err == nil {
 		err = l.Start(context.Background())
 	}
@@ -81,7 +89,7 @@ func (f *fleet) tryOpen() (*member, error) {
 		p.close()
 		return nil, fmt.Errorf("open instance: %w", err)
 	}
-	return &member{Ledger: l, proxy: p, killed: make(chan struct{})}, nil
+	return &member{Ledger: l, proxy: p, killed: make(chan struct{}), wrong: wrong}, nil
 }
 
 func (m *member) stop() error {
@@ -146,7 +154,7 @@ func (f *fleet) disturb() (stop func() error) {
 				return
 			}
 			n := rand.IntN(len(f.members))
-			switch rand.IntN(8) {
+			switch rand.IntN(9) {
 			case 0:
 				if err := f.kill(n); err != nil {
 					ended <- err
@@ -155,6 +163,9 @@ func (f *fleet) disturb() (stop func() error) {
 			case 1, 2:
 				f.member(n).proxy.cut()
 				f.counts.cuts++
+			case 3:
+				f.member(n).wrong.Store(int64(wrongs[rand.IntN(len(wrongs))]))
+				f.counts.clocks++
 			default:
 				f.member(n).proxy.every.Store([]int64{0, 0, 10, 40, 100}[rand.IntN(5)])
 			}
