@@ -101,7 +101,10 @@ build: ## Build bin/quotasvc
 servers: ## Install PostgreSQL, Redis and curl if they are missing
 	@scripts/install-servers.sh
 
-.PHONY: test-tools
+.PHONY: test-idle test-tools
+test-idle: ## A roll over a million idle balances: it has nothing to do
+	QUOTASVC_IDLE_BALANCES=1000000 go test -count=1 -v -run TestRoll_OnlyIdlePeriodsPass_HasNothingToDo ./internal/ledger/pg
+
 test-tools: ## Install missing programs that only tests use: nginx, HAProxy, promtool and libfaketime
 	@scripts/install-servers.sh nginx haproxy
 	@scripts/install-test-tools.sh

@@ -137,11 +137,14 @@ func (b *Batch) advance() (catchUp bool, err error) {
 }
 
 // AdvanceInMemory brings the books of a batch that is only read to its instant. Each keeps the entries that a write would
-// have made, in Unwritten.
-func (b *Batch) AdvanceInMemory() error {
+// have made, in Unwritten. A long backlog takes several rounds: stop is asked after each, and its error ends the work. nil: nobody asks.
+func (b *Batch) AdvanceInMemory(stop func() error) error {
 	for more := true; more; {
 		var err error
-		if more, err = b.advance(); err != nil {
+		if more, err = b.advance(); err == nil && more && stop != nil {
+			err = stop()
+		}
+		if err != nil {
 			return err
 		}
 		for _, e := range b.journal {

@@ -119,7 +119,7 @@ func (p *Program) loseAnswer(calls []*ledger.Call) {
 func (p *Program) compare() {
 	for k := range p.Memory.balances {
 		b := p.Memory.read(k, p.Now)
-		if err := b.AdvanceInMemory(); err != nil {
+		if err := b.AdvanceInMemory(nil); err != nil {
 			p.T.Fatalf("read %v: %v", k, err)
 		}
 		if diff := cmp.Diff(p.Model.describe(k), DescribeBook(b.Books[k])); diff != "" {

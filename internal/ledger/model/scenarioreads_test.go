@@ -19,7 +19,7 @@ func (s *scenario) read(tenant, meter, subject string) (*Memory, *ledger.Book, e
 	}
 	k := ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}
 	batch := m.read(k, s.now)
-	if err := batch.AdvanceInMemory(); err != nil {
+	if err := batch.AdvanceInMemory(nil); err != nil {
 		return nil, nil, err
 	}
 	return m, batch.Books[k], nil

@@ -311,7 +311,7 @@ func (y *years) compare() {
 		want := y.cal.describe(meter, y.now)
 		for name, s := range map[string]*Memory{"rough": y.rough, "plain": y.plain} {
 			b := s.read(k, y.now)
-			if err := b.AdvanceInMemory(); err != nil {
+			if err := b.AdvanceInMemory(nil); err != nil {
 				t.Fatalf("read %v: %v", k, err)
 			}
 			if got := describeAll(t, s, b.Books[k]); got != want {

@@ -69,7 +69,10 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	if !at.IsZero() && at.Before(b.Now) {
 		b.Now = at
 	}
-	if err := b.AdvanceInMemory(); err != nil {
+	if err := b.AdvanceInMemory(ctx.Err); err != nil {
+		if ctx.Err() != nil {
+			return nil, unavailable("work off what is due of a balance", err)
+		}
 		return nil, uncomputable(err)
 	}
 	return b, nil
