@@ -68,7 +68,7 @@ func (s *Server) listGrants(rc *request) error {
 	if err != nil {
 		return err
 	}
-	q := pg.GrantQuery{Tenant: tenant, Meter: rc.query.id("meter")}
+	q := pg.GrantQuery{Tenant: tenant, Meter: rc.query.id("meter"), Status: ledger.GrantStatus(rc.query.word("status", "open", "pending", "active", "exhausted", "expired", "voided"))}
 	q.Limit, q.Cursor = rc.query.page()
 	if err := rc.query.err(); err != nil {
 		return err

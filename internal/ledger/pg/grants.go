@@ -1,7 +1,11 @@
 package pg
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -9,11 +13,15 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
+// GrantsOpen selects grants that can be drawn from, now or later.
+const GrantsOpen ledger.GrantStatus = "open"
+
 // GrantQuery selects grants of a tenant. Order: meter, subject, grant id.
 type GrantQuery struct {
 	Tenant string
-	Meter  string // empty: all
-	Limit  int    // 1..PageMax
+	Meter  string             // empty: all
+	Status ledger.GrantStatus // or GrantsOpen; empty: all
+	Limit  int                // 1..PageMax
 	Cursor string
 }
 
@@ -23,7 +31,20 @@ type GrantPage struct {
 	NextCursor string
 }
 
-// Grants returns a page of a tenant's grants, including those that have ended.
+// afterAllGrants is later than every id of a grant.
+const afterAllGrants = "\x7f"
+
+// grantPosition is the place of a grant in the order of lists.
+type grantPosition struct{ meter, subject, id string }
+
+func (p grantPosition) compare(o grantPosition) int {
+	return cmp.Or(cmp.Compare(p.meter, o.meter), cmp.Compare(p.subject, o.subject), cmp.Compare(p.id, o.id))
+}
+
+func positionOf(g *ledger.GrantRecord) grantPosition { return grantPosition{g.Meter, g.Subject, g.ID} }
+
+// Grants returns a page of a tenant's grants, including those that have ended, as they are now: like a balance, it shows what was due and is
+// not written yet. With a status, a page may have fewer grants than the limit although more follow.
 func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ValidLimit(q.Limit)); e != nil {
 		return GrantPage{}, e
@@ -31,11 +52,11 @@ func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	if q.Meter != "" && !bound.ID(q.Meter) {
 		return GrantPage{}, ledger.ValidateID("meter", q.Meter)
 	}
-	after, err := OpenCursor(q.Cursor, 3)
+	cursor, err := OpenCursor(q.Cursor, 3)
 	if err != nil {
 		return GrantPage{}, err
 	}
-	if q.Cursor != "" && q.Meter != "" && after[0] != q.Meter {
+	if q.Cursor != "" && q.Meter != "" && cursor[0] != q.Meter {
 		return GrantPage{}, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to another list, not to this one of meter %q", q.Meter)
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -43,23 +64,111 @@ func (l *Ledger) Grants(ctx context.Context, q GrantQuery) (GrantPage, error) {
 	if err := l.MustExist(ctx, q.Tenant); err != nil {
 		return GrantPage{}, err
 	}
-	rows, err := l.readers.Query(ctx, l.sql["GrantsPage"], q.Tenant, after[0], after[1], after[2], q.Meter, q.Limit+1)
+	after := grantPosition{cursor[0], cursor[1], cursor[2]}
+	stored, err := l.storedGrants(ctx, &q, after)
 	if err != nil {
-		return GrantPage{}, unavailable("read grants", err)
+		return GrantPage{}, err
 	}
-	items, now := []ledger.GrantRecord{}, l.Now()
-	var g ledger.GrantRecord
-	_, err = pgx.ForEachRow(rows, grantTargets(&g), func() error {
-		items = append(items, g.At(now))
-		return nil
-	})
+	until, more := grantPosition{}, len(stored) > q.Limit // the last place of the page; zero: there is none
+	if more {
+		stored = stored[:q.Limit]
+		until = positionOf(&stored[q.Limit-1])
+	}
+	keys, err := l.balancesBetween(ctx, &q, after, until)
 	if err != nil {
-		return GrantPage{}, unavailable("read grants", err)
+		return GrantPage{}, err
 	}
+	if len(keys) > q.Limit {
+		keys, more = keys[:q.Limit], true
+		last := keys[q.Limit-1]
+		until = grantPosition{last.Meter, last.Subject, afterAllGrants}
+	}
+	view, err := l.viewBalances(ctx, time.Time{}, keys...)
+	if err != nil {
+		return GrantPage{}, err
+	}
+	items := mergeGrants(stored, view, after, until)
 	page := GrantPage{Items: items}
 	if len(items) > q.Limit {
-		last := items[q.Limit-1]
-		page.Items, page.NextCursor = items[:q.Limit], SealCursor(last.Meter, last.Subject, last.ID)
+		page.Items, more = items[:q.Limit], true
+		until = positionOf(&items[q.Limit-1])
 	}
+	if more {
+		page.NextCursor = SealCursor(until.meter, until.subject, until.id)
+	}
+	page.Items = slices.DeleteFunc(page.Items, func(g ledger.GrantRecord) bool { return !q.selects(g.Status) })
 	return page, nil
+}
+
+// storedStates returns the stored states from which grants of the wanted status can come, nil for all.
+func (q *GrantQuery) storedStates() []string {
+	switch q.Status {
+	case "":
+		return nil
+	case GrantsOpen, ledger.GrantActive, ledger.GrantPending:
+		return []string{string(ledger.GrantPending), string(ledger.GrantActive)}
+	case ledger.GrantVoided:
+		return []string{string(ledger.GrantVoided)}
+	}
+	return []string{string(q.Status), string(ledger.GrantPending), string(ledger.GrantActive)}
+}
+
+func (q *GrantQuery) selects(status ledger.GrantStatus) bool {
+	open := status == ledger.GrantActive || status == ledger.GrantPending
+	return q.Status == "" || q.Status == status || q.Status == GrantsOpen && open
+}
+
+// storedGrants returns up to one more than a page of grants as they are stored.
+func (l *Ledger) storedGrants(ctx context.Context, q *GrantQuery, after grantPosition) ([]ledger.GrantRecord, error) {
+	rows, err := l.readers.Query(ctx, l.sql["GrantsPage"], q.Tenant, after.meter, after.subject, after.id, q.Meter, q.storedStates(), q.Limit+1)
+	if err != nil {
+		return nil, unavailable("read grants", err)
+	}
+	var items []ledger.GrantRecord
+	var g ledger.GrantRecord
+	if _, err = pgx.ForEachRow(rows, grantTargets(&g), func() error { items = append(items, g); return nil }); err != nil {
+		return nil, unavailable("read grants", err)
+	}
+	return items, nil
+}
+
+// balancesBetween returns up to one more than a page of the balances whose grants may lie after one place and up to another.
+func (l *Ledger) balancesBetween(ctx context.Context, q *GrantQuery, after, until grantPosition) ([]ledger.BalanceKey, error) {
+	rows, err := l.readers.Query(ctx, l.sql["BalancesBetween"], q.Tenant, after.meter, after.subject, until.meter, until.subject, q.Meter, q.Limit+1,
+		after.id == afterAllGrants)
+	if err != nil {
+		return nil, unavailable("list balances", err)
+	}
+	var keys []ledger.BalanceKey
+	k := ledger.BalanceKey{Tenant: q.Tenant}
+	if _, err = pgx.ForEachRow(rows, []any{&k.Meter, &k.Subject}, func() error { keys = append(keys, k); return nil }); err != nil {
+		return nil, unavailable("list balances", err)
+	}
+	return keys, nil
+}
+
+// mergeGrants returns the grants after one place and up to another as they are at the view's instant: stored ones, and those that their
+// balances have changed or opened since.
+func mergeGrants(stored []ledger.GrantRecord, view *ledger.Batch, after, until grantPosition) []ledger.GrantRecord {
+	all := map[grantPosition]ledger.GrantRecord{}
+	add := func(g *ledger.GrantRecord) {
+		p := positionOf(g)
+		if p.compare(after) > 0 && (until == grantPosition{} || p.compare(until) <= 0) {
+			all[p] = g.At(view.Now)
+		}
+	}
+	for i := range stored {
+		add(&stored[i])
+	}
+	for _, book := range view.Books {
+		if book.Broken != nil {
+			continue
+		}
+		for _, g := range book.Grants {
+			add(&g.GrantRecord)
+		}
+	}
+	items := slices.Collect(maps.Values(all))
+	slices.SortFunc(items, func(a, b ledger.GrantRecord) int { return positionOf(&a).compare(positionOf(&b)) })
+	return items
 }

@@ -27,8 +27,8 @@ ORDER BY 1;
 SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);
 
 -- name: GrantsPage
--- Returns a page of a tenant's grants after ($2 meter, $3 subject, $4 grant). $5: meter or '' for all. The remainder of the
--- head grant is in the balance row.
+-- Returns a page of a tenant's grants after ($2 meter, $3 subject, $4 grant). $5: meter or '' for all; $6: stored states, NULL for
+-- all. The remainder of the head grant is in the balance row.
 SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount,
        CASE WHEN b.head_grant = g.grant_id THEN b.head_remaining ELSE g.remaining END,
        g.held, g.priority, g.effective_at, g.expires_at, coalesce(g.cost_basis, ''), coalesce(g.reason, ''), g.status,
@@ -36,9 +36,26 @@ SELECT g.tenant_id, g.meter, g.subject, g.grant_id, g.source, g.amount,
 FROM grants g
 JOIN balances b ON b.tenant_id = g.tenant_id AND b.meter = g.meter AND b.subject = g.subject
 WHERE g.tenant_id = $1::text AND (g.meter, g.subject, g.grant_id) > ($2::text, $3::text, $4::text)
-  AND ($5::text = '' OR g.meter = $5::text)
+  AND ($5::text = '' OR g.meter = $5::text) AND ($6::text[] IS NULL OR g.status = ANY ($6::text[]))
 ORDER BY g.meter, g.subject, g.grant_id
-LIMIT $6::integer;
+LIMIT $7::integer;
+
+-- name: BalancesBetween
+-- Returns the balances of tenant $1 from ($2 meter, $3 subject) up to ($4, $5), or all later ones if $4 is '', at most $7: those that
+-- have a row, and those of the plan's meters that have none yet. $6: meter or '' for all. $8: true leaves ($2, $3) out.
+SELECT k.meter, k.subject
+FROM (
+    SELECT b.meter, b.subject FROM balances b WHERE b.tenant_id = $1::text AND (b.meter, b.subject) >= ($2::text, $3::text)
+    UNION
+    SELECT a.meter, ''
+    FROM tenants t
+    JOIN plan_allowances a ON a.plan = t.plan AND a.version = (SELECT max(p.version) FROM plans p WHERE p.plan = t.plan)
+    WHERE t.tenant_id = $1::text AND (a.meter, '') >= ($2::text, $3::text)
+) AS k
+WHERE ($4::text = '' OR (k.meter, k.subject) <= ($4::text, $5::text)) AND ($6::text = '' OR k.meter = $6::text)
+  AND NOT ($8::boolean AND k.meter = $2::text AND k.subject = $3::text)
+ORDER BY k.meter, k.subject
+LIMIT $7::integer;
 
 -- name: HoldsPage
 -- Returns a page of a tenant's holds after $2, with the amounts that each still reserves per item, in units of the item's

@@ -1,0 +1,62 @@
+package pg
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// GET grants and GET balances agree at every instant: before the first use, after a period's end that nobody has written, and page by page.
+func TestGrants_PeriodNotYetWritten_AgreeWithBalance(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("credits")
+	b.hourly("acme", 100)
+	agree := func(when string) {
+		t.Helper()
+		for _, limit := range []int{1, 2, 500} {
+			got := map[string][]ledger.GrantRecord{}
+			for cursor, first := "", true; first || cursor != ""; first = false {
+				page, err := b.Grants(t.Context(), GrantQuery{Tenant: "acme", Status: GrantsOpen, Limit: limit, Cursor: cursor})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(page.Items) > limit {
+					t.Fatalf("%s: %d grants on a page of %d", when, len(page.Items), limit)
+				}
+				for _, g := range page.Items {
+					got[g.Meter] = append(got[g.Meter], g)
+				}
+				cursor = page.NextCursor
+			}
+			for _, meter := range []string{"api_calls", "credits"} {
+				want := map[string]int64{}
+				if balance, err := b.Balance(t.Context(), "acme", meter, ""); err == nil {
+					for _, g := range balance.Grants {
+						want[g.ID] = g.Remaining
+					}
+				}
+				listed := map[string]int64{}
+				for _, g := range got[meter] {
+					listed[g.ID] = g.Remaining
+				}
+				if diff := cmp.Diff(want, listed); diff != "" {
+					t.Errorf("%s, %s, pages of %d (-balance +grants):\n%s", when, meter, limit, diff)
+				}
+			}
+		}
+	}
+	agree("before the first use")
+	b.mustDebit(debitOf("acme", "k", 30))
+	b.mustGrant("acme", "g", "credits", 5)
+	agree("after a debit")
+	b.rewind("acme", 3*time.Hour)
+	agree("three periods later")
+	page, err := b.Grants(t.Context(), GrantQuery{Tenant: "acme", Meter: "api_calls", Status: ledger.GrantExpired, Limit: 500})
+	if err != nil || len(page.Items) == 0 {
+		t.Errorf("no expired allowance: %+v, %v", page, err)
+	}
+}
