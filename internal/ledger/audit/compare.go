@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -203,7 +204,8 @@ func (g *grant) compare(k Key, j *journal, r *Report) {
 	}
 	switch sums.Kind {
 	case "grant", "schedule", "rollover_in", "adjust_up":
-		if g.operation != sums.Operation {
+		// The rollover of a run of idle periods is entered with the run and belongs to the period after it.
+		if g.operation != sums.Operation && !strings.HasPrefix(sums.Operation, "§idle/") {
 			r.add(k, "operation"+of, sums.Operation, g.operation)
 		}
 	}
