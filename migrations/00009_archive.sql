@@ -87,7 +87,24 @@ $$;
 -- Versions before this one count the rows of the default partition when they start. A later migration drops it.
 CREATE OR REPLACE VIEW entries_default AS SELECT 1 AS none WHERE false;
 
+-- Which database this is, so that an archive is not taken for that of another one. A restored copy has the same id.
+CREATE TABLE IF NOT EXISTS database_identity (
+    only_row    boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    database_id uuid    NOT NULL DEFAULT gen_random_uuid()
+);
+INSERT INTO database_identity DEFAULT VALUES ON CONFLICT DO NOTHING;
+
+-- The months whose entries were archived. What happened before the end of the newest one is archived: answers about it say so.
+CREATE TABLE IF NOT EXISTS archives (
+    month       date        PRIMARY KEY,                   -- first day
+    manifest    bytea       NOT NULL,                      -- SHA-256 of the archive's manifest.json
+    archived_at timestamptz NOT NULL,                      -- from then on the border is in force
+    removed_at  timestamptz                                -- when everything that the archive holds was removed; NULL: not yet
+);
+
 -- +goose Down
+DROP TABLE IF EXISTS archives;
+DROP TABLE IF EXISTS database_identity;
 DROP VIEW IF EXISTS entries_default;
 -- +goose StatementBegin
 DO $$

@@ -30,6 +30,7 @@ type cli struct {
 	Apply   applyCmd   `cmd:"" help:"Apply a catalogue file: create and update meters, plans, limits and tenants."`
 	Roll    rollCmd    `cmd:"" help:"Close ended periods and open the next ones, for idle balances."`
 	Verify  verifyCmd  `cmd:"" help:"Check that journal, balances, grants, periods and cached copies agree. Exit status 1 if they do not."`
+	Archive archiveCmd `cmd:"" help:"Export old months of the journal to Parquet files, and take them out of the database."`
 	Health  healthCmd  `cmd:"" help:"Ask a running service whether it is ready. Exit status 1 if it is not. For container health checks."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 

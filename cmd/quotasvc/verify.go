@@ -25,8 +25,9 @@ import (
 type verifyCmd struct {
 	databaseConfig
 	redisConfig
-	Tenant string `placeholder:"ID" help:"Verify only this tenant."`
-	Full   bool   `help:"Read the whole journal. Without it, a journal with more than a million entries is read from the last clean verification on. If a full verification of all tenants is interrupted, the next one continues it."`
+	Tenant  string `placeholder:"ID" help:"Verify only this tenant."`
+	Full    bool   `help:"Read the whole journal. Without it, a journal with more than a million entries is read from the last clean verification on. If a full verification of all tenants is interrupted, the next one continues it."`
+	Archive string `type:"path" placeholder:"DIR" help:"Verify an archive instead: its files, and that the database continues where it ends. Exit status 1 if not."`
 }
 
 // Run prints the compared amounts and the differences, up to a maximum number. It fails if there is a difference.
@@ -34,11 +35,15 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	var check checker
 	c.databaseConfig.check(&check)
 	c.redisConfig.check(&check)
+	check.require(c.Archive == "" || c.Tenant == "", "--archive", "cannot be combined with --tenant")
 	if err := check.err(); err != nil {
 		return err
 	}
 	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
 		return err
+	}
+	if c.Archive != "" {
+		return verifyArchive(ctx, string(c.DatabaseURL), c.Archive, log)
 	}
 	return withVerifier(ctx, string(c.DatabaseURL), log, func(v *verifier.Verifier) error {
 		options := verifier.Options{Tenant: c.Tenant, Full: c.Full}

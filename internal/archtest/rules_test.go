@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"internal/ledger":                {"internal/bound", "internal/period"}, // pure: the domain
 	"internal/ledger/audit":          {"internal/namedsql"},                 // never the ledger: it must not share its mistakes
 	"internal/ledger/journal":        {"internal/namedsql"},
+	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/ledger", "internal/ledger/audit", "internal/namedsql"},
 	"internal/ledger/pg":             {"internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period"},
@@ -64,7 +65,7 @@ var mayImport = map[string][]string{
 		"internal/bench", "internal/localstack",
 	},
 	"cmd/quotasvc": {
-		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/verifier",
+		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "migrations",
 	},
@@ -75,8 +76,9 @@ var mayImportInTests = map[string][]string{
 	// Programs on the real ledger, explained by the model; every test ends with a verification.
 	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
 	"internal/ledger/history":  {"internal/ledger/verifier"},
-	"internal/ledger/verifier": {"internal/ledger/pg"}, // makes what is verified
-	"cmd/quotasvc":             {"internal/bench"},     // the small form of `make bench-outage`
+	"internal/ledger/archive":  {"internal/clock", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
+	"internal/ledger/verifier": {"internal/ledger/pg"},                                                                          // makes what is verified
+	"cmd/quotasvc":             {"internal/bench"},                                                                              // the small form of `make bench-outage`
 	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
 }
@@ -88,7 +90,7 @@ var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

@@ -278,6 +278,10 @@ func appendProblemMembers(b []byte, p *problem) []byte {
 			b = appendTime(b, d.WouldSucceedAt)
 		}
 	}
+	if !p.oldest.IsZero() {
+		b = append(b, `,"oldest":`...)
+		b = appendTime(b, p.oldest)
+	}
 	b = appendBlocked(b, p.blocked)
 	if len(p.violated) > 0 {
 		b = append(b, `,"violated-policies":[`...)

@@ -58,6 +58,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		ledger.CodeHoldNotFound:         {http.StatusNotFound, "Hold not found", "the hold does not exist"},
 		ledger.CodeOperationNotFound:    {http.StatusNotFound, "Operation not found", "the operation does not exist"},
 		gate.CodeLeaseNotFound:          {http.StatusNotFound, "Lease not found", "no such lease: it expired, was released, or never existed"},
+		ledger.CodeArchived:             {http.StatusGone, "Archived", "what is asked for was archived, or never existed"},
 		codeMethodNotAllowed:            {http.StatusMethodNotAllowed, "Method not allowed", "the resource does not support this method; see the Allow header"},
 		ledger.CodeConflict:             {http.StatusConflict, "Conflict", "the present state does not allow this"},
 		ledger.CodeHoldNotActive:        {http.StatusConflict, "Hold not active", "the hold is captured, released or expired"},
@@ -85,6 +86,7 @@ type problem struct {
 	fields     []body.Fault
 	denial     *ledger.Denial
 	asOf       time.Time // when the denial was decided
+	oldest     time.Time // of archived: the oldest instant that can be asked about
 	blocked    *gate.Blocked
 	violated   []string
 	limits     []gate.LimitVerdict
@@ -171,7 +173,7 @@ func (p *problem) fromLedger(e *ledger.Error) {
 	if e.Code == ledger.CodeInvalidArgument && e.Field != "" {
 		p.detail = "" // the detail lacks the field's name; explain adds it
 	}
-	p.denial, p.asOf, p.replayed = e.Denial, e.AsOf, e.Replayed
+	p.denial, p.asOf, p.replayed, p.oldest = e.Denial, e.AsOf, e.Replayed, e.Oldest
 	switch {
 	case e.Denial != nil: // the denial names meter and subject
 	case e.Field != "":

@@ -97,7 +97,9 @@ func (s *Server) listEntries(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, wire.EntryList{Items: mapSlice(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor)})
+	return rc.send(http.StatusOK, wire.EntryList{
+		Items: mapSlice(page.Items, entryOf), NextCursor: nextCursor(page.NextCursor), ArchivedBefore: page.ArchivedBefore,
+	})
 }
 
 func entryOf(e *ledger.Entry) wire.Entry {

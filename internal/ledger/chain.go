@@ -33,6 +33,9 @@ func (c *Chain) extend(e *Entry, buf []byte) []byte {
 	return buf
 }
 
+// Extend adds the next entry of the balance, for who reads a journal from elsewhere. Its documents must be valid JSON.
+func (c *Chain) Extend(e *Entry) { c.extend(e, nil) }
+
 // chainEntries extends the chains of the books by what the batch has entered.
 func (b *Batch) chainEntries() {
 	for i := range b.journal {

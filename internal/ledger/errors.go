@@ -18,6 +18,7 @@ const (
 	CodeGrantNotFound        Code = "grant_not_found"
 	CodeHoldNotFound         Code = "hold_not_found"
 	CodeOperationNotFound    Code = "operation_not_found"
+	CodeArchived             Code = "archived" // it happened before the oldest instant that can be asked about, or it does not exist
 	CodeTenantSuspended      Code = "tenant_suspended"
 	CodeMeterNotInPlan       Code = "meter_not_in_plan"
 	CodeConflict             Code = "precondition_failed" // the state forbids it, e.g. a grant id that is taken
@@ -46,6 +47,7 @@ type Error struct {
 	Denial     *Denial       // on CodeQuotaExceeded and CodeCreditsExhausted
 	Replayed   bool          // a stored denial, answered again
 	AsOf       time.Time     // on denials: when it was decided
+	Oldest     time.Time     // on CodeArchived: the oldest instant that can be asked about
 	Cause      error
 }
 
@@ -74,6 +76,13 @@ func CodeOf(err error) Code {
 // Errorf returns an error with a formatted Detail. field is the request field at fault; empty when none is.
 func Errorf(code Code, field, format string, args ...any) *Error {
 	return &Error{Code: code, Field: field, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Archived returns CodeArchived: field names an instant, or something that happened, before oldest.
+func Archived(field string, oldest time.Time) *Error {
+	e := Errorf(CodeArchived, field, "the oldest instant that can be asked about is %s", oldest.UTC().Format(time.RFC3339))
+	e.Oldest = oldest
+	return e
 }
 
 // inItem makes a fault of a meter one of item i of the request. A nil error stays nil.

@@ -531,7 +531,9 @@ type Entry struct {
 
 // EntryList defines model for EntryList.
 type EntryList struct {
-	Items []Entry `json:"items"`
+	// ArchivedBefore The list has no `from` and begins here; what happened before was archived. Absent if nothing was.
+	ArchivedBefore time.Time `json:"archived_before,omitempty,omitzero"`
+	Items          []Entry   `json:"items"`
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
@@ -1099,9 +1101,12 @@ type Problem struct {
 	Errors []FieldError `json:"errors,omitempty,omitzero"`
 
 	// Limiting What prevents the request.
-	Limiting  Limiting `json:"limiting,omitempty,omitzero"`
-	RequestID string   `json:"request_id"`
-	Required  *int64   `json:"required,omitempty"`
+	Limiting Limiting `json:"limiting,omitempty,omitzero"`
+
+	// Oldest For archived, the oldest instant that can be asked about.
+	Oldest    time.Time `json:"oldest,omitempty,omitzero"`
+	RequestID string    `json:"request_id"`
+	Required  *int64    `json:"required,omitempty"`
 
 	// ResetAt The end of the period; null if it brings nothing back.
 	ResetAt      *time.Time `json:"reset_at,omitempty"`

@@ -17,13 +17,14 @@ func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string,
 	if e != nil {
 		return nil, e
 	}
-	return reported(ctx, r, func(ctx context.Context, q *report) (*ledger.Balance, error) {
+	past, err := reported(ctx, r, func(ctx context.Context, q *report) (*ledger.Balance, error) {
 		b, _, err := q.ledger.View(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, at)
 		if err != nil {
 			return nil, err
 		}
 		return q.bookAsOf(ctx, b, at)
 	})
+	return unlessArchived(ctx, r, tenant, "as_of", at, past, err)
 }
 
 // BalancesAsOf returns a tenant's balances as they were at a past instant, without those that did not exist yet.
@@ -32,7 +33,7 @@ func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 	if e != nil {
 		return nil, e
 	}
-	return reported(ctx, r, func(ctx context.Context, q *report) ([]ledger.Balance, error) {
+	past, err := reported(ctx, r, func(ctx context.Context, q *report) ([]ledger.Balance, error) {
 		books, _, err := q.ledger.Views(ctx, tenant, subject, at)
 		if err != nil {
 			return nil, err
@@ -49,6 +50,7 @@ func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 		}
 		return out, nil
 	})
+	return unlessArchived(ctx, r, tenant, "as_of", at, past, err)
 }
 
 // past returns at, to the microsecond, if it lies in the past.

@@ -41,6 +41,8 @@ type EntryQuery struct {
 type EntryPage struct {
 	Items      []ledger.Entry
 	NextCursor string
+	// ArchivedBefore is set where the query has no From: what happened before was archived, and the list begins there. Zero: nothing was.
+	ArchivedBefore time.Time
 }
 
 // position is the place of an entry in the order of a list.
@@ -64,7 +66,7 @@ func (r *Reader) Entries(ctx context.Context, ask EntryQuery) (EntryPage, error)
 	if err != nil {
 		return EntryPage{}, err
 	}
-	return reported(ctx, r, func(ctx context.Context, q *report) (EntryPage, error) {
+	page, err := reported(ctx, r, func(ctx context.Context, q *report) (EntryPage, error) {
 		if err := r.ledger.MustExist(ctx, ask.Tenant); err != nil {
 			return EntryPage{}, err
 		}
@@ -79,6 +81,11 @@ func (r *Reader) Entries(ctx context.Context, ask EntryQuery) (EntryPage, error)
 		}
 		return page, nil
 	})
+	if err != nil || !ask.From.IsZero() {
+		return unlessArchived(ctx, r, ask.Tenant, "from", ask.From, page, err)
+	}
+	page.ArchivedBefore, err = r.ledger.Oldest(ctx, ask.Tenant)
+	return page, err
 }
 
 func (ask *EntryQuery) validate() (start position, err error) {

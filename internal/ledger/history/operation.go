@@ -40,7 +40,7 @@ func (r *Reader) Operation(ctx context.Context, tenant, id string, at time.Time)
 	}
 	named := ledger.OperationRef{OperationID: ledger.OperationID{Tenant: tenant, Key: id}, At: at}
 	if entries = named.Among(entries); len(entries) == 0 {
-		return nil, named.NotFound()
+		return nil, r.ledger.OrArchived(ctx, tenant, named.NotFound())
 	}
 	return &OperationRecord{ID: id, Tenant: tenant, Kind: entries[0].Kind, CreatedAt: entries[0].CreatedAt, Entries: entries}, nil
 }

@@ -49,14 +49,22 @@ func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, s
 	return s, nil
 }
 
-// StatementAt returns the account of the period that contains the instant at. CodeNotFound: the balance had no period then.
+// StatementAt returns the account of the period that contains the instant at. CodeNotFound: the balance had no period then. CodeArchived: the period
+// ended before the oldest instant that can be asked about.
 func (r *Reader) StatementAt(ctx context.Context, tenant, meter, subject string, at time.Time) (*Statement, error) {
 	if e := ledger.ValidateInstant("period_start", at); e != nil {
 		return nil, e
 	}
-	return reported(ctx, r, func(ctx context.Context, q *report) (*Statement, error) {
+	s, err := reported(ctx, r, func(ctx context.Context, q *report) (*Statement, error) {
 		return q.statementAt(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, at)
 	})
+	last := at // the last instant of the period
+	if err == nil {
+		if last = s.End.Add(-time.Microsecond); s.End.IsZero() {
+			last = s.AsOf
+		}
+	}
+	return unlessArchived(ctx, r, tenant, "period_start", last, s, err)
 }
 
 func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, at time.Time) (*Statement, error) {

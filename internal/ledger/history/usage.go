@@ -44,12 +44,13 @@ func (r *Reader) Usage(ctx context.Context, q UsageQuery) ([]UsageBucket, error)
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	return reported(ctx, r, func(ctx context.Context, rep *report) ([]UsageBucket, error) {
+	use, err := reported(ctx, r, func(ctx context.Context, rep *report) ([]UsageBucket, error) {
 		if err := r.ledger.MustExist(ctx, q.Tenant); err != nil {
 			return nil, err
 		}
 		return rep.usage(ctx, &q)
 	})
+	return unlessArchived(ctx, r, q.Tenant, "from", q.From, use, err)
 }
 
 func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, error) {

@@ -116,7 +116,7 @@ func (j *Journal) MakeAhead(ctx context.Context, conn *pgx.Conn, now Month) erro
 	return nil
 }
 
-// Make makes the partition of a month, unless it exists.
+// Make makes the partition of a month, unless it exists. That of an archived month is not made again: nothing may be entered there.
 func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
 	made := false
 	err := patiently(ctx, func() error {
@@ -136,6 +136,13 @@ func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
 				return nil
 			case table:
 				return fmt.Errorf("a table %s exists, and it is not a partition of entries", m.Partition())
+			}
+			var archived bool
+			if err := tx.QueryRow(ctx, j.sql["MonthArchived"], m.Start()).Scan(&archived); err != nil {
+				return err
+			}
+			if archived {
+				return errors.New("that month was archived: the clock by which entries are stamped is wrong")
 			}
 			made = true
 			_, err := tx.Exec(ctx, makeStatements(m))

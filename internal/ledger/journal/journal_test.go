@@ -167,6 +167,19 @@ func TestMake_TableOfThatName_NamedInError(t *testing.T) {
 	}
 }
 
+func TestMake_ArchivedMonth_Refused(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	m := s.now - 12
+	s.exec("INSERT INTO archives (month, manifest, archived_at) VALUES ($1, '', now())", (m + 1).Start())
+	if err := s.Make(t.Context(), s.conn, m); err == nil || !strings.Contains(err.Error(), "archived") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Make(t.Context(), s.conn, m+2); err != nil {
+		t.Errorf("the month after: %v", err)
+	}
+}
+
 func TestMissingMonth_InsertWithoutPartition_NamesMonth(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)

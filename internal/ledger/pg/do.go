@@ -22,7 +22,8 @@ func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error)
 		return nil, l.countError(op.Kind(), err)
 	}
 	l.count(c)
-	return ledger.Answer[R](c)
+	out, err := ledger.Answer[R](c)
+	return out, l.OrArchived(ctx, c.ID.Tenant, err)
 }
 
 // DryRun returns what Do would answer now and records nothing. It does not look up the key.
@@ -42,7 +43,8 @@ func DryRun[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, er
 	if err != nil {
 		return nil, uncomputable(err)
 	}
-	return ledger.Answer[R](c)
+	out, err := ledger.Answer[R](c)
+	return out, l.OrArchived(ctx, c.ID.Tenant, err)
 }
 
 // DoOrDryRun is DryRun if dryRun is true, else Do.

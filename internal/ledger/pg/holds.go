@@ -74,7 +74,7 @@ func (l *Ledger) HoldByID(ctx context.Context, tenant, id string) (*HoldRecord, 
 		return nil, err
 	}
 	if len(items) == 0 {
-		return nil, ledger.Errorf(ledger.CodeHoldNotFound, "hold_id", "tenant %q has no hold %q", tenant, id)
+		return nil, l.OrArchived(ctx, tenant, ledger.Errorf(ledger.CodeHoldNotFound, "hold_id", "tenant %q has no hold %q", tenant, id))
 	}
 	return &items[0], nil
 }

@@ -24,6 +24,10 @@ SELECT pg_advisory_xact_lock(7162931504);
 SELECT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = to_regclass($1::text)),
        EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = to_regclass($1::text) AND c.relispartition);
 
+-- name: MonthArchived
+-- Reports whether the month $1, or a later one, was archived.
+SELECT EXISTS (SELECT 1 FROM archives a WHERE a.month >= $1::date);
+
 -- name: MissingIndexes
 -- Returns the indexes of entries that a partition does not have: the parent's index, the partition, the definition, the name that the partition's own
 -- gets, and whether an index of this name is there, not attached. The newest partition comes first: it is asked the most.

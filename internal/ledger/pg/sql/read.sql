@@ -80,3 +80,10 @@ LEFT JOIN LATERAL (
 WHERE $3::text = '' OR h.status = $3::text
 ORDER BY h.hold_id
 LIMIT $5::integer;
+
+-- name: OldestInstant
+-- Returns the first instant after the archived months, if anything of tenant $1 was archived.
+SELECT (max(a.month) + interval '1 month') AT TIME ZONE 'UTC'
+FROM archives a
+WHERE EXISTS (SELECT 1 FROM checkpoints c WHERE c.tenant_id = $1::text AND c.archived)
+HAVING max(a.month) IS NOT NULL;

@@ -1,0 +1,237 @@
+package archive
+
+import (
+	"context"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+)
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// keysKept is how far back keys are looked up: 31 days, and one for the difference of clocks.
+const keysKept = 32 * 24 * time.Hour
+
+// Options say what to archive. All but Progress are required.
+type Options struct {
+	DatabaseURL string
+	Before      journal.Month // the oldest month that is kept
+	Dir         string        // where the archive goes; an earlier run of the same archive is continued
+	DryRun      bool          // only say what would be done
+	// Verify compares the whole journal with the rest, and fails if they differ.
+	Verify func(context.Context) error
+	// Checkpoint makes a checkpoint with archived = true for each balance, at its last entry before the border. It can be called again.
+	Checkpoint func(ctx context.Context, border time.Time) error
+	// Rollup writes the sums of a balance up to an entry, so that sums from there on need no older entry. It can be called again.
+	Rollup   func(ctx context.Context, k ledger.BalanceKey, seq int64) error
+	Log      *slog.Logger
+	Progress func(Progress) // nil: not wanted
+}
+
+// Progress says what a run is doing.
+type Progress struct {
+	Step  string // such as "export entries of 2026-01"
+	Rows  int64  // done in this step
+	Total int64  // of this step; 0: not known
+}
+
+// Month is what is in the journal of one month.
+type Month struct {
+	Month journal.Month
+	Rows  int64
+	Bytes int64 // with indexes
+}
+
+// Result says what was archived, or of a dry run: what would be.
+type Result struct {
+	Months   []Month // whose partitions are removed, oldest first
+	Manifest *Manifest
+	Oldest   time.Time // from now on, the oldest instant that can be asked about
+	Nothing  bool      // there was nothing to archive
+}
+
+// run is one run.
+type run struct {
+	Options
+	conn    *pgx.Conn
+	sql     map[string]string
+	journal *journal.Journal
+	dir     directory
+	state   state
+}
+
+// state is what the database says at the beginning.
+type state struct {
+	now      time.Time
+	schema   int64
+	database string
+	border   *time.Time // of earlier archives
+}
+
+// Run archives all months before o.Before. It returns a *Refusal if that is not allowed.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	r := &run{Options: o, dir: directory(o.Dir)}
+	if r.Progress == nil {
+		r.Progress = func(Progress) {}
+	}
+	if err := r.connect(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.conn.Close(context.WithoutCancel(ctx)) }() // what was done is committed
+	months, err := r.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{Months: months, Oldest: o.Before.Start()}
+	want := r.manifest(months)
+	if o.DryRun {
+		names, err := r.dir.names()
+		if err == nil {
+			_, err = r.dir.begun(names, want)
+		}
+		return out, err
+	}
+	if len(months) == 0 && !exists(r.dir.path(manifestName)) {
+		out.Nothing = true
+		return out, nil
+	}
+	if out.Manifest, err = r.dir.open(want); err != nil {
+		return nil, err
+	}
+	if err := r.export(ctx, out.Manifest); err != nil {
+		return nil, err
+	}
+	return out, r.remove(ctx, out.Manifest)
+}
+
+// connect connects and takes the lock.
+func (r *run) connect(ctx context.Context) error {
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	var mine bool
+	if err := r.conn.QueryRow(ctx, r.sql["ArchiveLock"]).Scan(&mine); err != nil {
+		return fmt.Errorf("archive: take the lock: %w", err)
+	}
+	if !mine {
+		return errors.New("another archive run works on this database; wait for its end")
+	}
+	return nil
+}
+
+// open connects. The connection waits for locks and runs statements as long as they take. Its statements join whole tables, so that a loop over an
+// index would be the wrong plan.
+func (r *run) open(ctx context.Context) error {
+	var err error
+	if r.sql, err = namedsql.Load(sqlFiles); err != nil {
+		return err
+	}
+	if r.journal, err = journal.New(r.Log); err != nil {
+		return err
+	}
+	cfg, err := pgx.ParseConfig(r.DatabaseURL)
+	if err != nil {
+		return fmt.Errorf("archive: database URL: %w", err)
+	}
+	for name, value := range map[string]string{
+		"application_name": "quotasvc-archive", "timezone": "UTC", "jit": "off", "enable_nestloop": "off", "statement_timeout": "0", "lock_timeout": "0",
+		"idle_in_transaction_session_timeout": "0",
+	} {
+		cfg.RuntimeParams[name] = value
+	}
+	if r.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return nil
+}
+
+// readState reads what the database says.
+func (r *run) readState(ctx context.Context) error {
+	s := &r.state
+	if err := r.conn.QueryRow(ctx, r.sql["State"]).Scan(&s.now, &s.schema, &s.database, &s.border); err != nil {
+		return fmt.Errorf("archive: read the database's state: %w", err)
+	}
+	return nil
+}
+
+// plan reads the state, refuses what is not allowed, and lists the months to archive.
+func (r *run) plan(ctx context.Context) ([]Month, error) {
+	if err := r.readState(ctx); err != nil {
+		return nil, err
+	}
+	s := &r.state
+	if own := time.Now(); own.Before(s.now) {
+		s.now = own
+	}
+	if newest := journal.MonthOf(s.now.Add(-keysKept)); r.Before > newest {
+		if current := journal.MonthOf(s.now); r.Before > current {
+			return nil, refuse("--before", "%s lies in the future; the newest month allowed is %s", r.Before, newest)
+		}
+		return nil, refuse("--before", "%s would archive keys that must still be remembered (31 days); the newest month allowed is %s", r.Before, newest)
+	}
+	if s.border != nil && r.Before < journal.MonthOf(*s.border) {
+		return nil, refuse("--before", "what was before %s is archived already; %s is earlier", journal.MonthOf(*s.border), r.Before)
+	}
+	partitions, err := r.journal.Partitions(ctx, r.conn)
+	if err != nil {
+		return nil, err
+	}
+	var months []Month
+	for _, p := range partitions {
+		switch {
+		case p.From >= r.Before:
+			continue
+		case p.To != p.From+1 || p.Name != p.From.Partition():
+			return nil, fmt.Errorf("partition %s holds %s to %s and was made by hand: archive it by hand", p.Name, p.From, p.To-1)
+		}
+		m := Month{Month: p.From, Bytes: p.Bytes}
+		if err := r.conn.QueryRow(ctx, r.sql["CountEntries"], p.From.Start()).Scan(&m.Rows); err != nil {
+			return nil, fmt.Errorf("archive: count the entries of %s: %w", p.From, err)
+		}
+		months = append(months, m)
+	}
+	return months, nil
+}
+
+// manifest returns the manifest of an archive that is begun.
+func (r *run) manifest(months []Month) *Manifest {
+	m := &Manifest{
+		Format: format, Database: r.state.database, Schema: r.state.schema, Before: r.Before.String(), Oldest: r.Before.Start(),
+		Months: []string{}, MadeAt: r.state.now.UTC().Truncate(time.Second),
+	}
+	for i := range months {
+		m.Months = append(m.Months, months[i].Month.String())
+	}
+	return m
+}
+
+// months returns the months of a manifest.
+func (m *Manifest) months() ([]journal.Month, error) {
+	out := make([]journal.Month, len(m.Months))
+	for i, text := range m.Months {
+		var err error
+		if out[i], err = journal.ParseMonth(text); err != nil {
+			return nil, fmt.Errorf("manifest: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// digest returns the manifest's digest as it is stored.
+func (r *run) digest() ([]byte, error) {
+	_, text, err := ReadManifest(string(r.dir))
+	if err != nil {
+		return nil, err
+	}
+	return hex.DecodeString(text)
+}

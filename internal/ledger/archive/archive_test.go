@@ -1,0 +1,112 @@
+package archive
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+)
+
+// year returns a ledger with six months of use until now: the present month and five before.
+func year(t *testing.T) (b *bundle, begin journal.Month) {
+	t.Helper()
+	now := journal.MonthOf(time.Now())
+	begin = now - 5
+	b = newBundle(t, begin)
+	b.catalogue()
+	for _, tenant := range []string{"acme", "beta"} {
+		b.tenant(tenant)
+		b.topup(tenant, 1000)
+	}
+	for m := begin; m <= now; m++ {
+		if m == now {
+			b.clock(time.Now())
+		} else {
+			b.clock(m.Start().Add(24 * time.Hour))
+		}
+		b.debit("beta", "calls", 10)
+		b.debit("acme", "calls", 10)
+		debit := b.debit("acme", "credits", 20)
+		do(b, &ledger.Refund{Tenant: "acme", Key: b.key(), OperationID: debit, Amount: 5})
+		hold := "hold-" + m.String()
+		do(b, &ledger.Hold{Tenant: "acme", Key: b.key(), HoldID: hold, Items: []ledger.Item{{Meter: "calls", Amount: 7}}, TTL: time.Hour})
+		do(b, &ledger.HoldChange{Tenant: "acme", Key: b.key(), HoldID: hold, Action: ledger.ActionCapture, Items: []ledger.Item{{Meter: "calls", Amount: 3}}, Final: true})
+	}
+	return b, begin
+}
+
+func TestArchive_OldMonths_ExportedAndRemoved(t *testing.T) {
+	t.Parallel()
+	b, begin := year(t)
+	dir := filepath.Join(t.TempDir(), "a")
+	before := begin + 3
+	entries := b.count("SELECT count(*) FROM entries WHERE month < $1", before.Start())
+	kept := b.count("SELECT count(*) FROM entries WHERE month >= $1", before.Start())
+	dry := b.options(before, dir)
+	dry.DryRun = true
+	would, err := Run(t.Context(), dry)
+	b.check(err)
+	if exists(dir) || len(would.Months) < 3 {
+		t.Errorf("a dry run has made the directory, or says %v", would.Months)
+	}
+	out, err := Run(t.Context(), b.options(before, dir))
+	b.check(err)
+	exported := int64(0)
+	for _, f := range out.Manifest.Files {
+		if f.Table == "entries" {
+			exported += f.Rows
+		}
+		t.Logf("%s: %d rows, %d bytes", f.Name, f.Rows, f.Bytes)
+	}
+	if exported != entries || b.count("SELECT count(*) FROM entries") != kept {
+		t.Errorf("%d of %d entries exported, %d of %d kept", exported, entries, b.count("SELECT count(*) FROM entries"), kept)
+	}
+	for _, m := range would.Months {
+		if b.count("SELECT count(*) FROM pg_class WHERE relname = $1", m.Month.Partition()) != 0 {
+			t.Errorf("%s is still there", m.Month.Partition())
+		}
+	}
+	if n := b.count("SELECT count(*) FROM archives WHERE removed_at IS NOT NULL"); n != int64(len(would.Months)) {
+		t.Errorf("%d months recorded", n)
+	}
+	if _, err := Run(t.Context(), b.options(before, dir)); err != nil {
+		t.Errorf("the same archive once more: %v", err)
+	}
+}
+
+func TestArchive_WhatIsNotAllowed_RefusedByName_NothingRemoved(t *testing.T) {
+	t.Parallel()
+	b, begin := year(t)
+	rows := b.count("SELECT count(*) FROM entries")
+	now := journal.MonthOf(time.Now())
+	newest := journal.MonthOf(time.Now().Add(-keysKept))
+	full := t.TempDir()
+	b.check(os.WriteFile(filepath.Join(full, "notes.txt"), []byte("x"), 0o600))
+	for what, c := range map[string]struct {
+		before journal.Month
+		dir    string
+		says   string
+	}{
+		"future":       {now + 1, t.TempDir(), newest.String()},
+		"keys":         {newest + 1, t.TempDir(), newest.String()},
+		"other files":  {begin + 3, full, "no archive"},
+		"not writable": {begin + 3, "/proc/archive", "directory"},
+	} {
+		o := b.options(c.before, c.dir)
+		_, err := Run(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want an error with %q", what, err, c.says)
+		}
+		if _, refused := errors.AsType[*Refusal](err); !refused && what != "not writable" {
+			t.Errorf("%s: %v is no refusal", what, err)
+		}
+	}
+	if got := b.count("SELECT count(*) FROM entries"); got != rows || b.count("SELECT count(*) FROM archives") != 0 {
+		t.Errorf("%d of %d entries are left", got, rows)
+	}
+}

@@ -1,0 +1,188 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/clock"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// bundle is a ledger whose database has a clock that the test moves.
+type bundle struct {
+	*pg.Ledger
+	t       *testing.T
+	url     string
+	db      *pgx.Conn
+	history *history.Reader
+	keys    int
+}
+
+// newBundle returns a ledger whose clock stands at the first instant of a month.
+func newBundle(t *testing.T, begin journal.Month) *bundle {
+	t.Helper()
+	b := &bundle{t: t, url: testenv.Postgres(t)}
+	var err error
+	b.db, err = pgx.Connect(t.Context(), b.url)
+	b.check(err)
+	t.Cleanup(func() { _ = b.db.Close(context.Background()) })
+	// Statements find this function before PostgreSQL's own.
+	b.exec(`CREATE SCHEMA moved;
+		CREATE TABLE moved.clock (now timestamptz NOT NULL, since timestamptz NOT NULL);
+		INSERT INTO moved.clock VALUES (now(), now());
+		CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
+			AS 'SELECT now + (pg_catalog.clock_timestamp() - since) FROM moved.clock'`)
+	var name string
+	b.check(b.db.QueryRow(t.Context(), "SELECT current_database()").Scan(&name))
+	b.exec(fmt.Sprintf(`ALTER DATABASE %q SET search_path = moved, pg_catalog, public`, name))
+	b.exec("SET search_path = moved, pg_catalog, public")
+	b.clock(begin.Start())
+	b.Ledger, err = pg.Open(t.Context(), pg.Config{DatabaseURL: b.url, Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	b.check(err)
+	b.check(b.Start(t.Context()))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := b.Stop(ctx); err != nil {
+			t.Errorf("stop ledger: %v", err)
+		}
+	})
+	b.history, err = history.Open(t.Context(), b.Ledger, history.Config{DatabaseURL: b.url, Metrics: prometheus.NewRegistry()})
+	b.check(err)
+	t.Cleanup(func() { b.check(b.history.Stop(context.Background())) })
+	return b
+}
+
+func (b *bundle) check(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bundle) exec(sql string, args ...any) {
+	b.t.Helper()
+	_, err := b.db.Exec(b.t.Context(), sql, args...)
+	b.check(err)
+}
+
+func (b *bundle) count(sql string, args ...any) (n int64) {
+	b.t.Helper()
+	b.check(b.db.QueryRow(b.t.Context(), sql, args...).Scan(&n))
+	return n
+}
+
+// clock moves PostgreSQL's clock to an instant, from which it goes on. The ledger learns of it.
+func (b *bundle) clock(at time.Time) {
+	b.t.Helper()
+	b.exec("UPDATE moved.clock SET now = $1, since = pg_catalog.clock_timestamp()", at)
+	if b.Ledger != nil {
+		b.check(b.Ping(b.t.Context()))
+	}
+}
+
+// catalogue makes plan basic (100 of meter calls a month, with rollover), and meter credits without allowance.
+func (b *bundle) catalogue() {
+	b.t.Helper()
+	b.exec(`INSERT INTO meters (meter, unit) VALUES ('calls', 'call'), ('credits', 'credit');
+		INSERT INTO plans (plan, version, created_at) VALUES ('basic', 1, clock_timestamp() - interval '1 day')`)
+	b.exec(`INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max)
+		VALUES ('basic', 1, 'calls', 0, 100, 'month', 'calendar', 0, 30)`)
+}
+
+func (b *bundle) tenant(id string) {
+	b.t.Helper()
+	b.exec(`INSERT INTO tenants (tenant_id, plan, anchor, timezone, created_at) VALUES ($1, 'basic', clock_timestamp(), 'UTC', clock_timestamp())`, id)
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
+		SELECT tenant_id, created_at, plan, anchor, timezone, true FROM tenants WHERE tenant_id = $1`, id)
+}
+
+// key returns a new key.
+func (b *bundle) key() string {
+	b.keys++
+	return fmt.Sprintf("op-%05d", b.keys)
+}
+
+func do[R any](b *bundle, op ledger.Request[R]) *R {
+	b.t.Helper()
+	out, err := pg.Do(b.t.Context(), b.Ledger, op)
+	b.check(err)
+	return out
+}
+
+func (b *bundle) debit(tenant, meter string, amount int64) string {
+	b.t.Helper()
+	key := b.key()
+	do(b, &ledger.Debit{Tenant: tenant, Key: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}})
+	return key
+}
+
+func (b *bundle) topup(tenant string, amount int64) {
+	b.t.Helper()
+	do(b, &ledger.Grant{Tenant: tenant, Key: b.key(), Meter: "credits", Amount: amount, Source: ledger.SourceTopup})
+}
+
+// verifier returns a verifier on the database. Close it.
+func (b *bundle) verifier(ctx context.Context) (v *verifier.Verifier, end func(), err error) {
+	v, err = verifier.Open(ctx, verifier.Config{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	return v, func() { _ = v.Stop(context.WithoutCancel(ctx)) }, err
+}
+
+// verify fails if the journal and the rest differ.
+func (b *bundle) verify(ctx context.Context) error {
+	v, end, err := b.verifier(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	report, err := v.Verify(ctx, verifier.Options{Full: true})
+	if err != nil {
+		return err
+	}
+	for _, d := range report.Differences {
+		err = errors.Join(err, errors.New(d.String()))
+	}
+	return err
+}
+
+func (b *bundle) checkpoint(ctx context.Context, border time.Time) error {
+	v, end, err := b.verifier(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	report, err := v.Pin(ctx, border, nil)
+	if err == nil && !report.Clean() {
+		err = errors.New(report.Differences[0].String())
+	}
+	return err
+}
+
+// options archive what is before a month.
+func (b *bundle) options(before journal.Month, dir string) Options {
+	return Options{
+		DatabaseURL: b.url, Before: before, Dir: dir, Verify: b.verify, Checkpoint: b.checkpoint, Rollup: b.rollup,
+		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// rollup writes the sums of a balance up to an entry.
+func (b *bundle) rollup(ctx context.Context, k ledger.BalanceKey, seq int64) error {
+	w, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.RollupTo(ctx, k, seq), w.Stop(ctx))
+}

@@ -1,0 +1,146 @@
+package archive
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+)
+
+// answers are what readers are told of a tenant.
+type answers map[string]any
+
+// ask asks everything about a tenant that can be asked of [from, now].
+func (b *bundle) ask(tenant string, from time.Time, operations ...string) answers {
+	b.t.Helper()
+	ctx, out := b.t.Context(), answers{}
+	put := func(what string, answer any, err error) {
+		if e := ledger.CodeOf(err); e != "" {
+			answer = e
+		}
+		out[what] = answer
+	}
+	now := time.Now()
+	for _, meter := range []string{"calls", "credits"} {
+		balance, err := b.Balance(ctx, tenant, meter, "")
+		if err == nil {
+			balance.AsOf = time.Time{}
+		}
+		put("balance "+meter, balance, err)
+		for at := from; at.Before(now); at = at.AddDate(0, 0, 5).Add(7 * time.Hour) {
+			past, err := b.history.BalanceAsOf(ctx, tenant, meter, "", at)
+			put("balance "+meter+" at "+at.Format(time.RFC3339), past, err)
+			statement, err := b.history.StatementAt(ctx, tenant, meter, "", at)
+			if err == nil && !statement.Closed {
+				statement.AsOf = time.Time{}
+			}
+			put("statement "+meter+" at "+at.Format(time.RFC3339), statement, err)
+		}
+		usage, err := b.history.Usage(ctx, history.UsageQuery{Tenant: tenant, Meter: meter, From: from, To: from.AddDate(0, 11, 0), Step: history.UsageByDay})
+		put("usage "+meter, usage, err)
+	}
+	page, err := b.history.Entries(ctx, history.EntryQuery{Tenant: tenant, From: from, Limit: pg.PageMax})
+	put("entries", page.Items, err)
+	for _, id := range operations {
+		operation, err := b.history.Operation(ctx, tenant, id, time.Time{})
+		put("operation "+id, operation, err)
+	}
+	return out
+}
+
+func (b *bundle) wantArchived(what string, err error, oldest time.Time) {
+	b.t.Helper()
+	if ledger.CodeOf(err) != ledger.CodeArchived || !err.(*ledger.Error).Oldest.Equal(oldest) {
+		b.t.Errorf("%s: got %v, want archived with %s", what, err, oldest)
+	}
+}
+
+// Before there were archives, a dropped month made the balance of prepaid credits of a past day -50.
+func TestArchive_AnswersSinceBorder_AreTheSame_OlderOnesSayArchived(t *testing.T) {
+	t.Parallel()
+	b, begin := year(t)
+	border := (begin + 3).Start()
+	var kept, old string
+	b.check(b.db.QueryRow(t.Context(), "SELECT min(operation_id) FROM entries WHERE kind = 'debit' AND tenant_id = 'acme' AND month >= $1", border).Scan(&kept))
+	b.check(b.db.QueryRow(t.Context(), "SELECT min(operation_id) FROM entries WHERE kind = 'debit' AND tenant_id = 'acme' AND month < $1", border).Scan(&old))
+	oldHold := "hold-" + begin.String()
+	before := b.ask("acme", border, kept)
+	if _, err := Run(t.Context(), b.options(begin+3, filepath.Join(t.TempDir(), "a"))); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, b.ask("acme", border, kept)); diff != "" {
+		t.Errorf("(-before +after)\n%s", diff)
+	}
+	b.check(b.verify(t.Context()))
+
+	ctx, past := t.Context(), border.Add(-time.Microsecond)
+	_, err := b.history.BalanceAsOf(ctx, "acme", "credits", "", past)
+	b.wantArchived("balance", err, border)
+	_, err = b.history.BalancesAsOf(ctx, "acme", "", past)
+	b.wantArchived("balances", err, border)
+	_, err = b.history.StatementAt(ctx, "acme", "calls", "", past)
+	b.wantArchived("statement", err, border)
+	_, err = b.history.Statement(ctx, "acme", "calls", "", (begin + 1).Start())
+	b.wantArchived("statement of a removed period", err, border)
+	_, err = b.history.Usage(ctx, history.UsageQuery{Tenant: "acme", Meter: "calls", From: past, To: border.AddDate(0, 1, 0), Step: history.UsageByDay})
+	b.wantArchived("usage", err, border)
+	_, err = b.history.Entries(ctx, history.EntryQuery{Tenant: "acme", From: past, Limit: 10})
+	b.wantArchived("entries", err, border)
+	page, err := b.history.Entries(ctx, history.EntryQuery{Tenant: "acme", Limit: 10})
+	b.check(err)
+	if !page.ArchivedBefore.Equal(border) || len(page.Items) == 0 {
+		t.Errorf("a list without from begins at %v with %d entries", page.ArchivedBefore, len(page.Items))
+	}
+	_, err = b.history.Operation(ctx, "acme", old, time.Time{})
+	b.wantArchived("operation", err, border)
+	refund := &ledger.Refund{Tenant: "acme", Key: b.key(), OperationID: old}
+	_, err = pg.Do(ctx, b.Ledger, refund)
+	b.wantArchived("refund", err, border)
+	_, err = pg.DryRun(ctx, b.Ledger, refund)
+	b.wantArchived("dry run of a refund", err, border)
+	_, err = pg.Do(ctx, b.Ledger, &ledger.HoldChange{Tenant: "acme", Key: b.key(), HoldID: oldHold, Action: ledger.ActionRelease})
+	b.wantArchived("release of a hold", err, border)
+	_, err = b.HoldByID(ctx, "acme", oldHold)
+	b.wantArchived("hold", err, border)
+
+	// A tenant of whom nothing was archived has its usual answers.
+	b.tenant("new")
+	b.debit("new", "calls", 1)
+	if _, err = b.history.Operation(ctx, "new", old, time.Time{}); ledger.CodeOf(err) != ledger.CodeOperationNotFound {
+		t.Errorf("operation of a new tenant: %v", err)
+	}
+	if _, err = b.history.BalanceAsOf(ctx, "new", "calls", "", past); ledger.CodeOf(err) != ledger.CodeNotFound {
+		t.Errorf("balance of a new tenant: %v", err)
+	}
+}
+
+func TestArchive_IdleBalance_VerifyStaysClean_AndSpends(t *testing.T) {
+	t.Parallel()
+	b, begin := year(t)
+	b.clock(begin.Start().AddDate(0, 1, 3))
+	b.clock(time.Now())
+	// Its entries are all in the oldest month.
+	b.exec(`UPDATE moved.clock SET now = $1, since = pg_catalog.clock_timestamp()`, begin.Start().Add(48*time.Hour))
+	b.tenant("idle")
+	b.topup("idle", 500)
+	b.clock(time.Now())
+	if _, err := Run(t.Context(), b.options(begin+2, filepath.Join(t.TempDir(), "a"))); err != nil {
+		t.Fatal(err)
+	}
+	b.check(b.verify(t.Context()))
+	if n := b.count("SELECT count(*) FROM entries WHERE tenant_id = 'idle' AND meter = 'credits'"); n != 0 {
+		t.Fatalf("%d entries are left", n)
+	}
+	b.debit("idle", "credits", 123)
+	balance, err := b.Balance(t.Context(), "idle", "credits", "")
+	b.check(err)
+	if balance.Remaining != 377 || balance.Granted != 500 {
+		t.Errorf("got %+v", balance.Sums)
+	}
+	b.check(b.verify(t.Context()))
+}

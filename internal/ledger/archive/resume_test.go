@@ -1,0 +1,211 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+)
+
+// runUntil runs o until its progress says step for the nth time, and kills it there. It reports whether the run came to its end before.
+func (b *bundle) runUntil(o Options, step string, nth int) (ended bool) {
+	b.t.Helper()
+	ctx, kill := context.WithCancel(b.t.Context())
+	defer kill()
+	seen := 0
+	o.Progress = func(p Progress) {
+		if strings.HasPrefix(p.Step, step) {
+			if seen++; seen == nth {
+				kill()
+			}
+		}
+	}
+	_, err := Run(ctx, o)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		b.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
+	t.Parallel()
+	b, begin := year(t)
+	border := (begin + 3).Start()
+	before := b.ask("acme", border)
+	entries := b.count("SELECT count(*) FROM entries WHERE month < $1", border)
+	o := b.options(begin+3, filepath.Join(t.TempDir(), "a"))
+	kills := 1
+	for ; !b.runUntil(o, "", kills); kills++ {
+		if kills > 100 {
+			t.Fatal("it does not come to an end")
+		}
+		if kills%5 == 0 {
+			if diff := cmp.Diff(before, b.ask("acme", border)); diff != "" {
+				t.Fatalf("after %d kills (-before +after)\n%s", kills, diff)
+			}
+			b.check(b.verify(t.Context()))
+		}
+	}
+	if kills < 8 {
+		t.Errorf("it was killed only %d times", kills)
+	}
+	report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
+	b.check(err)
+	if !report.Clean() || report.Entries != entries {
+		t.Errorf("%d of %d entries, %v", report.Entries, entries, report.Differences)
+	}
+	if n := b.count("SELECT count(*) FROM entries WHERE month < $1", border); n != 0 {
+		t.Errorf("%d archived entries are left", n)
+	}
+	if names, err := o.dir().names(); err != nil || strings.Contains(strings.Join(names, " "), partial) {
+		t.Errorf("%v (%v)", names, err)
+	}
+	if diff := cmp.Diff(before, b.ask("acme", border)); diff != "" {
+		t.Errorf("(-before +after)\n%s", diff)
+	}
+}
+
+func (o *Options) dir() directory { return directory(o.Dir) }
+
+// exported returns a ledger with an archive whose files are complete, of which nothing is removed yet.
+func exported(t *testing.T) (*bundle, Options) {
+	t.Helper()
+	b, begin := year(t)
+	o := b.options(begin+2, filepath.Join(t.TempDir(), "a"))
+	if b.runUntil(o, "remove", 1) {
+		t.Fatal("it was not killed")
+	}
+	return b, o
+}
+
+func TestArchive_FileAlteredOrMissing_NothingRemoved(t *testing.T) {
+	t.Parallel()
+	b, o := exported(t)
+	rows := b.count("SELECT count(*) FROM entries")
+	path := filepath.Join(o.Dir, "periods.parquet")
+	good, err := os.ReadFile(path)
+	b.check(err)
+	altered := append([]byte(nil), good...)
+	altered[len(altered)/2] ^= 1
+	for what, content := range map[string][]byte{"altered": altered, "truncated": good[:len(good)-1], "missing": nil} {
+		if content == nil {
+			b.check(os.Remove(path))
+		} else {
+			b.check(os.WriteFile(path, content, 0o600))
+		}
+		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "periods.parquet") {
+			t.Errorf("%s: got %v", what, err)
+		}
+		report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
+		if err != nil || report.Clean() || !strings.Contains(report.Differences[0], "periods.parquet") {
+			t.Errorf("%s: check says %v, %v", what, report, err)
+		}
+	}
+	if got := b.count("SELECT count(*) FROM entries"); got != rows {
+		t.Errorf("%d of %d entries are left", got, rows)
+	}
+	b.check(os.WriteFile(path, good, 0o600))
+	_, err = Run(t.Context(), o)
+	b.check(err)
+}
+
+func TestArchive_EntriesAddedAfterExport_MonthStays(t *testing.T) {
+	t.Parallel()
+	b, o := exported(t)
+	month := (o.Before - 1).Start()
+	b.exec(`INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after,
+		item, created_at) VALUES ('late', 'k', 1, $1::date, 1, 'debit', 'calls', '', $1::date, '', '', 1, 1, 0, $1::date)`, month)
+	rows := b.count("SELECT count(*) FROM entries WHERE month = $1", month)
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), (o.Before-1).String()) {
+		t.Errorf("got %v", err)
+	}
+	if got := b.count("SELECT count(*) FROM entries WHERE month = $1", month); got != rows {
+		t.Errorf("%d of %d entries of that month are left", got, rows)
+	}
+}
+
+func TestArchive_VerifyFindsDifferences_NothingExported(t *testing.T) {
+	t.Parallel()
+	b, begin := year(t)
+	o := b.options(begin+2, filepath.Join(t.TempDir(), "a"))
+	drift := errors.New("drift")
+	o.Verify = func(context.Context) error { return drift }
+	if _, err := Run(t.Context(), o); !errors.Is(err, drift) {
+		t.Errorf("got %v", err)
+	}
+	m, _, err := ReadManifest(o.Dir)
+	if err != nil || m.Complete || len(m.Files) > 0 || b.count("SELECT count(*) FROM archives") > 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if _, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log}); err == nil || !strings.Contains(err.Error(), "not complete") {
+		t.Errorf("check of an incomplete archive: %v", err)
+	}
+}
+
+func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
+	t.Parallel()
+	b, o := exported(t)
+	for what, change := range map[string]func(*Options){
+		"other month": func(o *Options) { o.Before++ },
+		"other database": func(*Options) {
+			b.exec("UPDATE database_identity SET database_id = gen_random_uuid()")
+		},
+	} {
+		other := o
+		change(&other)
+		_, err := Run(t.Context(), other)
+		if _, refused := errors.AsType[*Refusal](err); !refused {
+			t.Errorf("%s: got %v, want a refusal", what, err)
+		}
+	}
+	if _, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log}); err == nil || !strings.Contains(err.Error(), "another database") {
+		t.Errorf("check with another database: %v", err)
+	}
+	if _, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: t.TempDir(), Log: o.Log}); err == nil || !strings.Contains(err.Error(), manifestName) {
+		t.Errorf("check of an empty directory: %v", err)
+	}
+}
+
+// What the database has recorded about where the archive ends must fit the archive, and archives follow each other.
+func TestCheck_DatabaseContinuesElsewhere_NamesBalance(t *testing.T) {
+	t.Parallel()
+	b, begin := year(t)
+	dirs := []string{filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")}
+	for i, dir := range dirs {
+		_, err := Run(t.Context(), b.options(begin+2+journal.Month(i), dir))
+		b.check(err)
+	}
+	checked := func(dir string) *Report {
+		report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: dir})
+		b.check(err)
+		return report
+	}
+	for _, dir := range dirs {
+		if report := checked(dir); !report.Clean() || report.Entries == 0 {
+			t.Errorf("%s: %d entries, %v", dir, report.Entries, report.Differences)
+		}
+	}
+	for what, sql := range map[string]string{
+		"head":      `UPDATE checkpoints SET chain = set_byte(chain, 20, get_byte(chain, 20) # 1) WHERE archived AND tenant_id = 'beta' AND meter = 'calls' AND octet_length(chain) > 20`,
+		"remaining": `UPDATE checkpoints SET remaining = remaining + 1 WHERE archived AND tenant_id = 'beta' AND meter = 'calls'`,
+		"end":       `DELETE FROM checkpoints WHERE archived AND tenant_id = 'beta' AND meter = 'calls'`,
+	} {
+		b.exec("CREATE TABLE saved AS SELECT * FROM checkpoints")
+		b.exec(sql)
+		report := checked(dirs[1])
+		if report.Clean() || !strings.Contains(report.Differences[0], "beta/calls") {
+			t.Errorf("%s: %v", what, report.Differences)
+		}
+		b.exec("DELETE FROM checkpoints; INSERT INTO checkpoints SELECT * FROM saved; DROP TABLE saved")
+	}
+	b.exec("UPDATE archives SET manifest = '\\x00' WHERE month = $1", begin.Start())
+	if report := checked(dirs[0]); report.Clean() || !strings.Contains(report.Differences[0], begin.String()) {
+		t.Errorf("manifest: %v", report.Differences)
+	}
+}

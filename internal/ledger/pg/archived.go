@@ -1,0 +1,44 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// Oldest returns the oldest instant that can be asked about a tenant: what happened before it was archived. The zero time: nothing of the tenant was.
+// Call it after the read that it is about: an archive moves the instant first, and removes rows then.
+func (l *Ledger) Oldest(ctx context.Context, tenant string) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	var oldest time.Time
+	err := l.readers.QueryRow(ctx, l.sql["OldestInstant"], tenant).Scan(&oldest)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, unavailable("read what was archived", err)
+	}
+	return oldest, nil
+}
+
+// OrArchived returns CodeArchived instead of an error that says that an operation or a hold does not exist, if it may have been archived.
+func (l *Ledger) OrArchived(ctx context.Context, tenant string, err error) error {
+	switch ledger.CodeOf(err) {
+	case ledger.CodeOperationNotFound, ledger.CodeHoldNotFound:
+	default:
+		return err
+	}
+	oldest, failed := l.Oldest(context.WithoutCancel(ctx), tenant)
+	if failed != nil {
+		return failed
+	}
+	e, ok := errors.AsType[*ledger.Error](err)
+	if !ok || oldest.IsZero() {
+		return err
+	}
+	out := ledger.Archived(e.Field, oldest)
+	out.Detail = e.Detail + ", or it was archived: " + out.Detail
+	return out
+}
