@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"fmt"
 	"mime"
@@ -33,15 +34,16 @@ func (s *Server) getStatement(rc *request) error {
 	if err != nil {
 		return err
 	}
-	start, ok := body.ParseInstant(rc.parameter("period_start"))
-	if !ok {
-		return body.Refuse("period_start", "%s", body.MustBeInstant())
+	name := rc.parameter("period_start")
+	ask, err := s.statementNamed(name)
+	if err != nil {
+		return err
 	}
 	subject, format := rc.query.id("subject"), rc.query.word("format", "json", "csv")
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	statement, err := s.history.Statement(rc.ctx, tenant, meter, subject, start)
+	statement, err := ask(rc.ctx, tenant, meter, subject)
 	if err != nil {
 		return err
 	}
@@ -56,6 +58,55 @@ func (s *Server) getStatement(rc *request) error {
 		return rc.sendBytes(http.StatusOK, typeCSV+"; charset=utf-8; header=present", body)
 	}
 	return rc.send(http.StatusOK, statementOf(statement))
+}
+
+// statementNamed returns the question for the period that a path names: its start, current, last, or at:<time>.
+func (s *Server) statementNamed(name string) (func(ctx context.Context, tenant, meter, subject string) (*history.Statement, error), error) {
+	switch name {
+	case "current":
+		return s.history.StatementCurrent, nil
+	case "last":
+		return s.history.StatementLast, nil
+	}
+	find := s.history.Statement
+	text, within := strings.CutPrefix(name, "at:")
+	if within {
+		find = s.history.StatementAt
+	}
+	at, ok := body.ParseInstant(text)
+	if !ok {
+		return nil, body.Refuse("period_start", "must be the start of a period, current, last, or at:<time>; a time %s", body.MustBeInstant())
+	}
+	return func(ctx context.Context, tenant, meter, subject string) (*history.Statement, error) {
+		return find(ctx, tenant, meter, subject, at)
+	}, nil
+}
+
+// listStatements answers with a page of periods.
+func (s *Server) listStatements(rc *request) error {
+	tenant, err := rc.tenantParameter()
+	if err != nil {
+		return err
+	}
+	q := history.StatementQuery{Tenant: tenant, Meter: rc.query.id("meter"), Subject: rc.query.id("subject")}
+	q.Limit, q.Cursor = rc.query.page()
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	page, err := s.history.Statements(rc.ctx, q)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.StatementList{
+		NextCursor: nextCursor(page.NextCursor),
+		Items: mapSlice(page.Items, func(s *history.Statement) wire.StatementSummary {
+			return wire.StatementSummary{
+				Meter: s.Meter, Subject: s.Subject, Plan: s.Plan, PlanVersion: s.PlanVersion, PeriodStart: s.Start.UTC(), PeriodEnd: orNull(s.End), Closed: s.Closed,
+				Opening: s.Opening, Granted: s.Granted, Refunded: s.Refunded, Used: s.Used, Expired: s.Expired, Adjusted: s.Adjusted,
+				Closing: s.Closing, Held: s.Held, Overage: s.Overage,
+			}
+		}),
+	})
 }
 
 func statementOf(s *history.Statement) wire.Statement {
@@ -147,7 +198,7 @@ func prefersCSV(accept []string) bool {
 	return csvRank > jsonRank
 }
 
-// usage answers with the use of one balance per hour or day.
+// usage answers with the use of one balance per hour, day or month.
 func (s *Server) usage(rc *request) error {
 	tenant, err := rc.tenantParameter()
 	if err != nil {
@@ -157,7 +208,8 @@ func (s *Server) usage(rc *request) error {
 		Tenant: tenant, Meter: rc.query.requiredID("meter"), Subject: rc.query.id("subject"), From: rc.query.requiredInstant("from"),
 		To: rc.query.requiredInstant("to"), Zone: rc.query.zone("timezone"),
 	}
-	q.Step = history.UsageStep(rc.query.word("by", string(history.UsageByHour), string(history.UsageByDay)))
+	q.Step = history.UsageStep(rc.query.word("by", string(history.UsageByHour), string(history.UsageByDay), string(history.UsageByMonth)))
+	q.Group = history.UsageGroup(rc.query.word("group_by", string(history.UsageBySubject)))
 	if q.Step == "" {
 		q.Step = history.UsageByDay
 	}
@@ -169,6 +221,10 @@ func (s *Server) usage(rc *request) error {
 		return err
 	}
 	return rc.send(http.StatusOK, wire.UsageList{Items: mapSlice(buckets, func(u *history.UsageBucket) wire.Usage {
-		return wire.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
+		item := wire.Usage{Start: u.Start.UTC(), Used: u.Used, Overage: u.Overage, Refunded: u.Refunded, Operations: u.Operations}
+		if q.Group == history.UsageBySubject {
+			item.Group = map[string]string{string(q.Group): u.Subject}
+		}
+		return item
 	})})
 }

@@ -294,3 +294,29 @@ func TestUsage_PerHourAndDay(t *testing.T) {
 		s.call("GET", "/v1/tenants/acme/usage?"+query, "").refused(field)
 	}
 }
+
+func TestGetStatement_NamedPeriods_AndTheirList(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.storied()
+	var exact, current, within wire.Statement
+	s.call("GET", "/v1/tenants/acme/statements/calls/"+thisYear(), "").want(200).into(&exact)
+	s.call("GET", "/v1/tenants/acme/statements/calls/current", "").want(200).into(&current)
+	s.call("GET", "/v1/tenants/acme/statements/calls/at:"+time.Now().UTC().Format(time.RFC3339), "").want(200).into(&within)
+	current.AsOf, within.AsOf = exact.AsOf, exact.AsOf
+	if diff := cmp.Diff(exact, current) + cmp.Diff(exact, within); diff != "" {
+		t.Error(diff)
+	}
+	s.call("GET", "/v1/tenants/acme/statements/calls/last", "").problem(404, "not_found")
+	for _, name := range []string{"newest", "at:", "at:noon", "2026", "at:2999-01-01T00:00:00Z"} {
+		s.call("GET", "/v1/tenants/acme/statements/calls/"+name, "").refused("period_start")
+	}
+	var list wire.StatementList
+	s.call("GET", "/v1/tenants/acme/statements?meter=calls", "").want(200).into(&list)
+	if len(list.Items) != 1 || list.Items[0].Closing != exact.Closing || list.NextCursor != nil {
+		t.Errorf("%+v", list)
+	}
+	s.call("GET", "/v1/tenants/acme/statements?limit=0", "").refused("limit")
+	s.call("GET", "/v1/tenants/acme/statements?meter=calls&cursor=x", "").refused("cursor")
+	s.call("GET", "/v1/tenants/nobody/statements", "").problem(404, "tenant_not_found")
+}

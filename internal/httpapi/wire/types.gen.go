@@ -1253,6 +1253,54 @@ type StatementLine struct {
 	Source  string `json:"source"`
 }
 
+// StatementList defines model for StatementList.
+type StatementList struct {
+	Items []StatementSummary `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// StatementSummary defines model for StatementSummary.
+type StatementSummary struct {
+	Adjusted int64 `json:"adjusted"`
+	Closed   bool  `json:"closed"`
+
+	// Closing In the meter's smallest unit.
+	Closing Count `json:"closing"`
+
+	// Expired In the meter's smallest unit.
+	Expired Count `json:"expired"`
+
+	// Granted In the meter's smallest unit.
+	Granted Count `json:"granted"`
+
+	// Held In the meter's smallest unit.
+	Held  Count `json:"held"`
+	Meter ID    `json:"meter"`
+
+	// Opening In the meter's smallest unit.
+	Opening Count `json:"opening"`
+
+	// Overage In the meter's smallest unit.
+	Overage Count `json:"overage"`
+
+	// PeriodEnd Null if the period has no end.
+	PeriodEnd   *time.Time `json:"period_end"`
+	PeriodStart time.Time  `json:"period_start"`
+	Plan        string     `json:"plan,omitempty,omitzero"`
+	PlanVersion int32      `json:"plan_version,omitempty,omitzero"`
+
+	// Refunded In the meter's smallest unit.
+	Refunded Count `json:"refunded"`
+
+	// Subject Empty for the tenant itself.
+	Subject string `json:"subject"`
+
+	// Used In the meter's smallest unit.
+	Used Count `json:"used"`
+}
+
 // Tenant defines model for Tenant.
 type Tenant struct {
 	Anchor    time.Time `json:"anchor"`
@@ -1352,7 +1400,9 @@ type TermsList struct {
 
 // Usage defines model for Usage.
 type Usage struct {
-	Operations int64 `json:"operations"`
+	// Group With group_by. For example {"subject":"ann"}.
+	Group      map[string]string `json:"group,omitempty,omitzero"`
+	Operations int64             `json:"operations"`
 
 	// Overage In the meter's smallest unit.
 	Overage Count `json:"overage"`
@@ -1360,7 +1410,7 @@ type Usage struct {
 	// Refunded Refunds of both; the net use is used + overage - refunded.
 	Refunded int64 `json:"refunded"`
 
-	// Start The start of the hour or day.
+	// Start The start of the hour, day or month.
 	Start time.Time `json:"start"`
 
 	// Used Units drawn from grants.

@@ -13,7 +13,7 @@ import (
 
 // BalanceAsOf returns a balance as it was at a past instant. Its list of grants is empty. CodeNotFound: the balance did not exist yet.
 func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string, at time.Time) (*ledger.Balance, error) {
-	at, e := r.past(at)
+	at, e := r.past("as_of", at)
 	if e != nil {
 		return nil, e
 	}
@@ -29,7 +29,7 @@ func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string,
 
 // BalancesAsOf returns a tenant's balances as they were at a past instant, without those that did not exist yet.
 func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at time.Time) ([]ledger.Balance, error) {
-	at, e := r.past(at)
+	at, e := r.past("as_of", at)
 	if e != nil {
 		return nil, e
 	}
@@ -53,14 +53,14 @@ func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 	return unlessArchived(ctx, r, tenant, "as_of", at, past, err)
 }
 
-// past returns at, to the microsecond, if it lies in the past.
-func (r *Reader) past(at time.Time) (time.Time, *ledger.Error) {
+// past returns at, to the microsecond, if it lies in the past. field is its name in errors.
+func (r *Reader) past(field string, at time.Time) (time.Time, *ledger.Error) {
 	at = ledger.Micros(at)
-	if e := ledger.ValidateInstant("as_of", at); e != nil {
+	if e := ledger.ValidateInstant(field, at); e != nil {
 		return at, e
 	}
 	if now := r.ledger.Now(); at.After(now.Add(time.Second)) {
-		return at, ledger.Errorf(ledger.CodeInvalidArgument, "as_of", "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))
+		return at, ledger.Errorf(ledger.CodeInvalidArgument, field, "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))
 	}
 	return at, nil
 }

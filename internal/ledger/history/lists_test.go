@@ -110,3 +110,106 @@ func TestEntries_BadQuery_RefusedByField(t *testing.T) {
 		wantRefused(t, err, "cursor")
 	}
 }
+
+func TestStatements_ClosedAndOpen_NewestFirst_PagesJoin(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.hourly("acme", 10)
+	b.allowance("hourly", "jobs", 20, "day", "tenant")
+	jobs := debitOf("acme", "j1", 1)
+	jobs.Items[0].Meter = "jobs"
+	must(b, jobs)
+	for i := range 3 {
+		must(b, debitOf("acme", fmt.Sprint("k", i), int64(i+1)))
+		b.rewind(time.Hour)
+	}
+	b.rewind(5 * time.Hour)                      // nobody uses anything: a run of idle periods
+	for _, stored := range []bool{false, true} { // the last period is closed in memory first, then in the tables
+		all, err := b.Statements(t.Context(), StatementQuery{Tenant: "acme", Limit: 100})
+		b.check(err)
+		if len(all.Items) != 10 || all.NextCursor != "" {
+			t.Fatalf("stored %t: %d periods, want 9 of api_calls and 1 of jobs: %+v", stored, len(all.Items), all.Items)
+		}
+		for i := range all.Items {
+			s := &all.Items[i]
+			one, err := b.Statement(t.Context(), "acme", s.Meter, "", s.Start)
+			b.check(err)
+			one.Lines, one.AsOf = nil, s.AsOf
+			wantEqual(t, "statement of the list", s, one)
+			if i > 0 && inList(all.Items[i-1], *s) >= 0 {
+				t.Errorf("%s %s comes after %s %s", s.Meter, s.Start, all.Items[i-1].Meter, all.Items[i-1].Start)
+			}
+		}
+		for limit := 1; limit <= 3; limit++ {
+			var joined []Statement
+			for ask := (StatementQuery{Tenant: "acme", Limit: limit}); ; {
+				page, err := b.Statements(t.Context(), ask)
+				b.check(err)
+				joined = append(joined, page.Items...)
+				if ask.Cursor = page.NextCursor; ask.Cursor == "" {
+					break
+				}
+			}
+			for i := range joined {
+				joined[i].AsOf = all.Items[i].AsOf
+			}
+			wantEqual(t, fmt.Sprint("pages of ", limit), joined, all.Items)
+		}
+		must(b, debitOf("acme", fmt.Sprint("last", stored), 1))
+	}
+	current, err := b.StatementCurrent(t.Context(), "acme", "api_calls", "")
+	b.check(err)
+	last, err := b.StatementLast(t.Context(), "acme", "api_calls", "")
+	b.check(err)
+	if current.Closed || !last.Closed || !last.End.Equal(current.Start) {
+		t.Errorf("current %+v, last %+v", current, last)
+	}
+	_, err = b.StatementLast(t.Context(), "acme", "jobs", "")
+	wantCode(t, err, ledger.CodeNotFound)
+	_, err = b.StatementAt(t.Context(), "acme", "jobs", "", time.Now().Add(time.Hour))
+	wantRefused(t, err, "period_start")
+	page, err := b.Statements(t.Context(), StatementQuery{Tenant: "acme", Limit: 1})
+	b.check(err)
+	for _, ask := range []StatementQuery{{Subject: "ann"}, {Meter: "other"}, {Cursor: "x"}} {
+		ask.Tenant, ask.Limit = "acme", 1
+		if ask.Cursor == "" {
+			ask.Cursor = page.NextCursor
+		}
+		_, err := b.Statements(t.Context(), ask)
+		wantRefused(t, err, "cursor")
+	}
+}
+
+func TestUsage_BySubject_FromWhatRequestsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.monthly("acme", 100)
+	for i, subject := range []string{"ann", "bob", "ann", ""} {
+		d := debitOf("acme", fmt.Sprint("k", i), int64(1+i))
+		d.Subject = subject
+		must(b, d)
+	}
+	now := time.Now().UTC()
+	ask := UsageQuery{Tenant: "acme", Meter: "api_calls", From: now.AddDate(-1, 0, 0), To: now.Add(time.Hour), Step: UsageByMonth}
+	used := func(ask UsageQuery) map[string][2]int64 {
+		t.Helper()
+		out := map[string][2]int64{}
+		items, err := b.Usage(t.Context(), ask)
+		b.check(err)
+		for _, u := range items {
+			out[u.Subject] = [2]int64{out[u.Subject][0] + u.Used, out[u.Subject][1] + u.Operations}
+		}
+		return out
+	}
+	wantEqual(t, "all", used(ask), map[string][2]int64{"": {10, 4}})
+	ask.Subject = "ann" // the plan has no cap per subject
+	wantEqual(t, "of a subject", used(ask), map[string][2]int64{"": {4, 2}})
+	ask.Subject, ask.Group = "", UsageBySubject
+	wantEqual(t, "by subject", used(ask), map[string][2]int64{"ann": {4, 2}, "bob": {2, 1}, "": {4, 1}})
+	ask.Group = "plan"
+	_, err := b.Usage(t.Context(), ask)
+	wantRefused(t, err, "group_by")
+	ask.Group, ask.Step = "", "year"
+	_, err = b.Usage(t.Context(), ask)
+	wantRefused(t, err, "by")
+}

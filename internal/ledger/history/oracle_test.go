@@ -23,7 +23,7 @@ const (
 		GROUP BY e.kind, e.source ORDER BY e.kind, e.source`
 	oracleUsage = `SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
 			coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
-			coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id)
+			coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id), ''
 		FROM entries e
 		WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.created_at >= $4::timestamptz AND e.created_at < $5::timestamptz
 			AND e.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')
@@ -137,7 +137,7 @@ func TestSums_RandomPrograms_EqualSumsOverAllEntries(t *testing.T) {
 		t.Log("seed", seed)
 		r := rand.New(rand.NewPCG(0, seed))
 		b.hourly("acme", 10)
-		b.wander(r, 60)
+		b.wander(r, 40)
 		k := ledger.BalanceKey{Tenant: "acme", Meter: "api_calls"}
 		w := b.rollups(2 + r.Int64N(7))
 		for part := range 3 {
@@ -181,7 +181,7 @@ func (b *bundle) compareSums(k ledger.BalanceKey, r *rand.Rand) {
 		if got != held.Held && s.last > s.after { // several periods without entries have the same seqs
 			b.t.Errorf("held before entry %d: %d, want %d", s.after, got, held.Held)
 		}
-		for _, at := range sample(r, append(instants, period.Forever), 12) {
+		for _, at := range sample(r, append(instants, period.Forever), 6) {
 			lines, err := b.report().sumsAsOf(b.t.Context(), k, s, at)
 			b.check(err)
 			if diff := cmp.Diff(b.oracle(k, s, at), lines); diff != "" {
@@ -203,7 +203,7 @@ func (b *bundle) startOf(k ledger.BalanceKey, s span) (at time.Time) {
 func (b *bundle) compareUsage(k ledger.BalanceKey, r *rand.Rand) {
 	b.t.Helper()
 	instants := b.instants(k)
-	for i, at := range sample(r, instants, 10) {
+	for i, at := range sample(r, instants, 5) {
 		for _, zone := range []string{"UTC", "Asia/Kathmandu"} {
 			for _, step := range []UsageStep{UsageByHour, UsageByDay} {
 				q := UsageQuery{Tenant: k.Tenant, Meter: k.Meter, From: at, To: time.Now().UTC().Add(time.Hour), Step: step, Zone: zone}

@@ -38,7 +38,10 @@ type StatementLine struct {
 
 // Statement returns the account of the period that starts at start. CodeNotFound: the balance has no such period.
 func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, start time.Time) (*Statement, error) {
-	s, err := r.StatementAt(ctx, tenant, meter, subject, start)
+	if e := ledger.ValidateInstant("period_start", start); e != nil {
+		return nil, e
+	}
+	s, err := r.statementOf(ctx, tenant, meter, subject, func(*ledger.Book) time.Time { return start })
 	if err != nil {
 		return nil, err
 	}
@@ -49,25 +52,47 @@ func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, s
 	return s, nil
 }
 
-// StatementAt returns the account of the period that contains the instant at. CodeNotFound: the balance had no period then. CodeArchived: the period
+// StatementAt returns the account of the period that contains a past instant. CodeNotFound: the balance had no period then. CodeArchived: the period
 // ended before the oldest instant that can be asked about.
 func (r *Reader) StatementAt(ctx context.Context, tenant, meter, subject string, at time.Time) (*Statement, error) {
-	if e := ledger.ValidateInstant("period_start", at); e != nil {
+	at, e := r.past("period_start", at)
+	if e != nil {
 		return nil, e
 	}
+	return r.statementOf(ctx, tenant, meter, subject, func(*ledger.Book) time.Time { return at })
+}
+
+// StatementCurrent returns the account of the open period.
+func (r *Reader) StatementCurrent(ctx context.Context, tenant, meter, subject string) (*Statement, error) {
+	return r.statementOf(ctx, tenant, meter, subject, func(b *ledger.Book) time.Time { return b.Start })
+}
+
+// StatementLast returns the account of the newest closed period. CodeNotFound: none was closed.
+func (r *Reader) StatementLast(ctx context.Context, tenant, meter, subject string) (*Statement, error) {
+	return r.statementOf(ctx, tenant, meter, subject, func(b *ledger.Book) time.Time { return b.Start.Add(-time.Microsecond) })
+}
+
+// statementOf returns the account of the period that contains the instant that pick returns.
+func (r *Reader) statementOf(ctx context.Context, tenant, meter, subject string, pick func(*ledger.Book) time.Time) (*Statement, error) {
+	var last time.Time // the last instant of the period
 	s, err := reported(ctx, r, func(ctx context.Context, q *report) (*Statement, error) {
-		return q.statementAt(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, at)
+		return q.statementAt(ctx, ledger.BalanceKey{Tenant: tenant, Meter: meter, Subject: subject}, func(b *ledger.Book) time.Time {
+			last = pick(b)
+			return last
+		})
 	})
-	last := at // the last instant of the period
 	if err == nil {
 		if last = s.End.Add(-time.Microsecond); s.End.IsZero() {
 			last = s.AsOf
 		}
 	}
+	if last.IsZero() {
+		return nil, err // there is no such balance
+	}
 	return unlessArchived(ctx, r, tenant, "period_start", last, s, err)
 }
 
-func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, at time.Time) (*Statement, error) {
+func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, pick func(*ledger.Book) time.Time) (*Statement, error) {
 	b, now, err := q.ledger.View(ctx, k, time.Time{})
 	if err != nil {
 		return nil, err
@@ -75,6 +100,7 @@ func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, at time.T
 	if err := q.follow(ctx, k, b.Seq-int64(len(b.Unwritten))); err != nil {
 		return nil, err
 	}
+	at := pick(b)
 	if !at.Before(b.Start) {
 		return q.openStatement(ctx, b, ledger.Later(now, b.UpdatedAt), at)
 	}
@@ -120,6 +146,12 @@ func (q *report) openStatement(ctx context.Context, b *ledger.Book, now, at time
 	if !at.Before(b.End) {
 		return nil, ledger.Errorf(ledger.CodeNotFound, "period_start", "the open period of meter %q ends at %s", b.Meter, b.End.Format(time.RFC3339))
 	}
+	s := openPeriod(b, now)
+	return s, q.fillLines(ctx, b, s)
+}
+
+// openPeriod returns the account of the open period without its lines.
+func openPeriod(b *ledger.Book, now time.Time) *Statement {
 	s := &Statement{
 		BalanceKey: b.BalanceKey, Sums: b.Sums, Plan: b.Plan, PlanVersion: b.PlanVersion, Start: b.Start,
 		Closing: b.Remaining() + b.Held, AsOf: now,
@@ -127,7 +159,7 @@ func (q *report) openStatement(ctx context.Context, b *ledger.Book, now, at time
 	if b.End.Before(period.Forever) {
 		s.End = b.End
 	}
-	return s, q.fillLines(ctx, b, s)
+	return s
 }
 
 // fillLines totals a period from the entries that were stored when b was read and those that advance made in memory. It leaves out

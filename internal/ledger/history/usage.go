@@ -15,12 +15,23 @@ type UsageStep string
 
 // The steps, and the longest span of a query with each.
 const (
-	UsageByHour UsageStep = "hour"
-	UsageByDay  UsageStep = "day"
+	UsageByHour  UsageStep = "hour"
+	UsageByDay   UsageStep = "day"
+	UsageByMonth UsageStep = "month"
 
-	UsageHoursMax = 31 * 24 * time.Hour
-	UsageDaysMax  = 366 * 24 * time.Hour
+	UsageHoursMax  = 31 * 24 * time.Hour
+	UsageDaysMax   = 366 * 24 * time.Hour
+	UsageMonthsMax = 10 * 366 * 24 * time.Hour
 )
+
+// UsageGroup divides use.
+type UsageGroup string
+
+// UsageBySubject divides the use of the tenant's own balance by the subject that requests named; the empty subject is that of the others.
+const UsageBySubject UsageGroup = "subject"
+
+// UsageGroupsMax bounds the steps times subjects of an answer.
+const UsageGroupsMax = 10_000
 
 // UsageBucket is the use within one step.
 type UsageBucket struct {
@@ -29,6 +40,7 @@ type UsageBucket struct {
 	Overage    int64
 	Refunded   int64 // of both
 	Operations int64
+	Subject    string // with UsageBySubject
 }
 
 // UsageQuery asks for the use of one balance in [From, To).
@@ -36,7 +48,8 @@ type UsageQuery struct {
 	Tenant, Meter, Subject string
 	From, To               time.Time
 	Step                   UsageStep
-	Zone                   string // time zone of days; empty: UTC
+	Zone                   string     // time zone of days and months; empty: UTC
+	Group                  UsageGroup // empty: none
 }
 
 // Usage returns the buckets in which there was any use, oldest first.
@@ -59,9 +72,19 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 	if err != nil {
 		return nil, err
 	}
+	named := ask.Group == UsageBySubject
+	if newest == 0 && k.Subject != "" { // the plan has no cap per subject: the tenant's own balance knows who used it
+		k.Subject, named = "", true
+		if newest, err = q.newest(ctx, k); err != nil {
+			return nil, err
+		}
+	}
 	s, err := q.between(ctx, k, span{0, newest}, ask.From, ask.To)
 	if err != nil {
 		return nil, err
+	}
+	if named {
+		return q.usageNamed(ctx, ask, k, s)
 	}
 	rows, err := q.pool.Query(ctx, q.sql["UsageBetween"], k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone, q.lastMonth())
 	if err != nil {
@@ -80,6 +103,36 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 	return out, nil
 }
 
+// usageNamed divides the use of s by the subject that requests named, or returns that of the subject asked for.
+func (q *report) usageNamed(ctx context.Context, ask *UsageQuery, k ledger.BalanceKey, s span) ([]UsageBucket, error) {
+	args := []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone, q.lastMonth(), UsageGroupsMax + 1}
+	statement := "UsageBySubject"
+	if ask.Subject != "" {
+		statement, args = "UsageOfSubject", append(args, ask.Subject)
+	}
+	rows, err := q.pool.Query(ctx, q.sql[statement], args...)
+	if err != nil {
+		return nil, failed("sum use by subject", err)
+	}
+	out := []UsageBucket{}
+	var u UsageBucket
+	_, err = pgx.ForEachRow(rows, []any{&u.Start, &u.Subject, &u.Used, &u.Overage, &u.Refunded, &u.Operations}, func() error {
+		u.Start = u.Start.UTC()
+		if ask.Group == "" {
+			u.Subject = ""
+		}
+		out = append(out, u)
+		return nil
+	})
+	if err != nil {
+		return nil, failed("sum use by subject", err)
+	}
+	if len(out) > UsageGroupsMax {
+		return nil, ledger.Errorf(ledger.CodeInvalidArgument, "to", "gives more than %d items; ask for a shorter time or longer steps", UsageGroupsMax)
+	}
+	return out, nil
+}
+
 func (q *UsageQuery) validate() error {
 	if e := ledger.FirstOf(ledger.ValidateID("tenant", q.Tenant), ledger.ValidateID("meter", q.Meter), ledger.ValidateSubject(q.Subject), ledger.ValidateInstant("from", q.From), ledger.ValidateInstant("to", q.To)); e != nil {
 		return e
@@ -89,8 +142,13 @@ func (q *UsageQuery) validate() error {
 	case UsageByHour:
 		longest = UsageHoursMax
 	case UsageByDay:
+	case UsageByMonth:
+		longest = UsageMonthsMax
 	default:
-		return ledger.Errorf(ledger.CodeInvalidArgument, "by", "must be one of: hour, day")
+		return ledger.Errorf(ledger.CodeInvalidArgument, "by", "must be one of: hour, day, month")
+	}
+	if q.Group != "" && q.Group != UsageBySubject {
+		return ledger.Errorf(ledger.CodeInvalidArgument, "group_by", "must be: subject")
 	}
 	if q.From.IsZero() || q.To.IsZero() || !q.From.Before(q.To) || q.To.Sub(q.From) > longest {
 		return ledger.Errorf(ledger.CodeInvalidArgument, "to", "must be later than from, by at most %d days per %s", int(longest.Hours()/24), q.Step)

@@ -23,3 +23,12 @@ SELECT p.last_seq, p.held
 FROM periods p
 WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_start < $4
 ORDER BY p.period_start DESC LIMIT 1;
+
+-- name: PeriodsUntil
+-- Returns the newest $5 closed periods, or runs of idle periods, of balance ($1..$3) that start at or before $4, the newest first.
+SELECT p.period_start, p.period_end, p.plan, p.plan_version, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted, p.overage,
+       p.held, p.closing, p.last_seq, p.closed_at, p.idle, coalesce(p.terms_at, 'epoch'), p.rolled_over, p.rollover, p.owing
+FROM periods p
+WHERE p.tenant_id = $1 AND p.meter = $2 AND p.subject = $3 AND p.period_start <= $4
+ORDER BY p.period_start DESC
+LIMIT $5::integer;

@@ -129,6 +129,35 @@ GROUP BY p.step
 HAVING sum(p.operations) > 0
 ORDER BY p.step;
 
+-- name: UsageBySubject
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7, by the subject that requests named.
+-- At most $9 rows. A refund names no subject.
+SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''), coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id)
+FROM entries e
+WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
+  AND e.month <= $8::date
+  AND e.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')
+GROUP BY 1, 2
+ORDER BY 1, 2
+LIMIT $9::integer;
+
+-- name: UsageOfSubject
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7, of requests that named subject $10.
+-- At most $9 rows. A refund names no subject.
+SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''), coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
+       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id)
+FROM entries e
+WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
+  AND e.month <= $8::date
+  AND e.op_subject = $10::text AND e.op_subject IS NOT NULL
+  AND e.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')
+GROUP BY 1, 2
+ORDER BY 1, 2
+LIMIT $9::integer;
+
 -- name: NewestSeq
 -- Returns the seq of the newest entry of balance ($1..$3); no row: it has none.
 SELECT b.seq FROM balances b WHERE b.tenant_id = $1 AND b.meter = $2 AND b.subject = $3;

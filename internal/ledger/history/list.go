@@ -1,0 +1,208 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/period"
+)
+
+// StatementQuery selects the periods of a tenant's balances.
+type StatementQuery struct {
+	Tenant  string
+	Meter   string // empty: all
+	Subject string // empty: the tenant's own balances
+	Limit   int    // 1..pg.PageMax
+	Cursor  string // NextCursor of the page before; empty: the first page
+}
+
+// StatementPage is a page of statements without their lines. NextCursor is empty on the last page.
+type StatementPage struct {
+	Items      []Statement
+	NextCursor string
+}
+
+// Statements returns the closed and open periods, those that began last first; of those that began together, by meter.
+func (r *Reader) Statements(ctx context.Context, ask StatementQuery) (StatementPage, error) {
+	if e := ledger.FirstOf(ledger.ValidateID("tenant", ask.Tenant), ledger.ValidateSubject(ask.Subject), pg.ValidLimit(ask.Limit)); e != nil {
+		return StatementPage{}, e
+	}
+	from, err := ask.start()
+	if err != nil {
+		return StatementPage{}, err
+	}
+	return reported(ctx, r, func(ctx context.Context, q *report) (StatementPage, error) {
+		books, now, err := q.books(ctx, &ask)
+		if err != nil {
+			return StatementPage{}, err
+		}
+		var items []Statement
+		for _, b := range books {
+			more, err := q.periodsOf(ctx, b, ledger.Later(now, b.UpdatedAt), from, ask.Limit+1)
+			if err != nil {
+				return StatementPage{}, err
+			}
+			// Merged at once, so that no more than two pages are in memory.
+			items = slices.SortedFunc(slices.Values(append(items, more...)), inList)
+			items = items[:min(len(items), ask.Limit+1)]
+		}
+		page := StatementPage{Items: items}
+		if len(items) > ask.Limit {
+			page.Items = items[:ask.Limit]
+			last := &page.Items[ask.Limit-1]
+			page.NextCursor = pg.SealCursor(last.Meter, ask.Subject, last.Start.Format(time.RFC3339Nano))
+		}
+		return page, nil
+	})
+}
+
+// place is the place of a statement in the list.
+type place struct {
+	start time.Time
+	meter string
+}
+
+// follows reports whether a statement comes after p.
+func (p place) follows(s *Statement) bool {
+	return s.Start.Before(p.start) || s.Start.Equal(p.start) && s.Meter > p.meter
+}
+
+func inList(a, b Statement) int {
+	return cmp.Or(b.Start.Compare(a.Start), cmp.Compare(a.Meter, b.Meter))
+}
+
+// start returns the place after which the page begins.
+func (ask *StatementQuery) start() (place, error) {
+	first := place{start: period.Forever}
+	if ask.Meter != "" {
+		if e := ledger.ValidateID("meter", ask.Meter); e != nil {
+			return first, e
+		}
+	}
+	if ask.Cursor == "" {
+		return first, nil
+	}
+	parts, err := pg.OpenCursor(ask.Cursor, 3)
+	if err != nil {
+		return first, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, parts[2])
+	if err != nil {
+		return first, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "unknown cursor")
+	}
+	if ask.Meter != "" && parts[0] != ask.Meter || parts[1] != ask.Subject {
+		return first, ledger.Errorf(ledger.CodeInvalidArgument, "cursor", "belongs to another list, not to this one")
+	}
+	return place{start: at, meter: parts[0]}, nil
+}
+
+// books returns the views of the balances asked for.
+func (q *report) books(ctx context.Context, ask *StatementQuery) ([]*ledger.Book, time.Time, error) {
+	if ask.Meter == "" {
+		return q.ledger.Views(ctx, ask.Tenant, ask.Subject, time.Time{})
+	}
+	if err := q.ledger.MustExist(ctx, ask.Tenant); err != nil {
+		return nil, time.Time{}, err
+	}
+	b, now, err := q.ledger.View(ctx, ledger.BalanceKey{Tenant: ask.Tenant, Meter: ask.Meter, Subject: ask.Subject}, time.Time{})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return []*ledger.Book{b}, now, nil
+}
+
+// periodsOf returns up to n periods of one balance that follow a place, the newest first: the open one, those that were closed in memory only,
+// and the stored ones.
+func (q *report) periodsOf(ctx context.Context, b *ledger.Book, now time.Time, from place, n int) ([]Statement, error) {
+	if err := q.follow(ctx, b.BalanceKey, b.Seq-int64(len(b.Unwritten))); err != nil {
+		return nil, err
+	}
+	var out []Statement
+	add := func(s *Statement) {
+		if from.follows(s) && len(out) < n {
+			out = append(out, *s)
+		}
+	}
+	add(openPeriod(b, now))
+	for _, c := range slices.Backward(b.Closed) {
+		c.ClosedAt = now
+		if err := eachPeriod(b, &c, from, n-len(out), add); err != nil {
+			return nil, err
+		}
+	}
+	if len(out) == n {
+		return out, nil
+	}
+	stored := b.Start // nothing that starts later is stored, or it was closed in memory too
+	if len(b.Closed) > 0 {
+		stored = b.Closed[0].Start
+	}
+	rows, err := q.storedPeriods(ctx, b.BalanceKey, ledger.Earlier(stored.Add(-time.Microsecond), from.start), n-len(out))
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		if err := eachPeriod(b, &rows[i], from, n-len(out), add); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// eachPeriod visits the periods that a row stands for, the newest first: up to most of them, and one that does not follow the list's place.
+func eachPeriod(b *ledger.Book, row *ledger.PeriodRow, from place, most int, visit func(*Statement)) error {
+	if most <= 0 {
+		return nil
+	}
+	if row.Idle == 0 {
+		visit(statementOf(row))
+		return nil
+	}
+	run, err := b.IdleRun(row)
+	if err == nil {
+		i := run.Len() - 1
+		if from.start.Before(row.End) {
+			i, err = run.IndexAt(ledger.Later(from.start, row.Start))
+		}
+		if err == nil {
+			err = run.Periods(i, most+1, true, func(p *ledger.IdlePeriod) bool {
+				visit(statementOf(&p.PeriodRow))
+				return true
+			})
+		}
+	}
+	if err != nil {
+		return &ledger.Error{Code: ledger.CodeInternal, Detail: "the idle periods cannot be derived", Cause: err}
+	}
+	return nil
+}
+
+// storedPeriods returns up to n rows that start at or before an instant, the newest first. The first of them may follow the list's place, and
+// so may not: one more is read.
+func (q *report) storedPeriods(ctx context.Context, k ledger.BalanceKey, until time.Time, n int) ([]ledger.PeriodRow, error) {
+	rows, err := q.pool.Query(ctx, q.sql["PeriodsUntil"], k.Tenant, k.Meter, k.Subject, until, n+1)
+	if err != nil {
+		return nil, failed("read periods", err)
+	}
+	var out []ledger.PeriodRow
+	c := ledger.PeriodRow{BalanceKey: k}
+	_, err = pgx.ForEachRow(rows, []any{
+		&c.Start, &c.End, &c.Plan, &c.PlanVersion, &c.Opening, &c.Granted, &c.Refunded, &c.Used, &c.Expired, &c.Adjusted, &c.Overage,
+		&c.Held, &c.Closing, &c.LastSeq, &c.ClosedAt, &c.Idle, &c.TermsAt, &c.RolledOver, &c.Rollover, &c.Owing,
+	}, func() error {
+		row := c
+		row.Start, row.End, row.ClosedAt, row.TermsAt = c.Start.UTC(), c.End.UTC(), c.ClosedAt.UTC(), c.TermsAt.UTC()
+		out = append(out, row)
+		return nil
+	})
+	if err != nil {
+		return nil, failed("read periods", err)
+	}
+	return out, nil
+}
