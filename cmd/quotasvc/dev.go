@@ -49,7 +49,7 @@ var devText string
 // Run serves until ctx ends or one of the servers ends.
 func (c *devCmd) Run(ctx context.Context, log *slog.Logger) (err error) {
 	cfg := serviceConfig{
-		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, LedgerLanes: 2, CheckReads: 8, CacheFresh: 30 * time.Second,
+		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, LedgerLanes: 2, CheckReads: 8, Readers: 8, CacheFresh: 30 * time.Second,
 		clockConfig: c.clockConfig,
 	}
 	lst, err := listen(ctx, &cfg)

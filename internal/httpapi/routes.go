@@ -50,7 +50,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/statements", query: []string{"meter", "subject", "limit", "cursor"}, handler: s.listStatements},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/statements/:meter/:period_start", query: []string{"subject", "format"}, handler: s.getStatement},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/usage", query: []string{"meter", "subject", "from", "to", "by", "group_by", "timezone"}, handler: s.usage},
-		{method: http.MethodGet, path: "/v1/tenants/:tenant/grants", query: []string{"meter", "limit", "cursor"}, handler: s.listGrants},
+		{method: http.MethodGet, path: "/v1/tenants/:tenant/grants", query: []string{"meter", "status", "limit", "cursor"}, handler: s.listGrants},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/holds", query: []string{"status", "limit", "cursor"}, handler: s.listHolds},
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/holds/:hold_id", handler: s.getHold},
 		{method: http.MethodPost, path: "/v1/tenants/:tenant/grants", handler: s.grant},

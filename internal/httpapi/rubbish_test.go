@@ -37,7 +37,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
 			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3,"at_period_end":"preserve"},"overflow":{"meter":"credits","price":2},"per_subject":4}],"limits":[{"rule":"r",` + limit + `}]}`},
 		"putTenant":      {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
-		"patchTenant":    {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true,"reason":"sold","dry_run":false}`},
+		"patchTenant":    {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true,"usage":"carry","reason":"sold","dry_run":false}`},
 		"putLimit":       {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
 		"putBlock":       {"PUT", "/v1/blocks/subject/u9", block},
 		"putBlockPrefix": {"PUT", "/v1/blocks/ip/192.0.2.0/24", `{"action":"allow","expires_at":"2099-01-01T00:00:00Z","reason":"office"}`},

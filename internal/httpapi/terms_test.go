@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // rewind moves everything that is stored into the past, as if that much time had passed. It adds a few seconds: ids of
@@ -29,6 +30,10 @@ func (s *service) rewind(by time.Duration) {
 		"plans":        {moved("created_at")},
 	} {
 		_, err := s.pool.Exec(s.t.Context(), "UPDATE "+table+" SET "+strings.Join(columns, ", "), by)
+		s.check(err)
+	}
+	for _, finish := range testenv.Rewound {
+		_, err := s.pool.Exec(s.t.Context(), finish, "", by)
 		s.check(err)
 	}
 }
@@ -157,7 +162,7 @@ func TestOverride_NextPeriodOrNow(t *testing.T) {
 	s.debit("k4", "acme", "jobs", 7).want(200)
 	s.debit("k5", "acme", "jobs", 1).problem(429, "quota_exceeded")
 
-	const now = `{"overrides":{"calls":60},"apply":"now"}`
+	const now = `{"overrides":{"calls":60},"apply":"now","usage":"reset","reason":"sold anew"}`
 	s.patch(now).want(200)
 	if got := s.balance("calls", ""); got.Granted != 60 || got.Remaining != 63 || got.Used != 0 {
 		t.Errorf("at once: %+v", got)
@@ -167,12 +172,12 @@ func TestOverride_NextPeriodOrNow(t *testing.T) {
 	}
 	s.debit("k6", "acme", "calls", 60).want(200)
 	s.patch(now).want(200)
-	s.patch(`{"plan":"hourly","apply":"now"}`).want(200)
+	s.patch(`{"plan":"hourly","apply":"now","usage":"reset","reason":"asked again"}`).want(200)
 	if got := s.balance("calls", ""); got.Used != 60 || got.Remaining != 3 {
 		t.Errorf("a retry renewed it: %+v", got)
 	}
 	s.patch(`{"overrides":{"calls":null,"jobs":9}}`).want(200)
-	s.patch(`{"overrides":{"jobs":9},"apply":"now"}`).want(200) // what waits, now
+	s.patch(`{"overrides":{"jobs":9},"apply":"now","usage":"reset","reason":"what waits, now"}`).want(200)
 	if calls, jobs := s.balance("calls", ""), s.balance("jobs", ""); calls.Granted != 10 || calls.Remaining != 13 || jobs.Remaining != 9 {
 		t.Errorf("%+v %+v", calls, jobs)
 	}
@@ -203,7 +208,7 @@ func TestOverride_BelowUsed_NextPeriod(t *testing.T) {
 	}
 	seat("k3", 2).want(200)
 	capped(1)
-	s.patch(`{"plan":"hourly","apply":"now"}`).want(200)
+	s.patch(`{"plan":"hourly","apply":"now","usage":"reset","reason":"a new cap"}`).want(200)
 	p := seat("k4", 2).problem(429, "quota_exceeded")
 	if p.Limiting.Level != "subject" || *p.Available != 1 {
 		t.Errorf("%+v", p)
