@@ -227,8 +227,8 @@ func (c *check) compareEntries(ctx context.Context) error {
 	c.ends = &endRows{rows: rows}
 	defer rows.Close()
 	for {
-		key, any := c.first()
-		if !any {
+		key, found := c.first()
+		if !found {
 			break
 		}
 		if err := c.compareBalance(key); err != nil {
@@ -239,13 +239,13 @@ func (c *check) compareEntries(ctx context.Context) error {
 }
 
 // first returns the first balance of which entries are left to be read.
-func (c *check) first() (key ledger.BalanceKey, any bool) {
+func (c *check) first() (key ledger.BalanceKey, found bool) {
 	for _, f := range c.files {
-		if !f.ended && (!any || compareKeys(f.at, key) < 0) {
-			key, any = f.at, true
+		if !f.ended && (!found || compareKeys(f.at, key) < 0) {
+			key, found = f.at, true
 		}
 	}
-	return key, any
+	return key, found
 }
 
 // end is where the entries of a balance in an archive end.

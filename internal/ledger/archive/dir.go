@@ -174,7 +174,7 @@ func (d directory) save(m *Manifest) error {
 		return err
 	}
 	_, err = f.Write(append(text, '\n'))
-	_, _, _, err = f.end(err)
+	_, _, err = f.end(err)
 	return err
 }
 
@@ -205,7 +205,7 @@ func (f *newFile) Write(p []byte) (int, error) {
 }
 
 // end closes the file. If err is nil it is complete, and gets its name.
-func (f *newFile) end(err error) (name string, bytes int64, digest string, _ error) {
+func (f *newFile) end(err error) (bytes int64, digest string, _ error) {
 	if err == nil {
 		err = f.buffer.Flush()
 	}
@@ -219,9 +219,9 @@ func (f *newFile) end(err error) (name string, bytes int64, digest string, _ err
 		err = syncDirectory(string(f.dir))
 	}
 	if err != nil {
-		return "", 0, "", fmt.Errorf("write %s: %w", f.dir.path(f.name), err)
+		return 0, "", fmt.Errorf("write %s: %w", f.dir.path(f.name), err)
 	}
-	return f.name, f.bytes, hex.EncodeToString(f.sum.Sum(nil)), nil
+	return f.bytes, hex.EncodeToString(f.sum.Sum(nil)), nil
 }
 
 // syncDirectory makes sure that new names are on disk.

@@ -106,7 +106,7 @@ func (r *run) exportFile(ctx context.Context, m *Manifest, f File, statement str
 		return err
 	}
 	f.Rows, err = r.copyRows(ctx, out, "export "+f.Name, statement, args...)
-	if _, f.Bytes, f.SHA256, err = out.end(err); err != nil {
+	if f.Bytes, f.SHA256, err = out.end(err); err != nil {
 		return err
 	}
 	m.Files = append(m.Files, f)

@@ -109,7 +109,7 @@ func numericValue(types *pgtype.Map) func(raw []byte) parquet.Value {
 // fileWriter writes rows of a query to a Parquet file.
 type fileWriter struct {
 	columns []column
-	out     *parquet.Writer
+	out     *parquet.GenericWriter[any]
 	batch   []parquet.Row
 	n       int    // of batch
 	bytes   []byte // of the batch: what the driver returns is valid for one row only
@@ -119,7 +119,7 @@ type fileWriter struct {
 
 func newFileWriter(to io.Writer, columns []column, schema *parquet.Schema) *fileWriter {
 	w := &fileWriter{columns: columns, batch: make([]parquet.Row, batchRows)}
-	w.out = parquet.NewWriter(to, schema, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}), parquet.CreatedBy("quotasvc", "", ""))
+	w.out = parquet.NewGenericWriter[any](to, schema, parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}), parquet.CreatedBy("quotasvc", "", ""))
 	for i := range w.batch {
 		w.batch[i] = make(parquet.Row, len(columns))
 	}
@@ -183,7 +183,6 @@ type fileReader struct {
 	columns []int // in the file, of the names that were asked for
 	batch   []parquet.Row
 	n, at   int
-	ended   bool
 }
 
 // openFile opens a file to read the named columns.

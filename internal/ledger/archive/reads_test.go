@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ func (b *bundle) ask(tenant string, from time.Time, operations ...string) answer
 
 func (b *bundle) wantArchived(what string, err error, oldest time.Time) {
 	b.t.Helper()
-	if ledger.CodeOf(err) != ledger.CodeArchived || !err.(*ledger.Error).Oldest.Equal(oldest) {
+	if e, ok := errors.AsType[*ledger.Error](err); !ok || e.Code != ledger.CodeArchived || !e.Oldest.Equal(oldest) {
 		b.t.Errorf("%s: got %v, want archived with %s", what, err, oldest)
 	}
 }
