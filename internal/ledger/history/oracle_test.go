@@ -52,15 +52,18 @@ func (b *bundle) wander(r *rand.Rand, n int) {
 			}
 			_, err = pg.Do(b.t.Context(), b.ledger, g)
 		case 5, 6:
-			h := &ledger.Hold{Tenant: "acme", Key: key, HoldID: key, Items: []ledger.Item{{Meter: "api_calls", Amount: 1 + r.Int64N(4)}},
-				TTL: time.Duration(1+r.IntN(200)) * time.Minute}
+			h := &ledger.Hold{
+				Tenant: "acme", Key: key, HoldID: key, Items: []ledger.Item{{Meter: "api_calls", Amount: 1 + r.Int64N(4)}},
+				TTL: time.Duration(1+r.IntN(200)) * time.Minute,
+			}
 			if _, err = pg.Do(b.t.Context(), b.ledger, h); err == nil {
 				holds = append(holds, key)
 			}
 		case 7:
 			if len(holds) > 0 {
-				_, err = pg.Do(b.t.Context(), b.ledger, &ledger.HoldChange{Tenant: "acme", Key: key, HoldID: holds[r.IntN(len(holds))],
-					Action: []ledger.HoldAction{ledger.ActionCapture, ledger.ActionRelease}[r.IntN(2)]})
+				_, err = pg.Do(b.t.Context(), b.ledger, &ledger.HoldChange{
+					Tenant: "acme", Key: key, HoldID: holds[r.IntN(len(holds))], Action: []ledger.HoldAction{ledger.ActionCapture, ledger.ActionRelease}[r.IntN(2)],
+				})
 			}
 		case 8:
 			if len(debits) > 0 {

@@ -51,7 +51,7 @@ type Rollups struct {
 	pool    *pgxpool.Pool
 	sql     map[string]string
 	every   int64
-	rest    time.Duration // rollupPause
+	rest    int // rollupPause
 	written prometheus.Counter
 	hints   chan ledger.BalanceKey
 	cancel  context.CancelFunc
@@ -180,7 +180,7 @@ func (w *Rollups) CatchUp(ctx context.Context, k ledger.BalanceKey) error {
 		if err != nil || !wrote {
 			return err
 		}
-		pause(ctx, w.rest*time.Since(began))
+		pause(ctx, time.Since(began)*time.Duration(w.rest))
 	}
 	return ctx.Err()
 }
