@@ -58,7 +58,7 @@ func TestRegrant_KeepsPriorityAndCostBasis(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.mustDebit(&ledger.Debit{Tenant: "acme", Key: "k1", Items: []ledger.Item{{Meter: "credits", Amount: 9}}})
-	b.exec("UPDATE grants SET status = 'expired', expires_at = effective_at + interval '1 microsecond' WHERE grant_id = 'sale'")
+	b.rewind("acme", 2*time.Hour) // the grant expires
 	r, err := Do(t.Context(), b.Ledger, &ledger.Refund{Tenant: "acme", Key: "r1", OperationID: "k1", Return: ledger.ReturnRegrant})
 	if err != nil || r.Items[0].Remaining != 9 {
 		t.Fatalf("got %+v, %v", r, err)
