@@ -13,7 +13,7 @@ import (
 
 // BalanceAsOf returns a balance as it was at a past instant. Its list of grants is empty. CodeNotFound: the balance did not exist yet.
 func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string, at time.Time) (*ledger.Balance, error) {
-	at, e := r.past("as_of", at)
+	at, e := r.past(ctx, "as_of", at)
 	if e != nil {
 		return nil, e
 	}
@@ -29,7 +29,7 @@ func (r *Reader) BalanceAsOf(ctx context.Context, tenant, meter, subject string,
 
 // BalancesAsOf returns a tenant's balances as they were at a past instant, without those that did not exist yet.
 func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at time.Time) ([]ledger.Balance, error) {
-	at, e := r.past("as_of", at)
+	at, e := r.past(ctx, "as_of", at)
 	if e != nil {
 		return nil, e
 	}
@@ -53,11 +53,18 @@ func (r *Reader) BalancesAsOf(ctx context.Context, tenant, subject string, at ti
 	return unlessArchived(ctx, r, tenant, "as_of", at, past, err)
 }
 
-// past returns at, to the microsecond, if it lies in the past. field is its name in errors.
-func (r *Reader) past(field string, at time.Time) (time.Time, *ledger.Error) {
+// past returns at, to the microsecond, if it lies in the past. field is its name in errors. The instance's clock may have been set since
+// PostgreSQL's was read, so nothing is refused without a new reading.
+func (r *Reader) past(ctx context.Context, field string, at time.Time) (time.Time, error) {
 	at = ledger.Micros(at)
 	if e := ledger.ValidateInstant(field, at); e != nil {
 		return at, e
+	}
+	if !at.After(r.ledger.Now().Add(time.Second)) {
+		return at, nil
+	}
+	if err := r.ledger.Ping(ctx); err != nil {
+		return at, err
 	}
 	if now := r.ledger.Now(); at.After(now.Add(time.Second)) {
 		return at, ledger.Errorf(ledger.CodeInvalidArgument, field, "must not lie in the future; it is %s now", now.UTC().Format(time.RFC3339))

@@ -55,7 +55,7 @@ func (r *Reader) Statement(ctx context.Context, tenant, meter, subject string, s
 // StatementAt returns the account of the period that contains a past instant. CodeNotFound: the balance had no period then. CodeArchived: the period
 // ended before the oldest instant that can be asked about.
 func (r *Reader) StatementAt(ctx context.Context, tenant, meter, subject string, at time.Time) (*Statement, error) {
-	at, e := r.past("period_start", at)
+	at, e := r.past(ctx, "period_start", at)
 	if e != nil {
 		return nil, e
 	}
