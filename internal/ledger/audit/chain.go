@@ -99,7 +99,7 @@ func canonicalJSON(b, document []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // Token returns it bare
+	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("more than one JSON value")
 	}
 	return b, nil

@@ -97,5 +97,4 @@ func pairs[E comparable](in []E, split func(E) (string, string)) (a, b []string)
 }
 
 func splitHold(k ledger.HoldKey) (string, string)           { return k.Tenant, k.ID }
-func splitOperation(k ledger.OperationID) (string, string)  { return k.Tenant, k.Key }
 func splitReference(r ledger.OperationRef) (string, string) { return r.Tenant, r.Key }
