@@ -24,7 +24,8 @@ type Clock struct {
 	cfg Config
 
 	mu       sync.Mutex
-	offset   time.Duration // PostgreSQL's clock minus the instance's at the newest reading, the round trip included
+	decision time.Time // at the newest reading, in UTC
+	read     time.Time // when that was, with the monotonic reading: setting the instance's clock does not move it
 	skew     time.Duration
 	disagree bool
 }
@@ -52,17 +53,18 @@ func (c *Clock) Agree(began, database time.Time) time.Time {
 	ended := c.Begin()
 	skew := Skew(database, began, ended)
 	agree := Within(skew, c.cfg.SkewMax)
+	decision := database.UTC()
+	if !agree && ended.Before(database) {
+		decision = ended.UTC()
+	}
 	c.mu.Lock()
 	changed := c.disagree == agree
-	c.offset, c.skew, c.disagree = database.Sub(ended), skew, !agree
+	c.decision, c.read, c.skew, c.disagree = decision, time.Now(), skew, !agree
 	c.mu.Unlock()
 	if changed {
 		c.cfg.Changed(agree, skew)
 	}
-	if !agree && ended.Before(database) {
-		return ended.UTC()
-	}
-	return database.UTC()
+	return decision
 }
 
 // Skew returns how far PostgreSQL's clock was ahead of the instance's, which said began before PostgreSQL was asked and ended after it had
@@ -83,15 +85,15 @@ func Skew(database, began, ended time.Time) time.Duration {
 // Within reports whether clocks with this skew agree.
 func Within(skew, most time.Duration) bool { return skew <= most && skew >= -most }
 
-// Now returns the decision as far as it is known without asking PostgreSQL, in UTC: the clocks went on since the newest reading.
+// Now returns the decision as far as it is known without asking PostgreSQL, in UTC: the newest one, and the time that went by since. Before the
+// first reading it is the instance's clock.
 func (c *Clock) Now() time.Time {
-	wall := c.Begin()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.disagree && c.offset > 0 {
-		return wall.UTC()
+	if c.read.IsZero() {
+		return c.Begin().UTC()
 	}
-	return wall.Add(c.offset).UTC()
+	return c.decision.Add(time.Since(c.read))
 }
 
 // State returns the skew of the newest reading, and whether the clocks agreed.

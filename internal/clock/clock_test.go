@@ -41,11 +41,28 @@ func TestClock_Disagree_IsTheEarlier(t *testing.T) {
 		if got := c.Agree(c.Begin(), noon.Add(skew)); !got.Equal(want) {
 			t.Errorf("skew %s: decided at %s", skew, got)
 		}
-		if got := c.Now(); !got.Equal(want) {
+		if got := c.Now(); got.Before(want) || got.After(want.Add(time.Minute)) {
 			t.Errorf("skew %s: now %s", skew, got)
 		}
 		if got, agree := c.State(); got != skew || agree {
 			t.Errorf("skew %s: state %s, %t", skew, got, agree)
+		}
+	}
+}
+
+// The instance's clock is set after a reading. What is known of the time does not depend on it until the next one.
+func TestClock_InstanceClockSet_NowGoesOn(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for _, skewMax := range []time.Duration{0, 10_000 * day} {
+		for _, set := range [][2]time.Duration{{400 * day, 0}, {10 * day, 0}, {0, 10 * day}, {0, -10 * day}, {time.Minute, -time.Minute}} {
+			wall := noon.Add(set[0])
+			c := New(Config{SkewMax: skewMax, Wall: func() time.Time { return wall }})
+			c.Agree(c.Begin(), noon)
+			wall = noon.Add(set[1])
+			if got := c.Now(); got.Before(noon) || got.After(noon.Add(30*time.Second)) {
+				t.Errorf("bound %s, set from %s to %s: now %s", skewMax, set[0], set[1], got)
+			}
 		}
 	}
 }
