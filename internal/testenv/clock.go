@@ -34,7 +34,7 @@ func PostgresWithClock(t testing.TB) *PostgresClock {
 		}
 		t.Fatal("testenv: ", err)
 	}
-	dir, err := os.MkdirTemp("", tempPrefix)
+	dir, err := os.MkdirTemp("", tempPrefix) //nolint:usetesting // the server's user must be able to enter it, and t.TempDir belongs to this user alone
 	check(t, "make a directory for the clock", err)
 	t.Cleanup(func() { check(t, "remove the clock", os.RemoveAll(dir)) })
 	check(t, "open the clock's directory to the server", os.Chmod(dir, 0o755))

@@ -38,8 +38,7 @@ type balance struct {
 	headRemaining                    int64
 	nextEvent, updatedAt             time.Time
 	chain                            []byte
-	facts                            string      // a digest of the row
-	from                             *checkpoint // from which the journal is read
+	facts                            string // a digest of the row
 }
 
 func (b *balance) remaining() int64 {
@@ -85,10 +84,6 @@ func columnsOf(keys []Key) (tenants, meters, subjects []string) {
 		tenants[i], meters[i], subjects[i] = k.Tenant, k.Meter, k.Subject
 	}
 	return tenants, meters, subjects
-}
-
-func compareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Meter, b.Meter), cmp.Compare(a.Subject, b.Subject))
 }
 
 // scanBalances reads VerifyBalances and VerifyStored.

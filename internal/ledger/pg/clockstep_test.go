@@ -203,8 +203,15 @@ func TestClock_BothWrong_EarlierDecides(t *testing.T) {
 	}
 	const day = 24 * time.Hour
 	for _, step := range [][2]time.Duration{
-		{0, 0}, {35 * day, 5 * time.Second}, {-3 * day, 40 * day}, {70 * day, -2 * day}, {-40 * day, -time.Hour}, {29 * time.Second, 0}, {31 * time.Second, 0},
-		{-31 * time.Second, 0}, {0, 0},
+		{0, 0},
+		{35 * day, 5 * time.Second},
+		{-3 * day, 40 * day},
+		{70 * day, -2 * day},
+		{-40 * day, -time.Hour},
+		{29 * time.Second, 0},
+		{31 * time.Second, 0},
+		{-31 * time.Second, 0},
+		{0, 0},
 	} {
 		round(step[0], step[1])
 	}

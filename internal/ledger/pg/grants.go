@@ -109,6 +109,7 @@ func (q *GrantQuery) storedStates() []string {
 		return []string{string(ledger.GrantPending), string(ledger.GrantActive)}
 	case ledger.GrantVoided:
 		return []string{string(ledger.GrantVoided)}
+	case ledger.GrantExhausted, ledger.GrantExpired:
 	}
 	return []string{string(q.Status), string(ledger.GrantPending), string(ledger.GrantActive)}
 }

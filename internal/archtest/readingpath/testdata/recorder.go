@@ -65,7 +65,7 @@ func record(dir string) (err error) {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	cfg := serviceConfig{
 		Listen: "127.0.0.1:0", OpsListen: "127.0.0.1:0", AdminKey: recordKey, StopTimeout: 8 * time.Second,
-		Replicas: 1, LedgerLanes: 2, CheckReads: 8, CacheFresh: time.Hour, // no refresh in the middle of a record
+		Replicas: 1, LedgerLanes: 2, CheckReads: 8, Readers: 8, CacheFresh: time.Hour, // no refresh in the middle of a record
 	}
 	cfg.DatabaseURL, cfg.RedisURL = secret(os.Getenv("QUOTASVC_DATABASE_URL")), secret(os.Getenv("QUOTASVC_REDIS_URL"))
 	lst, err := listen(ctx, &cfg)
@@ -76,7 +76,7 @@ func record(dir string) (err error) {
 	if err := migrateUp(ctx, string(cfg.DatabaseURL), log); err != nil {
 		return err
 	}
-	if _, err := applyText(ctx, string(cfg.DatabaseURL), []byte(recordCatalog), false); err != nil {
+	if _, err := applyText(ctx, string(cfg.DatabaseURL), cfg.clock(log), []byte(recordCatalog), false); err != nil {
 		return err
 	}
 	s, err := start(ctx, &cfg, lst, log)
