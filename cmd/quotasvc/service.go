@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,10 +67,7 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.startLedger(ctx, cfg, agreed, m, func(changed []ledger.BalanceCopy) {
-		cache.Publish(changed)
-		sums.Hint(changed)
-	})
+	l, err := s.startLedger(ctx, cfg, agreed, m, afterCommit(cache, sums))
 	if err != nil {
 		return nil, err
 	}
@@ -210,6 +208,17 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *c
 		return nil, fmt.Errorf("start the ledger: %w", err)
 	}
 	return l, nil
+}
+
+// afterCommit returns what happens with balances that were changed: their copies are published, and those of one commit in many are hints for
+// the rollups.
+func afterCommit(cache *balances.Cache, sums *history.Rollups) func([]ledger.BalanceCopy) {
+	return func(changed []ledger.BalanceCopy) {
+		cache.Publish(changed)
+		if rand.IntN(history.HintOneIn) == 0 {
+			sums.Hint(changed)
+		}
+	}
 }
 
 // startVerifier starts the continuous verifier. Without Redis there are no shared copies to compare.

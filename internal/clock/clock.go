@@ -15,7 +15,7 @@ type Config struct {
 	// clock.
 	SkewMax time.Duration
 	Wall    func() time.Time // the instance's clock; nil: the system's
-	// Changed is called when the clocks begin or cease to agree, with the skew. It must not block.
+	// Changed is called when the clocks begin or cease to agree, with the skew. It must not block. nil: nobody is told.
 	Changed func(agree bool, skew time.Duration)
 }
 
@@ -35,17 +35,16 @@ func New(cfg Config) *Clock {
 	if cfg.SkewMax == 0 {
 		cfg.SkewMax = SkewMaxDefault
 	}
-	if cfg.Wall == nil {
-		cfg.Wall = func() time.Time { return time.Now().Round(0) } // without the monotonic reading, which hides steps
-	}
-	if cfg.Changed == nil {
-		cfg.Changed = func(bool, time.Duration) {}
-	}
 	return &Clock{cfg: cfg}
 }
 
-// Begin returns the instance's clock, for Agree: call it before PostgreSQL is asked.
-func (c *Clock) Begin() time.Time { return c.cfg.Wall().Round(0) }
+// Begin returns the instance's clock, for Agree: call it before PostgreSQL is asked. It is without the monotonic reading, which hides steps.
+func (c *Clock) Begin() time.Time {
+	if c.cfg.Wall == nil {
+		return time.Now().Round(0)
+	}
+	return c.cfg.Wall().Round(0)
+}
 
 // Agree takes what PostgreSQL's clock said to a question that was asked at began, and returns the decision, in UTC. Call it when the
 // answer has arrived.
@@ -61,7 +60,7 @@ func (c *Clock) Agree(began, database time.Time) time.Time {
 	changed := c.disagree == agree
 	c.decision, c.read, c.skew, c.disagree = decision, time.Now(), skew, !agree
 	c.mu.Unlock()
-	if changed {
+	if changed && c.cfg.Changed != nil {
 		c.cfg.Changed(agree, skew)
 	}
 	return decision

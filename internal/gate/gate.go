@@ -38,7 +38,7 @@ type Gate struct {
 	refresher *refresher
 	metrics   *gateMetrics
 	log       *slog.Logger
-	now       func() time.Time
+	clock     func() time.Time // nil: the ledger's
 }
 
 // New makes a gate. The ledger must have copies.Publish as its OnCommit.
@@ -52,17 +52,21 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	now := cfg.Now // copies of balances carry instants of the ledger's clock
-	if cfg.Now == nil {
-		now, cfg.Now = l.Now, time.Now
-	}
 	metrics := newGateMetrics(cfg.Metrics)
 	loader := newLoader(l, cfg, metrics, func(result *ledger.CheckResult) {
 		metrics.loads.Inc()
 		copies.Publish(result.Copies)
 	})
 	return &Gate{
-		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, now: now,
+		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, clock: cfg.Now,
 		loader: loader, refresher: newRefresher(loader),
 	}
+}
+
+// now returns the time of the ledger's clock, whose instants balances and their copies carry.
+func (g *Gate) now() time.Time {
+	if g.clock != nil {
+		return g.clock()
+	}
+	return g.ledger.Now()
 }

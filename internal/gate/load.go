@@ -51,8 +51,8 @@ type loader struct {
 	flight     singleflight.Group
 	metrics    *gateMetrics
 	onResult   func(*ledger.CheckResult) // is called once per answer
-	now        func() time.Time
-	awayUntil  atomic.Int64 // unix nanoseconds: when to ask PostgreSQL again after a failure; 0: it answered last
+	clock      func() time.Time          // for waits; nil: time.Now
+	awayUntil  atomic.Int64              // unix nanoseconds: when to ask PostgreSQL again after a failure; 0: it answered last
 
 	mu      sync.Mutex
 	waiting []*question
@@ -69,8 +69,16 @@ type question struct {
 func newLoader(l *pg.Ledger, cfg Config, metrics *gateMetrics, onResult func(*ledger.CheckResult)) *loader {
 	return &loader{
 		ledger: l, slots: make(chan struct{}, cfg.LoadsMax), spareSlots: make(chan struct{}, max(1, cfg.LoadsMax/spareShare)),
-		budget: cfg.LoadBudget, metrics: metrics, onResult: onResult, now: cfg.Now,
+		budget: cfg.LoadBudget, metrics: metrics, onResult: onResult, clock: cfg.Now,
 	}
+}
+
+// now returns the time that waits are measured by.
+func (l *loader) now() time.Time {
+	if l.clock != nil {
+		return l.clock()
+	}
+	return time.Now()
 }
 
 // takeSpare reports whether it has taken one of the spare slots. The caller must return it with returnSpare.

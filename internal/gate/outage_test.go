@@ -156,7 +156,7 @@ func newWithCopy(t *testing.T, database string, client redis.UniversalClient, ch
 	if err != nil || got.Source != SourceLedger {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	return in, func(d time.Duration) { in.now = func() time.Time { return got.AsOf.Add(d) } }
+	return in, func(d time.Duration) { in.clock = func() time.Time { return got.AsOf.Add(d) } }
 }
 
 // pendingCopies returns the number of copies that wait to be published.

@@ -118,7 +118,7 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	if err != nil {
 		return none, err
 	}
-	if !await(t, ctx.Done()) {
+	if await(t, ctx.Done(), nil) == gone {
 		return none, ctx.Err()
 	}
 	return l.collect(t)
@@ -127,21 +127,7 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 // DoBy does the same as Do with a deadline for the queue. If q's batch has not started by until, DoBy drops q and returns
 // ErrLate. It is cheaper than Do with a context that has this deadline.
 func (l *Lane[Q, A]) DoBy(until time.Time, q Q) (A, error) {
-	var none A
-	wait := time.Until(until)
-	if wait <= 0 {
-		return none, ErrLate
-	}
-	t, err := l.queue(q)
-	if err != nil {
-		return none, err
-	}
-	t.startTimer(wait)
-	if !await(t, t.timer.C) {
-		return none, ErrLate
-	}
-	t.timer.Stop()
-	return l.collect(t)
+	return l.DoWithin(context.Background(), until, q)
 }
 
 // DoWithin is Do and DoBy together: it drops q when ctx ends or at until, whichever is first, unless q's batch has started.
@@ -159,36 +145,48 @@ func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, err
 		return none, err
 	}
 	t.startTimer(wait)
-	var gone error
-	select {
-	case <-t.done:
-	case <-ctx.Done():
-		gone = ctx.Err()
-	case <-t.timer.C:
-		gone = ErrLate
+	switch await(t, ctx.Done(), t.timer.C) {
+	case gone:
+		return none, ctx.Err()
+	case late:
+		return none, ErrLate
+	default:
+		t.timer.Stop()
+		return l.collect(t)
 	}
-	t.timer.Stop()
-	if gone != nil {
-		if t.state.CompareAndSwap(queued, abandoned) {
-			return none, gone
-		}
-		<-t.done // t's batch has started, or Stop is answering t
-	}
-	return l.collect(t)
 }
 
-// await waits for t's answer and returns true. It returns false if gone came first and t's batch had not started; the lane
-// then owns t.
-func await[Q, A, G any](t *ticket[Q, A], gone <-chan G) bool {
+// startTimer makes timer fire after wait. A recycled ticket's timer is used again.
+func (t *ticket[Q, A]) startTimer(wait time.Duration) {
+	if t.timer == nil {
+		t.timer = time.NewTimer(wait)
+	} else {
+		t.timer.Reset(wait)
+	}
+}
+
+// How a caller's wait ended.
+const (
+	decided = iota // the ticket has an answer
+	gone           // the caller went away
+	late           // the batch did not start in time
+)
+
+// await waits for t's answer. If the caller goes away, or the time is over, before t's batch has started, the lane owns t from then on.
+func await[Q, A any](t *ticket[Q, A], away <-chan struct{}, over <-chan time.Time) (end int) {
 	select {
 	case <-t.done:
-	case <-gone:
-		if t.state.CompareAndSwap(queued, abandoned) {
-			return false
-		}
-		<-t.done // t's batch has started, or Stop is answering t
+		return decided
+	case <-away:
+		end = gone
+	case <-over:
+		end = late
 	}
-	return true
+	if t.state.CompareAndSwap(queued, abandoned) {
+		return end
+	}
+	<-t.done // t's batch has started, or Stop is answering t
+	return decided
 }
 
 // collect returns t's answer and recycles t.

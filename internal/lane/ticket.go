@@ -33,15 +33,6 @@ type ticket[Q, A any] struct {
 	shared bool // Stop answered it while the lane's goroutine still refers to it: never recycled
 }
 
-// startTimer makes timer fire after wait. A recycled ticket's timer is used again.
-func (t *ticket[Q, A]) startTimer(wait time.Duration) {
-	if t.timer == nil {
-		t.timer = time.NewTimer(wait)
-	} else {
-		t.timer.Reset(wait)
-	}
-}
-
 // give answers t unless it has an answer already.
 func (t *ticket[Q, A]) give(answer A, err error) {
 	if t.state.CompareAndSwap(taken, answered) {

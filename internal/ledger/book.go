@@ -40,7 +40,7 @@ type Book struct {
 
 // NewBook returns the book of a balance as it was read.
 func NewBook(row BalanceRow) *Book {
-	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, active: row.Opened() && !row.RollAt.After(row.End)}
+	return &Book{BalanceRow: row, writtenAt: row.UpdatedAt, active: !row.Start.IsZero() && !row.RollAt.After(row.End)}
 }
 
 // LoadGrants gives the book its open grants and hold lines as stored. The stored remainder of the head is old; the
@@ -252,21 +252,19 @@ func burnsBefore(a, b *OpenGrant) int {
 	)
 }
 
-// TermsChanged is when terms were last changed, with a margin for changes that are committed late.
-type TermsChanged struct {
-	Any time.Time // terms of any tenant, or a version of a plan
-	Now time.Time // terms of the balance's tenant that apply at once; zero: none of which the open period is known to take no notice
+// Lacks reports whether the store has to read the balance's grants, or its terms, before a decision at now that draws up to most.
+// termsChanged is when terms of any tenant were last changed, with a margin for changes that are committed late.
+func (b *Book) Lacks(now, termsChanged time.Time, most int64) (grants, terms bool) {
+	due := !b.NextEvent.After(now)
+	// New terms can end a period that has no end of its own. No event announces that.
+	endless := !b.Start.IsZero() && !b.End.Before(period.Forever)
+	stale := endless && termsChanged.After(b.UpdatedAt) || b.Plan != "" && b.Terms == nil
+	return due || b.HeadRemaining < most, due || stale
 }
 
-// Lacks reports whether the store has to read the balance's grants, or its terms, before a decision at now that draws up to most.
-func (b *Book) Lacks(now time.Time, changed TermsChanged, most int64) (grants, terms bool) {
-	due := !b.NextEvent.After(now)
-	// New terms can end the open period. No event announces that.
-	endless := b.Opened() && !b.End.Before(period.Forever)
-	stale := endless && changed.Any.After(b.UpdatedAt) || b.Plan != "" && b.Terms == nil
-	cut := b.Opened() && changed.Now.After(b.Start)
-	return due || cut || b.HeadRemaining < most, due || cut || stale
-}
+// MayBeCut reports whether terms that apply at once, and were made at or before the instant at, may end the open period. Grants and terms are
+// needed then.
+func (b *Book) MayBeCut(at time.Time) bool { return b.Opened() && at.After(b.Start) }
 
 // Settled reports whether no terms end the open period early. The terms were read.
 func (b *Book) Settled() bool { return b.Opened() && len(b.Timeline) > 0 && !b.endedByTerms() }

@@ -1,14 +1,6 @@
 package ledger
 
-import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
-	"time"
-)
+import "crypto/sha256"
 
 // Chain is the head of a balance's hash chain: head' = SHA-256(head, entry), from 32 zero bytes on. Whoever knows the head knows whether any
 // entry that it covers was changed, removed or put in.
@@ -19,9 +11,6 @@ type Chain struct {
 	Last int64 // the newest one
 	Head [sha256.Size]byte
 }
-
-// chainVersion begins the encoding of every entry. A further column of entries needs a further version.
-const chainVersion = 1
 
 // extend adds an entry. Where entries were written without the chain, by a version of the service that had none, it begins anew.
 func (c *Chain) extend(e *Entry, buf []byte) []byte {
@@ -42,107 +31,4 @@ func (b *Batch) chainEntries() {
 		e := &b.journal[i]
 		b.hashed = b.Books[e.BalanceKey].Chain.extend(e, b.hashed)
 	}
-}
-
-// appendEntry appends the canonical form of e: every column in a fixed order, texts with their length, instants in microseconds since 1970,
-// JSON in a form that does not depend on how it was written.
-func appendEntry(b []byte, e *Entry) []byte {
-	b = append(b, chainVersion)
-	b = appendTexts(b, e.Tenant, e.Meter, e.Subject)
-	b = appendNumber(b, e.Seq)
-	b = appendTexts(b, e.OperationID)
-	b = appendNumber(b, int64(e.Line))
-	b = appendTexts(b, string(e.Kind))
-	b = appendNumber(b, e.PeriodStart.UnixMicro())
-	b = appendTexts(b, e.Grant, string(e.Source))
-	b = appendNumber(appendNumber(b, e.Amount), e.RemainingAfter)
-	b = appendNumber(appendNumber(b, int64(e.Item)), e.Requested)
-	b = append(binary.AppendUvarint(b, uint64(len(e.Fingerprint))), e.Fingerprint...)
-	b = appendNumber(b, e.CreatedAt.UnixMicro())
-	b = appendOptional(b, e.EffectiveAt)
-	b = appendTexts(b, e.OpSubject)
-	return appendJSON(appendJSON(b, e.Detail), e.Metadata)
-}
-
-// appendOptional appends an instant after a 1, and a 0 for none.
-func appendOptional(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return append(b, 0)
-	}
-	return appendNumber(append(b, 1), t.UnixMicro())
-}
-
-// appendJSON appends the canonical form of a document with its length; nothing has length 0. PostgreSQL stores the documents as jsonb,
-// which changes the order of members, spaces, escapes and the form of numbers, and keeps the last of equal members.
-func appendJSON(b, document []byte) []byte {
-	if len(document) == 0 {
-		return append(b, 0)
-	}
-	decoder := json.NewDecoder(strings.NewReader(string(document)))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		panic(fmt.Sprintf("ledger: an entry's document is not JSON: %v", err)) // it was checked, or made here
-	}
-	canonical := appendValue(nil, value)
-	return append(binary.AppendUvarint(b, uint64(len(canonical))), canonical...)
-}
-
-// appendValue appends one JSON value: a letter for its type, then its content with lengths. Members are sorted by name.
-func appendValue(b []byte, value any) []byte {
-	switch v := value.(type) {
-	case nil:
-		return append(b, 'n')
-	case bool:
-		if v {
-			return append(b, 't')
-		}
-		return append(b, 'f')
-	case string:
-		return appendTexts(append(b, 's'), v)
-	case json.Number:
-		return appendTexts(append(b, 'd'), canonicalNumber(v.String()))
-	case []any:
-		b = binary.AppendUvarint(append(b, 'a'), uint64(len(v)))
-		for _, element := range v {
-			b = appendValue(b, element)
-		}
-		return b
-	case map[string]any:
-		names := make([]string, 0, len(v))
-		for name := range v {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		b = binary.AppendUvarint(append(b, 'o'), uint64(len(v)))
-		for _, name := range names {
-			b = appendValue(appendTexts(b, name), v[name])
-		}
-		return b
-	default:
-		panic(fmt.Sprintf("ledger: JSON value of type %T", value))
-	}
-}
-
-// canonicalNumber returns a number without the choices of its writer: digits without a zero at either end, then e and the power of ten. All of
-// 1.50, 15e-1 and 0.15E1 are 15e-1; every zero is 0.
-func canonicalNumber(text string) string {
-	digits, sign := text, ""
-	if rest, negative := strings.CutPrefix(digits, "-"); negative {
-		digits, sign = rest, "-"
-	}
-	exponent := 0
-	if at := strings.IndexAny(digits, "eE"); at >= 0 {
-		_, _ = fmt.Sscan(digits[at+1:], &exponent) // a JSON number has digits there
-		digits = digits[:at]
-	}
-	if whole, fraction, found := strings.Cut(digits, "."); found {
-		digits, exponent = whole+fraction, exponent-len(fraction)
-	}
-	digits = strings.TrimLeft(digits, "0")
-	significant := strings.TrimRight(digits, "0")
-	if significant == "" {
-		return "0"
-	}
-	return fmt.Sprint(sign, significant, "e", exponent+len(digits)-len(significant))
 }

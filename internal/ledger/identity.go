@@ -108,8 +108,21 @@ func (b *Batch) latestMonth() Month {
 	return latest
 }
 
-// KeysMayLieAfter reports whether keys may have been used in a later month than last: a clock was ahead when a balance of the batch, or
-// any other, was written. newest is the latest month that holds entries.
-func (b *Batch) KeysMayLieAfter(last, newest Month) bool {
-	return max(newest, b.latestMonth(), MonthOf(b.Now)) > last
+// KeysMayLieOutside reports whether keys that are remembered may have been used before the month first or after the month last: a clock was ahead
+// when a balance of the batch, or any other, was written. newest is the latest month that holds entries.
+func (b *Batch) KeysMayLieOutside(first, last, newest Month) bool {
+	oldest, _ := KeyMonths(b.Now)
+	return oldest < first || max(newest, b.latestMonth(), MonthOf(b.Now)) > last
+}
+
+// Remember keeps of what is stored under the batch's keys what is remembered at its instant.
+func (b *Batch) Remember() {
+	first, _ := KeyMonths(b.Now)
+	for id, entries := range b.Stored {
+		if entries = Remembered(entries, first); entries == nil {
+			delete(b.Stored, id)
+		} else {
+			b.Stored[id] = entries
+		}
+	}
 }

@@ -1,10 +1,6 @@
 package ledger
 
-import (
-	"crypto/sha256"
-	"encoding/binary"
-	"time"
-)
+import "time"
 
 // Kind says what an operation does.
 type Kind string
@@ -129,42 +125,4 @@ type Position struct {
 	// Limit is what can be used in the open period in all: remaining, held, and what was used and not refunded.
 	Limit   int64
 	ResetAt time.Time // end of the period; zero when it has none
-}
-
-// A fingerprint hashes the fields of a request, length-prefixed. The first text names the kind of request and the version of the format.
-
-func appendTexts(b []byte, texts ...string) []byte {
-	for _, t := range texts {
-		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
-	}
-	return b
-}
-
-func appendNumber(b []byte, n int64) []byte { return binary.AppendVarint(b, n) }
-
-func appendInstant(b []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return appendNumber(b, -1)
-	}
-	return appendNumber(b, t.UnixMicro())
-}
-
-func appendFlag(b []byte, set bool) []byte {
-	if set {
-		return appendNumber(b, 1)
-	}
-	return appendNumber(b, 0)
-}
-
-func appendItems(b []byte, items []Item) []byte {
-	b = appendNumber(b, int64(len(items)))
-	for i := range items {
-		b = appendNumber(appendTexts(b, items[i].Meter), items[i].Amount)
-	}
-	return b
-}
-
-func fingerprintOf(b []byte) [16]byte {
-	full := sha256.Sum256(b)
-	return [16]byte(full[:16])
 }

@@ -11,10 +11,10 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 // The bounds of one debit and one check. The aims are 240 returns and 65 types for a debit, and no more returns for a check than at
 // commit c2e5241. Work of the background that happens to run beside the request, such as a second publication of copies, can add
-// a few types: the bounds of types leave room for five. A check asks the agreed clock often, which adds some 120 returns to the aim of 376.
+// a few types: the bounds of types leave room for five.
 const (
 	debitReturnsMax, debitTypesMax = 240, 65 + 5
-	checkReturnsMax, checkTypesMax = 520, 115 + 5
+	checkReturnsMax, checkTypesMax = 376, 115 + 5
 )
 
 func TestReadingPath_DebitAndCheck_WithinBounds(t *testing.T) {

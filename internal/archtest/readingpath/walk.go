@@ -50,6 +50,7 @@ func walk(request string, c *code, counted, idle counters) (*readingPath, error)
 		active: map[string]bool{}, left: map[string]bool{},
 	}
 	var start *function
+	waits := false
 	for _, f := range w.ran {
 		if strings.HasPrefix(f.file, startFile) && f.object.Name() == startName {
 			start = f
@@ -57,10 +58,11 @@ func walk(request string, c *code, counted, idle counters) (*readingPath, error)
 		if f.pkg.path == lanePath && f.object.Name() == laneRun {
 			w.worker = f
 		}
+		waits = waits || f.pkg.path == lanePath && f.object.Name() == laneWait
 		w.path.add(f)
 	}
-	if start == nil || w.worker == nil {
-		return nil, fmt.Errorf("%s of %s or %s of %s did not run: adapt the constants of walk.go", startName, startFile, laneRun, lanePath)
+	if start == nil || w.worker == nil || !waits {
+		return nil, fmt.Errorf("%s of %s, or %s or %s of %s did not run: adapt the constants of walk.go", startName, startFile, laneWait, laneRun, lanePath)
 	}
 	w.enter(body{of: start, block: start.syntax.Body}, 0)
 	w.path.finish(w.ran)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -29,9 +28,9 @@ const (
 	passPause    = 200 * time.Millisecond
 	// hintsMax bounds the balances that wait for a row before the next pass finds them.
 	hintsMax = 256
-	// hintOneIn is the part of the commits on large balances that are looked at: a balance that grows by rollupEvery entries in fewer commits waits
-	// for the next pass.
-	hintOneIn = 100
+	// HintOneIn is the part of the commits that Hint should be given: a balance that grows by rollupEvery entries in fewer commits waits for the
+	// next pass.
+	HintOneIn = 100
 	// writeTimeout bounds one row: it reads rollupEvery entries, or all those that rolled up never before an archive's border.
 	writeTimeout = 30 * time.Second
 )
@@ -93,10 +92,10 @@ func (w *Rollups) Stop(context.Context) error {
 	return nil
 }
 
-// Hint notes balances that have changed. It does not block, and looks at a sample only.
+// Hint notes the large ones of balances that have changed. It does not block. One commit in HintOneIn is enough.
 func (w *Rollups) Hint(changed []ledger.BalanceCopy) {
 	for i := range changed {
-		if changed[i].Seq < w.every || rand.IntN(hintOneIn) > 0 {
+		if changed[i].Seq < w.every {
 			continue
 		}
 		select {

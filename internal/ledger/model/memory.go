@@ -174,11 +174,11 @@ func (s *Memory) load(r *reading, now time.Time) *ledger.Batch {
 			book.Terms = ledger.AllowanceOf(k, s.Plans, book.Plan, book.PlanVersion)
 		}
 		// With a change of terms after every entry, the book asks for everything that it may need.
-		needsGrants, needsTerms := book.Lacks(now, ledger.TermsChanged{Any: period.Forever, Now: period.Forever}, most)
-		if needsTerms || r.all {
+		needsGrants, needsTerms := book.Lacks(now, period.Forever, most)
+		if needsTerms || book.MayBeCut(period.Forever) || r.all {
 			book.Timeline = ledger.NewTimeline(k, s.History, s.Plans)
 		}
-		if needsGrants || r.all || len(named[k]) > 0 {
+		if needsGrants || book.MayBeCut(period.Forever) || r.all || len(named[k]) > 0 {
 			book.LoadGrants(s.openGrants(k, named[k]), s.openLines(k))
 		}
 	}

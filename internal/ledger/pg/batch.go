@@ -37,14 +37,16 @@ const (
 	verdictData    verdict = "data"    // this batch can never be written as it is: find the operation at fault
 )
 
-// runBatch decides and writes calls and gives each its answer. It returns the calls that wait for locked balances; these have no answer. It
-// never fails as a whole. unknown: an earlier attempt may have been carried out.
-func (l *Ledger) runBatch(ctx context.Context, calls []*ledger.Call, how locking, unknown bool) []heldCall {
-	return l.runPlan(ctx, newPlan(calls), how, unknown, retriesMax)
+// runBatch decides and writes the plan's calls and gives each its answer. It never fails as a whole. The calls that wait for locked balances
+// have no answer; it leaves them in p.held.
+func (l *Ledger) runBatch(ctx context.Context, p *plan) {
+	l.runAttempts(ctx, p)
+	for i := range p.held {
+		p.held[i].unknown = p.held[i].unknown || p.unknown
+	}
 }
 
-func (l *Ledger) runPlan(ctx context.Context, p *plan, how locking, unknown bool, retries int) []heldCall {
-	p.locking = how
+func (l *Ledger) runAttempts(ctx context.Context, p *plan) {
 	failures := 0
 	for {
 		var committing bool
@@ -58,63 +60,60 @@ func (l *Ledger) runPlan(ctx context.Context, p *plan, how locking, unknown bool
 		switch {
 		case err == nil:
 			l.breaker.Served()
-			return p.heldAfter(unknown)
+			return
 		case errors.Is(err, errNoEnd), errors.Is(err, errNotEnough):
-			l.giveUp(p, unknown, reasonIntegrity, err)
-			return p.heldAfter(unknown)
+			l.giveUp(p, reasonIntegrity, err)
+			return
 		case isLockTimeout(err) && !committing && p.locking == lockBriefly:
 			p.locking = lockFree
 			continue
 		case isLockTimeout(err) && !committing && p.locking == lockPatiently:
 			p.holdAll()
-			return p.heldAfter(unknown)
+			return
 		}
 		v := classify(err, committing)
 		l.metrics.failedAttempts.WithLabelValues(string(v)).Inc()
 		if suggestsAway(err) {
 			l.breaker.Suspect()
 		}
-		unknown = unknown || v == verdictUnknown
+		p.unknown = p.unknown || v == verdictUnknown
 		p.everyMonth = p.everyMonth || isKeyConflict(err)
 		failures++
-		spent := failures > retries
+		spent := failures > p.retries
 		switch {
-		case v == verdictData, spent && !unknown && isPersistentConflict(err):
-			return append(p.heldAfter(unknown), l.isolate(ctx, p, unknown, err)...)
+		case v == verdictData, spent && !p.unknown && isPersistentConflict(err):
+			l.isolate(ctx, p, err)
+			return
 		case spent || ctx.Err() != nil:
-			l.giveUp(p, unknown, reasonOf(err), err)
-			return p.heldAfter(unknown)
+			l.giveUp(p, reasonOf(err), err)
+			return
 		}
-		l.log.Warn("ledger batch failed; running it again", "calls", len(p.calls), "outcome_unknown", unknown, "error", err)
+		l.log.Warn("ledger batch failed; running it again", "calls", len(p.calls), "outcome_unknown", p.unknown, "error", err)
 		pause(ctx, failures)
 	}
 }
 
-// heldAfter returns the held calls. unknown: an attempt's COMMIT was not answered.
-func (p *plan) heldAfter(unknown bool) []heldCall {
-	for i := range p.held {
-		p.held[i].unknown = unknown
-	}
-	return p.held
-}
-
 // isolate finds the operation that PostgreSQL refuses by halving, so that its neighbours are served.
-func (l *Ledger) isolate(ctx context.Context, p *plan, unknown bool, cause error) []heldCall {
+func (l *Ledger) isolate(ctx context.Context, p *plan, cause error) {
 	if len(p.calls) == 1 {
 		c := p.calls[0]
-		l.log.Error("ledger operation refused by the database", "tenant", c.ID.Tenant, "operation_id", c.ID.Key, "outcome_unknown", unknown, "error", cause)
+		l.log.Error("ledger operation refused by the database", "tenant", c.ID.Tenant, "operation_id", c.ID.Key, "outcome_unknown", p.unknown, "error", cause)
 		l.metrics.isolated.Inc()
-		l.refuseAll(p.calls, unknown, reasonIntegrity, cause)
-		return nil
+		l.refuseAll(p.calls, p.unknown, reasonIntegrity, cause)
+		return
 	}
-	half := len(p.calls) / 2
-	return append(l.runPlan(ctx, newPlan(p.calls[:half]), p.locking, unknown, retriesIsolating),
-		l.runPlan(ctx, newPlan(p.calls[half:]), p.locking, unknown, retriesIsolating)...)
+	middle := len(p.calls) / 2
+	for _, calls := range [][]*ledger.Call{p.calls[:middle], p.calls[middle:]} {
+		half := newPlan(calls)
+		half.locking, half.unknown, half.retries = p.locking, p.unknown, retriesIsolating
+		l.runBatch(ctx, half)
+		p.held = append(p.held, half.held...)
+	}
 }
 
-func (l *Ledger) giveUp(p *plan, unknown bool, r reason, cause error) {
-	l.log.Error("ledger batch given up", "calls", len(p.calls), "outcome_unknown", unknown, "reason", string(r), "error", cause)
-	l.refuseAll(p.calls, unknown, r, cause)
+func (l *Ledger) giveUp(p *plan, r reason, cause error) {
+	l.log.Error("ledger batch given up", "calls", len(p.calls), "outcome_unknown", p.unknown, "reason", string(r), "error", cause)
+	l.refuseAll(p.calls, p.unknown, r, cause)
 }
 
 // refuseAll answers calls with the reason, or with outcome_unknown if an attempt's COMMIT was not answered.
@@ -128,19 +127,6 @@ func (l *Ledger) refuseAll(calls []*ledger.Call, unknown bool, r reason, cause e
 		c.Reset()
 		c.Err = e
 	}
-}
-
-// attemptTime returns how long an attempt within ctx may take: it leaves time for another one.
-func attemptTime(ctx context.Context) time.Duration {
-	end, ends := ctx.Deadline()
-	if !ends {
-		return attemptTimeout
-	}
-	left := time.Until(end)
-	if left > 2*rerunReserve {
-		left -= rerunReserve
-	}
-	return min(left, attemptTimeout)
 }
 
 // pause waits before a retry, longer after each failure, with full jitter.

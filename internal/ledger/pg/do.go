@@ -23,7 +23,10 @@ func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error)
 	}
 	l.count(c)
 	out, err := ledger.Answer[R](c)
-	return out, l.OrArchived(ctx, c.ID.Tenant, err)
+	if err != nil {
+		err = l.OrArchived(ctx, c.ID.Tenant, err)
+	}
+	return out, err
 }
 
 // DryRun returns what Do would answer now and records nothing. It does not look up the key.
@@ -67,7 +70,7 @@ type DebitOutcome struct {
 // DebitBatch makes independent debits, each with its own key, and answers each. At most ledger.BatchMax.
 func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []DebitOutcome {
 	out := make([]DebitOutcome, len(debits))
-	groups := map[*writerLane][]int{}
+	groups := map[int][]int{} // by lane
 	calls := make([]*ledger.Call, len(debits))
 	for i, d := range debits {
 		if err := d.Validate(); err != nil {
@@ -100,8 +103,8 @@ func (l *Ledger) DebitBatch(ctx context.Context, debits []*ledger.Debit) []Debit
 	return out
 }
 
-// writerLane is a lane for operations. It answers nil, or what the caller has to wait for.
-type writerLane = lane.Lane[group, *waiting]
+// writerLane is a lane for operations. It answers nil, or a function that waits for calls on the shelf.
+type writerLane = lane.Lane[group, func(context.Context)]
 
 // group is the calls of one caller, all of one lane.
 type group struct {
@@ -109,22 +112,23 @@ type group struct {
 	by    time.Time // when the caller has to be answered
 }
 
-// laneOf keeps a tenant's operations in one lane of this process, which saves lock waits. Correctness does not depend on it.
-func (l *Ledger) laneOf(tenant string) *writerLane {
-	return l.lanes[maphash.String(l.seed, tenant)%uint64(len(l.lanes))]
+// laneOf returns the index of the tenant's lane. A tenant's operations are in one lane of this process, which saves lock waits. Correctness
+// does not depend on it.
+func (l *Ledger) laneOf(tenant string) int {
+	return int(maphash.String(l.seed, tenant) % uint64(len(l.lanes)))
 }
 
 // submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within refusalMax. After an
 // error the calls carry no answer and must not be read: the lane may still be working on them.
-func (l *Ledger) submit(ctx context.Context, ln *writerLane, calls []*ledger.Call) error {
+func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error {
 	if cause := l.breaker.Cause(); cause != nil {
 		return l.refuseCaller(reasonAway, cause, len(calls))
 	}
 	now := time.Now()
-	shelved, err := ln.DoWithin(ctx, now.Add(queueMax), group{calls, now.Add(refusalMax)})
+	wait, err := l.lanes[ln].DoWithin(ctx, now.Add(queueMax), group{calls, now.Add(refusalMax)})
 	switch {
-	case err == nil && shelved != nil:
-		l.shelf.await(ctx, shelved)
+	case err == nil && wait != nil:
+		wait(ctx)
 		return nil
 	case err == nil:
 		return nil
@@ -151,7 +155,7 @@ func (l *Ledger) refuseCaller(r reason, cause error, calls int) error {
 func weigh(g group) int { return len(g.calls) }
 
 // process is a lane's worker. It ends when the first of the groups has to be answered.
-func (l *Ledger) process(ctx context.Context, groups []group) []*waiting {
+func (l *Ledger) process(ctx context.Context, groups []group) []func(context.Context) {
 	calls, by := groups[0].calls, groups[0].by
 	if len(groups) > 1 {
 		calls = make([]*ledger.Call, 0, len(groups))
@@ -164,16 +168,22 @@ func (l *Ledger) process(ctx context.Context, groups []group) []*waiting {
 	}
 	if cause := l.breaker.Cause(); cause != nil {
 		l.refuseAll(calls, false, reasonAway, cause)
-		return make([]*waiting, len(groups))
+		return make([]func(context.Context), len(groups))
 	}
 	ctx, cancel := context.WithDeadline(ctx, by)
 	defer cancel()
 	defer time.AfterFunc(slowAttempt, l.breaker.Suspect).Stop()
-	calls, held := l.shelf.sift(calls)
-	if len(calls) > 0 {
-		held = append(held, l.runBatch(ctx, calls, lockBriefly, false)...)
+	p := newPlan(calls)
+	if l.shelf.inUse.Load() {
+		p = l.shelf.sift(p)
 	}
-	return l.shelf.add(groups, held)
+	if len(p.calls) > 0 {
+		l.runBatch(ctx, p)
+	}
+	if len(p.held) == 0 {
+		return make([]func(context.Context), len(groups))
+	}
+	return l.shelf.add(groups, p.held)
 }
 
 // count counts an answered call.

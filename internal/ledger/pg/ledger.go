@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,7 +67,8 @@ type Ledger struct {
 
 	clock *clock.Clock
 
-	months knownMonths // months of which this process knows that they are in journal_months
+	listedMonths sync.Map     // months (ledger.Month) that are in journal_months, as far as this process knows
+	latestMonth  atomic.Int32 // the latest month that holds entries, if a look-up has found one ahead of the clock
 
 	journal *journal.Journal
 	upkeep  *upkeep

@@ -23,9 +23,12 @@ type plan struct {
 	absent map[ledger.BalanceKey]ledger.Absence // balances that cannot exist
 	all    bool                                 // read grants and terms of every balance
 
-	everyMonth bool // look keys up in every month: an entry with one of them was found where none was expected
+	firstMonth, lastMonth ledger.Month // in which keys are looked up
+	everyMonth            bool         // look keys up in every month: an entry with one of them was found where none was expected
 
-	locking locking
+	retries int                                  // transient failures in a row that it survives
+	unknown bool                                 // an attempt's COMMIT was not answered, so that its calls may have been carried out
+	locking locking                              // how its balances are locked
 	extra   map[*ledger.Call][]ledger.BalanceKey // balances that a call's decision asked for beyond its demand
 	held    []heldCall                           // calls that were taken out of calls
 }
@@ -64,11 +67,11 @@ func (s keySet) among(keys []ledger.BalanceKey) []ledger.BalanceKey {
 type heldCall struct {
 	call    *ledger.Call
 	keys    []ledger.BalanceKey // the locked ones
-	unknown bool                // an earlier attempt may have been carried out
+	unknown bool                // an attempt may have been carried out
 }
 
 func newPlan(calls []*ledger.Call) *plan {
-	p := &plan{calls: calls}
+	p := &plan{calls: calls, retries: retriesMax}
 	seen := make(map[ledger.OperationID]struct{}, len(calls))
 	for _, c := range calls {
 		c.Op.Targets(&p.targets)
@@ -111,9 +114,6 @@ func (p *plan) keysOf(c *ledger.Call, known *hints) []ledger.BalanceKey {
 
 // hold takes the calls that need locked balances out of the plan.
 func (p *plan) hold(locked keySet, known *hints) {
-	if len(locked) == 0 {
-		return
-	}
 	kept := make([]*ledger.Call, 0, len(p.calls))
 	for _, c := range p.calls {
 		waitsFor := locked.among(p.keysOf(c, known))

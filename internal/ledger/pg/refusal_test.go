@@ -89,11 +89,13 @@ func TestBatch_UnknownThenDataError_StaysUnknown(t *testing.T) {
 	b.refuse("22P02", "k")
 	ctx, cancel := context.WithTimeout(t.Context(), refusalMax)
 	defer cancel()
-	if held := b.runBatch(ctx, []*ledger.Call{first}, lockBriefly, true); len(held) > 0 {
-		t.Fatalf("%d calls are held", len(held))
+	p := newPlan([]*ledger.Call{first})
+	p.unknown = true
+	if b.runBatch(ctx, p); len(p.held) > 0 {
+		t.Fatalf("%d calls are held", len(p.held))
 	}
 	wantCode(t, first.Err, ledger.CodeOutcomeUnknown)
 	again := ledger.NewCall(debitOf("acme", "k", 1))
-	b.runBatch(ctx, []*ledger.Call{again}, lockBriefly, false)
+	b.runBatch(ctx, newPlan([]*ledger.Call{again}))
 	wantCode(t, again.Err, ledger.CodeInternal)
 }

@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -49,6 +50,15 @@ func grantColumns(grants []ledger.GrantKey) (tenants, meters, subjects, ids []st
 	}
 	tenants, meters, subjects = columnsOf(keys)
 	return tenants, meters, subjects, ids
+}
+
+// chainOf decodes what chains has encoded. Any other length counts as no chain: the next entry begins a new one, and verify reports it.
+func chainOf(stored []byte) (c ledger.Chain) {
+	if len(stored) == chainLength {
+		c.From, c.Last = int64(binary.BigEndian.Uint64(stored)), int64(binary.BigEndian.Uint64(stored[8:]))
+		copy(c.Head[:], stored[16:])
+	}
+	return c
 }
 
 func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error {

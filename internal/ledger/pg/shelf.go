@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -26,6 +27,7 @@ type shelf struct {
 	ledger *Ledger
 	cancel context.CancelFunc
 	ended  chan struct{}
+	inUse  atomic.Bool // some balances are known to be locked
 
 	mu     sync.Mutex
 	work   sync.Cond
@@ -110,9 +112,9 @@ func (s *shelf) lockedBalances() int {
 	return n
 }
 
-// sift returns the calls that can be tried, and those that have to wait behind others on the shelf. Only calls that name all their balances
-// are held; the rest find out for themselves.
-func (s *shelf) sift(calls []*ledger.Call) (free []*ledger.Call, held []heldCall) {
+// sift returns the plan of those of p's calls that can be tried. The others, which have to wait behind calls on the shelf, are held. Only calls
+// that name all their balances are held; the rest find out for themselves.
+func (s *shelf) sift(p *plan) *plan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -121,18 +123,22 @@ func (s *shelf) sift(calls []*ledger.Call) (free []*ledger.Call, held []heldCall
 			delete(s.locked, k)
 		}
 	}
-	if len(s.locked) == 0 {
-		return calls, nil
-	}
-	free = make([]*ledger.Call, 0, len(calls))
-	for _, c := range calls {
+	s.inUse.Store(len(s.locked) > 0)
+	free := make([]*ledger.Call, 0, len(p.calls))
+	var held []heldCall
+	for _, c := range p.calls {
 		if keys := s.waitsFor(c); len(keys) > 0 {
 			held = append(held, heldCall{call: c, keys: keys})
 		} else {
 			free = append(free, c)
 		}
 	}
-	return free, held
+	if len(held) == 0 {
+		return p
+	}
+	sifted := newPlan(free)
+	sifted.held = held
+	return sifted
 }
 
 // waitsFor returns the locked balances that c needs. The caller holds mu.
@@ -145,12 +151,9 @@ func (s *shelf) waitsFor(c *ledger.Call) []ledger.BalanceKey {
 	return slices.DeleteFunc(p.keysOf(c, s.ledger.hints), func(k ledger.BalanceKey) bool { return s.locked[k] == nil })
 }
 
-// add puts calls on the shelf and returns what their callers wait for, per group; nil where no call of the group is among them.
-func (s *shelf) add(groups []group, held []heldCall) []*waiting {
-	owners := make([]*waiting, len(groups))
-	if len(held) == 0 {
-		return owners
-	}
+// add puts calls on the shelf and returns functions that wait for their answers, per group; nil where no call of the group is among them.
+func (s *shelf) add(groups []group, held []heldCall) []func(context.Context) {
+	owners, waits := make([]*waiting, len(groups)), make([]func(context.Context), len(groups))
 	groupOf := map[*ledger.Call]int{}
 	for i, g := range groups {
 		for _, c := range g.calls {
@@ -172,13 +175,14 @@ func (s *shelf) add(groups []group, held []heldCall) []*waiting {
 		}
 		if owners[i] == nil {
 			owners[i] = &waiting{until: groups[i].by.Add(shelfMax - refusalMax), done: make(chan struct{})}
+			waits[i] = func(ctx context.Context) { s.await(ctx, owners[i]) }
 		}
 		owners[i].left++
 		s.calls = append(s.calls, &shelved{heldCall: h, by: groups[i].by, owner: owners[i]})
 		s.mark(h.keys, 1)
 	}
 	s.work.Signal()
-	return owners
+	return waits
 }
 
 // mark notes that keys are locked, and that n more calls wait for them. The caller holds mu.
@@ -189,6 +193,7 @@ func (s *shelf) mark(keys []ledger.BalanceKey, n int) {
 		if b == nil {
 			b = &lockedBalance{since: now}
 			s.locked[k] = b
+			s.inUse.Store(true)
 			s.ledger.log.Warn("a balance is locked by another transaction; its operations wait, others go on",
 				"tenant", k.Tenant, "meter", k.Meter, "subject", k.Subject)
 		}
@@ -401,6 +406,7 @@ func (s *shelf) forget(freed keySet) {
 				"locked_seconds", time.Since(b.since).Seconds())
 		}
 	}
+	s.inUse.Store(len(s.locked) > 0)
 }
 
 // undecided reports whether err is the refusal of an operation that was not decided.
@@ -422,5 +428,8 @@ func (l *Ledger) runShelved(ctx context.Context, calls []*ledger.Call, how locki
 			held = nil
 		}
 	}()
-	return l.runBatch(ctx, calls, how, false)
+	p := newPlan(calls)
+	p.locking = how
+	l.runBatch(ctx, p)
+	return p.held
 }

@@ -49,6 +49,19 @@ func (l *Ledger) inTx(ctx context.Context, do func(ctx context.Context, t *tx) e
 	return err
 }
 
+// attemptTime returns how long an attempt within ctx may take: it leaves time for another one.
+func attemptTime(ctx context.Context) time.Duration {
+	end, ends := ctx.Deadline()
+	if !ends {
+		return attemptTimeout
+	}
+	left := time.Until(end)
+	if left > 2*rerunReserve {
+		left -= rerunReserve
+	}
+	return min(left, attemptTimeout)
+}
+
 // attempt runs the batch through one transaction: at most one round trip for what the operations refer to, one to lock and
 // read, one for grants and terms, one to write and commit. Of these, a plain debit needs the second and the last. committing: COMMIT
 // was sent.
@@ -61,9 +74,11 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 		if err := t.lock(ctx, p); err != nil {
 			return err
 		}
-		if p.hold(t.locked, t.ledger.hints); len(p.calls) == 0 {
-			t.rollBack(ctx)
-			return nil
+		if len(t.locked) > 0 {
+			if p.hold(t.locked, t.ledger.hints); len(p.calls) == 0 {
+				t.rollBack(ctx)
+				return nil
+			}
 		}
 		if missing := t.missing(p); len(missing) > 0 {
 			t.rollBack(ctx)
@@ -91,33 +106,36 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	b, q := t.batch, t.ledger.sql
 	b.Absent, b.Located = p.absent, *p.located
 	tenants, meters, subjects := columnsOf(p.keys)
-	look := t.ledger.keyLookup(p)
 	out := &pgx.Batch{}
 	t.began = t.ledger.clock.Begin()
 	out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	statement := "LockBalances"
 	var existing []ledger.BalanceKey
 	switch p.locking {
 	case lockBriefly: // lockTimeout is the connection's setting
-		out.Queue(q["LockBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
 	case lockPatiently:
 		out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockPatience))
-		out.Queue(q["LockBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
 	case lockFree:
 		// No row is waited for. What is left to wait for is DDL, and nobody can be served before it ends.
 		out.Queue("SET LOCAL lock_timeout = " + milliseconds(tableLockTimeout))
-		out.Queue(q["LockFreeBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
+		statement = "LockFreeBalances"
+	}
+	out.Queue(q[statement], tenants, meters, subjects).Query(scanBalances(b.Books))
+	if p.locking == lockFree {
 		out.Queue(q["ExistingBalances"], tenants, meters, subjects).Query(scanKeys(&existing))
 	}
 	out.Queue(q["Clock"], slices.Compact(slices.Clone(tenants))).QueryRow(t.scanClock)
-	look.queue(out, q, b.Stored)
+	t.queueKeys(out, p)
 	if !p.plain {
 		t.ledger.queueTargets(out, b, &p.targets, slices.Concat(p.targets.NewGrants, p.targets.KeyGrants, p.reissued))
 	}
 	if err := send(ctx, t.conn, out); err != nil {
 		return err
 	}
-	t.locked = setOf(slices.DeleteFunc(existing, func(k ledger.BalanceKey) bool { return b.Books[k] != nil }))
-	return t.remember(ctx, look)
+	if p.locking == lockFree {
+		t.locked = setOf(slices.DeleteFunc(existing, func(k ledger.BalanceKey) bool { return b.Books[k] != nil }))
+	}
+	return t.remember(ctx, p)
 }
 
 // scanClock takes what the Clock statement returns. The batch's instant is the one on which PostgreSQL's clock and the instance's agree.
@@ -182,15 +200,12 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 		if book.Plan != "" {
 			book.Terms = t.ledger.hints.allowance(k, book.Plan, book.PlanVersion)
 		}
-		changed := ledger.TermsChanged{Any: t.termsChanged.Add(termsCommitMargin)}
-		if at, ok := t.changedNow[k.Tenant]; ok && !t.ledger.hints.isSettled(k, settlement{book.Start, at}) {
-			changed.Now = at.Add(termsCommitMargin)
-		}
-		needsGrants, needsTerms := book.Lacks(t.batch.Now, changed, p.demand[k])
-		if needsTerms || p.all {
+		needsGrants, needsTerms := book.Lacks(t.batch.Now, t.termsChanged.Add(termsCommitMargin), p.demand[k])
+		cut := len(t.changedNow) > 0 && t.mayBeCut(book)
+		if needsTerms || cut || p.all {
 			terms = append(terms, k)
 		}
-		if needsGrants || p.all {
+		if needsGrants || cut || p.all {
 			grants = append(grants, k)
 		}
 	}
@@ -203,18 +218,32 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 		return err
 	}
 	more.attach(t.batch.Books, t.ledger.hints)
-	for _, k := range terms {
+	if len(t.changedNow) > 0 {
+		t.settle(terms)
+	}
+	return nil
+}
+
+// settle remembers which of the balances, whose terms were read, have an open period that takes no notice of its tenant's newest terms.
+func (t *tx) settle(keys []ledger.BalanceKey) {
+	for _, k := range keys {
 		if at, ok := t.changedNow[k.Tenant]; ok && t.batch.Books[k].Settled() {
 			t.ledger.hints.settle(k, settlement{t.batch.Books[k].Start, at})
 		}
 	}
-	return nil
+}
+
+// mayBeCut reports whether terms of its tenant that apply at once may end the book's open period. It returns false if the period is known to take
+// no notice of them.
+func (t *tx) mayBeCut(book *ledger.Book) bool {
+	at, ok := t.changedNow[book.Tenant]
+	return ok && !t.ledger.hints.isSettled(book.BalanceKey, settlement{book.Start, at}) && book.MayBeCut(at.Add(termsCommitMargin))
 }
 
 // commit is the last round trip: it writes the changes and commits. Then it hands the changed balances to the cache.
 func (t *tx) commit(ctx context.Context, changes *ledger.Changes) error {
 	out := &pgx.Batch{}
-	months := t.ledger.months.missing(changes.Entries)
+	months := t.ledger.unlisted(changes.Entries)
 	if len(months) > 0 {
 		out.Queue(t.ledger.sql["InsertMonths"], monthColumn(months))
 	}
@@ -225,7 +254,9 @@ func (t *tx) commit(ctx context.Context, changes *ledger.Changes) error {
 	if err := send(ctx, t.conn, out); err != nil || len(changes.Books) == 0 {
 		return err
 	}
-	t.ledger.months.add(months)
+	for _, m := range months {
+		t.ledger.listedMonths.Store(m, true)
+	}
 	copies := make([]ledger.BalanceCopy, len(changes.Books))
 	for i, book := range changes.Books {
 		copies[i] = book.Copy(t.batch.Now)

@@ -164,15 +164,6 @@ func chains(books []*ledger.Book) [][]byte {
 	return out
 }
 
-// chainOf decodes what chains has encoded. Any other length counts as no chain: the next entry begins a new one, and verify reports it.
-func chainOf(stored []byte) (c ledger.Chain) {
-	if len(stored) == chainLength {
-		c.From, c.Last = int64(binary.BigEndian.Uint64(stored)), int64(binary.BigEndian.Uint64(stored[8:]))
-		copy(c.Head[:], stored[16:])
-	}
-	return c
-}
-
 func queueBalances(q map[string]string, out *pgx.Batch, b []*ledger.Book) {
 	out.Queue(q["UpdateBalances"],
 		column(b, func(b **ledger.Book) string { return (*b).Tenant }),
