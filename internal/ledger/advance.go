@@ -313,9 +313,13 @@ func (b *Book) open(o *opening, due time.Time, j *[]Entry, now time.Time) {
 	}
 	if r := o.rollover; r != nil {
 		if extra := min(r.Amount-r.Remaining, b.room()); extra > 0 {
+			minimum := systemID("rollover-min", b.BalanceKey, instantID(p.Start))
+			if r.Remaining == 0 {
+				r.OperationID = minimum // nothing rolled over: this operation makes the grant
+			}
 			r.Amount = r.Remaining + extra
 			b.setRemaining(r, r.Amount)
-			b.enterDue(j, EntryGrant, systemID("rollover-min", b.BalanceKey, instantID(p.Start)), 1, r, extra, due, now)
+			b.enterDue(j, EntryGrant, minimum, 1, r, extra, due, now)
 		}
 	}
 	b.openOverage(o.owing, []*OpenGrant{g, o.rollover}, due, now, j)

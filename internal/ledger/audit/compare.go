@@ -204,8 +204,10 @@ func (g *grant) compare(k Key, j *journal, r *Report) {
 	}
 	switch sums.Kind {
 	case "grant", "schedule", "rollover_in", "adjust_up":
-		// The rollover of a run of idle periods is entered with the run and belongs to the period after it.
-		if g.operation != sums.Operation && !strings.HasPrefix(sums.Operation, "§idle/") {
+		// The rollover of a run of idle periods is entered with the run and belongs to the period after it. A minimum to which nothing rolled
+		// over was called a rollover by older versions.
+		minimum, isMinimum := strings.CutPrefix(sums.Operation, "§rollover-min/")
+		if g.operation != sums.Operation && !strings.HasPrefix(sums.Operation, "§idle/") && (!isMinimum || g.operation != "§rollover/"+minimum) {
 			r.add(k, "operation"+of, sums.Operation, g.operation)
 		}
 	}

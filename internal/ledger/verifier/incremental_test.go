@@ -67,3 +67,22 @@ func TestVerify_FullPassInterrupted_NextContinues(t *testing.T) {
 		t.Error("the position of the finished pass is still there")
 	}
 }
+
+// Nothing is left to roll over, and the plan has a minimum: the entry of the minimum makes the grant.
+func TestVerify_RolloverOfMinimumAlone_Agrees(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.plan("floor", 10, "hour", "rollover_min = 4")
+	b.signUp("acme", "floor")
+	mustDo(b, debitOf("acme", "d1", 10))
+	b.advance(time.Hour)
+	mustDo(b, debitOf("acme", "d2", 1))
+	b.mustVerify()
+	var made, named string
+	b.must(b.db.QueryRow(t.Context(), "SELECT e.operation_id, g.operation_id FROM grants g JOIN entries e USING (tenant_id, meter, subject, grant_id) WHERE g.source = 'rollover' AND e.kind = 'grant'").Scan(&made, &named))
+	if made != named {
+		t.Errorf("grant names operation %q, and was made by %q", named, made)
+	}
+	b.exec("UPDATE grants SET operation_id = replace(operation_id, '-min', '') WHERE source = 'rollover'") // as older versions wrote it
+	b.mustVerify()
+}
