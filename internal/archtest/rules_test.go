@@ -29,13 +29,14 @@ var mayImport = map[string][]string{
 	"internal/catalog":               {"internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period"},
 	"internal/namedsql":              {},
 	"internal/pgpool":                {},
-	"internal/clock":                 {},                                    // pure: two clocks
-	"internal/ledger":                {"internal/bound", "internal/period"}, // pure: the domain
-	"internal/ledger/audit":          {"internal/namedsql"},                 // never the ledger: it must not share its mistakes
+	"internal/clock":                 {},                                                  // pure: two clocks
+	"internal/ledger":                {"internal/bound", "internal/period"},               // pure: the domain
+	"internal/ledger/audit/seal":     {},                                                  // pure: the log of seals
+	"internal/ledger/audit":          {"internal/ledger/audit/seal", "internal/namedsql"}, // never the ledger: it must not share its mistakes
 	"internal/ledger/journal":        {"internal/namedsql"},
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
-	"internal/ledger/verifier":       {"internal/ledger", "internal/ledger/audit", "internal/namedsql"},
+	"internal/ledger/verifier":       {"internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
 	"internal/ledger/pg":             {"internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
@@ -50,7 +51,7 @@ var mayImport = map[string][]string{
 	"internal/httpapi/wire": {},
 	"internal/httpapi": {
 		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
-		"internal/ledger/audit", "internal/ledger/history", "internal/ledger/verifier",
+		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period",
 	},
 
@@ -65,7 +66,7 @@ var mayImport = map[string][]string{
 		"internal/bench", "internal/localstack",
 	},
 	"cmd/quotasvc": {
-		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
+		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "migrations",
 	},
@@ -100,6 +101,7 @@ var onlyIn = map[string][]string{
 	"go.uber.org/goleak":                          {"internal/testenv"},
 	"pgregory.net/rapid":                          {"internal/ledger/model"},
 	"testing":                                     {"internal/testenv", "internal/ledger/model"},
+	"golang.org/x/mod":                            {"internal/ledger/audit/seal"},
 	"github.com/stretchr/testify":                 {},
 	"unsafe":                                      {},
 	"C":                                           {},

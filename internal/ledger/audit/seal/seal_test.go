@@ -1,0 +1,194 @@
+package seal
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// The root that is computed with one hash per level is that of the library, which stores all hashes.
+func TestHeads_AnyNumber_RootIsThatOfRFC6962(t *testing.T) {
+	t.Parallel()
+	var heads Heads
+	var stored []Hash
+	reader := tlog.HashReaderFunc(func(indexes []int64) ([]Hash, error) {
+		out := make([]Hash, len(indexes))
+		for i, index := range indexes {
+			out[i] = stored[index]
+		}
+		return out, nil
+	})
+	for n := range int64(300) {
+		want, err := tlog.TreeHash(n, reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := heads.Root(); got != want || heads.N != n {
+			t.Fatalf("root of %d heads is %v, want %v", n, got, want)
+		}
+		tenant := fmt.Sprint("tenant-", n)
+		leaf := fmt.Appendf(nil, "%c%s\x05meter\x00chain", len(tenant), tenant)
+		hashes, err := tlog.StoredHashes(n, leaf, reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = append(stored, hashes...)
+		heads.Add(tenant, "meter", "", []byte("chain"))
+	}
+}
+
+// seals makes the seals of n days.
+func seals(t *testing.T, n int, private string) []*Seal {
+	t.Helper()
+	var l Log
+	var out []*Seal
+	for i := range n {
+		day := time.Date(2026, 11, 1+i, 0, 0, 0, 0, time.UTC)
+		r := &Record{Database: "d-1", Day: day.Format(time.DateOnly), Heads: int64(i), Root: tlog.RecordHash([]byte{byte(i)})}
+		if err := l.Append(r); err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(&l, r, day.Add(25*time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		signer, err := ReadPrivateKey(private)
+		if private == "" {
+			signer, err = nil, nil
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Sign(signer); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func encode(t *testing.T, s *Seal) []byte {
+	t.Helper()
+	text, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestParse_WhatWasEncoded_IsRead(t *testing.T) {
+	t.Parallel()
+	private, public, err := NewKey("example.com/seals")
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := ReadPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range seals(t, 9, private) {
+		got, err := Parse(encode(t, s), verifier)
+		if err != nil {
+			t.Fatalf("%s: %v", s.Day, err)
+		}
+		if got.Tree() != s.Tree() || *got.Record() != *s.Record() || got.Signer() != "example.com/seals" {
+			t.Errorf("%s: read %+v", s.Day, got)
+		}
+	}
+	for _, s := range seals(t, 3, "") {
+		if got, err := Parse(encode(t, s), nil); err != nil || got.Signer() != "" {
+			t.Errorf("without a signature: %v", err)
+		}
+	}
+}
+
+// Every member that is changed is found, but for the instant of sealing, which nothing depends on.
+func TestParse_ChangedMember_RefusedByName(t *testing.T) {
+	t.Parallel()
+	private, public, err := NewKey("example.com/seals")
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := ReadPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, otherPublic, err := NewKey("example.com/seals")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := ReadPublicKey(otherPublic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := seals(t, 5, private)
+	good := all[3]
+	hash := tlog.RecordHash([]byte("x"))
+	for _, c := range []struct {
+		member string
+		value  any
+		want   string
+	}{
+		{"format", 2, "format"},
+		{"database_id", "d-2", "is of"},
+		{"day", "2026-11-30", "does not contain"},
+		{"day", "yesterday", "not a day"},
+		{"heads", 77, "does not contain"},
+		{"root", hash, "does not contain"},
+		{"position", 2, "position"},
+		{"checkpoint", all[4].Checkpoint, "position"},
+		{"checkpoint", "quotasvc/seals/d-1\n4\n" + hash.String() + "\n", "not signed"},
+		{"checkpoint", strings.Replace(good.Checkpoint, "\n4\n", "\n5\n", 1), "not signed by"},
+		{"checkpoint", "", "not signed"},
+		{"inclusion_proof", []Hash{hash}, "does not contain"},
+		{"previous", nil, "previous is missing"},
+		{"previous", Tree{Size: 2, Root: hash}, "size 2"},
+		{"previous", Tree{Size: 3, Root: hash}, "does not begin"},
+		{"consistency_proof", []Hash{}, "does not begin"},
+	} {
+		var members map[string]any
+		if err := json.Unmarshal(encode(t, good), &members); err != nil {
+			t.Fatal(err)
+		}
+		members[c.member] = c.value
+		text, err := json.Marshal(members)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(text, verifier); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s = %v: %v; want an error with %q", c.member, c.value, err, c.want)
+		}
+	}
+	if _, err := Parse(encode(t, good), other); err == nil || !strings.Contains(err.Error(), "not signed by the key") {
+		t.Errorf("another key: %v", err)
+	}
+	for _, text := range []string{"", "seal", "[]", strings.Repeat(" ", FileMax+1)} {
+		if _, err := Parse([]byte(text), nil); err == nil {
+			t.Errorf("%d bytes that are no seal are read", len(text))
+		}
+	}
+}
+
+func TestKeys_BadOnes_RefusedWithoutShowingThem(t *testing.T) {
+	t.Parallel()
+	private, _, err := NewKey("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := private[:len(private)-4]
+	if _, err := ReadPrivateKey(broken); err == nil || strings.Contains(err.Error(), broken[len(broken)-20:]) {
+		t.Errorf("a broken private key: %v", err)
+	}
+	if _, err := ReadPublicKey(private); err == nil {
+		t.Error("a private key is taken for a public one")
+	}
+	for _, name := range []string{"", "two words", "a+b"} {
+		if _, _, err := NewKey(name); err == nil {
+			t.Errorf("a key named %q was made", name)
+		}
+	}
+}

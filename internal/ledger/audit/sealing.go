@@ -1,0 +1,297 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
+)
+
+const (
+	// sealSettle is how long after its end a day is sealed: operations that were decided before may still be committed. One that comes even
+	// later is part of the next seal.
+	sealSettle = time.Minute
+	// sealPage is how many balances are looked at together. Most of them have nothing new.
+	sealPage = 500
+)
+
+// SealOptions say what to seal.
+type SealOptions struct {
+	Day      time.Time        // its first instant in UTC; zero: the last day that has ended
+	Signer   seal.Signer      // nil: the checkpoint is not signed
+	Host     func() time.Time // the clock of this machine; nil: time.Now
+	Progress func(Sealing)    // called after every page; nil: not wanted
+}
+
+// Sealing says how far a run is.
+type Sealing struct{ Balances, Heads, Entries int64 }
+
+// Refusal says that what was asked for is not possible. Nothing was done.
+type Refusal struct{ Reason string }
+
+// Error returns the reason.
+func (r *Refusal) Error() string { return r.Reason }
+
+func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+
+// sealRun is one run.
+type sealRun struct {
+	*Auditor
+	options *SealOptions
+	state   sealState
+	day     time.Time
+	log     seal.Log
+	done    Sealing
+}
+
+// Seal seals a day: it hashes what was entered since the seal before up to the end of the day, writes the head of each balance, and their root into
+// the log of seals. A day that is sealed already is returned as it is. It can be interrupted and called again. It returns a *Refusal if the day
+// cannot be sealed, and another error if entries are not in the hash chain of their balance: Verify says more then.
+func (a *Auditor) Seal(ctx context.Context, o SealOptions) (*seal.Seal, error) {
+	r := &sealRun{Auditor: a, options: &o}
+	unlock, err := r.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if r.state, err = a.readSealState(ctx); err != nil {
+		return nil, err
+	}
+	list, err := a.seals(ctx, maxPosition)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := r.choose(list)
+	if err != nil {
+		return nil, err
+	}
+	if sealed != nil {
+		return a.SealAt(ctx, sealed.position)
+	}
+	for i := range list {
+		if err := r.log.Append(list[i].record(r.state.database)); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.writeHeads(ctx); err != nil {
+		return nil, fmt.Errorf("seal %s: %w", r.day.Format(time.DateOnly), err)
+	}
+	return r.finish(ctx)
+}
+
+// lock takes the lock of those who make seals, on a connection of its own.
+func (r *sealRun) lock(ctx context.Context) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	var mine bool
+	if err := conn.QueryRow(ctx, r.sql["SealLock"]).Scan(&mine); err != nil {
+		conn.Release()
+		return nil, fmt.Errorf("seal: take the lock: %w", err)
+	}
+	if !mine {
+		conn.Release()
+		return nil, errors.New("another run seals this database; wait for its end")
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if _, err := conn.Exec(ctx, r.sql["SealUnlock"]); err != nil {
+			_ = conn.Conn().Close(ctx) // the lock ends with the connection
+		}
+		conn.Release()
+	}, nil
+}
+
+// choose sets the day to seal, or returns its seal if there is one.
+func (r *sealRun) choose(list []sealRow) (sealed *sealRow, err error) {
+	now := r.state.now
+	host := time.Now
+	if r.options.Host != nil {
+		host = r.options.Host
+	}
+	if own := host(); own.Before(now) {
+		now = own
+	}
+	newest := now.Add(-sealSettle).UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
+	r.day = r.options.Day
+	if r.day.IsZero() {
+		r.day = newest
+	}
+	for i := range list {
+		switch s := &list[i]; {
+		case s.day.Equal(r.day):
+			return s, nil
+		case s.day.After(r.day):
+			return nil, refuse("%s was not sealed on its own: it is covered by the seal of %s", date(r.day), date(s.day))
+		}
+	}
+	if r.day.After(newest) {
+		return nil, refuse("%s has not ended; the newest day that can be sealed is %s", date(r.day), date(newest))
+	}
+	if r.day.Before(r.state.kept) {
+		return nil, refuse("%s is archived; the oldest day that can be sealed is %s", date(r.day), date(r.state.kept))
+	}
+	return nil, nil
+}
+
+func date(t time.Time) string { return t.Format(time.DateOnly) }
+
+// writeHeads writes the heads of all balances with new entries.
+func (r *sealRun) writeHeads(ctx context.Context) error {
+	if err := r.dropUnfinished(ctx); err != nil {
+		return err
+	}
+	end := r.day.AddDate(0, 0, 1)
+	for after := (Key{}); ; {
+		page, last, err := r.page(ctx, after)
+		if err != nil {
+			return fmt.Errorf("read balances: %w", err)
+		}
+		if last == after {
+			return nil
+		}
+		after = last
+		entries, err := r.readTrails(ctx, page.trails, end)
+		if err != nil {
+			return err
+		}
+		if err := r.save(ctx, page); err != nil {
+			return err
+		}
+		r.done.Entries += entries
+		if r.options.Progress != nil {
+			r.options.Progress(r.done)
+		}
+	}
+}
+
+// dropUnfinished removes heads of other days that have no seal: a run for them was interrupted.
+func (r *sealRun) dropUnfinished(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, orphansTimeout)
+	defer cancel()
+	return pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setTimeout(orphansTimeout)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, r.sql["DropUnsealedHeads"], r.day)
+		return err
+	})
+}
+
+// balancePage has the balances of a page that have entries after their newest head.
+type balancePage struct {
+	trails []*trail
+	begun  []chain // where each trail began
+	stored []chain // of the balances' rows
+}
+
+// page reads the next balances. last is the key of the last one that was looked at.
+func (r *sealRun) page(ctx context.Context, after Key) (p *balancePage, last Key, err error) {
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	rows, err := r.pool.Query(ctx, r.sql["SealBalances"], after.Tenant, after.Meter, after.Subject, sealPage)
+	if err != nil {
+		return nil, after, err
+	}
+	p, last = &balancePage{}, after
+	var k Key
+	var seq int64
+	var own, head, archived []byte
+	var day *time.Time
+	var archivedSeq *int64
+	_, err = pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject, &seq, &own, &day, &head, &archivedSeq, &archived}, func() error {
+		last = k
+		r.done.Balances++
+		t := &trail{key: k, until: seq}
+		if archivedSeq != nil {
+			t.last = *archivedSeq
+			t.chain, _ = decodeChain(archived)
+		}
+		if day != nil {
+			t.chain, _ = decodeChain(head)
+			t.last = t.chain.Last
+		}
+		if t.pending() == 0 || day != nil && !day.Before(r.day) {
+			return nil
+		}
+		stored, _ := decodeChain(own)
+		p.trails, p.begun, p.stored = append(p.trails, t), append(p.begun, t.chain), append(p.stored, stored)
+		return nil
+	})
+	return p, last, err
+}
+
+// save writes the heads of a page.
+func (r *sealRun) save(ctx context.Context, p *balancePage) error {
+	var keys []Key
+	var heads [][]byte
+	for i, t := range p.trails {
+		if stored := &p.stored[i]; t.fault == "" && t.chain.From == stored.From && t.last == stored.Last && t.chain != *stored {
+			t.fault = "the entries do not give the hash chain in the balance's row"
+		}
+		if t.fault != "" {
+			return fmt.Errorf("balance %s: %s; nothing was sealed: quotasvc verify says more", t.name(), t.fault)
+		}
+		if t.chain != p.begun[i] {
+			keys, heads = append(keys, t.key), append(heads, t.chain.encode())
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	tenants, meters, subjects := columnsOf(keys)
+	if _, err := r.pool.Exec(ctx, r.sql["SealedHeadsInsert"], tenants, meters, subjects, r.day, heads); err != nil {
+		return fmt.Errorf("write heads: %w", err)
+	}
+	r.done.Heads += int64(len(keys))
+	return nil
+}
+
+// finish writes the seal.
+func (r *sealRun) finish(ctx context.Context) (*seal.Seal, error) {
+	var heads seal.Heads
+	err := r.inSnapshot(ctx, orphansTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, r.sql["SealedHeadsOfDay"], r.day)
+		if err != nil {
+			return err
+		}
+		var k Key
+		var head []byte
+		_, err = pgx.ForEachRow(rows, []any{&k.Tenant, &k.Meter, &k.Subject, &head}, func() error {
+			heads.Add(k.Tenant, k.Meter, k.Subject, head)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the heads of %s: %w", date(r.day), err)
+	}
+	row := sealRow{position: r.log.Size(), day: r.day, heads: heads.N, root: heads.Root(), sealedAt: r.state.now}
+	record := row.record(r.state.database)
+	if err := r.log.Append(record); err != nil {
+		return nil, err
+	}
+	s, err := seal.New(&r.log, record, row.sealedAt)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Sign(r.options.Signer); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, chunkTimeout)
+	defer cancel()
+	if _, err := r.pool.Exec(ctx, r.sql["SealInsert"], row.position, row.day, row.heads, row.root[:], s.Checkpoint, row.sealedAt); err != nil {
+		return nil, fmt.Errorf("write the seal of %s: %w", date(r.day), err)
+	}
+	return s, nil
+}

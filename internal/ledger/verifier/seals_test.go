@@ -1,0 +1,368 @@
+package verifier
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+)
+
+// later is a clock of the host that lets the database's decide.
+func later() time.Time { return time.Now().AddDate(5, 0, 0) }
+
+func (b *bundle) sealDay(day time.Time, signer seal.Signer) *seal.Seal {
+	b.t.Helper()
+	s, err := b.Seal(b.t.Context(), audit.SealOptions{Day: day, Signer: signer, Host: later})
+	b.must(err)
+	return s
+}
+
+// file returns the seal as whoever holds it reads it.
+func (b *bundle) file(s *seal.Seal) *seal.Seal {
+	b.t.Helper()
+	text, err := s.Encode()
+	b.must(err)
+	read, err := seal.Parse(text, nil)
+	b.must(err)
+	return read
+}
+
+func (b *bundle) check(s *seal.Seal) *audit.SealReport {
+	b.t.Helper()
+	report, err := b.CheckSeal(b.t.Context(), b.file(s), nil)
+	b.must(err)
+	return report
+}
+
+func (b *bundle) mustCheck(s *seal.Seal) *audit.SealReport {
+	b.t.Helper()
+	report := b.check(s)
+	for _, d := range report.Differences {
+		b.t.Errorf("seal of %s: %s", s.Day, d)
+	}
+	return report
+}
+
+// today returns the first instant of the database's day.
+func (b *bundle) today() time.Time { return b.now().Truncate(24 * time.Hour) }
+
+// nextDay moves the clock to noon of the next day.
+func (b *bundle) nextDay() {
+	b.t.Helper()
+	now := b.now()
+	b.advance(b.today().Add(36 * time.Hour).Sub(now))
+}
+
+func TestSeal_Days_AreChainedAndCheckedByTheNewest(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	private, public, err := seal.NewKey("ledger.example.com")
+	b.must(err)
+	signer, err := seal.ReadPrivateKey(private)
+	b.must(err)
+	verifier, err := seal.ReadPublicKey(public)
+	b.must(err)
+	b.nextDay()
+	b.simple("acme", 1000)
+	b.simple("idle", 1000)
+	mustDo(b, debitOf("acme", "d1", 1))
+	mustDo(b, debitOf("idle", "d1", 1))
+	b.nextDay()
+	first := b.sealDay(time.Time{}, signer)
+	if first.Heads != 2 || first.Position != 0 || first.Previous != nil || first.Day != b.today().AddDate(0, 0, -1).Format(time.DateOnly) {
+		t.Errorf("first seal: %+v", first)
+	}
+	mustDo(b, debitOf("acme", "d2", 1))
+	b.nextDay()
+	second := b.sealDay(time.Time{}, signer)
+	if second.Heads != 1 || second.Previous == nil || *second.Previous != first.Tree() {
+		t.Errorf("second seal: %+v", second)
+	}
+	b.nextDay()
+	third := b.sealDay(time.Time{}, signer) // nothing was entered
+	if third.Heads != 0 {
+		t.Errorf("third seal: %+v", third)
+	}
+	again := b.sealDay(time.Time{}, signer)
+	if text, err := again.Encode(); err != nil || string(text) != encoded(b, third) {
+		t.Errorf("sealed again: %s (%v)", text, err)
+	}
+	mustDo(b, debitOf("acme", "d3", 1)) // after the day, so no seal covers it
+	for i, s := range []*seal.Seal{first, second, third} {
+		report := b.mustCheck(s)
+		if want := int64(min(2+i, 3)); report.Heads != want || report.Seals != int64(i+1) || report.Balances != 2 {
+			t.Errorf("%s: %+v, want %d heads", s.Day, report, want)
+		}
+		if _, err := seal.Parse([]byte(encoded(b, s)), verifier); err != nil {
+			t.Errorf("%s: %v", s.Day, err)
+		}
+	}
+	list, err := b.Seals(t.Context(), 1<<62, 2)
+	b.must(err)
+	if len(list) != 2 || list[0].Position != 2 || list[1].Root != second.Root {
+		t.Errorf("list: %+v", list)
+	}
+	got, err := b.SealOfDay(t.Context(), list[1].Day)
+	b.must(err)
+	if encoded(b, got) != encoded(b, second) {
+		t.Errorf("read back: %s", encoded(b, got))
+	}
+}
+
+func encoded(b *bundle, s *seal.Seal) string {
+	b.t.Helper()
+	text, err := s.Encode()
+	b.must(err)
+	return string(text)
+}
+
+func TestSeal_DaysThatCannotBe_RefusedByName(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.nextDay()
+	b.simple("acme", 1000)
+	mustDo(b, debitOf("acme", "d1", 1))
+	b.nextDay()
+	today := b.today()
+	refused := func(day time.Time, host func() time.Time, want string) {
+		t.Helper()
+		_, err := b.Seal(t.Context(), audit.SealOptions{Day: day, Host: host})
+		if reason, ok := Refused(err); !ok || !strings.Contains(reason, want) {
+			t.Errorf("%s: %v; want %q", day.Format(time.DateOnly), err, want)
+		}
+	}
+	refused(today, later, "has not ended; the newest day that can be sealed is "+today.AddDate(0, 0, -1).Format(time.DateOnly))
+	refused(today.AddDate(1, 0, 0), later, "has not ended")
+	refused(today.AddDate(0, 0, -1), func() time.Time { return today }, "has not ended") // this machine says that the day ends now
+	b.sealDay(today.AddDate(0, 0, -1), nil)
+	refused(today.AddDate(0, 0, -2), later, "covered by the seal of "+today.AddDate(0, 0, -1).Format(time.DateOnly))
+	if _, err := b.SealOfDay(t.Context(), today); err == nil || !strings.Contains(err.Error(), "is not sealed") {
+		t.Errorf("a day without a seal: %v", err)
+	}
+}
+
+// An operation that was committed after its day was sealed is in the next seal.
+func TestSeal_LateEntries_AreInTheNext(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.nextDay()
+	b.simple("acme", 1000)
+	mustDo(b, debitOf("acme", "d1", 1))
+	b.nextDay()
+	first := b.sealDay(time.Time{}, nil)
+	b.advance(-24 * time.Hour)
+	mustDo(b, debitOf("acme", "late", 1)) // stamped on the sealed day
+	b.advance(48 * time.Hour)
+	second := b.sealDay(time.Time{}, nil)
+	if second.Heads != 1 {
+		t.Errorf("second seal: %+v", second)
+	}
+	b.mustCheck(first)
+	b.mustCheck(second)
+}
+
+// Days that nobody sealed are in the next seal, and a run that was interrupted is continued, or left for another day.
+func TestSeal_AfterInterruptedRuns_CoversAll(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.nextDay()
+	for i := range 5 {
+		b.simple(fmt.Sprint("tenant-", i), 1000)
+		mustDo(b, debitOf(fmt.Sprint("tenant-", i), "d1", 1))
+	}
+	b.nextDay()
+	b.exec("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'interrupted'; END $$")
+	b.exec("CREATE TRIGGER no BEFORE INSERT ON seals FOR EACH STATEMENT EXECUTE FUNCTION no()")
+	if _, err := b.Seal(t.Context(), audit.SealOptions{Host: later}); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Fatal(err)
+	}
+	b.exec("DELETE FROM sealed_heads WHERE tenant_id > 'tenant-2'") // as if it had ended in the middle
+	mustDo(b, debitOf("tenant-1", "d2", 1))
+	b.nextDay()
+	if _, err := b.Seal(t.Context(), audit.SealOptions{Host: later}); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Fatal(err)
+	}
+	b.exec("DELETE FROM sealed_heads WHERE tenant_id > 'tenant-2'")
+	b.exec("DROP TRIGGER no ON seals")
+	s := b.sealDay(time.Time{}, nil)
+	if s.Heads != 5 {
+		t.Errorf("seal: %+v", s)
+	}
+	if report := b.mustCheck(s); report.Entries != 11 {
+		t.Errorf("%+v, want all 11 entries", report)
+	}
+}
+
+// Whoever can write the tables can remove an operation with all its effects and compute the chains again: verify finds nothing, and a seal that
+// somebody else holds does. The rest of the test changes what was sealed.
+func TestCheckSeal_HistoryRewritten_IsFound(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.nextDay()
+	b.simple("acme", 1000)
+	b.simple("other", 1000)
+	mustDo(b, debitOf("acme", "d1", 1))
+	mustDo(b, debitOf("other", "d1", 1))
+	for _, table := range rewritten {
+		b.exec(fmt.Sprintf("CREATE TEMP TABLE before_%[1]s AS SELECT * FROM %[1]s", table))
+	}
+	mustDo(b, debitOf("acme", "d2", 7))
+	b.nextDay()
+	first := b.sealDay(time.Time{}, nil)
+	mustDo(b, debitOf("other", "d3", 1))
+	b.nextDay()
+	second := b.sealDay(time.Time{}, nil)
+	b.mustCheck(first)
+	b.mustCheck(second)
+	for _, table := range append(rewritten, "sealed_heads", "seals") {
+		b.exec(fmt.Sprintf("CREATE TEMP TABLE after_%[1]s AS SELECT * FROM %[1]s", table))
+	}
+	restore := func(from string, tables []string, where string) {
+		t.Helper()
+		for _, table := range tables {
+			b.exec(fmt.Sprintf("DELETE FROM %s %s", table, where))
+			b.exec(fmt.Sprintf("INSERT INTO %s SELECT * FROM %s_%s %s", table, from, table, where))
+		}
+	}
+	all := append(rewritten, "sealed_heads", "seals")
+	for _, c := range []struct {
+		name, want string
+		do         func()
+		clean      bool // the first seal still holds
+	}{
+		{"operation removed with its effects and its chain", "entries 1 to 3 were sealed", func() { restore("before", rewritten, "WHERE tenant_id = 'acme'") }, false},
+		{"the same, and a later operation in its place", "are not those that were sealed", func() {
+			restore("before", rewritten, "WHERE tenant_id = 'acme'")
+			mustDo(b, debitOf("acme", "d2b", 6))
+		}, false},
+		{"the same, and the sealed head", "heads of", func() {
+			restore("before", rewritten, "WHERE tenant_id = 'acme'")
+			b.exec("UPDATE sealed_heads h SET chain = b.chain FROM balances b WHERE b.tenant_id = h.tenant_id AND h.tenant_id = 'acme'")
+		}, false},
+		{"a tenant removed", "entries 1 to 2 were sealed", func() { removeTenant(b, "other") }, false},
+		{"a sealed head removed", "heads of", func() { b.exec("DELETE FROM sealed_heads WHERE tenant_id = 'acme'") }, false},
+		{"a sealed head changed", "are not those that were sealed", func() {
+			b.exec("UPDATE sealed_heads SET chain = set_byte(chain, 40, 255 - get_byte(chain, 40)) WHERE tenant_id = 'acme'")
+		}, false},
+		{"a sealed head without meaning", "cannot be read", func() {
+			b.exec("UPDATE sealed_heads SET chain = set_byte(chain, 7, 99) WHERE tenant_id = 'acme'")
+		}, false},
+		{"a root changed", "together; those of the database have", func() {
+			b.exec("UPDATE seals SET root = set_byte(root, 0, 255 - get_byte(root, 0)) WHERE position = 0")
+		}, false},
+		{"a count changed", "heads with root", func() { b.exec("UPDATE seals SET heads = heads + 1 WHERE position = 1") }, true},
+		{"another day sealed", "the database has the seal of", func() { b.exec("UPDATE seals SET day = day + 100 WHERE position = 1") }, true},
+		{"the newest seal removed", "is number 2; the database has 1", func() { b.exec("DELETE FROM seals WHERE position = 1") }, true},
+		{"a checkpoint changed", "another checkpoint", func() { b.exec("UPDATE seals SET checkpoint = 'x' WHERE position = 1") }, true},
+		{"the seals made anew", "together; those of the database have", func() {
+			restore("before", rewritten, "WHERE tenant_id = 'acme'")
+			b.exec("DELETE FROM sealed_heads")
+			b.exec("DELETE FROM seals")
+			day, err := time.Parse(time.DateOnly, first.Day)
+			b.must(err)
+			b.sealDay(day, nil)
+			b.sealDay(day.AddDate(0, 0, 1), nil)
+		}, false},
+	} {
+		c.do()
+		if c.name == "operation removed with its effects and its chain" {
+			b.mustVerify()
+		}
+		report := b.check(second)
+		if !strings.Contains(strings.Join(report.Differences, "\n"), c.want) {
+			t.Errorf("%s: %q; want a difference with %q", c.name, report.Differences, c.want)
+		}
+		if report := b.check(first); report.Clean() != c.clean {
+			t.Errorf("%s, checked with the first seal: %q", c.name, report.Differences)
+		}
+		restore("after", all, "")
+	}
+	b.mustCheck(first)
+	b.mustCheck(second)
+	b.mustVerify()
+}
+
+// rewritten are the tables that have the history of balances.
+var rewritten = []string{"entries", "balances", "grants", "periods", "checkpoints"}
+
+func removeTenant(b *bundle, tenant string) {
+	b.t.Helper()
+	for _, table := range rewritten {
+		b.exec("DELETE FROM "+table+" WHERE tenant_id = $1", tenant)
+	}
+}
+
+func TestCheckSeal_OtherDatabase_IsRefused(t *testing.T) {
+	t.Parallel()
+	b, other := newBundle(t), newBundle(t)
+	other.exec("UPDATE database_identity SET database_id = gen_random_uuid()") // those of tests are copies of one
+	b.nextDay()
+	s := b.sealDay(time.Time{}, nil)
+	b.mustCheck(s)
+	_, err := other.CheckSeal(t.Context(), other.file(s), nil)
+	if reason, ok := Refused(err); !ok || !strings.Contains(reason, "another database ("+s.Database) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The heads of a balance can be on two pages of those that are read together.
+func TestCheckSeal_ManyBalances_AllAreRead(t *testing.T) {
+	t.Parallel()
+	const tenants, days = 700, 3
+	b := newBundle(t)
+	b.nextDay()
+	b.plan("many", 1000, "month", "")
+	b.exec(`INSERT INTO tenants (tenant_id, plan, anchor, timezone, created_at) SELECT 't' || i, 'many', $1, 'UTC', $1 FROM generate_series(1, $2::integer) i`, b.now(), tenants)
+	b.exec(`INSERT INTO tenant_terms (tenant_id, effective_at, plan, anchor, timezone, initial)
+		SELECT 't' || i, $1, 'many', $1, 'UTC', true FROM generate_series(1, $2::integer) i`, b.now(), tenants)
+	var last *seal.Seal
+	for day := range days {
+		var work errgroup.Group
+		work.SetLimit(100)
+		for i := range tenants {
+			work.Go(func() error {
+				_, err := pg.Do(t.Context(), b.ledger, debitOf(fmt.Sprint("t", i+1), fmt.Sprint("d", day), 1))
+				return err
+			})
+		}
+		b.must(work.Wait())
+		b.nextDay()
+		last = b.sealDay(time.Time{}, nil)
+		if last.Heads != tenants {
+			t.Fatalf("day %d: %d heads", day, last.Heads)
+		}
+	}
+	if report := b.mustCheck(last); report.Heads != tenants*days || report.Balances != tenants || report.Entries != tenants*(days+1) {
+		t.Errorf("%+v", report)
+	}
+	b.exec("UPDATE entries SET amount = amount + 1 WHERE operation_id = 'd1'")
+	if report := b.check(last); report.Count != tenants || len(report.Differences) != audit.DifferencesMax {
+		t.Errorf("%d differences in %d balances, %d listed", report.Count, tenants, len(report.Differences))
+	}
+}
+
+// A damaged journal is not sealed.
+func TestSeal_DamagedJournal_IsNotSealed(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.nextDay()
+	b.simple("acme", 1000)
+	mustDo(b, debitOf("acme", "d1", 1))
+	b.nextDay()
+	for _, damage := range []string{"UPDATE entries SET amount = amount + 1 WHERE operation_id = 'd1'", "DELETE FROM entries WHERE seq = 1"} {
+		b.exec(damage)
+		if _, err := b.Seal(t.Context(), audit.SealOptions{Host: later}); err == nil || !strings.Contains(err.Error(), "acme/api_calls") {
+			t.Errorf("%s: %v", damage, err)
+		}
+	}
+	if list, err := b.Seals(context.Background(), 1<<62, 10); err != nil || len(list) > 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
