@@ -17,6 +17,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
@@ -28,6 +29,8 @@ type verifyCmd struct {
 	Tenant  string `placeholder:"ID" help:"Verify only this tenant."`
 	Full    bool   `help:"Read the whole journal. Without it, a journal with more than a million entries is read from the last clean verification on. If a full verification of all tenants is interrupted, the next one continues it."`
 	Archive string `type:"path" placeholder:"DIR" help:"Verify an archive instead: its files, and that the database continues where it ends. Exit status 1 if not."`
+	Seal    string `type:"path" placeholder:"FILE" help:"Verify a seal instead: that the journal still is what was sealed until its day. Exit status 1 if not."`
+	SealKey string `placeholder:"KEY" help:"Public key that must have signed the seal."`
 }
 
 // Run prints the compared amounts and the differences, up to a maximum number. It fails if there is a difference.
@@ -36,14 +39,26 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	c.databaseConfig.check(&check)
 	c.redisConfig.check(&check)
 	check.require(c.Archive == "" || c.Tenant == "", "--archive", "cannot be combined with --tenant")
+	check.require(c.Seal == "" || c.Tenant == "" && c.Archive == "", "--seal", "cannot be combined with --tenant or --archive")
+	check.require(c.SealKey == "" || c.Seal != "", "--seal-key", "needs --seal")
 	if err := check.err(); err != nil {
 		return err
+	}
+	var held *seal.Seal
+	if c.Seal != "" {
+		var err error
+		if held, err = readSeal(c.Seal, c.SealKey); err != nil {
+			return err
+		}
 	}
 	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
 		return err
 	}
 	if c.Archive != "" {
 		return verifyArchive(ctx, string(c.DatabaseURL), c.Archive, log)
+	}
+	if held != nil {
+		return verifySeal(ctx, string(c.DatabaseURL), held, log)
 	}
 	return withVerifier(ctx, string(c.DatabaseURL), log, func(v *verifier.Verifier) error {
 		options := verifier.Options{Tenant: c.Tenant, Full: c.Full}

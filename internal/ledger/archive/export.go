@@ -28,6 +28,7 @@ var tables = []table{
 	{name: "holds", export: "ExportHolds", both: true},
 	{name: "grants", export: "ExportGrants", both: true},
 	{name: "periods", export: "ExportPeriods"},
+	{name: "sealed_heads", export: "ExportSealedHeads"},
 	{name: "rolls", export: "ExportRolls"},
 	{name: "verifications", export: "ExportVerifications"},
 }

@@ -103,6 +103,14 @@ WHERE r.month < $1::date
                   WHERE e.month >= $1::date AND e.tenant_id = r.tenant_id AND e.detail ->> 'refund_of' = r.operation_id)
 ORDER BY r.tenant_id, r.month, r.operation_id, r.line;
 
+-- name: ExportSealedHeads
+-- Returns the heads of days before the border $1. The newest head of each balance stays: the next one begins with it.
+SELECT s.*
+FROM sealed_heads s
+WHERE s.day < ($1::timestamptz AT TIME ZONE 'UTC')::date
+  AND EXISTS (SELECT 1 FROM sealed_heads o WHERE o.tenant_id = s.tenant_id AND o.meter = s.meter AND o.subject = s.subject AND o.day > s.day)
+ORDER BY s.tenant_id, s.meter, s.subject, s.day;
+
 -- name: ExportRolls
 -- Returns the rolls that finished before the border $1, without the newest one that was done.
 SELECT r.*

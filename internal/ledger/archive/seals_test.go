@@ -1,0 +1,77 @@
+package archive
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+)
+
+// Seals from before an archive hold after it, as far as their entries are there; heads of archived days leave with their months.
+func TestArchive_SealedDays_AreCheckedAfterwards(t *testing.T) {
+	t.Parallel()
+	now := journal.MonthOf(time.Now())
+	begin := now - 4
+	b := newBundle(t, begin)
+	b.catalogue()
+	b.tenant("acme")
+	b.tenant("rare")
+	b.topup("acme", 1000)
+	b.topup("rare", 10)
+	v, err := verifier.Open(t.Context(), verifier.Config{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	b.check(err)
+	t.Cleanup(func() { b.check(v.Stop(context.Background())) })
+	var seals []*seal.Seal
+	for m := begin; m <= now; m++ {
+		b.clock(m.Start().Add(12 * time.Hour))
+		b.debit("acme", "calls", 10)
+		b.clock(m.Start().Add(36 * time.Hour))
+		s, err := v.Seal(t.Context(), audit.SealOptions{Day: m.Start(), Host: func() time.Time { return time.Now().AddDate(9, 0, 0) }})
+		b.check(err)
+		seals = append(seals, s)
+	}
+	report := func(s *seal.Seal) *audit.SealReport {
+		t.Helper()
+		out, err := v.CheckSeal(t.Context(), s, nil)
+		b.check(err)
+		return out
+	}
+	last := seals[len(seals)-1]
+	if r := report(last); !r.Clean() || r.Archived > 0 {
+		t.Fatalf("before: %+v", r)
+	}
+	b.clock(time.Now())
+	heads := b.count("SELECT count(*) FROM sealed_heads")
+	out, err := Run(t.Context(), b.options(begin+3, filepath.Join(t.TempDir(), "a")))
+	b.check(err)
+	exported := out.Manifest.file("sealed_heads.parquet").Rows
+	if left := b.count("SELECT count(*) FROM sealed_heads"); exported == 0 || left != heads-exported {
+		t.Errorf("%d of %d heads exported, %d left", exported, heads, left)
+	}
+	for _, s := range seals {
+		if r := report(s); !r.Clean() {
+			t.Errorf("seal of %s after the archive: %q", s.Day, r.Differences)
+		}
+	}
+	b.debit("acme", "calls", 10)
+	b.debit("rare", "credits", 1)
+	b.clock(time.Now().AddDate(0, 0, 3)) // also if this is the first day of a month
+	next, err := v.Seal(t.Context(), audit.SealOptions{Host: func() time.Time { return time.Now().AddDate(9, 0, 0) }})
+	b.check(err)
+	if r := report(next); !r.Clean() || next.Heads != 2 || r.Entries == 0 {
+		t.Errorf("next: %+v, %+v", next, r)
+	}
+	b.exec("UPDATE entries SET operation_id = 'x' WHERE seq = (SELECT min(seq) FROM entries WHERE tenant_id = 'acme' AND meter = 'calls') AND meter = 'calls'")
+	if r := report(next); r.Clean() || !strings.Contains(r.Differences[0], "acme/calls") {
+		t.Errorf("a kept entry was changed: %q", r.Differences)
+	}
+}
