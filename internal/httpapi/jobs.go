@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"maps"
+	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
@@ -123,4 +125,43 @@ func verificationOf(v *verifier.Verification) wire.Verification {
 		})
 	}
 	return out
+}
+
+// listSeals answers with the sealed days. A cursor is the position of the last seal of a page.
+func (s *Server) listSeals(rc *request) error {
+	limit, cursor := rc.query.page()
+	before := int64(math.MaxInt64)
+	if cursor != "" {
+		var err error
+		if before, err = strconv.ParseInt(cursor, 10, 64); err != nil || before < 0 {
+			rc.query.faults.Add("cursor", mustBeCursor)
+		}
+	}
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	list, err := s.cfg.Verifier.Seals(rc.ctx, before, limit)
+	if err != nil {
+		return err
+	}
+	out := wire.SealList{Items: mapSlice(list, func(i *audit.SealInfo) wire.SealSummary {
+		return wire.SealSummary{Day: i.Day.Format(time.DateOnly), Position: i.Position, Heads: i.Heads, Root: i.Root.String(), SealedAt: i.SealedAt.UTC()}
+	})}
+	if len(list) == limit && list[limit-1].Position > 0 {
+		out.NextCursor = nextCursor(strconv.FormatInt(list[limit-1].Position, 10))
+	}
+	return rc.send(http.StatusOK, out)
+}
+
+// getSeal answers with a seal in the form of its file.
+func (s *Server) getSeal(rc *request) error {
+	day, err := time.Parse(time.DateOnly, rc.parameter("day"))
+	if err != nil {
+		return body.Refuse("day", "must be a day such as 2026-11-22")
+	}
+	sealed, err := s.cfg.Verifier.SealOfDay(rc.ctx, day)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, sealed)
 }

@@ -120,10 +120,12 @@ func (q *query) page() (limit int, cursor string) {
 	limit = int(q.integer("limit", 1, pageMax, pageDefault))
 	cursor = q.values.Get("cursor")
 	if q.values.Has("cursor") && !bound.ASCII(cursor, '!', 1, cursorMax) {
-		q.faults.Add("cursor", "is an unknown cursor; it must be the next_cursor of the page before")
+		q.faults.Add("cursor", mustBeCursor)
 	}
 	return limit, cursor
 }
+
+const mustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"
 
 // nextCursor returns a cursor for an answer: null on the last page.
 func nextCursor(cursor string) wire.NextCursor {

@@ -84,6 +84,8 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/rolls/:roll_id", handler: s.getRoll},
 		{method: http.MethodPost, path: "/v1/verifications", handler: s.startVerification},
 		{method: http.MethodGet, path: "/v1/verifications/:verification_id", handler: s.getVerification},
+		{method: http.MethodGet, path: "/v1/seals", query: []string{"limit", "cursor"}, handler: s.listSeals},
+		{method: http.MethodGet, path: "/v1/seals/:day", handler: s.getSeal},
 		{method: http.MethodGet, path: "/v1/openapi.yaml", public: true, handler: s.getSpec},
 	}
 }

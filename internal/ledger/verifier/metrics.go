@@ -6,6 +6,7 @@ type metrics struct {
 	verified    prometheus.Counter
 	differences prometheus.Gauge
 	verifiedAt  prometheus.Gauge
+	sealedUntil prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -22,7 +23,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "quotasvc_ledger_verify_last_pass_timestamp_seconds",
 			Help: "Time at which the newest complete pass of the continuous verifier ended.",
 		}),
+		sealedUntil: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_ledger_sealed_until_timestamp_seconds",
+			Help: "End of the newest sealed day, as of the beginning of the continuous verifier's newest pass. 0: nothing was sealed.",
+		}),
 	}
-	reg.MustRegister(m.verified, m.differences, m.verifiedAt)
+	reg.MustRegister(m.verified, m.differences, m.verifiedAt, m.sealedUntil)
 	return m
 }

@@ -3,6 +3,7 @@ package verifier
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -61,6 +62,9 @@ func (w *watch) pass(ctx context.Context) (err error) {
 		}
 	}()
 	v, seen, began := w.verifier, int64(0), time.Now()
+	if err := w.noteSeals(ctx); err != nil {
+		return err
+	}
 	full := began.Sub(w.full) >= fullEvery
 	report, err := v.Verify(ctx, Options{Full: full, Copies: v.cfg.Copies, Pause: watchPause, Progress: func(r audit.Report) {
 		v.metrics.verified.Add(float64(r.Balances - seen))
@@ -76,6 +80,18 @@ func (w *watch) pass(ctx context.Context) (err error) {
 	v.metrics.verifiedAt.SetToCurrentTime()
 	for _, d := range report.Differences {
 		v.log.Error("journal and state differ", "difference", d.String())
+	}
+	return nil
+}
+
+// noteSeals sets the metric of the newest sealed day.
+func (w *watch) noteSeals(ctx context.Context) error {
+	newest, err := w.verifier.Seals(ctx, math.MaxInt64, 1)
+	if err != nil {
+		return err
+	}
+	if len(newest) > 0 {
+		w.verifier.metrics.sealedUntil.Set(float64(newest[0].Day.AddDate(0, 0, 1).Unix()))
 	}
 	return nil
 }

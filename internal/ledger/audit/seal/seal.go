@@ -76,9 +76,11 @@ func New(l *Log, r *Record, sealedAt time.Time) (*Seal, error) {
 	if s.tree, err = l.tree(l.size); err != nil {
 		return nil, err
 	}
-	if s.Inclusion, err = tlog.ProveRecord(l.size, position, l); err != nil {
+	inclusion, err := tlog.ProveRecord(l.size, position, l)
+	if err != nil {
 		return nil, fmt.Errorf("prove the seal of %s: %w", r.Day, err)
 	}
+	s.Inclusion = append([]Hash{}, inclusion...) // never null
 	if position == 0 {
 		return s, nil
 	}

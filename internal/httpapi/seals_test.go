@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
+)
+
+// The answer is the file that the command writes, so that whoever has saved one or the other can have it checked.
+func TestSeals_ListAndFile(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("GET", "/v1/seals", "").want(200).into(&wire.SealList{})
+	var made []string
+	days := []string{"2025-01-01", "2025-01-02", "2025-01-04"}
+	for _, text := range days {
+		day, err := time.Parse(time.DateOnly, text)
+		s.check(err)
+		sealed, err := s.verifier.Seal(t.Context(), audit.SealOptions{Day: day})
+		s.check(err)
+		file, err := sealed.Encode()
+		s.check(err)
+		made = append(made, string(file))
+	}
+	for i, day := range days {
+		answer := s.call("GET", "/v1/seals/"+day, "").want(200)
+		got, err := seal.Parse([]byte(answer.body), nil)
+		if err != nil {
+			t.Errorf("%s: %v", day, err)
+			continue
+		}
+		file, err := got.Encode()
+		s.check(err)
+		if diff := cmp.Diff(made[i], string(file)); diff != "" {
+			t.Errorf("%s: made - / answer +\n%s", day, diff)
+		}
+	}
+	var listed []string
+	next := ""
+	for pages := 0; ; pages++ {
+		var page wire.SealList
+		s.call("GET", "/v1/seals?limit=1"+next, "").want(200).into(&page)
+		for _, item := range page.Items {
+			listed = append(listed, fmt.Sprintf("%s %d", item.Day, item.Position))
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		next = "&cursor=" + *page.NextCursor
+	}
+	if diff := cmp.Diff([]string{"2025-01-04 2", "2025-01-02 1", "2025-01-01 0"}, listed); diff != "" {
+		t.Error(diff)
+	}
+	s.call("GET", "/v1/seals/2025-01-03", "").problem(404, "not_found")
+	s.call("GET", "/v1/seals/2025-01-05", "").problem(404, "not_found")
+	s.call("GET", "/v1/seals/yesterday", "").refused("day")
+	s.call("GET", "/v1/seals?cursor=x", "").refused("cursor")
+	s.call("GET", "/v1/seals?cursor=-1", "").refused("cursor")
+	s.call("GET", "/v1/seals?limit=0", "").refused("limit")
+}
