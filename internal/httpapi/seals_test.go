@@ -31,7 +31,7 @@ func TestSeals_ListAndFile(t *testing.T) {
 	}
 	for i, day := range days {
 		answer := s.call("GET", "/v1/seals/"+day, "").want(200)
-		got, err := seal.Parse([]byte(answer.body), nil)
+		got, err := seal.Parse(answer.body, nil)
 		if err != nil {
 			t.Errorf("%s: %v", day, err)
 			continue
