@@ -64,6 +64,11 @@ bench-outage: servers build build-bench ## Kill Redis at 5,000 requests/s; show 
 bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, default 4000000)
 	QUOTASVC_HISTORY_ENTRIES=$(or $(HISTORY_ENTRIES),4000000) go test -v -count=1 -timeout 1h -run '^TestReports_LargeBalance' ./internal/ledger/history
 
+.PHONY: bench-verify
+bench-verify: servers ## Measure verify and seal on one large balance and on many (VERIFY_ENTRIES, default 10000000; VERIFY_BALANCES, 1000000)
+	QUOTASVC_VERIFY_ENTRIES=$(or $(VERIFY_ENTRIES),10000000) QUOTASVC_VERIFY_BALANCES=$(or $(VERIFY_BALANCES),1000000) \
+		go test -v -count=1 -timeout 1h -parallel 1 -run '^TestVerify_(LargeBalance|ManyBalances)' ./internal/ledger/verifier
+
 .PHONY: build-bench
 build-bench: ## Build bin/quotasvc-bench, the benchmark program
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -o $(BENCH) ./internal/bench/cmd

@@ -1,0 +1,185 @@
+package verifier
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// The sizes in the suite; `make bench-verify` sets larger ones.
+const (
+	largeEntries  = 120_000 // of one balance: two ranges
+	largeBalances = 20_000  // with one entry each
+)
+
+func sizeOf(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// large makes a balance with n entries of one unit within the last hours, as debits would, and their hash chain.
+func (b *bundle) large(n int) {
+	b.t.Helper()
+	b.plan("large", 1_000_000_000, "month", "")
+	b.signUp("acme", "large")
+	mustDo(b, debitOf("acme", "first", 1))
+	const step = 500_000
+	for from := 3; from <= n; from += step {
+		b.exec(`INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
+				remaining_after, item, requested, fingerprint, created_at, metadata)
+			SELECT b.tenant_id, 'bulk-' || g, 1, date_trunc('month', b.updated_at AT TIME ZONE 'UTC')::date, g, 'debit', b.meter, b.subject, b.period_start,
+				b.head_grant, b.head_source, 1, 1000000000 - g + 1, 0, 1, sha256(g::text::bytea), b.updated_at, '{"route": "/search"}'
+			FROM balances b, generate_series($1::integer, least($1 + $3, $2 + 1) - 1) g`, from, n, step)
+	}
+	b.exec(`UPDATE balances SET seq = $1::bigint, used = $1::bigint - 1, head_remaining = 1000000001 - $1::bigint`, n)
+	var chain ledger.Chain
+	rows, err := b.db.Query(b.t.Context(), `SELECT tenant_id, meter, subject, seq, operation_id, line, kind, period_start, grant_id, source, amount, remaining_after, item,
+		coalesce(requested, 0), fingerprint, created_at, effective_at, coalesce(op_subject, ''), detail::text, metadata::text FROM entries ORDER BY seq`)
+	b.must(err)
+	defer rows.Close()
+	for rows.Next() {
+		var e ledger.Entry
+		var effective *time.Time
+		var detail, metadata *string
+		b.must(rows.Scan(&e.Tenant, &e.Meter, &e.Subject, &e.Seq, &e.OperationID, &e.Line, &e.Kind, &e.PeriodStart, &e.Grant, &e.Source, &e.Amount, &e.RemainingAfter,
+			&e.Item, &e.Requested, &e.Fingerprint, &e.CreatedAt, &effective, &e.OpSubject, &detail, &metadata))
+		if effective != nil {
+			e.EffectiveAt = *effective
+		}
+		if detail != nil {
+			e.Detail = []byte(*detail)
+		}
+		if metadata != nil {
+			e.Metadata = []byte(*metadata)
+		}
+		chain.Extend(&e)
+	}
+	b.must(rows.Err())
+	stored := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(chain.From)), uint64(chain.Last))
+	b.exec("UPDATE balances SET chain = $1", append(stored, chain.Head[:]...))
+	b.exec("ANALYZE entries")
+}
+
+// measure logs how many rows per second do goes through, and the largest heap meanwhile.
+func (b *bundle) measure(what string, n int, do func()) {
+	b.t.Helper()
+	stop, peak := make(chan struct{}), make(chan uint64)
+	go func() {
+		largest := uint64(0)
+		for {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			largest = max(largest, m.HeapInuse)
+			select {
+			case <-stop:
+				peak <- largest
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	began := time.Now()
+	do()
+	took := time.Since(began)
+	close(stop)
+	heap := <-peak
+	b.t.Logf("%-45s %9d in %8s: %8.0f/s, heap at most %d MB", what, n, took.Round(time.Millisecond), float64(n)/took.Seconds(), heap>>20)
+	if heap > 512<<20 {
+		b.t.Errorf("%s: the heap has grown to %d MB", what, heap>>20)
+	}
+}
+
+// One balance with very many entries is verified and sealed in ranges, with bounded memory.
+func TestVerify_LargeBalance_IsReadInRanges(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	n := sizeOf(t, "QUOTASVC_VERIFY_ENTRIES", largeEntries)
+	b.nextDay()
+	b.large(n)
+	verify := func(what string, full bool, entries int64) {
+		b.measure(what, n, func() {
+			report, err := b.Verify(t.Context(), Options{Full: full})
+			b.must(err)
+			if !report.Clean() || report.Entries != entries {
+				t.Errorf("%s: %d entries, %v", what, report.Entries, report.Differences)
+			}
+		})
+	}
+	verify("full verification, entries", true, int64(n))
+	b.wholeUpTo = 0
+	mustDo(b, debitOf("acme", "next", 1))
+	verify("incremental verification, entries", false, 1)
+	b.nextDay()
+	b.measure("seal, entries", n, func() { b.sealDay(time.Time{}, nil) })
+	day := b.today().AddDate(0, 0, -1)
+	sealed, err := b.SealOfDay(t.Context(), day)
+	b.must(err)
+	b.measure("check of a seal, entries", n, func() { b.mustCheck(sealed) })
+	b.exec("UPDATE entries SET requested = 2 WHERE seq = $1", n/2)
+	if report := b.check(sealed); report.Count != 1 {
+		t.Errorf("an entry was changed: %v", report.Differences)
+	}
+}
+
+// Many balances cost a verification and a seal little each, and those without new entries less.
+func TestVerify_ManyBalances_UnchangedOnesAreNotRead(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	n := sizeOf(t, "QUOTASVC_VERIFY_BALANCES", largeBalances)
+	b.nextDay()
+	b.simple("acme", 1000)
+	mustDo(b, debitOf("acme", "first", 1))
+	// Each is a copy of acme's, without a chain: the database says that it is older than chains.
+	b.exec("UPDATE chain_start SET at = 'infinity'")
+	b.exec(`INSERT INTO tenants SELECT (jsonb_populate_record(o, jsonb_build_object('tenant_id', 't' || g))).* FROM tenants o, generate_series(1, $1::integer) g`, n)
+	for _, table := range []string{"entries", "grants", "balances"} {
+		b.exec(fmt.Sprintf(`INSERT INTO %[1]s SELECT (r).* FROM (SELECT jsonb_populate_record(o, jsonb_build_object('tenant_id', 't' || g, 'chain', NULL)) AS r
+			FROM %[1]s o, generate_series(1, $1::integer) g WHERE o.tenant_id = 'acme') AS x`, table), n)
+	}
+	b.exec("ANALYZE")
+	verify := func(what string, full bool, unchanged int64) {
+		b.measure(what, n, func() {
+			report, err := b.Verify(t.Context(), Options{Full: full})
+			b.must(err)
+			for _, d := range report.Differences {
+				t.Errorf("%s: %s", what, d)
+			}
+			if report.Balances != int64(n+1) || report.Unchanged != unchanged {
+				t.Errorf("%s: %d balances, %d unchanged", what, report.Balances, report.Unchanged)
+			}
+		})
+	}
+	verify("full verification, balances", true, 0)
+	b.wholeUpTo = 0
+	verify("incremental verification, balances", false, int64(n+1))
+	b.nextDay()
+	b.measure("seal, balances with an entry", n, func() { b.sealDay(time.Time{}, nil) })
+	mustDo(b, debitOf("acme", "second", 1))
+	b.nextDay()
+	b.measure("seal, balances without an entry", n, func() {
+		if s := b.sealDay(time.Time{}, nil); s.Heads != 1 {
+			t.Errorf("%d heads", s.Heads)
+		}
+	})
+	sealed, err := b.SealOfDay(t.Context(), b.today().AddDate(0, 0, -1))
+	b.must(err)
+	b.measure("check of a seal, balances", n, func() {
+		if report := b.mustCheck(sealed); report.Heads != int64(n+2) {
+			t.Errorf("%+v", report)
+		}
+	})
+}
