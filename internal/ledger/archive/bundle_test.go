@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,16 +30,25 @@ type bundle struct {
 	db      *pgx.Conn
 	history *history.Reader
 	keys    int
+	at      time.Time // to which the clock was moved last
+	close   func()    // once; the end of the test does it, too
 }
 
 // newBundle returns a ledger whose clock stands at the first instant of a month.
 func newBundle(t *testing.T, begin journal.Month) *bundle {
 	t.Helper()
 	b := &bundle{t: t, url: testenv.Postgres(t)}
+	var ends []func()
+	b.close = sync.OnceFunc(func() {
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
+	})
+	t.Cleanup(b.close)
 	var err error
 	b.db, err = pgx.Connect(t.Context(), b.url)
 	b.check(err)
-	t.Cleanup(func() { _ = b.db.Close(context.Background()) })
+	ends = append(ends, func() { _ = b.db.Close(context.Background()) })
 	// Statements find this function before PostgreSQL's own.
 	b.exec(`CREATE SCHEMA moved;
 		CREATE TABLE moved.clock (now timestamptz NOT NULL, since timestamptz NOT NULL);
@@ -52,7 +63,7 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 	b.Ledger, err = pg.Open(t.Context(), pg.Config{DatabaseURL: b.url, Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	b.check(b.Start(t.Context()))
-	t.Cleanup(func() {
+	ends = append(ends, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := b.Stop(ctx); err != nil {
@@ -61,9 +72,11 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 	})
 	b.history, err = history.Open(t.Context(), b.Ledger, history.Config{DatabaseURL: b.url, Metrics: prometheus.NewRegistry()})
 	b.check(err)
-	t.Cleanup(func() { b.check(b.history.Stop(context.Background())) })
+	ends = append(ends, func() { b.check(b.history.Stop(context.Background())) })
 	return b
 }
+
+func (b *bundle) logger() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func (b *bundle) check(err error) {
 	b.t.Helper()
@@ -87,6 +100,7 @@ func (b *bundle) count(sql string, args ...any) (n int64) {
 // clock moves PostgreSQL's clock to an instant, from which it goes on. The ledger learns of it.
 func (b *bundle) clock(at time.Time) {
 	b.t.Helper()
+	b.at = at
 	b.exec("UPDATE moved.clock SET now = $1, since = pg_catalog.clock_timestamp()", at)
 	if b.Ledger != nil {
 		b.check(b.Ping(b.t.Context()))

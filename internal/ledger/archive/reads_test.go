@@ -26,7 +26,7 @@ func (b *bundle) ask(tenant string, from time.Time, operations ...string) answer
 		}
 		out[what] = answer
 	}
-	now := time.Now()
+	now := b.at
 	for _, meter := range []string{"calls", "credits"} {
 		balance, err := b.Balance(ctx, tenant, meter, "")
 		if err == nil {
@@ -37,7 +37,7 @@ func (b *bundle) ask(tenant string, from time.Time, operations ...string) answer
 			past, err := b.history.BalanceAsOf(ctx, tenant, meter, "", at)
 			put("balance "+meter+" at "+at.Format(time.RFC3339), past, err)
 			statement, err := b.history.StatementAt(ctx, tenant, meter, "", at)
-			if err == nil && !statement.Closed {
+			if err == nil {
 				statement.AsOf = time.Time{}
 			}
 			put("statement "+meter+" at "+at.Format(time.RFC3339), statement, err)

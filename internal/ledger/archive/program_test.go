@@ -1,0 +1,215 @@
+package archive
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+	"github.com/quotasvc/quotasvc/internal/ledger/model"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+)
+
+// twins are two ledgers with the same history. Months of one are archived; the other keeps everything.
+type twins struct {
+	archived, whole *bundle
+	log             []string
+	at              time.Time // of both clocks
+	border          time.Time // of archives; zero: none yet
+	dirs            []string
+	made            []string // keys of debits, oldest first
+	holds, grants   []string
+}
+
+// try makes an operation on both. What an archive makes impossible is done on neither.
+func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, err error) {
+	got, gotErr := pg.Do(w.archived.t.Context(), w.archived.Ledger, op())
+	if ledger.CodeOf(gotErr) == ledger.CodeArchived {
+		w.log = append(w.log, w.at.Format(time.DateTime)+" "+name+": archived")
+		if w.border.IsZero() {
+			return false, fmt.Errorf("%s: %w, and nothing was archived", name, gotErr)
+		}
+		return false, nil
+	}
+	want, wantErr := pg.Do(w.whole.t.Context(), w.whole.Ledger, op())
+	w.log = append(w.log, fmt.Sprintf("%s %s: %v", w.at.Format(time.DateTime), name, wantErr))
+	if ledger.CodeOf(gotErr) != ledger.CodeOf(wantErr) || (gotErr == nil) != (wantErr == nil) {
+		return false, fmt.Errorf("%s: %v %w, and where nothing was archived %v %w", name, got, gotErr, want, wantErr)
+	}
+	return gotErr == nil, w.compare()
+}
+
+// compare compares the balances of both.
+func (w *twins) compare() error {
+	for _, tenant := range []string{"acme", "beta"} {
+		got, err := w.archived.Balances(w.archived.t.Context(), tenant, "")
+		if err != nil {
+			return err
+		}
+		want, err := w.whole.Balances(w.whole.t.Context(), tenant, "")
+		if err != nil {
+			return err
+		}
+		if a, b := figuresOf(got), figuresOf(want); a != b {
+			return fmt.Errorf("balances of %s are\n  %s\nand where nothing was archived\n  %s", tenant, a, b)
+		}
+	}
+	return nil
+}
+
+// figuresOf returns what does not depend on the microsecond of an operation.
+func figuresOf(list []ledger.Balance) string {
+	var out []string
+	for i := range list {
+		b := &list[i]
+		text := fmt.Sprintf("%s: %+v remaining %d limit %d seq %d period %s", b.Meter, b.Sums, b.Remaining, b.Limit, b.Seq, b.PeriodStart.Format(time.DateOnly))
+		for j := range b.Grants {
+			text += fmt.Sprintf(" %s=%d", b.Grants[j].Source, b.Grants[j].Remaining)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+func (w *twins) pass(by time.Duration) {
+	w.at = w.at.Add(by)
+	w.archived.clock(w.at)
+	w.whole.clock(w.at)
+}
+
+// step draws a step and makes it.
+func (w *twins) step(t *rapid.T, n int) error {
+	tenant := rapid.SampledFrom([]string{"acme", "beta"}).Draw(t, "tenant")
+	meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(t, "meter")
+	amount := int64(rapid.IntRange(1, 40).Draw(t, "amount"))
+	key := fmt.Sprint("op-", n)
+	pick := func(of []string) string { return rapid.SampledFrom(append([]string{"acme none"}, of...)).Draw(t, "which") }
+	returns := rapid.SampledFrom([]ledger.ReturnPolicy{ledger.ReturnForfeit, ledger.ReturnRegrant}).Draw(t, "return")
+	switch rapid.IntRange(0, 13).Draw(t, "step") {
+	case 0, 1, 2:
+		w.pass(time.Duration(rapid.IntRange(1, 20*24).Draw(t, "hours")) * time.Hour)
+		return nil
+	case 3, 4:
+		_, err := try(w, "topup", func() ledger.Request[ledger.GrantResult] {
+			g := &ledger.Grant{Tenant: tenant, Key: key, Meter: meter, GrantID: key, Amount: 3 * amount, Source: ledger.SourceTopup}
+			if amount%3 == 0 {
+				g.ExpiresAt = w.at.Add(time.Duration(amount) * 24 * time.Hour)
+			}
+			return g
+		})
+		w.grants = append(w.grants, key)
+		return err
+	case 5:
+		_, err := try(w, "hold", func() ledger.Request[ledger.HoldResult] {
+			return &ledger.Hold{Tenant: tenant, Key: key, HoldID: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}, TTL: time.Duration(amount) * time.Hour / 2}
+		})
+		w.holds = append(w.holds, tenant+" "+key)
+		return err
+	case 6:
+		of := pick(w.holds)
+		_, err := try(w, "end of hold "+of, func() ledger.Request[ledger.HoldResult] {
+			owner, id, _ := strings.Cut(of, " ")
+			c := &ledger.HoldChange{Tenant: owner, Key: key, HoldID: id, Action: ledger.ActionRelease, Return: returns}
+			if amount%2 == 0 {
+				c.Action = ledger.ActionCapture
+			}
+			return c
+		})
+		return err
+	case 7, 8:
+		of := pick(w.made)
+		_, err := try(w, "refund of "+of, func() ledger.Request[ledger.RefundResult] {
+			owner, id, _ := strings.Cut(of, " ")
+			return &ledger.Refund{Tenant: owner, Key: key, OperationID: id, Return: returns}
+		})
+		return err
+	case 9:
+		of := rapid.SampledFrom(append([]string{"none"}, w.grants...)).Draw(t, "grant")
+		_, err := try(w, "void of "+of, func() ledger.Request[ledger.Change] {
+			return &ledger.Void{Tenant: tenant, Key: key, GrantID: of, Reason: "by mistake"}
+		})
+		return err
+	default:
+		done, err := try(w, fmt.Sprint("debit of ", amount, " ", meter), func() ledger.Request[ledger.DebitResult] {
+			return &ledger.Debit{Tenant: tenant, Key: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}}
+		})
+		if done {
+			w.made = append(w.made, tenant+" "+key)
+		}
+		return err
+	}
+}
+
+// archive archives as much as it may, or a month less. What is asked since the border is answered as before.
+func (w *twins) archive(t *rapid.T, begin journal.Month, dir string) error {
+	b := w.archived
+	before := journal.MonthOf(w.at.Add(-keysKept)) - journal.Month(rapid.IntRange(0, 1).Draw(t, "keep"))
+	if before <= begin || !before.Start().After(w.border) {
+		return nil
+	}
+	asked := map[string]answers{}
+	for _, tenant := range []string{"acme", "beta"} {
+		asked[tenant] = b.ask(tenant, before.Start())
+	}
+	w.log = append(w.log, fmt.Sprintf("%s archive before %s", w.at.Format(time.DateTime), before))
+	if _, err := Run(b.t.Context(), b.options(before, dir)); err != nil {
+		return fmt.Errorf("archive before %s: %w", before, err)
+	}
+	w.border, w.dirs = before.Start(), append(w.dirs, dir)
+	for tenant, was := range asked {
+		if diff := cmp.Diff(was, b.ask(tenant, before.Start()), madeWhenRead); diff != "" {
+			return fmt.Errorf("%s (-before +after the archive of %s)\n%s", tenant, before, diff)
+		}
+	}
+	return b.verify(b.t.Context())
+}
+
+// madeWhenRead leaves out when a grant was made: one of a period that is not written yet is made by whoever reads it.
+var madeWhenRead = cmpopts.IgnoreFields(ledger.GrantRecord{}, "CreatedAt")
+
+// Random programs run on two ledgers, and one of them is archived at random instants: no operation and no balance tells them apart, but for operations
+// that name what is archived. Afterwards verify is clean, and so is every archive.
+func TestArchive_RandomInstants_NothingTellsThemApart(t *testing.T) {
+	t.Parallel()
+	steps := model.SoakSteps(t, "QUOTASVC_SOAK_ARCHIVE_STEPS")
+	model.RunPrograms(t, 4, steps, func(rt *rapid.T) int {
+		begin := journal.MonthOf(time.Now()) - 8
+		w := &twins{archived: newBundle(t, begin), whole: newBundle(t, begin), at: begin.Start().Add(30 * time.Hour)}
+		for _, b := range []*bundle{w.archived, w.whole} {
+			defer b.close()
+			b.catalogue()
+			b.tenant("acme")
+			b.tenant("beta")
+		}
+		w.pass(0)
+		n := 0
+		fail := func(err error) {
+			if err != nil {
+				rt.Fatalf("%s\n%v", strings.Join(w.log, "\n"), err)
+			}
+		}
+		for ; n < 60 && w.at.Before(time.Now().AddDate(0, 0, -21)); n++ {
+			fail(w.step(rt, n))
+			if rapid.IntRange(0, 9).Draw(rt, "archive") == 0 {
+				fail(w.archive(rt, begin, filepath.Join(t.TempDir(), fmt.Sprint("a", n))))
+			}
+		}
+		fail(w.archive(rt, begin, filepath.Join(t.TempDir(), "last")))
+		fail(w.archived.verify(t.Context()))
+		for _, dir := range w.dirs {
+			report, err := Check(t.Context(), CheckOptions{DatabaseURL: w.archived.url, Dir: dir, Log: w.archived.logger()})
+			fail(err)
+			if !report.Clean() {
+				fail(fmt.Errorf("archive %s: %v", dir, report.Differences))
+			}
+		}
+		return n
+	})
+}
