@@ -90,7 +90,9 @@ func (w *twins) step(t *rapid.T, n int) error {
 	meter := rapid.SampledFrom([]string{"calls", "credits"}).Draw(t, "meter")
 	amount := int64(rapid.IntRange(1, 40).Draw(t, "amount"))
 	key := fmt.Sprint("op-", n)
-	pick := func(of []string) string { return rapid.SampledFrom(append([]string{"acme none"}, of...)).Draw(t, "which") }
+	pick := func(of []string) string {
+		return rapid.SampledFrom(append([]string{"acme none"}, of...)).Draw(t, "which")
+	}
 	returns := rapid.SampledFrom([]ledger.ReturnPolicy{ledger.ReturnForfeit, ledger.ReturnRegrant}).Draw(t, "return")
 	switch rapid.IntRange(0, 13).Draw(t, "step") {
 	case 0, 1, 2:
@@ -108,7 +110,9 @@ func (w *twins) step(t *rapid.T, n int) error {
 		return err
 	case 5:
 		_, err := try(w, "hold", func() ledger.Request[ledger.HoldResult] {
-			return &ledger.Hold{Tenant: tenant, Key: key, HoldID: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}, TTL: time.Duration(amount) * time.Hour / 2}
+			// A quarter of an hour off the steps of the clock: the two holds are made some milliseconds apart, and must end in the same step.
+			ttl := time.Duration(amount)*time.Hour/2 + 15*time.Minute
+			return &ledger.Hold{Tenant: tenant, Key: key, HoldID: key, Items: []ledger.Item{{Meter: meter, Amount: amount}}, TTL: ttl}
 		})
 		w.holds = append(w.holds, tenant+" "+key)
 		return err
