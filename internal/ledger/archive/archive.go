@@ -119,14 +119,35 @@ func (r *run) connect(ctx context.Context) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	var mine bool
-	if err := r.conn.QueryRow(ctx, r.sql["ArchiveLock"]).Scan(&mine); err != nil {
-		return fmt.Errorf("archive: take the lock: %w", err)
-	}
-	if !mine {
-		return errors.New("another archive run works on this database; wait for its end")
+	if err := r.lock(ctx); err != nil {
+		_ = r.conn.Close(context.WithoutCancel(ctx))
+		return err
 	}
 	return nil
+}
+
+// lockWait is how long a run waits for another one: PostgreSQL notices with a delay that a killed one is gone.
+const lockWait = 5 * time.Second
+
+// lock takes the lock of the one run.
+func (r *run) lock(ctx context.Context) error {
+	for deadline := time.Now().Add(lockWait); ; {
+		var mine bool
+		if err := r.conn.QueryRow(ctx, r.sql["ArchiveLock"]).Scan(&mine); err != nil {
+			return fmt.Errorf("archive: take the lock: %w", err)
+		}
+		switch {
+		case mine:
+			return nil
+		case time.Now().After(deadline):
+			return errors.New("another archive run works on this database; wait for its end")
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // open connects. The connection waits for locks and runs statements as long as they take. Its statements join whole tables, so that a loop over an

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -69,6 +70,27 @@ func TestArchive_KilledAtEachStep_NextRunGoesOn(t *testing.T) {
 	if diff := cmp.Diff(before, b.ask("acme", border)); diff != "" {
 		t.Errorf("(-before +after)\n%s", diff)
 	}
+}
+
+// A run waits until PostgreSQL has noticed that a killed one is gone, but not for one that works.
+func TestArchive_OtherRun_WaitedForAWhile(t *testing.T) {
+	t.Parallel()
+	b, begin := year(t)
+	lock := func(function string) { b.exec("SELECT pg_" + function + "(7162931505)") }
+	o := b.options(begin+2, filepath.Join(t.TempDir(), "a"))
+	lock("advisory_lock")
+	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "another archive run works on this database") {
+		t.Fatalf("beside another run: %v", err)
+	}
+	released := make(chan struct{})
+	go func() {
+		defer close(released)
+		time.Sleep(300 * time.Millisecond)
+		lock("advisory_unlock")
+	}()
+	_, err := Run(t.Context(), o)
+	<-released
+	b.check(err)
 }
 
 func (o *Options) dir() directory { return directory(o.Dir) }
