@@ -90,6 +90,7 @@ func (s *stored) comparePeriods(k Key, j *journal, r *Report) {
 		}
 		seen[p.start.UnixMicro()] = true
 		p.compareSums(k, at, sums, r)
+		p.compareRun(k, at, sums, j, r)
 		if i < len(list)-1 {
 			s.compareEnd(k, at, j, list, i, r)
 		} else {
@@ -112,6 +113,28 @@ func (p *period) compareSums(k Key, at string, sums *periodSums, r *Report) {
 	r.equal(k, at+"refunded", sums.refunded, p.refunded)
 	r.equal(k, at+"adjusted", sums.adjusted, p.adjusted)
 	r.equal(k, at+"overage", sums.overage, p.overage)
+}
+
+// compareRun compares what a run of idle periods began with: what it owed, and the rollover into its first period. Ordinary periods have nothing
+// of it.
+func (p *period) compareRun(k Key, at string, sums *periodSums, j *journal, r *Report) {
+	if p.idle == 0 {
+		r.equal(k, at+"idle: rolled over, rollover and owing", 0, p.rolledOver|p.rollover|p.owing)
+		return
+	}
+	r.equal(k, at+"owing at the start of the idle periods", sums.owing, p.owing)
+	rollover, topped := int64(0), int64(0)
+	switch g := j.grants[sums.rollover]; {
+	case g != nil:
+		rollover = g.Issued
+		if g.ToppedIn == p.start.UnixMicro() {
+			topped = g.Topped
+		}
+	case j.resumed != nil && p.start.UnixMicro() == j.resumed.State.Open:
+		return // a checkpoint has seen the grant end
+	}
+	r.equal(k, at+"rollover into the idle periods", rollover, p.rollover)
+	r.equal(k, at+"rolled over into the idle periods", rollover-topped, p.rolledOver)
 }
 
 // compareEnd compares how the closed period i ended.

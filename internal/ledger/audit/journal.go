@@ -35,6 +35,7 @@ type periodSums struct {
 	owing, forgiven int64 // overage that the period began with, and that was forgiven at its end
 	held            int64 // that was reserved after the period's newest entry
 	lastSeq         int64
+	rollover        string // the one that ended in the period last
 }
 
 // grantSums is what the entries say of one grant.
@@ -43,6 +44,8 @@ type grantSums struct {
 	Scheduled int64 `json:"scheduled,omitempty"`
 	Returned  int64 `json:"returned,omitempty"` // by the entry that made a grant of what came back
 	Left      int64 `json:"left,omitempty"`
+	Topped    int64 `json:"topped,omitempty"`    // of a rollover: the part of Issued that was issued in the newest period
+	ToppedIn  int64 `json:"topped_in,omitempty"` // with an issue of it, which starts then
 	maker
 }
 
@@ -151,6 +154,10 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 	case "forgive":
 		p.forgiven += e.amount
 		j.forgivenSeq = e.seq
+	case "expire", "rollover_out":
+		if string(e.source) == "rollover" {
+			p.rollover = string(e.grant)
+		}
 	}
 }
 
@@ -171,9 +178,20 @@ func (j *journal) addToGrant(e *entry, m *moves) {
 	}
 	g.Issued += m.issued * e.amount
 	g.Left += m.left * e.amount
+	if g.Source == "rollover" {
+		g.roll(e, m)
+	}
 	if string(e.kind) == "schedule" {
 		g.Scheduled += e.amount
 	}
+}
+
+// roll takes an entry about a rollover. What rolls over is entered in the period before it, and what its minimum adds in its own.
+func (g *grantSums) roll(e *entry, m *moves) {
+	if m.issued != 0 && g.ToppedIn != e.period {
+		g.Topped, g.ToppedIn = 0, e.period
+	}
+	g.Topped += m.issued * e.amount
 }
 
 // makerOf returns what the first entry of a grant says of it. Its Kind is empty if such an entry cannot be the first one.

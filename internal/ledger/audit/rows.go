@@ -56,6 +56,8 @@ type period struct {
 	expired, adjusted               int64
 	overage, held, closing, lastSeq int64
 	closedAt                        time.Time
+	idle                            int64 // number of idle periods that the row stands for; 0: an ordinary period
+	rolledOver, rollover, owing     int64 // what the first of them began with
 }
 
 // grant is a row of grants.
@@ -122,7 +124,7 @@ func (s *stored) scanPeriods(rows pgx.Rows) error {
 	var p period
 	_, err := pgx.ForEachRow(rows, []any{
 		&k.Tenant, &k.Meter, &k.Subject, &p.start, &p.end, &p.opening, &p.granted, &p.refunded, &p.used, &p.expired, &p.adjusted,
-		&p.overage, &p.held, &p.closing, &p.lastSeq, &p.closedAt,
+		&p.overage, &p.held, &p.closing, &p.lastSeq, &p.closedAt, &p.idle, &p.rolledOver, &p.rollover, &p.owing,
 	}, func() error {
 		s.periods[k] = append(s.periods[k], p)
 		return nil

@@ -234,8 +234,12 @@ func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	b.history()
+	b.idleRuns()
+	b.mustVerify()
 	b.uncheck()
 	for _, d := range []damage{
+		{"number of idle periods", "UPDATE periods SET idle = idle + 1 WHERE idle > 0 AND tenant_id = 'saver'", "statements of them are an error"},
+		{"terms of idle periods", "UPDATE periods SET terms_at = terms_at - interval '1 day' WHERE idle > 0 AND tenant_id = 'saver'", "the same"},
 		{"balance period end", "UPDATE balances SET period_end = period_end + interval '30 days' WHERE " + own, "the period lasts longer"},
 		{"balance plan", "UPDATE balances SET plan = 'x' WHERE " + own, "overage and overflow of another plan"},
 		{"balance plan version", "UPDATE balances SET plan_version = 9 WHERE " + own, "the same of another version"},

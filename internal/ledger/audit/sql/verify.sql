@@ -55,7 +55,7 @@ GROUP BY h.tenant_id, h.meter, h.subject, h.grant_id;
 -- name: VerifyPeriods
 -- Returns the closed periods of the balances ($1..$3), oldest first.
 SELECT p.tenant_id, p.meter, p.subject, p.period_start, p.period_end, p.opening, p.granted, p.refunded, p.used, p.expired, p.adjusted,
-       p.overage, p.held, p.closing, p.last_seq, p.closed_at
+       p.overage, p.held, p.closing, p.last_seq, p.closed_at, p.idle, p.rolled_over, p.rollover, p.owing
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN periods p ON p.tenant_id = k.tenant_id AND p.meter = k.meter AND p.subject = k.subject
 ORDER BY p.tenant_id, p.meter, p.subject, p.period_start;
