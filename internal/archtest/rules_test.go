@@ -78,7 +78,7 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
 	"internal/ledger/history":  {"internal/ledger/verifier"},
 	"internal/ledger/archive":  {"internal/clock", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
-	"internal/ledger/verifier": {"internal/ledger/pg"},                                                                                                                                                          // makes what is verified
+	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                        // what documents may be; makes what is verified
 	"cmd/quotasvc":             {"internal/bench"},                                                                                                                                                              // the small form of `make bench-outage`
 	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
