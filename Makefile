@@ -72,6 +72,10 @@ bench-verify: servers ## Measure verify and seal on one large balance and on man
 	QUOTASVC_VERIFY_ENTRIES=$(or $(VERIFY_ENTRIES),10000000) QUOTASVC_VERIFY_BALANCES=$(or $(VERIFY_BALANCES),1000000) \
 		go test -v -count=1 -timeout 1h -parallel 1 -run '^TestVerify_(LargeBalance|ManyBalances)' ./internal/ledger/verifier
 
+.PHONY: bench-archive
+bench-archive: servers ## Measure the archive of many balances with 200 entries each (ARCHIVE_BALANCES, default 5000)
+	QUOTASVC_ARCHIVE_BALANCES=$(or $(ARCHIVE_BALANCES),5000) go test -v -count=1 -timeout 1h -run '^TestArchive_ManyEntries' ./internal/ledger/archive
+
 .PHONY: build-bench
 build-bench: ## Build bin/quotasvc-bench, the benchmark program
 	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -o $(BENCH) ./internal/bench/cmd
