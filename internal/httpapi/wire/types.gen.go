@@ -1315,8 +1315,8 @@ type Statement struct {
 
 // StatementLine defines model for StatementLine.
 type StatementLine struct {
-	// Amount In the meter's smallest unit.
-	Amount  Count  `json:"amount"`
+	// Amount A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+	Amount  Sum    `json:"amount"`
 	Entries int64  `json:"entries"`
 	Kind    string `json:"kind"`
 	Source  string `json:"source"`
@@ -1369,6 +1369,9 @@ type StatementSummary struct {
 	// Used In the meter's smallest unit.
 	Used Count `json:"used"`
 }
+
+// Sum A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+type Sum = int64
 
 // Tenant defines model for Tenant.
 type Tenant struct {
@@ -1473,16 +1476,16 @@ type Usage struct {
 	Group      map[string]string `json:"group,omitempty,omitzero"`
 	Operations int64             `json:"operations"`
 
-	// Overage In the meter's smallest unit.
-	Overage Count `json:"overage"`
+	// Overage A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+	Overage Sum `json:"overage"`
 
-	// Refunded Refunds of both; the net use is used + overage - refunded.
+	// Refunded Refunds of both; the net use is used + overage - refunded. 2^63-1 stands for any larger sum.
 	Refunded int64 `json:"refunded"`
 
 	// Start The start of the hour, day or month.
 	Start time.Time `json:"start"`
 
-	// Used Units drawn from grants.
+	// Used Units drawn from grants. 2^63-1 stands for any larger sum.
 	Used int64 `json:"used"`
 }
 
@@ -1519,7 +1522,7 @@ type Verification struct {
 	Status VerificationStatus `json:"status"`
 	Tenant ID                 `json:"tenant,omitempty,omitzero"`
 
-	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held.
+	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum; the comparison is exact.
 	Totals         []VerifiedMeter `json:"totals"`
 	VerificationID ID              `json:"verification_id"`
 }
