@@ -151,6 +151,18 @@ const (
 	SourceTopup      Source = "topup"
 )
 
+// Defines values for TenantChangeApply.
+const (
+	TenantChangeApplyNextPeriod TenantChangeApply = "next_period"
+	TenantChangeApplyNow        TenantChangeApply = "now"
+)
+
+// Defines values for TenantChangeUsage.
+const (
+	TenantChangeUsageCarry TenantChangeUsage = "carry"
+	TenantChangeUsageReset TenantChangeUsage = "reset"
+)
+
 // Defines values for TenantStatus.
 const (
 	TenantStatusActive    TenantStatus = "active"
@@ -1397,9 +1409,12 @@ type Tenant struct {
 
 // TenantChange The stored tenant; after a dry run, what would be stored.
 type TenantChange struct {
-	Anchor    time.Time `json:"anchor"`
-	Before    Tenant    `json:"before"`
-	CreatedAt time.Time `json:"created_at"`
+	Anchor time.Time `json:"anchor"`
+
+	// Apply When the terms of the request take effect, the default included. `apply`, `prorate` and `usage` are absent when the request names no terms.
+	Apply     TenantChangeApply `json:"apply,omitempty,omitzero"`
+	Before    Tenant            `json:"before"`
+	CreatedAt time.Time         `json:"created_at"`
 
 	// DryRun Present and true when nothing was done.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
@@ -1411,15 +1426,27 @@ type TenantChange struct {
 	Overrides Overrides `json:"overrides"`
 	Plan      ID        `json:"plan"`
 
+	// Prorate Whether periods that this change opens at once get their share of the allowance only.
+	Prorate *bool `json:"prorate,omitempty"`
+
 	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
 	Status    TenantStatus `json:"status"`
 	Tenant    ID           `json:"tenant"`
 	Timezone  string       `json:"timezone"`
 	UpdatedAt time.Time    `json:"updated_at"`
 
+	// Usage Whether what was used before makes allowances that this change opens at once smaller.
+	Usage TenantChangeUsage `json:"usage,omitempty,omitzero"`
+
 	// Version 1 at first, one more with every change. If-Match compares it.
 	Version TenantVersion `json:"version"`
 }
+
+// TenantChangeApply When the terms of the request take effect, the default included. `apply`, `prorate` and `usage` are absent when the request names no terms.
+type TenantChangeApply string
+
+// TenantChangeUsage Whether what was used before makes allowances that this change opens at once smaller.
+type TenantChangeUsage string
 
 // TenantList defines model for TenantList.
 type TenantList struct {
