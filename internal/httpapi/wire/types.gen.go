@@ -1497,6 +1497,14 @@ type TermsList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
+// UnreadBalance defines model for UnreadBalance.
+type UnreadBalance struct {
+	// Meter Absent: the refunds and holds of the tenant.
+	Meter   string `json:"meter,omitempty,omitzero"`
+	Subject string `json:"subject,omitempty,omitzero"`
+	Tenant  ID     `json:"tenant"`
+}
+
 // Usage defines model for Usage.
 type Usage struct {
 	// Group With group_by. For example {"subject":"ann"}.
@@ -1530,7 +1538,10 @@ type Verification struct {
 	Balances int64 `json:"balances"`
 
 	// Copies The cached copies that were compared.
-	Copies          int64 `json:"copies"`
+	Copies int64 `json:"copies"`
+
+	// CopiesCompared Whether cached copies were compared; false without Redis.
+	CopiesCompared  bool  `json:"copies_compared"`
 	DifferenceCount int64 `json:"difference_count"`
 
 	// Differences The first 100 differences.
@@ -1539,22 +1550,34 @@ type Verification struct {
 	Error       string       `json:"error,omitempty,omitzero"`
 	FinishedAt  *time.Time   `json:"finished_at"`
 	Grants      int64        `json:"grants"`
-	Periods     int64        `json:"periods"`
+
+	// Incremental Only what was entered since the last clean verification was read.
+	Incremental bool  `json:"incremental"`
+	Periods     int64 `json:"periods"`
 
 	// StaleCopies The copies that are older than their balance and will be renewed. They are no differences.
 	StaleCopies int64     `json:"stale_copies"`
 	StartedAt   time.Time `json:"started_at"`
 
-	// Status `clean`: no differences. `drift`: there are differences. `failed`: it could not finish; see `error`. `abandoned`: its process has died; start another.
+	// Status `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
 	Status VerificationStatus `json:"status"`
 	Tenant ID                 `json:"tenant,omitempty,omitzero"`
 
 	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum; the comparison is exact.
-	Totals         []VerifiedMeter `json:"totals"`
+	Totals []VerifiedMeter `json:"totals"`
+
+	// Unchanged Those of the balances that were not read, because nothing of them has changed since the last clean verification.
+	Unchanged int64 `json:"unchanged"`
+
+	// Unread Balances that could not be read, because of a time-out or a lock. They are neither clean nor different.
+	Unread int64 `json:"unread"`
+
+	// UnreadBalances The first 100 of them.
+	UnreadBalances []UnreadBalance `json:"unread_balances"`
 	VerificationID ID              `json:"verification_id"`
 }
 
-// VerificationStatus `clean`: no differences. `drift`: there are differences. `failed`: it could not finish; see `error`. `abandoned`: its process has died; start another.
+// VerificationStatus `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
 type VerificationStatus string
 
 // VerifiedMeter defines model for VerifiedMeter.
@@ -1565,7 +1588,7 @@ type VerifiedMeter struct {
 	Issued   int64 `json:"issued"`
 	Meter    ID    `json:"meter"`
 
-	// Partial Some entries are in months that were exported and dropped. The sums lack them.
+	// Partial Some balances could not be read. The sums lack them, and are not compared.
 	Partial   bool  `json:"partial"`
 	Refunded  int64 `json:"refunded"`
 	Remaining int64 `json:"remaining"`
