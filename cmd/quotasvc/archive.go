@@ -78,10 +78,10 @@ func verifyClean(report *audit.Report, err error) error {
 	if err != nil || report.Clean() {
 		return err
 	}
-	if err := printReport(os.Stderr, report, false); err != nil {
+	if err := printReport(os.Stderr, report); err != nil {
 		return err
 	}
-	return fmt.Errorf("verify has found %d differences: nothing was archived", report.Count)
+	return fmt.Errorf("verify has found %d differences, and could not read %d balances: nothing was archived", report.Count, report.Unread)
 }
 
 // archiveProgress shows the step and its rows on a terminal.

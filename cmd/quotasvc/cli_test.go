@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -278,6 +280,48 @@ func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
 	}
 }
 
+// The report for programs has the members of the API's.
+func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
+	t.Parallel()
+	env := backends(t)
+	in := serve(t, env)
+	in.setUp(t, 10)
+	in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
+	type report struct {
+		Tenant, Status      string
+		Balances            int64
+		Incremental         bool
+		CopiesCompared      bool     `json:"copies_compared"`
+		UnreadBalances      []object `json:"unread_balances"`
+		Totals, Differences []object
+		DifferenceCount     int64 `json:"difference_count"`
+	}
+	read := func(stdout string) (got report) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+			t.Fatalf("%v: %s", err, stdout)
+		}
+		return got
+	}
+	got := read(must(t, env, "verify", "--json", "--tenant", "acme"))
+	if got.Status != "clean" || got.Tenant != "acme" || got.Balances != 1 || !got.CopiesCompared || len(got.Totals) != 1 || got.Incremental || got.UnreadBalances == nil {
+		t.Errorf("%+v", got)
+	}
+	alone := env[:1] // without Redis
+	if got := read(must(t, alone, "verify", "--json")); got.Status != "clean" || got.CopiesCompared {
+		t.Errorf("without Redis: %+v", got)
+	}
+	url, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
+	execSQL(t, url, "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
+	status, stdout, _ := tool(t, env, "verify", "--json")
+	if got := read(stdout); status != 1 || got.Status != "drift" || got.DifferenceCount == 0 || len(got.Differences) == 0 {
+		t.Errorf("a balance that was tampered with: ended with %d, %+v", status, got)
+	}
+	if status, _, stderr := tool(t, env, "verify", "--json", "--archive", t.TempDir()); status != 2 || !strings.Contains(stderr, "--json") {
+		t.Errorf("with an archive: %d, %s", status, stderr)
+	}
+}
+
 // A tenant anchored on 31 January has periods that end on the last day of shorter months, and on the 31st again after them.
 func TestPeriods_AnchorJanuary31_EndOnLastDays(t *testing.T) {
 	t.Parallel()
@@ -325,6 +369,24 @@ func TestSecret_AnyFormat_Redacted(t *testing.T) {
 			if got != want {
 				t.Errorf("%s of %q is %q, want %q", form, value, got, want)
 			}
+		}
+	}
+}
+
+// What was not read is said beside the differences, and alone.
+func TestVerify_Unread_NeverAllAgree(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]audit.Report{
+		"3 balances, 0 entries, 0 grants, 0 closed periods, 0 cached copies (0 of them due for renewal): all agree (0s)\n": {Balances: 3, CopiesCompared: true},
+		"2 balances, 5 entries, 0 grants, 0 closed periods since the last clean verification (1 balances unchanged); cached copies were not compared (no Redis is configured): " +
+			"all others agree, 2 balances NOT READ (a time-out or a lock), the first: acme/api_calls/ann (0s)\n": {
+			Balances: 2, Entries: 5, Incremental: true, Unchanged: 1, Unread: 2, UnreadFirst: []audit.Key{{Tenant: "acme", Meter: "api_calls", Subject: "ann"}},
+		},
+		"4 DIFFERENCES, 1 balances NOT READ (a time-out or a lock), the first: acme (0s)\n": {Count: 4, Unread: 1, UnreadFirst: []audit.Key{{Tenant: "acme"}}},
+	} {
+		var out strings.Builder
+		if err := printReport(&out, &r); err != nil || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%v: %s, want %s", err, out.String(), want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,12 +11,14 @@ import (
 	"os"
 	"slices"
 	"text/tabwriter"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
+	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
@@ -28,6 +31,7 @@ type verifyCmd struct {
 	redisConfig
 	Tenant  string `placeholder:"ID" help:"Verify only this tenant."`
 	Full    bool   `help:"Read the whole journal. Without it, a journal with more than a million entries is read from the last clean verification on. If a full verification of all tenants is interrupted, the next one continues it."`
+	JSON    bool   `name:"json" help:"Print the report as JSON, with the members of GET /v1/verifications/{verification_id}."`
 	Archive string `type:"path" placeholder:"DIR" help:"Verify an archive instead: its files, and that the database continues where it ends. Exit status 1 if not."`
 	Seal    string `type:"path" placeholder:"FILE" help:"Verify a seal instead: that the journal still is what was sealed until its day. Exit status 1 if not."`
 	SealKey string `placeholder:"KEY" help:"Public key that must have signed the seal."`
@@ -40,6 +44,7 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 	c.redisConfig.check(&check)
 	check.require(c.Archive == "" || c.Tenant == "", "--archive", "cannot be combined with --tenant")
 	check.require(c.Seal == "" || c.Tenant == "" && c.Archive == "", "--seal", "cannot be combined with --tenant or --archive")
+	check.require(!c.JSON || c.Archive == "" && c.Seal == "", "--json", "cannot be combined with --archive or --seal")
 	check.require(c.SealKey == "" || c.Seal != "", "--seal-key", "needs --seal")
 	if err := check.err(); err != nil {
 		return err
@@ -74,12 +79,18 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 		if term.IsTerminal(int(os.Stderr.Fd())) {
 			options.Progress, finish = verifyProgress()
 		}
+		began := time.Now()
 		report, err := v.Verify(ctx, options)
 		finish()
 		if err != nil {
 			return err
 		}
-		if err := printReport(os.Stdout, report, c.RedisURL != ""); err != nil {
+		if c.JSON {
+			err = printJSON(os.Stdout, c.Tenant, report, began)
+		} else {
+			err = printReport(os.Stdout, report)
+		}
+		if err != nil {
 			return err
 		}
 		if !report.Clean() {
@@ -113,7 +124,19 @@ func verifyProgress() (progress func(audit.Report), finish func()) {
 	return progress, func() { _ = bar.Finish() }
 }
 
-func printReport(out io.Writer, r *audit.Report, copies bool) error {
+// printJSON prints the report as the API answers it, without an id.
+func printJSON(out io.Writer, tenant string, r *audit.Report, began time.Time) error {
+	v := verifier.Verification{Tenant: tenant, Report: *r, StartedAt: began, FinishedAt: began.Add(r.Elapsed)}
+	v.Status, v.Error = verifier.Outcome(r)
+	text, err := json.MarshalIndent(httpapi.VerificationOf(&v), "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the report: %w", err)
+	}
+	_, err = fmt.Fprintf(out, "%s\n", text)
+	return err
+}
+
+func printReport(out io.Writer, r *audit.Report) error {
 	for _, d := range r.Differences {
 		fmt.Fprintln(out, d)
 	}
@@ -130,21 +153,24 @@ func printReport(out io.Writer, r *audit.Report, copies bool) error {
 		return err
 	}
 	compared := fmt.Sprintf("%d balances, %d entries, %d grants, %d closed periods", r.Balances, r.Entries, r.Grants, r.Periods)
-	if copies {
+	if r.CopiesCompared {
 		compared += fmt.Sprintf(", %d cached copies (%d of them due for renewal)", r.Copies, r.StaleCopies)
 	}
 	if r.Incremental {
 		compared += fmt.Sprintf(" since the last clean verification (%d balances unchanged)", r.Unchanged)
 	}
-	if !copies {
+	if !r.CopiesCompared {
 		compared += "; cached copies were not compared (no Redis is configured)"
 	}
 	verdict := "all agree"
-	if !r.Clean() {
+	switch {
+	case r.Count > 0:
 		verdict = fmt.Sprintf("%d DIFFERENCES", r.Count)
+	case r.Unread > 0:
+		verdict = "all others agree"
 	}
 	if r.Unread > 0 {
-		verdict += fmt.Sprintf(", %d NOT READ in time, the first: %v", r.Unread, r.UnreadFirst[0])
+		verdict += fmt.Sprintf(", %d balances NOT READ (a time-out or a lock), the first: %v", r.Unread, r.UnreadFirst[0])
 	}
 	_, err := fmt.Fprintf(out, "%s: %s (%s)\n", compared, verdict, r.Elapsed.Round(1e6))
 	return err

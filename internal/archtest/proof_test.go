@@ -56,3 +56,26 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 		t.Errorf("the documents name only %d tests; expected more", named)
 	}
 }
+
+// A promise has one row, which names all its tests: of two rows one is forgotten.
+func TestDocuments_Promise_HasOneRow(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/proof.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, " | ")
+		if len(cells) < 2 || !strings.Contains(line, "`Test") {
+			continue
+		}
+		if seen[cells[0]] {
+			t.Errorf("twice: %s", cells[0])
+		}
+		seen[cells[0]] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("%d promises; expected more", len(seen))
+	}
+}

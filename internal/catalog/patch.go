@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -49,7 +50,14 @@ const (
 )
 
 // TenantChange is a tenant before and after a patch. After a dry run, After is what would be stored.
-type TenantChange struct{ Before, After Tenant }
+type TenantChange struct {
+	Before, After Tenant
+
+	// How the patch changes terms, as in Terms, with the defaults. Apply and Usage empty: it names none.
+	Apply   string
+	Prorate bool
+	Usage   string
+}
 
 // Check returns all faults of p that can be found without the tenant.
 func (p *TenantPatch) Check(given body.Given) []body.Fault {
@@ -84,12 +92,25 @@ func (p *TenantPatch) checkApply(c *checker) {
 		c.require(p.Apply == applyNow, "usage", "requires apply now")
 		c.require(p.Usage != usageReset || p.Reason != "", "reason", "is required with usage reset")
 	}
-	terms := p.Plan != nil || p.Anchor != nil || p.Timezone != nil || len(p.Overrides) > 0
+	terms := p.namesTerms()
 	c.require(p.Apply == "" || terms, "apply", "requires plan, anchor, timezone or overrides")
 	if c.has("reason", p.Reason != "") {
 		c.require(terms, "reason", "requires plan, anchor, timezone or overrides")
 		c.text("reason", p.Reason, 1, MaxReason)
 	}
+}
+
+// namesTerms reports whether p names any part of the terms.
+func (p *TenantPatch) namesTerms() bool {
+	return p.Plan != nil || p.Anchor != nil || p.Timezone != nil || len(p.Overrides) > 0
+}
+
+// change returns the TenantChange of p, without the tenant.
+func (p *TenantPatch) change() TenantChange {
+	if !p.namesTerms() {
+		return TenantChange{}
+	}
+	return TenantChange{Apply: cmp.Or(p.Apply, applyNextPeriod), Prorate: p.Prorate, Usage: cmp.Or(p.Usage, usageCarry)}
 }
 
 // timing returns when and why the terms change.

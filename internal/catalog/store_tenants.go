@@ -91,6 +91,7 @@ func (s *Store) PatchTenant(ctx context.Context, id string, p TenantPatch) (chan
 		if err := tx.requireOverridable(ctx, before, &t); err != nil {
 			return err
 		}
+		change = p.change()
 		change.Before = before.Tenant
 		if change.After, err = tx.changeTenant(ctx, before, t, p.timing()); err == nil && p.DryRun {
 			err = errRollback

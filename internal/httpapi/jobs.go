@@ -91,7 +91,7 @@ func (s *Server) startVerification(rc *request) error {
 		return err
 	}
 	set(rc.Response().Header(), "Location", "/v1/verifications/"+v.ID)
-	return rc.send(http.StatusAccepted, verificationOf(&v))
+	return rc.send(http.StatusAccepted, VerificationOf(&v))
 }
 
 // getVerification answers with the progress and the result of a verification.
@@ -104,15 +104,20 @@ func (s *Server) getVerification(rc *request) error {
 	if err != nil {
 		return err
 	}
-	return rc.send(http.StatusOK, verificationOf(&v))
+	return rc.send(http.StatusOK, VerificationOf(&v))
 }
 
-func verificationOf(v *verifier.Verification) wire.Verification {
+// VerificationOf returns a verification as the API answers it.
+func VerificationOf(v *verifier.Verification) wire.Verification {
 	r := &v.Report
 	out := wire.Verification{
 		VerificationID: v.ID, Tenant: v.Tenant, Status: wire.VerificationStatus(v.Status), Balances: r.Balances, Entries: r.Entries,
-		Grants: r.Grants, Periods: r.Periods, Copies: r.Copies, StaleCopies: r.StaleCopies, DifferenceCount: r.Count, Error: v.Error,
+		Grants: r.Grants, Periods: r.Periods, Incremental: r.Incremental, Unchanged: r.Unchanged, Copies: r.Copies,
+		CopiesCompared: r.CopiesCompared, StaleCopies: r.StaleCopies, Unread: r.Unread, DifferenceCount: r.Count, Error: v.Error,
 		StartedAt: v.StartedAt.UTC(), FinishedAt: orNull(v.FinishedAt), Totals: []wire.VerifiedMeter{},
+		UnreadBalances: mapSlice(r.UnreadFirst, func(k *audit.Key) wire.UnreadBalance {
+			return wire.UnreadBalance{Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject}
+		}),
 		Differences: mapSlice(r.Differences, func(d *audit.Difference) wire.Difference {
 			return wire.Difference{Tenant: d.Tenant, Meter: d.Meter, Subject: d.Subject, What: d.What, Journal: d.Want, Stored: d.Got}
 		}),

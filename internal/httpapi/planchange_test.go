@@ -2,7 +2,10 @@ package httpapi
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
@@ -74,5 +77,28 @@ func TestPatchTenant_Usage_CarriedOrReset(t *testing.T) {
 	want := []wire.TermsUsage{wire.TermsUsageCarry, wire.TermsUsageCarry, wire.TermsUsageCarry, wire.TermsUsageReset}
 	if !slices.Equal(got, want) {
 		t.Errorf("usage %v", got)
+	}
+}
+
+// The answer names the options that counted, so that a client need not know the defaults. A change of something else has none.
+func TestPatchTenant_ChangeOfTerms_NamesItsOptions(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/plans/large", `{"allowances":[{"meter":"calls","amount":1000,"every":"month","anchor":"calendar"}]}`).want(201)
+	for _, c := range []struct{ body, options string }{
+		{`{"plan":"large"}`, `"next_period" false "carry"`},
+		{`{"plan":"basic","apply":"now"}`, `"now" false "carry"`},
+		{`{"plan":"basic","apply":"now","prorate":true,"dry_run":true}`, `"now" true "carry"`},
+		{`{"plan":"large","apply":"now","prorate":true,"usage":"reset","reason":"a gift"}`, `"now" true "reset"`},
+		{`{"overrides":{"calls":7},"apply":"next_period"}`, `"next_period" false "carry"`},
+		{`{"status":"suspended"}`, ""},
+		{`{"metadata":{"a":1}}`, ""},
+	} {
+		var got map[string]jsontext.Value
+		s.patch(c.body).want(200).into(&got)
+		if options := string(got["apply"]) + " " + string(got["prorate"]) + " " + string(got["usage"]); strings.TrimSpace(options) != c.options {
+			t.Errorf("%s: %s, want %s", c.body, options, c.options)
+		}
 	}
 }

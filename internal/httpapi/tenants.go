@@ -125,8 +125,13 @@ func tenantOf(t *catalog.Tenant) wire.Tenant {
 
 func changeOf(c *catalog.TenantChange, dryRun bool) wire.TenantChange {
 	t := tenantOf(&c.After)
-	return wire.TenantChange{
+	out := wire.TenantChange{
 		Tenant: t.Tenant, Plan: t.Plan, Anchor: t.Anchor, Timezone: t.Timezone, Status: t.Status, Metadata: t.Metadata,
 		Overrides: t.Overrides, Version: t.Version, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Before: tenantOf(&c.Before), DryRun: dryRun,
+		Apply: wire.TenantChangeApply(c.Apply), Usage: wire.TenantChangeUsage(c.Usage),
 	}
+	if c.Apply != "" {
+		out.Prorate = &c.Prorate
+	}
+	return out
 }

@@ -47,6 +47,7 @@ func TestVerification_ReportsDifferences(t *testing.T) {
 		got := s.verified(body)
 		want.VerificationID, want.StartedAt, want.FinishedAt = got.VerificationID, got.StartedAt, got.FinishedAt
 		want.Status, want.Differences, want.Copies, want.StaleCopies = "clean", []wire.Difference{}, got.Copies, got.StaleCopies
+		want.UnreadBalances = []wire.UnreadBalance{}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", body, diff)
 		}
@@ -79,6 +80,28 @@ func TestVerification_UnknownTenant_Refused(t *testing.T) {
 		s.call("POST", "/v1/verifications", "", headerIdempotencyKey, "a b").refused(headerIdempotencyKey)
 		s.call("GET", "/v1/verifications/none", "").problem(404, "not_found")
 	})
+}
+
+// What a pass left out is named: nobody takes it for verified.
+func TestVerification_PartOnly_SaysWhatWasNotRead(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	_, err := s.pool.Exec(t.Context(), `INSERT INTO verifications (verification_id, tenant_id, status, report, error, started_at, heartbeat_at, finished_at)
+		VALUES ('part', '', 'failed', '{"Balances": 7, "Incremental": true, "Unchanged": 5, "Unread": 2,
+			"UnreadFirst": [{"Tenant": "acme", "Meter": "calls", "Subject": "ann"}, {"Tenant": "other"}]}', '2 balances', now(), now(), now())`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got wire.Verification
+	s.call("GET", "/v1/verifications/part", "").want(200).into(&got)
+	want := wire.Verification{
+		VerificationID: "part", Status: "failed", Balances: 7, Incremental: true, Unchanged: 5, Unread: 2, Error: "2 balances",
+		UnreadBalances: []wire.UnreadBalance{{Tenant: "acme", Meter: "calls", Subject: "ann"}, {Tenant: "other"}},
+		Totals:         []wire.VerifiedMeter{}, Differences: []wire.Difference{}, StartedAt: got.StartedAt, FinishedAt: got.FinishedAt,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestVerification_ProcessDied_Abandoned(t *testing.T) {

@@ -184,6 +184,12 @@ func (h *Hold) decide(b *Batch, c *Call) error {
 		}
 	}
 	b.Targets.Holds[key] = row
+	for i := first; i < len(b.journal); i++ {
+		if b.journal[i].CreatedAt.After(b.Now) { // a clock is behind what was entered before
+			b.endAfter(row, b.heldLines(key), h.TTL)
+			break
+		}
+	}
 	b.answerHold(c, row, first, row.draws(b), h.Metadata)
 	return nil
 }
@@ -234,6 +240,26 @@ func (b *Batch) reserve(book *Book, row *HoldRow, l HoldLine, amount int64, line
 		})
 	}
 	book.refresh()
+}
+
+// endAfter lets a hold end ttl from now on, or later if it ends later already. Now is never before the newest entry of any of its balances: by a
+// clock that is behind the hold would end at once.
+func (b *Batch) endAfter(row *HoldRow, lines []*HoldLine, ttl time.Duration) {
+	now := b.Now
+	for _, l := range lines {
+		now = Later(now, b.Books[l.BalanceKey].UpdatedAt)
+	}
+	until := Later(row.ExpiresAt, now.Add(ttl))
+	if until.Equal(row.ExpiresAt) {
+		return
+	}
+	row.ExpiresAt = until
+	for _, l := range lines {
+		book := b.Books[l.BalanceKey]
+		l.ExpiresAt, l.changed = until, true
+		book.changed = true
+		book.refresh()
+	}
 }
 
 // holdOn adds n to what is held on a grant; n is negative to take it off.

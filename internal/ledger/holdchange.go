@@ -144,13 +144,7 @@ func (h *HoldChange) apply(b *Batch, row *HoldRow, lines []*HoldLine) (*Error, e
 	}
 	switch h.Action {
 	case ActionExtend:
-		row.ExpiresAt = Later(row.ExpiresAt, b.Now.Add(h.TTL))
-		for _, l := range lines {
-			book := b.Books[l.BalanceKey]
-			l.ExpiresAt, l.changed = row.ExpiresAt, true
-			book.changed = true
-			book.refresh()
-		}
+		b.endAfter(row, lines, h.TTL)
 		b.enter(b.Books[lines[0].BalanceKey], Entry{Kind: EntryExtend, Item: lines[0].Item})
 		return nil, nil
 	case ActionRelease:

@@ -151,6 +151,18 @@ const (
 	SourceTopup      Source = "topup"
 )
 
+// Defines values for TenantChangeApply.
+const (
+	TenantChangeApplyNextPeriod TenantChangeApply = "next_period"
+	TenantChangeApplyNow        TenantChangeApply = "now"
+)
+
+// Defines values for TenantChangeUsage.
+const (
+	TenantChangeUsageCarry TenantChangeUsage = "carry"
+	TenantChangeUsageReset TenantChangeUsage = "reset"
+)
+
 // Defines values for TenantStatus.
 const (
 	TenantStatusActive    TenantStatus = "active"
@@ -1315,8 +1327,8 @@ type Statement struct {
 
 // StatementLine defines model for StatementLine.
 type StatementLine struct {
-	// Amount In the meter's smallest unit.
-	Amount  Count  `json:"amount"`
+	// Amount A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+	Amount  Sum    `json:"amount"`
 	Entries int64  `json:"entries"`
 	Kind    string `json:"kind"`
 	Source  string `json:"source"`
@@ -1370,6 +1382,9 @@ type StatementSummary struct {
 	Used Count `json:"used"`
 }
 
+// Sum A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+type Sum = int64
+
 // Tenant defines model for Tenant.
 type Tenant struct {
 	Anchor    time.Time `json:"anchor"`
@@ -1394,9 +1409,12 @@ type Tenant struct {
 
 // TenantChange The stored tenant; after a dry run, what would be stored.
 type TenantChange struct {
-	Anchor    time.Time `json:"anchor"`
-	Before    Tenant    `json:"before"`
-	CreatedAt time.Time `json:"created_at"`
+	Anchor time.Time `json:"anchor"`
+
+	// Apply When the terms of the request take effect, the default included. `apply`, `prorate` and `usage` are absent when the request names no terms.
+	Apply     TenantChangeApply `json:"apply,omitempty,omitzero"`
+	Before    Tenant            `json:"before"`
+	CreatedAt time.Time         `json:"created_at"`
 
 	// DryRun Present and true when nothing was done.
 	DryRun bool `json:"dry_run,omitempty,omitzero"`
@@ -1408,15 +1426,27 @@ type TenantChange struct {
 	Overrides Overrides `json:"overrides"`
 	Plan      ID        `json:"plan"`
 
+	// Prorate Whether periods that this change opens at once get their share of the allowance only.
+	Prorate *bool `json:"prorate,omitempty"`
+
 	// Status Requests of a suspended tenant are refused with 403. It keeps its balances.
 	Status    TenantStatus `json:"status"`
 	Tenant    ID           `json:"tenant"`
 	Timezone  string       `json:"timezone"`
 	UpdatedAt time.Time    `json:"updated_at"`
 
+	// Usage Whether what was used before makes allowances that this change opens at once smaller.
+	Usage TenantChangeUsage `json:"usage,omitempty,omitzero"`
+
 	// Version 1 at first, one more with every change. If-Match compares it.
 	Version TenantVersion `json:"version"`
 }
+
+// TenantChangeApply When the terms of the request take effect, the default included. `apply`, `prorate` and `usage` are absent when the request names no terms.
+type TenantChangeApply string
+
+// TenantChangeUsage Whether what was used before makes allowances that this change opens at once smaller.
+type TenantChangeUsage string
 
 // TenantList defines model for TenantList.
 type TenantList struct {
@@ -1467,22 +1497,30 @@ type TermsList struct {
 	NextCursor NextCursor `json:"next_cursor"`
 }
 
+// UnreadBalance defines model for UnreadBalance.
+type UnreadBalance struct {
+	// Meter Absent: the refunds and holds of the tenant.
+	Meter   string `json:"meter,omitempty,omitzero"`
+	Subject string `json:"subject,omitempty,omitzero"`
+	Tenant  ID     `json:"tenant"`
+}
+
 // Usage defines model for Usage.
 type Usage struct {
 	// Group With group_by. For example {"subject":"ann"}.
 	Group      map[string]string `json:"group,omitempty,omitzero"`
 	Operations int64             `json:"operations"`
 
-	// Overage In the meter's smallest unit.
-	Overage Count `json:"overage"`
+	// Overage A sum of many entries, in the meter's smallest unit. It may exceed 2^53-1, which single amounts do not. 2^63-1 stands for any larger sum.
+	Overage Sum `json:"overage"`
 
-	// Refunded Refunds of both; the net use is used + overage - refunded.
+	// Refunded Refunds of both; the net use is used + overage - refunded. 2^63-1 stands for any larger sum.
 	Refunded int64 `json:"refunded"`
 
 	// Start The start of the hour, day or month.
 	Start time.Time `json:"start"`
 
-	// Used Units drawn from grants.
+	// Used Units drawn from grants. 2^63-1 stands for any larger sum.
 	Used int64 `json:"used"`
 }
 
@@ -1500,7 +1538,10 @@ type Verification struct {
 	Balances int64 `json:"balances"`
 
 	// Copies The cached copies that were compared.
-	Copies          int64 `json:"copies"`
+	Copies int64 `json:"copies"`
+
+	// CopiesCompared Whether cached copies were compared; false without Redis.
+	CopiesCompared  bool  `json:"copies_compared"`
 	DifferenceCount int64 `json:"difference_count"`
 
 	// Differences The first 100 differences.
@@ -1509,22 +1550,34 @@ type Verification struct {
 	Error       string       `json:"error,omitempty,omitzero"`
 	FinishedAt  *time.Time   `json:"finished_at"`
 	Grants      int64        `json:"grants"`
-	Periods     int64        `json:"periods"`
+
+	// Incremental Only what was entered since the last clean verification was read.
+	Incremental bool  `json:"incremental"`
+	Periods     int64 `json:"periods"`
 
 	// StaleCopies The copies that are older than their balance and will be renewed. They are no differences.
 	StaleCopies int64     `json:"stale_copies"`
 	StartedAt   time.Time `json:"started_at"`
 
-	// Status `clean`: no differences. `drift`: there are differences. `failed`: it could not finish; see `error`. `abandoned`: its process has died; start another.
+	// Status `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
 	Status VerificationStatus `json:"status"`
 	Tenant ID                 `json:"tenant,omitempty,omitzero"`
 
-	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held.
-	Totals         []VerifiedMeter `json:"totals"`
+	// Totals Sums over all balances, by meter: issued + refunded + adjusted = used + expired + remaining + held. 2^63-1 stands for any larger sum; the comparison is exact.
+	Totals []VerifiedMeter `json:"totals"`
+
+	// Unchanged Those of the balances that were not read, because nothing of them has changed since the last clean verification.
+	Unchanged int64 `json:"unchanged"`
+
+	// Unread Balances that could not be read, because of a time-out or a lock. They are neither clean nor different.
+	Unread int64 `json:"unread"`
+
+	// UnreadBalances The first 100 of them.
+	UnreadBalances []UnreadBalance `json:"unread_balances"`
 	VerificationID ID              `json:"verification_id"`
 }
 
-// VerificationStatus `clean`: no differences. `drift`: there are differences. `failed`: it could not finish; see `error`. `abandoned`: its process has died; start another.
+// VerificationStatus `clean`: everything was read, and there are no differences. `drift`: there are differences. `failed`: it could not finish, or could not read everything; see `error`. `abandoned`: its process has died; start another.
 type VerificationStatus string
 
 // VerifiedMeter defines model for VerifiedMeter.
@@ -1535,7 +1588,7 @@ type VerifiedMeter struct {
 	Issued   int64 `json:"issued"`
 	Meter    ID    `json:"meter"`
 
-	// Partial Some entries are in months that were exported and dropped. The sums lack them.
+	// Partial Some balances could not be read. The sums lack them, and are not compared.
 	Partial   bool  `json:"partial"`
 	Refunded  int64 `json:"refunded"`
 	Remaining int64 `json:"remaining"`

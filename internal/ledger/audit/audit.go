@@ -28,6 +28,9 @@ var sqlFiles embed.FS
 // Key names a balance.
 type Key struct{ Tenant, Meter, Subject string }
 
+// String returns tenant, meter and subject with slashes between them, as far as they are given.
+func (k Key) String() string { return strings.TrimRight(k.Tenant+"/"+k.Meter+"/"+k.Subject, "/") }
+
 // Copy is what a cache holds of a balance.
 type Copy struct {
 	Seq, Remaining   int64
@@ -82,6 +85,7 @@ func (a *Auditor) Verify(ctx context.Context, o Options) (*Report, error) {
 	started, after, t := time.Now(), Key{}, newTenants()
 	if o.After != nil {
 		after, report = o.After.Key, o.After.restore()
+		report.CopiesCompared = report.CopiesCompared && o.Copies != nil
 		p.report, t.open = report, after.Tenant
 	}
 	for {
@@ -233,11 +237,7 @@ type Difference struct {
 
 // String returns the difference as one line.
 func (d Difference) String() string {
-	subject := ""
-	if d.Subject != "" {
-		subject = "/" + d.Subject
-	}
-	return fmt.Sprintf("%s/%s%s: %s: journal says %s, stored is %s", d.Tenant, d.Meter, subject, d.What, d.Want, d.Got)
+	return fmt.Sprintf("%v: %s: journal says %s, stored is %s", Key{d.Tenant, d.Meter, d.Subject}, d.What, d.Want, d.Got)
 }
 
 // Report is the result of a verification.
@@ -251,7 +251,7 @@ type Report struct {
 	Totals                             map[string]Totals
 	Count                              int64        // differences found
 	Differences                        []Difference // the first DifferencesMax
-	Unread                             int64        // balances or tenants that could not be read in time
+	Unread                             int64        // balances or tenants that could not be read, because of a time-out or a lock
 	UnreadFirst                        []Key        // the first of them
 	Elapsed                            time.Duration
 
@@ -274,7 +274,7 @@ func (r *Report) mark() Report { return r.Clone() }
 // reset takes back what was reported since mark.
 func (r *Report) reset(before Report) { *r = before }
 
-// unread notes a balance that could not be read in time. A key without a meter stands for a tenant's refunds and holds.
+// unread notes a balance that could not be read. A key without a meter stands for a tenant's refunds and holds.
 func (r *Report) unread(k Key) {
 	if r.Unread++; len(r.UnreadFirst) < DifferencesMax {
 		r.UnreadFirst = append(r.UnreadFirst, k)

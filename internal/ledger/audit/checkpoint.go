@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ type state struct {
 	Held        int64                 `json:"held"`    // units that holds reserve
 	ForgivenSeq int64                 `json:"forgave"` // the newest entry that forgave overage
 	Period      []int64               `json:"period"`  // sums of the open period: see periodSums.list
-	Totals      []int64               `json:"totals"`  // of all periods: issued, used, refunded, expired, adjusted
+	Totals      []*big.Int            `json:"totals"`  // of all periods: see journal.overall
 	Grants      map[string]*grantSums `json:"grants"`  // those that had not ended
 	Facts       string                `json:"facts"`   // digest of the balance's row; empty: the row was not compared
 }
@@ -58,21 +59,19 @@ func (c *checkpoint) journal() *journal {
 		copied := *g
 		j.grants[id] = &copied
 	}
-	t := c.State.Totals
-	j.issued, j.used, j.refunded, j.expired, j.adjusted = t[0], t[1], t[2], t[3], t[4]
 	return j
 }
 
 // valid reports whether the checkpoint can be used.
 func (c *checkpoint) valid() bool {
-	return c.State.Version == stateVersion && len(c.State.Period) == 12 && len(c.State.Totals) == 5
+	return c.State.Version == stateVersion && len(c.State.Period) == 12 && len(c.State.Totals) == overallSums && !slices.Contains(c.State.Totals, nil)
 }
 
 // stateOf returns the state of j. open has the grants that had not ended; nil keeps all.
 func stateOf(j *journal, open map[string]bool, facts string) state {
 	out := state{
 		Version: stateVersion, Open: j.newest(), Held: j.held, ForgivenSeq: j.forgivenSeq, Facts: facts,
-		Totals: []int64{j.issued, j.used, j.refunded, j.expired, j.adjusted}, Grants: map[string]*grantSums{},
+		Totals: j.overall(), Grants: map[string]*grantSums{},
 	}
 	out.Period = j.periods[out.Open].list()
 	for id, g := range j.grants {

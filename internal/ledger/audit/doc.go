@@ -29,5 +29,5 @@
 //
 // Balances are compared in REPEATABLE READ transactions, so concurrent writes cannot be mistaken for differences. A balance with many entries is
 // read in ranges before: entries never change. Instants come from PostgreSQL. An Auditor is safe for concurrent use. Differences are results, not
-// errors; what cannot be read in time is reported and does not stop the pass; an error means that nothing more can be read.
+// errors; what cannot be read, because of a time-out or a lock, is reported and does not stop the pass; an error means that nothing more can be read.
 package audit

@@ -14,8 +14,6 @@ type journal struct {
 	forgivenSeq        int64
 	periods            map[int64]*periodSums // by start
 	grants             map[string]*grantSums
-	issued, used, refunded, expired,
-	adjusted int64 // over all periods
 
 	// resumed is the checkpoint that the journal was taken from; nil: it was read from the first entry on.
 	resumed *checkpoint
@@ -91,8 +89,6 @@ func (j *journal) add(h *hasher, k Key, e *entry, stored *chain, unchained int64
 	j.count++
 	j.last, j.at, j.remaining = e.seq, e.createdAt, e.remaining
 	j.held += m.held * e.amount
-	j.issued, j.used, j.refunded = j.issued+m.granted*e.amount, j.used+m.used*e.amount, j.refunded+m.refunded*e.amount
-	j.expired, j.adjusted = j.expired+m.expired*e.amount, j.adjusted+m.adjusted*e.amount
 	j.addToPeriod(e, &m)
 	if len(e.grant) > 0 {
 		j.addToGrant(e, &m)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -126,7 +127,7 @@ func (p *pass) group(ctx context.Context, group []*candidate) error {
 	}
 	before := p.report.mark()
 	err := p.compare(ctx, group)
-	if err == nil || ctx.Err() != nil || !tooSlow(err) {
+	if err == nil || ctx.Err() != nil || !unreadable(err) {
 		return err
 	}
 	p.report.reset(before)
@@ -140,10 +141,13 @@ func (p *pass) group(ctx context.Context, group []*candidate) error {
 	return p.group(ctx, group[len(group)/2:])
 }
 
-// tooSlow reports whether a statement or a transaction exceeded its time.
-func tooSlow(err error) bool {
+// unreadableCodes are query_canceled, transaction_timeout, lock_not_available and deadlock_detected.
+var unreadableCodes = []string{"57014", "25P04", "55P03", "40P01"}
+
+// unreadable reports whether a read ended because it took too long, or waited for a lock on a table.
+func unreadable(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	return errors.Is(err, context.DeadlineExceeded) || ok && (pgErr.Code == "57014" || pgErr.Code == "25P04")
+	return errors.Is(err, context.DeadlineExceeded) || ok && slices.Contains(unreadableCodes, pgErr.Code)
 }
 
 // compare reads the entries of a group and compares the balances with them.

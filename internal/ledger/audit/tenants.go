@@ -30,7 +30,7 @@ func (p *pass) compareTenants(ctx context.Context, tenants []string, touched, ar
 		err := p.auditor.inSnapshot(ctx, tenantTimeout, func(ctx context.Context, tx pgx.Tx) error {
 			return p.compareTenant(ctx, tx, tenant, archived[tenant])
 		})
-		if err != nil && (ctx.Err() != nil || !tooSlow(err)) {
+		if err != nil && (ctx.Err() != nil || !unreadable(err)) {
 			return fmt.Errorf("refunds and holds of tenant %s: %w", tenant, err)
 		}
 		if err != nil {

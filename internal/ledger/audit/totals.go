@@ -3,6 +3,7 @@ package audit
 import (
 	"math"
 	"math/big"
+	"slices"
 )
 
 // Totals are a meter's sums over all verified balances: Issued + Refunded + Adjusted = Used + Expired + Remaining + Held. A sum beyond
@@ -16,27 +17,52 @@ type Totals struct {
 // totals are Totals without a bound: issued, used, refunded, expired, adjusted, remaining, held.
 type totals [7]big.Int
 
-func (t *totals) add(n ...int64) *totals {
+// overallSums are those of totals that the entries give: all but remaining and held.
+const overallSums = 5
+
+// overall returns the sums over all periods: issued, used, refunded, expired, adjusted. The sums of one period fit 64 bits, these need not.
+func (j *journal) overall() []*big.Int {
+	out := make([]*big.Int, overallSums)
+	for i := range out {
+		out[i] = new(big.Int)
+		if j.resumed != nil {
+			out[i].Set(j.resumed.State.Totals[i])
+		}
+	}
+	add := func(p *periodSums, sign int64) {
+		for i, n := range [overallSums]int64{p.granted, p.used, p.refunded, p.expired, p.adjusted} {
+			out[i].Add(out[i], big.NewInt(sign*n))
+		}
+	}
+	for _, p := range j.periods {
+		add(p, 1)
+	}
+	if j.resumed != nil { // its open period is among them, and in its totals
+		add(periodOf(j.resumed.State.Period), -1)
+	}
+	return out
+}
+
+func (t *totals) add(overall []*big.Int, remaining, held int64) *totals {
 	out := new(totals)
 	if t != nil {
 		for i := range t {
 			out[i].Set(&t[i])
 		}
 	}
-	for i, v := range n {
-		out[i].Add(&out[i], big.NewInt(v))
+	for i, n := range append(slices.Clone(overall), big.NewInt(remaining), big.NewInt(held)) {
+		out[i].Add(&out[i], n)
 	}
 	return out
 }
 
 func (t *totals) plus(j *journal, b *balance) *totals {
-	return t.add(j.issued, j.used, j.refunded, j.expired, j.adjusted, b.remaining(), b.held)
+	return t.add(j.overall(), b.remaining(), b.held)
 }
 
 // plusCheckpoint adds a balance that has not changed since its checkpoint.
 func (t *totals) plusCheckpoint(c *checkpoint) *totals {
-	s := c.State.Totals
-	return t.add(s[0], s[1], s[2], s[3], s[4], c.Remaining, c.State.Held)
+	return t.add(c.State.Totals, c.Remaining, c.State.Held)
 }
 
 // sides returns both sides of the equation of Totals.

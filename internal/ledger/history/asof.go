@@ -121,30 +121,19 @@ func (q *report) pastBalance(ctx context.Context, b *ledger.Book, at time.Time) 
 		}
 		own.last = b.Seq
 	}
-	lines, err := q.sumsAsOf(ctx, b.BalanceKey, own, at)
+	entered, err := q.sumsAsOf(ctx, b.BalanceKey, own, at)
 	if err != nil {
 		return nil, err
 	}
 	// Holds of earlier periods may still have been open: they are part of opening.
 	sums := ledger.Sums{Opening: out.Opening, Held: held}
-	if err := addLines(&sums, lines); err != nil {
+	if err := apply(&sums, entered); err != nil {
 		return nil, err
 	}
 	out.Seq = own.after
-	for _, line := range lines {
-		out.Seq += line.Entries
+	for _, s := range entered {
+		out.Seq += s.entries
 	}
 	out.Sums, out.Remaining, out.Limit = sums, sums.Remaining(), sums.Limit()
 	return out, nil
-}
-
-// addLines adds lines to sums. It fails on a kind of entry that this version does not know.
-func addLines(sums *ledger.Sums, lines []StatementLine) error {
-	for _, line := range lines {
-		if _, known := line.Kind.Moves(); !known {
-			return &ledger.Error{Code: ledger.CodeInternal, Detail: "the journal has entries that this version does not know: " + string(line.Kind)}
-		}
-		sums.Apply(line.Kind, line.Amount)
-	}
-	return nil
 }

@@ -14,15 +14,15 @@ func derived(b *ledger.Book, run *ledger.PeriodRow, at time.Time) (*Statement, l
 	}
 	s := statementOf(&p.PeriodRow)
 	opened := ledger.Sums{Opening: p.Opening, Held: p.Held}
-	var lines []StatementLine
+	var sums []sum
 	for i := range p.Entries {
 		e := &p.Entries[i]
-		lines = append(lines, StatementLine{Kind: e.Kind, Source: e.Source, Amount: e.Amount, Entries: 1})
+		sums = append(sums, sumOf(e))
 		if !e.EffectiveAt.After(at) {
 			opened.Apply(e.Kind, e.Amount)
 		}
 	}
-	s.Lines = mergeLines(lines)
+	s.Lines = linesOf(merged(sums))
 	return s, opened, nil
 }
 

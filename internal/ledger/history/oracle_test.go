@@ -185,9 +185,9 @@ func (b *bundle) compareSums(k ledger.BalanceKey, r *rand.Rand) {
 			b.t.Errorf("held before entry %d: %d, want %d", s.after, got, held.Held)
 		}
 		for _, at := range sample(r, append(instants, period.Forever), 6) {
-			lines, err := b.report().sumsAsOf(b.t.Context(), k, s, at)
+			sums, err := b.report().sumsAsOf(b.t.Context(), k, s, at)
 			b.check(err)
-			if diff := cmp.Diff(b.oracle(k, s, at), lines); diff != "" {
+			if diff := cmp.Diff(b.oracle(k, s, at), linesOf(sums)); diff != "" {
 				b.t.Fatalf("sums of %v at %s (-oracle +got):\n%s", s, at, diff)
 			}
 		}

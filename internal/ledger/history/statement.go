@@ -1,10 +1,8 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,7 +30,7 @@ type Statement struct {
 type StatementLine struct {
 	Kind    ledger.EntryKind
 	Source  ledger.Source
-	Amount  int64
+	Amount  int64 // the largest int64 stands for any larger sum
 	Entries int64
 }
 
@@ -131,7 +129,8 @@ func (q *report) statementAt(ctx context.Context, k ledger.BalanceKey, pick func
 		return s, err
 	}
 	s := statementOf(&c.PeriodRow)
-	s.Lines, err = q.sums(ctx, k, c.own)
+	sums, err := q.sums(ctx, k, c.own)
+	s.Lines = linesOf(sums)
 	return s, err
 }
 
@@ -165,7 +164,7 @@ func openPeriod(b *ledger.Book, now time.Time) *Statement {
 // fillLines totals a period from the entries that were stored when b was read and those that advance made in memory. It leaves out
 // entries that were stored later: they may duplicate the latter.
 func (q *report) fillLines(ctx context.Context, b *ledger.Book, s *Statement) error {
-	var lines []StatementLine
+	var sums []sum
 	stored := b.Start // start of the period of the newest stored entries
 	if len(b.Closed) > 0 {
 		stored = b.Closed[0].Start
@@ -175,16 +174,16 @@ func (q *report) fillLines(ctx context.Context, b *ledger.Book, s *Statement) er
 		if err != nil {
 			return err
 		}
-		if lines, err = q.sums(ctx, b.BalanceKey, span{before, b.Seq - int64(len(b.Unwritten))}); err != nil {
+		if sums, err = q.sums(ctx, b.BalanceKey, span{before, b.Seq - int64(len(b.Unwritten))}); err != nil {
 			return err
 		}
 	}
 	for i := range b.Unwritten {
 		if u := &b.Unwritten[i]; u.PeriodStart.Equal(s.Start) {
-			lines = append(lines, StatementLine{Kind: u.Kind, Source: u.Source, Amount: u.Amount, Entries: 1})
+			sums = append(sums, sumOf(u))
 		}
 	}
-	s.Lines = mergeLines(lines)
+	s.Lines = linesOf(merged(sums))
 	return nil
 }
 
@@ -195,23 +194,6 @@ func (q *report) beforePeriod(ctx context.Context, k ledger.BalanceKey, start ti
 		return 0, 0, failed("read periods", err)
 	}
 	return seq, held, nil
-}
-
-// mergeLines adds up the lines of the same kind and source, in order.
-func mergeLines(in []StatementLine) []StatementLine {
-	slices.SortStableFunc(in, func(a, b StatementLine) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Source, b.Source))
-	})
-	out := []StatementLine{}
-	for _, s := range in {
-		if n := len(out); n > 0 && out[n-1].Kind == s.Kind && out[n-1].Source == s.Source {
-			out[n-1].Amount += s.Amount
-			out[n-1].Entries += s.Entries
-			continue
-		}
-		out = append(out, s)
-	}
-	return out
 }
 
 // closedPeriod is a stored period, or a run of idle ones.

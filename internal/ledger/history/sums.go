@@ -1,7 +1,12 @@
 package history
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,41 +44,99 @@ func (q *report) between(ctx context.Context, k ledger.BalanceKey, s span, from,
 	return q.until(ctx, k, span{before.last, s.last}, to.Add(-time.Microsecond))
 }
 
+// sum is what entries of one kind and source add up to. 64 bits need not hold it: what is held and released again, or granted and taken back, is not
+// bounded in a period as use is.
+type sum struct {
+	kind    ledger.EntryKind
+	source  ledger.Source
+	amount  *big.Int
+	entries int64
+}
+
+func sumOf(e *ledger.Entry) sum {
+	return sum{kind: e.Kind, source: e.Source, amount: big.NewInt(e.Amount), entries: 1}
+}
+
+// merged adds up the sums of the same kind and source, in order.
+func merged(in []sum) []sum {
+	slices.SortStableFunc(in, func(a, b sum) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.source, b.source)) })
+	var out []sum
+	for _, s := range in {
+		if n := len(out); n > 0 && out[n-1].kind == s.kind && out[n-1].source == s.source {
+			out[n-1].amount.Add(out[n-1].amount, s.amount)
+			out[n-1].entries += s.entries
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// linesOf returns sums as statements show them.
+func linesOf(sums []sum) []StatementLine {
+	lines := make([]StatementLine, len(sums))
+	for i, s := range sums {
+		lines[i] = StatementLine{Kind: s.kind, Source: s.source, Amount: math.MaxInt64, Entries: s.entries}
+		if s.amount.IsInt64() {
+			lines[i].Amount = s.amount.Int64()
+		}
+	}
+	return lines
+}
+
+// apply adds entered to the sums of a balance. These fit 64 bits whatever was entered, so adding modulo 2^64 is exact. It fails on a kind of
+// entry that this version does not know.
+func apply(sums *ledger.Sums, entered []sum) error {
+	for _, s := range entered {
+		if _, known := s.kind.Moves(); !known {
+			return &ledger.Error{Code: ledger.CodeInternal, Detail: "the journal has entries that this version does not know: " + string(s.kind)}
+		}
+		low := new(big.Int).And(s.amount, new(big.Int).SetUint64(math.MaxUint64))
+		sums.Apply(s.kind, int64(low.Uint64()))
+	}
+	return nil
+}
+
 // sums returns the sums of s by kind and source.
-func (q *report) sums(ctx context.Context, k ledger.BalanceKey, s span) ([]StatementLine, error) {
-	return q.lines(ctx, "SumsBetween", k.Tenant, k.Meter, k.Subject, s.after, s.last, q.lastMonth())
+func (q *report) sums(ctx context.Context, k ledger.BalanceKey, s span) ([]sum, error) {
+	return q.collectSums(ctx, "SumsBetween", k.Tenant, k.Meter, k.Subject, s.after, s.last, q.lastMonth())
 }
 
 // sumsAsOf returns the sums of the entries of s that were due at or before an instant.
-func (q *report) sumsAsOf(ctx context.Context, k ledger.BalanceKey, s span, at time.Time) ([]StatementLine, error) {
+func (q *report) sumsAsOf(ctx context.Context, k ledger.BalanceKey, s span, at time.Time) ([]sum, error) {
 	written, err := q.until(ctx, k, s, at)
 	if err != nil {
 		return nil, err
 	}
-	lines, err := q.sums(ctx, k, written)
+	sums, err := q.sums(ctx, k, written)
 	if err != nil {
 		return nil, err
 	}
-	late, err := q.lines(ctx, "LateSums", k.Tenant, k.Meter, k.Subject, written.last, s.last, at, q.lastMonth())
+	late, err := q.collectSums(ctx, "LateSums", k.Tenant, k.Meter, k.Subject, written.last, s.last, at, q.lastMonth())
 	if err != nil {
 		return nil, err
 	}
-	return mergeLines(append(lines, late...)), nil
+	return merged(append(sums, late...)), nil
 }
 
-func (q *report) lines(ctx context.Context, statement string, args ...any) ([]StatementLine, error) {
+func (q *report) collectSums(ctx context.Context, statement string, args ...any) ([]sum, error) {
 	rows, err := q.pool.Query(ctx, q.sql[statement], args...)
 	if err != nil {
 		return nil, failed("sum entries", err)
 	}
-	lines := []StatementLine{}
-	var s StatementLine
-	_, err = pgx.ForEachRow(rows, []any{&s.Kind, &s.Source, &s.Amount, &s.Entries}, func() error {
-		lines = append(lines, s)
+	var sums []sum
+	var s sum
+	var amount string
+	_, err = pgx.ForEachRow(rows, []any{&s.kind, &s.source, &amount, &s.entries}, func() error {
+		var whole bool
+		if s.amount, whole = new(big.Int).SetString(amount, 10); !whole {
+			return fmt.Errorf("%q is no sum of entries", amount)
+		}
+		sums = append(sums, s)
 		return nil
 	})
 	if err != nil {
 		return nil, failed("sum entries", err)
 	}
-	return lines, nil
+	return sums, nil
 }

@@ -33,7 +33,7 @@ const UsageBySubject UsageGroup = "subject"
 // UsageGroupsMax bounds the steps times subjects of an answer.
 const UsageGroupsMax = 10_000
 
-// UsageBucket is the use within one step.
+// UsageBucket is the use within one step. The largest int64 stands for any larger sum.
 type UsageBucket struct {
 	Start      time.Time
 	Used       int64 // drawn from grants

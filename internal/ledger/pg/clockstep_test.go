@@ -296,3 +296,38 @@ func gauge(t *testing.T, registry *prometheus.Registry, name string) float64 {
 	t.Fatalf("no metric %s", name)
 	return 0
 }
+
+// A hold that is made while a clock is behind lasts its time from the newest entry of its balance on: it does not end at once.
+func TestClock_InstanceBehind_HoldLasts(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	b.mustDebit(debitOf("acme", "before", 1))
+	var behind atomic.Int64
+	behind.Store(int64(-time.Hour))
+	slow := openLedger(t, b.url, clockOf(&behind, 0))
+	h := &ledger.Hold{Tenant: "acme", Key: "h", HoldID: "h", TTL: 10 * time.Minute, Items: []ledger.Item{{Meter: "api_calls", Amount: 5}}}
+	made, err := Do(t.Context(), slow, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := made.ExpiresAt.Sub(made.AsOf); left != h.TTL {
+		t.Errorf("a hold of %s ends %s after it was made", h.TTL, left)
+	}
+	for i, l := range []*Ledger{slow, b.Ledger} {
+		if _, err := Do(t.Context(), l, debitOf("acme", fmt.Sprint("after", i), 1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.mustBalance("acme", "api_calls"); got.Held != 5 {
+			t.Errorf("after debit %d: held %d", i, got.Held)
+		}
+	}
+	longer, err := Do(t.Context(), slow, &ledger.HoldChange{Tenant: "acme", Key: "x", HoldID: "h", Action: ledger.ActionExtend, TTL: 30 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := longer.ExpiresAt.Sub(longer.AsOf); left != 30*time.Minute {
+		t.Errorf("an extension of 30m ends %s after it was made", left)
+	}
+	b.mustVerify()
+}

@@ -5,6 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type metrics struct {
 	verified    prometheus.Counter
 	differences prometheus.Gauge
+	unread      prometheus.Gauge
 	verifiedAt  prometheus.Gauge
 	sealedUntil prometheus.Gauge
 }
@@ -17,7 +18,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 		differences: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_ledger_verify_differences",
-			Help: "Differences between journal and balances in the newest complete pass. Above zero: a bug, or a manual change of the tables.",
+			Help: "Differences between journal and balances in the newest complete pass, or in a later one that found more. Above zero: a bug, or a manual change of the tables.",
+		}),
+		unread: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_ledger_verify_unread_balances",
+			Help: "Balances that the newest pass could not read, because of a time-out or a lock. Above zero: the pass was not complete.",
 		}),
 		verifiedAt: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_ledger_verify_last_pass_timestamp_seconds",
@@ -28,6 +33,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "End of the newest sealed day, as of the beginning of the continuous verifier's newest pass. 0: nothing was sealed.",
 		}),
 	}
-	reg.MustRegister(m.verified, m.differences, m.verifiedAt, m.sealedUntil)
+	reg.MustRegister(m.verified, m.differences, m.unread, m.verifiedAt, m.sealedUntil)
 	return m
 }

@@ -26,10 +26,22 @@ type VerificationStatus string
 const (
 	VerificationRunning   VerificationStatus = "running"
 	VerificationClean     VerificationStatus = "clean"
-	VerificationDrift     VerificationStatus = "drift" // differences were found
-	VerificationFailed    VerificationStatus = "failed"
+	VerificationDrift     VerificationStatus = "drift"  // differences were found
+	VerificationFailed    VerificationStatus = "failed" // not finished, or not everything could be read
 	VerificationAbandoned VerificationStatus = "abandoned"
 )
+
+// Outcome returns how a verification with this report has ended, and why it failed: what could not be read is neither clean nor different.
+func Outcome(r *audit.Report) (status VerificationStatus, failure string) {
+	switch {
+	case r.Count > 0:
+		return VerificationDrift, ""
+	case r.Unread > 0:
+		return VerificationFailed, fmt.Sprintf("%d balances could not be read, because of a time-out or a lock; the others agree", r.Unread)
+	default:
+		return VerificationClean, ""
+	}
+}
 
 // Verification is a Verify that runs in the background.
 type Verification struct {
@@ -111,15 +123,18 @@ func (v *Verifier) runVerification(ctx context.Context, of *Verification) {
 	report, err := v.Verify(ctx, Options{Tenant: of.Tenant, Copies: v.cfg.Copies, Progress: progress})
 	close(ended)
 	beats.Wait()
-	switch {
-	case err != nil:
+	if err != nil {
 		of.Status, of.Error = VerificationFailed, err.Error()
-		v.log.Warn("a verification was not finished", "verification_id", of.ID, "error", err)
-	case report.Clean():
-		of.Status, of.Report = VerificationClean, *report
-	default:
-		of.Status, of.Report = VerificationDrift, *report
+	} else {
+		of.Report = *report
+		of.Status, of.Error = Outcome(report)
+	}
+	switch of.Status {
+	case VerificationFailed:
+		v.log.Warn("a verification was not finished", "verification_id", of.ID, "error", of.Error)
+	case VerificationDrift:
 		v.log.Error("journal and state differ", "verification_id", of.ID, "differences", report.Count)
+	case VerificationRunning, VerificationClean, VerificationAbandoned:
 	}
 	v.slot.leave(of.ID) // whoever reads the result may start the next one
 	save(context.WithoutCancel(ctx))

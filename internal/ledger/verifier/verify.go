@@ -33,11 +33,9 @@ func (v *Verifier) Verify(ctx context.Context, o Options) (*audit.Report, error)
 	}
 	a := audit.Options{Tenant: o.Tenant, Copies: auditCopies(o.Copies), Progress: o.Progress, Pause: o.Pause}
 	if !o.Full {
-		var entries int64
-		if err := v.pool.QueryRow(ctx, v.sql["JournalSize"], o.Tenant).Scan(&entries); err != nil {
+		if err := v.pool.QueryRow(ctx, v.sql["JournalIsLarge"], o.Tenant, v.wholeUpTo).Scan(&a.Incremental); err != nil {
 			return nil, unavailable("verify", err)
 		}
-		a.Incremental = entries > v.wholeUpTo
 	}
 	if !a.Incremental && o.Tenant == "" {
 		v.resume(ctx, &a)

@@ -20,6 +20,7 @@ type watch struct {
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 	full     time.Time // when the last full pass began
+	found    int64     // differences, by the newest pass that has read everything, or a later one that found more
 }
 
 // fullEvery is how often the watch reads the whole journal: old entries, closed periods and ended grants are not read in between.
@@ -76,8 +77,17 @@ func (w *watch) pass(ctx context.Context) (err error) {
 	if full {
 		w.full = began
 	}
-	v.metrics.differences.Set(float64(report.Count))
-	v.metrics.verifiedAt.SetToCurrentTime()
+	// Differences of a balance that cannot be read stay found.
+	if report.Unread == 0 || report.Count > w.found {
+		w.found = report.Count
+	}
+	v.metrics.differences.Set(float64(w.found))
+	v.metrics.unread.Set(float64(report.Unread))
+	if report.Unread == 0 {
+		v.metrics.verifiedAt.SetToCurrentTime()
+	} else {
+		v.log.Warn("balances could not be verified", "balances", report.Unread, "first", report.UnreadFirst[0].String())
+	}
 	for _, d := range report.Differences {
 		v.log.Error("journal and state differ", "difference", d.String())
 	}

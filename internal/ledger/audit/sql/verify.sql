@@ -45,8 +45,9 @@ FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
 
 -- name: VerifyHeld
--- Returns the amount that holds reserve on each grant of the balances ($1..$3), and when the first of them ends.
-SELECT h.tenant_id, h.meter, h.subject, h.grant_id, sum(h.amount - h.captured - h.returned)::bigint, min(h.expires_at)
+-- Returns the amount that holds reserve on each grant of the balances ($1..$3), and when the first of them ends. 2^63-1 stands for any larger sum:
+-- no grant has as much.
+SELECT h.tenant_id, h.meter, h.subject, h.grant_id, least(sum(h.amount - h.captured - h.returned), 9223372036854775807)::bigint, min(h.expires_at)
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN hold_lines h ON h.tenant_id = k.tenant_id AND h.meter = k.meter AND h.subject = k.subject
     AND h.captured + h.returned < h.amount

@@ -25,7 +25,7 @@ WITH RECURSIVE search (low, high) AS (
 SELECT least(max(s.low), $6::bigint) FROM search s;
 
 -- name: SumsBetween
--- Returns the sum and the number of entries by kind and source, for the entries of balance ($1..$3) with seq in ($4, $5]: the difference of the
+-- Returns the sum as text, of any size, and the number of entries by kind and source, for the entries of balance ($1..$3) with seq in ($4, $5]: the difference of the
 -- first row of rollups from $4 on and the last one up to $5, and the entries before the one and after the other.
 WITH low AS MATERIALIZED (
     SELECT 0::bigint AS seq, '{}'::text[] AS kinds, '{}'::text[] AS sources, '{}'::numeric[] AS amounts, '{}'::bigint[] AS counts
@@ -61,7 +61,7 @@ WITH low AS MATERIALIZED (
       AND e.seq > (SELECT cut.high FROM cut) AND e.seq <= $5::bigint AND e.month <= $6::date
     GROUP BY e.kind, e.source
 )
-SELECT p.kind, p.source, sum(p.amount)::bigint, sum(p.entries)::bigint
+SELECT p.kind, p.source, sum(p.amount)::text, sum(p.entries)::bigint
 FROM parts p
 GROUP BY p.kind, p.source
 HAVING sum(p.entries) > 0
@@ -70,7 +70,7 @@ ORDER BY p.kind, p.source;
 -- name: LateSums
 -- Returns the same for the entries right after $4, up to $5, that were due at or before $6 although they were written after it. The ledger writes
 -- what is due in the order in which it was due, before anything else: the first entry that was not due ends them.
-SELECT e.kind, e.source, sum(e.amount)::bigint, count(*)
+SELECT e.kind, e.source, sum(e.amount)::text, count(*)
 FROM entries e
 WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
   AND e.seq < coalesce((SELECT o.seq FROM entries o
@@ -84,7 +84,7 @@ ORDER BY e.kind, e.source;
 -- name: UsageBetween
 -- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7. A refund may return
 -- drawn units or overage: net use = used + overage - refunded. Rows of rollups that lie in the same step stand for the entries between
--- them; only the entries between the rows of two steps are read.
+-- them; only the entries between the rows of two steps are read. 2^63-1 stands for any larger sum.
 WITH runs AS MATERIALIZED (
     SELECT date_trunc($6::text, r.created_at, $7::text) AS step, min(r.seq) AS low, max(r.seq) AS high
     FROM rollups r
@@ -123,7 +123,8 @@ WITH runs AS MATERIALIZED (
         GROUP BY 1
     ) AS e
 )
-SELECT p.step, sum(p.used)::bigint, sum(p.overage)::bigint, sum(p.refunded)::bigint, sum(p.operations)::bigint
+SELECT p.step, least(sum(p.used), 9223372036854775807)::bigint, least(sum(p.overage), 9223372036854775807)::bigint,
+       least(sum(p.refunded), 9223372036854775807)::bigint, sum(p.operations)::bigint
 FROM parts p
 GROUP BY p.step
 HAVING sum(p.operations) > 0
@@ -131,10 +132,12 @@ ORDER BY p.step;
 
 -- name: UsageBySubject
 -- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7, by the subject that requests named.
--- At most $9 rows. A refund names no subject.
-SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''), coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id)
+-- At most $9 rows. A refund names no subject. 2^63-1 stands for any larger sum.
+SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''),
+       least(coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0), 9223372036854775807)::bigint,
+       least(coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0), 9223372036854775807)::bigint,
+       least(coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0), 9223372036854775807)::bigint,
+       count(DISTINCT e.operation_id)
 FROM entries e
 WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
   AND e.month <= $8::date
@@ -145,10 +148,12 @@ LIMIT $9::integer;
 
 -- name: UsageOfSubject
 -- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7, of requests that named subject $10.
--- At most $9 rows. A refund names no subject.
-SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''), coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0)::bigint,
-       coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0)::bigint, count(DISTINCT e.operation_id)
+-- At most $9 rows. A refund names no subject. 2^63-1 stands for any larger sum.
+SELECT date_trunc($6::text, e.created_at, $7::text), coalesce(e.op_subject, ''),
+       least(coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('debit', 'capture')), 0), 9223372036854775807)::bigint,
+       least(coalesce(sum(e.amount) FILTER (WHERE e.kind = 'overage'), 0), 9223372036854775807)::bigint,
+       least(coalesce(sum(e.amount) FILTER (WHERE e.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0), 9223372036854775807)::bigint,
+       count(DISTINCT e.operation_id)
 FROM entries e
 WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > $4::bigint AND e.seq <= $5::bigint
   AND e.month <= $8::date

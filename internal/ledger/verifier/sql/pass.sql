@@ -1,8 +1,8 @@
 -- What a verification begins with.
 
--- name: JournalSize
--- Returns how many entries balances have had: all of them, or those of tenant $1.
-SELECT coalesce(sum(b.seq), 0)::bigint FROM balances b WHERE $1::text = '' OR b.tenant_id = $1::text;
+-- name: JournalIsLarge
+-- Reports whether balances have had more than $2 entries: all of them, or those of tenant $1. The sum of wrong numbers may exceed bigint.
+SELECT coalesce(sum(b.seq), 0) > $2::bigint FROM balances b WHERE $1::text = '' OR b.tenant_id = $1::text;
 
 -- name: SavedPosition
 -- Returns how far an unfinished full pass came in the last seven days.

@@ -1,0 +1,86 @@
+package verifier
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+)
+
+// background runs a verification as clients ask for it, to its end.
+func (v *Verifier) background(t *testing.T) (got Verification) {
+	t.Helper()
+	started, err := v.StartVerification(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		if got, err = v.VerificationStatus(t.Context(), started.ID); err != nil {
+			t.Fatal(err)
+		}
+		return got.Status != VerificationRunning
+	})
+	return got
+}
+
+// A balance that cannot be read is neither clean nor different: no verification says either, and neither does the watch, whatever it found before.
+func TestVerify_BalanceUnread_NeitherCleanNorDrift(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.history()
+	b.mustVerify()
+	mustDo(b, debitOf("acme", "new", 1))
+	b.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 100', current_database()); END $$`)
+	v := b.open(nil)
+	v.wholeUpTo, v.watch.full = 0, time.Now()
+	holder, err := pgx.Connect(t.Context(), b.url)
+	b.must(err)
+	defer func() { _ = holder.Close(context.Background()) }()
+	lock := func() pgx.Tx {
+		tx, err := holder.Begin(t.Context())
+		b.must(err)
+		_, err = tx.Exec(t.Context(), "LOCK TABLE entries IN ACCESS EXCLUSIVE MODE")
+		b.must(err)
+		return tx
+	}
+	locked := lock()
+	report, err := v.Verify(t.Context(), Options{})
+	b.must(err)
+	want := audit.Key{Tenant: "acme", Meter: "api_calls"}
+	if report.Clean() || report.Count != 0 || report.Unread != 1 || report.UnreadFirst[0] != want || report.Unchanged != 1 || !report.Incremental {
+		t.Errorf("the report: %+v", report)
+	}
+	if got := v.background(t); got.Status != VerificationFailed || got.Error == "" || got.Report.Unread != 1 {
+		t.Errorf("the verification: %+v", got)
+	}
+	b.must(v.watch.pass(t.Context()))
+	if ended, found := testutil.ToFloat64(v.metrics.verifiedAt), testutil.ToFloat64(v.metrics.differences); ended != 0 || found != 0 {
+		t.Errorf("the watch: a pass ended at %v with %v differences", ended, found)
+	}
+	b.must(locked.Rollback(t.Context()))
+
+	b.exec("UPDATE balances SET used = used - 1, expired = expired + 1 WHERE meter = 'api_calls'")
+	b.must(v.watch.pass(t.Context()))
+	found := testutil.ToFloat64(v.metrics.differences)
+	locked = lock()
+	b.must(v.watch.pass(t.Context()))
+	if now := testutil.ToFloat64(v.metrics.differences); found == 0 || now != found {
+		t.Errorf("%v differences, and %v when their balance could not be read", found, now)
+	}
+	if unread := testutil.ToFloat64(v.metrics.unread); unread != 1 {
+		t.Errorf("%v balances unread", unread)
+	}
+	b.must(locked.Rollback(t.Context()))
+	b.exec("UPDATE balances SET used = used + 1, expired = expired - 1 WHERE meter = 'api_calls'")
+	b.must(v.watch.pass(t.Context()))
+	if now, unread := testutil.ToFloat64(v.metrics.differences), testutil.ToFloat64(v.metrics.unread); now != 0 || unread != 0 {
+		t.Errorf("%v differences and %v unread at the end", now, unread)
+	}
+	if got := v.background(t); got.Status != VerificationClean || got.Error != "" {
+		t.Errorf("the verification at the end: %+v", got)
+	}
+}

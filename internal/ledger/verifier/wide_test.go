@@ -1,0 +1,69 @@
+package verifier
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+)
+
+// The largest balance is used and refunded again and again. In no period the sums reach their bound; over all periods use is more than 64 bits hold,
+// and refunds are a little less. Nothing differs, whether the entries are read or a checkpoint stands for them.
+func TestVerify_SumsOverPeriodsBeyond64Bits_Agree(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.plan("hourly", 0, "hour", "")
+	b.signUp("acme", "hourly")
+	mustDo(b, topupOf("acme", "paid", "api_calls", ledger.MaxAmount))
+	const debits, perPeriod = 1025, 400
+	for i := range debits {
+		if i%perPeriod == perPeriod-1 {
+			b.advance(time.Hour)
+		}
+		key := fmt.Sprint("d", i)
+		mustDo(b, debitOf("acme", key, ledger.MaxAmount))
+		if i < debits-1 {
+			mustDo(b, &ledger.Refund{Tenant: "acme", Key: "r" + key, OperationID: key})
+		}
+	}
+	b.wholeUpTo = 0
+	for _, pass := range []struct {
+		name string
+		full bool
+	}{{"of all entries", true}, {"of an unchanged balance", false}, {"after a checkpoint", false}, {"of all entries again", true}} {
+		if pass.name == "after a checkpoint" {
+			mustDo(b, &ledger.Refund{Tenant: "acme", Key: "last", OperationID: fmt.Sprint("d", debits-1)})
+			mustDo(b, debitOf("acme", "more", ledger.MaxAmount))
+		}
+		report, err := b.Verify(t.Context(), Options{Full: pass.full})
+		b.must(err)
+		for _, d := range report.Differences {
+			t.Errorf("a pass %s: %s", pass.name, d)
+		}
+		if used := report.Totals["api_calls"].Used; used != math.MaxInt64 {
+			t.Errorf("a pass %s: used %d", pass.name, used)
+		}
+	}
+}
+
+// Stored numbers that were damaged are reported, however large their sums become.
+func TestVerify_DamagedNumbersBeyond64Bits_AreReported(t *testing.T) {
+	t.Parallel()
+	for table, fact := range map[string]string{"balances SET seq": "newest entry", "hold_lines SET amount": "held of grant"} {
+		b := newBundle(t)
+		b.simple("acme", 10)
+		mustDo(b, holdOf("acme", "k1", "h1", 1))
+		mustDo(b, holdOf("acme", "k2", "h2", 1))
+		mustDo(b, topupOf("acme", "g1", "credits", 10))
+		b.exec("UPDATE "+table+" = $1", int64(math.MaxInt64))
+		report := b.report()
+		if !slices.ContainsFunc(report.Differences, func(d audit.Difference) bool { return strings.HasPrefix(d.What, fact) }) {
+			t.Errorf("%s: %v", table, report.Differences)
+		}
+	}
+}
