@@ -127,12 +127,7 @@ func verifyArchive(ctx context.Context, databaseURL, dir string, log *slog.Logge
 	if err != nil {
 		return err
 	}
-	for _, d := range report.Differences {
-		fmt.Fprintln(os.Stdout, d)
-	}
-	if more := report.Count - int64(len(report.Differences)); more > 0 {
-		fmt.Fprintf(os.Stdout, "... and %d more\n", more)
-	}
+	printDifferences(os.Stdout, report.Differences, report.Count)
 	verdict := "all agree"
 	if !report.Clean() {
 		verdict = fmt.Sprintf("%d DIFFERENCES", report.Count)

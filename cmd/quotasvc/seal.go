@@ -206,12 +206,7 @@ func verifySeal(ctx context.Context, databaseURL string, s *seal.Seal, log *slog
 	if err != nil {
 		return err
 	}
-	for _, d := range report.Differences {
-		fmt.Fprintln(os.Stdout, d)
-	}
-	if more := report.Count - int64(len(report.Differences)); more > 0 {
-		fmt.Fprintf(os.Stdout, "... and %d more\n", more)
-	}
+	printDifferences(os.Stdout, report.Differences, report.Count)
 	verdict := "the journal is what was sealed"
 	if !report.Clean() {
 		verdict = fmt.Sprintf("%d DIFFERENCES", report.Count)

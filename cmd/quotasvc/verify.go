@@ -136,13 +136,18 @@ func printJSON(out io.Writer, tenant string, r *audit.Report, began time.Time) e
 	return err
 }
 
-func printReport(out io.Writer, r *audit.Report) error {
-	for _, d := range r.Differences {
+// printDifferences prints the differences that a report lists, and how many of its count it does not.
+func printDifferences[D any](out io.Writer, list []D, count int64) {
+	for _, d := range list {
 		fmt.Fprintln(out, d)
 	}
-	if more := r.Count - int64(len(r.Differences)); more > 0 {
+	if more := count - int64(len(list)); more > 0 {
 		fmt.Fprintf(out, "... and %d more\n", more)
 	}
+}
+
+func printReport(out io.Writer, r *audit.Report) error {
+	printDifferences(out, r.Differences, r.Count)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "meter\tissued\tused\texpired\tremaining\theld\t")
 	for _, meter := range slices.Sorted(maps.Keys(r.Totals)) {
