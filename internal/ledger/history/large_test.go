@@ -15,7 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// largeEntries is the size of the large balance in the suite; QUOTASVC_HISTORY_ENTRIES sets another one (`make bench-history`).
+// largeEntries is the size of the large balance in the suite; QUOTASVC_HISTORY_ENTRIES sets another one (`make bench-history`). With fewer than 200
+// entries an hour not each hour ends with a row of rollups, and use by hour reads more.
 const largeEntries = 200_000
 
 // large makes a balance with n entries over the last 33 days, and the sums of its journal. It makes them by SQL, as debits of one unit would.
