@@ -64,7 +64,7 @@ bench-outage: servers build build-bench ## Kill Redis at 5,000 requests/s; show 
 	$(BENCH) outage $(ARGS)
 
 .PHONY: bench-history
-bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, default 4000000)
+bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, at least 1000000, default 4000000)
 	QUOTASVC_HISTORY_ENTRIES=$(or $(HISTORY_ENTRIES),4000000) go test -v -count=1 -timeout 1h -run '^TestReports_LargeBalance' ./internal/ledger/history
 
 .PHONY: bench-verify

@@ -138,7 +138,7 @@ func (b *bundle) rollups(every int64) *Rollups {
 	b.t.Helper()
 	w, err := OpenRollups(b.t.Context(), RollupConfig{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
-	w.every, w.rest = every, 0
+	w.every, w.least, w.rest = every, every/5, 0
 	b.t.Cleanup(func() { b.check(w.Stop(context.Background())) })
 	return w
 }

@@ -6,7 +6,7 @@
 //	entry      one immutable line of the journal. seq numbers the entries of a balance from 1, without gaps
 //	statement  the account of one period of one balance
 //	report     a question whose answer may need many entries: all of these but an operation and the list of coming periods
-//	rollup     cumulative sums of a balance's entries 1 to seq, in a row of table rollups about every 500 entries
+//	rollup     cumulative sums of a balance's entries 1 to seq, in a row of table rollups: where half hours end, and at least every 500 entries
 //	view       a balance with its open period as package pg reads it: what was due until an instant is worked off in memory
 //
 // # Invariants
@@ -16,7 +16,7 @@
 //	    counted once: entries that were stored after the view are left out.
 //	H3  Bounds of a period are seqs. Within a balance, created_at never falls as seq rises: bounds in time are found by bisection.
 //	H4  Rollups change no answer, only its cost. A sum is the difference of two rows, and the entries before the one and after the other. Entries never
-//	    change, so a row never changes. A row never splits an operation.
+//	    change, so a row never changes. A row never splits an operation. Use per step takes its steps from the rows at their ends.
 //	H5  A few reports run at once, on connections of their own, and a bounded number wait. Each has a time limit, and a report that nobody waits for
 //	    is cancelled in the database.
 //	H6  A replica may lag behind the views, which come from the primary. A report about one balance reads the primary if the replica lacks an entry that

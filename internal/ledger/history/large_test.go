@@ -3,26 +3,30 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// largeEntries is the size of the large balance in the suite; QUOTASVC_HISTORY_ENTRIES sets another one (`make bench-history`).
+// largeEntries is the size of the large balance in the suite; QUOTASVC_HISTORY_ENTRIES sets another one (`make bench-history`). With fewer than 200
+// entries an hour not each hour ends with a row of rollups, and use by hour reads more.
 const largeEntries = 200_000
 
-// large makes a balance with n entries over the last 31 days, and the sums of its journal. It makes them by SQL, as debits of one unit would.
+// large makes a balance with n entries over the last 33 days, and the sums of its journal. It makes them by SQL, as debits of one unit would.
 func (b *bundle) large(n int) ledger.BalanceKey {
 	b.t.Helper()
 	at := time.Now().UTC().AddDate(0, 0, -40)
 	b.allowance("large", "api_calls", 1_000_000_000, "year", "tenant")
 	b.tenant("acme", "large", at, at)
 	must(b, debitOf("acme", "first", 1))
-	b.rewind(31 * 24 * time.Hour)
+	b.rewind(33 * 24 * time.Hour)
 	b.exec("UPDATE entries SET month = date_trunc('month', created_at AT TIME ZONE 'UTC')::date")
 	const step = 500_000
 	for from := 3; from <= n; from += step {
@@ -30,7 +34,7 @@ func (b *bundle) large(n int) ledger.BalanceKey {
 				remaining_after, item, requested, created_at)
 			SELECT b.tenant_id, 'bulk-' || s.seq, 1, date_trunc('month', s.at AT TIME ZONE 'UTC')::date, s.seq, 'debit', b.meter, b.subject, b.period_start, b.head_grant, b.head_source, 1,
 				1000000000 - s.seq + 1, 0, 1, s.at
-			FROM balances b, LATERAL (SELECT g AS seq, now() - (interval '31 days') * (1 - g / $2::float8) - interval '1 second' AS at FROM generate_series($1::integer, least($1 + $3, $2 + 1) - 1) g) s`, from, n, step)
+			FROM balances b, LATERAL (SELECT g AS seq, now() - (interval '33 days') * (1 - g / $2::float8) - interval '1 second' AS at FROM generate_series($1::integer, least($1 + $3, $2 + 1) - 1) g) s`, from, n, step)
 	}
 	b.exec(`UPDATE balances SET seq = $1::bigint, used = $1::bigint - 1, head_remaining = 1000000001 - $1::bigint, updated_at = now() - interval '1 second'`, n)
 	b.exec("ANALYZE entries")
@@ -51,8 +55,8 @@ func (b *bundle) largeSize() int {
 	return n
 }
 
-// cost is what a statement reads.
-type cost struct{ rows, buffers int64 }
+// cost is what a statement reads, and what it writes to files because it does not fit into its memory.
+type cost struct{ rows, buffers, spilled int64 }
 
 // explain runs a statement of the package and returns what it reads of the tables.
 func (b *bundle) explain(statement string, args ...any) cost {
@@ -69,11 +73,12 @@ func (b *bundle) explain(statement string, args ...any) cost {
 		Removed  float64 `json:"Rows Removed by Filter"`
 		Hit      int64   `json:"Shared Hit Blocks"`
 		Read     int64   `json:"Shared Read Blocks"`
+		Temp     int64   `json:"Temp Written Blocks"`
 		Plans    []node  `json:"Plans"`
 	}
 	var tree []struct{ Plan node }
 	b.check(json.Unmarshal(raw, &tree))
-	c := cost{buffers: tree[0].Plan.Hit + tree[0].Plan.Read}
+	c := cost{buffers: tree[0].Plan.Hit + tree[0].Plan.Read, spilled: tree[0].Plan.Temp}
 	var walk func(n *node)
 	walk = func(n *node) {
 		if n.Relation != "" {
@@ -87,6 +92,10 @@ func (b *bundle) explain(statement string, args ...any) cost {
 	return c
 }
 
+// usageBound bounds the rows that use over a number of steps reads: some per step, whatever lies in it, and the entries before the first row of
+// rollups and after the last.
+func usageBound(steps int) int64 { return int64(5*(steps+2) + 3*rollupEvery) }
+
 // A question about a large balance reads a few thousand rows, and not the balance's entries.
 func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 	t.Parallel()
@@ -95,69 +104,162 @@ func TestReports_LargeBalance_ReadFewRows(t *testing.T) {
 	k := b.large(n)
 	now, last := time.Now().UTC(), b.lastMonth()
 	day := now.AddDate(0, 0, -10)
+	midnight := now.Truncate(24 * time.Hour)
+	use := func(step, zone string, from, to time.Time) []any {
+		s, err := b.report().between(t.Context(), k, span{0, int64(n)}, from, to)
+		b.check(err)
+		return []any{k.Tenant, k.Meter, k.Subject, s.after, s.last, step, zone, from, to, monthOf(from), monthOf(to)}
+	}
+	month := now.AddDate(0, 0, -31).Add(-7 * time.Hour) // it begins within a day
 	for what, q := range map[string]struct {
 		bound     int64
 		statement string
 		args      []any
 	}{
-		"entry at an instant": {200, "SeqAt", []any{k.Tenant, k.Meter, k.Subject, day, 0, n, last}},
-		"sums of a period":    {2*rollupEvery + 10, "SumsBetween", []any{k.Tenant, k.Meter, k.Subject, 0, n - 5, last}},
-		"sums of a part":      {4*rollupEvery + 10, "SumsBetween", []any{k.Tenant, k.Meter, k.Subject, n / 3, n / 2, last}},
-		"late entries":        {10, "LateSums", []any{k.Tenant, k.Meter, k.Subject, n / 2, n, day, last}},
-		"use by day, 31 days": {int64(35*rollupEvery + 2*n/rollupEvery), "UsageBetween", []any{k.Tenant, k.Meter, k.Subject, 3, n, "day", "UTC", last}},
-		"use by month":        {int64(5*rollupEvery + 2*n/rollupEvery), "UsageBetween", []any{k.Tenant, k.Meter, k.Subject, 3, n, "month", "UTC", last}},
+		"entry at an instant":  {200, "SeqAt", []any{k.Tenant, k.Meter, k.Subject, day, 0, n, last}},
+		"sums of a period":     {2*rollupEvery + 10, "SumsBetween", []any{k.Tenant, k.Meter, k.Subject, 0, n - 5, last}},
+		"sums of a part":       {4*rollupEvery + 10, "SumsBetween", []any{k.Tenant, k.Meter, k.Subject, n / 3, n / 2, last}},
+		"late entries":         {10, "LateSums", []any{k.Tenant, k.Meter, k.Subject, n / 2, n, day, last}},
+		"use by hour, 31 days": {usageBound(32 * 24), "UsageBetween", use("hour", "UTC", month, now)},
+		"use by hour in India": {usageBound(32 * 24), "UsageBetween", use("hour", "Asia/Kolkata", month, now)},
+		"use by day, 31 days":  {usageBound(32), "UsageBetween", use("day", "UTC", month, now)},
+		"use by day in India":  {usageBound(32), "UsageBetween", use("day", "Asia/Kolkata", month, now)},
+		"use by day, cut days": {usageBound(20), "UsageBetween", use("day", "UTC", midnight.AddDate(0, 0, -20).Add(5*time.Hour), midnight.AddDate(0, 0, -2).Add(4*time.Hour))},
+		"use by month":         {usageBound(2), "UsageBetween", use("month", "UTC", month, now)},
 	} {
 		got := b.explain(b.sql[q.statement], q.args...)
 		t.Logf("%-20s %6d rows, %6d buffers", what, got.rows, got.buffers)
 		if got.rows > q.bound || got.rows == 0 {
 			t.Errorf("%s: %d rows read, want 1 to %d", what, got.rows, q.bound)
 		}
+		if got.spilled > 0 {
+			t.Errorf("%s: %d blocks did not fit into PostgreSQL's memory for a sort", what, got.spilled)
+		}
+		if got.buffers > 5*q.bound { // an index was read from its beginning
+			t.Errorf("%s: %d buffers read, want at most %d", what, got.buffers, 5*q.bound)
+		}
 	}
-	b.timed("balance as of an instant of the open period", func() error {
-		_, err := b.BalanceAsOf(t.Context(), k.Tenant, k.Meter, k.Subject, day)
-		return err
-	})
-	b.timed("statement of the open period", func() error {
-		_, err := b.StatementAt(t.Context(), k.Tenant, k.Meter, k.Subject, now)
-		return err
-	})
-	spans := map[UsageStep]int{UsageByDay: 30}
-	if os.Getenv("QUOTASVC_HISTORY_ENTRIES") != "" {
-		spans[UsageByHour] = 5 // days; it reads up to 500 entries per hour, which is all of them in the suite's size
+	if os.Getenv("QUOTASVC_HISTORY_ENTRIES") == "" {
+		b.compareLargeUsage(k, now)
+		return
 	}
-	for step, days := range spans {
-		b.timed(fmt.Sprintf("use by %s over %d days", step, days), func() error {
-			_, err := b.Usage(t.Context(), UsageQuery{Tenant: k.Tenant, Meter: k.Meter, From: now.AddDate(0, 0, -days), To: now, Step: step})
-			return err
-		})
+	for what, ask := range b.questions(k) {
+		b.timed(what, ask)
 	}
-	b.timed("first entries of the last hour", func() error {
-		_, err := b.Entries(t.Context(), EntryQuery{Tenant: k.Tenant, Meter: k.Meter, From: now.Add(-time.Hour), Limit: 100})
-		return err
-	})
-	b.timed("entries of a kind that there is none of", func() error {
-		_, err := b.Entries(t.Context(), EntryQuery{Tenant: k.Tenant, Kind: ledger.EntryRefund, Limit: 100})
-		return err
-	})
-	b.timed("entries of a subject that there is none of", func() error {
-		_, err := b.Entries(t.Context(), EntryQuery{Tenant: k.Tenant, Meter: k.Meter, Subject: "nobody", Limit: 100})
-		return err
-	})
+	b.readBesideReports(k)
 }
 
-// timed logs the best of three runs. The suite's machine may be busy: what is read is bounded above, and times are for the large form.
+// compareLargeUsage compares use per step with the sums over all entries.
+func (b *bundle) compareLargeUsage(k ledger.BalanceKey, now time.Time) {
+	b.t.Helper()
+	for step, zone := range map[UsageStep]string{UsageByHour: "UTC", UsageByDay: "Asia/Kolkata", UsageByMonth: "Asia/Kathmandu"} {
+		q := UsageQuery{Tenant: k.Tenant, Meter: k.Meter, From: now.AddDate(0, 0, -31), To: now.Add(-time.Hour), Step: step, Zone: zone}
+		got, err := b.Usage(b.t.Context(), q)
+		b.check(err)
+		wantEqual(b.t, "use by "+string(step), got, b.oracleUsage(q))
+	}
+}
+
+// questions returns one report of each sort about a balance with entries over the last 33 days.
+func (b *bundle) questions(k ledger.BalanceKey) map[string]func() error {
+	ctx, now := b.t.Context(), time.Now().UTC()
+	usage := func(step UsageStep, zone string) func() error {
+		return func() error {
+			_, err := b.Usage(ctx, UsageQuery{Tenant: k.Tenant, Meter: k.Meter, From: now.AddDate(0, 0, -31), To: now, Step: step, Zone: zone})
+			return err
+		}
+	}
+	entries := func(q EntryQuery) func() error {
+		return func() error {
+			_, err := b.Entries(ctx, q)
+			return err
+		}
+	}
+	return map[string]func() error{
+		"balance as of an instant of the open period": func() error {
+			_, err := b.BalanceAsOf(ctx, k.Tenant, k.Meter, k.Subject, now.AddDate(0, 0, -10))
+			return err
+		},
+		"statement of the open period": func() error {
+			_, err := b.StatementAt(ctx, k.Tenant, k.Meter, k.Subject, now)
+			return err
+		},
+		"use by day over 31 days":                 usage(UsageByDay, "UTC"),
+		"use by day over 31 days, Nepal":          usage(UsageByDay, "Asia/Kathmandu"),
+		"use by hour over 31 days":                usage(UsageByHour, "UTC"),
+		"use by hour over 31 days, Nepal":         usage(UsageByHour, "Asia/Kathmandu"),
+		"first entries of the last hour":          entries(EntryQuery{Tenant: k.Tenant, Meter: k.Meter, From: now.Add(-time.Hour), Limit: 100}),
+		"newest entries":                          entries(EntryQuery{Tenant: k.Tenant, Meter: k.Meter, Order: NewestFirst, Limit: 100}),
+		"entries of a kind that there is none of": entries(EntryQuery{Tenant: k.Tenant, Kind: ledger.EntryRefund, Limit: 100}),
+		"entries of a subject that has none":      entries(EntryQuery{Tenant: k.Tenant, Meter: k.Meter, Subject: "nobody", Limit: 100}),
+	}
+}
+
+// readBesideReports reads balances of other tenants, first alone, then while 24 clients ask for reports without a pause.
+func (b *bundle) readBesideReports(k ledger.BalanceKey) {
+	b.t.Helper()
+	const reads, tenants, clients = 5000, 50, 24
+	at := time.Now().UTC().Add(-time.Hour)
+	for i := range tenants {
+		b.tenant(fmt.Sprint("other-", i), "large", at, at)
+		must(b, debitOf(fmt.Sprint("other-", i), "first", 1))
+	}
+	read := func(when string) (p99 time.Duration) {
+		took := make([]time.Duration, reads)
+		for i := range took {
+			began := time.Now()
+			b.mustBalance(fmt.Sprint("other-", i%tenants), "api_calls")
+			took[i] = time.Since(began)
+		}
+		slices.Sort(took)
+		p99 = took[reads*99/100]
+		b.t.Logf("%d balances of other tenants, %s: median %s, p99 %s, longest %s", reads, when, took[reads/2].Round(10*time.Microsecond),
+			p99.Round(10*time.Microsecond), took[reads-1].Round(10*time.Microsecond))
+		return p99
+	}
+	read("alone")
+	questions := slices.Collect(maps.Values(b.questions(k)))
+	var asked, refused atomic.Int64
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	for i := range clients {
+		running.Go(func() {
+			for ; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				asked.Add(1)
+				if err := questions[i%len(questions)](); err != nil {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	p99 := read(fmt.Sprint("beside ", clients, " clients of reports"))
+	close(stop)
+	running.Wait()
+	b.t.Logf("%d reports meanwhile, %d without an answer", asked.Load(), refused.Load())
+	if p99 > 50*time.Millisecond {
+		b.t.Errorf("p99 is %s, want at most 50 ms", p99)
+	}
+}
+
+// timed logs the fastest and the median of eleven runs: other work on the machine makes single ones slow.
 func (b *bundle) timed(what string, ask func() error) {
 	b.t.Helper()
-	best := time.Hour
-	for range 3 {
+	took := make([]time.Duration, 11)
+	for i := range took {
 		began := time.Now()
 		if err := ask(); err != nil {
 			b.t.Errorf("%s: %v", what, err)
 		}
-		best = min(best, time.Since(began))
+		took[i] = time.Since(began)
 	}
-	b.t.Logf("%-45s %s", what, best.Round(10*time.Microsecond))
-	if os.Getenv("QUOTASVC_HISTORY_ENTRIES") != "" && best > 100*time.Millisecond && !strings.Contains(what, "hour over") {
-		b.t.Error(fmt.Sprint(what, " took ", best))
+	slices.Sort(took)
+	b.t.Logf("%-45s fastest %8s, median %8s", what, took[0].Round(10*time.Microsecond), took[len(took)/2].Round(10*time.Microsecond))
+	if took[0] > 100*time.Millisecond {
+		b.t.Errorf("%s took %s", what, took[0])
 	}
 }

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -206,14 +205,17 @@ func (b *bundle) startOf(k ledger.BalanceKey, s span) (at time.Time) {
 func (b *bundle) compareUsage(k ledger.BalanceKey, r *rand.Rand) {
 	b.t.Helper()
 	instants := b.instants(k)
+	// Its clocks went half an hour ahead the day before yesterday, and back yesterday, as those of Lord Howe Island do: an hour begins twice.
+	now := time.Now().UTC()
+	shifted := fmt.Sprintf("A-10:30B-11,J%d,J%d", now.AddDate(0, 0, -2).YearDay(), now.AddDate(0, 0, -1).YearDay())
 	for i, at := range sample(r, instants, 5) {
-		for _, zone := range []string{"UTC", "Asia/Kathmandu"} {
-			for _, step := range []UsageStep{UsageByHour, UsageByDay} {
+		for _, zone := range []string{"UTC", "Asia/Kolkata", "Asia/Kathmandu", shifted} {
+			for _, step := range []UsageStep{UsageByHour, UsageByDay, UsageByMonth} {
 				q := UsageQuery{Tenant: k.Tenant, Meter: k.Meter, From: at, To: time.Now().UTC().Add(time.Hour), Step: step, Zone: zone}
 				if i%2 == 0 {
 					q.From, q.To = time.Now().UTC().Add(-30*24*time.Hour), at
 				}
-				got, err := b.Usage(context.Background(), q)
+				got, err := b.report().usage(b.t.Context(), &q)
 				b.check(err)
 				if diff := cmp.Diff(b.oracleUsage(q), got); diff != "" {
 					b.t.Fatalf("use of %+v (-oracle +got):\n%s", q, diff)

@@ -17,9 +17,12 @@ import (
 )
 
 const (
-	// rollupEvery is the number of entries between two rows of rollups. A sum reads at most about twice as many entries. A row takes about 300
-	// bytes, half a hundredth of what it stands for.
+	// rollupEvery is the largest number of entries between two rows of rollups. A sum reads at most about twice as many entries. A row takes about
+	// 300 bytes, half a hundredth of what it stands for.
 	rollupEvery = 500
+	// rollupLeast is the least number of entries after a row for which another one is written where a half hour ends. With rows there, use by hour and
+	// by day reads no entries. With a lower number rows would take more than a hundredth of what they stand for.
+	rollupLeast = 100
 	// rollupPause is the pause after a row, in units of the time that the row took: a writer that catches up uses a fifth of a core.
 	rollupPause = 4
 	// passEvery is the pause between two passes over all balances; passBalances are read at a time, and passPause apart.
@@ -42,15 +45,16 @@ type RollupConfig struct {
 	Metrics     prometheus.Registerer // required
 }
 
-// Rollups writes the rows of table rollups: cumulative sums of a balance, about every 500 entries. It follows the journal in the
-// background: commits hint at balances that grow, and a pass over all balances each minute finds the rest. Any number of instances may
-// do so at once: what they write is the same. All methods are safe for concurrent use.
+// Rollups writes the rows of table rollups: cumulative sums of a balance, where half hours end and at least every 500 entries. It follows the
+// journal in the background: commits hint at balances that grow, and a pass over all balances each minute finds the rest. Any number of instances
+// may do so at once: what they write is the same. All methods are safe for concurrent use.
 type Rollups struct {
 	log     *slog.Logger
 	pool    *pgxpool.Pool
 	sql     map[string]string
-	every   int64
-	rest    int // rollupPause
+	every   int64 // rollupEvery
+	least   int64 // rollupLeast
+	rest    int   // rollupPause
 	written prometheus.Counter
 	hints   chan ledger.BalanceKey
 	cancel  context.CancelFunc
@@ -64,10 +68,10 @@ func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
 		return nil, err
 	}
 	w := &Rollups{
-		log: cfg.Log, sql: sql, every: rollupEvery, rest: rollupPause, hints: make(chan ledger.BalanceKey, hintsMax), cancel: func() {},
+		log: cfg.Log, sql: sql, every: rollupEvery, least: rollupLeast, rest: rollupPause, hints: make(chan ledger.BalanceKey, hintsMax), cancel: func() {},
 		written: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "quotasvc_history_rollups_total",
-			Help: "Rows of cumulative sums written: one per 500 entries of a balance.",
+			Help: "Rows of cumulative sums written: one per 100 to 500 entries of a balance.",
 		}),
 	}
 	if w.pool, err = newPool(ctx, cfg.DatabaseURL, 1, "quotasvc-rollups", writeTimeout); err != nil {
@@ -223,7 +227,7 @@ func (w *Rollups) write(ctx context.Context, k ledger.BalanceKey, seq int64) (bo
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var to int64
-	err := w.pool.QueryRow(ctx, w.sql["NextRollup"], k.Tenant, k.Meter, k.Subject, w.every, seq).Scan(&to)
+	err := w.pool.QueryRow(ctx, w.sql["NextRollup"], k.Tenant, k.Meter, k.Subject, w.every, seq, w.least).Scan(&to)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}

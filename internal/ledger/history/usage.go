@@ -86,7 +86,8 @@ func (q *report) usage(ctx context.Context, ask *UsageQuery) ([]UsageBucket, err
 	if named {
 		return q.usageNamed(ctx, ask, k, s)
 	}
-	rows, err := q.pool.Query(ctx, q.sql["UsageBetween"], k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone, q.lastMonth())
+	rows, err := q.pool.Query(ctx, q.sql["UsageBetween"], k.Tenant, k.Meter, k.Subject, s.after, s.last, string(ask.Step), ask.Zone,
+		ask.From, ask.To, monthOf(ask.From), monthOf(ask.To))
 	if err != nil {
 		return nil, failed("sum use", err)
 	}

@@ -1,8 +1,10 @@
 -- Writing the rows of rollups.
 
 -- name: NextRollup
--- Writes the next row of balance ($1..$3), if at least $4 entries follow the newest one and a further operation follows them; $5 is 0 then. With
--- $5 > 0 it writes the row of entry $5 instead, which must end an operation. Returns its seq; no row: nothing to write. Concurrent writers make the same row.
+-- Writes the next row of balance ($1..$3), if at least $4 entries follow the newest one and a further operation follows them; $5 is 0 then. The row stands
+-- where the first half hour ends after at least $6 of these entries, else where the last one ends, else the same for quarters of an hour, else after
+-- all of them: hours and days begin there in every time zone. With $5 > 0 it writes the row of entry $5 instead, which must end an operation. Returns its
+-- seq; no row: nothing to write. Concurrent writers make the same row.
 WITH base AS MATERIALIZED (
     SELECT r.seq, r.operations, r.kinds, r.sources, r.amounts, r.counts
     FROM rollups r
@@ -13,7 +15,7 @@ WITH base AS MATERIALIZED (
     FROM entries e
     WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
       AND e.seq = coalesce((SELECT b.seq FROM base b), 0) + $4::bigint AND $5::bigint = 0
-), last AS MATERIALIZED (
+), full_row AS MATERIALIZED (
     SELECT n.seq - 1 AS seq
     FROM border b
     CROSS JOIN LATERAL (
@@ -22,6 +24,22 @@ WITH base AS MATERIALIZED (
         WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq > b.seq AND e.operation_id <> b.operation_id
         ORDER BY e.seq LIMIT 1
     ) AS n
+), border_in_time AS MATERIALIZED (
+    SELECT w.seq
+    FROM (
+        SELECT e.seq, e.seq - coalesce((SELECT b.seq FROM base b), 0) >= $6::bigint AS enough, e.operation_id, lead(e.operation_id) OVER o AS next_operation,
+               date_bin('15 minutes', e.created_at, 'epoch') AS quarter, lead(date_bin('15 minutes', e.created_at, 'epoch')) OVER o AS next_quarter
+        FROM entries e
+        WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0
+          AND e.seq > coalesce((SELECT b.seq FROM base b), 0) AND e.seq <= (SELECT f.seq + 1 FROM full_row f)
+        WINDOW o AS (ORDER BY e.seq)
+    ) AS w
+    WHERE w.quarter < w.next_quarter AND w.operation_id <> w.next_operation
+    ORDER BY date_bin('30 minutes', w.quarter, 'epoch') < date_bin('30 minutes', w.next_quarter, 'epoch') DESC, w.enough DESC,
+             CASE WHEN w.enough THEN w.seq ELSE -w.seq END
+    LIMIT 1
+), last AS MATERIALIZED (
+    SELECT coalesce((SELECT t.seq FROM border_in_time t), f.seq) AS seq FROM full_row f
     UNION ALL
     SELECT $5::bigint WHERE $5::bigint > coalesce((SELECT b.seq FROM base b), 0)
 ), step AS MATERIALIZED (

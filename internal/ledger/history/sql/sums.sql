@@ -82,31 +82,59 @@ GROUP BY e.kind, e.source
 ORDER BY e.kind, e.source;
 
 -- name: UsageBetween
--- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], per $6 ('hour', 'day' or 'month') in time zone $7. A refund may return
--- drawn units or overage: net use = used + overage - refunded. Rows of rollups that lie in the same step stand for the entries between
--- them; only the entries between the rows of two steps are read. 2^63-1 stands for any larger sum.
-WITH runs AS MATERIALIZED (
-    SELECT date_trunc($6::text, r.created_at, $7::text) AS step, min(r.seq) AS low, max(r.seq) AS high
-    FROM rollups r
-    WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.seq >= $4::bigint AND r.seq <= $5::bigint
-    GROUP BY 1
+-- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], those written in [$8, $9), per $6 ('hour', 'day' or 'month') in time zone $7.
+-- $10 and $11 are the first and the last month of these instants. A refund may return drawn units or overage: net use = used + overage - refunded.
+-- It looks up the first and the last row of rollups of each step, all in order. What lies between two of them is their difference, if the first entry
+-- after the one belongs to the step of the other; only otherwise it is read. A step that the series missed costs reading, and nothing else. 2^63-1 stands for any larger sum.
+WITH steps AS MATERIALIZED (
+    SELECT greatest(s.step, $8::timestamptz) AS start, least(lead(s.step) OVER (ORDER BY s.step), $9::timestamptz) AS until
+    FROM (
+        SELECT date_trunc($6::text, g, $7::text) AS step
+        FROM generate_series($8::timestamptz, $9::timestamptz,
+            CASE $6::text WHEN 'hour' THEN interval '15 minutes' WHEN 'day' THEN interval '6 hours' ELSE interval '7 days' END) AS g
+        UNION
+        SELECT date_trunc($6::text, $9::timestamptz - interval '1 microsecond', $7::text)
+    ) AS s
+), marks AS MATERIALIZED (
+    SELECT DISTINCT o.seq, o.created_at
+    FROM steps s
+    CROSS JOIN LATERAL (
+        (SELECT r.seq, r.created_at FROM rollups r
+         WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at >= s.start
+         ORDER BY r.created_at, r.seq LIMIT 1)
+        UNION ALL
+        (SELECT r.seq, r.created_at FROM rollups r
+         WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.created_at < s.until AND r.seq <= $5::bigint
+         ORDER BY r.created_at DESC, r.seq DESC LIMIT 1)
+    ) AS o
+    WHERE o.seq >= $4::bigint AND o.seq <= $5::bigint
+), pairs AS (
+    SELECT lag(u.seq) OVER o AS after, lag(u.step) OVER o AS after_step, u.seq AS last, u.step, u.used - lag(u.used) OVER o AS used,
+           u.overage - lag(u.overage) OVER o AS overage, u.refunded - lag(u.refunded) OVER o AS refunded, u.operations - lag(u.operations) OVER o AS operations
+    FROM marks m
+    CROSS JOIN LATERAL (
+        SELECT r.seq, date_trunc($6::text, r.created_at, $7::text) AS step, r.operations,
+               coalesce(sum(k.amount) FILTER (WHERE k.kind IN ('debit', 'capture')), 0) AS used,
+               coalesce(sum(k.amount) FILTER (WHERE k.kind = 'overage'), 0) AS overage,
+               coalesce(sum(k.amount) FILTER (WHERE k.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0) AS refunded
+        FROM rollups r
+        CROSS JOIN LATERAL unnest(r.kinds, r.amounts) AS k (kind, amount)
+        WHERE r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.seq = m.seq AND r.created_at = m.created_at
+        GROUP BY r.seq, r.created_at, r.operations
+    ) AS u
+    WINDOW o AS (ORDER BY u.seq)
+), known AS MATERIALIZED (
+    SELECT p.after, p.last, p.step, p.used, p.overage, p.refunded, p.operations,
+           p.after_step = p.step OR EXISTS (SELECT 1 FROM entries e
+               WHERE e.tenant_id = $1::text AND e.meter = $2::text AND e.subject = $3::text AND e.seq > 0 AND e.seq = p.after + 1
+                 AND e.month BETWEEN $10::date AND $11::date AND date_trunc($6::text, e.created_at, $7::text) = p.step) AS whole
+    FROM pairs p
 ), gaps AS (
-    SELECT coalesce(lag(s.high) OVER (ORDER BY s.low), $4::bigint) AS after, s.low AS last FROM runs s
+    SELECT coalesce(k.after, $4::bigint) AS after, k.last FROM known k WHERE k.whole IS NOT TRUE
     UNION ALL
-    SELECT coalesce((SELECT max(s.high) FROM runs s), $4::bigint), $5::bigint
-), ends AS (
-    SELECT s.step, s.low AS seq, -1 AS sign FROM runs s WHERE s.low < s.high
-    UNION ALL
-    SELECT s.step, s.high, 1 FROM runs s WHERE s.low < s.high
+    SELECT coalesce((SELECT max(k.last) FROM known k), $4::bigint), $5::bigint
 ), parts AS (
-    SELECT n.step, n.sign * coalesce(sum(u.amount) FILTER (WHERE u.kind IN ('debit', 'capture')), 0) AS used,
-           n.sign * coalesce(sum(u.amount) FILTER (WHERE u.kind = 'overage'), 0) AS overage,
-           n.sign * coalesce(sum(u.amount) FILTER (WHERE u.kind IN ('refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')), 0) AS refunded,
-           n.sign * r.operations AS operations
-    FROM ends n
-    JOIN rollups r ON r.tenant_id = $1::text AND r.meter = $2::text AND r.subject = $3::text AND r.seq = n.seq
-    CROSS JOIN LATERAL unnest(r.kinds, r.amounts) AS u (kind, amount)
-    GROUP BY n.step, n.sign, r.operations
+    SELECT k.step, k.used, k.overage, k.refunded, k.operations FROM known k WHERE k.whole
     UNION ALL
     SELECT e.step, e.used, e.overage, e.refunded, e.operations
     FROM gaps g
@@ -118,7 +146,7 @@ WITH runs AS MATERIALIZED (
                count(DISTINCT o.operation_id) AS operations
         FROM entries o
         WHERE o.tenant_id = $1::text AND o.meter = $2::text AND o.subject = $3::text AND o.seq > 0 AND o.seq > g.after AND o.seq <= g.last
-          AND o.month <= $8::date
+          AND o.month BETWEEN $10::date AND $11::date
           AND o.kind IN ('debit', 'capture', 'overage', 'refund', 'unsettle', 'unoverage', 'unowe', 'closed_refund')
         GROUP BY 1
     ) AS e
