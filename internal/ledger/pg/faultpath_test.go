@@ -103,7 +103,7 @@ func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
 		})
 	}
 	for range 2 {
-		eventually(t, func() bool {
+		testenv.Eventually(t, func() bool {
 			var killed int
 			err := b.db.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 				WHERE application_name = 'quotasvc-writer' AND wait_event_type = 'Lock' AND datname = current_database()`).Scan(&killed)
@@ -172,7 +172,7 @@ func TestBatch_ServerKilled_AcknowledgedAnswersStay(t *testing.T) {
 			}
 		})
 	}
-	wait := func(n int64) { eventually(t, func() bool { return answers.Load() >= n }) }
+	wait := func(n int64) { testenv.Eventually(t, func() bool { return answers.Load() >= n }) }
 	for range 2 {
 		wait(answers.Load() + 400)
 		server.Kill()
