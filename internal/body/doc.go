@@ -12,7 +12,7 @@
 //
 //   - Decode reads an object by a table of members. The table holds the bounds, and nothing is allocated but the result: for
 //     requests that are many.
-//   - JSON reads an object by the json tags of a struct, and calls the struct's Check for the bounds: for administration and
+//   - JSON reads an object by the json tags of a struct, and calls the struct's Check for the bounds. It is for administration and
 //     for catalogue files, which so have the same types and the same bounds.
 //
 // # Invariants

@@ -1,5 +1,5 @@
-// Package catalog knows what can be counted, what plans grant, who the tenants are and which rate limits apply: it stores
-// these facts in PostgreSQL and gives every instance a copy of them in memory that is less than a second old.
+// Package catalog knows what can be counted, what plans grant, who the tenants are and which rate limits apply. It stores
+// these facts in PostgreSQL, and gives every instance a copy of them in memory that is less than a second old.
 //
 // # Terms
 //
@@ -31,10 +31,10 @@
 //
 // # Clock
 //
-// Instants that decide something (since when terms, a plan's version or a tenant hold, whether a block is over) are those on which PostgreSQL's
-// clock and the process's agree (package clock), read inside the transaction after its locks. If the two disagree they are the earlier one: a change
-// that is made meanwhile holds at once. updated_at, and created_at of meters and limits, are PostgreSQL's clock_timestamp(); they decide
-// nothing. The process's clock alone measures the age of cached rows, and says when a block in memory is over.
+// Some instants decide something: since when terms, a plan's version or a tenant hold, and whether a block is over. They are those on which
+// PostgreSQL's clock and the process's agree (package clock), read inside the transaction after its locks. If the two disagree, they are those of
+// the earlier clock: a change that is made meanwhile holds at once. updated_at, and created_at of meters and limits, are PostgreSQL's
+// clock_timestamp(). They decide nothing. The process's clock alone measures the age of cached rows, and says when a block in memory is over.
 //
 // # Concurrency
 //

@@ -21,7 +21,7 @@
 //	L3  Entries of a balance are numbered 1, 2, 3, ... without a gap, and never run backwards in time.
 //	L4  (tenant, operation id) is decided once. Every retry gets the stored answer, or is refused as another request.
 //	L5  A denied operation changes nothing. With denial_replay it leaves one entry that moves no amount.
-//	L6  No answer depends on how requests are cut into batches, which instance serves them, or whether a sweeper runs: advance is a
+//	L6  No answer depends on how requests are cut into batches, which instance serves them, or whether a sweeper runs. advance is a
 //	    pure function of the stored state and the clock.
 //	L7  Nothing is answered before its COMMIT is known (package pg).
 //	L8  Every entry is in the hash chain of its balance.

@@ -1,6 +1,6 @@
 // Command readingpath measures what a reader has to follow to understand one request: `make reading-path`.
 //
-// It builds the service with a coverage counter for each block, serves on a real PostgreSQL and Redis, warms up, and records
+// It builds the service with a coverage counter for each block, serves on a real PostgreSQL and Redis, and warms up. It records
 // the counters of one debit (POST /v1/debits, one item) and one check (POST /v1/check, one limit and one balance). Then it
 // walks the functions that ran in the order in which they call each other, with the types of go/types.
 //
@@ -22,7 +22,7 @@
 //     that the walk was in before.
 //   - A type is met if it is a named type of this module and its name is written in a function that runs, receiver and
 //     parameters included.
-//   - Functions that run and are not reached are listed as not walked: they run beside the request, such as publishing a
+//   - Functions that run and are not reached are listed as not walked. They run beside the request, such as publishing a
 //     balance, or are called by a library.
 //
 // # How it works

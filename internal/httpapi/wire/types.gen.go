@@ -1209,46 +1209,6 @@ type Rollover struct {
 // RoutePattern A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
 type RoutePattern = string
 
-// Seal A sealed day. Its record is in a log of all seals, a Merkle tree as in RFC 6962 that only grows.
-type Seal struct {
-	// Checkpoint The log with this seal as its newest record, as a note that is signed if there was a key (golang.org/x/mod/sumdb/note).
-	Checkpoint string `json:"checkpoint"`
-
-	// ConsistencyProof Proves that the checkpoint's log begins with the previous one.
-	ConsistencyProof []SealHash `json:"consistency_proof"`
-	DatabaseID       string     `json:"database_id"`
-
-	// Day In UTC.
-	//
-	// Example: 2026-11-22
-	Day string `json:"day"`
-
-	// Format Version of this form.
-	//
-	// Example: 1
-	Format int `json:"format"`
-
-	// Heads Balances that had new entries.
-	Heads int64 `json:"heads"`
-
-	// InclusionProof Proves that the checkpoint's log contains this seal.
-	InclusionProof []SealHash `json:"inclusion_proof"`
-
-	// Position In the log of seals, from 0.
-	Position int64 `json:"position"`
-
-	// Previous The log before this seal; null at the first one.
-	Previous *struct {
-		// Root SHA-256 of a Merkle tree, in base64.
-		Root SealHash `json:"root"`
-		Size int64    `json:"size"`
-	} `json:"previous"`
-
-	// Root SHA-256 of a Merkle tree, in base64.
-	Root     SealHash  `json:"root"`
-	SealedAt time.Time `json:"sealed_at"`
-}
-
 // SealHash SHA-256 of a Merkle tree, in base64.
 type SealHash = string
 

@@ -1,47 +1,19 @@
 package history
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
-func TestStatements_PrepareOnMigratedSchema(t *testing.T) {
+func TestStatements_PrepareAndAreUsed_InBothOrders(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
-	for name, sql := range b.sql {
-		if _, err := b.db.Prepare(t.Context(), name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+	testenv.Statements(t, b.sql)
+	for name := range b.sql {
 		if _, err := b.db.Prepare(t.Context(), name+"-backwards", b.ordered(name, NewestFirst)); err != nil {
 			t.Errorf("%s, newest first: %v", name, err)
-		}
-	}
-}
-
-func TestStatements_AreUsed(t *testing.T) {
-	t.Parallel()
-	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var source strings.Builder
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source.Write(text)
-	}
-	for name := range newBundle(t).sql {
-		if !strings.Contains(source.String(), `"`+name+`"`) {
-			t.Errorf("no code uses statement %s", name)
 		}
 	}
 }

@@ -28,20 +28,6 @@ func (b *bundle) reportsRunning() (n int) {
 	return n
 }
 
-// eventually waits up to ten seconds until reached returns true.
-func eventually(t *testing.T, reached func() bool) time.Duration {
-	t.Helper()
-	began := time.Now()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !reached() {
-		if <-tick.C; time.Since(began) > 10*time.Second {
-			t.Fatal("condition not reached in ten seconds")
-		}
-	}
-	return time.Since(began)
-}
-
 func TestReports_TooMany_RefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
@@ -54,7 +40,7 @@ func TestReports_TooMany_RefusedAtOnce(t *testing.T) {
 	for range queueMax {
 		waiting.Go(func() { _, _ = r.queue.enter(ctx) })
 	}
-	eventually(t, func() bool { return r.queue.waiting.Load() == queueMax })
+	testenv.Eventually(t, func() bool { return r.queue.waiting.Load() == queueMax })
 	_, err = r.Entries(t.Context(), EntryQuery{Tenant: "acme", Limit: 1})
 	if e := wantCode(t, err, ledger.CodeQueueFull); e.RetryAfter <= 0 {
 		t.Errorf("no Retry-After: %+v", e)
@@ -77,7 +63,7 @@ func TestReports_TimeOver_TooSlow_DatabaseStopsWorking(t *testing.T) {
 	if e := wantCode(t, err, ledger.CodeReportTooSlow); e.RetryAfter <= 0 {
 		t.Errorf("no Retry-After: %+v", e)
 	}
-	if took := eventually(t, func() bool { return b.reportsRunning() == 0 }); took > 5*time.Second {
+	if took := testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }); took > 5*time.Second {
 		t.Errorf("the database works on for %s", took)
 	}
 }
@@ -92,12 +78,12 @@ func TestReports_ClientGone_DatabaseStopsWorking(t *testing.T) {
 		_, err := reported(ctx, b.Reader, sleeping)
 		done <- err
 	}()
-	eventually(t, func() bool { return b.reportsRunning() == 1 })
+	testenv.Eventually(t, func() bool { return b.reportsRunning() == 1 })
 	cancel()
 	if err := <-done; err == nil {
 		t.Error("the report was answered")
 	}
-	if took := eventually(t, func() bool { return b.reportsRunning() == 0 }); took > time.Second {
+	if took := testenv.Eventually(t, func() bool { return b.reportsRunning() == 0 }); took > time.Second {
 		t.Errorf("the database works on for %s", took)
 	}
 }
@@ -114,13 +100,13 @@ func TestReports_AllPlacesTaken_BalancesReadAtOnce(t *testing.T) {
 	for range reportsDefault {
 		clients.Go(func() { _, _ = reported(ctx, b.Reader, sleeping) })
 	}
-	eventually(t, func() bool { return b.reportsRunning() == reportsDefault })
+	testenv.Eventually(t, func() bool { return b.reportsRunning() == reportsDefault })
 	for range 24 {
 		clients.Go(func() {
 			_, _ = b.Usage(ctx, UsageQuery{Tenant: "acme", Meter: "api_calls", From: time.Now().Add(-time.Hour), To: time.Now(), Step: UsageByHour})
 		})
 	}
-	eventually(t, func() bool { return b.queue.waiting.Load() == 24 })
+	testenv.Eventually(t, func() bool { return b.queue.waiting.Load() == 24 })
 	b.mustBalance("other", "api_calls")
 	waits := b.ledger.Readers().Stat().EmptyAcquireCount()
 	for range 50 {

@@ -94,14 +94,9 @@ func TestMonth_ParseStringAndSuccessor_Agree(t *testing.T) {
 	}
 }
 
-func TestStatements_PrepareOnMigratedSchema(t *testing.T) {
+func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	t.Parallel()
-	s := newStand(t)
-	for name, sql := range s.sql {
-		if _, err := s.conn.Prepare(t.Context(), name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
+	testenv.Statements(t, newStand(t).sql)
 }
 
 func TestMakeAhead_MissingMonths_MadeOnce_ByWhoeverComes(t *testing.T) {

@@ -10,7 +10,7 @@
 //
 // A Program draws random requests, and changes of plans, for one tenant. Memory keeps the ledger's rows in maps, as tables do, so
 // that the decisions can be tested without a database. The tests here send the same requests to the model and, through the
-// memory, to package ledger. The tests of the store send them to the real ledger, to several instances at once; Explain
+// memory, to package ledger. The tests of the store send them to several instances of the real ledger at once. Explain
 // then looks for an order of the requests in which the model gives the same answers.
 //
 // # Invariants

@@ -184,7 +184,7 @@ func TestBatch_DatabaseAwayAfterCommit_OutcomeUnknown(t *testing.T) {
 	}
 	p.every.Store(0)
 	p.refuse.Store(false)
-	eventually(t, func() bool { return l.breaker.Cause() == nil })
+	testenv.Eventually(t, func() bool { return l.breaker.Cause() == nil })
 	r, err := Do(t.Context(), l, debitOf("acme", "k1", 2))
 	if err != nil || !r.Replayed {
 		t.Errorf("the retry got %+v, %v; the first attempt had committed", r, err)
@@ -237,7 +237,7 @@ func TestBatch_KillsUnderLoad_LoseNoAnswer(t *testing.T) {
 		})
 	}
 	wait := func(n int64) {
-		eventually(t, func() bool { return answered.Load() >= n })
+		testenv.Eventually(t, func() bool { return answered.Load() >= n })
 	}
 	wait(300)
 	b.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'quotasvc-writer'")

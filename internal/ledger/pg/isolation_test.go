@@ -86,7 +86,7 @@ func TestBatch_LockedBalance_DelaysNobodyElse(t *testing.T) {
 	got := b.load(b.Ledger, stop, append(tenants, "n0", "n0")...)
 	time.Sleep(7 * time.Second) // a lock that lasts: longer than any caller waits
 	unlock()
-	eventually(t, func() bool {
+	testenv.Eventually(t, func() bool {
 		_, err := Do(t.Context(), b.Ledger, debitOf("n0", fmt.Sprint("after", time.Now().UnixNano()), 1))
 		return err == nil
 	})
@@ -192,7 +192,7 @@ func TestBatch_LockedBalance_ServedInOrderAndWhole(t *testing.T) {
 				t.Errorf("debit %d: %v", i, err)
 			}
 		})
-		eventually(t, func() bool { return b.shelfCalls() == i+1 })
+		testenv.Eventually(t, func() bool { return b.shelfCalls() == i+1 })
 	}
 	began := time.Now()
 	b.mustDebit(both("free", "m2"))
@@ -274,7 +274,7 @@ func TestStop_CallsWaitForLockedBalance_AreRefused(t *testing.T) {
 		_, err := Do(context.Background(), other, debitOf("acme", "k", 1))
 		told <- err
 	}()
-	eventually(t, func() bool { return (&bundle{Ledger: other}).shelfCalls() > 0 })
+	testenv.Eventually(t, func() bool { return (&bundle{Ledger: other}).shelfCalls() > 0 })
 	began := time.Now()
 	if err := other.Stop(t.Context()); err != nil {
 		t.Error(err)
@@ -312,7 +312,7 @@ func TestBatch_DatabaseHangs_RefusedWithinFiveSecondsThenAtOnce(t *testing.T) {
 	}
 	server.Resume()
 	returned := time.Now()
-	eventually(t, func() bool {
+	testenv.Eventually(t, func() bool {
 		_, err := Do(t.Context(), b.Ledger, debitOf("n1", fmt.Sprint("back-", done.Add(1)), 1))
 		return err == nil
 	})

@@ -1,11 +1,8 @@
 package pg
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // batchStatements are the statements of a batch. PostgreSQL plans them once per connection, possibly while the tables are empty. The
@@ -24,28 +21,9 @@ var batchStatements = []string{
 	"GrantBalances", "EntriesOfOperations", "TenantTerms", "UpdateBalances", "UpdateDrawnBalances", "UpdateGrants", "UpdateHoldLines",
 }
 
-func TestStatements_PrepareOnMigratedSchema(t *testing.T) {
+func TestStatements_PrepareAndAreUsed(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
-	for name, sql := range b.sql {
-		if _, err := b.db.Prepare(t.Context(), name, sql); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestStatements_AreUsed(t *testing.T) {
-	t.Parallel()
-	q, err := namedsql.Load(sqlFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
-	source := readSources(t)
-	for name := range q {
-		if !strings.Contains(source, `"`+name+`"`) {
-			t.Errorf("no code uses statement %s", name)
-		}
-	}
+	testenv.Statements(t, newBundle(t).sql)
 }
 
 // Such plans have cost a hundred times the right ones: sequential scans, whole partitions materialised for a join, and the look-up of
@@ -69,26 +47,6 @@ func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
 			t.Errorf("the look-up of keys goes through the history index:\n%s", plan.text)
 		}
 	}
-}
-
-func readSources(t *testing.T) string {
-	t.Helper()
-	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all strings.Builder
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(text)
-	}
-	return all.String()
 }
 
 type queryPlan struct {
@@ -161,7 +119,7 @@ func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
 		conn.Release()
 	}
 	var updates, hot int
-	eventually(t, func() bool {
+	testenv.Eventually(t, func() bool {
 		if err := b.db.QueryRow(t.Context(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'balances'").Scan(&updates, &hot); err != nil {
 			t.Fatal(err)
 		}
@@ -203,22 +161,6 @@ func TestDebit_Retry_FindsKeyOfMonthBefore(t *testing.T) {
 	again, err := Do(t.Context(), b.Ledger, debitOf("acme", "k1", 4))
 	if err != nil || !again.Replayed {
 		t.Fatalf("got %+v, %v", again, err)
-	}
-}
-
-// eventually waits up to ten seconds until reached returns true.
-func eventually(t *testing.T, reached func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !reached() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("condition not reached in ten seconds")
-		}
 	}
 }
 

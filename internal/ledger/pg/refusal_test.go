@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestRefusal_Reasons_SayWhatWas(t *testing.T) {
@@ -70,7 +71,7 @@ func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	}
 	wantCode(t, err, ledger.CodeOutcomeUnknown)
 	b.exec("DROP TRIGGER hang ON entries")
-	eventually(t, func() bool {
+	testenv.Eventually(t, func() bool {
 		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
 		return err == nil
 	})

@@ -183,18 +183,3 @@ func (b *bundle) mustVerify() *audit.Report {
 	}
 	return report
 }
-
-func eventually(t *testing.T, reached func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !reached() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("condition not reached in ten seconds")
-		}
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // A reader of copies that waits keeps a verification running.
@@ -49,7 +50,7 @@ func TestStartVerification_OneRuns_SecondStartGetsIt(t *testing.T) {
 		t.Errorf("a roll beside a verification: %v", err)
 	}
 	close(end)
-	eventually(t, func() bool {
+	testenv.Eventually(t, func() bool {
 		got, err := v.VerificationStatus(t.Context(), first.ID)
 		return err == nil && got.Status == VerificationClean
 	})

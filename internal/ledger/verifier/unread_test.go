@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // background runs a verification as clients ask for it, to its end.
@@ -18,7 +19,7 @@ func (v *Verifier) background(t *testing.T) (got Verification) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
+	testenv.Eventually(t, func() bool {
 		if got, err = v.VerificationStatus(t.Context(), started.ID); err != nil {
 			t.Fatal(err)
 		}

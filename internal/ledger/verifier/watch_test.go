@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 func TestWatch_Difference_IsReported(t *testing.T) {
@@ -16,9 +18,9 @@ func TestWatch_Difference_IsReported(t *testing.T) {
 	b.exec("UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1")
 	registry := prometheus.NewRegistry()
 	b.open(func(c *Config) { c.Every, c.Metrics = time.Millisecond, registry })
-	eventually(t, func() bool { return gauge(t, registry, "quotasvc_ledger_verify_differences") > 0 })
+	testenv.Eventually(t, func() bool { return gauge(t, registry, "quotasvc_ledger_verify_differences") > 0 })
 	b.exec("UPDATE balances SET used = used - 1, head_remaining = head_remaining + 1")
-	eventually(t, func() bool { return gauge(t, registry, "quotasvc_ledger_verify_differences") == 0 })
+	testenv.Eventually(t, func() bool { return gauge(t, registry, "quotasvc_ledger_verify_differences") == 0 })
 }
 
 func gauge(t *testing.T, g prometheus.Gatherer, name string) float64 {

@@ -2,8 +2,8 @@
 //
 // # Terms
 //
-//   - rule: what is allowed, compiled from a Spec: a kind, a rate, a capacity (the burst of a bucket, the count of a window) and a
-//     cost per charge.
+//   - rule: what is allowed, compiled from a Spec: a kind, a rate, a capacity and a cost per charge. The capacity is the burst of a
+//     bucket, or the count of a window.
 //   - kind: how the tokens of a bucket come back with time. See Kind.
 //   - limit: the arithmetic of a rule in Go. The script lua/limits.lua has the same arithmetic.
 //   - bucket: the state of a rule for one tenant and dimension; for a shared rule, for one dimension.

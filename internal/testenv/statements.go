@@ -1,0 +1,52 @@
+package testenv
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Statements checks the named SQL of the package under test: PostgreSQL prepares each statement on the migrated schema, and the package's code
+// names it.
+func Statements(t testing.TB, sql map[string]string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	source := packageSource(t)
+	for name, statement := range sql {
+		if _, err := conn.Prepare(t.Context(), name, statement); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.Contains(source, `"`+name+`"`) {
+			t.Errorf("no code uses statement %s", name)
+		}
+	}
+}
+
+// packageSource returns the code of the package under test, in whose directory its tests run.
+func packageSource(t testing.TB) string {
+	t.Helper()
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
