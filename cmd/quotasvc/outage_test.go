@@ -11,7 +11,8 @@ import (
 )
 
 // This test runs beside others, unlike `make bench-outage`. Its time limits are therefore longer: by outageSlack, and by
-// machineStalls times the longest stall of the machine during the test.
+// machineStalls times the longest stall of the machine during the test, and by what callers waited before the outage: with the race
+// detector two instances have no core left, and callers wait for a second with Redis as without it.
 //
 // A consume waits for a COMMIT in addition. Other tests keep the disk busy: half a second was measured, with Redis and without
 // it. Redis costs a check and a consume the same, so checks have the strict limit.
@@ -52,17 +53,18 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	}
 	t.Log(report.String())
 	slack := outageSlack + machineStalls*r.Stall
+	was := func(micros int64) time.Duration { return time.Duration(micros) * time.Microsecond } // what callers knew before the outage
 	if len(r.Refused) > 0 {
 		t.Errorf("answers other than 200 and 429: %v", r.Refused)
 	}
-	if p99 := time.Duration(r.Outage.Check.P99) * time.Microsecond; p99 > 50*time.Millisecond+slack {
+	if p99 := time.Duration(r.Outage.Check.P99) * time.Microsecond; p99 > 50*time.Millisecond+slack+was(r.Before.Check.P99) {
 		t.Errorf("p99 of check is %s while redis is down", p99)
 	}
 	for what, p := range map[string]bench.Phase{"in the outage": r.Outage, "after it": r.After} {
-		if slowest := time.Duration(p.Check.Max) * time.Microsecond; slowest > 150*time.Millisecond+slack {
+		if slowest := time.Duration(p.Check.Max) * time.Microsecond; slowest > 150*time.Millisecond+slack+was(r.Before.Check.Max) {
 			t.Errorf("%s a check took %s", what, slowest)
 		}
-		if slowest := time.Duration(p.Consume.Max) * time.Microsecond; slowest > 150*time.Millisecond+slack+commitSlack {
+		if slowest := time.Duration(p.Consume.Max) * time.Microsecond; slowest > 150*time.Millisecond+slack+commitSlack+was(r.Before.Consume.Max) {
 			t.Errorf("%s a consume took %s", what, slowest)
 		}
 	}
