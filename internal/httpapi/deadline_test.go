@@ -153,3 +153,33 @@ func TestDeadline_ConcurrentUse(t *testing.T) {
 	all.Wait()
 	d.end()
 }
+
+// DoneBefore is the parent's end, and makes no timer unless the deadline is earlier.
+func TestDeadline_DoneBefore_IsTheParentsEndOrAnEarlierDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parent, cancel := context.WithCancel(t.Context())
+		d, bound := newDeadline(parent, time.Now().Add(time.Minute)), time.Now().Add(time.Minute)
+		defer d.end()
+		left := d.DoneBefore(bound)
+		if d.timed != nil {
+			t.Error("a timer was made")
+		}
+		soon := newDeadline(parent, bound.Add(-time.Second))
+		defer soon.end()
+		<-soon.DoneBefore(bound)
+		if until := time.Until(bound); until != time.Second {
+			t.Errorf("the earlier deadline ended %s before the bound", until)
+		}
+		select {
+		case <-left:
+			t.Error("ended before its parent")
+		default:
+		}
+		cancel()
+		<-left
+		if err := d.Err(); !errors.Is(err, context.Canceled) {
+			t.Errorf("err %v", err)
+		}
+	})
+}

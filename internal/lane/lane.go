@@ -145,7 +145,15 @@ func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, err
 		return none, err
 	}
 	t.startTimer(wait)
-	switch await(t, ctx.Done(), t.timer.C) {
+	var away <-chan struct{}
+	if c, ok := ctx.(interface {
+		DoneBefore(time.Time) <-chan struct{}
+	}); ok { // its Done makes a timer, which this wait has
+		away = c.DoneBefore(until)
+	} else {
+		away = ctx.Done()
+	}
+	switch await(t, away, t.timer.C) {
 	case gone:
 		return none, ctx.Err()
 	case late:

@@ -424,3 +424,67 @@ func TestNew_WithoutBounds_Panics(t *testing.T) {
 		require.Panics(t, func() { lane.New(cfg, nil, func(_ context.Context, b []int) []int { return b }) })
 	}
 }
+
+// impatient is a context that makes a timer for Done.
+type impatient struct {
+	context.Context // with the deadline
+
+	gone   <-chan struct{}
+	awaits int // calls of Done
+}
+
+func (c *impatient) DoneBefore(until time.Time) <-chan struct{} {
+	if at, _ := c.Deadline(); at.Before(until) {
+		return c.Done()
+	}
+	return c.gone
+}
+
+func (c *impatient) Done() <-chan struct{} {
+	c.awaits++
+	return c.Context.Done()
+}
+
+func (c *impatient) Err() error {
+	select {
+	case <-c.gone:
+		return context.Canceled
+	default:
+		return c.Context.Err()
+	}
+}
+
+// Done of such a context is used only where its deadline is before the bound of the wait.
+func TestDoWithin_ContextWithTimerForDone_NeedsItOnlyForAnEarlierDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, wide, nil)
+		busy := r.do(1)
+		now := time.Now()
+		leave := make(chan struct{})
+		time.AfterFunc(2*time.Second, func() { close(leave) })
+		for _, c := range []struct {
+			deadline, bound time.Duration
+			gone            <-chan struct{}
+			awaits          int
+			want            error
+		}{
+			{time.Minute, time.Second, nil, 0, lane.ErrLate},
+			{time.Minute, time.Minute, leave, 0, context.Canceled},
+			{time.Second, time.Minute, nil, 1, context.DeadlineExceeded},
+		} {
+			base, cancel := context.WithDeadline(t.Context(), time.Now().Add(c.deadline))
+			ctx := &impatient{Context: base, gone: c.gone}
+			if _, err := r.lane.DoWithin(ctx, time.Now().Add(c.bound), 2); !errors.Is(err, c.want) || ctx.awaits != c.awaits {
+				t.Errorf("deadline %s, bound %s: %v, Done called %d times; want %v, %d times", c.deadline, c.bound, err, ctx.awaits, c.want, c.awaits)
+			}
+			cancel()
+		}
+		if took := time.Since(now); took != 3*time.Second {
+			t.Errorf("the waits took %s", took)
+		}
+		r.next()
+		r.answered(1, busy)
+		r.stop()
+	})
+}

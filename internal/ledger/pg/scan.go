@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -64,7 +65,7 @@ func chainOf(stored []byte) (c ledger.Chain) {
 func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var b ledger.BalanceRow
-		var chain []byte
+		var chain pgtype.DriverBytes // not copied: chainOf does
 		_, err := pgx.ForEachRow(rows, []any{
 			&b.Tenant, &b.Meter, &b.Subject, &b.Seq, &b.Plan, &b.PlanVersion, &b.Allowance, &b.Renews, &b.Start, &b.End,
 			&b.Opening, &b.Granted, &b.Refunded, &b.Used, &b.Expired, &b.Adjusted, &b.Held, &b.Overage,
