@@ -44,7 +44,7 @@ test-race: servers test-tools ## Run the test suite with the race detector (need
 
 # Numbers of steps in a soak. A step is up to five requests, a clock step, a sweep or a change of plans. The steps on the
 # service run on PostgreSQL with two instances, lost answers and kills; those of the archive on two ledgers, one of which is archived.
-# On two cores they took 75, 30 and 13 minutes.
+# On two cores they took about 60, 25 and 13 minutes.
 SOAK_STEPS         ?= 10000000
 SOAK_SERVICE_STEPS ?= 200000
 SOAK_ARCHIVE_STEPS ?= 20000
