@@ -45,8 +45,8 @@ func (d *deadline) Done() <-chan struct{} {
 	return d.start().Done()
 }
 
-// DoneBefore returns a channel that is closed when the context ends before until. Package lane waits for it, with a timer of its own for until: as
-// long as the deadline is not before, this context needs none.
+// DoneBefore returns a channel that is closed when the context ends before until. Unless the deadline is earlier than until, only the parent can end
+// it, and no timer is made. Package lane waits for it, and has a timer of its own for until.
 func (d *deadline) DoneBefore(until time.Time) <-chan struct{} {
 	if d.at.Before(until) {
 		return d.Done()

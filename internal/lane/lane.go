@@ -148,7 +148,7 @@ func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, err
 	var away <-chan struct{}
 	if c, ok := ctx.(interface {
 		DoneBefore(time.Time) <-chan struct{}
-	}); ok { // its Done makes a timer, which this wait has
+	}); ok { // Done would make a timer; this wait has one
 		away = c.DoneBefore(until)
 	} else {
 		away = ctx.Done()

@@ -115,26 +115,25 @@ func (p *period) compareSums(k Key, at string, sums *periodSums, r *Report) {
 	r.equal(k, at+"overage", sums.overage, p.overage)
 }
 
-// compareRun compares what a run of idle periods began with: what it owed, and the rollover into its first period. Ordinary periods have nothing
-// of it.
+// compareRun compares what a run of idle periods began with: what it owed, and the rollover into its first period. An ordinary period has none of
+// these.
 func (p *period) compareRun(k Key, at string, sums *periodSums, j *journal, r *Report) {
-	if p.idle == 0 {
-		r.equal(k, at+"idle: rolled over, rollover and owing", 0, p.rolledOver|p.rollover|p.owing)
-		return
-	}
-	r.equal(k, at+"owing at the start of the idle periods", sums.owing, p.owing)
-	rollover, topped := int64(0), int64(0)
-	switch g := j.grants[sums.rollover]; {
-	case g != nil:
-		rollover = g.Issued
-		if g.ToppedIn == p.start.UnixMicro() {
-			topped = g.Topped
+	owing, rollover, rolledOver := int64(0), int64(0), int64(0)
+	if p.idle > 0 {
+		owing = sums.owing
+		switch g := j.grants[sums.rollover]; {
+		case g != nil:
+			rollover, rolledOver = g.Issued, g.Issued
+			if g.ToppedIn == p.start.UnixMicro() {
+				rolledOver -= g.Topped
+			}
+		case j.resumed != nil && p.start.UnixMicro() == j.resumed.State.Open: // a checkpoint has seen the grant end
+			rollover, rolledOver = p.rollover, p.rolledOver
 		}
-	case j.resumed != nil && p.start.UnixMicro() == j.resumed.State.Open:
-		return // a checkpoint has seen the grant end
 	}
+	r.equal(k, at+"owing at the start of the idle periods", owing, p.owing)
 	r.equal(k, at+"rollover into the idle periods", rollover, p.rollover)
-	r.equal(k, at+"rolled over into the idle periods", rollover-topped, p.rolledOver)
+	r.equal(k, at+"rolled over into the idle periods", rolledOver, p.rolledOver)
 }
 
 // compareEnd compares how the closed period i ended.

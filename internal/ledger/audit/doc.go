@@ -27,7 +27,7 @@
 //	forgave  the entry that last forgave overage
 //	period   the sums of the newest entry's period, in the order of periodSums.list
 //	totals   the sums of all periods: issued, used, refunded, expired, adjusted
-//	grants   those that had not ended, by id: issued, scheduled, returned, left, and the entry that made them
+//	grants   those that had not ended, by id: issued, scheduled, returned, left, topped, and the entry that made them
 //	facts    a digest of the balance's row
 //
 // An archived checkpoint (Pin) stands for entries that were removed: every pass begins at it.

@@ -33,7 +33,7 @@ type periodSums struct {
 	owing, forgiven int64 // overage that the period began with, and that was forgiven at its end
 	held            int64 // that was reserved after the period's newest entry
 	lastSeq         int64
-	rollover        string // the one that ended in the period last
+	rollover        string // id of the rollover that ended in the period; of several the last
 }
 
 // grantSums is what the entries say of one grant.
@@ -42,8 +42,8 @@ type grantSums struct {
 	Scheduled int64 `json:"scheduled,omitempty"`
 	Returned  int64 `json:"returned,omitempty"` // by the entry that made a grant of what came back
 	Left      int64 `json:"left,omitempty"`
-	Topped    int64 `json:"topped,omitempty"`    // of a rollover: the part of Issued that was issued in the newest period
-	ToppedIn  int64 `json:"topped_in,omitempty"` // with an issue of it, which starts then
+	Topped    int64 `json:"topped,omitempty"`    // of a rollover: what was issued in the newest period that issued any
+	ToppedIn  int64 `json:"topped_in,omitempty"` // start of that period, microseconds since 1970
 	maker
 }
 

@@ -149,9 +149,9 @@ func (p *Program) compare(seen map[ledger.BalanceKey]int) map[ledger.BalanceKey]
 	return out
 }
 
-// The programs have all operations, repeated requests, reused keys, clock steps over several periods, long idle times (up to 300 periods, in one of
-// a hundred programs of a soak up to 10,000), new plan versions, plan changes, rolls at random, batches cut anywhere, and crashes before and
-// after the commit. QUOTASVC_SOAK_STEPS is the number of steps of a soak.
+// The programs have all operations, repeated requests and reused keys. The clock steps over several periods, and idle times last up to 300 periods
+// (10,000 in one of a hundred programs of a soak). Plans get new versions and are changed. Rolls come at random, batches are cut anywhere, and
+// crashes come before and after the commit. QUOTASVC_SOAK_STEPS is the number of steps of a soak.
 func TestModel_Programs_AgreeWithLedger(t *testing.T) {
 	t.Parallel()
 	wanted, steps := SoakSteps(t, "QUOTASVC_SOAK_STEPS"), 60

@@ -216,14 +216,7 @@ func TestVerify_ChangedAmount_IsReported(t *testing.T) {
 	}
 	b.uncheck()
 	for _, d := range cases {
-		report := b.verifyDamaged(d)
-		var found []string
-		for _, difference := range report.Differences {
-			found = append(found, difference.String())
-		}
-		if !slices.ContainsFunc(report.Differences, func(found audit.Difference) bool { return strings.Contains(found.What, d.fact) }) {
-			t.Errorf("%s: no difference names %q, of %d:\n  %s", d.name, d.fact, report.Count, strings.Join(found, "\n  "))
-		}
+		b.expectNamed(d)
 	}
 	b.mustVerify()
 }
@@ -258,6 +251,19 @@ func TestVerify_UnprovenFacts_AreListed(t *testing.T) {
 		}
 	}
 	b.mustVerify()
+}
+
+// expectNamed does the damage and verifies. A difference must name the fact.
+func (b *bundle) expectNamed(d damage) {
+	b.t.Helper()
+	report := b.verifyDamaged(d)
+	var found []string
+	for _, difference := range report.Differences {
+		found = append(found, difference.String())
+	}
+	if !slices.ContainsFunc(report.Differences, func(found audit.Difference) bool { return strings.Contains(found.What, d.fact) }) {
+		b.t.Errorf("%s: no difference names %q, of %d:\n  %s", d.name, d.fact, report.Count, strings.Join(found, "\n  "))
+	}
 }
 
 // uncheck drops the CHECK constraints, which would refuse some damage, and copies the tables.

@@ -2,8 +2,8 @@
 
 -- name: NextRollup
 -- Writes the next row of balance ($1..$3), if at least $4 entries follow the newest one and a further operation follows them; $5 is 0 then. The row stands
--- where the first half hour ends after at least $6 of these entries, else where the last one ends, else the same for quarters of an hour, else after
--- all of them: hours and days begin there in every time zone. With $5 > 0 it writes the row of entry $5 instead, which must end an operation. Returns its
+-- where the first half hour ends after at least $6 of these entries, else where the last one ends. If no half hour ends among them, quarters of an
+-- hour take its place. If none of these ends, the row stands after all of them. In every time zone hours and days begin at one of these ends. With $5 > 0 it writes the row of entry $5 instead, which must end an operation. Returns its
 -- seq; no row: nothing to write. Concurrent writers make the same row.
 WITH base AS MATERIALIZED (
     SELECT r.seq, r.operations, r.kinds, r.sources, r.amounts, r.counts

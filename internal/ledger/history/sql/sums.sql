@@ -82,10 +82,12 @@ GROUP BY e.kind, e.source
 ORDER BY e.kind, e.source;
 
 -- name: UsageBetween
--- Returns the use of balance ($1..$3) by the entries with seq in ($4, $5], those written in [$8, $9), per $6 ('hour', 'day' or 'month') in time zone $7.
--- $10 and $11 are the first and the last month of these instants. A refund may return drawn units or overage: net use = used + overage - refunded.
--- It looks up the first and the last row of rollups of each step, all in order. What lies between two of them is their difference, if the first entry
--- after the one belongs to the step of the other; only otherwise it is read. A step that the series missed costs reading, and nothing else. 2^63-1 stands for any larger sum.
+-- Returns the use of balance ($1..$3) per step of $6 ('hour', 'day' or 'month') in time zone $7. $4 and $5 are the seqs before the first and of the
+-- last entry that was written in [$8, $9). $10 and $11 are the first and the last month of these instants. A refund may return drawn units or
+-- overage: net use = used + overage - refunded. 2^63-1 stands for any larger sum.
+--
+-- It looks up the first and the last row of rollups of each step, all in order. The use between two neighbours is their difference if the first entry
+-- after the one belongs to the step of the other. Otherwise the entries between them are read. A step that the series missed only costs reading.
 WITH steps AS MATERIALIZED (
     SELECT greatest(s.step, $8::timestamptz) AS start, least(lead(s.step) OVER (ORDER BY s.step), $9::timestamptz) AS until
     FROM (
