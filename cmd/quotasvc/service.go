@@ -21,9 +21,11 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/transport"
 )
 
 // service holds all running parts. They are started in the order of their dependencies and stopped in reverse order: the
@@ -31,7 +33,7 @@ import (
 // balances), the limiter, the connections.
 type service struct {
 	log    *slog.Logger
-	server *httpapi.Server
+	server *transport.Server
 	stops  []stopper
 }
 
@@ -84,23 +86,40 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	api := httpapi.Config{
-		AdminKey: string(cfg.AdminKey), TrustedProxies: proxies, DrainDelay: cfg.DrainDelay, Log: log, Registry: m.registry,
-		LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
-	}
-	if cfg.RedisURL != "" {
-		api.Replicas = func() httpapi.ReplicaCount {
-			r := limiter.Replicas()
-			return httpapi.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
-		}
-	}
-	s.server, err = httpapi.New(g, l, h, cat, api)
+	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
+		AdminKey: string(cfg.AdminKey), TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
+	endpoints := ops.Config{
+		Metrics: m.registry, Checks: readiness(l, cat), Stopping: func() bool { return s.server.Stopping() },
+	}
+	if cfg.RedisURL != "" {
+		endpoints.Replicas = func() ops.ReplicaCount {
+			r := limiter.Replicas()
+			return ops.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
+		}
+	}
+	s.server = transport.New(transport.Config{
+		API: api.Handler(), Ops: ops.Handler(endpoints), RequestTimeout: httpapi.DefaultRequestTimeout, DrainDelay: cfg.DrainDelay, Log: log,
+	})
 	s.server.Start(lst.api, lst.ops)
 	s.onStop("http", s.server.Shutdown)
 	return s, nil
+}
+
+// readiness returns the checks of /readyz.
+func readiness(l *pg.Ledger, c *catalog.Catalog) []ops.Check {
+	return []ops.Check{
+		{Name: "postgresql", Ready: l.Ping},
+		{Name: "catalogue", Ready: func(context.Context) error {
+			if c.Snapshot().ReadAt.IsZero() {
+				return errors.New("not loaded yet")
+			}
+			return nil
+		}},
+	}
 }
 
 // measurements are the metrics that several parts share.
