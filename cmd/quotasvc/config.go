@@ -57,14 +57,18 @@ type serviceConfig struct {
 	ReportDatabaseURL secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
 
 	Listen    string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
-	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics and pprof. Keep it private."`
+	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics, /log-level and pprof. Keep it private."`
 	AdminKey  secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
 
 	LegacyHeaders  []string `env:"QUOTASVC_LEGACY_HEADERS" placeholder:"SET,..." group:"Listeners" help:"Rate-limit headers for older clients, in addition to RateLimit. x-ratelimit-epoch and x-ratelimit-delta send X-RateLimit-Limit, -Remaining and -Reset, with Reset as a Unix time or as seconds from now. ratelimit sends RateLimit-Limit, -Remaining and -Reset (seconds)."`
 	TrustedProxies []string `env:"QUOTASVC_TRUSTED_PROXIES" placeholder:"CIDR,..." group:"Listeners" help:"Proxies (addresses or CIDR blocks) whose X-Forwarded-For and X-Real-IP headers are trusted. Default: none."`
 
-	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"0s" group:"Stopping" help:"How long to keep serving after /readyz returns 503. Set it slightly above the load balancer's probe interval."`
-	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"8s" group:"Stopping" help:"Time limit of the stop after the drain delay. Container runtimes kill after 10 s by default; stay below their limit."`
+	Pprof bool `env:"QUOTASVC_PPROF" group:"Listeners" help:"Serve /debug/pprof/ at the ops address. Profiles cost CPU while they are taken, and stacks can show names of tenants."`
+
+	StartTimeout time.Duration `env:"QUOTASVC_START_TIMEOUT" default:"60s" group:"Starting and stopping" help:"How long to wait for PostgreSQL at start. Meanwhile /livez returns 200, /readyz 503 and the API 503. 0s waits for ever."`
+
+	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"0s" group:"Starting and stopping" help:"How long to keep serving after /readyz returns 503. Set it slightly above the load balancer's probe interval."`
+	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"8s" group:"Starting and stopping" help:"Time limit of the stop after the drain delay. Container runtimes kill after 10 s by default; stay below their limit."`
 
 	Replicas    int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Minimum number of instances to assume while Redis is unavailable, 1 to 256. Limits are then divided by this number or by the last known number of live instances, whichever is larger."`
 	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"2" group:"Tuning" help:"Number of ledger writers. Each one uses a PostgreSQL connection."`
@@ -72,6 +76,8 @@ type serviceConfig struct {
 	Readers     int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three of their own."`
 	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
 	VerifyEvery time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
+
+	level *slog.LevelVar // of the log
 }
 
 // configError lists all problems of a configuration.
@@ -119,6 +125,7 @@ func (c *serviceConfig) validate() error {
 	_, err := parseProxies(c.TrustedProxies)
 	check.require(err == nil, settingName("trusted-proxies"), "%v", err)
 	check.require(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, settingName("drain-delay"), "is %s; must be between 0s and 1m", c.DrainDelay)
+	check.require(c.StartTimeout >= 0 && c.StartTimeout <= 24*time.Hour, settingName("start-timeout"), "is %s; must be between 0s and 24h", c.StartTimeout)
 	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
 		"is %s; must be between 1s and 10m", c.StopTimeout)
 	check.require(c.Replicas >= 1 && c.Replicas <= replica.Max, settingName("replicas"), "is %d; must be between 1 and %d", c.Replicas, replica.Max)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -25,16 +25,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
-	"github.com/quotasvc/quotasvc/internal/transport"
 )
 
-// service holds all running parts. They are started in the order of their dependencies and stopped in reverse order: the
-// listener, the ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last committed
-// balances), the limiter, the connections.
+// service holds all running parts below the listeners. They are started in the order of their dependencies and stopped in reverse order: the
+// ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last committed balances), the limiter, the
+// connections.
 type service struct {
-	log    *slog.Logger
-	server *transport.Server
-	stops  []stopper
+	log   *slog.Logger
+	api   http.Handler
+	shown ops.Service
+	stops []stopper
 }
 
 type stopper struct {
@@ -43,7 +43,7 @@ type stopper struct {
 }
 
 // start builds and starts the service. If a part fails to start, start stops the others.
-func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger) (_ *service, err error) {
+func start(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (_ *service, err error) {
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 		}
 	}()
 	m := newMeasurements()
-	limiter, cache, err := s.startRedis(ctx, cfg, m)
+	store, limiter, cache, err := s.startRedis(ctx, cfg, m)
 	if err != nil {
 		return nil, err
 	}
@@ -92,33 +92,32 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
-	endpoints := ops.Config{
-		Metrics: m.registry, Checks: readiness(l, cat), Stopping: func() bool { return s.server.Stopping() },
-	}
-	if cfg.RedisURL != "" {
-		endpoints.Replicas = func() ops.ReplicaCount {
-			r := limiter.Replicas()
-			return ops.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
-		}
-	}
-	s.server = transport.New(transport.Config{
-		API: api.Handler(), Ops: ops.Handler(endpoints), RequestTimeout: httpapi.DefaultRequestTimeout, DrainDelay: cfg.DrainDelay, Log: log,
-	})
-	s.server.Start(lst.api, lst.ops)
-	s.onStop("http", s.server.Shutdown)
+	s.api = api.Handler()
+	s.show(ctx, m, l, cat, store, limiter)
 	return s, nil
 }
 
-// readiness returns the checks of /readyz.
-func readiness(l *pg.Ledger, c *catalog.Catalog) []ops.Check {
-	return []ops.Check{
-		{Name: "postgresql", Ready: l.Ping},
-		{Name: "catalogue", Ready: func(context.Context) error {
+// show sets what operators see of the service.
+func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, store *redisstore.Store, limiter *ratelimit.Limiter) {
+	s.shown = ops.Service{
+		Metrics: m.registry,
+		Conditions: []ops.Condition{{Name: "catalogue", Check: func() error {
 			if c.Snapshot().ReadAt.IsZero() {
 				return errors.New("not loaded yet")
 			}
 			return nil
-		}},
+		}}},
+		Backends: []*ops.Backend{ops.NewBackend(ctx, "postgresql", l.Ping, m.registry)},
+	}
+	if store != nil {
+		s.shown.Backends = append(s.shown.Backends, ops.NewBackend(ctx, "redis", store.Ping, m.registry))
+		s.shown.Replicas = func() ops.ReplicaCount {
+			r := limiter.Replicas()
+			return ops.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
+		}
+	}
+	for _, b := range s.shown.Backends {
+		s.onStop("questions to a backend", b.Stop)
 	}
 }
 
@@ -133,7 +132,6 @@ type measurements struct {
 
 func newMeasurements() *measurements {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return &measurements{
 		registry: registry, lanes: lane.NewMetrics(registry), limits: ratelimit.NewMetrics(registry), redis: redisstore.NewMetrics(registry),
 		replicas: replica.NewMetrics(registry),
@@ -142,7 +140,7 @@ func newMeasurements() *measurements {
 
 // startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down. Without a
 // URL both parts keep their state in this process.
-func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*ratelimit.Limiter, *balances.Cache, error) {
+func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*redisstore.Store, *ratelimit.Limiter, *balances.Cache, error) {
 	limits := ratelimit.Config{Log: s.log, Metrics: m.limits}
 	copies := balances.Config{
 		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry,
@@ -152,11 +150,11 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 		limiter, cache := ratelimit.New(nil, limits), balances.New(nil, copies)
 		s.onStop("limiter", limiter.Stop)
 		s.onStop("balance cache", cache.Stop)
-		return limiter, cache, nil
+		return nil, limiter, cache, nil
 	}
 	store, err := redisstore.Open(string(cfg.RedisURL), redisstore.Config{Log: s.log, Metrics: m.redis, LaneMetrics: m.lanes})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	s.onStop("redis connections", func(context.Context) error { return store.Close() })
 	heartbeat := replica.NewHeartbeat(store, replica.Config{Minimum: cfg.Replicas, Log: s.log, Metrics: m.replicas})
@@ -176,7 +174,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 		}
 		return nil
 	})
-	return limiter, cache, nil
+	return store, limiter, cache, nil
 }
 
 func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, error) {

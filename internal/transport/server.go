@@ -27,7 +27,7 @@ const (
 
 // Config configures a Server.
 type Config struct {
-	// API and Ops are the handlers of the two listeners. Required.
+	// API and Ops are the handlers of the two listeners. Required. SetAPI replaces API.
 	API, Ops http.Handler
 
 	// RequestTimeout is the longest that a handler of the API takes. Answers are cut off some time after it.
@@ -47,12 +47,14 @@ type Server struct {
 	ops      *http.Server
 	serving  errgroup.Group
 	stopping atomic.Bool
+	handler  atomic.Pointer[http.Handler] // of the API
 }
 
 // New returns a server that does not listen yet.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg}
-	s.api = newServer(&cfg, cfg.API)
+	s.SetAPI(cfg.API)
+	s.api = newServer(&cfg, http.HandlerFunc(s.serveAPI))
 	s.api.WriteTimeout = readTimeout + cfg.RequestTimeout + writeTimeout
 	s.ops = newServer(&cfg, cfg.Ops) // without WriteTimeout: a profile lasts as long as its reader asked for
 	return s
@@ -67,6 +69,13 @@ func newServer(cfg *Config, h http.Handler) *http.Server {
 		MaxHeaderBytes:    headerBytesMax,
 		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
 	}
+}
+
+// SetAPI replaces the handler of the API: the service has started. Requests in progress stay with the one before.
+func (s *Server) SetAPI(h http.Handler) { s.handler.Store(&h) }
+
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	(*s.handler.Load()).ServeHTTP(w, r)
 }
 
 // Start serves on both listeners until Shutdown. It returns at once.
@@ -114,4 +123,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = errors.Join(err, s.ops.Close())
 	}
 	return errors.Join(err, s.serving.Wait())
+}
+
+// Close closes both listeners and all connections at once.
+func (s *Server) Close() error {
+	s.stopping.Store(true)
+	return errors.Join(s.api.Close(), s.ops.Close(), s.serving.Wait())
 }
