@@ -92,7 +92,7 @@ func (w *wait) next(ctx context.Context, cause error) error {
 	w.endpoints.Waiting("PostgreSQL: " + oneLine(cause))
 	if w.began.IsZero() {
 		w.began = time.Now()
-		w.log.Warn("waiting for PostgreSQL; requests get 503", "start_timeout", w.cfg.StartTimeout.String(), "error", oneLine(cause))
+		w.log.Warn("waiting for PostgreSQL; the API does not listen yet", "start_timeout", w.cfg.StartTimeout.String(), "error", oneLine(cause))
 	}
 	pause := w.pause/2 + rand.N(w.pause/2)
 	w.pause = min(2*w.pause, awaitLast)

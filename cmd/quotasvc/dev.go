@@ -155,6 +155,6 @@ func printDevText(out io.Writer, a addresses, key string) error {
 		return err
 	}
 	return text.Execute(out, map[string]string{
-		"API": "http://" + a.api, "Ops": "http://" + a.ops, "Key": key, "Run": hex.EncodeToString(run),
+		"API": a.api, "Ops": a.ops, "Key": key, "Run": hex.EncodeToString(run),
 	})
 }

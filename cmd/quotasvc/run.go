@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -18,31 +19,48 @@ import (
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	certificates, err := cfg.certificates(log)
+	if err != nil {
+		return err
+	}
 	var conns *transport.Server
 	endpoints := ops.New(ops.Config{
 		Metrics: metrics, Stopping: func() bool { return conns.Stopping() }, Level: cfg.level, Pprof: cfg.Pprof, Log: log,
 	})
 	conns = transport.New(transport.Config{
-		API: httpapi.Unstarted(log), Ops: endpoints, RequestTimeout: httpapi.DefaultRequestTimeout, DrainDelay: cfg.DrainDelay, Log: log,
+		Ops: endpoints, RequestTimeout: httpapi.DefaultRequestTimeout, DrainDelay: cfg.DrainDelay, ConnectionsMax: cfg.connectionsMax(log),
+		TLS: certificates, Log: log, Metrics: metrics,
 	})
-	conns.Start(lst.api, lst.ops)
+	conns.ServeOps(lst.ops)
+	serving, stopServing := context.WithCancel(ctx)
+	defer stopServing()
 	failed := make(chan error, 1)
-	go func() { failed <- conns.Wait() }()
-
-	s, err := startWhenPossible(ctx, cfg, endpoints, log, before)
-	if err != nil {
-		// Nothing was served: there is nothing to drain.
-		err = errors.Join(err, conns.Close())
+	go func() {
+		failed <- conns.Wait()
+		stopServing()
+	}()
+	s, err := startWhenPossible(serving, cfg, endpoints, log, before)
+	var api net.Listener
+	if err == nil {
+		if api, err = lst.openAPI(ctx); err != nil {
+			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
+		}
+	}
+	if err != nil { // nothing was served: there is nothing to drain
+		closed := conns.Close()
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			log.Info("stopped before the service had started")
-			return nil
+			return closed
 		}
-		return err
+		return errors.Join(err, closed)
 	}
 	defer tuneCollector()()
 	endpoints.Show(s.shown)
-	conns.SetAPI(s.api)
-	at := addresses{api: lst.api.Addr().String(), ops: lst.ops.Addr().String()}
+	conns.ServeAPI(s.api, api)
+	if certificates != nil {
+		go certificates.Watch(serving)
+	}
+	at := cfg.addresses(api, lst.ops)
 	log.Info("serving", "version", versionText(), "api", at.api, "ops", at.ops,
 		"database", cfg.DatabaseURL, "redis", cfg.RedisURL, "local_mode", cfg.RedisURL == "")
 	ready(at)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -50,9 +51,7 @@ func start(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (_ *servic
 	s := &service{log: log}
 	defer func() {
 		if err != nil {
-			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.StopTimeout)
-			defer cancel()
-			err = errors.Join(err, s.stop(stopCtx))
+			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
 		}
 	}()
 	m := newMeasurements()
@@ -255,6 +254,13 @@ func (s *service) startVerifier(ctx context.Context, cfg *serviceConfig, m *meas
 
 func (s *service) onStop(what string, stop func(context.Context) error) {
 	s.stops = append(s.stops, stopper{what, stop})
+}
+
+// stopWithin stops all parts within a time, also after ctx has ended.
+func (s *service) stopWithin(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	return s.stop(ctx)
 }
 
 // stop stops all parts in order, within ctx. It stops the remaining parts even if one fails.

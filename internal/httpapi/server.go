@@ -92,22 +92,6 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	return s, nil
 }
 
-// Unstarted returns the handler of a service that has not started: 503 unavailable for all requests. It listens for two reasons: a port that is
-// taken is reported before anything else happens, and a client gets a refusal that it understands instead of a broken connection. It needs no key,
-// as it tells nothing.
-func Unstarted(log *slog.Logger) http.Handler {
-	s := &Server{
-		cfg: Config{RequestTimeout: DefaultRequestTimeout}, log: log, now: time.Now, jitter: randomUpTo, problems: problemKinds(), metrics: newMetrics(nil),
-	}
-	s.pool.New = newRequest
-	e := echo.New()
-	e.Use(s.serve)
-	e.RouteNotFound("/*", func(echo.Context) error {
-		return &ledger.Error{Code: ledger.CodeUnavailable, Detail: "the service is starting; it waits for its database", RetryAfter: retryAfterDefault}
-	})
-	return e
-}
-
 // newRequest makes a request for the pool.
 func newRequest() any { return new(request) }
 

@@ -122,11 +122,13 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	s.server, err = New(g, l, h, c, cfg)
 	s.check(err)
 	connections := transport.New(transport.Config{
-		API: s.server.Handler(), Ops: promhttp.HandlerFor(cfg.Registry, promhttp.HandlerOpts{}), RequestTimeout: s.server.cfg.RequestTimeout, Log: cfg.Log,
+		Ops: promhttp.HandlerFor(cfg.Registry, promhttp.HandlerOpts{}), RequestTimeout: s.server.cfg.RequestTimeout, ConnectionsMax: 1000, Log: cfg.Log,
+		Metrics: prometheus.NewRegistry(),
 	})
 	api, ops := s.listen(), s.listen()
 	s.url, s.ops = "http://"+api.Addr().String(), "http://"+ops.Addr().String()
-	connections.Start(api, ops)
+	connections.ServeOps(ops)
+	connections.ServeAPI(s.server.Handler(), api)
 	s.onStop("http", connections.Shutdown)
 	s.t.Cleanup(s.client.CloseIdleConnections)
 }

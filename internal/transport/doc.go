@@ -1,5 +1,5 @@
-// Package transport holds the connections of the service: two HTTP servers on two listeners, their time limits, and how they stop. It knows no
-// route and no body.
+// Package transport holds the connections of the service: two HTTP servers on two listeners, certificates, how long and how many
+// connections there are, and how they stop. It knows no route and no body.
 //
 // # Terms
 //
@@ -11,7 +11,9 @@
 //
 //  1. A slow or silent client holds a connection for a bounded time.
 //  2. A stop loses no accepted request: the listener closes first, then requests in progress finish. The ops listener closes last.
-//  3. If one listener fails, both end: the service is useless without one of them.
+//  3. Clients cannot take the operators' connections, nor the file descriptors of the service.
+//  4. A connection on which two programs could disagree where a request ends is closed after its answer.
+//  5. If one listener fails, both end: the service is useless without one of them.
 //
 // # Clock, concurrency
 //

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -41,7 +43,7 @@ func listen(t testing.TB) net.Listener {
 func start(t testing.TB, h http.HandlerFunc, change ...func(*Config)) *running {
 	t.Helper()
 	cfg := Config{
-		API: h, RequestTimeout: soon, Log: slog.New(slog.DiscardHandler),
+		RequestTimeout: soon, ConnectionsMax: 100, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		Ops: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ops") }),
 	}
 	for _, f := range change {
@@ -49,7 +51,11 @@ func start(t testing.TB, h http.HandlerFunc, change ...func(*Config)) *running {
 	}
 	api, ops := listen(t), listen(t)
 	s := &running{t: t, server: New(cfg), url: "http://" + api.Addr().String(), ops: "http://" + ops.Addr().String(), client: &http.Client{Timeout: soon, Transport: &http.Transport{}}}
-	s.server.Start(api, ops)
+	if cfg.TLS != nil {
+		s.url = strings.Replace(s.url, "http:", "https:", 1)
+	}
+	s.server.ServeOps(ops)
+	s.server.ServeAPI(h, api)
 	t.Cleanup(func() {
 		s.client.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -170,8 +176,9 @@ func TestServer_ListenerFails_Stops(t *testing.T) {
 	if err := api.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{API: http.NotFoundHandler(), Ops: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler)})
-	s.Start(api, listen(t))
+	s := New(Config{Ops: http.NotFoundHandler(), ConnectionsMax: 1, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	s.ServeOps(listen(t))
+	s.ServeAPI(http.NotFoundHandler(), api)
 	if err := s.Wait(); err == nil || !strings.Contains(err.Error(), "serve the API") {
 		t.Errorf("%v", err)
 	}
