@@ -147,10 +147,12 @@ func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error
 	}
 }
 
-// askedBy notes who asks for calls.
+// askedBy notes who asks for calls. For the audit log those of administrators keep the whole actor: a copy, because they may outlive the request.
 func askedBy(actor *trail.Actor, calls []*ledger.Call) {
 	for _, c := range calls {
-		c.Actor = actor.KeyID
+		if c.Actor = actor.KeyID; actor.Admin && audited(c.Kind) {
+			c.Origin = new(*actor)
+		}
 	}
 }
 
