@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -62,7 +63,9 @@ func execute(args []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
 	command.BindTo(ctx, (*context.Context)(nil))
-	log := c.Log.logger(os.Stderr)
+	level := &slog.LevelVar{}
+	log := c.Log.logger(os.Stderr, level)
+	command.Bind(level)
 	redisstore.SetLogger(&redisLog{log: log, now: time.Now})
 	err = command.Run(log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -87,8 +87,8 @@ func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.api.Handler.(*echo.Echo).POST("/bench/spend", s.guard(route{handler: h(s)}))
-	return s.api.Handler
+	s.echo.POST("/bench/spend", s.guard(route{handler: h(s)}))
+	return s.Handler()
 }
 
 // BenchmarkDebit measures POST /v1/debits without the decision: reading, checking, answering, measuring, logging.

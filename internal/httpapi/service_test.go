@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/body"
@@ -31,6 +32,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/transport"
 )
 
 const (
@@ -119,10 +121,15 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	}
 	s.server, err = New(g, l, h, c, cfg)
 	s.check(err)
+	connections := transport.New(transport.Config{
+		Ops: promhttp.HandlerFor(cfg.Registry, promhttp.HandlerOpts{}), RequestTimeout: s.server.cfg.RequestTimeout, ConnectionsMax: 1000, Log: cfg.Log,
+		Metrics: prometheus.NewRegistry(),
+	})
 	api, ops := s.listen(), s.listen()
 	s.url, s.ops = "http://"+api.Addr().String(), "http://"+ops.Addr().String()
-	s.server.Start(api, ops)
-	s.onStop("http", s.server.Shutdown)
+	connections.ServeOps(ops)
+	connections.ServeAPI(s.server.Handler(), api)
+	s.onStop("http", connections.Shutdown)
 	s.t.Cleanup(s.client.CloseIdleConnections)
 }
 
