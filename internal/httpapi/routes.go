@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
 
@@ -120,20 +121,28 @@ func (s *Server) getSpec(rc *request) error {
 
 // keys authenticates callers. There is one key, which may do everything. It is kept hashed, so that neither a memory dump
 // nor the time of a comparison reveals it.
-type keys struct{ admin [sha256.Size]byte }
+type keys struct{ admin atomic.Pointer[[sha256.Size]byte] }
 
-func newKeys(adminKey string) (keys, error) {
+func newKeys(adminKey string) (*keys, error) {
+	k := &keys{}
+	return k, k.set(adminKey)
+}
+
+// set replaces the key, from the next request on.
+func (k *keys) set(adminKey string) error {
 	if !bound.AdminKey(adminKey) {
-		return keys{}, errors.New("the admin key " + bound.MustBeAdminKey)
+		return errors.New("the admin key " + bound.MustBeAdminKey)
 	}
-	return keys{admin: sha256.Sum256([]byte(adminKey))}, nil
+	hash := sha256.Sum256([]byte(adminKey))
+	k.admin.Store(&hash)
+	return nil
 }
 
 // authenticate checks an Authorization header.
 func (k *keys) authenticate(authorization string) error {
 	scheme, key, _ := strings.Cut(authorization, " ")
 	given := sha256.Sum256([]byte(strings.TrimLeft(key, " ")))
-	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(given[:], k.admin[:]) != 1 {
+	if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(given[:], k.admin.Load()[:]) != 1 {
 		return newRefusal(codeUnauthenticated)
 	}
 	return nil

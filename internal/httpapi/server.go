@@ -58,7 +58,7 @@ type Server struct {
 	now     func() time.Time // for durations and for headers with a time of day
 	jitter  func(limit time.Duration) time.Duration
 
-	keys     keys
+	keys     *keys
 	gateways []gateway
 	proxies  *proxies
 	problems map[ledger.Code]problemKind
@@ -94,6 +94,9 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 
 // newRequest makes a request for the pool.
 func newRequest() any { return new(request) }
+
+// SetAdminKey replaces the admin key, from the next request on. It returns an error for an invalid key, and changes nothing then.
+func (s *Server) SetAdminKey(key string) error { return s.keys.set(key) }
 
 // Handler returns the handler of all requests.
 func (s *Server) Handler() http.Handler { return s.echo }

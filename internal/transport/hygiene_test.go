@@ -189,3 +189,43 @@ func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
 		t.Errorf("status %d", response.StatusCode)
 	}
 }
+
+// Connections whose handshake is done, and that the server has not accepted when its listener closes, are served.
+func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
+	t.Parallel()
+	inner := listen(t)
+	l := newCapped(inner, 100, newMetrics(prometheus.NewRegistry()), "api")
+	var waiting []net.Conn
+	for range 20 { // nobody accepts
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		waiting = append(waiting, conn)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: soon}
+	if err := server.Serve(l); err == nil {
+		t.Error("it serves for ever")
+	}
+	for i, conn := range waiting {
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		_ = response.Body.Close()
+	}
+	if conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String()); err == nil {
+		_ = conn.Close()
+		t.Error("it listens")
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -79,12 +79,24 @@ func record(dir string) (err error) {
 	if _, err := applyText(ctx, string(cfg.DatabaseURL), cfg.clock(log), []byte(recordCatalog), false); err != nil {
 		return err
 	}
-	s, err := start(ctx, &cfg, lst, log)
-	if err != nil {
+	ready, stopped := make(chan addresses, 1), make(chan error, 1)
+	serving, stop := context.WithCancel(ctx)
+	cfg.level = &slog.LevelVar{}
+	go func() {
+		stopped <- run(serving, &cfg, lst, log, func(context.Context) error { return nil }, func(a addresses) { ready <- a })
+	}()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-stopped)
+	}()
+	r := &recorder{dir: dir}
+	select {
+	case a := <-ready:
+		r.api = a.api
+	case err := <-stopped:
+		stopped <- nil
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop(ctx)) }()
-	r := &recorder{dir: dir, api: "http://" + lst.api.Addr().String()}
 	for range recordWarmUp {
 		if err := errors.Join(r.debit(ctx), r.check(ctx)); err != nil {
 			return err
