@@ -121,7 +121,9 @@ func (s *Server) getSpec(rc *request) error {
 
 // keys authenticates callers. There is one key, which may do everything. It is kept hashed, so that neither a memory dump
 // nor the time of a comparison reveals it.
-type keys struct{ admin atomic.Pointer[[sha256.Size]byte] }
+type keys struct {
+	admin atomic.Pointer[[sha256.Size]byte]
+}
 
 func newKeys(adminKey string) (*keys, error) {
 	k := &keys{}
