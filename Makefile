@@ -55,6 +55,10 @@ soak: servers ## Run random programs for about two hours (SOAK_STEPS, SOAK_SERVI
 	QUOTASVC_SOAK_SERVICE_STEPS=$(SOAK_SERVICE_STEPS) go test -v -count=1 -timeout 6h -run '^TestService_Programs' ./internal/ledger/pg
 	QUOTASVC_SOAK_ARCHIVE_STEPS=$(SOAK_ARCHIVE_STEPS) go test -v -count=1 -timeout 6h -run '^TestArchive_RandomInstants' ./internal/ledger/archive
 
+.PHONY: rolling
+rolling: servers test-tools ## Restart three instances in turn behind HAProxy and nginx under load, ROLLING (30000) requests each
+	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./cmd/quotasvc
+
 .PHONY: bench
 bench: servers build build-bench ## Measure throughput and latency against the baselines; results in bench-results/
 	$(BENCH) run $(ARGS)
