@@ -55,10 +55,13 @@ var mayImport = map[string][]string{
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period",
 	},
 
+	"internal/program": {}, // starts the product's binary
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
-		"internal/localstack", "migrations",
+		"internal/localstack", "internal/program", "migrations",
 	},
+	"internal/drill":     {"internal/localstack", "internal/program"}, // it asks the product over HTTP and imports no package of it
+	"internal/drill/cmd": {"internal/drill", "internal/localstack"},
 	"internal/archtest/readingpath": {
 		"internal/localstack", // it builds the product and imports no package of it
 	},
@@ -79,7 +82,7 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/history":  {"internal/ledger/verifier"},
 	"internal/ledger/archive":  {"internal/clock", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                        // what documents may be; makes what is verified
-	"cmd/quotasvc":             {"internal/bench"},                                                                                                                                                              // the small form of `make bench-outage`
+	"cmd/quotasvc":             {"internal/bench", "internal/drill"},                                                                                                                                            // the small forms of `make bench-outage` and `make drill`
 	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
 }
@@ -91,11 +94,11 @@ var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},
-	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd"},
+	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd", "internal/drill/cmd"},
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},
 	"github.com/moby/moby":                        {"internal/testenv"},
 	"go.uber.org/goleak":                          {"internal/testenv"},
