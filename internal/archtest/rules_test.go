@@ -26,8 +26,10 @@ var mayImport = map[string][]string{
 	"internal/breaker":               {},
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/localstack", "migrations"},
-	"internal/catalog":               {"internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period"},
+	"internal/catalog":               {"internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/trail"},
 	"internal/namedsql":              {},
+	"internal/access":                {"internal/body", "internal/bound", "internal/catalog", "internal/namedsql", "internal/trail"},
+	"internal/trail":                 {"internal/namedsql"},
 	"internal/pgpool":                {},
 	"internal/clock":                 {},                                                  // pure: two clocks
 	"internal/ledger":                {"internal/bound", "internal/period"},               // pure: the domain
@@ -36,8 +38,8 @@ var mayImport = map[string][]string{
 	"internal/ledger/journal":        {"internal/namedsql"},
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
-	"internal/ledger/verifier":       {"internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
-	"internal/ledger/pg":             {"internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period"},
+	"internal/ledger/verifier":       {"internal/trail", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
+	"internal/ledger/pg":             {"internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
 	"internal/ratelimit":             {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
@@ -52,7 +54,7 @@ var mayImport = map[string][]string{
 	"internal/httpapi": {
 		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
-		"internal/ratelimit", "internal/ratelimit/rule", "internal/period",
+		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access",
 	},
 
 	"internal/program": {}, // starts the product's binary
@@ -71,7 +73,7 @@ var mayImport = map[string][]string{
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
-		"internal/bound", "internal/period", "internal/localstack", "migrations",
+		"internal/bound", "internal/period", "internal/localstack", "internal/trail", "internal/access", "migrations",
 	},
 }
 
@@ -94,7 +96,7 @@ var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

@@ -92,6 +92,9 @@ func translate(op string, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
+	if e, ok := errors.AsType[*body.Error](err); ok {
+		return e // of package access
+	}
 	cause := fmt.Errorf("%s: %w", op, err)
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {

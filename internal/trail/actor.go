@@ -1,0 +1,35 @@
+package trail
+
+import "context"
+
+// The ids of actors that have no stored key.
+const (
+	Bootstrap = "bootstrap" // the key of the configuration
+	Command   = "command"   // a command on the database
+)
+
+// Actor is who asks for a change.
+type Actor struct {
+	KeyID     string // empty: nobody. The service acts for itself
+	Name      string // of the key, or of the command
+	RequestID string // empty for commands
+	IP        string // the client's address; empty for commands
+	Admin     bool   // the key has the scope admin: its changes belong into the audit log
+}
+
+// Key is the key under which a context has its actor. From needs it; a context with a Value method of its own may answer it with an *Actor.
+type Key struct{}
+
+// With returns a context whose changes are those of a.
+func With(ctx context.Context, a *Actor) context.Context { return context.WithValue(ctx, Key{}, a) }
+
+// nobody is the actor of contexts without one.
+var nobody Actor
+
+// From returns the actor of ctx. The result is never nil and must not be changed. Without an actor its KeyID is empty.
+func From(ctx context.Context) *Actor {
+	if a, _ := ctx.Value(Key{}).(*Actor); a != nil {
+		return a
+	}
+	return &nobody
+}
