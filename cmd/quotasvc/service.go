@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -32,7 +33,23 @@ import (
 type service struct {
 	log    *slog.Logger
 	server *httpapi.Server
+	ledger atomic.Pointer[pg.Ledger] // nil until it is started; it knows whether PostgreSQL can be reached
 	stops  []stopper
+}
+
+// away returns why PostgreSQL cannot be reached, and nil if it may be.
+func (s *service) away() error {
+	if l := s.ledger.Load(); l != nil {
+		return l.Away()
+	}
+	return nil
+}
+
+// suspect has PostgreSQL probed soon.
+func (s *service) suspect() {
+	if l := s.ledger.Load(); l != nil {
+		l.Suspect()
+	}
 }
 
 type stopper struct {
@@ -166,7 +183,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 		return nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Away: s.away, Suspect: s.suspect})
 	if err != nil {
 		return nil, err
 	}
@@ -207,6 +224,7 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *c
 	if err := l.Start(ctx); err != nil {
 		return nil, fmt.Errorf("start the ledger: %w", err)
 	}
+	s.ledger.Store(l)
 	return l, nil
 }
 

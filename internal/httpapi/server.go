@@ -26,6 +26,9 @@ import (
 
 // Timeouts of a connection. A slow or silent client must not hold one for ever.
 const (
+	// No caller waits longer than five seconds for a refusal. The rest is for what happens around the request.
+	requestTimeout = 4800 * time.Millisecond
+
 	headerTimeout = 5 * time.Second  // the header of a request is one packet
 	readTimeout   = 15 * time.Second // 1 MiB over a slow line
 	writeTimeout  = 15 * time.Second // added to readTimeout and the deadline of the request
@@ -41,8 +44,8 @@ type Config struct {
 	// AdminKey is the key that may do everything. See bound.AdminKey.
 	AdminKey string
 
-	// RequestTimeout bounds a request, 10 s by default. It is longer than every budget below it and ends only requests that
-	// hang.
+	// RequestTimeout bounds a request, requestTimeout by default. It is longer than every budget below it, and ends requests that used up
+	// several of them.
 	RequestTimeout time.Duration
 
 	// DrainDelay is how long a server that shuts down reports "not ready" before it stops accepting, so that load balancers
@@ -101,7 +104,7 @@ type Server struct {
 // its metrics already.
 func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg Config) (*Server, error) {
 	if cfg.RequestTimeout == 0 {
-		cfg.RequestTimeout = 10 * time.Second
+		cfg.RequestTimeout = requestTimeout
 	}
 	known, err := newKeys(cfg.AdminKey)
 	if err != nil {
