@@ -242,7 +242,8 @@ func (c *client) attempt(ctx context.Context, at int, op *Operation) answer {
 		c.memory.change(func() {
 			c.memory.waits.longest = max(c.memory.waits.longest, took)
 			if took > refusalMax {
-				c.memory.waits.over++
+				c.memory.waits.over = append(c.memory.waits.over, fmt.Sprintf("%s: %s after %s, sent %s", op.send.path, a.code, took.Round(time.Millisecond),
+					began.UTC().Format(time.RFC3339Nano)))
 			}
 		})
 	}

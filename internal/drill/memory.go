@@ -60,7 +60,7 @@ type memory struct {
 // waits is how long refusals took on instances that no fault disturbed.
 type waits struct {
 	longest time.Duration
-	over    int // refusals over refusalMax
+	over    []string // refusals over refusalMax
 }
 
 // refusalMax is the bound of the contract.

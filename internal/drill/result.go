@@ -42,7 +42,7 @@ type Result struct {
 	VerifyReport string
 
 	LongestRefusal time.Duration // on instances that no fault disturbed
-	RefusalsOver   int           // over five seconds
+	RefusalsOver   []string      // over five seconds
 
 	mu sync.Mutex
 }
@@ -181,7 +181,10 @@ func (r *Result) Print(out io.Writer) error {
 	line("answers by status (0: none)", r.Answers)
 	line("replayed answers", r.Replays)
 	line("reads of balances", r.BalanceReads)
-	line("longest refusal, over 5 s", fmt.Sprintf("%s, %d", r.LongestRefusal.Round(time.Millisecond), r.RefusalsOver))
+	line("longest refusal, over 5 s", fmt.Sprintf("%s, %d times", r.LongestRefusal.Round(time.Millisecond), len(r.RefusalsOver)))
+	for _, one := range r.RefusalsOver {
+		line("", one)
+	}
 	line("refused, and an unanswered attempt was carried out later", r.AtEnd.Late)
 	fmt.Fprintf(w, "\nwhat must be 0\t\n")
 	line("acknowledged and lost", r.AtOnce.Lost+r.AtEnd.Lost)
