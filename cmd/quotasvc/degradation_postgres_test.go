@@ -15,7 +15,7 @@ func TestDegradation_PostgresPaused_RefusedInFiveSecondsThenAtOnce(t *testing.T)
 	t.Parallel()
 	pg := testenv.PostgresPrivate(t)
 	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
-	tr.through(7*time.Second, pg.Pause, pg.Resume)
+	tr.through(6*time.Second, pg.Pause, pg.Resume)
 	tr.each("check", 0, "an answer from the cache", succeeds)
 	tr.each("consume debit admin", knownAfter, "a refusal at once", refusedAtOnce)
 	tr.exactlyWhatWasAcknowledged()
@@ -25,7 +25,7 @@ func TestDegradation_PostgresDown_RefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	pg := testenv.PostgresPrivate(t)
 	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
-	tr.through(3*time.Second, pg.Kill, pg.Start)
+	tr.through(2500*time.Millisecond, pg.Kill, pg.Start)
 	tr.each("check", 0, "an answer from the cache", succeeds)
 	tr.each("consume debit admin", time.Second, "a refusal at once", refusedAtOnce)
 	tr.exactlyWhatWasAcknowledged()
@@ -35,7 +35,7 @@ func TestDegradation_PostgresSlow_CallersWaitAndSucceed(t *testing.T) {
 	t.Parallel()
 	link, url := testenv.NewLinkTo(t, testenv.Postgres(t))
 	tr := newTrial(t, url, testenv.RedisURL(t))
-	tr.through(3*time.Second, func() { link.Delay.Store(int64(150 * time.Millisecond)) }, func() { link.Delay.Store(0) })
+	tr.through(2500*time.Millisecond, func() { link.Delay.Store(int64(150 * time.Millisecond)) }, func() { link.Delay.Store(0) })
 	tr.each("check consume debit admin", 0, "success", succeeds)
 	tr.exactlyWhatWasAcknowledged()
 }
@@ -44,7 +44,7 @@ func TestDegradation_NetworkToPostgresCut_RefusedInFiveSecondsThenAtOnce(t *test
 	t.Parallel()
 	link, url := testenv.NewLinkTo(t, testenv.Postgres(t))
 	tr := newTrial(t, url, testenv.RedisURL(t))
-	tr.through(7*time.Second, link.Cut, link.Heal)
+	tr.through(6*time.Second, link.Cut, link.Heal)
 	tr.each("check", 0, "an answer from the cache", succeeds)
 	tr.each("consume debit admin", knownAfter, "a refusal at once", refusedAtOnce)
 	tr.exactlyWhatWasAcknowledged()
@@ -66,7 +66,7 @@ func TestDegradation_PostgresOutOfConnections_RefusedUntilThereAreSome(t *testin
 	}
 	u.User = url.UserPassword("service", "service")
 	tr := newTrial(t, u.String(), testenv.RedisURL(t))
-	tr.through(3*time.Second, func() {
+	tr.through(2500*time.Millisecond, func() {
 		runSQL(t, db, "ALTER ROLE service CONNECTION LIMIT 0")
 		runSQL(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'service'")
 	}, func() { runSQL(t, db, "ALTER ROLE service CONNECTION LIMIT -1") })
@@ -85,7 +85,7 @@ func TestDegradation_PostgresReadOnly_RefusedAtOnce(t *testing.T) {
 		runSQL(t, db, "ALTER SYSTEM SET default_transaction_read_only = "+to)
 		runSQL(t, db, "SELECT pg_reload_conf()")
 	}
-	tr.through(3*time.Second, func() { set("on") }, func() { set("off") })
+	tr.through(2500*time.Millisecond, func() { set("on") }, func() { set("off") })
 	tr.each("check", 0, "an answer from the cache", succeeds)
 	tr.each("consume debit admin", time.Second, "a refusal at once", refusedAtOnce)
 	tr.exactlyWhatWasAcknowledged()
@@ -96,9 +96,9 @@ func TestDegradation_PostgresDiskFull_RefusedWithinASecond(t *testing.T) {
 	t.Parallel()
 	pg, disk := testenv.PostgresOnSmallDisk(t)
 	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
-	tr.through(5*time.Second, disk.Fill, disk.Free)
+	tr.through(4*time.Second, disk.Fill, disk.Free)
 	tr.each("check", 0, "an answer from the cache", succeeds)
-	tr.each("consume debit", 3*time.Second, "a refusal within a second", func(c call) bool { return refused(c) && c.took < time.Second+busy })
+	tr.each("consume debit", 2*time.Second, "a refusal within a second", func(c call) bool { return refused(c) && c.took < time.Second+busy })
 	tr.exactlyWhatWasAcknowledged()
 }
 
@@ -106,9 +106,9 @@ func TestDegradation_StandbyAway_OutcomeUnknownInFiveSeconds(t *testing.T) {
 	t.Parallel()
 	pg := testenv.PostgresWithStandby(t)
 	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
-	tr.through(6*time.Second, pg.Standby.Pause, pg.Standby.Resume)
+	tr.through(5500*time.Millisecond, pg.Standby.Pause, pg.Standby.Resume)
 	tr.each("check", 0, "an answer from the cache", succeeds)
-	tr.each("consume debit", 0, "no success", func(c call) bool { return refused(c) || c.sent.Add(c.took).After(tr.end) })
+	tr.each("consume debit", 200*time.Millisecond, "no success", func(c call) bool { return refused(c) || c.sent.Add(c.took).After(tr.end) })
 	tr.exactlyWhatWasAcknowledged()
 }
 

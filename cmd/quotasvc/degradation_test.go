@@ -24,16 +24,19 @@ const (
 	// waitMax is the bound of the contract: no caller waits longer for a refusal.
 	waitMax = 5 * time.Second
 
-	// busy is added to every bound: the machine runs other tests beside these.
-	busy = 700 * time.Millisecond
-
 	// knownAfter is when PostgreSQL is known to be away, and atOnce is how long a refusal takes from then on.
 	knownAfter = 4 * time.Second
 	atOnce     = 100 * time.Millisecond
 
+	// endsSoon is how long before the end of a fault no call is judged any more: the end may have answered it.
+	endsSoon = 800 * time.Millisecond
+
 	// callersEach is the number of callers of a kind.
 	callersEach = 3
 )
+
+// busy is added to every bound: the machine runs other tests beside these. With the race detector no core is left.
+var busy = map[bool]time.Duration{false: 700 * time.Millisecond, true: 3 * time.Second}[raceDetector]
 
 // call is one request and what became of it.
 type call struct {
@@ -62,6 +65,8 @@ type trial struct {
 	calls      []call
 	begun, end time.Time // of the fault
 	rates      atomic.Int64
+
+	degradedIsWell bool // recovery does not wait for Redis
 }
 
 // newTrial starts an instance on the URLs, with a tenant and a limit.
@@ -138,7 +143,7 @@ func (in *instance) call(ctx context.Context, kind, key string, rate int64) call
 	return c
 }
 
-// awaitRecovery waits until the newest calls of every kind are successful and not degraded.
+// awaitRecovery waits until the newest calls of every kind are successful, and not degraded unless that is well.
 func (tr *trial) awaitRecovery() {
 	tr.t.Helper()
 	testenv.Eventually(tr.t, func() bool {
@@ -147,7 +152,7 @@ func (tr *trial) awaitRecovery() {
 		well := map[string]bool{}
 		for _, c := range tr.calls {
 			if c.sent.After(tr.end) {
-				well[c.kind] = c.status/100 == 2 && !c.degraded
+				well[c.kind] = c.status/100 == 2 && (tr.degradedIsWell || !c.degraded)
 			}
 		}
 		return well["check"] && well["consume"] && well["debit"] && well["admin"]
@@ -159,7 +164,7 @@ func (tr *trial) awaitRecovery() {
 func (tr *trial) during(kind string, from time.Duration) []call {
 	var out []call
 	for _, c := range tr.calls {
-		if c.kind == kind && c.sent.After(tr.begun.Add(from)) && c.sent.Before(tr.end.Add(-atOnce-busy)) {
+		if c.kind == kind && c.sent.After(tr.begun.Add(from)) && c.sent.Before(tr.end.Add(-endsSoon)) {
 			out = append(out, c)
 		}
 	}
