@@ -230,7 +230,10 @@ func (r *Result) write(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "drill.json"), append(text, '\n'), 0o644); err != nil { //nolint:gosec // for people to read
 		return fmt.Errorf("store the results: %w", err)
 	}
-	return nil
+	if len(r.Timeline) <= perPoint {
+		return nil // too short for a line
+	}
+	return r.chart(filepath.Join(dir, "drill.svg"))
 }
 
 // lastLine returns the line of verify's output that sums it up.

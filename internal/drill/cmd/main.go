@@ -96,7 +96,7 @@ func (c *cli) run(ctx context.Context) (err error) {
 	if err := result.Print(os.Stdout); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stdout, "\ndrill.json and instances.log are in %s\n", c.Dir)
+	fmt.Fprintf(os.Stdout, "\ndrill.json, drill.svg and instances.log are in %s\n", c.Dir)
 	if len(result.Violations()) > 0 {
 		return errViolated
 	}
