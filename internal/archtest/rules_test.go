@@ -51,6 +51,8 @@ var mayImport = map[string][]string{
 
 	"internal/body":         {"internal/bound", "internal/period"},
 	"internal/httpapi/wire": {},
+	"internal/transport":    {}, // connections, whatever they carry
+	"internal/ops":          {},
 	"internal/httpapi": {
 		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
@@ -73,7 +75,7 @@ var mayImport = map[string][]string{
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
-		"internal/bound", "internal/period", "internal/localstack", "internal/trail", "internal/access", "migrations",
+		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/transport", "internal/trail", "internal/access", "migrations",
 	},
 }
 
@@ -82,9 +84,10 @@ var mayImportInTests = map[string][]string{
 	// Programs on the real ledger, explained by the model; every test ends with a verification.
 	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
 	"internal/ledger/history":  {"internal/ledger/verifier"},
-	"internal/ledger/archive":  {"internal/clock", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
-	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                        // what documents may be; makes what is verified
-	"cmd/quotasvc":             {"internal/bench", "internal/drill"},                                                                                                                                            // the small forms of `make bench-outage` and `make drill`
+	"internal/ledger/archive":  {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
+	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
+	"internal/httpapi":         {"internal/transport"},                                                                                                                                                                            // the API behind real connections
+	"cmd/quotasvc":             {"internal/bench", "internal/drill"},                                                                                                                                                              // the small forms of `make bench-outage` and `make drill`
 	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
 }

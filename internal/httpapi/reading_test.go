@@ -90,6 +90,22 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 	s.call("GET", "/v1/tenants/nobody/operations/k1", "").problem(404, "tenant_not_found")
 }
 
+func TestEntry_Actor_ShownWhereThereIsOne(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.debit("k1", "acme", "calls", 1)
+	s.debit("k2", "acme", "calls", 1)
+	_, err := s.pool.Exec(t.Context(), "UPDATE entries SET actor = CASE operation_id WHEN 'k1' THEN 'key_1' END")
+	s.check(err)
+	for path, want := range map[string]int{"entries?meter=calls&kind=debit": 1, "operations/k1": 1, "operations/k2": 0} {
+		got := string(s.call("GET", "/v1/tenants/acme/"+path, "").want(200).body)
+		if strings.Count(got, `"actor":"key_1"`) != want || strings.Count(got, `"actor"`) != want {
+			t.Errorf("%s: %s, want %d entries with an actor", path, got, want)
+		}
+	}
+}
+
 func TestGetOperation_AnyKeyInPath(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
