@@ -35,7 +35,7 @@ func TestDegradation_PostgresSlow_CallersWaitAndSucceed(t *testing.T) {
 	t.Parallel()
 	link, url := testenv.NewLinkTo(t, testenv.Postgres(t))
 	tr := newTrial(t, url, testenv.RedisURL(t))
-	tr.through(2500*time.Millisecond, func() { link.Delay.Store(int64(150 * time.Millisecond)) }, func() { link.Delay.Store(0) })
+	tr.through(4*time.Second, func() { link.Delay.Store(int64(60 * time.Millisecond)) }, func() { link.Delay.Store(0) })
 	tr.each("check consume debit admin", 0, "success", succeeds)
 	tr.exactlyWhatWasAcknowledged()
 }

@@ -51,7 +51,8 @@ func startFleet(ctx context.Context, cfg *Config, databaseURL, redisURL string) 
 		"QUOTASVC_DATABASE_URL=" + databaseURL, "QUOTASVC_REDIS_URL=" + redisURL, "QUOTASVC_ADMIN_KEY=" + adminKey,
 		"QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0", "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text",
 		fmt.Sprintf("QUOTASVC_REPLICAS=%d", cfg.Instances),
-		"QUOTASVC_VERIFY_EVERY=0s", // the drill verifies; a full pass at each start would be most of the load
+		"QUOTASVC_DRAIN_DELAY=500ms", // nobody asks /readyz here
+		"QUOTASVC_VERIFY_EVERY=0s",   // the drill verifies; a full pass at each start would be most of the load
 	}}
 	f.env = append(f.env, cfg.Env...)
 	crashes := new(atomic.Int64)
