@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +40,22 @@ type service struct {
 	adminKey func(string) error // replaces the admin key
 	shown    ops.Service
 	stops    []stopper
+	ledger   atomic.Pointer[pg.Ledger] // nil until it is started; it knows whether PostgreSQL can be reached
+}
+
+// away returns why PostgreSQL cannot be reached, and nil if it may be.
+func (s *service) away() error {
+	if l := s.ledger.Load(); l != nil {
+		return l.Away()
+	}
+	return nil
+}
+
+// suspect has PostgreSQL probed soon.
+func (s *service) suspect() {
+	if l := s.ledger.Load(); l != nil {
+		l.Suspect()
+	}
 }
 
 type stopper struct {
@@ -187,7 +204,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 		return nil, nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Away: s.away, Suspect: s.suspect})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -243,6 +260,7 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *c
 	if err := l.Start(ctx); err != nil {
 		return nil, fmt.Errorf("start the ledger: %w", err)
 	}
+	s.ledger.Store(l)
 	return l, nil
 }
 

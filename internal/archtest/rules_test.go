@@ -59,10 +59,13 @@ var mayImport = map[string][]string{
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access",
 	},
 
+	"internal/program": {}, // starts the product's binary
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
-		"internal/localstack", "migrations",
+		"internal/localstack", "internal/program", "migrations",
 	},
+	"internal/drill":     {"internal/bench", "internal/localstack", "internal/program"}, // bench for its charts; it asks the product over HTTP
+	"internal/drill/cmd": {"internal/drill", "internal/localstack"},
 	"internal/archtest/readingpath": {
 		"internal/localstack", // it builds the product and imports no package of it
 	},
@@ -84,7 +87,7 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/archive":  {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
 	"internal/httpapi":         {"internal/transport"},                                                                                                                                                                            // the API behind real connections
-	"cmd/quotasvc":             {"internal/bench"},                                                                                                                                                                                // the small form of `make bench-outage`
+	"cmd/quotasvc":             {"internal/bench", "internal/drill"},                                                                                                                                                              // the small forms of `make bench-outage` and `make drill`
 	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
 }
@@ -96,11 +99,11 @@ var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},
-	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd"},
+	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd", "internal/drill/cmd"},
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},
 	"github.com/moby/moby":                        {"internal/testenv"},
 	"go.uber.org/goleak":                          {"internal/testenv"},

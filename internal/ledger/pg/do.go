@@ -119,7 +119,8 @@ func (l *Ledger) laneOf(tenant string) int {
 	return int(maphash.String(l.seed, tenant) % uint64(len(l.lanes)))
 }
 
-// submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within refusalMax. After an
+// submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within refusalMax, and when ctx's
+// deadline comes, if that is earlier. After an
 // error the calls carry no answer and must not be read: the lane may still be working on them.
 func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error {
 	if cause := l.breaker.Cause(); cause != nil {
@@ -127,7 +128,12 @@ func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error
 	}
 	askedBy(trail.From(ctx), calls)
 	now := time.Now()
-	wait, err := l.lanes[ln].DoWithin(ctx, now.Add(queueMax), group{calls, now.Add(refusalMax)})
+	by := now.Add(refusalMax)
+	// A request that has waited elsewhere has less time left. Its batch ends with it: this happens only while PostgreSQL hangs.
+	if end, ok := ctx.Deadline(); ok && end.Before(by) {
+		by = end
+	}
+	wait, err := l.lanes[ln].DoWithin(ctx, now.Add(queueMax), group{calls, by})
 	switch {
 	case err == nil && wait != nil:
 		wait(ctx)

@@ -119,6 +119,18 @@ func wayDown(err error) error {
 	return nil
 }
 
+// Away returns why the database cannot be reached, and nil if it may be, if only for reading.
+func (l *Ledger) Away() error {
+	cause := l.breaker.Cause()
+	if errors.Is(cause, errNoWrites) {
+		return nil
+	}
+	return cause
+}
+
+// Suspect has the database probed soon, for others that use it. It does not wait.
+func (l *Ledger) Suspect() { l.breaker.Suspect() }
+
 // onReader runs read on a connection for reads. When the connection turns out to be dead (the server was restarted, or failed
 // over), it drops the idle connections and runs read once more.
 func (l *Ledger) onReader(ctx context.Context, read func(context.Context, *pgx.Conn) error) error {

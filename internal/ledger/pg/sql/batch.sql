@@ -8,6 +8,9 @@
 -- name: LockBalances
 -- Locks the balances of a batch ($1 tenants, $2 meters, $3 subjects; each key once). It locks in key order, so two batches
 -- cannot deadlock. A missing row means that the balance does not exist. The ledger locks no other rows.
+-- FOR NO KEY UPDATE also gives the transaction an xid, and writes WAL. So the COMMIT of a replay, which stores nothing, waits for the
+-- synchronous standby as well. Without that, a replay could confirm what an earlier COMMIT wrote while no standby answered: after a
+-- cancelled wait PostgreSQL shows such rows, and a failover would lose them.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
