@@ -19,7 +19,7 @@ const testKey = "0123456789abcdef0123456789abcdef"
 func backends(t testing.TB) []string {
 	t.Helper()
 	return []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
 		"QUOTASVC_LOG_LEVEL=warn",
 	}
 }

@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strconv"
 	"testing"
@@ -62,7 +63,7 @@ func startPostgres(t testing.TB, environment ...string) *PostgresServer {
 		t.Fatal("testenv: a private PostgreSQL needs local binaries: ", err)
 	}
 	cleanUp(t, stop)
-	if err := migrate(ctx, p.URL()); err != nil {
+	if err := errors.Join(migrate(ctx, p.URL()), makeServiceLoginAt(ctx, p.URL())); err != nil {
 		t.Fatal("testenv: ", err)
 	}
 	return &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}
