@@ -84,6 +84,13 @@ build-bench: ## Build bin/quotasvc-bench, the benchmark program
 reading-path: servers ## Measure what a reader follows to understand one debit and one check (ARGS='-trace -types')
 	@go run ./internal/archtest/readingpath $(ARGS)
 
+.PHONY: test-upgrade upgrade-snapshot
+test-upgrade: servers ## Test the upgrade: old schemas with data, and the version before beside this one (ARGS)
+	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program go test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestUpgrade' $(ARGS) ./cmd/quotasvc
+
+upgrade-snapshot: servers ## At a release: store its schema with data; see cmd/quotasvc/testdata/upgrade
+	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./cmd/quotasvc
+
 .PHONY: lint
 lint: ## Run go vet and golangci-lint, and check the formatting
 	go vet $(PACKAGES)

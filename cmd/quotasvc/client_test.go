@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -34,11 +35,17 @@ type instance struct {
 // serve starts an instance on free ports, or with the API at the given address.
 func serve(t testing.TB, env []string, listen ...string) *instance {
 	t.Helper()
+	return serveBy(t, os.Args[0], env, listen...)
+}
+
+// serveBy is serve with a program of another version.
+func serveBy(t testing.TB, program string, env []string, listen ...string) *instance {
+	t.Helper()
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
 	if len(listen) > 0 {
 		args[2] = listen[0]
 	}
-	p := launch(t, env, args...)
+	p := launchBy(t, program, env, args...)
 	transport := &http.Transport{MaxIdleConnsPerHost: 512}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &instance{

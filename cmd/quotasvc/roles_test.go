@@ -58,11 +58,7 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 	must(t, owner, "migrate", "partitions")
 
 	in := serve(t, env)
-	in.setUp(t, 1000)
-	in.do(t, http.StatusCreated, "PUT", "/v1/plans/monthly", "", object{"allowances": []object{
-		{"meter": "api_calls", "amount": 50, "every": "month", "anchor": "calendar"},
-	}})
-	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/monthly", "", object{"plan": "monthly"})
+	in.prepare(t)
 	in.everyOperation(t)
 	in.stop()
 
@@ -90,6 +86,16 @@ func TestRoles_InstalledAsDocumented_ServiceLivesWithoutDDL(t *testing.T) {
 		t.Errorf("the service's role has sealed: %s", stderr)
 	}
 	must(t, owner, "seal", "--out", filepath.Join(t.TempDir(), "seal"))
+}
+
+// prepare makes the tenants of everyOperation.
+func (in *instance) prepare(t *testing.T) {
+	t.Helper()
+	in.setUp(t, 1000)
+	in.do(t, http.StatusCreated, "PUT", "/v1/plans/monthly", "", object{"allowances": []object{
+		{"meter": "api_calls", "amount": 50, "every": "month", "anchor": "calendar"},
+	}})
+	in.do(t, http.StatusCreated, "PUT", "/v1/tenants/monthly", "", object{"plan": "monthly"})
 }
 
 // everyOperation makes one operation of each kind, and lets a roll and a verification end well.
