@@ -141,7 +141,7 @@ func TestServe_PortTaken_ReportedFirst(t *testing.T) {
 func TestServe_NoPostgres_ErrorHidesPassword(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := tool(t, []string{
-		"QUOTASVC_DATABASE_URL=postgres://nobody:hunter2@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_DATABASE_URL=postgres://nobody:hunter2@127.0.0.1:1/none", "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_START_TIMEOUT=1s",
 	}, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
 	if status != 1 || !strings.Contains(stderr, "127.0.0.1") || strings.Contains(stderr, "hunter2") {
 		t.Errorf("ended with %d: %s", status, stderr)

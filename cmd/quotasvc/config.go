@@ -57,14 +57,23 @@ type serviceConfig struct {
 	ReportDatabaseURL secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
 
 	Listen    string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
-	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics and pprof. Keep it private."`
+	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics, /log-level and pprof. Keep it private."`
 	AdminKey  secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
+
+	TLSCertFile     string `env:"QUOTASVC_TLS_CERT_FILE" placeholder:"FILE" group:"Listeners" help:"Certificate of the API in PEM form, with intermediate certificates after it. The API speaks HTTPS then. The files are read again when they change."`
+	TLSKeyFile      string `env:"QUOTASVC_TLS_KEY_FILE" placeholder:"FILE" group:"Listeners" help:"Private key of the certificate, in PEM form."`
+	TLSClientCAFile string `env:"QUOTASVC_TLS_CLIENT_CA_FILE" placeholder:"FILE" group:"Listeners" help:"Certificates of authorities, in PEM form. Clients must then show a certificate that one of them has signed, besides their key."`
+	ConnectionsMax  int    `env:"QUOTASVC_CONNECTIONS_MAX" default:"0" group:"Listeners" help:"Most connections of clients at a time. More are closed at once. 0: as many as the limit of open files allows, with a reserve for operators, PostgreSQL and Redis."`
 
 	LegacyHeaders  []string `env:"QUOTASVC_LEGACY_HEADERS" placeholder:"SET,..." group:"Listeners" help:"Rate-limit headers for older clients, in addition to RateLimit. x-ratelimit-epoch and x-ratelimit-delta send X-RateLimit-Limit, -Remaining and -Reset, with Reset as a Unix time or as seconds from now. ratelimit sends RateLimit-Limit, -Remaining and -Reset (seconds)."`
 	TrustedProxies []string `env:"QUOTASVC_TRUSTED_PROXIES" placeholder:"CIDR,..." group:"Listeners" help:"Proxies (addresses or CIDR blocks) whose X-Forwarded-For and X-Real-IP headers are trusted. Default: none."`
 
-	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"0s" group:"Stopping" help:"How long to keep serving after /readyz returns 503. Set it slightly above the load balancer's probe interval."`
-	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"8s" group:"Stopping" help:"Time limit of the stop after the drain delay. Container runtimes kill after 10 s by default; stay below their limit."`
+	Pprof bool `env:"QUOTASVC_PPROF" group:"Listeners" help:"Serve /debug/pprof/ at the ops address. Profiles cost CPU while they are taken, and stacks can show names of tenants."`
+
+	StartTimeout time.Duration `env:"QUOTASVC_START_TIMEOUT" default:"60s" group:"Starting and stopping" help:"How long to wait for PostgreSQL at start. Meanwhile /livez returns 200, /readyz 503, and the API does not listen. 0s waits for ever."`
+
+	DrainDelay  time.Duration `env:"QUOTASVC_DRAIN_DELAY" default:"3s" group:"Starting and stopping" help:"How long to keep serving after /readyz returns 503. Set it above the time in which the load balancer notices."`
+	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"6s" group:"Starting and stopping" help:"Time limit of the stop after the drain delay. Container runtimes kill after 10 s by default; keep the sum of both below their limit."`
 
 	Replicas    int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Minimum number of instances to assume while Redis is unavailable, 1 to 256. Limits are then divided by this number or by the last known number of live instances, whichever is larger."`
 	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"2" group:"Tuning" help:"Number of ledger writers. Each one uses a PostgreSQL connection."`
@@ -72,6 +81,8 @@ type serviceConfig struct {
 	Readers     int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three of their own."`
 	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
 	VerifyEvery time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
+
+	level *slog.LevelVar // of the log
 }
 
 // configError lists all problems of a configuration.
@@ -114,11 +125,15 @@ func (c *serviceConfig) validate() error {
 	samePort := c.Listen == c.OpsListen && !strings.HasSuffix(c.Listen, ":0")
 	check.require(!samePort, settingName("ops-listen"), "is the same as --listen: %s", c.Listen)
 	checkAdminKey(&check, string(c.AdminKey))
+	check.require((c.TLSCertFile == "") == (c.TLSKeyFile == ""), settingName("tls-cert-file"), "and %s must be set together", settingName("tls-key-file"))
+	check.require(c.TLSClientCAFile == "" || c.TLSCertFile != "", settingName("tls-client-ca-file"), "needs %s", settingName("tls-cert-file"))
+	check.require(c.ConnectionsMax >= 0 && c.ConnectionsMax <= 1_000_000, settingName("connections-max"), "is %d; must be between 0 and 1000000", c.ConnectionsMax)
 	legacy := httpapi.CheckLegacyHeaders(c.legacyHeaders())
 	check.require(legacy == nil, settingName("legacy-headers"), "%v", legacy)
 	_, err := parseProxies(c.TrustedProxies)
 	check.require(err == nil, settingName("trusted-proxies"), "%v", err)
 	check.require(c.DrainDelay >= 0 && c.DrainDelay <= time.Minute, settingName("drain-delay"), "is %s; must be between 0s and 1m", c.DrainDelay)
+	check.require(c.StartTimeout >= 0 && c.StartTimeout <= 24*time.Hour, settingName("start-timeout"), "is %s; must be between 0s and 24h", c.StartTimeout)
 	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
 		"is %s; must be between 1s and 10m", c.StopTimeout)
 	check.require(c.Replicas >= 1 && c.Replicas <= replica.Max, settingName("replicas"), "is %d; must be between 1 and %d", c.Replicas, replica.Max)

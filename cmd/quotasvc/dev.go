@@ -47,10 +47,10 @@ var demoCatalog []byte
 var devText string
 
 // Run serves until ctx ends or one of the servers ends.
-func (c *devCmd) Run(ctx context.Context, log *slog.Logger) (err error) {
+func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar) (err error) {
 	cfg := serviceConfig{
 		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, LedgerLanes: 2, CheckReads: 8, Readers: 8, CacheFresh: 30 * time.Second,
-		clockConfig: c.clockConfig,
+		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, level: level,
 	}
 	lst, err := listen(ctx, &cfg)
 	if err != nil {
@@ -105,7 +105,7 @@ func runOnStack(ctx context.Context, stack *localstack.Stack, cfg *serviceConfig
 		ended <- stack.Wait(ctx)
 		cancel()
 	}()
-	err := run(ctx, cfg, lst, log, func(a addresses) {
+	err := run(ctx, cfg, lst, log, func(context.Context) error { return nil }, func(a addresses) {
 		if err := printDevText(os.Stdout, a, string(cfg.AdminKey)); err != nil {
 			log.Warn("printing the introduction failed", "error", err)
 		}
@@ -155,6 +155,6 @@ func printDevText(out io.Writer, a addresses, key string) error {
 		return err
 	}
 	return text.Execute(out, map[string]string{
-		"API": "http://" + a.api, "Ops": "http://" + a.ops, "Key": key, "Run": hex.EncodeToString(run),
+		"API": a.api, "Ops": a.ops, "Key": key, "Run": hex.EncodeToString(run),
 	})
 }

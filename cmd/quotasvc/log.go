@@ -15,8 +15,10 @@ type logConfig struct {
 	Format string     `env:"QUOTASVC_LOG_FORMAT" default:"auto" enum:"auto,text,json" placeholder:"FORMAT" help:"text, json or auto. auto is text on a terminal and json elsewhere."`
 }
 
-func (c logConfig) logger(out *os.File) *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.Level}
+// logger returns a logger whose level can be changed while the process runs.
+func (c logConfig) logger(out *os.File, level *slog.LevelVar) *slog.Logger {
+	level.Set(c.Level)
+	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "text" || c.Format == "auto" && term.IsTerminal(int(out.Fd())) {
 		return slog.New(slog.NewTextHandler(out, options))
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,6 +23,9 @@ const (
 	// with everything that main does and with the race detector if the tests have it.
 	asProgram = "QUOTASVC_TEST_AS_PROGRAM"
 
+	// openFiles bounds the open files of the program that a test runs.
+	openFiles = "TEST_OPEN_FILES"
+
 	// soon is the time limit of every wait in a test. It allows for a busy machine.
 	soon = 30 * time.Second
 )
@@ -29,9 +33,18 @@ const (
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		_ = os.Unsetenv(asProgram)
+		limitFiles(os.Getenv(openFiles))
 		os.Exit(execute(os.Args[1:]))
 	}
 	testenv.Main(m)
+}
+
+func limitFiles(most string) {
+	if n, err := strconv.ParseUint(most, 10, 32); err == nil {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+			panic(err)
+		}
+	}
 }
 
 // process is a quotasvc that runs beside the test.
@@ -55,7 +68,7 @@ func launchBy(t testing.TB, program string, env []string, args ...string) *proce
 	t.Helper()
 	p := &process{t: t, ended: make(chan struct{}), lines: make(chan string, 256)}
 	p.cmd = exec.Command(program, args...)
-	p.cmd.Env = append(withoutSettings(os.Environ()), asProgram+"=1")
+	p.cmd.Env = append(withoutSettings(os.Environ()), asProgram+"=1", "QUOTASVC_DRAIN_DELAY=0s") // nobody waits for a load balancer to notice
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal goes to the test only

@@ -19,7 +19,8 @@ type serveCmd struct {
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, log *slog.Logger) error {
+func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar) error {
+	c.level = level
 	if err := c.serviceConfig.validate(); err != nil {
 		return err
 	}
@@ -31,27 +32,39 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer lst.close()
+	before := func(context.Context) error { return nil }
 	if c.Migrate {
-		if err := migrateUp(ctx, string(c.DatabaseURL), log); err != nil {
-			return err
-		}
+		before = func(ctx context.Context) error { return migrateUp(ctx, string(c.DatabaseURL), log) }
 	}
-	return run(ctx, &c.serviceConfig, lst, log, func(a addresses) { a.print(os.Stdout) })
+	return run(ctx, &c.serviceConfig, lst, log, before, func(a addresses) { a.print(os.Stdout) })
 }
 
-// listeners are opened first, so that a taken port is reported before a migration.
-type listeners struct{ api, ops net.Listener }
+// listeners are where the service listens. The operators' listener is opened first. The API's address is only tried at first, so that a taken
+// port is reported before a migration; it is opened when the service can answer. A refused connection sends every load balancer to the next
+// instance, for all methods, because nothing was sent; a refusal in an answer reaches the client, and a connection that waits costs it its time.
+type listeners struct {
+	cfg *serviceConfig
+	ops net.Listener
+}
 
 func listen(ctx context.Context, cfg *serviceConfig) (*listeners, error) {
-	api, err := listenOn(ctx, "listen", cfg.Listen)
+	l := &listeners{cfg: cfg}
+	api, err := l.openAPI(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ops, err := listenOn(ctx, "ops-listen", cfg.OpsListen)
-	if err != nil {
+	if l.ops, err = listenOn(ctx, "ops-listen", cfg.OpsListen); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
-	return &listeners{api: api, ops: ops}, nil
+	if err := api.Close(); err != nil {
+		return nil, errors.Join(err, l.ops.Close())
+	}
+	return l, nil
+}
+
+// openAPI opens the API's listener.
+func (l *listeners) openAPI(ctx context.Context) (net.Listener, error) {
+	return listenOn(ctx, "listen", l.cfg.Listen)
 }
 
 func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
@@ -68,45 +81,13 @@ func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// close closes the listeners. Closing them twice is harmless.
-func (l *listeners) close() {
-	_ = l.api.Close()
-	_ = l.ops.Close()
-}
+// close closes the operators' listener. Closing it twice is harmless.
+func (l *listeners) close() { _ = l.ops.Close() }
 
-// addresses are the addresses that the service listens on.
+// addresses are the URLs that the service listens on.
 type addresses struct{ api, ops string }
 
 // print writes the addresses for users and for scripts that start the service on port 0.
 func (a addresses) print(out io.Writer) {
-	fmt.Fprintf(out, "API http://%s\nops http://%s\n", a.api, a.ops)
-}
-
-// run starts the service, serves on lst until ctx ends or serving fails, and stops all parts in order. It calls ready once,
-// when the service answers requests.
-func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, ready func(addresses)) error {
-	s, err := start(ctx, cfg, lst, log)
-	if err != nil {
-		return err
-	}
-	defer tuneCollector()()
-	at := addresses{api: lst.api.Addr().String(), ops: lst.ops.Addr().String()}
-	log.Info("serving", "version", versionText(), "api", at.api, "ops", at.ops,
-		"database", cfg.DatabaseURL, "redis", cfg.RedisURL, "local_mode", cfg.RedisURL == "")
-	ready(at)
-	failed := make(chan error, 1)
-	go func() { failed <- s.server.Wait() }()
-	select {
-	case <-ctx.Done():
-		log.Info("stopping", "drain_delay", cfg.DrainDelay.String(), "stop_timeout", cfg.StopTimeout.String())
-	case err = <-failed:
-		log.Error("serving failed, stopping", "error", err)
-	}
-	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainDelay+cfg.StopTimeout)
-	defer cancel()
-	err = errors.Join(err, s.stop(stopCtx))
-	if err == nil {
-		log.Info("stopped")
-	}
-	return err
+	fmt.Fprintf(out, "API %s\nops %s\n", a.api, a.ops)
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/clock"
@@ -21,18 +23,20 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
-// service holds all running parts. They are started in the order of their dependencies and stopped in reverse order: the
-// listener, the ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last committed
-// balances), the limiter, the connections.
+// service holds all running parts below the listeners. They are started in the order of their dependencies and stopped in reverse order: the
+// ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last committed balances), the limiter, the
+// connections.
 type service struct {
-	log    *slog.Logger
-	server *httpapi.Server
-	stops  []stopper
+	log   *slog.Logger
+	api   http.Handler
+	shown ops.Service
+	stops []stopper
 }
 
 type stopper struct {
@@ -41,25 +45,23 @@ type stopper struct {
 }
 
 // start builds and starts the service. If a part fails to start, start stops the others.
-func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger) (_ *service, err error) {
+func start(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (_ *service, err error) {
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
 		return nil, err
 	}
 	s := &service{log: log}
 	defer func() {
 		if err != nil {
-			stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.StopTimeout)
-			defer cancel()
-			err = errors.Join(err, s.stop(stopCtx))
+			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
 		}
 	}()
 	m := newMeasurements()
-	limiter, cache, err := s.startRedis(ctx, cfg, m)
+	store, limiter, cache, err := s.startRedis(ctx, cfg, m)
 	if err != nil {
 		return nil, err
 	}
 	agreed := cfg.clock(log)
-	cat, err := s.startCatalog(ctx, cfg, agreed, m, limiter)
+	cat, keys, err := s.startCatalog(ctx, cfg, agreed, m, limiter)
 	if err != nil {
 		return nil, err
 	}
@@ -84,23 +86,39 @@ func start(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	api := httpapi.Config{
-		AdminKey: string(cfg.AdminKey), TrustedProxies: proxies, DrainDelay: cfg.DrainDelay, Log: log, Registry: m.registry,
-		LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
-	}
-	if cfg.RedisURL != "" {
-		api.Replicas = func() httpapi.ReplicaCount {
-			r := limiter.Replicas()
-			return httpapi.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
-		}
-	}
-	s.server, err = httpapi.New(g, l, h, cat, api)
+	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
+		Keys: keys, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
-	s.server.Start(lst.api, lst.ops)
-	s.onStop("http", s.server.Shutdown)
+	s.api = api.Handler()
+	s.show(ctx, m, l, cat, store, limiter)
 	return s, nil
+}
+
+// show sets what operators see of the service.
+func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, store *redisstore.Store, limiter *ratelimit.Limiter) {
+	s.shown = ops.Service{
+		Metrics: m.registry,
+		Conditions: []ops.Condition{{Name: "catalogue", Check: func() error {
+			if c.Snapshot().ReadAt.IsZero() {
+				return errors.New("not loaded yet")
+			}
+			return nil
+		}}},
+		Backends: []*ops.Backend{ops.NewBackend(ctx, "postgresql", l.Ping, m.registry)},
+	}
+	if store != nil {
+		s.shown.Backends = append(s.shown.Backends, ops.NewBackend(ctx, "redis", store.Ping, m.registry))
+		s.shown.Replicas = func() ops.ReplicaCount {
+			r := limiter.Replicas()
+			return ops.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
+		}
+	}
+	for _, b := range s.shown.Backends {
+		s.onStop("questions to a backend", b.Stop)
+	}
 }
 
 // measurements are the metrics that several parts share.
@@ -114,7 +132,6 @@ type measurements struct {
 
 func newMeasurements() *measurements {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return &measurements{
 		registry: registry, lanes: lane.NewMetrics(registry), limits: ratelimit.NewMetrics(registry), redis: redisstore.NewMetrics(registry),
 		replicas: replica.NewMetrics(registry),
@@ -123,7 +140,7 @@ func newMeasurements() *measurements {
 
 // startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down. Without a
 // URL both parts keep their state in this process.
-func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*ratelimit.Limiter, *balances.Cache, error) {
+func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*redisstore.Store, *ratelimit.Limiter, *balances.Cache, error) {
 	limits := ratelimit.Config{Log: s.log, Metrics: m.limits}
 	copies := balances.Config{
 		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry,
@@ -133,11 +150,11 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 		limiter, cache := ratelimit.New(nil, limits), balances.New(nil, copies)
 		s.onStop("limiter", limiter.Stop)
 		s.onStop("balance cache", cache.Stop)
-		return limiter, cache, nil
+		return nil, limiter, cache, nil
 	}
 	store, err := redisstore.Open(string(cfg.RedisURL), redisstore.Config{Log: s.log, Metrics: m.redis, LaneMetrics: m.lanes})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	s.onStop("redis connections", func(context.Context) error { return store.Close() })
 	heartbeat := replica.NewHeartbeat(store, replica.Config{Minimum: cfg.Replicas, Log: s.log, Metrics: m.replicas})
@@ -157,22 +174,35 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 		}
 		return nil
 	})
-	return limiter, cache, nil
+	return store, limiter, cache, nil
 }
 
-func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, error) {
+// startCatalog starts the catalogue, and the keys, which follow its announcements.
+func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
 	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
 	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, Log: s.log, Metrics: m.registry})
+	keyStore, err := access.NewStore(store)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := access.NewDirectory(keyStore, string(cfg.AdminKey), access.Config{Log: s.log, Metrics: m.registry})
+	if err != nil {
+		return nil, nil, err
+	}
+	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, Log: s.log, Metrics: m.registry})
 	s.onStop("catalogue", c.Stop)
-	return c, c.Start(ctx)
+	if err := c.Start(ctx); err != nil {
+		return nil, nil, err
+	}
+	s.onStop("keys", keys.Stop)
+	return c, keys, keys.Start(ctx)
 }
 
 // startRollups starts the writer of the journal's sums.
@@ -238,6 +268,13 @@ func (s *service) startVerifier(ctx context.Context, cfg *serviceConfig, m *meas
 
 func (s *service) onStop(what string, stop func(context.Context) error) {
 	s.stops = append(s.stops, stopper{what, stop})
+}
+
+// stopWithin stops all parts within a time, also after ctx has ended.
+func (s *service) stopWithin(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	return s.stop(ctx)
 }
 
 // stop stops all parts in order, within ctx. It stops the remaining parts even if one fails.

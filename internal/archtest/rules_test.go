@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"internal/testenv":               {"internal/localstack", "deploy/postgres", "migrations"},
 	"internal/catalog":               {"internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/trail"},
 	"internal/namedsql":              {},
+	"internal/access":                {"internal/body", "internal/bound", "internal/catalog", "internal/namedsql", "internal/trail"},
 	"internal/trail":                 {"internal/namedsql"},
 	"internal/pgpool":                {},
 	"internal/clock":                 {},                                                  // pure: two clocks
@@ -51,10 +52,12 @@ var mayImport = map[string][]string{
 
 	"internal/body":         {"internal/bound", "internal/period"},
 	"internal/httpapi/wire": {},
+	"internal/transport":    {}, // connections, whatever they carry
+	"internal/ops":          {},
 	"internal/httpapi": {
 		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
-		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail",
+		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access",
 	},
 
 	"internal/bench": {
@@ -70,7 +73,7 @@ var mayImport = map[string][]string{
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
-		"internal/bound", "internal/period", "internal/localstack", "internal/trail", "deploy/postgres", "migrations",
+		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/transport", "internal/trail", "internal/access", "deploy/postgres", "migrations",
 	},
 }
 
@@ -81,6 +84,7 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/history":  {"internal/ledger/verifier"},
 	"internal/ledger/archive":  {"internal/clock", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                        // what documents may be; makes what is verified
+	"internal/httpapi":         {"internal/transport"},                                                                                                                                                          // the API behind real connections
 	"cmd/quotasvc":             {"internal/bench"},                                                                                                                                                              // the small form of `make bench-outage`
 	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
@@ -93,7 +97,7 @@ var outsideTheOrder = []string{"internal/localstack", "deploy/postgres", "migrat
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

@@ -220,7 +220,8 @@ func (s *stand) serve(ctx context.Context, at *site, env ...string) (err error) 
 func (s *stand) env(at *site) []string {
 	return []string{
 		"QUOTASVC_DATABASE_URL=" + at.databaseURL, "QUOTASVC_REDIS_URL=" + at.redisURL, "QUOTASVC_ADMIN_KEY=" + s.adminKey,
-		"QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0", "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text",
+		"QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0", "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text", "QUOTASVC_PPROF=true",
+		"QUOTASVC_DRAIN_DELAY=0s",
 	}
 }
 

@@ -250,7 +250,7 @@ func (a *application) blocks(ctx context.Context) error {
 	if a.file.Blocks == nil || a.faults != nil {
 		return nil
 	}
-	stored, err := a.tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited)
+	stored, err := a.tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited, "")
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ type Config struct {
 	// OnReset, if not nil, is called with each bucket that was reset, on any instance. It must not block.
 	OnReset func(bucket string)
 
+	// OnKeys, if not nil, is called when keys were changed on any instance, or may have been. It must not block.
+	OnKeys func()
+
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: no metrics
 	Lanes   *lane.Metrics         // nil: no metrics of the lane that reads tenants
@@ -173,6 +176,8 @@ func (c *Catalog) onNotify(changes []string) {
 			c.snapshots.trigger()
 		case kindBlock:
 			c.blockLists.trigger()
+		case KindKey:
+			c.keysChanged()
 		case kindReset:
 			if c.cfg.OnReset != nil {
 				c.cfg.OnReset(id)
@@ -188,6 +193,13 @@ func (c *Catalog) onNotify(changes []string) {
 func (c *Catalog) triggerAll() {
 	c.snapshots.trigger()
 	c.blockLists.trigger()
+	c.keysChanged()
+}
+
+func (c *Catalog) keysChanged() {
+	if c.cfg.OnKeys != nil {
+		c.cfg.OnKeys()
+	}
 }
 
 func (c *Catalog) readSnapshotNow(ctx context.Context) error {

@@ -21,6 +21,7 @@ const mustBeCursor = "is an unknown cursor; it must be the next_cursor of the pa
 type Page struct {
 	Limit  int    // 1..MaxPage
 	Cursor string // empty for the first page, then the NextCursor of the page before
+	Tenant string // only what is about this tenant: itself, or blocks of it and of its subjects; empty: all
 }
 
 // List is a page of a listing, in order of ids.

@@ -115,7 +115,7 @@ func (p *TenantPatch) change() TenantChange {
 
 // timing returns when and why the terms change.
 func (p *TenantPatch) timing() timing {
-	return timing{now: p.Apply == applyNow, prorate: p.Prorate, reset: p.Usage == usageReset, reason: p.Reason, dry: p.DryRun}
+	return timing{now: p.Apply == applyNow, prorate: p.Prorate, reset: p.Usage == usageReset, reason: p.Reason, dry: p.DryRun, patch: true}
 }
 
 // patched returns t with the changes of p.

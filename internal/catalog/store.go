@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 const (
@@ -45,6 +46,9 @@ const (
 	kindTenant = "tenant"
 	kindBlock  = "block"
 	kindReset  = "reset" // of a bucket; nothing is stored
+
+	// KindKey is the kind of announcements of package access.
+	KindKey = "key"
 
 	everything = "all"
 )
@@ -97,11 +101,27 @@ func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 type txn struct {
 	pgx.Tx
 	store      *Store
-	changes    []string // to announce
-	committing bool     // only the commit remains: a failure may be a success
+	changes    []string     // to announce
+	lines      []trail.Line // for the audit log
+	committing bool         // only the commit remains: a failure may be a success
 }
 
-func (tx *txn) changed(kind, id string) { tx.changes = append(tx.changes, kind+":"+id) }
+// changed notes a change of an object, to be announced and recorded in the audit log. before is nil for a new object, after for a deleted one.
+func (tx *txn) changed(ctx context.Context, kind, id string, c change) {
+	tx.changes = append(tx.changes, kind+":"+id)
+	tx.lines = append(tx.lines, trail.Line{
+		Actor: trail.From(ctx), Action: kind + "." + c.action, Object: trail.Object{Kind: kind, ID: id, Tenant: c.tenant},
+		Before: c.before, After: c.after, Reason: c.reason,
+	})
+}
+
+// change is what was done to an object.
+type change struct {
+	action        string // put, patch, delete or reset
+	tenant        string // the tenant that it is about; empty: none
+	before, after any
+	reason        string
+}
 
 // now returns the instant with which a change is stamped: PostgreSQL's clock, or the instance's if the two disagree and that is the earlier.
 // Call it after the locks.
@@ -185,10 +205,40 @@ func (s *Store) writeOnce(ctx context.Context, serial bool, do func(context.Cont
 				return fmt.Errorf("announce: %w", err)
 			}
 		}
+		if err := trail.Record(ctx, raw, tx.lines); err != nil {
+			return err
+		}
 		tx.committing = true
 		return nil
 	})
 	return tx, err
+}
+
+// Transaction is a running transaction of another package that is stored, announced, recorded and repeated like the catalogue's own.
+type Transaction struct{ *txn }
+
+// Note notes an announcement, and a line for the audit log.
+func (c *Transaction) Note(announcement string, line trail.Line) {
+	c.changes, c.lines = append(c.changes, announcement), append(c.lines, line)
+}
+
+// Write runs do in one transaction and commits. It may run do more than once. Errors are *Error, or those of do that are not the driver's.
+func (s *Store) Write(ctx context.Context, op string, do func(context.Context, *Transaction) error) error {
+	return s.write(ctx, op, writeTimeout, false, func(ctx context.Context, tx *txn) error { return do(ctx, &Transaction{tx}) })
+}
+
+// View runs do in one read-only transaction. Errors are as those of Write.
+func (s *Store) View(ctx context.Context, op string, do func(context.Context, pgx.Tx) error) error {
+	return s.read(ctx, op, func(ctx context.Context, tx *txn) error { return do(ctx, tx.Tx) })
+}
+
+// Audit returns a page of the audit log.
+func (s *Store) Audit(ctx context.Context, q trail.Query) (page trail.Page, err error) {
+	err = s.View(ctx, "read the audit log", func(ctx context.Context, tx pgx.Tx) error {
+		page, err = trail.List(ctx, tx, q)
+		return err
+	})
+	return page, err
 }
 
 // read runs do in one read-only transaction with one view of the database. It runs do again if the connection was dead.

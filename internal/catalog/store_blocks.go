@@ -62,7 +62,7 @@ func (s *Store) ListBlocks(ctx context.Context, p Page) (list List[Block], err e
 		return list, err
 	}
 	err = s.read(ctx, "list blocks", func(ctx context.Context, tx *txn) error {
-		items, err := tx.blocks(ctx, "SelectBlocks", after[0], after[1], after[2], p.Limit+1)
+		items, err := tx.blocks(ctx, "SelectBlocks", after[0], after[1], after[2], p.Limit+1, p.Tenant)
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) err
 		if _, err := tx.exec(ctx, "DeleteBlock", b.Kind, b.Tenant, b.Value); err != nil {
 			return wrap("delete", err)
 		}
-		tx.changed(kindBlock, b.id())
+		tx.changed(ctx, kindBlock, b.id(), change{action: "delete", tenant: b.Of(), before: &b})
 		return nil
 	})
 }
@@ -99,7 +99,7 @@ func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) err
 func (s *Store) readBlocks(ctx context.Context, now time.Time) (*Blocks, error) {
 	var blocks []Block
 	err := s.read(ctx, "read the blocks", func(ctx context.Context, tx *txn) (err error) {
-		blocks, err = tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited)
+		blocks, err = tx.blocks(ctx, "SelectBlocks", "", "", "", unlimited, "")
 		return err
 	})
 	if err != nil {
@@ -115,6 +115,14 @@ func blockKey(kind, value, tenant string) (Block, error) {
 	b.checkKey(&c)
 	b.normalize()
 	return b, c.err()
+}
+
+// Of returns the tenant that a block is about; empty for addresses.
+func (b *Block) Of() string {
+	if b.Kind == BlockTenant {
+		return b.Value
+	}
+	return b.Tenant
 }
 
 // id returns the name of a block in announcements and diffs.
@@ -214,6 +222,6 @@ func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, err
 		return Block{}, fieldError(CodeInvalidArgument, "expires_at", "must be in the future")
 	}
 	b.CreatedAt, b.UpdatedAt = b.CreatedAt.UTC(), b.UpdatedAt.UTC()
-	tx.changed(kindBlock, b.id())
+	tx.changed(ctx, kindBlock, b.id(), change{action: "put", tenant: b.Of(), before: orNil(before), after: &b, reason: b.Reason})
 	return b, wrap("store block "+b.id(), err)
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // PutLimit creates or replaces a limit. It returns the stored limit, with defaults, and whether it is new.
@@ -55,22 +57,40 @@ func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err e
 // DeleteLimit deletes a limit. It fails with CodeConflict if another limit replaces it.
 func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 	return s.write(ctx, "delete limit", writeTimeout, true, func(ctx context.Context, tx *txn) error {
-		n, err := tx.exec(ctx, "DeleteLimit", rule)
+		before, err := tx.limits(ctx, []string{rule}, "", 1)
 		if err != nil {
-			return wrap("delete", err)
+			return err
 		}
-		if n == 0 {
+		if len(before) == 0 {
 			return notFound(kindLimit, rule)
 		}
-		tx.changed(kindLimit, rule)
+		if _, err := tx.exec(ctx, "DeleteLimit", rule); err != nil {
+			return wrap("delete", err)
+		}
+		tx.changed(ctx, kindLimit, rule, change{action: "delete", tenant: before[0].Match.Tenant, before: &before[0]})
 		return tx.requireNotReplaced(ctx, rule)
 	})
 }
 
-// AnnounceReset announces to all instances that a bucket was reset.
-func (s *Store) AnnounceReset(ctx context.Context, bucket string) error {
-	return s.write(ctx, "announce a reset", writeTimeout, false, func(_ context.Context, tx *txn) error {
-		tx.changed(kindReset, bucket)
+// Reset is a bucket of a limit that was filled.
+type Reset struct {
+	Bucket string `json:"-"`
+	Rule   string `json:"-"`
+
+	// The dimensions that chose the bucket; empty: not one of the limit's.
+	Tenant  string `json:"tenant,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	Route   string `json:"route,omitempty"`
+	IP      string `json:"ip,omitempty"`
+}
+
+// AnnounceReset announces to all instances that a bucket was reset, and records it in the audit log.
+func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
+	return s.write(ctx, "announce a reset", writeTimeout, false, func(ctx context.Context, tx *txn) error {
+		tx.changes = append(tx.changes, kindReset+":"+r.Bucket)
+		tx.lines = append(tx.lines, trail.Line{
+			Actor: trail.From(ctx), Action: "limit.reset", Object: trail.Object{Kind: kindLimit, ID: r.Rule, Tenant: r.Tenant}, After: &r,
+		})
 		return nil
 	})
 }
@@ -128,6 +148,6 @@ func (tx *txn) putLimit(ctx context.Context, before *Limit, l Limit) (Limit, err
 	}
 	err = tx.queryRow(ctx, statement, l.Rule, spec).Scan(&l.CreatedAt, &l.UpdatedAt)
 	l.CreatedAt, l.UpdatedAt = l.CreatedAt.UTC(), l.UpdatedAt.UTC()
-	tx.changed(kindLimit, l.Rule)
+	tx.changed(ctx, kindLimit, l.Rule, change{action: "put", tenant: l.Match.Tenant, before: orNil(before), after: &l})
 	return l, wrap("store limit "+l.Rule, err)
 }

@@ -65,6 +65,10 @@ func (s *Store) DeleteMeter(ctx context.Context, id string) error {
 		if _, err := tx.exec(ctx, "DeleteEmptyBalances", id); err != nil {
 			return wrap("delete empty balances", err)
 		}
+		before, err := tx.meters(ctx, []string{id}, "", 1)
+		if err != nil {
+			return err
+		}
 		// Again: a balance may have got its first entry while this transaction waited for locks.
 		if err := tx.meterUnused(ctx, id); err != nil {
 			return err
@@ -72,7 +76,7 @@ func (s *Store) DeleteMeter(ctx context.Context, id string) error {
 		if _, err := tx.exec(ctx, "DeleteMeter", id); err != nil {
 			return wrap("delete", err)
 		}
-		tx.changed(kindMeter, id)
+		tx.changed(ctx, kindMeter, id, change{action: "delete", before: orNil(first(before))})
 		return nil
 	})
 }
@@ -119,7 +123,7 @@ func (tx *txn) putMeter(ctx context.Context, before *Meter, m Meter) (Meter, err
 	}
 	err := tx.queryRow(ctx, statement, m.ID, m.Unit, m.Description, m.DenialReplay).Scan(&m.CreatedAt, &m.UpdatedAt)
 	m.CreatedAt, m.UpdatedAt = m.CreatedAt.UTC(), m.UpdatedAt.UTC()
-	tx.changed(kindMeter, m.ID)
+	tx.changed(ctx, kindMeter, m.ID, change{action: "put", before: orNil(before), after: &m})
 	return m, wrap("store meter "+m.ID, err)
 }
 

@@ -159,7 +159,7 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err := tx.insertAllowances(ctx, &p); err != nil {
 		return Plan{}, wrap("store allowances of plan "+p.ID, err)
 	}
-	tx.changed(kindPlan, p.ID)
+	tx.changed(ctx, kindPlan, p.ID, change{action: "put", before: orNil(before), after: &p})
 	return p, nil
 }
 

@@ -118,7 +118,11 @@ func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err
 		return list, err
 	}
 	err = s.read(ctx, "list tenants", func(ctx context.Context, tx *txn) error {
-		items, err := tx.tenants(ctx, nil, after, p.Limit+1)
+		var ids []string // nil: all
+		if p.Tenant != "" {
+			ids = []string{p.Tenant}
+		}
+		items, err := tx.tenants(ctx, ids, after, p.Limit+1)
 		list = listed(items, p, func(t *Tenant) string { return t.ID })
 		return err
 	})
@@ -242,7 +246,7 @@ func (tx *txn) changeTenant(ctx context.Context, before *lockedTenant, t Tenant,
 			return Tenant{}, wrap("store terms of tenant "+t.ID, err)
 		}
 	}
-	tx.changed(kindTenant, t.ID)
+	tx.changed(ctx, kindTenant, t.ID, change{action: when.action(), tenant: t.ID, before: &before.Tenant, after: &t, reason: when.reason})
 	return t, nil
 }
 
@@ -268,7 +272,7 @@ func (tx *txn) insertTenant(ctx context.Context, t Tenant) (Tenant, error) {
 	}
 	t.Anchor, t.CreatedAt, t.UpdatedAt = t.Anchor.UTC(), t.CreatedAt.UTC(), t.CreatedAt.UTC()
 	t.Metadata, err = compact(t.Metadata)
-	tx.changed(kindTenant, t.ID)
+	tx.changed(ctx, kindTenant, t.ID, change{action: "put", tenant: t.ID, after: &t})
 	return t, err
 }
 

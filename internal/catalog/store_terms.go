@@ -76,6 +76,15 @@ type timing struct {
 	reset   bool   // what was used of the open periods does not count
 	reason  string // empty: not given
 	dry     bool   // the transaction is rolled back
+	patch   bool   // some fields are changed, not all replaced
+}
+
+// action returns what is done to the tenant, for the audit log.
+func (t timing) action() string {
+	if t.patch {
+		return "patch"
+	}
+	return "put"
 }
 
 // termsWait reports whether the newest terms of a locked tenant, or a newer version of its plan, wait for the next periods.

@@ -40,7 +40,11 @@ func (g *Gate) ResetLimit(ctx context.Context, req ResetRequest) (existed bool, 
 	if existed, err = g.limiter.Reset(ctx, name); err != nil {
 		return false, unavailable("the bucket could not be reset; a retry is safe", err)
 	}
-	if err := g.tenants.catalog.AnnounceReset(ctx, name); err != nil {
+	told := catalog.Reset{Bucket: name, Rule: req.Rule, Tenant: req.Tenant, Subject: req.Subject, Route: req.Route}
+	if req.IP.IsValid() {
+		told.IP = req.IP.String()
+	}
+	if err := g.tenants.catalog.AnnounceReset(ctx, told); err != nil {
 		return existed, unavailable("the bucket was reset, but other instances may still deny requests for a second; a retry is safe", err)
 	}
 	return existed, nil

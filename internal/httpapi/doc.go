@@ -31,11 +31,10 @@
 //
 // # Concurrency
 //
-// A Server has one goroutine per listener, and net/http has one per connection. Requests are pooled: nothing may keep one, or
-// a byte slice of one, after its answer.
+// net/http has one goroutine per connection (package transport). Requests are pooled: nothing may keep one, or a byte slice of one, after its
+// answer.
 //
 // # Failure
 //
-// Each request has a deadline. If a backend is down, requests get 503 with Retry-After; /livez stays green, and /readyz says
-// what is missing. Shutdown loses no accepted request.
+// Each request has a deadline. If a backend is down, requests get 503 with Retry-After.
 package httpapi

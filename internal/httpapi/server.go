@@ -1,21 +1,16 @@
 package httpapi
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -24,30 +19,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
-// Timeouts of a connection. A slow or silent client must not hold one for ever.
-const (
-	headerTimeout = 5 * time.Second  // the header of a request is one packet
-	readTimeout   = 15 * time.Second // 1 MiB over a slow line
-	writeTimeout  = 15 * time.Second // added to readTimeout and the deadline of the request
-	// idleTimeout is longer than the 60 s after which common load balancers close idle connections. The side that closes
-	// first must not be the one that receives a request at that moment.
-	idleTimeout = 90 * time.Second
-	// headerBytesMax is far more than a key, a token and a trace header need.
-	headerBytesMax = 32 << 10
-)
+// DefaultRequestTimeout is longer than every budget below the API and ends only requests that hang.
+const DefaultRequestTimeout = 10 * time.Second
 
 // Config configures a Server. The zero value of a field means its default.
 type Config struct {
-	// AdminKey is the key that may do everything. See bound.AdminKey.
-	AdminKey string
+	// Keys authenticates callers. Required. The server neither starts nor stops it.
+	Keys *access.Directory
 
-	// RequestTimeout bounds a request, 10 s by default. It is longer than every budget below it and ends only requests that
+	// RequestTimeout bounds a request, DefaultRequestTimeout if it is 0. It is longer than every budget below it and ends only requests that
 	// hang.
 	RequestTimeout time.Duration
-
-	// DrainDelay is how long a server that shuts down reports "not ready" before it stops accepting, so that load balancers
-	// notice. Zero: no delay.
-	DrainDelay time.Duration
 
 	// LegacyHeaders are sent in addition to the RateLimit headers.
 	LegacyHeaders []LegacyHeaders
@@ -55,23 +37,17 @@ type Config struct {
 	// TrustedProxies are the proxies whose X-Forwarded-For and X-Real-IP are trusted. Default: none.
 	TrustedProxies []netip.Prefix
 
-	// Checks are the checks of /readyz in addition to PostgreSQL and the catalogue.
-	Checks []Check
-
-	// Replicas returns the counts of instances for /readyz. nil without Redis. It must not block.
-	Replicas func() ReplicaCount
-
 	// Verifier runs the verifications that clients ask for. Required where there are backends.
 	Verifier *verifier.Verifier
 
 	// Log gets one line per request. Required.
 	Log *slog.Logger
 
-	// Registry gets the metrics of requests, and /metrics serves it. Required.
+	// Registry gets the metrics of requests. Required.
 	Registry *prometheus.Registry
 }
 
-// Server serves the API on one listener and the operators' endpoints on another.
+// Server answers the requests of the API.
 type Server struct {
 	gate    *gate.Gate
 	ledger  *pg.Ledger
@@ -83,7 +59,7 @@ type Server struct {
 	now     func() time.Time // for durations and for headers with a time of day
 	jitter  func(limit time.Duration) time.Duration
 
-	keys     keys
+	keys     *access.Directory
 	gateways []gateway
 	proxies  *proxies
 	problems map[ledger.Code]problemKind
@@ -91,102 +67,36 @@ type Server struct {
 	metrics  *metrics
 	pool     sync.Pool
 
-	api      *http.Server
-	ops      *http.Server
-	serving  errgroup.Group
-	stopping atomic.Bool
+	echo *echo.Echo
 }
 
-// New returns a server that does not listen yet. It returns an error for an invalid admin key. It panics if the registry has
+// New returns a server. It returns an error for unknown sets of headers. It panics if the registry has
 // its metrics already.
 func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg Config) (*Server, error) {
 	if cfg.RequestTimeout == 0 {
-		cfg.RequestTimeout = 10 * time.Second
-	}
-	known, err := newKeys(cfg.AdminKey)
-	if err != nil {
-		return nil, err
+		cfg.RequestTimeout = DefaultRequestTimeout
 	}
 	if err := CheckLegacyHeaders(cfg.LegacyHeaders); err != nil {
 		return nil, err
 	}
 	s := &Server{
 		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
-		keys: known, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		keys: cfg.Keys, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		gateways: newGateways(), proxies: newProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest
-	stderr := slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)
-	s.api = &http.Server{
-		Handler:           s.router(),
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      readTimeout + cfg.RequestTimeout + writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    headerBytesMax,
-		ErrorLog:          stderr,
-	}
-	s.ops = &http.Server{
-		Handler:           s.opsHandler(),
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    headerBytesMax,
-		ErrorLog:          stderr,
-		// No WriteTimeout: a profile lasts as long as its reader asked for.
-	}
+	s.echo = s.router()
 	return s, nil
 }
 
 // newRequest makes a request for the pool.
 func newRequest() any { return new(request) }
 
-// Start serves the API on api and the operators' endpoints on ops until Shutdown. It returns at once.
-func (s *Server) Start(api, ops net.Listener) {
-	s.serving.Go(func() error { return s.serveOn(s.api, api, "serve the API") })
-	s.serving.Go(func() error { return s.serveOn(s.ops, ops, "serve operations") })
-}
-
-func (s *Server) serveOn(server *http.Server, l net.Listener, what string) error {
-	err := server.Serve(l)
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	// The service is useless without one of its listeners: the other one ends as well, and Wait returns the error.
-	return errors.Join(fmt.Errorf("%s: %w", what, err), s.api.Close(), s.ops.Close())
-}
-
-// Wait returns nil after Shutdown, or the error of a listener as soon as it fails.
-func (s *Server) Wait() error { return s.serving.Wait() }
-
-// Shutdown stops serving without losing a request. /readyz reports "not ready", and for DrainDelay requests are still
-// answered, each with Connection: close. Then the listener closes, and requests in progress finish. If ctx ends first, the
-// rest is cut off and Shutdown returns ctx's error. The operators' endpoints stop last.
-//
-// Stop the ledger and the gate after Shutdown: requests need them to the end.
-func (s *Server) Shutdown(ctx context.Context) error {
-	if s.stopping.Swap(true) {
-		return nil
-	}
-	s.api.SetKeepAlivesEnabled(false)
-	delay := time.NewTimer(s.cfg.DrainDelay)
-	defer delay.Stop()
-	select {
-	case <-delay.C:
-	case <-ctx.Done():
-	}
-	err := s.api.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("finish requests: %w", err), s.api.Close())
-	}
-	if closed := s.ops.Shutdown(ctx); closed != nil {
-		err = errors.Join(err, s.ops.Close())
-	}
-	return errors.Join(err, s.serving.Wait())
-}
+// Handler returns the handler of all requests.
+func (s *Server) Handler() http.Handler { return s.echo }
 
 // router returns the handler of the API.
-func (s *Server) router() http.Handler {
+func (s *Server) router() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Use(s.serve)

@@ -164,6 +164,14 @@ func (s *Store) stopShards(ctx context.Context) (errs []error) {
 // Close closes the connections.
 func (s *Store) Close() error { return s.client.Close() }
 
+// Ping returns nil if Redis answers, on a cluster each of its masters.
+func (s *Store) Ping(ctx context.Context) error {
+	if s.cluster == nil {
+		return s.client.Ping(ctx).Err()
+	}
+	return s.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return master.Ping(ctx).Err() })
+}
+
 // IsCluster reports whether the keys of one command or script call must share a hash tag.
 func (s *Store) IsCluster() bool { return s.cluster != nil }
 

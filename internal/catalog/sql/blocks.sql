@@ -1,8 +1,10 @@
 -- name: SelectBlocks
--- The blocks that are in force at $5, after $1, $2, $3 (kind, tenant, value), at most $4, in order.
+-- The blocks that are in force at $6, after $1, $2, $3 (kind, tenant, value), at most $4, in order; of tenant $5 and its subjects unless it is
+-- empty.
 SELECT kind, tenant_id, value, action, expires_at, reason, created_at, updated_at
 FROM blocks
-WHERE (kind, tenant_id, value) > ($1, $2, $3) AND (expires_at IS NULL OR expires_at > $5::timestamptz)
+WHERE (kind, tenant_id, value) > ($1, $2, $3) AND (expires_at IS NULL OR expires_at > $6::timestamptz)
+  AND ($5::text = '' OR kind = 'tenant' AND value = $5 OR kind = 'subject' AND tenant_id = $5)
 ORDER BY kind, tenant_id, value
 LIMIT $4;
 

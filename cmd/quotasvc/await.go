@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ops"
+)
+
+const (
+	// awaitConnect bounds one attempt to connect while the start waits for PostgreSQL.
+	awaitConnect = 2 * time.Second
+
+	// Pauses between two attempts double from awaitFirst to awaitLast. PostgreSQL restarts in about a second; many instances may wait.
+	awaitFirst = 100 * time.Millisecond
+	awaitLast  = 2 * time.Second
+)
+
+// startWhenPossible starts the service as soon as PostgreSQL answers, within StartTimeout. A node that is lost while PostgreSQL is away would
+// otherwise be gone until an orchestrator's next attempt, minutes later. What waiting cannot mend, such as a wrong password or a missing schema, is
+// an error at once.
+func startWhenPossible(ctx context.Context, cfg *serviceConfig, endpoints *ops.Endpoints, log *slog.Logger, before func(context.Context) error) (*service, error) {
+	w := &wait{cfg: cfg, endpoints: endpoints, log: log, pause: awaitFirst}
+	if cfg.StartTimeout > 0 {
+		w.until = time.Now().Add(cfg.StartTimeout)
+	}
+	for {
+		s, err := w.attempt(ctx, before)
+		switch {
+		case err == nil:
+			return s, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !isAway(err):
+			return nil, explainDatabase(err)
+		}
+		if err := w.next(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wait is a start that waits for PostgreSQL.
+type wait struct {
+	cfg       *serviceConfig
+	endpoints *ops.Endpoints
+	log       *slog.Logger
+	until     time.Time // zero: for ever
+	pause     time.Duration
+	began     time.Time // zero: it has not waited yet
+}
+
+// attempt connects, and then starts the service.
+func (w *wait) attempt(ctx context.Context, before func(context.Context) error) (*service, error) {
+	if err := w.connect(ctx); err != nil {
+		return nil, err
+	}
+	if !w.began.IsZero() {
+		w.log.Info("PostgreSQL answers; starting", "waited_seconds", time.Since(w.began).Seconds())
+		w.began, w.pause = time.Time{}, awaitFirst
+	}
+	w.endpoints.Waiting("the service's parts")
+	if err := before(ctx); err != nil {
+		return nil, err
+	}
+	return start(ctx, w.cfg, w.log)
+}
+
+func (w *wait) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, awaitConnect)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, string(w.cfg.DatabaseURL))
+	if err != nil {
+		return err
+	}
+	_ = conn.Close(ctx) // it has answered
+	return nil
+}
+
+// next notes why PostgreSQL cannot be used and pauses. It returns an error when the time is over.
+func (w *wait) next(ctx context.Context, cause error) error {
+	w.endpoints.Waiting("PostgreSQL: " + oneLine(cause))
+	if w.began.IsZero() {
+		w.began = time.Now()
+		w.log.Warn("waiting for PostgreSQL; the API does not listen yet", "start_timeout", w.cfg.StartTimeout.String(), "error", oneLine(cause))
+	}
+	pause := w.pause/2 + rand.N(w.pause/2)
+	w.pause = min(2*w.pause, awaitLast)
+	left := time.Until(w.until)
+	if !w.until.IsZero() && left <= 0 {
+		return fmt.Errorf("PostgreSQL did not answer within %s: start it, correct %s, or wait longer with %s: %s",
+			w.cfg.StartTimeout, settingName("database-url"), settingName("start-timeout"), oneLine(cause))
+	}
+	if !w.until.IsZero() {
+		pause = min(pause, left)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// oneLine returns the text of an error in one line. pgx writes one line per host.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// isAway reports whether waiting may mend the error: PostgreSQL cannot be reached, is starting, has no connection left or is read-only because a
+// failover is under way.
+func isAway(err error) bool {
+	if needsOperator(err) {
+		return false
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		for _, class := range []string{"08", "53", "57", "25006"} { // connection, resources, operator's intervention, read-only
+			if strings.HasPrefix(e.Code, class) {
+				return true
+			}
+		}
+		return false
+	}
+	if e, ok := errors.AsType[*ledger.Error](err); ok {
+		return e.Code == ledger.CodeUnavailable
+	}
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	return connecting || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// needsOperator reports whether an error in connecting stays until somebody acts.
+func needsOperator(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(e.Code, "28") || e.Code == "3D000" || e.Code == "42501")
+}
+
+// explainDatabase adds the next step to an error in connecting.
+func explainDatabase(err error) error {
+	if !needsOperator(err) {
+		return err
+	}
+	step := "correct user and password in "
+	if e, ok := errors.AsType[*pgconn.PgError](err); !ok {
+		step = "correct sslrootcert or the host's name in "
+	} else if e.Code == "3D000" {
+		step = "create the database and run `quotasvc migrate up`, or correct its name in "
+	} else if e.Code == "42501" {
+		step = "grant the role what it lacks, or change the user in "
+	}
+	return fmt.Errorf("%s%s: %s", step, settingName("database-url"), oneLine(err))
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"log/slog"
+	"net"
+	"syscall"
+
+	"github.com/quotasvc/quotasvc/internal/transport"
+)
+
+const (
+	// filesReserved is the number of file descriptors that clients' connections leave for the rest: 64 connections of operators, up to 16 to each
+	// node of Redis, 16 to PostgreSQL besides readers and lanes, listeners, files, and some for the run-time.
+	filesReserved = 128
+
+	// connectionsDefaultMax bounds the derived number. A connection takes about 20 kB.
+	connectionsDefaultMax = 20_000
+)
+
+// connectionsMax returns the most connections of clients. However low the limit of open files is, half of it is for clients.
+func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		log.Warn("the limit of open files cannot be read", "error", err)
+		files.Cur = 1024
+	}
+	limit := int(min(files.Cur, 1<<30))
+	room := max(limit-filesReserved-c.Readers-c.LedgerLanes, limit/2)
+	switch {
+	case c.ConnectionsMax == 0:
+		return min(room, connectionsDefaultMax)
+	case c.ConnectionsMax > room:
+		log.Warn("QUOTASVC_CONNECTIONS_MAX leaves too few open files for operators, PostgreSQL and Redis: raise the limit of open files (ulimit -n)",
+			"connections_max", c.ConnectionsMax, "open_files", limit, "fits", room)
+	}
+	return c.ConnectionsMax
+}
+
+// certificates reads the certificate of the API. nil: plain HTTP.
+func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates, error) {
+	if c.TLSCertFile == "" {
+		return nil, nil //nolint:nilnil // no files are no certificates
+	}
+	return transport.LoadCertificates(transport.CertificateFiles{Cert: c.TLSCertFile, Key: c.TLSKeyFile, ClientCA: c.TLSClientCAFile}, log)
+}
+
+// addresses returns the URLs of the two listeners.
+func (c *serviceConfig) addresses(api, ops net.Listener) addresses {
+	scheme := "http://"
+	if c.TLSCertFile != "" {
+		scheme = "https://"
+	}
+	return addresses{api: scheme + api.Addr().String(), ops: "http://" + ops.Addr().String()}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi"
+	"github.com/quotasvc/quotasvc/internal/ops"
+	"github.com/quotasvc/quotasvc/internal/transport"
+)
+
+// run listens, starts the service, serves on lst until ctx ends or serving fails, and stops all parts in order. It calls before once PostgreSQL
+// answers, and ready once the service answers requests.
+func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	certificates, err := cfg.certificates(log)
+	if err != nil {
+		return err
+	}
+	var conns *transport.Server
+	endpoints := ops.New(ops.Config{
+		Metrics: metrics, Stopping: func() bool { return conns.Stopping() }, Level: cfg.level, Pprof: cfg.Pprof, Log: log,
+	})
+	conns = transport.New(transport.Config{
+		Ops: endpoints, RequestTimeout: httpapi.DefaultRequestTimeout, DrainDelay: cfg.DrainDelay, ConnectionsMax: cfg.connectionsMax(log),
+		TLS: certificates, Log: log, Metrics: metrics,
+	})
+	conns.ServeOps(lst.ops)
+	serving, stopServing := context.WithCancel(ctx)
+	defer stopServing()
+	failed := make(chan error, 1)
+	go func() {
+		failed <- conns.Wait()
+		stopServing()
+	}()
+	s, err := startWhenPossible(serving, cfg, endpoints, log, before)
+	var api net.Listener
+	if err == nil {
+		if api, err = lst.openAPI(ctx); err != nil {
+			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
+		}
+	}
+	if err != nil { // nothing was served: there is nothing to drain
+		closed := conns.Close()
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			log.Info("stopped before the service had started")
+			return closed
+		}
+		return errors.Join(err, closed)
+	}
+	defer tuneCollector()()
+	endpoints.Show(s.shown)
+	conns.ServeAPI(s.api, api)
+	if certificates != nil {
+		go certificates.Watch(serving)
+	}
+	at := cfg.addresses(api, lst.ops)
+	log.Info("serving", "version", versionText(), "api", at.api, "ops", at.ops,
+		"database", cfg.DatabaseURL, "redis", cfg.RedisURL, "local_mode", cfg.RedisURL == "")
+	ready(at)
+	select {
+	case <-ctx.Done():
+		log.Info("stopping", "drain_delay", cfg.DrainDelay.String(), "stop_timeout", cfg.StopTimeout.String())
+	case err = <-failed:
+		log.Error("serving failed, stopping", "error", err)
+	}
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainDelay+cfg.StopTimeout)
+	defer cancel()
+	err = errors.Join(err, conns.Shutdown(stopCtx), s.stop(stopCtx))
+	if err == nil {
+		log.Info("stopped")
+	}
+	return err
+}

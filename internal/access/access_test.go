@@ -1,0 +1,363 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// refused fails the test unless err is a refusal for this reason.
+func refused(t testing.TB, why Reason, err error) {
+	t.Helper()
+	r, ok := errors.AsType[*Refusal](err)
+	if !ok || r.Reason != why {
+		t.Fatalf("%v, want %s", err, why.label())
+	}
+}
+
+func TestSecret_FormAndChecksum(t *testing.T) {
+	t.Parallel()
+	form := regexp.MustCompile(`^qk_[0-9A-Za-z]{49}$`)
+	seen := map[string]bool{}
+	for range 100 {
+		s := newSecret()
+		if !form.MatchString(s) || !isSecret(s) || seen[s] {
+			t.Fatalf("%q", s)
+		}
+		seen[s] = true
+		for _, at := range []int{3, 20, len(s) - 1} { // one mistyped character
+			wrong := []byte(s)
+			wrong[at] = digits[(strings.IndexByte(digits, s[at])+1)%len(digits)]
+			if isSecret(string(wrong)) {
+				t.Errorf("%q passes for %q", wrong, s)
+			}
+		}
+	}
+	for _, s := range []string{"", "qk_", strings.Repeat("x", 52), newSecret() + "x", "qx_" + newSecret()[3:]} {
+		if isSecret(s) {
+			t.Errorf("%q", s)
+		}
+	}
+}
+
+func TestScopes_AdminIncludesOthers(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		names            []string
+		use, read, admin bool
+		shown            string
+	}{
+		{[]string{"use"}, true, false, false, "use"},
+		{[]string{"read"}, false, true, false, "read"},
+		{[]string{"read", "use", "use"}, true, true, false, "use,read"},
+		{[]string{"admin"}, true, true, true, "admin"},
+		{[]string{"use", "admin"}, true, true, true, "admin"},
+	} {
+		s, ok := ParseScopes(tc.names)
+		if !ok || s.Has(Use) != tc.use || s.Has(Read) != tc.read || s.Has(Admin) != tc.admin || s.String() != tc.shown {
+			t.Errorf("%v: %s", tc.names, s)
+		}
+	}
+	for _, names := range [][]string{nil, {""}, {"write"}, {"use", "Admin"}} {
+		if _, ok := ParseScopes(names); ok {
+			t.Errorf("%v passes", names)
+		}
+	}
+}
+
+// TestKey_Life: a key works on every instance from its creation to its end, and is refused on every instance within a second after.
+func TestKey_Life(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	a, b := newInstance(t, url), newInstance(t, url)
+	k, secret := a.create(New{Name: "gateway", Scopes: []string{"use"}, Tenant: "acme"})
+	for _, i := range []*instance{a, b} { // at once: without waiting for the announcement
+		got, err := i.ask(secret)
+		check(t, err)
+		if got.ID != k.ID || got.Tenant != "acme" || got.Scopes != Use || !got.May("acme") || got.May("other") {
+			t.Errorf("%+v", got)
+		}
+	}
+	_, err := a.ask(newSecret())
+	refused(t, Unknown, err)
+
+	rotated, second, err := b.store.Rotate(t.Context(), k.ID, time.Hour, anybody)
+	check(t, err)
+	if rotated.ID != k.ID || second == secret {
+		t.Errorf("%+v", rotated)
+	}
+	for _, i := range []*instance{a, b} {
+		for _, s := range []string{secret, second} {
+			_, err := i.ask(s)
+			check(t, err)
+		}
+	}
+	_, third, err := a.store.Rotate(t.Context(), k.ID, 0, anybody)
+	check(t, err)
+	_, err = b.ask(third)
+	check(t, err)
+	for _, i := range []*instance{a, b} { // the first as well, although its overlap has not ended
+		for _, s := range []string{secret, second} {
+			endsWithin(t, i, s)
+		}
+	}
+	check(t, a.store.Revoke(t.Context(), k.ID, anybody))
+	check(t, a.store.Revoke(t.Context(), k.ID, anybody))
+	endsWithin(t, a, third)
+	endsWithin(t, b, third)
+	_, _, err = a.store.Rotate(t.Context(), k.ID, 0, anybody)
+	if e, ok := errors.AsType[*catalog.Error](err); !ok || e.Code != catalog.CodeConflict {
+		t.Errorf("%v", err)
+	}
+	got, err := a.store.Get(t.Context(), k.ID)
+	check(t, err)
+	if got.Status != StatusRevoked || got.RevokedAt.IsZero() {
+		t.Errorf("%+v", got)
+	}
+	var stored string
+	check(t, a.pool.QueryRow(t.Context(), "SELECT string_agg(s::text, ' ') FROM (SELECT k::text AS s FROM keys k UNION ALL SELECT k::text FROM key_secrets k UNION ALL SELECT l::text FROM audit l) all_rows").Scan(&stored))
+	for _, s := range []string{secret, second, third} {
+		if strings.Contains(stored, s[12:]) {
+			t.Error("a secret is stored")
+		}
+	}
+	var lines string
+	check(t, a.pool.QueryRow(t.Context(), "SELECT string_agg(action, ' ' ORDER BY audit_id) FROM audit WHERE object_id = $1 AND tenant_id = 'acme'", k.ID).Scan(&lines))
+	if lines != "key.create key.rotate key.rotate key.revoke" {
+		t.Errorf("audit log: %s", lines)
+	}
+}
+
+// endsWithin fails the test unless the secret is refused within a second.
+func endsWithin(t testing.TB, i *instance, secret string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) {
+		_, err := i.ask(secret)
+		if err != nil {
+			refused(t, Unknown, err)
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("still works a second later")
+		}
+	}
+}
+
+func TestKey_Expires_WithoutReading(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t, testenv.Postgres(t))
+	k, secret := i.create(New{Name: "trial", Scopes: []string{"read"}, ExpiresAt: time.Now().Add(time.Hour)})
+	now := time.Now()
+	_, err := i.ask(secret)
+	check(t, err)
+	_, err = i.Authenticate(t.Context(), "Bearer "+secret, at(home), k.ExpiresAt.Add(-time.Microsecond))
+	check(t, err)
+	_, err = i.Authenticate(t.Context(), "Bearer "+secret, at(home), k.ExpiresAt)
+	refused(t, Unknown, err)
+	if _, _, err := i.store.Create(t.Context(), New{Name: "late", Scopes: []string{"use"}, ExpiresAt: now.Add(-time.Minute)}); !isFault(err, "expires_at") {
+		t.Errorf("%v", err)
+	}
+}
+
+func isFault(err error, field string) bool {
+	e, ok := errors.AsType[*catalog.Error](err)
+	return ok && e.Code == catalog.CodeInvalidArgument && e.Fields[0].Field == field
+}
+
+func TestCreate_Faults(t *testing.T) {
+	t.Parallel()
+	for field, n := range map[string]New{
+		"name":   {Scopes: []string{"use"}},
+		"scopes": {Name: "n", Scopes: []string{"write"}},
+		"tenant": {Name: "n", Scopes: []string{"use"}, Tenant: "{a}"},
+	} {
+		if _, err := n.check(); !isFault(err, field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	long := New{Name: strings.Repeat("é", NameMax), Scopes: []string{"use"}}
+	if _, err := long.check(); err != nil {
+		t.Error(err)
+	}
+	long.Name += "é"
+	if _, err := long.check(); !isFault(err, "name") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAuthenticate_Headers(t *testing.T) {
+	t.Parallel()
+	d, err := NewDirectory(nil, bootstrap, Config{})
+	check(t, err)
+	for header, want := range map[string]Reason{
+		"": Missing, "Bearer": Missing, "Bearer ": Missing, "Basic " + bootstrap: Missing, bootstrap: Missing,
+		"Bearer x": Unknown, "Bearer " + bootstrap + "x": Unknown, "Bearer " + bootstrap[1:]: Unknown, "Bearer " + newSecret(): Unknown,
+	} {
+		_, err := d.Authenticate(t.Context(), header, at(home), time.Now())
+		refused(t, want, err)
+	}
+	for _, header := range []string{"Bearer " + bootstrap, "bearer  " + bootstrap, "BEARER " + bootstrap} {
+		k, err := d.Authenticate(t.Context(), header, at(home), time.Now())
+		check(t, err)
+		if k.ID != "bootstrap" || k.Scopes != Admin || k.Tenant != "" {
+			t.Errorf("%+v", k)
+		}
+	}
+	check(t, d.SetBootstrap("another-"+bootstrap))
+	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), time.Now())
+	refused(t, Unknown, err)
+	if err := d.SetBootstrap("short"); err == nil {
+		t.Error("a short key passes")
+	}
+}
+
+// TestGuesses_TwentyASecondPerAddress: wrong keys are limited per address, and right ones never are.
+func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
+	t.Parallel()
+	d, err := NewDirectory(nil, bootstrap, Config{})
+	check(t, err)
+	now := time.Now()
+	guess := func(from string, now time.Time) error {
+		_, err := d.Authenticate(t.Context(), "Bearer wrong", at(netip.MustParseAddr(from)), now)
+		return err
+	}
+	for range guessesPerSecond {
+		refused(t, Unknown, guess("192.0.2.1", now))
+	}
+	err = guess("192.0.2.1", now)
+	refused(t, TooMany, err)
+	if r, _ := errors.AsType[*Refusal](err); r.RetryAfter <= 0 || r.RetryAfter > time.Second {
+		t.Errorf("retry after %s", r.RetryAfter)
+	}
+	refused(t, Unknown, guess("192.0.2.2", now))
+	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), now)
+	check(t, err)
+	refused(t, Unknown, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
+	refused(t, TooMany, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
+	for n := range guessesPerSecond { // one customer has a whole /64
+		refused(t, Unknown, guess(fmt.Sprintf("2001:db8::%x", n+1), now))
+	}
+	refused(t, TooMany, guess("2001:db8::ffff", now))
+	refused(t, Unknown, guess("2001:db8:0:1::1", now))
+}
+
+func TestGuesses_ManyAddresses_BoundedMemory(t *testing.T) {
+	t.Parallel()
+	var g guesses
+	now := time.Now()
+	address := netip.MustParseAddr("10.0.0.0")
+	for range addressesMax + 1000 {
+		address = address.Next()
+		g.take(address, now)
+	}
+	if len(g.full) > addressesMax+1 {
+		t.Errorf("%d addresses", len(g.full))
+	}
+	if wait := g.take(address.Next(), now); wait == 0 {
+		t.Error("the shared budget has no bound")
+	}
+	if wait := g.take(address.Next(), now.Add(2*time.Second)); wait != 0 || len(g.full) > 2 {
+		t.Errorf("%d addresses are remembered after all budgets are full", len(g.full))
+	}
+}
+
+// TestUse_StoredOnStop_NewestWins: two instances used a key.
+func TestUse_StoredOnStop_NewestWins(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	a, b := newInstance(t, url), newInstance(t, url)
+	k, secret := a.create(New{Name: "n", Scopes: []string{"use"}})
+	began := time.Now().Truncate(time.Second)
+	for i, d := range []*instance{a, b} {
+		_, err := d.ask(secret)
+		check(t, err)
+		_, err = d.Authenticate(t.Context(), "Bearer "+secret, at(home), began.Add(time.Duration(2-i)*time.Hour))
+		check(t, err)
+	}
+	for _, d := range []*instance{a, b} {
+		check(t, d.storeUses(t.Context()))
+	}
+	got, err := a.store.Get(t.Context(), k.ID)
+	check(t, err)
+	if want := began.Add(2 * time.Hour); !got.LastUsedAt.Equal(want) {
+		t.Errorf("used at %s, want %s", got.LastUsedAt, want)
+	}
+}
+
+func TestList_PagesOfATenant(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t, testenv.Postgres(t))
+	want := map[string]bool{}
+	for n := range 7 {
+		k, _ := i.create(New{Name: fmt.Sprint(n), Scopes: []string{"use", "read"}, Tenant: []string{"", "acme"}[n%2]})
+		want[k.ID] = true
+	}
+	for tenant, count := range map[string]int{"": 7, "acme": 3, "nobody": 0} {
+		seen, cursor := map[string]bool{}, ""
+		for {
+			page, err := i.store.List(t.Context(), catalog.Page{Limit: 2, Cursor: cursor, Tenant: tenant})
+			check(t, err)
+			for _, k := range page.Items {
+				seen[k.ID] = want[k.ID]
+			}
+			if cursor = page.NextCursor; cursor == "" {
+				break
+			}
+		}
+		if len(seen) != count {
+			t.Errorf("%q: %s", tenant, cmp.Diff(want, seen))
+		}
+	}
+	if _, err := i.store.Get(t.Context(), "key_none"); !errors.Is(err, &catalog.Error{Code: catalog.CodeNotFound}) {
+		var e *catalog.Error
+		if !errors.As(err, &e) || e.Code != catalog.CodeNotFound {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func BenchmarkAuthenticate(b *testing.B) {
+	d, err := NewDirectory(nil, bootstrap, Config{})
+	check(b, err)
+	secret := newSecret()
+	all := map[hash]*known{}
+	for range 1000 {
+		k := &known{Key: Key{ID: newID()}, hash: hashOf(newSecret())}
+		all[k.hash] = k
+	}
+	k := &known{Key: Key{ID: newID()}, hash: hashOf(secret), ends: time.Now().Add(time.Hour)}
+	all[k.hash] = k
+	d.stored.Store(&all)
+	header, now := "Bearer "+secret, time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := d.Authenticate(b.Context(), header, at(home), now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestSetBootstrap_Length_ErrorWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	for key, ok := range map[string]bool{
+		strings.Repeat("k", 31): false, strings.Repeat("k", 32): true, "": false, strings.Repeat("k", 31) + " ": false, strings.Repeat("k", 4097): false,
+		strings.Repeat("é", 20): false,
+	} {
+		_, err := NewDirectory(nil, key, Config{})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", key, err)
+		}
+		if err != nil && key != "" && strings.Contains(err.Error(), key) {
+			t.Errorf("the error has the key: %v", err)
+		}
+	}
+}

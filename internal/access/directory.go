@@ -1,0 +1,333 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/trail"
+)
+
+const (
+	// rereadEvery is the period of readings without an announcement, as that of the catalogue.
+	rereadEvery = 30 * time.Second
+
+	// rereadPause is the shortest time between two readings: unknown secrets of the right form must not read without end.
+	rereadPause = 50 * time.Millisecond
+
+	// unknownWait bounds how long an unknown secret of the right form waits for a reading.
+	unknownWait = time.Second
+
+	// useEvery is how often the newest uses are stored.
+	useEvery = time.Minute
+)
+
+// Reason says why a caller is refused.
+type Reason int
+
+// The reasons.
+const (
+	Missing   Reason = iota // no key was sent
+	Unknown                 // the key does not exist, or has expired or was revoked
+	TooMany                 // too many wrong keys from this address
+	Undecided               // the key is not in memory, and PostgreSQL does not answer
+)
+
+// label is the reason in metrics.
+func (r Reason) label() string {
+	return [...]string{"missing", "unknown", "too_many", "undecided"}[r]
+}
+
+// Refusal is the error of a caller without a key in force.
+type Refusal struct {
+	Reason     Reason
+	RetryAfter time.Duration // on TooMany and Undecided
+}
+
+// Error returns the reason.
+func (r *Refusal) Error() string { return "not authenticated: " + r.Reason.label() }
+
+// Config configures a Directory.
+type Config struct {
+	Log     *slog.Logger          // required
+	Metrics prometheus.Registerer // nil: no metrics
+	Now     func() time.Time      // nil is time.Now
+}
+
+// Directory has all keys in force in memory, and authenticates callers.
+type Directory struct {
+	store    *Store // nil: only the bootstrap key
+	log      *slog.Logger
+	now      func() time.Time
+	guesses  guesses
+	failures *prometheus.CounterVec
+
+	stored    atomic.Pointer[map[hash]*known]
+	bootstrap atomic.Pointer[known]
+
+	mu      sync.Mutex
+	reading chan struct{}            // closed after the next reading that begins later; nil: none is wanted
+	kick    chan struct{}            // capacity 1: a reading is due
+	uses    map[string]*atomic.Int64 // by key id; survives readings
+	noted   map[string]int64         // what is stored of uses
+	failed  bool                     // the newest reading failed
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// NewDirectory returns a directory that knows the bootstrap key only, until Start. store may be nil: then it stays so. It returns an
+// error for a key that bound.AdminKey refuses.
+func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	d := &Directory{
+		store: store, log: cfg.Log, now: cfg.Now, kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quotasvc_auth_failures_total",
+			Help: "Requests without a key in force, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
+		}, []string{"reason"}),
+	}
+	for r := Missing; r <= Undecided; r++ {
+		d.failures.WithLabelValues(r.label())
+	}
+	if cfg.Metrics != nil {
+		cfg.Metrics.MustRegister(d.failures)
+	}
+	d.stored.Store(&map[hash]*known{})
+	return d, d.SetBootstrap(bootstrap)
+}
+
+// SetBootstrap replaces the bootstrap key, from the next request on.
+func (d *Directory) SetBootstrap(secret string) error {
+	if !bound.AdminKey(secret) {
+		return errors.New("the admin key " + bound.MustBeAdminKey)
+	}
+	d.bootstrap.Store(&known{Key: Key{ID: trail.Bootstrap, Name: trail.Bootstrap, Scopes: Admin}, hash: hashOf(secret)})
+	return nil
+}
+
+// Start reads the keys and follows their changes until Stop. It fails if PostgreSQL does not answer.
+func (d *Directory) Start(ctx context.Context) error {
+	if err := d.read(ctx); err != nil {
+		return err
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	d.cancel = cancel
+	d.running.Go(func() { d.follow(running) })
+	return nil
+}
+
+// Stop ends following changes, and stores the newest uses. It may be called without Start.
+func (d *Directory) Stop(ctx context.Context) error {
+	if d.cancel == nil {
+		return nil
+	}
+	d.cancel()
+	d.running.Wait() // soon: all waits end with their context
+	d.cancel = nil
+	if err := d.storeUses(ctx); err != nil {
+		d.log.Warn("the newest uses of keys could not be stored", "error", err)
+	}
+	return nil
+}
+
+// Changed makes a reading due: a key was changed, here or on another instance.
+func (d *Directory) Changed() {
+	select {
+	case d.kick <- struct{}{}:
+	default: // one is due already
+	}
+}
+
+// Store returns the stored keys; nil if there is only the bootstrap key.
+func (d *Directory) Store() *Store { return d.store }
+
+// Knows reports whether an Authorization header has a key in force, from memory. It counts nothing.
+func (d *Directory) Knows(authorization string, now time.Time) bool {
+	sum := hashOf(bearer(authorization))
+	return d.find(&sum, now) != nil
+}
+
+// bearer returns the secret in an Authorization header; empty if there is none.
+func bearer(authorization string) string {
+	scheme, secret, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(secret, " ")
+}
+
+// Authenticate returns the key of an Authorization header that came from an address. from is called for callers without a key only. It fails with a *Refusal. The result is shared and must
+// not be changed.
+func (d *Directory) Authenticate(ctx context.Context, authorization string, from func() netip.Addr, now time.Time) (*Key, error) {
+	secret := bearer(authorization)
+	if secret == "" {
+		return nil, d.refuse(Missing, 0)
+	}
+	sum := hashOf(secret)
+	if k := d.find(&sum, now); k != nil {
+		return &k.Key, nil
+	}
+	address := from()
+	if wait := d.guesses.wait(address, now); wait > 0 {
+		return nil, d.refuse(TooMany, wait)
+	}
+	if d.store != nil && isSecret(secret) {
+		if err := d.await(ctx); err != nil {
+			return nil, d.refuse(Undecided, unknownWait)
+		}
+		if k := d.find(&sum, now); k != nil {
+			return &k.Key, nil
+		}
+	}
+	if wait := d.guesses.take(address, now); wait > 0 {
+		return nil, d.refuse(TooMany, wait)
+	}
+	return nil, d.refuse(Unknown, 0)
+}
+
+// refuse counts and returns a refusal.
+func (d *Directory) refuse(why Reason, wait time.Duration) error {
+	d.failures.WithLabelValues(why.label()).Inc()
+	return &Refusal{Reason: why, RetryAfter: wait}
+}
+
+// find returns the secret with this hash if it works at now, nil otherwise.
+func (d *Directory) find(sum *hash, now time.Time) *known {
+	k := (*d.stored.Load())[*sum]
+	if b := d.bootstrap.Load(); k == nil && b.matches(sum) {
+		k = b
+	}
+	if k == nil || !k.matches(sum) || !k.worksAt(now) {
+		return nil
+	}
+	k.note(now)
+	return k
+}
+
+// await waits for a reading of the keys that begins after the call. All callers share one.
+func (d *Directory) await(ctx context.Context) error {
+	d.mu.Lock()
+	if d.reading == nil {
+		d.reading = make(chan struct{})
+	}
+	done := d.reading
+	d.mu.Unlock()
+	d.Changed()
+	timer := time.NewTimer(unknownWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		return context.DeadlineExceeded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.failed {
+		return errors.New("the keys could not be read")
+	}
+	return nil
+}
+
+// follow reads the keys when a reading is due, and stores their uses.
+func (d *Directory) follow(ctx context.Context) {
+	reread, uses := time.NewTicker(rereadEvery), time.NewTicker(useEvery)
+	defer reread.Stop()
+	defer uses.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-uses.C:
+			if err := d.storeUses(ctx); err != nil && ctx.Err() == nil {
+				d.log.Debug("the uses of keys could not be stored; tried again in a minute", "error", err)
+			}
+			continue
+		case <-d.kick:
+		case <-reread.C:
+		}
+		_ = d.read(ctx) // logged there
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rereadPause):
+		}
+	}
+}
+
+// read reads all keys.
+func (d *Directory) read(ctx context.Context) error {
+	d.mu.Lock()
+	waiting := d.reading // those who wait now are answered by this reading, those who come later by the next
+	d.reading = nil
+	d.mu.Unlock()
+	list, err := d.store.secrets(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if waiting != nil {
+		defer close(waiting)
+	}
+	if err != nil {
+		if !d.failed && ctx.Err() == nil {
+			d.log.Warn("keys cannot be read; those in memory stay in force", "error", err)
+		}
+		d.failed = true
+		return err
+	}
+	if d.failed {
+		d.log.Info("keys are read again")
+	}
+	d.failed = false
+	all := make(map[hash]*known, len(list))
+	uses := make(map[string]*atomic.Int64, len(list))
+	for _, k := range list {
+		if uses[k.ID] == nil {
+			if uses[k.ID] = d.uses[k.ID]; uses[k.ID] == nil {
+				uses[k.ID] = new(atomic.Int64)
+			}
+		}
+		k.used = uses[k.ID]
+		all[k.hash] = k
+	}
+	d.uses = uses
+	d.stored.Store(&all)
+	return nil
+}
+
+// storeUses stores the uses that are newer than the stored ones.
+func (d *Directory) storeUses(ctx context.Context) error {
+	var (
+		ids   []string
+		at    []time.Time
+		noted = map[string]int64{}
+	)
+	d.mu.Lock()
+	for id, used := range d.uses {
+		second := used.Load()
+		if noted[id] = d.noted[id]; second > noted[id] {
+			ids, at, noted[id] = append(ids, id), append(at, time.Unix(second, 0)), second
+		}
+	}
+	d.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := d.store.noteUse(ctx, ids, at); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.noted = noted
+	d.mu.Unlock()
+	return nil
+}

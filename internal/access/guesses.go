@@ -1,0 +1,85 @@
+package access
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	// guessesPerSecond is how many wrong secrets an address may send a second, as in the contract.
+	guessesPerSecond = 20
+	guessEvery       = time.Second / guessesPerSecond
+
+	// addressesMax bounds the addresses that are remembered, 100 bytes each. Beyond it all others share one budget.
+	addressesMax = 50_000
+
+	// networkBits6 is the length of the prefix for which an IPv6 address stands: one customer has at least that many.
+	networkBits6 = 64
+)
+
+// guesses limits wrong secrets per address, by the generic cell rate algorithm: an address that sent none for a second may send
+// guessesPerSecond at once, then one each guessEvery.
+type guesses struct {
+	mu   sync.Mutex
+	full map[netip.Prefix]time.Time // when the budget of an address is full again
+}
+
+// take takes a guess of an address at now. It returns zero, or how long the address must wait for the next one.
+func (g *guesses) take(from netip.Addr, now time.Time) time.Duration {
+	network := networkOf(from)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.full == nil {
+		g.full = map[netip.Prefix]time.Time{}
+	}
+	full, seen := g.full[network]
+	if !seen && len(g.full) >= addressesMax {
+		if g.forget(now); len(g.full) >= addressesMax {
+			network = netip.Prefix{}
+			full = g.full[network]
+		}
+	}
+	if full.Before(now) {
+		full = now
+	}
+	full = full.Add(guessEvery)
+	if wait := full.Sub(now) - time.Second; wait > 0 {
+		return wait
+	}
+	g.full[network] = full
+	return 0
+}
+
+// wait returns how long the address must wait for its next guess, zero if it need not.
+func (g *guesses) wait(from netip.Addr, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	full := g.full[networkOf(from)]
+	if full.Before(now) {
+		return 0
+	}
+	return max(0, full.Add(guessEvery).Sub(now)-time.Second)
+}
+
+// forget removes addresses whose budget is full again.
+func (g *guesses) forget(now time.Time) {
+	for network, full := range g.full {
+		if full.Before(now) {
+			delete(g.full, network)
+		}
+	}
+}
+
+// networkOf returns the prefix under which guesses of an address count.
+func networkOf(from netip.Addr) netip.Prefix {
+	bits := from.BitLen()
+	if from.Is6() {
+		bits = networkBits6
+	}
+	prefix, err := from.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // no address: a connection without one
+	}
+	return prefix
+}

@@ -1,0 +1,85 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/trail"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+const bootstrap = "bootstrap-key-of-a-test-0123456789"
+
+// soon bounds the waits of tests.
+const soon = 20 * time.Second
+
+var home = netip.MustParseAddr("192.0.2.1")
+
+// instance is a directory with its catalogue on a database.
+type instance struct {
+	*Directory
+
+	t     testing.TB
+	store *Store
+	pool  *pgxpool.Pool
+}
+
+// newInstance starts a directory that follows the announcements of a database.
+func newInstance(t testing.TB, url string) *instance {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), url) // of the test: it may do more than the service
+	check(t, err)
+	t.Cleanup(pool.Close)
+	service, err := pgxpool.New(t.Context(), testenv.AsService(url))
+	check(t, err)
+	t.Cleanup(service.Close)
+	cs, err := catalog.NewStore(service, catalog.StoreConfig{})
+	check(t, err)
+	store, err := NewStore(cs)
+	check(t, err)
+	d, err := NewDirectory(store, bootstrap, Config{Log: slog.New(slog.DiscardHandler)})
+	check(t, err)
+	c := catalog.New(cs, catalog.Config{OnKeys: d.Changed})
+	check(t, c.Start(t.Context()))
+	check(t, d.Start(t.Context()))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		check(t, d.Stop(ctx))
+		check(t, c.Stop(ctx))
+	})
+	return &instance{Directory: d, t: t, store: store, pool: pool}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask authenticates with a secret.
+func (i *instance) ask(secret string) (*Key, error) {
+	return i.Authenticate(i.t.Context(), "Bearer "+secret, at(home), time.Now())
+}
+
+func (i *instance) create(n New) (Key, string) {
+	i.t.Helper()
+	ctx := trail.With(i.t.Context(), &trail.Actor{KeyID: trail.Bootstrap, Name: "bootstrap", RequestID: "r", IP: "192.0.2.1"})
+	k, secret, err := i.store.Create(ctx, n)
+	check(i.t, err)
+	return k, secret
+}
+
+// at returns the address of a caller.
+func at(address netip.Addr) func() netip.Addr { return func() netip.Addr { return address } }
+
+func anybody(*Key) error { return nil }

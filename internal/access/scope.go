@@ -1,0 +1,69 @@
+package access
+
+import (
+	"slices"
+	"strings"
+)
+
+// Scope is a set of things that a key may do.
+type Scope uint8
+
+// The scopes. Admin includes the others.
+const (
+	Use Scope = 1 << iota
+	Read
+	onlyAdmin
+
+	Admin = onlyAdmin | Use | Read
+)
+
+// namedScope is a scope with its name.
+type namedScope struct {
+	name  string
+	scope Scope
+}
+
+// scopeNames has the names of scopes in the order in which lists show them.
+var scopeNames = []namedScope{{"use", Use}, {"read", Read}, {"admin", Admin}}
+
+// Has reports whether all of wanted is in s.
+func (s Scope) Has(wanted Scope) bool { return s&wanted == wanted }
+
+// Names returns the names of s. Admin stands for itself alone.
+func (s Scope) Names() []string {
+	if s.Has(Admin) {
+		return []string{"admin"}
+	}
+	var names []string
+	for _, n := range scopeNames {
+		if s.Has(n.scope) {
+			names = append(names, n.name)
+		}
+	}
+	return names
+}
+
+// ScopeNames returns the names of all scopes.
+func ScopeNames() []string {
+	names := make([]string, len(scopeNames))
+	for i := range scopeNames {
+		names[i] = scopeNames[i].name
+	}
+	return names
+}
+
+// ParseScopes returns the union of named scopes, and false if there is none or one does not exist.
+func ParseScopes(names []string) (Scope, bool) {
+	var all Scope
+	for _, name := range names {
+		i := slices.IndexFunc(scopeNames, func(n namedScope) bool { return n.name == name })
+		if i < 0 {
+			return 0, false
+		}
+		all |= scopeNames[i].scope
+	}
+	return all, all != 0
+}
+
+// String returns the names with commas.
+func (s Scope) String() string { return strings.Join(s.Names(), ",") }

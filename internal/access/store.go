@@ -1,0 +1,334 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/trail"
+)
+
+const (
+	// KeysMax bounds the keys in force. Every instance holds all of them (400 bytes each) and reads all of them after a change.
+	KeysMax = 20_000
+
+	// NameMax bounds the name of a key in characters.
+	NameMax = 128
+
+	// OverlapMax bounds the overlap of a rotation.
+	OverlapMax = 7 * 24 * time.Hour
+)
+
+// Announcement is the kind of announcements of changed keys.
+const Announcement = catalog.KindKey
+
+// Store is the keys in PostgreSQL. It has no goroutines.
+type Store struct {
+	catalog *catalog.Store
+	queries map[string]string
+}
+
+// NewStore returns a store beside the catalogue's, whose connections it uses.
+func NewStore(c *catalog.Store) (*Store, error) {
+	queries, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{catalog: c, queries: queries}, nil
+}
+
+// New says what a new key is to be.
+type New struct {
+	Name      string
+	Scopes    []string
+	Tenant    string    // empty: all tenants
+	ExpiresAt time.Time // zero: never
+}
+
+// check returns the scopes, or an error with all faults.
+func (n *New) check() (Scope, error) {
+	var faults body.Faults
+	if !body.IsText(n.Name, 1, NameMax) {
+		faults.Add("name", body.MustBeCharacters(1, NameMax))
+	}
+	scopes, ok := ParseScopes(n.Scopes)
+	if !ok {
+		faults.Add("scopes", "must have one or more of "+strings.Join(ScopeNames(), ", "))
+	}
+	if n.Tenant != "" && !bound.ID(n.Tenant) {
+		faults.Add("tenant", bound.MustBeID)
+	}
+	if faults != nil {
+		return 0, refuse(faults...)
+	}
+	return scopes, nil
+}
+
+// Create makes a key. The secret cannot be had again. A tenant need not exist yet. Create fails with catalog.CodeInvalidArgument, and with
+// catalog.CodeConflict if KeysMax keys are in force.
+func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err error) {
+	scopes, err := n.check()
+	if err != nil {
+		return Key{}, "", err
+	}
+	var expires *time.Time
+	if !n.ExpiresAt.IsZero() {
+		at := n.ExpiresAt.UTC().Truncate(time.Microsecond)
+		expires, n.ExpiresAt = &at, at
+	}
+	secret = newSecret()
+	k = Key{ID: newID(), Name: n.Name, Scopes: scopes, Tenant: n.Tenant, Prefix: shown(secret), ExpiresAt: n.ExpiresAt, Status: StatusActive}
+	err = s.catalog.Write(ctx, "create key", func(ctx context.Context, tx *catalog.Transaction) error {
+		var count int
+		if err := tx.QueryRow(ctx, s.queries["CountKeys"]).Scan(&count); err != nil {
+			return fmt.Errorf("count keys: %w", err)
+		}
+		if count >= KeysMax {
+			return &catalog.Error{Code: catalog.CodeConflict, Detail: fmt.Sprintf("%d keys are in force, at most %d are allowed; revoke some", count, KeysMax)}
+		}
+		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, expires).Scan(&k.CreatedAt)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return refuse(body.Fault{Field: "expires_at", Message: "must be in the future"})
+		}
+		if err != nil {
+			return fmt.Errorf("insert key: %w", err)
+		}
+		k.CreatedAt = k.CreatedAt.UTC()
+		if err := s.insertSecret(ctx, tx, k.ID, secret); err != nil {
+			return err
+		}
+		tx.Note(k.line(ctx, "key.create", nil, &k))
+		return nil
+	})
+	return k, secret, err
+}
+
+// Rotate gives a key a new secret. Its secrets so far work for overlap more. Rotate fails with catalog.CodeNotFound, and with
+// catalog.CodeConflict if the key does not work any more.
+func (s *Store) Rotate(ctx context.Context, id string, overlap time.Duration, may func(*Key) error) (k Key, secret string, err error) {
+	secret = newSecret()
+	err = s.catalog.Write(ctx, "rotate key", func(ctx context.Context, tx *catalog.Transaction) error {
+		if k, err = s.lock(ctx, tx, id, may); err != nil {
+			return err
+		}
+		if k.Status != StatusActive {
+			return &catalog.Error{Code: catalog.CodeConflict, Detail: fmt.Sprintf("the key is %s; create a new one", k.Status)}
+		}
+		before := k
+		if _, err := tx.Exec(ctx, s.queries["EndSecrets"], id, overlap.Seconds()); err != nil {
+			return fmt.Errorf("end the secrets: %w", err)
+		}
+		if err := s.insertSecret(ctx, tx, id, secret); err != nil {
+			return err
+		}
+		k.Prefix = shown(secret)
+		tx.Note(k.line(ctx, "key.rotate", &before, &k))
+		return nil
+	})
+	return k, secret, err
+}
+
+// Revoke ends a key for good. Revoking it again changes nothing. It fails with catalog.CodeNotFound.
+func (s *Store) Revoke(ctx context.Context, id string, may func(*Key) error) error {
+	return s.catalog.Write(ctx, "revoke key", func(ctx context.Context, tx *catalog.Transaction) error {
+		k, err := s.lock(ctx, tx, id, may)
+		if err != nil || k.Status == StatusRevoked {
+			return err
+		}
+		after := k
+		if err := tx.QueryRow(ctx, s.queries["RevokeKey"], id).Scan(&after.RevokedAt); err != nil {
+			return fmt.Errorf("revoke: %w", err)
+		}
+		after.Status = StatusRevoked
+		tx.Note(k.line(ctx, "key.revoke", &k, &after))
+		return nil
+	})
+}
+
+// Get returns a key. It fails with catalog.CodeNotFound.
+func (s *Store) Get(ctx context.Context, id string) (k Key, err error) {
+	err = s.catalog.View(ctx, "read key", func(ctx context.Context, tx pgx.Tx) error {
+		keys, err := s.query(ctx, tx, "SelectKeys", id, nil, "", 1)
+		if err == nil && len(keys) == 0 {
+			err = notFound(id)
+		}
+		if err == nil {
+			k = keys[0]
+		}
+		return err
+	})
+	return k, err
+}
+
+// List returns a page of the keys, in order of their ids.
+func (s *Store) List(ctx context.Context, p catalog.Page) (list catalog.List[Key], err error) {
+	after, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err != nil || len(after) > 0 && !bound.ID(string(after)) {
+		return list, refuse(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
+	}
+	var of *string
+	if p.Tenant != "" {
+		of = &p.Tenant
+	}
+	err = s.catalog.View(ctx, "list keys", func(ctx context.Context, tx pgx.Tx) error {
+		list = catalog.List[Key]{}
+		list.Items, err = s.query(ctx, tx, "SelectKeys", nil, of, string(after), p.Limit+1)
+		if len(list.Items) > p.Limit {
+			list.Items = list.Items[:p.Limit]
+			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(list.Items[p.Limit-1].ID))
+		}
+		return err
+	})
+	return list, err
+}
+
+// lock locks a key and asks may whether the caller may change it.
+func (s *Store) lock(ctx context.Context, tx *catalog.Transaction, id string, may func(*Key) error) (Key, error) {
+	keys, err := s.query(ctx, tx, "LockKey", id)
+	if err != nil {
+		return Key{}, err
+	}
+	if len(keys) == 0 {
+		return Key{}, notFound(id)
+	}
+	return keys[0], may(&keys[0])
+}
+
+func (s *Store) insertSecret(ctx context.Context, tx *catalog.Transaction, id, secret string) error {
+	sum := hashOf(secret)
+	if _, err := tx.Exec(ctx, s.queries["InsertSecret"], sum[:], id, shown(secret)); err != nil {
+		return fmt.Errorf("insert secret: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) query(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]Key, error) {
+	rows, err := tx.Query(ctx, s.queries[statement], args...)
+	if err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) {
+		var (
+			k                      Key
+			scopes                 []string
+			expires, revoked, used *time.Time
+		)
+		err := row.Scan(&k.ID, &k.Name, &scopes, &k.Tenant, &k.Prefix, &k.CreatedAt, &expires, &revoked, &used, &k.Status)
+		k.Scopes, _ = ParseScopes(scopes)
+		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.LastUsedAt = k.CreatedAt.UTC(), orZero(expires), orZero(revoked), orZero(used)
+		return k, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	return keys, nil
+}
+
+// secrets reads all secrets in force.
+func (s *Store) secrets(ctx context.Context) (all []*known, err error) {
+	err = s.catalog.View(ctx, "read the keys", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, s.queries["SelectSecrets"])
+		if err != nil {
+			return fmt.Errorf("read secrets: %w", err)
+		}
+		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*known, error) {
+			var (
+				k             known
+				sum           []byte
+				scopes        []string
+				ends, expires *time.Time
+			)
+			err := row.Scan(&sum, &ends, &k.ID, &k.Name, &scopes, &k.Tenant, &expires)
+			k.Scopes, _ = ParseScopes(scopes)
+			copy(k.hash[:], sum)
+			k.ExpiresAt = orZero(expires)
+			k.ends = k.ExpiresAt
+			if e := orZero(ends); !e.IsZero() && (k.ends.IsZero() || e.Before(k.ends)) {
+				k.ends = e
+			}
+			return &k, err
+		})
+		if err != nil {
+			return fmt.Errorf("read secrets: %w", err)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// noteUse stores when keys were used last.
+func (s *Store) noteUse(ctx context.Context, ids []string, at []time.Time) error {
+	return s.catalog.Write(ctx, "note the use of keys", func(ctx context.Context, tx *catalog.Transaction) error {
+		if _, err := tx.Exec(ctx, s.queries["NoteUse"], ids, at); err != nil {
+			return fmt.Errorf("note use: %w", err)
+		}
+		return nil
+	})
+}
+
+// shownKey is a key in the audit log.
+type shownKey struct {
+	Name      string     `json:"name"`
+	Scopes    []string   `json:"scopes"`
+	Tenant    string     `json:"tenant,omitempty"`
+	Prefix    string     `json:"prefix"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Status    Status     `json:"status"`
+}
+
+func (k *Key) shown() json.RawMessage {
+	out := shownKey{Name: k.Name, Scopes: k.Scopes.Names(), Tenant: k.Tenant, Prefix: k.Prefix, Status: k.Status}
+	if !k.ExpiresAt.IsZero() {
+		out.ExpiresAt = &k.ExpiresAt
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		panic(fmt.Sprintf("access: a key that cannot be encoded: %v", err)) // it has texts and a time
+	}
+	return text
+}
+
+// line returns the announcement and the audit line of a change.
+func (k *Key) line(ctx context.Context, action string, before, after *Key) (string, trail.Line) {
+	l := trail.Line{Actor: trail.From(ctx), Action: action, Object: trail.Object{Kind: "key", ID: k.ID, Tenant: k.Tenant}}
+	if before != nil {
+		l.Before = before.shown()
+	}
+	if after != nil {
+		l.After = after.shown()
+	}
+	return Announcement + ":" + k.ID, l
+}
+
+func refuse(faults ...body.Fault) error {
+	return &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
+}
+
+func notFound(id string) error {
+	return &catalog.Error{Code: catalog.CodeNotFound, Detail: fmt.Sprintf("the key %.128q does not exist", id)}
+}
+
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// newID returns an id of 80 random bits.
+func newID() string { return "key_" + strings.ToLower(rand.Text()[:16]) }
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS

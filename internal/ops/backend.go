@@ -1,0 +1,85 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// askTimeout bounds one question to a backend. One that is well answers in milliseconds.
+	askTimeout = time.Second
+
+	// askEvery is the pause between two questions. An operator, or a scrape, sees a state that is at most two seconds old.
+	askEvery = time.Second
+)
+
+var errNotAsked = errors.New("not asked yet")
+
+// Backend knows whether a server answers: it asks again and again. Make it with NewBackend.
+type Backend struct {
+	name   string
+	ask    func(context.Context) error
+	found  atomic.Pointer[error]
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// NewBackend returns a backend that is asked once, before NewBackend returns, and then every second until Stop. ask must end with its context, and
+// needs a connection of its own: whether a server answers does not depend on who else uses it. The metric is quotasvc_<name>_up.
+func NewBackend(ctx context.Context, name string, ask func(context.Context) error, metrics prometheus.Registerer) *Backend {
+	b := &Backend{name: name, ask: ask, ended: make(chan struct{})}
+	b.found.Store(&errNotAsked)
+	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quotasvc_" + name + "_up", Help: "Whether " + name + " answered when it was last asked, within a second: 1, else 0.",
+	}, b.up))
+	b.once(ctx)
+	running, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	go b.run(running)
+	return b
+}
+
+// Stop ends the questions.
+func (b *Backend) Stop(context.Context) error {
+	b.cancel()
+	<-b.ended // within askTimeout
+	return nil
+}
+
+func (b *Backend) run(ctx context.Context) {
+	defer close(b.ended)
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			b.once(ctx)
+		}
+	}
+}
+
+// once asks and notes the answer.
+func (b *Backend) once(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err := b.ask(limited)
+	if ctx.Err() == nil {
+		b.found.Store(&err)
+	}
+}
+
+// state returns nil if the server answered when it was last asked.
+func (b *Backend) state() error { return *b.found.Load() }
+
+func (b *Backend) up() float64 {
+	if b.state() != nil {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,85 @@
+package ops
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/pprof"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Config configures the endpoints.
+type Config struct {
+	// Metrics are those of the process. /metrics serves them, and those of the service once it has started. Required.
+	Metrics prometheus.Gatherer
+
+	// Stopping reports whether the service is shutting down. Required.
+	Stopping func() bool
+
+	// Level is the level of the log, which /log-level reads and changes. Required.
+	Level *slog.LevelVar
+
+	// Pprof turns on /debug/pprof/. Profiles cost CPU, and a stack shows names of tenants.
+	Pprof bool
+
+	// Log gets a line when the level was changed. Required.
+	Log *slog.Logger
+}
+
+// Service is what a started service shows.
+type Service struct {
+	Metrics    prometheus.Gatherer
+	Conditions []Condition
+	Backends   []*Backend
+
+	// Replicas returns the counts of instances for /readyz. nil without Redis. It must not block.
+	Replicas func() ReplicaCount
+}
+
+// Endpoints serves the operators' endpoints. Until Show the service is not ready.
+type Endpoints struct {
+	cfg     Config
+	mux     *http.ServeMux
+	service atomic.Pointer[Service] // nil: it has not started
+	waiting atomic.Pointer[string]  // what the start waits for
+	metrics atomic.Pointer[http.Handler]
+}
+
+// New returns endpoints of a service that has not started.
+func New(cfg Config) *Endpoints {
+	e := &Endpoints{cfg: cfg, mux: http.NewServeMux()}
+	e.Waiting("its parts")
+	e.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	e.mux.HandleFunc("GET /readyz", e.readyz)
+	e.mux.HandleFunc("GET /log-level", e.getLevel)
+	e.mux.HandleFunc("PUT /log-level", e.putLevel)
+	e.serveMetrics(cfg.Metrics)
+	e.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) { (*e.metrics.Load()).ServeHTTP(w, r) })
+	if cfg.Pprof { // without cmdline: a command line may hold a password
+		e.mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		e.mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
+		e.mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		e.mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		e.mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	return e
+}
+
+// ServeHTTP implements http.Handler.
+func (e *Endpoints) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.mux.ServeHTTP(w, r) }
+
+// Waiting says what the start of the service waits for. /readyz shows it.
+func (e *Endpoints) Waiting(reason string) { e.waiting.Store(&reason) }
+
+// Show says that the service has started.
+func (e *Endpoints) Show(s Service) {
+	e.serveMetrics(prometheus.Gatherers{e.cfg.Metrics, s.Metrics})
+	e.service.Store(&s)
+}
+
+func (e *Endpoints) serveMetrics(from prometheus.Gatherer) {
+	h := promhttp.HandlerFor(from, promhttp.HandlerOpts{})
+	e.metrics.Store(&h)
+}

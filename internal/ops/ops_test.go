@@ -1,0 +1,161 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// newEndpoints returns endpoints of a service that has not started, and its log.
+func newEndpoints(change ...func(*Config)) (*Endpoints, *bytes.Buffer) {
+	log, level := &bytes.Buffer{}, &slog.LevelVar{}
+	cfg := Config{
+		Metrics: prometheus.NewRegistry(), Stopping: func() bool { return false }, Level: level,
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})),
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	return New(cfg), log
+}
+
+// ask sends a request to the endpoints and returns the body.
+func ask(t *testing.T, e *Endpoints, method, path, body string, status int) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	if w.Code != status {
+		t.Fatalf("%s %s: %d, want %d: %s", method, path, w.Code, status, w.Body)
+	}
+	return w.Body.String()
+}
+
+// The counts are information; they do not change readiness.
+func TestReadyz_CountsInstances(t *testing.T) {
+	t.Parallel()
+	for _, r := range []ReplicaCount{{Live: 2, DividedBy: 3}, {Live: 1, DividedBy: 8}} {
+		e, _ := newEndpoints()
+		e.Show(Service{Metrics: prometheus.NewRegistry(), Replicas: func() ReplicaCount { return r }})
+		want := fmt.Sprintf(`{"ready":true,"checks":{},"replicas":{"live":%d,"divided_by":%d}}`, r.Live, r.DividedBy)
+		if got := ask(t, e, "GET", "/readyz", "", 200); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestReadyz_NamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	var behind, stopping atomic.Bool
+	e, _ := newEndpoints(func(cfg *Config) { cfg.Stopping = stopping.Load })
+	expect := func(status int, want string) {
+		t.Helper()
+		if got := ask(t, e, "GET", "/readyz", "", status); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		ask(t, e, "GET", "/livez", "", http.StatusOK)
+	}
+	e.Waiting("PostgreSQL: it sleeps")
+	expect(503, `{"ready":false,"checks":{"start":"waiting for PostgreSQL: it sleeps"}}`)
+	e.Show(Service{Metrics: prometheus.NewRegistry(), Conditions: []Condition{{Name: "catalogue", Check: func() error {
+		if behind.Load() {
+			return errors.New("not loaded yet")
+		}
+		return nil
+	}}}})
+	expect(200, `{"ready":true,"checks":{"catalogue":"ok"}}`)
+	behind.Store(true)
+	expect(503, `{"ready":false,"checks":{"catalogue":"not loaded yet"}}`)
+	stopping.Store(true)
+	expect(503, `{"ready":false,"checks":{"shutdown":"shutting down"}}`)
+}
+
+// However many ask, one question at a time goes to the backend, and nobody waits for it.
+func TestBackend_Hangs_AskedOnceAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var hangs atomic.Bool
+		var asked, now, most atomic.Int32
+		metrics := prometheus.NewRegistry()
+		b := NewBackend(t.Context(), "postgresql", func(ctx context.Context) error {
+			asked.Add(1)
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			if hangs.Load() {
+				<-ctx.Done()
+				return errors.New("no answer")
+			}
+			return nil
+		}, metrics)
+		defer func() { _ = b.Stop(t.Context()) }()
+		e, _ := newEndpoints()
+		e.Show(Service{Metrics: metrics, Backends: []*Backend{b}})
+		expect := func(status int, path, want string) {
+			t.Helper()
+			for range 100 {
+				if got := ask(t, e, "GET", path, "", status); !strings.Contains(got, want) {
+					t.Fatalf("%s: %s, want %s", path, got, want)
+				}
+			}
+		}
+		expect(200, "/readyz?strict=1", `"backends":{"postgresql":"ok"}`)
+		expect(200, "/metrics", "quotasvc_postgresql_up 1\n")
+		hangs.Store(true)
+		time.Sleep(3 * time.Second)
+		began := time.Now()
+		expect(200, "/readyz", `{"ready":true,"checks":{},"backends":{"postgresql":"no answer"}}`)
+		expect(503, "/readyz?strict=1", `"ready":false`)
+		expect(200, "/metrics", "quotasvc_postgresql_up 0\n")
+		if took := time.Since(began); took > 0 {
+			t.Errorf("/readyz waited %s", took)
+		}
+		hangs.Store(false)
+		time.Sleep(3 * time.Second)
+		expect(200, "/readyz?strict=1", `"ready":true`)
+		if most.Load() != 1 || asked.Load() > 10 {
+			t.Errorf("asked %d times, %d at once", asked.Load(), most.Load())
+		}
+	})
+}
+
+func TestLogLevel_PutAndGet(t *testing.T) {
+	t.Parallel()
+	var level *slog.LevelVar
+	e, log := newEndpoints(func(cfg *Config) { level = cfg.Level })
+	if got := ask(t, e, "GET", "/log-level", "", 200); got != `{"level":"info"}` {
+		t.Errorf("%s", got)
+	}
+	for _, name := range []string{"debug", "warn", "error", "info"} {
+		if got := ask(t, e, "PUT", "/log-level", `{"level":"`+name+`"}`, 200); got != `{"level":"`+name+`"}` || !strings.EqualFold(level.Level().String(), name) {
+			t.Errorf("%s: %s, %s", name, got, level.Level())
+		}
+	}
+	if n := strings.Count(log.String(), "log level changed"); n != 4 {
+		t.Errorf("%d lines:\n%s", n, log)
+	}
+	for _, body := range []string{"", "{}", `{"level":"loud"}`, `{"level":"INFO"}`, `{"level":"info","more":1}`, `"info"`, strings.Repeat(" ", 2*levelBodyMax) + `{"level":"info"}`} {
+		ask(t, e, "PUT", "/log-level", body, 400)
+	}
+}
+
+func TestPprof_OffUnlessAsked_NeverCommandLine(t *testing.T) {
+	t.Parallel()
+	off, _ := newEndpoints()
+	on, _ := newEndpoints(func(cfg *Config) { cfg.Pprof = true })
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/profile", "/debug/pprof/symbol"} {
+		ask(t, off, "GET", path, "", 404)
+	}
+	ask(t, on, "GET", "/debug/pprof/", "", 200)
+	ask(t, on, "GET", "/debug/pprof/heap", "", 200)
+	ask(t, on, "GET", "/debug/pprof/cmdline", "", 404)
+}

@@ -1,0 +1,83 @@
+package ops
+
+import (
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Condition is something that must be true for the service to be ready.
+type Condition struct {
+	Name string
+	// Check returns nil, or why the service is not ready. Operators see the text. It must not wait.
+	Check func() error
+}
+
+// ReplicaCount is the number of instances that decide limits in the same Redis, this one included.
+type ReplicaCount struct {
+	Live      int `json:"live"`       // last count from Redis
+	DividedBy int `json:"divided_by"` // number among which limits are divided while Redis is down
+}
+
+// readiness is the body of /readyz.
+type readiness struct {
+	Ready    bool              `json:"ready"`
+	Checks   map[string]string `json:"checks"`             // ok, or the reason
+	Backends map[string]string `json:"backends,omitempty"` // ok, or what is wrong; no condition unless strict
+	// Replicas is no condition: an instance alone serves as well, and otherwise all instances would become unready together.
+	Replicas *ReplicaCount `json:"replicas,omitempty"`
+}
+
+// fail notes a reason why the service is not ready.
+func (r *readiness) fail(name, reason string) { r.Ready, r.Checks[name] = false, reason }
+
+func (e *Endpoints) readyz(w http.ResponseWriter, r *http.Request) {
+	answer := e.readiness(r.URL.Query().Get("strict") == "1")
+	status := http.StatusOK
+	if !answer.Ready {
+		status = http.StatusServiceUnavailable
+	}
+	send(w, status, answer)
+}
+
+// readiness returns the present state. Strict readiness needs the backends.
+func (e *Endpoints) readiness(strict bool) readiness {
+	answer, s := readiness{Ready: true, Checks: map[string]string{}}, e.service.Load()
+	if e.cfg.Stopping() { // nothing else matters any more
+		answer.fail("shutdown", "shutting down")
+		return answer
+	}
+	if s == nil {
+		answer.fail("start", "waiting for "+*e.waiting.Load())
+		return answer
+	}
+	for _, c := range s.Conditions {
+		answer.Checks[c.Name] = "ok"
+		if err := c.Check(); err != nil {
+			answer.fail(c.Name, err.Error())
+		}
+	}
+	for _, b := range s.Backends {
+		if answer.Backends == nil {
+			answer.Backends = map[string]string{}
+		}
+		answer.Backends[b.name] = "ok"
+		if err := b.state(); err != nil {
+			answer.Backends[b.name] = err.Error()
+			answer.Ready = answer.Ready && !strict
+		}
+	}
+	if s.Replicas != nil {
+		count := s.Replicas()
+		answer.Replicas = &count
+	}
+	return answer
+}
+
+// send answers with value as JSON.
+func send(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// The client may be gone already. That is not an error of the service.
+	_ = json.MarshalWrite(w, value, json.Deterministic(true))
+}

@@ -1,0 +1,94 @@
+package trail
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+)
+
+// Query selects lines. Empty fields select all.
+type Query struct {
+	Tenant, Actor, Action string
+	From, To              time.Time // from inclusive, to exclusive
+	Limit                 int       // at least 1
+	Cursor                string    // empty for the first page, then the NextCursor of the page before
+}
+
+// Recorded is a line of the log.
+type Recorded struct {
+	ID            int64
+	At            time.Time
+	Actor         Actor // without Admin
+	Action        string
+	Object        Object
+	Before, After jsontext.Value // nil: none
+	Reason        string
+}
+
+// Page is a page of lines, newest first.
+type Page struct {
+	Items      []Recorded
+	NextCursor string // empty on the last page
+}
+
+// ErrCursor is the error of a cursor that this package did not make.
+var ErrCursor = errors.New("an unknown cursor")
+
+// List returns a page of lines. It fails with ErrCursor, or with an error of the driver.
+func List(ctx context.Context, tx pgx.Tx, q Query) (Page, error) {
+	var at *time.Time
+	var id *int64
+	if q.Cursor != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+		var micro, n int64
+		if err == nil {
+			_, err = fmt.Sscanf(string(raw), "%d %d", &micro, &n)
+		}
+		if err != nil {
+			return Page{}, ErrCursor
+		}
+		position := time.UnixMicro(micro)
+		at, id = &position, &n
+	}
+	rows, err := tx.Query(ctx, queries["SelectLines"], orNil(q.Tenant), orNil(q.Actor), orNil(q.Action), orNever(q.From), orNever(q.To), at, id, q.Limit+1)
+	if err != nil {
+		return Page{}, fmt.Errorf("read the audit log: %w", err)
+	}
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Recorded, error) {
+		var r Recorded
+		var before, after []byte
+		err := row.Scan(&r.ID, &r.At, &r.Actor.KeyID, &r.Actor.Name, &r.Action, &r.Object.Kind, &r.Object.ID, &r.Object.Tenant, &before, &after,
+			&r.Reason, &r.Actor.RequestID, &r.Actor.IP)
+		r.At, r.Before, r.After = r.At.UTC(), before, after
+		return r, err
+	})
+	if err != nil {
+		return Page{}, fmt.Errorf("read the audit log: %w", err)
+	}
+	page := Page{Items: items}
+	if len(items) > q.Limit {
+		page.Items = items[:q.Limit]
+		last := &page.Items[q.Limit-1]
+		page.NextCursor = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d", last.At.UnixMicro(), last.ID))
+	}
+	return page, nil
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func orNever(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,124 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// certificatesEvery is how often the files are read. They are small, and some mounts change them without a change of name or time.
+const certificatesEvery = 5 * time.Second
+
+// CertificateFiles names PEM files.
+type CertificateFiles struct {
+	Cert, Key string // required; Cert may have intermediate certificates after the server's
+	ClientCA  string // empty: clients need no certificate
+}
+
+// Certificates are the certificate of the API and the authorities of its clients. They follow their files: connections that begin after a change
+// use the new ones. All methods are safe for concurrent use.
+type Certificates struct {
+	files   CertificateFiles
+	log     *slog.Logger
+	current atomic.Pointer[tls.Config]
+
+	mu   sync.Mutex
+	seen [sha256.Size]byte // of the files when they were last read, right or wrong
+}
+
+// LoadCertificates reads the files. The error names the file at fault.
+func LoadCertificates(files CertificateFiles, log *slog.Logger) (*Certificates, error) {
+	c := &Certificates{files: files, log: log}
+	if _, err := c.read(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Reload reads the files again, and logs one line if they have changed. If they cannot be used the old certificate stays.
+func (c *Certificates) Reload() {
+	switch changed, err := c.read(); {
+	case err != nil && changed:
+		c.log.Error("the new TLS certificate cannot be used; the old one stays", "error", err)
+	case changed:
+		c.log.Info("TLS certificate reloaded", "file", c.files.Cert, "expires", c.current.Load().Certificates[0].Leaf.NotAfter)
+	}
+}
+
+// Watch reloads the files every few seconds until ctx ends.
+func (c *Certificates) Watch(ctx context.Context) {
+	tick := time.NewTicker(certificatesEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.Reload()
+		}
+	}
+}
+
+// config returns the configuration of the listener. Each connection takes the newest certificate.
+func (c *Certificates) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load(), nil },
+	}
+}
+
+// read reads the files, and reports whether they differ from those that were read before.
+func (c *Certificates) read() (changed bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var parts [3][]byte
+	for i, file := range []string{c.files.Cert, c.files.Key, c.files.ClientCA} {
+		if file == "" {
+			continue
+		}
+		text, fault := os.ReadFile(file)
+		if fault != nil {
+			err = errors.Join(err, fault)
+			text = []byte(fault.Error())
+		}
+		parts[i] = text
+	}
+	sum := sha256.Sum256(bytes.Join(parts[:], []byte{0}))
+	if sum == c.seen {
+		return false, err
+	}
+	c.seen = sum
+	if err != nil {
+		return true, err
+	}
+	cfg, err := c.parse(parts[0], parts[1], parts[2])
+	if err != nil {
+		return true, err
+	}
+	c.current.Store(cfg)
+	return true, nil
+}
+
+func (c *Certificates) parse(cert, key, clientCA []byte) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s with %s: %w", c.files.Cert, c.files.Key, err)
+	}
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{pair}}
+	if c.files.ClientCA != "" {
+		cfg.ClientCAs, cfg.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !cfg.ClientCAs.AppendCertsFromPEM(clientCA) {
+			return nil, fmt.Errorf("%s has no certificate in PEM form", c.files.ClientCA)
+		}
+	}
+	return cfg, nil
+}

@@ -1,0 +1,181 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+)
+
+// Time limits of a connection. A slow or silent client must not hold one for ever.
+const (
+	headerTimeout = 5 * time.Second  // the header of a request is one packet
+	readTimeout   = 15 * time.Second // 1 MiB over a slow line
+	writeTimeout  = 15 * time.Second // added to readTimeout and the time limit of the request
+	// idleTimeout is longer than the 60 s after which common load balancers close idle connections. The side that closes
+	// first must not be the one that receives a request at that moment.
+	idleTimeout = 90 * time.Second
+	// headerBytesMax is far more than a key, a token and a trace header need.
+	headerBytesMax = 32 << 10
+)
+
+const (
+	// opsConnectionsMax bounds the connections of operators: probes, scrapes and profiles. They are in the reserve of file descriptors.
+	opsConnectionsMax = 64
+
+	// bodyGrace is how long a connection that is about to be closed still takes the rest of a request's body. A client that sends all of it before it
+	// reads gets its answer; one that sends slowly does not hold the connection.
+	bodyGrace = 500 * time.Millisecond
+)
+
+// Config configures a Server.
+type Config struct {
+	// Ops is the handler of the operators' endpoints. Required.
+	Ops http.Handler
+
+	// RequestTimeout is the longest that a handler of the API takes. Answers are cut off some time after it.
+	RequestTimeout time.Duration
+
+	// DrainDelay is how long a server that shuts down goes on accepting connections, so that load balancers notice. Zero: not at all.
+	DrainDelay time.Duration
+
+	// ConnectionsMax bounds the connections of clients. One more is closed before it is served. Required.
+	ConnectionsMax int
+
+	// TLS has the certificate of the API. nil: plain HTTP.
+	TLS *Certificates
+
+	// Log gets a line for a connection that failed. Required.
+	Log *slog.Logger
+
+	// Metrics gets the metrics of connections. Required.
+	Metrics prometheus.Registerer
+}
+
+// Server serves the API on one listener and the operators' endpoints on another.
+type Server struct {
+	cfg      Config
+	api      *http.Server
+	ops      *http.Server
+	metrics  *metrics
+	serving  errgroup.Group
+	stopping atomic.Bool
+}
+
+// New returns a server that does not listen yet. It panics if the registry has its metrics already.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg, metrics: newMetrics(cfg.Metrics)}
+	s.api = newServer(&cfg)
+	s.api.WriteTimeout = readTimeout + cfg.RequestTimeout + writeTimeout
+	s.ops = newServer(&cfg) // without WriteTimeout: a profile lasts as long as its reader asked for
+	s.ops.Handler = cfg.Ops
+	return s
+}
+
+func newServer(cfg *Config) *http.Server {
+	server := &http.Server{
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    headerBytesMax,
+		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn),
+		Protocols:         new(http.Protocols),
+	}
+	// HTTP/1.1 only: the bound on connections, closing after an answer and draining are about connections that carry one request at a time, and load
+	// balancers speak HTTP/1.1 to their servers.
+	server.Protocols.SetHTTP1(true)
+	return server
+}
+
+// ServeOps serves the operators' endpoints on l until Shutdown. It returns at once.
+func (s *Server) ServeOps(l net.Listener) {
+	capped := newCapped(l, opsConnectionsMax, s.metrics, "ops")
+	s.ops.ConnState = capped.observe
+	s.serving.Go(func() error { return s.serveOn(s.ops, capped, "serve operations") })
+}
+
+// ServeAPI serves h on l until Shutdown. It returns at once.
+func (s *Server) ServeAPI(h http.Handler, l net.Listener) {
+	capped := newCapped(l, s.cfg.ConnectionsMax, s.metrics, "api")
+	s.api.Handler, s.api.ConnState = s.guarded(h), capped.observe
+	var accepting net.Listener = capped
+	if s.cfg.TLS != nil {
+		accepting = tls.NewListener(capped, s.cfg.TLS.config())
+	}
+	s.serving.Go(func() error { return s.serveOn(s.api, accepting, "serve the API") })
+}
+
+// guarded returns h with what all answers of the API share.
+//
+// A request with Transfer-Encoding closes its connection. net/http has dropped a Content-Length beside it without a trace, and RFC 9112 6.3 demands
+// that such a connection is closed: what follows may be a request that a proxy in front has not seen. Clients send JSON with a Content-Length, so
+// closing after each chunked request costs them nothing.
+func (s *Server) guarded(h http.Handler) http.Handler {
+	noSniff, noStore, closing := []string{"nosniff"}, []string{"no-store"}, []string{"close"} // shared by all answers: no allocation
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header["X-Content-Type-Options"], header["Cache-Control"] = noSniff, noStore
+		if len(r.TransferEncoding) > 0 || s.stopping.Load() {
+			header["Connection"] = closing
+		}
+		h.ServeHTTP(w, r)
+		if r.ContentLength != 0 && header.Get("Connection") == "close" {
+			// Whether there is a rest is not known here; the connection ends in any case. net/http would read it for up to readTimeout.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyGrace))
+		}
+	})
+}
+
+func (s *Server) serveOn(server *http.Server, l net.Listener, what string) error {
+	err := server.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	// The service is useless without one of its listeners: the other one ends as well, and Wait returns the error.
+	return errors.Join(fmt.Errorf("%s: %w", what, err), s.api.Close(), s.ops.Close())
+}
+
+// Wait returns nil after Shutdown, or the error of a listener as soon as it fails.
+func (s *Server) Wait() error { return s.serving.Wait() }
+
+// Stopping reports whether Shutdown was called.
+func (s *Server) Stopping() bool { return s.stopping.Load() }
+
+// Shutdown stops serving without losing a request. For DrainDelay requests are still answered, each with Connection: close, and idle connections
+// stay open: a load balancer may be sending a request on one. Then the listener and idle connections close, and requests in progress finish. If ctx
+// ends first, the rest is cut off and Shutdown returns ctx's error. The operators' endpoints stop last. A second call returns nil at once.
+//
+// Stop what handlers use after Shutdown: requests need it to the end.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if s.stopping.Swap(true) {
+		return nil
+	}
+	delay := time.NewTimer(s.cfg.DrainDelay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+	case <-ctx.Done():
+	}
+	err := s.api.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("finish requests: %w", err), s.api.Close())
+	}
+	if closed := s.ops.Shutdown(ctx); closed != nil {
+		err = errors.Join(err, s.ops.Close())
+	}
+	return errors.Join(err, s.serving.Wait())
+}
+
+// Close closes both listeners and all connections at once.
+func (s *Server) Close() error {
+	s.stopping.Store(true)
+	return errors.Join(s.api.Close(), s.ops.Close(), s.serving.Wait())
+}

@@ -1,0 +1,205 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// soon bounds every wait of a test.
+const soon = 20 * time.Second
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// running is a server on free ports.
+type running struct {
+	t      testing.TB
+	server *Server
+	url    string // of the API
+	ops    string
+	client *http.Client
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// start starts a server whose API is h.
+func start(t testing.TB, h http.HandlerFunc, change ...func(*Config)) *running {
+	t.Helper()
+	cfg := Config{
+		RequestTimeout: soon, ConnectionsMax: 100, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Ops: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ops") }),
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	api, ops := listen(t), listen(t)
+	s := &running{t: t, server: New(cfg), url: "http://" + api.Addr().String(), ops: "http://" + ops.Addr().String(), client: &http.Client{Timeout: soon, Transport: &http.Transport{}}}
+	if cfg.TLS != nil {
+		s.url = strings.Replace(s.url, "http:", "https:", 1)
+	}
+	s.server.ServeOps(ops)
+	s.server.ServeAPI(h, api)
+	t.Cleanup(func() {
+		s.client.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := s.server.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *running) get(url string) *http.Response {
+	s.t.Helper()
+	response, err := s.client.Get(url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	if err := response.Body.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	return response
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(soon); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", soon, what)
+		}
+	}
+}
+
+func TestShutdown_FinishesAcceptedRequests(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := start(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			entered <- struct{}{}
+			<-leave
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}, func(cfg *Config) { cfg.DrainDelay = 300 * time.Millisecond })
+	slow := make(chan int, 1)
+	go func() {
+		defer close(slow)
+		response, err := s.client.Get(s.url + "/slow")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer response.Body.Close()
+		slow <- response.StatusCode
+	}()
+	<-entered
+	done := make(chan error, 1)
+	go func() { done <- s.server.Shutdown(context.Background()) }()
+	eventually(t, "it stops", s.server.Stopping)
+	// Requests that the load balancer still sends are served, with Connection: close.
+	if response := s.get(s.url + "/"); response.StatusCode != http.StatusAccepted || !response.Close {
+		t.Errorf("%d, close %v", response.StatusCode, response.Close)
+	}
+	eventually(t, "the listener is closed", func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	s.get(s.ops) // the operators' endpoints stop last
+	select {
+	case err := <-done:
+		t.Fatalf("shut down before the request was answered: %v", err)
+	default:
+	}
+	close(leave)
+	if status := <-slow; status != http.StatusAccepted {
+		t.Errorf("status %d", status)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := s.server.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShutdown_CutsOffAtDeadline(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := start(t, func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-leave
+	})
+	defer close(leave)
+	cut := make(chan error, 1)
+	go func() {
+		response, err := s.client.Post(s.url, "text/plain", nil)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		cut <- err
+	}()
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if err := <-cut; err == nil {
+		t.Error("the request was answered")
+	}
+}
+
+func TestServer_ListenerFails_Stops(t *testing.T) {
+	t.Parallel()
+	api := listen(t)
+	if err := api.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Ops: http.NotFoundHandler(), ConnectionsMax: 1, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	s.ServeOps(listen(t))
+	s.ServeAPI(http.NotFoundHandler(), api)
+	if err := s.Wait(); err == nil || !strings.Contains(err.Error(), "serve the API") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestServer_LargeHeader_431(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(http.ResponseWriter, *http.Request) {})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Large", strings.Repeat("x", 2*headerBytesMax))
+	response, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("status %d", response.StatusCode)
+	}
+}
