@@ -1,18 +1,39 @@
-# The image of the service: one static binary, no shell, not root. Build it with
-#   docker build --build-arg VERSION=1.2.3 -t quotasvc .
+# The image of the service: one static binary, no shell, not root.
+#
+#   make image IMAGE=registry.example.com/quotasvc:1.2.3 VERSION=v1.2.3
+#   make image-release IMAGE=...        amd64 and arm64, with SBOM and provenance
+#
+# The base images are named by tag here. A release pins them by digest: it passes what `docker buildx imagetools inspect IMAGE` prints as --build-arg
+# BUILD_IMAGE=golang:1.26-bookworm@sha256:... and BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:... The binary does not depend on
+# either but for the version of Go: make verify-reproducible.
+ARG BUILD_IMAGE=golang:1.26-bookworm
+ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 
-FROM golang:1.26-bookworm AS build
+# The compiler runs on the builder's own kind of processor, for any other.
+FROM --platform=$BUILDPLATFORM ${BUILD_IMAGE} AS build
 WORKDIR /src
 # Copy the module files first: they change less often than the code.
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG VERSION=
+ARG COMMIT=
+ARG TARGETOS=linux
+ARG TARGETARCH=amd64
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o /out/quotasvc ./cmd/quotasvc
+    CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false \
+    -ldflags "-s -w -buildid= -X main.version=${VERSION} -X main.commit=${COMMIT}" -o /out/quotasvc ./cmd/quotasvc
 
 # The base image has certificates and time zones; the binary contains time zones as well.
-FROM gcr.io/distroless/static-debian12:nonroot AS quotasvc
+FROM ${BASE_IMAGE} AS quotasvc
+ARG VERSION=
+ARG COMMIT=
+LABEL org.opencontainers.image.title="quotasvc" \
+      org.opencontainers.image.description="Quotas, prepaid credits and rate limits for product backends" \
+      org.opencontainers.image.source="https://github.com/quotasvc/quotasvc" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${COMMIT}"
 COPY --from=build /out/quotasvc /quotasvc
 # A number, so that Kubernetes can check runAsNonRoot without reading the image.
 USER 65532:65532

@@ -12,6 +12,8 @@ RESULTS := bench-results
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
+CYCLONEDX     := go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+
 # Below the default of 10 minutes, so that a suite that gets slow fails.
 TEST_TIMEOUT := 9m
 # -race makes the same tests several times slower.
@@ -20,6 +22,14 @@ RACE_TIMEOUT := 25m
 # The commit goes into the binary if git works. It refuses a clone of another user, and
 # go build would then fail.
 BUILDVCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false)
+
+# What `quotasvc version` and the metric quotasvc_build_info say. Empty without git, unless given: make build VERSION=v1.2.3 COMMIT=...
+VERSION ?= $(shell git describe --tags --always --dirty=-modified 2>/dev/null)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+# The time in an image's labels and files: that of the commit, so that the same commit gives the same image.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+IMAGE   ?= quotasvc:dev
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 # Further arguments: make run ARGS='--listen 127.0.0.1:8090', make test ARGS='-run Lane ./internal/lane'
 ARGS     ?=
@@ -97,6 +107,13 @@ build-bench: ## Build bin/quotasvc-bench, the benchmark program
 reading-path: servers ## Measure what a reader follows to understand one debit and one check (ARGS='-trace -types')
 	@go run ./internal/archtest/readingpath $(ARGS)
 
+.PHONY: test-upgrade upgrade-snapshot
+test-upgrade: servers ## Test the upgrade: old schemas with data, and the version before beside this one (ARGS)
+	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program go test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestUpgrade' $(ARGS) ./cmd/quotasvc
+
+upgrade-snapshot: servers ## At a release: store its schema with data; see cmd/quotasvc/testdata/upgrade
+	program=$$(scripts/build-previous.sh) && QUOTASVC_UPGRADE_PROGRAM=$$program QUOTASVC_UPGRADE_SNAPSHOT=1 go test -count=1 -v -run '^TestUpgrade_Snapshot' ./cmd/quotasvc
+
 .PHONY: lint
 lint: ## Run go vet and golangci-lint, and check the formatting
 	go vet $(PACKAGES)
@@ -120,7 +137,28 @@ vuln: ## Search called code for known vulnerabilities (needs vuln.go.dev)
 
 .PHONY: build
 build: ## Build bin/quotasvc
-	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -o $(BIN) ./cmd/quotasvc
+	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/quotasvc
+
+.PHONY: build-release
+build-release: ## Build bin/quotasvc as the image does: the same source gives the same bytes (GOOS, GOARCH, VERSION, COMMIT)
+	CGO_ENABLED=0 GOFLAGS= go build -trimpath -buildvcs=false -ldflags '-s -w -buildid= $(LDFLAGS)' -o $(BIN) ./cmd/quotasvc
+
+.PHONY: verify-reproducible
+verify-reproducible: ## Build twice, from two directories and without a cache, and compare the bytes
+	@scripts/verify-reproducible.sh '$(VERSION)' '$(COMMIT)'
+
+.PHONY: sbom
+sbom: build-release ## Write bin/quotasvc.cdx.json: what the program contains (CycloneDX)
+	$(CYCLONEDX) bin -json -licenses -version '$(VERSION)' -output $(BIN).cdx.json $(BIN)
+
+.PHONY: image
+image: ## Build the image for this machine's kind of processor (IMAGE, VERSION, COMMIT)
+	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) -t $(IMAGE) .
+
+.PHONY: image-release
+image-release: ## Build and push the image for amd64 and arm64, with SBOM and provenance (IMAGE, VERSION, COMMIT)
+	docker buildx build --platform linux/amd64,linux/arm64 --sbom=true --provenance=mode=max --push \
+		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) -t $(IMAGE) .
 
 .PHONY: servers
 servers: ## Install PostgreSQL, Redis and curl if they are missing

@@ -11,6 +11,7 @@ import (
 
 // dockerfile is the part of the Dockerfile that the tests use.
 type dockerfile struct {
+	text       string
 	stages     []string          // names, in order
 	bases      map[string]string // stage -> image
 	copies     []copyStep
@@ -25,7 +26,10 @@ type copyStep struct {
 	target  string
 }
 
-var fromPattern = regexp.MustCompile(`^FROM (\S+) AS (\S+)$`)
+var (
+	fromPattern = regexp.MustCompile(`^FROM (?:--platform=\S+ )?(\S+) AS (\S+)$`)
+	argPattern  = regexp.MustCompile(`(?m)^ARG (\w+)=(\S*)$`)
+)
 
 func readDockerfile(t *testing.T) dockerfile {
 	t.Helper()
@@ -33,7 +37,11 @@ func readDockerfile(t *testing.T) dockerfile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := dockerfile{bases: map[string]string{}}
+	d := dockerfile{text: string(text), bases: map[string]string{}}
+	arguments := map[string]string{}
+	for _, m := range argPattern.FindAllStringSubmatch(d.text, -1) {
+		arguments[m[1]] = m[2]
+	}
 	stage := ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -45,7 +53,8 @@ func readDockerfile(t *testing.T) dockerfile {
 				t.Fatalf("a stage without a name: %s", line)
 			}
 			stage = m[2]
-			d.stages, d.bases[stage], d.user = append(d.stages, stage), m[1], ""
+			image := os.Expand(m[1], func(name string) string { return arguments[name] })
+			d.stages, d.bases[stage], d.user = append(d.stages, stage), image, ""
 		case "USER":
 			d.user = rest
 		case "ENTRYPOINT":
@@ -123,5 +132,39 @@ func TestDockerfile_GoVersion_SameAsModule(t *testing.T) {
 	}
 	if base := readDockerfile(t).bases["build"]; !strings.HasPrefix(base, "golang:"+m[1]+"-") {
 		t.Errorf("the image is built by %s, go.mod has %s", base, m[1])
+	}
+}
+
+// The image is built for each kind of processor, the same bytes from the same source, and says what it was built from. No engine runs here: the text is
+// all that is checked.
+func TestDockerfile_Build_AnyProcessorReproducibleLabelled(t *testing.T) {
+	t.Parallel()
+	d := readDockerfile(t)
+	for _, part := range []string{
+		"FROM --platform=$BUILDPLATFORM ", "GOARCH=${TARGETARCH}", "GOOS=${TARGETOS}", "-trimpath", "-buildvcs=false", "-buildid=",
+		"-X main.version=${VERSION}", "-X main.commit=${COMMIT}", `org.opencontainers.image.version="${VERSION}"`,
+		`org.opencontainers.image.revision="${COMMIT}"`, "org.opencontainers.image.source=", "org.opencontainers.image.licenses=",
+	} {
+		if !strings.Contains(d.text, part) {
+			t.Errorf("the Dockerfile lacks %s", part)
+		}
+	}
+	for stage, image := range d.bases {
+		if strings.HasSuffix(image, ":latest") || !strings.Contains(image, ":") {
+			t.Errorf("stage %s is built on %q, which names no version", stage, image)
+		}
+	}
+	// An argument of the linker's version belongs to each stage that uses it: Docker forgets it at FROM.
+	if n := strings.Count(d.text, "\nARG VERSION="); n != 2 {
+		t.Errorf("ARG VERSION stands in %d stages, want 2", n)
+	}
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"linux/amd64,linux/arm64", "--sbom=true", "--provenance=mode=max", "SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)"} {
+		if !strings.Contains(string(makefile), part) {
+			t.Errorf("make image-release lacks %s", part)
+		}
 	}
 }

@@ -342,7 +342,7 @@ func TestLimits_RedisCannotCount_OutageThatEnds(t *testing.T) {
 				harm()
 			}
 			in := serve(t, []string{
-				"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + server.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
+				"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + server.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
 			})
 			in.setUp(t, 1000)
 			in.limit(t, "three", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})

@@ -193,7 +193,7 @@ func TestServe_NoRedis_StartsAndDebits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := serve(t, []string{
-				"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + redis, "QUOTASVC_ADMIN_KEY=" + testKey,
+				"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis, "QUOTASVC_ADMIN_KEY=" + testKey,
 			})
 			in.setUp(t, 10)
 			got := in.do(t, http.StatusOK, "POST", "/v1/debits", "one", debitOf("acme", "api_calls", 3))
@@ -208,7 +208,7 @@ func TestServe_NoRedis_StartsAndDebits(t *testing.T) {
 
 func TestApply_DryRun_ShowsChangesMakesNone(t *testing.T) {
 	t.Parallel()
-	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t)}
+	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t)}
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	if err := os.WriteFile(file, demoCatalog, 0o600); err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestApply_DryRun_ShowsChangesMakesNone(t *testing.T) {
 
 func TestApply_InexactLimit_Refused(t *testing.T) {
 	t.Parallel()
-	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t)}
+	env := []string{"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t)}
 	file := filepath.Join(t.TempDir(), "catalog.yaml")
 	text := "limits:\n  - {rule: too-fine, per: [tenant], kind: token_bucket, rate: 7/day, burst: 999999999999}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -273,7 +273,7 @@ func TestVerify_Difference_NamedExitStatus1(t *testing.T) {
 		t.Errorf("a clean ledger is reported as\n%s", out)
 	}
 	database, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
-	execSQL(t, database, "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
+	execSQL(t, testenv.AsSuperuser(t, database), "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
 	status, stdout, _ := tool(t, env, "verify")
 	if status != 1 || !strings.Contains(stdout, "acme/api_calls") {
 		t.Errorf("a balance that was tampered with: ended with %d\n%s", status, stdout)
@@ -312,7 +312,7 @@ func TestVerify_JSON_SaysWhatWasComparedAndRead(t *testing.T) {
 		t.Errorf("without Redis: %+v", got)
 	}
 	url, _ := strings.CutPrefix(env[0], "QUOTASVC_DATABASE_URL=")
-	execSQL(t, url, "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
+	execSQL(t, testenv.AsSuperuser(t, url), "UPDATE balances SET used = used + 1, head_remaining = head_remaining - 1 WHERE tenant_id = 'acme'")
 	status, stdout, _ := tool(t, env, "verify", "--json")
 	if got := read(stdout); status != 1 || got.Status != "drift" || got.DifferenceCount == 0 || len(got.Differences) == 0 {
 		t.Errorf("a balance that was tampered with: ended with %d, %+v", status, got)

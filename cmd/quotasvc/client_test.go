@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ const testKey = "0123456789abcdef0123456789abcdef"
 func backends(t testing.TB) []string {
 	t.Helper()
 	return []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
 		"QUOTASVC_LOG_LEVEL=warn",
 	}
 }
@@ -34,11 +35,17 @@ type instance struct {
 // serve starts an instance on free ports, or with the API at the given address.
 func serve(t testing.TB, env []string, listen ...string) *instance {
 	t.Helper()
+	return serveBy(t, os.Args[0], env, listen...)
+}
+
+// serveBy is serve with a program of another version.
+func serveBy(t testing.TB, program string, env []string, listen ...string) *instance {
+	t.Helper()
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}
 	if len(listen) > 0 {
 		args[2] = listen[0]
 	}
-	p := launch(t, env, args...)
+	p := launchBy(t, program, env, args...)
 	transport := &http.Transport{MaxIdleConnsPerHost: 512}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &instance{

@@ -278,7 +278,7 @@ func TestEnvoy_OtherRefusals_Unchanged(t *testing.T) {
 func TestEnvoy_NoDecision_ClosesOrOpensAsConfigured(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
-	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
+	m := newMetered(t, "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL))
 	closed, open := m.envoy(t, m.key), m.envoy(t, m.key, "failure_mode_allow: false", "failure_mode_allow: true")
 	closed.get("127.0.0.1", "/search").passed(t)
 	undecided := func(what string) {

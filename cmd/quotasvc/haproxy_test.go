@@ -49,7 +49,7 @@ func TestHAProxy_ClientHeaders_NotTrusted(t *testing.T) {
 func TestHAProxy_NoDecision_OnePathClosesOneOpens(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
-	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
+	m := newMetered(t, "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL))
 	g := m.haproxy(t, m.key)
 	g.get("127.0.0.1", "/search").passed(t)
 	undecided := func(what string) {

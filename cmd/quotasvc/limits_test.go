@@ -15,7 +15,7 @@ func TestLimits_NoRedis_EveryAnswerSaysLocal(t *testing.T) {
 	const mode = "X-RateLimit-Mode"
 	redis := testenv.RedisPrivate(t)
 	in := serve(t, []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
 		"QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,ratelimit",
 	})
 	in.setUp(t, 1000)

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
+	"github.com/quotasvc/quotasvc/deploy/postgres"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/migrations"
 )
@@ -34,6 +36,9 @@ type migrateCmd struct {
 	Up     migrateUpCmd     `cmd:"" help:"Apply all missing steps."`
 	Status migrateStatusCmd `cmd:"" help:"List the steps. Exit status 1 if a step is missing."`
 	Down   migrateDownCmd   `cmd:"" help:"Undo the newest step. Data in tables and columns that it created is lost."`
+
+	Partitions migratePartitionsCmd `cmd:"" help:"Make the journal's partitions of the next twelve months. For a monthly job, as the role that owns the tables."`
+	Roles      migrateRolesCmd      `cmd:"" help:"Make the roles quotasvc_owner, quotasvc_service and quotasvc_reader, and set their rights. As an administrator of the database the first time."`
 }
 
 type migrateUpCmd struct{ databaseConfig }
@@ -116,35 +121,79 @@ func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error 
 		if len(results) == 0 {
 			log.Info("schema is up to date")
 		}
-		makePartitions(ctx, databaseURL, log)
-		return nil
+		if err := makePartitions(ctx, databaseURL, log); err != nil {
+			log.Warn("journal partitions or indexes were not made; quotasvc migrate up tries again, and for partitions migrate partitions and the service", "error", err)
+		}
+		return setRights(ctx, databaseURL, log, ownedByRole)
 	})
 }
 
-// makePartitions makes the journal's partitions of the coming months, and the indexes that partitions lack.
-func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) {
-	err := func() error {
-		conn, err := pgx.Connect(ctx, databaseURL)
-		if err != nil {
-			return redactedParse(err)
-		}
-		defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
-		j, err := journal.New(log)
-		if err != nil {
-			return err
-		}
-		var now time.Time
-		if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
-			return err
-		}
-		if err := j.MakeAhead(ctx, conn, journal.MonthOf(now)); err != nil {
-			return err
-		}
-		return j.BuildIndexes(ctx, conn)
-	}()
-	if err != nil {
-		log.Warn("journal partitions or indexes were not made; quotasvc migrate up tries again, and for partitions roll and the service", "error", err)
+type migratePartitionsCmd struct{ databaseConfig }
+
+// Run makes the partitions of the coming months, and the indexes that partitions lack.
+func (c *migratePartitionsCmd) Run(ctx context.Context, log *slog.Logger) error {
+	if err := c.validate(); err != nil {
+		return err
 	}
+	if err := checkSchema(ctx, string(c.DatabaseURL)); err != nil {
+		return err
+	}
+	return makePartitions(ctx, string(c.DatabaseURL), log)
+}
+
+type migrateRolesCmd struct{ databaseConfig }
+
+// Run makes the roles and sets their rights.
+func (c *migrateRolesCmd) Run(ctx context.Context, log *slog.Logger) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	return setRights(ctx, string(c.DatabaseURL), log, "SELECT true")
+}
+
+// ownedByRole reports whether the tables belong to quotasvc_owner: somebody has chosen to have the roles.
+const ownedByRole = `SELECT EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('entries') AND pg_get_userbyid(relowner) = '` + postgres.OwnerRole + `')`
+
+// setRights makes the roles and sets their rights, if the query when returns true.
+func setRights(ctx context.Context, databaseURL string, log *slog.Logger, when string) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return redactedParse(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	var wanted bool
+	if err := conn.QueryRow(ctx, when).Scan(&wanted); err != nil {
+		return fmt.Errorf("look for the owner of the tables: %w", err)
+	}
+	if !wanted {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, postgres.RolesSQL); err != nil {
+		return fmt.Errorf("set the roles' rights: %w", err)
+	}
+	log.Info("the rights of the roles are set", "owner", postgres.OwnerRole, "service", postgres.ServiceRole, "reader", postgres.ReaderRole)
+	return nil
+}
+
+// makePartitions makes the journal's partitions of the coming months, and the indexes that partitions lack.
+func makePartitions(ctx context.Context, databaseURL string, log *slog.Logger) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return redactedParse(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	j, err := journal.New(log)
+	if err != nil {
+		return err
+	}
+	var now time.Time
+	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+		return err
+	}
+	if err := j.MakeAhead(ctx, conn, journal.MonthOf(now)); err != nil {
+		return err
+	}
+	return j.BuildIndexes(ctx, conn)
 }
 
 // errSchemaBehind is returned when the service must not start on this database yet.
@@ -155,6 +204,9 @@ var errSchemaBehind = errors.New("the database's schema is behind this version o
 func checkSchema(ctx context.Context, databaseURL string) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		current, wanted, err := p.GetVersions(ctx)
+		if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && pgErr.Code == "42501" {
+			return fmt.Errorf("%w (there are no tables, or this role may not read them: see `quotasvc migrate roles`)", errSchemaBehind)
+		}
 		if err != nil {
 			return fmt.Errorf("read the schema's version: %w", err)
 		}

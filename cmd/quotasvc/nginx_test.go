@@ -90,7 +90,7 @@ func TestNginx_NoDecision_OneLocationClosesOneOpens(t *testing.T) {
 func TestNginx_NoPostgres_OneLocationClosesOneOpens(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
-	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
+	m := newMetered(t, "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL))
 	g := m.nginx(t, m.key)
 	undecided := func(what string) {
 		within(t, soon, "an answer with PostgreSQL "+what, func() {

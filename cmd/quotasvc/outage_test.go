@@ -28,7 +28,7 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisPrivate(t)
 	env := []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + server.URL, "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + server.URL, "QUOTASVC_ADMIN_KEY=" + testKey,
 		"QUOTASVC_LOG_LEVEL=error", "QUOTASVC_REPLICAS=2",
 	}
 	var instances []bench.Instance

@@ -60,8 +60,14 @@ type process struct {
 // launch starts quotasvc with args. The environment has env and none of the test's own settings.
 func launch(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
+	return launchBy(t, os.Args[0], env, args...)
+}
+
+// launchBy is launch with a program of another version.
+func launchBy(t testing.TB, program string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, ended: make(chan struct{}), lines: make(chan string, 256)}
-	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd = exec.Command(program, args...)
 	p.cmd.Env = append(withoutSettings(os.Environ()), asProgram+"=1", "QUOTASVC_DRAIN_DELAY=0s") // nobody waits for a load balancer to notice
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = &p.stderr

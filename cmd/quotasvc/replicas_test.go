@@ -47,7 +47,7 @@ func TestReplicas_Instances_CountEachOther(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisPrivate(t)
 	env := []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.Postgres(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey,
 		"QUOTASVC_REPLICAS=3",
 	}
 	one := serve(t, env)

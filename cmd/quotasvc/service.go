@@ -152,6 +152,7 @@ type measurements struct {
 
 func newMeasurements() *measurements {
 	registry := prometheus.NewRegistry()
+	registerBuild(registry)
 	return &measurements{
 		registry: registry, lanes: lane.NewMetrics(registry), limits: ratelimit.NewMetrics(registry), redis: redisstore.NewMetrics(registry),
 		replicas: replica.NewMetrics(registry),

@@ -267,7 +267,7 @@ func TestTraefik_OtherRefusals_Unchanged(t *testing.T) {
 func TestTraefik_NoDecision_NothingPasses(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
-	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
+	m := newMetered(t, "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL))
 	g := m.traefik(t, m.key)
 	g.get("127.0.0.1", "/search").passed(t)
 	postgres.Stop()

@@ -6,40 +6,91 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
-// version is set by the linker (-X main.version=...) for releases.
-var version = ""
+// version and commit are set by the linker (-X main.version=... -X main.commit=...): make build and the Dockerfile do.
+var version, commit = "", ""
 
 // versionCmd prints the version.
 type versionCmd struct{}
 
 // Run prints the version.
 func (versionCmd) Run(_ *slog.Logger) error {
-	_, err := fmt.Fprintf(os.Stdout, "quotasvc %s %s %s/%s\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	b := readBuild()
+	_, err := fmt.Fprintf(os.Stdout, "quotasvc %s %s %s/%s\n", b, b.goVersion, runtime.GOOS, runtime.GOARCH)
 	return err
 }
 
-// versionText returns the release or, without one, the commit that the program was built from.
-func versionText() string {
-	if version != "" {
-		return version
-	}
+// build says what the program was built from. A part that is not known is empty.
+type build struct {
+	version   string // the release, or what git describe says of the commit
+	commit    string // the full hash; "-modified" follows if files were changed
+	goVersion string
+}
+
+// readBuild returns what the linker was told, and else what the Go command has stored in the program.
+func readBuild() build {
+	b := build{version: version, commit: commit, goVersion: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return b
 	}
-	revision, modified := "", ""
+	return b.with(info)
+}
+
+// with fills what is missing from the Go command's own record.
+func (b build) with(info *debug.BuildInfo) build {
+	if b.version == "" && info.Main.Version != "(devel)" { // go install module@version
+		b.version = info.Main.Version
+	}
+	if b.commit != "" {
+		return b
+	}
+	modified := ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
-			revision = s.Value
+			b.commit = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
 			modified = "-modified"
 		}
 	}
-	if revision == "" {
-		return info.Main.Version
+	if b.commit != "" {
+		b.commit += modified
 	}
-	return "commit " + revision[:min(12, len(revision))] + modified
+	return b
+}
+
+// String returns the version and the commit as people read them.
+func (b build) String() string {
+	const short = 12
+	hash, modified, _ := strings.Cut(b.commit, "-")
+	if modified != "" {
+		modified = "-" + modified
+	}
+	switch hash = hash[:min(short, len(hash))] + modified; {
+	case b.version == "" && hash == "":
+		return "unknown"
+	case b.version == "":
+		return "commit " + hash
+	case hash == "":
+		return b.version
+	default:
+		return b.version + " commit " + hash
+	}
+}
+
+// versionText returns the version in one word or two, for the log.
+func versionText() string { return readBuild().String() }
+
+// registerBuild exports the version as a metric.
+func registerBuild(registry *prometheus.Registry) {
+	b := readBuild()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quotasvc_build_info", Help: "1. The labels say what the program was built from.",
+		ConstLabels: prometheus.Labels{"version": b.version, "commit": b.commit, "go_version": b.goVersion},
+	}, func() float64 { return 1 }))
 }

@@ -35,10 +35,13 @@ type instance struct {
 // newInstance starts a directory that follows the announcements of a database.
 func newInstance(t testing.TB, url string) *instance {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), url)
+	pool, err := pgxpool.New(t.Context(), url) // of the test: it may do more than the service
 	check(t, err)
 	t.Cleanup(pool.Close)
-	cs, err := catalog.NewStore(pool, catalog.StoreConfig{})
+	service, err := pgxpool.New(t.Context(), testenv.AsService(url))
+	check(t, err)
+	t.Cleanup(service.Close)
+	cs, err := catalog.NewStore(service, catalog.StoreConfig{})
 	check(t, err)
 	store, err := NewStore(cs)
 	check(t, err)

@@ -18,6 +18,7 @@ var mayImport = map[string][]string{
 	"migrations":                     {},
 	"lua":                            {},
 	"deploy":                         {},
+	"deploy/postgres":                {},
 	"client":                         {}, // other programs import it, so it imports nothing of ours
 	"internal/archtest":              {},
 	"internal/bound":                 {},
@@ -25,7 +26,7 @@ var mayImport = map[string][]string{
 	"internal/lane":                  {},
 	"internal/breaker":               {},
 	"internal/localstack":            {},
-	"internal/testenv":               {"internal/localstack", "migrations"},
+	"internal/testenv":               {"internal/localstack", "deploy/postgres", "migrations"},
 	"internal/catalog":               {"internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/trail"},
 	"internal/namedsql":              {},
 	"internal/access":                {"internal/body", "internal/bound", "internal/catalog", "internal/namedsql", "internal/trail"},
@@ -75,7 +76,7 @@ var mayImport = map[string][]string{
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
-		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/access", "migrations",
+		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/access", "deploy/postgres", "migrations",
 	},
 }
 
@@ -93,7 +94,7 @@ var mayImportInTests = map[string][]string{
 }
 
 // outsideTheOrder lists packages that any test may import: servers and embedded files.
-var outsideTheOrder = []string{"internal/localstack", "migrations", "lua"}
+var outsideTheOrder = []string{"internal/localstack", "deploy/postgres", "migrations", "lua"}
 
 // onlyIn lists the packages whose code may import a library. Tests may import any
 // library, for example to read a server's data, except those in notEvenInTests.

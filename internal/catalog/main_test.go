@@ -26,9 +26,17 @@ func openPool(t *testing.T, url string) *pgxpool.Pool {
 
 func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
 	t.Helper()
-	store, err := NewStore(openPool(t, url), cfg)
+	store, err := NewStore(openPool(t, testenv.AsService(url)), cfg)
 	require.NoError(t, err)
 	return store
+}
+
+// byHand runs a statement that the service's role may not.
+func byHand(t *testing.T, s *Store, sql string, args ...any) {
+	t.Helper()
+	url := testenv.AsSuperuser(t, s.pool.Config().ConnString())
+	_, err := openPool(t, url).Exec(t.Context(), sql, args...)
+	require.NoError(t, err)
 }
 
 // newStore returns a store on a database of its own.

@@ -69,12 +69,13 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		redisStore = redisstore.New(client, redisstore.Config{Budget: soon, Metrics: redisstore.NewMetrics(measured)})
 		stop("redis requests", redisStore.Stop)
 	}
+	service := testenv.AsService(databaseURL)
 	limiter := ratelimit.New(redisStore, ratelimit.Config{Metrics: ratelimit.NewMetrics(measured)})
 	stop("limiter", limiter.Stop)
 	cache := balances.New(redisStore, balances.Config{Metrics: measured})
 	cache.Start()
 	stop("cache", cache.Stop)
-	pool, err := pgxpool.New(t.Context(), databaseURL)
+	pool, err := pgxpool.New(t.Context(), service)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	}
 	stop("catalog", cat.Stop)
 	l, err := pg.Open(t.Context(), pg.Config{
-		DatabaseURL: databaseURL, Readers: 2, Log: log, Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish,
+		DatabaseURL: service, Readers: 2, Log: log, Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish,
 	})
 	if err != nil {
 		t.Fatal(err)

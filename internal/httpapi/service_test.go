@@ -163,15 +163,14 @@ func (s *service) bare(path string) *answer {
 func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Catalog) {
 	s.t.Helper()
 	s.measured = prometheus.NewRegistry()
+	s.pool = s.connect(databaseURL) // of the test: it may do more than the service
+	databaseURL = testenv.AsService(databaseURL)
 	limiter := ratelimit.New(nil, ratelimit.Config{Metrics: ratelimit.NewMetrics(s.measured)})
 	s.onStop("limiter", limiter.Stop)
 	cache := balances.New(nil, balances.Config{})
 	cache.Start()
 	s.onStop("cache", cache.Stop)
-	pool, err := pgxpool.New(s.t.Context(), databaseURL)
-	s.check(err)
-	s.pool = pool
-	s.onStop("pool", func(context.Context) error { pool.Close(); return nil })
+	pool := s.connect(databaseURL)
 	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
 	s.check(err)
 	keyStore, err := access.NewStore(store)
@@ -189,10 +188,25 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.check(l.Start(s.t.Context()))
 	s.onStop("ledger", l.Stop)
-	s.verifier, err = verifier.Open(s.t.Context(), verifier.Config{DatabaseURL: databaseURL, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
-	s.check(err)
-	s.onStop("verifier", s.verifier.Stop)
+	s.verifier = s.openVerifier(databaseURL)
 	return gate.New(l, c, limiter, cache, gate.Config{}), l, c
+}
+
+func (s *service) openVerifier(databaseURL string) *verifier.Verifier {
+	s.t.Helper()
+	v, err := verifier.Open(s.t.Context(), verifier.Config{DatabaseURL: databaseURL, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	s.check(err)
+	s.onStop("verifier", v.Stop)
+	return v
+}
+
+// connect returns connections that are closed when the test ends.
+func (s *service) connect(databaseURL string) *pgxpool.Pool {
+	s.t.Helper()
+	pool, err := pgxpool.New(s.t.Context(), databaseURL)
+	s.check(err)
+	s.onStop("pool", func(context.Context) error { pool.Close(); return nil })
+	return pool
 }
 
 func (s *service) listen() net.Listener {

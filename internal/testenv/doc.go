@@ -6,7 +6,7 @@
 // They are tried in this order, for each server separately:
 //
 //  1. TEST_DATABASE_URL, TEST_REDIS_URL: servers that already run. The role in the
-//     URL must be allowed to create databases; tests connect with it. Redis
+//     URL must be a superuser, or allowed to create databases and roles. Redis
 //     databases that hold foreign keys are not used.
 //  2. Local binaries: one private server per test process, started when a test
 //     first needs it and stopped by Main (package localstack).
@@ -15,6 +15,13 @@
 // If there is no server, the test fails and names the packages to install. No test
 // is skipped. Private servers, which a test kills and freezes, are always local
 // binaries.
+//
+// # Roles
+//
+// Every database has the roles of deploy/postgres/roles.sql. Postgres returns the URL of
+// the server's superuser, with which tests write rows by hand. AsService turns it into the
+// URL of the service's role: what a test opens of the service runs with the rights that it
+// has in production.
 //
 // # Isolation
 //

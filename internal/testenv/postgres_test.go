@@ -196,7 +196,7 @@ func TestPostgres_KilledRun_OldDatabasesDropped(t *testing.T) {
 	}
 }
 
-func TestTemplate_Name_ChangesWithMigrationsAndMonth(t *testing.T) {
+func TestTemplate_Name_ChangesWithMigrationsRolesAndMonth(t *testing.T) {
 	t.Parallel()
 	november := time.Date(2026, 11, 30, 23, 59, 59, 0, time.UTC)
 	files := func(text string) fstest.MapFS { return fstest.MapFS{"00001_a.sql": {Data: []byte(text)}} }
@@ -205,15 +205,17 @@ func TestTemplate_Name_ChangesWithMigrationsAndMonth(t *testing.T) {
 	seen := map[string]string{}
 	for what, args := range map[string]struct {
 		files fstest.MapFS
+		roles string
 		now   time.Time
 	}{
-		"base":        {files("x"), november},
-		"edited":      {files("z"), november},
-		"one more":    {two, november},
-		"next month":  {files("x"), november.Add(time.Second)},
-		"split files": {fstest.MapFS{"00001_a.sql": {}, "00002_b.sql": {Data: []byte("xy")}}, november},
+		"base":        {files("x"), "r", november},
+		"other roles": {files("x"), "s", november},
+		"edited":      {files("z"), "r", november},
+		"one more":    {two, "r", november},
+		"next month":  {files("x"), "r", november.Add(time.Second)},
+		"split files": {fstest.MapFS{"00001_a.sql": {}, "00002_b.sql": {Data: []byte("xy")}}, "r", november},
 	} {
-		name, err := templateName(args.files, args.now)
+		name, err := templateName(args.files, args.roles, args.now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +224,7 @@ func TestTemplate_Name_ChangesWithMigrationsAndMonth(t *testing.T) {
 		}
 		seen[name] = what
 	}
-	again, err := templateName(files("x"), november.Add(-29*24*time.Hour))
+	again, err := templateName(files("x"), "r", november.Add(-29*24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

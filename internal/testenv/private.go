@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -104,7 +105,7 @@ func startPostgresOf(t testing.TB, environment ...string) (*localstack.Postgres,
 		t.Fatal("testenv: a private PostgreSQL needs local binaries: ", err)
 	}
 	cleanUp(t, stop)
-	if err := migrate(ctx, p.URL()); err != nil {
+	if err := errors.Join(migrate(ctx, p.URL()), makeServiceLoginAt(ctx, p.URL())); err != nil {
 		t.Fatal("testenv: ", err)
 	}
 	return p, &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}

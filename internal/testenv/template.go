@@ -14,6 +14,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // goose needs a database/sql driver
 	"github.com/pressly/goose/v3"
 
+	"github.com/quotasvc/quotasvc/deploy/postgres"
 	"github.com/quotasvc/quotasvc/migrations"
 )
 
@@ -30,7 +31,7 @@ const templatePrefix = "quotasvc_template_"
 // connections: this marks it as finished, and CREATE DATABASE would fail while a
 // connection to it is open.
 func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
-	name, err := templateName(migrations.FS, time.Now())
+	name, err := templateName(migrations.FS, postgres.RolesSQL, time.Now())
 	if err != nil {
 		return "", err
 	}
@@ -46,7 +47,7 @@ func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	err = conn.QueryRow(ctx, "SELECT datallowconn FROM pg_database WHERE datname = $1", name).Scan(&unfinished)
 	switch {
 	case err == nil && !unfinished:
-		return name, nil
+		return name, makeServiceLogin(ctx, conn)
 	case err == nil:
 		if err := p.drop(ctx, name); err != nil {
 			return "", err
@@ -57,7 +58,7 @@ func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	if err := p.create(ctx, name, ""); err != nil {
 		return "", err
 	}
-	if err := migrate(ctx, p.urlOf(name)); err != nil {
+	if err := errors.Join(migrate(ctx, p.urlOf(name)), makeServiceLogin(ctx, conn)); err != nil {
 		return "", errors.Join(err, p.drop(ctx, name))
 	}
 	if err := p.exec(ctx, "ALTER DATABASE "+ident(name)+" WITH ALLOW_CONNECTIONS false"); err != nil {
@@ -66,15 +67,15 @@ func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// templateName returns a name with a hash of the migrations and the month, because
-// migrations create the current month's partitions.
-func templateName(files fs.FS, now time.Time) (string, error) {
+// templateName returns a name with a hash of the migrations, of the roles' rights and
+// of the month, because migrations create the current month's partitions.
+func templateName(files fs.FS, roles string, now time.Time) (string, error) {
 	paths, err := fs.Glob(files, "*.sql")
 	if err != nil {
 		return "", fmt.Errorf("list migrations: %w", err)
 	}
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n", now.UTC().Format("2006-01"))
+	fmt.Fprintf(sum, "%s\n%s", now.UTC().Format("2006-01"), roles)
 	for _, path := range paths { // sorted by Glob
 		text, err := fs.ReadFile(files, path)
 		if err != nil {
@@ -85,7 +86,7 @@ func templateName(files fs.FS, now time.Time) (string, error) {
 	return templatePrefix + hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// migrate applies all migrations to a database.
+// migrate applies all migrations to a database, and the rights of the roles.
 func migrate(ctx context.Context, databaseURL string) (err error) {
 	db, err := sql.Open("pgx", databaseURL)
 	if err != nil {
@@ -98,6 +99,9 @@ func migrate(ctx context.Context, databaseURL string) (err error) {
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("apply migrations: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, postgres.RolesSQL); err != nil {
+		return fmt.Errorf("make the roles: %w", err)
 	}
 	return nil
 }

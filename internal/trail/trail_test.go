@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestRecord_Lines_InTheTransaction(t *testing.T) {
 	t.Parallel()
-	pool, err := pgxpool.New(t.Context(), testenv.Postgres(t))
+	pool, err := pgxpool.New(t.Context(), testenv.PostgresService(t))
 	if err != nil {
 		t.Fatal(err)
 	}

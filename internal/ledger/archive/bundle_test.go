@@ -55,13 +55,17 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 		CREATE TABLE moved.clock (now timestamptz NOT NULL, since timestamptz NOT NULL);
 		INSERT INTO moved.clock VALUES (now(), now());
 		CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
-			AS 'SELECT now + (pg_catalog.clock_timestamp() - since) FROM moved.clock'`)
+			AS 'SELECT now + (pg_catalog.clock_timestamp() - since) FROM moved.clock';
+		GRANT USAGE ON SCHEMA moved TO PUBLIC; GRANT SELECT ON moved.clock TO PUBLIC`)
 	var name string
 	b.check(b.db.QueryRow(t.Context(), "SELECT current_database()").Scan(&name))
 	b.exec(fmt.Sprintf(`ALTER DATABASE %q SET search_path = moved, pg_catalog, public`, name))
 	b.exec("SET search_path = moved, pg_catalog, public")
 	b.clock(begin.Start())
-	b.Ledger, err = pg.Open(t.Context(), pg.Config{DatabaseURL: b.url, Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	j, err := journal.New(b.logger())
+	b.check(err)
+	b.check(j.MakeAhead(t.Context(), b.db, begin)) // the service's role may not
+	b.Ledger, err = pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(b.url), Readers: 2, Clock: clock.New(clock.Config{SkewMax: 100 * 365 * 24 * time.Hour}), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	b.check(b.Start(t.Context()))
 	ends = append(ends, func() {
@@ -71,7 +75,7 @@ func newBundle(t *testing.T, begin journal.Month) *bundle {
 			t.Errorf("stop ledger: %v", err)
 		}
 	})
-	b.history, err = history.Open(t.Context(), b.Ledger, history.Config{DatabaseURL: b.url, Metrics: prometheus.NewRegistry()})
+	b.history, err = history.Open(t.Context(), b.Ledger, history.Config{DatabaseURL: testenv.AsService(b.url), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	ends = append(ends, func() { b.check(b.history.Stop(context.Background())) })
 	return b
@@ -159,7 +163,7 @@ func (b *bundle) topup(tenant string, amount int64) {
 
 // verifier returns a verifier on the database. Close it.
 func (b *bundle) verifier(ctx context.Context) (v *verifier.Verifier, end func(), err error) {
-	v, err = verifier.Open(ctx, verifier.Config{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	v, err = verifier.Open(ctx, verifier.Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	return v, func() { _ = v.Stop(context.WithoutCancel(ctx)) }, err
 }
 
@@ -203,7 +207,7 @@ func (b *bundle) options(before journal.Month, dir string) Options {
 
 // rollup writes the sums of a balance up to an entry.
 func (b *bundle) rollup(ctx context.Context, k ledger.BalanceKey, seq int64) error {
-	w, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	w, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type bundle struct {
 func newBundle(t testing.TB) *bundle {
 	t.Helper()
 	b := &bundle{t: t, url: testenv.Postgres(t)}
-	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: b.url, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	l, err := pg.Open(t.Context(), pg.Config{DatabaseURL: testenv.AsService(b.url), Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	b.check(l.Start(t.Context()))
 	t.Cleanup(func() {
@@ -49,7 +49,7 @@ func newBundle(t testing.TB) *bundle {
 // reader opens a reader of l.
 func (b *bundle) reader(l *pg.Ledger, cfg Config) *Reader {
 	b.t.Helper()
-	cfg.DatabaseURL, cfg.Metrics = b.url, prometheus.NewRegistry()
+	cfg.DatabaseURL, cfg.Metrics = testenv.AsService(b.url), prometheus.NewRegistry()
 	r, err := Open(b.t.Context(), l, cfg)
 	b.check(err)
 	b.t.Cleanup(func() { b.check(r.Stop(context.Background())) })
@@ -136,7 +136,7 @@ func (b *bundle) rewind(by time.Duration) {
 // rollups opens a writer of rollups with this many entries per row.
 func (b *bundle) rollups(every int64) *Rollups {
 	b.t.Helper()
-	w, err := OpenRollups(b.t.Context(), RollupConfig{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	w, err := OpenRollups(b.t.Context(), RollupConfig{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	w.every, w.least, w.rest = every, every/5, 0
 	b.t.Cleanup(func() { b.check(w.Stop(context.Background())) })
@@ -184,7 +184,7 @@ func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
 // mustVerify fails the test unless journal and state agree.
 func (b *bundle) mustVerify() {
 	b.t.Helper()
-	v, err := verifier.Open(b.t.Context(), verifier.Config{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	v, err := verifier.Open(b.t.Context(), verifier.Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	defer func() { b.check(v.Stop(context.Background())) }()
 	report, err := v.Verify(b.t.Context(), verifier.Options{})

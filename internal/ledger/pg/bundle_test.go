@@ -53,7 +53,7 @@ func (b *bundle) reconnect() {
 // openLedger opens one more ledger on url: another instance of the service.
 func openLedger(t testing.TB, url string, change ...func(*Config)) *Ledger {
 	t.Helper()
-	cfg := Config{DatabaseURL: url, Readers: 2, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()}
+	cfg := Config{DatabaseURL: testenv.AsService(url), Readers: 2, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -18,7 +18,7 @@ import (
 // refuse makes PostgreSQL refuse every entry of the operations named with an error of the given SQLSTATE.
 func (b *bundle) refuse(code string, operations ...string) {
 	b.t.Helper()
-	b.exec(`CREATE TABLE refused (operation_id text PRIMARY KEY, code text NOT NULL)`)
+	b.exec(`CREATE TABLE refused (operation_id text PRIMARY KEY, code text NOT NULL); GRANT SELECT ON refused TO PUBLIC`)
 	b.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 		DECLARE wrong text;
 		BEGIN

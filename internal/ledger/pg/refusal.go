@@ -61,7 +61,7 @@ func (r reason) text() string {
 	case reasonBusy:
 		return "the ledger's database has no connection left"
 	case reasonNoPartition:
-		return "the journal has no partition for this month, and it could not be made"
+		return "the journal has no partition for this month: an operator must run `quotasvc migrate partitions`"
 	case reasonTimeout:
 		return "the ledger's database did not answer in time"
 	case reasonLocked:

@@ -18,8 +18,8 @@ const (
 	upkeepTimeout  = 20 * time.Second
 	// makeTimeout bounds how long operations wait for the partition of their month.
 	makeTimeout = 2 * time.Second
-	// aheadEnough is the number of months ahead from which on it is no matter that partitions could not be made: `quotasvc roll` and `quotasvc
-	// migrate up` make them as well, perhaps as a role that may.
+	// aheadEnough is the number of months ahead from which on it is no matter that partitions could not be made: `quotasvc migrate partitions`
+	// makes them as a role that may.
 	aheadEnough = 3
 )
 
@@ -96,9 +96,10 @@ func (l *Ledger) makePartitions(ctx context.Context, now time.Time) error {
 	if failed != nil {
 		level := slog.LevelInfo
 		if ahead < aheadEnough {
-			level = slog.LevelError
+			level = slog.LevelWarn
 		}
-		l.log.Log(ctx, level, "journal partitions were not made: see docs/operations.md, journal partitions", "months_ahead", ahead, "error", failed)
+		l.log.Log(ctx, level, "journal partitions were not made: run `quotasvc migrate partitions` as the role that owns the tables",
+			"months_ahead", ahead, "error", failed)
 	}
 	return nil
 }
@@ -111,7 +112,7 @@ type noPartitionError struct {
 }
 
 func (e *noPartitionError) Error() string {
-	return fmt.Sprintf("the journal has no partition for %s: %v", e.month, e.cause)
+	return fmt.Sprintf("the journal has no partition for %s: run `quotasvc migrate partitions` as the role that owns the tables: %v", e.month, e.cause)
 }
 
 func (e *noPartitionError) Unwrap() error { return e.cause }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/internal/trail"
@@ -39,6 +40,7 @@ func newBundle(t testing.TB) *bundle {
 	b.db = db
 	// The database's own clock runs ahead by what the table says.
 	b.exec(`CREATE SCHEMA moved; CREATE TABLE moved.clock (ahead interval NOT NULL); INSERT INTO moved.clock VALUES ('0');
+		GRANT USAGE ON SCHEMA moved TO PUBLIC; GRANT SELECT ON moved.clock TO PUBLIC;
 		CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
 			AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM moved.clock';
 		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = moved, pg_catalog, public', current_database()); END $$`)
@@ -59,7 +61,7 @@ func (w testLog) Write(p []byte) (int, error) {
 func (b *bundle) openLedger() *pg.Ledger {
 	b.t.Helper()
 	l, err := pg.Open(b.t.Context(), pg.Config{
-		DatabaseURL: b.url, Readers: 2, Log: b.logger(), Metrics: prometheus.NewRegistry(),
+		DatabaseURL: testenv.AsService(b.url), Readers: 2, Log: b.logger(), Metrics: prometheus.NewRegistry(),
 		Clock: pg.NewClock(365*24*time.Hour, b.logger()), // the test moves the database's clock alone
 	})
 	b.must(err)
@@ -75,7 +77,7 @@ func (b *bundle) openLedger() *pg.Ledger {
 // open opens one more verifier: that of another instance.
 func (b *bundle) open(change func(*Config)) *Verifier {
 	b.t.Helper()
-	cfg := Config{DatabaseURL: b.url, Log: b.logger(), Metrics: prometheus.NewRegistry()}
+	cfg := Config{DatabaseURL: testenv.AsService(b.url), Log: b.logger(), Metrics: prometheus.NewRegistry()}
 	if change != nil {
 		change(&cfg)
 	}
@@ -90,6 +92,11 @@ func (b *bundle) open(change func(*Config)) *Verifier {
 		}
 	})
 	return v
+}
+
+// Seal seals as the role that owns the tables: the service's may not write seals.
+func (b *bundle) Seal(ctx context.Context, o audit.SealOptions) (*seal.Seal, error) {
+	return b.open(func(c *Config) { c.DatabaseURL = b.url }).Seal(ctx, o)
 }
 
 func (b *bundle) must(err error) {

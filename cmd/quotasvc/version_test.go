@@ -1,0 +1,66 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+func TestBuild_HoweverBuilt_SaysVersionAndCommit(t *testing.T) {
+	t.Parallel()
+	const hash = "0123456789abcdef0123456789abcdef01234567"
+	clone := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: hash}, {Key: "vcs.modified", Value: "true"}}}
+	bare := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}
+	installed := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}
+	for want, got := range map[string]build{
+		"v1.2.3 commit 0123456789ab":            build{version: "v1.2.3", commit: hash}.with(bare),
+		"v1.2.3":                                build{}.with(installed),
+		"commit 0123456789ab-modified":          build{}.with(clone),
+		"v2 commit 0123456789ab-modified":       build{version: "v2"}.with(clone),
+		"v2-dirty commit fedcba987654-modified": build{version: "v2-dirty", commit: "fedcba9876543210-modified"}.with(clone),
+		"unknown":                               build{}.with(bare),
+	} {
+		if got.String() != want {
+			t.Errorf("%+v: got %q, want %q", got, got, want)
+		}
+	}
+}
+
+func TestVersion_Metric_HasVersionCommitGo(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	response, err := http.Get(in.ops + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(text), "\nquotasvc_build_info{")
+	line, _, _ = strings.Cut(line, "\n")
+	for _, label := range []string{`commit="`, `version="`, `go_version="go1.`, "} 1"} {
+		if !strings.Contains(line, label) {
+			t.Errorf("quotasvc_build_info{%s lacks %s", line, label)
+		}
+	}
+}
+
+// make build passes version and commit to the linker, so that they are known where the Go command does not look into git.
+func TestVersion_Makefile_PassesVersionAndCommit(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "make", "-n", "-C", filepath.Join("..", ".."), "build", "VERSION=v9.9.9", "COMMIT=abc").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"-trimpath", "-X main.version=v9.9.9", "-X main.commit=abc", "CGO_ENABLED=0"} {
+		if !strings.Contains(string(out), part) {
+			t.Errorf("make build runs %s, without %s", out, part)
+		}
+	}
+}

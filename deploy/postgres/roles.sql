@@ -1,0 +1,107 @@
+-- The roles of quotasvc in PostgreSQL, and what each may do. Run it in the service's database, once as an administrator:
+--
+--   psql -X -v ON_ERROR_STOP=1 -d quotasvc -f deploy/postgres/roles.sql       or: quotasvc migrate roles
+--
+-- It can be run again at any time, also before the tables exist; nothing waits for it. `quotasvc migrate up` runs it after its steps if the tables
+-- belong to quotasvc_owner. What it changes: who owns the tables (quotasvc_owner), and the rights of these three roles and of PUBLIC.
+--
+--   quotasvc_owner    owns the tables: migrate, partitions, archive, seal
+--   quotasvc_service  serve, apply, roll, verify, keys. It appends to the journal, to closed periods and to the audit log. It can neither change nor remove
+--                     what stands there, nor create, alter or drop a table
+--   quotasvc_reader   reads everything but the hashes of keys: reports, people
+--
+-- The roles may log in, and have no password yet: set one (\password quotasvc_service), or make login roles that are their members. A member of
+-- quotasvc_owner needs: ALTER ROLE that_member SET role = 'quotasvc_owner'. Nobody may be a member of quotasvc_owner and of quotasvc_service.
+
+DO $roles$
+DECLARE
+    place text := current_schema();
+    item  record;
+    part  record;
+BEGIN
+    -- What needs a lock (a change of owner) does not keep others waiting for long.
+    PERFORM set_config('lock_timeout', '3s', true);
+
+    FOR item IN SELECT unnest(ARRAY['quotasvc_owner', 'quotasvc_service', 'quotasvc_reader']) AS role LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = item.role) THEN
+            EXECUTE format('CREATE ROLE %I LOGIN', item.role);
+        END IF;
+    END LOOP;
+    IF NOT pg_has_role(current_user, 'quotasvc_owner', 'MEMBER') THEN
+        EXECUTE format('GRANT quotasvc_owner TO %I', current_user);
+    END IF;
+
+    IF NOT has_schema_privilege('quotasvc_owner', place, 'CREATE') THEN
+        EXECUTE format('GRANT CREATE ON SCHEMA %I TO quotasvc_owner', place);
+    END IF;
+    IF has_schema_privilege('public', place, 'CREATE') THEN -- the default before PostgreSQL 15
+        EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM PUBLIC', place);
+    END IF;
+    FOR item IN SELECT unnest(ARRAY['quotasvc_owner', 'quotasvc_service', 'quotasvc_reader']) AS role LOOP
+        IF NOT has_schema_privilege(item.role, place, 'USAGE') THEN
+            EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', place, item.role);
+        END IF;
+    END LOOP;
+
+    -- Tables that a migration or a partition adds, until this is run again.
+    EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE quotasvc_owner IN SCHEMA %I GRANT SELECT, INSERT ON TABLES TO quotasvc_service', place);
+    EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE quotasvc_owner IN SCHEMA %I GRANT SELECT ON TABLES TO quotasvc_reader', place);
+
+    FOR item IN
+        SELECT c.oid, t.name, t.service, t.reader, c.relkind, pg_get_userbyid(c.relowner) AS owner
+        FROM (VALUES
+            -- the journal, and what else is only appended to
+            ('entries',           'SELECT, INSERT',                 'SELECT'),
+            ('periods',           'SELECT, INSERT',                 'SELECT'),
+            ('audit',             'SELECT, INSERT',                 'SELECT'),
+            ('journal_months',    'SELECT, INSERT',                 'SELECT'),
+            ('rollups',           'SELECT, INSERT',                 'SELECT'),
+            ('plans',             'SELECT, INSERT',                 'SELECT'),
+            ('plan_allowances',   'SELECT, INSERT',                 'SELECT'),
+            ('tenant_terms',      'SELECT, INSERT',                 'SELECT'),
+            -- what is proved by the journal, and is written with each operation
+            ('balances',          'SELECT, INSERT, UPDATE, DELETE', 'SELECT'), -- DELETE: empty ones, when their meter is deleted
+            ('grants',            'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('holds',             'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('hold_lines',        'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('refunds',           'SELECT, INSERT, UPDATE',         'SELECT'),
+            -- the catalogue
+            ('meters',            'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+            ('tenants',           'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('limits',            'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+            ('blocks',            'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+            -- keys; a revoked key stays
+            ('keys',              'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('key_secrets',       'SELECT, INSERT, UPDATE, DELETE', ''),
+            -- jobs of the service
+            ('rolls',             'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('verifications',     'SELECT, INSERT, UPDATE',         'SELECT'),
+            ('checkpoints',       'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+            ('full_pass',         'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+            -- written by commands of the owner
+            ('chain_start',       'SELECT',                         'SELECT'),
+            ('seals',             'SELECT',                         'SELECT'),
+            ('sealed_heads',      'SELECT',                         'SELECT'),
+            ('archives',          'SELECT',                         'SELECT'),
+            ('database_identity', 'SELECT',                         'SELECT'),
+            ('goose_db_version',  'SELECT',                         'SELECT'),
+            ('entries_default',   'SELECT',                         'SELECT')
+        ) AS t (name, service, reader)
+        JOIN pg_class c ON c.relname = t.name AND c.relnamespace = place::regnamespace
+        ORDER BY t.name
+    LOOP
+        FOR part IN -- the table itself and its partitions
+            SELECT item.oid AS oid UNION ALL SELECT inhrelid FROM pg_inherits WHERE inhparent = item.oid
+        LOOP
+            IF EXISTS (SELECT FROM pg_class WHERE oid = part.oid AND pg_get_userbyid(relowner) <> 'quotasvc_owner') THEN
+                EXECUTE format('ALTER %s %s OWNER TO quotasvc_owner', CASE item.relkind WHEN 'v' THEN 'VIEW' ELSE 'TABLE' END, part.oid::regclass);
+            END IF;
+            EXECUTE format('REVOKE ALL ON TABLE %s FROM PUBLIC, quotasvc_service, quotasvc_reader', part.oid::regclass);
+            EXECUTE format('GRANT %s ON TABLE %s TO quotasvc_service', item.service, part.oid::regclass);
+            IF item.reader <> '' THEN
+                EXECUTE format('GRANT %s ON TABLE %s TO quotasvc_reader', item.reader, part.oid::regclass);
+            END IF;
+        END LOOP;
+    END LOOP;
+END
+$roles$;

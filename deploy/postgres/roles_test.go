@@ -1,0 +1,173 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quotasvc/quotasvc/deploy/postgres"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	return conn
+}
+
+func exec(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// refused fails unless PostgreSQL refuses the statement for want of a right.
+func refused(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), sql)
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); !ok || pgErr.Code != "42501" {
+		t.Errorf("%s: got %v, want permission denied", sql, err)
+	}
+}
+
+const entry = `INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after, item, created_at)
+	VALUES ('t', 'k', 1, date_trunc('month', now())::date, 1, 'debit', 'm', '', now(), '', '', 1, 1, 0, now())`
+
+// Whoever has the service's password can neither change nor remove what was done, nor how it is stored.
+func TestRoles_Service_AppendsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	super, service := connect(t, url), connect(t, testenv.AsService(url))
+	exec(t, service, entry)
+	var partition string
+	if err := super.QueryRow(t.Context(), "SELECT tableoid::regclass::text FROM entries").Scan(&partition); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, service, "INSERT INTO audit (actor_key, actor_name, action, object_kind, object_id) VALUES ('k', 'n', 'a', 'o', 'i')")
+	for _, table := range []string{"entries", partition, "periods", "audit", "rollups", "plans", "plan_allowances", "tenant_terms", "journal_months"} {
+		refused(t, service, "DELETE FROM "+table)
+		refused(t, service, "TRUNCATE "+table)
+		refused(t, service, "DROP TABLE "+table)
+		refused(t, service, "ALTER TABLE "+table+" ADD COLUMN extra int")
+	}
+	for table, column := range map[string]string{
+		"entries": "amount = 1", partition: "amount = 1", "periods": "closing = 1", "audit": "actor_name = ''", "plans": "version = 2",
+		"tenant_terms": "reason = ''", "seals": "root = ''", "sealed_heads": "chain = ''", "archives": "manifest = ''", "chain_start": "at = now()",
+	} {
+		refused(t, service, "UPDATE "+table+" SET "+column)
+	}
+	for _, sql := range []string{
+		"CREATE TABLE public.extra (n int)", "CREATE SCHEMA extra", "CREATE ROLE extra", "ALTER TABLE entries DETACH PARTITION " + partition,
+		"ALTER TABLE entries DISABLE TRIGGER ALL", "CREATE TRIGGER x BEFORE INSERT ON entries EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+		"INSERT INTO seals DEFAULT VALUES", "DELETE FROM sealed_heads", "INSERT INTO archives DEFAULT VALUES", "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true)",
+		"DELETE FROM tenants", "DELETE FROM grants", "DELETE FROM holds", "DELETE FROM refunds", "DELETE FROM keys", "SET ROLE quotasvc_owner",
+		"SET session_replication_role = replica",
+	} {
+		refused(t, service, sql)
+	}
+}
+
+func TestRoles_Reader_ReadsAllButHashesOfKeys(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, testenv.Postgres(t))
+	exec(t, conn, entry)
+	exec(t, conn, "SET ROLE "+postgres.ReaderRole)
+	for _, table := range []string{"entries", "balances", "audit", "keys", "tenants", "goose_db_version"} {
+		exec(t, conn, "SELECT * FROM "+table)
+		refused(t, conn, "DELETE FROM "+table)
+		refused(t, conn, "INSERT INTO "+table+" DEFAULT VALUES")
+	}
+	refused(t, conn, "SELECT * FROM key_secrets")
+	refused(t, conn, "CREATE TABLE public.extra (n int)")
+}
+
+// A migration that adds a table, and forgets its rights, is found here.
+func TestRoles_EveryTable_IsNamedAndOwnedByTheOwner(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, testenv.Postgres(t))
+	rows, err := conn.Query(t.Context(), `SELECT c.relname, c.relispartition, pg_get_userbyid(c.relowner) FROM pg_class c
+		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var name, owner string
+	var partition bool
+	tables := 0
+	_, err = pgx.ForEachRow(rows, []any{&name, &partition, &owner}, func() error {
+		tables++
+		if !partition && !strings.Contains(postgres.RolesSQL, "('"+name+"',") {
+			t.Errorf("roles.sql has no row for the table %s", name)
+		}
+		if owner != postgres.OwnerRole {
+			t.Errorf("%s belongs to %s", name, owner)
+		}
+		return nil
+	})
+	if err != nil || tables < 30 {
+		t.Errorf("%d tables, %v", tables, err)
+	}
+}
+
+// roles.sql is run after each migration, also by the owner itself, and while the service runs.
+func TestRoles_RunAgain_ByTheOwner_SameRights(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	super, owner, service := connect(t, url), connect(t, url), connect(t, testenv.AsService(url))
+	rights := func() (text string) {
+		t.Helper()
+		err := super.QueryRow(t.Context(), `SELECT string_agg(relname || ' ' || (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(relacl) a)::text, E'\n' ORDER BY relname)
+			FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relacl IS NOT NULL`).Scan(&text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	was := rights()
+	exec(t, super, "GRANT UPDATE ON entries TO quotasvc_service; GRANT SELECT ON key_secrets TO PUBLIC")
+	exec(t, service, "BEGIN; "+entry) // a transaction that uses the tables does not hold it up
+	exec(t, owner, "SET ROLE quotasvc_owner")
+	exec(t, owner, postgres.RolesSQL)
+	if got := rights(); got != was {
+		t.Errorf("the rights are\n%s\nbefore\n%s", got, was)
+	}
+	exec(t, service, "COMMIT")
+	refused(t, service, "UPDATE entries SET amount = 1")
+}
+
+// Partitions and tables that the owner makes later need no further command.
+func TestRoles_NewPartition_ServiceAppendsReaderReads(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	owner, service := connect(t, url), connect(t, testenv.AsService(url))
+	exec(t, owner, "SET ROLE quotasvc_owner")
+	exec(t, owner, `CREATE TABLE entries_2099_01 (LIKE entries INCLUDING ALL);
+		ALTER TABLE entries ATTACH PARTITION entries_2099_01 FOR VALUES FROM ('2099-01-01') TO ('2099-02-01'); CREATE TABLE later (n int)`)
+	exec(t, service, strings.NewReplacer("date_trunc('month', now())::date", "'2099-01-01'", "now()", "'2099-01-02'").Replace(entry))
+	exec(t, service, "INSERT INTO later VALUES (1)")
+	refused(t, service, "DELETE FROM entries_2099_01")
+	refused(t, service, "DELETE FROM later")
+	exec(t, owner, "SET ROLE quotasvc_reader")
+	exec(t, owner, "SELECT * FROM entries_2099_01; SELECT * FROM later")
+}
+
+// The roles can be made before the tables, and on tables of an installation that had one role for everything.
+func TestRoles_EmptyDatabase_OwnerMayMakeTables(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, testenv.PostgresEmpty(t))
+	exec(t, conn, postgres.RolesSQL)
+	exec(t, conn, "SET ROLE quotasvc_owner; CREATE TABLE balances (n int); RESET ROLE")
+	exec(t, conn, "CREATE TABLE periods (n int)") // of the role that installed everything before
+	exec(t, conn, postgres.RolesSQL)
+	exec(t, conn, "SET ROLE quotasvc_owner; ALTER TABLE periods ADD COLUMN m int; SET ROLE quotasvc_service; INSERT INTO periods VALUES (1, 2)")
+	refused(t, conn, "DELETE FROM periods")
+}

@@ -1,0 +1,81 @@
+package testenv
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/deploy/postgres"
+)
+
+// serviceLogin is the role that the code under test logs in as. It may do what quotasvc_service may, and nothing else.
+const serviceLogin = "quotasvc_test_service"
+
+// PostgresService is Postgres for the code under test alone: the URL is that of the service's role.
+func PostgresService(t testing.TB) string {
+	t.Helper()
+	return AsService(Postgres(t))
+}
+
+// AsService returns the URL of the same database for the service's role. Whatever opens a part of the service uses it, so
+// that each test shows that the role's rights suffice. A test that rewrites rows, or changes tables, uses the URL of Postgres.
+// An address that is no URL stays as it is.
+func AsService(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
+	if err != nil || u.User == nil {
+		return databaseURL
+	}
+	if password, set := u.User.Password(); set {
+		u.User = url.UserPassword(serviceLogin, password)
+	} else {
+		u.User = url.User(serviceLogin)
+	}
+	return u.String()
+}
+
+// AsSuperuser turns a URL of PostgresService back into the one of Postgres.
+func AsSuperuser(t testing.TB, databaseURL string) string {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	p, err := shared.postgres.get()
+	if err != nil {
+		t.Fatal("testenv: PostgreSQL: ", err)
+	}
+	u.User = p.base.User
+	return u.String()
+}
+
+// makeServiceLogin makes the login role on conn's server, with the password of conn. The role quotasvc_service must exist.
+func makeServiceLogin(ctx context.Context, conn *pgx.Conn) error {
+	var exists bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", serviceLogin).Scan(&exists); err != nil {
+		return fmt.Errorf("look for the service's role: %w", err)
+	}
+	create := "ALTER ROLE "
+	if !exists {
+		create = "CREATE ROLE "
+	}
+	password := "'" + strings.ReplaceAll(conn.Config().Password, "'", "''") + "'"
+	_, err := conn.Exec(ctx, create+serviceLogin+" LOGIN PASSWORD "+password+"; GRANT "+postgres.ServiceRole+" TO "+serviceLogin)
+	if err != nil {
+		return fmt.Errorf("make the service's role: %w", err)
+	}
+	return nil
+}
+
+// makeServiceLoginAt is makeServiceLogin on a server of its own.
+func makeServiceLoginAt(ctx context.Context, databaseURL string) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Close(ctx)
+	return makeServiceLogin(ctx, conn)
+}
