@@ -28,6 +28,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/tracing"
 )
 
 // service holds all running parts below the listeners. They are started in the order of their dependencies and stopped in reverse order: the
@@ -76,6 +77,10 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		}
 	}()
 	m := newMeasurements()
+	if m.traces, err = tracing.Start(ctx, versionText(), log); err != nil {
+		return nil, err
+	}
+	s.onStop("tracing", m.traces.Stop)
 	store, limiter, cache, err := s.startRedis(ctx, cfg, m)
 	if err != nil {
 		return nil, err
@@ -108,11 +113,12 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
 		Keys: keys, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
+		Traced: m.traces != nil,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
-	s.api, s.adminKey = api.Handler(), keys.SetBootstrap
+	s.api, s.adminKey = m.traces.Handler(api.Handler()), keys.SetBootstrap
 	s.show(ctx, m, l, cat, store, limiter)
 	return s, nil
 }
@@ -141,13 +147,14 @@ func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *ca
 	}
 }
 
-// measurements are the metrics that several parts share.
+// measurements are the metrics and the tracing that several parts share.
 type measurements struct {
 	registry *prometheus.Registry
 	lanes    *lane.Metrics
 	limits   *ratelimit.Metrics
 	redis    *redisstore.Metrics
 	replicas *replica.Metrics
+	traces   *tracing.Tracing // nil: off
 }
 
 func newMeasurements() *measurements {
@@ -173,7 +180,10 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 		s.onStop("balance cache", cache.Stop)
 		return nil, limiter, cache, nil
 	}
-	store, err := redisstore.Open(string(cfg.RedisURL), redisstore.Config{Log: s.log, Metrics: m.redis, LaneMetrics: m.lanes, Login: &s.secrets.redis})
+	store, err := redisstore.Open(string(cfg.RedisURL), redisstore.Config{
+		Log: s.log, Metrics: m.redis, LaneMetrics: m.lanes, Tracer: m.traces.Tracer(), Traces: m.traces.Provider(),
+		Login: &s.secrets.redis,
+	})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -239,6 +249,7 @@ func (s *service) startRollups(ctx context.Context, cfg *serviceConfig, m *measu
 
 func (s *service) openHistory(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger) (*history.Reader, error) {
 	h, err := history.Open(ctx, l, history.Config{
+		Traces:      m.traces.Provider(),
 		DatabaseURL: string(cfg.DatabaseURL), ReplicaURL: string(cfg.ReportDatabaseURL), Metrics: m.registry,
 		Login: &s.secrets.database, ReplicaLogin: &s.secrets.report,
 	})
@@ -252,6 +263,7 @@ func (s *service) openHistory(ctx context.Context, cfg *serviceConfig, m *measur
 func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, onCommit func([]ledger.BalanceCopy)) (*pg.Ledger, error) {
 	l, err := pg.Open(ctx, pg.Config{
 		DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
+		Tracer: m.traces.Tracer(), Traces: m.traces.Provider(),
 		Clock: agreed, OnCommit: onCommit, Readers: cfg.Readers,
 	})
 	if err != nil {

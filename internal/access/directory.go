@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"log/slog"
 	"net/netip"
@@ -177,7 +178,11 @@ func (d *Directory) Authenticate(ctx context.Context, authorization string, from
 	if k := d.find(&sum, now); k != nil {
 		return &k.Key, nil
 	}
-	address := from()
+	return d.search(ctx, secret, &sum, from(), now)
+}
+
+// search is Authenticate for a secret that is not in memory.
+func (d *Directory) search(ctx context.Context, secret string, sum *hash, address netip.Addr, now time.Time) (*Key, error) {
 	if wait := d.guesses.wait(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
 	}
@@ -185,7 +190,7 @@ func (d *Directory) Authenticate(ctx context.Context, authorization string, from
 		if err := d.await(ctx); err != nil {
 			return nil, d.refuse(Undecided, unknownWait)
 		}
-		if k := d.find(&sum, now); k != nil {
+		if k := d.find(sum, now); k != nil {
 			return &k.Key, nil
 		}
 	}
@@ -204,10 +209,10 @@ func (d *Directory) refuse(why Reason, wait time.Duration) error {
 // find returns the secret with this hash if it works at now, nil otherwise.
 func (d *Directory) find(sum *hash, now time.Time) *known {
 	k := (*d.stored.Load())[*sum]
-	if b := d.bootstrap.Load(); k == nil && b.matches(sum) {
-		k = b
+	if k == nil {
+		k = d.bootstrap.Load()
 	}
-	if k == nil || !k.matches(sum) || !k.worksAt(now) {
+	if subtle.ConstantTimeCompare(k.hash[:], sum[:]) != 1 || !k.worksAt(now) {
 		return nil
 	}
 	k.note(now)
@@ -330,4 +335,26 @@ func (d *Directory) storeUses(ctx context.Context) error {
 	d.noted = noted
 	d.mu.Unlock()
 	return nil
+}
+
+// known is a secret in force and its key. It is shared and immutable but for used.
+type known struct {
+	Key
+
+	hash hash
+	ends time.Time     // when the secret stops working, the earlier of the key's end and that of the overlap; zero: never
+	used *atomic.Int64 // Unix second of the newest request with the key; nil: nobody asks
+}
+
+// worksAt reports whether the secret works at now.
+func (k *known) worksAt(now time.Time) bool { return k.ends.IsZero() || now.Before(k.ends) }
+
+// note notes the use at now.
+func (k *known) note(now time.Time) {
+	if k.used == nil {
+		return
+	}
+	if second := now.Unix(); k.used.Load() < second {
+		k.used.Store(second)
+	}
 }

@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"internal/namedsql":              {},
 	"internal/access":                {"internal/body", "internal/bound", "internal/catalog", "internal/namedsql", "internal/trail"},
 	"internal/trail":                 {"internal/namedsql"},
+	"internal/tracing":               {},
 	"internal/pgpool":                {},
 	"internal/clock":                 {},                                                  // pure: two clocks
 	"internal/ledger":                {"internal/bound", "internal/period"},               // pure: the domain
@@ -76,7 +77,7 @@ var mayImport = map[string][]string{
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
-		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/access", "deploy/postgres", "migrations",
+		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "deploy/postgres", "migrations",
 	},
 }
 
@@ -104,6 +105,10 @@ var onlyIn = map[string][]string{
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},
+	"go.opentelemetry.io/otel/sdk":                {"internal/tracing"},
+	"go.opentelemetry.io/contrib":                 {"internal/tracing"},
+	"go.opentelemetry.io/otel/exporters":          {"internal/tracing"},
+	"github.com/exaring/otelpgx":                  {"internal/pgpool"},
 	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd", "internal/drill/cmd"},
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},
 	"github.com/moby/moby":                        {"internal/testenv"},

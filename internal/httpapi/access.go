@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/body"
@@ -17,14 +18,15 @@ func (rc *request) enter(scope access.Scope, reach reach) error {
 	if err != nil {
 		return err
 	}
-	key, err := rc.server.keys.Authenticate(rc.ctx, authorization, rc.clientAddress, rc.started)
+	address := func() netip.Addr { return rc.server.proxies.client(rc.Request()) }
+	key, err := rc.server.keys.Authenticate(rc.ctx, authorization, address, rc.started)
 	if err != nil {
 		return err
 	}
 	rc.key = key
 	actor := &trail.Actor{KeyID: key.ID, Name: key.Name, RequestID: rc.requestID, Admin: key.Scopes.Has(access.Admin)}
 	if actor.Admin {
-		actor.IP = rc.clientAddress().String()
+		actor.IP = address().String()
 	}
 	rc.ctx.actor = actor
 	if !key.Scopes.Has(scope) {

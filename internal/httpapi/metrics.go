@@ -19,7 +19,7 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 
-	known sync.Map // outcome -> func(seconds float64) that counts it; looking a series up by its labels costs a hash and a lock
+	known sync.Map // outcome -> func(seconds float64, traceID string) that counts it; looking a series up by its labels costs a hash and a lock
 }
 
 // outcome is the label values of a request.
@@ -51,7 +51,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) observe(route, method string, status int, took time.Duration) {
+func (m *metrics) observe(route, method string, status int, took time.Duration, traceID string) {
 	if route == "" {
 		route = routeNone
 	}
@@ -60,14 +60,19 @@ func (m *metrics) observe(route, method string, status int, took time.Duration) 
 	if !ok {
 		count, _ = m.known.LoadOrStore(key, m.counter(key))
 	}
-	count.(func(float64))(took.Seconds())
+	count.(func(float64, string))(took.Seconds(), traceID)
 }
 
-// counter returns a function that counts a request with this outcome and observes its seconds.
-func (m *metrics) counter(o outcome) func(float64) {
+// counter returns a function that counts a request with this outcome and observes its seconds, with the trace as an exemplar if it has one.
+func (m *metrics) counter(o outcome) func(float64, string) {
 	requests, duration := m.requests.WithLabelValues(o.route, o.method, strconv.Itoa(o.status)), m.duration.WithLabelValues(o.route, o.method)
-	return func(seconds float64) {
+	traced, _ := duration.(prometheus.ExemplarObserver) // histograms are
+	return func(seconds float64, traceID string) {
 		requests.Inc()
+		if traceID != "" {
+			traced.ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": traceID})
+			return
+		}
 		duration.Observe(seconds)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
@@ -92,7 +95,8 @@ func (s *Server) observe(rc *request, took time.Duration) {
 	if status == http.StatusServiceUnavailable && errors.Is(r.Context().Err(), context.Canceled) {
 		status = statusClientGone
 	}
-	s.metrics.observe(rc.Path(), r.Method, status, took)
+	traceID := s.endSpan(rc, status)
+	s.metrics.observe(rc.Path(), r.Method, status, took, traceID)
 	level := slog.LevelInfo
 	switch status {
 	case http.StatusInternalServerError:
@@ -113,6 +117,9 @@ func (s *Server) observe(rc *request, took time.Duration) {
 		slog.Int64("bytes", rc.Response().Size),
 		slog.String("remote_addr", r.RemoteAddr),
 	)
+	if traceID != "" {
+		attrs = append(attrs, slog.String("trace_id", traceID))
+	}
 	if rc.key != nil {
 		attrs = append(attrs, slog.String("key", rc.key.ID))
 	}
@@ -129,6 +136,30 @@ func (s *Server) observe(rc *request, took time.Duration) {
 		attrs = append(attrs, slog.String("error", rc.cause.Error()))
 	}
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// endSpan gives the request's span its name, and returns the id of its trace if it is sampled.
+func (s *Server) endSpan(rc *request, status int) string {
+	if !s.cfg.Traced {
+		return ""
+	}
+	span := trace.SpanFromContext(rc.Request().Context())
+	if !span.SpanContext().IsSampled() {
+		return ""
+	}
+	route := rc.Path()
+	if route == "" {
+		route = routeNone
+	}
+	span.SetName(rc.Request().Method + " " + route)
+	span.SetAttributes(attribute.String("http.route", route), attribute.String("quotasvc.request_id", rc.requestID), attribute.String("quotasvc.tenant", rc.tenant))
+	if rc.code != "" {
+		span.SetAttributes(attribute.String("quotasvc.code", string(rc.code)))
+	}
+	if status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, string(rc.code))
+	}
+	return span.SpanContext().TraceID().String()
 }
 
 // requestID returns the client's id if a header and a log can hold it, and a new one otherwise.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -146,9 +145,6 @@ func (rc *request) tenantParameter() (string, error) {
 	}
 	return tenant, rc.ofTenant(tenant)
 }
-
-// clientAddress returns the address of the caller.
-func (rc *request) clientAddress() netip.Addr { return rc.server.proxies.client(rc.Request()) }
 
 // idempotencyKey returns the Idempotency-Key, or the empty string if there is none.
 func (rc *request) idempotencyKey() (string, error) {

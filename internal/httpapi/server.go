@@ -41,6 +41,9 @@ type Config struct {
 	// Verifier runs the verifications that clients ask for. Required where there are backends.
 	Verifier *verifier.Verifier
 
+	// Traced says that requests may have a span in their context. It gets the route as its name, and exemplars and access lines its id.
+	Traced bool
+
 	// Log gets one line per request. Required.
 	Log *slog.Logger
 

@@ -48,7 +48,7 @@ func TestLane_Hammer_EveryCallerGetsTheTrueOutcome(t *testing.T) {
 					do := func() (int, error) { return l.Do(ctx, q) }
 					switch q % 6 {
 					case 1, 4:
-						do = func() (int, error) { return l.DoBy(time.Now().Add(20*time.Microsecond), q) } // also races
+						do = func() (int, error) { return l.DoBy(t.Context(), time.Now().Add(20*time.Microsecond), q) } // also races
 					case 3, 5:
 						do = func() (int, error) { return l.DoWithin(ctx, time.Now().Add(20*time.Microsecond), q) }
 					}

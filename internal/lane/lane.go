@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Config configures a lane.
@@ -26,6 +27,9 @@ type Config struct {
 
 	// Metrics measures depth, batch size and wait; nil measures nothing.
 	Metrics *Metrics
+
+	// Tracer makes a span of each batch with a sampled request, with links to the requests. nil: no spans, at no cost.
+	Tracer trace.Tracer
 
 	// Log gets an error record when process panics or returns a wrong number of answers; nil discards it.
 	Log *slog.Logger
@@ -114,7 +118,7 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	t, err := l.queue(q)
+	t, err := l.queue(l.spanOf(ctx), q)
 	if err != nil {
 		return none, err
 	}
@@ -125,9 +129,12 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 }
 
 // DoBy does the same as Do with a deadline for the queue. If q's batch has not started by until, DoBy drops q and returns
-// ErrLate. It is cheaper than Do with a context that has this deadline.
-func (l *Lane[Q, A]) DoBy(until time.Time, q Q) (A, error) {
-	return l.DoWithin(context.Background(), until, q)
+// ErrLate. It is cheaper than Do with a context that has this deadline. The end of ctx does not matter: it only has the span.
+func (l *Lane[Q, A]) DoBy(ctx context.Context, until time.Time, q Q) (A, error) {
+	if l.cfg.Tracer == nil {
+		return l.DoWithin(context.Background(), until, q)
+	}
+	return l.DoWithin(context.WithoutCancel(ctx), until, q)
 }
 
 // DoWithin is Do and DoBy together: it drops q when ctx ends or at until, whichever is first, unless q's batch has started.
@@ -140,7 +147,7 @@ func (l *Lane[Q, A]) DoWithin(ctx context.Context, until time.Time, q Q) (A, err
 	if wait <= 0 {
 		return none, ErrLate
 	}
-	t, err := l.queue(q)
+	t, err := l.queue(l.spanOf(ctx), q)
 	if err != nil {
 		return none, err
 	}
@@ -252,9 +259,9 @@ func (l *Lane[Q, A]) cutOff() {
 }
 
 // queue enqueues a ticket for q.
-func (l *Lane[Q, A]) queue(q Q) (*ticket[Q, A], error) {
+func (l *Lane[Q, A]) queue(asker trace.Span, q Q) (*ticket[Q, A], error) {
 	t := l.pool.Get().(*ticket[Q, A])
-	t.item, t.weight = q, 1
+	t.item, t.weight, t.asker = q, 1, asker
 	if l.weight != nil {
 		t.weight = max(1, l.weight(q))
 	}
@@ -386,7 +393,9 @@ func (l *Lane[Q, A]) callProcess() (answers []A, err error) {
 			answers, err = nil, l.panicked(v)
 		}
 	}()
-	answers = l.process(l.ctx, l.items)
+	ctx, end := l.traced()
+	defer end()
+	answers = l.process(ctx, l.items)
 	if len(answers) != len(l.items) {
 		l.cfg.Log.Error("lane process returned a wrong number of answers", "lane", l.cfg.Name,
 			"batch_items", len(l.items), "answers", len(answers))

@@ -77,7 +77,7 @@ func (r *rig) do(q int) *call {
 func (r *rig) doBy(wait time.Duration, q int) *call {
 	c, began := &call{}, time.Now()
 	go func() {
-		c.answer, c.err = r.lane.DoBy(began.Add(wait), q)
+		c.answer, c.err = r.lane.DoBy(context.Background(), began.Add(wait), q)
 		c.took, c.done = time.Since(began), true
 	}()
 	synctest.Wait()

@@ -3,6 +3,8 @@ package lane
 import (
 	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // state is the state of a ticket. Each change is one compare-and-swap, so the lane and the caller never disagree:
@@ -26,6 +28,7 @@ type ticket[Q, A any] struct {
 	done   chan struct{} // capacity 1, so that answering never blocks
 	item   Q
 	weight int
+	asker  trace.Span  // of the request; nil without tracing
 	since  time.Time   // when the item was queued; set only with metrics
 	timer  *time.Timer // timer of DoBy and DoWithin, kept for reuse; nil before the first of them
 	answer A

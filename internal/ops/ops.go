@@ -80,6 +80,6 @@ func (e *Endpoints) Show(s Service) {
 }
 
 func (e *Endpoints) serveMetrics(from prometheus.Gatherer) {
-	h := promhttp.HandlerFor(from, promhttp.HandlerOpts{})
+	h := promhttp.HandlerFor(from, promhttp.HandlerOpts{EnableOpenMetrics: true}) // exemplars are in that format alone
 	e.metrics.Store(&h)
 }

@@ -111,6 +111,7 @@ func (l *Lanes[Q, A]) newLane(sh *shard) *lane.Lane[item[Q], Result[A]] {
 	}
 	return lane.New(lane.Config{
 		Name: l.work.Name, MaxQueue: cfg.MaxQueue, MaxBatch: l.work.MaxBatch, Metrics: cfg.LaneMetrics, Log: cfg.Log, Now: cfg.Now,
+		Tracer: cfg.Tracer,
 	}, weight, process)
 }
 
@@ -133,7 +134,7 @@ func (l *Lanes[Q, A]) Do(ctx context.Context, deadline time.Time, key string, re
 		sh := s.shardOf(key)
 		pass, err := sh.breaker.admit(s.cfg.Now), error(errOpen)
 		if pass != passRefused {
-			if r, err = l.laneOf(sh, key).DoBy(deadline, it); err == nil {
+			if r, err = l.laneOf(sh, key).DoBy(ctx, deadline, it); err == nil {
 				err = r.Err
 			}
 			if pass == passProbe {

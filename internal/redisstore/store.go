@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/extra/redisotel/v9"
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quotasvc/quotasvc/internal/lane"
 )
@@ -41,6 +43,9 @@ type Config struct {
 	LaneMetrics *lane.Metrics
 	// Login changes user and password of new connections; nil: those of the URL.
 	Login *Login
+	// Tracer makes spans of batches, Traces spans of commands; nil: none.
+	Tracer trace.Tracer
+	Traces trace.TracerProvider
 	// Now is the clock of the breaker; nil is time.Now.
 	Now func() time.Time
 }
@@ -109,6 +114,9 @@ func Open(url string, cfg Config) (*Store, error) {
 // them with Stop.
 func New(client redis.UniversalClient, cfg Config) *Store {
 	cfg = cfg.withDefaults()
+	if cfg.Traces != nil { // without arguments: they may be keys of tenants' balances, and are binary
+		_ = redisotel.InstrumentTracing(client, redisotel.WithTracerProvider(cfg.Traces), redisotel.WithDBStatement(false)) // fails for unknown clients only
+	}
 	s := &Store{
 		cfg: cfg, client: client, metrics: cfg.Metrics, clock: newTicker(cfg.Now), seed: maphash.MakeSeed(),
 		byNode: make(map[string]*shard), ended: make(chan struct{}),

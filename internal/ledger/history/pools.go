@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
@@ -24,13 +25,16 @@ const (
 )
 
 // newPool opens a pool whose connections cancel their statement on the server when the context ends: a report that nobody waits for costs nothing.
-func newPool(ctx context.Context, url string, login *pgpool.Login, size int32, name string, statement time.Duration) (*pgxpool.Pool, error) {
+func newPool(ctx context.Context, url string, login *pgpool.Login, traces trace.TracerProvider, size int32, name string, statement time.Duration) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("history: database URL: %w", err)
 	}
 	cfg.MaxConns = size
 	cfg.BeforeConnect = login.Apply
+	if traces != nil {
+		cfg.ConnConfig.Tracer = pgpool.NewTracer(traces)
+	}
 	cfg.ConnConfig.ConnectTimeout = dialTimeout
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {

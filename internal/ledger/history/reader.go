@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -40,6 +41,8 @@ type Config struct {
 	Metrics     prometheus.Registerer // required
 	// Login and ReplicaLogin change user and password of new connections. nil: those of the URL.
 	Login, ReplicaLogin *pgpool.Login
+	// Traces makes spans of statements; nil: none.
+	Traces trace.TracerProvider
 }
 
 // Reader answers questions about the past. All methods are safe for concurrent use.
@@ -61,12 +64,12 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 		cfg.Reports = reportsDefault
 	}
 	r := &Reader{ledger: l, queue: newQueue(cfg.Reports, cfg.Metrics), sql: sql}
-	if r.primary, err = newPool(ctx, cfg.DatabaseURL, cfg.Login, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+	if r.primary, err = newPool(ctx, cfg.DatabaseURL, cfg.Login, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 		return nil, err
 	}
 	pgpool.Measure(cfg.Metrics, "reports", r.primary)
 	if cfg.ReplicaURL != "" {
-		if r.replica, err = newPool(ctx, cfg.ReplicaURL, cfg.ReplicaLogin, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+		if r.replica, err = newPool(ctx, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 			r.primary.Close()
 			return nil, err
 		}

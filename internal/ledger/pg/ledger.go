@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quotasvc/quotasvc/internal/breaker"
 	"github.com/quotasvc/quotasvc/internal/clock"
@@ -44,6 +45,8 @@ type Config struct {
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
 	LaneMetrics *lane.Metrics         // nil: none
+	Tracer      trace.Tracer          // spans of batches; nil: none
+	Traces      trace.TracerProvider  // spans of statements; nil: none
 	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
 	Clock *clock.Clock
 	// Login changes user and password of new connections. nil: those of the URL.
@@ -118,6 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	for i := range cfg.Lanes {
 		l.lanes = append(l.lanes, lane.New(lane.Config{
 			Name: fmt.Sprintf("ledger-%d", i), MaxQueue: cfg.MaxQueue, MaxBatch: cfg.MaxBatch, Metrics: cfg.LaneMetrics, Log: cfg.Log,
+			Tracer: cfg.Tracer,
 		}, weigh, l.process))
 	}
 	l.upkeep = newUpkeep(l)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/breaker"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 // Bounds of what one connection waits for.
@@ -63,6 +64,9 @@ func newPool(ctx context.Context, of *Config, size int, params map[string]string
 	}
 	cfg.MaxConns = int32(size)
 	cfg.BeforeConnect = of.Login.Apply
+	if of.Traces != nil {
+		cfg.ConnConfig.Tracer = pgpool.NewTracer(of.Traces)
+	}
 	cfg.ConnConfig.ConnectTimeout = dialTimeout
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	for name, value := range params {

@@ -1,0 +1,13 @@
+package pgpool
+
+import (
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// NewTracer returns a tracer that makes spans of statements and batches, without their arguments and without those of connections.
+func NewTracer(traces trace.TracerProvider) pgx.QueryTracer {
+	return otelpgx.NewTracer(otelpgx.WithTracerProvider(traces), otelpgx.WithTrimSQLInSpanName(), otelpgx.WithDisableSQLStatementInAttributes(),
+		otelpgx.WithDisableConnectionDetailsInAttributes())
+}

@@ -1,0 +1,150 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// scope is the instrumentation scope of our spans.
+const scope = "github.com/quotasvc/quotasvc"
+
+// Tracing makes and exports spans. nil makes none.
+type Tracing struct {
+	provider   *sdktrace.TracerProvider
+	propagator propagation.TextMapPropagator
+}
+
+// Wanted reports whether the environment asks for tracing.
+func Wanted() bool {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return false
+	}
+	switch os.Getenv("OTEL_TRACES_EXPORTER") {
+	case "none":
+		return false
+	case "":
+		return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	default:
+		return true
+	}
+}
+
+// Start returns what the OTEL_* variables ask for, nil if that is nothing. Exporter, endpoint, protocol, headers, sampler and attributes are those of
+// the OpenTelemetry specification. It fails for an unknown exporter; an endpoint that does not answer is not found out here.
+func Start(ctx context.Context, version string, log *slog.Logger) (*Tracing, error) {
+	if !Wanted() {
+		return nil, nil
+	}
+	exporter, err := newExporter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("tracing by OTEL_* variables: %w", err)
+	}
+	about, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "quotasvc"), attribute.String("service.version", version)),
+		resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost()) // later ones win: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+	if err != nil {
+		return nil, fmt.Errorf("tracing by OTEL_* variables: %w", err)
+	}
+	otel.SetErrorHandler(newQuiet(log))
+	return New(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)), nil
+}
+
+// newExporter returns the exporter that OTEL_TRACES_EXPORTER names: otlp, over HTTP, or console. Every collector takes OTLP over HTTP, so there is none
+// over gRPC.
+func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	switch name := os.Getenv("OTEL_TRACES_EXPORTER"); name {
+	case "", "otlp":
+		for _, setting := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+			if protocol := os.Getenv(setting); protocol != "" && protocol != "http/protobuf" {
+				return nil, fmt.Errorf("%s is %q; only http/protobuf is supported", setting, protocol)
+			}
+		}
+		return otlptracehttp.New(ctx)
+	case "console":
+		return stdouttrace.New(stdouttrace.WithWriter(os.Stderr))
+	default:
+		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q; must be otlp, console or none", name)
+	}
+}
+
+// New returns tracing with options of the SDK.
+func New(options ...sdktrace.TracerProviderOption) *Tracing {
+	return &Tracing{
+		provider:   sdktrace.NewTracerProvider(options...),
+		propagator: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}),
+	}
+}
+
+// Stop exports what is left.
+func (t *Tracing) Stop(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	if err := t.provider.Shutdown(ctx); err != nil {
+		return fmt.Errorf("export the last spans: %w", err)
+	}
+	return nil
+}
+
+// Tracer returns the tracer of the lanes, nil if there is no tracing.
+func (t *Tracing) Tracer() trace.Tracer {
+	if t == nil {
+		return nil
+	}
+	return t.provider.Tracer(scope)
+}
+
+// Provider returns the provider for the libraries of PostgreSQL and Redis, nil if there is no tracing.
+func (t *Tracing) Provider() trace.TracerProvider {
+	if t == nil {
+		return nil
+	}
+	return t.provider
+}
+
+// Handler makes a span of each request to next. Without tracing it returns next.
+func (t *Tracing) Handler(next http.Handler) http.Handler {
+	if t == nil {
+		return next
+	}
+	return otelhttp.NewHandler(next, "request", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.propagator))
+}
+
+// quietFor is how long errors of the exporter are not logged after one.
+const quietFor = time.Minute
+
+// quiet logs the exporter's errors, at most one a minute.
+type quiet struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	until time.Time
+}
+
+func newQuiet(log *slog.Logger) *quiet { return &quiet{log: log} }
+
+// Handle implements otel.ErrorHandler.
+func (q *quiet) Handle(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := time.Now(); now.After(q.until) {
+		q.until = now.Add(quietFor)
+		q.log.Warn("spans cannot be exported; said once a minute", "error", err)
+	}
+}
