@@ -83,7 +83,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 	if err != nil {
 		return nil, err
 	}
-	return store.Apply(ctx, file, dryRun)
+	return store.Apply(asCommand(ctx, "apply"), file, dryRun)
 }
 
 // explainFile returns an error with one line per problem of the file.

@@ -254,32 +254,32 @@ func matches(list node, name string) bool {
 func TestEnvoy_PassedRequest_ChargedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.meters(t, m.envoy(t, testKey))
+	m.meters(t, m.envoy(t, m.key))
 }
 
 func TestEnvoy_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.refuses(t, m.envoy(t, testKey))
+	m.refuses(t, m.envoy(t, m.key))
 }
 
 func TestEnvoy_ClientHeaders_NotTrusted(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.isNotFooled(t, m.envoy(t, testKey))
+	m.isNotFooled(t, m.envoy(t, m.key))
 }
 
 func TestEnvoy_OtherRefusals_Unchanged(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.leavesAlone(t, m.envoy(t, testKey))
+	m.leavesAlone(t, m.envoy(t, m.key))
 }
 
 func TestEnvoy_NoDecision_ClosesOrOpensAsConfigured(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
-	closed, open := m.envoy(t, testKey), m.envoy(t, testKey, "failure_mode_allow: false", "failure_mode_allow: true")
+	closed, open := m.envoy(t, m.key), m.envoy(t, m.key, "failure_mode_allow: false", "failure_mode_allow: true")
 	closed.get("127.0.0.1", "/search").passed(t)
 	undecided := func(what string) {
 		if got := closed.get("127.0.0.1", "/search"); got.status != 503 || got.header.Get("X-App") != "" {
@@ -299,7 +299,7 @@ func TestEnvoy_NoDecision_ClosesOrOpensAsConfigured(t *testing.T) {
 func TestEnvoy_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	g := m.envoy(t, testKey+"x", "failure_mode_allow: false", "failure_mode_allow: true")
+	g := m.envoy(t, m.key+"x", "failure_mode_allow: false", "failure_mode_allow: true")
 	if got := g.get("127.0.0.1", "/search"); got.status != 401 || got.header.Get("X-App") != "" {
 		t.Errorf("got %s", got)
 	}

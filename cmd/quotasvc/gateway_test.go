@@ -26,6 +26,7 @@ import (
 type metered struct {
 	*instance
 	app *application
+	key string // of the gateway: it may only use
 }
 
 // application is the server behind a gateway. Its answers repeat the request.
@@ -80,6 +81,13 @@ func newMetered(t testing.TB, env ...string) *metered {
 		{"meter": "credits", "amount": 0, "every": "once", "anchor": "calendar"},
 	}})
 	m.do(t, http.StatusOK, "PUT", "/v1/tenants/acme", "", object{"plan": "metered"})
+	var created struct {
+		Secret string `json:"secret"`
+	}
+	if err := json.Unmarshal(m.do(t, http.StatusCreated, "POST", "/v1/keys", "", object{"name": "gateway", "scopes": []string{"use"}}).body, &created); err != nil {
+		t.Fatal(err)
+	}
+	m.key = created.Secret
 	return m
 }
 
@@ -275,7 +283,7 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 		if got := seen.Header.Get("Authorization"); got != "Bearer the-clients-own" {
 			t.Errorf("the application gets Authorization %q", got)
 		}
-		if got := seen.Header.Get("X-Quota-Key"); got == testKey {
+		if got := seen.Header.Get("X-Quota-Key"); got == m.key {
 			t.Error("the application gets the gateway's key")
 		}
 	}

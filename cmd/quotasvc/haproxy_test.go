@@ -31,26 +31,26 @@ func (m *metered) haproxy(t testing.TB, key string, change ...string) *gateway {
 func TestHAProxy_PassedRequest_ChargedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.meters(t, m.haproxy(t, testKey))
+	m.meters(t, m.haproxy(t, m.key))
 }
 
 func TestHAProxy_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.refuses(t, m.haproxy(t, testKey))
+	m.refuses(t, m.haproxy(t, m.key))
 }
 
 func TestHAProxy_ClientHeaders_NotTrusted(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.isNotFooled(t, m.haproxy(t, testKey))
+	m.isNotFooled(t, m.haproxy(t, m.key))
 }
 
 func TestHAProxy_NoDecision_OnePathClosesOneOpens(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
-	g := m.haproxy(t, testKey)
+	g := m.haproxy(t, m.key)
 	g.get("127.0.0.1", "/search").passed(t)
 	undecided := func(what string) {
 		within(t, soon, "an answer with "+what, func() {
@@ -72,19 +72,19 @@ func TestHAProxy_NoDecision_OnePathClosesOneOpens(t *testing.T) {
 func TestHAProxy_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.opensNothing(t, m.haproxy(t, testKey+"x"))
+	m.opensNothing(t, m.haproxy(t, m.key+"x"))
 }
 
 func TestHAProxy_OtherRefusals_Unchanged(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.leavesAlone(t, m.haproxy(t, testKey))
+	m.leavesAlone(t, m.haproxy(t, m.key))
 }
 
 func TestHAProxy_OuterLimit_RefusesInSameForm(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	g := m.haproxy(t, testKey, "gt 500 }", "gt 2 }")
+	g := m.haproxy(t, m.key, "gt 500 }", "gt 2 }")
 	for range 2 {
 		g.get("127.0.0.1", "/search").passed(t)
 	}
@@ -102,7 +102,7 @@ func TestHAProxy_OuterLimit_RefusesInSameForm(t *testing.T) {
 func TestHAProxy_ManyRequests_WaitIndependently(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	g := m.haproxy(t, testKey)
+	g := m.haproxy(t, m.key)
 	within(t, soon, "200 requests", func() {
 		for range 10 {
 			done := make(chan answer)

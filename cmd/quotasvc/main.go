@@ -32,6 +32,7 @@ type cli struct {
 	Roll    rollCmd    `cmd:"" help:"Close ended periods and open the next ones, for idle balances."`
 	Verify  verifyCmd  `cmd:"" help:"Check that journal, balances, grants, periods and cached copies agree. Exit status 1 if they do not."`
 	Archive archiveCmd `cmd:"" help:"Export old months of the journal to Parquet files, and take them out of the database."`
+	Keys    keysCmd    `cmd:"" help:"Create, list, rotate and revoke the keys of callers."`
 	Seal    sealCmd    `cmd:"" help:"Seal a day of the journal, so that somebody else can prove later that it was not changed."`
 	Health  healthCmd  `cmd:"" help:"Ask a running service whether it is ready. Exit status 1 if it is not. For container health checks."`
 	Version versionCmd `cmd:"" help:"Print the version."`

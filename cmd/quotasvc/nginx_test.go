@@ -52,25 +52,25 @@ http {
 func TestNginx_PassedRequest_ChargedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.meters(t, m.nginx(t, testKey))
+	m.meters(t, m.nginx(t, m.key))
 }
 
 func TestNginx_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.refuses(t, m.nginx(t, testKey))
+	m.refuses(t, m.nginx(t, m.key))
 }
 
 func TestNginx_ClientHeaders_NotTrusted(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.isNotFooled(t, m.nginx(t, testKey))
+	m.isNotFooled(t, m.nginx(t, m.key))
 }
 
 func TestNginx_NoDecision_OneLocationClosesOneOpens(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	g := m.nginx(t, testKey)
+	g := m.nginx(t, m.key)
 	g.get("127.0.0.1", "/search").passed(t)
 	g.get("127.0.0.1", "/profile").passed(t)
 	m.stop()
@@ -91,7 +91,7 @@ func TestNginx_NoPostgres_OneLocationClosesOneOpens(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
-	g := m.nginx(t, testKey)
+	g := m.nginx(t, m.key)
 	undecided := func(what string) {
 		within(t, soon, "an answer with PostgreSQL "+what, func() {
 			g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
@@ -112,14 +112,14 @@ func TestNginx_NoPostgres_OneLocationClosesOneOpens(t *testing.T) {
 func TestNginx_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.opensNothing(t, m.nginx(t, testKey+"x"))
+	m.opensNothing(t, m.nginx(t, m.key+"x"))
 }
 
 // The answers of nginx and of the application reach the client unchanged.
 func TestNginx_OtherRefusals_Unchanged(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	g := m.nginx(t, testKey)
+	g := m.nginx(t, m.key)
 	m.leavesAlone(t, g)
 	if got := g.get("127.0.0.1", "/"); got.status != 200 || got.header.Get("X-Quota-Remaining") != "" {
 		t.Errorf("a location without meter: %s %v", got, got.header)
@@ -130,7 +130,7 @@ func TestNginx_OtherRefusals_Unchanged(t *testing.T) {
 func TestNginx_OuterLimit_RefusesInSameForm(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	g := m.nginx(t, testKey, "rate=50r/s", "rate=1r/m", "burst=100 nodelay", "burst=1 nodelay")
+	g := m.nginx(t, m.key, "rate=50r/s", "rate=1r/m", "burst=100 nodelay", "burst=1 nodelay")
 	for range 2 {
 		g.get("127.0.0.1", "/search").passed(t)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/clock"
@@ -63,7 +64,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		return nil, err
 	}
 	agreed := cfg.clock(log)
-	cat, err := s.startCatalog(ctx, cfg, agreed, m, limiter)
+	cat, keys, err := s.startCatalog(ctx, cfg, agreed, m, limiter)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		return nil, err
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
-		AdminKey: string(cfg.AdminKey), TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
+		Keys: keys, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
@@ -179,19 +180,32 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 	return store, limiter, cache, nil
 }
 
-func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, error) {
+// startCatalog starts the catalogue, and the keys, which follow its announcements.
+func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
 	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL), &s.secrets.database)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
 	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, Log: s.log, Metrics: m.registry})
+	keyStore, err := access.NewStore(store)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := access.NewDirectory(keyStore, string(cfg.AdminKey), access.Config{Log: s.log, Metrics: m.registry})
+	if err != nil {
+		return nil, nil, err
+	}
+	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: keys.Changed, Log: s.log, Metrics: m.registry})
 	s.onStop("catalogue", c.Stop)
-	return c, c.Start(ctx)
+	if err := c.Start(ctx); err != nil {
+		return nil, nil, err
+	}
+	s.onStop("keys", keys.Stop)
+	return c, keys, keys.Start(ctx)
 }
 
 // startRollups starts the writer of the journal's sums.

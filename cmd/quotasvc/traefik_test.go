@@ -243,32 +243,32 @@ func dropHops(h http.Header) {
 func TestTraefik_PassedRequest_ChargedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.meters(t, m.traefik(t, testKey))
+	m.meters(t, m.traefik(t, m.key))
 }
 
 func TestTraefik_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.refuses(t, m.traefik(t, testKey))
+	m.refuses(t, m.traefik(t, m.key))
 }
 
 func TestTraefik_ClientHeaders_NotTrusted(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.isNotFooled(t, m.traefik(t, testKey))
+	m.isNotFooled(t, m.traefik(t, m.key))
 }
 
 func TestTraefik_OtherRefusals_Unchanged(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	m.leavesAlone(t, m.traefik(t, testKey))
+	m.leavesAlone(t, m.traefik(t, m.key))
 }
 
 func TestTraefik_NoDecision_NothingPasses(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	m := newMetered(t, "QUOTASVC_DATABASE_URL="+postgres.URL)
-	g := m.traefik(t, testKey)
+	g := m.traefik(t, m.key)
 	g.get("127.0.0.1", "/search").passed(t)
 	postgres.Stop()
 	g.get("127.0.0.1", "/search").denied(t, 503, "unavailable")
@@ -281,7 +281,7 @@ func TestTraefik_NoDecision_NothingPasses(t *testing.T) {
 func TestTraefik_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
-	if got := m.traefik(t, testKey+"x").get("127.0.0.1", "/search"); got.status != 401 || got.header.Get("X-App") != "" {
+	if got := m.traefik(t, m.key+"x").get("127.0.0.1", "/search"); got.status != 401 || got.header.Get("X-App") != "" {
 		t.Errorf("got %s", got)
 	}
 }

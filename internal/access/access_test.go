@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -160,9 +159,9 @@ func TestKey_Expires_WithoutReading(t *testing.T) {
 	now := time.Now()
 	_, err := i.ask(secret)
 	check(t, err)
-	_, err = i.Authenticate(t.Context(), "Bearer "+secret, home, k.ExpiresAt.Add(-time.Microsecond))
+	_, err = i.Authenticate(t.Context(), "Bearer "+secret, at(home), k.ExpiresAt.Add(-time.Microsecond))
 	check(t, err)
-	_, err = i.Authenticate(t.Context(), "Bearer "+secret, home, k.ExpiresAt)
+	_, err = i.Authenticate(t.Context(), "Bearer "+secret, at(home), k.ExpiresAt)
 	refused(t, Unknown, err)
 	if _, _, err := i.store.Create(t.Context(), New{Name: "late", Scopes: []string{"use"}, ExpiresAt: now.Add(-time.Minute)}); !isFault(err, "expires_at") {
 		t.Errorf("%v", err)
@@ -170,8 +169,8 @@ func TestKey_Expires_WithoutReading(t *testing.T) {
 }
 
 func isFault(err error, field string) bool {
-	e, ok := errors.AsType[*body.Error](err)
-	return ok && e.Faults[0].Field == field
+	e, ok := errors.AsType[*catalog.Error](err)
+	return ok && e.Code == catalog.CodeInvalidArgument && e.Fields[0].Field == field
 }
 
 func TestCreate_Faults(t *testing.T) {
@@ -203,18 +202,18 @@ func TestAuthenticate_Headers(t *testing.T) {
 		"": Missing, "Bearer": Missing, "Bearer ": Missing, "Basic " + bootstrap: Missing, bootstrap: Missing,
 		"Bearer x": Unknown, "Bearer " + bootstrap + "x": Unknown, "Bearer " + bootstrap[1:]: Unknown, "Bearer " + newSecret(): Unknown,
 	} {
-		_, err := d.Authenticate(t.Context(), header, home, time.Now())
+		_, err := d.Authenticate(t.Context(), header, at(home), time.Now())
 		refused(t, want, err)
 	}
 	for _, header := range []string{"Bearer " + bootstrap, "bearer  " + bootstrap, "BEARER " + bootstrap} {
-		k, err := d.Authenticate(t.Context(), header, home, time.Now())
+		k, err := d.Authenticate(t.Context(), header, at(home), time.Now())
 		check(t, err)
 		if k.ID != "bootstrap" || k.Scopes != Admin || k.Tenant != "" {
 			t.Errorf("%+v", k)
 		}
 	}
 	check(t, d.SetBootstrap("another-"+bootstrap))
-	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, home, time.Now())
+	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), time.Now())
 	refused(t, Unknown, err)
 	if err := d.SetBootstrap("short"); err == nil {
 		t.Error("a short key passes")
@@ -227,8 +226,8 @@ func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	d, err := NewDirectory(nil, bootstrap, Config{})
 	check(t, err)
 	now := time.Now()
-	guess := func(from string, at time.Time) error {
-		_, err := d.Authenticate(t.Context(), "Bearer wrong", netip.MustParseAddr(from), at)
+	guess := func(from string, now time.Time) error {
+		_, err := d.Authenticate(t.Context(), "Bearer wrong", at(netip.MustParseAddr(from)), now)
 		return err
 	}
 	for range guessesPerSecond {
@@ -236,11 +235,11 @@ func TestGuesses_TwentyASecondPerAddress(t *testing.T) {
 	}
 	err = guess("192.0.2.1", now)
 	refused(t, TooMany, err)
-	if r := err.(*Refusal); r.RetryAfter <= 0 || r.RetryAfter > time.Second {
+	if r, _ := errors.AsType[*Refusal](err); r.RetryAfter <= 0 || r.RetryAfter > time.Second {
 		t.Errorf("retry after %s", r.RetryAfter)
 	}
 	refused(t, Unknown, guess("192.0.2.2", now))
-	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, netip.MustParseAddr("192.0.2.1"), now)
+	_, err = d.Authenticate(t.Context(), "Bearer "+bootstrap, at(home), now)
 	check(t, err)
 	refused(t, Unknown, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
 	refused(t, TooMany, guess("192.0.2.1", now.Add(guessEvery+time.Millisecond)))
@@ -277,11 +276,11 @@ func TestUse_StoredOnStop_NewestWins(t *testing.T) {
 	url := testenv.Postgres(t)
 	a, b := newInstance(t, url), newInstance(t, url)
 	k, secret := a.create(New{Name: "n", Scopes: []string{"use"}})
-	at := time.Now().Truncate(time.Second)
+	began := time.Now().Truncate(time.Second)
 	for i, d := range []*instance{a, b} {
 		_, err := d.ask(secret)
 		check(t, err)
-		_, err = d.Authenticate(t.Context(), "Bearer "+secret, home, at.Add(time.Duration(2-i)*time.Hour))
+		_, err = d.Authenticate(t.Context(), "Bearer "+secret, at(home), began.Add(time.Duration(2-i)*time.Hour))
 		check(t, err)
 	}
 	for _, d := range []*instance{a, b} {
@@ -289,7 +288,7 @@ func TestUse_StoredOnStop_NewestWins(t *testing.T) {
 	}
 	got, err := a.store.Get(t.Context(), k.ID)
 	check(t, err)
-	if want := at.Add(2 * time.Hour); !got.LastUsedAt.Equal(want) {
+	if want := began.Add(2 * time.Hour); !got.LastUsedAt.Equal(want) {
 		t.Errorf("used at %s, want %s", got.LastUsedAt, want)
 	}
 }
@@ -305,7 +304,7 @@ func TestList_PagesOfATenant(t *testing.T) {
 	for tenant, count := range map[string]int{"": 7, "acme": 3, "nobody": 0} {
 		seen, cursor := map[string]bool{}, ""
 		for {
-			page, err := i.store.List(t.Context(), tenant, catalog.Page{Limit: 2, Cursor: cursor})
+			page, err := i.store.List(t.Context(), catalog.Page{Limit: 2, Cursor: cursor, Tenant: tenant})
 			check(t, err)
 			for _, k := range page.Items {
 				seen[k.ID] = want[k.ID]
@@ -341,8 +340,24 @@ func BenchmarkAuthenticate(b *testing.B) {
 	header, now := "Bearer "+secret, time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := d.Authenticate(b.Context(), header, home, now); err != nil {
+		if _, err := d.Authenticate(b.Context(), header, at(home), now); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestSetBootstrap_Length_ErrorWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	for key, ok := range map[string]bool{
+		strings.Repeat("k", 31): false, strings.Repeat("k", 32): true, "": false, strings.Repeat("k", 31) + " ": false, strings.Repeat("k", 4097): false,
+		strings.Repeat("é", 20): false,
+	} {
+		_, err := NewDirectory(nil, key, Config{})
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", key, err)
+		}
+		if err != nil && key != "" && strings.Contains(err.Error(), key) {
+			t.Errorf("the error has the key: %v", err)
 		}
 	}
 }

@@ -148,19 +148,37 @@ func (d *Directory) Changed() {
 	}
 }
 
-// Authenticate returns the key of an Authorization header that came from an address. It fails with a *Refusal. The result is shared and must
-// not be changed.
-func (d *Directory) Authenticate(ctx context.Context, authorization string, from netip.Addr, now time.Time) (*Key, error) {
+// Store returns the stored keys; nil if there is only the bootstrap key.
+func (d *Directory) Store() *Store { return d.store }
+
+// Knows reports whether an Authorization header has a key in force, from memory. It counts nothing.
+func (d *Directory) Knows(authorization string, now time.Time) bool {
+	sum := hashOf(bearer(authorization))
+	return d.find(&sum, now) != nil
+}
+
+// bearer returns the secret in an Authorization header; empty if there is none.
+func bearer(authorization string) string {
 	scheme, secret, _ := strings.Cut(authorization, " ")
-	secret = strings.TrimLeft(secret, " ")
-	if secret == "" || !strings.EqualFold(scheme, "Bearer") {
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimLeft(secret, " ")
+}
+
+// Authenticate returns the key of an Authorization header that came from an address. from is called for callers without a key only. It fails with a *Refusal. The result is shared and must
+// not be changed.
+func (d *Directory) Authenticate(ctx context.Context, authorization string, from func() netip.Addr, now time.Time) (*Key, error) {
+	secret := bearer(authorization)
+	if secret == "" {
 		return nil, d.refuse(Missing, 0)
 	}
 	sum := hashOf(secret)
 	if k := d.find(&sum, now); k != nil {
 		return &k.Key, nil
 	}
-	if wait := d.guesses.wait(from, now); wait > 0 {
+	address := from()
+	if wait := d.guesses.wait(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
 	}
 	if d.store != nil && isSecret(secret) {
@@ -171,7 +189,7 @@ func (d *Directory) Authenticate(ctx context.Context, authorization string, from
 			return &k.Key, nil
 		}
 	}
-	if wait := d.guesses.take(from, now); wait > 0 {
+	if wait := d.guesses.take(address, now); wait > 0 {
 		return nil, d.refuse(TooMany, wait)
 	}
 	return nil, d.refuse(Unknown, 0)

@@ -65,7 +65,7 @@ func check(t testing.TB, err error) {
 
 // ask authenticates with a secret.
 func (i *instance) ask(secret string) (*Key, error) {
-	return i.Authenticate(i.t.Context(), "Bearer "+secret, home, time.Now())
+	return i.Authenticate(i.t.Context(), "Bearer "+secret, at(home), time.Now())
 }
 
 func (i *instance) create(n New) (Key, string) {
@@ -75,5 +75,8 @@ func (i *instance) create(n New) (Key, string) {
 	check(i.t, err)
 	return k, secret
 }
+
+// at returns the address of a caller.
+func at(address netip.Addr) func() netip.Addr { return func() netip.Addr { return address } }
 
 func anybody(*Key) error { return nil }

@@ -17,11 +17,14 @@ const (
 	Admin = onlyAdmin | Use | Read
 )
 
-// scopeNames has the names of scopes in the order in which lists show them.
-var scopeNames = []struct {
+// namedScope is a scope with its name.
+type namedScope struct {
 	name  string
 	scope Scope
-}{{"use", Use}, {"read", Read}, {"admin", Admin}}
+}
+
+// scopeNames has the names of scopes in the order in which lists show them.
+var scopeNames = []namedScope{{"use", Use}, {"read", Read}, {"admin", Admin}}
 
 // Has reports whether all of wanted is in s.
 func (s Scope) Has(wanted Scope) bool { return s&wanted == wanted }
@@ -53,12 +56,7 @@ func ScopeNames() []string {
 func ParseScopes(names []string) (Scope, bool) {
 	var all Scope
 	for _, name := range names {
-		i := slices.IndexFunc(scopeNames, func(n struct {
-			name  string
-			scope Scope
-		}) bool {
-			return n.name == name
-		})
+		i := slices.IndexFunc(scopeNames, func(n namedScope) bool { return n.name == name })
 		if i < 0 {
 			return 0, false
 		}

@@ -57,7 +57,7 @@ type New struct {
 	ExpiresAt time.Time // zero: never
 }
 
-// check returns the scopes, or a *body.Error with all faults.
+// check returns the scopes, or an error with all faults.
 func (n *New) check() (Scope, error) {
 	var faults body.Faults
 	if !body.IsText(n.Name, 1, NameMax) {
@@ -70,10 +70,13 @@ func (n *New) check() (Scope, error) {
 	if n.Tenant != "" && !bound.ID(n.Tenant) {
 		faults.Add("tenant", bound.MustBeID)
 	}
-	return scopes, faults.Err()
+	if faults != nil {
+		return 0, refuse(faults...)
+	}
+	return scopes, nil
 }
 
-// Create makes a key. The secret cannot be had again. A tenant need not exist yet. Create fails with *body.Error, and with
+// Create makes a key. The secret cannot be had again. A tenant need not exist yet. Create fails with catalog.CodeInvalidArgument, and with
 // catalog.CodeConflict if KeysMax keys are in force.
 func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err error) {
 	scopes, err := n.check()
@@ -97,7 +100,7 @@ func (s *Store) Create(ctx context.Context, n New) (k Key, secret string, err er
 		}
 		err := tx.QueryRow(ctx, s.queries["InsertKey"], k.ID, k.Name, scopes.Names(), k.Tenant, expires).Scan(&k.CreatedAt)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return body.Refuse("expires_at", "must be in the future")
+			return refuse(body.Fault{Field: "expires_at", Message: "must be in the future"})
 		}
 		if err != nil {
 			return fmt.Errorf("insert key: %w", err)
@@ -169,15 +172,15 @@ func (s *Store) Get(ctx context.Context, id string) (k Key, err error) {
 	return k, err
 }
 
-// List returns a page of the keys, in order of their ids: those of a tenant, or all.
-func (s *Store) List(ctx context.Context, tenant string, p catalog.Page) (list catalog.List[Key], err error) {
+// List returns a page of the keys, in order of their ids.
+func (s *Store) List(ctx context.Context, p catalog.Page) (list catalog.List[Key], err error) {
 	after, err := base64.RawURLEncoding.DecodeString(p.Cursor)
 	if err != nil || len(after) > 0 && !bound.ID(string(after)) {
-		return list, body.Refuse("cursor", "is an unknown cursor; it must be the next_cursor of the page before")
+		return list, refuse(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
 	}
 	var of *string
-	if tenant != "" {
-		of = &tenant
+	if p.Tenant != "" {
+		of = &p.Tenant
 	}
 	err = s.catalog.View(ctx, "list keys", func(ctx context.Context, tx pgx.Tx) error {
 		list = catalog.List[Key]{}
@@ -307,6 +310,10 @@ func (k *Key) line(ctx context.Context, action string, before, after *Key) (stri
 		l.After = after.shown()
 	}
 	return Announcement + ":" + k.ID, l
+}
+
+func refuse(faults ...body.Fault) error {
+	return &catalog.Error{Code: catalog.CodeInvalidArgument, Fields: faults}
 }
 
 func notFound(id string) error {

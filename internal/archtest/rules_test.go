@@ -81,10 +81,10 @@ var mayImportInTests = map[string][]string{
 	// Programs on the real ledger, explained by the model; every test ends with a verification.
 	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
 	"internal/ledger/history":  {"internal/ledger/verifier"},
-	"internal/ledger/archive":  {"internal/clock", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
-	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                        // what documents may be; makes what is verified
-	"internal/httpapi":         {"internal/transport"},                                                                                                                                                          // the API behind real connections
-	"cmd/quotasvc":             {"internal/bench"},                                                                                                                                                              // the small form of `make bench-outage`
+	"internal/ledger/archive":  {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
+	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
+	"internal/httpapi":         {"internal/transport"},                                                                                                                                                                            // the API behind real connections
+	"cmd/quotasvc":             {"internal/bench"},                                                                                                                                                                                // the small form of `make bench-outage`
 	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
 }

@@ -232,6 +232,15 @@ func (s *Store) View(ctx context.Context, op string, do func(context.Context, pg
 	return s.read(ctx, op, func(ctx context.Context, tx *txn) error { return do(ctx, tx.Tx) })
 }
 
+// Audit returns a page of the audit log.
+func (s *Store) Audit(ctx context.Context, q trail.Query) (page trail.Page, err error) {
+	err = s.View(ctx, "read the audit log", func(ctx context.Context, tx pgx.Tx) error {
+		page, err = trail.List(ctx, tx, q)
+		return err
+	})
+	return page, err
+}
+
 // read runs do in one read-only transaction with one view of the database. It runs do again if the connection was dead.
 func (s *Store) read(ctx context.Context, op string, do func(context.Context, *txn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

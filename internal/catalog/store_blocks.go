@@ -90,7 +90,7 @@ func (s *Store) DeleteBlock(ctx context.Context, kind, value, tenant string) err
 		if _, err := tx.exec(ctx, "DeleteBlock", b.Kind, b.Tenant, b.Value); err != nil {
 			return wrap("delete", err)
 		}
-		tx.changed(ctx, kindBlock, b.id(), change{action: "delete", tenant: b.ofTenant(), before: &b})
+		tx.changed(ctx, kindBlock, b.id(), change{action: "delete", tenant: b.Of(), before: &b})
 		return nil
 	})
 }
@@ -117,8 +117,8 @@ func blockKey(kind, value, tenant string) (Block, error) {
 	return b, c.err()
 }
 
-// ofTenant returns the tenant that a block is about; empty for addresses.
-func (b *Block) ofTenant() string {
+// Of returns the tenant that a block is about; empty for addresses.
+func (b *Block) Of() string {
 	if b.Kind == BlockTenant {
 		return b.Value
 	}
@@ -222,6 +222,6 @@ func (tx *txn) putBlock(ctx context.Context, before *Block, b Block) (Block, err
 		return Block{}, fieldError(CodeInvalidArgument, "expires_at", "must be in the future")
 	}
 	b.CreatedAt, b.UpdatedAt = b.CreatedAt.UTC(), b.UpdatedAt.UTC()
-	tx.changed(ctx, kindBlock, b.id(), change{action: "put", tenant: b.ofTenant(), before: orNil(before), after: &b, reason: b.Reason})
+	tx.changed(ctx, kindBlock, b.id(), change{action: "put", tenant: b.Of(), before: orNil(before), after: &b, reason: b.Reason})
 	return b, wrap("store block "+b.id(), err)
 }

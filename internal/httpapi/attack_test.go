@@ -81,7 +81,7 @@ func TestWire_Attacks_StatedAnswers(t *testing.T) {
 		"the preface of HTTP/2":                   {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{404}, true},
 		"an upgrade to h2c":                       {"GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n", []int{200}, false},
 		"TRACE":                                   {"TRACE /v1/debits" + head + "\r\n", []int{405}, false},
-		"CONNECT":                                 {"CONNECT quota:443 HTTP/1.1\r\nHost: quota:443\r\n\r\n", []int{404}, false},
+		"CONNECT":                                 {"CONNECT quota:443 HTTP/1.1\r\nHost: quota:443\r\n\r\n", []int{404}, true},
 		"OPTIONS *":                               {"OPTIONS * HTTP/1.1\r\nHost: quota\r\n\r\n", []int{200}, false},
 		"a method with a space":                   {"GE T /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\n\r\n" + spec, []int{400}, true},
 		"an absolute URL":                         {"GET http://other/v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\n\r\n", []int{200}, false},

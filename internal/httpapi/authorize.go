@@ -71,16 +71,6 @@ func (rc *request) enterGateway() error {
 // hasForwardedQuery reports whether the query belongs to the forwarded request.
 func (rc *request) hasForwardedQuery() bool { return rc.gateway != nil && rc.gateway.uri == nil }
 
-// authorization returns the caller's key. At a gateway the Authorization header may be the client's, and X-Quota-Key holds
-// the key of the gateway.
-func (rc *request) authorization() string {
-	h := rc.Request().Header
-	if key := h.Get(headerQuotaKey); rc.gateway != nil && key != "" {
-		return "Bearer " + key
-	}
-	return h.Get("Authorization")
-}
-
 // authorize decides whether a request may pass a gateway. It consumes, or only checks if the gateway asks for that.
 func (s *Server) authorize(rc *request) error {
 	mode, err := rc.readForwarded()

@@ -81,7 +81,7 @@ func BenchmarkBareEcho(b *testing.B) {
 func newBenchServer(b *testing.B, h func(s *Server) handler) http.Handler {
 	b.Helper()
 	s, err := New(nil, nil, nil, catalog.New(new(catalog.Store), catalog.Config{}), Config{
-		AdminKey: testKey, Registry: prometheus.NewRegistry(),
+		Keys: bootstrapOnly(b), Registry: prometheus.NewRegistry(),
 		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)), //nolint:sloglint // formatting the line is part of what is measured
 	})
 	if err != nil {

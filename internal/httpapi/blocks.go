@@ -26,6 +26,9 @@ func (s *Server) putBlock(rc *request) error {
 	if err := rc.decodeObject(&b, without...); err != nil {
 		return err
 	}
+	if err := rc.ofTenant(b.Of()); err != nil {
+		return err
+	}
 	stored, created, err := s.store.PutBlock(rc.ctx, b)
 	if err != nil {
 		return err
@@ -37,6 +40,9 @@ func (s *Server) putBlock(rc *request) error {
 func (s *Server) getBlock(rc *request) error {
 	b, err := rc.blockParameters()
 	if err != nil {
+		return err
+	}
+	if err := rc.ofBlock(&b); err != nil {
 		return err
 	}
 	if b, err = s.store.Block(rc.ctx, b.Kind, b.Value, b.Tenant); err != nil {
@@ -62,6 +68,9 @@ func (s *Server) listBlocks(rc *request) error {
 func (s *Server) deleteBlock(rc *request) error {
 	b, err := rc.blockParameters()
 	if err != nil {
+		return err
+	}
+	if err := rc.ofBlock(&b); err != nil {
 		return err
 	}
 	if err := s.store.DeleteBlock(rc.ctx, b.Kind, b.Value, b.Tenant); err != nil {
@@ -92,6 +101,14 @@ func (rc *request) blockParameters() (catalog.Block, error) {
 		b.Value += "/" + bits
 	}
 	return b, rc.query.err()
+}
+
+// ofBlock is ofTenant for a block that the path names. A subject without its tenant is one of the key's tenant.
+func (rc *request) ofBlock(b *catalog.Block) error {
+	if b.Kind == catalog.BlockSubject && b.Tenant == "" {
+		b.Tenant = rc.key.Tenant
+	}
+	return rc.ofTenant(b.Of())
 }
 
 // isPrefix reports whether the path has a prefix in two segments.

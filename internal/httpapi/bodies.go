@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -27,6 +28,8 @@ type bodies struct {
 	roll                  []body.Member[rollRequest]
 	verification          []body.Member[verificationRequest]
 	reset                 []body.Member[gate.ResetRequest]
+	key                   []body.Member[access.New]
+	rotation              []body.Member[rotation]
 }
 
 func newBodies() *bodies {
@@ -52,6 +55,8 @@ func newBodies() *bodies {
 		roll:         rollMembers(),
 		verification: verificationMembers(),
 		reset:        resetMembers(),
+		key:          keyMembers(),
+		rotation:     rotationMembers(),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -103,6 +104,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "AdjustmentRequest": fieldsOf(r.adjustment),
 		"BatchDebit":   append(fieldsOf(r.debit), field{"idempotency_key", false}),
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
+		"KeyRequest": fieldsOf(r.key), "KeyRotation": fieldsOf(r.rotation),
 		"MeterRequest": fieldsOfObject[catalog.Meter]("meter"), "PlanRequest": fieldsOfObject[catalog.Plan]("plan"),
 		"TenantRequest": fieldsOfObject[catalog.Tenant]("tenant"), "TenantPatch": fieldsOfObject[catalog.TenantPatch](),
 		"LimitRequest": fieldsOfObject[catalog.Limit]("rule"), "PlanLimit": fieldsOfObject[catalog.Limit](),
@@ -172,6 +174,9 @@ func TestContract_BoundsEqualCode(t *testing.T) {
 		"block reason":    {int64(*property("BlockRequest", "reason").MaxLength), min(catalog.MaxReason, reasonMax)},
 		"any reason":      {int64(*schemas["Reason"].Value.MaxLength), ledger.TextMax},
 		"lease ttl":       {int64(*schemas["LeaseTtl"].Value.Max), int64(rule.MaxLeaseTTL.Seconds())},
+		"key name":        {int64(*property("KeyRequest", "name").MaxLength), access.NameMax},
+		"key scopes":      {int64(*property("KeyRequest", "scopes").MaxItems), int64(len(access.ScopeNames()))},
+		"overlap":         {int64(*property("KeyRotation", "overlap_seconds").Max), int64(access.OverlapMax.Seconds())},
 		"ttl":             {int64(*schemas["TtlSeconds"].Value.Max), int64(ledger.HoldTTLMax.Seconds())},
 		"difference":      {-int64(*property("AdjustmentRequest", "amount").Min), bound.MaxAmount},
 		"tenant metadata": {4096, bound.MaxMetadata},

@@ -43,8 +43,10 @@ func (s *Server) refund(rc *request) error {
 	if err := decode(rc, &req, s.bodies.refund); err != nil {
 		return err
 	}
-	rc.tenant = req.request.Tenant
-	var err error
+	err := rc.ofTenant(req.request.Tenant)
+	if err != nil {
+		return err
+	}
 	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}

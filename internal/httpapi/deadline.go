@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // deadline is a context that ends with its parent or at an instant, like the one of context.WithDeadline. It creates its
@@ -12,7 +14,8 @@ import (
 type deadline struct {
 	context.Context // the parent
 
-	at time.Time
+	at    time.Time
+	actor *trail.Actor // who asks; nil: nobody yet. Set before anybody else has the context
 
 	mu     sync.Mutex
 	timed  context.Context // with a timer; nil before the first call of Done
@@ -78,6 +81,9 @@ func (d *deadline) start() context.Context {
 // Value implements context.Context. Package context looks up the context behind a Done channel by Value; returning that of
 // timed lets children register there without a goroutine.
 func (d *deadline) Value(key any) any {
+	if key == (trail.Key{}) {
+		return d.actor
+	}
 	d.mu.Lock()
 	timed := d.timed
 	d.mu.Unlock()

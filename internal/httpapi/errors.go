@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -49,7 +50,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		codeIdempotencyKeyMissing:       {http.StatusBadRequest, "Idempotency key missing", "send an Idempotency-Key header of 1 to 255 visible ASCII characters"},
 		codeUnauthenticated:             {http.StatusUnauthorized, "Not authenticated", "send the header Authorization: Bearer <key> with a valid key"},
 		ledger.CodeCreditsExhausted:     {http.StatusPaymentRequired, "Credits exhausted", "nothing remains, and no coming period adds more"},
-		gate.CodeForbidden:              {http.StatusForbidden, "Forbidden", "the tenant, subject or address is blocked"},
+		gate.CodeForbidden:              {http.StatusForbidden, "Forbidden", "the key, the tenant, subject or address may not"},
 		ledger.CodeTenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
 		ledger.CodeMeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
 		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "the object does not exist"},
@@ -102,6 +103,8 @@ func (s *Server) problemOf(err error) problem {
 		p.fromLedger(e)
 	} else if e, ok := errors.AsType[*body.Error](err); ok {
 		p.code, p.fields = ledger.CodeInvalidArgument, e.Faults
+	} else if e, ok := errors.AsType[*access.Refusal](err); ok {
+		p.fromAccess(e)
 	} else if e, ok := errors.AsType[*refusal](err); ok {
 		p.code, p.detail = e.code, e.detail
 	} else if !p.fromGate(err) && !p.fromCatalog(err) {

@@ -57,8 +57,7 @@ func (rc *request) readForwarded() (mode string, err error) {
 	}
 	ask.IP = rc.server.proxies.client(rc.Request())
 	ask.Key, ask.Forwarded = forwardedKey(key), method+" "+uri
-	rc.tenant = ask.Tenant
-	return mode, nil
+	return mode, rc.ofTenant(ask.Tenant)
 }
 
 // forwardedURI returns method and URI of the forwarded request as the client wrote them.

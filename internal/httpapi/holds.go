@@ -59,8 +59,10 @@ func (s *Server) hold(rc *request) error {
 	if err := decode(rc, &req, s.bodies.hold); err != nil {
 		return err
 	}
-	rc.tenant = req.request.Tenant
-	var err error
+	err := rc.ofTenant(req.request.Tenant)
+	if err != nil {
+		return err
+	}
 	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}
@@ -99,7 +101,9 @@ func (s *Server) changeHold(rc *request, action ledger.HoldAction, members []bod
 	if err := decode(rc, &req, members); err != nil {
 		return err
 	}
-	rc.tenant = req.request.Tenant
+	if err := rc.ofTenant(req.request.Tenant); err != nil {
+		return err
+	}
 	if req.request.Key, err = rc.operationKey(req.dryRun); err != nil {
 		return err
 	}

@@ -86,6 +86,9 @@ func (s *Server) startVerification(rc *request) error {
 			return err
 		}
 	}
+	if err := rc.ofTenant(req.tenant); err != nil {
+		return err
+	}
 	v, err := s.cfg.Verifier.StartVerification(rc.ctx, req.tenant)
 	if err != nil {
 		return err
@@ -102,6 +105,9 @@ func (s *Server) getVerification(rc *request) error {
 	}
 	v, err := s.cfg.Verifier.VerificationStatus(rc.ctx, id)
 	if err != nil {
+		return err
+	}
+	if err := rc.ofTenant(v.Tenant); err != nil {
 		return err
 	}
 	return rc.send(http.StatusOK, VerificationOf(&v))

@@ -40,7 +40,9 @@ func (s *Server) acquireLease(rc *request) error {
 	if err != nil {
 		return err
 	}
-	rc.tenant = req.Tenant
+	if err := rc.ofTenant(req.Tenant); err != nil {
+		return err
+	}
 	if req.Key, err = rc.idempotencyKey(); err != nil {
 		return err
 	}
@@ -92,8 +94,7 @@ func (rc *request) leaseParameter() (ratelimit.LeaseID, error) {
 	if err != nil {
 		return ratelimit.LeaseID{}, &refusal{code: gate.CodeLeaseNotFound}
 	}
-	rc.tenant = id.Tenant
-	return id, nil
+	return id, rc.ofTenant(id.Tenant)
 }
 
 func (rc *request) sendLease(status int, l *gate.Lease, dryRun bool) error {

@@ -157,7 +157,7 @@ func TestLegacyHeaders_Ambiguous_Refused(t *testing.T) {
 		if err := CheckLegacyHeaders(sets); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: %v", sets, err)
 		}
-		if _, err := New(nil, nil, nil, nil, Config{AdminKey: testKey, LegacyHeaders: sets}); err == nil {
+		if _, err := New(nil, nil, nil, nil, Config{Keys: bootstrapOnly(t), LegacyHeaders: sets}); err == nil {
 			t.Errorf("%v: a server starts with it", sets)
 		}
 	}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
@@ -41,9 +42,19 @@ func (s *Server) getLimit(rc *request) error {
 	if err := rc.query.err(); err != nil {
 		return err
 	}
+	if tenant != "" {
+		if err := rc.ofTenant(tenant); err != nil {
+			return err
+		}
+	}
 	l, err := s.store.Limit(rc.ctx, rule)
 	if err != nil {
 		return err
+	}
+	if l.Match.Tenant != "" {
+		if err := rc.ofTenant(l.Match.Tenant); err != nil {
+			return err
+		}
 	}
 	answer := limitOf(&l)
 	if explain {
@@ -105,7 +116,9 @@ func (s *Server) resetLimit(rc *request) error {
 			return err
 		}
 	}
-	rc.tenant = req.Tenant
+	if err := rc.ofTenant(req.Tenant); err != nil {
+		return err
+	}
 	existed, err := s.gate.ResetLimit(rc.ctx, req)
 	if err != nil {
 		return err
@@ -123,6 +136,7 @@ func (s *Server) listLimits(rc *request) error {
 	if err != nil {
 		return err
 	}
+	list.Items = slices.DeleteFunc(list.Items, func(l catalog.Limit) bool { return l.Match.Tenant != "" && !rc.key.May(l.Match.Tenant) })
 	return rc.send(http.StatusOK, wire.LimitList{Items: mapSlice(list.Items, limitOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
@@ -172,10 +186,10 @@ func putStatus(created bool) int {
 	return http.StatusOK
 }
 
-// catalogPage returns the page of a listing that the query asks for.
+// catalogPage returns the page of a listing that the query asks for, of the key's tenant if it is bound to one.
 func (rc *request) catalogPage() (catalog.Page, error) {
 	limit, cursor := rc.query.page()
-	return catalog.Page{Limit: limit, Cursor: cursor}, rc.query.err()
+	return catalog.Page{Limit: limit, Cursor: cursor, Tenant: rc.key.Tenant}, rc.query.err()
 }
 
 func matchOf(m catalog.Match) wire.LimitMatch {

@@ -33,19 +33,18 @@ const (
 // problems, recovers from panics, measures and logs.
 func (s *Server) serve(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		started := s.now()
 		rc := s.pool.Get().(*request)
-		rc.Context, rc.server = c, s
+		rc.Context, rc.server, rc.started = c, s, s.now()
 		rc.requestID = requestID(c.Request().Header)
 		set(c.Response().Header(), headerRequestID, rc.requestID)
-		ctx := newDeadline(c.Request().Context(), started.Add(s.cfg.RequestTimeout))
+		ctx := newDeadline(c.Request().Context(), rc.started.Add(s.cfg.RequestTimeout))
 		defer ctx.end()
 		rc.ctx = ctx
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()
 
 		whole := s.answer(rc, next)
-		s.observe(rc, s.now().Sub(started))
+		s.observe(rc, s.now().Sub(rc.started))
 		if whole {
 			rc.reset()
 			s.pool.Put(rc)
@@ -81,6 +80,7 @@ func (rc *request) fail(err error) {
 	}
 	if e, ok := errors.AsType[*echo.HTTPError](err); ok && e.Code == http.StatusNotFound {
 		r := rc.Request()
+		rc.closeUnknown()
 		err = &refusal{code: ledger.CodeNotFound, detail: "no such endpoint: " + r.Method + " " + body.Clip(r.URL.Path)}
 	}
 	rc.sendProblem(err)
@@ -103,7 +103,7 @@ func (s *Server) observe(rc *request, took time.Duration) {
 	if !s.log.Enabled(r.Context(), level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 12)
+	attrs := make([]slog.Attr, 0, 13)
 	attrs = append(attrs,
 		slog.String("request_id", rc.requestID),
 		slog.String("method", r.Method),
@@ -113,6 +113,9 @@ func (s *Server) observe(rc *request, took time.Duration) {
 		slog.Int64("bytes", rc.Response().Size),
 		slog.String("remote_addr", r.RemoteAddr),
 	)
+	if rc.key != nil {
+		attrs = append(attrs, slog.String("key", rc.key.ID))
+	}
 	if rc.tenant != "" {
 		attrs = append(attrs, slog.String("tenant", rc.tenant))
 	}

@@ -2,18 +2,21 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/labstack/echo/v4"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -41,8 +44,10 @@ type request struct {
 	echo.Context
 	server *Server
 
-	ctx       context.Context // ends with the client or at the deadline
+	ctx       *deadline // ends with the client or at the deadline
+	started   time.Time
 	requestID string
+	key       *access.Key // the caller's; nil on public routes
 	query     query
 	doc       body.Document
 	in        bytes.Buffer // the request's body
@@ -133,12 +138,17 @@ func (rc *request) idParameter(name string) (string, error) {
 	return value, nil
 }
 
-// tenantParameter returns the tenant in the path and notes it for the access log.
+// tenantParameter returns the tenant in the path, if the key may reach it.
 func (rc *request) tenantParameter() (string, error) {
 	tenant, err := rc.idParameter("tenant")
-	rc.tenant = tenant // empty if it is no id
-	return tenant, err
+	if err != nil {
+		return "", err
+	}
+	return tenant, rc.ofTenant(tenant)
 }
+
+// clientAddress returns the address of the caller.
+func (rc *request) clientAddress() netip.Addr { return rc.server.proxies.client(rc.Request()) }
 
 // idempotencyKey returns the Idempotency-Key, or the empty string if there is none.
 func (rc *request) idempotencyKey() (string, error) {
@@ -215,6 +225,9 @@ func (rc *request) sendProblem(err error) {
 	if p.kind.status == http.StatusUnauthorized {
 		set(h, "WWW-Authenticate", `Bearer realm="quotasvc"`)
 	}
+	if _, stranger := errors.AsType[*access.Refusal](err); stranger {
+		set(h, "Connection", "close") // strangers must not hold connections
+	}
 	status, text := p.kind.status, appendProblem(rc.out[:0], &p, rc.requestID)
 	if rc.gateway != nil {
 		status = rc.gateway.refuse(h, status, text)
@@ -232,7 +245,7 @@ func (rc *request) reset() {
 	if cap(rc.out) > bufferKeep {
 		rc.out = nil
 	}
-	rc.Context, rc.ctx, rc.gateway = nil, nil, nil
+	rc.Context, rc.ctx, rc.gateway, rc.key = nil, nil, nil, nil
 	rc.gateRequest, rc.limits = gate.Request{}, nil
 	rc.query.values, rc.query.faults = nil, nil
 	rc.requestID, rc.tenant, rc.code, rc.rules, rc.cause = "", "", "", nil, nil

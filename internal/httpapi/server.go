@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -23,8 +24,8 @@ const DefaultRequestTimeout = 10 * time.Second
 
 // Config configures a Server. The zero value of a field means its default.
 type Config struct {
-	// AdminKey is the key that may do everything. See bound.AdminKey.
-	AdminKey string
+	// Keys authenticates callers. Required. The server neither starts nor stops it.
+	Keys *access.Directory
 
 	// RequestTimeout bounds a request, DefaultRequestTimeout if it is 0. It is longer than every budget below it and ends only requests that
 	// hang.
@@ -58,7 +59,7 @@ type Server struct {
 	now     func() time.Time // for durations and for headers with a time of day
 	jitter  func(limit time.Duration) time.Duration
 
-	keys     *keys
+	keys     *access.Directory
 	gateways []gateway
 	proxies  *proxies
 	problems map[ledger.Code]problemKind
@@ -69,22 +70,18 @@ type Server struct {
 	echo *echo.Echo
 }
 
-// New returns a server. It returns an error for an invalid admin key. It panics if the registry has
+// New returns a server. It returns an error for unknown sets of headers. It panics if the registry has
 // its metrics already.
 func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg Config) (*Server, error) {
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = DefaultRequestTimeout
-	}
-	known, err := newKeys(cfg.AdminKey)
-	if err != nil {
-		return nil, err
 	}
 	if err := CheckLegacyHeaders(cfg.LegacyHeaders); err != nil {
 		return nil, err
 	}
 	s := &Server{
 		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
-		keys: known, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		keys: cfg.Keys, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		gateways: newGateways(), proxies: newProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest
@@ -96,7 +93,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 func newRequest() any { return new(request) }
 
 // SetAdminKey replaces the admin key, from the next request on. It returns an error for an invalid key, and changes nothing then.
-func (s *Server) SetAdminKey(key string) error { return s.keys.set(key) }
+func (s *Server) SetAdminKey(key string) error { return s.keys.SetBootstrap(key) }
 
 // Handler returns the handler of all requests.
 func (s *Server) Handler() http.Handler { return s.echo }

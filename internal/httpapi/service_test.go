@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -47,6 +48,7 @@ type service struct {
 	server   *Server
 	pool     *pgxpool.Pool // to look behind the API
 	verifier *verifier.Verifier
+	keys     *access.Directory
 	url, ops string
 	client   *http.Client
 	log      *lines
@@ -105,7 +107,10 @@ func newHandlerService(t testing.TB, change ...func(*Config)) *service {
 func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change []func(*Config)) {
 	s.t.Helper()
 	s.log, s.client = &lines{}, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: soon}
-	cfg := Config{AdminKey: testKey, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier}
+	if s.keys == nil {
+		s.keys = bootstrapOnly(s.t)
+	}
+	cfg := Config{Keys: s.keys, Log: slog.New(slog.NewJSONHandler(s.log, nil)), Registry: prometheus.NewRegistry(), Verifier: s.verifier}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -131,6 +136,16 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 	connections.ServeAPI(s.server.Handler(), api)
 	s.onStop("http", connections.Shutdown)
 	s.t.Cleanup(s.client.CloseIdleConnections)
+}
+
+// bootstrapOnly returns a directory that knows the test's key only.
+func bootstrapOnly(t testing.TB) *access.Directory {
+	t.Helper()
+	d, err := access.NewDirectory(nil, testKey, access.Config{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // bare sends a request to a route that a test has added, which the contract lacks.
@@ -159,9 +174,15 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.onStop("pool", func(context.Context) error { pool.Close(); return nil })
 	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
 	s.check(err)
-	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket})
+	keyStore, err := access.NewStore(store)
+	s.check(err)
+	s.keys, err = access.NewDirectory(keyStore, testKey, access.Config{Log: slog.New(slog.DiscardHandler)})
+	s.check(err)
+	c := catalog.New(store, catalog.Config{OnReset: limiter.ForgetBucket, OnKeys: s.keys.Changed})
 	s.check(c.Start(s.t.Context()))
 	s.onStop("catalogue", c.Stop)
+	s.check(s.keys.Start(s.t.Context()))
+	s.onStop("keys", s.keys.Stop)
 	l, err := pg.Open(s.t.Context(), pg.Config{
 		DatabaseURL: databaseURL, Readers: 2, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), OnCommit: cache.Publish,
 	})
@@ -204,6 +225,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
+	closed bool // the server closes the connection after it
 }
 
 // call sends a request and checks the answer against the contract. extra has header names and values; a name without a value
@@ -235,7 +257,7 @@ func (s *service) do(r *http.Request) *answer {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	s.check(err)
-	a := &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body}
+	a := &answer{t: s.t, status: response.StatusCode, header: response.Header, body: body, closed: response.Close}
 	if a.status >= http.StatusInternalServerError {
 		id := a.header.Get(headerRequestID)
 		s.eventually("the access line", func() bool { return s.log.with(id) != "" })
@@ -350,6 +372,7 @@ func (s *service) state() string {
 		SELECT concat_ws(' ', (SELECT count(*) FROM entries), (SELECT coalesce(sum(used), 0) FROM balances), (SELECT count(*) FROM grants),
 			(SELECT count(*) FROM meters), (SELECT count(*) FROM plans), (SELECT count(*) FROM limits), (SELECT count(*) FROM rolls),
 			(SELECT count(*) FROM verifications), (SELECT count(*) FROM blocks),
+			(SELECT count(*) FROM keys), (SELECT count(*) FROM key_secrets), (SELECT count(revoked_at) FROM keys),
 			(SELECT md5(string_agg(t::text, ',' ORDER BY tenant_id)) FROM tenants t), (SELECT count(*) FROM tenant_terms))`).Scan(&out))
 	return out
 }

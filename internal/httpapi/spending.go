@@ -95,7 +95,9 @@ func (s *Server) check(rc *request) error {
 	if err := decode(rc, &rc.gateRequest, s.bodies.check); err != nil {
 		return err
 	}
-	rc.tenant = rc.gateRequest.Tenant
+	if err := rc.ofTenant(rc.gateRequest.Tenant); err != nil {
+		return err
+	}
 	answer, err := s.gate.Check(rc.ctx, rc.gateRequest)
 	if err != nil {
 		return err
@@ -180,7 +182,9 @@ func (rc *request) readSpending(members []body.Member[gate.Request]) error {
 	if err := decode(rc, &rc.gateRequest, members); err != nil {
 		return err
 	}
-	rc.tenant = rc.gateRequest.Tenant
+	if err := rc.ofTenant(rc.gateRequest.Tenant); err != nil {
+		return err
+	}
 	key, err := rc.operationKey(rc.gateRequest.DryRun)
 	rc.gateRequest.Key = key
 	return err
@@ -228,7 +232,29 @@ func (s *Server) debitBatch(rc *request) error {
 	if err := missing.Err(); err != nil {
 		return err
 	}
-	return rc.sendBatch(b.debits, s.gate.DebitBatch(rc.ctx, b.debits))
+	return rc.sendBatch(b.debits, rc.debitOwn(b.debits))
+}
+
+// debitOwn makes the debits of tenants that the key may reach, and refuses the others.
+func (rc *request) debitOwn(debits []gate.Request) []gate.DebitOutcome {
+	if rc.key.Tenant == "" {
+		return rc.server.gate.DebitBatch(rc.ctx, debits)
+	}
+	rc.tenant = rc.key.Tenant
+	out := make([]gate.DebitOutcome, len(debits))
+	var own []gate.Request
+	var at []int
+	for i := range debits {
+		if rc.key.May(debits[i].Tenant) {
+			own, at = append(own, debits[i]), append(at, i)
+		} else {
+			out[i].Err = errOtherTenant()
+		}
+	}
+	for i, o := range rc.server.gate.DebitBatch(rc.ctx, own) {
+		out[at[i]] = o
+	}
+	return out
 }
 
 func (rc *request) sendBatch(debits []gate.Request, outcomes []gate.DebitOutcome) error {

@@ -70,6 +70,20 @@ const (
 	HoldStatusReleased HoldStatus = "released"
 )
 
+// Defines values for KeyStatus.
+const (
+	KeyStatusActive  KeyStatus = "active"
+	KeyStatusExpired KeyStatus = "expired"
+	KeyStatusRevoked KeyStatus = "revoked"
+)
+
+// Defines values for KeyScope.
+const (
+	KeyScopeAdmin KeyScope = "admin"
+	KeyScopeRead  KeyScope = "read"
+	KeyScopeUse   KeyScope = "use"
+)
+
 // Defines values for LimitCostBy.
 const (
 	LimitCostByAmount  LimitCostBy = "amount"
@@ -224,6 +238,53 @@ type AllowanceEvery string
 
 // Amount In the meter's smallest unit.
 type Amount = int64
+
+// AuditActor defines model for AuditActor.
+type AuditActor struct {
+	// KeyID Of the key; `bootstrap` for the one of the configuration, `command` for a command on the database.
+	KeyID string `json:"key_id"`
+	Name  string `json:"name"`
+}
+
+// AuditLine One change by an administrator.
+type AuditLine struct {
+	// Action Example: limit.put
+	Action string     `json:"action"`
+	Actor  AuditActor `json:"actor"`
+
+	// After The object after; null - it does not exist any more.
+	After   *jsontext.Value `json:"after"`
+	At      time.Time       `json:"at"`
+	AuditID string          `json:"audit_id"`
+
+	// Before The object before; null - it did not exist.
+	Before *jsontext.Value `json:"before"`
+
+	// IP The client's address. Empty for a command on the database.
+	IP     string      `json:"ip"`
+	Object AuditObject `json:"object"`
+	Reason string      `json:"reason,omitempty,omitzero"`
+
+	// RequestID Empty for a command on the database.
+	RequestID string `json:"request_id"`
+}
+
+// AuditList defines model for AuditList.
+type AuditList struct {
+	Items []AuditLine `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// AuditObject defines model for AuditObject.
+type AuditObject struct {
+	ID string `json:"id"`
+
+	// Kind Example: limit
+	Kind   string `json:"kind"`
+	Tenant string `json:"tenant,omitempty,omitzero"`
+}
 
 // Balance defines model for Balance.
 type Balance struct {
@@ -507,6 +568,9 @@ type Draw struct {
 
 // Entry defines model for Entry.
 type Entry struct {
+	// Actor The id of the key with which the operation was asked for. Absent in lines of the system, and in those of versions before.
+	Actor string `json:"actor,omitempty,omitzero"`
+
 	// Amount In the meter's smallest unit.
 	Amount    Count     `json:"amount"`
 	CreatedAt time.Time `json:"created_at"`
@@ -713,6 +777,43 @@ type HoldStatus string
 
 // ID defines model for Id.
 type ID = string
+
+// Key A key without its secret.
+type Key struct {
+	CreatedAt time.Time `json:"created_at"`
+
+	// ExpiresAt null - never.
+	ExpiresAt *time.Time `json:"expires_at"`
+	KeyID     ID         `json:"key_id"`
+
+	// LastUsedAt A minute late; null - never used.
+	LastUsedAt *time.Time `json:"last_used_at"`
+	Name       string     `json:"name"`
+
+	// Prefix The first characters of its newest secret.
+	//
+	// Example: qk_4jJx8aQm
+	Prefix string     `json:"prefix"`
+	Scopes []KeyScope `json:"scopes"`
+	Status KeyStatus  `json:"status"`
+
+	// Tenant The only tenant that it reaches; null - all.
+	Tenant *string `json:"tenant"`
+}
+
+// KeyStatus defines model for Key.Status.
+type KeyStatus string
+
+// KeyList defines model for KeyList.
+type KeyList struct {
+	Items []Key `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// KeyScope What a key may do. `admin` includes both others.
+type KeyScope string
 
 // LeaseAnswer defines model for LeaseAnswer.
 type LeaseAnswer struct {
@@ -961,6 +1062,20 @@ type MeterList struct {
 
 	// NextCursor null on the last page.
 	NextCursor NextCursor `json:"next_cursor"`
+}
+
+// NewKey A key with its secret, which is shown this once.
+type NewKey struct {
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	KeyID     ID         `json:"key_id"`
+	Name      string     `json:"name"`
+	Prefix    string     `json:"prefix"`
+	Scopes    []KeyScope `json:"scopes"`
+
+	// Secret To be sent as `Authorization: Bearer <secret>`.
+	Secret string  `json:"secret"`
+	Tenant *string `json:"tenant"`
 }
 
 // NextCursor null on the last page.

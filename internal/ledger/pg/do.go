@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // Do makes the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer with Replayed set.
@@ -19,7 +20,7 @@ func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error)
 	}
 	c := ledger.NewCall(op)
 	if err := l.submit(ctx, l.laneOf(c.ID.Tenant), []*ledger.Call{c}); err != nil {
-		return nil, l.countError(op.Kind(), err)
+		return nil, l.countError(c.Kind, err)
 	}
 	l.count(c)
 	out, err := ledger.Answer[R](c)
@@ -124,6 +125,7 @@ func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error
 	if cause := l.breaker.Cause(); cause != nil {
 		return l.refuseCaller(reasonAway, cause, len(calls))
 	}
+	askedBy(trail.From(ctx), calls)
 	now := time.Now()
 	wait, err := l.lanes[ln].DoWithin(ctx, now.Add(queueMax), group{calls, now.Add(refusalMax)})
 	switch {
@@ -142,6 +144,15 @@ func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error
 		return l.refuseCaller(reasonLate, err, len(calls))
 	default:
 		return l.refuseCaller(reasonCancelled, err, len(calls))
+	}
+}
+
+// askedBy notes who asks for calls. For the audit log those of administrators keep the whole actor: a copy, because they may outlive the request.
+func askedBy(actor *trail.Actor, calls []*ledger.Call) {
+	for _, c := range calls {
+		if c.Actor = actor.KeyID; actor.Admin && audited(c.Kind) {
+			c.Origin = new(*actor)
+		}
 	}
 }
 
@@ -195,7 +206,7 @@ func (l *Ledger) count(c *ledger.Call) {
 	case c.Replayed:
 		outcome = "replayed"
 	}
-	l.metrics.decided.WithLabelValues(string(c.Op.Kind()), outcome).Inc()
+	l.metrics.decided.WithLabelValues(string(c.Kind), outcome).Inc()
 }
 
 // countError counts a call that was not answered, and returns err.

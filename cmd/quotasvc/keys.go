@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/trail"
+)
+
+// keysCmd manages keys in the database. So the first key can be made without the bootstrap key, and before the service runs.
+type keysCmd struct {
+	Create keyCreateCmd `cmd:"" help:"Create a key and print its secret, which is shown this once."`
+	List   keyListCmd   `cmd:"" help:"List the keys, without secrets."`
+	Rotate keyRotateCmd `cmd:"" help:"Give a key a new secret and print it. The old one works until the overlap ends."`
+	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key. Every instance refuses it within a second."`
+}
+
+type keyCreateCmd struct {
+	databaseConfig
+	Name      string        `required:"" placeholder:"NAME" help:"Who uses it, for people. The audit log shows it."`
+	Scope     []string      `required:"" placeholder:"SCOPE,..." help:"What it may do: use, read, admin (which includes both)."`
+	Tenant    string        `placeholder:"TENANT" help:"The only tenant that it reaches. Default: all."`
+	ExpiresIn time.Duration `name:"expires-in" placeholder:"DURATION" help:"When it stops working, such as 2160h for 90 days. Default: never."`
+	JSON      bool          `help:"Print JSON."`
+}
+
+// Run creates a key.
+func (c *keyCreateCmd) Run(ctx context.Context) error {
+	n := access.New{Name: c.Name, Scopes: c.Scope, Tenant: c.Tenant}
+	if c.ExpiresIn != 0 {
+		n.ExpiresAt = time.Now().Add(c.ExpiresIn)
+	}
+	return withKeys(ctx, &c.databaseConfig, func(ctx context.Context, s *access.Store) error {
+		k, secret, err := s.Create(ctx, n)
+		if err != nil {
+			return err
+		}
+		return printSecret(os.Stdout, &k, secret, c.JSON)
+	})
+}
+
+type keyListCmd struct {
+	databaseConfig
+	Tenant string `placeholder:"TENANT" help:"Only keys of this tenant."`
+	JSON   bool   `help:"Print JSON, one key a line."`
+}
+
+// Run lists the keys.
+func (c *keyListCmd) Run(ctx context.Context) error {
+	return withKeys(ctx, &c.databaseConfig, func(ctx context.Context, s *access.Store) error {
+		out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+		if !c.JSON {
+			fmt.Fprintln(out, "KEY\tNAME\tSCOPES\tTENANT\tSECRET\tSTATUS\tEXPIRES\tLAST USED")
+		}
+		page := catalog.Page{Limit: catalog.MaxPage, Tenant: c.Tenant}
+		for {
+			list, err := s.List(ctx, page)
+			if err != nil {
+				return err
+			}
+			for i := range list.Items {
+				if err := printKey(out, &list.Items[i], c.JSON); err != nil {
+					return err
+				}
+			}
+			if page.Cursor = list.NextCursor; page.Cursor == "" {
+				return out.Flush()
+			}
+		}
+	})
+}
+
+type keyRotateCmd struct {
+	databaseConfig
+	Key     string        `arg:"" help:"The key's id."`
+	Overlap time.Duration `default:"0s" placeholder:"DURATION" help:"How much longer the old secret works, at most 168h. Default: not at all."`
+	JSON    bool          `help:"Print JSON."`
+}
+
+// Run rotates a key.
+func (c *keyRotateCmd) Run(ctx context.Context) error {
+	if c.Overlap < 0 || c.Overlap > access.OverlapMax {
+		return &configError{[]string{fmt.Sprintf("--overlap: is %s; must be between 0s and %s", c.Overlap, access.OverlapMax)}}
+	}
+	return withKeys(ctx, &c.databaseConfig, func(ctx context.Context, s *access.Store) error {
+		k, secret, err := s.Rotate(ctx, c.Key, c.Overlap, anyKey)
+		if err != nil {
+			return err
+		}
+		return printSecret(os.Stdout, &k, secret, c.JSON)
+	})
+}
+
+type keyRevokeCmd struct {
+	databaseConfig
+	Key string `arg:"" help:"The key's id."`
+}
+
+// Run revokes a key.
+func (c *keyRevokeCmd) Run(ctx context.Context) error {
+	return withKeys(ctx, &c.databaseConfig, func(ctx context.Context, s *access.Store) error {
+		if err := s.Revoke(ctx, c.Key, anyKey); err != nil {
+			return err
+		}
+		fmt.Printf("%s is revoked\n", c.Key)
+		return nil
+	})
+}
+
+// anyKey permits a change of any key: whoever has the database may do everything.
+func anyKey(*access.Key) error { return nil }
+
+// withKeys runs do with the stored keys.
+func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context, *access.Store) error) error {
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
+		return err
+	}
+	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL), nil)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{})
+	if err != nil {
+		return err
+	}
+	keys, err := access.NewStore(store)
+	if err != nil {
+		return err
+	}
+	err = do(asCommand(ctx, "keys"), keys)
+	e, ok := errors.AsType[*catalog.Error](err)
+	switch {
+	case ok && len(e.Fields) > 0:
+		lines := make([]string, len(e.Fields))
+		for i, f := range e.Fields {
+			lines[i] = f.Field + " " + f.Message
+		}
+		return &configError{lines}
+	case ok && e.Detail != "":
+		return errors.New(e.Detail)
+	}
+	return err
+}
+
+// asCommand returns a context whose changes are recorded in the audit log as those of a command, with the user who runs it.
+func asCommand(ctx context.Context, command string) context.Context {
+	name := "quotasvc " + command
+	if u, err := user.Current(); err == nil {
+		name += " (" + u.Username + ")"
+	}
+	return trail.With(ctx, &trail.Actor{KeyID: trail.Command, Name: name, Admin: true})
+}
+
+// printedKey is a key in JSON, with the names of the API.
+type printedKey struct {
+	KeyID      string        `json:"key_id"`
+	Name       string        `json:"name"`
+	Scopes     []string      `json:"scopes"`
+	Tenant     string        `json:"tenant,omitempty"`
+	Prefix     string        `json:"prefix"`
+	Secret     string        `json:"secret,omitempty"`
+	Status     access.Status `json:"status"`
+	CreatedAt  time.Time     `json:"created_at"`
+	ExpiresAt  *time.Time    `json:"expires_at"`
+	LastUsedAt *time.Time    `json:"last_used_at"`
+}
+
+func printed(k *access.Key, secret string) printedKey {
+	return printedKey{
+		KeyID: k.ID, Name: k.Name, Scopes: k.Scopes.Names(), Tenant: k.Tenant, Prefix: k.Prefix, Secret: secret, Status: k.Status,
+		CreatedAt: k.CreatedAt, ExpiresAt: orNone(k.ExpiresAt), LastUsedAt: orNone(k.LastUsedAt),
+	}
+}
+
+// printSecret prints a key with its secret.
+func printSecret(out io.Writer, k *access.Key, secret string, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(printed(k, secret))
+	}
+	_, err := fmt.Fprintf(out, "key     %s\nscopes  %s\ntenant  %s\nsecret  %s\n\nThe secret is shown this once. Send it as: Authorization: Bearer <secret>\n",
+		k.ID, k.Scopes, orWord(k.Tenant, "all"), secret)
+	return err
+}
+
+// printKey prints a key of a list.
+func printKey(out io.Writer, k *access.Key, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(printed(k, ""))
+	}
+	_, err := fmt.Fprintln(out, strings.Join([]string{
+		k.ID, k.Name, k.Scopes.String(), orWord(k.Tenant, "all"), k.Prefix + "...", string(k.Status), orTime(k.ExpiresAt), orTime(k.LastUsedAt),
+	}, "\t"))
+	return err
+}
+
+func orWord(text, none string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}
+
+func orTime(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Format(time.RFC3339)
+}
+
+func orNone(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"fmt"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/trail"
+)
+
+// enter authenticates the caller, and refuses a key that lacks the scope or is bound to a tenant and reaches others. From then on the
+// request's context has the caller as its actor.
+func (rc *request) enter(scope access.Scope, reach reach) error {
+	authorization, err := rc.authorization()
+	if err != nil {
+		return err
+	}
+	key, err := rc.server.keys.Authenticate(rc.ctx, authorization, rc.clientAddress, rc.started)
+	if err != nil {
+		return err
+	}
+	rc.key = key
+	actor := &trail.Actor{KeyID: key.ID, Name: key.Name, RequestID: rc.requestID, Admin: key.Scopes.Has(access.Admin)}
+	if actor.Admin {
+		actor.IP = rc.clientAddress().String()
+	}
+	rc.ctx.actor = actor
+	if !key.Scopes.Has(scope) {
+		return &refusal{code: gate.CodeForbidden, detail: fmt.Sprintf("this needs a key with the scope %s; this key has %s", scope, key.Scopes)}
+	}
+	if reach == everyTenant && key.Tenant != "" {
+		return &refusal{code: gate.CodeForbidden, detail: "the key is bound to one tenant, and this concerns others"}
+	}
+	return nil
+}
+
+// authorization returns the caller's key as an Authorization header. At a gateway that header may be the client's, and X-Quota-Key holds
+// the key of the gateway.
+func (rc *request) authorization() (string, error) {
+	h := rc.Request().Header
+	if keys := h[headerQuotaKey]; rc.gateway != nil && len(keys) > 0 && keys[0] != "" {
+		if len(keys) > 1 {
+			return "", body.Refuse(headerQuotaKey, "must appear once")
+		}
+		return "Bearer " + keys[0], nil
+	}
+	switch keys := h["Authorization"]; len(keys) {
+	case 0:
+		return "", nil
+	case 1:
+		return keys[0], nil
+	default: // a proxy may look at the other one
+		set(rc.Response().Header(), "Connection", "close")
+		return "", body.Refuse("Authorization", "must appear once")
+	}
+}
+
+// ofTenant notes the tenant of the request for the access log. It refuses a key that is bound to another one.
+func (rc *request) ofTenant(tenant string) error {
+	rc.tenant = tenant
+	if rc.key == nil || rc.key.May(tenant) {
+		return nil
+	}
+	return errOtherTenant()
+}
+
+// errOtherTenant is the same whether or not the other tenant exists.
+func errOtherTenant() error {
+	return &refusal{code: gate.CodeForbidden, detail: "the key is bound to another tenant"}
+}
+
+// closeUnknown closes the connection after the answer unless the caller has a key: strangers must not hold connections.
+func (rc *request) closeUnknown() {
+	authorization, err := rc.authorization()
+	if err != nil || !rc.server.keys.Knows(authorization, rc.started) {
+		set(rc.Response().Header(), "Connection", "close")
+	}
+}
+
+// fromAccess translates a refusal of the caller's key.
+func (p *problem) fromAccess(r *access.Refusal) {
+	switch r.Reason {
+	case access.TooMany:
+		p.code, p.detail, p.retryAfter = gate.CodeRateLimited, "too many wrong keys from this address", r.RetryAfter
+	case access.Undecided:
+		p.code, p.detail, p.retryAfter = ledger.CodeUnavailable, "the key is not known yet, and PostgreSQL does not answer", r.RetryAfter
+	case access.Unknown:
+		p.code, p.detail = codeUnauthenticated, "the key is unknown, expired or revoked"
+	default:
+		p.code = codeUnauthenticated
+	}
+}

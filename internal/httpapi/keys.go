@@ -1,0 +1,189 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/trail"
+)
+
+// rotation is the body of POST /v1/keys/{key_id}/rotate.
+type rotation struct{ overlap time.Duration }
+
+func keyMembers() []body.Member[access.New] {
+	return []body.Member[access.New]{
+		body.Required("name", func(d *body.Document, n *access.New) { n.Name = d.Characters(1, access.NameMax) }),
+		body.Required("scopes", func(d *body.Document, n *access.New) {
+			body.ReadList(d, &n.Scopes, 1, len(access.ScopeNames()), func(d *body.Document, s *string) { *s = d.Word(access.ScopeNames()...) })
+		}),
+		body.Optional("tenant", func(d *body.Document, n *access.New) { n.Tenant = d.ID() }),
+		body.Optional("expires_at", func(d *body.Document, n *access.New) { n.ExpiresAt = d.Instant() }),
+	}
+}
+
+func rotationMembers() []body.Member[rotation] {
+	return []body.Member[rotation]{
+		body.Optional("overlap_seconds", func(d *body.Document, r *rotation) {
+			r.overlap = time.Duration(d.Integer(0, int64(access.OverlapMax/time.Second))) * time.Second
+		}),
+	}
+}
+
+// createKey creates a key and answers with its secret.
+func (s *Server) createKey(rc *request) error {
+	var n access.New
+	if err := decode(rc, &n, s.bodies.key); err != nil {
+		return err
+	}
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // a secret is shown once, so a retry makes another key; but an Idempotency-Key must be valid
+	}
+	if err := rc.ofTenant(n.Tenant); err != nil {
+		return err
+	}
+	k, secret, err := s.keys.Store().Create(rc.ctx, n)
+	if err != nil {
+		return err
+	}
+	set(rc.Response().Header(), "Location", "/v1/keys/"+k.ID)
+	return rc.send(http.StatusCreated, newKeyOf(&k, secret))
+}
+
+// listKeys answers with a page of keys.
+func (s *Server) listKeys(rc *request) error {
+	page, err := rc.catalogPage()
+	if err != nil {
+		return err
+	}
+	list, err := s.keys.Store().List(rc.ctx, page)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.KeyList{Items: mapSlice(list.Items, keyOf), NextCursor: nextCursor(list.NextCursor)})
+}
+
+// getKey answers with one key.
+func (s *Server) getKey(rc *request) error {
+	id, err := rc.idParameter("key_id")
+	if err != nil {
+		return err
+	}
+	k, err := s.keys.Store().Get(rc.ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := rc.ofKey(&k); err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, keyOf(&k))
+}
+
+// rotateKey gives a key a new secret.
+func (s *Server) rotateKey(rc *request) error {
+	id, err := rc.idParameter("key_id")
+	if err != nil {
+		return err
+	}
+	var r rotation
+	if rc.Request().ContentLength != 0 { // no body: no overlap
+		if err := decode(rc, &r, s.bodies.rotation); err != nil {
+			return err
+		}
+	}
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // as for createKey
+	}
+	k, secret, err := s.keys.Store().Rotate(rc.ctx, id, r.overlap, rc.ofKey)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusCreated, newKeyOf(&k, secret))
+}
+
+// revokeKey revokes a key.
+func (s *Server) revokeKey(rc *request) error {
+	id, err := rc.idParameter("key_id")
+	if err != nil {
+		return err
+	}
+	if err := s.keys.Store().Revoke(rc.ctx, id, rc.ofKey); err != nil {
+		return err
+	}
+	return rc.NoContent(http.StatusNoContent)
+}
+
+// ofKey is ofTenant for a key.
+func (rc *request) ofKey(k *access.Key) error { return rc.ofTenant(k.Tenant) }
+
+func keyOf(k *access.Key) wire.Key {
+	return wire.Key{
+		KeyID: k.ID, Name: k.Name, Scopes: scopesOf(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, CreatedAt: k.CreatedAt,
+		ExpiresAt: orNull(k.ExpiresAt), Status: wire.KeyStatus(k.Status), LastUsedAt: orNull(k.LastUsedAt),
+	}
+}
+
+func newKeyOf(k *access.Key, secret string) wire.NewKey {
+	return wire.NewKey{
+		KeyID: k.ID, Name: k.Name, Scopes: scopesOf(k.Scopes), Tenant: textOrNull(k.Tenant), Prefix: k.Prefix, Secret: secret,
+		CreatedAt: k.CreatedAt, ExpiresAt: orNull(k.ExpiresAt),
+	}
+}
+
+func scopesOf(s access.Scope) []wire.KeyScope {
+	names := s.Names()
+	return mapSlice(names, func(name *string) wire.KeyScope { return wire.KeyScope(*name) })
+}
+
+// textOrNull returns text, or nil if it is empty.
+func textOrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// listAudit answers with a page of the audit log.
+func (s *Server) listAudit(rc *request) error {
+	q := trail.Query{
+		Tenant: rc.query.id("tenant"), Actor: rc.query.id("actor"), Action: rc.query.id("action"), From: rc.query.instant("from"), To: rc.query.instant("to"),
+	}
+	q.Limit, q.Cursor = rc.query.page()
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	if q.Tenant == "" {
+		q.Tenant = rc.key.Tenant
+	} else if err := rc.ofTenant(q.Tenant); err != nil {
+		return err
+	}
+	page, err := s.store.Audit(rc.ctx, q)
+	if errors.Is(err, trail.ErrCursor) {
+		return body.Refuse("cursor", mustBeCursor)
+	}
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.AuditList{Items: mapSlice(page.Items, auditLineOf), NextCursor: nextCursor(page.NextCursor)})
+}
+
+func auditLineOf(r *trail.Recorded) wire.AuditLine {
+	return wire.AuditLine{
+		AuditID: strconv.FormatInt(r.ID, 10), At: r.At, Actor: wire.AuditActor{KeyID: r.Actor.KeyID, Name: r.Actor.Name}, Action: r.Action,
+		Object: wire.AuditObject{Kind: r.Object.Kind, ID: r.Object.ID, Tenant: r.Object.Tenant}, Before: documentOrNull(r.Before),
+		After: documentOrNull(r.After), Reason: r.Reason, RequestID: r.Actor.RequestID, IP: r.Actor.IP,
+	}
+}
+
+func documentOrNull(document jsontext.Value) *jsontext.Value {
+	if document == nil {
+		return nil
+	}
+	return &document
+}

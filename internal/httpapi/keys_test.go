@@ -1,0 +1,483 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// newKey creates a key and returns it with its secret.
+func (s *service) newKey(body string) wire.NewKey {
+	s.t.Helper()
+	var k wire.NewKey
+	s.call("POST", "/v1/keys", body).want(201).into(&k)
+	return k
+}
+
+// as sends a request with a key.
+func (s *service) as(k wire.NewKey, method, path, body string, extra ...string) *answer {
+	s.t.Helper()
+	return s.call(method, path, body, append([]string{"Authorization", "Bearer " + k.Secret}, extra...)...)
+}
+
+// trial is a request to one route that reaches what belongs to a tenant.
+type trial struct {
+	path, body string
+	header     []string
+	gateway    bool
+}
+
+// trials returns a request for every route that reaches one tenant, by method and path of the route. made is what belongs to the tenant.
+func trials(tenant string, made belongings) map[string]trial {
+	item := fmt.Sprintf(`{"tenant":%q,"items":[{"meter":"calls","amount":1}]}`, tenant)
+	key := []string{headerIdempotencyKey, "trial-" + tenant}
+	forwarded := trial{header: []string{headerQuotaTenant, tenant, headerQuotaMeter, "calls", headerQuotaMode, "check"}, gateway: true}
+	nginx, envoy := forwarded, forwarded
+	nginx.path, envoy.path = "/v1/authorize/nginx", "/v1/authorize/envoy/x"
+	of := fmt.Sprintf(`{"tenant":%q}`, tenant)
+	path := "/v1/tenants/" + tenant
+	return map[string]trial{
+		"POST /v1/check":                                          {path: "/v1/check", body: item},
+		"POST /v1/consume":                                        {path: "/v1/consume", body: item, header: key},
+		"any /v1/authorize/:gateway":                              nginx,
+		"any /v1/authorize/envoy/*":                               envoy,
+		"POST /v1/debits":                                         {path: "/v1/debits", body: item, header: key},
+		"POST /v1/debits/batch":                                   {path: "/v1/debits/batch", body: fmt.Sprintf(`{"debits":[{"idempotency_key":"b","tenant":%q,"items":[{"meter":"calls","amount":1}]}]}`, tenant)},
+		"POST /v1/holds":                                          {path: "/v1/holds", body: fmt.Sprintf(`{"tenant":%q,"hold_id":"h2","items":[{"meter":"calls","amount":1}]}`, tenant), header: key},
+		"POST /v1/holds/:hold_id/capture":                         {path: "/v1/holds/h/capture", body: of, header: key},
+		"POST /v1/holds/:hold_id/release":                         {path: "/v1/holds/h/release", body: of, header: key},
+		"POST /v1/holds/:hold_id/extend":                          {path: "/v1/holds/h/extend", body: fmt.Sprintf(`{"tenant":%q,"ttl_seconds":60}`, tenant), header: key},
+		"POST /v1/refunds":                                        {path: "/v1/refunds", body: fmt.Sprintf(`{"tenant":%q,"operation_id":"paid"}`, tenant), header: key},
+		"POST /v1/leases":                                         {path: "/v1/leases", body: fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)},
+		"POST /v1/leases/:lease_id/renew":                         {path: "/v1/leases/" + made.lease + "/renew", body: `{}`},
+		"DELETE /v1/leases/:lease_id":                             {path: "/v1/leases/" + made.lease},
+		"GET /v1/tenants/:tenant/balances":                        {path: path + "/balances"},
+		"GET /v1/tenants/:tenant/balances/:meter":                 {path: path + "/balances/calls"},
+		"GET /v1/tenants/:tenant/entries":                         {path: path + "/entries"},
+		"GET /v1/tenants/:tenant/operations/:operation_id":        {path: path + "/operations/paid"},
+		"GET /v1/tenants/:tenant/periods":                         {path: path + "/periods?meter=calls"},
+		"GET /v1/tenants/:tenant/statements":                      {path: path + "/statements"},
+		"GET /v1/tenants/:tenant/statements/:meter/:period_start": {path: path + "/statements/calls/current"},
+		"GET /v1/tenants/:tenant/usage":                           {path: path + "/usage?meter=calls&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z"},
+		"GET /v1/tenants/:tenant/grants":                          {path: path + "/grants"},
+		"GET /v1/tenants/:tenant/holds":                           {path: path + "/holds"},
+		"GET /v1/tenants/:tenant/holds/:hold_id":                  {path: path + "/holds/h"},
+		"POST /v1/tenants/:tenant/grants":                         {path: path + "/grants", body: `{"meter":"credits","amount":1,"source":"promo"}`, header: key},
+		"POST /v1/tenants/:tenant/grants/:grant_id/void":          {path: path + "/grants/g/void", body: `{"reason":"r"}`, header: key},
+		"POST /v1/tenants/:tenant/adjustments":                    {path: path + "/adjustments", body: `{"meter":"credits","amount":1,"reason":"r"}`, header: key},
+		"PUT /v1/tenants/:tenant":                                 {path: path, body: `{"plan":"basic"}`},
+		"PATCH /v1/tenants/:tenant":                               {path: path, body: `{"status":"active"}`},
+		"GET /v1/tenants/:tenant":                                 {path: path},
+		"GET /v1/tenants/:tenant/terms":                           {path: path + "/terms"},
+		"POST /v1/limits/:rule/reset":                             {path: "/v1/limits/slots/reset", body: of},
+		"PUT /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve", body: of},
+		"GET /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve?tenant=" + tenant},
+		"DELETE /v1/blocks/:kind/:value":                          {path: "/v1/blocks/subject/eve?tenant=" + tenant},
+		"POST /v1/verifications":                                  {path: "/v1/verifications", body: of},
+		"GET /v1/verifications/:verification_id":                  {path: "/v1/verifications/" + made.verification},
+		"POST /v1/keys":                                           {path: "/v1/keys", body: fmt.Sprintf(`{"name":"n","scopes":["use"],"tenant":%q}`, tenant)},
+		"GET /v1/keys/:key_id":                                    {path: "/v1/keys/" + made.key},
+		"POST /v1/keys/:key_id/rotate":                            {path: "/v1/keys/" + made.key + "/rotate"},
+		"DELETE /v1/keys/:key_id":                                 {path: "/v1/keys/" + made.key},
+		// Addresses are nobody's: the tenant in the trial does not matter.
+		"PUT /v1/blocks/:kind/:value/:bits":    {path: "/v1/blocks/ip/10.0.0.0/8", body: `{}`},
+		"GET /v1/blocks/:kind/:value/:bits":    {path: "/v1/blocks/ip/10.0.0.0/8"},
+		"DELETE /v1/blocks/:kind/:value/:bits": {path: "/v1/blocks/ip/10.0.0.0/8"},
+	}
+}
+
+// belongings are ids of what belongs to a tenant.
+type belongings struct{ lease, verification, key string }
+
+// furnish makes a tenant with something of everything.
+func (s *service) furnish(tenant string) belongings {
+	s.t.Helper()
+	s.tenant(tenant)
+	s.debit("paid", tenant, "calls", 1).want(200)
+	s.call("POST", "/v1/tenants/"+tenant+"/grants", `{"meter":"credits","amount":5,"source":"promo","grant_id":"g"}`, headerIdempotencyKey, "grant").want(201)
+	s.call("POST", "/v1/holds", fmt.Sprintf(`{"tenant":%q,"hold_id":"h","items":[{"meter":"calls","amount":1}]}`, tenant), headerIdempotencyKey, "hold").want(201)
+	var lease wire.LeaseAnswer
+	s.call("POST", "/v1/leases", fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)).want(201).into(&lease)
+	s.call("PUT", "/v1/blocks/subject/eve", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(201)
+	s.call("PUT", "/v1/limits/of-"+tenant, fmt.Sprintf(`{"per":["tenant"],"match":{"tenant":%q},"kind":"token_bucket","rate":"9/s"}`, tenant)).want(201)
+	var v wire.Verification
+	s.eventually("a verification starts", func() bool { // one runs at a time
+		a := s.call("POST", "/v1/verifications", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(202, 503)
+		if a.status == 202 {
+			a.into(&v)
+		}
+		return a.status == 202
+	})
+	k := s.newKey(fmt.Sprintf(`{"name":"n","scopes":["use"],"tenant":%q}`, tenant))
+	return belongings{lease: lease.LeaseID, verification: v.VerificationID, key: k.KeyID}
+}
+
+// TestRoutes_BoundKey_ReachesItsTenantOnly sends every route of the table with keys bound to tenant mine, about tenant theirs: all of
+// them are 403, or show nothing of it. The same requests about mine pass.
+func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.call("PUT", "/v1/limits/slots", `{"per":["tenant"],"kind":"concurrency","burst":50}`).want(201)
+	s.eventually("the snapshot has the rule", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
+	theirs, mine := s.furnish("theirs"), s.furnish("mine")
+	admin := s.newKey(`{"name":"bound","scopes":["admin"],"tenant":"mine"}`)
+	foreign, own := trials("theirs", theirs), trials("mine", mine)
+	for _, r := range s.server.routes() {
+		name, method := r.method+" "+r.path, r.method
+		if method == methodAny {
+			method = "GET"
+		}
+		if r.public {
+			continue
+		}
+		switch r.reach {
+		case oneTenant:
+			trial, ok := foreign[name]
+			if !ok {
+				t.Errorf("%s has no trial in this test", name)
+				continue
+			}
+			before := s.state()
+			a := s.as(admin, method, trial.path, trial.body, trial.header...)
+			if name == "POST /v1/debits/batch" {
+				var results wire.DebitBatchAnswer
+				a.want(200).into(&results)
+				if results.Results[0].Status != 403 || results.Results[0].Code != "forbidden" {
+					t.Errorf("%s: %s", name, a.body)
+				}
+			} else if !trial.gateway {
+				a.problem(403, "forbidden")
+			} else if a.status != 403 || !strings.Contains(string(a.body), "bound to another tenant") {
+				t.Errorf("%s: %d %s", name, a.status, a.body)
+			}
+			if after := s.state(); after != before {
+				t.Errorf("%s changed something of another tenant", name)
+			}
+		case everyTenant:
+			path := strings.NewReplacer(":meter", "calls", ":plan", "basic", ":rule", "slots", ":roll_id", "r", ":day", "2026-01-01").Replace(r.path)
+			s.as(admin, method, path, "{}").problem(403, "forbidden")
+		case ownTenant:
+			if a := s.as(admin, method, strings.Replace(r.path, ":rule", "of-mine", 1), "").want(200); strings.Contains(string(a.body), "theirs") {
+				t.Errorf("%s shows another tenant: %s", name, a.body)
+			}
+		case noTenant:
+			s.as(admin, method, strings.NewReplacer(":meter", "calls", ":plan", "basic").Replace(r.path), "").want(200)
+		}
+	}
+	s.as(admin, "GET", "/v1/limits/of-theirs", "").problem(403, "forbidden")
+	s.as(admin, "GET", "/v1/limits/slots?explain=1&tenant=theirs", "").problem(403, "forbidden")
+	s.as(admin, "GET", "/v1/audit?tenant=theirs", "").problem(403, "forbidden")
+	s.as(admin, "PUT", "/v1/blocks/ip/192.0.2.1", `{}`).problem(403, "forbidden")
+	s.as(admin, "PUT", "/v1/blocks/tenant/theirs", `{}`).problem(403, "forbidden")
+	s.as(admin, "POST", "/v1/verifications", "").problem(403, "forbidden")
+	s.as(admin, "POST", "/v1/keys", `{"name":"n","scopes":["use"]}`).problem(403, "forbidden")
+	s.as(admin, "POST", "/v1/limits/slots/reset", "").problem(403, "forbidden")
+	s.as(admin, "POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"x","tenant":"theirs","items":[{"meter":"calls","amount":1}]},
+		{"idempotency_key":"y","tenant":"mine","items":[{"meter":"calls","amount":1}]}]}`).want(200)
+	for _, name := range slices.Sorted(mapKeys(own)) {
+		if trial := own[name]; !strings.Contains(name, ":bits") && !strings.HasPrefix(name, "DELETE /v1/keys") {
+			method, _, _ := strings.Cut(name, " ")
+			if a := s.as(admin, strings.Replace(method, "any", "GET", 1), trial.path, trial.body, append(slices.Clone(trial.header), "X-Own", "1")...); a.status == 403 || a.status == 401 {
+				t.Errorf("%s is refused for the key's own tenant: %s", name, a.body)
+			}
+		}
+	}
+}
+
+func mapKeys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// TestRoutes_Scopes_OfTheContract: each route needs the scope that the contract names, and no key with other scopes passes.
+func TestRoutes_Scopes_OfTheContract(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	keys := map[access.Scope]wire.NewKey{}
+	for _, scope := range []access.Scope{access.Use, access.Read, access.Admin} {
+		keys[scope] = s.newKey(fmt.Sprintf(`{"name":"n","scopes":[%q]}`, scope))
+	}
+	for _, r := range s.server.routes() {
+		method := r.method
+		if method == methodAny {
+			method = "GET"
+		}
+		path := strings.NewReplacer(":gateway", "nginx", "/*", "/x").Replace(r.path)
+		_, item, op := operationOf(method, s.request(method, path, nil).URL)
+		if op == nil && item != nil {
+			op = item.Get
+		}
+		if op == nil {
+			t.Errorf("%s %s is not in the contract", method, path)
+			continue
+		}
+		want, _ := op.Extensions["x-scope"].(string)
+		if r.public != (want == "") || !r.public && r.scope.String() != want {
+			t.Errorf("%s %s: scope %s, in the contract %q", method, path, r.scope, want)
+		}
+		for scope, key := range keys {
+			if r.public || scope.Has(r.scope) || strings.HasPrefix(r.path, "/v1/authorize") {
+				continue
+			}
+			if p := s.as(key, method, path, "{}").problem(403, "forbidden"); !strings.Contains(p.Detail, r.scope.String()) {
+				t.Errorf("%s %s: %s", method, path, p.Detail)
+			}
+		}
+	}
+	if a := s.as(keys[access.Read], "GET", "/v1/authorize/nginx", "", headerQuotaTenant, "a", headerQuotaMeter, "m"); a.status != 403 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestKeys_CreateListRotateRevoke(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	k := s.newKey(`{"name":"gateway eu-1","scopes":["use","read"],"tenant":"acme","expires_at":"2097-01-01T00:00:00Z"}`)
+	if !strings.HasPrefix(k.Secret, "qk_") || len(k.Secret) < 46 || !strings.HasPrefix(k.Secret, k.Prefix) {
+		t.Errorf("%+v", k)
+	}
+	var got wire.Key
+	a := s.call("GET", "/v1/keys/"+k.KeyID, "").want(200)
+	a.into(&got)
+	acme, end := "acme", time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC)
+	want := wire.Key{
+		KeyID: k.KeyID, Name: "gateway eu-1", Scopes: []wire.KeyScope{"use", "read"}, Tenant: &acme, Prefix: k.Prefix, CreatedAt: k.CreatedAt,
+		ExpiresAt: &end, Status: "active",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	var list wire.KeyList
+	s.call("GET", "/v1/keys", "").want(200).into(&list)
+	if diff := cmp.Diff([]wire.Key{want}, list.Items); diff != "" {
+		t.Error(diff)
+	}
+	var rotated wire.NewKey
+	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", `{"overlap_seconds":3600}`).want(201).into(&rotated)
+	if rotated.KeyID != k.KeyID || rotated.Secret == k.Secret {
+		t.Errorf("%+v", rotated)
+	}
+	for _, key := range []wire.NewKey{k, rotated} {
+		s.as(key, "GET", "/v1/meters", "").want(200)
+	}
+	var last wire.NewKey
+	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", "").want(201).into(&last)
+	s.as(last, "GET", "/v1/meters", "").want(200)
+	for _, key := range []wire.NewKey{k, rotated} {
+		s.eventually("the old secret is refused", func() bool { return s.as(key, "GET", "/v1/meters", "").status == 401 })
+	}
+	s.call("DELETE", "/v1/keys/"+k.KeyID, "").want(204)
+	s.call("DELETE", "/v1/keys/"+k.KeyID, "").want(204)
+	s.eventually("the key is refused", func() bool { return s.as(last, "GET", "/v1/meters", "").status == 401 })
+	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", "").problem(409, "precondition_failed")
+	s.call("GET", "/v1/keys/"+k.KeyID, "").want(200).into(&got)
+	if got.Status != "revoked" {
+		t.Errorf("%+v", got)
+	}
+	s.call("DELETE", "/v1/keys/none", "").problem(404, "not_found")
+	for body, field := range map[string]string{
+		`{"scopes":["use"]}`:             "name",
+		`{"name":"n"}`:                   "scopes",
+		`{"name":"n","scopes":[]}`:       "scopes",
+		`{"name":"n","scopes":["root"]}`: "scopes[0]",
+		`{"name":"n","scopes":["use"],"expires_at":"2001-01-01T00:00:00Z"}`: "expires_at",
+		`{"name":"n","scopes":["use"],"tenant":"{a}"}`:                      "tenant",
+	} {
+		s.call("POST", "/v1/keys", body).refused(field)
+	}
+	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", `{"overlap_seconds":604801}`).refused("overlap_seconds")
+}
+
+func TestAuthenticate_WrongKeys_LimitedPerAddress(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	limited := 0
+	for range 60 {
+		a := s.call("GET", "/v1/meters", "", "Authorization", "Bearer wrong").want(401, 429)
+		if !a.closed {
+			t.Fatalf("the connection of a stranger stays open: %v", a.header)
+		}
+		if a.status == 429 {
+			a.problem(429, "rate_limited")
+			limited++
+		}
+	}
+	if limited < 30 {
+		t.Errorf("%d of 60 wrong keys were limited", limited)
+	}
+	s.call("GET", "/v1/meters?limit=0", "").refused("limit") // a right key always passes
+	if a := s.call("GET", "/nope", "", "Authorization"); a.status != 404 || !a.closed {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+	if a := s.call("GET", "/nope", ""); a.closed {
+		t.Errorf("the connection of a caller with a key is closed: %v", a.header)
+	}
+}
+
+func TestAuthenticate_HeaderTwice_Refused(t *testing.T) {
+	t.Parallel()
+	s := newHandlerService(t)
+	for _, path := range []string{"/v1/meters", "/v1/authorize/nginx"} {
+		for _, name := range []string{"Authorization", headerQuotaKey} {
+			if name == headerQuotaKey && path == "/v1/meters" {
+				continue
+			}
+			r := s.request("GET", path, nil)
+			r.Header[name] = []string{"Bearer " + testKey, "Bearer other"}
+			if name == headerQuotaKey {
+				r.Header[name] = []string{testKey, "other"}
+			}
+			if a := s.do(r); a.status == 200 || !strings.Contains(string(a.body), "must appear once") {
+				t.Errorf("%s %s: %d %s", path, name, a.status, a.body)
+			}
+		}
+	}
+}
+
+// TestAudit_EveryAdministrativeChange: who, what, before, after, why.
+func TestAudit_EveryAdministrativeChange(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	k := s.newKey(`{"name":"support","scopes":["admin"]}`)
+	s.as(k, "PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}`, "X-Request-Id", "put-1").want(201)
+	s.as(k, "PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"1/s"}`).want(200) // changes nothing: no line
+	s.as(k, "PUT", "/v1/limits/r", `{"per":["tenant"],"kind":"token_bucket","rate":"2/s"}`).want(200)
+	s.as(k, "DELETE", "/v1/limits/r", "").want(204)
+	s.as(k, "PUT", "/v1/limits/bad", `{"per":["tenant"],"kind":"token_bucket","rate":"0/s"}`).want(400)
+	s.as(k, "PATCH", "/v1/tenants/acme", `{"plan":"basic","apply":"now","usage":"reset","reason":"goodwill","dry_run":true}`).want(200)
+	s.as(k, "PATCH", "/v1/tenants/acme", `{"timezone":"Europe/Berlin","reason":"moved"}`).want(200)
+	s.as(k, "PUT", "/v1/blocks/ip/192.0.2.0/24", `{"reason":"abuse"}`).want(201)
+	s.as(k, "DELETE", "/v1/blocks/ip/192.0.2.0/24", "").want(204)
+	s.as(k, "PUT", "/v1/meters/m", `{"unit":"x"}`).want(201)
+	s.as(k, "DELETE", "/v1/meters/m", "").want(204)
+	s.as(k, "PUT", "/v1/plans/p", `{"allowances":[]}`).want(201)
+	s.as(k, "PUT", "/v1/tenants/t2", `{"plan":"p"}`).want(201)
+
+	var page wire.AuditList
+	s.call("GET", "/v1/audit?actor="+k.KeyID, "").want(200).into(&page)
+	var got []string
+	for i := range page.Items {
+		l := &page.Items[i]
+		if l.Actor != (wire.AuditActor{KeyID: k.KeyID, Name: "support"}) || l.IP != "127.0.0.1" || l.RequestID == "" || l.At.IsZero() {
+			t.Errorf("%+v", l)
+		}
+		got = append(got, fmt.Sprintf("%s %s %v>%v %s", l.Action, l.Object.ID, l.Before != nil, l.After != nil, l.Reason))
+	}
+	want := []string{
+		"tenant.put t2 false>true ", "plan.put p false>true ", "meter.delete m true>false ", "meter.put m false>true ",
+		"block.delete ip 192.0.2.0/24 true>false ", "block.put ip 192.0.2.0/24 false>true abuse", "tenant.patch acme true>true moved",
+		"limit.delete r true>false ", "limit.put r true>true ", "limit.put r false>true ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	first := page.Items[len(page.Items)-1]
+	var after struct {
+		Rate string `json:"rate"`
+	}
+	if err := json.Unmarshal(*first.After, &after); err != nil || first.RequestID != "put-1" || after.Rate != "1/s" {
+		t.Errorf("%+v: %v", first, err)
+	}
+	for query, want := range map[string]int{
+		"action=limit.put&actor=" + k.KeyID: 2, "tenant=acme&actor=" + k.KeyID: 1, "actor=nobody": 0, "action=key.create": 1,
+		"actor=" + k.KeyID + "&to=" + first.At.Format(time.RFC3339Nano): 0, "actor=" + k.KeyID + "&from=" + first.At.Format(time.RFC3339Nano): 10,
+	} {
+		s.call("GET", "/v1/audit?"+query, "").want(200).into(&page)
+		if len(page.Items) != want {
+			t.Errorf("%s: %d lines, want %d", query, len(page.Items), want)
+		}
+	}
+	seen, cursor := map[string]bool{}, ""
+	for {
+		s.call("GET", "/v1/audit?limit=3"+cursor, "").want(200).into(&page)
+		for _, l := range page.Items {
+			seen[l.AuditID] = true
+		}
+		if page.NextCursor == nil {
+			break
+		}
+		cursor = "&cursor=" + *page.NextCursor
+	}
+	var stored int
+	s.check(s.pool.QueryRow(t.Context(), "SELECT count(*) FROM audit").Scan(&stored))
+	if len(seen) != stored {
+		t.Errorf("pages have %d lines of %d", len(seen), stored)
+	}
+	s.call("GET", "/v1/audit?cursor=x", "").refused("cursor")
+}
+
+// TestAccessLine_HasTheKey: who did it stands in the access log.
+func TestAccessLine_HasTheKey(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	k := s.newKey(`{"name":"n","scopes":["read"],"tenant":"acme"}`)
+	s.as(k, "GET", "/v1/tenants/acme", "", headerRequestID, "line-1").want(http.StatusNotFound)
+	s.eventually("the access line", func() bool { return s.log.with("line-1") != "" })
+	if line := s.log.with("line-1"); !strings.Contains(line, `"key":"`+k.KeyID+`"`) || !strings.Contains(line, `"tenant":"acme"`) || strings.Contains(line, k.Secret) {
+		t.Error(line)
+	}
+}
+
+// TestAudit_AmountsMoved: grants, voids, adjustments, an administrator's refund, rolls and verifications are in the audit log, and entries
+// name the key.
+func TestAudit_AmountsMoved(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	use, admin := s.newKey(`{"name":"backend","scopes":["use"]}`), s.newKey(`{"name":"support","scopes":["admin"]}`)
+	s.as(use, "POST", "/v1/debits", demandOf("acme", "calls", 3), headerIdempotencyKey, "d").want(200)
+	s.as(use, "POST", "/v1/refunds", `{"tenant":"acme","operation_id":"d","amount":1}`, headerIdempotencyKey, "r1").want(200)
+	grant := `{"meter":"credits","amount":5,"source":"topup","grant_id":"g","reason":"order 17"}`
+	for range 2 { // the second is a replay
+		s.as(admin, "POST", "/v1/tenants/acme/grants", grant, headerIdempotencyKey, "g").want(201)
+	}
+	s.as(admin, "POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"topup","dry_run":true}`).want(200)
+	s.as(admin, "POST", "/v1/tenants/acme/grants/g/void", `{"reason":"wrong order"}`, headerIdempotencyKey, "v").want(200)
+	s.as(admin, "POST", "/v1/tenants/acme/adjustments", `{"meter":"calls","amount":-1,"reason":"drift"}`, headerIdempotencyKey, "a").want(200)
+	s.as(admin, "POST", "/v1/refunds", `{"tenant":"acme","operation_id":"d","amount":1,"reason":"goodwill"}`, headerIdempotencyKey, "r2").want(200)
+	s.as(admin, "POST", "/v1/rolls", "").want(202)
+	s.as(admin, "POST", "/v1/verifications", `{"tenant":"acme"}`).want(202)
+
+	var page wire.AuditList
+	s.call("GET", "/v1/audit?actor="+admin.KeyID, "").want(200).into(&page)
+	var got []string
+	for i := range page.Items {
+		l := &page.Items[i]
+		got = append(got, strings.TrimSpace(fmt.Sprint(l.Action, " ", l.Object.Tenant, " ", l.Reason)))
+	}
+	want := []string{
+		"verification.start acme", "roll.start", "refund.create acme goodwill", "adjustment.create acme drift", "grant.void acme wrong order", "grant.create acme order 17",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	s.call("GET", "/v1/audit?actor="+use.KeyID, "").want(200).into(&page)
+	if len(page.Items) != 0 {
+		t.Errorf("use is in the audit log: %+v", page.Items)
+	}
+	for operation, actor := range map[string]string{"d": use.KeyID, "r1": use.KeyID, "g": admin.KeyID, "a": admin.KeyID} {
+		var op wire.Operation
+		s.call("GET", "/v1/tenants/acme/operations/"+operation, "").want(200).into(&op)
+		for _, e := range op.Entries {
+			if e.Actor != actor {
+				t.Errorf("%s: entry by %q, want %q", operation, e.Actor, actor)
+			}
+		}
+	}
+}
