@@ -28,7 +28,8 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 		if _, err := io.WriteString(conn, "GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\n\r\n"); err != nil {
 			continue // refused
 		}
-		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+		if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+			_ = response.Body.Close() // the connection stays
 			held++
 		}
 	}
@@ -42,7 +43,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := response.Body.Close(); err != nil || response.StatusCode != 200 {
+			if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusOK {
 				t.Errorf("%s: %s, %v", path, response.Status, err)
 			}
 		}

@@ -60,7 +60,7 @@ func (f *fleet) roll(t testing.TB, enough func() bool) (restarts int) {
 		}
 		f.start(t, i)
 		restarts++
-		time.Sleep(500 * time.Millisecond) // the load balancer finds it
+		time.Sleep(time.Second) // the load balancer finds it
 	}
 	return restarts
 }
@@ -73,7 +73,7 @@ func TestRolling_HAProxyWithoutRetries_NothingFails(t *testing.T) {
 	servers := ""
 	for i := range f.api {
 		_, port, _ := strings.Cut(f.ops[i], ":")
-		servers += fmt.Sprintf("  server s%d %s check port %s inter 100ms fall 1 rise 1\n", i, f.api[i], port)
+		servers += fmt.Sprintf("  server s%d %s check port %s inter 100ms fall 2 rise 1\n", i, f.api[i], port)
 	}
 	address := onFreePort(t, func(address string) *exec.Cmd {
 		return exec.Command(binary, "-db", "-f", write(t, "haproxy.cfg", `defaults
@@ -81,6 +81,7 @@ func TestRolling_HAProxyWithoutRetries_NothingFails(t *testing.T) {
   timeout connect 2s
   timeout client 30s
   timeout server 30s
+  timeout check 2s
   retries 0
 listen quotasvc
   bind `+address+`

@@ -27,7 +27,7 @@ func warnCommandLine(command *kong.Context, log *slog.Logger) {
 		if part.Flag == nil || !slices.Contains(secretFlags, part.Flag.Name) {
 			continue
 		}
-		value := secret(fmt.Sprint(string(part.Flag.Target.String())))
+		value := secret(part.Flag.Target.String())
 		if part.Flag.Name == "admin-key" || value.String() != string(value) {
 			log.Warn("a secret is on the command line, which every user of this machine can read: use the environment, or a file",
 				"flag", "--"+part.Flag.Name, "instead", settingName(part.Flag.Name+"-file"))
@@ -157,7 +157,7 @@ func (c *serviceConfig) warnPlainText(log *slog.Logger) {
 	warn := func(what, remedy string, hosts []string) {
 		hosts = slices.DeleteFunc(hosts, isLocal)
 		if len(hosts) > 0 {
-			log.Warn("PLAIN TEXT to "+what+": passwords and balances cross the network unencrypted; "+remedy, "hosts", hosts)
+			log.Warn("PLAIN TEXT: passwords and balances cross the network unencrypted", "to", what, "hosts", hosts, "remedy", remedy)
 		}
 	}
 	warn("PostgreSQL", "add sslmode=verify-full to the URL", plainHosts(string(c.DatabaseURL)))

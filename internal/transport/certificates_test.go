@@ -30,7 +30,7 @@ func TestCertificates_FilesChange_NewConnectionsUseThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		state := conn.ConnectionState()
 		if state.NegotiatedProtocol != "http/1.1" {
 			t.Errorf("protocol %q", state.NegotiatedProtocol)

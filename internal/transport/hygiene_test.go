@@ -29,7 +29,7 @@ func (s *running) dial() net.Conn {
 }
 
 // say sends text on a connection and returns the next answer.
-func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) *http.Response {
+func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) reply {
 	t.Helper()
 	if _, err := io.WriteString(conn, text); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,10 @@ func say(t testing.TB, conn net.Conn, from *bufio.Reader, text string) *http.Res
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
 		t.Fatal(err)
 	}
-	return response
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return reply{response.StatusCode, response.Header, response.Close}
 }
 
 // A load balancer may be sending a request on an idle connection when the order to stop arrives.
@@ -110,7 +113,7 @@ func TestRequest_TransferEncoding_ClosesConnection(t *testing.T) {
 		conn := s.dial()
 		from := bufio.NewReader(conn)
 		response := say(t, conn, from, "POST /first HTTP/1.1\r\nHost: h\r\n"+length+"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")
-		if response.StatusCode != 200 || !response.Close {
+		if response.StatusCode != http.StatusOK || !response.Close {
 			t.Errorf("%q: %d, close %t", length, response.StatusCode, response.Close)
 		}
 		if _, err := from.ReadByte(); err == nil {

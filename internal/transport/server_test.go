@@ -67,7 +67,14 @@ func start(t testing.TB, h http.HandlerFunc, change ...func(*Config)) *running {
 	return s
 }
 
-func (s *running) get(url string) *http.Response {
+// reply is an answer whose body has been read.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+	Close      bool
+}
+
+func (s *running) get(url string) reply {
 	s.t.Helper()
 	response, err := s.client.Get(url)
 	if err != nil {
@@ -77,7 +84,7 @@ func (s *running) get(url string) *http.Response {
 	if err := response.Body.Close(); err != nil {
 		s.t.Fatal(err)
 	}
-	return response
+	return reply{response.StatusCode, response.Header, response.Close}
 }
 
 func eventually(t testing.TB, what string, ok func() bool) {
