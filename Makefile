@@ -3,6 +3,7 @@
 
 BIN     := bin/quotasvc
 BENCH   := bin/quotasvc-bench
+DRILL   := bin/quotasvc-drill
 RESULTS := bench-results
 
 # Tools run at pinned versions from the module cache. They are not in go.mod, because
@@ -67,6 +68,10 @@ soak: servers ## Run random programs for about two hours (SOAK_STEPS, SOAK_SERVI
 	QUOTASVC_SOAK_SERVICE_STEPS=$(SOAK_SERVICE_STEPS) go test -v -count=1 -timeout 6h -run '^TestService_Programs' ./internal/ledger/pg
 	QUOTASVC_SOAK_ARCHIVE_STEPS=$(SOAK_ARCHIVE_STEPS) go test -v -count=1 -timeout 6h -run '^TestArchive_RandomInstants' ./internal/ledger/archive
 
+.PHONY: rolling
+rolling: servers test-tools ## Restart three instances in turn behind HAProxy and nginx under load, ROLLING (30000) requests each
+	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./cmd/quotasvc
+
 .PHONY: bench
 bench: servers build build-bench ## Measure throughput and latency against the baselines; results in bench-results/
 	$(BENCH) run $(ARGS)
@@ -87,6 +92,14 @@ bench-verify: servers ## Measure verify and seal on one large balance and on man
 .PHONY: bench-archive
 bench-archive: servers ## Measure the archive of many balances with 200 entries each (ARCHIVE_BALANCES, default 5000)
 	QUOTASVC_ARCHIVE_BALANCES=$(or $(ARCHIVE_BALANCES),5000) go test -v -count=1 -timeout 1h -run '^TestArchive_ManyEntries' ./internal/ledger/archive
+
+.PHONY: drill
+drill: servers build build-drill ## Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7')
+	DRILL_KILLS=$(or $(DRILL_KILLS),200) DRILL_FAILOVERS=$(or $(DRILL_FAILOVERS),20) $(DRILL) $(ARGS)
+
+.PHONY: build-drill
+build-drill: ## Build bin/quotasvc-drill, the program of make drill
+	CGO_ENABLED=0 go build -trimpath -buildvcs=$(BUILDVCS) -o $(DRILL) ./internal/drill/cmd
 
 .PHONY: build-bench
 build-bench: ## Build bin/quotasvc-bench, the benchmark program
@@ -167,8 +180,8 @@ test-tools: ## Install missing programs that only tests use: nginx, HAProxy, pro
 	@scripts/install-test-tools.sh
 
 .PHONY: clean
-clean: ## Remove binaries and benchmark results; keep the data of `make run`
-	rm -rf bin $(RESULTS)
+clean: ## Remove binaries and the results of benchmarks and drills; keep the data of `make run`
+	rm -rf bin $(RESULTS) drill-results
 
 .PHONY: clean-dev
 clean-dev: ## Remove the data of `make run`

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 // catalogConns is the size of the catalogue's connection pool. Writes are rare, and reads are batched.
@@ -73,7 +74,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 	if err != nil {
 		return nil, err
 	}
-	pool, err := newCatalogPool(ctx, databaseURL)
+	pool, err := newCatalogPool(ctx, databaseURL, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -100,12 +101,13 @@ func explainFile(name string, err error) error {
 	return fmt.Errorf("apply %s: %w", name, err)
 }
 
-func newCatalogPool(ctx context.Context, databaseURL string) (*pgxpool.Pool, error) {
+func newCatalogPool(ctx context.Context, databaseURL string, login *pgpool.Login) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", redactedParse(err))
 	}
 	cfg.MaxConns = catalogConns
+	cfg.BeforeConnect = login.Apply
 	cfg.ConnConfig.RuntimeParams["application_name"] = "quotasvc-catalog"
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

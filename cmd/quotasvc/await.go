@@ -29,8 +29,9 @@ const (
 // startWhenPossible starts the service as soon as PostgreSQL answers, within StartTimeout. A node that is lost while PostgreSQL is away would
 // otherwise be gone until an orchestrator's next attempt, minutes later. What waiting cannot mend, such as a wrong password or a missing schema, is
 // an error at once.
-func startWhenPossible(ctx context.Context, cfg *serviceConfig, endpoints *ops.Endpoints, log *slog.Logger, before func(context.Context) error) (*service, error) {
-	w := &wait{cfg: cfg, endpoints: endpoints, log: log, pause: awaitFirst}
+func startWhenPossible(ctx context.Context, secrets *rotation, endpoints *ops.Endpoints, log *slog.Logger, before func(context.Context) error) (*service, error) {
+	cfg := secrets.cfg
+	w := &wait{cfg: cfg, secrets: secrets, endpoints: endpoints, log: log, pause: awaitFirst}
 	if cfg.StartTimeout > 0 {
 		w.until = time.Now().Add(cfg.StartTimeout)
 	}
@@ -53,6 +54,7 @@ func startWhenPossible(ctx context.Context, cfg *serviceConfig, endpoints *ops.E
 // wait is a start that waits for PostgreSQL.
 type wait struct {
 	cfg       *serviceConfig
+	secrets   *rotation
 	endpoints *ops.Endpoints
 	log       *slog.Logger
 	until     time.Time // zero: for ever
@@ -73,7 +75,7 @@ func (w *wait) attempt(ctx context.Context, before func(context.Context) error) 
 	if err := before(ctx); err != nil {
 		return nil, err
 	}
-	return start(ctx, w.cfg, w.log)
+	return start(ctx, w.secrets, w.log)
 }
 
 func (w *wait) connect(ctx context.Context) error {

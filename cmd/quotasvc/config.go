@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -22,18 +23,23 @@ import (
 )
 
 const (
+	// devOnly begins keys that are in this repository, for trials.
+	devOnly = "dev-only"
+
 	defaultListen    = "127.0.0.1:8080"
 	defaultOpsListen = "127.0.0.1:9090"
 )
 
 // databaseConfig locates PostgreSQL. Every command except health and version needs it.
 type databaseConfig struct {
-	DatabaseURL secret `name:"database-url" env:"QUOTASVC_DATABASE_URL" placeholder:"URL" group:"Backends" help:"PostgreSQL, postgres://user:password@host/db. Several hosts and target_session_attrs=read-write are allowed."`
+	DatabaseURLFile string `name:"database-url-file" env:"QUOTASVC_DATABASE_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with the URL of PostgreSQL, instead of --database-url."`
+	DatabaseURL     secret `name:"database-url" env:"QUOTASVC_DATABASE_URL" placeholder:"URL" group:"Backends" help:"PostgreSQL, postgres://user:password@host/db. Several hosts and target_session_attrs=read-write are allowed."`
 }
 
 // redisConfig locates Redis.
 type redisConfig struct {
-	RedisURL secret `name:"redis-url" env:"QUOTASVC_REDIS_URL" placeholder:"URL" group:"Backends" help:"Redis, as redis://, rediss://, redis+sentinel:// or redis+cluster://. Without it the service runs in local mode, for a single instance only."`
+	RedisURLFile string `name:"redis-url-file" env:"QUOTASVC_REDIS_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with the URL of Redis, instead of --redis-url."`
+	RedisURL     secret `name:"redis-url" env:"QUOTASVC_REDIS_URL" placeholder:"URL" group:"Backends" help:"Redis, as redis://, rediss://, redis+sentinel:// or redis+cluster://. Without it the service runs in local mode, for a single instance only."`
 }
 
 // clockConfig says when PostgreSQL's clock and this machine's agree.
@@ -54,11 +60,13 @@ type serviceConfig struct {
 	redisConfig
 	clockConfig
 
-	ReportDatabaseURL secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
+	ReportDatabaseURLFile string `name:"report-database-url-file" env:"QUOTASVC_REPORT_DATABASE_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with that URL, instead of --report-database-url."`
+	ReportDatabaseURL     secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
 
-	Listen    string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
-	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics, /log-level and pprof. Keep it private."`
-	AdminKey  secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
+	Listen       string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
+	OpsListen    string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics, /log-level and pprof. Keep it private."`
+	AdminKeyFile string `env:"QUOTASVC_ADMIN_KEY_FILE" placeholder:"FILE" group:"Listeners" help:"File with the bootstrap key, instead of --admin-key. serve reads this file, and those of the URLs, again at SIGHUP."`
+	AdminKey     secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
 
 	TLSCertFile     string `env:"QUOTASVC_TLS_CERT_FILE" placeholder:"FILE" group:"Listeners" help:"Certificate of the API in PEM form, with intermediate certificates after it. The API speaks HTTPS then. The files are read again when they change."`
 	TLSKeyFile      string `env:"QUOTASVC_TLS_KEY_FILE" placeholder:"FILE" group:"Listeners" help:"Private key of the certificate, in PEM form."`
@@ -82,7 +90,8 @@ type serviceConfig struct {
 	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
 	VerifyEvery time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 
-	level *slog.LevelVar // of the log
+	level   *slog.LevelVar   // of the log
+	hangups <-chan os.Signal // SIGHUP
 }
 
 // configError lists all problems of a configuration.
@@ -124,7 +133,11 @@ func (c *serviceConfig) validate() error {
 	checkListen(&check, "ops-listen", c.OpsListen)
 	samePort := c.Listen == c.OpsListen && !strings.HasSuffix(c.Listen, ":0")
 	check.require(!samePort, settingName("ops-listen"), "is the same as --listen: %s", c.Listen)
-	checkAdminKey(&check, string(c.AdminKey))
+	readSecret(&check, "admin-key", &c.AdminKey, c.AdminKeyFile)
+	readSecret(&check, "report-database-url", &c.ReportDatabaseURL, c.ReportDatabaseURLFile)
+	if c.AdminKey != "" || c.AdminKeyFile == "" { // else the file's fault is noted
+		checkAdminKey(&check, string(c.AdminKey))
+	}
 	check.require((c.TLSCertFile == "") == (c.TLSKeyFile == ""), settingName("tls-cert-file"), "and %s must be set together", settingName("tls-key-file"))
 	check.require(c.TLSClientCAFile == "" || c.TLSCertFile != "", settingName("tls-client-ca-file"), "needs %s", settingName("tls-cert-file"))
 	check.require(c.ConnectionsMax >= 0 && c.ConnectionsMax <= 1_000_000, settingName("connections-max"), "is %d; must be between 0 and 1000000", c.ConnectionsMax)
@@ -160,8 +173,12 @@ func (c *serviceConfig) legacyHeaders() []httpapi.LegacyHeaders {
 }
 
 func (c *databaseConfig) check(check *checker) {
+	readSecret(check, "database-url", &c.DatabaseURL, c.DatabaseURLFile)
 	setting := settingName("database-url")
 	if c.DatabaseURL == "" {
+		if c.DatabaseURLFile != "" {
+			return // the fault is noted
+		}
 		check.require(false, setting, "is required. Example: postgres://quotasvc:password@127.0.0.1:5432/quotasvc")
 		return
 	}
@@ -191,6 +208,7 @@ func redactedParse(err error) error {
 }
 
 func (c *redisConfig) check(check *checker) {
+	readSecret(check, "redis-url", &c.RedisURL, c.RedisURLFile)
 	if c.RedisURL == "" {
 		return
 	}
@@ -216,6 +234,7 @@ func checkAdminKey(check *checker, key string) {
 		return
 	}
 	check.require(bound.AdminKey(key), setting, bound.MustBeAdminKey)
+	check.require(!strings.HasPrefix(key, devOnly), setting, "begins with %s: that key is public. Generate one with: openssl rand -hex 32", devOnly)
 }
 
 // parseProxies reads addresses and CIDR blocks.

@@ -128,7 +128,7 @@ func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context,
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
 		return err
 	}
-	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL))
+	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL), nil)
 	if err != nil {
 		return err
 	}

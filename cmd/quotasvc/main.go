@@ -67,6 +67,8 @@ func execute(args []string) int {
 	level := &slog.LevelVar{}
 	log := c.Log.logger(os.Stderr, level)
 	command.Bind(level)
+	command.Bind(hangups())
+	warnCommandLine(command, log)
 	redisstore.SetLogger(&redisLog{log: log, now: time.Now})
 	err = command.Run(log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -95,6 +97,13 @@ func report(err error) int {
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// hangups returns SIGHUP, which so ends no command. serve reads its secrets again; all others ignore it.
+func hangups() chan os.Signal {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c
+}
 
 // untilSignal returns a context that ends at the first interrupt or termination signal. The second signal ends the process at
 // once, without an orderly stop.

@@ -140,12 +140,17 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	in.stop()
 }
 
-// serveAway starts an instance that cannot start yet, on addresses that are chosen before.
-func serveAway(t testing.TB, env []string, args ...string) *instance {
+// serveAway starts an instance that perhaps cannot start yet, on free addresses.
+func serveAway(t testing.TB, env []string) *instance {
 	t.Helper()
-	api, ops := freeAddress(t), freeAddress(t)
+	return serveAt(t, env, freeAddress(t), freeAddress(t))
+}
+
+// serveAt starts an instance on these addresses and returns when the ops listener answers.
+func serveAt(t testing.TB, env []string, api, ops string) *instance {
+	t.Helper()
 	in := &instance{
-		process: launch(t, env, append([]string{"serve", "--listen", api, "--ops-listen", ops}, args...)...),
+		process: launch(t, env, "serve", "--listen", api, "--ops-listen", ops),
 		api:     "http://" + api, ops: "http://" + ops, http: &http.Client{Timeout: soon},
 	}
 	t.Cleanup(in.http.CloseIdleConnections)

@@ -19,6 +19,8 @@ import (
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	cfg.warnPlainText(log)
+	secrets := newRotation(cfg, log)
 	certificates, err := cfg.certificates(log)
 	if err != nil {
 		return err
@@ -39,7 +41,7 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 		failed <- conns.Wait()
 		stopServing()
 	}()
-	s, err := startWhenPossible(serving, cfg, endpoints, log, before)
+	s, err := startWhenPossible(serving, secrets, endpoints, log, before)
 	var api net.Listener
 	if err == nil {
 		if api, err = lst.openAPI(ctx); err != nil {
@@ -64,11 +66,21 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	log.Info("serving", "version", versionText(), "api", at.api, "ops", at.ops,
 		"database", cfg.DatabaseURL, "redis", cfg.RedisURL, "local_mode", cfg.RedisURL == "")
 	ready(at)
-	select {
-	case <-ctx.Done():
-		log.Info("stopping", "drain_delay", cfg.DrainDelay.String(), "stop_timeout", cfg.StopTimeout.String())
-	case err = <-failed:
-		log.Error("serving failed, stopping", "error", err)
+	secrets.adminKey = s.adminKey
+	for running := true; running; {
+		select {
+		case <-cfg.hangups:
+			secrets.reload()
+			if certificates != nil {
+				certificates.Reload()
+			}
+			continue
+		case <-ctx.Done():
+			log.Info("stopping", "drain_delay", cfg.DrainDelay.String(), "stop_timeout", cfg.StopTimeout.String())
+		case err = <-failed:
+			log.Error("serving failed, stopping", "error", err)
+		}
+		running = false
 	}
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.DrainDelay+cfg.StopTimeout)
 	defer cancel()

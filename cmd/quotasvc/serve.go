@@ -19,8 +19,8 @@ type serveCmd struct {
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar) error {
-	c.level = level
+func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, hangups chan os.Signal) error {
+	c.level, c.hangups = level, hangups
 	if err := c.serviceConfig.validate(); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelV
 	return run(ctx, &c.serviceConfig, lst, log, before, func(a addresses) { a.print(os.Stdout) })
 }
 
-// listeners are where the service listens. The operators' listener is opened first. The API's address is only tried at first, so that a taken
+// listeners are where the service listens. The operators' listener is opened first. The API's address is only bound at first, so that a taken
 // port is reported before a migration; it is opened when the service can answer. A refused connection sends every load balancer to the next
 // instance, for all methods, because nothing was sent; a refusal in an answer reaches the client, and a connection that waits costs it its time.
 type listeners struct {
@@ -48,18 +48,40 @@ type listeners struct {
 }
 
 func listen(ctx context.Context, cfg *serviceConfig) (*listeners, error) {
-	l := &listeners{cfg: cfg}
-	api, err := l.openAPI(ctx)
+	if err := explainListen(bind(cfg.Listen), "listen", cfg.Listen); err != nil {
+		return nil, err
+	}
+	ops, err := listenOn(ctx, "ops-listen", cfg.OpsListen)
 	if err != nil {
 		return nil, err
 	}
-	if l.ops, err = listenOn(ctx, "ops-listen", cfg.OpsListen); err != nil {
-		return nil, errors.Join(err, api.Close())
+	return &listeners{cfg: cfg, ops: ops}, nil
+}
+
+// bind reports whether the address can be had, without listening: who connected in that moment would be cut off.
+func bind(address string) error {
+	at, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return err
 	}
-	if err := api.Close(); err != nil {
-		return nil, errors.Join(err, l.ops.Close())
+	family, socketAddress := syscall.AF_INET, syscall.Sockaddr(&syscall.SockaddrInet4{Port: at.Port})
+	if ip := at.IP.To4(); ip != nil {
+		socketAddress = &syscall.SockaddrInet4{Port: at.Port, Addr: [4]byte(ip)}
+	} else if at.IP != nil {
+		family, socketAddress = syscall.AF_INET6, &syscall.SockaddrInet6{Port: at.Port, Addr: [16]byte(at.IP)}
 	}
-	return l, nil
+	fd, err := syscall.Socket(family, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil { // as package net does
+		return fmt.Errorf("setsockopt: %w", err)
+	}
+	if err := syscall.Bind(fd, socketAddress); err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	return nil
 }
 
 // openAPI opens the API's listener.
@@ -70,15 +92,23 @@ func (l *listeners) openAPI(ctx context.Context) (net.Listener, error) {
 func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s is in use by another program: stop that one, or choose another address with %s", address, settingName(flag))
-	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("%s: this user may not use that port: choose one above 1023 with %s", address, settingName(flag))
-	case err != nil:
-		return nil, fmt.Errorf("listen on %s, %s: %w", address, settingName(flag), err)
+	if err != nil {
+		return nil, explainListen(err, flag, address)
 	}
 	return l, nil
+}
+
+// explainListen adds the next step to an error in listening.
+func explainListen(err error, flag, address string) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use by another program: stop that one, or choose another address with %s", address, settingName(flag))
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s: this user may not use that port: choose one above 1023 with %s", address, settingName(flag))
+	case err != nil:
+		return fmt.Errorf("listen on %s, %s: %w", address, settingName(flag), err)
+	}
+	return nil
 }
 
 // close closes the operators' listener. Closing it twice is harmless.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,10 +34,28 @@ import (
 // ledger (its lanes finish accepted operations), the catalogue, the cache (it publishes the last committed balances), the limiter, the
 // connections.
 type service struct {
-	log   *slog.Logger
-	api   http.Handler
-	shown ops.Service
-	stops []stopper
+	log      *slog.Logger
+	secrets  *rotation
+	api      http.Handler
+	adminKey func(string) error // replaces the admin key
+	shown    ops.Service
+	stops    []stopper
+	ledger   atomic.Pointer[pg.Ledger] // nil until it is started; it knows whether PostgreSQL can be reached
+}
+
+// away returns why PostgreSQL cannot be reached, and nil if it may be.
+func (s *service) away() error {
+	if l := s.ledger.Load(); l != nil {
+		return l.Away()
+	}
+	return nil
+}
+
+// suspect has PostgreSQL probed soon.
+func (s *service) suspect() {
+	if l := s.ledger.Load(); l != nil {
+		l.Suspect()
+	}
 }
 
 type stopper struct {
@@ -45,11 +64,12 @@ type stopper struct {
 }
 
 // start builds and starts the service. If a part fails to start, start stops the others.
-func start(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (_ *service, err error) {
+func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service, err error) {
+	cfg := secrets.cfg
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
 		return nil, err
 	}
-	s := &service{log: log}
+	s := &service{log: log, secrets: secrets}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
@@ -92,7 +112,7 @@ func start(ctx context.Context, cfg *serviceConfig, log *slog.Logger) (_ *servic
 	if err != nil {
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
-	s.api = api.Handler()
+	s.api, s.adminKey = api.Handler(), keys.SetBootstrap
 	s.show(ctx, m, l, cat, store, limiter)
 	return s, nil
 }
@@ -153,7 +173,7 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 		s.onStop("balance cache", cache.Stop)
 		return nil, limiter, cache, nil
 	}
-	store, err := redisstore.Open(string(cfg.RedisURL), redisstore.Config{Log: s.log, Metrics: m.redis, LaneMetrics: m.lanes})
+	store, err := redisstore.Open(string(cfg.RedisURL), redisstore.Config{Log: s.log, Metrics: m.redis, LaneMetrics: m.lanes, Login: &s.secrets.redis})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -180,12 +200,12 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measure
 
 // startCatalog starts the catalogue, and the keys, which follow its announcements.
 func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
-	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL))
+	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL), &s.secrets.database)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Away: s.away, Suspect: s.suspect})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -208,7 +228,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 
 // startRollups starts the writer of the journal's sums.
 func (s *service) startRollups(ctx context.Context, cfg *serviceConfig, m *measurements) (*history.Rollups, error) {
-	w, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: string(cfg.DatabaseURL), Log: s.log, Metrics: m.registry})
+	w, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry})
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +238,10 @@ func (s *service) startRollups(ctx context.Context, cfg *serviceConfig, m *measu
 }
 
 func (s *service) openHistory(ctx context.Context, cfg *serviceConfig, m *measurements, l *pg.Ledger) (*history.Reader, error) {
-	h, err := history.Open(ctx, l, history.Config{DatabaseURL: string(cfg.DatabaseURL), ReplicaURL: string(cfg.ReportDatabaseURL), Metrics: m.registry})
+	h, err := history.Open(ctx, l, history.Config{
+		DatabaseURL: string(cfg.DatabaseURL), ReplicaURL: string(cfg.ReportDatabaseURL), Metrics: m.registry,
+		Login: &s.secrets.database, ReplicaLogin: &s.secrets.report,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +251,7 @@ func (s *service) openHistory(ctx context.Context, cfg *serviceConfig, m *measur
 
 func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, onCommit func([]ledger.BalanceCopy)) (*pg.Ledger, error) {
 	l, err := pg.Open(ctx, pg.Config{
-		DatabaseURL: string(cfg.DatabaseURL), Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
+		DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Lanes: cfg.LedgerLanes, Log: s.log, Metrics: m.registry, LaneMetrics: m.lanes,
 		Clock: agreed, OnCommit: onCommit, Readers: cfg.Readers,
 	})
 	if err != nil {
@@ -238,6 +261,7 @@ func (s *service) startLedger(ctx context.Context, cfg *serviceConfig, agreed *c
 	if err := l.Start(ctx); err != nil {
 		return nil, fmt.Errorf("start the ledger: %w", err)
 	}
+	s.ledger.Store(l)
 	return l, nil
 }
 
@@ -254,7 +278,7 @@ func afterCommit(cache *balances.Cache, sums *history.Rollups) func([]ledger.Bal
 
 // startVerifier starts the continuous verifier. Without Redis there are no shared copies to compare.
 func (s *service) startVerifier(ctx context.Context, cfg *serviceConfig, m *measurements, cache *balances.Cache) (*verifier.Verifier, error) {
-	c := verifier.Config{DatabaseURL: string(cfg.DatabaseURL), Log: s.log, Metrics: m.registry, Every: cfg.VerifyEvery}
+	c := verifier.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Every: cfg.VerifyEvery}
 	if cfg.RedisURL != "" {
 		c.Copies = cache.Stored
 	}

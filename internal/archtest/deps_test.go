@@ -12,7 +12,7 @@ var notInTheProduct = []string{
 	"gonum.org/v1/plot", "golang.org/x/image", "codeberg.org/go-latex", "codeberg.org/go-fonts", "codeberg.org/go-pdf",
 	"git.sr.ht/~sbinet/gg", "github.com/golang/freetype", "github.com/ajstarks/svgo", "github.com/HdrHistogram",
 	"github.com/testcontainers", "pgregory.net/rapid", "testing",
-	module + "/internal/bench", module + "/internal/testenv", module + "/internal/archtest",
+	module + "/internal/bench", module + "/internal/drill", module + "/internal/program", module + "/internal/testenv", module + "/internal/archtest",
 }
 
 // laboratory returns the packages of dependencies that the product must not contain.

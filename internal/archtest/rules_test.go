@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"internal/ledger/journal":        {"internal/namedsql"},
 	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
-	"internal/ledger/verifier":       {"internal/trail", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
+	"internal/ledger/verifier":       {"internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
 	"internal/ledger/pg":             {"internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
@@ -60,10 +60,13 @@ var mayImport = map[string][]string{
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access",
 	},
 
+	"internal/program": {}, // starts the product's binary
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
-		"internal/localstack", "migrations",
+		"internal/localstack", "internal/program", "migrations",
 	},
+	"internal/drill":     {"internal/bench", "internal/localstack", "internal/program"}, // bench for its charts; it asks the product over HTTP
+	"internal/drill/cmd": {"internal/drill", "internal/localstack"},
 	"internal/archtest/readingpath": {
 		"internal/localstack", // it builds the product and imports no package of it
 	},
@@ -73,7 +76,7 @@ var mayImport = map[string][]string{
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
-		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/transport", "internal/trail", "internal/access", "deploy/postgres", "migrations",
+		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/access", "deploy/postgres", "migrations",
 	},
 }
 
@@ -82,10 +85,10 @@ var mayImportInTests = map[string][]string{
 	// Programs on the real ledger, explained by the model; every test ends with a verification.
 	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
 	"internal/ledger/history":  {"internal/ledger/verifier"},
-	"internal/ledger/archive":  {"internal/clock", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
-	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                        // what documents may be; makes what is verified
-	"internal/httpapi":         {"internal/transport"},                                                                                                                                                          // the API behind real connections
-	"cmd/quotasvc":             {"internal/bench"},                                                                                                                                                              // the small form of `make bench-outage`
+	"internal/ledger/archive":  {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
+	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
+	"internal/httpapi":         {"internal/transport"},                                                                                                                                                                            // the API behind real connections
+	"cmd/quotasvc":             {"internal/bench", "internal/drill"},                                                                                                                                                              // the small forms of `make bench-outage` and `make drill`
 	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
 }
@@ -97,11 +100,11 @@ var outsideTheOrder = []string{"internal/localstack", "deploy/postgres", "migrat
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},
-	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd"},
+	"github.com/alecthomas/kong":                  {"cmd/quotasvc", "internal/bench/cmd", "internal/drill/cmd"},
 	"github.com/testcontainers/testcontainers-go": {"internal/testenv"},
 	"github.com/moby/moby":                        {"internal/testenv"},
 	"go.uber.org/goleak":                          {"internal/testenv"},

@@ -20,7 +20,8 @@ const (
 	barWidth    = 16 // points
 )
 
-func ink(i int) color.Color {
+// Ink returns the color of the i-th curve. 0 is for marks.
+func Ink(i int) color.Color {
 	return []color.Color{
 		color.RGBA{0x9a, 0xa5, 0xb1, 0xff}, color.RGBA{0x2f, 0x6f, 0xb7, 0xff}, color.RGBA{0xd9, 0x7b, 0x29, 0xff}, color.RGBA{0x3d, 0x9a, 0x5f, 0xff},
 	}[i%4]
@@ -83,7 +84,7 @@ func (r *Results) throughputChart(path string) error {
 	for i := len(r.Variants) - 1; i >= 0; i-- { // a chart's first bar is at the bottom
 		values, names = append(values, r.Variants[i].Median), append(names, r.Variants[i].Name)
 	}
-	p, err := bars(values, names, "Throughput, side by side (median of the rounds)", ink(1))
+	p, err := bars(values, names, "Throughput, side by side (median of the rounds)", Ink(1))
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (r *Results) ratioChart(path string) error {
 	if len(values) == 0 {
 		return leaveOut(path)
 	}
-	p, err := bars(values, names, "Ratios in proportion to their targets (1 = met)", ink(3))
+	p, err := bars(values, names, "Ratios in proportion to their targets (1 = met)", Ink(3))
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (r *Results) ratioChart(path string) error {
 	if err != nil {
 		return fmt.Errorf("draw ratios: %w", err)
 	}
-	line.Color, line.Width = ink(2), vg.Points(1.5)
+	line.Color, line.Width = Ink(2), vg.Points(1.5)
 	p.Add(line)
 	p.X.Max = max(p.X.Max, 1.2)
 	return save(p, path)
@@ -158,7 +159,7 @@ func (r *Results) latencyChart(path string) error {
 			if err != nil {
 				return fmt.Errorf("draw latency: %w", err)
 			}
-			line.Color, line.Dashes, line.Width, dots.Color = ink(i), q.dashes, vg.Points(1.5), ink(i)
+			line.Color, line.Dashes, line.Width, dots.Color = Ink(i), q.dashes, vg.Points(1.5), Ink(i)
 			p.Add(line, dots)
 			p.Legend.Add(name+" "+q.name, line)
 		}

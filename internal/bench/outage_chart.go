@@ -35,7 +35,7 @@ func (r *OutageResult) chart(path string) (err error) {
 		return err
 	}
 	calls.X.Label.Text = "seconds; the lines are the kill and the return of Redis"
-	return saveAll([]*plot.Plot{latency, admitted, calls}, path)
+	return SavePanels([]*plot.Plot{latency, admitted, calls}, path)
 }
 
 // curve is one value over the timeline.
@@ -62,7 +62,7 @@ func (r *OutageResult) panel(y string, curves ...curve) (*plot.Plot, error) {
 		if err != nil {
 			return nil, fmt.Errorf("draw %s: %w", y, err)
 		}
-		line.Color, line.Width = ink(c.color), vg.Points(1.2)
+		line.Color, line.Width = Ink(c.color), vg.Points(1.2)
 		p.Add(line)
 		if c.name != "" {
 			p.Legend.Add(c.name, line)
@@ -74,7 +74,7 @@ func (r *OutageResult) panel(y string, curves ...curve) (*plot.Plot, error) {
 		if err != nil {
 			return nil, fmt.Errorf("draw %s: %w", y, err)
 		}
-		mark.Color, mark.Dashes = ink(0), []vg.Length{vg.Points(3), vg.Points(3)}
+		mark.Color, mark.Dashes = Ink(0), []vg.Length{vg.Points(3), vg.Points(3)}
 		top := p.Y.Max
 		p.Add(mark)
 		p.Y.Min, p.Y.Max = 0, top // the vertical line does not change the scale
@@ -82,8 +82,8 @@ func (r *OutageResult) panel(y string, curves ...curve) (*plot.Plot, error) {
 	return p, nil
 }
 
-// saveAll writes panels from top to bottom with aligned axes.
-func saveAll(panels []*plot.Plot, path string) (err error) {
+// SavePanels writes panels from top to bottom with aligned axes.
+func SavePanels(panels []*plot.Plot, path string) (err error) {
 	canvas := vgsvg.New(chartWidth, chartHeight*vg.Length(len(panels))*0.6)
 	rows := make([][]*plot.Plot, len(panels))
 	for i, p := range panels {

@@ -192,7 +192,7 @@ func (r *runner) measure(ctx context.Context) error {
 		if err := r.openLoops(ctx); err != nil {
 			return err
 		}
-		r.out.Machine.ServiceMemory = peakMemory(r.stand.service.child.cmd.Process.Pid)
+		r.out.Machine.ServiceMemory = peakMemory(r.stand.service.child.Pid())
 	}
 	if err := r.profiles(ctx, variants); err != nil {
 		return err
@@ -412,9 +412,9 @@ func (r *runner) rounds(ctx context.Context, variants []variant) error {
 		for i := range variants {
 			at := (i + round*3) % len(variants) // each round starts with another variant
 			v := variants[at]
-			web := r.stand.baseline.cmd.Process.Pid
+			web := r.stand.baseline.Pid()
 			if v.site != nil {
-				web = v.site.child.cmd.Process.Pid
+				web = v.site.child.Pid()
 			}
 			before := cpuOf(os.Getpid(), web)
 			s, err := v.run(ctx, r.cfg.Slice)

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/localstack"
+	"github.com/quotasvc/quotasvc/internal/program"
 )
 
 const (
@@ -38,11 +37,11 @@ type stand struct {
 	cfg      Config
 	postgres *localstack.Postgres
 	redis    *localstack.Redis
-	children []*child
+	children []*program.Process
 	service  *site
 	before   *site // the service of Config.Against; nil without one
 	adminKey string
-	baseline *child
+	baseline *program.Process
 	baseAt   string // host:port of the baseline
 	db       *pgx.Conn
 }
@@ -52,71 +51,8 @@ type site struct {
 	exe         string
 	databaseURL string
 	redisURL    string
-	child       *child
+	child       *program.Process
 	api, ops    string // host:port
-}
-
-// child is a process that the run has started.
-type child struct {
-	cmd   *exec.Cmd
-	lines chan string // of standard output; closed at its end
-	done  chan error
-}
-
-// start launches exe with args.
-func start(log io.Writer, env []string, exe string, args ...string) (*child, error) {
-	cmd := exec.Command(exe, args...) //nolint:noctx // stop ends it in order; a context would kill it
-	cmd.Env = append(os.Environ(), env...)
-	cmd.Stderr = log
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", args[0], err)
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", args[0], err)
-	}
-	c := &child{cmd: cmd, lines: make(chan string, 16), done: make(chan error, 1)}
-	go func() {
-		in := bufio.NewScanner(out)
-		for in.Scan() {
-			select {
-			case c.lines <- in.Text():
-			default: // no reader needs that many lines
-			}
-		}
-		close(c.lines)
-		c.done <- cmd.Wait()
-	}()
-	return c, nil
-}
-
-// address waits for a line that begins with prefix and returns the rest.
-func (c *child) address(ctx context.Context, prefix string) (string, error) {
-	for {
-		select {
-		case line, ok := <-c.lines:
-			if !ok {
-				return "", errors.New("the process ended before it was ready; see its log")
-			}
-			if rest, found := strings.CutPrefix(line, prefix); found {
-				return rest, nil
-			}
-		case <-ctx.Done():
-			return "", fmt.Errorf("wait for the process to be ready: %w", ctx.Err())
-		}
-	}
-}
-
-func (c *child) stop(ctx context.Context) error {
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stop: %w", err)
-	}
-	select {
-	case err := <-c.done:
-		return err
-	case <-ctx.Done():
-		return errors.Join(ctx.Err(), c.cmd.Process.Kill(), <-c.done)
-	}
 }
 
 // build starts all servers and processes on new data in dir.
@@ -144,7 +80,7 @@ func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, er
 	if err != nil {
 		return nil, err
 	}
-	s.baseAt, err = s.baseline.address(ctx, "baseline ")
+	s.baseAt, err = s.baseline.Address(ctx, "baseline ")
 	return s, err
 }
 
@@ -209,10 +145,10 @@ func (s *stand) serve(ctx context.Context, at *site, env ...string) (err error) 
 	if at.child, err = s.launch(at.exe, append(s.env(at), env...), "serve"); err != nil {
 		return err
 	}
-	if at.api, err = at.child.address(ctx, "API http://"); err != nil {
+	if at.api, err = at.child.Address(ctx, "API http://"); err != nil {
 		return err
 	}
-	at.ops, err = at.child.address(ctx, "ops http://")
+	at.ops, err = at.child.Address(ctx, "ops http://")
 	return err
 }
 
@@ -225,8 +161,8 @@ func (s *stand) env(at *site) []string {
 	}
 }
 
-func (s *stand) launch(exe string, env []string, args ...string) (*child, error) {
-	c, err := start(s.cfg.Log, env, exe, args...)
+func (s *stand) launch(exe string, env []string, args ...string) (*program.Process, error) {
+	c, err := program.Start(s.cfg.Log, env, exe, args...)
 	if err == nil {
 		s.children = append(s.children, c)
 	}
@@ -306,7 +242,7 @@ func (s *stand) stop() error {
 	defer cancel()
 	var errs error
 	for _, c := range s.children {
-		errs = errors.Join(errs, c.stop(ctx))
+		errs = errors.Join(errs, c.Stop(ctx))
 	}
 	if s.db != nil {
 		errs = errors.Join(errs, s.db.Close(ctx))

@@ -112,6 +112,13 @@ func translate(op string, err error) error {
 	return &Error{Code: CodeInternal, cause: cause}
 }
 
+// away returns the error of an operation that was not tried, because PostgreSQL is known to be away.
+func away(op string, cause error) error {
+	return &Error{Code: CodeUnavailable, Detail: awayDetail, cause: fmt.Errorf("%s: %w", op, cause)}
+}
+
+const awayDetail = "PostgreSQL cannot be reached; nothing was tried"
+
 const unavailableDetail = "PostgreSQL did not answer in time; sending the same request again is safe"
 
 // isTemporary reports whether a SQLSTATE is about the state of the server, not about the statement.

@@ -23,7 +23,13 @@ const (
 func (c *Catalog) connect(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, c.pool.Config().ConnConfig)
+	cfg := c.pool.Config()
+	if cfg.BeforeConnect != nil { // the password may have changed
+		if err := cfg.BeforeConnect(ctx, cfg.ConnConfig); err != nil {
+			return nil, translate("connect the listener", err)
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
 	if err != nil {
 		return nil, translate("connect the listener", err)
 	}

@@ -18,9 +18,13 @@ import (
 )
 
 const (
-	// writeTimeout bounds a transaction that writes one object, readTimeout one that reads.
-	writeTimeout = 5 * time.Second
-	readTimeout  = 5 * time.Second
+	// writeTimeout bounds a transaction that writes one object, readTimeout one that reads. No caller waits longer than five seconds for a
+	// refusal; half a second is for what happens around the transaction.
+	writeTimeout = 4500 * time.Millisecond
+	readTimeout  = 4500 * time.Millisecond
+
+	// slowAfter is how long a transaction may take until PostgreSQL is probed: they take some milliseconds.
+	slowAfter = time.Second
 
 	// applyTimeout bounds the transaction of a file. The ledger expects every change to commit less than a minute after its
 	// clock was read.
@@ -63,6 +67,12 @@ type StoreConfig struct {
 	// after a change. Each limit in it has passed CheckLimit.
 	CheckRules func(*Snapshot) []RuleFault
 
+	// Away, if not nil, returns why PostgreSQL cannot be reached, and nil if it may be. Nothing is tried while it returns an error.
+	Away func() error
+
+	// Suspect, if not nil, is called when PostgreSQL does not answer. It does not wait.
+	Suspect func()
+
 	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
 	Clock *clock.Clock
 }
@@ -86,6 +96,12 @@ type Store struct {
 func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.New(clock.Config{})
+	}
+	if cfg.Away == nil {
+		cfg.Away = func() error { return nil }
+	}
+	if cfg.Suspect == nil {
+		cfg.Suspect = func() {}
 	}
 	queries, err := namedsql.Load(sqlFiles)
 	if err != nil {
@@ -153,6 +169,10 @@ var errRollback = errors.New("rolled back on request")
 // write runs do in one transaction, announces its changes and commits. It runs do again from the start if another
 // transaction conflicts, or if the connection fails before the commit is sent. serial takes the catalogue's lock first.
 func (s *Store) write(ctx context.Context, op string, timeout time.Duration, serial bool, do func(context.Context, *txn) error) error {
+	if cause := s.cfg.Away(); cause != nil {
+		return away(op, cause)
+	}
+	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	turns := []chan struct{}{s.writers}
@@ -243,6 +263,10 @@ func (s *Store) Audit(ctx context.Context, q trail.Query) (page trail.Page, err 
 
 // read runs do in one read-only transaction with one view of the database. It runs do again if the connection was dead.
 func (s *Store) read(ctx context.Context, op string, do func(context.Context, *txn) error) error {
+	if cause := s.cfg.Away(); cause != nil {
+		return away(op, cause)
+	}
+	defer time.AfterFunc(slowAfter, s.cfg.Suspect).Stop()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}

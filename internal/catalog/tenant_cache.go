@@ -100,7 +100,7 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *cachedTenant, 
 	if !bound.ID(id) {
 		return nil, notFound(kindTenant, id)
 	}
-	if known && entry.tenant != nil && now.UnixNano() < c.away.Load() {
+	if known && entry.tenant != nil && (now.UnixNano() < c.away.Load() || c.store.cfg.Away() != nil) {
 		c.metrics.stale.Inc()
 		return entry.tenant, nil
 	}
@@ -166,6 +166,7 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	if err != nil {
 		if errors.Is(err, errUnavailable) {
 			c.away.Store(c.now().Add(awayPause).UnixNano())
+			c.store.cfg.Suspect()
 		}
 		for i := range answers {
 			answers[i].err = err

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -143,4 +144,30 @@ func TestTenantCache_ReadBeforeNotification_NotCached(t *testing.T) {
 	_, err = r.get(ctx, "acme")
 	require.NoError(t, err)
 	require.True(t, r.entries.Contains("acme"))
+}
+
+func TestTenantCache_KnownAway_AnsweredAtOnceAsLastRead(t *testing.T) {
+	t.Parallel()
+	r := newCacheRig(t, 10)
+	require.Equal(t, "UTC", r.zone(t))
+	r.change(t, "Asia/Kathmandu")
+	var cause atomic.Pointer[error]
+	r.store.cfg.Away = func() error {
+		if c := cause.Load(); c != nil {
+			return *c
+		}
+		return nil
+	}
+	gone := errors.New("connection refused")
+	cause.Store(&gone)
+	r.pass(2 * heardAge)
+	require.Equal(t, "UTC", r.zone(t))
+	_, err := r.get(t.Context(), "beta")
+	require.ErrorIs(t, err, errUnavailable, "nothing is known of it")
+	_, err = r.store.PatchTenant(t.Context(), "acme", TenantPatch{})
+	require.ErrorIs(t, err, errUnavailable)
+	require.ErrorIs(t, err, gone)
+	cause.Store(nil)
+	r.pass(awayPause) // after the read of beta that failed
+	require.Equal(t, "Asia/Kathmandu", r.zone(t))
 }

@@ -433,3 +433,51 @@ func TestAccessLine_HasTheKey(t *testing.T) {
 		t.Error(line)
 	}
 }
+
+// TestAudit_AmountsMoved: grants, voids, adjustments, an administrator's refund, rolls and verifications are in the audit log, and entries
+// name the key.
+func TestAudit_AmountsMoved(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	use, admin := s.newKey(`{"name":"backend","scopes":["use"]}`), s.newKey(`{"name":"support","scopes":["admin"]}`)
+	s.as(use, "POST", "/v1/debits", demandOf("acme", "calls", 3), headerIdempotencyKey, "d").want(200)
+	s.as(use, "POST", "/v1/refunds", `{"tenant":"acme","operation_id":"d","amount":1}`, headerIdempotencyKey, "r1").want(200)
+	grant := `{"meter":"credits","amount":5,"source":"topup","grant_id":"g","reason":"order 17"}`
+	for range 2 { // the second is a replay
+		s.as(admin, "POST", "/v1/tenants/acme/grants", grant, headerIdempotencyKey, "g").want(201)
+	}
+	s.as(admin, "POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":5,"source":"topup","dry_run":true}`).want(200)
+	s.as(admin, "POST", "/v1/tenants/acme/grants/g/void", `{"reason":"wrong order"}`, headerIdempotencyKey, "v").want(200)
+	s.as(admin, "POST", "/v1/tenants/acme/adjustments", `{"meter":"calls","amount":-1,"reason":"drift"}`, headerIdempotencyKey, "a").want(200)
+	s.as(admin, "POST", "/v1/refunds", `{"tenant":"acme","operation_id":"d","amount":1,"reason":"goodwill"}`, headerIdempotencyKey, "r2").want(200)
+	s.as(admin, "POST", "/v1/rolls", "").want(202)
+	s.as(admin, "POST", "/v1/verifications", `{"tenant":"acme"}`).want(202)
+
+	var page wire.AuditList
+	s.call("GET", "/v1/audit?actor="+admin.KeyID, "").want(200).into(&page)
+	var got []string
+	for i := range page.Items {
+		l := &page.Items[i]
+		got = append(got, strings.TrimSpace(fmt.Sprint(l.Action, " ", l.Object.Tenant, " ", l.Reason)))
+	}
+	want := []string{
+		"verification.start acme", "roll.start", "refund.create acme goodwill", "adjustment.create acme drift", "grant.void acme wrong order", "grant.create acme order 17",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	s.call("GET", "/v1/audit?actor="+use.KeyID, "").want(200).into(&page)
+	if len(page.Items) != 0 {
+		t.Errorf("use is in the audit log: %+v", page.Items)
+	}
+	for operation, actor := range map[string]string{"d": use.KeyID, "r1": use.KeyID, "g": admin.KeyID, "a": admin.KeyID} {
+		var op wire.Operation
+		s.call("GET", "/v1/tenants/acme/operations/"+operation, "").want(200).into(&op)
+		for _, e := range op.Entries {
+			if e.Actor != actor {
+				t.Errorf("%s: entry by %q, want %q", operation, e.Actor, actor)
+			}
+		}
+	}
+}

@@ -106,7 +106,7 @@ func entryOf(e *ledger.Entry) wire.Entry {
 	out := wire.Entry{
 		OperationID: e.OperationID, Line: e.Line, Seq: e.Seq, Kind: string(e.Kind), Meter: e.Meter, Subject: e.Subject,
 		PeriodStart: e.PeriodStart.UTC(), Grant: e.Grant, Source: string(e.Source), Amount: e.Amount,
-		RemainingAfter: e.RemainingAfter, Item: e.Item, CreatedAt: e.CreatedAt.UTC(), OperationSubject: e.OpSubject,
+		RemainingAfter: e.RemainingAfter, Item: e.Item, CreatedAt: e.CreatedAt.UTC(), OperationSubject: e.OpSubject, Actor: e.Actor,
 		Metadata: jsontext.Value(e.Metadata), Detail: jsontext.Value(e.Detail),
 	}
 	if !e.EffectiveAt.IsZero() && !e.EffectiveAt.Equal(e.CreatedAt) {

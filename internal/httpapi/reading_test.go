@@ -90,6 +90,43 @@ func TestListEntries_GetOperationByKey(t *testing.T) {
 	s.call("GET", "/v1/tenants/nobody/operations/k1", "").problem(404, "tenant_not_found")
 }
 
+func TestEntry_Actor_ShownWhereThereIsOne(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.debit("k1", "acme", "calls", 1)
+	s.debit("k2", "acme", "calls", 1)
+	_, err := s.pool.Exec(t.Context(), "UPDATE entries SET actor = CASE operation_id WHEN 'k1' THEN 'key_1' END")
+	s.check(err)
+	for path, want := range map[string]int{"entries?meter=calls&kind=debit": 1, "operations/k1": 1, "operations/k2": 0} {
+		got := string(s.call("GET", "/v1/tenants/acme/"+path, "").want(200).body)
+		if strings.Count(got, `"actor":"key_1"`) != want || strings.Count(got, `"actor"`) != want {
+			t.Errorf("%s: %s, want %d entries with an actor", path, got, want)
+		}
+	}
+}
+
+// The key of a request is in the entries of its operation, and an administrator's grant is in the audit log.
+func TestGrant_KeyOfTheRequest_InEntriesAndAuditLog(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	const body = `{"meter":"credits","amount":50,"source":"topup","grant_id":"g1","reason":"order 17"}`
+	s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1", "X-Request-Id", "r1").want(201)
+	s.call("POST", "/v1/tenants/acme/grants", body, headerIdempotencyKey, "k1", "X-Request-Id", "r2").want(201)
+	s.call("POST", "/v1/tenants/acme/grants", `{"meter":"credits","amount":1,"source":"topup","dry_run":true}`).want(201, 200)
+	var op wire.Operation
+	s.call("GET", "/v1/tenants/acme/operations/k1", "").want(200).into(&op)
+	if op.Entries[0].Actor != "bootstrap" {
+		t.Errorf("%+v", op.Entries[0])
+	}
+	var log wire.AuditList
+	s.call("GET", "/v1/audit?tenant=acme&action=grant.create", "").want(200).into(&log)
+	if len(log.Items) != 1 || log.Items[0].Object.ID != "g1" || log.Items[0].RequestID != "r1" || log.Items[0].Reason != "order 17" || log.Items[0].Actor.KeyID != "bootstrap" {
+		t.Errorf("%+v", log.Items)
+	}
+}
+
 func TestGetOperation_AnyKeyInPath(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -19,16 +19,17 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 )
 
-// DefaultRequestTimeout is longer than every budget below the API and ends only requests that hang.
-const DefaultRequestTimeout = 10 * time.Second
+// DefaultRequestTimeout bounds a request: no caller waits longer than five seconds for a refusal. The rest is for what happens around the
+// request. It is longer than every budget below the API, and ends requests that used up several of them.
+const DefaultRequestTimeout = 4800 * time.Millisecond
 
 // Config configures a Server. The zero value of a field means its default.
 type Config struct {
 	// Keys authenticates callers. Required. The server neither starts nor stops it.
 	Keys *access.Directory
 
-	// RequestTimeout bounds a request, DefaultRequestTimeout if it is 0. It is longer than every budget below it and ends only requests that
-	// hang.
+	// RequestTimeout bounds a request, DefaultRequestTimeout if it is 0. Operations that have begun by
+	// then end with outcome_unknown.
 	RequestTimeout time.Duration
 
 	// LegacyHeaders are sent in addition to the RateLimit headers.

@@ -35,6 +35,8 @@ type Change struct {
 	Limit       int64     `json:"-"`
 	ResetAt     time.Time `json:"-"`
 	Replayed    bool      `json:"-"`
+	// Was is the status of a voided grant before. Replays do not have it.
+	Was GrantStatus `json:"-"`
 }
 
 // ID implements Operation.

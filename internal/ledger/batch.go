@@ -307,6 +307,7 @@ func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Ent
 	for i := range entries {
 		e := &entries[i]
 		e.OperationID, e.Line, e.CreatedAt, e.OpSubject, e.Metadata = c.ID.Key, int32(i)+1, at, subject, metadata
+		e.Actor = c.Actor
 		if book := b.Books[e.BalanceKey]; book.UpdatedAt.Before(at) {
 			book.UpdatedAt = at
 		}
@@ -318,8 +319,11 @@ func (b *Batch) finish(c *Call, first int, subject string, metadata []byte) *Ent
 // Call is an operation on its way through a batch, and then its answer.
 type Call struct {
 	Op          Operation
+	Kind        Kind
 	ID          OperationID
 	Fingerprint [16]byte
+	Actor       string // id of the key with which it was asked for; empty: nobody's. Its entries carry it
+	Origin      any    // what the store has to know of the request beside it. Decisions do not read it
 
 	Answer   any // a pointer to the answer type of the operation's kind; nil when Err is set
 	Replayed bool
@@ -328,7 +332,7 @@ type Call struct {
 
 // NewCall prepares op for a batch. op must have passed Validate.
 func NewCall(op Operation) *Call {
-	return &Call{Op: op, ID: op.ID(), Fingerprint: op.fingerprint()}
+	return &Call{Op: op, Kind: op.Kind(), ID: op.ID(), Fingerprint: op.fingerprint()}
 }
 
 // Answer returns the answer or the error of a call that was made of an operation with answers of type R.

@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// chainVersion begins the encoding of every entry. A further column of entries needs a further version.
-const chainVersion = 1
+// The versions of the encoding of an entry, which begin it. An entry without an actor has the first one, as it had before there were actors. A
+// further column of entries needs a further version.
+const (
+	chainVersion      = 1
+	chainVersionActor = 2 // the same, then the actor
+)
 
 // A fingerprint hashes the fields of a request, length-prefixed. The first text names the kind of request and the version of the format.
 
@@ -54,7 +58,11 @@ func fingerprintOf(b []byte) [16]byte {
 // appendEntry appends the canonical form of e: every column in a fixed order, texts with their length, instants in microseconds since 1970,
 // JSON in a form that does not depend on how it was written.
 func appendEntry(b []byte, e *Entry) []byte {
-	b = append(b, chainVersion)
+	version := byte(chainVersion)
+	if e.Actor != "" {
+		version = chainVersionActor
+	}
+	b = append(b, version)
 	b = appendTexts(b, e.Tenant, e.Meter, e.Subject)
 	b = appendNumber(b, e.Seq)
 	b = appendTexts(b, e.OperationID)
@@ -68,7 +76,11 @@ func appendEntry(b []byte, e *Entry) []byte {
 	b = appendNumber(b, e.CreatedAt.UnixMicro())
 	b = appendOptional(b, e.EffectiveAt)
 	b = appendTexts(b, e.OpSubject)
-	return appendJSON(appendJSON(b, e.Detail), e.Metadata)
+	b = appendJSON(appendJSON(b, e.Detail), e.Metadata)
+	if e.Actor != "" {
+		b = appendTexts(b, e.Actor)
+	}
+	return b
 }
 
 // appendOptional appends an instant after a 1, and a 0 for none.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/hex"
 	"testing"
 	"time"
 )
@@ -34,13 +35,32 @@ func TestChain_EntryChanged_HeadDiffers(t *testing.T) {
 		"remaining": func(e *Entry) { e.RemainingAfter++ }, "item": func(e *Entry) { e.Item++ }, "requested": func(e *Entry) { e.Requested++ },
 		"fingerprint": func(e *Entry) { e.Fingerprint = []byte("another") }, "time": func(e *Entry) { e.CreatedAt = e.CreatedAt.Add(time.Microsecond) },
 		"effective": func(e *Entry) { e.EffectiveAt = e.CreatedAt }, "op subject": func(e *Entry) { e.OpSubject = "x" },
-		"detail": func(e *Entry) { e.Detail = []byte(`{}`) }, "metadata": func(e *Entry) { e.Metadata = []byte(`{}`) },
+		"actor": func(e *Entry) { e.Actor = "key_1" }, "detail": func(e *Entry) { e.Detail = []byte(`{}`) }, "metadata": func(e *Entry) { e.Metadata = []byte(`{}`) },
 		"text moved to the next field": func(e *Entry) { e.Tenant, e.Meter = "tenant-000", "1api_calls" },
 	} {
 		e := plainDebit()
 		if change(e); head(e).Head == want.Head {
 			t.Errorf("%s: the head is the same", name)
 		}
+	}
+}
+
+// The chains of entries without an actor are those of the version before there were actors.
+func TestChain_Actor_InTheChainWhereSet(t *testing.T) {
+	t.Parallel()
+	var c, one, two Chain
+	e := plainDebit()
+	c.Extend(e)
+	const before = "6633e39858f5239e94b2e135789a9ae3063a587c28fc7bd361740528c9c30e6e"
+	if got := hex.EncodeToString(c.Head[:]); got != before {
+		t.Errorf("the head without an actor is %s, and was %s", got, before)
+	}
+	e.Actor = "key_1"
+	one.Extend(e)
+	e.Actor = "key_2"
+	two.Extend(e)
+	if one.Head == c.Head || two.Head == c.Head || one.Head == two.Head {
+		t.Errorf("two of the heads are the same: %x, %x and %x", c.Head, one.Head, two.Head)
 	}
 }
 

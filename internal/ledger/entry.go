@@ -119,4 +119,5 @@ type Entry struct {
 	OpSubject      string    // subject of the request; empty: none
 	Detail         []byte    // JSON object or nil
 	Metadata       []byte    // JSON object or nil
+	Actor          string    // id of the key with which the operation was asked for; empty: nobody's, and the ledger's own entries
 }

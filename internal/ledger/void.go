@@ -74,7 +74,7 @@ func (v *Void) decide(b *Batch, c *Call) error {
 		return c.refuse(Errorf(CodeConflict, "grant_id", "nothing is left of grant %q to take back", v.GrantID))
 	}
 	left := g.Remaining
-	out := &Change{OperationID: v.Key, Tenant: v.Tenant, Meter: book.Meter, Subject: book.Subject, Grant: g.ID, Amount: -left, Before: book.Remaining()}
+	out := &Change{OperationID: v.Key, Tenant: v.Tenant, Meter: book.Meter, Subject: book.Subject, Grant: g.ID, Amount: -left, Before: book.Remaining(), Was: g.Status}
 	first := len(b.journal)
 	book.setRemaining(g, 0)
 	g.Status, g.changed = GrantVoided, true

@@ -28,6 +28,7 @@ type PostgresConfig struct {
 	Extra       map[string]string // server settings that override the defaults ("max_connections": "200")
 	Env         []string          // further environment variables of the server's process
 	Cache       string            // directory with a fresh cluster to copy instead of initdb; empty: always initdb
+	From        *Origin           // a copied cluster to begin with; nil: a new one
 	Search      *Search           // directories with binaries; nil: SystemSearch
 	Log         *slog.Logger      // progress messages; nil: none
 

@@ -49,12 +49,15 @@ func (p *Postgres) ensureData(ctx context.Context) error {
 		return fmt.Errorf("remove an unfinished data directory: %w", err)
 	}
 	var err error
-	if p.cfg.Cache == "" {
+	switch {
+	case p.cfg.From != nil:
+		err = p.adopt(fresh, passwordFile)
+	case p.cfg.Cache == "":
 		p.log.Info("creating the PostgreSQL data directory; this happens once and takes a few seconds",
 			"dir", p.dir, "version", p.bin.Version)
 		p.password = rand.Text()
 		err = p.initdb(ctx, fresh, passwordFile)
-	} else {
+	default:
 		p.password, err = p.copyCached(ctx, fresh, passwordFile)
 	}
 	if err != nil {
@@ -176,8 +179,11 @@ func (p *Postgres) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, cfg)
 }
 
-// ensureDatabase creates the database in URL.
+// ensureDatabase creates the database in URL. A copy of a cluster has it.
 func (p *Postgres) ensureDatabase(ctx context.Context) error {
+	if p.cfg.From != nil {
+		return nil
+	}
 	conn, err := p.connect(ctx)
 	if err != nil {
 		return fmt.Errorf("create database: %w", err)

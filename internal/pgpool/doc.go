@@ -1,4 +1,4 @@
-// Package pgpool measures pools of connections to PostgreSQL.
+// Package pgpool measures pools of connections to PostgreSQL, and changes their password while they are in use.
 //
 // # Terms
 //
@@ -6,7 +6,7 @@
 //
 // # Invariants
 //
-// Reading the metrics costs no connection.
+// Reading the metrics costs no connection. A changed login holds for connections that are opened later.
 //
 // # Clock, concurrency, failure
 //

@@ -36,10 +36,15 @@ const (
 // rediss+sentinel:// and rediss+cluster:// add TLS. The only query parameters are pool_size=<connections per node> and
 // sentinel_user and sentinel_password. Every timeout is set, contexts are respected, and no command is retried that may
 // have run. NewClient does not connect. Errors never contain the URL, because it may contain a password.
-func NewClient(rawURL string) (redis.UniversalClient, error) {
+func NewClient(rawURL string) (redis.UniversalClient, error) { return newClient(rawURL, nil) }
+
+func newClient(rawURL string, login *Login) (redis.UniversalClient, error) {
 	opts, kind, err := parseURL(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
+	}
+	if login != nil {
+		opts.CredentialsProvider = login.of(opts.Username, opts.Password)
 	}
 	switch kind {
 	case kindCluster:

@@ -39,6 +39,8 @@ type Config struct {
 	// Metrics and LaneMetrics may be nil.
 	Metrics     *Metrics
 	LaneMetrics *lane.Metrics
+	// Login changes user and password of new connections; nil: those of the URL.
+	Login *Login
 	// Now is the clock of the breaker; nil is time.Now.
 	Now func() time.Time
 }
@@ -96,7 +98,7 @@ type Store struct {
 
 // Open makes a store for a URL; see NewClient. It does not connect. Close the store after Stop.
 func Open(url string, cfg Config) (*Store, error) {
-	client, err := NewClient(url)
+	client, err := newClient(url, cfg.Login)
 	if err != nil {
 		return nil, err
 	}

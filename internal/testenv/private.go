@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -52,8 +53,49 @@ func PostgresPrivate(t testing.TB) *PostgresServer {
 	return startPostgres(t)
 }
 
+// PostgresReplicated is a PostgresPrivate with a synchronous standby: every COMMIT waits until the standby has it.
+type PostgresReplicated struct {
+	*PostgresServer
+
+	Standby *PostgresServer
+	standby *localstack.Postgres
+}
+
+// PostgresWithStandby starts both servers for this test from local binaries.
+func PostgresWithStandby(t testing.TB) *PostgresReplicated {
+	t.Helper()
+	primary, server := startPostgresOf(t)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	standby, err := primary.AddStandby(ctx, "standby-backup", localstack.PostgresConfig{
+		Dir: filepath.Join(filepath.Dir(primary.Dir()), "standby"), Extra: map[string]string{"max_connections": maxConnections},
+		Search: &shared.source.search,
+	})
+	if standby != nil {
+		t.Cleanup(func() { check(t, "stop the standby", standby.Kill()) })
+	}
+	if err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	return &PostgresReplicated{
+		PostgresServer: server, standby: standby, Standby: &PostgresServer{control: control{t, "the standby", &standby.Server}, URL: standby.URL()},
+	}
+}
+
+// Promote makes the standby a primary. Kill the old one first.
+func (p *PostgresReplicated) Promote() {
+	p.t.Helper()
+	within(p.t, "promote the standby", p.standby.Promote)
+}
+
 // startPostgres is PostgresPrivate with further variables in the server's environment.
 func startPostgres(t testing.TB, environment ...string) *PostgresServer {
+	t.Helper()
+	_, server := startPostgresOf(t, environment...)
+	return server
+}
+
+func startPostgresOf(t testing.TB, environment ...string) (*localstack.Postgres, *PostgresServer) {
 	t.Helper()
 	shared.requireMain(t)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
@@ -66,7 +108,7 @@ func startPostgres(t testing.TB, environment ...string) *PostgresServer {
 	if err := errors.Join(migrate(ctx, p.URL()), makeServiceLoginAt(ctx, p.URL())); err != nil {
 		t.Fatal("testenv: ", err)
 	}
-	return &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}
+	return p, &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}
 }
 
 // RedisServer is a Redis for one test that the test may stop, kill or freeze, and whose server-wide settings it may change. It

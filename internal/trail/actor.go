@@ -23,12 +23,14 @@ type Key struct{}
 // With returns a context whose changes are those of a.
 func With(ctx context.Context, a *Actor) context.Context { return context.WithValue(ctx, Key{}, a) }
 
-// nobody is the actor of contexts without one.
-var nobody Actor
+var (
+	key    Key
+	nobody Actor // of contexts without one
+)
 
 // From returns the actor of ctx. The result is never nil and must not be changed. Without an actor its KeyID is empty.
 func From(ctx context.Context) *Actor {
-	if a, _ := ctx.Value(Key{}).(*Actor); a != nil {
+	if a, _ := ctx.Value(key).(*Actor); a != nil {
 		return a
 	}
 	return &nobody

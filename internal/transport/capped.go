@@ -3,10 +3,16 @@ package transport
 import (
 	"net"
 	"net/http"
+	"os"
+	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
+
+// lastMax bounds the connections that are accepted while the listener closes. The kernel's queue has 4096 places at most, by default.
+const lastMax = 4096
 
 // metrics measure the connections of both listeners.
 type metrics struct {
@@ -32,13 +38,15 @@ type capped struct {
 
 	most    int64
 	count   atomic.Int64
+	closing sync.Mutex
+	last    chan net.Conn // connections that were waiting when the listener closed
 	open    prometheus.Gauge
 	refused prometheus.Counter
 }
 
 func newCapped(l net.Listener, most int, m *metrics, name string) *capped {
 	m.most.WithLabelValues(name).Set(float64(most))
-	return &capped{Listener: l, most: int64(most), open: m.open.WithLabelValues(name), refused: m.refused.WithLabelValues(name)}
+	return &capped{Listener: l, most: int64(most), last: make(chan net.Conn, lastMax), open: m.open.WithLabelValues(name), refused: m.refused.WithLabelValues(name)}
 }
 
 // Accept implements net.Listener.
@@ -46,7 +54,13 @@ func (c *capped) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {
-			return nil, err
+			c.closing.Lock()   // Close is looking for the last
+			c.closing.Unlock() //nolint:staticcheck // nothing is guarded: it waits
+			select {
+			case conn = <-c.last:
+			default:
+				return nil, err
+			}
 		}
 		if c.count.Add(1) <= c.most {
 			c.open.Inc()
@@ -55,6 +69,40 @@ func (c *capped) Accept() (net.Conn, error) {
 		c.count.Add(-1)
 		c.refused.Inc()
 		_ = conn.Close() // nothing was sent or read
+	}
+}
+
+// Close implements net.Listener. Connections whose handshake the kernel has made, and that nobody has accepted, are accepted first: closing the
+// socket would reset them, and a load balancer that has sent a request on one does not repeat it elsewhere. Between the last of them and the end of
+// listening are two system calls.
+func (c *capped) Close() error {
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	if l, ok := c.Listener.(*net.TCPListener); ok {
+		if raw, err := l.SyscallConn(); err == nil {
+			_ = raw.Control(c.takeWaiting) // fails if the listener is closed already
+		}
+	}
+	return c.Listener.Close()
+}
+
+func (c *capped) takeWaiting(listening uintptr) {
+	var taken []int
+	for len(taken) < lastMax {
+		fd, _, err := syscall.Accept(int(listening)) // the socket does not block
+		if err != nil {
+			break
+		}
+		taken = append(taken, fd)
+	}
+	_ = syscall.Shutdown(int(listening), syscall.SHUT_RDWR)
+	for _, fd := range taken {
+		syscall.CloseOnExec(fd)
+		file := os.NewFile(uintptr(fd), "connection")
+		if conn, err := net.FileConn(file); err == nil { // a copy
+			c.last <- conn
+		}
+		_ = file.Close()
 	}
 }
 

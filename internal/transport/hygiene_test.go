@@ -189,3 +189,65 @@ func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
 		t.Errorf("status %d", response.StatusCode)
 	}
 }
+
+// net/http drops a request that it has just read on a new connection once Shutdown has begun. Here the request arrives when the listener is closed.
+func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") }, func(cfg *Config) { cfg.DrainDelay = 300 * time.Millisecond })
+	conn := s.dial()
+	done := make(chan error, 1)
+	go func() { done <- s.server.Shutdown(t.Context()) }()
+	eventually(t, "the listener is closed", func() bool {
+		other, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err == nil {
+			_ = other.Close()
+		}
+		return err != nil
+	})
+	if response := say(t, conn, bufio.NewReader(conn), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"); response.StatusCode != 200 || !response.Close {
+		t.Errorf("%d, close %t", response.StatusCode, response.Close)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// Connections whose handshake is done, and that the server has not accepted when its listener closes, are served.
+func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
+	t.Parallel()
+	inner := listen(t)
+	l := newCapped(inner, 100, newMetrics(prometheus.NewRegistry()), "api")
+	var waiting []net.Conn
+	for range 20 { // nobody accepts
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		waiting = append(waiting, conn)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: soon}
+	if err := server.Serve(l); err == nil {
+		t.Error("it serves for ever")
+	}
+	for i, conn := range waiting {
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		_ = response.Body.Close()
+	}
+	if conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String()); err == nil {
+		_ = conn.Close()
+		t.Error("it listens")
+	}
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+}

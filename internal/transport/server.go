@@ -34,6 +34,10 @@ const (
 	// bodyGrace is how long a connection that is about to be closed still takes the rest of a request's body. A client that sends all of it before it
 	// reads gets its answer; one that sends slowly does not hold the connection.
 	bodyGrace = 500 * time.Millisecond
+
+	// settle is the time between the end of listening and http.Server.Shutdown. From then on net/http drops a request that it has just read on a new
+	// connection, without an answer. A load balancer sends a request with its connection, or at once after it.
+	settle = 500 * time.Millisecond
 )
 
 // Config configures a Server.
@@ -66,6 +70,7 @@ type Server struct {
 	api      *http.Server
 	ops      *http.Server
 	metrics  *metrics
+	listener net.Listener // of the API
 	serving  errgroup.Group
 	stopping atomic.Bool
 }
@@ -110,6 +115,7 @@ func (s *Server) ServeAPI(h http.Handler, l net.Listener) {
 	if s.cfg.TLS != nil {
 		accepting = tls.NewListener(capped, s.cfg.TLS.config())
 	}
+	s.listener = accepting
 	s.serving.Go(func() error { return s.serveOn(s.api, accepting, "serve the API") })
 }
 
@@ -136,7 +142,7 @@ func (s *Server) guarded(h http.Handler) http.Handler {
 
 func (s *Server) serveOn(server *http.Server, l net.Listener, what string) error {
 	err := server.Serve(l)
-	if errors.Is(err, http.ErrServerClosed) {
+	if errors.Is(err, http.ErrServerClosed) || s.stopping.Load() {
 		return nil
 	}
 	// The service is useless without one of its listeners: the other one ends as well, and Wait returns the error.
@@ -158,11 +164,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.stopping.Swap(true) {
 		return nil
 	}
-	delay := time.NewTimer(s.cfg.DrainDelay)
-	defer delay.Stop()
-	select {
-	case <-delay.C:
-	case <-ctx.Done():
+	if s.cfg.DrainDelay > 0 {
+		pause(ctx, s.cfg.DrainDelay)
+		_ = s.listener.Close() // it is closed again, and reported, below
+		pause(ctx, min(settle, s.cfg.DrainDelay))
 	}
 	err := s.api.Shutdown(ctx)
 	if err != nil {
@@ -172,6 +177,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		err = errors.Join(err, s.ops.Close())
 	}
 	return errors.Join(err, s.serving.Wait())
+}
+
+// pause waits, at most until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // Close closes both listeners and all connections at once.

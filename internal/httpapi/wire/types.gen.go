@@ -568,6 +568,9 @@ type Draw struct {
 
 // Entry defines model for Entry.
 type Entry struct {
+	// Actor The id of the key with which the operation was asked for. Absent in lines of the system, and in those of versions before.
+	Actor string `json:"actor,omitempty,omitzero"`
+
 	// Amount In the meter's smallest unit.
 	Amount    Count     `json:"amount"`
 	CreatedAt time.Time `json:"created_at"`

@@ -20,6 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // bundle is a ledger whose database has a clock that the test moves.
@@ -133,9 +134,17 @@ func (b *bundle) key() string {
 	return fmt.Sprintf("op-%05d", b.keys)
 }
 
+// asOf returns a context for the operation with a key: every third one has no actor.
+func asOf(ctx context.Context, key string) context.Context {
+	if key == "" || (key[len(key)-1]-'0')%3 == 0 {
+		return ctx
+	}
+	return trail.With(ctx, &trail.Actor{KeyID: "key_" + key[len(key)-1:], Admin: key[len(key)-1] == '1'})
+}
+
 func do[R any](b *bundle, op ledger.Request[R]) *R {
 	b.t.Helper()
-	out, err := pg.Do(b.t.Context(), b.Ledger, op)
+	out, err := pg.Do(asOf(b.t.Context(), op.ID().Key), b.Ledger, op)
 	b.check(err)
 	return out
 }

@@ -129,8 +129,11 @@ func (c *check) compareFiles() bool {
 // entryColumns are the columns of entries that are read, in the order of the indexes below.
 var entryColumns = []string{
 	"tenant_id", "meter", "subject", "seq", "operation_id", "line", "kind", "period_start", "grant_id", "source", "amount", "remaining_after", "item",
-	"requested", "fingerprint", "created_at", "effective_at", "op_subject", "detail", "metadata",
+	"requested", "fingerprint", "created_at", "effective_at", "op_subject", "detail", "metadata", "actor",
 }
+
+// entryColumnsLater are those of them that files of older versions do not have.
+var entryColumnsLater = []string{"actor"}
 
 // entryFile reads a month's entries one after another.
 type entryFile struct {
@@ -182,6 +185,9 @@ func (f *entryFile) entry() (*ledger.Entry, error) {
 	if !v[17].IsNull() {
 		e.OpSubject = text(v[17])
 	}
+	if !v[20].IsNull() {
+		e.Actor = text(v[20])
+	}
 	for _, document := range [][]byte{e.Detail, e.Metadata} {
 		if len(document) > 0 && !json.Valid(document) {
 			return nil, fmt.Errorf("%s: entry %d of %s/%s has a document that is not JSON", f.name, e.Seq, e.Tenant, e.Meter)
@@ -210,7 +216,7 @@ func (c *check) compareEntries(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		in, err := openFile(c.dir.path(f.Name), entryColumns)
+		in, err := openFile(c.dir.path(f.Name), entryColumns, entryColumnsLater...)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -180,13 +181,16 @@ type fileReader struct {
 	file    *os.File
 	groups  []parquet.RowGroup
 	rows    parquet.Rows
-	columns []int // in the file, of the names that were asked for
+	columns []int // in the file, of the names that were asked for; columnAbsent: the file has no such column
 	batch   []parquet.Row
 	n, at   int
 }
 
-// openFile opens a file to read the named columns.
-func openFile(path string, names []string) (*fileReader, error) {
+// columnAbsent is the place of a column that a file does not have. Its values are null.
+const columnAbsent = -1
+
+// openFile opens a file to read the named columns. Those of later may be absent: the file was written before there were such columns.
+func openFile(path string, names []string, later ...string) (*fileReader, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -203,10 +207,14 @@ func openFile(path string, names []string) (*fileReader, error) {
 	r.groups = p.RowGroups()
 	for _, name := range names {
 		leaf, ok := p.Schema().Lookup(name)
-		if !ok {
+		switch {
+		case ok:
+			r.columns = append(r.columns, leaf.ColumnIndex)
+		case slices.Contains(later, name):
+			r.columns = append(r.columns, columnAbsent)
+		default:
 			return nil, errors.Join(fmt.Errorf("%s has no column %s", path, name), file.Close())
 		}
-		r.columns = append(r.columns, leaf.ColumnIndex)
 	}
 	return r, nil
 }
@@ -221,7 +229,10 @@ func (r *fileReader) next(out []parquet.Value) error {
 	row := r.batch[r.at]
 	r.at++
 	for i, c := range r.columns {
-		out[i] = row[c]
+		out[i] = parquet.NullValue()
+		if c != columnAbsent {
+			out[i] = row[c]
+		}
 	}
 	return nil
 }

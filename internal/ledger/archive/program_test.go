@@ -30,7 +30,8 @@ type twins struct {
 
 // try makes an operation on both. What an archive makes impossible is done on neither.
 func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, err error) {
-	got, gotErr := pg.Do(w.archived.t.Context(), w.archived.Ledger, op())
+	ctx := asOf(w.archived.t.Context(), op().ID().Key)
+	got, gotErr := pg.Do(ctx, w.archived.Ledger, op())
 	if ledger.CodeOf(gotErr) == ledger.CodeArchived {
 		w.log = append(w.log, w.at.Format(time.DateTime)+" "+name+": archived")
 		if w.border.IsZero() {
@@ -38,7 +39,7 @@ func try[R any](w *twins, name string, op func() ledger.Request[R]) (done bool, 
 		}
 		return false, nil
 	}
-	want, wantErr := pg.Do(w.whole.t.Context(), w.whole.Ledger, op())
+	want, wantErr := pg.Do(ctx, w.whole.Ledger, op())
 	w.log = append(w.log, fmt.Sprintf("%s %s: %v", w.at.Format(time.DateTime), name, wantErr))
 	if ledger.CodeOf(gotErr) != ledger.CodeOf(wantErr) || (gotErr == nil) != (wantErr == nil) {
 		return false, fmt.Errorf("%s: %v %w, and where nothing was archived %v %w", name, got, gotErr, want, wantErr)

@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 )
 
 // runUntil runs o until its progress says step for the nth time, and kills it there. It reports whether the run came to its end before.
@@ -195,6 +197,42 @@ func TestArchive_OtherArchiveInDirectory_Refused(t *testing.T) {
 }
 
 // What the database has recorded about where the archive ends must fit the archive, and archives follow each other.
+// Archives of the version before actors have no such column.
+func TestCheck_FilesWithoutActors_Clean(t *testing.T) {
+	t.Parallel()
+	now := journal.MonthOf(time.Now())
+	b := newBundle(t, now-5)
+	b.catalogue()
+	b.tenant("acme")
+	debit := func(n int) {
+		t.Helper()
+		if _, err := pg.Do(t.Context(), b.Ledger, &ledger.Debit{Tenant: "acme", Key: b.key(), Items: []ledger.Item{{Meter: "calls", Amount: int64(n)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for m := range 5 {
+		b.clock((now - 5 + journal.Month(m)).Start().Add(24 * time.Hour))
+		debit(m + 1)
+	}
+	b.clock(time.Now())
+	debit(9)
+	o := b.options(now-3, filepath.Join(t.TempDir(), "a"))
+	checkpoint := o.Checkpoint
+	o.Checkpoint = func(ctx context.Context, border time.Time) error {
+		err := checkpoint(ctx, border)
+		b.exec("ALTER TABLE entries DROP COLUMN actor")
+		return err
+	}
+	_, err := Run(t.Context(), o)
+	b.check(err)
+	b.exec(`ALTER TABLE entries ADD COLUMN actor text COLLATE "C"`)
+	report, err := Check(t.Context(), CheckOptions{DatabaseURL: b.url, Dir: o.Dir, Log: o.Log})
+	b.check(err)
+	if !report.Clean() || report.Entries == 0 {
+		t.Errorf("%d entries, %v", report.Entries, report.Differences)
+	}
+}
+
 func TestCheck_DatabaseContinuesElsewhere_NamesBalance(t *testing.T) {
 	t.Parallel()
 	b, begin := year(t)

@@ -55,7 +55,11 @@ type hasher struct {
 // add extends c by an entry of balance k.
 func (h *hasher) add(c *chain, k Key, e *entry) error {
 	b := append(h.buf[:0], c.Head[:]...)
-	b = append(b, 1) // the version of the format
+	if len(e.actor) == 0 {
+		b = append(b, 1) // the version of the format
+	} else {
+		b = append(b, 2) // the same with an actor, which ends it
+	}
 	b = text(text(text(b, []byte(k.Tenant)), []byte(k.Meter)), []byte(k.Subject))
 	b = text(binary.AppendVarint(b, e.seq), e.operation)
 	b = text(binary.AppendVarint(b, e.line), e.kind)
@@ -79,6 +83,9 @@ func (h *hasher) add(c *chain, k Key, e *entry) error {
 			}
 		}
 		b = text(b, h.document)
+	}
+	if len(e.actor) > 0 {
+		b = text(b, e.actor)
 	}
 	h.buf = b
 	c.Head, c.Last = sha256.Sum256(b), e.seq

@@ -22,6 +22,7 @@ type entry struct {
 	hasEffective      bool
 	opSubject         []byte
 	detail, metadata  []byte
+	actor             []byte // empty: none
 }
 
 // PostgreSQL counts instants and days from the year 2000.
@@ -53,10 +54,11 @@ func (e *entry) read(rows pgx.Rows) (ord int, err error) {
 		e.effectiveAt = number(15) + epoch2000
 	}
 	e.opSubject, e.detail, e.metadata = v[16], v[columnDetail], v[columnMetadata]
+	e.actor = v[columnActor]
 	return ord, nil
 }
 
-const columnDetail, columnMetadata = 17, 18
+const columnDetail, columnMetadata, columnActor = 17, 18, 19
 
 // inMonth reports whether the entry is in the partition of its instant.
 func (e *entry) inMonth() bool {

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 const (
@@ -22,12 +24,13 @@ const (
 )
 
 // newPool opens a pool whose connections cancel their statement on the server when the context ends: a report that nobody waits for costs nothing.
-func newPool(ctx context.Context, url string, size int32, name string, statement time.Duration) (*pgxpool.Pool, error) {
+func newPool(ctx context.Context, url string, login *pgpool.Login, size int32, name string, statement time.Duration) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("history: database URL: %w", err)
 	}
 	cfg.MaxConns = size
+	cfg.BeforeConnect = login.Apply
 	cfg.ConnConfig.ConnectTimeout = dialTimeout
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {

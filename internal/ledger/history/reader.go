@@ -38,6 +38,8 @@ type Config struct {
 	ReplicaURL  string                // a replica for reports; empty: none
 	Reports     int                   // reports that run at once
 	Metrics     prometheus.Registerer // required
+	// Login and ReplicaLogin change user and password of new connections. nil: those of the URL.
+	Login, ReplicaLogin *pgpool.Login
 }
 
 // Reader answers questions about the past. All methods are safe for concurrent use.
@@ -59,12 +61,12 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 		cfg.Reports = reportsDefault
 	}
 	r := &Reader{ledger: l, queue: newQueue(cfg.Reports, cfg.Metrics), sql: sql}
-	if r.primary, err = newPool(ctx, cfg.DatabaseURL, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+	if r.primary, err = newPool(ctx, cfg.DatabaseURL, cfg.Login, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 		return nil, err
 	}
 	pgpool.Measure(cfg.Metrics, "reports", r.primary)
 	if cfg.ReplicaURL != "" {
-		if r.replica, err = newPool(ctx, cfg.ReplicaURL, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+		if r.replica, err = newPool(ctx, cfg.ReplicaURL, cfg.ReplicaLogin, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 			r.primary.Close()
 			return nil, err
 		}

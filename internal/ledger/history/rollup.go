@@ -14,6 +14,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 const (
@@ -43,6 +44,7 @@ type RollupConfig struct {
 	DatabaseURL string                // PostgreSQL, required
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
+	Login       *pgpool.Login         // changes user and password of new connections; nil: those of the URL
 }
 
 // Rollups writes the rows of table rollups: cumulative sums of a balance, where half hours end and at least every 500 entries. It follows the
@@ -74,7 +76,7 @@ func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
 			Help: "Rows of cumulative sums written: one per 100 to 500 entries of a balance.",
 		}),
 	}
-	if w.pool, err = newPool(ctx, cfg.DatabaseURL, 1, "quotasvc-rollups", writeTimeout); err != nil {
+	if w.pool, err = newPool(ctx, cfg.DatabaseURL, cfg.Login, 1, "quotasvc-rollups", writeTimeout); err != nil {
 		return nil, err
 	}
 	cfg.Metrics.MustRegister(w.written)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -48,6 +49,20 @@ func (s *Memory) check(t *rapid.T) {
 	}
 }
 
+// checkActors compares the entries of the calls that were decided now with their actors.
+func (s *Memory) checkActors(t *rapid.T, calls []*ledger.Call) {
+	for _, c := range calls {
+		if c.Err != nil || c.Replayed {
+			continue
+		}
+		for _, e := range s.entries[c.ID] {
+			if e.Actor != c.Actor {
+				t.Fatalf("operation %v of %q: entry %d has actor %q", c.ID, c.Actor, e.Line, e.Actor)
+			}
+		}
+	}
+}
+
 // checkJournal replays the entries of k: seq has no gap, time does not run backwards, no entry leaves less than 0, and the sums
 // are those of the closed periods and of the balance.
 func (s *Memory) checkJournal(t *rapid.T, k ledger.BalanceKey, b ledger.BalanceRow, lines []ledger.Entry) {
@@ -65,6 +80,9 @@ func (s *Memory) checkJournal(t *rapid.T, k ledger.BalanceKey, b ledger.BalanceR
 		for at < len(closed) && !l.PeriodStart.Equal(closed[at].Start) {
 			sum = s.closePeriod(t, k, sum, closed[at])
 			at++
+		}
+		if strings.HasPrefix(l.OperationID, "§") && l.Actor != "" {
+			t.Fatalf("%v: entry %d is the ledger's own, and has actor %s", k, l.Seq, l.Actor)
 		}
 		sum.Apply(l.Kind, l.Amount)
 		if sum.Remaining() != l.RemainingAfter || sum.Remaining() < 0 {

@@ -98,6 +98,7 @@ func (s *Memory) run(t *rapid.T, calls []*ledger.Call, now time.Time, lose bool)
 		}
 		s.store(t, b)
 		if next.Done() {
+			s.checkActors(t, calls)
 			return
 		}
 	}

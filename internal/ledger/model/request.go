@@ -10,6 +10,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
+// Administrator is the actor of a third of the requests.
+const Administrator = "key_admin"
+
 // Request is a request that can be sent several times, and to the model.
 type Request struct {
 	ID     string
@@ -54,10 +57,27 @@ func (p *Program) RequestUnder(id string) Request {
 	return p.debitRequest(id, subject)
 }
 
+// actorOf returns who sends the requests with a key: an administrator, a user, or nobody.
+func actorOf(id string) string {
+	switch id[len(id)-1] % 3 {
+	case 0:
+		return Administrator
+	case 1:
+		return "key_user"
+	default:
+		return ""
+	}
+}
+
 // newRequest returns the request that call makes. text shows all its fields; the key is taken out, for equal requests may
 // have different keys.
 func newRequest(id, text string, call func() *ledger.Call, act func(m *Model, op *operation) string) Request {
-	return Request{ID: id, Body: strings.Replace(text, "Key:"+id+" ", "", 1), Call: call, act: act}
+	asked := func() *ledger.Call {
+		c := call()
+		c.Actor = actorOf(id)
+		return c
+	}
+	return Request{ID: id, Body: strings.Replace(text, "Key:"+id+" ", "", 1), Call: asked, act: act}
 }
 
 func (p *Program) drawAmount() int64 { return rapid.Int64Range(1, 12).Draw(p.T, "amount") }

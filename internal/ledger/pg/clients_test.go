@@ -1,7 +1,6 @@
 package pg
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -242,7 +241,7 @@ func (s *life) pursueTogether(batch []*question) {
 		debits[i] = calls[i].Op.(*ledger.Debit)
 		q.asked = stamp
 	}
-	out, answered := ask(s.fleet, &s.late, batch[0].first, func(l *Ledger) []DebitOutcome { return l.DebitBatch(context.Background(), debits) })
+	out, answered := ask(s.fleet, &s.late, batch[0].first, func(l *Ledger) []DebitOutcome { return l.DebitBatch(asked(calls[0]), debits) })
 	var wg sync.WaitGroup
 	for i, q := range batch {
 		var got told

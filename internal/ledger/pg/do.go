@@ -9,6 +9,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // Do makes the operation op, once per tenant and key, and returns its answer. A retry gets the stored answer with Replayed set.
@@ -19,7 +20,7 @@ func Do[R any](ctx context.Context, l *Ledger, op ledger.Request[R]) (*R, error)
 	}
 	c := ledger.NewCall(op)
 	if err := l.submit(ctx, l.laneOf(c.ID.Tenant), []*ledger.Call{c}); err != nil {
-		return nil, l.countError(op.Kind(), err)
+		return nil, l.countError(c.Kind, err)
 	}
 	l.count(c)
 	out, err := ledger.Answer[R](c)
@@ -118,14 +119,21 @@ func (l *Ledger) laneOf(tenant string) int {
 	return int(maphash.String(l.seed, tenant) % uint64(len(l.lanes)))
 }
 
-// submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within refusalMax. After an
+// submit sends a group of calls of one lane through it, and waits where their balances are locked. It returns within refusalMax, and when ctx's
+// deadline comes, if that is earlier. After an
 // error the calls carry no answer and must not be read: the lane may still be working on them.
 func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error {
 	if cause := l.breaker.Cause(); cause != nil {
 		return l.refuseCaller(reasonAway, cause, len(calls))
 	}
+	askedBy(trail.From(ctx), calls)
 	now := time.Now()
-	wait, err := l.lanes[ln].DoWithin(ctx, now.Add(queueMax), group{calls, now.Add(refusalMax)})
+	by := now.Add(refusalMax)
+	// A request that has waited elsewhere has less time left. Its batch ends with it: this happens only while PostgreSQL hangs.
+	if end, ok := ctx.Deadline(); ok && end.Before(by) {
+		by = end
+	}
+	wait, err := l.lanes[ln].DoWithin(ctx, now.Add(queueMax), group{calls, by})
 	switch {
 	case err == nil && wait != nil:
 		wait(ctx)
@@ -142,6 +150,15 @@ func (l *Ledger) submit(ctx context.Context, ln int, calls []*ledger.Call) error
 		return l.refuseCaller(reasonLate, err, len(calls))
 	default:
 		return l.refuseCaller(reasonCancelled, err, len(calls))
+	}
+}
+
+// askedBy notes who asks for calls. For the audit log those of administrators keep the whole actor: a copy, because they may outlive the request.
+func askedBy(actor *trail.Actor, calls []*ledger.Call) {
+	for _, c := range calls {
+		if c.Actor = actor.KeyID; actor.Admin && audited(c.Kind) {
+			c.Origin = new(*actor)
+		}
 	}
 }
 
@@ -195,7 +212,7 @@ func (l *Ledger) count(c *ledger.Call) {
 	case c.Replayed:
 		outcome = "replayed"
 	}
-	l.metrics.decided.WithLabelValues(string(c.Op.Kind()), outcome).Inc()
+	l.metrics.decided.WithLabelValues(string(c.Kind), outcome).Inc()
 }
 
 // countError counts a call that was not answered, and returns err.

@@ -10,6 +10,7 @@
 //	locate.go  before the locks: the balances of holds, grants and operations that requests name
 //	shelf.go   where operations wait whose balances another transaction has locked
 //	refusal.go why an operation was not decided, and what its caller is told
+//	trail.go   which operations of administrators are recorded in the audit log
 //	load.go, scan.go, terms.go   the reads; write.go the writes; hints.go what is likely to be needed
 //
 // A plain debit takes two round trips: one locks and reads, one writes and commits.
@@ -26,6 +27,7 @@
 //	P4  No SQL error means a business outcome. One that retries cannot cure is searched for by halving the batch.
 //	P5  A batch never uses a request's context: whoever goes away takes nothing from its neighbours.
 //	P6  A caller is answered within refusalMax. A locked row delays the operations on it alone: they wait on the shelf, in order.
+//	P7  An operation of an administrator that is audited has its line in the audit log in the same transaction. Replays and refusals have none.
 //
 // # Clock
 //

@@ -46,6 +46,8 @@ type Config struct {
 	LaneMetrics *lane.Metrics         // nil: none
 	// Clock says what time it is when PostgreSQL's clock and the instance's disagree. nil: one with the defaults.
 	Clock *clock.Clock
+	// Login changes user and password of new connections. nil: those of the URL.
+	Login *pgpool.Login
 	// OnCommit receives every changed balance right after its COMMIT, before callers are answered. It must not block.
 	OnCommit func([]ledger.BalanceCopy)
 }
@@ -103,7 +105,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		{"probe", &l.probe, 1, readerParams()},
 	} {
 		// A pool has no connection before its first use: there is nothing to close when the next one fails.
-		if *p.pool, err = newPool(ctx, cfg.DatabaseURL, p.size, p.params); err != nil {
+		if *p.pool, err = newPool(ctx, &cfg, p.size, p.params); err != nil {
 			return nil, err
 		}
 		pgpool.Measure(cfg.Metrics, p.name, *p.pool)

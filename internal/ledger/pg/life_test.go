@@ -18,6 +18,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/model"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // life is one tenant of a service program: the requests that clients send to the fleet for it, and the models that explain every
@@ -215,9 +216,14 @@ func (s *life) logf(format string, args ...any) {
 	s.log = append(s.log, s.Now.Format("15:04:05.000000 ")+fmt.Sprintf(format, args...))
 }
 
+// asked returns a context with the actor of c. Its request is named after its key.
+func asked(c *ledger.Call) context.Context {
+	return trail.With(context.Background(), &trail.Actor{KeyID: c.Actor, RequestID: c.ID.Key, Admin: c.Actor == model.Administrator})
+}
+
 // send sends c to l and sets its answer. It returns the instant of the decision, zero when the answer has none.
 func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
-	ctx := context.Background()
+	ctx := asked(c)
 	switch r := c.Op.(type) {
 	case *ledger.Debit:
 		out, err := Do(ctx, l, r)
@@ -246,7 +252,7 @@ func (s *life) send(l *Ledger, c *ledger.Call) (decided time.Time) {
 
 // try sends c to l as a dry run and sets its answer. It returns the instant of the decision.
 func (s *life) try(l *Ledger, c *ledger.Call) (decided time.Time) {
-	ctx := context.Background()
+	ctx := asked(c)
 	switch r := c.Op.(type) {
 	case *ledger.Debit:
 		out, err := DryRun(ctx, l, r)

@@ -13,6 +13,7 @@ type plan struct {
 	ids      []ledger.OperationID // of the calls, each once
 	targets  ledger.Targets
 	plain    bool              // the calls have no targets
+	audited  bool              // calls of administrators are among them
 	named    []ledger.GrantKey // grants to which refunds may return units
 	reissued []ledger.GrantKey // grants that refunds may issue under ids made from their keys
 	located  *ledger.Located   // what was found of the targets; nil: not looked up yet
@@ -75,6 +76,7 @@ func newPlan(calls []*ledger.Call) *plan {
 	seen := make(map[ledger.OperationID]struct{}, len(calls))
 	for _, c := range calls {
 		c.Op.Targets(&p.targets)
+		p.audited = p.audited || c.Origin != nil
 		if _, dup := seen[c.ID]; !dup {
 			seen[c.ID] = struct{}{}
 			p.ids = append(p.ids, c.ID)

@@ -56,12 +56,13 @@ func readerParams() map[string]string {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-func newPool(ctx context.Context, url string, size int, params map[string]string) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(url)
+func newPool(ctx context.Context, of *Config, size int, params map[string]string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(of.DatabaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: database URL: %w", err)
 	}
 	cfg.MaxConns = int32(size)
+	cfg.BeforeConnect = of.Login.Apply
 	cfg.ConnConfig.ConnectTimeout = dialTimeout
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	for name, value := range params {
@@ -90,7 +91,9 @@ func newBreaker(cfg *Config) (*breaker.Breaker, error) {
 	params.ConnectTimeout = probeTimeout
 	params.RuntimeParams["application_name"] = "quotasvc-probe"
 	probe := func(ctx context.Context) error {
-		conn, err := pgx.ConnectConfig(ctx, params)
+		current := params.Copy()
+		_ = cfg.Login.Apply(ctx, current) // returns no error
+		conn, err := pgx.ConnectConfig(ctx, current)
 		if err != nil {
 			return wayDown(err)
 		}
@@ -115,6 +118,18 @@ func wayDown(err error) error {
 	}
 	return nil
 }
+
+// Away returns why the database cannot be reached, and nil if it may be, if only for reading.
+func (l *Ledger) Away() error {
+	cause := l.breaker.Cause()
+	if errors.Is(cause, errNoWrites) {
+		return nil
+	}
+	return cause
+}
+
+// Suspect has the database probed soon, for others that use it. It does not wait.
+func (l *Ledger) Suspect() { l.breaker.Suspect() }
 
 // onReader runs read on a connection for reads. When the connection turns out to be dead (the server was restarted, or failed
 // over), it drops the idle connections and runs read once more.

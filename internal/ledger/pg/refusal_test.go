@@ -81,6 +81,29 @@ func TestBatch_CommitHangs_OutcomeUnknownWithinFiveSeconds(t *testing.T) {
 	b.mustVerify()
 }
 
+// A request that waited elsewhere has less than the ledger's own time left.
+func TestBatch_CallersDeadlineIsNearer_AnsweredThen(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	b.mustDebit(debitOf("acme", "first", 1))
+	b.exec(`CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(7); RETURN NULL; END $$`)
+	b.exec(`CREATE CONSTRAINT TRIGGER hang AFTER INSERT ON entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hang()`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err := Do(ctx, b.Ledger, debitOf("acme", "k", 1))
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("answered after %v", took)
+	}
+	wantCode(t, err, ledger.CodeOutcomeUnknown)
+	b.exec("DROP TRIGGER hang ON entries")
+	testenv.Eventually(t, func() bool {
+		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
+		return err == nil
+	})
+}
+
 // An attempt whose COMMIT was lost, followed by one that the database refuses, must not be answered "nothing was changed".
 func TestBatch_UnknownThenDataError_StaysUnknown(t *testing.T) {
 	t.Parallel()

@@ -110,7 +110,10 @@ func (l *Ledger) beginRoll(ctx context.Context, asOf *time.Time) (Roll, error) {
 		if err := tx.QueryRow(ctx, l.sql["CountDue"], roll.AsOf).Scan(&roll.Total); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, l.sql["InsertRoll"], roll.ID, roll.AsOf, roll.Total).Scan(&roll.StartedAt)
+		if err := tx.QueryRow(ctx, l.sql["InsertRoll"], roll.ID, roll.AsOf, roll.Total).Scan(&roll.StartedAt); err != nil {
+			return err
+		}
+		return recordRoll(ctx, tx, &roll)
 	})
 	if e, ok := errors.AsType[*ledger.Error](err); ok {
 		return Roll{}, e
@@ -289,7 +292,7 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, aside 
 		}
 		out.finished, out.broken = t.batch.RollTo(asOf, rollEvents)
 		changes := t.batch.Changes()
-		return t.commit(ctx, &changes)
+		return t.commit(ctx, &pgx.Batch{}, &changes)
 	})
 	return out, err
 }

@@ -84,47 +84,29 @@ func scanBalances(into map[ledger.BalanceKey]*ledger.Book) func(pgx.Rows) error 
 	}
 }
 
-// entryRow is an entry with the columns that may be NULL.
-type entryRow struct {
-	ledger.Entry
-
-	requested   *int64
-	effectiveAt *time.Time
-	opSubject   *string
-}
-
-// targets lists the scan targets of the entry columns, in the order in which every statement lists them.
-func (r *entryRow) targets() []any {
+// entryTargets are the scan targets of the entry columns, in the order in which every statement lists them.
+func entryTargets(e *ledger.Entry) []any {
 	return []any{
-		&r.Tenant, &r.OperationID, &r.Line, &r.Seq, &r.Kind, &r.Meter, &r.Subject, &r.PeriodStart, &r.Grant, &r.Source,
-		&r.Amount, &r.RemainingAfter, &r.Item, &r.requested, &r.Fingerprint, &r.CreatedAt, &r.effectiveAt, &r.opSubject,
-		&r.Detail, &r.Metadata,
+		&e.Tenant, &e.OperationID, &e.Line, &e.Seq, &e.Kind, &e.Meter, &e.Subject, &e.PeriodStart, &e.Grant, &e.Source,
+		&e.Amount, &e.RemainingAfter, &e.Item, &e.Requested, &e.Fingerprint, &e.CreatedAt, &e.EffectiveAt, &e.OpSubject,
+		&e.Detail, &e.Metadata, &e.Actor,
 	}
 }
 
-// take returns the entry that was scanned and makes room for the next one.
-func (r *entryRow) take() ledger.Entry {
-	e := r.Entry
-	e.CreatedAt, e.PeriodStart = e.CreatedAt.UTC(), e.PeriodStart.UTC()
-	if r.requested != nil {
-		e.Requested = *r.requested
-	}
-	if r.effectiveAt != nil {
-		e.EffectiveAt = r.effectiveAt.UTC()
-	}
-	if r.opSubject != nil {
-		e.OpSubject = *r.opSubject
-	}
-	*r = entryRow{}
+// takeEntry returns the entry that was scanned and makes room for the next one.
+func takeEntry(scanned *ledger.Entry) ledger.Entry {
+	e := *scanned
+	e.CreatedAt, e.PeriodStart, e.EffectiveAt = e.CreatedAt.UTC(), e.PeriodStart.UTC(), fromDB(e.EffectiveAt)
+	*scanned = ledger.Entry{}
 	return e
 }
 
 // CollectEntries reads rows that have the columns of an entry, in the order of every statement that reads entries.
 func CollectEntries(rows pgx.Rows) ([]ledger.Entry, error) {
-	var row entryRow
+	var row ledger.Entry
 	items := []ledger.Entry{}
-	_, err := pgx.ForEachRow(rows, row.targets(), func() error {
-		items = append(items, row.take())
+	_, err := pgx.ForEachRow(rows, entryTargets(&row), func() error {
+		items = append(items, takeEntry(&row))
 		return nil
 	})
 	return items, err
@@ -144,9 +126,9 @@ func scanKeys(into *[]ledger.BalanceKey) func(pgx.Rows) error {
 
 func scanEntries(into map[ledger.OperationID][]ledger.Entry) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		var row entryRow
-		_, err := pgx.ForEachRow(rows, row.targets(), func() error {
-			e := row.take()
+		var row ledger.Entry
+		_, err := pgx.ForEachRow(rows, entryTargets(&row), func() error {
+			e := takeEntry(&row)
 			id := ledger.OperationID{Tenant: e.Tenant, Key: e.OperationID}
 			into[id] = append(into[id], e)
 			return nil

@@ -134,6 +134,9 @@ func (s *life) end(v *verifier.Verifier) error {
 			return err
 		}
 	}
+	if err := s.compareTrail(); err != nil {
+		return err
+	}
 	report, err := v.Verify(context.Background(), verifier.Options{Tenant: s.tenant})
 	if err != nil {
 		return err
@@ -147,6 +150,25 @@ func (s *life) end(v *verifier.Verifier) error {
 		}
 	}
 	return nil
+}
+
+// compareTrail compares the audit log with the journal: each operation of an administrator that is audited has one line.
+func (s *life) compareTrail() error {
+	rows, err := s.db.Query(context.Background(), `SELECT coalesce(e.operation_id, a.request_id) || ': ' || coalesce(e.kind, 'no operation') || ', ' || coalesce(a.lines, 'no line')
+		FROM (SELECT operation_id, kind FROM entries WHERE tenant_id = $1 AND line = 1 AND actor = $2
+		      AND kind NOT IN ('debit', 'overage', 'hold', 'capture', 'release', 'extend', 'denial')) AS e
+		FULL JOIN (SELECT request_id, string_agg(action, ', ') AS lines FROM audit WHERE tenant_id = $1 GROUP BY request_id) AS a ON a.request_id = e.operation_id
+		WHERE e.operation_id IS NULL OR a.lines IS NULL OR a.lines <> CASE
+			WHEN e.kind IN ('grant', 'schedule') THEN 'grant.create' WHEN e.kind = 'void' THEN 'grant.void'
+			WHEN e.kind IN ('adjust_up', 'adjust_down') THEN 'adjustment.create' ELSE 'refund.create' END`, s.tenant, model.Administrator)
+	if err != nil {
+		return err
+	}
+	wrong, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err == nil && len(wrong) > 0 {
+		err = fmt.Errorf("audit log and journal differ: %s", strings.Join(wrong, "; "))
+	}
+	return err
 }
 
 // compareStatements reads the statements of all periods of a balance, newest first. Each must foot, begin with the closing amount of

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // tx is one transaction of a batch on one connection of the writers.
@@ -94,9 +95,14 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 			t.rollBack(ctx)
 			return nil
 		}
-		changes := t.batch.Changes()
+		changes, out := t.batch.Changes(), &pgx.Batch{}
+		if p.audited && !next.CatchUp { // else no call was decided
+			if err := trail.Queue(out, linesOf(p.calls)); err != nil {
+				return err
+			}
+		}
 		committing = len(changes.Books) > 0
-		return t.commit(ctx, &changes)
+		return t.commit(ctx, out, &changes)
 	})
 	return next, committing, err
 }
@@ -240,9 +246,8 @@ func (t *tx) mayBeCut(book *ledger.Book) bool {
 	return ok && !t.ledger.hints.isSettled(book.BalanceKey, settlement{book.Start, at}) && book.MayBeCut(at.Add(termsCommitMargin))
 }
 
-// commit is the last round trip: it writes the changes and commits. Then it hands the changed balances to the cache.
-func (t *tx) commit(ctx context.Context, changes *ledger.Changes) error {
-	out := &pgx.Batch{}
+// commit is the last round trip: it runs what out has already, writes the changes and commits. Then it hands the changed balances to the cache.
+func (t *tx) commit(ctx context.Context, out *pgx.Batch, changes *ledger.Changes) error {
 	months := t.ledger.unlisted(changes.Entries)
 	if len(months) > 0 {
 		out.Queue(t.ledger.sql["InsertMonths"], monthColumn(months))

@@ -87,6 +87,7 @@ func queuePlainDebits(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 		column(e, func(e **ledger.Entry) int64 { return (*e).RemainingAfter }),
 		column(e, func(e **ledger.Entry) []byte { return (*e).Fingerprint }),
 		column(e, func(e **ledger.Entry) time.Time { return (*e).CreatedAt }),
+		column(e, func(e **ledger.Entry) string { return (*e).Actor }),
 	)
 }
 
@@ -112,6 +113,7 @@ func queueOtherEntries(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 		column(e, func(e **ledger.Entry) *string { return orNull((*e).OpSubject) }),
 		column(e, func(e **ledger.Entry) []byte { return (*e).Detail }),
 		column(e, func(e **ledger.Entry) []byte { return (*e).Metadata }),
+		column(e, func(e **ledger.Entry) string { return (*e).Actor }),
 	)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -165,10 +166,14 @@ func holdOf(tenant, key, id string, amount int64) *ledger.Hold {
 	return &ledger.Hold{Tenant: tenant, Key: key, HoldID: id, Items: []ledger.Item{{Meter: "api_calls", Amount: amount}}}
 }
 
-// mustDo makes an operation.
+// mustDo makes an operation. That with key d1 is nobody's, and the others of history are those of key_1.
 func mustDo[R any](b *bundle, op ledger.Request[R]) *R {
 	b.t.Helper()
-	r, err := pg.Do(b.t.Context(), b.ledger, op)
+	ctx := b.t.Context()
+	if op.ID().Key != "d1" {
+		ctx = trail.With(ctx, &trail.Actor{KeyID: "key_1"})
+	}
+	r, err := pg.Do(ctx, b.ledger, op)
 	b.must(err)
 	return r
 }

@@ -48,7 +48,8 @@ func (b *bundle) large(n int) {
 	b.exec(`UPDATE balances SET seq = $1::bigint, used = $1::bigint - 1, head_remaining = 1000000001 - $1::bigint`, n)
 	var chain ledger.Chain
 	rows, err := b.db.Query(b.t.Context(), `SELECT tenant_id, meter, subject, seq, operation_id, line, kind, period_start, grant_id, source, amount, remaining_after, item,
-		coalesce(requested, 0), fingerprint, created_at, effective_at, coalesce(op_subject, ''), detail::text, metadata::text FROM entries ORDER BY seq`)
+		coalesce(requested, 0), fingerprint, created_at, effective_at, coalesce(op_subject, ''), detail::text, metadata::text, coalesce(actor, '')
+		FROM entries ORDER BY seq`)
 	b.must(err)
 	defer rows.Close()
 	for rows.Next() {
@@ -56,7 +57,7 @@ func (b *bundle) large(n int) {
 		var effective *time.Time
 		var detail, metadata *string
 		b.must(rows.Scan(&e.Tenant, &e.Meter, &e.Subject, &e.Seq, &e.OperationID, &e.Line, &e.Kind, &e.PeriodStart, &e.Grant, &e.Source, &e.Amount, &e.RemainingAfter,
-			&e.Item, &e.Requested, &e.Fingerprint, &e.CreatedAt, &effective, &e.OpSubject, &detail, &metadata))
+			&e.Item, &e.Requested, &e.Fingerprint, &e.CreatedAt, &effective, &e.OpSubject, &detail, &metadata, &e.Actor))
 		if effective != nil {
 			e.EffectiveAt = *effective
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // A reader of copies that waits keeps a verification running.
@@ -76,5 +77,27 @@ func TestStartVerification_VerifierStops_RunningOneEnds(t *testing.T) {
 	}
 	if got, err := b.VerificationStatus(t.Context(), started.ID); err != nil || got.Status != VerificationFailed {
 		t.Errorf("the interrupted verification: %+v, %v", got, err)
+	}
+}
+
+func TestStartVerification_Administrator_OneLine(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	started := map[string]string{}
+	for _, actor := range []*trail.Actor{{KeyID: "key_a", Admin: true}, {KeyID: "key_u"}} {
+		v, err := b.open(nil).StartVerification(trail.With(t.Context(), actor), "acme")
+		b.must(err)
+		started[actor.KeyID] = v.ID
+	}
+	var got, id string
+	b.must(b.db.QueryRow(t.Context(), "SELECT concat_ws(' ', action, actor_key, object_kind, tenant_id, after), object_id FROM audit").Scan(&got, &id))
+	if want := `verification.start key_a verification acme {"status": "running"}`; got != want || id != started["key_a"] {
+		t.Errorf("%s of %s, want %s of %s", got, id, want, started["key_a"])
+	}
+	var lines int
+	b.must(b.db.QueryRow(t.Context(), "SELECT count(*) FROM audit").Scan(&lines))
+	if lines != 1 {
+		t.Errorf("%d lines", lines)
 	}
 }

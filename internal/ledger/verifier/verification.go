@@ -13,6 +13,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // verificationBeat is how often a running verification saves its progress. One that has not saved for a minute counts as abandoned,
@@ -71,7 +72,13 @@ func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verifi
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	var at time.Time
-	if err := v.pool.QueryRow(ctx, v.sql["InsertVerification"], started.ID, tenant).Scan(&at); err != nil {
+	err = pgx.BeginFunc(ctx, v.pool, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, v.sql["InsertVerification"], started.ID, tenant).Scan(&at); err != nil {
+			return err
+		}
+		return recordStart(ctx, tx, &started)
+	})
+	if err != nil {
 		v.slot.free(started.ID)
 		return Verification{}, unavailable("begin verification", err)
 	}
@@ -80,6 +87,18 @@ func (v *Verifier) StartVerification(ctx context.Context, tenant string) (Verifi
 	changing := now
 	v.slot.run(now.ID, func(ctx context.Context) { v.runVerification(ctx, &changing) }, func(err error) { v.saveFailure(&now, err) })
 	return now, nil
+}
+
+// recordStart records in the transaction that stores of that an administrator has started it.
+func recordStart(ctx context.Context, tx pgx.Tx, of *Verification) error {
+	actor := trail.From(ctx)
+	if !actor.Admin {
+		return nil
+	}
+	return trail.Record(ctx, tx, []trail.Line{{
+		Actor: actor, Action: "verification.start", Object: trail.Object{Kind: "verification", ID: of.ID, Tenant: of.Tenant},
+		After: map[string]any{"status": of.Status},
+	}})
 }
 
 // saveFailure records that a verification ended without a result.

@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 //go:embed sql/*.sql
@@ -37,7 +38,9 @@ type Config struct {
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
 	// Every is the pause between two passes of the watch. 0: no watch.
-	Every  time.Duration
+	Every time.Duration
+	// Login changes user and password of new connections. nil: those of the URL.
+	Login  *pgpool.Login
 	Copies CopyReader // reads the cached copies that verifications compare; nil: they compare none
 }
 
@@ -67,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Verifier, error) {
 	}
 	v := &Verifier{cfg: cfg, log: cfg.Log, sql: sql, metrics: newMetrics(cfg.Metrics), slot: newSlot(), wholeUpTo: wholeUpTo, positionEvery: positionEvery}
 	v.watch = &watch{verifier: v, cancel: func() {}}
-	if v.pool, err = newPool(ctx, cfg.DatabaseURL); err != nil {
+	if v.pool, err = newPool(ctx, &cfg); err != nil {
 		return nil, err
 	}
 	if v.auditor, err = audit.New(v.pool); err != nil {
@@ -90,12 +93,13 @@ func (v *Verifier) Stop(ctx context.Context) error {
 	return err
 }
 
-func newPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(url)
+func newPool(ctx context.Context, of *Config) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(of.DatabaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("verifier: database URL: %w", err)
 	}
 	cfg.MaxConns = connections
+	cfg.BeforeConnect = of.Login.Apply
 	cfg.ConnConfig.ConnectTimeout = dialTimeout
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	for name, value := range map[string]string{

@@ -68,23 +68,35 @@ func record(dir string) (err error) {
 		Replicas: 1, LedgerLanes: 2, CheckReads: 8, Readers: 8, CacheFresh: time.Hour, // no refresh in the middle of a record
 	}
 	cfg.DatabaseURL, cfg.RedisURL = secret(os.Getenv("QUOTASVC_DATABASE_URL")), secret(os.Getenv("QUOTASVC_REDIS_URL"))
+	cfg.level = new(slog.LevelVar)
 	lst, err := listen(ctx, &cfg)
 	if err != nil {
 		return err
 	}
 	defer lst.close()
-	if err := migrateUp(ctx, string(cfg.DatabaseURL), log); err != nil {
+	before := func(ctx context.Context) error {
+		if err := migrateUp(ctx, string(cfg.DatabaseURL), log); err != nil {
+			return err
+		}
+		_, err := applyText(ctx, string(cfg.DatabaseURL), cfg.clock(log), []byte(recordCatalog), false)
 		return err
 	}
-	if _, err := applyText(ctx, string(cfg.DatabaseURL), cfg.clock(log), []byte(recordCatalog), false); err != nil {
+	r := &recorder{dir: dir}
+	serving, stop := context.WithCancel(ctx)
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- run(serving, &cfg, lst, log, before, func(a addresses) { r.api = a.api; close(ready) })
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		stop()
 		return err
 	}
-	s, err := start(ctx, &cfg, lst, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.stop(ctx)) }()
-	r := &recorder{dir: dir, api: "http://" + lst.api.Addr().String()}
+	defer func() {
+		stop()
+		err = errors.Join(err, <-ended)
+	}()
 	for range recordWarmUp {
 		if err := errors.Join(r.debit(ctx), r.check(ctx)); err != nil {
 			return err

@@ -8,6 +8,9 @@
 -- name: LockBalances
 -- Locks the balances of a batch ($1 tenants, $2 meters, $3 subjects; each key once). It locks in key order, so two batches
 -- cannot deadlock. A missing row means that the balance does not exist. The ledger locks no other rows.
+-- FOR NO KEY UPDATE also gives the transaction an xid, and writes WAL. So the COMMIT of a replay, which stores nothing, waits for the
+-- synchronous standby as well. Without that, a replay could confirm what an earlier COMMIT wrote while no standby answered: after a
+-- cancelled wait PostgreSQL shows such rows, and a failover would lose them.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
        b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
@@ -74,7 +77,8 @@ FROM (SELECT array_agg(t.tenant_id) AS tenants, array_agg(t.effective_at) AS mad
 -- a lock, so it would miss what the previous lock holder wrote. There is one branch per month because a list of months does
 -- not prune partitions. LATERAL keeps a plan that was made on empty tables right on full ones.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
-       e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
+       e.remaining_after, e.item, coalesce(e.requested, 0), e.fingerprint, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
+       e.detail, e.metadata, coalesce(e.actor, '')
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 CROSS JOIN LATERAL (
     SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id AND j.month = ($3::date[])[1]
@@ -148,7 +152,8 @@ CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o
 -- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. For refunds it runs before the locks, because
 -- entries never change. For keys it runs after them, if a clock was ahead.
 SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e.period_start, e.grant_id, e.source, e.amount,
-       e.remaining_after, e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail, e.metadata
+       e.remaining_after, e.item, coalesce(e.requested, 0), e.fingerprint, e.created_at, coalesce(e.effective_at, 'epoch'), coalesce(e.op_subject, ''),
+       e.detail, e.metadata, coalesce(e.actor, '')
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 CROSS JOIN LATERAL (
     SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id OFFSET 0
@@ -189,25 +194,26 @@ ORDER BY p.plan, p.version;
 -- Appends the lines of the batch. A unique violation means that another instance has just written one of the keys: the batch
 -- is decided again.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
-                     remaining_after, item, requested, fingerprint, created_at, effective_at, op_subject, detail, metadata)
+                     remaining_after, item, requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor)
 SELECT l.tenant_id, l.operation_id, l.line, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, l.kind, l.meter, l.subject,
        l.period_start, l.grant_id, l.source, l.amount, l.remaining_after, l.item, l.requested, l.fingerprint, l.created_at,
-       l.effective_at, l.op_subject, l.detail, l.metadata
+       l.effective_at, l.op_subject, l.detail, l.metadata, nullif(l.actor, '')
 FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[],
             $10::text[], $11::bigint[], $12::bigint[], $13::integer[], $14::bigint[], $15::bytea[], $16::timestamptz[],
-            $17::timestamptz[], $18::text[], $19::jsonb[], $20::jsonb[])
+            $17::timestamptz[], $18::text[], $19::jsonb[], $20::jsonb[], $21::text[])
      AS l (tenant_id, operation_id, line, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after, item,
-           requested, fingerprint, created_at, effective_at, op_subject, detail, metadata);
+           requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor);
 
 -- name: InsertPlainDebits
 -- Does the same for the usual case: a debit of one item that one grant pays. Half the columns, a fifth less work.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
-                     remaining_after, item, requested, fingerprint, created_at)
+                     remaining_after, item, requested, fingerprint, created_at, actor)
 SELECT l.tenant_id, l.operation_id, 1, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, 'debit', l.meter, '',
-       l.period_start, l.grant_id, l.source, l.amount, l.remaining_after, 0, l.amount, l.fingerprint, l.created_at
+       l.period_start, l.grant_id, l.source, l.amount, l.remaining_after, 0, l.amount, l.fingerprint, l.created_at,
+       nullif(l.actor, '')
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
-            $10::bytea[], $11::timestamptz[])
-     AS l (tenant_id, operation_id, seq, meter, period_start, grant_id, source, amount, remaining_after, fingerprint, created_at);
+            $10::bytea[], $11::timestamptz[], $12::text[])
+     AS l (tenant_id, operation_id, seq, meter, period_start, grant_id, source, amount, remaining_after, fingerprint, created_at, actor);
 
 -- name: UpdateDrawnBalances
 -- Does the same as UpdateBalances for balances that only debits changed. $10 is the expected count, as the last parameter there.

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// unnoticed is how long a caller may wait when Redis fails: the budget of a decision, and the first calls of a breaker.
+const unnoticed = 300 * time.Millisecond
+
+// redisAway is long enough for calls that are decided without Redis. Until Redis decides again takes up to 5 s more, for which
+// TestOutage_RedisKilled_CallersDoNotNotice waits.
+const redisAway = 2200 * time.Millisecond
+
+// redisFault checks what every fault of Redis promises: everything succeeds, soon, and nothing is lost.
+func (tr *trial) redisFault(d time.Duration, begin, end func()) {
+	tr.t.Helper()
+	tr.degradedIsWell = true
+	tr.through(d, begin, end)
+	tr.each("check consume debit admin", 0, "success, soon", func(c call) bool { return succeeds(c) && c.took < unnoticed+busy })
+	tr.exactlyWhatWasAcknowledged()
+}
+
+// localInTheEnd checks that limits were decided without Redis, from a second after the beginning.
+func (tr *trial) localInTheEnd() {
+	tr.t.Helper()
+	tr.each("check consume", time.Second, "a decision without Redis", func(c call) bool { return c.degraded })
+}
+
+func TestDegradation_RedisDown_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	tr := newTrial(t, testenv.Postgres(t), server.URL)
+	tr.redisFault(redisAway, server.Kill, server.Start)
+	tr.localInTheEnd()
+}
+
+func TestDegradation_RedisPaused_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	tr := newTrial(t, testenv.Postgres(t), server.URL)
+	tr.redisFault(redisAway, server.Pause, server.Resume)
+	tr.localInTheEnd()
+}
+
+func TestDegradation_RedisSlow_BudgetHolds(t *testing.T) {
+	t.Parallel()
+	link, url := testenv.NewLinkTo(t, testenv.RedisURL(t))
+	tr := newTrial(t, testenv.Postgres(t), url)
+	tr.redisFault(redisAway, func() { link.Delay.Store(int64(time.Second)) }, func() { link.Delay.Store(0) })
+	tr.localInTheEnd()
+}
+
+func TestDegradation_NetworkToRedisCut_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	link, url := testenv.NewLinkTo(t, testenv.RedisURL(t))
+	tr := newTrial(t, testenv.Postgres(t), url)
+	tr.redisFault(redisAway, link.Cut, link.Heal)
+	tr.localInTheEnd()
+}
+
+func TestDegradation_RedisFull_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client := redis.NewClient(server.Options())
+	t.Cleanup(func() { _ = client.Close() })
+	set := func(bytes string) {
+		if err := client.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	tr := newTrial(t, testenv.Postgres(t), server.URL)
+	tr.redisFault(redisAway, func() { set("1") }, func() { set("0") })
+	tr.localInTheEnd()
+}
+
+func TestDegradation_RedisFlushed_LimitsStartFull(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	client := redis.NewClient(server.Options())
+	t.Cleanup(func() { _ = client.Close() })
+	tr := newTrial(t, testenv.Postgres(t), server.URL)
+	tr.in.do(t, http.StatusCreated, "PUT", "/v1/limits/two", "", object{"per": []string{"tenant"}, "match": object{"route": "/two"}, "kind": "token_bucket", "rate": "2/day", "burst": 2})
+	body := debitOf("acme", "api_calls", 1)
+	body["route"] = "/two"
+	testenv.Eventually(t, func() bool { // the limit is in force
+		a, err := tr.in.send(t.Context(), "POST", "/v1/check", "", body)
+		return err == nil && strings.Contains(string(a.body), `"rule":"two"`)
+	})
+	spend := func() (granted int) {
+		for i := range 3 {
+			a, err := tr.in.send(t.Context(), "POST", "/v1/consume", fmt.Sprintf("two-%d-%d", tr.rates.Add(1), i), body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.status == http.StatusOK {
+				granted++
+			}
+		}
+		return granted
+	}
+	if n := spend(); n != 2 {
+		t.Fatalf("the limit of 2 granted %d", n)
+	}
+	flush := func() {
+		if err := client.FlushAll(context.Background()).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	tr.through(2*time.Second, flush, func() {})
+	tr.each("check consume debit admin", 0, "success, soon", func(c call) bool { return succeeds(c) && c.took < unnoticed+busy })
+	if n := spend(); n != 2 {
+		t.Errorf("after the flush the limit of 2 granted %d", n)
+	}
+}
+
+func TestDegradation_RedisFailsOver_CallersDoNotNotice(t *testing.T) {
+	t.Parallel()
+	group := testenv.RedisSentinelsPrivate(t)
+	tr := newTrial(t, testenv.Postgres(t), group.URL)
+	tr.redisFault(redisAway, group.Master.Kill, func() { group.AwaitMaster(group.Replica) })
+}
+
+func TestDegradation_BothDown_ChecksFromThisProcess(t *testing.T) {
+	t.Parallel()
+	pg, server := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
+	tr := newTrial(t, pg.URL, server.URL)
+	tr.degradedIsWell = true
+	tr.through(2500*time.Millisecond, func() { pg.Kill(); server.Kill() }, func() { server.Start(); pg.Start() })
+	tr.each("check", 0, "an answer from this process", func(c call) bool { return succeeds(c) && c.took < unnoticed+busy })
+	tr.each("consume debit admin", time.Second, "a refusal at once", refusedAtOnce)
+	tr.exactlyWhatWasAcknowledged()
+}
+
+// The pause is longer than every time limit: PostgreSQL has ended the instance's transactions, and the other instance has forgotten it.
+func TestDegradation_InstancePaused_OthersServeAndItGoesOn(t *testing.T) {
+	t.Parallel()
+	databaseURL, redisURL := testenv.Postgres(t), testenv.RedisURL(t)
+	tr := newTrial(t, databaseURL, redisURL)
+	other := serve(t, tr.env)
+	answers := make(chan call, 3)
+	tr.in.signal(syscall.SIGSTOP)
+	for i, kind := range []string{"check", "consume", "debit"} {
+		go func() { answers <- tr.in.call(context.Background(), kind, "paused-"+kind, int64(i)) }()
+	}
+	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for _, kind := range callKinds {
+			if c := other.call(t.Context(), kind, fmt.Sprintf("other-%s-%d", kind, tr.rates.Add(1)), tr.rates.Add(1)); !succeeds(c) || c.took > time.Second+busy {
+				t.Errorf("on the other instance: %s", c)
+			}
+		}
+	}
+	tr.in.signal(syscall.SIGCONT)
+	for range 3 {
+		if c := <-answers; !succeeds(c) && !refused(c) {
+			t.Errorf("on the paused instance: %s", c)
+		}
+	}
+	testenv.Eventually(t, func() bool { return succeeds(tr.in.call(t.Context(), "debit", "after", 0)) })
+	for _, kind := range []string{"consume", "debit"} {
+		if c := other.call(t.Context(), kind, "paused-"+kind, 0); !succeeds(c) {
+			t.Errorf("sent again to the other instance: %s", c)
+		}
+	}
+	if status, stdout, stderr := tool(t, tr.env, "verify"); status != 0 {
+		t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
+	}
+}

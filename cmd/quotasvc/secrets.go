@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
+)
+
+// secretFlags are the flags whose value must not be on a command line: every user of the machine can list it.
+var secretFlags = []string{"admin-key", "database-url", "redis-url", "report-database-url"}
+
+// warnCommandLine logs a line for each secret on the command line. A URL without a password is none.
+func warnCommandLine(command *kong.Context, log *slog.Logger) {
+	for _, part := range command.Path {
+		if part.Flag == nil || !slices.Contains(secretFlags, part.Flag.Name) {
+			continue
+		}
+		value := secret(fmt.Sprint(string(part.Flag.Target.String())))
+		if part.Flag.Name == "admin-key" || value.String() != string(value) {
+			log.Warn("a secret is on the command line, which every user of this machine can read: use the environment, or a file",
+				"flag", "--"+part.Flag.Name, "instead", settingName(part.Flag.Name+"-file"))
+		}
+	}
+}
+
+// readSecret sets *value to the content of a file, without one line end. It notes the fault if the file cannot be used or value is set as well.
+func readSecret(check *checker, flag string, value *secret, file string) {
+	if file == "" {
+		return
+	}
+	setting := settingName(flag + "-file")
+	text, err := secretIn(file)
+	check.require(err == nil, setting, "%v", err)
+	check.require(*value == "" || *value == text, setting, "and %s are both set: set one of them", settingName(flag))
+	if err == nil {
+		*value = text
+	}
+}
+
+// secretIn returns the content of a file, without one line end.
+func secretIn(file string) (secret, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		if path, ok := errors.AsType[*fs.PathError](err); ok {
+			err = path.Err
+		}
+		return "", fmt.Errorf("%s cannot be read: %w", file, err)
+	}
+	line := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if line == "" {
+		return "", fmt.Errorf("%s is empty", file)
+	}
+	return secret(line), nil
+}
+
+// rotation follows secrets that change while the service runs.
+type rotation struct {
+	cfg           *serviceConfig
+	log           *slog.Logger
+	database      pgpool.Login
+	report        pgpool.Login
+	redis         redisstore.Login
+	adminKey      func(string) error // of the server
+	inForce       map[string]secret  // by flag
+	needsNewStart []string
+}
+
+func newRotation(cfg *serviceConfig, log *slog.Logger) *rotation {
+	return &rotation{cfg: cfg, log: log, inForce: map[string]secret{
+		"admin-key": cfg.AdminKey, "database-url": cfg.DatabaseURL, "redis-url": cfg.RedisURL, "report-database-url": cfg.ReportDatabaseURL,
+	}}
+}
+
+// reload reads the files again. A file that cannot be used changes nothing. Two lines at most are logged: what changed, and what did not.
+func (r *rotation) reload() {
+	r.needsNewStart = nil
+	var changed, failed []string
+	for _, s := range []struct {
+		flag, file string
+		use        func(before, now string) error
+	}{
+		{"admin-key", r.cfg.AdminKeyFile, func(_, now string) error { return r.setAdminKey(now) }},
+		{"database-url", r.cfg.DatabaseURLFile, func(before, now string) error { return r.followDatabase(&r.database, "database-url", before, now) }},
+		{"report-database-url", r.cfg.ReportDatabaseURLFile, func(before, now string) error {
+			return r.followDatabase(&r.report, "report-database-url", before, now)
+		}},
+		{"redis-url", r.cfg.RedisURLFile, r.followRedis},
+	} {
+		if s.file == "" {
+			continue
+		}
+		now, err := secretIn(s.file)
+		if err == nil && now != r.inForce[s.flag] {
+			if err = s.use(string(r.inForce[s.flag]), string(now)); err == nil {
+				r.inForce[s.flag] = now
+				changed = append(changed, s.flag)
+			}
+		}
+		if err != nil {
+			failed = append(failed, settingName(s.flag+"-file")+": "+err.Error())
+		}
+	}
+	r.log.Info("SIGHUP: secrets and certificates are read again; all other settings need a restart", "changed", changed)
+	if len(failed) > 0 {
+		r.log.Error("secrets that cannot be used; the old ones stay", "faults", failed)
+	}
+	if len(r.needsNewStart) > 0 {
+		r.log.Warn("of these URLs only user and password have changed; hosts, names and parameters need a restart", "settings", r.needsNewStart)
+	}
+}
+
+func (r *rotation) setAdminKey(key string) error {
+	var check checker
+	checkAdminKey(&check, key)
+	if err := check.err(); err != nil {
+		return errors.New(bound.MustBeAdminKey)
+	}
+	return r.adminKey(key)
+}
+
+func (r *rotation) followDatabase(login *pgpool.Login, flag, before, now string) error {
+	to, err := pgx.ParseConfig(now)
+	if err != nil {
+		return redactedParse(err)
+	}
+	login.Set(to.User, to.Password)
+	from, err := pgx.ParseConfig(before)
+	if err != nil || from.Host != to.Host || from.Port != to.Port || from.Database != to.Database || len(from.Fallbacks) != len(to.Fallbacks) ||
+		(from.TLSConfig == nil) != (to.TLSConfig == nil) {
+		r.needsNewStart = append(r.needsNewStart, settingName(flag))
+	}
+	return nil
+}
+
+func (r *rotation) followRedis(before, now string) error {
+	more, err := r.redis.Follow(before, now)
+	if more {
+		r.needsNewStart = append(r.needsNewStart, settingName("redis-url"))
+	}
+	return err
+}
+
+// warnPlainText logs a loud line for each backend to which passwords and balances go in clear over a network.
+func (c *serviceConfig) warnPlainText(log *slog.Logger) {
+	warn := func(what, remedy string, hosts []string) {
+		hosts = slices.DeleteFunc(hosts, isLocal)
+		if len(hosts) > 0 {
+			log.Warn("PLAIN TEXT to "+what+": passwords and balances cross the network unencrypted; "+remedy, "hosts", hosts)
+		}
+	}
+	warn("PostgreSQL", "add sslmode=verify-full to the URL", plainHosts(string(c.DatabaseURL)))
+	warn("the replica of PostgreSQL", "add sslmode=verify-full to the URL", plainHosts(string(c.ReportDatabaseURL)))
+	warn("Redis", "use rediss://", redisstore.Unencrypted(string(c.RedisURL)))
+}
+
+// plainHosts returns the hosts of a PostgreSQL URL that may be used without TLS. sslmode=prefer, the default, is one way.
+func plainHosts(url string) []string {
+	if url == "" {
+		return nil
+	}
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil
+	}
+	var hosts []string
+	if cfg.TLSConfig == nil {
+		hosts = append(hosts, cfg.Host)
+	}
+	for _, f := range cfg.Fallbacks {
+		if f.TLSConfig == nil && !slices.Contains(hosts, f.Host) {
+			hosts = append(hosts, f.Host)
+		}
+	}
+	return hosts
+}
+
+// isLocal reports whether a host is this machine: a loopback address or a socket.
+func isLocal(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,119 @@
+package drill
+
+import (
+	"context"
+	_ "embed" // the journal's query
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed journal.sql
+var journalSQL string
+
+// key identifies an operation.
+type key struct{ tenant, operation string }
+
+// journal holds the sum of each operation's entries by kind.
+type journal map[key]map[Kind]int64
+
+// readJournal reads what clients have made.
+func readJournal(ctx context.Context, url string) (journal, error) {
+	db, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	defer db.Close(ctx)
+	rows, err := db.Query(ctx, journalSQL)
+	if err != nil {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	j := journal{}
+	var k key
+	var kind Kind
+	var sum int64
+	_, err = pgx.ForEachRow(rows, []any{&k.tenant, &k.operation, &kind, &sum}, func() error {
+		if j[k] == nil {
+			j[k] = map[Kind]int64{}
+		}
+		j[k][kind] = sum
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	return j, nil
+}
+
+// Findings counts what a comparison of memory and journal found. Examples has the first few of them.
+type Findings struct {
+	Compared int // operations
+
+	Lost     int // acknowledged, and not in the journal, or with less than was acknowledged
+	Twice    int // in the journal with more than was asked
+	Present  int // refused by every answer, and in the journal
+	Unknown  int // in the journal, and remembered by nobody
+	Late     int // refused in the end, but an earlier attempt without an answer was carried out after that: allowed
+	Examples []string
+}
+
+const examplesMax = 10
+
+// Violations returns how many findings break a promise.
+func (f *Findings) Violations() int { return f.Lost + f.Twice + f.Present + f.Unknown }
+
+func (f *Findings) found(count *int, what string, op *Operation) {
+	*count++
+	if len(f.Examples) < examplesMax {
+		f.Examples = append(f.Examples, fmt.Sprintf("%s: %s %s of %d by %s, %s after %d attempts, %d of them unsure, first sent %s", what, op.Tenant, op.Kind,
+			op.Amount, op.Key, op.Outcome, op.Attempts, op.Unsure, op.First.UTC().Format(time.RFC3339Nano)))
+	}
+}
+
+// compare compares what clients remember with the journal.
+func compare(remembered []Operation, j journal) Findings {
+	f := Findings{Compared: len(remembered)}
+	known := make(map[key]bool, len(remembered))
+	for i := range remembered {
+		op := &remembered[i]
+		k := key{op.Tenant, op.Key}
+		known[k] = true
+		entries, in := j[k]
+		switch sum := entries[op.Kind]; {
+		case in && sum > op.Amount:
+			f.found(&f.Twice, "charged twice", op)
+		case op.Outcome == Done && sum < op.Amount, in && sum < op.Amount:
+			f.found(&f.Lost, "lost", op)
+		case op.Outcome != Done && in && op.Unsure == 0 && op.Attempts > 0:
+			f.found(&f.Present, "refused and in the journal", op)
+		case op.Outcome == Refused && in:
+			f.Late++
+		}
+	}
+	for k := range j {
+		if !known[k] {
+			f.found(&f.Unknown, "nobody remembers it", &Operation{Tenant: k.tenant, Key: k.operation})
+		}
+	}
+	return f
+}
+
+// compareAt compares what clients remember with a journal that was restored to an instant: what was acknowledged before it is there,
+// and what was sent after it is not.
+func compareAt(remembered []Operation, j journal, instant time.Time) Findings {
+	var before []Operation
+	for i := range remembered {
+		op := remembered[i]
+		switch in := j[key{op.Tenant, op.Key}] != nil; {
+		case op.First.After(instant):
+			op.Outcome, op.Unsure, op.Attempts = Refused, 0, 1 // it must not be there
+		case op.Outcome == Done && op.Ended.After(instant):
+			op.Outcome, op.Unsure = Open, 1 // it may be there
+		case op.Outcome != Done && in:
+			op.Unsure = max(op.Unsure, 1) // it was tried before the instant
+		}
+		before = append(before, op)
+	}
+	return compare(before, j)
+}

@@ -1,0 +1,120 @@
+package drill
+
+import (
+	"testing"
+	"time"
+)
+
+func TestCompare_EachBrokenPromise_IsFound(t *testing.T) {
+	t.Parallel()
+	done := Operation{Tenant: "t", Key: "k", Kind: Debit, Amount: 3, Outcome: Done, Attempts: 1}
+	refused := Operation{Tenant: "t", Key: "k", Kind: Debit, Amount: 3, Outcome: Refused, Attempts: 2}
+	late := refused
+	late.Unsure = 1
+	open := Operation{Tenant: "t", Key: "k", Kind: Debit, Amount: 3, Outcome: Open, Attempts: 2, Unsure: 1}
+	turnedAway := open // 503 each time, and never outcome_unknown
+	turnedAway.Unsure = 0
+	entries := func(n int64) journal { return journal{{"t", "k"}: {Debit: n}} }
+	for name, tc := range map[string]struct {
+		op   Operation
+		j    journal
+		want Findings
+	}{
+		"acknowledged, there":           {done, entries(3), Findings{}},
+		"acknowledged, gone":            {done, journal{}, Findings{Lost: 1}},
+		"acknowledged, a part is gone":  {done, entries(2), Findings{Lost: 1}},
+		"acknowledged, as another kind": {done, journal{{"t", "k"}: {Refund: 3}}, Findings{Lost: 1}},
+		"acknowledged, twice there":     {done, entries(6), Findings{Twice: 1}},
+		"refused, not there":            {refused, journal{}, Findings{}},
+		"refused, there":                {refused, entries(3), Findings{Present: 1}},
+		"refused, unanswered before":    {late, entries(3), Findings{Late: 1}},
+		"open, there":                   {open, entries(3), Findings{}},
+		"open, twice there":             {open, entries(6), Findings{Twice: 1}},
+		"open, not there":               {open, journal{}, Findings{}},
+		"turned away, there":            {turnedAway, entries(3), Findings{Present: 1}},
+		"nobody's":                      {done, journal{{"t", "k"}: {Debit: 3}, {"t", "other"}: {Debit: 1}}, Findings{Unknown: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := compare([]Operation{tc.op}, tc.j)
+			if got.Lost != tc.want.Lost || got.Twice != tc.want.Twice || got.Present != tc.want.Present || got.Unknown != tc.want.Unknown || got.Late != tc.want.Late {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			if len(got.Examples) != got.Violations() {
+				t.Errorf("examples %q", got.Examples)
+			}
+		})
+	}
+}
+
+func TestCompareAt_Instant_DividesOperations(t *testing.T) {
+	t.Parallel()
+	instant := time.Now()
+	before, after := instant.Add(-time.Second), instant.Add(time.Second)
+	op := func(first, ended time.Time, outcome Outcome) Operation {
+		return Operation{Tenant: "t", Key: "k", Kind: Debit, Amount: 3, Outcome: outcome, Attempts: 1, First: first, Ended: ended}
+	}
+	there, gone := journal{{"t", "k"}: {Debit: 3}}, journal{}
+	for name, tc := range map[string]struct {
+		op   Operation
+		j    journal
+		want int // violations
+	}{
+		"acknowledged before, there":   {op(before, before, Done), there, 0},
+		"acknowledged before, gone":    {op(before, before, Done), gone, 1},
+		"acknowledged after, there":    {op(before, after, Done), there, 0},
+		"acknowledged after, gone":     {op(before, after, Done), gone, 0},
+		"sent after, there":            {op(after, after, Done), there, 1},
+		"sent after, gone":             {op(after, after, Done), gone, 0},
+		"open when it was over, there": {op(before, time.Time{}, Open), there, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := compareAt([]Operation{tc.op}, tc.j, instant); got.Violations() != tc.want {
+				t.Errorf("%+v, want %d violations", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPlan_SameSeed_SameFaults(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Seed: 7, Kills: 200, Failovers: 20, Restores: 3, Instances: 3, Calm: time.Second}
+	count := map[Action]int{}
+	open := false
+	again := plan(&cfg)
+	for i, s := range plan(&cfg) {
+		if s != again[i] {
+			t.Fatalf("step %d: %+v, then %+v", i, s, again[i])
+		}
+		if count[s.do]++; s.do == Backup || s.do == Restore {
+			if open == (s.do == Backup) {
+				t.Errorf("step %d: %s comes at the wrong time", i, s.do)
+			}
+			open = !open
+		}
+		if s.target < 0 || s.target >= cfg.Instances || s.after < cfg.Calm/5 || s.after > cfg.Calm || s.length > hangMax {
+			t.Errorf("step %d: %+v", i, s)
+		}
+	}
+	kills := count[KillInstance] + count[KillPrimary] + count[KillStandby] + count[KillRedis]
+	if kills != cfg.Kills || count[Restore] != cfg.Restores || count[Rolling] != 10 {
+		t.Errorf("%d kills, %d restores, %d rolling restarts", kills, count[Restore], count[Rolling])
+	}
+	for _, kind := range failoverActions {
+		if count[kind] != cfg.Failovers/len(failoverActions) {
+			t.Errorf("%s: %d times", kind, count[kind])
+		}
+	}
+	cfg.Seed++
+	if other := plan(&cfg); other[0] == again[0] && other[1] == again[1] && other[2] == again[2] {
+		t.Error("another seed gives the same faults")
+	}
+}
+
+func TestRun_BadCounts_RefusedByName(t *testing.T) {
+	t.Parallel()
+	if _, err := Run(t.Context(), Config{Kills: -1, Instances: 1, Clients: 1, Tenants: 1, Calm: 1}); err == nil {
+		t.Error("it runs")
+	}
+}

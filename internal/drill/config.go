@@ -1,0 +1,63 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Config configures a run.
+type Config struct {
+	Exe       string   // the binary of quotasvc; required
+	Env       []string // further environment of the binary
+	Results   string   // directory of drill.json and the chart; empty: none are written
+	Seed      uint64   // of the schedule and of the clients' choices
+	Kills     int      // SIGKILLs of instances, PostgreSQL servers and Redis, without those of failovers
+	Failovers int
+	Restores  int // backups that are restored to an instant
+	Instances int
+	Clients   int
+	Tenants   int
+	Pace      time.Duration // pause of a client between two operations
+	Calm      time.Duration // longest pause between two faults; each is at least a fifth of it
+
+	// Tamper is called after the faults with the primary's URL, before anything is compared: a test of the drill itself changes the
+	// journal. Nil: nothing.
+	Tamper func(ctx context.Context, databaseURL string) error
+
+	Progress io.Writer // a line every ProgressEvery, and one per rare fault
+	Log      io.Writer // output of the instances
+}
+
+// Bounds of a run. They keep a mistyped number from running for a day.
+const (
+	killsMax     = 100_000
+	failoversMax = 10_000
+	restoresMax  = 1000
+	instancesMax = 16
+	clientsMax   = 1000
+)
+
+// progressEvery is the interval of progress lines.
+const progressEvery = 10 * time.Second
+
+func (c *Config) validate() error {
+	var errs []error
+	between := func(name string, n, low, high int) {
+		if n < low || n > high {
+			errs = append(errs, fmt.Errorf("%s is %d; must be between %d and %d", name, n, low, high))
+		}
+	}
+	between("kills", c.Kills, 0, killsMax)
+	between("failovers", c.Failovers, 0, failoversMax)
+	between("restores", c.Restores, 0, restoresMax)
+	between("instances", c.Instances, 2, instancesMax)
+	between("clients", c.Clients, 1, clientsMax)
+	between("tenants", c.Tenants, 1, clientsMax)
+	if c.Pace < 0 || c.Calm <= 0 {
+		errs = append(errs, errors.New("pace must not be negative, and calm must be positive"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,123 @@
+package drill
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Action names a fault.
+type Action string
+
+// The faults. Each kill is a SIGKILL, each pause a SIGSTOP of all processes of the server and a SIGCONT.
+const (
+	KillInstance  Action = "kill instance"
+	KillPrimary   Action = "kill primary"
+	KillStandby   Action = "kill standby"
+	KillRedis     Action = "kill redis"
+	PauseInstance Action = "pause instance"
+	PausePrimary  Action = "pause primary"
+	PauseStandby  Action = "pause standby"
+	PauseRedis    Action = "pause redis"
+
+	Failover          Action = "failover"
+	FailoverPaused    Action = "failover, standby paused before"  // commits wait for it, and are cancelled
+	FailoverDead      Action = "failover, standby killed before"  // the same; it starts again before its promotion
+	FailoverPrimaryUp Action = "failover, primary killed twice"   // it recovers from a kill and dies again
+	Rolling           Action = "rolling restart of all instances" // SIGTERM, start, one after another
+	Backup            Action = "base backup"
+	Restore           Action = "restore to an instant"
+)
+
+// step is one fault of a schedule.
+type step struct {
+	after  time.Duration // pause before it
+	do     Action
+	target int           // instance, for faults of instances
+	length time.Duration // how long the server is away or paused
+}
+
+// weighted lists faults with how often they come, in percent.
+type weighted []struct {
+	do      Action
+	percent int
+}
+
+var (
+	killActions  = weighted{{KillInstance, 50}, {KillPrimary, 20}, {KillStandby, 10}, {KillRedis, 20}}
+	pauseActions = weighted{{PauseInstance, 40}, {PausePrimary, 25}, {PauseStandby, 15}, {PauseRedis, 20}}
+
+	// failoverActions come in turn: half of them while commits wait for a standby that does not confirm.
+	failoverActions = []Action{Failover, FailoverPaused, FailoverPrimaryUp, FailoverDead}
+)
+
+const (
+	killsPerPause   = 4
+	killsPerRolling = 20
+
+	// awayMax is the longest time until a killed server starts again, and the longest ordinary pause.
+	awayMax = 1500 * time.Millisecond
+
+	// hangMax is the longest pause of every fourth one, and how long commits wait for a standby before a failover. The service gives up a
+	// transaction after 4 s and refuses after 4.5 s.
+	hangMax = 7 * time.Second
+)
+
+func (w weighted) pick(rng *rand.Rand) Action {
+	n := rng.IntN(100)
+	for _, each := range w {
+		if n -= each.percent; n < 0 {
+			return each.do
+		}
+	}
+	return w[0].do
+}
+
+// plan returns the faults of a run: the same for the same configuration and seed. A restore follows its backup, with other faults
+// between them.
+func plan(cfg *Config) []step {
+	rng := rand.New(rand.NewPCG(cfg.Seed, 1))
+	var steps []step
+	add := func(do Action, most time.Duration) {
+		steps = append(steps, step{do: do, target: rng.IntN(cfg.Instances), length: most/5 + time.Duration(rng.Int64N(int64(most)*4/5+1))})
+	}
+	for i := range cfg.Kills {
+		add(killActions.pick(rng), awayMax)
+		if i%killsPerPause == 0 {
+			most := awayMax
+			if i%(4*killsPerPause) == 0 {
+				most = hangMax
+			}
+			add(pauseActions.pick(rng), most)
+		}
+		if i%killsPerRolling == killsPerRolling/2 {
+			add(Rolling, 0)
+		}
+	}
+	for i := range cfg.Failovers {
+		add(failoverActions[i%len(failoverActions)], hangMax)
+	}
+	rng.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	steps = withRestores(steps, cfg.Restores)
+	for i := range steps {
+		steps[i].after = cfg.Calm/5 + time.Duration(rng.Int64N(int64(cfg.Calm)*4/5+1))
+	}
+	return steps
+}
+
+// withRestores inserts n backups and restores, evenly: each restore comes a half of its part after the backup.
+func withRestores(steps []step, n int) []step {
+	if n == 0 {
+		return steps
+	}
+	var out []step
+	for i := range n {
+		part := steps[i*len(steps)/n : (i+1)*len(steps)/n]
+		quarter := len(part) / 4
+		out = append(out, part[:quarter]...)
+		out = append(out, step{do: Backup})
+		out = append(out, part[quarter:len(part)-quarter]...)
+		out = append(out, step{do: Restore})
+		out = append(out, part[len(part)-quarter:]...)
+	}
+	return out
+}

@@ -1,0 +1,83 @@
+package pg
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// A COMMIT that waits for a synchronous standby and is cancelled has happened, on the primary alone: PostgreSQL shows its rows, and a failover
+// loses them. The service cancels after four seconds. Its next attempt finds the key in the journal, as a replay. That replay must not be
+// answered either: it stores nothing, but its lock of the balance (FOR NO KEY UPDATE) has given its transaction an xid, so its COMMIT waits
+// for the standby as well.
+func TestBatch_StandbyAway_CancelledCommitIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	server := testenv.PostgresWithStandby(t)
+	b := newBundleOn(t, bothHosts(t, server))
+	b.simple("acme", 100)
+	b.mustDebit(debitOf("acme", "first", 1))
+	server.Standby.Pause()
+
+	// The second request writes nothing, so nothing of it is unknown. It says that an earlier one may have been carried out.
+	for _, want := range []ledger.Code{ledger.CodeOutcomeUnknown, ledger.CodeUnavailable} {
+		began := time.Now()
+		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
+		wantCode(t, err, want)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s after %v", want, took)
+		}
+	}
+	// The rows are there for whoever reads, but only on this server.
+	if n := entriesOf(t, server.URL, "k"); n != 1 {
+		t.Errorf("the primary shows %d entries, want 1", n)
+	}
+
+	server.Kill()
+	server.Standby.Kill() // what it had received and not yet stored is gone
+	server.Standby.Start()
+	server.Promote()
+	testenv.Eventually(t, func() bool {
+		_, err := Do(t.Context(), b.Ledger, debitOf("acme", "k", 1))
+		return err == nil
+	})
+	b.reconnect()
+	if used := b.mustBalance("acme", "api_calls").Used; used != 2 {
+		t.Errorf("used %d, want 2", used)
+	}
+	b.mustVerify()
+}
+
+// bothHosts returns the URL of whichever server writes.
+func bothHosts(t *testing.T, server *testenv.PostgresReplicated) string {
+	t.Helper()
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	standby, err := url.Parse(server.Standby.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host += "," + standby.Host
+	u.RawQuery = "sslmode=disable&target_session_attrs=read-write"
+	return u.String()
+}
+
+// entriesOf counts the entries under a key on one server. A transaction that only reads has no xid and waits for no standby.
+func entriesOf(t *testing.T, url, key string) (n int) {
+	t.Helper()
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context())
+	if err := db.QueryRow(t.Context(), "SELECT count(*) FROM entries WHERE operation_id = $1", key).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

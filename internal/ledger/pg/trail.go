@@ -1,0 +1,131 @@
+package pg
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/trail"
+)
+
+// audited reports whether operations of this kind belong into the audit log if an administrator asks for them.
+func audited(k ledger.Kind) bool {
+	switch k {
+	case ledger.KindGrant, ledger.KindVoid, ledger.KindAdjust, ledger.KindRefund:
+		return true
+	case ledger.KindDebit, ledger.KindHold, ledger.KindCapture, ledger.KindRelease, ledger.KindExtend:
+	}
+	return false
+}
+
+// linesOf returns the lines of the audit log for those of calls that were decided now. Replays and refusals have none.
+func linesOf(calls []*ledger.Call) []trail.Line {
+	var lines []trail.Line
+	for _, c := range calls {
+		if actor, wanted := c.Origin.(*trail.Actor); wanted && c.Err == nil && !c.Replayed {
+			line := lineOf(c)
+			line.Actor, line.Object.Tenant = actor, c.ID.Tenant
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// grantFacts is a grant as the API shows it.
+type grantFacts struct {
+	GrantID     string             `json:"grant_id"`
+	Meter       string             `json:"meter"`
+	Subject     string             `json:"subject,omitzero"`
+	Source      ledger.Source      `json:"source"`
+	Amount      int64              `json:"amount"`
+	Remaining   int64              `json:"remaining"`
+	Status      ledger.GrantStatus `json:"status"`
+	Priority    int32              `json:"priority"`
+	EffectiveAt time.Time          `json:"effective_at"`
+	ExpiresAt   *time.Time         `json:"expires_at"` // nil: never
+	CostBasis   string             `json:"cost_basis,omitzero"`
+}
+
+// grantState is what a void changes of a grant.
+type grantState struct {
+	Meter     string             `json:"meter"`
+	Subject   string             `json:"subject,omitzero"`
+	Remaining int64              `json:"remaining"`
+	Status    ledger.GrantStatus `json:"status"`
+}
+
+// balanceState is what an adjustment changes of a balance.
+type balanceState struct {
+	Meter     string `json:"meter"`
+	Subject   string `json:"subject,omitzero"`
+	Remaining int64  `json:"remaining"`
+	Amount    int64  `json:"amount,omitzero"` // by which remaining changed; only after the change
+}
+
+// refundFacts is what a refund has returned.
+type refundFacts struct {
+	Operation string       `json:"operation_id"` // that was refunded
+	Items     []refundItem `json:"items"`
+}
+
+type refundItem struct {
+	Meter     string `json:"meter"`
+	Refunded  int64  `json:"refunded"`
+	Forfeited int64  `json:"forfeited,omitzero"`
+}
+
+// lineOf returns the line of one call of an audited kind, without its actor and tenant.
+func lineOf(c *ledger.Call) trail.Line {
+	switch op := c.Op.(type) {
+	case *ledger.Grant:
+		g := &c.Answer.(*ledger.GrantResult).Grant
+		return trail.Line{
+			Action: "grant.create", Object: trail.Object{Kind: "grant", ID: g.ID}, Reason: op.Reason,
+			After: grantFacts{
+				GrantID: g.ID, Meter: g.Meter, Subject: g.Subject, Source: g.Source, Amount: g.Amount, Remaining: g.Remaining, Status: g.Status,
+				Priority: g.Priority, EffectiveAt: g.EffectiveAt.UTC(), ExpiresAt: orNull(g.ExpiresAt), CostBasis: g.CostBasis,
+			},
+		}
+	case *ledger.Void:
+		v := c.Answer.(*ledger.Change)
+		return trail.Line{
+			Action: "grant.void", Object: trail.Object{Kind: "grant", ID: v.Grant}, Reason: op.Reason,
+			Before: grantState{v.Meter, v.Subject, -v.Amount, v.Was}, After: grantState{v.Meter, v.Subject, 0, ledger.GrantVoided},
+		}
+	case *ledger.Adjust:
+		a := c.Answer.(*ledger.Change)
+		return trail.Line{
+			Action: "adjustment.create", Object: trail.Object{Kind: "adjustment", ID: a.OperationID}, Reason: op.Reason,
+			Before: balanceState{a.Meter, a.Subject, a.Before, 0}, After: balanceState{a.Meter, a.Subject, a.Remaining, a.Amount},
+		}
+	case *ledger.Refund:
+		r := c.Answer.(*ledger.RefundResult)
+		return trail.Line{
+			Action: "refund.create", Object: trail.Object{Kind: "refund", ID: r.OperationID}, Reason: op.Reason,
+			After: refundFacts{r.RefundOf, refundItems(r.Items)},
+		}
+	}
+	panic("ledger: no line for operations of kind " + string(c.Kind)) // audited names the kinds above
+}
+
+func refundItems(items []ledger.RefundItem) []refundItem {
+	out := make([]refundItem, len(items))
+	for i := range items {
+		out[i] = refundItem{items[i].Meter, items[i].Refunded, items[i].Forfeited}
+	}
+	return out
+}
+
+// recordRoll records in the transaction that stores roll that an administrator has started it.
+func recordRoll(ctx context.Context, tx pgx.Tx, roll *Roll) error {
+	actor := trail.From(ctx)
+	if !actor.Admin {
+		return nil
+	}
+	return trail.Record(ctx, tx, []trail.Line{{
+		Actor: actor, Action: "roll.start", Object: trail.Object{Kind: "roll", ID: roll.ID},
+		After: map[string]any{"as_of": roll.AsOf.UTC(), "status": roll.Status},
+	}})
+}

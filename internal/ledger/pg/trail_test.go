@@ -1,0 +1,194 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/trail"
+)
+
+// as returns the test's context with an actor.
+func (b *bundle) as(key string, admin bool) context.Context {
+	return trail.With(b.t.Context(), &trail.Actor{KeyID: key, Name: "the " + key, RequestID: "r1", IP: "192.0.2.1", Admin: admin})
+}
+
+// texts returns the rows of a query with one column.
+func (b *bundle) texts(sql string, args ...any) []string {
+	b.t.Helper()
+	rows, err := b.db.Query(b.t.Context(), sql, args...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+// actors lists the entries of a tenant in order: operation (own for the ledger's), kind, actor.
+func (b *bundle) actors(tenant string) []string {
+	b.t.Helper()
+	return b.texts(`SELECT DISTINCT CASE WHEN operation_id LIKE '§%' THEN 'own' ELSE operation_id END || ' ' || coalesce(actor, 'NULL')
+		FROM entries WHERE tenant_id = $1 ORDER BY 1`, tenant)
+}
+
+// lines lists the audit log in order: action, actor, object, before, after, reason.
+func (b *bundle) lines() []string {
+	b.t.Helper()
+	return b.texts(`SELECT concat_ws(' ', action, actor_key, object_kind || ':' || tenant_id || '/' || object_id, coalesce(before::text, '-'), after::text, reason)
+		FROM audit ORDER BY audit_id`)
+}
+
+// do makes an operation for an actor.
+func do[R any](ctx context.Context, b *bundle, op ledger.Request[R]) *R {
+	b.t.Helper()
+	r, err := Do(ctx, b.Ledger, op)
+	if err != nil {
+		b.t.Fatalf("%+v: %v", op, err)
+	}
+	return r
+}
+
+func TestDo_Actor_InItsEntriesAlone(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.meter("api_calls")
+	at := time.Now().Add(-150 * time.Minute).UTC()
+	b.plan("hourly", 1, at.Add(-time.Hour), "api_calls 100 hour tenant")
+	b.tenant("acme", "hourly", at, at, "UTC")
+	do(b.as("key_1", false), b, debitOf("acme", "d1", 10))
+	b.rewind("acme", time.Hour)
+	do(b.as("key_2", true), b, debitOf("acme", "d2", 20)) // closes a period, too
+	do(t.Context(), b, debitOf("acme", "d3", 1))
+	if r := do(b.as("key_3", false), b, debitOf("acme", "d1", 10)); !r.Replayed {
+		t.Error("d1 was made twice")
+	}
+	denied := debitOf("acme", "d4", 1000)
+	denied.Items[0].StoreDenial = true
+	_, err := Do(b.as("key_1", false), b.Ledger, denied)
+	wantCode(t, err, ledger.CodeQuotaExceeded)
+	for _, out := range b.DebitBatch(b.as("key_1", false), []*ledger.Debit{debitOf("acme", "d5", 1), debitOf("acme", "d6", 1)}) {
+		if out.Err != nil {
+			t.Fatal(out.Err)
+		}
+	}
+	two := debitOf("acme", "d7", 1)
+	two.Metadata = []byte(`{"route":"/x"}`)
+	do(b.as("key_1", false), b, two)
+	wantEqual(t, "actors", b.actors("acme"), []string{"d1 key_1", "d2 key_2", "d3 NULL", "d4 key_1", "d5 key_1", "d6 key_1", "d7 key_1", "own NULL"})
+	wantEqual(t, "audit log", b.lines(), []string{}) // debits are not administration
+	b.mustVerify()
+}
+
+func TestDo_Administrator_OneLineInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	later := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second)
+	admin, user := b.as("key_a", true), b.as("key_u", false)
+	do(user, b, debitOf("acme", "d1", 30))
+	grant := topupOf("acme", "g1", "credits", 50)
+	grant.GrantID, grant.Reason, grant.CostBasis, grant.EffectiveAt, grant.ExpiresAt = "order-17", "order 17", "0.01", later, later.Add(time.Hour)
+	do(admin, b, grant)
+	for i, ctx := range []context.Context{admin, user} {
+		do(ctx, b, topupOf("acme", fmt.Sprint("g-", i), "credits", 5))
+		do(ctx, b, &ledger.Adjust{Tenant: "acme", Key: fmt.Sprint("up-", i), Meter: "api_calls", Amount: 6, Reason: "goodwill"})
+		do(ctx, b, &ledger.Adjust{Tenant: "acme", Key: fmt.Sprint("down-", i), Meter: "api_calls", Amount: -4, Reason: "by mistake"})
+		do(ctx, b, &ledger.Refund{Tenant: "acme", Key: fmt.Sprint("r-", i), OperationID: "d1", Amount: 7, Reason: "complaint"})
+	}
+	void := &ledger.Void{Tenant: "acme", Key: "v1", GrantID: "order-17", Reason: "not paid"}
+	do(admin, b, void)
+	do(admin, b, void) // a replay
+	_, err := Do(admin, b.Ledger, &ledger.Void{Tenant: "acme", Key: "v2", GrantID: "order-17", Reason: "again"})
+	wantCode(t, err, ledger.CodeConflict)
+	if _, err := DryRun(admin, b.Ledger, topupOf("acme", "dry", "credits", 5)); err != nil {
+		t.Fatal(err)
+	}
+	do(admin, b, debitOf("acme", "d2", 1))
+	id := b.texts(`SELECT grant_id FROM grants WHERE operation_id = 'g-0'`)[0]
+	b.exec(`UPDATE audit SET after = after || '{"effective_at": "now"}' WHERE object_id = $1`, id)
+	wantEqual(t, "audit log", b.lines(), []string{
+		`grant.create key_a grant:acme/order-17 - {"meter": "credits", "amount": 50, "source": "topup", "status": "pending", "grant_id": "order-17", "priority": 100, "remaining": 0, "cost_basis": "0.01", ` +
+			`"expires_at": "` + later.Add(time.Hour).Format(time.RFC3339) + `", "effective_at": "` + later.Format(time.RFC3339) + `"} order 17`,
+		`grant.create key_a grant:acme/` + id + ` - {"meter": "credits", "amount": 5, "source": "topup", "status": "active", "grant_id": "` + id + `", "priority": 100, "remaining": 5, "expires_at": null, "effective_at": "now"} `,
+		`adjustment.create key_a adjustment:acme/up-0 {"meter": "api_calls", "remaining": 70} {"meter": "api_calls", "amount": 6, "remaining": 76} goodwill`,
+		`adjustment.create key_a adjustment:acme/down-0 {"meter": "api_calls", "remaining": 76} {"meter": "api_calls", "amount": -4, "remaining": 72} by mistake`,
+		`refund.create key_a refund:acme/r-0 - {"items": [{"meter": "api_calls", "refunded": 7}], "operation_id": "d1"} complaint`,
+		`grant.void key_a grant:acme/order-17 {"meter": "credits", "status": "pending", "remaining": 0} {"meter": "credits", "status": "voided", "remaining": 0} not paid`,
+	})
+	wantEqual(t, "who", b.texts("SELECT DISTINCT concat_ws(' ', actor_name, request_id, ip) FROM audit"), []string{"the key_a r1 192.0.2.1"})
+	b.mustVerify()
+}
+
+// The answer to COMMIT is lost, and the batch runs again: it finds the operation done, and its line with it.
+func TestDo_AnswerToCommitLost_OneLine(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	p, through := startProxy(t, b.url)
+	l := openLedger(t, through)
+	p.every.Store(2)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			g := topupOf("acme", fmt.Sprint("g", i), "credits", 1)
+			if _, err := Do(b.as("key_a", true), l, g); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if p.lost.Load() == 0 {
+		t.Error("no answer was lost: the test proves nothing")
+	}
+	wantEqual(t, "lines and grants", b.texts("SELECT count(*) || ' ' || count(DISTINCT object_id) || ' ' || (SELECT count(*) FROM grants WHERE meter = 'credits') FROM audit"), []string{"20 20 20"})
+	b.mustVerify()
+}
+
+// PostgreSQL refuses one operation, because a text of its line cannot be stored. Its neighbours in the batch are served, each with its line.
+func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, func(c *Config) { c.Lanes = 1 })
+	b.simple("acme", 100)
+	do(t.Context(), b, debitOf("acme", "d0", 1))
+	unlock := b.lockRow("acme") // so that they meet in one batch
+	bad := trail.With(t.Context(), &trail.Actor{KeyID: "key_b", Name: "a\x00b", Admin: true})
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			ctx := b.as("key_a", true)
+			if i == 3 {
+				ctx = bad
+			}
+			_, err := Do(ctx, b.Ledger, topupOf("acme", fmt.Sprint("g", i), "api_calls", 1))
+			if refused := ledger.CodeOf(err) == ledger.CodeInternal; refused != (i == 3) || err != nil && !refused {
+				t.Errorf("g%d: %v", i, err)
+			}
+		})
+	}
+	time.AfterFunc(200*time.Millisecond, unlock)
+	wg.Wait()
+	wantEqual(t, "grants", b.texts("SELECT operation_id FROM grants WHERE source = 'topup' ORDER BY 1"), []string{"g0", "g1", "g2", "g4", "g5"})
+	wantEqual(t, "lines", b.texts("SELECT actor_key || ' ' || count(*) FROM audit GROUP BY actor_key"), []string{"key_a 5"})
+	b.mustVerify()
+}
+
+func TestStartRoll_Administrator_OneLine(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 100)
+	for _, ctx := range []context.Context{b.as("key_a", true), b.as("key_u", false), t.Context()} {
+		if _, err := b.StartRoll(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantEqual(t, "lines", b.texts("SELECT a.action || ' ' || a.actor_key || ' ' || a.object_kind || ' ' || (r.as_of = (a.after ->> 'as_of')::timestamptz) FROM audit a JOIN rolls r ON r.roll_id = a.object_id"),
+		[]string{"roll.start key_a roll true"})
+}

@@ -1,0 +1,79 @@
+package localstack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// AddStandby starts a synchronous standby of the running server from a base backup, and returns when every commit waits for it.
+// Cfg needs a directory; its From is set here. Commits of a promoted standby wait for nobody until it gets a standby of its own.
+func (p *Postgres) AddStandby(ctx context.Context, name string, cfg PostgresConfig) (*Postgres, error) {
+	ctx, cancel := withDefaultTimeout(ctx, defaultStartTimeout)
+	defer cancel()
+	backup, err := p.Backup(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	cfg.From = &Origin{
+		Backup: backup, Password: p.password, Signal: SignalStandby,
+		Settings: map[string]string{
+			"primary_conninfo":          fmt.Sprintf("host=%s port=%d user=%s password=%s", loopback, p.port, Superuser, p.password),
+			"synchronous_standby_names": "",
+		},
+	}
+	standby, err := StartPostgres(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	var since string
+	err = p.exec(ctx, "ALTER SYSTEM SET synchronous_standby_names = '*'")
+	if err == nil {
+		err = p.query(ctx, "SELECT pg_current_wal_lsn()::text FROM pg_reload_conf()", &since)
+	}
+	if err != nil {
+		return standby, fmt.Errorf("make the standby synchronous: %w", err)
+	}
+	// What was committed before the change waited for nobody, so the standby must have it first.
+	return standby, p.Await(ctx, `SELECT coalesce(current_setting('synchronous_standby_names') = '*' AND
+		bool_or(sync_state = 'sync' AND flush_lsn >= '`+since+`'), false) FROM pg_stat_replication`)
+}
+
+// Promote makes a standby a primary and waits until it writes.
+func (p *Postgres) Promote(ctx context.Context) error {
+	if err := p.exec(ctx, "SELECT pg_promote(false)"); err != nil {
+		return fmt.Errorf("promote: %w", err)
+	}
+	return p.AwaitPrimary(ctx)
+}
+
+// AwaitPrimary waits until the server is out of recovery: promoted, or restored.
+func (p *Postgres) AwaitPrimary(ctx context.Context) error {
+	return p.Await(ctx, "SELECT NOT pg_is_in_recovery()")
+}
+
+// Await asks a question until the answer is true. A context without a deadline gets two minutes.
+func (p *Postgres) Await(ctx context.Context, sql string) error {
+	ctx, cancel := withDefaultTimeout(ctx, defaultStartTimeout)
+	defer cancel()
+	var last error
+	err := poll(ctx, func() bool {
+		var yes bool
+		last = p.query(ctx, sql, &yes)
+		return last == nil && yes
+	})
+	if err != nil {
+		return fmt.Errorf("wait for PostgreSQL: %w (last: %w): %s", err, last, strings.Join(strings.Fields(sql), " "))
+	}
+	return nil
+}
+
+func (p *Postgres) exec(ctx context.Context, sql string) error {
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, sql)
+	return err
+}

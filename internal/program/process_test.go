@@ -1,0 +1,57 @@
+package program
+
+import (
+	"context"
+	"io"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shell starts a process that prints an address and waits.
+func shell(t *testing.T, script string) *Process {
+	t.Helper()
+	p, err := Start(io.Discard, []string{"ADDRESS=127.0.0.1:1"}, "/bin/sh", "-c", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Kill() }) // it has ended, in most tests
+	return p
+}
+
+func TestProcess_Address_IsReadThenStopped(t *testing.T) {
+	t.Parallel()
+	p := shell(t, `echo first; echo "API http://$ADDRESS"; exec sleep 60`)
+	if at, err := p.Address(t.Context(), "API http://"); err != nil || at != "127.0.0.1:1" {
+		t.Errorf("%q, %v", at, err)
+	}
+	if err := p.Stop(t.Context()); err == nil {
+		t.Error("sleep ends with the signal's status")
+	}
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("a signal to an ended process: %v", err)
+	}
+}
+
+func TestProcess_EndsBeforeAddress_IsAnError(t *testing.T) {
+	t.Parallel()
+	p := shell(t, "exit 3")
+	if _, err := p.Address(t.Context(), "API http://"); err == nil {
+		t.Error("there is an address")
+	}
+	<-p.Done()
+}
+
+func TestProcess_IgnoresSIGTERM_KilledInTime(t *testing.T) {
+	t.Parallel()
+	p := shell(t, `trap "" TERM; echo ready; while :; do sleep 0.05; done`)
+	if _, err := p.Address(t.Context(), "ready"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := p.Stop(ctx); err == nil {
+		t.Error("no error")
+	}
+	<-p.Done()
+}

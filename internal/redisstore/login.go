@@ -1,0 +1,55 @@
+package redisstore
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"sync/atomic"
+)
+
+// Login is the user and the password of new connections. It can be changed while a store is in use; connections that are open stay as they are. All
+// methods are safe for concurrent use.
+type Login struct{ current atomic.Pointer[pair] }
+
+type pair struct{ user, password string }
+
+// Follow takes user and password from a URL. It returns whether anything else differs from the URL before: that needs a new client. An error means
+// that the URL is not valid, and nothing has changed.
+func (l *Login) Follow(before, now string) (more bool, err error) {
+	from, kind, err := parseURL(before)
+	if err != nil {
+		return false, fmt.Errorf("redis URL: %w", err)
+	}
+	to, kindNow, err := parseURL(now)
+	if err != nil {
+		return false, fmt.Errorf("redis URL: %w", err)
+	}
+	l.current.Store(&pair{to.Username, to.Password})
+	return kind != kindNow || !slices.Equal(from.Addrs, to.Addrs) || from.DB != to.DB || from.MasterName != to.MasterName ||
+		(from.TLSConfig == nil) != (to.TLSConfig == nil) || from.PoolSize != to.PoolSize || from.SentinelPassword != to.SentinelPassword, nil
+}
+
+// of returns what new connections use, and before the first Follow the user and the password of the client's URL.
+func (l *Login) of(user, password string) func() (string, string) {
+	return func() (string, string) {
+		if p := l.current.Load(); p != nil {
+			return p.user, p.password
+		}
+		return user, password
+	}
+}
+
+// Unencrypted returns the hosts of a URL to which passwords and data go in clear.
+func Unencrypted(rawURL string) []string {
+	opts, _, err := parseURL(rawURL)
+	if err != nil || opts.TLSConfig != nil {
+		return nil
+	}
+	var hosts []string
+	for _, address := range opts.Addrs {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,85 @@
+package testenv
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Authority signs certificates for 127.0.0.1 and localhost.
+type Authority struct {
+	File string // its certificate, PEM
+	Pool *x509.CertPool
+
+	cert   *x509.Certificate
+	key    *ecdsa.PrivateKey
+	serial int64
+}
+
+// NewAuthority makes an authority whose files are in a directory of the test.
+func NewAuthority(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{File: filepath.Join(t.TempDir(), "ca.pem"), Pool: x509.NewCertPool()}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.key = newKey(t)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	if err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	a.Pool.AddCert(a.cert)
+	writePEM(t, a.File, "CERTIFICATE", der)
+	return a
+}
+
+// Issue writes a new certificate and its key to two files.
+func (a *Authority) Issue(t testing.TB, certFile, keyFile string) {
+	t.Helper()
+	a.serial++
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1 + a.serial), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	key := newKey(t)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	writePEM(t, keyFile, "PRIVATE KEY", private)
+	writePEM(t, certFile, "CERTIFICATE", der)
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal("testenv: ", err)
+	}
+	return key
+}
+
+func writePEM(t testing.TB, file, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal("testenv: ", err)
+	}
+}

@@ -1,0 +1,132 @@
+package testenv
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Link is a network between a client and a server that can be slow or cut. While it is cut, connections stay open and nothing arrives; what
+// was sent arrives when it is whole again, as TCP would send it again.
+type Link struct {
+	Addr   string
+	Delay  atomic.Int64           // nanoseconds that each piece of data takes, in each direction
+	Server atomic.Pointer[string] // the address that new connections reach
+
+	mu    sync.Mutex
+	whole chan struct{} // closed while the link is not cut
+	ctx   context.Context
+}
+
+// NewLink starts a link to the server at this address. It ends with the test.
+func NewLink(t testing.TB, server string) *Link {
+	t.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &Link{Addr: ln.Addr().String(), whole: make(chan struct{}), ctx: ctx}
+	close(l.whole)
+	l.Server.Store(&server)
+	var all sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		_ = ln.Close()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { l.serve(client) })
+		}
+	})
+	return l
+}
+
+// NewLinkTo is NewLink for a server's URL. It returns the URL through the link.
+func NewLinkTo(t testing.TB, server string) (*Link, string) {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewLink(t, u.Host)
+	u.Host = l.Addr
+	return l, u.String()
+}
+
+// Cut stops everything on the link, until Heal.
+func (l *Link) Cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.whole = make(chan struct{})
+}
+
+// Heal ends a Cut.
+func (l *Link) Heal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.whole)
+}
+
+// pass waits until the link is whole, and then for its delay. It returns false at the end of the test.
+func (l *Link) pass() bool {
+	l.mu.Lock()
+	whole := l.whole
+	l.mu.Unlock()
+	select {
+	case <-whole:
+	case <-l.ctx.Done():
+		return false
+	}
+	select {
+	case <-time.After(time.Duration(l.Delay.Load())):
+		return true
+	case <-l.ctx.Done():
+		return false
+	}
+}
+
+func (l *Link) serve(client net.Conn) {
+	defer client.Close()
+	if !l.pass() {
+		return
+	}
+	server, err := (&net.Dialer{}).DialContext(l.ctx, "tcp", *l.Server.Load())
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	stop := context.AfterFunc(l.ctx, func() {
+		_ = client.Close()
+		_ = server.Close()
+	})
+	defer stop()
+	var both sync.WaitGroup
+	both.Go(func() { l.copy(server, client) })
+	both.Go(func() { l.copy(client, server) })
+	both.Wait()
+}
+
+func (l *Link) copy(to, from net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if !l.pass() {
+			break
+		}
+		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
+			break
+		}
+	}
+	_ = to.Close()
+	_ = from.Close()
+}
