@@ -12,6 +12,8 @@ RESULTS := bench-results
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
+KUSTOMIZE     := go run sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
+KUBECONFORM   := go run github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0
 CYCLONEDX     := go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 # Below the default of 10 minutes, so that a suite that gets slow fails.
@@ -118,6 +120,11 @@ upgrade-snapshot: servers ## At a release: store its schema with data; see cmd/q
 lint: ## Run go vet and golangci-lint, and check the formatting
 	go vet $(PACKAGES)
 	$(GOLANGCI_LINT) run $(ARGS) $(PACKAGES)
+
+.PHONY: lint-deploy
+lint-deploy: ## Check the Kubernetes manifests against its schemas (needs raw.githubusercontent.com), and the systemd units
+	$(KUSTOMIZE) build deploy/kubernetes/example | $(KUBECONFORM) -strict -summary
+	@if command -v systemd-analyze >/dev/null; then scripts/verify-units.sh; else echo 'systemd units: NOT CHECKED, there is no systemd-analyze here'; fi
 
 .PHONY: fmt
 fmt: ## Format the code

@@ -109,20 +109,102 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, text, 0o644)
 }
 
-// project returns docker-compose.yml, interpolated without any variable, as a new user
-// has it.
-func project(t *testing.T, env ...string) *types.Project {
+// secrets are the variables that docker-compose.yml needs.
+var secrets = []string{"POSTGRES_PASSWORD=pgsecret", "REDIS_PASSWORD=redissecret", "QUOTASVC_ADMIN_KEY=" + strings.Repeat("k", 32)}
+
+// project returns docker-compose.yml with all profiles, interpolated with the secrets that it needs.
+func project(t *testing.T) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
-		cli.WithInterpolation(true), cli.WithEnv(env), cli.WithoutEnvironmentResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := options.LoadProject(t.Context())
+	p, err := load(t, secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+func load(t *testing.T, env []string) (*types.Project, error) {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")},
+		cli.WithInterpolation(true), cli.WithEnv(env), cli.WithoutEnvironmentResolution, cli.WithProfiles([]string{"*"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options.LoadProject(t.Context())
+}
+
+// A deployment that forgets a secret does not start, and does not get one that everybody knows.
+func TestCompose_Secrets_NoDefaults(t *testing.T) {
+	t.Parallel()
+	for i, secret := range secrets {
+		name, _, _ := strings.Cut(secret, "=")
+		for _, env := range [][]string{slices.Delete(slices.Clone(secrets), i, i+1), append(slices.Delete(slices.Clone(secrets), i, i+1), name+"=")} {
+			if _, err := load(t, env); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("without %s: %v", name, err)
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root, "docker-compose.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := regexp.MustCompile(`\$\{\w*(?:PASSWORD|KEY|SECRET|TOKEN)\w*:?-[^}]+\}|dev-only`).Find(text); m != nil {
+		t.Errorf("a secret has a default: %s", m)
+	}
+}
+
+// The README's lines work on what compose starts: its three variables, the key from .env, and the tenant demo.
+func TestCompose_ReadmePath_HasSecretsAndDemoData(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"for name in QUOTASVC_ADMIN_KEY POSTGRES_PASSWORD REDIS_PASSWORD", ">.env", "docker compose up --build", `KEY=$(sed -n 's/^QUOTASVC_ADMIN_KEY=//p' .env)`} {
+		if !strings.Contains(string(readme), part) {
+			t.Errorf("the README lacks %s", part)
+		}
+	}
+	demo := project(t).Services["demo"]
+	if len(demo.Profiles) > 0 || strings.Join(demo.Command, " ") != "apply -f /demo.yaml" || len(demo.Volumes) != 1 || demo.Volumes[0].Target != "/demo.yaml" || !demo.Volumes[0].ReadOnly {
+		t.Errorf("the demo data: %q %+v", demo.Command, demo.Volumes)
+	}
+	text, err := os.ReadFile(demo.Volumes[0].Source)
+	if err != nil || !strings.Contains(string(text), "tenant: demo") {
+		t.Errorf("the demo data have no tenant demo: %v", err)
+	}
+}
+
+func TestCompose_Monitoring_FilesExistNobodyLogsIn(t *testing.T) {
+	t.Parallel()
+	p := project(t)
+	for _, name := range []string{"prometheus", "grafana"} {
+		s := p.Services[name]
+		if !slices.Equal(s.Profiles, []string{"monitoring"}) || !strings.Contains(s.Image, ":") || strings.HasSuffix(s.Image, ":latest") {
+			t.Errorf("%s: profiles %q, image %q", name, s.Profiles, s.Image)
+		}
+		for _, v := range s.Volumes {
+			if _, err := os.Stat(v.Source); v.Type == types.VolumeTypeBind && (err != nil || !v.ReadOnly) {
+				t.Errorf("%s mounts %+v: %v", name, v, err)
+			}
+		}
+		for _, port := range s.Ports {
+			if port.HostIP != "127.0.0.1" {
+				t.Errorf("%s is open to the network", name)
+			}
+		}
+	}
+	if e := p.Services["grafana"].Environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"]; e == nil || *e != "true" {
+		t.Error("Grafana has an administrator with a password that everybody knows")
+	}
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "prometheus", "prometheus.yml"))
+	if err != nil || !strings.Contains(string(text), "targets: [quotasvc:9090]") || !strings.Contains(string(text), "alerts.yml") {
+		t.Errorf("prometheus.yml: %v", err)
+	}
+	for _, name := range []string{"postgres", "redis"} {
+		if s := p.Services[name]; len(s.Networks) != 1 || !p.Networks["backend"].Internal {
+			t.Errorf("%s is in %d networks", name, len(s.Networks))
+		}
+	}
 }
 
 // ours returns the services that run our image.
@@ -184,7 +266,7 @@ func TestCompose_Services_ServersServiceMigrateRoll(t *testing.T) {
 			t.Errorf("the test harness does not use %s", image)
 		}
 	}
-	for name, want := range map[string]string{"quotasvc": "serve", "migrate": "migrate up", "roll": "roll --every 1h"} {
+	for name, want := range map[string]string{"quotasvc": "serve", "migrate": "migrate up", "roll": "roll --every 1h", "demo": "apply -f /demo.yaml"} {
 		if got := strings.Join(p.Services[name].Command, " "); got != want {
 			t.Errorf("%s runs %q, want %q", name, got, want)
 		}
@@ -231,10 +313,6 @@ func TestHelp_UnknownCommand_Fails(t *testing.T) {
 func TestCompose_Configuration_AcceptedByService(t *testing.T) {
 	t.Parallel()
 	s := project(t).Services["quotasvc"]
-	key := s.Environment["QUOTASVC_ADMIN_KEY"]
-	if key == nil || len(*key) < 32 {
-		t.Errorf("the default admin key is %v; the service requires 32 characters", key)
-	}
 	for variable, port := range map[string]string{"QUOTASVC_LISTEN": "8080", "QUOTASVC_OPS_LISTEN": "9090"} {
 		address := s.Environment[variable]
 		if address == nil || *address != ":"+port {
@@ -244,14 +322,14 @@ func TestCompose_Configuration_AcceptedByService(t *testing.T) {
 		if published < 0 {
 			t.Errorf("port %s is not published", port)
 		} else if s.Ports[published].HostIP != "127.0.0.1" {
-			t.Errorf("port %s is open to the network with a default key", port)
+			t.Errorf("port %s is open to the network", port)
 		}
 	}
 }
 
 func TestCompose_Secrets_FromEnvironment(t *testing.T) {
 	t.Parallel()
-	p := project(t, "POSTGRES_PASSWORD=pgsecret", "REDIS_PASSWORD=redissecret", "QUOTASVC_ADMIN_KEY="+strings.Repeat("k", 32))
+	p := project(t)
 	for name, s := range ours(t, p) {
 		if url := s.Environment["QUOTASVC_DATABASE_URL"]; url == nil || !strings.Contains(*url, ":pgsecret@postgres:5432/") {
 			t.Errorf("%s: database URL %v", name, url)

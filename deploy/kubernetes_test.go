@@ -1,0 +1,234 @@
+package deploy_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// The tests below read the manifests as text: names that the service must know, and what keeps a pod from harm. `make lint-deploy` builds them with
+// kustomize, and compares them with the schemas of Kubernetes.
+
+// manifest is the part of an object of Kubernetes that the tests use.
+type manifest struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Schedule          string
+		ConcurrencyPolicy string `yaml:"concurrencyPolicy"`
+		JobTemplate       struct {
+			Spec struct {
+				ActiveDeadlineSeconds int `yaml:"activeDeadlineSeconds"`
+				Template              struct{ Spec podSpec }
+			}
+		} `yaml:"jobTemplate"`
+		Template    struct{ Spec podSpec }
+		MinReplicas int      `yaml:"minReplicas"`
+		PolicyTypes []string `yaml:"policyTypes"`
+	}
+	Automount *bool `yaml:"automountServiceAccountToken"`
+}
+
+type probe struct {
+	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
+}
+
+type podSpec struct {
+	ServiceAccountName string `yaml:"serviceAccountName"`
+	Automount          *bool  `yaml:"automountServiceAccountToken"`
+	Grace              int    `yaml:"terminationGracePeriodSeconds"`
+	SecurityContext    struct {
+		RunAsNonRoot   bool                  `yaml:"runAsNonRoot"`
+		RunAsUser      int                   `yaml:"runAsUser"`
+		SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
+	} `yaml:"securityContext"`
+	TopologySpread []any `yaml:"topologySpreadConstraints"`
+	Containers     []struct {
+		Name, Image     string
+		Args            []string
+		Env             []struct{ Name, Value string }
+		Ports           []struct{ Name string }
+		LivenessProbe   probe `yaml:"livenessProbe"`
+		ReadinessProbe  probe `yaml:"readinessProbe"`
+		Resources       struct{ Requests, Limits map[string]string }
+		SecurityContext struct {
+			AllowPrivilegeEscalation *bool `yaml:"allowPrivilegeEscalation"`
+			ReadOnlyRootFilesystem   bool  `yaml:"readOnlyRootFilesystem"`
+			Capabilities             struct{ Drop []string }
+		} `yaml:"securityContext"`
+	}
+	Volumes []struct {
+		Name   string
+		Secret struct {
+			SecretName string `yaml:"secretName"`
+		}
+	}
+}
+
+// manifests returns the objects of the base by kind and name, as its kustomization lists them.
+func manifests(t *testing.T) map[string]manifest {
+	t.Helper()
+	base := filepath.Join(root, "deploy", "kubernetes", "base")
+	read := func(name string, into any) {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(base, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, into); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	var list struct{ Resources []string }
+	read("kustomization.yaml", &list)
+	files, err := filepath.Glob(filepath.Join(base, "*.yaml"))
+	if err != nil || len(files) != len(list.Resources)+1 {
+		t.Errorf("%d files, %d of them listed, %v", len(files)-1, len(list.Resources), err)
+	}
+	out := map[string]manifest{}
+	for _, name := range list.Resources {
+		var m manifest
+		read(name, &m)
+		out[m.Kind+"/"+m.Metadata.Name] = m
+	}
+	return out
+}
+
+// pods returns the pods of the objects that have some.
+func pods(all map[string]manifest) map[string]podSpec {
+	out := map[string]podSpec{}
+	for name, m := range all {
+		switch m.Kind {
+		case "Deployment", "Job":
+			out[name] = m.Spec.Template.Spec
+		case "CronJob":
+			out[name] = m.Spec.JobTemplate.Spec.Template.Spec
+		}
+	}
+	return out
+}
+
+func TestKubernetes_Objects_Complete(t *testing.T) {
+	t.Parallel()
+	all := manifests(t)
+	for _, name := range []string{
+		"Deployment/quotasvc", "Service/quotasvc", "PodDisruptionBudget/quotasvc", "HorizontalPodAutoscaler/quotasvc", "NetworkPolicy/quotasvc",
+		"ServiceAccount/quotasvc", "Job/quotasvc-migrate", "CronJob/quotasvc-roll", "CronJob/quotasvc-verify", "CronJob/quotasvc-partitions",
+		"CronJob/quotasvc-seal", "CronJob/quotasvc-archive",
+	} {
+		if _, ok := all[name]; !ok {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	for name, m := range all {
+		if m.Kind == "CronJob" && (m.Spec.ConcurrencyPolicy != "Forbid" || m.Spec.JobTemplate.Spec.ActiveDeadlineSeconds == 0 || len(strings.Fields(m.Spec.Schedule)) != 5) {
+			t.Errorf("%s may run twice at once, or for ever: %+v", name, m.Spec)
+		}
+	}
+	if a := all["ServiceAccount/quotasvc"].Automount; a == nil || *a {
+		t.Error("the service account has a token")
+	}
+	if p := all["NetworkPolicy/quotasvc"].Spec.PolicyTypes; !slices.Equal(p, []string{"Ingress", "Egress"}) {
+		t.Errorf("the network policy is about %q", p)
+	}
+}
+
+func TestKubernetes_Pods_NoRootNoWritesNoToken(t *testing.T) {
+	t.Parallel()
+	user := readDockerfile(t).user
+	found := pods(manifests(t))
+	if len(found) != 7 {
+		t.Errorf("%d pods", len(found))
+	}
+	for name, p := range found {
+		if !p.SecurityContext.RunAsNonRoot || user != fmt.Sprintf("%[1]d:%[1]d", p.SecurityContext.RunAsUser) || p.SecurityContext.SeccompProfile.Type != "RuntimeDefault" {
+			t.Errorf("%s: %+v; the image's user is %s", name, p.SecurityContext, user)
+		}
+		if p.ServiceAccountName != "quotasvc" || p.Automount == nil || *p.Automount {
+			t.Errorf("%s has a token of %q", name, p.ServiceAccountName)
+		}
+		for _, c := range p.Containers {
+			s := c.SecurityContext
+			if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
+				t.Errorf("%s: %+v", name, s)
+			}
+			if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" || c.Resources.Limits["memory"] == "" {
+				t.Errorf("%s: %+v", name, c.Resources)
+			}
+		}
+	}
+}
+
+func TestKubernetes_CommandsSettings_Exist(t *testing.T) {
+	t.Parallel()
+	for name, p := range pods(manifests(t)) {
+		c := p.Containers[0]
+		subcommands, flags := command(c.Args)
+		text := help(t, subcommands...)
+		for _, flag := range flags {
+			if !regexp.MustCompile(`(^|[ ,])` + flag + `\b`).MatchString(text) {
+				t.Errorf("%s: quotasvc %s has no flag %s", name, strings.Join(subcommands, " "), flag)
+			}
+		}
+		for _, e := range c.Env {
+			if strings.HasPrefix(e.Name, "QUOTASVC_") && !strings.Contains(text, e.Name) {
+				t.Errorf("%s: quotasvc %s has no setting %s", name, strings.Join(subcommands, " "), e.Name)
+			}
+			for _, secret := range []string{"_KEY", "_URL", "PASSWORD"} {
+				if strings.HasSuffix(e.Name, secret) {
+					t.Errorf("%s: %s is in the environment", name, e.Name)
+				}
+			}
+		}
+		// The role that owns the tables is for those that need it.
+		owner := slices.Contains([]string{"migrate", "seal", "archive"}, subcommands[0])
+		if secret := p.Volumes[0].Secret.SecretName; (secret == "quotasvc-owner") != owner {
+			t.Errorf("%s, quotasvc %s, has the secret %s", name, strings.Join(subcommands, " "), secret)
+		}
+	}
+}
+
+func TestKubernetes_Service_ProbesStopsScales(t *testing.T) {
+	t.Parallel()
+	all := manifests(t)
+	p := all["Deployment/quotasvc"].Spec.Template.Spec
+	c := p.Containers[0]
+	if c.LivenessProbe.HTTPGet.Path != "/livez" || c.ReadinessProbe.HTTPGet.Path != "/readyz" || c.LivenessProbe.HTTPGet.Port != "ops" || c.ReadinessProbe.HTTPGet.Port != "ops" {
+		t.Errorf("probes %+v, %+v", c.LivenessProbe, c.ReadinessProbe)
+	}
+	if len(p.TopologySpread) == 0 {
+		t.Error("all instances may be on one node")
+	}
+	// The process must end by itself: drain delay and stop timeout, with their defaults.
+	var total time.Duration
+	for _, flag := range []string{"--drain-delay", "--stop-timeout"} {
+		m := regexp.MustCompile(flag + `=(\w+)`).FindStringSubmatch(help(t, "serve"))
+		if m == nil {
+			t.Fatalf("serve --help shows no default of %s", flag)
+		}
+		d, err := time.ParseDuration(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += d
+	}
+	if grace := time.Duration(p.Grace) * time.Second; grace < total+5*time.Second {
+		t.Errorf("killed after %s, stopping takes up to %s", grace, total)
+	}
+	replicas := ""
+	for _, e := range c.Env {
+		if e.Name == "QUOTASVC_REPLICAS" {
+			replicas = e.Value
+		}
+	}
+	if minimum := all["HorizontalPodAutoscaler/quotasvc"].Spec.MinReplicas; replicas != "3" || minimum != 3 {
+		t.Errorf("QUOTASVC_REPLICAS is %s, the autoscaler's minimum %d", replicas, minimum)
+	}
+}

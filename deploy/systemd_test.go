@@ -1,0 +1,52 @@
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// unit returns the lines of a systemd unit.
+func unit(t *testing.T, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "systemd", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(text), "\n")
+}
+
+// `make lint-deploy` lets systemd read the units.
+func TestSystemd_Units_CommandsSettingsExist_NothingMoreIsAllowed(t *testing.T) {
+	t.Parallel()
+	for name, wanted := range map[string]string{
+		"quotasvc": "serve", "quotasvc-roll": "roll", "quotasvc-verify": "verify", "quotasvc-partitions": "migrate partitions", "quotasvc-seal": "seal", "quotasvc-archive": "archive",
+	} {
+		lines := unit(t, name+".service")
+		text := help(t, strings.Fields(wanted)...)
+		owner := !slices.Contains([]string{"serve", "roll", "verify"}, wanted)
+		for _, line := range []string{
+			"DynamicUser=yes", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=", "PrivateDevices=yes", "SystemCallFilter=@system-service",
+			map[bool]string{true: "LoadCredential=database-url:/etc/quotasvc/owner-database-url", false: "LoadCredential=database-url:/etc/quotasvc/database-url"}[owner],
+		} {
+			if !slices.Contains(lines, line) {
+				t.Errorf("%s.service lacks %s", name, line)
+			}
+		}
+		all := strings.Join(lines, "\n")
+		if !regexp.MustCompile(`(?m)^ExecStart=.*/usr/local/bin/quotasvc ` + wanted + `\b`).MatchString(all) {
+			t.Errorf("%s.service does not run quotasvc %s", name, wanted)
+		}
+		for _, setting := range regexp.MustCompile(`QUOTASVC_\w+`).FindAllString(all, -1) {
+			if !strings.Contains(text, setting) {
+				t.Errorf("%s.service: quotasvc %s has no setting %s", name, wanted, setting)
+			}
+		}
+		if name != "quotasvc" && !slices.ContainsFunc(unit(t, name+".timer"), func(line string) bool { return strings.HasPrefix(line, "OnCalendar=") }) {
+			t.Errorf("%s.timer has no calendar", name)
+		}
+	}
+}
