@@ -295,8 +295,53 @@ func checkDashboard(t *testing.T, all families) {
 		queries++
 		checkQuery(t, "variable "+v.Name, m[1]+`{`+m[2]+`=""}`, all)
 	}
-	if queries < 30 {
+	if queries < 45 {
 		t.Errorf("only %d queries in the dashboard", queries)
+	}
+}
+
+// The dashboard names tenants by a query of the tables, because they are no label.
+func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct{ Options struct{ Content string } }
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	var query string
+	for _, p := range dashboard.Panels {
+		if _, rest, ok := strings.Cut(p.Options.Content, "```sql\n"); ok {
+			query, _, _ = strings.Cut(rest, ";")
+		}
+	}
+	database := testenv.Postgres(t)
+	in := serve(t, []string{"QUOTASVC_DATABASE_URL=" + testenv.AsService(database), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey})
+	in.setUp(t, 1000)
+	db := connectTo(t, database)
+	runSQL(t, db, "SET ROLE "+postgres.ReaderRole)
+	for i, want := range []int64{-1, 200} { // nothing after 700, then 800 of 1000
+		in.do(t, http.StatusOK, "POST", "/v1/debits", fmt.Sprint("d", i), debitOf("acme", "api_calls", []int64{700, 100}[i]))
+		got := int64(-1)
+		rows, err := db.Query(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var tenant, meter string
+			var used int64
+			var end any
+			if err := rows.Scan(&tenant, &meter, &used, &got, &end); err != nil || tenant != "acme" || meter != "api_calls" {
+				t.Errorf("%s, %s, %v", tenant, meter, err)
+			}
+		}
+		if rows.Err() != nil || got != want {
+			t.Errorf("%d remain, want %d: %v", got, want, rows.Err())
+		}
 	}
 }
 
