@@ -29,6 +29,7 @@ func (s *service) raw(text string) (statuses []int, closed bool) {
 			return statuses, !ok || !timeout.Timeout()
 		}
 		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
 		statuses = append(statuses, response.StatusCode)
 	}
 }

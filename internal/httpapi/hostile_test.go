@@ -131,6 +131,7 @@ func TestPaths_Tricks_ReachNothing(t *testing.T) {
 			s.check(err)
 			text, err := io.ReadAll(response.Body)
 			s.check(err)
+			s.check(response.Body.Close())
 			s.check(conn.Close())
 			if response.StatusCode < 400 || response.StatusCode >= 500 || strings.Contains(string(text), `"items"`) {
 				t.Errorf("%s of %s: %d %.200s", path, who, response.StatusCode, text)

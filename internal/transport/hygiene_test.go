@@ -70,7 +70,7 @@ func TestShutdown_DrainDelay_IdleConnectionsStay(t *testing.T) {
 	eventually(t, "it stops", s.server.Stopping)
 	time.Sleep(300 * time.Millisecond) // the requests that were on their way
 	for i, c := range clients[:40] {
-		if response := say(t, c, c.from, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"); response.StatusCode != 200 || !response.Close {
+		if response := say(t, c, c.from, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"); response.StatusCode != http.StatusOK || !response.Close {
 			t.Fatalf("client %d: %d, close %t", i, response.StatusCode, response.Close)
 		}
 		if _, err := c.from.ReadByte(); err != io.EOF {
@@ -139,7 +139,7 @@ func TestRequest_SlowBodyRefused_AnsweredAndClosedAtOnce(t *testing.T) {
 		conn := s.dial()
 		from := bufio.NewReader(conn)
 		began := time.Now()
-		if response := say(t, conn, from, "POST / HTTP/1.1\r\nHost: h\r\n"+body); response.StatusCode != 401 {
+		if response := say(t, conn, from, "POST / HTTP/1.1\r\nHost: h\r\n"+body); response.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%q: %d", body, response.StatusCode)
 		}
 		answered := time.Since(began)
@@ -153,7 +153,7 @@ func TestRequest_SlowBodyRefused_AnsweredAndClosedAtOnce(t *testing.T) {
 	// A client that sends all of its body before it reads gets its answer.
 	conn := s.dial()
 	whole := fmt.Sprintf("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", 200<<10, strings.Repeat("x", 200<<10))
-	if response := say(t, conn, bufio.NewReader(conn), whole); response.StatusCode != 401 {
+	if response := say(t, conn, bufio.NewReader(conn), whole); response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("whole body: %d", response.StatusCode)
 	}
 }
@@ -188,7 +188,7 @@ func TestConnections_BeyondMaximum_ClosedAndCounted(t *testing.T) {
 	}
 	eventually(t, "a place is free", func() bool { return testutil.ToFloat64(m.open.WithLabelValues("api")) == 2 })
 	conn := s.dial()
-	if response := say(t, conn, bufio.NewReader(conn), request); response.StatusCode != 200 {
+	if response := say(t, conn, bufio.NewReader(conn), request); response.StatusCode != http.StatusOK {
 		t.Errorf("status %d", response.StatusCode)
 	}
 }
@@ -207,7 +207,7 @@ func TestShutdown_RequestOnNewConnection_Answered(t *testing.T) {
 		}
 		return err != nil
 	})
-	if response := say(t, conn, bufio.NewReader(conn), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"); response.StatusCode != 200 || !response.Close {
+	if response := say(t, conn, bufio.NewReader(conn), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"); response.StatusCode != http.StatusOK || !response.Close {
 		t.Errorf("%d, close %t", response.StatusCode, response.Close)
 	}
 	if err := <-done; err != nil {
@@ -271,7 +271,7 @@ func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 		}
 	}
 	for began := time.Now(); time.Since(began) < time.Second; {
-		if took := time.Now(); s.get(s.url).StatusCode != 200 || time.Since(took) > time.Second {
+		if took := time.Now(); s.get(s.url).StatusCode != http.StatusOK || time.Since(took) > time.Second {
 			t.Fatalf("another request took %s", time.Since(took))
 		}
 	}
