@@ -62,7 +62,7 @@ func (c *archiveCmd) archive(ctx context.Context, before journal.Month, log *slo
 	defer func() { err = errors.Join(err, sums.Stop(ctx)) }()
 	err = withVerifier(ctx, string(c.DatabaseURL), log, func(v *verifier.Verifier) error {
 		var err error
-		out, err = archive.Run(ctx, archive.Options{
+		out, err = archive.Run(asCommand(ctx, "archive"), archive.Options{
 			DatabaseURL: string(c.DatabaseURL), Before: before, Dir: c.To, DryRun: c.DryRun, Log: log, Progress: progress,
 			Verify:     func(ctx context.Context) error { return verifyClean(v.Verify(ctx, verifier.Options{Full: true})) },
 			Checkpoint: func(ctx context.Context, border time.Time) error { return verifyClean(v.Pin(ctx, border, nil)) },

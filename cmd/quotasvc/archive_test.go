@@ -80,6 +80,9 @@ func TestArchive_Command_OldMonthsLeaveFiguresStay(t *testing.T) {
 	if out := must(t, owner, "archive", "--before", month(2), "--to", dir); !strings.Contains(out, "The oldest instant that can be asked about is "+month(2)+"-01T00:00:00Z") {
 		t.Errorf("archive: %s", out)
 	}
+	if lines := string(in.do(t, http.StatusOK, "GET", "/v1/audit?action=journal.archive", "", nil).body); strings.Count(lines, `"key_id":"command"`) != 1 || !strings.Contains(lines, month(4)) {
+		t.Errorf("audit log: %s", lines)
+	}
 	must(t, owner, "archive", "--before", month(2), "--to", dir) // the same again does no harm
 	if out := must(t, env, "verify", "--archive", dir); !strings.Contains(out, "all agree") {
 		t.Errorf("verify --archive: %s", out)

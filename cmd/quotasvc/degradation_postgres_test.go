@@ -54,22 +54,12 @@ func TestDegradation_NetworkToPostgresCut_RefusedInFiveSecondsThenAtOnce(t *test
 func TestDegradation_PostgresOutOfConnections_RefusedUntilThereAreSome(t *testing.T) {
 	t.Parallel()
 	pg := testenv.PostgresPrivate(t)
-	// A superuser has connections in reserve, so the service connects as somebody else.
 	db := connectTo(t, pg.URL)
-	runSQL(t, db, "CREATE ROLE service LOGIN PASSWORD 'service'")
-	runSQL(t, db, "GRANT quotasvc TO service")
-	runSQL(t, db, "GRANT ALL ON ALL TABLES IN SCHEMA public TO service")
-	runSQL(t, db, "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO service")
-	u, err := url.Parse(pg.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User = url.UserPassword("service", "service")
-	tr := newTrial(t, u.String(), testenv.RedisURL(t))
+	tr := newTrial(t, pg.URL, testenv.RedisURL(t))
 	tr.through(2500*time.Millisecond, func() {
-		runSQL(t, db, "ALTER ROLE service CONNECTION LIMIT 0")
-		runSQL(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'service'")
-	}, func() { runSQL(t, db, "ALTER ROLE service CONNECTION LIMIT -1") })
+		runSQL(t, db, "ALTER ROLE quotasvc_test_service CONNECTION LIMIT 0")
+		runSQL(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'quotasvc_test_service'")
+	}, func() { runSQL(t, db, "ALTER ROLE quotasvc_test_service CONNECTION LIMIT -1") })
 	tr.each("check", 0, "an answer from the cache", succeeds)
 	tr.each("consume debit admin", time.Second, "a refusal within a second", func(c call) bool { return refused(c) && c.took < time.Second+busy })
 	tr.exactlyWhatWasAcknowledged()

@@ -69,7 +69,7 @@ type trial struct {
 func newTrial(t *testing.T, databaseURL, redisURL string) *trial {
 	t.Helper()
 	env := []string{
-		"QUOTASVC_DATABASE_URL=" + databaseURL, "QUOTASVC_REDIS_URL=" + redisURL, "QUOTASVC_ADMIN_KEY=" + testKey,
+		"QUOTASVC_DATABASE_URL=" + testenv.AsService(databaseURL), "QUOTASVC_REDIS_URL=" + redisURL, "QUOTASVC_ADMIN_KEY=" + testKey,
 		"QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_VERIFY_EVERY=0s",
 	}
 	tr := &trial{t: t, in: serve(t, env), env: env}

@@ -28,15 +28,16 @@ type keysCmd struct {
 type keyCreateCmd struct {
 	databaseConfig
 	Name      string        `required:"" placeholder:"NAME" help:"Who uses it, for people. The audit log shows it."`
-	Scope     []string      `required:"" placeholder:"SCOPE,..." help:"What it may do: use, read, admin (which includes both)."`
+	Scope     []string      `required:"" aliases:"scopes" placeholder:"SCOPE,..." help:"What it may do: use, read, admin (which includes both)."`
 	Tenant    string        `placeholder:"TENANT" help:"The only tenant that it reaches. Default: all."`
-	ExpiresIn time.Duration `name:"expires-in" placeholder:"DURATION" help:"When it stops working, such as 2160h for 90 days. Default: never."`
+	ExpiresIn time.Duration `name:"expires-in" xor:"expires" placeholder:"DURATION" help:"How long it works, such as 2160h for 90 days. Default: for ever."`
+	ExpiresAt time.Time     `name:"expires-at" xor:"expires" placeholder:"TIME" help:"When it stops working (RFC 3339), instead of --expires-in."`
 	JSON      bool          `help:"Print JSON."`
 }
 
 // Run creates a key.
 func (c *keyCreateCmd) Run(ctx context.Context) error {
-	n := access.New{Name: c.Name, Scopes: c.Scope, Tenant: c.Tenant}
+	n := access.New{Name: c.Name, Scopes: c.Scope, Tenant: c.Tenant, ExpiresAt: c.ExpiresAt}
 	if c.ExpiresIn != 0 {
 		n.ExpiresAt = time.Now().Add(c.ExpiresIn)
 	}

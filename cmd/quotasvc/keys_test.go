@@ -61,7 +61,7 @@ func TestKeys_CreatedByCommand_WorkAtOnce(t *testing.T) {
 	}
 	run("revoke", k.ID)
 	eventually(t, "both secrets are refused", func() bool { return status(k.Secret) == 401 && status(next.Secret) == 401 })
-	if text := run("create", "--name", "gateway", "--scope", "use", "--tenant", "acme"); !strings.Contains(text, "tenant  acme") || !strings.Contains(text, "shown this once") {
+	if text := run("create", "--name", "gateway", "--scopes", "use", "--tenant", "acme", "--expires-at", "2097-01-01T00:00:00Z"); !strings.Contains(text, "tenant  acme") || !strings.Contains(text, "shown this once") {
 		t.Error(text)
 	}
 	for _, args := range [][]string{

@@ -34,7 +34,7 @@ func (in *instance) ask(t testing.TB, path string) answer {
 func TestReadyz_PostgresFrozen_StaysReadyAndSaysSo(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
-	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+postgres.URL))
+	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL)))
 	in.setUp(t, 1000)
 	if got := in.ask(t, "/readyz?strict=1"); got.status != 200 || !strings.Contains(string(got.body), `"postgresql":"ok"`) || !strings.Contains(string(got.body), `"redis":"ok"`) {
 		t.Fatalf("well: %s", got)
@@ -76,7 +76,7 @@ func TestReadyz_ReadersBusy_PostgresIsUp(t *testing.T) {
 	in := serve(t, env)
 	in.setUp(t, 1000)
 	ctx := t.Context()
-	conn, err := pgx.Connect(ctx, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL="))
+	conn, err := pgx.Connect(ctx, testenv.AsSuperuser(t, strings.TrimPrefix(env[0], "QUOTASVC_DATABASE_URL=")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestStart_PostgresAway_WaitsAliveAndNotReady(t *testing.T) {
 	t.Parallel()
 	postgres := testenv.PostgresPrivate(t)
 	postgres.Stop()
-	in := serveAway(t, append(backends(t), "QUOTASVC_DATABASE_URL="+postgres.URL, "QUOTASVC_LOG_LEVEL=info"))
+	in := serveAway(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(postgres.URL), "QUOTASVC_LOG_LEVEL=info"))
 	if got := in.ask(t, "/livez"); got.status != 200 {
 		t.Errorf("/livez: %s", got)
 	}

@@ -310,6 +310,19 @@ func (d *Directory) read(ctx context.Context) error {
 	return nil
 }
 
+// UsedHere sets LastUsedAt to the newest use on this instance, if that is later than the stored one.
+func (d *Directory) UsedHere(k *Key) {
+	d.mu.Lock()
+	used := d.uses[k.ID]
+	d.mu.Unlock()
+	if used == nil {
+		return
+	}
+	if at := time.Unix(used.Load(), 0).UTC(); used.Load() > 0 && at.After(k.LastUsedAt) {
+		k.LastUsedAt = at
+	}
+}
+
 // storeUses stores the uses that are newer than the stored ones.
 func (d *Directory) storeUses(ctx context.Context) error {
 	var (

@@ -41,6 +41,7 @@ func TestWire_Attacks_StatedAnswers(t *testing.T) {
 	const (
 		head  = " HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer " + testKey + "\r\n"
 		debit = "POST /v1/debits" + head + "Content-Type: application/json\r\nIdempotency-Key: k\r\n"
+		known = "GET /v1/openapi.yaml" + head + "\r\n"
 		spec  = "GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\n\r\n"
 	)
 	for name, c := range map[string]struct {
@@ -49,7 +50,8 @@ func TestWire_Attacks_StatedAnswers(t *testing.T) {
 		closed bool
 	}{
 		"a well-formed refusal":                   {debit + "Content-Length: 2\r\n\r\n{}", []int{400}, false},
-		"two requests at once":                    {spec + spec, []int{200, 200}, false},
+		"two requests at once":                    {known + known, []int{200, 200}, false},
+		"two requests of a stranger":              {spec + spec, []int{200}, true}, // strangers hold no connections
 		"Content-Length twice, different":         {debit + "Content-Length: 2\r\nContent-Length: 7\r\n\r\n{}" + spec, []int{400}, true},
 		"Content-Length twice, equal":             {debit + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", []int{400}, false}, // one length: RFC 9110 8.6
 		"Content-Length in a list":                {debit + "Content-Length: 2, 2\r\n\r\n{}" + spec, []int{400}, true},
@@ -76,16 +78,16 @@ func TestWire_Attacks_StatedAnswers(t *testing.T) {
 		"10,000 headers":                          {"GET /v1/openapi.yaml" + head + strings.Repeat("A: b\r\n", 10_000) + "\r\n" + spec, []int{431}, true},
 		"a path of 40 KB":                         {"GET /" + strings.Repeat("x", 40<<10) + head + "\r\n" + spec, []int{431}, true},
 		"a carriage return inside a header":       {"GET /v1/openapi.yaml" + head + "X-A: b\rX-C: d\r\n\r\n" + spec, []int{400}, true},
-		"line feeds without carriage returns":     {"GET /v1/openapi.yaml HTTP/1.1\nHost: quota\n\n", []int{200}, false}, // RFC 9112 2.2 permits it
+		"line feeds without carriage returns":     {"GET /v1/openapi.yaml HTTP/1.1\nHost: quota\n\n", []int{200}, true}, // RFC 9112 2.2 permits it
 		"HTTP/0.9":                                {"GET /v1/openapi.yaml\r\n\r\n", []int{400}, true},
 		"HTTP/3.0":                                {"GET /v1/openapi.yaml HTTP/3.0\r\nHost: quota\r\n\r\n", []int{505}, true},
 		"the preface of HTTP/2":                   {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{404}, true},
-		"an upgrade to h2c":                       {"GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n", []int{200}, false},
+		"an upgrade to h2c":                       {"GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n", []int{200}, true},
 		"TRACE":                                   {"TRACE /v1/debits" + head + "\r\n", []int{405}, false},
 		"CONNECT":                                 {"CONNECT quota:443 HTTP/1.1\r\nHost: quota:443\r\n\r\n", []int{404}, true},
 		"OPTIONS *":                               {"OPTIONS * HTTP/1.1\r\nHost: quota\r\n\r\n", []int{200}, false},
 		"a method with a space":                   {"GE T /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\n\r\n" + spec, []int{400}, true},
-		"an absolute URL":                         {"GET http://other/v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\n\r\n", []int{200}, false},
+		"an absolute URL":                         {"GET http://other/v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\n\r\n", []int{200}, true},
 		"a TLS handshake":                         {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", []int{400}, true},
 		"a compressed body":                       {debit + "Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x08\x00", []int{400}, false},
 		"XML":                                     {"POST /v1/debits" + head + "Content-Type: text/xml\r\nIdempotency-Key: k\r\nContent-Length: 4\r\n\r\n<a/>", []int{400}, false},

@@ -66,6 +66,9 @@ func (s *Server) listKeys(rc *request) error {
 	if err != nil {
 		return err
 	}
+	for i := range list.Items {
+		s.keys.UsedHere(&list.Items[i])
+	}
 	return rc.send(http.StatusOK, wire.KeyList{Items: mapSlice(list.Items, keyOf), NextCursor: nextCursor(list.NextCursor)})
 }
 
@@ -82,6 +85,7 @@ func (s *Server) getKey(rc *request) error {
 	if err := rc.ofKey(&k); err != nil {
 		return err
 	}
+	s.keys.UsedHere(&k)
 	return rc.send(http.StatusOK, keyOf(&k))
 }
 

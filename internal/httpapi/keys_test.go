@@ -275,6 +275,10 @@ func TestKeys_CreateListRotateRevoke(t *testing.T) {
 	for _, key := range []wire.NewKey{k, rotated} {
 		s.as(key, "GET", "/v1/meters", "").want(200)
 	}
+	s.call("GET", "/v1/keys/"+k.KeyID, "").want(200).into(&got)
+	if got.LastUsedAt == nil || time.Since(*got.LastUsedAt) > time.Minute {
+		t.Errorf("last used at %v", got.LastUsedAt)
+	}
 	var last wire.NewKey
 	s.call("POST", "/v1/keys/"+k.KeyID+"/rotate", "").want(201).into(&last)
 	s.as(last, "GET", "/v1/meters", "").want(200)

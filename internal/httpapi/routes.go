@@ -114,10 +114,10 @@ func (s *Server) guard(r route) echo.HandlerFunc {
 				return err
 			}
 		}
-		if !r.public {
-			if err := rc.enter(r.scope, r.reach); err != nil {
-				return err
-			}
+		if r.public {
+			rc.closeUnknown()
+		} else if err := rc.enter(r.scope, r.reach); err != nil {
+			return err
 		}
 		if raw := rc.Request().URL.RawQuery; raw != "" && !rc.hasForwardedQuery() {
 			if err := rc.query.parse(raw, r.query); err != nil {

@@ -8,6 +8,6 @@ import (
 
 // NewTracer returns a tracer that makes spans of statements and batches, without their arguments and without those of connections.
 func NewTracer(traces trace.TracerProvider) pgx.QueryTracer {
-	return otelpgx.NewTracer(otelpgx.WithTracerProvider(traces), otelpgx.WithTrimSQLInSpanName(), otelpgx.WithDisableSQLStatementInAttributes(),
+	return otelpgx.NewTracer(otelpgx.WithTracerProvider(traces), otelpgx.WithDisableSQLStatementInAttributes(),
 		otelpgx.WithDisableConnectionDetailsInAttributes())
 }

@@ -52,7 +52,7 @@ func PostgresOnSmallDisk(t testing.TB) (*PostgresServer, *SmallDisk) {
 		t.Fatal("testenv: ", err)
 	}
 	t.Cleanup(func() { check(t, "stop PostgreSQL", p.Kill()) })
-	if err := migrate(ctx, p.URL()); err != nil {
+	if err := errors.Join(migrate(ctx, p.URL()), makeServiceLoginAt(ctx, p.URL())); err != nil {
 		t.Fatal("testenv: ", err)
 	}
 	return &PostgresServer{control: control{t, "PostgreSQL", &p.Server}, URL: p.URL()}, &SmallDisk{t, p.URL(), filepath.Join(dir, "filler")}

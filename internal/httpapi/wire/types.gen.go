@@ -786,7 +786,7 @@ type Key struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 	KeyID     ID         `json:"key_id"`
 
-	// LastUsedAt A minute late; null - never used.
+	// LastUsedAt A minute late if it was used on another instance; null - never used.
 	LastUsedAt *time.Time `json:"last_used_at"`
 	Name       string     `json:"name"`
 

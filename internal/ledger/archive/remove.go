@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // removeRows are removed in one transaction: some tens of milliseconds.
@@ -50,11 +52,11 @@ func (r *run) remove(ctx context.Context, m *Manifest) error {
 	return nil
 }
 
-// record commits the new border.
+// record commits the new border, with a line in the audit log.
 func (r *run) record(ctx context.Context, months []journal.Month, digest []byte) error {
-	starts := make([]time.Time, len(months))
+	starts, names := make([]time.Time, len(months)), make([]string, len(months))
 	for i, m := range months {
-		starts[i] = m.Start()
+		starts[i], names[i] = m.Start(), m.String()
 	}
 	var others int
 	if err := r.conn.QueryRow(ctx, r.sql["ArchivesOf"], starts, digest).Scan(&others); err != nil {
@@ -63,7 +65,17 @@ func (r *run) record(ctx context.Context, months []journal.Month, digest []byte)
 	if others > 0 {
 		return fmt.Errorf("%d of the months are recorded with another archive: continue that one, in its directory", others)
 	}
-	if _, err := r.conn.Exec(ctx, r.sql["RecordArchives"], starts, digest); err != nil {
+	err := pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, r.sql["RecordArchives"], starts, digest)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		return trail.Record(ctx, tx, []trail.Line{{
+			Actor: trail.From(ctx), Action: "journal.archive", Object: trail.Object{Kind: "journal", ID: r.Before.String()},
+			After: map[string]any{"months": names, "manifest_sha256": hex.EncodeToString(digest)},
+		}})
+	})
+	if err != nil {
 		return fmt.Errorf("archive: record the months: %w", err)
 	}
 	return nil
