@@ -4,11 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -246,63 +242,4 @@ func (tr *trial) exactlyWhatWasAcknowledged() {
 	if status, stdout, stderr := tool(tr.t, tr.env, "verify"); status != 0 {
 		tr.t.Errorf("verify ended with %d\n%s\n%s", status, stdout, stderr)
 	}
-}
-
-// Every row of the contract's table is held by a test, and every fault of the contract has a row.
-func TestDegradation_Table_EveryFaultHasTests(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../docs/degradation.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	declared := testsOfRepository(t)
-	named := regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
-	rows := map[string]int{}
-	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if len(cells) != 8 || strings.HasPrefix(line, "|---") || strings.HasPrefix(line, "| fault |") {
-			continue
-		}
-		fault := strings.TrimSpace(cells[0])
-		tests := named.FindAllStringSubmatch(cells[7], -1)
-		if rows[fault]++; len(tests) == 0 {
-			t.Errorf("%s: no test", fault)
-		}
-		for _, m := range tests {
-			if !slices.Contains(declared, m[1]) {
-				t.Errorf("%s: there is no test %s", fault, m[1])
-			}
-		}
-	}
-	for _, fault := range []string{
-		"PostgreSQL slow", "PostgreSQL paused", "PostgreSQL down", "PostgreSQL out of connections", "PostgreSQL's disk full", "PostgreSQL read-only",
-		"PostgreSQL fails over", "the synchronous standby away", "Redis slow", "Redis paused", "Redis down", "Redis flushed", "Redis failed over", "Redis full", "an instance paused", "an instance killed", "PostgreSQL's clock steps",
-		"an instance's clock steps", "Redis's clock steps", "the network to PostgreSQL cut", "the network to Redis cut", "the network to PostgreSQL slow",
-		"the network to Redis slow", "PostgreSQL and Redis down",
-	} {
-		if rows[fault] != 1 {
-			t.Errorf("%d rows of %q, want 1", rows[fault], fault)
-		}
-	}
-}
-
-// testsOfRepository returns the names of all tests.
-func testsOfRepository(t *testing.T) []string {
-	t.Helper()
-	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
-	var out []string
-	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
-			out = append(out, m[1])
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }

@@ -254,3 +254,45 @@ func TestCapped_Close_WaitingConnectionsServed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A client that sends a request byte by byte holds its connection for a few seconds, and delays nobody.
+func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(http.ResponseWriter, *http.Request) {})
+	began := time.Now()
+	var slow []net.Conn
+	for i, text := range []string{"", "G", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: h\r\nX-A: "} {
+		for range 10 {
+			conn := s.dial()
+			if _, err := io.WriteString(conn, text); err != nil {
+				t.Fatal(i, err)
+			}
+			slow = append(slow, conn)
+		}
+	}
+	for began := time.Now(); time.Since(began) < time.Second; {
+		if took := time.Now(); s.get(s.url).StatusCode != http.StatusOK || time.Since(took) > time.Second {
+			t.Fatalf("another request took %s", time.Since(took))
+		}
+	}
+	for _, conn := range slow {
+		for { // a byte now and then does not help
+			if err := conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := io.ReadAll(conn)
+			if timeout, ok := err.(net.Error); !ok || !timeout.Timeout() { //nolint:errorlint // of the connection itself
+				break
+			}
+			if _, err := io.WriteString(conn, "x"); err != nil {
+				break
+			}
+			if time.Since(began) > headerTimeout+10*time.Second {
+				t.Fatal("it is still open")
+			}
+		}
+	}
+	if took := time.Since(began); took < headerTimeout-time.Second || took > headerTimeout+5*time.Second {
+		t.Errorf("closed after %s", took)
+	}
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/localstack"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// shellOf returns the blocks of a page that are marked to be run, in order, as one script.
+func shellOf(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) < 15 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	var script strings.Builder
+	for _, b := range blocks {
+		fmt.Fprintf(&script, "%s\n", b[1])
+	}
+	return script.String()
+}
+
+// machine is what the page expects of a host: PostgreSQL with an administrator, Redis, sudo and systemctl.
+type machine struct {
+	t    *testing.T
+	root string // stands for /
+	env  []string
+	said *strings.Replacer
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	promtool := promtoolOf(t)
+	root, err := os.MkdirTemp("", "quotasvc-page-") //nolint:usetesting // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	m := &machine{t: t, root: root}
+	if err := os.Chmod(m.root, 0o755); err != nil { //nolint:gosec // PostgreSQL runs as another user if the test is root
+		t.Fatal(err)
+	}
+	postgres, redis := testenv.PostgresPrivate(t), testenv.RedisPrivate(t)
+	at, err := url.Parse(postgres.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := at.User.Password()
+	at.Path = "/postgres"
+	execSQL(t, at.String(), "DROP DATABASE quotasvc") // the page makes it
+	systemd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		what, _ := io.ReadAll(r.Body)
+		if string(what) != "restart postgresql" {
+			http.Error(w, "unknown", http.StatusBadRequest)
+			return
+		}
+		postgres.Restart()
+	}))
+	t.Cleanup(systemd.Close)
+	found, err := localstack.SystemSearch().Postgres(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := filepath.EvalSymlinks(filepath.Join(found.Dir, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := "" // who runs PostgreSQL, if that is not the caller
+	if os.Geteuid() == 0 {
+		as = "setpriv --reuid=postgres --regid=postgres --init-groups "
+	}
+	bin := filepath.Join(m.root, "bin")
+	program, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.write(filepath.Join(bin, "program"), string(program), 0o755) // where PostgreSQL's user can reach it
+	for name, text := range map[string]string{
+		"quotasvc":  "exec env " + asProgram + "=1 " + bin + `/program "$@"`,
+		"sudo":      `if [ "$1" = -u ]; then shift 2; cd /; exec ` + as + `"$@"; fi; exec "$@"`,
+		"systemctl": `exec curl -fsS -d "$*" ` + systemd.URL,
+		"promtool":  "exec " + promtool + ` "$@"`,
+	} {
+		m.write(filepath.Join(bin, name), "#!/bin/sh\n"+text+"\n", 0o755)
+	}
+	backup := filepath.Join(m.root, "backup")
+	if err := os.Mkdir(backup, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(backup, 0o777); err != nil { //nolint:gosec // as above
+		t.Fatal(err)
+	}
+	m.env = append(withoutSettings(os.Environ()),
+		"PATH="+bin+":"+filepath.Dir(server)+":"+os.Getenv("PATH"), "PGHOST="+at.Hostname(), "PGPORT="+at.Port(), "PGUSER="+at.User.Username(), "PGPASSWORD="+password,
+		"QUOTASVC_DRAIN_DELAY=500ms", // the load of this test notices at once
+	)
+	repository, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := freeAddress(t)
+	_, restoredPort, _ := strings.Cut(restored, ":")
+	m.said = strings.NewReplacer(
+		"/etc/quotasvc", filepath.Join(m.root, "etc"), "/backup", backup, " deploy/", " "+repository+"/deploy/",
+		"redis://127.0.0.1:6379/0", redis.URL, "5432", at.Port(), "5433", restoredPort,
+		"8443", portOf(t), "8444", portOf(t), "9091", portOf(t), "9092", portOf(t),
+	)
+	t.Cleanup(func() { // the restored server, if the script got that far
+		command := exec.Command(filepath.Join(bin, "sudo"), "-u", "postgres", "pg_ctl", "-D", backup+"/restored", "-m", "immediate", "stop")
+		command.Env = m.env
+		_ = command.Run()
+	})
+	return m
+}
+
+func (m *machine) write(path, text string, mode os.FileMode) {
+	m.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as above
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// promtoolOf returns the path of promtool.
+func promtoolOf(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("promtool"); err == nil {
+		return path
+	}
+	path, err := filepath.Abs("../../bin/promtool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		if slices.Contains(strings.Split(os.Getenv("QUOTASVC_TEST_WITHOUT"), ","), "promtool") {
+			t.Skip("there is no promtool")
+		}
+		t.Fatal("there is no promtool: run `make test-tools`, or set QUOTASVC_TEST_WITHOUT=promtool to skip the test")
+	}
+	return path
+}
+
+func portOf(t *testing.T) string {
+	t.Helper()
+	_, port, _ := strings.Cut(freeAddress(t), ":")
+	return port
+}
+
+// followed sends debits to the two instances while the page is followed, and counts what no client could explain to its users: a request that
+// neither instance answered with 200.
+type followed struct{ sent, failed int }
+
+func (m *machine) load(ctx context.Context) *followed {
+	f := &followed{}
+	client := &http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the page's curl verifies
+	defer client.CloseIdleConnections()
+	ports := []string{m.said.Replace("8443"), m.said.Replace("8444")}
+	for ctx.Err() == nil {
+		time.Sleep(20 * time.Millisecond)
+		if _, err := os.Stat(filepath.Join(m.root, "etc", "catalog.yaml")); err != nil {
+			continue
+		}
+		key, err := os.ReadFile(filepath.Join(m.root, "etc", "use.header"))
+		if err != nil || len(key) == 0 {
+			continue
+		}
+		var last string
+		for try := range 3 {
+			r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, "https://127.0.0.1:"+ports[(f.sent+try)%2]+"/v1/debits",
+				strings.NewReader(`{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`))
+			if err != nil {
+				panic(err)
+			}
+			name, value, _ := strings.Cut(strings.TrimSpace(string(key)), ": ")
+			r.Header.Set(name, value)
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Idempotency-Key", "load-"+strconv.Itoa(f.sent))
+			response, err := client.Do(r)
+			if err != nil {
+				last = err.Error()
+				continue
+			}
+			body, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if last = ""; response.StatusCode != http.StatusOK {
+				last = response.Status + " " + string(body)
+			}
+			break
+		}
+		if f.sent == 0 && last != "" {
+			continue // the catalogue is not there yet
+		}
+		if f.sent++; last != "" {
+			f.failed++
+			m.t.Logf("debit %d: %s", f.sent, last)
+		}
+	}
+	return f
+}
+
+// TestOperations_Page_BringsItUp follows docs/operations.md as an operator would: install, rotate, upgrade, back up, restore. Until the service is stopped for the
+// restore, clients of the two instances notice nothing.
+func TestOperations_Page_BringsItUp(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	text := shellOf(t, "operations.md")
+	text = strings.Replace(text, "stop a && stop b\n", "touch /etc/quotasvc/stopping; sleep 0.5\nstop a && stop b\n", 1)
+	script := filepath.Join(m.root, "page.sh")
+	m.write(script, "set -eu\nset -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\nset -x\n"+m.said.Replace(text), 0o600)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 4*soon)
+	defer cancel()
+	loading, stopLoad := context.WithCancel(ctx)
+	done := make(chan *followed, 1)
+	go func() { done <- m.load(loading) }()
+	go func() {
+		for loading.Err() == nil {
+			if _, err := os.Stat(filepath.Join(m.root, "etc", "stopping")); err == nil {
+				stopLoad()
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	command := exec.CommandContext(ctx, "bash", script)
+	command.Env, command.Dir = m.env, m.root
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	command.WaitDelay = 10 * time.Second
+	began := time.Now()
+	err := command.Run()
+	took := time.Since(began)
+	stopLoad()
+	load := <-done
+	if err != nil {
+		logs, _ := exec.Command("sh", "-c", "tail -n 3 "+m.root+"/etc/*.log "+m.root+"/backup/restored/log").CombinedOutput() //nolint:gosec // our own directory
+		t.Errorf("%v\n%s\n%s", err, tailOf(out.String(), 6000), tailOf(string(logs), 6000))
+	}
+	t.Logf("%s; %d debits, %d failed", took.Round(time.Millisecond), load.sent, load.failed)
+	if load.sent < 50 || load.failed > 0 {
+		t.Errorf("%d debits, %d failed", load.sent, load.failed)
+	}
+}
+
+func tailOf(text string, most int) string { return text[max(0, len(text)-most):] }

@@ -1,0 +1,159 @@
+package httpapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// Bodies that are large, deep or wide within the bound of a megabyte. Each is refused with a short answer that names the fault, and nothing is stored.
+func TestBodies_DeepWideLong_ShortRefusals(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	before := s.state()
+	const item, debit = `{"meter":"calls","amount":1}`, `{"idempotency_key":"k","tenant":"acme","items":[{"meter":"calls","amount":1}]}`
+	var unknown strings.Builder
+	for i := range 80_000 {
+		fmt.Fprintf(&unknown, `"x%d":1,`, i)
+	}
+	for name, c := range map[string]struct{ path, body, field string }{
+		"100,000 lists in each other":  {"/v1/debits", strings.Repeat("[", 100_000), "[0]"},
+		"500,000 lists in each other":  {"/v1/debits", `{"metadata":` + strings.Repeat("[", 500_000), "metadata"},
+		"100,000 objects":              {"/v1/debits", strings.Repeat(`{"a":`, 100_000), "a"},
+		"lists in each other, closed":  {"/v1/debits", `{"tenant":"acme","items":[` + item + `],"metadata":{"a":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + `}}`, "metadata"},
+		"80,000 unknown fields":        {"/v1/debits", "{" + unknown.String() + `"tenant":"acme"}`, "x0"},
+		"10,000 items":                 {"/v1/debits", `{"tenant":"acme","items":[` + item + strings.Repeat(","+item, 9_999) + `]}`, "items"},
+		"1,001 debits in a batch":      {"/v1/debits/batch", `{"debits":[` + debit + strings.Repeat(","+debit, 1_000) + `]}`, "debits"},
+		"metadata of more than 4 KB":   {"/v1/debits", `{"tenant":"acme","items":[` + item + `],"metadata":{"a":"` + strings.Repeat("x", 4096) + `"}}`, "metadata"},
+		"a number of 100,000 digits":   {"/v1/debits", `{"tenant":"acme","items":[{"meter":"calls","amount":` + strings.Repeat("9", 100_000) + `}]}`, "items[0].amount"},
+		"a tenant of 900 KB":           {"/v1/debits", `{"tenant":"` + strings.Repeat("a", 900_000) + `","items":[` + item + `]}`, "tenant"},
+		"a name of a field of 900 KB":  {"/v1/check", `{"` + strings.Repeat("a", 900_000) + `":1,"tenant":"acme","items":[` + item + `]}`, ""},
+		"half of a surrogate pair":     {"/v1/debits", `{"tenant":"\ud800","items":[` + item + `]}`, "tenant"},
+		"bytes that are not UTF-8":     {"/v1/debits", "{\"tenant\":\"\xff\xfe\",\"items\":[" + item + `]}`, "tenant"},
+		"an object where a list is":    {"/v1/debits", `{"tenant":"acme","items":{"0":` + item + `}}`, "items"},
+		"__proto__ and constructor":    {"/v1/debits", `{"__proto__":{"tenant":"acme"},"items":[` + item + `]}`, "__proto__"},
+		"a tenant that is an operator": {"/v1/debits", `{"tenant":{"$ne":null},"items":[` + item + `]}`, "tenant"},
+	} {
+		began := time.Now()
+		a := s.call("POST", c.path, c.body, headerIdempotencyKey, "k")
+		if took := time.Since(began); took > 5*time.Second || len(a.body) > 12<<10 {
+			t.Errorf("%s: %d bytes after %s", name, len(a.body), took)
+		}
+		p := a.problem(400, "invalid_argument")
+		if !slices.ContainsFunc(p.Errors, func(e wire.FieldError) bool { return strings.HasPrefix(e.Field, c.field) }) {
+			t.Errorf("%s: %s is not named: %.500s", name, c.field, a.body)
+		}
+	}
+	if after := s.state(); after != before {
+		t.Errorf("stored before: %s, after: %s", before, after)
+	}
+}
+
+// Texts that would change a statement, a command or a page, if one were put together from them.
+func TestInjection_EveryPlace_RefusedOrStoredAsText(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	texts := []string{
+		`'; DROP TABLE balances; --`, `' OR '1'='1`, `1) UNION SELECT secret_hash FROM key_secrets --`, `\'; SELECT pg_sleep(9); --`, `$1`, `%27%20OR%201=1`, `"; --`, "a\x00b",
+		"}\r\nFLUSHALL\r\n", `{acme}:x`, `<script>alert(1)</script>`, `${jndi:ldap://192.0.2.1/a}`, `../../etc/passwd`, `=cmd|' /C calc'!A0`, "\u202e\u2066",
+	}
+	quote := func(text string) string { return encoded(text) }
+	for _, text := range texts {
+		before := s.state()
+		in := url.PathEscape(text)
+		for _, at := range []string{
+			"/v1/meters/" + in, "/v1/plans/" + in, "/v1/tenants/" + in, "/v1/tenants/" + in + "/balances", "/v1/tenants/acme/balances/" + in, "/v1/tenants/acme/statements/calls/" + in,
+			"/v1/limits/" + in, "/v1/keys/" + in, "/v1/seals/" + in, "/v1/rolls/" + in, "/v1/verifications/" + in, "/v1/tenants/acme/holds/" + in, "/v1/blocks/tenant/" + in,
+			"/v1/meters?cursor=" + url.QueryEscape(text), "/v1/tenants/acme/entries?cursor=" + url.QueryEscape(text), "/v1/tenants/acme/entries?meter=" + url.QueryEscape(text),
+			"/v1/tenants/acme/entries?order=" + url.QueryEscape(text), "/v1/tenants/acme/balances?subject=" + url.QueryEscape(text), "/v1/audit?tenant=" + url.QueryEscape(text),
+			"/v1/tenants/acme/usage?meter=calls&by=" + url.QueryEscape(text), "/v1/audit?cursor=" + url.QueryEscape(text), "/v1/keys?cursor=" + url.QueryEscape(text),
+		} {
+			if a := s.call("GET", at, ""); a.status != 400 && a.status != 404 || a.header.Get("Content-Type") != typeProblem {
+				t.Errorf("%s: %d %s", at, a.status, a.body)
+			}
+		}
+		for _, body := range []string{
+			`{"tenant":` + quote(text) + `,"items":[{"meter":"calls","amount":1}]}`, `{"tenant":"acme","items":[{"meter":` + quote(text) + `,"amount":1}]}`,
+			`{"tenant":"acme","subject":` + quote(text) + `,"items":[{"meter":"calls","amount":1}]}`,
+		} {
+			s.call("POST", "/v1/debits", body, headerIdempotencyKey, "k").problem(400, "invalid_argument")
+		}
+		s.as(wire.NewKey{Secret: "qk_" + in}, "GET", "/v1/meters", "").want(401, 429)
+		if after := s.state(); after != before {
+			t.Errorf("%q: stored before: %s, after: %s", text, before, after)
+		}
+		if strings.Contains(text, "\x00") {
+			continue
+		}
+		// What people write is stored as it is.
+		s.call("PATCH", "/v1/tenants/acme", `{"metadata":{"note":`+quote(text)+`}}`).want(200)
+		var stored map[string]string
+		s.check(json.Unmarshal(s.readTenant("acme").Metadata, &stored))
+		if stored["note"] != text {
+			t.Errorf("%q is read as %q", text, stored["note"])
+		}
+	}
+	s.debit("well", "acme", "calls", 1).want(200)
+}
+
+// Paths that a proxy and the service may understand differently. None of them reaches what the key may not, and none reaches anything without a key.
+func TestPaths_Tricks_ReachNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	use := s.newKey(`{"name":"gateway","scopes":["use"]}`)
+	for _, path := range []string{
+		"//v1/meters", "/v1//meters", "/v1/openapi.yaml/../meters", "/v1/openapi.yaml/%2e%2e/meters", "/v1/openapi.yaml/..%2fmeters", "/v1/openapi.yaml%2f..%2fmeters",
+		"/v1/authorize/envoy/../../meters", "/v1/authorize/envoy/..%2f..%2fmeters", "/v1/authorize/envoy/%2e%2e/%2e%2e/meters", "/v1/authorize/nginx/../../meters", "/v1/./meters",
+		"/V1/meters", "/v1/meters;a=b", "/v1/meters%00", "/v1/meters%20", "/v1/meters/", "/v1\\meters", "/v1/%6deters", "/v1/meters#x", "/v1/openapi.yaml;/v1/meters", "/v1/meters.json",
+		"http://other/v1/meters", "/v1/tenants/acme/../../meters",
+	} {
+		for who, header := range map[string]string{"a stranger": "", "a gateway": "Authorization: Bearer " + use.Secret + "\r\n"} {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			s.check(err)
+			s.check(conn.SetDeadline(time.Now().Add(soon)))
+			_, err = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: quota\r\nConnection: close\r\n"+header+"\r\n")
+			s.check(err)
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			s.check(err)
+			text, err := io.ReadAll(response.Body)
+			s.check(err)
+			s.check(response.Body.Close())
+			s.check(conn.Close())
+			if response.StatusCode < 400 || response.StatusCode >= 500 || strings.Contains(string(text), `"items"`) {
+				t.Errorf("%s of %s: %d %.200s", path, who, response.StatusCode, text)
+			}
+		}
+	}
+}
+
+// Refusals and balances are for nobody's cache and no browser.
+func TestAnswers_BalancesRefusalsFiles_NotStoredNotGuessed(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	for path, status := range map[string]int{
+		"/v1/tenants/acme/balances": 200, "/v1/tenants/acme/statements/calls/current?format=csv": 200, "/v1/openapi.yaml": 200, "/v1/none": 404, "/v1/tenants/none": 404,
+	} {
+		a := s.call("GET", path, "").want(status)
+		if a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("Cache-Control") != "no-store" || a.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %v", path, a.header)
+		}
+	}
+	if a := s.call("GET", "/v1/tenants/acme/balances", "", "Authorization").want(401); a.header.Get("Cache-Control") != "no-store" || a.header.Get("WWW-Authenticate") == "" {
+		t.Errorf("%v", a.header)
+	}
+}
