@@ -131,10 +131,11 @@ func (l *Lane[Q, A]) Do(ctx context.Context, q Q) (A, error) {
 // DoBy does the same as Do with a deadline for the queue. If q's batch has not started by until, DoBy drops q and returns
 // ErrLate. It is cheaper than Do with a context that has this deadline. The end of ctx does not matter: it only has the span.
 func (l *Lane[Q, A]) DoBy(ctx context.Context, until time.Time, q Q) (A, error) {
-	if ctx = context.WithoutCancel(ctx); l.cfg.Tracer == nil { // one call below, for readers and for the profile
-		ctx = context.Background()
+	spanOnly := context.Background()
+	if l.cfg.Tracer != nil {
+		spanOnly = context.WithoutCancel(ctx)
 	}
-	return l.DoWithin(ctx, until, q)
+	return l.DoWithin(spanOnly, until, q)
 }
 
 // DoWithin is Do and DoBy together: it drops q when ctx ends or at until, whichever is first, unless q's batch has started.
