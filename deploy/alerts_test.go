@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -94,18 +95,72 @@ func readYAML(t *testing.T, path string, into any) {
 	}
 }
 
-func TestAlerts_Annotations_CauseAndRemedy(t *testing.T) {
-	t.Parallel()
-	guide, err := os.ReadFile("../docs/operations.md")
+// runbook is where sections about alerts are.
+const runbook = "https://github.com/quotasvc/quotasvc/blob/main/docs/operations.md#"
+
+// runbookParts begin the lines that each section has.
+var runbookParts = []string{"- **Means:** ", "- **Callers see:** ", "- **Look at:** ", "- **Do:** "}
+
+// sectionsOf returns the sections of a page by their anchors.
+func sectionsOf(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	sections, anchor := map[string]string{}, ""
+	for line := range strings.Lines(string(text)) {
+		if marks, title, ok := strings.Cut(line, " "); ok && strings.Trim(marks, "#") == "" && marks != "" {
+			anchor = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(title)), " ", "-")
+			continue
+		}
+		sections[anchor] += line
+	}
+	return sections
+}
+
+func TestAlerts_Annotations_RunbookOfItsOwn(t *testing.T) {
+	t.Parallel()
+	sections := sectionsOf(t, "../docs/operations.md")
+	linked := map[string]bool{}
 	for _, a := range readAlerts(t) {
 		if a.Labels["severity"] != "page" && a.Labels["severity"] != "ticket" || a.Annotations["summary"] == "" {
 			t.Errorf("%s: labels %v, annotations %v", a.Alert, a.Labels, a.Annotations)
 		}
-		if !strings.Contains(string(guide), "`"+a.Alert+"`") {
-			t.Errorf("docs/operations.md does not say what to do about %s", a.Alert)
+		anchor, ok := strings.CutPrefix(a.Annotations["runbook_url"], runbook)
+		if !ok || anchor != strings.ToLower(a.Alert) {
+			t.Errorf("%s: runbook_url %q", a.Alert, a.Annotations["runbook_url"])
+			continue
+		}
+		linked[anchor] = true
+		for _, part := range runbookParts {
+			_, text, found := strings.Cut(sections[anchor], part)
+			if !found || len(strings.Fields(text)) < 2 {
+				t.Errorf("docs/operations.md#%s does not have %q", anchor, part)
+			}
+		}
+	}
+	for anchor := range sections {
+		if strings.HasPrefix(anchor, "quotasvc") && !linked[anchor] {
+			t.Errorf("docs/operations.md#%s is about no alert", anchor)
+		}
+	}
+}
+
+var (
+	pageLink = regexp.MustCompile(`\]\(#([a-z0-9-]+)\)`)
+	asked    = regexp.MustCompile("`[^`]*`")
+)
+
+// A link in the runbook must lead somewhere at night.
+func TestRunbook_Links_Exist(t *testing.T) {
+	t.Parallel()
+	sections := sectionsOf(t, "../docs/operations.md")
+	for anchor, text := range sections {
+		for _, link := range pageLink.FindAllStringSubmatch(asked.ReplaceAllString(text, ""), -1) {
+			if _, ok := sections[link[1]]; !ok {
+				t.Errorf("docs/operations.md#%s links to #%s, which does not exist", anchor, link[1])
+			}
 		}
 	}
 }

@@ -91,6 +91,7 @@ type serviceConfig struct {
 	VerifyEvery time.Duration `env:"QUOTASVC_VERIFY_EVERY" default:"1h" group:"Tuning" help:"Pause between two background verifications of journal and balances. 0s turns them off."`
 
 	level   *slog.LevelVar   // of the log
+	lines   *flood           // of the log
 	hangups <-chan os.Signal // SIGHUP
 }
 

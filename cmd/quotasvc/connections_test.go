@@ -25,7 +25,7 @@ func TestConnections_MoreThanFiles_OperatorsAndDebitsGoOn(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(soon)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(conn, "GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(conn, "GET /v1/openapi.yaml HTTP/1.1\r\nHost: quota\r\nAuthorization: Bearer "+testKey+"\r\n\r\n"); err != nil {
 			continue // refused
 		}
 		if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {

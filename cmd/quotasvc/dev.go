@@ -47,10 +47,10 @@ var demoCatalog []byte
 var devText string
 
 // Run serves until ctx ends or one of the servers ends.
-func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar) (err error) {
+func (c *devCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, lines *flood) (err error) {
 	cfg := serviceConfig{
 		Listen: c.Listen, OpsListen: c.OpsListen, StopTimeout: devStop, Replicas: 1, LedgerLanes: 2, CheckReads: 8, Readers: 8, CacheFresh: 30 * time.Second,
-		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, level: level,
+		clockConfig: c.clockConfig, StartTimeout: stackStop, Pprof: true, level: level, lines: lines,
 	}
 	lst, err := listen(ctx, &cfg)
 	if err != nil {

@@ -15,14 +15,14 @@ type logConfig struct {
 	Format string     `env:"QUOTASVC_LOG_FORMAT" default:"auto" enum:"auto,text,json" placeholder:"FORMAT" help:"text, json or auto. auto is text on a terminal and json elsewhere."`
 }
 
-// logger returns a logger whose level can be changed while the process runs.
-func (c logConfig) logger(out *os.File, level *slog.LevelVar) *slog.Logger {
+// handler returns the handler of the log. The level can be changed while the process runs.
+func (c logConfig) handler(out *os.File, level *slog.LevelVar) *flood {
 	level.Set(c.Level)
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "text" || c.Format == "auto" && term.IsTerminal(int(out.Fd())) {
-		return slog.New(slog.NewTextHandler(out, options))
+		return newFlood(slog.NewTextHandler(out, options))
 	}
-	return slog.New(slog.NewJSONHandler(out, options))
+	return newFlood(slog.NewJSONHandler(out, options))
 }
 
 // secret is a value that must not be printed: a key, or a URL with a password. It is redacted in logs and messages.

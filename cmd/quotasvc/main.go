@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 	_ "time/tzdata" // tenants' time zones must not depend on the host's installation
 
 	"github.com/alecthomas/kong"
@@ -65,11 +64,13 @@ func execute(args []string) int {
 	defer stop()
 	command.BindTo(ctx, (*context.Context)(nil))
 	level := &slog.LevelVar{}
-	log := c.Log.logger(os.Stderr, level)
-	command.Bind(level)
+	lines := c.Log.handler(os.Stderr, level)
+	defer lines.endAll()
+	log := slog.New(lines)
+	command.Bind(level, lines)
 	command.Bind(hangups())
 	warnCommandLine(command, log)
-	redisstore.SetLogger(&redisLog{log: log, now: time.Now})
+	redisstore.SetLogger(redisLog{log})
 	err = command.Run(log)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, "quotasvc: interrupted")

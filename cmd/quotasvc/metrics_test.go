@@ -1,17 +1,21 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -90,13 +94,18 @@ func (in *instance) limit(t testing.TB, rule string, body object) {
 	}
 }
 
-// exercised returns an instance after every event that its metrics count: denials, leases and a Redis outage.
+// exercised returns an instance with TLS after every event that its metrics count: denials, leases and a Redis outage.
 func exercised(t *testing.T) *instance {
 	t.Helper()
-	redis := testenv.RedisPrivate(t)
+	redis, authority, dir := testenv.RedisPrivate(t), testenv.NewAuthority(t), t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	authority.Issue(t, cert, key)
 	in := serve(t, []string{
 		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
+		"QUOTASVC_TLS_CERT_FILE=" + cert, "QUOTASVC_TLS_KEY_FILE=" + key,
 	})
+	in.http = &http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}
+	t.Cleanup(in.http.CloseIdleConnections)
 	in.setUp(t, 1000)
 	in.do(t, http.StatusCreated, "PUT", "/v1/limits/builds", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 2})
 	in.limit(t, "scarce", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "2/h"})
@@ -113,32 +122,61 @@ func exercised(t *testing.T) *instance {
 }
 
 var (
-	// metricUse matches a metric in a query with its label selectors.
-	metricUse = regexp.MustCompile(`\b((?:quotasvc|process|go)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
+	metricUse = regexp.MustCompile(`\b([a-z_:][a-z0-9_:]*)\{([^}]*)\}`)
 	selector  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
 	grouping  = regexp.MustCompile(`\bby \(([^)]*)\)`)
+
+	// notNames matches the parts of a query that name no metric: texts, selectors, ranges, lists of labels.
+	notNames = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\b(?:by|on|without|ignoring|group_left|group_right)\s*\([^)]*\)`)
+	inBraces = regexp.MustCompile(`\{[^}]*\}`)
+	word     = regexp.MustCompile(`[a-zA-Z0-9_:.$]+(\s*\()?`)
+
+	// ofVariable matches the query of a dashboard's variable.
+	ofVariable = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
 )
 
-// ofPrometheus are labels that Prometheus adds or uses itself.
-var ofPrometheus = []string{"instance", "job", "le"}
+var (
+	// ofPrometheus are labels that Prometheus adds or uses itself.
+	ofPrometheus = []string{"instance", "job", "le"}
 
-// checkQuery checks that the metrics of a query, and the labels that it selects and groups by, exist.
+	// operators are the words of a query that are neither functions nor metrics.
+	operators = []string{"and", "or", "unless", "offset", "bool"}
+
+	// elsewhere are metrics that the service does not have, with the reason.
+	elsewhere = map[string]string{"up": "Prometheus writes it for each target"}
+)
+
+// namesIn returns the metrics of a query.
+func namesIn(query string) []string {
+	var names []string
+	for _, m := range word.FindAllStringSubmatch(inBraces.ReplaceAllString(notNames.ReplaceAllString(query, " "), " "), -1) {
+		isNumber := m[0][0] >= '0' && m[0][0] <= '9' // or a duration
+		if m[1] == "" && !isNumber && !slices.Contains(operators, m[0]) {
+			names = append(names, m[0])
+		}
+	}
+	return names
+}
+
+// checkQuery checks that the metrics of a query, and the labels that it selects and groups by, exist. It returns the number of metrics.
 func checkQuery(t *testing.T, where, query string, all families) int {
 	t.Helper()
-	uses := metricUse.FindAllStringSubmatch(query, -1)
-	labels := map[string]bool{}
-	for _, use := range uses {
-		labelled, ok := all[use[1]]
-		if !ok {
-			t.Errorf("%s: there is no metric %s", where, use[1])
-			continue
+	names, labels := namesIn(query), map[string]bool{}
+	if len(names) == 0 {
+		t.Errorf("%s: no metric in %s", where, query)
+	}
+	for _, name := range names {
+		if all[name] == nil && elsewhere[name] == "" {
+			t.Errorf("%s: there is no metric %s", where, name)
 		}
-		for label := range labelled {
+		for label := range all[name] {
 			labels[label] = true
 		}
+	}
+	for _, use := range metricUse.FindAllStringSubmatch(query, -1) {
 		for _, s := range selector.FindAllStringSubmatch(use[2], -1) {
-			if labelled[s[1]] == nil && !slices.Contains(ofPrometheus, s[1]) {
-				t.Errorf("%s: %s has no label %s; it has %v", where, use[1], s[1], slices.Sorted(maps.Keys(labelled)))
+			if all[use[1]][s[1]] == nil && !slices.Contains(ofPrometheus, s[1]) {
+				t.Errorf("%s: %s has no label %s; it has %v", where, use[1], s[1], slices.Sorted(maps.Keys(all[use[1]])))
 			}
 		}
 	}
@@ -149,7 +187,22 @@ func checkQuery(t *testing.T, where, query string, all families) int {
 			}
 		}
 	}
-	return len(uses)
+	return len(names)
+}
+
+func TestQueries_NamesInThem_Found(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		`sum by (rule) (rate(a_total{outcome=~"deny|never"}[5m])) / 2 > 0.05 and sum(b) > 1e3`: "a_total b",
+		`time() - (max(a{x="b{c}"}) > 0) > 4 * 3600`:                                           "a",
+		`a * 1000 and on (instance, job) b unless c offset 5m`:                                 "a b c",
+		`histogram_quantile(0.99, sum by (le) (rate(a_bucket[$__rate_interval])))`:             "a_bucket",
+		`vector(1)`: "",
+	} {
+		if got := strings.Join(namesIn(query), " "); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
 }
 
 // An alert on a metric that does not exist never fires.
@@ -161,52 +214,24 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var file struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	if err := yaml.Unmarshal(rules, &file); err != nil {
+		t.Fatal(err)
+	}
 	uses := 0
-	for _, alert := range strings.Split(string(rules), "- alert: ")[1:] {
-		name, rest, _ := strings.Cut(alert, "\n")
-		_, expr, _ := strings.Cut(rest, "expr:")
-		expr, _, _ = strings.Cut(expr, "labels:")
-		uses += checkQuery(t, name, expr, all)
+	for _, group := range file.Groups {
+		for _, rule := range group.Rules {
+			uses += checkQuery(t, rule.Alert, rule.Expr, all)
+		}
 	}
 	if uses < 20 {
 		t.Errorf("only %d metrics in the alert rules", uses)
 	}
-
-	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var dashboard struct {
-		Panels []struct {
-			Title   string
-			Type    string
-			ID      int
-			Targets []struct{ Expr string }
-		}
-		Templating struct{ List []struct{ Query any } }
-	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
-	ids, queries := map[int]bool{}, 0
-	for _, p := range dashboard.Panels {
-		if ids[p.ID] {
-			t.Errorf("two panels have the id %d", p.ID)
-		}
-		ids[p.ID] = true
-		if p.Type != "row" && len(p.Targets) == 0 {
-			t.Errorf("panel %s shows nothing", p.Title)
-		}
-		for _, target := range p.Targets {
-			if queries++; checkQuery(t, "panel "+p.Title, target.Expr, all) == 0 {
-				t.Errorf("panel %s: %s", p.Title, target.Expr)
-			}
-		}
-	}
-	if queries < 20 {
-		t.Errorf("only %d queries in the dashboard", queries)
-	}
-
+	checkDashboard(t, all)
 	guide, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
@@ -217,6 +242,105 @@ func TestMetrics_AlertsDashboardGuide_NameExistingMetrics(t *testing.T) {
 		}
 		if all[name[1]] == nil && all[name[1]+"_bucket"] == nil {
 			t.Errorf("docs/operations.md: there is no metric %s", name[1])
+		}
+	}
+}
+
+// checkDashboard checks all queries of the dashboard: of panels, variables and annotations.
+func checkDashboard(t *testing.T, all families) {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+		Annotations struct{ List []struct{ Name, Expr string } }
+		Templating  struct {
+			List []struct {
+				Name, Type string
+				Query      json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	queries := 0
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			queries++
+			checkQuery(t, "panel "+p.Title, target.Expr, all)
+		}
+	}
+	for _, a := range dashboard.Annotations.List {
+		queries++
+		checkQuery(t, "annotation "+a.Name, a.Expr, all)
+	}
+	for _, v := range dashboard.Templating.List {
+		var query struct{ Query string }
+		if v.Type != "query" {
+			continue
+		}
+		if err := json.Unmarshal(v.Query, &query); err != nil {
+			t.Fatal(v.Name, err)
+		}
+		m := ofVariable.FindStringSubmatch(query.Query)
+		if m == nil {
+			t.Fatalf("variable %s: %s", v.Name, query.Query)
+		}
+		queries++
+		checkQuery(t, "variable "+v.Name, m[1]+`{`+m[2]+`=""}`, all)
+	}
+	if queries < 45 {
+		t.Errorf("only %d queries in the dashboard", queries)
+	}
+}
+
+// The dashboard names tenants by a query of the tables, because they are no label.
+func TestDashboard_SQL_TenantsNearExhaustion(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/grafana/quotasvc.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct{ Options struct{ Content string } }
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	var query string
+	for _, p := range dashboard.Panels {
+		if _, rest, ok := strings.Cut(p.Options.Content, "```sql\n"); ok {
+			query, _, _ = strings.Cut(rest, ";")
+		}
+	}
+	database := testenv.Postgres(t)
+	in := serve(t, []string{"QUOTASVC_DATABASE_URL=" + testenv.AsService(database), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey})
+	in.setUp(t, 1000)
+	db := connectTo(t, database)
+	runSQL(t, db, "SET ROLE "+postgres.ReaderRole)
+	for i, want := range []int64{-1, 200} { // nothing after 700, then 800 of 1000
+		in.do(t, http.StatusOK, "POST", "/v1/debits", fmt.Sprint("d", i), debitOf("acme", "api_calls", []int64{700, 100}[i]))
+		got := int64(-1)
+		rows, err := db.Query(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var tenant, meter string
+			var used int64
+			var end any
+			if err := rows.Scan(&tenant, &meter, &used, &got, &end); err != nil || tenant != "acme" || meter != "api_calls" {
+				t.Errorf("%s, %s, %v", tenant, meter, err)
+			}
+		}
+		if rows.Err() != nil || got != want {
+			t.Errorf("%d remain, want %d: %v", got, want, rows.Err())
 		}
 	}
 }

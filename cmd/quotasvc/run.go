@@ -18,7 +18,7 @@ import (
 // answers, and ready once the service answers requests.
 func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logger, before func(context.Context) error, ready func(addresses)) error {
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), cfg.lines.dropped)
 	cfg.warnPlainText(log)
 	secrets := newRotation(cfg, log)
 	certificates, err := cfg.certificates(log)

@@ -19,8 +19,8 @@ type serveCmd struct {
 }
 
 // Run serves until ctx ends.
-func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, hangups chan os.Signal) error {
-	c.level, c.hangups = level, hangups
+func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelVar, lines *flood, hangups chan os.Signal) error {
+	c.level, c.lines, c.hangups = level, lines, hangups
 	if err := c.serviceConfig.validate(); err != nil {
 		return err
 	}

@@ -89,6 +89,9 @@ func TestTLS_ClientsPostgresRedis_Verified(t *testing.T) {
 	if got := in.ask(t, "/readyz?strict=1"); got.status != 200 {
 		t.Errorf("%s", got)
 	}
+	if got := in.metrics(t); !strings.Contains(got, "\nquotasvc_tls_certificate_expiry_timestamp_seconds 1.") {
+		t.Error("the end of the certificate is no metric")
+	}
 	var plain, encrypted int
 	if err := conn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE NOT ssl), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
 		WHERE application_name LIKE 'quotasvc%'`).Scan(&plain, &encrypted); err != nil || plain > 0 || encrypted < 4 {

@@ -43,16 +43,24 @@ func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 	if err != nil {
 		return Debited{}, err
 	}
+	out, err := g.consumeAs(ctx, req, &facts, exempt)
+	g.debited(facts.plan, req.DryRun, out.Result, err)
+	return out, err
+}
+
+// consumeAs consumes with the tenant's facts. Who is exempt is not asked for limits.
+func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, exempt bool) (Debited, error) {
 	var res limitsResult
+	var err error
 	if !exempt {
-		if res, err = g.limits(ctx, req, &facts, !req.DryRun, nil); err != nil {
+		if res, err = g.limits(ctx, req, facts, !req.DryRun, nil); err != nil {
 			return Debited{}, err
 		}
 	}
 	if res.refusal != nil {
 		return Debited{Limits: res.verdicts, LimitsDegraded: res.degraded}, res.refusal
 	}
-	result, err := g.decide(ctx, req, &facts, consumeScope(req))
+	result, err := g.decide(ctx, req, facts, consumeScope(req))
 	if err != nil && ledger.CodeOf(err) != ledger.CodeOutcomeUnknown || err == nil && result.Replayed && req.Forwarded == "" {
 		g.refund(ctx, &res)
 	}
@@ -72,6 +80,7 @@ func (g *Gate) debit(ctx context.Context, req *Request) (Debited, error) {
 		return Debited{}, err
 	}
 	result, err := g.decide(ctx, req, &facts, scopeDebit)
+	g.debited(facts.plan, req.DryRun, result, err)
 	return Debited{Result: result}, err
 }
 
@@ -94,7 +103,7 @@ func debitOf(req *Request, facts *tenantFacts, scope string) *ledger.Debit {
 func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	out := make([]DebitOutcome, len(reqs))
 	debits := make([]*ledger.Debit, 0, len(reqs))
-	places := make([]int, 0, len(reqs))
+	places, plans := make([]int, 0, len(reqs)), make([]string, 0, len(reqs))
 	for i := range reqs {
 		facts, err := g.tenants.facts(ctx, reqs[i].Tenant)
 		if err != nil {
@@ -106,11 +115,12 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 			continue
 		}
 		debits = append(debits, debitOf(&reqs[i], &facts, scopeDebit))
-		places = append(places, i)
+		places, plans = append(places, i), append(plans, facts.plan)
 	}
 	if len(debits) > 0 {
 		for j, o := range g.ledger.DebitBatch(ctx, debits) {
 			out[places[j]] = DebitOutcome{Result: o.Result, Err: o.Err}
+			g.debited(plans[j], false, o.Result, o.Err)
 		}
 	}
 	for i := range out {

@@ -37,6 +37,7 @@ type Gate struct {
 	loader    *loader
 	refresher *refresher
 	metrics   *gateMetrics
+	business  *business
 	log       *slog.Logger
 	clock     func() time.Time // nil: the ledger's
 }
@@ -59,7 +60,8 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	})
 	return &Gate{
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		loader: loader, refresher: newRefresher(loader),
+		business: newBusiness(cfg.Metrics),
+		loader:   loader, refresher: newRefresher(loader),
 	}
 }
 

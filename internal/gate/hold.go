@@ -22,7 +22,11 @@ func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.H
 	}
 	h.Suspended = facts.suspended
 	h.Items = facts.itemsOf(h.Items)
-	return pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
+	result, err := pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
+	if !dryRun {
+		g.business.refused(g.tenants.catalog.Snapshot(), facts.plan, err)
+	}
+	return result, err
 }
 
 // ChangeHold captures, releases or extends a hold; dryRun decides and writes nothing. Errors are *ledger.Error.
@@ -33,12 +37,17 @@ func (g *Gate) ChangeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool
 }
 
 func (g *Gate) changeHold(ctx context.Context, h *ledger.HoldChange, dryRun bool) (*ledger.HoldResult, error) {
+	plan := ""
 	if len(h.Items) > 0 { // a capture may take more than its hold; the rest is decided like a debit
 		facts, err := g.tenants.facts(ctx, h.Tenant)
 		if err != nil {
 			return nil, err
 		}
-		h.Items, h.Suspended = facts.itemsOf(h.Items), facts.suspended
+		plan, h.Items, h.Suspended = facts.plan, facts.itemsOf(h.Items), facts.suspended
 	}
-	return pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
+	result, err := pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
+	if !dryRun {
+		g.captured(plan, h, result, err)
+	}
+	return result, err
 }

@@ -13,7 +13,7 @@ import (
 // Config configures the endpoints.
 type Config struct {
 	// Metrics are those of the process. /metrics serves them, and those of the service once it has started. Required.
-	Metrics prometheus.Gatherer
+	Metrics *prometheus.Registry
 
 	// Stopping reports whether the service is shutting down. Required.
 	Stopping func() bool
@@ -51,6 +51,14 @@ type Endpoints struct {
 func New(cfg Config) *Endpoints {
 	e := &Endpoints{cfg: cfg, mux: http.NewServeMux()}
 	e.Waiting("its parts")
+	cfg.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quotasvc_ready", Help: "Whether the instance is ready, as /readyz says: 1, else 0.",
+	}, func() float64 {
+		if e.readiness(false).Ready {
+			return 1
+		}
+		return 0
+	}))
 	e.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	e.mux.HandleFunc("GET /readyz", e.readyz)
 	e.mux.HandleFunc("GET /log-level", e.getLevel)

@@ -64,6 +64,10 @@ func TestReadyz_NamesWhatIsMissing(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 		ask(t, e, "GET", "/livez", "", http.StatusOK)
+		metric := map[int]string{200: "quotasvc_ready 1\n", 503: "quotasvc_ready 0\n"}[status]
+		if got := ask(t, e, "GET", "/metrics", "", 200); !strings.Contains(got, metric) {
+			t.Errorf("%s, want %s", got, metric)
+		}
 	}
 	e.Waiting("PostgreSQL: it sleeps")
 	expect(503, `{"ready":false,"checks":{"start":"waiting for PostgreSQL: it sleeps"}}`)

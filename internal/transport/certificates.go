@@ -50,7 +50,7 @@ func (c *Certificates) Reload() {
 	case err != nil && changed:
 		c.log.Error("the new TLS certificate cannot be used; the old one stays", "error", err)
 	case changed:
-		c.log.Info("TLS certificate reloaded", "file", c.files.Cert, "expires", c.current.Load().Certificates[0].Leaf.NotAfter)
+		c.log.Info("TLS certificate reloaded", "file", c.files.Cert, "expires", c.expires())
 	}
 }
 
@@ -66,6 +66,18 @@ func (c *Certificates) Watch(ctx context.Context) {
 			c.Reload()
 		}
 	}
+}
+
+// expires returns when the certificate in use ends: the first of its chain to end.
+func (c *Certificates) expires() time.Time {
+	pair := c.current.Load().Certificates[0]
+	end := pair.Leaf.NotAfter
+	for _, der := range pair.Certificate[1:] {
+		if issuer, err := x509.ParseCertificate(der); err == nil && issuer.NotAfter.Before(end) {
+			end = issuer.NotAfter
+		}
+	}
+	return end
 }
 
 // config returns the configuration of the listener. Each connection takes the newest certificate.

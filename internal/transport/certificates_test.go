@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
@@ -39,6 +40,9 @@ func TestCertificates_FilesChange_NewConnectionsUseThem(t *testing.T) {
 	}
 	if n := serial(); n != 2 {
 		t.Errorf("serial %d", n)
+	}
+	if end := time.Until(c.expires()); end < 58*time.Minute || end > time.Hour {
+		t.Errorf("the certificate ends in %s, want an hour", end)
 	}
 	authority.Issue(t, files.Cert, files.Key)
 	c.Reload()

@@ -78,6 +78,11 @@ type Server struct {
 // New returns a server that does not listen yet. It panics if the registry has its metrics already.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, metrics: newMetrics(cfg.Metrics)}
+	if cfg.TLS != nil {
+		cfg.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotasvc_tls_certificate_expiry_timestamp_seconds", Help: "When the API's certificate in use ends, in seconds since 1970.",
+		}, func() float64 { return float64(cfg.TLS.expires().Unix()) }))
+	}
 	s.api = newServer(&cfg)
 	s.api.WriteTimeout = readTimeout + cfg.RequestTimeout + writeTimeout
 	s.ops = newServer(&cfg) // without WriteTimeout: a profile lasts as long as its reader asked for

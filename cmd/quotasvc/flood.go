@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// floodWindow is the time in which equal lines are counted. An operator sees at least one line about a fault that lasts in each.
+	floodWindow = 10 * time.Second
+
+	// floodFirst is how many equal lines of a window are written. Each has its own error and tenant; ten show a pattern.
+	floodFirst = 10
+
+	// floodOneIn is how many further equal lines there are for one that is written.
+	floodOneIn = 100
+
+	// floodMessages bounds the messages that are counted separately. They are constants of the program, far fewer; what a library makes up
+	// beyond it counts as one message.
+	floodMessages = 1000
+
+	// accessLine is the message of access lines. They are never dropped: each is the only record of its request, and there are no
+	// more of them in a fault than without one.
+	accessLine = "request"
+)
+
+// flood is a slog.Handler that keeps floods of equal lines out of the log. Lines are equal that have the same level and message, at WARN or above.
+// Of each window the first floodFirst lines are written, then one in floodOneIn; at its end one line says how many were dropped.
+type flood struct {
+	slog.Handler
+	*floodCounts
+}
+
+// floodCounts are shared by all loggers that derive from one.
+type floodCounts struct {
+	out     slog.Handler // gets the lines about dropped lines
+	dropped *prometheus.CounterVec
+
+	mu      sync.Mutex
+	windows map[equalLines]*window
+}
+
+// equalLines name a flood.
+type equalLines struct {
+	level   slog.Level
+	message string
+}
+
+// window counts equal lines from the first one on.
+type window struct {
+	timer          *time.Timer // ends it
+	lines, dropped int
+}
+
+func newFlood(out slog.Handler) *flood {
+	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotasvc_log_lines_dropped_total", Help: "Lines that were not written to the log because of a flood of equal lines, by level (warn, error).",
+	}, []string{"level"})
+	for _, level := range []slog.Level{slog.LevelWarn, slog.LevelError} {
+		dropped.WithLabelValues(levelLabel(level))
+	}
+	return &flood{Handler: out, floodCounts: &floodCounts{out: out, dropped: dropped, windows: map[equalLines]*window{}}}
+}
+
+// Handle implements slog.Handler.
+func (f *flood) Handle(ctx context.Context, line slog.Record) error {
+	if line.Level < slog.LevelWarn || line.Message == accessLine || f.pass(equalLines{line.Level, line.Message}) {
+		return f.Handler.Handle(ctx, line)
+	}
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (f *flood) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &flood{f.Handler.WithAttrs(attrs), f.floodCounts}
+}
+
+// WithGroup implements slog.Handler.
+func (f *flood) WithGroup(name string) slog.Handler {
+	return &flood{f.Handler.WithGroup(name), f.floodCounts}
+}
+
+// pass counts a line and reports whether it is written.
+func (c *floodCounts) pass(line equalLines) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.windows[line]
+	if w == nil && len(c.windows) >= floodMessages {
+		line.message = "" // all others
+		w = c.windows[line]
+	}
+	if w == nil {
+		w = &window{}
+		w.timer = time.AfterFunc(floodWindow, func() { c.end(line) })
+		c.windows[line] = w
+	}
+	w.lines++
+	if beyond := w.lines - floodFirst; beyond <= 0 || beyond%floodOneIn == 0 {
+		return true
+	}
+	w.dropped++
+	c.dropped.WithLabelValues(levelLabel(line.level)).Inc()
+	return false
+}
+
+// end ends a window and says what was dropped in it.
+func (c *floodCounts) end(line equalLines) {
+	c.mu.Lock()
+	w := c.windows[line]
+	delete(c.windows, line)
+	c.mu.Unlock()
+	if w == nil || w.dropped == 0 {
+		return
+	}
+	w.timer.Stop()
+	said := slog.New(c.out)
+	said.Log(context.Background(), line.level, "log lines dropped", "message", line.message, "dropped", w.dropped, "window", floodWindow.String())
+}
+
+// endAll ends all windows. The process calls it before it ends.
+func (c *floodCounts) endAll() {
+	c.mu.Lock()
+	lines := make([]equalLines, 0, len(c.windows))
+	for line := range c.windows {
+		lines = append(lines, line)
+	}
+	c.mu.Unlock()
+	for _, line := range lines {
+		c.end(line)
+	}
+}
+
+// levelLabel returns warn or error.
+func levelLabel(level slog.Level) string {
+	return strings.ToLower(max(min(level, slog.LevelError), slog.LevelWarn).String())
+}
