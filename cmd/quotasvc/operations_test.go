@@ -261,9 +261,47 @@ func TestOperations_Page_BringsItUp(t *testing.T) {
 		logs, _ := exec.Command("sh", "-c", "tail -n 3 "+m.root+"/etc/*.log "+m.root+"/backup/restored/log").CombinedOutput() //nolint:gosec // our own directory
 		t.Errorf("%v\n%s\n%s", err, tailOf(out.String(), 6000), tailOf(string(logs), 6000))
 	}
+	m.logsTellNoSecret()
 	t.Logf("%s; %d debits, %d failed", took.Round(time.Millisecond), load.sent, load.failed)
 	if load.sent < 50 || load.failed > 0 {
 		t.Errorf("%d debits, %d failed", load.sent, load.failed)
+	}
+}
+
+// logsTellNoSecret looks for the secrets in the page's files in its logs.
+func (m *machine) logsTellNoSecret() {
+	m.t.Helper()
+	read := func(pattern string) (texts []string) {
+		files, err := filepath.Glob(filepath.Join(m.root, "etc", pattern))
+		if err != nil || len(files) == 0 {
+			m.t.Errorf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			texts = append(texts, strings.TrimSpace(string(text)))
+		}
+		return texts
+	}
+	logs := strings.Join(read("[ab].log"), "\n")
+	secrets := append(read("admin-key"), read("*.header")...)
+	for _, address := range append(read("*database-url"), read("redis-url")...) {
+		u, err := url.Parse(address)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		password, _ := u.User.Password()
+		secrets = append(secrets, password)
+	}
+	for i, secret := range secrets {
+		if _, value, ok := strings.Cut(secret, "Bearer "); ok {
+			secret = value
+		}
+		if secret == "" || strings.Contains(logs, secret) {
+			m.t.Errorf("secret %d of %d is empty, or in a log", i, len(secrets))
+		}
 	}
 }
 
