@@ -147,7 +147,7 @@ func TestFlood_ManyMessages_MemoryBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, f, written := logInto()
 		for i := range 3 * floodMessages {
-			log.Warn(fmt.Sprint("message ", i))
+			log.Warn(fmt.Sprint("message ", i)) //nolint:sloglint // each message is another one: what is tested
 		}
 		if n := len(f.windows); n > floodMessages+1 {
 			t.Errorf("%d messages are counted", n)

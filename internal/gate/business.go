@@ -102,7 +102,7 @@ func (b *business) refused(snapshot *catalog.Snapshot, plan string, err error) {
 		return
 	}
 	code := CodeOf(err)
-	switch code { //nolint:exhaustive // all others are about the request or about the service, not about the plan
+	switch code { // all others are about the request or about the service, not about the plan
 	case CodeRateLimited, CodeCostExceedsCapacity, ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan, ledger.CodeTenantSuspended:
 	default:
 		return
