@@ -6,13 +6,17 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,7 +56,20 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	promtool := promtoolOf(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("the page is for Linux")
+	}
+	promtool, as := programOf(t, "promtool"), "" // as: who runs PostgreSQL, if that is not the caller
+	for _, name := range []string{"bash", "openssl", "curl", "redis-cli"} {
+		programOf(t, name)
+	}
+	if os.Geteuid() == 0 {
+		name := "postgres"
+		if _, err := user.Lookup(name); err != nil {
+			name = "nobody" // as internal/localstack chooses
+		}
+		as = programOf(t, "setpriv") + " --reuid=" + name + " --regid=$(id -g " + name + ") --clear-groups "
+	}
 	root, err := os.MkdirTemp("", "quotasvc-page-") //nolint:usetesting // t.TempDir is closed to other users
 	if err != nil {
 		t.Fatal(err)
@@ -87,10 +104,6 @@ func newMachine(t *testing.T) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	as := "" // who runs PostgreSQL, if that is not the caller
-	if os.Geteuid() == 0 {
-		as = "setpriv --reuid=postgres --regid=postgres --init-groups "
-	}
 	bin := filepath.Join(m.root, "bin")
 	program, err := os.ReadFile(os.Args[0])
 	if err != nil {
@@ -120,11 +133,9 @@ func newMachine(t *testing.T) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored := freeAddress(t)
-	_, restoredPort, _ := strings.Cut(restored, ":")
 	m.said = strings.NewReplacer(
 		"/etc/quotasvc", filepath.Join(m.root, "etc"), "/backup", backup, " deploy/", " "+repository+"/deploy/",
-		"redis://127.0.0.1:6379/0", redis.URL, "5432", at.Port(), "5433", restoredPort,
+		"redis://127.0.0.1:6379/0", redis.URL, "5432", at.Port(), "5433", portOf(t),
 		"8443", portOf(t), "8444", portOf(t), "9091", portOf(t), "9092", portOf(t),
 	)
 	t.Cleanup(func() { // the restored server, if the script got that far
@@ -145,29 +156,37 @@ func (m *machine) write(path, text string, mode os.FileMode) {
 	}
 }
 
-// promtoolOf returns the path of promtool.
-func promtoolOf(t *testing.T) string {
+// programOf returns the path of a program that the page needs, from PATH or bin/. The test is skipped if QUOTASVC_TEST_WITHOUT names it.
+func programOf(t *testing.T, name string) string {
 	t.Helper()
-	if path, err := exec.LookPath("promtool"); err == nil {
+	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}
-	path, err := filepath.Abs("../../bin/promtool")
+	path, err := filepath.Abs(filepath.Join("../../bin", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		if slices.Contains(strings.Split(os.Getenv("QUOTASVC_TEST_WITHOUT"), ","), "promtool") {
-			t.Skip("there is no promtool")
+		if slices.Contains(strings.Split(os.Getenv("QUOTASVC_TEST_WITHOUT"), ","), name) {
+			t.Skip("there is no " + name)
 		}
-		t.Fatal("there is no promtool: run `make test-tools`, or set QUOTASVC_TEST_WITHOUT=promtool to skip the test")
+		t.Fatalf("there is no %s: run `make test-tools`, install it, or set QUOTASVC_TEST_WITHOUT=%s to skip the test", name, name)
 	}
 	return path
 }
 
+// portOf returns a port that nobody listens on, below those of outgoing connections and of private servers: the page takes it some seconds later.
 func portOf(t *testing.T) string {
 	t.Helper()
-	_, port, _ := strings.Cut(freeAddress(t), ":")
-	return port
+	for range 100 {
+		port := strconv.Itoa(12_000 + rand.IntN(8_000)) //nolint:gosec // no secret
+		if l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:"+port); err == nil {
+			_ = l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // followed sends debits to the two instances while the page is followed, and counts what no client could explain to its users: a request that
@@ -261,9 +280,47 @@ func TestOperations_Page_BringsItUp(t *testing.T) {
 		logs, _ := exec.Command("sh", "-c", "tail -n 3 "+m.root+"/etc/*.log "+m.root+"/backup/restored/log").CombinedOutput() //nolint:gosec // our own directory
 		t.Errorf("%v\n%s\n%s", err, tailOf(out.String(), 6000), tailOf(string(logs), 6000))
 	}
+	m.logsTellNoSecret()
 	t.Logf("%s; %d debits, %d failed", took.Round(time.Millisecond), load.sent, load.failed)
 	if load.sent < 50 || load.failed > 0 {
 		t.Errorf("%d debits, %d failed", load.sent, load.failed)
+	}
+}
+
+// logsTellNoSecret looks for the secrets in the page's files in its logs.
+func (m *machine) logsTellNoSecret() {
+	m.t.Helper()
+	read := func(pattern string) (texts []string) {
+		files, err := filepath.Glob(filepath.Join(m.root, "etc", pattern))
+		if err != nil || len(files) == 0 {
+			m.t.Errorf("%s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			texts = append(texts, strings.TrimSpace(string(text)))
+		}
+		return texts
+	}
+	logs := strings.Join(read("[ab].log"), "\n")
+	secrets := append(read("admin-key"), read("*.header")...)
+	for _, address := range append(read("*database-url"), read("redis-url")...) {
+		u, err := url.Parse(address)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		password, _ := u.User.Password()
+		secrets = append(secrets, password)
+	}
+	for i, secret := range secrets {
+		if _, value, ok := strings.Cut(secret, "Bearer "); ok {
+			secret = value
+		}
+		if secret == "" || strings.Contains(logs, secret) {
+			m.t.Errorf("secret %d of %d is empty, or in a log", i, len(secrets))
+		}
 	}
 }
 

@@ -287,12 +287,12 @@ func TestRequest_SlowHeaders_ClosedInSeconds(t *testing.T) {
 			if _, err := io.WriteString(conn, "x"); err != nil {
 				break
 			}
-			if time.Since(began) > headerTimeout+10*time.Second {
+			if time.Since(began) > 15*time.Second {
 				t.Fatal("it is still open")
 			}
 		}
 	}
-	if took := time.Since(began); took < headerTimeout-time.Second || took > headerTimeout+5*time.Second {
+	if took := time.Since(began); took < 4*time.Second || took > 9*time.Second { // docs/operations.md says 5 s
 		t.Errorf("closed after %s", took)
 	}
 }
