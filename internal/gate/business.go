@@ -134,8 +134,11 @@ func (g *Gate) debited(plan string, dryRun bool, result *ledger.DebitResult, err
 		return
 	}
 	snapshot := g.tenants.catalog.Snapshot()
-	g.business.refused(snapshot, plan, err)
-	if err != nil || result == nil || result.Replayed {
+	if err != nil {
+		g.business.refused(snapshot, plan, err)
+		return
+	}
+	if result == nil || result.Replayed {
 		return
 	}
 	for i := range result.Items {

@@ -68,7 +68,7 @@ func record(dir string) (err error) {
 		Replicas: 1, LedgerLanes: 2, CheckReads: 8, Readers: 8, CacheFresh: time.Hour, // no refresh in the middle of a record
 	}
 	cfg.DatabaseURL, cfg.RedisURL = secret(os.Getenv("QUOTASVC_DATABASE_URL")), secret(os.Getenv("QUOTASVC_REDIS_URL"))
-	cfg.level = new(slog.LevelVar)
+	cfg.level, cfg.lines = new(slog.LevelVar), newFlood(log.Handler())
 	lst, err := listen(ctx, &cfg)
 	if err != nil {
 		return err
