@@ -173,7 +173,10 @@ func TestDo_LineRefused_NoChangeAndNeighboursServed(t *testing.T) {
 			}
 		})
 	}
-	time.AfterFunc(200*time.Millisecond, unlock)
+	wg.Go(func() {
+		<-time.After(200 * time.Millisecond)
+		unlock()
+	})
 	wg.Wait()
 	wantEqual(t, "grants", b.texts("SELECT operation_id FROM grants WHERE source = 'topup' ORDER BY 1"), []string{"g0", "g1", "g2", "g4", "g5"})
 	wantEqual(t, "lines", b.texts("SELECT actor_key || ' ' || count(*) FROM audit GROUP BY actor_key"), []string{"key_a 5"})
