@@ -152,7 +152,7 @@ func TestDegradation_InstancePaused_OthersServeAndItGoesOn(t *testing.T) {
 	for i, kind := range []string{"check", "consume", "debit"} {
 		go func() { answers <- tr.in.call(context.Background(), kind, "paused-"+kind, int64(i)) }()
 	}
-	for end := time.Now().Add(12 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		for _, kind := range callKinds {
 			if c := other.call(t.Context(), kind, fmt.Sprintf("other-%s-%d", kind, tr.rates.Add(1)), tr.rates.Add(1)); !succeeds(c) || c.took > time.Second+busy {
 				t.Errorf("on the other instance: %s", c)
@@ -161,7 +161,7 @@ func TestDegradation_InstancePaused_OthersServeAndItGoesOn(t *testing.T) {
 	}
 	tr.in.signal(syscall.SIGCONT)
 	for range 3 {
-		if c := <-answers; !succeeds(c) && !refused(c) {
+		if c := <-answers; !succeeds(c) && !refused(c) && c.took < soon { // after that the client has given up
 			t.Errorf("on the paused instance: %s", c)
 		}
 	}
