@@ -60,14 +60,12 @@ func (r *Refusal) Error() string { return "not authenticated: " + r.Reason.label
 type Config struct {
 	Log     *slog.Logger          // required
 	Metrics prometheus.Registerer // nil: no metrics
-	Now     func() time.Time      // nil is time.Now
 }
 
 // Directory has all keys in force in memory, and authenticates callers.
 type Directory struct {
 	store    *Store // nil: only the bootstrap key
 	log      *slog.Logger
-	now      func() time.Time
 	guesses  guesses
 	failures *prometheus.CounterVec
 
@@ -75,7 +73,7 @@ type Directory struct {
 	bootstrap atomic.Pointer[known]
 
 	mu      sync.Mutex
-	reading chan struct{}            // closed after the next reading that begins later; nil: none is wanted
+	reading chan struct{}            // closed when the next reading has ended; nil: nobody waits for one
 	kick    chan struct{}            // capacity 1: a reading is due
 	uses    map[string]*atomic.Int64 // by key id; survives readings
 	noted   map[string]int64         // what is stored of uses
@@ -87,11 +85,8 @@ type Directory struct {
 // NewDirectory returns a directory that knows the bootstrap key only, until Start. store may be nil: then it stays so. It returns an
 // error for a key that bound.AdminKey refuses.
 func NewDirectory(store *Store, bootstrap string, cfg Config) (*Directory, error) {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	d := &Directory{
-		store: store, log: cfg.Log, now: cfg.Now, kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
+		store: store, log: cfg.Log, kick: make(chan struct{}, 1), uses: map[string]*atomic.Int64{}, noted: map[string]int64{},
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_auth_failures_total",
 			Help: "Requests without a key in force, by reason: missing, unknown, too_many (wrong keys from one address) and undecided (PostgreSQL did not answer).",
@@ -167,8 +162,8 @@ func bearer(authorization string) string {
 	return strings.TrimLeft(secret, " ")
 }
 
-// Authenticate returns the key of an Authorization header that came from an address. from is called for callers without a key only. It fails with a *Refusal. The result is shared and must
-// not be changed.
+// Authenticate returns the key of an Authorization header. It fails with a *Refusal. from returns the caller's address; it is called only if the
+// key is not in memory. The result is shared and must not be changed.
 func (d *Directory) Authenticate(ctx context.Context, authorization string, from func() netip.Addr, now time.Time) (*Key, error) {
 	secret := bearer(authorization)
 	if secret == "" {

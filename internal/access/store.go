@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"embed"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,9 +29,6 @@ const (
 	// OverlapMax bounds the overlap of a rotation.
 	OverlapMax = 7 * 24 * time.Hour
 )
-
-// Announcement is the kind of announcements of changed keys.
-const Announcement = catalog.KindKey
 
 // Store is the keys in PostgreSQL. It has no goroutines.
 type Store struct {
@@ -174,21 +170,17 @@ func (s *Store) Get(ctx context.Context, id string) (k Key, err error) {
 
 // List returns a page of the keys, in order of their ids.
 func (s *Store) List(ctx context.Context, p catalog.Page) (list catalog.List[Key], err error) {
-	after, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err != nil || len(after) > 0 && !bound.ID(string(after)) {
-		return list, refuse(body.Fault{Field: "cursor", Message: "is an unknown cursor; it must be the next_cursor of the page before"})
+	after, err := p.After()
+	if err != nil {
+		return list, err
 	}
 	var of *string
 	if p.Tenant != "" {
 		of = &p.Tenant
 	}
 	err = s.catalog.View(ctx, "list keys", func(ctx context.Context, tx pgx.Tx) error {
-		list = catalog.List[Key]{}
-		list.Items, err = s.query(ctx, tx, "SelectKeys", nil, of, string(after), p.Limit+1)
-		if len(list.Items) > p.Limit {
-			list.Items = list.Items[:p.Limit]
-			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(list.Items[p.Limit-1].ID))
-		}
+		keys, err := s.query(ctx, tx, "SelectKeys", nil, of, after, p.Limit+1)
+		list = catalog.Listed(keys, p, func(k *Key) string { return k.ID })
 		return err
 	})
 	return list, err
@@ -309,7 +301,7 @@ func (k *Key) line(ctx context.Context, action string, before, after *Key) (stri
 	if after != nil {
 		l.After = after.shown()
 	}
-	return Announcement + ":" + k.ID, l
+	return catalog.KindKey + ":" + k.ID, l
 }
 
 func refuse(faults ...body.Fault) error {

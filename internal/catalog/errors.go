@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/quotasvc/quotasvc/internal/body"
-	"github.com/quotasvc/quotasvc/internal/trail"
 )
 
 // Code names a way to fail. The words are those of the REST contract.
@@ -92,9 +91,6 @@ func translate(op string, err error) error {
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
-	}
-	if errors.Is(err, trail.ErrCursor) {
-		return err
 	}
 	cause := fmt.Errorf("%s: %w", op, err)
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {

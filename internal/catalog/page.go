@@ -30,8 +30,8 @@ type List[T any] struct {
 	NextCursor string // empty on the last page
 }
 
-// after returns the id after which the page begins.
-func (p Page) after() (string, error) {
+// After returns the id after which the page begins. It fails with CodeInvalidArgument for a limit or a cursor that no page has.
+func (p Page) After() (string, error) {
 	var c checker
 	c.require(p.Limit >= 1 && p.Limit <= MaxPage, "limit", "must be an integer from 1 to %d", MaxPage)
 	id, err := base64.RawURLEncoding.DecodeString(p.Cursor)
@@ -39,8 +39,8 @@ func (p Page) after() (string, error) {
 	return string(id), c.err()
 }
 
-// listed returns a page of items. The caller has read one item more than the page holds.
-func listed[T any](items []T, p Page, id func(*T) string) List[T] {
+// Listed returns a page of items. The caller has read one item more than the page holds.
+func Listed[T any](items []T, p Page, id func(*T) string) List[T] {
 	if len(items) <= p.Limit {
 		return List[T]{Items: items}
 	}

@@ -252,10 +252,12 @@ func (s *Store) View(ctx context.Context, op string, do func(context.Context, pg
 	return s.read(ctx, op, func(ctx context.Context, tx *txn) error { return do(ctx, tx.Tx) })
 }
 
-// Audit returns a page of the audit log.
+// Audit returns a page of the audit log. It fails with CodeInvalidArgument for an unknown cursor.
 func (s *Store) Audit(ctx context.Context, q trail.Query) (page trail.Page, err error) {
 	err = s.View(ctx, "read the audit log", func(ctx context.Context, tx pgx.Tx) error {
-		page, err = trail.List(ctx, tx, q)
+		if page, err = trail.List(ctx, tx, q); errors.Is(err, trail.ErrCursor) {
+			return fieldError(CodeInvalidArgument, "cursor", mustBeCursor)
+		}
 		return err
 	})
 	return page, err

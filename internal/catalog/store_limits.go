@@ -42,13 +42,13 @@ func (s *Store) Limit(ctx context.Context, rule string) (l Limit, err error) {
 
 // ListLimits returns a page of all limits but those of plans.
 func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err error) {
-	after, err := p.after()
+	after, err := p.After()
 	if err != nil {
 		return list, err
 	}
 	err = s.read(ctx, "list limits", func(ctx context.Context, tx *txn) error {
 		items, err := tx.limits(ctx, nil, after, p.Limit+1)
-		list = listed(items, p, func(l *Limit) string { return l.Rule })
+		list = Listed(items, p, func(l *Limit) string { return l.Rule })
 		return err
 	})
 	return list, err

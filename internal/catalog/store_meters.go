@@ -35,13 +35,13 @@ func (s *Store) Meter(ctx context.Context, id string) (m Meter, err error) {
 
 // ListMeters returns a page of all meters.
 func (s *Store) ListMeters(ctx context.Context, p Page) (list List[Meter], err error) {
-	after, err := p.after()
+	after, err := p.After()
 	if err != nil {
 		return list, err
 	}
 	err = s.read(ctx, "list meters", func(ctx context.Context, tx *txn) error {
 		items, err := tx.meters(ctx, nil, after, p.Limit+1)
-		list = listed(items, p, func(m *Meter) string { return m.ID })
+		list = Listed(items, p, func(m *Meter) string { return m.ID })
 		return err
 	})
 	return list, err

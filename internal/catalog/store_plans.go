@@ -55,13 +55,13 @@ func (s *Store) Plan(ctx context.Context, id string, version int32) (p Plan, err
 
 // ListPlans returns a page of plans, each in its newest version.
 func (s *Store) ListPlans(ctx context.Context, p Page) (list List[Plan], err error) {
-	after, err := p.after()
+	after, err := p.After()
 	if err != nil {
 		return list, err
 	}
 	err = s.read(ctx, "list plans", func(ctx context.Context, tx *txn) error {
 		items, err := tx.plans(ctx, nil, after, p.Limit+1)
-		list = listed(items, p, func(p *Plan) string { return p.ID })
+		list = Listed(items, p, func(p *Plan) string { return p.ID })
 		return err
 	})
 	return list, err

@@ -113,7 +113,7 @@ func (s *Store) Tenant(ctx context.Context, id string) (t Tenant, err error) {
 
 // ListTenants returns a page of all tenants.
 func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err error) {
-	after, err := p.after()
+	after, err := p.After()
 	if err != nil {
 		return list, err
 	}
@@ -123,7 +123,7 @@ func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err
 			ids = []string{p.Tenant}
 		}
 		items, err := tx.tenants(ctx, ids, after, p.Limit+1)
-		list = listed(items, p, func(t *Tenant) string { return t.ID })
+		list = Listed(items, p, func(t *Tenant) string { return t.ID })
 		return err
 	})
 	return list, err

@@ -25,7 +25,7 @@ const termsCursor = "2006-01-02T15:04:05.000000Z"
 
 // ListTerms returns a page of the history of a tenant's terms, oldest first.
 func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List[Terms], err error) {
-	cursor, err := p.after()
+	cursor, err := p.After()
 	if err != nil {
 		return list, err
 	}
@@ -52,7 +52,7 @@ func (s *Store) ListTerms(ctx context.Context, tenant string, p Page) (list List
 				return err
 			}
 		}
-		list = listed(items, p, func(t *Terms) string { return t.EffectiveAt.Format(termsCursor) })
+		list = Listed(items, p, func(t *Terms) string { return t.EffectiveAt.Format(termsCursor) })
 		return nil
 	})
 	return list, err

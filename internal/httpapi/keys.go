@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -168,9 +167,6 @@ func (s *Server) listAudit(rc *request) error {
 		return err
 	}
 	page, err := s.store.Audit(rc.ctx, q)
-	if errors.Is(err, trail.ErrCursor) {
-		return body.Refuse("cursor", mustBeCursor)
-	}
 	if err != nil {
 		return err
 	}

@@ -25,17 +25,24 @@ type Link struct {
 // NewLink starts a link to the server at this address. It ends with the test.
 func NewLink(t testing.TB, server string) *Link {
 	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &Link{whole: make(chan struct{}), ctx: ctx}
+	close(l.whole)
+	l.Server.Store(&server)
+	l.Addr = acceptAll(t, l.serve)
+	t.Cleanup(cancel) // before the wait for those that are served
+	return l
+}
+
+// acceptAll serves every connection to the address that it returns, until the test ends. Then it waits for those that are served.
+func acceptAll(t testing.TB, serve func(client net.Conn)) (address string) {
+	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &Link{Addr: ln.Addr().String(), whole: make(chan struct{}), ctx: ctx}
-	close(l.whole)
-	l.Server.Store(&server)
 	var all sync.WaitGroup
 	t.Cleanup(func() {
-		cancel()
 		_ = ln.Close()
 		all.Wait()
 	})
@@ -45,10 +52,10 @@ func NewLink(t testing.TB, server string) *Link {
 			if err != nil {
 				return
 			}
-			all.Go(func() { l.serve(client) })
+			all.Go(func() { serve(client) })
 		}
 	})
-	return l
+	return ln.Addr().String()
 }
 
 // NewLinkTo is NewLink for a server's URL. It returns the URL through the link.

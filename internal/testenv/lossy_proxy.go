@@ -20,26 +20,9 @@ type LossyProxy struct {
 // NewLossyProxy starts a proxy before the server at this address; it ends with the test.
 func NewLossyProxy(t testing.TB, server string) *LossyProxy {
 	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &LossyProxy{Addr: ln.Addr().String()}
+	p := &LossyProxy{}
 	p.Server.Store(&server)
-	var all sync.WaitGroup
-	t.Cleanup(func() {
-		_ = ln.Close()
-		all.Wait()
-	})
-	all.Go(func() {
-		for {
-			client, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { p.serve(client, *p.Server.Load()) })
-		}
-	})
+	p.Addr = acceptAll(t, func(client net.Conn) { p.serve(client, *p.Server.Load()) })
 	return p
 }
 

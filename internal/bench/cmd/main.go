@@ -53,18 +53,10 @@ func execute(args []string) int {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	command.BindTo(ctx, (*context.Context)(nil))
 	if err := command.Run(); err != nil {
-		fmt.Fprintf(os.Stderr, "quotasvc-bench: %s\n", explain(err))
+		fmt.Fprintf(os.Stderr, "quotasvc-bench: %s\n", localstack.Explain(err))
 		return exitFailure
 	}
 	return 0
-}
-
-// explain adds the remedy to an error about missing servers.
-func explain(err error) error {
-	if localstack.IsMissing(err) {
-		return fmt.Errorf("%w\n`make servers` installs PostgreSQL and Redis with the system's package manager", err)
-	}
-	return err
 }
 
 // programConfig is the common part of the measuring commands.

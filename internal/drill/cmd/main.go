@@ -60,18 +60,10 @@ func execute(args []string) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if err := c.run(ctx); err != nil {
-		fmt.Fprintf(os.Stderr, "quotasvc-drill: %s\n", explain(err))
+		fmt.Fprintf(os.Stderr, "quotasvc-drill: %s\n", localstack.Explain(err))
 		return exitFailure
 	}
 	return 0
-}
-
-// explain adds the remedy to an error about missing servers.
-func explain(err error) error {
-	if localstack.IsMissing(err) {
-		return fmt.Errorf("%w\n`make servers` installs PostgreSQL and Redis with the system's package manager", err)
-	}
-	return err
 }
 
 func (c *cli) run(ctx context.Context) (err error) {
