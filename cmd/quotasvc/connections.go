@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// filesReserved is the number of file descriptors that clients' connections leave for the rest: 64 connections of operators, up to 16 to each
-	// node of Redis, 16 to PostgreSQL besides readers and lanes, listeners, files, and some for the run-time.
+	// filesReserved is the number of file descriptors that clients' connections leave for the rest. Operators have 64 connections, each node of Redis
+	// up to 16, PostgreSQL 16 besides readers and lanes. The others are for listeners, files and the run-time.
 	filesReserved = 128
 
 	// connectionsDefaultMax bounds the derived number. A connection takes about 20 kB.

@@ -2,7 +2,7 @@
 //
 // # Terms
 //
-//   - key: an id, a name, scopes, and perhaps a tenant and an end. Callers prove to have it by its secret.
+//   - key: an id, a name, scopes, and perhaps a tenant and an end. A caller proves that it has the key by sending its secret.
 //   - secret: the text that a caller sends. It is shown once, when it is made. Only its SHA-256 is stored: it has 256 random bits, so a
 //     slow hash would add nothing. A key has one secret, or two while a rotated one still works.
 //   - scope: use (spend and check), read, or admin, which includes both.
@@ -13,8 +13,7 @@
 // # Invariants
 //
 //  1. A secret is neither stored nor logged, and no error has it.
-//  2. Whether a secret is known is found by its hash, and hashes are compared in constant time. So the time of an answer tells nothing about
-//     a secret.
+//  2. Secrets are looked up by their hash, and hashes are compared in constant time. So the time of an answer tells nothing about a secret.
 //  3. A revoked key, and a rotated secret after its overlap, is refused on every instance within a second: the change is announced in
 //     its transaction, like those of the catalogue. While PostgreSQL is away nothing can be revoked, and the directory stays as it was.
 //  4. A new key works at once on every instance: a secret that has the right form but is unknown waits for one reading of the keys.

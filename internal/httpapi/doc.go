@@ -23,6 +23,7 @@
 //     that of a limit that denied. For gateways that hide refusals the status is the one in X-Quota-Status.
 //  7. A request's address is the peer of its connection, or what a trusted proxy says. Headers that anybody can write are
 //     neither addresses nor idempotency keys.
+//  8. Every route but that of the contract needs a scope. A key that is bound to a tenant is refused by each route that does not say which tenants it reaches.
 //
 // # Clock
 //

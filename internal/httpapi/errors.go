@@ -50,7 +50,7 @@ func problemKinds() map[ledger.Code]problemKind {
 		codeIdempotencyKeyMissing:       {http.StatusBadRequest, "Idempotency key missing", "send an Idempotency-Key header of 1 to 255 visible ASCII characters"},
 		codeUnauthenticated:             {http.StatusUnauthorized, "Not authenticated", "send the header Authorization: Bearer <key> with a valid key"},
 		ledger.CodeCreditsExhausted:     {http.StatusPaymentRequired, "Credits exhausted", "nothing remains, and no coming period adds more"},
-		gate.CodeForbidden:              {http.StatusForbidden, "Forbidden", "the key, the tenant, subject or address may not"},
+		gate.CodeForbidden:              {http.StatusForbidden, "Forbidden", "the key, tenant, subject or address is not allowed to do this"},
 		ledger.CodeTenantSuspended:      {http.StatusForbidden, "Tenant suspended", "the tenant is suspended"},
 		ledger.CodeMeterNotInPlan:       {http.StatusForbidden, "Meter not in plan", "the tenant's plan does not have this meter"},
 		ledger.CodeNotFound:             {http.StatusNotFound, "Not found", "the object does not exist"},

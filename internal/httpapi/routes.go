@@ -26,7 +26,7 @@ type reach int
 
 const (
 	everyTenant reach = iota // refused for a bound key
-	oneTenant                // the handler calls ofTenant before anything else
+	oneTenant                // the handler calls ofTenant before it changes or answers anything
 	ownTenant                // the handler narrows the answer to the key's tenant
 	noTenant                 // the catalogue, which all tenants share
 )

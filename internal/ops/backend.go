@@ -28,8 +28,8 @@ type Backend struct {
 	ended  chan struct{}
 }
 
-// NewBackend returns a backend that is asked once, before NewBackend returns, and then every second until Stop. ask must end with its context, and
-// needs a connection of its own: whether a server answers does not depend on who else uses it. The metric is quotasvc_<name>_up.
+// NewBackend returns a backend. It asks once before it returns, and then every second until Stop. ask must end with its context. It needs a connection
+// of its own, so that other users of the server do not change the answer. The metric is quotasvc_<name>_up.
 func NewBackend(ctx context.Context, name string, ask func(context.Context) error, metrics prometheus.Registerer) *Backend {
 	b := &Backend{name: name, ask: ask, ended: make(chan struct{})}
 	b.found.Store(&errNotAsked)

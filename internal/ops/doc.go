@@ -5,8 +5,8 @@
 //   - alive: the process answers. A backend that is down is no reason to restart it.
 //   - ready: it should get traffic. It has started, all conditions hold, and it is not stopping.
 //   - condition: something of this process that must be true for it to be ready.
-//   - backend: a server that the process uses. Its state is shown, and counts only in strict readiness: all instances share their backends, so a
-//     load balancer that reads it would take all of them out at once, with everything that they can answer from their caches.
+//   - backend: a server that the process uses. Its state is shown, and counts only in strict readiness. All instances share their
+//     backends: if the state counted, a load balancer would take out all of them at once, and with them what their caches can answer.
 //
 // # Invariants
 //

@@ -3,8 +3,8 @@
 // # Terms
 //
 //   - span of a request: made by the HTTP handler; it continues the trace of the caller (traceparent).
-//   - span of a batch: made by a lane, for a batch in which a request is sampled. It is a child of the first of them, has links to all, and the others have
-//     a link to it. Statements of PostgreSQL and commands of Redis are its children.
+//   - span of a batch: made by a lane, for a batch in which a request is sampled. It is a child of the first of them and has links to all. The
+//     others have a link to it. Statements of PostgreSQL and commands of Redis are its children.
 //
 // # Invariants
 //

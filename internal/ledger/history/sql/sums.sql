@@ -82,8 +82,8 @@ GROUP BY e.kind, e.source
 ORDER BY e.kind, e.source;
 
 -- name: UsageBetween
--- Returns the use of balance ($1..$3) per step of $6 ('hour', 'day' or 'month') in time zone $7. $4 and $5 are the seqs before the first and of the
--- last entry that was written in [$8, $9). $10 and $11 are the first and the last month of these instants. A refund may return drawn units or
+-- Returns the use of balance ($1..$3) per step of $6 ('hour', 'day' or 'month') in time zone $7, from $8 to before $9. $4 is the seq before the first
+-- entry written in that time, $5 that of the last one. $10 and $11 are the first and the last month of it. A refund may return drawn units or
 -- overage: net use = used + overage - refunded. 2^63-1 stands for any larger sum.
 --
 -- It looks up the first and the last row of rollups of each step, all in order. The use between two neighbours is their difference if the first entry
