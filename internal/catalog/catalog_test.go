@@ -118,7 +118,7 @@ func TestCatalog_ListenerLost_CatchesUp(t *testing.T) {
 	ctx := t.Context()
 	url := testenv.Postgres(t)
 	reg := prometheus.NewRegistry()
-	c := startCatalog(t, url, Config{ReloadEvery: time.Hour, Metrics: reg})
+	c := startCatalog(t, url, Config{ReloadEvery: time.Hour, Heartbeat: time.Hour, Metrics: reg}) // the listener's newest statement stays LISTEN
 	other := openStore(t, url, StoreConfig{})
 	seed(t, other)
 	_, err := c.Tenant(ctx, "acme")

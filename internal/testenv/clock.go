@@ -38,6 +38,11 @@ func PostgresWithClock(t testing.TB) *PostgresClock {
 	check(t, "make a directory for the clock", err)
 	t.Cleanup(func() { check(t, "remove the clock", os.RemoveAll(dir)) })
 	check(t, "open the clock's directory to the server", os.Chmod(dir, 0o755))
+	// The server's user may not be able to enter the checkout. A library that cannot be read is left out without an error.
+	text, err := os.ReadFile(library)
+	check(t, "read libfaketime", err)
+	library = filepath.Join(dir, libfaketime)
+	check(t, "copy libfaketime", os.WriteFile(library, text, 0o644)) //nolint:gosec // the server runs as another user
 	p := &PostgresClock{file: filepath.Join(dir, "clock")}
 	p.write(t, 0)
 	p.PostgresServer = startPostgres(t, "LD_PRELOAD="+library, "FAKETIME_TIMESTAMP_FILE="+p.file, "FAKETIME_NO_CACHE=1", "DONT_FAKE_MONOTONIC=1")
