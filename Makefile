@@ -80,6 +80,10 @@ bench: servers build build-bench ## Measure cost, throughput and latency beside 
 bench-outage: servers build build-bench ## Kill Redis at 5,000 requests/s; show waits and admissions; results in bench-results/
 	$(BENCH) outage $(ARGS)
 
+.PHONY: bench-flood
+bench-flood: servers build build-bench ## Flood with refused requests; show others' p99 with and without; results in bench-results/
+	$(BENCH) flood $(ARGS)
+
 .PHONY: bench-history
 bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, at least 1000000, default 4000000)
 	QUOTASVC_HISTORY_ENTRIES=$(or $(HISTORY_ENTRIES),4000000) go test -v -count=1 -timeout 1h -run '^TestReports_LargeBalance' ./internal/ledger/history

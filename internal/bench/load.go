@@ -42,6 +42,7 @@ type sample struct {
 	sent    int64
 	elapsed time.Duration
 	latency *hdrhistogram.Histogram // µs
+	answers map[int]int64           // requests by their status; 0: no answer
 }
 
 func (s *sample) rate() float64 { return float64(s.units) / s.elapsed.Seconds() }
@@ -50,8 +51,11 @@ func (s *sample) rate() float64 { return float64(s.units) / s.elapsed.Seconds() 
 type worker struct {
 	units, errors, sent int64
 	latency             *hdrhistogram.Histogram
+	answers             map[int]int64
 	err                 error
 }
+
+func (w *worker) init() { w.latency, w.answers = newHistogram(), map[int]int64{} }
 
 // outcome is what a caller got for a request.
 type outcome struct {
@@ -62,6 +66,7 @@ type outcome struct {
 
 func (w *worker) note(o outcome, took time.Duration) {
 	w.sent++
+	w.answers[o.status]++
 	if o.status == http.StatusOK {
 		w.units += int64(o.units)
 		w.errors += int64(o.refused)
@@ -72,7 +77,7 @@ func (w *worker) note(o outcome, took time.Duration) {
 }
 
 func gather(workers []worker, elapsed time.Duration) (sample, error) {
-	out := sample{elapsed: elapsed, latency: newHistogram()}
+	out := sample{elapsed: elapsed, latency: newHistogram(), answers: map[int]int64{}}
 	var errs []error
 	for i := range workers {
 		w := &workers[i]
@@ -80,6 +85,9 @@ func gather(workers []worker, elapsed time.Duration) (sample, error) {
 		out.errors += w.errors
 		out.sent += w.sent
 		out.latency.Merge(w.latency)
+		for status, n := range w.answers {
+			out.answers[status] += n
+		}
 		if w.err != nil && len(errs) < 3 {
 			errs = append(errs, w.err)
 		}
@@ -98,7 +106,7 @@ func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int
 	var wg sync.WaitGroup
 	for i := range workers {
 		w := &workers[i]
-		w.latency = newHistogram()
+		w.init()
 		wg.Go(func() {
 			now := time.Now()
 			for now.Before(end) && ctx.Err() == nil {
@@ -121,10 +129,19 @@ func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int
 	return s, errors.Join(err, ctx.Err())
 }
 
-// openLoop sends rate requests per second for d, however long answers take. A request's latency counts from the time when it
-// was due, so it includes the wait for a free connection.
-func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.Uint64, tenants, rate int, d time.Duration) (sample, error) {
-	rate = min(rate, openRateMax)
+// steady is a load at a fixed rate.
+type steady struct {
+	t       *template
+	tenants int // number of them
+	rate    int // requests/s, at most openRateMax
+	d       time.Duration
+	drain   time.Duration // after d, in which requests that were due may still be sent
+}
+
+// openLoop sends requests at a rate, however long answers take. A request's latency counts from the time when it
+// was due, so it includes the wait for a free connection. Requests that the drain leaves over count as errors.
+func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load steady) (sample, error) {
+	d, t, rate := load.d, load.t, min(load.rate, openRateMax)
 	total := int(float64(rate) * d.Seconds())
 	due := make(chan time.Duration, total) // since start; large enough that the pace never waits for the server
 	workers := make([]worker, len(clients))
@@ -132,14 +149,14 @@ func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.U
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		w := &workers[i]
-		w.latency = newHistogram()
+		w.init()
 		wg.Go(func() {
 			for at := range due {
-				if time.Since(start) > d+drainMax {
+				if time.Since(start) > d+load.drain {
 					w.note(outcome{}, time.Since(start)-at) // not sent: an error
 					continue
 				}
-				status, err := c.send(t, seq.Add(1), tenants)
+				status, err := c.send(t, seq.Add(1), load.tenants)
 				if err != nil {
 					w.err = err
 					return

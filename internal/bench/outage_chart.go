@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/quotasvc/quotasvc/internal/bench/chart"
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
 // chart draws the timeline in three panels: latency, admissions and script calls.
@@ -22,6 +23,9 @@ func (r *OutageResult) chart(path string) error {
 		Panels: []*chart.Panel{latency, admitted, calls},
 	}).Save(path)
 }
+
+// Keep writes the picture below docs.
+func (r *OutageResult) Keep(docs string) error { return r.chart(report.Picture(docs, "outage")) }
 
 func (r *OutageResult) curve(name string, ink chart.Ink, of func(*Moment) float64) chart.Curve {
 	c := chart.Curve{Name: name, Ink: ink}

@@ -363,7 +363,7 @@ func (r *runner) open(ctx context.Context, address string, t *template, rate int
 		return sample{}, err
 	}
 	defer closeAll(clients)
-	s, err := openLoop(ctx, clients, t, &r.seq, r.cfg.Tenants, rate, r.cfg.OpenFor)
+	s, err := openLoop(ctx, clients, &r.seq, steady{t, r.cfg.Tenants, rate, r.cfg.OpenFor, drainMax})
 	r.note(t, &s)
 	return s, err
 }

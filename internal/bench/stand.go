@@ -155,11 +155,19 @@ func (s *stand) serve(ctx context.Context, at *site, env ...string) (err error) 
 
 // restart replaces the process of a site.
 func (s *stand) restart(ctx context.Context, at *site) error {
+	if err := s.end(ctx, at); err != nil {
+		return err
+	}
+	return s.serve(ctx, at)
+}
+
+// end stops the process of a site.
+func (s *stand) end(ctx context.Context, at *site) error {
 	s.children = slices.DeleteFunc(s.children, func(c *program.Process) bool { return c == at.child })
 	if err := at.child.Stop(ctx); err != nil {
 		return fmt.Errorf("stop the service: %w", err)
 	}
-	return s.serve(ctx, at)
+	return nil
 }
 
 // env returns the configuration of the children. Access lines are off: a line per request would measure the log's disk.

@@ -26,9 +26,8 @@ type template struct {
 	keys    []int // offsets of keyMark
 	tenants []int // offsets of the digits of tenantMark
 	debits  int   // debits of one request
-	// inOrder is true if the tenants of the requests follow each other from number first on: each gets one debit or check.
-	inOrder bool
-	first   int
+	first   int   // number of the first tenant
+	inOrder bool  // the tenants of the requests follow each other, so that each gets one debit or check; else they are random
 	// recorded is true if the journal must contain the debits that are answered with 200.
 	recorded bool
 }
@@ -63,9 +62,9 @@ func (t *template) fill(request []byte, n uint64, tenants int) {
 	for i, at := range t.tenants {
 		tenant := tenantOf(n, i, tenants)
 		if t.inOrder {
-			tenant = t.first + int(n)*len(t.tenants) + i
+			tenant = int(n)*len(t.tenants) + i
 		}
-		putTenant(request[at:at+tenantDigits], tenant)
+		putTenant(request[at:at+tenantDigits], t.first+tenant)
 	}
 }
 

@@ -45,14 +45,16 @@ func (p *Page) Save(path string) error {
 	all.FillText(styled(titleSize, draw.YTop), vg.Point{X: margin, Y: all.Max.Y - margin}, p.Title)
 
 	inner := draw.Crop(all, margin, -margin, margin, -margin-titleRoom)
-	rows := make([][]*plot.Plot, len(p.Panels))
+	canvases := make([]draw.Canvas, len(p.Panels))
+	axis := vg.Length(0) // the room that the widest labels of a vertical axis need
 	for i, panel := range p.Panels {
-		rows[i] = []*plot.Plot{panel.plot}
+		panel.prepare()
+		each := inner.Size().Y / vg.Length(len(p.Panels))
+		canvases[i] = draw.Crop(inner, 0, -2*margin, vg.Length(len(p.Panels)-1-i)*each, -vg.Length(i)*each-keyRoom)
+		axis = max(axis, panel.axisRoom(canvases[i]))
 	}
-	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadTop: keyRoom, PadY: keyRoom, PadRight: 2 * margin}
-	for i, row := range plot.Align(rows, tiles, inner) {
-		p.Panels[i].drawKeys(row[0])
-		p.Panels[i].draw(row[0])
+	for i, panel := range p.Panels {
+		panel.draw(draw.Crop(canvases[i], axis-panel.axisRoom(canvases[i]), 0, 0, 0))
 	}
 	return p.write(canvas, path)
 }

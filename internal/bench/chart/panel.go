@@ -16,6 +16,7 @@ const (
 	curveWidth  = vg.Length(1.6)
 	dotRadius   = vg.Length(2.5)
 	keyWidth    = vg.Length(18)
+	headroom    = 1.3 // of an axis whose panel has the texts of marks, so that they stand above the curves
 )
 
 // Panel is a pair of axes with what is drawn on them.
@@ -24,6 +25,8 @@ type Panel struct {
 	height vg.Length
 	keys   []key
 	rows   *rows // of a panel of bars
+	log    bool
+	marked bool // the texts of marks need room above the curves
 }
 
 // key explains a color beside its name.
@@ -98,6 +101,7 @@ func (p *Panel) Tall() { p.height = 2 * curveHeight }
 func (p *Panel) LogY(least, most float64) {
 	p.plot.Y.Scale, p.plot.Y.Tick.Marker = floor{least}, decades{}
 	p.plot.Y.Min, p.plot.Y.Max = least, most
+	p.log = true
 }
 
 // TicksX puts the ticks of the horizontal axis where the values are.
@@ -110,7 +114,10 @@ func (p *Panel) TicksX(values ...float64) {
 }
 
 // Mark draws a vertical line with a text at its upper end.
-func (p *Panel) Mark(at float64, words string) { p.plot.Add(mark{at, words}) }
+func (p *Panel) Mark(at float64, words string) {
+	p.plot.Add(mark{at, words})
+	p.marked = p.marked || words != ""
+}
 
 type mark struct {
 	at    float64
@@ -128,17 +135,33 @@ func (m mark) Plot(c draw.Canvas, p *plot.Plot) {
 	c.FillText(styled(textSize, draw.YTop), vg.Point{X: x + 4, Y: c.Max.Y}, m.words)
 }
 
+// prepare makes room for the texts of marks.
+func (p *Panel) prepare() {
+	switch {
+	case p.marked && p.log:
+		p.plot.Y.Max *= math.Pow(p.plot.Y.Max/p.plot.Y.Min, headroom-1)
+	case p.marked:
+		p.plot.Y.Max *= headroom
+	}
+}
+
+// axisRoom returns the width of the vertical axis with its labels.
+func (p *Panel) axisRoom(c draw.Canvas) vg.Length { return p.plot.DataCanvas(c).Min.X - c.Min.X }
+
 func (p *Panel) draw(c draw.Canvas) {
+	left := p.plot.DataCanvas(c).Min.X
 	if p.rows != nil {
+		left = c.Min.X
 		c = p.rows.place(c, p.plot)
 	}
 	p.plot.Draw(c)
+	p.drawKeys(c, vg.Point{X: left, Y: p.plot.DataCanvas(c).Max.Y + keyRoom/2})
 }
 
-// drawKeys writes the keys in a row above the panel.
-func (p *Panel) drawKeys(c draw.Canvas) {
+// drawKeys writes the keys in a row.
+func (p *Panel) drawKeys(c draw.Canvas, at vg.Point) {
 	style := styled(textSize, draw.YCenter)
-	x, y := c.Min.X, c.Max.Y+keyRoom/2
+	x, y := at.X, at.Y
 	for _, k := range p.keys {
 		c.StrokeLine2(k.line, x, y, x+keyWidth, y)
 		c.FillText(style, vg.Point{X: x + keyWidth + 5, Y: y}, k.name)
@@ -182,8 +205,11 @@ func (f floor) Normalize(least, most, x float64) float64 {
 	return math.Log(max(x, f.least)/least) / math.Log(most/least)
 }
 
-// Figure returns a value as text: thousands in groups, small values with up to two digits after the point.
+// Figure returns a value as text: thousands in groups, small values with up to two digits after the point, tiny ones with four.
 func Figure(v float64) string {
+	if math.Abs(v) < 0.1 {
+		return strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)
+	}
 	if math.Abs(v) < 100 {
 		return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
 	}

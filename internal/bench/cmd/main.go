@@ -31,6 +31,7 @@ var errMissed = errors.New("a target was missed")
 type cli struct {
 	Run      runCmd      `cmd:"" default:"withargs" help:"Measure throughput and latency beside the baselines. Print the results and store them with charts."`
 	Outage   outageCmd   `cmd:"" help:"Kill Redis under load and start it again. Show how long callers wait and how much is admitted."`
+	Flood    floodCmd    `cmd:"" help:"Flood the service with requests that it refuses. Show what others notice and what a refusal costs."`
 	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve the baselines."`
 }
 

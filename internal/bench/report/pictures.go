@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/quotasvc/quotasvc/internal/bench/chart"
@@ -16,13 +15,13 @@ import (
 const strainCut = 3.0
 
 // charts draws throughput, costs, targets, and latency. It leaves out pictures without content: a run of some variants may have
-// no target, or no fixed rate. The names of the files begin with prefix.
-func (r *Results) charts(dir, prefix string) error {
+// no target, or no fixed rate. pathOf returns the file of a picture.
+func (r *Results) charts(pathOf func(name string) string) error {
 	for name, draw := range map[string]func() *chart.Page{
 		"throughput": r.throughputPage, "cpu": r.costPage, "latency": r.latencyPage,
 		"targets": func() *chart.Page { return TargetsPage("Targets: the part of what each allows", r.Targets) },
 	} {
-		path := filepath.Join(dir, prefix+name+".svg")
+		path := pathOf(name)
 		page := draw()
 		if page == nil {
 			// The picture of an earlier run does not belong to this run's results.

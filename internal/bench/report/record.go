@@ -54,11 +54,11 @@ func digits(v float64) float64 {
 // ErrPartial refuses to record a run of some variants.
 var ErrPartial = errors.New("this run has measured some variants only; a record needs all")
 
-// recordFile and pictures are where a record lies below the documents.
-var (
-	recordFile = filepath.Join("bench", "results.json")
-	pictures   = filepath.Join("img", "bench-")
-)
+// recordFile is where the record lies below the documents.
+var recordFile = filepath.Join("bench", "results.json")
+
+// Picture returns where a picture lies below the documents.
+func Picture(docs, name string) string { return filepath.Join(docs, "img", "bench-"+name+".svg") }
 
 // Keep writes the record and the pictures below docs. It fails for a run that did not measure everything.
 func (r *Results) Keep(docs string) error {
@@ -72,7 +72,7 @@ func (r *Results) Keep(docs string) error {
 	if err := WriteJSON(path, r.record()); err != nil {
 		return err
 	}
-	return r.charts(filepath.Dir(filepath.Join(docs, pictures)), filepath.Base(pictures))
+	return r.charts(func(name string) string { return Picture(docs, name) })
 }
 
 // Last reads the record below docs. Without one it returns nil.

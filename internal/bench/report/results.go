@@ -140,7 +140,7 @@ func (r *Results) Write(dir string) error {
 	if err := WriteJSON(filepath.Join(dir, "results.json"), r); err != nil {
 		return err
 	}
-	return r.charts(dir, "")
+	return r.charts(func(name string) string { return filepath.Join(dir, name+".svg") })
 }
 
 // WriteJSON stores a value as an indented file.
