@@ -73,7 +73,7 @@ rolling: servers test-tools ## Restart three instances in turn behind HAProxy an
 	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./cmd/quotasvc
 
 .PHONY: bench
-bench: servers build build-bench ## Measure throughput and latency against the baselines; results in bench-results/
+bench: servers build build-bench ## Measure cost, throughput and latency beside the baselines (ARGS=--record keeps the figures); results in bench-results/
 	$(BENCH) run $(ARGS)
 
 .PHONY: bench-outage

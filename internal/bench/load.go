@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
 const (
@@ -26,10 +28,17 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, latencyMaxMicros, latencyDigits)
 }
 
+func percentilesOf(h *hdrhistogram.Histogram) report.Latency {
+	return report.Latency{
+		P50: h.ValueAtQuantile(50), P90: h.ValueAtQuantile(90), P99: h.ValueAtQuantile(99),
+		P999: h.ValueAtQuantile(99.9), Max: h.Max(),
+	}
+}
+
 // sample is the result of one slice of load.
 type sample struct {
 	units   int64 // requests, or debits of batches, with answer 200
-	errors  int64 // requests with another answer
+	errors  int64 // requests with another answer, and parts of batches that were refused
 	sent    int64
 	elapsed time.Duration
 	latency *hdrhistogram.Histogram // µs
@@ -44,10 +53,18 @@ type worker struct {
 	err                 error
 }
 
-func (w *worker) note(status, units int, took time.Duration) {
+// outcome is what a caller got for a request.
+type outcome struct {
+	status  int
+	units   int // if the status is 200
+	refused int // parts of a batch
+}
+
+func (w *worker) note(o outcome, took time.Duration) {
 	w.sent++
-	if status == http.StatusOK {
-		w.units += int64(units)
+	if o.status == http.StatusOK {
+		w.units += int64(o.units)
+		w.errors += int64(o.refused)
 	} else {
 		w.errors++
 	}
@@ -70,8 +87,11 @@ func gather(workers []worker, elapsed time.Duration) (sample, error) {
 	return out, errors.Join(errs...)
 }
 
+// errEnough ends a caller before its time, without an error.
+var errEnough = errors.New("enough")
+
 // closedLoop keeps n callers busy for d: each calls one, waits for its answer and calls it again. one gets the caller's number.
-func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (status, units int, err error)) (sample, error) {
+func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (outcome, error)) (sample, error) {
 	workers := make([]worker, n)
 	start := time.Now()
 	end := start.Add(d)
@@ -82,14 +102,17 @@ func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int
 		wg.Go(func() {
 			now := time.Now()
 			for now.Before(end) && ctx.Err() == nil {
-				status, units, err := one(i)
+				o, err := one(i)
+				if errors.Is(err, errEnough) {
+					return
+				}
 				if err != nil {
 					w.err = err
 					return
 				}
 				then := now
 				now = time.Now()
-				w.note(status, units, now.Sub(then))
+				w.note(o, now.Sub(then))
 			}
 		})
 	}
@@ -113,7 +136,7 @@ func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.U
 		wg.Go(func() {
 			for at := range due {
 				if time.Since(start) > d+drainMax {
-					w.note(0, 0, time.Since(start)-at) // not sent: an error
+					w.note(outcome{}, time.Since(start)-at) // not sent: an error
 					continue
 				}
 				status, err := c.send(t, seq.Add(1), tenants)
@@ -121,7 +144,7 @@ func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.U
 					w.err = err
 					return
 				}
-				w.note(status, t.debits, time.Since(start)-at)
+				w.note(c.outcome(status, t), time.Since(start)-at)
 			}
 		})
 	}

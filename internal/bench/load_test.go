@@ -37,14 +37,35 @@ func TestClient_AnswerOtherThan200_CountsAsError(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { closeAll(clients) })
 	tm := newTemplate("/", "", "{}", 1)
-	s, err := closedLoop(t.Context(), 2, 100*time.Millisecond, func(i int) (int, int, error) {
+	s, err := closedLoop(t.Context(), 2, 100*time.Millisecond, func(i int) (outcome, error) {
 		status, err := clients[i].send(tm, 1, 1)
-		return status, 1, err
+		return clients[i].outcome(status, tm), err
 	})
 	require.NoError(t, err)
 	require.Equal(t, calls.Load(), s.sent)
 	require.Equal(t, calls.Load()/4, s.errors)
 	require.Equal(t, s.sent-s.errors, s.units)
+}
+
+func TestClient_RefusalInABatch_CountsAsError(t *testing.T) {
+	t.Parallel()
+	at := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"results":[{"status":200},{"status":503,"code":"unavailable"},{"status":200}]}`))
+	})
+	clients, err := dial(t.Context(), at, 1)
+	require.NoError(t, err)
+	t.Cleanup(func() { closeAll(clients) })
+	tm := newTemplate("/", "", "{}", 3)
+	calls := 0
+	s, err := closedLoop(t.Context(), 1, time.Minute, func(i int) (outcome, error) {
+		if calls++; calls > 2 {
+			return outcome{}, errEnough
+		}
+		status, err := clients[i].send(tm, 1, 1)
+		return clients[i].outcome(status, tm), err
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, []int64{2, 4, 2}, []int64{s.sent, s.units, s.errors})
 }
 
 func TestOpenLoop_WaitForConnection_CountsAsLatency(t *testing.T) {

@@ -11,8 +11,10 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/quotasvc/quotasvc/internal/bench"
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 	"github.com/quotasvc/quotasvc/internal/localstack"
 )
 
@@ -77,6 +79,11 @@ func (c *programConfig) withLog(do func(log io.Writer) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	return do(log)
+}
+
+// printer writes to standard output, in color if that is a terminal.
+func printer() *report.Printer {
+	return &report.Printer{Out: os.Stdout, Color: term.IsTerminal(int(os.Stdout.Fd()))}
 }
 
 // baselineCmd is the process that a run starts to compare the service with.

@@ -31,7 +31,7 @@ func (c *outageCmd) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := result.Print(os.Stdout); err != nil {
+		if err := result.Print(printer()); err != nil {
 			return err
 		}
 		fmt.Fprintf(os.Stdout, "\noutage.json and outage.svg are in %s\n", c.Dir)
