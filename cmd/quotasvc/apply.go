@@ -15,6 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
+	"github.com/quotasvc/quotasvc/internal/yamldoc"
 )
 
 // catalogConns is the size of the catalogue's connection pool. Writes are rare, and reads are batched.
@@ -88,7 +89,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 
 // explainFile returns an error with one line per problem of the file.
 func explainFile(name string, err error) error {
-	if problems, ok := errors.AsType[*catalog.FileError](err); ok {
+	if problems, ok := errors.AsType[*yamldoc.Error](err); ok {
 		return fmt.Errorf("%s is not valid:\n  %s", name, strings.ReplaceAll(problems.Error(), "\n", "\n  "))
 	}
 	if e, ok := errors.AsType[*catalog.Error](err); ok && len(e.Fields) > 0 {

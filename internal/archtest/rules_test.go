@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"internal/breaker":               {},
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/localstack", "deploy/postgres", "migrations"},
-	"internal/catalog":               {"internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/trail"},
+	"internal/catalog":               {"internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/route", "internal/trail", "internal/yamldoc"},
 	"internal/namedsql":              {},
 	"internal/access":                {"internal/body", "internal/bound", "internal/catalog", "internal/namedsql", "internal/trail"},
 	"internal/trail":                 {"internal/namedsql"},
@@ -49,14 +49,18 @@ var mayImport = map[string][]string{
 	"internal/ratelimit/rule":        {"internal/bound", "internal/period"},         // pure: the arithmetic of limits
 	"internal/ratelimit/rule/oracle": {"internal/ratelimit/rule", "internal/bound"}, // the second implementation, for tests
 	"internal/balances":              {"internal/ledger", "internal/redisstore", "lua"},
-	"internal/gate":                  {"internal/balances", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period"},
+	"internal/gate":                  {"internal/balances", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period", "internal/route"},
 
-	"internal/body":         {"internal/bound", "internal/period"},
-	"internal/httpapi/wire": {},
-	"internal/transport":    {}, // connections, whatever they carry
-	"internal/ops":          {},
+	"internal/body":                 {"internal/bound", "internal/period"},
+	"internal/yamldoc":              {"internal/body"},
+	"internal/route":                {"internal/bound"}, // pure: patterns of routes
+	"internal/httpapi/wire":         {},
+	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
+	"internal/httpapi/limitheaders": {"internal/gate"},
+	"internal/transport":            {}, // connections, whatever they carry
+	"internal/ops":                  {},
 	"internal/httpapi": {
-		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
+		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access",
 	},
@@ -77,23 +81,24 @@ var mayImport = map[string][]string{
 		"internal/bench", "internal/bench/report", "internal/localstack",
 	},
 	"cmd/quotasvc": {
-		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
+		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
-		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "deploy/postgres", "migrations",
+		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 	},
 }
 
 // mayImportInTests lists further packages that a package's tests may import.
 var mayImportInTests = map[string][]string{
 	// Programs on the real ledger, explained by the model; every test ends with a verification.
-	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
-	"internal/ledger/history":  {"internal/ledger/verifier"},
-	"internal/ledger/archive":  {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
-	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
-	"internal/httpapi":         {"internal/transport"},                                                                                                                                                                            // the API behind real connections
-	"cmd/quotasvc":             {"internal/bench", "internal/bench/report", "internal/drill"},                                                                                                                                     // the small forms of `make bench-outage` and `make drill`
-	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
-	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
+	"internal/ledger/pg":            {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
+	"internal/ledger/history":       {"internal/ledger/verifier"},
+	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
+	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
+	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
+	"internal/httpapi":              {"internal/transport"},                                        // the API behind real connections
+	"cmd/quotasvc":                  {"internal/bench", "internal/bench/report", "internal/drill"}, // the small forms of `make bench-outage` and `make drill`
+	"internal/ratelimit":            {"internal/ratelimit/rule/oracle"},
+	"internal/ratelimit/rule":       {"internal/ratelimit/rule/oracle"},
 }
 
 // outsideTheOrder lists packages that any test may import: servers and embedded files.

@@ -86,6 +86,7 @@ func TestDiff_String(t *testing.T) {
     + burst: 1
     + cost: 1
     + cost_by: "request"
+    + counts: "successes"
     + kind: "token_bucket"
     + mode: "enforce"
     + on_backend_error: "local_share"

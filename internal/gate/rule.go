@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/route"
 )
 
 // networkBits is the part of an IPv6 address that names a bucket. A customer has at least 2^64 addresses, and gets one bucket.
@@ -22,7 +23,7 @@ type limitRule struct {
 
 	// The requests it applies to; empty: all.
 	tenant, plan, meter string
-	route               catalog.Pattern
+	route               route.Pattern
 
 	// It has a bucket for each of these, beside the tenant.
 	perSubject, perRoute, perIP bool
@@ -31,10 +32,11 @@ type limitRule struct {
 	byAmount     bool        // the cost is per unit of meter, not per request
 	replaces     string      // the id of the rule it replaces; empty: none
 	zoneOfTenant bool        // its windows follow each tenant's calendar
+	attempts     bool        // a request that is not granted costs as well
 }
 
 type routeCost struct {
-	route catalog.Pattern
+	route route.Pattern
 	cost  int64
 }
 
@@ -46,7 +48,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 	}
 	r := &limitRule{
 		tenant: l.Match.Tenant, plan: l.Match.Plan, meter: l.Match.Meter, replaces: l.Replaces, byAmount: l.CostBy == catalog.CostByAmount,
-		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant,
+		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant, attempts: l.Counts == catalog.CountsAttempts,
 	}
 	var err error
 	if l.Timezone != "" && !r.zoneOfTenant {
@@ -61,7 +63,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		return nil, &body.Fault{Field: "rule", Message: err.Error()}
 	}
 	if l.Match.Route != "" {
-		if r.route, err = catalog.ParsePattern(l.Match.Route); err != nil {
+		if r.route, err = route.Parse(l.Match.Route); err != nil {
 			return nil, &body.Fault{Field: "match.route", Message: err.Error()}
 		}
 	}
@@ -94,7 +96,7 @@ func (r *limitRule) compileDimensions(dimensions []string) error {
 func (r *limitRule) compileCosts(costs []catalog.RouteCost) error {
 	for i, c := range costs {
 		at := fmt.Sprintf("costs[%d]", i)
-		pattern, err := catalog.ParsePattern(c.Route)
+		pattern, err := route.Parse(c.Route)
 		if err != nil {
 			return &body.Fault{Field: at + ".route", Message: err.Error()}
 		}

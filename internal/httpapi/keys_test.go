@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -40,7 +41,7 @@ type trial struct {
 func trials(tenant string, made belongings) map[string]trial {
 	item := fmt.Sprintf(`{"tenant":%q,"items":[{"meter":"calls","amount":1}]}`, tenant)
 	key := []string{headerIdempotencyKey, "trial-" + tenant}
-	forwarded := trial{header: []string{headerQuotaTenant, tenant, headerQuotaMeter, "calls", headerQuotaMode, "check"}, gateway: true}
+	forwarded := trial{header: []string{forwarded.HeaderTenant, tenant, forwarded.HeaderMeter, "calls", forwarded.HeaderMode, "check"}, gateway: true}
 	nginx, envoy := forwarded, forwarded
 	nginx.path, envoy.path = "/v1/authorize/nginx", "/v1/authorize/envoy/x"
 	of := fmt.Sprintf(`{"tenant":%q}`, tenant)
@@ -239,7 +240,7 @@ func TestRoutes_Scopes_OfTheContract(t *testing.T) {
 			}
 		}
 	}
-	if a := s.as(keys[access.Read], "GET", "/v1/authorize/nginx", "", headerQuotaTenant, "a", headerQuotaMeter, "m"); a.status != 403 {
+	if a := s.as(keys[access.Read], "GET", "/v1/authorize/nginx", "", forwarded.HeaderTenant, "a", forwarded.HeaderMeter, "m"); a.status != 403 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -337,13 +338,13 @@ func TestAuthenticate_HeaderTwice_Refused(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	for _, path := range []string{"/v1/meters", "/v1/authorize/nginx"} {
-		for _, name := range []string{"Authorization", headerQuotaKey} {
-			if name == headerQuotaKey && path == "/v1/meters" {
+		for _, name := range []string{"Authorization", forwarded.HeaderKey} {
+			if name == forwarded.HeaderKey && path == "/v1/meters" {
 				continue
 			}
 			r := s.request("GET", path, nil)
 			r.Header[name] = []string{"Bearer " + testKey, "Bearer other"}
-			if name == headerQuotaKey {
+			if name == forwarded.HeaderKey {
 				r.Header[name] = []string{testKey, "other"}
 			}
 			if a := s.do(r); a.status == 200 || !strings.Contains(string(a.body), "must appear once") {

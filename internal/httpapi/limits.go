@@ -157,7 +157,8 @@ func limitOf(l *catalog.Limit) wire.Limit {
 		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
-		CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
+		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: l.Normalize, IPPrefix: prefixOf(l.IPPrefix),
+		Debt: l.Debt, Ban: banOf(l.Ban), CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
 	}
 }
 
@@ -166,7 +167,17 @@ func planLimitOf(l *catalog.Limit) wire.PlanLimit {
 		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
+		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: l.Normalize, IPPrefix: prefixOf(l.IPPrefix),
+		Debt: l.Debt, Ban: banOf(l.Ban),
 	}
+}
+
+func prefixOf(p catalog.IPPrefix) wire.LimitIPPrefix {
+	return wire.LimitIPPrefix{V4: int64(p.V4), V6: int64(p.V6)}
+}
+
+func banOf(b catalog.Ban) wire.LimitBan {
+	return wire.LimitBan{After: b.After, Within: b.Within, For: b.For}
 }
 
 func costsOf(costs []catalog.RouteCost) wire.LimitCosts {
@@ -193,5 +204,5 @@ func (rc *request) catalogPage() (catalog.Page, error) {
 }
 
 func matchOf(m catalog.Match) wire.LimitMatch {
-	return wire.LimitMatch{Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
+	return wire.LimitMatch{Method: m.Method, Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -40,7 +41,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodPost, path: "/v1/check", scope: access.Use, reach: oneTenant, handler: s.check},
 		{method: http.MethodPost, path: "/v1/consume", scope: access.Use, reach: oneTenant, handler: s.consume},
 		{method: methodAny, path: "/v1/authorize/:gateway", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
-		{method: methodAny, path: prefixEnvoy + "/*", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
+		{method: methodAny, path: forwarded.PrefixEnvoy + "/*", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
 		{method: http.MethodPost, path: "/v1/debits", scope: access.Use, reach: oneTenant, handler: s.debit},
 		{method: http.MethodPost, path: "/v1/debits/batch", scope: access.Use, reach: oneTenant, handler: s.debitBatch},
 		{method: http.MethodPost, path: "/v1/holds", scope: access.Use, reach: oneTenant, handler: s.hold},
@@ -119,7 +120,7 @@ func (s *Server) guard(r route) echo.HandlerFunc {
 		} else if err := rc.enter(r.scope, r.reach); err != nil {
 			return err
 		}
-		if raw := rc.Request().URL.RawQuery; raw != "" && !rc.hasForwardedQuery() {
+		if raw := rc.Request().URL.RawQuery; raw != "" && (rc.gateway == nil || !rc.gateway.HasQuery()) {
 			if err := rc.query.parse(raw, r.query); err != nil {
 				return err
 			}

@@ -13,6 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -33,7 +35,7 @@ type Config struct {
 	RequestTimeout time.Duration
 
 	// LegacyHeaders are sent in addition to the RateLimit headers.
-	LegacyHeaders []LegacyHeaders
+	LegacyHeaders []limitheaders.Legacy
 
 	// TrustedProxies are the proxies whose X-Forwarded-For and X-Real-IP are trusted. Default: none.
 	TrustedProxies []netip.Prefix
@@ -61,11 +63,11 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	now     func() time.Time // for durations and for headers with a time of day
-	jitter  func(limit time.Duration) time.Duration
+	limits  *limitheaders.Writer
 
 	keys     *access.Directory
-	gateways []gateway
-	proxies  *proxies
+	gateways map[string]*forwarded.Gateway
+	proxies  *forwarded.Proxies
 	problems map[ledger.Code]problemKind
 	bodies   *bodies
 	metrics  *metrics
@@ -80,13 +82,13 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = DefaultRequestTimeout
 	}
-	if err := CheckLegacyHeaders(cfg.LegacyHeaders); err != nil {
+	if err := limitheaders.Check(cfg.LegacyHeaders); err != nil {
 		return nil, err
 	}
 	s := &Server{
-		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
+		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
 		keys: cfg.Keys, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
-		gateways: newGateways(), proxies: newProxies(cfg.TrustedProxies, cfg.Log),
+		gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest
 	s.echo = s.router()

@@ -283,6 +283,16 @@ func (s *service) do(r *http.Request) *answer {
 	return a
 }
 
+// limit returns the name, r and t of the limit that the RateLimit header names. It fails the test unless the header names one, with both.
+func (a *answer) limit() (rule string, left, wait int64) {
+	a.t.Helper()
+	field := a.header.Get("RateLimit")
+	if n, err := fmt.Sscanf(field, "%q;r=%d;t=%d", &rule, &left, &wait); n != 3 || strings.Contains(field, ",") {
+		a.t.Fatalf("RateLimit: %s: %v", field, err)
+	}
+	return rule, left, wait
+}
+
 // want fails the test unless the status is one of these, and returns the answer.
 func (a *answer) want(statuses ...int) *answer {
 	a.t.Helper()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -121,8 +122,8 @@ func (rc *request) writeCheckHeaders(answer *gate.Check) {
 	var tight minRemaining
 	tight.offerCheck(answer)
 	tight.write(h)
-	rc.server.writeLimits(h, answer.Limits)
-	writeMode(h, answer.LimitsDegraded)
+	rc.server.limits.Write(h, answer.Limits)
+	limitheaders.WriteMode(h, answer.LimitsDegraded)
 	set(h, headerQuotaSource, string(answer.Source))
 }
 
@@ -142,14 +143,14 @@ func (s *Server) consume(rc *request) error {
 func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
 	done, err := s.gate.Consume(rc.ctx, rc.gateRequest)
 	rc.limits = done.Limits
-	writeMode(rc.Response().Header(), done.LimitsDegraded)
+	limitheaders.WriteMode(rc.Response().Header(), done.LimitsDegraded)
 	if err != nil {
 		if gate.CodeOf(err) == gate.CodeRateLimited || gate.CodeOf(err) == gate.CodeCostExceedsCapacity {
 			s.writeRemaining(rc, &done)
 		}
 		return nil, err
 	}
-	s.writeLimits(rc.Response().Header(), done.Limits)
+	s.limits.Write(rc.Response().Header(), done.Limits)
 	return done.Result, nil
 }
 

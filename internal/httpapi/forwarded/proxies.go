@@ -1,4 +1,4 @@
-package httpapi
+package forwarded
 
 import (
 	"log/slog"
@@ -8,26 +8,26 @@ import (
 	"sync/atomic"
 )
 
-// proxies are the peers whose statements about client addresses are trusted. Anybody can write X-Forwarded-For. It counts
+// Proxies are the peers whose statements about client addresses are trusted. Anybody can write X-Forwarded-For. It counts
 // only from the first trusted peer on.
-type proxies struct {
+type Proxies struct {
 	trusted []netip.Prefix
 	log     *slog.Logger
 	warned  atomic.Bool // the warning about an untrusted proxy was logged
 }
 
-func newProxies(trusted []netip.Prefix, log *slog.Logger) *proxies {
-	p := &proxies{log: log}
+func NewProxies(trusted []netip.Prefix, log *slog.Logger) *Proxies {
+	p := &Proxies{log: log}
 	for _, prefix := range trusted {
 		p.trusted = append(p.trusted, prefix.Masked())
 	}
 	return p
 }
 
-// client returns the address of r's client, or no address if the connection has none. That is the peer's address, unless the
+// Client returns the address of r's client, or no address if the connection has none. That is the peer's address, unless the
 // peer is trusted: then it is the last hop in X-Forwarded-For that is not trusted, or X-Real-IP if that header is absent. A
 // hop that cannot be parsed ends the search at the hop before it.
-func (p *proxies) client(r *http.Request) netip.Addr {
+func (p *Proxies) Client(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}
@@ -61,7 +61,7 @@ func (p *proxies) client(r *http.Request) netip.Addr {
 	return client
 }
 
-func (p *proxies) trusts(address netip.Addr) bool {
+func (p *Proxies) trusts(address netip.Addr) bool {
 	for _, prefix := range p.trusted {
 		if prefix.Contains(address) {
 			return true
@@ -71,7 +71,7 @@ func (p *proxies) trusts(address netip.Addr) bool {
 }
 
 // warnIgnored logs once why all clients of a gateway seem to have one address.
-func (p *proxies) warnIgnored(r *http.Request, named bool) {
+func (p *Proxies) warnIgnored(r *http.Request, named bool) {
 	if named && !p.warned.Swap(true) {
 		p.log.Warn("ignored X-Forwarded-For or X-Real-IP of a peer that is not a trusted proxy: limits per ip use the peer's address",
 			"remote_addr", r.RemoteAddr)

@@ -1,4 +1,4 @@
-package catalog
+package yamldoc
 
 import (
 	"errors"
@@ -18,22 +18,24 @@ import (
 // yamlDepth bounds nesting. The objects need 6 levels; metadata has a smaller bound.
 const yamlDepth = 32
 
-// yamlReader turns YAML into JSON, so that files and request bodies are decoded alike, and notes the line of each value. It
+// Reader turns YAML into JSON, so that files and request bodies are decoded alike, and notes the line of each value. It
 // accepts the part of YAML that JSON has: no anchors, aliases, merge keys or tags.
-type yamlReader struct {
-	lines map[string]int  // by path, as in plans.starter.allowances[0].amount
-	nulls map[string]bool // paths of nulls
-	at    *problems
-
-	document body.Document
+type Reader struct {
+	Lines    map[string]int  // by path, as in plans.starter.allowances[0].amount
+	Nulls    map[string]bool // paths of nulls
+	Problems Problems
+	Document body.Document
 }
 
-// objectText returns the mapping n as a JSON object. A null is an empty object. If the mapping lacks the field self,
-// objectText adds it with the value key, unless key is empty.
-func (r *yamlReader) objectText(path, self, key string, n ast.Node) ([]byte, bool) {
-	before := len(r.at.list)
-	pairs := r.pairs(path, n)
-	if len(r.at.list) > before {
+// NewReader returns a reader that has read nothing.
+func NewReader() *Reader { return &Reader{Lines: map[string]int{}, Nulls: map[string]bool{}} }
+
+// ObjectText returns the mapping n as a JSON object. A null is an empty object. If the mapping lacks the field self,
+// ObjectText adds it with the value key, unless key is empty.
+func (r *Reader) ObjectText(path, self, key string, n ast.Node) ([]byte, bool) {
+	before := len(r.Problems.list)
+	pairs := r.Pairs(path, n)
+	if len(r.Problems.list) > before {
 		return nil, false // not a mapping
 	}
 	named := key == ""
@@ -60,8 +62,8 @@ func (r *yamlReader) objectText(path, self, key string, n ast.Node) ([]byte, boo
 	return text, ok
 }
 
-// parseYAML returns the root of the only document, nil if there is none.
-func parseYAML(data []byte, at *problems) ast.Node {
+// Parse returns the root of the only document, nil if there is none.
+func (r *Reader) Parse(data []byte) ast.Node {
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		line, message := 1, err.Error()
@@ -71,7 +73,7 @@ func parseYAML(data []byte, at *problems) ast.Node {
 				line = token.Position.Line
 			}
 		}
-		at.add(line, "", message)
+		r.Problems.Add(line, "", message)
 		return nil
 	}
 	var root ast.Node
@@ -79,7 +81,7 @@ func parseYAML(data []byte, at *problems) ast.Node {
 		switch {
 		case doc.Body == nil:
 		case root != nil:
-			at.add(lineOf(doc.Body), "", "must not be a second document; a file has one")
+			r.Problems.Add(LineOf(doc.Body), "", "must not be a second document; a file has one")
 		default:
 			root = doc.Body
 		}
@@ -87,15 +89,16 @@ func parseYAML(data []byte, at *problems) ast.Node {
 	return root
 }
 
-func lineOf(n ast.Node) int {
+// LineOf returns the line of n.
+func LineOf(n ast.Node) int {
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		return t.Position.Line
 	}
 	return 1
 }
 
-// pairs returns the pairs of a mapping. It adds a problem for other nodes. A null is an empty mapping.
-func (r *yamlReader) pairs(path string, n ast.Node) []*ast.MappingValueNode {
+// Pairs returns the pairs of a mapping. It adds a problem for other nodes. A null is an empty mapping.
+func (r *Reader) Pairs(path string, n ast.Node) []*ast.MappingValueNode {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		return n.Values
@@ -104,32 +107,32 @@ func (r *yamlReader) pairs(path string, n ast.Node) []*ast.MappingValueNode {
 	case *ast.NullNode:
 		return nil
 	}
-	r.at.add(lineOf(n), path, "must be a mapping")
+	r.Problems.Add(LineOf(n), path, "must be a mapping")
 	return nil
 }
 
-// key returns the text of a key.
-func (r *yamlReader) key(path string, pair *ast.MappingValueNode) (string, bool) {
+// Key returns the text of a key.
+func (r *Reader) Key(path string, pair *ast.MappingValueNode) (string, bool) {
 	switch k := pair.Key.(type) {
 	case *ast.StringNode:
 		return k.Value, true
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode: // an id may look like one
 		return k.GetToken().Value, true
 	}
-	r.at.add(lineOf(pair.Key), path, "has a key that is not plain text")
+	r.Problems.Add(LineOf(pair.Key), path, "has a key that is not plain text")
 	return "", false
 }
 
 // json appends n as JSON. It returns false, after adding a problem, for what JSON does not have.
-func (r *yamlReader) json(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
-	r.lines[path] = lineOf(n)
+func (r *Reader) json(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
+	r.Lines[path] = LineOf(n)
 	if depth > yamlDepth {
-		r.at.add(lineOf(n), path, fmt.Sprintf("must be at most %d levels deep", yamlDepth))
+		r.Problems.Add(LineOf(n), path, fmt.Sprintf("must be at most %d levels deep", yamlDepth))
 		return to, false
 	}
 	switch n := n.(type) {
 	case *ast.NullNode:
-		r.nulls[path] = true
+		r.Nulls[path] = true
 		return append(to, "null"...), true
 	case *ast.BoolNode:
 		return strconv.AppendBool(to, n.Value), true
@@ -155,21 +158,21 @@ func (r *yamlReader) json(to []byte, path string, n ast.Node, depth int) ([]byte
 		return append(to, ']'), true
 	}
 	what := strings.TrimSuffix(n.Type().String(), "Node")
-	r.at.add(lineOf(n), path, fmt.Sprintf("must be a plain value: YAML %q is not supported", what))
+	r.Problems.Add(LineOf(n), path, fmt.Sprintf("must be a plain value: YAML %q is not supported", what))
 	return to, false
 }
 
-func (r *yamlReader) object(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
+func (r *Reader) object(to []byte, path string, n ast.Node, depth int) ([]byte, bool) {
 	to = append(to, '{')
 	seen := map[string]bool{}
-	for i, pair := range r.pairs(path, n) {
-		name, ok := r.key(path, pair)
+	for i, pair := range r.Pairs(path, n) {
+		name, ok := r.Key(path, pair)
 		if !ok {
 			return to, false
 		}
 		at := path + "." + name
 		if seen[name] {
-			r.at.add(lineOf(pair.Key), at, "is a duplicate field")
+			r.Problems.Add(LineOf(pair.Key), at, "is a duplicate field")
 			return to, false
 		}
 		seen[name] = true
@@ -183,15 +186,15 @@ func (r *yamlReader) object(to []byte, path string, n ast.Node, depth int) ([]by
 		if to, ok = r.json(to, at, pair.Value, depth+1); !ok {
 			return to, false
 		}
-		r.lines[at] = lineOf(pair.Key) // the line where readers look for the field
+		r.Lines[at] = LineOf(pair.Key) // the line where readers look for the field
 	}
 	return append(to, '}'), true
 }
 
-func (r *yamlReader) text(to []byte, path string, n ast.Node, s string) ([]byte, bool) {
+func (r *Reader) text(to []byte, path string, n ast.Node, s string) ([]byte, bool) {
 	quoted, err := jsontext.AppendQuote(to, s)
 	if err != nil {
-		r.at.add(lineOf(n), path, "must be UTF-8")
+		r.Problems.Add(LineOf(n), path, "must be UTF-8")
 		return to, false
 	}
 	return quoted, true
@@ -200,10 +203,10 @@ func (r *yamlReader) text(to []byte, path string, n ast.Node, s string) ([]byte,
 // plainNumber matches numbers that YAML and JSON read alike. 010 is 8 in one version of YAML and 10 in another.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-func (r *yamlReader) number(to []byte, path string, n ast.Node) ([]byte, bool) {
+func (r *Reader) number(to []byte, path string, n ast.Node) ([]byte, bool) {
 	digits := n.GetToken().Value
 	if !plainNumber.MatchString(digits) {
-		r.at.add(lineOf(n), path, fmt.Sprintf("must be written in plain decimal digits, not %.40s", digits))
+		r.Problems.Add(LineOf(n), path, fmt.Sprintf("must be written in plain decimal digits, not %.40s", digits))
 		return to, false
 	}
 	return append(to, digits...), true

@@ -1,4 +1,4 @@
-package httpapi
+package route
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
-func TestRouteOf_OneSpelling(t *testing.T) {
+func TestFromURI_OneSpelling(t *testing.T) {
 	t.Parallel()
 	for uri, want := range map[string]string{
 		"/search":                        "/search",
@@ -54,14 +54,14 @@ func TestRouteOf_OneSpelling(t *testing.T) {
 		"search":                         "/search",
 		"/" + strings.Repeat("%41", 900): "/" + strings.Repeat("A", 900),
 	} {
-		if got := routeOf(uri); got != want {
-			t.Errorf("routeOf(%.60q) = %.60q, want %.60q", uri, got, want)
+		if got := FromURI(uri); got != want {
+			t.Errorf("FromURI(%.60q) = %.60q, want %.60q", uri, got, want)
 		}
 	}
 }
 
 // For any spelling of a path the route is the same, and catalogues can name it.
-func TestRouteOf_OtherSpellingsGiveSameRoute(t *testing.T) {
+func TestFromURI_OtherSpellingsGiveSameRoute(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		segment := rapid.StringMatching(`[a-z][A-Za-z0-9._~!$&'()*+,;=:@-]{0,6}`)
@@ -82,24 +82,24 @@ func TestRouteOf_OtherSpellingsGiveSameRoute(t *testing.T) {
 			}
 		}
 		b.WriteString(rapid.SampledFrom([]string{"", "?", "?a=/b/..", "#f"}).Draw(t, "behind"))
-		if got := routeOf(b.String()); got != want {
+		if got := FromURI(b.String()); got != want {
 			t.Errorf("%q becomes %q, want %q", b.String(), got, want)
 		}
 	})
 }
 
-func TestRouteOf_PrintableAndIdempotent(t *testing.T) {
+func TestFromURI_PrintableAndIdempotent(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		uri := string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "uri"))
 		if rapid.Bool().Draw(t, "dotted") {
 			uri = strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"/", ".", "..", "%2f", "%", "2", "e", "?", "a"}), 0, 20).Draw(t, "parts"), "")
 		}
-		got := routeOf(uri)
-		if again := routeOf(got); again != got {
+		got := FromURI(uri)
+		if again := FromURI(got); again != got {
 			t.Errorf("%q becomes %q, and then %q", uri, got, again)
 		}
-		if got[0] != '/' || !bound.ASCII(got, '!', 1, 4*uriMax) {
+		if got[0] != '/' || !bound.ASCII(got, '!', 1, 4*40) {
 			t.Errorf("%q becomes %q", uri, got)
 		}
 		if plain := path.Clean(got); got != plain && got != plain+"/" {

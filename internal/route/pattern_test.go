@@ -1,4 +1,4 @@
-package catalog
+package route
 
 import (
 	"regexp"
@@ -30,7 +30,7 @@ func TestPattern_Match(t *testing.T) {
 		"/a/**":         {"/a/**", "/a"},
 		"/{id}/[a-z]/?": {"/{id}/[a-z]/?", "/1/a/b"},
 	} {
-		p, err := ParsePattern(pattern)
+		p, err := Parse(pattern)
 		require.NoError(t, err, pattern)
 		require.Equal(t, pattern, p.String())
 		require.Equal(t, !strings.Contains(pattern, "*"), p.Exact(), pattern)
@@ -54,7 +54,7 @@ func TestPattern_MatchesLikeRegexp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := text.Draw(t, "pattern")
 		body, rest := strings.CutSuffix(pattern, "**")
-		p, err := ParsePattern(pattern)
+		p, err := Parse(pattern)
 		if strings.Contains(body, "**") || rest && strings.HasSuffix(body, "*") {
 			if err == nil {
 				t.Fatalf("%s is accepted", pattern)
@@ -83,7 +83,7 @@ func TestPattern_Compare(t *testing.T) {
 	for i, text := range want {
 		if text != "" {
 			var err error
-			patterns[i], err = ParsePattern(text)
+			patterns[i], err = Parse(text)
 			require.NoError(t, err)
 		}
 	}
@@ -97,21 +97,21 @@ func TestPattern_Compare(t *testing.T) {
 	require.True(t, patterns[len(patterns)-1].isAny())
 }
 
-func TestParsePattern_Ambiguous_Refused(t *testing.T) {
+func TestParse_Ambiguous_Refused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "/a/**/b", "***", "/a***", "**/a", "****", "/\n", "/\x00", "/é", strings.Repeat("x", bound.MaxRoute+1), strings.Repeat("x", 1<<20), "\xff",
 	} {
-		_, err := ParsePattern(text)
+		_, err := Parse(text)
 		require.Error(t, err, "%.20q", text)
 		require.Less(t, len(err.Error()), 200)
 	}
-	_, err := ParsePattern(strings.Repeat("x", bound.MaxRoute))
+	_, err := Parse(strings.Repeat("x", bound.MaxRoute))
 	require.NoError(t, err)
 }
 
 func BenchmarkPattern(b *testing.B) {
-	p, err := ParsePattern("/v1/*/items/*/parts/**")
+	p, err := Parse("/v1/*/items/*/parts/**")
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,4 +1,4 @@
-package httpapi
+package forwarded
 
 import (
 	"bytes"
@@ -20,12 +20,12 @@ func from(peer string, headers ...string) *http.Request {
 	return r
 }
 
-func trusting(cidrs ...string) *proxies {
+func trusting(cidrs ...string) *Proxies {
 	var trusted []netip.Prefix
 	for _, c := range cidrs {
 		trusted = append(trusted, netip.MustParsePrefix(c))
 	}
-	return newProxies(trusted, slog.New(slog.DiscardHandler))
+	return NewProxies(trusted, slog.New(slog.DiscardHandler))
 }
 
 func TestProxies_LastUntrustedHop(t *testing.T) {
@@ -64,7 +64,7 @@ func TestProxies_LastUntrustedHop(t *testing.T) {
 		{"both", []string{"10.0.0.0/8"}, from("10.1.2.3:4000", direct, "1.1.1.1", forwarded, "203.0.113.9"), "203.0.113.9"},
 		{"no address at all", nil, from("@", forwarded, "203.0.113.9"), ""},
 	} {
-		got := trusting(c.trusted...).client(c.request)
+		got := trusting(c.trusted...).Client(c.request)
 		if got.IsValid() != (c.want != "") || c.want != "" && got.String() != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
 		}
@@ -88,11 +88,11 @@ func TestProxies_ForgedHop_NoEffect(t *testing.T) {
 			r.Header.Add("X-Forwarded-For", "203.0.113.9")
 		}
 		r.Header.Set("X-Real-IP", hop.Draw(t, "real"))
-		if got := p.client(r).String(); got != "203.0.113.9" {
+		if got := p.Client(r).String(); got != "203.0.113.9" {
 			t.Errorf("%v: %s", r.Header, got)
 		}
 		r.RemoteAddr = "192.0.2.1:80"
-		if got := p.client(r).String(); got != "192.0.2.1" {
+		if got := p.Client(r).String(); got != "192.0.2.1" {
 			t.Errorf("from a peer that is not trusted, %v: %s", r.Header, got)
 		}
 	})
@@ -101,13 +101,13 @@ func TestProxies_ForgedHop_NoEffect(t *testing.T) {
 func TestProxies_WarnsOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	p := newProxies(nil, slog.New(slog.NewTextHandler(&log, nil)))
-	p.client(from("192.0.2.1:80"))
+	p := NewProxies(nil, slog.New(slog.NewTextHandler(&log, nil)))
+	p.Client(from("192.0.2.1:80"))
 	if log.Len() > 0 {
 		t.Errorf("nothing was ignored: %s", log.String())
 	}
 	for range 3 {
-		p.client(from("192.0.2.1:80", "X-Forwarded-For", "203.0.113.9"))
+		p.Client(from("192.0.2.1:80", "X-Forwarded-For", "203.0.113.9"))
 	}
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "192.0.2.1:80") {
 		t.Errorf("log: %q", got)

@@ -1,4 +1,4 @@
-package catalog
+package route
 
 import (
 	"cmp"
@@ -19,8 +19,8 @@ type Pattern struct {
 	rest    bool // the pattern ends with **, which text lacks
 }
 
-// ParsePattern parses a pattern. The error says what it must be.
-func ParsePattern(text string) (Pattern, error) {
+// Parse parses a pattern. The error says what it must be.
+func Parse(text string) (Pattern, error) {
 	if !bound.Route(text) {
 		return Pattern{}, errors.New(bound.MustBeRoute)
 	}

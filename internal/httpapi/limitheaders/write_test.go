@@ -1,4 +1,4 @@
-package httpapi
+package limitheaders
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
 )
 
@@ -22,17 +23,17 @@ func noon() time.Time { return time.Date(2026, 5, 1, 12, 0, 0, 250_000_000, time
 func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
-	wait := (&Server{}).writeLimits(h, []gate.LimitVerdict{
+	wait := (&Writer{}).Write(h, []gate.LimitVerdict{
 		{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Quota: 100, WindowSeconds: 60, Reset: 600 * time.Millisecond},
 		{Rule: "shadow", Shadow: true, RetryAfter: time.Hour, Quota: 1, WindowSeconds: 1},
 		{Rule: "tight", Allowed: true, Remaining: 1, Limit: 2, Quota: 2, WindowSeconds: 3600, Reset: 30 * time.Minute},
 		{Rule: "jobs", Allowed: true, Remaining: 2, Limit: 5, Quota: 5, Concurrent: true},
 		{Rule: "full", Allowed: true, Remaining: 100, Limit: 100, Quota: 100, WindowSeconds: 1},
 	})
-	if got, want := only(t, h, headerRateLimitPolicy), `"tight";q=2;w=3600, "jobs";q=5;qu="concurrent-requests", "roomy";q=100;w=60, "full";q=100;w=1`; got != want {
+	if got, want := only(t, h, headerPolicy), `"tight";q=2;w=3600, "jobs";q=5;qu="concurrent-requests", "roomy";q=100;w=60, "full";q=100;w=1`; got != want {
 		t.Errorf("policy\n got %s\nwant %s", got, want)
 	}
-	if got, want := only(t, h, headerRateLimit), `"tight";r=1;t=1800, "jobs";r=2, "roomy";r=90;t=1, "full";r=100;t=0`; got != want {
+	if got, want := only(t, h, headerState), `"tight";r=1;t=1800, "jobs";r=2, "roomy";r=90;t=1, "full";r=100;t=0`; got != want {
 		t.Errorf("state\n got %s\nwant %s", got, want)
 	}
 	if wait != 30*time.Minute || len(h) != 2 {
@@ -45,14 +46,14 @@ func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
 func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
-	wait := (&Server{}).writeLimits(h, []gate.LimitVerdict{
+	wait := (&Writer{}).Write(h, []gate.LimitVerdict{
 		{Rule: "tight", Allowed: true, Remaining: 1, Limit: 2, Quota: 2, WindowSeconds: 3600, Reset: 30 * time.Minute},
 		{Rule: "soon", Remaining: 0, Limit: 5, Quota: 5, WindowSeconds: 1, RetryAfter: 100 * time.Millisecond, Reset: 100 * time.Millisecond},
 		{Rule: "late", Remaining: 3, Limit: 5, Quota: 5, WindowSeconds: 10, RetryAfter: 1500 * time.Millisecond, Reset: time.Second},
 		{Rule: "jobs", Remaining: 0, Limit: 1, Quota: 1, Concurrent: true, RetryAfter: time.Second},
 		{Rule: "never", Never: true, Remaining: 4, Limit: 4, Quota: 4, WindowSeconds: 1},
 	})
-	if got, want := only(t, h, headerRateLimit), `"never";r=4, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`; got != want {
+	if got, want := only(t, h, headerState), `"never";r=4, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`; got != want {
 		t.Errorf("state\n got %s\nwant %s", got, want)
 	}
 	if wait != 1500*time.Millisecond {
@@ -65,11 +66,11 @@ func TestLimitHeaders_Never_NoWait(t *testing.T) {
 	t.Parallel()
 	for _, next := range []time.Duration{0, time.Second} { // a full bucket, and one that fills
 		h := http.Header{}
-		wait := (&Server{}).writeLimits(h, []gate.LimitVerdict{
+		wait := (&Writer{}).Write(h, []gate.LimitVerdict{
 			{Rule: "small", Never: true, Remaining: 4, Limit: 4, Quota: 4, WindowSeconds: 1, Reset: next},
 			{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Quota: 100, WindowSeconds: 60, Reset: time.Minute},
 		})
-		if got, want := only(t, h, headerRateLimit), `"small";r=4, "roomy";r=90`; got != want || wait != 0 {
+		if got, want := only(t, h, headerState), `"small";r=4, "roomy";r=90`; got != want || wait != 0 {
 			t.Errorf("got %s and a wait of %s, want %s", got, wait, want)
 		}
 	}
@@ -82,11 +83,11 @@ func TestLimitHeaders_AtMostFive(t *testing.T) {
 		verdicts = append(verdicts, gate.LimitVerdict{Rule: fmt.Sprint("r", i), Allowed: true, Remaining: int64(16 - i), Quota: 16, WindowSeconds: 1})
 	}
 	h := http.Header{}
-	(&Server{}).writeLimits(h, verdicts)
-	if got, want := only(t, h, headerRateLimit), `"r15";r=1;t=0, "r14";r=2;t=0, "r13";r=3;t=0, "r12";r=4;t=0, "r11";r=5;t=0`; got != want {
+	(&Writer{}).Write(h, verdicts)
+	if got, want := only(t, h, headerState), `"r15";r=1;t=0, "r14";r=2;t=0, "r13";r=3;t=0, "r12";r=4;t=0, "r11";r=5;t=0`; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if got := parseList(t, only(t, h, headerRateLimitPolicy)); len(got) != namedMax {
+	if got := parseList(t, only(t, h, headerPolicy)); len(got) != namedMax {
 		t.Errorf("%d policies", len(got))
 	}
 }
@@ -94,9 +95,9 @@ func TestLimitHeaders_AtMostFive(t *testing.T) {
 func TestLimitHeaders_NoneEnforced_NoHeader(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
-	s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{legacyXDelta}}}
-	s.writeLimits(h, []gate.LimitVerdict{{Rule: "a", Shadow: true}})
-	s.writeLimits(h, nil)
+	s := &Writer{Legacy: []Legacy{legacyXDelta}}
+	s.Write(h, []gate.LimitVerdict{{Rule: "a", Shadow: true}})
+	s.Write(h, nil)
 	if len(h) != 0 {
 		t.Errorf("%v", h)
 	}
@@ -106,8 +107,8 @@ func TestLimitHeaders_ModeLocal(t *testing.T) {
 	t.Parallel()
 	for _, v := range []gate.LimitVerdict{{Rule: "a", Degraded: true}, {Rule: "a", Degraded: true, Shadow: true}} {
 		h := http.Header{}
-		(&Server{}).writeLimits(h, []gate.LimitVerdict{{Rule: "b", Allowed: true}, v})
-		if got := only(t, h, headerRateLimitMode); got != "local" {
+		(&Writer{}).Write(h, []gate.LimitVerdict{{Rule: "b", Allowed: true}, v})
+		if got := only(t, h, headerMode); got != "local" {
 			t.Errorf("%q", got)
 		}
 	}
@@ -120,23 +121,23 @@ func TestLegacyHeaders_MostRestrictiveLimit(t *testing.T) {
 		{Rule: "tight", Allowed: true, Remaining: 3, Limit: 5, Reset: 90*time.Second + time.Millisecond},
 	}
 	for _, c := range []struct {
-		sets []LegacyHeaders
+		sets []Legacy
 		want map[string]string
 	}{
 		{nil, nil},
-		{[]LegacyHeaders{legacyXDelta}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "91"}},
+		{[]Legacy{legacyXDelta}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "91"}},
 		// 12:00:00.250 and 90.001 s.
-		{[]LegacyHeaders{legacyXEpoch}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891"}},
-		{[]LegacyHeaders{legacyXEpoch, legacyDraft}, map[string]string{
+		{[]Legacy{legacyXEpoch}, map[string]string{"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891"}},
+		{[]Legacy{legacyXEpoch, legacyDraft}, map[string]string{
 			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "1777636891",
 			"RateLimit-Limit": "5", "RateLimit-Remaining": "3", "RateLimit-Reset": "91",
 		}},
 	} {
-		s := &Server{cfg: Config{LegacyHeaders: c.sets}, now: noon}
+		s := &Writer{Legacy: c.sets, Now: noon}
 		h := http.Header{}
-		s.writeLimits(h, verdicts)
-		delete(h, headerRateLimit)
-		delete(h, headerRateLimitPolicy)
+		s.Write(h, verdicts)
+		delete(h, headerState)
+		delete(h, headerPolicy)
 		got := map[string]string{}
 		for name := range h {
 			got[name] = only(t, h, name)
@@ -149,19 +150,16 @@ func TestLegacyHeaders_MostRestrictiveLimit(t *testing.T) {
 
 func TestLegacyHeaders_Ambiguous_Refused(t *testing.T) {
 	t.Parallel()
-	for text, sets := range map[string][]LegacyHeaders{
+	for text, sets := range map[string][]Legacy{
 		"must be one of":       {"x-ratelimit"},
 		"set the same headers": {legacyXEpoch, legacyXDelta},
 		"duplicate":            {legacyDraft, legacyDraft},
 	} {
-		if err := CheckLegacyHeaders(sets); err == nil || !strings.Contains(err.Error(), text) {
+		if err := Check(sets); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: %v", sets, err)
 		}
-		if _, err := New(nil, nil, nil, nil, Config{Keys: bootstrapOnly(t), LegacyHeaders: sets}); err == nil {
-			t.Errorf("%v: a server starts with it", sets)
-		}
 	}
-	if err := errors.Join(CheckLegacyHeaders(nil), CheckLegacyHeaders([]LegacyHeaders{legacyDraft, legacyXEpoch})); err != nil {
+	if err := errors.Join(Check(nil), Check([]Legacy{legacyDraft, legacyXEpoch})); err != nil {
 		t.Error(err)
 	}
 }
@@ -182,19 +180,19 @@ func TestRetryAfter_JitterOnlyForWindows(t *testing.T) {
 		"window in shadow":   {[]gate.LimitVerdict{{Rule: "b"}, {Rule: "w", Window: true, Shadow: true}}, 100 * time.Second, 0},
 	} {
 		for _, part := range []int64{0, 50, 100} {
-			s := &Server{jitter: func(limit time.Duration) time.Duration {
+			s := &Writer{jitter: func(limit time.Duration) time.Duration {
 				if limit != c.spread {
 					t.Errorf("%s: up to %s more, want %s", name, limit, c.spread)
 				}
 				return limit * time.Duration(part) / 100
 			}}
-			want := ceil(c.wait+c.spread*time.Duration(part)/100, time.Second)
-			if got := s.retryAfter(c.wait, c.verdicts); got != fmt.Sprint(want) {
+			want := seconds(c.wait + c.spread*time.Duration(part)/100)
+			if got := s.RetryAfter(c.wait, c.verdicts); got != fmt.Sprint(want) {
 				t.Errorf("%s: %s, want %d", name, got, want)
 			}
 		}
 	}
-	if got := (&Server{}).retryAfter(0, nil); got != "1" {
+	if got := (&Writer{}).RetryAfter(0, nil); got != "1" {
 		t.Errorf("%s, want at least 1", got)
 	}
 	seen := map[time.Duration]bool{}
@@ -208,6 +206,19 @@ func TestRetryAfter_JitterOnlyForWindows(t *testing.T) {
 	if len(seen) != 4 {
 		t.Errorf("only %v of 0..3 occur", seen)
 	}
+}
+
+// only returns the value of a header that is set once, with exactly this spelling.
+func only(t testing.TB, h map[string][]string, name string) string {
+	t.Helper()
+	if len(h[name]) != 1 {
+		t.Fatalf("%s: %q in %v", name, h[name], h)
+	}
+	return h[name][0]
+}
+
+func amount() *rapid.Generator[int64] {
+	return rapid.OneOf(rapid.Int64Range(0, bound.MaxAmount), rapid.Int64Range(0, 3))
 }
 
 // drawVerdict draws verdicts of any kind, possible and impossible ones.
@@ -247,17 +258,17 @@ func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 				denied = denied || !v.Allowed
 			}
 		}
-		s := &Server{cfg: Config{LegacyHeaders: []LegacyHeaders{rapid.SampledFrom([]LegacyHeaders{legacyXDelta, legacyXEpoch}).Draw(rt, "x"), legacyDraft}}, now: noon, jitter: randomUpTo}
+		s := &Writer{Legacy: []Legacy{rapid.SampledFrom([]Legacy{legacyXDelta, legacyXEpoch}).Draw(rt, "x"), legacyDraft}, Now: noon}
 		h := http.Header{}
-		longest := s.writeLimits(h, verdicts)
-		retry, ok := body.ParseInteger(s.retryAfter(longest, verdicts))
+		longest := s.Write(h, verdicts)
+		retry, ok := body.ParseInteger(s.RetryAfter(longest, verdicts))
 		if !ok || retry < 1 {
 			rt.Fatalf("Retry-After %d", retry)
 		}
 		if len(enforced) == 0 {
 			return
 		}
-		policy, state := parseList(t, only(t, h, headerRateLimitPolicy)), parseList(t, only(t, h, headerRateLimit))
+		policy, state := parseList(t, only(t, h, headerPolicy)), parseList(t, only(t, h, headerState))
 		if want := min(len(enforced), namedMax); len(policy) != want || len(state) != want {
 			rt.Fatalf("%d limits: %v", want, h)
 		}
@@ -304,9 +315,9 @@ func stateOf(v gate.LimitVerdict, denied bool) map[string]any {
 	out := map[string]any{"r": min(v.Remaining, structuredMax)}
 	switch {
 	case !v.Allowed && !v.Never:
-		out["t"] = ceil(v.RetryAfter, time.Second)
+		out["t"] = seconds(v.RetryAfter)
 	case !denied && !v.Concurrent:
-		out["t"] = ceil(v.Reset, time.Second)
+		out["t"] = seconds(v.Reset)
 	}
 	return out
 }

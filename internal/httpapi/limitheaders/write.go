@@ -1,4 +1,4 @@
-package httpapi
+package limitheaders
 
 import (
 	"cmp"
@@ -27,22 +27,22 @@ const (
 	jitterMax  = time.Minute
 )
 
-// LegacyHeaders names a set of headers that is older than RateLimit and RateLimit-Policy. Each set describes only the most
+// Legacy names a set of headers that is older than RateLimit and RateLimit-Policy. Each set describes only the most
 // restrictive limit.
-type LegacyHeaders string
+type Legacy string
 
 // The sets. The first two differ in the meaning of X-RateLimit-Reset.
 const (
 	// legacyXEpoch is X-RateLimit-Limit, -Remaining and -Reset, with the time of the reset in seconds since 1970.
-	legacyXEpoch LegacyHeaders = "x-ratelimit-epoch"
+	legacyXEpoch Legacy = "x-ratelimit-epoch"
 	// legacyXDelta is X-RateLimit-Limit, -Remaining and -Reset, with the seconds until the reset.
-	legacyXDelta LegacyHeaders = "x-ratelimit-delta"
+	legacyXDelta Legacy = "x-ratelimit-delta"
 	// legacyDraft is RateLimit-Limit, -Remaining and -Reset in seconds, as in drafts 03 to 06 of the specification.
-	legacyDraft LegacyHeaders = "ratelimit"
+	legacyDraft Legacy = "ratelimit"
 )
 
-// CheckLegacyHeaders returns an error for unknown sets, duplicate sets, and two sets that use the same headers.
-func CheckLegacyHeaders(sets []LegacyHeaders) error {
+// Check returns an error for unknown sets, duplicate sets, and two sets that use the same headers.
+func Check(sets []Legacy) error {
 	for i, set := range sets {
 		switch set {
 		case legacyXEpoch, legacyXDelta, legacyDraft:
@@ -59,16 +59,35 @@ func CheckLegacyHeaders(sets []LegacyHeaders) error {
 	return nil
 }
 
-// writeLimits sets the RateLimit headers for the enforced limits among verdicts, the most restrictive first. It returns the
+// Names of headers, spelled as they are sent. They are set without http.Header.Set, which would write "Ratelimit".
+const (
+	headerPolicy = "RateLimit-Policy"
+	headerState  = "RateLimit"
+	headerMode   = "X-RateLimit-Mode"
+)
+
+// Writer writes the headers.
+type Writer struct {
+	// Legacy are sent in addition.
+	Legacy []Legacy
+
+	// Now is the clock of headers with a time of day; nil is time.Now.
+	Now func() time.Time
+
+	// jitter returns a random duration from 0 to limit; nil is randomUpTo.
+	jitter func(limit time.Duration) time.Duration
+}
+
+// Write sets the RateLimit headers for the enforced limits among verdicts, the most restrictive first. It returns the
 // largest t that it sent: Retry-After must not be earlier.
 //
 // If a limit denied, only limits that denied and that will allow the request later have a t. When the other limits refill
 // does not matter to the client.
-func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.Duration {
+func (w *Writer) Write(h http.Header, verdicts []gate.LimitVerdict) time.Duration {
 	enforced := make([]*gate.LimitVerdict, 0, 8)
 	for i := range verdicts {
 		v := &verdicts[i]
-		writeMode(h, v.Degraded)
+		WriteMode(h, v.Degraded)
 		if !v.Shadow {
 			enforced = append(enforced, v)
 		}
@@ -90,19 +109,19 @@ func (s *Server) writeLimits(h http.Header, verdicts []gate.LimitVerdict) time.D
 		if showsDelay(v, denied) {
 			wait := delayOf(v)
 			longest = max(longest, wait)
-			state = appendParameter(state, ";t=", ceil(wait, time.Second))
+			state = appendParameter(state, ";t=", seconds(wait))
 		}
 	}
-	set(h, headerRateLimitPolicy, string(policy))
-	set(h, headerRateLimit, string(state))
-	s.writeLegacy(h, enforced[0])
+	set(h, headerPolicy, string(policy))
+	set(h, headerState, string(state))
+	w.writeLegacy(h, enforced[0])
 	return longest
 }
 
-// writeMode sends the header that limits were decided without Redis. A limit with the policy "open" has no verdict then.
-func writeMode(h http.Header, degraded bool) {
+// WriteMode sends the header that limits were decided without Redis. A limit with the policy "open" has no verdict then.
+func WriteMode(h http.Header, degraded bool) {
 	if degraded {
-		set(h, headerRateLimitMode, "local")
+		set(h, headerMode, "local")
 	}
 }
 
@@ -128,12 +147,12 @@ func showsDelay(v *gate.LimitVerdict, denied bool) bool {
 
 // writeLegacy sends the older headers. Their clients expect all three, so -Reset is sent even for a limit that can never
 // allow the request: it is the time until one more token.
-func (s *Server) writeLegacy(h http.Header, v *gate.LimitVerdict) {
-	for _, legacy := range s.cfg.LegacyHeaders {
-		prefix, reset := "X-RateLimit-", ceil(delayOf(v), time.Second)
+func (w *Writer) writeLegacy(h http.Header, v *gate.LimitVerdict) {
+	for _, legacy := range w.Legacy {
+		prefix, reset := "X-RateLimit-", seconds(delayOf(v))
 		switch legacy {
 		case legacyXEpoch:
-			reset = ceil(time.Duration(s.now().Add(delayOf(v)).UnixNano()), time.Second)
+			reset = seconds(time.Duration(w.now().Add(delayOf(v)).UnixNano()))
 		case legacyXDelta:
 		case legacyDraft:
 			prefix = "RateLimit-"
@@ -144,13 +163,37 @@ func (s *Server) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	}
 }
 
-// retryAfter returns the value of Retry-After: at least 1 and at least wait, with jitter if a window denied.
-func (s *Server) retryAfter(wait time.Duration, verdicts []gate.LimitVerdict) string {
+// RetryAfter returns the value of Retry-After: at least 1 and at least wait, with jitter if a window denied.
+func (w *Writer) RetryAfter(wait time.Duration, verdicts []gate.LimitVerdict) string {
 	window := slices.ContainsFunc(verdicts, func(v gate.LimitVerdict) bool { return v.Window && !v.Shadow && !v.Allowed })
 	if spread := min(wait/jitterPart, jitterMax); window && spread > 0 {
-		wait += s.jitter(spread)
+		wait += w.spread(spread)
 	}
-	return strconv.FormatInt(max(ceil(wait, time.Second), 1), 10)
+	return strconv.FormatInt(max(seconds(wait), 1), 10)
+}
+
+func (w *Writer) now() time.Time {
+	if w.Now != nil {
+		return w.Now()
+	}
+	return time.Now()
+}
+
+func (w *Writer) spread(limit time.Duration) time.Duration {
+	if w.jitter != nil {
+		return w.jitter(limit)
+	}
+	return randomUpTo(limit)
+}
+
+func set(h http.Header, name, value string) { h[name] = []string{value} }
+
+// seconds rounds d up to whole seconds.
+func seconds(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return int64((d-1)/time.Second) + 1
 }
 
 // randomUpTo returns a random duration from 0 to limit.
