@@ -49,8 +49,8 @@ type FloodCost struct {
 	most float64
 }
 
-// PerRequest returns the transactions for each refused request.
-func (c *FloodCost) PerRequest() float64 { return float64(c.Transactions) / float64(max(c.Refused, 1)) }
+// perRequest returns the transactions for each refused request.
+func (c *FloodCost) perRequest() float64 { return float64(c.Transactions) / float64(max(c.Refused, 1)) }
 
 // floodP99Max is the bound of others' p99 with a flood, in relation to that without.
 const floodP99Max = 1.5
@@ -66,7 +66,7 @@ func (r *FloodResult) judge() {
 	}
 	for i := range r.Costs {
 		c := &r.Costs[i]
-		t := report.AtMost("PostgreSQL transactions per refused request, "+c.Name, "", c.most, c.PerRequest())
+		t := report.AtMost("PostgreSQL transactions per refused request, "+c.Name, "", c.most, c.perRequest())
 		t.Pass = t.Pass && c.Refused > 0
 		r.Targets = append(r.Targets, t)
 	}
