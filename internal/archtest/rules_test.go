@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 
 	"internal/body":                 {"internal/bound", "internal/period"},
 	"internal/yamldoc":              {"internal/body"},
-	"internal/route":                {"internal/bound"}, // pure: patterns of routes
+	"internal/route":                {"internal/bound"}, // pure: patterns and spellings of routes
 	"internal/httpapi/wire":         {},
 	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
 	"internal/httpapi/limitheaders": {"internal/gate"},

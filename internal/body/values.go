@@ -50,6 +50,15 @@ func (d *Document) Route() string {
 	return ""
 }
 
+// Method reads an HTTP method.
+func (d *Document) Method() string {
+	if text, ok := d.text(); ok && bound.Method(text) {
+		return text
+	}
+	d.fault(bound.MustBeMethod)
+	return ""
+}
+
 // Prose reads text for people: low to high bytes.
 func (d *Document) Prose(low, high int) string {
 	if text, ok := d.text(); ok && bound.Text(text, low, high) {

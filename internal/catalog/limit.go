@@ -151,7 +151,7 @@ func (l *Limit) checkPer(c *checker) {
 
 func (m *Match) check(c *checker) {
 	if c.has("method", m.Method != "") {
-		c.require(methodForm.MatchString(m.Method), "method", "must be an HTTP method in upper case, as in POST")
+		c.require(bound.Method(m.Method), "method", bound.MustBeMethod)
 	}
 	if c.has("route", m.Route != "") {
 		c.pattern("route", m.Route)

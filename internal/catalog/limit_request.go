@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -50,9 +49,6 @@ func (b *Ban) Durations() (within, length time.Duration) {
 	return within, length
 }
 
-// Methods are tokens of HTTP. All known ones are upper-case letters.
-var methodForm = regexp.MustCompile(`^[A-Z][A-Z-]{0,31}$`)
-
 // checkRequest checks the fields that say what of a request counts.
 func (l *Limit) checkRequest(c *checker) {
 	if c.has("counts", l.Counts != "") {
@@ -63,7 +59,7 @@ func (l *Limit) checkRequest(c *checker) {
 		c.oneOf("route_key", l.RouteKey, RouteKeyPattern, RouteKeyPath)
 		c.require(slices.Contains(l.Per, PerRoute), "route_key", "must be absent if per does not have route")
 	}
-	forms := route.Forms()
+	forms := route.FormNames()
 	c.require(len(l.Normalize) <= len(forms), "normalize", "must have at most %d elements", len(forms))
 	for i, form := range l.Normalize[:min(len(l.Normalize), len(forms))] {
 		field := fmt.Sprintf("normalize[%d]", i)

@@ -8,7 +8,13 @@ import (
 
 // blocked returns the block that refuses req. If there is none, exempt reports whether a block exempts req from limits.
 func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
-	block, exempt := g.tenants.catalog.Blocks().Find(req.Tenant, req.Subject, req.IP, g.now())
+	blocks := g.tenants.catalog.Blocks()
+	block, exempt := blocks.Find(req.Tenant, req.Subject, req.IP, g.now())
+	if inner := embedded(req.IP); block == nil && inner != req.IP {
+		var exemptInner bool
+		block, exemptInner = blocks.Find(req.Tenant, req.Subject, inner, g.now())
+		exempt = exempt || exemptInner
+	}
 	if block == nil {
 		return nil, exempt
 	}

@@ -55,7 +55,7 @@ func (p *planRule) supersedes(other *planRule) bool {
 }
 
 // compareSpecificity orders the rules of a chain, the most specific first: a rule of a tenant, a rule of a plan, the
-// precedence of routes, a rule of a meter, and at last the ids.
+// precedence of routes, a rule of a method, a rule of a meter, and at last the ids.
 func compareSpecificity(a, b *planRule) int {
 	first := func(a, b bool) int {
 		switch {
@@ -70,7 +70,8 @@ func compareSpecificity(a, b *planRule) int {
 	return cmp.Or(
 		first(a.tenant != "", b.tenant != ""),
 		first(a.plan != "" || a.own, b.plan != "" || b.own),
-		a.route.Compare(b.route),
+		a.route.Compare(b.route.Pattern),
+		first(a.method != "", b.method != ""),
 		first(a.meter != "", b.meter != ""),
 		cmp.Compare(a.compiled.ID, b.compiled.ID),
 	)

@@ -50,15 +50,18 @@ func (g *Gate) ResetLimit(ctx context.Context, req ResetRequest) (existed bool, 
 	return existed, nil
 }
 
-// namesBucket returns an error for a field of req that is missing or too much.
+// namesBucket returns an error for a field of req that is missing or too much. A route of a pattern's bucket may be named.
 func (p *planRule) namesBucket(req *ResetRequest) error {
+	if p.byPattern && req.Route != "" && !p.route.Match(req.Route) {
+		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: catalog.PerRoute, Detail: "must match the limit's pattern, or be absent: the limit has one bucket for all its routes"}
+	}
 	for _, part := range []struct {
 		field        string
 		named, needs bool
 	}{
 		{catalog.PerTenant, req.Tenant != "", !p.compiled.Shared},
 		{catalog.PerSubject, req.Subject != "", p.perSubject},
-		{catalog.PerRoute, req.Route != "", p.perRoute},
+		{catalog.PerRoute, req.Route != "" && !p.byPattern, p.perRoute && !p.byPattern},
 		{catalog.PerIP, req.IP.IsValid(), p.perIP},
 	} {
 		switch {

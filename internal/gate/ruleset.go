@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/route"
 )
 
 // fewRules is the number of applicable rules up to which a request allocates no list of them: the most that can be decided,
@@ -25,8 +26,9 @@ type ruleSet struct {
 	byPlan   map[string][]*planRule
 	others   []*planRule
 
-	prefixes  []int // the lengths of the keys of byPrefix
-	hasChains bool  // some rules replace others
+	prefixes  []int         // the lengths of the keys of byPrefix
+	forms     []route.Forms // in which routes are looked up in byRoute and byPrefix, beside the route as it is
+	hasChains bool          // some rules replace others
 }
 
 // planRule is a rule of a ruleSet.
@@ -67,23 +69,42 @@ func newRuleSet(own, general []*limitRule) *ruleSet {
 }
 
 func (s *ruleSet) index(p *planRule) {
-	literal := p.route.Literal()
 	switch {
 	case p.tenant != "":
 		s.byTenant[p.tenant] = append(s.byTenant[p.tenant], p)
-	case p.route.Exact():
-		s.byRoute[literal] = append(s.byRoute[literal], p)
-	case literal != "":
-		s.byPrefix[literal] = append(s.byPrefix[literal], p)
-		if !slices.Contains(s.prefixes, len(literal)) {
-			s.prefixes = append(s.prefixes, len(literal))
-		}
+	case p.route.Literal() != "":
+		s.indexRoute(p)
 	case p.meter != "":
 		s.byMeter[p.meter] = append(s.byMeter[p.meter], p)
 	case p.plan != "":
 		s.byPlan[p.plan] = append(s.byPlan[p.plan], p)
 	default:
 		s.others = append(s.others, p)
+	}
+}
+
+// indexRoute indexes a rule under each pattern that it compares routes with.
+func (s *ruleSet) indexRoute(p *planRule) {
+	add := func(in map[string][]*planRule, literal string) {
+		if n := len(in[literal]); n == 0 || in[literal][n-1] != p {
+			in[literal] = append(in[literal], p)
+		}
+	}
+	for way, patterns := range p.route.normal {
+		if f := p.forms[way]; f != 0 && !slices.Contains(s.forms, f) {
+			s.forms = append(s.forms, f)
+		}
+		for _, pattern := range patterns {
+			literal := pattern.Literal()
+			if pattern.Exact() {
+				add(s.byRoute, literal)
+				continue
+			}
+			add(s.byPrefix, literal)
+			if !slices.Contains(s.prefixes, len(literal)) {
+				s.prefixes = append(s.prefixes, len(literal))
+			}
+		}
 	}
 }
 
@@ -94,12 +115,10 @@ func (s *ruleSet) apply(list []*planRule, req *Request, plan string) []*planRule
 		list = appendApplicable(list, s.byTenant[req.Tenant], req, plan)
 	}
 	if req.Route != "" {
-		if len(s.byRoute) > 0 {
-			list = appendApplicable(list, s.byRoute[req.Route], req, plan)
-		}
-		for _, n := range s.prefixes {
-			if n <= len(req.Route) {
-				list = appendApplicable(list, s.byPrefix[req.Route[:n]], req, plan)
+		list = s.appendByRoute(list, req.Route, req, plan)
+		for _, f := range s.forms {
+			if name := req.routeIn(f); name != req.Route {
+				list = s.appendByRoute(list, name, req, plan)
 			}
 		}
 	}
@@ -115,6 +134,19 @@ func (s *ruleSet) apply(list []*planRule, req *Request, plan string) []*planRule
 		list = dropReplaced(list)
 	}
 	slices.SortFunc(list, func(a, b *planRule) int { return cmp.Compare(a.order, b.order) })
+	return slices.Compact(list) // two spellings of a route may find the same rule
+}
+
+// appendByRoute appends the rules that are indexed under a spelling of req's route.
+func (s *ruleSet) appendByRoute(list []*planRule, name string, req *Request, plan string) []*planRule {
+	if len(s.byRoute) > 0 {
+		list = appendApplicable(list, s.byRoute[name], req, plan)
+	}
+	for _, n := range s.prefixes {
+		if n <= len(name) {
+			list = appendApplicable(list, s.byPrefix[name[:n]], req, plan)
+		}
+	}
 	return list
 }
 
@@ -133,10 +165,15 @@ func (r *limitRule) appliesTo(req *Request, plan string) bool {
 	switch {
 	case r.tenant != "" && r.tenant != req.Tenant,
 		r.plan != "" && r.plan != plan,
+		r.method != "" && r.method != req.Method,
 		r.perSubject && req.Subject == "",
 		r.perRoute && req.Route == "",
 		r.perIP && !req.IP.IsValid():
 		return false
 	}
-	return (r.meter == "" || req.item(r.meter) != nil) && r.route.Match(req.Route)
+	if r.meter != "" && req.item(r.meter) == nil {
+		return false
+	}
+	way := req.way()
+	return r.route.matches(way, req.routeIn(r.forms[way]))
 }

@@ -76,13 +76,14 @@ func (t *trial) tryMeters(set *ruleSet, plan, tenant string, all []*planRule) *c
 		if len(matching) <= ratelimit.MaxCharges {
 			continue
 		}
-		routes := map[string]bool{}
+		type sample struct{ route, method string }
+		samples := map[sample]bool{}
 		for _, p := range matching {
-			routes[p.route.Sample()] = true
+			samples[sample{p.route.Sample(), p.method}] = true
 		}
-		for route := range routes {
-			req := &Request{
-				Tenant: tenant, Subject: "subject", Route: route, IP: netip.AddrFrom4([4]byte{192, 0, 2, 1}),
+		for s := range samples {
+			req := &Request{ // from a gateway: there more spellings are equal
+				Tenant: tenant, Subject: "subject", Route: s.route, Method: s.method, Forwarded: " ", IP: netip.AddrFrom4([4]byte{192, 0, 2, 1}),
 				Items: []ledger.Item{{Meter: meter, Amount: 1}},
 			}
 			if t.samples++; t.samples > samplesMax {

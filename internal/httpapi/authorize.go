@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -73,7 +74,7 @@ func (rc *request) readForwarded() (mode string, err error) {
 	}
 	rc.gateRequest = gate.Request{
 		Tenant: f.Tenant, Subject: f.Subject, Route: f.Route, Items: []ledger.Item{{Meter: f.Meter, Amount: f.Amount}},
-		IP: rc.server.proxies.Client(rc.Request()), Key: forwardedKey(f.Key), Forwarded: f.Method + " " + f.URI,
+		IP: rc.server.proxies.Client(rc.Request()), Method: strings.ToUpper(f.Method), Key: forwardedKey(f.Key), Forwarded: f.Method + " " + f.URI,
 	}
 	return f.Mode, rc.ofTenant(f.Tenant)
 }

@@ -157,7 +157,7 @@ func limitOf(l *catalog.Limit) wire.Limit {
 		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
-		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: l.Normalize, IPPrefix: prefixOf(l.IPPrefix),
+		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
 		Debt: l.Debt, Ban: banOf(l.Ban), CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
 	}
 }
@@ -167,9 +167,17 @@ func planLimitOf(l *catalog.Limit) wire.PlanLimit {
 		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
-		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: l.Normalize, IPPrefix: prefixOf(l.IPPrefix),
+		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
 		Debt: l.Debt, Ban: banOf(l.Ban),
 	}
+}
+
+// normalizeOf tells an empty list, which is nothing to normalize, from none.
+func normalizeOf(forms []string) *wire.LimitNormalize {
+	if forms == nil {
+		return nil
+	}
+	return &forms
 }
 
 func prefixOf(p catalog.IPPrefix) wire.LimitIPPrefix {

@@ -28,8 +28,8 @@ func fullBodies() map[string]struct{ method, path, body string } {
 	const terms = `"plan":"basic","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin","status":"active","metadata":{"a":1},` +
 		`"overrides":{"calls":50}`
 	return map[string]struct{ method, path, body string }{
-		"check":      {"POST", "/v1/check", `{` + demand + `,"route":"/x","ip":"192.0.2.1","max_stale_ms":5}`},
-		"consume":    {"POST", "/v1/consume", `{` + demand + `,"route":"/x","ip":"2001:db8::1",` + change + `}`},
+		"check":      {"POST", "/v1/check", `{` + demand + `,"route":"/x","ip":"192.0.2.1","method":"GET","max_stale_ms":5}`},
+		"consume":    {"POST", "/v1/consume", `{` + demand + `,"route":"/x","ip":"2001:db8::1","method":"GET",` + change + `}`},
 		"debit":      {"POST", "/v1/debits", `{` + demand + `,` + change + `}`},
 		"debitBatch": {"POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"k",` + demand + `,` + change + `}],"dry_run":false}`},
 		"grant": {"POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","subject":"u1","grant_id":"g1","priority":7,
@@ -56,7 +56,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 			"ttl_seconds":60,"dry_run":false}`},
 		"renewLease":        {"POST", "/v1/leases/" + leaseToRenew + "/renew", `{"ttl_seconds":60}`},
 		"startRoll":         {"POST", "/v1/rolls", `{"as_of":"2026-01-01T00:00:00Z"}`},
-		"resetLimit":        {"POST", "/v1/limits/to-reset/reset", `{"tenant":"acme","subject":"u1","route":"/x","ip":"192.0.2.1"}`},
+		"resetLimit":        {"POST", "/v1/limits/to-reset/reset", `{"tenant":"acme","subject":"u1","route":"/nowhere","ip":"192.0.2.1"}`},
 		"startVerification": {"POST", "/v1/verifications", `{"tenant":"acme"}`},
 		"createKey":         {"POST", "/v1/keys", `{"name":"n","scopes":["use","read"],"tenant":"acme","expires_at":"2099-01-01T00:00:00Z"}`},
 		"rotateKey":         {"POST", "/v1/keys/to-rotate/rotate", `{"overlap_seconds":60}`},

@@ -50,6 +50,7 @@ func dimensionMembers() []body.Member[gate.Request] {
 	return []body.Member[gate.Request]{
 		body.Optional("route", func(d *body.Document, r *gate.Request) { r.Route = d.Route() }),
 		body.Optional("ip", func(d *body.Document, r *gate.Request) { r.IP = d.Address() }),
+		body.Optional("method", func(d *body.Document, r *gate.Request) { r.Method = d.Method() }),
 	}
 }
 

@@ -7,7 +7,7 @@ import "strings"
 //
 // FromURI unescapes printable ASCII, except for characters that would change the path (%2F, %3F, %23, %25 and %20). It
 // escapes everything else, in upper case. It resolves dot segments and drops empty ones. It keeps what servers treat
-// differently: case, a slash at the end, and parameters after a semicolon.
+// differently: see Forms.
 func FromURI(uri string) string {
 	if i := strings.IndexAny(uri, "?#"); i >= 0 {
 		uri = uri[:i]
@@ -16,7 +16,13 @@ func FromURI(uri string) string {
 		_, path, _ := strings.Cut(rest, "/")
 		uri = "/" + path
 	}
-	segments := strings.Split(plainPath(uri), "/")
+	return resolve("/" + plainPath(uri))
+}
+
+// resolve resolves dot segments and drops empty ones. It keeps a slash at the beginning, and one at the end.
+func resolve(path string) string {
+	rest, rooted := strings.CutPrefix(path, "/")
+	segments := strings.Split(rest, "/")
 	kept := segments[:0]
 	for i, segment := range segments {
 		last := i == len(segments)-1
@@ -31,7 +37,11 @@ func FromURI(uri string) string {
 			kept = append(kept, "") // a trailing slash
 		}
 	}
-	return "/" + strings.Join(kept, "/")
+	rest = strings.Join(kept, "/")
+	if rooted || rest == "" {
+		return "/" + rest
+	}
+	return rest
 }
 
 // plainPath removes escapes that are not needed and adds those that are.

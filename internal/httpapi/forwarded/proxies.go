@@ -16,6 +16,7 @@ type Proxies struct {
 	warned  atomic.Bool // the warning about an untrusted proxy was logged
 }
 
+// NewProxies returns the proxies with addresses in these prefixes. log gets a line if another peer writes their headers.
 func NewProxies(trusted []netip.Prefix, log *slog.Logger) *Proxies {
 	p := &Proxies{log: log}
 	for _, prefix := range trusted {

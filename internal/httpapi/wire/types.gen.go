@@ -894,8 +894,8 @@ type Limit struct {
 	// Mode `shadow` counts what it would deny and denies nothing. `enforce` by default.
 	Mode LimitMode `json:"mode"`
 
-	// Normalize What is made equal before routes are compared: upper and lower case, a slash at the end, parameters after a semicolon, an encoded slash. Absent: all of it for requests of gateways, nothing for others. An empty list: nothing.
-	Normalize LimitNormalize `json:"normalize,omitempty,omitzero"`
+	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
+	Normalize *LimitNormalize `json:"normalize,omitempty"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error"`
@@ -1027,7 +1027,7 @@ type LimitList struct {
 type LimitMatch struct {
 	Meter ID `json:"meter,omitempty,omitzero"`
 
-	// Method The HTTP method, in upper case.
+	// Method The HTTP method, in upper case. The limit does not apply to a request without a method.
 	Method string `json:"method,omitempty,omitzero"`
 	Plan   ID     `json:"plan,omitempty,omitzero"`
 
@@ -1039,7 +1039,7 @@ type LimitMatch struct {
 // LimitMode `shadow` counts what it would deny and denies nothing. `enforce` by default.
 type LimitMode string
 
-// LimitNormalize What is made equal before routes are compared: upper and lower case, a slash at the end, parameters after a semicolon, an encoded slash. Absent: all of it for requests of gateways, nothing for others. An empty list: nothing.
+// LimitNormalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
 type LimitNormalize = []string
 
 // LimitPer defines model for LimitPer.
@@ -1253,8 +1253,8 @@ type PlanLimit struct {
 	// Mode `shadow` counts what it would deny and denies nothing. `enforce` by default.
 	Mode LimitMode `json:"mode,omitempty,omitzero"`
 
-	// Normalize What is made equal before routes are compared: upper and lower case, a slash at the end, parameters after a semicolon, an encoded slash. Absent: all of it for requests of gateways, nothing for others. An empty list: nothing.
-	Normalize LimitNormalize `json:"normalize,omitempty,omitzero"`
+	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
+	Normalize *LimitNormalize `json:"normalize,omitempty"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
