@@ -159,13 +159,16 @@ func (r *runner) measure(ctx context.Context) (err error) {
 	if err := r.profiles(ctx, variants); err != nil {
 		return err
 	}
+	if err := r.verify(ctx); err != nil {
+		return err
+	}
 	if all && r.cfg.InUse > 0 {
 		if err := r.inUse(ctx); err != nil {
 			return err
 		}
-	}
-	if err := r.prove(ctx); err != nil {
-		return err
+		if err := r.prove(ctx); err != nil {
+			return err
+		}
 	}
 	r.out.Judge()
 	return nil
@@ -351,7 +354,7 @@ func (r *runner) open(ctx context.Context, address string, t *template, rate int
 	return s, err
 }
 
-// prove compares the number of answered debits with the journal and runs verify.
+// prove compares the number of answered debits with the journal.
 func (r *runner) prove(ctx context.Context) error {
 	var journal int64
 	if err := r.stand.db.QueryRow(ctx, "SELECT count(*) FROM entries WHERE kind = 'debit'").Scan(&journal); err != nil {
@@ -361,11 +364,19 @@ func (r *runner) prove(ctx context.Context) error {
 	if journal < r.out.Answered {
 		return fmt.Errorf("%d debits were answered and only %d are in the journal", r.out.Answered, journal)
 	}
-	r.say("%d debits were answered, %d are in the journal; verifying", r.out.Answered, journal)
+	r.say("%d debits were answered, %d are in the journal", r.out.Answered, journal)
+	return nil
+}
+
+// verify proves the journal and runs verify on it: before many tenants are in use, each of which has one entry only.
+func (r *runner) verify(ctx context.Context) error {
+	if err := r.prove(ctx); err != nil {
+		return err
+	}
 	began := time.Now()
 	if err := r.stand.tool(ctx, r.stand.service, "verify"); err != nil {
 		return err
 	}
-	r.out.VerifyPerSecond = float64(journal) / time.Since(began).Seconds()
+	r.out.VerifyPerSecond = float64(r.out.Journal) / time.Since(began).Seconds()
 	return nil
 }
