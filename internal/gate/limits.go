@@ -48,7 +48,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, how
 	case len(rules) > ratelimit.MaxCharges:
 		return limitsResult{}, &TooManyLimits{Rules: namesOf(rules)}
 	}
-	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads}
+	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads, Fresh: req.MaxStale != nil && *req.MaxStale <= 0}
 	for i, p := range rules {
 		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.cost(req)}
 		if p.zoneOfTenant {
