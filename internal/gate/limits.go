@@ -98,11 +98,10 @@ func closedRules(rules []*planRule) []string {
 }
 
 func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
-	quota, window := v.Rule.Rate.PerSeconds()
 	return LimitVerdict{
 		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: p.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
-		Quota: quota, WindowSeconds: window, Window: v.Rule.Kind.Windowed(),
-		RetryAfter: v.RetryAfter, Reset: v.Next, Delay: v.Delay, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
+		Policy: p.policy, Window: v.Rule.Kind.Windowed(),
+		RetryAfter: v.RetryAfter, Next: v.Next, Full: v.Reset, Delay: v.Delay, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
 	}
 }
 
@@ -153,7 +152,7 @@ func (g *Gate) refund(ctx context.Context, res *limitsResult) {
 func (res *limitsResult) refunded(after *ratelimit.Verdict) {
 	for i := range res.verdicts {
 		if v := &res.verdicts[i]; v.Rule == after.Rule.ID {
-			v.Remaining, v.Reset, v.Delay = after.Remaining, after.Next, 0
+			v.Remaining, v.Next, v.Full, v.Delay = after.Remaining, after.Next, after.Reset, 0
 		}
 	}
 }

@@ -26,7 +26,8 @@ type limitRule struct {
 	// It has a bucket for each of these, beside the tenant.
 	perSubject, perRoute, perIP bool
 
-	byPattern bool // the bucket of a route is that of the pattern
+	policy    string // its member of the RateLimit-Policy header
+	byPattern bool   // the bucket of a route is that of the pattern
 	prefix    catalog.IPPrefix
 
 	costs        []routeCost // by precedence
@@ -93,6 +94,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		}
 		return nil, &body.Fault{Field: "rule", Message: err.Error()}
 	}
+	r.policy = policyOf(&r.compiled)
 	if l.Match.Route != "" {
 		if r.route, err = newRouteMatch(l.Match.Route, r.forms); err != nil {
 			return nil, &body.Fault{Field: "match.route", Message: err.Error()}
