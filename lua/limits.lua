@@ -34,22 +34,24 @@
 --   sliding window  ticks per window (a * b < 2^53), us per tick, short form of the window in ms; tokens of the current
 --                   and of the previous window, both aligned to the epoch. A token of the previous one counts for the
 --                   part of it that the sliding window still covers, in ticks
---   sliding log     us, 0, 0; tokens, us until the cost passes, until one more token than now, until all
+--   sliding log     us, short form of the window in ms, 0; tokens, us until the cost passes, until one more token than now, until all
 --   A short form is a small number that stands for a round one, so that it takes a byte: for n = m * 10^e, where e is at most 8 and m is
 --   the i'th of MANTISSAS, counted from 0, (i * 8 + e - 1); for any other n = m * 10^e with the largest e <= 7, 128 + m * 8 + e.
 --
 -- Invariants
 --   1. A request is charged on all its rules or on none. A shadow rule is charged iff the request is allowed and the rule
 --      itself passes.
---   2. A denied or peeked request writes nothing; except that a bucket whose time is more than AHEAD_US ahead of now (the
---      clock was set back) is rebased to now with its level kept, and that is stored even after a denial. Otherwise every
---      denial would start from the old time, and the bucket would not refill until the clock has caught up.
+--   2. A denied or peeked request writes nothing, with two exceptions that are stored even then. A bucket whose time is more than
+--      AHEAD_US ahead of now (the clock was set back) is rebased to now with its level kept: otherwise every denial would start from
+--      the old time, and the bucket would not refill until the clock has caught up. A bucket that was written under another form of
+--      its rule (another rate or window) is settled: a bucket refills at the old rate up to now and at the new one from now on, and
+--      the key gets the lifetime that the new form needs. Otherwise it would die at the old time with its level forgotten.
 --   3. All arithmetic is exact. Every value is an integer below 2^53, so sums and products are exact; floor and ceil of
 --      a quotient of two such integers are exact too, because the distance from a non-integer quotient to the next
 --      integer is at least 1/divisor, more than half a unit in the last place. A product may pass 2^53 only where it is
 --      compared with something below, and rounding is monotone.
---   4. A missing key is a bucket from which nothing was taken. A key lives until its bucket is full (rounded up, plus 1 s), so
---      expiry changes no decision.
+--   4. A missing key is a bucket from which nothing was taken. A key lives until its bucket is full (rounded up, plus 1 s) by the form of
+--      its rule that was seen last, so expiry changes no decision.
 --   5. A value that is not a bucket is not treated as one and not overwritten. It denies (code 3).
 --   6. Nothing is written before everything has been read and decided: an error leaves all buckets as they were.
 --
@@ -57,9 +59,15 @@
 --   time      us, 7 bytes, highest first. As the first byte of a text is at least 0x20, no text is a time below 2^53
 --   varint    7 bits per byte, lowest first, the high bit says that more follow
 --   rest      an integer in as few of the remaining bytes as hold it, highest first
--- All begin with the bucket's time, as of which the others are. Buckets: varint short form of the units per token, rest: units
--- used. Fixed window: rest: tokens of that time's window. Sliding window: varint short form of the window in ms, varint tokens
--- of that time's window, rest: tokens of the one before. Sliding log: a time per token, ascending.
+--   form      what tells one form of a rule from another
+-- All begin with the bucket's time, as of which the others are.
+--   bucket          varint short form of the units per token; unless one unit comes back per us: a byte 0 and the number of units in
+--                   7 bytes; rest: units used
+--   fixed window    a byte 0; a byte n for the key's life after the time, (8 + n % 8) * 2 ^ (10 + n / 8) us, which is its window's
+--                   rest rounded up to four bits (366 days and 5 s are 255); rest: tokens of that time's window
+--   sliding window  varint short form of the window in ms, varint tokens of that time's window, rest: tokens of the one before
+--   sliding log     a time per token, ascending; rest, of 1..6 bytes: short form of the window in ms
+-- The version before wrote fixed windows and logs without their forms, and buckets without the units per us.
 
 local MAX = 9007199254740991
 local AHEAD_US = 5000000
@@ -71,15 +79,17 @@ local MAX_LOG = 1000
 local PEEK, REFUND = 1, 2
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
 
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local floor, ceil, max, min, frexp = math.floor, math.ceil, math.max, math.min, math.frexp
 local byte, char, rep, sub, concat = string.byte, string.char, string.rep, string.sub, table.concat
 local pack, read = struct.pack, struct.unpack
 
--- The formats of a time, and of integers of 1..7 bytes, alone, after a time, and after a time and a byte.
+-- The formats of a time, and of integers of 1..7 bytes, alone, after a time and a byte, after these and a byte and a number of 7 bytes,
+-- and after a time and two bytes.
 local TIME = '>I7'
 local WIDE = { '>I1', '>I2', '>I3', '>I4', '>I5', '>I6', '>I7' }
-local TIMED = { '>I7I1', '>I7I2', '>I7I3', '>I7I4', '>I7I5', '>I7I6', '>I7I7' }
 local MARKED = { '>I7I1I1', '>I7I1I2', '>I7I1I3', '>I7I1I4', '>I7I1I5', '>I7I1I6', '>I7I1I7' }
+local NUMBERED = { '>I7I1I1I7I1', '>I7I1I1I7I2', '>I7I1I1I7I3', '>I7I1I1I7I4', '>I7I1I1I7I5', '>I7I1I1I7I6', '>I7I1I1I7I7' }
+local TWICE = { '>I7I1I1I1', '>I7I1I1I2', '>I7I1I1I3', '>I7I1I1I4', '>I7I1I1I5', '>I7I1I1I6', '>I7I1I1I7' }
 -- A second, minute or hour in us, divided by the counts of usual rates, without its trailing zeros.
 local MANTISSAS = '\1\2\3\4\5\6\8\9\12\15\18\24\25\36\72\75'
 
@@ -152,8 +162,8 @@ local out = { 0, 0, 0 }
 -- A kind defines its level; the decision is the same for all: a cost of n tokens raises the level by n * unit and passes if the
 -- level stays at most top. In all of its functions i is the key's index, and a..d are the rule's parameters.
 --   measure(a, b, c, d)           top and unit. nil if a..d are out of bounds
---   open(raw, i, a, b, c, d)      the stored value (false: no key) as of now: level, ahead, rebased. For a code other
---                                 than PASS: nil and the code
+--   open(raw, i, a, b, c, d)      the stored value (false: no key) as of now: level, ahead, rebased, settled (written under another
+--                                 form). For a code other than PASS: nil and the code
 --   save(i, a, b, c, d)           the value to store and its TTL in us
 --   empty(i)                      whether nothing is taken. If its time is not ahead, the key is not needed
 --   refund(i, cost, at, a, b, c, d)   optional: gives back. Without it the level sinks by the cost, at least to 0
@@ -172,38 +182,57 @@ local function new_bucket()
 
     local size = #raw
     if size < 9 then return nil, CORRUPT end
-    local ts, stored, used, at
-    if byte(raw, 8) == short and short < 128 and size < 16 and (size == 9 or byte(raw, 9) > 0) then
-      ts, stored, used = read(MARKED[size - 8], raw) -- the usual case, in one go
-    else
-      ts = read(TIME, raw)
-      stored, at = read_varint(raw, 8)
-      used = at and read_rest(raw, at)
+    local ts, stored, speed, used, _ = nil, short, num, nil, nil
+    if byte(raw, 8) == short and short < 128 then -- the usual cases, in one go
+      if num == 1 then
+        if size < 16 and (size == 9 or byte(raw, 9) > 0) then ts, _, used = read(MARKED[size - 8], raw) end
+      elseif size > 16 and size < 24 and byte(raw, 9) == 0 and (size == 17 or byte(raw, 17) > 0) then
+        ts, _, _, speed, used = read(NUMBERED[size - 16], raw)
+      end
     end
-    if not used or ts > MAX or used > MAX then return nil, CORRUPT end
+    if not ts then
+      local at
+      ts, speed = read(TIME, raw), 1
+      stored, at = read_varint(raw, 8)
+      if at and size > at and byte(raw, at) == 0 then
+        speed = size >= at + 8 and read(TIME, raw, at + 1)
+        at = speed and speed > 1 and at + 8
+      end
+      used = at and read_rest(raw, at)
+      if not used then return nil, CORRUPT end
+    end
+    if ts > MAX or used > MAX or speed > MAX then return nil, CORRUPT end
 
+    local ahead, rebased = 0, false
+    if ts <= now then
+      local refill = (now - ts) * speed
+      used = refill < used and used - refill or 0
+    elseif ts - now <= AHEAD_US then
+      ahead = ts - now
+    else
+      rebased = true
+    end
+    if stored == short and speed == num then return used, ahead, rebased end
+
+    -- The rule's rate has changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
     if stored ~= short then
-      -- The rule's rate has changed. The debt is kept in tokens, rounded up to the new unit: the only inexact step.
       local stored_units = long(stored)
       if stored_units < 1 or stored_units > MAX then return nil, CORRUPT end
       local whole = floor(used / stored_units)
-      used = whole * units + mul_div_ceil(used - whole * stored_units, units, stored_units)
-      if used > MAX then used = MAX end
+      used = min(MAX, whole * units + mul_div_ceil(used - whole * stored_units, units, stored_units))
     end
-    if ts <= now then
-      local refill = (now - ts) * num
-      return refill < used and used - refill or 0, 0, false
-    elseif ts - now <= AHEAD_US then
-      return used, ts - now, false
-    end
-    return used, 0, true
+    return used, ahead, rebased, true
   end
 
   function kind.save(i, _, num, _, short)
     local used, ahead = level[i], aheads[i]
-    local ttl = ceil(used / num) + ahead
-    if short < 128 then return pack(MARKED[width(used)], now + ahead, short, used), ttl end
-    return pack(TIME, now + ahead) .. varint(short) .. pack(WIDE[width(used)], used), ttl
+    local ttl, wide = ceil(used / num) + ahead, width(used)
+    if short < 128 then
+      if num == 1 then return pack(MARKED[wide], now + ahead, short, used), ttl end
+      return pack(NUMBERED[wide], now + ahead, short, 0, num, used), ttl
+    end
+    local speed = num == 1 and '' or char(0) .. pack(TIME, num)
+    return pack(TIME, now + ahead) .. varint(short) .. speed .. pack(WIDE[wide], used), ttl
   end
 
   function kind.empty(i) return level[i] == 0 end
@@ -221,11 +250,16 @@ local function new_fixed_window()
   end
 
   function kind.open(raw, i, _, b, c, d)
-    local ts, count = now, 0
+    local ts, count, life, _ = now, 0, nil, nil
     if raw then
-      count = #raw > 7 and read_rest(raw, 8)
-      ts = count and read(TIME, raw)
-      if not ts or ts > MAX then return nil, CORRUPT end
+      local size = #raw
+      if size > 9 and size < 17 and byte(raw, 8) == 0 and (size == 10 or byte(raw, 10) > 0) then
+        ts, _, life, count = read(TWICE[size - 9], raw)
+      else
+        count = size > 7 and read_rest(raw, 8)
+        ts = count and read(TIME, raw)
+      end
+      if not ts or ts > MAX or count > MAX then return nil, CORRUPT end
     end
     local as_of = ts > now and ts - now <= AHEAD_US and ts or now
     local first, last = b, c
@@ -238,12 +272,20 @@ local function new_fixed_window()
       first, last = c, d
     end
     xs[i], ys[i] = first, last
-    return ts >= first and count or 0, as_of - now, ts > now + AHEAD_US
+    if ts < first then return 0, as_of - now, false end
+    local settled = count > 0 and not (life and ts + (8 + life % 8) * 2 ^ (10 + floor(life / 8)) >= last)
+    return count, as_of - now, ts > now + AHEAD_US, settled
   end
 
   function kind.save(i)
     local count, ts = level[i], now + aheads[i]
-    return pack(TIMED[width(count)], ts, count), ys[i] - now
+    local rest, life, span = ys[i] - ts, 0, 8192
+    if rest > span then
+      local m, e = frexp(rest)
+      m = ceil(m * 16)
+      life, span = m + 8 * e - 120, m * 2 ^ (e - 4)
+    end
+    return pack(TWICE[width(count)], ts, 0, life, count), aheads[i] + span
   end
 
   function kind.empty(i) return level[i] == 0 end
@@ -299,7 +341,7 @@ local function new_sliding_window()
       end
       xs[i], ys[i] = current, previous
       local as_of = max(ts, now)
-      return current * ticks + previous * (ticks - floor(as_of % us / tick)), as_of - now, rebased
+      return current * ticks + previous * (ticks - floor(as_of % us / tick)), as_of - now, rebased, stored ~= short
     end
     xs[i], ys[i] = 0, 0
     return 0, 0, false
@@ -340,13 +382,14 @@ local function new_sliding_window()
 end
 
 -- A sliding log's level is its tokens younger than the window. xs is the stored value, ys the position in it of the first of
--- these, zs how many were taken in this call: all of them at the bucket's time, so that they need not be written one by one.
+-- these, es the end of the last, zs how many were taken in this call: all of them at the bucket's time, so that they need not be
+-- written one by one.
 local function new_sliding_log()
-  local kind, zs = {}, {}
+  local kind, es, zs = {}, {}, {}
 
-  -- behind is the position of the first time in log that is later than us, at or behind position first.
-  local function behind(log, first, us)
-    local low, high = (first - 1) / 7, #log / 7 -- the answer's index is in low..high
+  -- behind is the position of the first time in log that is later than us, from position first to the one after last.
+  local function behind(log, first, last, us)
+    local low, high = (first - 1) / 7, last / 7 -- the answer's index is in low..high
     while low < high do
       local middle = floor((low + high) / 2)
       if read(TIME, log, middle * 7 + 1) > us then high = middle else low = middle + 1 end
@@ -354,43 +397,48 @@ local function new_sliding_log()
     return low * 7 + 1
   end
 
-  function kind.measure(a, us, c, d)
-    if a >= 1 and a <= MAX_LOG and us >= 1 and c == 0 and d == 0 then return a, 1 end
+  function kind.measure(a, us, short, d)
+    if a >= 1 and a <= MAX_LOG and us >= 1 and d == 0 and long(short) * 1000 == us then return a, 1 end
   end
 
-  function kind.open(raw, i, _, us)
+  function kind.open(raw, i, _, us, short)
     zs[i] = 0
     if not raw then
-      xs[i], ys[i] = '', 1
+      xs[i], ys[i], es[i] = '', 1, 0
       return 0, 0, false
     end
     local size = #raw
-    if size < 7 or size % 7 ~= 0 or size > (MAX_LOG + 1) * 7 then return nil, CORRUPT end
+    local rest, stored = size % 7, nil
+    size = size - rest
+    if rest == 1 then stored = byte(raw, size + 1) elseif rest > 1 then stored = read_rest(raw, size + 1) end
+    if size < 7 or size > (MAX_LOG + 1) * 7 or rest > 0 and not stored then return nil, CORRUPT end
     local ts, oldest, newest = read(TIME, raw), 0, 0
     if size > 7 then oldest, newest = read(TIME, raw, 8), (read(TIME, raw, size - 6)) end
     if ts > MAX or newest > ts or oldest > newest then return nil, CORRUPT end
 
-    local rebased, first = ts > now + AHEAD_US, behind(raw, 8, max(ts, now) - us)
+    local rebased, first = ts > now + AHEAD_US, behind(raw, 8, size, max(ts, now) - us)
     if rebased then
       local moved = {}
       for at = first, size, 7 do
         moved[#moved + 1] = pack(TIME, max(0, read(TIME, raw, at) - (ts - now)))
       end
-      raw, first, ts = concat(moved), 1, now
+      raw, first, ts, size = concat(moved), 1, now, #moved * 7
     end
-    xs[i], ys[i] = raw, first
-    return (#raw + 1 - first) / 7, max(0, ts - now), rebased
+    xs[i], ys[i], es[i] = raw, first, size
+    return (size + 1 - first) / 7, max(0, ts - now), rebased, stored ~= short
   end
 
   -- leaves is in how many us the n'th oldest token does.
   local function leaves(i, n, us)
     local at = ys[i] + (n - 1) * 7
-    return (at < #xs[i] and read(TIME, xs[i], at) or now + aheads[i]) + us - now
+    return (at < es[i] and read(TIME, xs[i], at) or now + aheads[i]) + us - now
   end
 
-  function kind.save(i, _, us)
+  function kind.save(i, _, us, short)
     local stamp = pack(TIME, now + aheads[i])
-    return stamp .. sub(xs[i], ys[i]) .. rep(stamp, zs[i]), level[i] == 0 and aheads[i] or leaves(i, level[i], us)
+    local form = short < 256 and char(short) or pack(WIDE[width(short)], short)
+    return stamp .. sub(xs[i], ys[i], es[i]) .. rep(stamp, zs[i]) .. form,
+      level[i] == 0 and aheads[i] or leaves(i, level[i], us)
   end
 
   function kind.empty(i) return level[i] == 0 end
@@ -400,11 +448,11 @@ local function new_sliding_log()
   -- refund takes the newest tokens that are not younger than the charge: those are its own, or they are gone.
   function kind.refund(i, cost, at)
     local taken = at >= now + aheads[i] and min(cost, zs[i]) or 0
-    local log, last = xs[i], behind(xs[i], ys[i], at)
+    local log, last = xs[i], behind(xs[i], ys[i], es[i], at)
     local stored = min(cost - taken, (last - ys[i]) / 7)
     if taken + stored == 0 then return end
     zs[i] = zs[i] - taken
-    if stored > 0 then xs[i] = sub(log, 1, last - 1 - stored * 7) .. sub(log, last) end
+    if stored > 0 then xs[i], es[i] = sub(log, 1, last - 1 - stored * 7) .. sub(log, last, es[i]), es[i] - stored * 7 end
     level[i], dirty[i] = level[i] - taken - stored, true
   end
 
@@ -503,13 +551,13 @@ local function open(i, rule)
   local key, raw, p = KEYS[i], raws[i], 5 * rule - 1
   if opened[key] then return 'key ' .. i .. ' is given twice' end
   opened[key], rule_of[i] = true, rule
-  local l, ahead, rebased = kinds[rule].open(raw, i, args[p + 1], args[p + 2], args[p + 3], args[p + 4])
+  local l, ahead, rebased, settled = kinds[rule].open(raw, i, args[p + 1], args[p + 2], args[p + 3], args[p + 4])
   if l and not raw and odd[key] then l, ahead = nil, CORRUPT end
   if not l then
     level[i], aheads[i], faults[i] = false, 0, ahead
     return
   end
-  level[i], aheads[i], dirty[i] = l, ahead, rebased
+  level[i], aheads[i], dirty[i] = l, ahead, rebased or settled
   if rebased then rebases = rebases + 1 end
 end
 

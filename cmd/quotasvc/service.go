@@ -81,11 +81,11 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		return nil, err
 	}
 	s.onStop("tracing", m.traces.Stop)
-	store, limiter, cache, err := s.startRedis(ctx, cfg, m)
+	agreed := cfg.clock(log)
+	store, limiter, cache, err := s.startRedis(ctx, cfg, agreed, m)
 	if err != nil {
 		return nil, err
 	}
-	agreed := cfg.clock(log)
 	cat, keys, err := s.startCatalog(ctx, cfg, agreed, m, limiter)
 	if err != nil {
 		return nil, err
@@ -168,10 +168,10 @@ func newMeasurements() *measurements {
 
 // startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down. Without a
 // URL both parts keep their state in this process.
-func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*redisstore.Store, *ratelimit.Limiter, *balances.Cache, error) {
+func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements) (*redisstore.Store, *ratelimit.Limiter, *balances.Cache, error) {
 	limits := ratelimit.Config{Log: s.log, Metrics: m.limits}
 	copies := balances.Config{
-		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry,
+		FreshFor: cfg.CacheFresh, Clock: agreed, Log: s.log, Metrics: m.registry,
 	}
 	if cfg.RedisURL == "" {
 		s.log.Warn("no redis is configured: limits and cached balances are kept in this process; use this with one instance only")

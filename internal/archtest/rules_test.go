@@ -68,15 +68,17 @@ var mayImport = map[string][]string{
 	"internal/program": {}, // starts the product's binary
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
-		"internal/localstack", "internal/program", "migrations",
+		"internal/bench/chart", "internal/bench/report", "internal/localstack", "internal/program", "migrations",
 	},
-	"internal/drill":     {"internal/bench", "internal/localstack", "internal/program"}, // bench for its charts; it asks the product over HTTP
-	"internal/drill/cmd": {"internal/drill", "internal/localstack"},
+	"internal/bench/chart":  {},
+	"internal/bench/report": {"internal/bench/chart"},
+	"internal/drill":        {"internal/bench/chart", "internal/localstack", "internal/program"}, // it asks the product over HTTP
+	"internal/drill/cmd":    {"internal/drill", "internal/localstack"},
 	"internal/archtest/readingpath": {
 		"internal/localstack", // it builds the product and imports no package of it
 	},
 	"internal/bench/cmd": {
-		"internal/bench", "internal/localstack",
+		"internal/bench", "internal/bench/report", "internal/localstack",
 	},
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
@@ -93,8 +95,8 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
 	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
-	"internal/httpapi":              {"internal/transport"},               // the API behind real connections
-	"cmd/quotasvc":                  {"internal/bench", "internal/drill"}, // the small forms of `make bench-outage` and `make drill`
+	"internal/httpapi":              {"internal/transport"},                                        // the API behind real connections
+	"cmd/quotasvc":                  {"internal/bench", "internal/bench/report", "internal/drill"}, // the small forms of `make bench-outage` and `make drill`
 	"internal/ratelimit":            {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":       {"internal/ratelimit/rule/oracle"},
 }

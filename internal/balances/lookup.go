@@ -14,11 +14,12 @@ import (
 // Cached is the newest copy of one balance.
 type Cached struct {
 	Copy      *ledger.BalanceCopy // nil: there is none
-	Confirmed bool                // no other instance has published a newer one
+	Confirmed bool                // no other instance has made a newer one, but for the last moment
 }
 
 // Reads returns the reads of Redis for a check of keys, which have one tenant. It returns nil if Redis cannot help: in local
-// mode, or when the caller accepts no copy (maxStale <= 0). A degraded answer then uses the local copies.
+// mode, or when the caller accepts no copy (maxStale <= 0). A degraded answer then uses the local copies. From then on the commits of all
+// instances publish these balances.
 func (c *Cache) Reads(keys []ledger.BalanceKey, maxStale *time.Duration) *redisstore.Reads {
 	if c.redis == nil || len(keys) == 0 || maxStale != nil && *maxStale <= 0 {
 		return nil
@@ -30,6 +31,9 @@ func (c *Cache) Reads(keys []ledger.BalanceKey, maxStale *time.Duration) *rediss
 	reads, err := redisstore.NewReads(keys[0].Tenant, names)
 	if err != nil { // more items than a check has, or keys of two tenants
 		return nil
+	}
+	if c.interest.ask(keys, time.Now()) {
+		c.wakePublisher()
 	}
 	return reads
 }
@@ -45,7 +49,12 @@ func (c *Cache) Read(ctx context.Context, reads *redisstore.Reads) {
 // Lookup appends the newest copy of each of keys to out. texts are the Values of Reads; nil means that Redis was not asked or did
 // not answer.
 func (c *Cache) Lookup(out []Cached, keys []ledger.BalanceKey, texts []string) []Cached {
-	return c.local.merge(out, keys, texts, c.redis == nil)
+	from := len(out)
+	out = c.local.merge(out, keys, texts, c.redis == nil)
+	if c.redis != nil && texts != nil {
+		c.interest.confirm(out[from:], keys, time.Now())
+	}
+	return out
 }
 
 // localCopies has the newest copies this process has seen, of the balances it used last.

@@ -44,12 +44,15 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	var res limitsResult
 	if !exempt {
 		var err error
-		if res, err = g.limits(ctx, req, &facts, false, reads); err != nil {
+		if res, err = g.limits(ctx, req, &facts, chargeNothing, reads); err != nil {
 			return Check{}, err
 		}
 	}
 	if _, closed := errors.AsType[*ReducedCapacity](res.refusal); closed {
 		return Check{}, res.refusal
+	}
+	if facts.unknown && (req.MaxStale == nil || *req.MaxStale > 0) {
+		return Check{}, noTenant(req.Tenant)
 	}
 	texts := g.readCopies(ctx, reads, !res.degraded) // if Redis did not answer the limits, it is not asked again
 	out, err := g.answerItems(ctx, req, &facts, keys, texts)
@@ -95,6 +98,20 @@ func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
 	}
 }
 
+// showIncomplete reports whether copies, of which some are incomplete, can be shown beside a refusal. They decide nothing there, and
+// PostgreSQL would have to be read for each of them.
+func (g *Gate) showIncomplete(copies []balances.Cached) bool {
+	incomplete, now := false, g.now()
+	for i := range copies {
+		c := copies[i].Copy
+		if c == nil || !c.ValidUntil.IsZero() && !now.Before(c.ValidUntil) {
+			return false
+		}
+		incomplete = incomplete || c.Beyond
+	}
+	return incomplete
+}
+
 // CheckBalances returns the balances of a consume that a rate limit refused. It does not ask the limits again: that would
 // count, and might wait, twice. If the limits were decided without Redis, it does not ask Redis either, and waits for
 // PostgreSQL no longer than balances.ReadPatience.
@@ -106,7 +123,13 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 	if err != nil {
 		return Check{}, err
 	}
+	if facts.unknown {
+		return Check{}, noTenant(req.Tenant)
+	}
 	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), &req)
+	if copies := g.copies.Lookup(make([]balances.Cached, 0, fewItems), keys, nil); g.showIncomplete(copies) {
+		return fromCopies(req.Items, copies, SourceLocal, false), nil
+	}
 	if refused.LimitsDegraded {
 		ctx, cancel := context.WithTimeout(ctx, balances.ReadPatience)
 		defer cancel()

@@ -38,6 +38,7 @@ type Gate struct {
 	refresher *refresher
 	metrics   *gateMetrics
 	business  *business
+	memory    *memory
 	log       *slog.Logger
 	clock     func() time.Time // nil: the ledger's
 }
@@ -60,8 +61,8 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	})
 	return &Gate{
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: newBusiness(cfg.Metrics),
-		loader:   loader, refresher: newRefresher(loader),
+		business: newBusiness(cfg.Metrics), memory: newMemory(),
+		loader: loader, refresher: newRefresher(loader),
 	}
 }
 

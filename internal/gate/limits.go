@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -25,12 +26,21 @@ type limitsResult struct {
 	verdicts []LimitVerdict
 	refusal  error             // *RateLimited, *CostExceedsCapacity or *ReducedCapacity; nil: all limits pass
 	degraded bool              // Redis did not decide
-	charged  ratelimit.Request // what to refund if no debit is made; empty after a peek
+	charged  ratelimit.Request // what was charged; empty after a peek
 }
+
+// charging is what the decision of the limits takes.
+type charging int
+
+const (
+	chargeNothing  charging = iota
+	chargeAttempts          // everything if a rule counts attempts, else nothing: the request will not be granted
+	chargeAll
+)
 
 // limits decides every rule that applies to req. It sends reads (nil: none) in the same round trip. It returns an error if the
 // limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a refusal.
-func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, charge bool, reads *redisstore.Reads) (limitsResult, error) {
+func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads) (limitsResult, error) {
 	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
 	switch {
 	case len(rules) == 0:
@@ -45,6 +55,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, cha
 			ask.Charges[i].Zone = facts.zone
 		}
 	}
+	charge := how == chargeAll || how == chargeAttempts && slices.ContainsFunc(rules, func(p *planRule) bool { return p.attempts })
 	decide := g.limiter.Peek
 	if charge {
 		decide = g.limiter.Consume
@@ -125,6 +136,15 @@ func refusalOf(verdicts []LimitVerdict) error {
 		return &CostExceedsCapacity{Violated: never, Verdicts: verdicts}
 	}
 	return &RateLimited{Violated: denied, RetryAfter: max(wait, time.Millisecond), Verdicts: verdicts}
+}
+
+// refundSuccesses gives back what a request took from rules that count successes, because it was not granted.
+func (g *Gate) refundSuccesses(ctx context.Context, res *limitsResult, facts *tenantFacts) {
+	res.charged = res.charged.Only(func(r *rule.Rule) bool {
+		p := facts.rules.byID[r.ID]
+		return p == nil || !p.attempts
+	})
+	g.refund(ctx, res)
 }
 
 // refund gives back what was charged and corrects the verdicts. It does so even if the caller has gone.

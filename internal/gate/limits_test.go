@@ -51,7 +51,7 @@ func (in *instance) charge(req Request) limitsResult {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	res, err := in.limits(in.t.Context(), &req, &f, true, nil)
+	res, err := in.limits(in.t.Context(), &req, &f, chargeAll, nil)
 	if err != nil {
 		in.t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ type limitRule struct {
 	byAmount     bool        // the cost is per unit of meter, not per request
 	replaces     string      // the id of the rule it replaces; empty: none
 	zoneOfTenant bool        // its windows follow each tenant's calendar
+	attempts     bool        // a request that is not granted costs as well
 }
 
 type routeCost struct {
@@ -74,7 +75,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 	}
 	r := &limitRule{
 		tenant: l.Match.Tenant, plan: l.Match.Plan, meter: l.Match.Meter, replaces: l.Replaces, byAmount: l.CostBy == catalog.CostByAmount,
-		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant, method: l.Match.Method, prefix: l.IPPrefix,
+		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant, attempts: l.Counts == catalog.CountsAttempts, method: l.Match.Method, prefix: l.IPPrefix,
 	}
 	if l.Normalize != nil {
 		r.forms[direct] = route.FormsOf(l.Normalize)

@@ -15,9 +15,10 @@ import (
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
-// tenantFacts are what the catalogue has about a request's tenant. For a tenant that does not exist only rules and denials are
-// set; the ledger then refuses the request.
+// tenantFacts are what the catalogue has about a request's tenant. For a tenant that does not exist only unknown, rules and denials
+// are set.
 type tenantFacts struct {
+	unknown   bool // there is no such tenant
 	plan      string
 	suspended bool
 	rules     *ruleSet
@@ -72,6 +73,7 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	found, err := t.catalog.Tenant(ctx, tenant)
 	switch {
 	case errors.Is(err, catalog.ErrNoTenant), errors.Is(err, catalog.ErrInvalid):
+		f.unknown = true
 		return f, nil
 	case err != nil:
 		return f, unavailable("the tenant could not be looked up; this attempt did nothing", err)

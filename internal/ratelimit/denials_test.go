@@ -110,8 +110,9 @@ func TestDenials_RefundOrReset_Forgets(t *testing.T) {
 		"a larger burst": func(t *testing.T, _ *Limiter, req *Request) {
 			req.Charges[0].Rule = compile(t, rule.Spec{Rate: "1/day", Burst: 9})
 		},
-		"another rate": func(t *testing.T, _ *Limiter, req *Request) {
+		"another rate": func(t *testing.T, l *Limiter, req *Request) {
 			req.Charges[0].Rule = compile(t, rule.Spec{Rate: "1000000/s", Burst: 4})
+			mustPeek(t, l, *req) // it counts from here on
 		},
 		"a smaller cost": func(_ *testing.T, _ *Limiter, req *Request) { req.Charges[0].Cost = 1 },
 		"a shadow rule": func(t *testing.T, _ *Limiter, req *Request) {

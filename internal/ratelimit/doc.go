@@ -23,7 +23,7 @@
 //  1. Over any interval T a bucket of rate R per P and burst C admits at most C + T*R/P tokens; see package rule for the other kinds.
 //     That holds for any number of callers and replicas, as long as Redis decides.
 //
-//  2. A request is charged on all its rules or on none. A denied or peeked request changes nothing. On a cluster no script reaches more
+//  2. A request is charged on all its rules or on none. A denied or peeked request takes and gives back nothing. On a cluster no script reaches more
 //     than one slot, so the slots are charged one after another, the tenant's own last, and earlier charges are refunded when a later
 //     slot denies. In between other requests may be denied, never wrongly admitted.
 //
@@ -44,7 +44,10 @@
 //     and its clock does not jump ahead. A lease that is not renewed ends at its time, and a later renewal fails. A lowered Burst takes no
 //     lease away and grants none until enough have ended.
 //
-//  10. A denial from memory is one that Redis would give as well: until the remembered time, or for a second, nothing can have come back
+//  10. A new rate counts from the first request that is decided with it. Until then the old rate counts. What was taken from a window or log
+//     stays taken for as long as the new one says. Neither is forgotten when the old rate's time ends.
+//
+//  11. A denial from memory is one that Redis would give as well: until the remembered time, or for a second, nothing can have come back
 //     except by a refund or reset in another process.
 //
 // # Clock

@@ -30,11 +30,11 @@ func TestExplain_EveryKind(t *testing.T) {
 			Share: 1, ShareRate: rule.Rate{Count: 10, Period: 4 * time.Second},
 		}},
 		{rule.Spec{Rate: "9/day", Kind: "fixed_window", Zone: zone(t, "Europe/Berlin")}, 2, rule.Explanation{
-			Capacity: 9, InAnySecond: 18, LongestWait: 26 * time.Hour, MaxTTL: 26*time.Hour + 6*time.Second, Share: 4, ShareRate: rule.Rate{Count: 4, Period: 24 * time.Hour},
+			Capacity: 9, InAnySecond: 18, LongestWait: 26 * time.Hour, MaxTTL: 26*time.Hour + 14*time.Minute + 50_280_512*time.Microsecond, Share: 4, ShareRate: rule.Rate{Count: 4, Period: 24 * time.Hour},
 			WindowStart: time.Date(2026, 10, 24, 22, 0, 0, 0, time.UTC), WindowEnd: time.Date(2026, 10, 25, 23, 0, 0, 0, time.UTC),
 		}},
 		{rule.Spec{Rate: "9/250ms", Kind: "fixed_window"}, 1, rule.Explanation{
-			Capacity: 9, InAnySecond: 45, LongestWait: 250 * time.Millisecond, MaxTTL: 6250 * time.Millisecond, Share: 9,
+			Capacity: 9, InAnySecond: 45, LongestWait: 250 * time.Millisecond, MaxTTL: 6_767_168 * time.Microsecond, Share: 9,
 			ShareRate: rule.Rate{Count: 9, Period: 250 * time.Millisecond}, WindowStart: now, WindowEnd: now.Add(250 * time.Millisecond),
 		}},
 		{rule.Spec{Rate: "60/min", Kind: "sliding_window"}, 7, rule.Explanation{

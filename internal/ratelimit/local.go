@@ -92,7 +92,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	for i := range q.charges {
 		c := &q.charges[i]
 		b := replicas.LimitOf(c.rule, c.key)
-		st := b.Advance(l.stripe(c.tag).at(c.key, now).in(b), c.at(now))
+		st := b.Advance(l.known(c, now).in(b), c.at(now))
 		code := rule.Pass
 		if q.op != rule.Refund {
 			code = rule.Judge(b, st, c.cost)
@@ -108,7 +108,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	for i := range q.charges {
 		c, r := &q.charges[i], &a.results[i]
 		b := replicas.LimitOf(c.rule, c.key)
-		dirty := r.level.Rebased
+		dirty := r.level.Rebased || r.level.Settled
 		switch {
 		case q.op == rule.Refund:
 			before := r.level
@@ -122,6 +122,18 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 		}
 	}
 	return a
+}
+
+// known returns the level of a charge's bucket. A level of Redis that was decided by another version of the rule is settled first. It
+// needs the lock.
+func (l *localState) known(c *charge, now int64) localLevel {
+	shard, full := l.stripe(c.tag), c.rule.Limit()
+	e := shard.at(c.key, now)
+	if e.of == nil || e.of == full {
+		return e
+	}
+	l.keep(shard, c.key, now, full, full, full.Advance(e.State, c.at(now)))
+	return shard.at(c.key, now)
 }
 
 // observe copies the levels in a reply of Redis. now is this process's clock, by which levels are kept. Local charges are dropped only

@@ -95,9 +95,9 @@ func TestLocalLevel_OfRedis_SameFractionOfAShare(t *testing.T) {
 		units := func(l rule.Limit) int64 { return l.Params(rule.Moment{})[2] }
 		full := func(l rule.Limit) int64 { return l.Capacity() * units(l) }
 		used := rapid.Int64Range(1, bound.MaxAmount).Draw(t, "used")
-		e := localLevel{State: rule.State{At: worldStart, Used: used, Unit: units(of)}, of: of}
+		e := localLevel{State: rule.State{At: worldStart, Used: used, Unit: units(of), Num: of.Params(rule.Moment{})[1]}, of: of}
 		got := e.in(in)
-		if got.Unit != units(in) || got.At != worldStart {
+		if got.Unit != units(in) || got.Num != in.Params(rule.Moment{})[1] || got.At != worldStart {
 			t.Fatalf("%+v", got)
 		}
 		if of != in && used >= full(of) && got.Used != full(in) {

@@ -23,8 +23,9 @@ import (
 
 // world is what a model test varies: a few rules, their versions over time, and a clock.
 type world struct {
-	now   int64 // us
-	rules []*rule.Rule
+	now    int64 // us
+	rules  []*rule.Rule
+	denied int // so many requests from here on ask for all of a bucket: after a change, mostly denials
 }
 
 // worldStart is a time in 2026, as large as the numbers will be in use.
@@ -124,11 +125,21 @@ func (w *world) changeRule(t *rapid.T) {
 	} else {
 		w.rules[i] = drawRuleOf(t, w.rules[i].ID, w.rules[i].Kind)
 	}
+	if rapid.Bool().Draw(t, "denials only") {
+		w.denied = rapid.IntRange(1, 10).Draw(t, "denials")
+	}
 }
 
 // drawRequest draws a request on some of the rules, and what to do with it.
 func (w *world) drawRequest(t *rapid.T, tenant string) (rule.Op, Request) {
 	req := Request{Tenant: tenant}
+	if w.denied > 0 {
+		w.denied--
+		for _, r := range w.rules {
+			req.Charges = append(req.Charges, Charge{Rule: r, Cost: r.Burst})
+		}
+		return rapid.SampledFrom([]rule.Op{rule.Consume, rule.Peek}).Draw(t, "op"), req
+	}
 	for _, r := range w.rules {
 		if rapid.IntRange(0, 3).Draw(t, "matched") == 0 {
 			continue
@@ -270,7 +281,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 				keys[i] = c.key
 			}
 			expiries.pass(t, o, oracleCharges(&q), w.now)
-			before, rebases := dump(t, client, keys), behind(o, oracleCharges(&q), w.now)
+			before, rewrites := dump(t, client, keys), behind(o, oracleCharges(&q), w.now)
 			now = w.now
 			var d Decision
 			switch what {
@@ -291,7 +302,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			if what == rule.Consume {
 				given.add(d, req)
 			}
-			if writes := rebases || what == rule.Refund || what == rule.Consume && allowed; !writes {
+			if writes := rewrites || what == rule.Refund || what == rule.Consume && allowed; !writes {
 				if after := dump(t, client, keys); after != before {
 					t.Fatalf("a denied or peeked request changed %q into %q", before, after)
 				}
@@ -301,14 +312,20 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 	})
 }
 
-// behind reports whether one of the buckets is more than 5 s ahead of now, so that it must be moved.
+// behind reports whether one of the buckets is more than 5 s ahead of now, so that it must be moved, or was written under another form of
+// its rule, so that it may be settled.
 func behind(o *oracle.Oracle, charges []oracle.Charge, now int64) bool {
 	for _, c := range charges {
-		if b := o.Buckets[c.Key]; b != nil && b.At-now > 5_000_000 {
+		if b := o.Buckets[c.Key]; b != nil && (b.At-now > 5_000_000 || !sameForm(b.Written, c)) {
 			return true
 		}
 	}
 	return false
+}
+
+// sameForm reports whether two versions of a rule differ in their capacity only.
+func sameForm(a, b oracle.Charge) bool {
+	return a.Count == b.Count && a.Period == b.Period && a.Month == b.Month && a.Zone == b.Zone
 }
 
 // dump is the exact content of keys, without their TTLs.
@@ -356,7 +373,7 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 	}
 }
 
-// pass lets half of the due keys expire. One whose rule is still the one it was written with must say nothing any more.
+// pass lets half of the due keys expire. One whose rule is still the one it was last seen with must say nothing any more.
 func (e *expiries) pass(t *rapid.T, o *oracle.Oracle, charges []oracle.Charge, now int64) {
 	for _, c := range charges {
 		due, known := e.at[c.Key]
@@ -372,7 +389,7 @@ func (e *expiries) pass(t *rapid.T, o *oracle.Oracle, charges []oracle.Charge, n
 		if b == nil {
 			continue
 		}
-		if w := b.Written; w.Count == c.Count && w.Period == c.Period && w.Month == c.Month && w.Zone == c.Zone {
+		if w := b.Written; sameForm(w, c) {
 			if b := o.Advance(c, now); !c.Fits(b, now, c.Capacity) && w.Capacity == c.Capacity {
 				t.Fatalf("%s expired with something in it: %+v", c.Key, b)
 			}

@@ -129,6 +129,18 @@ func (d Decision) Charged(req Request) Request {
 	return taken
 }
 
+// Only returns the charges of req whose rules is accepts, to be refunded without the others.
+func (req Request) Only(is func(*rule.Rule) bool) Request {
+	part := Request{Tenant: req.Tenant, With: req.With}
+	for i, c := range req.Charges {
+		if is(c.Rule) {
+			part.local |= req.local >> i & 1 << len(part.Charges)
+			part.Charges = append(part.Charges, c)
+		}
+	}
+	return part
+}
+
 // query is a checked request.
 type query struct {
 	op      rule.Op

@@ -33,20 +33,21 @@ func (b bucket) exact() bool { return b.tokens <= maxExact/b.s }
 
 func (b bucket) full() int64 { return b.tokens * b.s }
 
-// Advance refills for the time that has passed. It waits if the clock is a little behind the state, and rebases if it is far behind.
+// Advance refills for the time that has passed. It waits if the clock is a little behind the state, and rebases if it is far behind. The
+// time until now counts at the rate that the state was stored with.
 func (b bucket) Advance(s State, at Moment) Level {
 	st := advancing(s.At, at.Now)
-	st.Used = s.Used
-	if s.Unit != b.s && s.Used > 0 {
-		st.Used = convert(s.Used, s.Unit, b.s)
-	}
-	if s.At >= at.Now {
+	if s.Used == 0 {
 		return st
 	}
-	if passed := at.Now - s.At; passed < CeilDiv(st.Used, b.num) { // so the product cannot overflow
-		st.Used -= passed * b.num
-	} else {
+	st.Used = s.Used
+	if passed := at.Now - s.At; passed >= CeilDiv(s.Used, s.Num) { // so the product cannot overflow
 		st.Used = 0
+	} else if passed > 0 {
+		st.Used -= passed * s.Num
+	}
+	if st.Settled = s.Unit != b.s || s.Num != b.num; s.Unit != b.s {
+		st.Used = convert(st.Used, s.Unit, b.s)
 	}
 	return st
 }
@@ -72,7 +73,7 @@ func (b bucket) Refund(st Level, cost, _ int64) Level {
 // Store implements Limit.
 func (b bucket) Store(st Level, now int64) (s State, until int64) {
 	ts := now + st.Ahead
-	return State{At: ts, Used: st.Used, Unit: b.s}, ts + CeilDiv(st.Used, b.num)
+	return State{At: ts, Used: st.Used, Unit: b.s, Num: b.num}, ts + CeilDiv(st.Used, b.num)
 }
 
 // Remaining is 0 for a debt beyond the capacity, which an earlier version of the rule allowed.
@@ -104,7 +105,7 @@ func (b bucket) part(p Portion) bucket {
 func (b bucket) Scale(s State, from Limit) State { return b.scaled(s, from.(bucket)) }
 
 func (b bucket) scaled(s State, from bucket) State {
-	return State{At: s.At, Used: fraction(s.Used, from.full(), b.full()), Unit: b.s}
+	return State{At: s.At, Used: fraction(s.Used, from.full(), b.full()), Unit: b.s, Num: b.num}
 }
 
 // leaky is a bucket as a queue: its debt is the work that waits, and a request is due when the debt before it has been worked off. It

@@ -70,6 +70,7 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 		if e.LongestWait = r.Rate.Period; !l.even(zone) {
 			e.LongestWait += longestChange
 		}
+		value = max(value, 9+bytesOf(l.tokens))
 		start, end := l.bounds(now.UnixMicro(), zone)
 		e.WindowStart, e.WindowEnd = time.UnixMicro(start).UTC(), time.UnixMicro(end).UTC()
 	case slidingWindow:
@@ -78,10 +79,15 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 	case slidingLog:
 		e.InAnySecond = capped(l.tokens, CeilDiv(second, p))
 		e.LongestWait = r.Rate.Period
-		value = 7 * (1 + int(l.tokens))
+		value = 7*(1+int(l.tokens)) + bytesOf(short(l.length/1000))
 	}
-	// A key lives a second longer than its bucket needs, plus the time by which a bucket's clock may be ahead.
-	e.MaxTTL = e.LongestWait + maxAheadUS*time.Microsecond + time.Second
+	// A key lives a second longer than its bucket needs, plus the time by which a bucket's clock may be ahead. That of a fixed window
+	// lives up to an eighth longer.
+	e.MaxTTL = e.LongestWait + maxAheadUS*time.Microsecond
+	if r.Kind == KindFixedWindow {
+		e.MaxTTL = Micros(roughly(e.MaxTTL.Microseconds()))
+	}
+	e.MaxTTL += time.Second
 	name := ""
 	if dimension {
 		name = string(make([]byte, dimensionLen))
@@ -101,8 +107,14 @@ func (b bucket) explain(e *Explanation) int {
 	for f := short(b.s); f >= 128; f /= 128 {
 		form++
 	}
-	return 7 + form + (bits.Len64(uint64(b.full()))+7)/8
+	if b.num > 1 {
+		form += 8
+	}
+	return 7 + form + bytesOf(b.full())
 }
+
+// bytesOf returns the bytes that n takes in a stored value.
+func bytesOf(n int64) int { return max(1, (bits.Len64(uint64(n))+7)/8) }
 
 // capped returns a*b, at most 2^53-1.
 func capped(a, b int64) int64 { return min(mulCap(a, b), maxExact) }

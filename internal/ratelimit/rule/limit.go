@@ -53,7 +53,8 @@ type State struct {
 	At   int64   // µs; the time of the state
 	Used int64   // taken, in the kind's units; 0..2^53-1
 	prev int64   // sliding window: tokens of the window before
-	Unit int64   // buckets: units per token; sliding window: µs per window; as of At
+	Unit int64   // the form of the rule at At. Buckets: units per token; sliding window and log: µs per window; fixed window: its end, in µs
+	Num  int64   // buckets: units that come back per µs, as of At
 	Log  []int64 // sliding log: the time of each token, ascending; nil: all were taken at At. Only appended to
 }
 
@@ -66,6 +67,7 @@ type Level struct {
 	Used    int64 // in the kind's units
 	Ahead   int64 // µs by which the bucket's time is ahead of now; nothing comes back before they have passed
 	Rebased bool  // the clock was set back: the state must be stored even after a denial, or time stands still
+	Settled bool  // the state was of another form of the rule: it must be stored even after a denial, or it ends at its old time
 
 	start, end int64      // windows: the one that contains Now+Ahead, in µs
 	Prev       int64      // sliding window: tokens of the window before

@@ -45,6 +45,7 @@ func (l slidingLog) Advance(s State, at Moment) Level {
 		}
 	}
 	st.log, st.Used = log, int64(len(log))
+	st.Settled = s.Unit != l.length && s.Used > 0
 	return st
 }
 
@@ -78,7 +79,7 @@ func (l slidingLog) Refund(st Level, cost, at int64) Level {
 
 // Store implements Limit.
 func (l slidingLog) Store(st Level, now int64) (s State, until int64) {
-	s = State{At: now + st.Ahead, Used: st.Used, Log: st.log}
+	s = State{At: now + st.Ahead, Used: st.Used, Unit: l.length, Log: st.log}
 	switch {
 	case st.Used == 0:
 		until = s.At
@@ -122,5 +123,5 @@ func (l slidingLog) Share(p Portion) Limit {
 
 // Scale implements Limit.
 func (l slidingLog) Scale(s State, from Limit) State {
-	return State{At: s.At, Used: fraction(s.Used, from.Capacity(), l.tokens)}
+	return State{At: s.At, Used: fraction(s.Used, from.Capacity(), l.tokens), Unit: s.Unit}
 }

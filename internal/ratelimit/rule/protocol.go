@@ -80,7 +80,7 @@ func (w slidingWindow) Read(row []int64, ahead, now int64, _ Params) Level {
 }
 
 // Params implements Limit.
-func (l slidingLog) Params(Moment) Params { return Params{l.tokens, l.length} }
+func (l slidingLog) Params(Moment) Params { return Params{l.tokens, l.length, short(l.length / 1000)} }
 
 // Width implements Limit.
 func (l slidingLog) Width() int { return 5 }

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/period"
@@ -66,6 +67,7 @@ func (w fixedWindow) Advance(s State, at Moment) Level {
 	st.start, st.end = w.bounds(at.Now+st.Ahead, at.Zone)
 	if s.At >= st.start {
 		st.Used = s.Used
+		st.Settled = s.Used > 0 && s.Unit < st.end
 	}
 	return st
 }
@@ -88,7 +90,15 @@ func (w fixedWindow) Refund(st Level, cost, at int64) Level {
 
 // Store implements Limit.
 func (w fixedWindow) Store(st Level, now int64) (s State, until int64) {
-	return State{At: now + st.Ahead, Used: st.Used}, st.end + now - st.Now
+	until = st.end + now - st.Now
+	return State{At: now + st.Ahead, Used: st.Used, Unit: now + st.Ahead + roughly(until-now-st.Ahead)}, until
+}
+
+// roughly returns us rounded up to four bits, at least 8192. The script does the same: the life of a key takes a byte there.
+func roughly(us int64) int64 {
+	const digits, least = 4, 8192
+	bit := max(0, bits.Len64(uint64(us))-digits)
+	return max(least, CeilDiv(us, 1<<bit)<<bit)
 }
 
 // Remaining implements Limit.
@@ -113,5 +123,5 @@ func (w fixedWindow) Share(p Portion) Limit {
 
 // Scale implements Limit.
 func (w fixedWindow) Scale(s State, from Limit) State {
-	return State{At: s.At, Used: fraction(s.Used, from.Capacity(), w.tokens)}
+	return State{At: s.At, Used: fraction(s.Used, from.Capacity(), w.tokens), Unit: s.Unit}
 }

@@ -38,6 +38,7 @@ type Bucket struct {
 	counts  map[int64]int64 // sliding window: tokens per window, by its number
 	length  int64           // sliding window: us
 	log     []int64         // sliding log: us
+	until   int64           // fixed window: us; its end, roughly
 	EmptyAt int64           // us; from then on it is equal to no bucket
 	Written Charge          // the charge that wrote it
 }
@@ -54,8 +55,9 @@ type Row struct {
 
 // kindModel is what a kind does to a bucket.
 type kindModel interface {
-	// advance turns a copy of the stored bucket into the bucket as of now. back: the clock was set back by more than 5 s.
-	advance(c Charge, b *Bucket, now int64, back bool)
+	// advance turns a copy of the stored bucket into the bucket as of now. back: the clock was set back by more than 5 s. It reports
+	// whether the bucket was written under another form of the rule, so that it must be written again.
+	advance(c Charge, b *Bucket, now int64, back bool) (settled bool)
 	// fits reports whether n tokens can be taken at a later time from an advanced bucket that was not touched in between.
 	fits(c Charge, b *Bucket, later, n int64) bool
 	take(c Charge, b *Bucket, n int64)
@@ -128,7 +130,7 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 	return allowed, rows
 }
 
-// Advance returns the bucket as of now. A clock set back by more than 5 s moves the stored bucket.
+// Advance returns the bucket as of now. A clock set back by more than 5 s moves the stored bucket, and another form of the rule settles it.
 func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 	b := &Bucket{At: now, debt: new(big.Rat), s: UnitsPerToken(c.Count, c.Period), counts: map[int64]int64{}, length: c.Period}
 	back := false
@@ -138,12 +140,14 @@ func (o *Oracle) Advance(c Charge, now int64) *Bucket {
 		b.debt, b.counts, b.log = new(big.Rat).Set(stored.debt), maps.Clone(stored.counts), append([]int64(nil), stored.log...)
 		back = b.At > now+5_000_000
 	}
-	c.model().advance(c, b, now, back)
+	settled := c.model().advance(c, b, now, back)
 	if back {
 		b.At = now
-		o.write(c, b, now)
 	}
 	b.At = max(b.At, now)
+	if back || settled {
+		o.write(c, b, now)
+	}
 	return b
 }
 
@@ -154,6 +158,10 @@ func (c Charge) Fits(b *Bucket, later, n int64) bool { return c.model().fits(c, 
 func (o *Oracle) write(c Charge, b *Bucket, now int64) {
 	b.EmptyAt = now + c.wait(b, now, c.Capacity)
 	b.Written = c
+	if c.Kind == rule.KindFixedWindow {
+		_, end := c.window(b.At)
+		b.until = b.At + inFourBits(end-b.At)
+	}
 	if b.EmptyAt <= now && b.At <= now {
 		delete(o.Buckets, c.Key)
 		return
@@ -190,14 +198,19 @@ func (c Charge) turn(b *Bucket, now int64) int64 {
 // refilling is the token bucket and the leaky one.
 type refilling struct{}
 
-func (refilling) advance(c Charge, b *Bucket, now int64, _ bool) {
-	s := UnitsPerToken(c.Count, c.Period)
-	if b.s.Cmp(s) != 0 { // a new rate: whole units, rounded up, at most 2^53-1 of them
+// advance refills at the rate that the bucket was written with: a new rate counts from now on.
+func (refilling) advance(c Charge, b *Bucket, now int64, _ bool) (settled bool) {
+	if b.Written.Count == 0 || b.debt.Sign() == 0 {
+		b.s = UnitsPerToken(c.Count, c.Period)
+		return false
+	}
+	b.debt = b.Written.debtAt(b, now)
+	if s := UnitsPerToken(c.Count, c.Period); b.s.Cmp(s) != 0 { // whole units, rounded up, at most 2^53-1 of them
 		inUnits := new(big.Rat).Mul(b.debt, new(big.Rat).SetInt(s))
 		b.debt.SetFrac(big.NewInt(min(CeilRat(inUnits), bound.MaxAmount)), s)
 		b.s = s
 	}
-	b.debt = c.debtAt(b, now)
+	return big.NewRat(c.Count, c.Period).Cmp(big.NewRat(b.Written.Count, b.Written.Period)) != 0
 }
 
 // debtAt returns the debt at a time after the bucket's own.

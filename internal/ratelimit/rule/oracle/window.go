@@ -12,10 +12,25 @@ import (
 // fixed counts the tokens of a window. It finds a window's bounds by looking where the calendar changes.
 type fixed struct{}
 
-func (fixed) advance(c Charge, b *Bucket, now int64, back bool) {
-	if start, _ := c.window(max(now, min(b.At, now+5_000_000))); b.At < start && !back {
+func (fixed) advance(c Charge, b *Bucket, now int64, back bool) (settled bool) {
+	as := max(now, b.At)
+	if back {
+		as = now
+	}
+	start, end := c.window(as)
+	if b.At < start {
 		b.count = 0
 	}
+	return b.count > 0 && b.until < end
+}
+
+// inFourBits returns us rounded up to a number of four significant bits, at least 8192.
+func inFourBits(us int64) int64 {
+	unit := int64(1)
+	for us > 15*unit {
+		unit *= 2
+	}
+	return max(8192, (us+unit-1)/unit*unit)
 }
 
 func (fixed) fits(c Charge, b *Bucket, later, n int64) bool {
@@ -77,7 +92,8 @@ func (c Charge) window(us int64) (start, end int64) {
 // sliding keeps the tokens of each window by its number.
 type sliding struct{}
 
-func (sliding) advance(c Charge, b *Bucket, now int64, back bool) {
+func (sliding) advance(c Charge, b *Bucket, now int64, back bool) (settled bool) {
+	settled = b.length != c.Period
 	if back || b.length != c.Period {
 		// What they count for at their time, rounded up, is one charge at that time.
 		covered := big.NewRat(b.length-b.At%b.length, b.length)
@@ -98,6 +114,7 @@ func (sliding) advance(c Charge, b *Bucket, now int64, back bool) {
 			delete(b.counts, number)
 		}
 	}
+	return settled
 }
 
 func (sliding) fits(c Charge, b *Bucket, later, n int64) bool {
@@ -133,7 +150,7 @@ func (sliding) waits(c Charge, _ *Bucket) int64 { return 2*c.Period + 5_000_001 
 // slidingLog keeps each token's time.
 type slidingLog struct{}
 
-func (slidingLog) advance(c Charge, b *Bucket, now int64, back bool) {
+func (slidingLog) advance(c Charge, b *Bucket, now int64, back bool) (settled bool) {
 	at := max(b.At, now)
 	b.log = slices.DeleteFunc(b.log, func(t int64) bool { return t+c.Period <= at })
 	if back {
@@ -141,6 +158,7 @@ func (slidingLog) advance(c Charge, b *Bucket, now int64, back bool) {
 			b.log[i] -= b.At - now
 		}
 	}
+	return b.Written.Period != 0 && b.Written.Period != c.Period
 }
 
 func (slidingLog) fits(c Charge, b *Bucket, later, n int64) bool {

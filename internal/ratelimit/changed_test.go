@@ -1,0 +1,119 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// keeper lets the key of a bucket expire by the test's clock.
+type keeper struct {
+	client redis.UniversalClient // nil: the bucket is in the process
+	clock  *testClock
+	key    string
+	value  string
+	dies   int64 // us
+}
+
+// pass moves the clock, and deletes the key if its time has come.
+func (k *keeper) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	if k.client != nil {
+		value, err := k.client.Get(t.Context(), k.key).Result()
+		if err == nil && value != k.value {
+			k.value, k.dies = value, k.clock.us.Load()+k.client.PTTL(t.Context(), k.key).Val().Microseconds()
+		}
+	}
+	k.clock.advance(d)
+	if k.client != nil && k.dies != 0 && k.clock.us.Load() >= k.dies {
+		k.client.Del(t.Context(), k.key)
+		k.value, k.dies = "", 0
+	}
+}
+
+// onKeptTime is onTestTime with a keeper of the only bucket of rule "rule".
+func onKeptTime(t *testing.T, kind rule.Kind, test func(t *testing.T, l *Limiter, k *keeper)) {
+	t.Helper()
+	for _, where := range []string{"redis", "local"} {
+		t.Run(kind.String()+"/"+where, func(t *testing.T) {
+			t.Parallel()
+			k := &keeper{clock: &testClock{}}
+			k.clock.us.Store(worldStart - worldStart%86_400_000_000) // midnight
+			if where == "redis" {
+				k.client = patientClient(t, testenv.Redis(t))
+			}
+			name, err := rule.Bucket{Tenant: "acme", Rule: compile(t, rule.Spec{Kind: kind.String(), Rate: "1/s"})}.Name()
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.key = name
+			test(t, k.clock.limiter(t, k.client), k)
+		})
+	}
+}
+
+// TestRule_Tightened_GivesNothingAway: the client goes on asking, and what it gets is what the new rate gives.
+func TestRule_Tightened_GivesNothingAway(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds() {
+		onKeptTime(t, kind, func(t *testing.T, l *Limiter, k *keeper) {
+			spec := rule.Spec{Kind: kind.String(), Rate: "100/10s"}
+			tight := rule.Spec{Kind: kind.String(), Rate: "100/day"}
+			if kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket {
+				spec.Burst, tight.Burst, tight.Rate = 100, 100, "1/min"
+			}
+			before, after := compile(t, spec), compile(t, tight)
+			k.pass(t, time.Hour)
+			if n := exhaust(t, l, requestOf(Charge{Rule: before})); n != 100 {
+				t.Fatalf("%d admitted before the change", n)
+			}
+			got := 0
+			for range 200 { // 50 s
+				k.pass(t, 250*time.Millisecond)
+				if mustConsume(t, l, requestOf(Charge{Rule: after})).Allowed {
+					got++
+				}
+			}
+			// A bucket gets back what the old rate gave up to the first request after the change: 2.5 tokens. A window or log nothing.
+			if want := map[bool]int{true: 2}[kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket]; got > want+1 || got < want {
+				t.Errorf("%d admitted in 50 s after the change, want %d", got, want)
+			}
+		})
+	}
+}
+
+// TestRule_Raised_CountsFromNowOn: an untouched bucket has what the old rate gave until it was first seen under the new one.
+func TestRule_Raised_CountsFromNowOn(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []rule.Kind{rule.KindTokenBucket, rule.KindLeakyBucket} {
+		onKeptTime(t, kind, func(t *testing.T, l *Limiter, k *keeper) {
+			slow := compile(t, rule.Spec{Kind: kind.String(), Rate: "40/day", Burst: 100})
+			quick := compile(t, rule.Spec{Kind: kind.String(), Rate: "1000/h", Burst: 100})
+			exhaust(t, l, requestOf(Charge{Rule: slow}))
+			k.pass(t, 12*time.Hour)
+			if v := mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]; v.Remaining != 20 {
+				t.Errorf("%d left after half a day at 40/day, want 20", v.Remaining)
+			}
+			k.pass(t, 36*time.Second)
+			if v := mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]; v.Remaining != 30 {
+				t.Errorf("%d left 36 s later at 1000/h, want 30", v.Remaining)
+			}
+			// The other way round within the same units per token: 9000/min and 3000/min differ in what comes back per us only.
+			quick, slow = compile(t, rule.Spec{Kind: kind.String(), Rate: "9000/min", Burst: 6000}), compile(t, rule.Spec{Kind: kind.String(), Rate: "3000/min", Burst: 6000})
+			k.pass(t, time.Hour)
+			exhaust(t, l, requestOf(Charge{Rule: slow, Cost: 100}))
+			k.pass(t, 20*time.Second)
+			if v := mustPeek(t, l, requestOf(Charge{Rule: quick})).Verdicts[0]; v.Remaining != 1000 {
+				t.Errorf("%d left after 20 s at 3000/min, want 1000", v.Remaining)
+			}
+			k.pass(t, 20*time.Second)
+			if v := mustPeek(t, l, requestOf(Charge{Rule: slow})).Verdicts[0]; v.Remaining != 4000 {
+				t.Errorf("%d left after 20 s more at 9000/min, want 4000", v.Remaining)
+			}
+		})
+	}
+}
