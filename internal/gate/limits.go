@@ -42,6 +42,13 @@ const (
 // limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a refusal.
 func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads) (limitsResult, error) {
 	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
+	return g.decideRules(ctx, req, facts, rules, 1, how, reads)
+}
+
+// decideRules decides these rules, each with times the cost of req.
+func (g *Gate) decideRules(
+	ctx context.Context, req *Request, facts *tenantFacts, rules []*planRule, times int64, how charging, reads *redisstore.Reads,
+) (limitsResult, error) {
 	switch {
 	case len(rules) == 0:
 		return limitsResult{}, nil
@@ -50,7 +57,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, how
 	}
 	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads}
 	for i, p := range rules {
-		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.cost(req)}
+		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.times(p.cost(req), times)}
 		if p.zoneOfTenant {
 			ask.Charges[i].Zone = facts.zone
 		}
