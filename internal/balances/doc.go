@@ -47,6 +47,11 @@
 // meanwhile. An instance that has not learned for blindAfter publishes everything. With more than askedMax balances an instance asks for
 // all of them. So the first check of a balance reads PostgreSQL, and the next ones use copies.
 //
+// # Held copies
+//
+// Redis announces when a copy that was read changes (redisstore.Watch). Until then this process uses the one it keeps, without asking. Such a
+// copy may miss what was published in the last redisstore.HeldFor.
+//
 // # Staleness
 //
 // A copy of a wanted balance reaches Redis a few milliseconds after its COMMIT: publishGap plus a round trip. In the first moments in which a balance

@@ -110,12 +110,12 @@ func (in *interest) ask(keys []ledger.BalanceKey, now time.Time) (news bool) {
 	return news
 }
 
-// unsent removes up to n balances that are to be announced and returns them, with the cursor of what is known. due: there is a
+// unsent removes up to announceMax balances that are to be announced and returns them, with the cursor of what is known. due: there is a
 // reason for an exchange.
-func (in *interest) unsent(n int, now time.Time) (ids []uint64, cursor int64, due bool) {
+func (in *interest) unsent(now time.Time) (ids []uint64, cursor int64, due bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	n = min(n, len(in.queue))
+	n := min(announceMax, len(in.queue))
 	ids = append(ids, in.queue[:n]...)
 	in.queue = append(in.queue[:0], in.queue[n:]...)
 	return ids, in.cursor, n > 0 || in.due(now)
@@ -229,6 +229,23 @@ func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Ti
 	if complete {
 		in.learned, in.news = now, false
 		in.forget(now)
+	}
+	return late
+}
+
+// blind returns the copies that were not published, once this process has not learned for blindAfter: somebody may have asked for them.
+func (in *interest) blind(now time.Time) []*ledger.BalanceCopy {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if now.Sub(in.learned) <= blindAfter {
+		return nil
+	}
+	var late []*ledger.BalanceCopy
+	for _, passed := range in.passed {
+		for _, c := range passed {
+			late = append(late, c)
+		}
+		clear(passed)
 	}
 	return late
 }

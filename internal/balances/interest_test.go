@@ -75,9 +75,10 @@ func (f *fleet) commit(i int, tenant string) {
 // exchange is one run of the interest script for instance i, which Redis may have lost.
 func (f *fleet) exchange(i int, lost bool) {
 	in := f.instances[i]
-	ids, cursor, _ := in.unsent(announceMax, f.now)
+	ids, cursor, _ := in.unsent(f.now)
 	if lost {
 		in.sent(ids, false, f.now, f.now)
+		f.put(in.blind(f.now))
 		return
 	}
 	for _, id := range ids {
@@ -163,7 +164,7 @@ func TestInterest_Bounded_AsksForEverything(t *testing.T) {
 	if len(in.asked) != askedMax+1 || !slices.Contains(in.queue, everything) {
 		t.Fatalf("%d balances are asked about, want %d and everything", len(in.asked), askedMax)
 	}
-	for ids, _, due := in.unsent(announceMax, now); due; ids, _, due = in.unsent(announceMax, now) {
+	for ids, _, due := in.unsent(now); due; ids, _, due = in.unsent(now) {
 		in.sent(ids, true, now, now)
 	}
 	beyond := copyOf("beyond", 1, now)

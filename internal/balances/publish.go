@@ -66,7 +66,7 @@ func (c *Cache) sync() error {
 // commits makes no call.
 func (c *Cache) exchange(ctx context.Context) error {
 	for range exchangesMax {
-		ids, cursor, due := c.interest.unsent(announceMax, time.Now())
+		ids, cursor, due := c.interest.unsent(time.Now())
 		if !due {
 			return nil
 		}
@@ -78,6 +78,7 @@ func (c *Cache) exchange(ctx context.Context) error {
 		}
 		c.interest.sent(ids, err == nil, now, ledgerNow)
 		if err != nil {
+			c.pending.add(c.interest.blind(now))
 			return err
 		}
 		late := c.interest.learn(heard, cursor, len(heard) < noticesMax, now)

@@ -2,6 +2,8 @@
 //
 // # Terms
 //
+// A flood is load that the service refuses. An outage is the time without Redis.
+//
 // A variant is one kind of load on one server: debits of many tenants, the bare echo handler, the PL/pgSQL function and so
 // on. A round runs every variant once, for a short slice of time. Each round starts with another variant, so that noise of
 // the machine affects all variants. A ratio is computed within a round; the result is the median of the rounds.

@@ -35,16 +35,17 @@ func (r *runner) inUse(ctx context.Context) error {
 	if err := r.stand.restart(ctx, at); err != nil {
 		return err
 	}
+	further := tenantRange{r.cfg.Tenants, r.cfg.InUse}
 	auth := bearer(r.stand.adminKey)
 	debits := newTemplate("/v1/debits/batch", auth, batchBody(r.cfg.Batch), r.cfg.Batch)
 	debits.recorded = true
 	before := cpuOf(os.Getpid(), at.child.Pid())
-	first, err := r.each(ctx, debits, min(batchClients, r.cfg.Connections))
+	first, err := r.each(ctx, at, debits, min(batchClients, r.cfg.Connections), further)
 	if err != nil {
 		return fmt.Errorf("first debits: %w", err)
 	}
 	used := cpuOf(os.Getpid(), at.child.Pid()).Minus(before)
-	checks, err := r.each(ctx, newTemplate("/v1/check", auth, checkBody(tenantMark, plainRoute), 1), r.cfg.Connections)
+	checks, err := r.each(ctx, at, newTemplate("/v1/check", auth, checkBody(tenantMark, plainRoute), 1), r.cfg.Connections, further)
 	if err != nil {
 		return fmt.Errorf("checks: %w", err)
 	}
@@ -55,25 +56,30 @@ func (r *runner) inUse(ctx context.Context) error {
 	return nil
 }
 
-// each sends t on n connections until each of the tenants in use had a part in it. It leaves out those that do not fill a request.
-func (r *runner) each(ctx context.Context, t *template, n int) (sample, error) {
-	t.inOrder, t.first = true, r.cfg.Tenants
-	requests := int64(r.cfg.InUse / t.debits)
-	clients, err := dial(ctx, r.stand.service.api, n)
+// tenantRange is the numbers of tenants from first on.
+type tenantRange struct{ first, count int }
+
+// each sends t to a site on n connections until each of the tenants had a part in it. It leaves out those that do not fill a request.
+func (r *runner) each(ctx context.Context, at *site, t *template, n int, tenants tenantRange) (sample, error) {
+	requests := uint64(tenants.count / t.debits)
+	last := r.seq.Add(requests)
+	begin := last - requests + 1
+	t.inOrder, t.first = true, tenants.first-int(begin)*t.debits
+	clients, err := dial(ctx, at.api, n)
 	if err != nil {
 		return sample{}, err
 	}
 	defer closeAll(clients)
-	var next atomic.Int64
+	var sent atomic.Uint64
 	s, err := closedLoop(ctx, n, inUseMax, func(caller int) (outcome, error) {
-		number := next.Add(1) - 1
-		if number >= requests {
+		number := begin + sent.Add(1) - 1
+		if number > last {
 			return outcome{}, errEnough
 		}
-		status, err := clients[caller].send(t, uint64(number), r.cfg.InUse)
+		status, err := clients[caller].send(t, number, tenants.count)
 		return clients[caller].outcome(status, t), err
 	})
-	if err == nil && s.sent != requests {
+	if err == nil && s.sent != int64(requests) {
 		err = fmt.Errorf("%d of %d requests within %s", s.sent, requests, inUseMax)
 	}
 	r.note(t, &s)

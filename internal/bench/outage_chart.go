@@ -9,7 +9,7 @@ import (
 
 // chart draws the timeline in three panels: latency, admissions and script calls.
 func (r *OutageResult) chart(path string) error {
-	latency := r.panel("ms (logarithmic)",
+	latency := r.panel("ms",
 		r.curve("check, p99 of 0.1 s", chart.Service, func(m *Moment) float64 { return m.CheckP99.Seconds() * 1000 }),
 		r.curve("slowest request of 0.1 s", chart.Second, func(m *Moment) float64 { return m.Slowest.Seconds() * 1000 }))
 	latency.LogY(0.1, 1000)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // Check reports whether Consume would allow req now, and charges nothing.
@@ -40,7 +41,11 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 		return g.blockedCheck(ctx, req, &facts, blocked), nil
 	}
 	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
-	reads := g.copies.Reads(keys, req.MaxStale)
+	var reads *redisstore.Reads
+	copies, held := g.copies.Held(make([]balances.Cached, 0, fewItems), keys, req.MaxStale)
+	if !held {
+		reads = g.copies.Reads(keys, req.MaxStale)
+	}
 	var res limitsResult
 	if !exempt {
 		var err error
@@ -54,8 +59,11 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	if facts.unknown && (req.MaxStale == nil || *req.MaxStale > 0) {
 		return Check{}, noTenant(req.Tenant)
 	}
-	texts := g.readCopies(ctx, reads, !res.degraded) // if Redis did not answer the limits, it is not asked again
-	out, err := g.answerItems(ctx, req, &facts, keys, texts)
+	have := found{copies, true}
+	if !held {
+		have = g.lookup(ctx, keys, reads, !res.degraded) // if Redis did not answer the limits, it is not asked again
+	}
+	out, err := g.answerItems(ctx, req, &facts, have)
 	if err != nil {
 		return Check{}, err
 	}
@@ -133,7 +141,7 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 	if refused.LimitsDegraded {
 		ctx, cancel := context.WithTimeout(ctx, balances.ReadPatience)
 		defer cancel()
-		return g.answerItems(ctx, &req, &facts, keys, nil)
+		return g.answerItems(ctx, &req, &facts, g.lookup(ctx, keys, nil, false))
 	}
-	return g.answerItems(ctx, &req, &facts, keys, g.readCopies(ctx, g.copies.Reads(keys, req.MaxStale), true))
+	return g.answerItems(ctx, &req, &facts, g.lookup(ctx, keys, g.copies.Reads(keys, req.MaxStale), true))
 }

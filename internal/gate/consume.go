@@ -123,11 +123,7 @@ func (g *Gate) settle(ctx context.Context, req *Request, facts *tenantFacts, d *
 	if facts.unknown {
 		return nil, true, noTenant(req.Tenant)
 	}
-	var texts []string
-	if reads != nil {
-		texts = reads.Values
-	}
-	err = g.refusal(ctx, d, facts, known.balance, texts)
+	err = g.refusal(ctx, d, facts, known.balance, reads)
 	return nil, err != nil, err
 }
 

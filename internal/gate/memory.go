@@ -11,6 +11,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 const (
@@ -124,11 +125,11 @@ func (m *memory) mayBeStored(b *refusing, key string) bool {
 	return found
 }
 
-// refusal returns the refusal of d by a balance that the memory has; nil: the ledger must decide. texts are the copies in Redis, nil if
-// Redis was not asked or did not answer.
-func (g *Gate) refusal(ctx context.Context, d *ledger.Debit, facts *tenantFacts, b *refusing, texts []string) error {
+// refusal returns the refusal of d by a balance that the memory has; nil: the ledger must decide. reads are those of the balance,
+// nil if Redis was not asked.
+func (g *Gate) refusal(ctx context.Context, d *ledger.Debit, facts *tenantFacts, b *refusing, reads *redisstore.Reads) error {
 	key := [1]ledger.BalanceKey{balanceOf(d)}
-	if known := g.copies.Lookup(make([]balances.Cached, 0, 1), key[:], texts); !g.stillRefuses(b, &known[0], facts, texts != nil) {
+	if known := g.copies.LookupReads(make([]balances.Cached, 0, 1), key[:], reads); !g.stillRefuses(b, &known[0], facts, reads != nil && reads.Values != nil) {
 		var err error
 		if b, err = g.readRefusing(ctx, d, b); err != nil || g.memory.mayBeStored(b, d.Key) {
 			return nil //nolint:nilerr // the ledger is asked instead

@@ -82,6 +82,7 @@ func New(store *redisstore.Store, cfg Config) *Limiter {
 	l.leases = newLeases(l)
 	if store != nil {
 		store.OnChange(l.noteShard)
+		l.local.dropped = store.Watch().Forget
 		l.script = store.NewScript("limits", lua.Limits)
 		l.lanes = redisstore.NewLanes(store, redisstore.Work[query, answer]{
 			Name: "limits", Lanes: cfg.Lanes, MaxBatch: maxBatchCharges,
@@ -149,8 +150,11 @@ func (l *Limiter) decide(ctx context.Context, req Request, o rule.Op) (Decision,
 	if len(q.charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
-	d, denied := l.recall(&q)
-	if !denied {
+	d, known := l.recall(&q)
+	if !known {
+		d, known = l.peekHeld(&q)
+	}
+	if !known {
 		if d, err = l.askStore(ctx, &q); err != nil {
 			return Decision{}, err
 		}
@@ -281,7 +285,9 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 		if charged {
 			b.Wrote()
 		}
-		l.local.observe(v, results, charged, received)
+		if l.local.observe(v, results, charged, received) && v.peeks {
+			b.Kept(v.keys)
+		}
 	}
 	return results
 }

@@ -79,6 +79,7 @@ type Store struct {
 	clock   ticker
 	seed    maphash.Seed
 	reads   *Lanes[struct{}, struct{}]
+	watch   *Watch // nil: nothing is held
 
 	changed atomic.Pointer[func(shard string, err error, away int)]
 	away    atomic.Int32 // shards whose breaker is open
@@ -138,8 +139,12 @@ func New(client redis.UniversalClient, cfg Config) *Store {
 		close(s.ended)
 	}
 	s.reads = newReadLanes(s)
+	s.watch = newWatch(s, client)
 	return s
 }
+
+// Watch returns what knows which values still stand in Redis; nil on a cluster.
+func (s *Store) Watch() *Watch { return s.watch }
 
 // Start learns the masters of a cluster and loads the scripts. It is optional: an error means that Redis is away or that the first
 // calls will send their script in full.
@@ -158,7 +163,10 @@ func (s *Store) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.cancel() // from here on no shard is added or dropped
 	s.mu.Unlock()
-	<-s.ended                                 // within the client's timeouts
+	<-s.ended // within the client's timeouts
+	if s.watch != nil {
+		s.watch.stop()
+	}
 	errs = append(errs, s.stopShards(ctx)...) // shards added in between
 	s.dropped.Wait()
 	return errors.Join(errs...)

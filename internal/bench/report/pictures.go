@@ -131,7 +131,7 @@ func (r *Results) latencyPage() *chart.Page {
 	if len(r.OpenLoops) == 0 {
 		return nil
 	}
-	p := chart.NewPanel("requests/s", "ms (logarithmic)")
+	p := chart.NewPanel("requests/s", "ms")
 	p.Tall()
 	var rates []float64
 	least, most := math.Inf(1), 0.0

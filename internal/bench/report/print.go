@@ -38,8 +38,11 @@ func (p *Printer) Results(r *Results) error {
 	for _, name := range r.NotThere {
 		fmt.Fprintf(t, "%s\tnot there\t\t\t\t\t\t\t\t\t\t\t\t\n", name)
 	}
-	fmt.Fprint(t, "\t\t\t\t\t\t\t\t\t\t\t\t\t\nlatency\tachieved/s\t\tp50\tp90\tp99\tp99.9\terrors\t\t\t\t\t\t\n")
-	for _, o := range slices.Concat(r.oneClient(), r.OpenLoops) {
+	loops := slices.Concat(r.oneClient(), r.OpenLoops)
+	if len(loops) > 0 {
+		fmt.Fprint(t, "\t\t\t\t\t\t\t\t\t\t\t\t\t\nlatency\tachieved/s\t\tp50\tp90\tp99\tp99.9\terrors\t\t\t\t\t\t\n")
+	}
+	for _, o := range loops {
 		fmt.Fprintf(t, "%s\t%.0f\t\t%s\t%s\t%s\t%s\t%d\t\t\t\t\t\t\n", o.what(), o.Achieved, Micros(o.P50), Micros(o.P90), Micros(o.P99),
 			Micros(o.P999), o.Errors)
 	}

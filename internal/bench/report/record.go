@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,7 +98,11 @@ func change(now float64, recorded map[string]float64, name string) string {
 	if was == 0 || now == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%+.0f%%", (now/was-1)*100)
+	percent := math.Round((now/was - 1) * 100)
+	if percent == 0 {
+		return "0%" // neither +0 nor -0
+	}
+	return fmt.Sprintf("%+.0f%%", percent)
 }
 
 // about tells what the changes are against.
