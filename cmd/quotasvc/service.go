@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,6 +26,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
@@ -106,7 +109,9 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	g := gate.New(l, cat, limiter, cache, gate.Config{LoadsMax: cfg.CheckReads, Log: log, Metrics: m.registry})
+	g := gate.New(l, cat, limiter, cache, gate.Config{
+		LoadsMax: cfg.CheckReads, Once: once.New(store), ChargeKey: chargeKey(string(cfg.AdminKey)), Log: log, Metrics: m.registry,
+	})
 	proxies, err := parseProxies(cfg.TrustedProxies)
 	if err != nil {
 		return nil, err
@@ -121,6 +126,14 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	s.api, s.adminKey = m.traces.Handler(api.Handler()), keys.SetBootstrap
 	s.show(ctx, m, l, cat, store, limiter)
 	return s, nil
+}
+
+// chargeKey returns the key that signs the ids of charges: one that all instances with the same bootstrap key have, and that tells nothing of it.
+// After another bootstrap key earlier charges cannot be refunded; their tokens come back with time.
+func chargeKey(bootstrap string) []byte {
+	mac := hmac.New(sha256.New, []byte(bootstrap))
+	mac.Write([]byte("ids of charges"))
+	return mac.Sum(nil)
 }
 
 // show sets what operators see of the service.

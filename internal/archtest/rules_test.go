@@ -44,12 +44,13 @@ var mayImport = map[string][]string{
 	"internal/ledger/pg":             {"internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
+	"internal/once":                  {"internal/redisstore"},
 	"internal/ratelimit":             {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
 	"internal/ratelimit/replica":     {"internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
 	"internal/ratelimit/rule":        {"internal/bound", "internal/period"},         // pure: the arithmetic of limits
 	"internal/ratelimit/rule/oracle": {"internal/ratelimit/rule", "internal/bound"}, // the second implementation, for tests
 	"internal/balances":              {"internal/ledger", "internal/redisstore", "lua"},
-	"internal/gate":                  {"internal/balances", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period", "internal/route"},
+	"internal/gate":                  {"internal/balances", "internal/once", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period", "internal/route"},
 
 	"internal/body":                 {"internal/bound", "internal/period"},
 	"internal/yamldoc":              {"internal/body"},
@@ -82,7 +83,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
-		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
+		"internal/clock", "internal/once", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 	},
 }

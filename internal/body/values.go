@@ -59,6 +59,15 @@ func (d *Document) Method() string {
 	return ""
 }
 
+// Visible reads 1 to high visible ASCII characters.
+func (d *Document) Visible(high int) string {
+	if text, ok := d.text(); ok && bound.ASCII(text, '!', 1, high) {
+		return text
+	}
+	d.fault(fmt.Sprintf("must be 1 to %d visible ASCII characters", high))
+	return ""
+}
+
 // Prose reads text for people: low to high bytes.
 func (d *Document) Prose(low, high int) string {
 	if text, ok := d.text(); ok && bound.Text(text, low, high) {

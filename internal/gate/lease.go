@@ -183,7 +183,7 @@ func leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 	}
 	out.Verdict = LimitVerdict{
 		Rule: p.compiled.ID, Kind: p.compiled.Kind.String(), Replaces: p.replaces, Allowed: lease.Held, Remaining: lease.Remaining,
-		Limit: out.Limit, Quota: p.compiled.Burst, Concurrent: true, RetryAfter: lease.RetryAfter, Shadow: p.compiled.Shadow,
+		Limit: out.Limit, Policy: p.policy, Concurrent: true, RetryAfter: lease.RetryAfter, Shadow: p.compiled.Shadow,
 		Degraded: lease.Degraded,
 	}
 	return out

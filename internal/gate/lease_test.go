@@ -116,7 +116,7 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 	req.Key = "job-3"
 	_, err = in.Acquire(ctx, req)
 	limited, ok := errors.AsType[*RateLimited](err)
-	if !ok || !slices.Equal(limited.Violated, []string{"exports"}) || limited.RetryAfter <= 0 || len(limited.Verdicts) != 1 || !limited.Verdicts[0].Concurrent || limited.Verdicts[0].Quota != 2 {
+	if !ok || !slices.Equal(limited.Violated, []string{"exports"}) || limited.RetryAfter <= 0 || len(limited.Verdicts) != 1 || !limited.Verdicts[0].Concurrent || limited.Verdicts[0].Policy != `"exports";q=2;qu="concurrent-requests"` {
 		t.Errorf("beyond the capacity: %+v", err)
 	}
 	id, err := ratelimit.ParseLeaseID(first.ID)

@@ -42,6 +42,13 @@ const (
 // limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a refusal.
 func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads) (limitsResult, error) {
 	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
+	return g.decideRules(ctx, req, facts, rules, 1, how, reads)
+}
+
+// decideRules decides these rules, each with times the cost of req.
+func (g *Gate) decideRules(
+	ctx context.Context, req *Request, facts *tenantFacts, rules []*planRule, times int64, how charging, reads *redisstore.Reads,
+) (limitsResult, error) {
 	switch {
 	case len(rules) == 0:
 		return limitsResult{}, nil
@@ -50,7 +57,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, how
 	}
 	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads, Fresh: req.MaxStale != nil && *req.MaxStale <= 0}
 	for i, p := range rules {
-		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.cost(req)}
+		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.times(p.cost(req), times)}
 		if p.zoneOfTenant {
 			ask.Charges[i].Zone = facts.zone
 		}
@@ -109,11 +116,10 @@ func closedRules(rules []*planRule) []string {
 }
 
 func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
-	quota, window := v.Rule.Rate.PerSeconds()
 	return LimitVerdict{
 		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: p.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
-		Quota: quota, WindowSeconds: window, Window: v.Rule.Kind.Windowed(),
-		RetryAfter: v.RetryAfter, Reset: v.Next, Delay: v.Delay, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
+		Policy: p.policy, Window: v.Rule.Kind.Windowed(),
+		RetryAfter: v.RetryAfter, Next: v.Next, Full: v.Reset, Delay: v.Delay, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
 	}
 }
 
@@ -173,7 +179,7 @@ func (g *Gate) refund(ctx context.Context, res *limitsResult) {
 func (res *limitsResult) refunded(after *ratelimit.Verdict) {
 	for i := range res.verdicts {
 		if v := &res.verdicts[i]; v.Rule == after.Rule.ID {
-			v.Remaining, v.Reset, v.Delay = after.Remaining, after.Next, 0
+			v.Remaining, v.Next, v.Full, v.Delay = after.Remaining, after.Next, after.Reset, 0
 		}
 	}
 }

@@ -161,8 +161,8 @@ type LimitVerdict struct {
 	// Remaining is the number of whole tokens left after the decision; Limit is the bucket's capacity.
 	Remaining, Limit int64
 
-	// The rule's rate is Quota tokens per WindowSeconds. For a concurrency rule Quota is the capacity, and WindowSeconds is 0.
-	Quota, WindowSeconds int64
+	// Policy is the rule's member of the RateLimit-Policy header.
+	Policy string
 
 	Concurrent bool // the rule counts concurrent leases, not requests per time
 	Window     bool // its tokens come back all at once: all refused callers could retry at the same moment
@@ -170,8 +170,8 @@ type LimitVerdict struct {
 	// RetryAfter is the time until the same cost would pass; zero if it passed or never will.
 	RetryAfter time.Duration
 
-	// Reset is the time until one more token is available; zero if the bucket is full.
-	Reset time.Duration
+	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero if it is full.
+	Next, Full time.Duration
 
 	// Delay is how long an admitted request must wait in a leaky bucket; zero for all other kinds.
 	Delay time.Duration

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
@@ -26,7 +27,9 @@ type limitRule struct {
 	// It has a bucket for each of these, beside the tenant.
 	perSubject, perRoute, perIP bool
 
-	byPattern bool // the bucket of a route is that of the pattern
+	refills   time.Duration // in which an empty bucket is full again, at most
+	policy    string        // its member of the RateLimit-Policy header
+	byPattern bool          // the bucket of a route is that of the pattern
 	prefix    catalog.IPPrefix
 
 	costs        []routeCost // by precedence
@@ -94,6 +97,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		}
 		return nil, &body.Fault{Field: "rule", Message: err.Error()}
 	}
+	r.refills, r.policy = refillsIn(&r.compiled), policyOf(&r.compiled)
 	if l.Match.Route != "" {
 		if r.route, err = newRouteMatch(l.Match.Route, r.forms); err != nil {
 			return nil, &body.Fault{Field: "match.route", Message: err.Error()}

@@ -28,15 +28,19 @@ func (rc *request) enterGateway() error {
 	return nil
 }
 
-// authorize decides whether a request may pass a gateway. It consumes, or only checks if the gateway asks for that.
+// authorize decides whether a request may pass a gateway. It consumes, checks or charges limits, as the gateway
+// asks.
 func (s *Server) authorize(rc *request) error {
-	mode, err := rc.readForwarded()
+	f, err := rc.readForwarded()
 	if err != nil {
 		return err
 	}
-	if mode == forwarded.ModeCheck {
+	switch f.Mode {
+	case forwarded.ModeCheck:
 		err = s.checkForwarded(rc)
-	} else {
+	case forwarded.ModeLimit:
+		err = s.chargeForwarded(rc, f.Amount)
+	default:
 		err = s.consumeForwarded(rc)
 	}
 	if err != nil {
@@ -66,17 +70,17 @@ func (s *Server) consumeForwarded(rc *request) error {
 	return nil
 }
 
-// readForwarded reads the forwarded request, and whether to consume or to check.
-func (rc *request) readForwarded() (mode string, err error) {
+// readForwarded reads the forwarded request.
+func (rc *request) readForwarded() (forwarded.Request, error) {
 	f, err := rc.gateway.Read(rc.Request())
 	if err != nil {
-		return "", err
+		return f, err
 	}
 	rc.gateRequest = gate.Request{
 		Tenant: f.Tenant, Subject: f.Subject, Route: f.Route, Items: []ledger.Item{{Meter: f.Meter, Amount: f.Amount}},
 		IP: rc.server.proxies.Client(rc.Request()), Method: strings.ToUpper(f.Method), Key: forwardedKey(f.Key), Forwarded: f.Method + " " + f.URI,
 	}
-	return f.Mode, rc.ofTenant(f.Tenant)
+	return f, rc.ofTenant(f.Tenant)
 }
 
 // forwardedKey returns the key of the operation: the given one with a prefix, or a new one. An X-Request-Id never becomes a

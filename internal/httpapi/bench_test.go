@@ -113,7 +113,7 @@ func BenchmarkDebit(b *testing.B) {
 func BenchmarkCheck(b *testing.B) {
 	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
 	verdict := func(rule string) gate.LimitVerdict {
-		return gate.LimitVerdict{Rule: rule, Allowed: true, Remaining: 9, Limit: 10, Quota: 10, WindowSeconds: 1, Reset: 100 * time.Millisecond}
+		return gate.LimitVerdict{Rule: rule, Allowed: true, Remaining: 9, Limit: 10, Policy: `"` + rule + `";q=10;w=1`, Next: 100 * time.Millisecond}
 	}
 	answer := &gate.Check{
 		Allowed: true, Source: gate.SourceCache, AsOf: at, Limits: []gate.LimitVerdict{verdict("a"), verdict("b"), verdict("c")},

@@ -14,6 +14,8 @@ import (
 // nothing.
 type bodies struct {
 	check, consume, debit []body.Member[gate.Request]
+	charge                []body.Member[gate.ChargeRequest]
+	chargeRefund          []body.Member[string]
 	batch                 []body.Member[batch]
 	hold                  []body.Member[withDryRun[ledger.Hold]]
 	capture               []body.Member[withDryRun[ledger.HoldChange]]
@@ -41,6 +43,8 @@ func newBodies() *bodies {
 		check:        append(slices.Concat(demand, dimensionMembers()), staleMember()),
 		consume:      slices.Concat(demand, dimensionMembers(), changeMembers()),
 		debit:        debit,
+		charge:       chargeMembers(),
+		chargeRefund: chargeRefundMembers(),
 		batch:        batchMembers(slices.Concat(debit, []body.Member[gate.Request]{key})),
 		hold:         addDryRun(holdMembers(items)),
 		capture:      addDryRun(captureMembers(items)),

@@ -104,6 +104,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "AdjustmentRequest": fieldsOf(r.adjustment),
 		"BatchDebit":   append(fieldsOf(r.debit), field{"idempotency_key", false}),
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
+		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),
 		"KeyRequest": fieldsOf(r.key), "KeyRotation": fieldsOf(r.rotation),
 		"MeterRequest": fieldsOfObject[catalog.Meter]("meter"), "PlanRequest": fieldsOfObject[catalog.Plan]("plan"),
 		"TenantRequest": fieldsOfObject[catalog.Tenant]("tenant"), "TenantPatch": fieldsOfObject[catalog.TenantPatch](),

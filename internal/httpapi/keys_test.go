@@ -58,6 +58,8 @@ func trials(tenant string, made belongings) map[string]trial {
 		"POST /v1/holds/:hold_id/release":                         {path: "/v1/holds/h/release", body: of, header: key},
 		"POST /v1/holds/:hold_id/extend":                          {path: "/v1/holds/h/extend", body: fmt.Sprintf(`{"tenant":%q,"ttl_seconds":60}`, tenant), header: key},
 		"POST /v1/refunds":                                        {path: "/v1/refunds", body: fmt.Sprintf(`{"tenant":%q,"operation_id":"paid"}`, tenant), header: key},
+		"POST /v1/limits/charge":                                  {path: "/v1/limits/charge", body: of},
+		"POST /v1/limits/charge/refund":                           {path: "/v1/limits/charge/refund", body: fmt.Sprintf(`{"charge_id":%q}`, made.charge)},
 		"POST /v1/leases":                                         {path: "/v1/leases", body: fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)},
 		"POST /v1/leases/:lease_id/renew":                         {path: "/v1/leases/" + made.lease + "/renew", body: `{}`},
 		"DELETE /v1/leases/:lease_id":                             {path: "/v1/leases/" + made.lease},
@@ -97,7 +99,7 @@ func trials(tenant string, made belongings) map[string]trial {
 }
 
 // belongings are ids of what belongs to a tenant.
-type belongings struct{ lease, verification, key string }
+type belongings struct{ lease, charge, verification, key string }
 
 // furnish makes a tenant with something of everything.
 func (s *service) furnish(tenant string) belongings {
@@ -110,6 +112,11 @@ func (s *service) furnish(tenant string) belongings {
 	s.call("POST", "/v1/leases", fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)).want(201).into(&lease)
 	s.call("PUT", "/v1/blocks/subject/eve", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(201)
 	s.call("PUT", "/v1/limits/of-"+tenant, fmt.Sprintf(`{"per":["tenant"],"match":{"tenant":%q},"kind":"token_bucket","rate":"9/s"}`, tenant)).want(201)
+	var charge wire.ChargeAnswer
+	s.eventually("the limit is charged", func() bool {
+		s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(200).into(&charge)
+		return charge.ChargeID != ""
+	})
 	var v wire.Verification
 	s.eventually("a verification starts", func() bool { // one runs at a time
 		a := s.call("POST", "/v1/verifications", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(202, 503)
@@ -119,7 +126,7 @@ func (s *service) furnish(tenant string) belongings {
 		return a.status == 202
 	})
 	k := s.newKey(fmt.Sprintf(`{"name":"n","scopes":["use"],"tenant":%q}`, tenant))
-	return belongings{lease: lease.LeaseID, verification: v.VerificationID, key: k.KeyID}
+	return belongings{lease: lease.LeaseID, charge: charge.ChargeID, verification: v.VerificationID, key: k.KeyID}
 }
 
 // TestRoutes_BoundKey_ReachesItsTenantOnly sends every route of the table with keys bound to tenant mine, about tenant theirs: all of

@@ -96,8 +96,8 @@ func TestConsume_RegionShare(t *testing.T) {
 		limit, policy string
 		capacity      int
 	}{
-		"token_bucket":   {`"rate":"100/h","burst":10`, `"region";q=30;w=3600`, 3},
-		"leaky_bucket":   {`"rate":"20/h","burst":10`, `"region";q=6;w=3600`, 3},
+		"token_bucket":   {`"rate":"100/h","burst":10`, `"region";q=3;w=360`, 3},
+		"leaky_bucket":   {`"rate":"20/h","burst":10`, `"region";q=3;w=1800`, 3},
 		"fixed_window":   {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
 		"sliding_window": {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
 		"sliding_log":    {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},

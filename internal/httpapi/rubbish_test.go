@@ -54,6 +54,8 @@ func fullBodies() map[string]struct{ method, path, body string } {
 			"dry_run":false}`},
 		"acquireLease": {"POST", "/v1/leases", `{"rule":"exports","tenant":"acme","subject":"u1","route":"/search","ip":"192.0.2.1",
 			"ttl_seconds":60,"dry_run":false}`},
+		"chargeLimits":      {"POST", "/v1/limits/charge", `{"tenant":"acme","subject":"u1","route":"/x","ip":"192.0.2.1","method":"GET","cost":1,"rules":["to-reset"],"dry_run":false}`},
+		"refundCharge":      {"POST", "/v1/limits/charge/refund", `{"charge_id":"` + chargeToRefund + `"}`},
 		"renewLease":        {"POST", "/v1/leases/" + leaseToRenew + "/renew", `{"ttl_seconds":60}`},
 		"startRoll":         {"POST", "/v1/rolls", `{"as_of":"2026-01-01T00:00:00Z"}`},
 		"resetLimit":        {"POST", "/v1/limits/to-reset/reset", `{"tenant":"acme","subject":"u1","route":"/nowhere","ip":"192.0.2.1"}`},
@@ -62,6 +64,9 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"rotateKey":         {"POST", "/v1/keys/to-rotate/rotate", `{"overlap_seconds":60}`},
 	}
 }
+
+// chargeToRefund is a charge of acme by any instance of a test, long ago.
+const chargeToRefund = "AQAAAaILBt4KJOtfUfcK4eMEYWNtZQAAAQh0by1yZXNldAACAPPcyc6hM9Icv3bvRuC7r1o"
 
 // leaseToRenew is the lease id that acme gets of exports for the key to-renew, on any instance at any time.
 const leaseToRenew = "EARhY21lB2V4cG9ydHMASQpXcMCBiPxqyoFmx_p93w"

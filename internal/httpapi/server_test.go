@@ -244,7 +244,7 @@ func TestServe_ClientGone_499(t *testing.T) {
 func TestRetryAfter_WaitsForLaterLimit(t *testing.T) {
 	t.Parallel()
 	s := unbacked(t, func(rc *request) error {
-		rc.limits = []gate.LimitVerdict{{Rule: "slow", Allowed: true, Quota: 1, WindowSeconds: 60, Reset: 59500 * time.Millisecond}}
+		rc.limits = []gate.LimitVerdict{{Rule: "slow", Allowed: true, Policy: `"slow";q=1;w=60`, Next: 59500 * time.Millisecond}}
 		return &ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: 2 * time.Second}
 	})
 	a := s.bare("/v1/rolls/x/y")

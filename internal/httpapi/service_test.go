@@ -189,7 +189,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(l.Start(s.t.Context()))
 	s.onStop("ledger", l.Stop)
 	s.verifier = s.openVerifier(databaseURL)
-	return gate.New(l, c, limiter, cache, gate.Config{}), l, c
+	return gate.New(l, c, limiter, cache, gate.Config{ChargeKey: []byte("key of tests")}), l, c
 }
 
 func (s *service) openVerifier(databaseURL string) *verifier.Verifier {

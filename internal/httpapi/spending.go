@@ -143,16 +143,24 @@ func (s *Server) consume(rc *request) error {
 // spend consumes rc.gateRequest, and sends the RateLimit headers.
 func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
 	done, err := s.gate.Consume(rc.ctx, rc.gateRequest)
-	rc.limits = done.Limits
-	limitheaders.WriteMode(rc.Response().Header(), done.LimitsDegraded)
+	rc.writeLimits(done.Limits, done.LimitsDegraded, err)
 	if err != nil {
 		if gate.CodeOf(err) == gate.CodeRateLimited || gate.CodeOf(err) == gate.CodeCostExceedsCapacity {
 			s.writeRemaining(rc, &done)
 		}
 		return nil, err
 	}
-	s.limits.Write(rc.Response().Header(), done.Limits)
 	return done.Result, nil
+}
+
+// writeLimits sends the headers of limits that were asked. Those of a refusal are sent with its problem, which needs the verdicts if the limits
+// did not refuse.
+func (rc *request) writeLimits(verdicts []gate.LimitVerdict, degraded bool, err error) {
+	h := rc.Response().Header()
+	limitheaders.WriteMode(h, degraded)
+	if rc.limits = verdicts; err == nil {
+		rc.server.limits.Write(h, verdicts)
+	}
 }
 
 // writeRemaining sends the X-Quota headers of a consume that limits refused before its balance was read. It sends none if

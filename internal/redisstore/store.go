@@ -225,6 +225,29 @@ func (s *Store) Delete(ctx context.Context, key string) (existed bool, err error
 	return n > 0, nil
 }
 
+// PutNew stores text under a key for ttl and returns true, unless the key exists: then it returns what is there. The error matches ErrAway:
+// whether the text was stored is unknown.
+func (s *Store) PutNew(ctx context.Context, key, text string, ttl time.Duration) (held string, isNew bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
+	defer cancel()
+	pipe := s.client.Pipeline()
+	set, get := pipe.SetNX(ctx, key, text, ttl), pipe.Get(ctx, key) // SET NX GET needs Redis 7
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return "", false, fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return get.Val(), set.Val(), nil
+}
+
+// Put stores text under a key for ttl. The error matches ErrAway: whether the text was stored is unknown.
+func (s *Store) Put(ctx context.Context, key, text string, ttl time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
+	defer cancel()
+	if err := s.client.Set(ctx, key, text, ttl).Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return nil
+}
+
 // noteShard is called by the breaker of a shard, once per change.
 func (s *Store) noteShard(sh *shard, open bool, err error) {
 	value, delta := 0.0, int32(-1)

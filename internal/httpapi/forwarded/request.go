@@ -2,6 +2,7 @@ package forwarded
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/body"
@@ -28,6 +29,7 @@ const (
 const (
 	ModeConsume = "consume"
 	ModeCheck   = "check"
+	ModeLimit   = "limit" // charges limits only, HeaderAmount times; no meter is needed
 )
 
 const (
@@ -57,8 +59,12 @@ func (g *Gateway) Read(r *http.Request) (Request, error) {
 		Tenant: h.text(HeaderTenant, bound.ID, bound.MustBeID), Subject: h.text(HeaderSubject, bound.ID, bound.MustBeID),
 		Meter: h.text(HeaderMeter, bound.ID, bound.MustBeID), Amount: h.amount(HeaderAmount), Route: h.text(HeaderRoute, bound.Route, bound.MustBeRoute),
 	}
-	h.require(HeaderTenant, HeaderMeter)
-	req.Mode = h.text(HeaderMode, func(s string) bool { return s == ModeConsume || s == ModeCheck }, body.OneOf(ModeConsume, ModeCheck))
+	modes := []string{ModeConsume, ModeCheck, ModeLimit}
+	req.Mode = h.text(HeaderMode, func(s string) bool { return slices.Contains(modes, s) }, body.OneOf(modes...))
+	h.require(HeaderTenant)
+	if req.Mode != ModeLimit {
+		h.require(HeaderMeter)
+	}
 	req.Key = h.text(headerIdempotencyKey, bound.Key, bound.MustBeKey)
 	req.Method, req.URI = g.original(r, &h)
 	if err := h.faults.Err(); err != nil {

@@ -17,9 +17,6 @@ const (
 	// namedMax bounds the limits that an answer names. Clients act on the first one, and proxies bound the size of headers.
 	namedMax = 5
 
-	// unitConcurrency is the quota unit of concurrency limits. Requests are the default unit, which is not sent.
-	unitConcurrency = "concurrent-requests"
-
 	// Retry-After gets a random part of the wait, 1/jitterPart of it and at most jitterMax, if a window denied: all clients
 	// that a window denies otherwise return at the same instant. A minute spreads them enough; a tenth of the wait until
 	// midnight would be hours.
@@ -95,25 +92,30 @@ func (w *Writer) Write(h http.Header, verdicts []gate.LimitVerdict) time.Duratio
 	if len(enforced) == 0 {
 		return 0
 	}
-	slices.SortStableFunc(enforced, compareRestriction)
+	if len(enforced) > 1 {
+		slices.SortStableFunc(enforced, compareRestriction)
+	}
 	denied := !enforced[0].Allowed
-	policy, state := make([]byte, 0, 256), make([]byte, 0, 256)
+	enforced = enforced[:min(len(enforced), namedMax)]
 	longest := time.Duration(0)
-	for i, v := range enforced[:min(len(enforced), namedMax)] {
-		if i > 0 {
-			policy, state = append(policy, ", "...), append(state, ", "...)
-		}
-		policy = appendPolicy(policy, v)
-		state = appendItem(state, v.Rule)
-		state = appendParameter(state, ";r=", v.Remaining)
+	text := make([]byte, 0, 512) // the policies, then the states; both headers share one string
+	for i, v := range enforced {
+		text = appendMember(text, i, v.Policy)
+	}
+	policies := len(text)
+	for i, v := range enforced {
+		text = appendMember(text, i, `"`)
+		text = append(text, v.Rule...)
+		text = appendParameter(text, `";r=`, v.Remaining)
 		if showsDelay(v, denied) {
 			wait := delayOf(v)
 			longest = max(longest, wait)
-			state = appendParameter(state, ";t=", seconds(wait))
+			text = appendParameter(text, ";t=", seconds(wait))
 		}
 	}
-	set(h, headerPolicy, string(policy))
-	set(h, headerState, string(state))
+	values := string(text)
+	both := []string{values[:policies], values[policies:]}
+	h[headerPolicy], h[headerState] = both[:1:1], both[1:]
 	w.writeLegacy(h, enforced[0])
 	return longest
 }
@@ -123,17 +125,6 @@ func WriteMode(h http.Header, degraded bool) {
 	if degraded {
 		set(h, headerMode, "local")
 	}
-}
-
-// appendPolicy appends the quota of a limit: a number of requests per number of seconds, or a number at a time.
-func appendPolicy(b []byte, v *gate.LimitVerdict) []byte {
-	b = appendItem(b, v.Rule)
-	b = appendParameter(b, ";q=", v.Quota)
-	if v.Concurrent {
-		b = append(b, ";qu="...)
-		return appendItem(b, unitConcurrency)
-	}
-	return appendParameter(b, ";w=", max(v.WindowSeconds, 1))
 }
 
 // showsDelay reports whether t is meaningful. When a lease returns depends on its holder; only a denial has an estimate. A
@@ -146,13 +137,13 @@ func showsDelay(v *gate.LimitVerdict, denied bool) bool {
 }
 
 // writeLegacy sends the older headers. Their clients expect all three, so -Reset is sent even for a limit that can never
-// allow the request: it is the time until one more token.
+// allow the request: it is the time until the bucket is full.
 func (w *Writer) writeLegacy(h http.Header, v *gate.LimitVerdict) {
 	for _, legacy := range w.Legacy {
-		prefix, reset := "X-RateLimit-", seconds(delayOf(v))
+		prefix, reset := "X-RateLimit-", seconds(fullIn(v))
 		switch legacy {
 		case legacyXEpoch:
-			reset = seconds(time.Duration(w.now().Add(delayOf(v)).UnixNano()))
+			reset = seconds(time.Duration(w.now().Add(fullIn(v)).UnixNano()))
 		case legacyXDelta:
 		case legacyDraft:
 			prefix = "RateLimit-"
@@ -204,7 +195,15 @@ func delayOf(v *gate.LimitVerdict) time.Duration {
 	if !v.Allowed && !v.Never {
 		return v.RetryAfter
 	}
-	return v.Reset
+	return v.Next
+}
+
+// fullIn returns how long until the bucket is full. When all leases return is not known; of a denial there is an estimate for one.
+func fullIn(v *gate.LimitVerdict) time.Duration {
+	if v.Concurrent {
+		return delayOf(v)
+	}
+	return v.Full
 }
 
 // compareRestriction orders limits from the most restrictive: those that never allow the request, those that denied it, the
@@ -233,19 +232,12 @@ func severity(v *gate.LimitVerdict) int {
 	}
 }
 
-// appendItem appends a structured-field string (RFC 9651 3.3.3). Rule ids have no quotes or backslashes today; escaping
-// keeps a name from becoming syntax if that changes.
-func appendItem(b []byte, name string) []byte {
-	b = append(b, '"')
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c >= ' ' && c <= '~':
-			b = append(b, c)
-		}
+// appendMember appends a member of a list.
+func appendMember(b []byte, at int, member string) []byte {
+	if at > 0 {
+		b = append(b, ", "...)
 	}
-	return append(b, '"')
+	return append(b, member...)
 }
 
 // structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).

@@ -24,11 +24,11 @@ func TestLimitHeaders_MostRestrictiveFirst_NoShadows(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
 	wait := (&Writer{}).Write(h, []gate.LimitVerdict{
-		{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Quota: 100, WindowSeconds: 60, Reset: 600 * time.Millisecond},
-		{Rule: "shadow", Shadow: true, RetryAfter: time.Hour, Quota: 1, WindowSeconds: 1},
-		{Rule: "tight", Allowed: true, Remaining: 1, Limit: 2, Quota: 2, WindowSeconds: 3600, Reset: 30 * time.Minute},
-		{Rule: "jobs", Allowed: true, Remaining: 2, Limit: 5, Quota: 5, Concurrent: true},
-		{Rule: "full", Allowed: true, Remaining: 100, Limit: 100, Quota: 100, WindowSeconds: 1},
+		{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Policy: `"roomy";q=100;w=60`, Next: 600 * time.Millisecond},
+		{Rule: "shadow", Shadow: true, RetryAfter: time.Hour, Policy: `"shadow";q=1;w=1`},
+		{Rule: "tight", Allowed: true, Remaining: 1, Limit: 2, Policy: `"tight";q=2;w=3600`, Next: 30 * time.Minute},
+		{Rule: "jobs", Allowed: true, Remaining: 2, Limit: 5, Policy: `"jobs";q=5;qu="concurrent-requests"`, Concurrent: true},
+		{Rule: "full", Allowed: true, Remaining: 100, Limit: 100, Policy: `"full";q=100;w=1`},
 	})
 	if got, want := only(t, h, headerPolicy), `"tight";q=2;w=3600, "jobs";q=5;qu="concurrent-requests", "roomy";q=100;w=60, "full";q=100;w=1`; got != want {
 		t.Errorf("policy\n got %s\nwant %s", got, want)
@@ -47,11 +47,11 @@ func TestLimitHeaders_Denial_OnlyItsWait(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
 	wait := (&Writer{}).Write(h, []gate.LimitVerdict{
-		{Rule: "tight", Allowed: true, Remaining: 1, Limit: 2, Quota: 2, WindowSeconds: 3600, Reset: 30 * time.Minute},
-		{Rule: "soon", Remaining: 0, Limit: 5, Quota: 5, WindowSeconds: 1, RetryAfter: 100 * time.Millisecond, Reset: 100 * time.Millisecond},
-		{Rule: "late", Remaining: 3, Limit: 5, Quota: 5, WindowSeconds: 10, RetryAfter: 1500 * time.Millisecond, Reset: time.Second},
-		{Rule: "jobs", Remaining: 0, Limit: 1, Quota: 1, Concurrent: true, RetryAfter: time.Second},
-		{Rule: "never", Never: true, Remaining: 4, Limit: 4, Quota: 4, WindowSeconds: 1},
+		{Rule: "tight", Allowed: true, Remaining: 1, Limit: 2, Policy: `"tight";q=2;w=3600`, Next: 30 * time.Minute},
+		{Rule: "soon", Remaining: 0, Limit: 5, Policy: `"soon";q=5;w=1`, RetryAfter: 100 * time.Millisecond, Next: 100 * time.Millisecond},
+		{Rule: "late", Remaining: 3, Limit: 5, Policy: `"late";q=5;w=10`, RetryAfter: 1500 * time.Millisecond, Next: time.Second},
+		{Rule: "jobs", Remaining: 0, Limit: 1, Policy: `"jobs";q=1;qu="concurrent-requests"`, Concurrent: true, RetryAfter: time.Second},
+		{Rule: "never", Never: true, Remaining: 4, Limit: 4, Policy: `"never";q=4;w=1`},
 	})
 	if got, want := only(t, h, headerState), `"never";r=4, "late";r=3;t=2, "jobs";r=0;t=1, "soon";r=0;t=1, "tight";r=1`; got != want {
 		t.Errorf("state\n got %s\nwant %s", got, want)
@@ -67,8 +67,8 @@ func TestLimitHeaders_Never_NoWait(t *testing.T) {
 	for _, next := range []time.Duration{0, time.Second} { // a full bucket, and one that fills
 		h := http.Header{}
 		wait := (&Writer{}).Write(h, []gate.LimitVerdict{
-			{Rule: "small", Never: true, Remaining: 4, Limit: 4, Quota: 4, WindowSeconds: 1, Reset: next},
-			{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Quota: 100, WindowSeconds: 60, Reset: time.Minute},
+			{Rule: "small", Never: true, Remaining: 4, Limit: 4, Policy: `"small";q=4;w=1`, Next: next},
+			{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Policy: `"roomy";q=100;w=60`, Next: time.Minute},
 		})
 		if got, want := only(t, h, headerState), `"small";r=4, "roomy";r=90`; got != want || wait != 0 {
 			t.Errorf("got %s and a wait of %s, want %s", got, wait, want)
@@ -80,7 +80,7 @@ func TestLimitHeaders_AtMostFive(t *testing.T) {
 	t.Parallel()
 	var verdicts []gate.LimitVerdict
 	for i := range 16 {
-		verdicts = append(verdicts, gate.LimitVerdict{Rule: fmt.Sprint("r", i), Allowed: true, Remaining: int64(16 - i), Quota: 16, WindowSeconds: 1})
+		verdicts = append(verdicts, gate.LimitVerdict{Rule: fmt.Sprint("r", i), Allowed: true, Remaining: int64(16 - i), Policy: fmt.Sprintf(`"r%d";q=16;w=1`, i)})
 	}
 	h := http.Header{}
 	(&Writer{}).Write(h, verdicts)
@@ -117,8 +117,8 @@ func TestLimitHeaders_ModeLocal(t *testing.T) {
 func TestLegacyHeaders_MostRestrictiveLimit(t *testing.T) {
 	t.Parallel()
 	verdicts := []gate.LimitVerdict{
-		{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Reset: time.Second},
-		{Rule: "tight", Allowed: true, Remaining: 3, Limit: 5, Reset: 90*time.Second + time.Millisecond},
+		{Rule: "roomy", Allowed: true, Remaining: 90, Limit: 100, Next: time.Second, Full: 2 * time.Second},
+		{Rule: "tight", Allowed: true, Remaining: 3, Limit: 5, Next: time.Second, Full: 90*time.Second + time.Millisecond},
 	}
 	for _, c := range []struct {
 		sets []Legacy
@@ -224,19 +224,17 @@ func amount() *rapid.Generator[int64] {
 // drawVerdict draws verdicts of any kind, possible and impossible ones.
 func drawVerdict(t *rapid.T, i int) gate.LimitVerdict {
 	v := gate.LimitVerdict{
-		Rule: fmt.Sprint(i, "-") + rapid.StringMatching(`[ -~]{0,20}`).Draw(t, "rule"), Allowed: rapid.Bool().Draw(t, "allowed"),
-		Remaining: amount().Draw(t, "r"), Limit: amount().Draw(t, "limit"), Quota: amount().Draw(t, "q"),
-		RetryAfter: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "retry")), Reset: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "reset")),
+		Rule: fmt.Sprint(i, "-") + rapid.StringMatching(`[A-Za-z0-9._:-]{0,20}`).Draw(t, "rule"), Allowed: rapid.Bool().Draw(t, "allowed"),
+		Remaining: amount().Draw(t, "r"), Limit: amount().Draw(t, "limit"),
+		RetryAfter: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "retry")), Next: time.Duration(rapid.Int64Range(0, 1e18).Draw(t, "next")),
 		Shadow: rapid.IntRange(0, 5).Draw(t, "shadow") == 0, Degraded: rapid.Bool().Draw(t, "degraded"),
 	}
+	v.Policy = fmt.Sprintf(`"%s";q=%d;w=1`, v.Rule, i)
 	switch rapid.SampledFrom([]string{"bucket", "window", "concurrency"}).Draw(t, "kind") {
 	case "concurrency":
-		v.Concurrent = true
+		v.Concurrent, v.Policy = true, fmt.Sprintf(`"%s";q=%d;qu="concurrent-requests"`, v.Rule, i)
 	case "window":
 		v.Window = true
-		fallthrough
-	default:
-		v.WindowSeconds = rapid.Int64Range(1, 1e9).Draw(t, "w")
 	}
 	v.Never = !v.Allowed && rapid.Bool().Draw(t, "never")
 	return v
@@ -279,8 +277,8 @@ func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 				rt.Fatalf("%q and %q", policy[i].value, state[i].value)
 			}
 			shown = append(shown, v.Rule)
-			if diff := cmp.Diff(policyOf(v), policy[i].parameters); diff != "" {
-				rt.Fatal(diff)
+			if policy[i].value != v.Rule {
+				rt.Fatal(policy[i], v)
 			}
 			if diff := cmp.Diff(stateOf(v, denied), state[i].parameters); diff != "" {
 				rt.Fatal(diff)
@@ -304,20 +302,13 @@ func TestLimitHeaders_ParseAndMatchVerdicts(t *testing.T) {
 	})
 }
 
-func policyOf(v gate.LimitVerdict) map[string]any {
-	if v.Concurrent {
-		return map[string]any{"q": min(v.Quota, structuredMax), "qu": "concurrent-requests"}
-	}
-	return map[string]any{"q": min(v.Quota, structuredMax), "w": v.WindowSeconds}
-}
-
 func stateOf(v gate.LimitVerdict, denied bool) map[string]any {
 	out := map[string]any{"r": min(v.Remaining, structuredMax)}
 	switch {
 	case !v.Allowed && !v.Never:
 		out["t"] = seconds(v.RetryAfter)
 	case !denied && !v.Concurrent:
-		out["t"] = seconds(v.Reset)
+		out["t"] = seconds(v.Next)
 	}
 	return out
 }

@@ -462,6 +462,26 @@ type ChangeAnswer struct {
 	Tenant  ID     `json:"tenant"`
 }
 
+// ChargeAnswer defines model for ChargeAnswer.
+type ChargeAnswer struct {
+	// Allowed Always true. A denial is a problem.
+	Allowed bool `json:"allowed"`
+
+	// ChargeID Names the charge in a refund. Absent if no limit was charged.
+	ChargeID string         `json:"charge_id,omitempty,omitzero"`
+	DryRun   bool           `json:"dry_run,omitempty,omitzero"`
+	Limits   []LimitVerdict `json:"limits"`
+}
+
+// ChargeRefundAnswer defines model for ChargeRefundAnswer.
+type ChargeRefundAnswer struct {
+	// Limits The limits after the refund.
+	Limits []LimitVerdict `json:"limits"`
+
+	// Refunded False if the charge was refunded before, or its tokens have come back by themselves.
+	Refunded bool `json:"refunded"`
+}
+
 // CheckAnswer defines model for CheckAnswer.
 type CheckAnswer struct {
 	Allowed bool      `json:"allowed"`
