@@ -25,7 +25,7 @@ func (g *Gate) ResetLimit(ctx context.Context, req ResetRequest) (existed bool, 
 	if err != nil {
 		return false, err
 	}
-	p := facts.rules.byID[req.Rule]
+	p := facts.rules.rule(req.Rule)
 	if p == nil {
 		return false, &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit of this name; a limit that was just created is known within moments"}
 	}
