@@ -48,6 +48,7 @@ func trials(tenant string, made belongings) map[string]trial {
 	path := "/v1/tenants/" + tenant
 	return map[string]trial{
 		"POST /v1/check":                                          {path: "/v1/check", body: item},
+		"POST /v1/check/batch":                                    {path: "/v1/check/batch", body: `{"checks":[` + item + `]}`},
 		"POST /v1/consume":                                        {path: "/v1/consume", body: item, header: key},
 		"any /v1/authorize/:gateway":                              nginx,
 		"any /v1/authorize/envoy/*":                               envoy,
@@ -161,6 +162,10 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 				var results wire.DebitBatchAnswer
 				a.want(200).into(&results)
 				if results.Results[0].Status != 403 || results.Results[0].Code != "forbidden" {
+					t.Errorf("%s: %s", name, a.body)
+				}
+			} else if name == "POST /v1/check/batch" {
+				if a.want(200); !strings.HasPrefix(string(a.body), `{"results":[{"status":403,`) {
 					t.Errorf("%s: %s", name, a.body)
 				}
 			} else if !trial.gateway {

@@ -39,6 +39,7 @@ const methodAny = "any"
 func (s *Server) routes() []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/check", scope: access.Use, reach: oneTenant, handler: s.check},
+		{method: http.MethodPost, path: "/v1/check/batch", scope: access.Use, reach: oneTenant, handler: s.checkBatch},
 		{method: http.MethodPost, path: "/v1/consume", scope: access.Use, reach: oneTenant, handler: s.consume},
 		{method: methodAny, path: "/v1/authorize/:gateway", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
 		{method: methodAny, path: forwarded.PrefixEnvoy + "/*", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
