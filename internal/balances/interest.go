@@ -163,6 +163,7 @@ func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.
 	for i := range copies {
 		if cached := &copies[i]; cached.Confirmed {
 			cached.Confirmed = in.asked[idOf(keys[i])].covers(cached.Copy.AsOf, now) || in.asked[everything].covers(cached.Copy.AsOf, now)
+			cached.Unwanted = !cached.Confirmed
 		}
 	}
 }
