@@ -30,7 +30,7 @@ type bodies struct {
 	renewal               []body.Member[time.Duration]
 	roll                  []body.Member[rollRequest]
 	verification          []body.Member[verificationRequest]
-	reset                 []body.Member[gate.ResetRequest]
+	reset                 []body.Member[gate.BucketRequest]
 	key                   []body.Member[access.New]
 	rotation              []body.Member[rotation]
 }

@@ -83,6 +83,7 @@ func trials(tenant string, made belongings) map[string]trial {
 		"GET /v1/tenants/:tenant":                                 {path: path},
 		"GET /v1/tenants/:tenant/terms":                           {path: path + "/terms"},
 		"POST /v1/limits/:rule/reset":                             {path: "/v1/limits/slots/reset", body: of},
+		"GET /v1/limits/:rule/state":                              {path: "/v1/limits/slots/state?tenant=" + tenant},
 		"PUT /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve", body: of},
 		"GET /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve?tenant=" + tenant},
 		"DELETE /v1/blocks/:kind/:value":                          {path: "/v1/blocks/subject/eve?tenant=" + tenant},
