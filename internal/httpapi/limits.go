@@ -47,7 +47,7 @@ func (s *Server) getLimit(rc *request) error {
 			return err
 		}
 	}
-	l, err := s.store.Limit(rc.ctx, rule)
+	l, err := s.limitFor(rc, rule, tenant)
 	if err != nil {
 		return err
 	}
@@ -65,6 +65,26 @@ func (s *Server) getLimit(rc *request) error {
 		answer.Explain = explanationOf(&e)
 	}
 	return rc.send(http.StatusOK, answer)
+}
+
+// limitFor returns the limit of a name that applies to tenant: that of its plan, if the plan has one. tenant may be empty.
+func (s *Server) limitFor(rc *request, rule, tenant string) (catalog.Limit, error) {
+	if tenant == "" {
+		return s.store.Limit(rc.ctx, rule)
+	}
+	found, err := s.catalog.Tenant(rc.ctx, tenant)
+	if err != nil {
+		return catalog.Limit{}, err
+	}
+	if plan := s.catalog.Snapshot().Plans[found.Plan]; plan != nil {
+		for _, l := range plan.Limits {
+			if l.Rule == rule {
+				l.CreatedAt, l.UpdatedAt = plan.CreatedAt, plan.CreatedAt
+				return l, nil
+			}
+		}
+	}
+	return s.store.Limit(rc.ctx, rule)
 }
 
 func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
