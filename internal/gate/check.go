@@ -17,7 +17,13 @@ import (
 // *ReducedCapacity, *TooManyLimits or a *ledger.Error for a request that cannot be decided, or that names a tenant or meter
 // that does not exist.
 func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
-	out, err := g.check(ctx, &req)
+	out, err := g.check(ctx, &req, chargeNothing)
+	g.checked(&out, err)
+	return out, err
+}
+
+// checked counts a check.
+func (g *Gate) checked(out *Check, err error) {
 	label := outcome(err, false)
 	if err == nil {
 		g.metrics.sources.WithLabelValues(string(out.Source), strconv.FormatBool(out.Degraded)).Inc()
@@ -26,12 +32,17 @@ func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
 		}
 	}
 	g.metrics.decisions.WithLabelValues("check", label).Inc()
-	return out, err
 }
 
-func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
+// check is Check. With peekHeld it returns errNotHeld for a check that would wait for Redis.
+func (g *Gate) check(ctx context.Context, req *Request, how charging) (Check, error) {
 	if err := ledger.ValidateItems(req.Items); err != nil { // a check from copies does not ask the ledger
 		return Check{}, err
+	}
+	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
+	copies, held := g.copies.Held(make([]balances.Cached, 0, fewItems), keys, req.MaxStale)
+	if !held && how == peekHeld {
+		return Check{}, errNotHeld
 	}
 	// If the tenant cannot be looked up, the check goes on with the facts of a tenant that does not exist. A degraded answer
 	// is better than none. Debits fail instead.
@@ -40,16 +51,14 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	if blocked != nil {
 		return g.blockedCheck(ctx, req, &facts, blocked), nil
 	}
-	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
 	var reads *redisstore.Reads
-	copies, held := g.copies.Held(make([]balances.Cached, 0, fewItems), keys, req.MaxStale)
 	if !held {
 		reads = g.copies.Reads(keys, req.MaxStale)
 	}
 	var res limitsResult
 	if !exempt {
 		var err error
-		if res, err = g.limits(ctx, req, &facts, chargeNothing, reads); err != nil {
+		if res, err = g.limits(ctx, req, &facts, how, reads); err != nil {
 			return Check{}, err
 		}
 	}

@@ -34,6 +34,7 @@ type charging int
 
 const (
 	chargeNothing  charging = iota
+	peekHeld                // nothing, and without Redis: errNotHeld if that must be asked
 	chargeAttempts          // everything if a rule counts attempts, else nothing: the request will not be granted
 	chargeAll
 )
@@ -63,11 +64,19 @@ func (g *Gate) decideRules(
 		}
 	}
 	charge := how == chargeAll || how == chargeAttempts && slices.ContainsFunc(rules, func(p *planRule) bool { return p.attempts })
-	decide := g.limiter.Peek
-	if charge {
-		decide = g.limiter.Consume
+	var decision ratelimit.Decision
+	var err error
+	switch {
+	case charge:
+		decision, err = g.limiter.Consume(ctx, ask)
+	case how == peekHeld:
+		var held bool
+		if decision, held = g.limiter.PeekHeld(ask); !held {
+			return limitsResult{}, errNotHeld
+		}
+	default:
+		decision, err = g.limiter.Peek(ctx, ask)
 	}
-	decision, err := decide(ctx, ask)
 	switch {
 	case errors.Is(err, ratelimit.ErrUnavailable):
 		return limitsResult{degraded: true, refusal: &ReducedCapacity{Violated: closedRules(rules), RetryAfter: reducedRetryAfter}}, nil

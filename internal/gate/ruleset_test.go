@@ -140,10 +140,11 @@ func drawLimits(t *rapid.T, prefix string, names []string) []catalog.Limit {
 		at := fmt.Sprintf("%s%d ", prefix, i)
 		oneOf := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, at+what) }
 		l := limitNamed(fmt.Sprint(prefix, i), oneOf("replaces", append(names, "", "", "g0", "g1", "g2", "o0")...), catalog.Match{
-			Route: oneOf("route", "", "", "/a", "/a/*", "/a/**", "/*/b", "**", "*"), Meter: oneOf("meter", "", "", "m", "n"),
+			Route: oneOf("route", "", "", "/a", "/A/", "/a/*", "/a/**", "/a;x/**", "/*/b", "/*/B/", "**", "*"), Method: oneOf("method", "", "", "", "GET"), Meter: oneOf("meter", "", "", "m", "n"),
 			Plan: oneOf("plan", "", "", "p"), Tenant: oneOf("tenant", "", "", "t", "u"),
 		})
 		l.Per = rapid.SampledFrom([][]string{{"tenant"}, {"subject"}, {"route"}, {"ip"}, {"global"}, {"tenant", "ip", "route"}}).Draw(t, at+"per")
+		l.Normalize = rapid.SampledFrom([][]string{nil, nil, {}, {"case"}, {"trailing_slash", "matrix"}, {"case", "trailing_slash", "matrix", "encoded_slash"}}).Draw(t, at+"normalize")
 		limits = append(limits, l)
 	}
 	return limits
@@ -161,7 +162,8 @@ func TestRuleSet_Apply_EqualsFullScan(t *testing.T) {
 		s := mustRuleSet(t, own, general)
 		oneOf := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, what) }
 		req := Request{
-			Tenant: oneOf("tenant", "t", "u", "v"), Subject: oneOf("subject", "", "s"), Route: oneOf("route", "", "/a", "/a/b", "/a/b/c", "/x/b", "a"),
+			Tenant: oneOf("tenant", "t", "u", "v"), Subject: oneOf("subject", "", "s"), Method: oneOf("method", "", "GET", "POST"), Forwarded: oneOf("forwarded", "", "GET /"),
+			Route: oneOf("route", "", "/a", "/A", "/a/", "/a;y", "/a%2fb", "/a/b", "/a/B/", "/a/b/c", "/x/b", "/..;/a/b", "a"),
 			Items: []ledger.Item{{Meter: oneOf("meter", "m", "n", "o"), Amount: 1}, {Meter: "second", Amount: 1}},
 		}
 		if rapid.Bool().Draw(rt, "has an address") {

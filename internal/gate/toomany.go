@@ -124,7 +124,22 @@ func (t *trial) changes(after, before *catalog.Snapshot) changes {
 	for _, p := range plans {
 		ch.plans[p.ID] = true
 	}
+	replacedBy := map[string][]string{} // plans, by the rules that their own ones replace
+	for plan, set := range t.rules.plans {
+		for id := range set.own.replacing {
+			replacedBy[id] = append(replacedBy[id], plan)
+		}
+	}
+	for i, l := range before.Limits {
+		yield(i)
+		if t.rules.general.general.byID[l.Rule] == nil { // deleted: chains that ended in it are divided
+			limits = append(limits, l)
+		}
+	}
 	for _, l := range limits {
+		for _, plan := range replacedBy[l.Rule] {
+			ch.plans[plan] = true
+		}
 		switch {
 		case len(t.rules.general.general.replacing[l.Rule]) > 0: // the chains of others may have changed
 			ch.all = true

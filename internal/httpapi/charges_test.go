@@ -87,3 +87,45 @@ func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 		t.Errorf("%d units are left of %d", after, before)
 	}
 }
+
+func TestLimitState_ShowsBucket(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant","subject"],"kind":"token_bucket","rate":"1/min","burst":5}`, `{"per":["ip"],"kind":"fixed_window","rate":"9/day"}`,
+		`{"per":["tenant","route"],"kind":"token_bucket","rate":"4/day","match":{"route":"/v1/**"}}`, `{"per":["tenant"],"kind":"concurrency","burst":3}`)
+	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","subject":"u","ip":"192.0.2.1","route":"/v1/x","cost":2}`).want(200)
+	s.send("/v1/leases", "l", `{"rule":"r3","tenant":"acme"}`).want(201)
+	for query, want := range map[string]wire.LimitState{
+		"r0/state?tenant=acme&subject=u":          {Rule: "r0", Kind: "token_bucket", Remaining: 3, Limit: 5, NextAfterMs: 60_000, ResetAfterMs: 120_000},
+		"r0/state?tenant=acme&subject=other":      {Rule: "r0", Kind: "token_bucket", Remaining: 5, Limit: 5},
+		"r1/state?ip=::ffff:192.0.2.1":            {Rule: "r1", Kind: "fixed_window", Remaining: 7, Limit: 9, NextAfterMs: -1, ResetAfterMs: -1},
+		"r2/state?tenant=acme&route=/v1/anything": {Rule: "r2", Kind: "token_bucket", Remaining: 2, Limit: 4, NextAfterMs: -1, ResetAfterMs: -1},
+		"r2/state?tenant=acme":                    {Rule: "r2", Kind: "token_bucket", Remaining: 2, Limit: 4, NextAfterMs: -1, ResetAfterMs: -1},
+		"r3/state?tenant=acme":                    {Rule: "r3", Kind: "concurrency", Remaining: 2, Limit: 3},
+	} {
+		for range 2 { // it charges nothing
+			var got wire.LimitState
+			a := s.call("GET", "/v1/limits/"+query, "").want(200)
+			a.into(&got)
+			about := func(got, want int64) bool {
+				return want < 0 && got > 0 || got <= want && got > want-5000 || got == want
+			}
+			if !about(got.NextAfterMs, want.NextAfterMs) || !about(got.ResetAfterMs, want.ResetAfterMs) {
+				t.Errorf("%s: %s", query, a.body)
+			}
+			got.NextAfterMs, got.ResetAfterMs = want.NextAfterMs, want.ResetAfterMs
+			if got != want {
+				t.Errorf("%s: %s", query, a.body)
+			}
+		}
+	}
+	for query, field := range map[string]string{
+		"r0/state?tenant=acme": "subject", "r1/state?ip=192.0.2.1&tenant=acme": "tenant", "r1/state?ip=x": "ip", "r2/state?tenant=acme&route=/other": "route",
+		"r2/state?tenant=acme&route=": "route", "r0/state?tenant=a%20b&subject=u": "tenant", "r0/state?x=1": "x",
+	} {
+		s.call("GET", "/v1/limits/"+query, "").refused(field)
+	}
+	s.call("GET", "/v1/limits/r9/state?tenant=acme", "").problem(404, "not_found")
+	s.call("GET", "/v1/limits/r3/state?tenant=nobody", "").problem(404, "tenant_not_found")
+}

@@ -98,7 +98,7 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 	r := newBodies()
 	tables := map[string][]field{
 		"CheckRequest": fieldsOf(r.check), "ConsumeRequest": fieldsOf(r.consume), "DebitRequest": fieldsOf(r.debit),
-		"DebitBatchRequest": fieldsOf(r.batch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
+		"DebitBatchRequest": fieldsOf(r.batch), "CheckBatchRequest": fieldsOf(r.checkBatch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
 		"VerificationRequest": fieldsOf(r.verification), "Item": fieldsOf(itemMembers()), "HoldRequest": fieldsOf(r.hold),
 		"CaptureRequest": fieldsOf(r.capture), "ReleaseRequest": fieldsOf(r.release), "ExtendRequest": fieldsOf(r.extend),
 		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "AdjustmentRequest": fieldsOf(r.adjustment),

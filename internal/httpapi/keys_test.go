@@ -48,6 +48,7 @@ func trials(tenant string, made belongings) map[string]trial {
 	path := "/v1/tenants/" + tenant
 	return map[string]trial{
 		"POST /v1/check":                                          {path: "/v1/check", body: item},
+		"POST /v1/check/batch":                                    {path: "/v1/check/batch", body: `{"checks":[` + item + `]}`},
 		"POST /v1/consume":                                        {path: "/v1/consume", body: item, header: key},
 		"any /v1/authorize/:gateway":                              nginx,
 		"any /v1/authorize/envoy/*":                               envoy,
@@ -82,6 +83,7 @@ func trials(tenant string, made belongings) map[string]trial {
 		"GET /v1/tenants/:tenant":                                 {path: path},
 		"GET /v1/tenants/:tenant/terms":                           {path: path + "/terms"},
 		"POST /v1/limits/:rule/reset":                             {path: "/v1/limits/slots/reset", body: of},
+		"GET /v1/limits/:rule/state":                              {path: "/v1/limits/slots/state?tenant=" + tenant},
 		"PUT /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve", body: of},
 		"GET /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve?tenant=" + tenant},
 		"DELETE /v1/blocks/:kind/:value":                          {path: "/v1/blocks/subject/eve?tenant=" + tenant},
@@ -161,6 +163,10 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 				var results wire.DebitBatchAnswer
 				a.want(200).into(&results)
 				if results.Results[0].Status != 403 || results.Results[0].Code != "forbidden" {
+					t.Errorf("%s: %s", name, a.body)
+				}
+			} else if name == "POST /v1/check/batch" {
+				if a.want(200); !strings.HasPrefix(string(a.body), `{"results":[{"status":403,`) {
 					t.Errorf("%s: %s", name, a.body)
 				}
 			} else if !trial.gateway {

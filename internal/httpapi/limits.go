@@ -47,7 +47,7 @@ func (s *Server) getLimit(rc *request) error {
 			return err
 		}
 	}
-	l, err := s.store.Limit(rc.ctx, rule)
+	l, err := s.limitFor(rc, rule, tenant)
 	if err != nil {
 		return err
 	}
@@ -65,6 +65,26 @@ func (s *Server) getLimit(rc *request) error {
 		answer.Explain = explanationOf(&e)
 	}
 	return rc.send(http.StatusOK, answer)
+}
+
+// limitFor returns the limit of a name that applies to tenant: that of its plan, if the plan has one. tenant may be empty.
+func (s *Server) limitFor(rc *request, rule, tenant string) (catalog.Limit, error) {
+	if tenant == "" {
+		return s.store.Limit(rc.ctx, rule)
+	}
+	found, err := s.catalog.Tenant(rc.ctx, tenant)
+	if err != nil {
+		return catalog.Limit{}, err
+	}
+	if plan := s.catalog.Snapshot().Plans[found.Plan]; plan != nil {
+		for _, l := range plan.Limits {
+			if l.Rule == rule {
+				l.CreatedAt, l.UpdatedAt = plan.CreatedAt, plan.CreatedAt
+				return l, nil
+			}
+		}
+	}
+	return s.store.Limit(rc.ctx, rule)
 }
 
 func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
@@ -92,12 +112,12 @@ func perSecond(r rule.Rate) float64 {
 	return float64(r.Count) / r.Period.Seconds()
 }
 
-func resetMembers() []body.Member[gate.ResetRequest] {
-	return []body.Member[gate.ResetRequest]{
-		body.Optional("tenant", func(d *body.Document, r *gate.ResetRequest) { r.Tenant = d.ID() }),
-		body.Optional("subject", func(d *body.Document, r *gate.ResetRequest) { r.Subject = d.ID() }),
-		body.Optional("route", func(d *body.Document, r *gate.ResetRequest) { r.Route = d.Route() }),
-		body.Optional("ip", func(d *body.Document, r *gate.ResetRequest) { r.IP = d.Address() }),
+func resetMembers() []body.Member[gate.BucketRequest] {
+	return []body.Member[gate.BucketRequest]{
+		body.Optional("tenant", func(d *body.Document, r *gate.BucketRequest) { r.Tenant = d.ID() }),
+		body.Optional("subject", func(d *body.Document, r *gate.BucketRequest) { r.Subject = d.ID() }),
+		body.Optional("route", func(d *body.Document, r *gate.BucketRequest) { r.Route = d.Route() }),
+		body.Optional("ip", func(d *body.Document, r *gate.BucketRequest) { r.IP = d.Address() }),
 	}
 }
 
@@ -110,7 +130,7 @@ func (s *Server) resetLimit(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
 		return err // a reset is idempotent without a key, but a key must be valid
 	}
-	req := gate.ResetRequest{Rule: rule}
+	req := gate.BucketRequest{Rule: rule}
 	if rc.Request().ContentLength != 0 { // no body: the only bucket of the limit
 		if err := decode(rc, &req, s.bodies.reset); err != nil {
 			return err
@@ -124,6 +144,30 @@ func (s *Server) resetLimit(rc *request) error {
 		return err
 	}
 	return rc.send(http.StatusOK, wire.ResetAnswer{Rule: rule, Existed: existed})
+}
+
+// limitState answers with the state of one bucket of a limit.
+func (s *Server) limitState(rc *request) error {
+	name, err := rc.idParameter("rule")
+	if err != nil {
+		return err
+	}
+	q := &rc.query
+	req := gate.BucketRequest{Rule: name, Tenant: q.id("tenant"), Subject: q.id("subject"), Route: q.route("route"), IP: q.address("ip")}
+	if err := q.err(); err != nil {
+		return err
+	}
+	if err := rc.ofTenant(req.Tenant); err != nil {
+		return err
+	}
+	state, err := s.gate.LimitState(rc.ctx, req)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.LimitState{
+		Rule: name, Kind: wire.LimitKind(state.Kind), Remaining: state.Remaining, Limit: state.Limit, NextAfterMs: ceil(state.Next, time.Millisecond),
+		ResetAfterMs: ceil(state.Full, time.Millisecond), Degraded: state.Degraded,
+	})
 }
 
 // listLimits answers with a page of rate limits.

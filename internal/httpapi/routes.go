@@ -39,6 +39,7 @@ const methodAny = "any"
 func (s *Server) routes() []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/check", scope: access.Use, reach: oneTenant, handler: s.check},
+		{method: http.MethodPost, path: "/v1/check/batch", scope: access.Use, reach: oneTenant, handler: s.checkBatch},
 		{method: http.MethodPost, path: "/v1/consume", scope: access.Use, reach: oneTenant, handler: s.consume},
 		{method: methodAny, path: "/v1/authorize/:gateway", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
 		{method: methodAny, path: forwarded.PrefixEnvoy + "/*", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
@@ -85,6 +86,7 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/limits/:rule", query: []string{"explain", "tenant"}, scope: access.Read, reach: ownTenant, handler: s.getLimit},
 		{method: http.MethodDelete, path: "/v1/limits/:rule", scope: access.Admin, handler: s.deleteLimit},
 		{method: http.MethodPost, path: "/v1/limits/:rule/reset", scope: access.Admin, reach: oneTenant, handler: s.resetLimit},
+		{method: http.MethodGet, path: "/v1/limits/:rule/state", query: []string{"tenant", "subject", "route", "ip"}, scope: access.Read, reach: oneTenant, handler: s.limitState},
 		{method: http.MethodGet, path: "/v1/blocks", query: []string{"limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listBlocks},
 		{method: http.MethodPut, path: "/v1/blocks/:kind/:value", scope: access.Admin, reach: oneTenant, handler: s.putBlock},
 		{method: http.MethodGet, path: "/v1/blocks/:kind/:value", query: []string{"tenant"}, scope: access.Admin, reach: oneTenant, handler: s.getBlock},

@@ -29,6 +29,7 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		`"overrides":{"calls":50}`
 	return map[string]struct{ method, path, body string }{
 		"check":      {"POST", "/v1/check", `{` + demand + `,"route":"/x","ip":"192.0.2.1","method":"GET","max_stale_ms":5}`},
+		"checkBatch": {"POST", "/v1/check/batch", `{"checks":[{` + demand + `,"route":"/x","ip":"192.0.2.1","method":"GET","max_stale_ms":5}]}`},
 		"consume":    {"POST", "/v1/consume", `{` + demand + `,"route":"/x","ip":"2001:db8::1","method":"GET",` + change + `}`},
 		"debit":      {"POST", "/v1/debits", `{` + demand + `,` + change + `}`},
 		"debitBatch": {"POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"k",` + demand + `,` + change + `}],"dry_run":false}`},

@@ -1074,6 +1074,28 @@ type LimitReplaces = string
 // LimitRouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
 type LimitRouteKey string
 
+// LimitState defines model for LimitState.
+type LimitState struct {
+	// Degraded Redis is down; this is what the instance knows of its own share.
+	Degraded bool `json:"degraded,omitempty,omitzero"`
+
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+	Kind LimitKind `json:"kind"`
+
+	// Limit What a full bucket holds.
+	Limit int64 `json:"limit"`
+
+	// NextAfterMs The time until one more token is available; 0 if the bucket is full, and for leases.
+	NextAfterMs int64 `json:"next_after_ms"`
+
+	// Remaining Whole tokens, or free leases.
+	Remaining int64 `json:"remaining"`
+
+	// ResetAfterMs The time until the bucket is full; 0 if it is, and for leases.
+	ResetAfterMs int64 `json:"reset_after_ms"`
+	Rule         ID    `json:"rule"`
+}
+
 // LimitTimezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 type LimitTimezone = string
 
