@@ -80,7 +80,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 		return nil, err
 	}
 	defer pool.Close()
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, Clock: agreed})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
 	if err != nil {
 		return nil, err
 	}

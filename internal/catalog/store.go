@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -64,8 +65,8 @@ type StoreConfig struct {
 	CheckLimit func(*Limit) error
 
 	// CheckRules, if not nil, refuses limits that cannot be enforced together. It gets the whole catalogue as it would be
-	// after a change. Each limit in it has passed CheckLimit.
-	CheckRules func(*Snapshot) []RuleFault
+	// after a change, and one that was valid before: what both have needs no check. Each limit has passed CheckLimit.
+	CheckRules func(after, before *Snapshot) []RuleFault
 
 	// Away, if not nil, returns why PostgreSQL cannot be reached, and nil if it may be. Nothing is tried while it returns an error.
 	Away func() error
@@ -88,6 +89,9 @@ type Store struct {
 	serial  chan struct{} // slot of the writer with the catalogue's lock
 	writers chan struct{} // slots of all writers
 
+	// latest is the newest snapshot that a Catalog over this store has read; empty without one.
+	latest atomic.Pointer[Snapshot]
+
 	// committed, if not nil, is called with the announcements of a transaction of this store after its commit.
 	committed func(changes []string)
 }
@@ -107,10 +111,12 @@ func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{
+	s := &Store{
 		pool: pool, queries: queries, cfg: cfg,
 		serial: make(chan struct{}, 1), writers: make(chan struct{}, max(1, pool.Config().MaxConns/2)),
-	}, nil
+	}
+	s.latest.Store(&Snapshot{})
+	return s, nil
 }
 
 // txn is a running transaction.

@@ -97,7 +97,12 @@ func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
 
 // limits reads the limits named rules (all if nil) that follow after.
 func (tx *txn) limits(ctx context.Context, rules []string, after string, limit int) ([]Limit, error) {
-	rows, err := tx.query(ctx, "SelectLimits", rules, after, limit)
+	return tx.collectLimits(ctx, "SelectLimits", rules, after, limit)
+}
+
+// collectLimits reads the limits that a statement selects.
+func (tx *txn) collectLimits(ctx context.Context, statement string, args ...any) ([]Limit, error) {
+	rows, err := tx.query(ctx, statement, args...)
 	if err != nil {
 		return nil, wrap("select limits", err)
 	}

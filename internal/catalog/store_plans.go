@@ -217,7 +217,11 @@ func (tx *txn) missing(ctx context.Context, statement string, refs []reference) 
 	if err != nil {
 		return nil, wrap("look up references", err)
 	}
-	return slices.DeleteFunc(slices.Clone(refs), func(r reference) bool { return !slices.Contains(ids, r.id) }), nil
+	missing := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		missing[id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(refs), func(r reference) bool { return !missing[r.id] }), nil
 }
 
 // column returns one column of rows, for unnest.

@@ -216,11 +216,12 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 		in.t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	// Announcements are processed in order, and each makes a new snapshot. The first round may see the snapshot of an earlier
+	// Announcements are processed in order, and each of a change makes a new snapshot. The first round may see the snapshot of an earlier
 	// announcement. The second round cannot end before the announcement of the first is processed.
 	for range 2 {
 		before := in.tenants.catalog.Snapshot()
-		if _, err := conn.Exec(in.t.Context(), "SELECT pg_notify('quotasvc_catalog', 'meter:calls')"); err != nil {
+		const change = "WITH changed AS (UPDATE meters SET updated_at = clock_timestamp() RETURNING meter) SELECT pg_notify('quotasvc_catalog', 'meter:' || meter) FROM changed"
+		if _, err := conn.Exec(in.t.Context(), change); err != nil {
 			in.t.Fatal(err)
 		}
 		eventually(in.t, "the announcement is processed", func() bool { return in.tenants.catalog.Snapshot() != before })

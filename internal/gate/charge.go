@@ -170,12 +170,12 @@ func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule,
 		return rules, nil
 	}
 	for _, name := range names {
-		if p := s.byID[name]; p == nil || p.compiled.Kind == rule.KindConcurrency {
+		if p := s.rule(name); p == nil || p.compiled.Kind == rule.KindConcurrency {
 			return nil, &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit " + name + " that requests charge; a limit that was just created is known within moments"}
 		}
 	}
 	return slices.DeleteFunc(rules, func(p *planRule) bool {
-		for at := p; at != nil; at = at.replaced {
+		for at := p; at != nil; at = s.up(at) {
 			if slices.Contains(names, at.compiled.ID) {
 				return false
 			}
@@ -217,7 +217,7 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 	}
 	age, life := time.Since(c.issued), time.Duration(0)
 	req := c.receipt.Request(func(id string) (*rule.Rule, *time.Location) {
-		p := facts.rules.byID[id]
+		p := facts.rules.rule(id)
 		if p == nil || age > p.refills {
 			return nil, nil
 		}
@@ -237,7 +237,7 @@ func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error
 	out := ChargeRefund{Refunded: true}
 	for i := range after {
 		if v := &after[i]; !v.Unknown {
-			out.Limits = append(out.Limits, verdictOf(v, facts.rules.byID[v.Rule.ID], false))
+			out.Limits = append(out.Limits, verdictOf(v, facts.rules.rule(v.Rule.ID), false))
 		}
 	}
 	if err != nil {

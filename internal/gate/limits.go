@@ -157,7 +157,7 @@ func refusalOf(verdicts []LimitVerdict) error {
 // refundSuccesses gives back what a request took from rules that count successes, because it was not granted.
 func (g *Gate) refundSuccesses(ctx context.Context, res *limitsResult, facts *tenantFacts) {
 	res.charged = res.charged.Only(func(r *rule.Rule) bool {
-		p := facts.rules.byID[r.ID]
+		p := facts.rules.rule(r.ID)
 		return p == nil || !p.attempts
 	})
 	g.refund(ctx, res)

@@ -48,7 +48,7 @@ func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *pl
 	if err != nil {
 		return facts, nil, "", err
 	}
-	p := facts.rules.byID[req.Rule]
+	p := facts.rules.rule(req.Rule)
 	if p == nil {
 		return facts, nil, "", &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit of this name; a limit that was just created is known within moments"}
 	}

@@ -17,6 +17,7 @@ import (
 
 // limitRule is a compiled limit of the catalogue.
 type limitRule struct {
+	source   *catalog.Limit
 	compiled rule.Rule
 
 	// The requests it applies to; empty: all.
@@ -76,6 +77,7 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
 	}
 	r := &limitRule{
+		source: l,
 		tenant: l.Match.Tenant, plan: l.Match.Plan, meter: l.Match.Meter, replaces: l.Replaces, byAmount: l.CostBy == catalog.CostByAmount,
 		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant, attempts: l.Counts == catalog.CountsAttempts, method: l.Match.Method, prefix: l.IPPrefix,
 	}

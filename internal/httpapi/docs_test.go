@@ -100,7 +100,7 @@ func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 		}
 		if rule, ok := strings.CutPrefix(path, "/v1/limits/"); ok && e[1] == "PUT" {
 			s.eventually("the limit is known", func() bool {
-				return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l catalog.Limit) bool { return l.Rule == rule })
+				return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l *catalog.Limit) bool { return l.Rule == rule })
 			})
 		}
 		if _, _, op := operationOf(e[1], s.request(e[1], path, nil).URL); op != nil {

@@ -91,7 +91,7 @@ func (s *service) materials() {
 	}
 	s.limitNamed("to-reset", `{"per":["tenant","subject","route","ip"],"match":{"route":"/nowhere"},"kind":"token_bucket","rate":"1/s"}`)
 	s.eventually("the limit is known", func() bool {
-		return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l catalog.Limit) bool { return l.Rule == "to-reset" })
+		return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l *catalog.Limit) bool { return l.Rule == "to-reset" })
 	})
 	grant("to-keep")
 	grant("to-void")

@@ -304,7 +304,7 @@ func (l *Limiter) replicasOf(m Mode) *replica.Set {
 }
 
 // Forget drops the metrics of rules that do not exist any more.
-func (l *Limiter) Forget(rules []string) { l.metrics.Forget(rules) }
+func (l *Limiter) Forget(labels []string) { l.metrics.Forget(labels) }
 
 func (l *Limiter) counted(d Decision) Decision {
 	l.metrics.count(d)

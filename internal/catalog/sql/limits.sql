@@ -6,6 +6,12 @@ WHERE ($1::text[] IS NULL OR rule = ANY ($1)) AND rule > $2
 ORDER BY rule
 LIMIT $3;
 
+-- name: SelectLimitsIn
+-- The limits in the groups $1 of SelectSums.
+SELECT rule, spec, created_at, updated_at
+FROM limits
+WHERE ascii(right(rule, 1)) * 1024 + ascii(right(rule, 2)) * 8 + length(rule) % 8 = ANY ($1::integer[]);
+
 -- name: InsertLimit
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
