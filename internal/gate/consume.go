@@ -113,18 +113,23 @@ func (g *Gate) settle(ctx context.Context, req *Request, facts *tenantFacts, d *
 	if !facts.unknown && known.balance == nil {
 		return nil, false, nil
 	}
-	if req.DryRun {
-		if err := ledger.ValidateItems(req.Items); err != nil {
-			return nil, true, err
-		}
-	} else if err := d.Validate(); err != nil {
-		return nil, true, err
+	err = g.refuse(ctx, req, facts, d, known, reads)
+	return nil, err != nil, err
+}
+
+// refuse returns why a debit is refused without asking the ledger; nil: the ledger must decide.
+func (g *Gate) refuse(ctx context.Context, req *Request, facts *tenantFacts, d *ledger.Debit, known *recalled, reads *redisstore.Reads) error {
+	validate := d.Validate
+	if req.DryRun { // it needs no key
+		validate = func() error { return ledger.ValidateItems(req.Items) }
+	}
+	if err := validate(); err != nil {
+		return err
 	}
 	if facts.unknown {
-		return nil, true, noTenant(req.Tenant)
+		return noTenant(req.Tenant)
 	}
-	err = g.refusal(ctx, d, facts, known.balance, reads)
-	return nil, err != nil, err
+	return g.refusal(ctx, d, facts, known.balance, reads)
 }
 
 // noTenant returns the ledger's error for a tenant that does not exist.

@@ -86,7 +86,7 @@ func (r *recalled) likelyNoGrant(req *Request) bool {
 // recall returns what is remembered about d. It asks nobody.
 func (m *memory) recall(d *ledger.Debit, now time.Time) recalled {
 	if m.replays.Len() > 0 {
-		if r, ok := m.replays.Get(d.ID()); ok && now.Sub(r.at) < repeatAge && r.fingerprint == ledger.NewCall(d).Fingerprint {
+		if r, ok := m.replays.Get(d.ID()); ok && now.Sub(r.at) < repeatAge && r.answers(d) {
 			return recalled{replay: r.result}
 		}
 	}
@@ -98,17 +98,24 @@ func (m *memory) recall(d *ledger.Debit, now time.Time) recalled {
 	return recalled{}
 }
 
+// answers reports whether d is the same request as the one that was answered.
+func (r *replay) answers(d *ledger.Debit) bool { return r.fingerprint == ledger.NewCall(d).Fingerprint }
+
 // note remembers the ledger's answer to d.
 func (m *memory) note(d *ledger.Debit, result *ledger.DebitResult, err error, now time.Time) {
 	switch {
 	case err == nil && result.Replayed:
-		m.replays.Add(d.ID(), &replay{ledger.NewCall(d).Fingerprint, result, now})
+		m.noteReplay(d, result, now)
 	case err != nil && isPlain(d):
 		switch ledger.CodeOf(err) { //nolint:exhaustive // other refusals are not about the balance
 		case ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan:
 			m.refusing.Add(balanceOf(d), &refusing{readAt: now})
 		}
 	}
+}
+
+func (m *memory) noteReplay(d *ledger.Debit, result *ledger.DebitResult, now time.Time) {
+	m.replays.Add(d.ID(), &replay{ledger.NewCall(d).Fingerprint, result, now})
 }
 
 // isPlain reports whether one balance decides d, and a refusal is not stored.

@@ -163,24 +163,23 @@ func (f *finder) byRoute(list []*planRule, req *Request) []*planRule {
 
 // find appends to list the rules that apply to req for a tenant of plan, some of them twice.
 func (f *finder) find(list []*planRule, req *Request, plan string) []*planRule {
-	list = appendApplicable(list, f.others, req, plan)
+	n := len(list)
+	list = append(list, f.others...)
 	if len(f.byTenant) > 0 {
-		list = appendApplicable(list, f.byTenant[req.Tenant], req, plan)
+		list = append(list, f.byTenant[req.Tenant]...)
 	}
 	if req.Route != "" {
-		n := len(list)
 		list = f.byRoute(list, req)
-		list = appendApplicable(list[:n], list[n:], req, plan)
 	}
 	if len(f.byMeter) > 0 {
 		for i := range req.Items {
-			list = appendApplicable(list, f.byMeter[req.Items[i].Meter], req, plan)
+			list = append(list, f.byMeter[req.Items[i].Meter]...)
 		}
 	}
 	if len(f.byPlan) > 0 {
-		list = appendApplicable(list, f.byPlan[plan], req, plan)
+		list = append(list, f.byPlan[plan]...)
 	}
-	return list
+	return appendApplicable(list[:n], list[n:], req, plan)
 }
 
 // appendApplicable appends those of candidates that apply. They may be what follows list in its array.

@@ -36,5 +36,9 @@ func (l *Limiter) peekHeld(q *query) (d Decision, ok bool) {
 	if !l.store.Watch().Holds(keys[:len(q.charges)]...) {
 		return Decision{}, false
 	}
-	return decision(q, l.local.decide(q, l.micros(), nil), nil, ModeHeld), true
+	return l.decideHeld(q), true
+}
+
+func (l *Limiter) decideHeld(q *query) Decision {
+	return decision(q, l.local.decide(q, l.micros(), nil), nil, ModeHeld)
 }
