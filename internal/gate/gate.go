@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -20,6 +21,9 @@ type Config struct {
 
 	// LoadBudget bounds one such read, including the wait for a slot; 0 means 1 s.
 	LoadBudget time.Duration
+
+	// Overrides are those of tenants and subjects. The gate neither starts nor stops it. nil: none.
+	Overrides *override.Cache
 
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
@@ -34,6 +38,7 @@ type Gate struct {
 	copies    *balances.Cache
 	policy    balances.Policy
 	tenants   *tenants
+	overrides *override.Cache
 	loader    *loader
 	refresher *refresher
 	metrics   *gateMetrics
@@ -59,7 +64,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 		copies.Publish(result.Copies)
 	})
 	return &Gate{
-		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, clock: cfg.Now,
+		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
 		business: newBusiness(cfg.Metrics),
 		loader:   loader, refresher: newRefresher(loader),
 	}

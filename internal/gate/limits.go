@@ -38,6 +38,7 @@ func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, cha
 	case len(rules) > ratelimit.MaxCharges:
 		return limitsResult{}, &TooManyLimits{Rules: namesOf(rules)}
 	}
+	g.override(ctx, rules, facts, req.Subject)
 	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads}
 	for i, p := range rules {
 		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.cost(req)}

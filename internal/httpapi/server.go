@@ -17,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/override"
 )
 
 // DefaultRequestTimeout bounds a request: no caller waits longer than five seconds for a refusal. The rest is for what happens around the
@@ -27,6 +28,9 @@ const DefaultRequestTimeout = 4800 * time.Millisecond
 type Config struct {
 	// Keys authenticates callers. Required. The server neither starts nor stops it.
 	Keys *access.Directory
+
+	// Overrides are those that the gate has. Required where there are backends.
+	Overrides *override.Store
 
 	// RequestTimeout bounds a request, DefaultRequestTimeout if it is 0. Operations that have begun by
 	// then end with outcome_unknown.
@@ -63,13 +67,14 @@ type Server struct {
 	now     func() time.Time // for durations and for headers with a time of day
 	jitter  func(limit time.Duration) time.Duration
 
-	keys     *access.Directory
-	gateways []gateway
-	proxies  *proxies
-	problems map[ledger.Code]problemKind
-	bodies   *bodies
-	metrics  *metrics
-	pool     sync.Pool
+	keys      *access.Directory
+	overrides *override.Store
+	gateways  []gateway
+	proxies   *proxies
+	problems  map[ledger.Code]problemKind
+	bodies    *bodies
+	metrics   *metrics
+	pool      sync.Pool
 
 	echo *echo.Echo
 }
@@ -85,7 +90,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	}
 	s := &Server{
 		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
-		keys: cfg.Keys, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		keys: cfg.Keys, overrides: cfg.Overrides, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		gateways: newGateways(), proxies: newProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest

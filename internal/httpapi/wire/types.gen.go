@@ -971,6 +971,9 @@ type LimitExplanation struct {
 	// MostPerPeriod The most tokens that pass in any interval as long as the rate's period.
 	MostPerPeriod int64 `json:"most_per_period,omitempty,omitzero"`
 
+	// Override The override whose numbers these are, with the tenant and the subject of the query.
+	Override LimitOverride `json:"override,omitempty,omitzero"`
+
 	// PerSecond The tokens per second in the long run.
 	PerSecond float64 `json:"per_second,omitempty,omitzero"`
 
@@ -1041,6 +1044,28 @@ type LimitMode string
 
 // LimitNormalize What is made equal before routes are compared: upper and lower case, a slash at the end, parameters after a semicolon, an encoded slash. Absent: all of it for requests of gateways, nothing for others. An empty list: nothing.
 type LimitNormalize = []string
+
+// LimitOverride defines model for LimitOverride.
+type LimitOverride struct {
+	Burst     int64     `json:"burst,omitempty,omitzero"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
+	Rate      string    `json:"rate,omitempty,omitzero"`
+	Rule      string    `json:"rule"`
+
+	// Subject Absent for the override of all subjects.
+	Subject   string    `json:"subject,omitempty,omitzero"`
+	Tenant    string    `json:"tenant"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// LimitOverrideList defines model for LimitOverrideList.
+type LimitOverrideList struct {
+	Items []LimitOverride `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
 
 // LimitPer defines model for LimitPer.
 type LimitPer string
