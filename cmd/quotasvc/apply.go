@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
@@ -70,7 +71,7 @@ func readFile(name string) ([]byte, error) {
 }
 
 // applyText parses and applies a catalogue.
-func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, text []byte, dryRun bool) (*catalog.Diff, error) {
+func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, text []byte, dryRun bool) (*diff.Report, error) {
 	file, err := catalog.ParseFile(text)
 	if err != nil {
 		return nil, err

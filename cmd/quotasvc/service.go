@@ -28,6 +28,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
 	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/ops"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
@@ -109,15 +110,19 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
+	overrides, err := s.openOverrides(cat.Store)
+	if err != nil {
+		return nil, err
+	}
 	g := gate.New(l, cat, limiter, cache, gate.Config{
-		LoadsMax: cfg.CheckReads, Once: once.New(store), ChargeKey: chargeKey(string(cfg.AdminKey)), Log: log, Metrics: m.registry,
+		LoadsMax: cfg.CheckReads, Overrides: overrides, Once: once.New(store), ChargeKey: chargeKey(string(cfg.AdminKey)), Log: log, Metrics: m.registry,
 	})
 	proxies, err := parseProxies(cfg.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
-		Keys: keys, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
+		Keys: keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
 		Traced: m.traces != nil,
 	})
 	if err != nil {
@@ -247,6 +252,17 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 	}
 	s.onStop("keys", keys.Stop)
 	return c, keys, keys.Start(ctx)
+}
+
+// openOverrides returns the overrides of limits.
+func (s *service) openOverrides(c *catalog.Store) (*override.Cache, error) {
+	store, err := override.NewStore(c, gate.CheckLimit)
+	if err != nil {
+		return nil, err
+	}
+	overrides := override.NewCache(store, override.Config{})
+	s.onStop("overrides", overrides.Stop)
+	return overrides, nil
 }
 
 // startRollups starts the writer of the journal's sums.

@@ -100,6 +100,9 @@ func (l *Limit) Shared() bool {
 	return !slices.Contains(l.Per, PerTenant) && !slices.Contains(l.Per, PerSubject)
 }
 
+// PerSubject reports whether each subject has buckets of its own.
+func (l *Limit) PerSubject() bool { return slices.Contains(l.Per, PerSubject) }
+
 // Check returns all faults of l.
 func (l *Limit) Check(given body.Given) []body.Fault {
 	c := checker{given: given}

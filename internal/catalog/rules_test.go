@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -113,7 +114,7 @@ tenants:
 	require.NoError(t, err)
 	again, err := s.Apply(ctx, parsed(t, text), false)
 	require.NoError(t, err)
-	require.Equal(t, 5, again.Count(Unchanged))
+	require.Equal(t, 5, again.Count(diff.Unchanged))
 
 	_, err = s.Apply(ctx, parsed(t, `plans:
   q:

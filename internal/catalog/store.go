@@ -248,6 +248,41 @@ func (c *Transaction) Note(announcement string, line trail.Line) {
 	c.changes, c.lines = append(c.changes, announcement), append(c.lines, line)
 }
 
+// Now returns the instant with which a change is stamped. Call it after the locks.
+func (c *Transaction) Now(ctx context.Context) (time.Time, error) { return c.now(ctx) }
+
+// LimitOf returns the limit of this name that a tenant has: its plan's, or else the general one. It fails with CodeTenantNotFound and
+// CodeNotFound.
+func (c *Transaction) LimitOf(ctx context.Context, rule, tenant string) (*Limit, error) {
+	tenants, err := c.tenants(ctx, []string{tenant}, "", 1)
+	t, err := one(tenants, err, notFound(kindTenant, tenant))
+	if err != nil {
+		return nil, err
+	}
+	plans, err := c.plans(ctx, []string{t.Plan}, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	if l := limitIn(plans, rule); l != nil {
+		return l, nil
+	}
+	limits, err := c.limits(ctx, []string{rule}, "", 1)
+	l, err := one(limits, err, notFound(kindLimit, rule))
+	return &l, err
+}
+
+// limitIn returns the limit of this name of a plan, the first of plans; nil if there is none.
+func limitIn(plans []Plan, rule string) *Limit {
+	if len(plans) > 0 {
+		for i := range plans[0].Limits {
+			if l := &plans[0].Limits[i]; l.Rule == rule {
+				return l
+			}
+		}
+	}
+	return nil
+}
+
 // Write runs do in one transaction and commits. It may run do more than once. Errors are *Error, or those of do that are not the driver's.
 func (s *Store) Write(ctx context.Context, op string, do func(context.Context, *Transaction) error) error {
 	return s.write(ctx, op, writeTimeout, false, func(ctx context.Context, tx *txn) error { return do(ctx, &Transaction{tx}) })

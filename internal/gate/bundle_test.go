@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/once"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
@@ -100,7 +101,12 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		t.Fatal(err)
 	}
 	stop("ledger", l.Stop)
-	cfg := Config{Once: once.New(redisStore)}
+	overrides, err := override.NewStore(store, CheckLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Once: once.New(redisStore), Overrides: override.NewCache(overrides, override.Config{})}
+	stop("overrides", cfg.Overrides.Stop)
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/once"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -29,6 +30,9 @@ type Config struct {
 	// ChargeKey signs the ids of charges. Instances with the same key take each other's; nil: only those of this process are taken.
 	ChargeKey []byte
 
+	// Overrides are those of tenants and subjects. The gate neither starts nor stops it. nil: none.
+	Overrides *override.Cache
+
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
 	Now     func() time.Time      // nil: the ledger's for what balances say, time.Now for waits
@@ -42,6 +46,7 @@ type Gate struct {
 	copies    *balances.Cache
 	policy    balances.Policy
 	tenants   *tenants
+	overrides *override.Cache
 	loader    *loader
 	refresher *refresher
 	metrics   *gateMetrics
@@ -76,7 +81,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 		copies.Publish(result.Copies)
 	})
 	return &Gate{
-		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, clock: cfg.Now,
+		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
 		business: newBusiness(cfg.Metrics), memory: newMemory(), once: cfg.Once, chargeKey: cfg.ChargeKey,
 		loader: loader, refresher: newRefresher(loader),
 	}

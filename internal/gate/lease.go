@@ -83,6 +83,7 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	if err != nil {
 		return Lease{}, err
 	}
+	p = g.overridden(ctx, p, &facts, req.Subject)
 	rule := leaseRule(p, exempt)
 	ask := ratelimit.LeaseRequest{Tenant: req.Tenant, Rule: rule, Dimension: p.dimension(&match), TTL: req.TTL, Key: req.Key}
 	do := g.limiter.Acquire
@@ -122,6 +123,7 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 	if p == nil || p.compiled.Kind != rule.KindConcurrency {
 		return Lease{}, errNoLease("its limit was deleted")
 	}
+	p = g.overridden(ctx, p, &facts, "") // the id does not have the subject: what holds for all subjects counts
 	lease, err := g.limiter.Renew(ctx, id, leaseRule(p, exempt), ttl)
 	switch {
 	case errors.Is(err, ratelimit.ErrNoLease):

@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/route"
@@ -17,8 +18,9 @@ import (
 
 // limitRule is a compiled limit of the catalogue.
 type limitRule struct {
-	source   *catalog.Limit
-	compiled rule.Rule
+	source     *catalog.Limit
+	compiled   rule.Rule
+	overridden *override.Override // whose numbers these are; nil: the limit's own
 
 	// The requests it applies to; empty: all.
 	tenant, plan, meter, method string

@@ -21,6 +21,7 @@ type tenantFacts struct {
 	suspended bool
 	rules     *ruleSet
 	zone      *time.Location  // the tenant's calendar; nil is UTC
+	overrides *catalog.Tenant // the tenant, if limits are overridden for it or for subjects of it; nil: none are
 	changedAt time.Time       // when the tenant's terms last changed; an older copy of a balance may be wrong
 	denials   map[string]bool // meters whose denials the ledger stores
 }
@@ -78,6 +79,9 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 		return f, unavailable("the tenant could not be looked up; this attempt did nothing", err)
 	}
 	f.plan, f.suspended, f.changedAt = found.Plan, found.Suspended(), found.UpdatedAt
+	if found.RuleOverrides || found.SubjectOverrides {
+		f.overrides = found
+	}
 	if found.UpdatedAt.After(found.CreatedAt) {
 		f.changedAt = found.UpdatedAt.Add(balances.TermsSettle)
 	}

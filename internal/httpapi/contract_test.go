@@ -20,6 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -109,7 +110,8 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 		"MeterRequest": fieldsOfObject[catalog.Meter]("meter"), "PlanRequest": fieldsOfObject[catalog.Plan]("plan"),
 		"TenantRequest": fieldsOfObject[catalog.Tenant]("tenant"), "TenantPatch": fieldsOfObject[catalog.TenantPatch](),
 		"LimitRequest": fieldsOfObject[catalog.Limit]("rule"), "PlanLimit": fieldsOfObject[catalog.Limit](),
-		"LimitMatch": fieldsOfObject[catalog.Match](), "LimitCost": fieldsOfObject[catalog.RouteCost](),
+		"LimitOverrideRequest": fieldsOfObject[override.Override]("rule", "tenant", "subject"),
+		"LimitMatch":           fieldsOfObject[catalog.Match](), "LimitCost": fieldsOfObject[catalog.RouteCost](),
 		"Allowance": fieldsOfObject[catalog.Allowance](), "Rollover": fieldsOfObject[catalog.Rollover](),
 		"Overage": fieldsOfObject[catalog.Overage](), "Overflow": fieldsOfObject[catalog.Overflow](),
 		"BlockRequest":       fieldsOfObject[catalog.Block]("kind", "value"),

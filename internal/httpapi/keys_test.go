@@ -84,6 +84,12 @@ func trials(tenant string, made belongings) map[string]trial {
 		"GET /v1/tenants/:tenant/terms":                           {path: path + "/terms"},
 		"POST /v1/limits/:rule/reset":                             {path: "/v1/limits/slots/reset", body: of},
 		"GET /v1/limits/:rule/state":                              {path: "/v1/limits/slots/state?tenant=" + tenant},
+		"PUT /v1/limits/:rule/overrides/:tenant":                  {path: "/v1/limits/by-subject/overrides/" + tenant, body: `{"rate":"7/s"}`},
+		"GET /v1/limits/:rule/overrides/:tenant":                  {path: "/v1/limits/by-subject/overrides/" + tenant},
+		"DELETE /v1/limits/:rule/overrides/:tenant":               {path: "/v1/limits/by-subject/overrides/" + tenant},
+		"PUT /v1/limits/:rule/overrides/:tenant/:subject":         {path: "/v1/limits/by-subject/overrides/" + tenant + "/eve", body: `{"rate":"7/s"}`},
+		"GET /v1/limits/:rule/overrides/:tenant/:subject":         {path: "/v1/limits/by-subject/overrides/" + tenant + "/eve"},
+		"DELETE /v1/limits/:rule/overrides/:tenant/:subject":      {path: "/v1/limits/by-subject/overrides/" + tenant + "/eve"},
 		"PUT /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve", body: of},
 		"GET /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve?tenant=" + tenant},
 		"DELETE /v1/blocks/:kind/:value":                          {path: "/v1/blocks/subject/eve?tenant=" + tenant},
@@ -113,6 +119,8 @@ func (s *service) furnish(tenant string) belongings {
 	var lease wire.LeaseAnswer
 	s.call("POST", "/v1/leases", fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)).want(201).into(&lease)
 	s.call("PUT", "/v1/blocks/subject/eve", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(201)
+	s.call("PUT", "/v1/limits/by-subject/overrides/"+tenant, `{"rate":"6/s"}`).want(201)
+	s.call("PUT", "/v1/limits/by-subject/overrides/"+tenant+"/eve", `{"rate":"6/s"}`).want(201)
 	s.call("PUT", "/v1/limits/of-"+tenant, fmt.Sprintf(`{"per":["tenant"],"match":{"tenant":%q},"kind":"token_bucket","rate":"9/s"}`, tenant)).want(201)
 	var charge wire.ChargeAnswer
 	s.eventually("the limit is charged", func() bool {
@@ -138,7 +146,8 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	s.call("PUT", "/v1/limits/slots", `{"per":["tenant"],"kind":"concurrency","burst":50}`).want(201)
-	s.eventually("the snapshot has the rule", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
+	s.call("PUT", "/v1/limits/by-subject", `{"per":["subject"],"kind":"token_bucket","rate":"5/s"}`).want(201)
+	s.eventually("the snapshot has the rules", func() bool { return len(s.server.catalog.Snapshot().Limits) == 2 })
 	theirs, mine := s.furnish("theirs"), s.furnish("mine")
 	admin := s.newKey(`{"name":"bound","scopes":["admin"],"tenant":"mine"}`)
 	foreign, own := trials("theirs", theirs), trials("mine", mine)
@@ -181,7 +190,7 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 			path := strings.NewReplacer(":meter", "calls", ":plan", "basic", ":rule", "slots", ":roll_id", "r", ":day", "2026-01-01").Replace(r.path)
 			s.as(admin, method, path, "{}").problem(403, "forbidden")
 		case ownTenant:
-			if a := s.as(admin, method, strings.Replace(r.path, ":rule", "of-mine", 1), "").want(200); strings.Contains(string(a.body), "theirs") {
+			if a := s.as(admin, method, strings.Replace(r.path, ":rule", ruleOf(r.path), 1), "").want(200); strings.Contains(string(a.body), "theirs") {
 				t.Errorf("%s shows another tenant: %s", name, a.body)
 			}
 		case noTenant:
@@ -206,6 +215,14 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// ruleOf returns the rule that a path about mine names.
+func ruleOf(path string) string {
+	if strings.HasSuffix(path, "/overrides") {
+		return "by-subject"
+	}
+	return "of-mine"
 }
 
 func mapKeys[V any](m map[string]V) func(func(string) bool) {

@@ -1,14 +1,17 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -35,9 +38,12 @@ func (s *Server) getLimit(rc *request) error {
 	if err != nil {
 		return err
 	}
-	explain, tenant := rc.query.word("explain", "1") != "", rc.query.id("tenant")
+	explain, tenant, subject, plan := rc.query.word("explain", "1") != "", rc.query.id("tenant"), rc.query.id("subject"), rc.query.id("plan")
 	if tenant != "" && !explain {
 		rc.query.faults.Add("tenant", "requires explain=1")
+	}
+	if subject != "" && tenant == "" {
+		rc.query.faults.Add("subject", "requires tenant")
 	}
 	if err := rc.query.err(); err != nil {
 		return err
@@ -47,7 +53,7 @@ func (s *Server) getLimit(rc *request) error {
 			return err
 		}
 	}
-	l, err := s.limitFor(rc, rule, tenant)
+	l, err := s.limitFor(rc, rule, plan, tenant)
 	if err != nil {
 		return err
 	}
@@ -58,7 +64,7 @@ func (s *Server) getLimit(rc *request) error {
 	}
 	answer := limitOf(&l)
 	if explain {
-		e, err := s.gate.ExplainLimit(rc.ctx, &l, tenant)
+		e, err := s.gate.ExplainLimit(rc.ctx, &l, tenant, subject)
 		if err != nil {
 			return err
 		}
@@ -67,24 +73,42 @@ func (s *Server) getLimit(rc *request) error {
 	return rc.send(http.StatusOK, answer)
 }
 
-// limitFor returns the limit of a name that applies to tenant: that of its plan, if the plan has one. tenant may be empty.
-func (s *Server) limitFor(rc *request, rule, tenant string) (catalog.Limit, error) {
-	if tenant == "" {
-		return s.store.Limit(rc.ctx, rule)
+// limitFor returns a limit: of a plan, in its newest version, if plan is not empty; else the one that applies to tenant, which may be that of its
+// plan; else the general one.
+func (s *Server) limitFor(rc *request, rule, plan, tenant string) (catalog.Limit, error) {
+	if plan != "" {
+		p, err := s.store.Plan(rc.ctx, plan, 0)
+		if err != nil {
+			return catalog.Limit{}, err
+		}
+		if l, ok := planLimit(&p, rule); ok {
+			return l, nil
+		}
+		return catalog.Limit{}, &catalog.Error{Code: catalog.CodeNotFound, Detail: fmt.Sprintf("the plan %q has no limit %q", plan, rule)}
 	}
-	found, err := s.catalog.Tenant(rc.ctx, tenant)
-	if err != nil {
-		return catalog.Limit{}, err
-	}
-	if plan := s.catalog.Snapshot().Plans[found.Plan]; plan != nil {
-		for _, l := range plan.Limits {
-			if l.Rule == rule {
-				l.CreatedAt, l.UpdatedAt = plan.CreatedAt, plan.CreatedAt
+	if tenant != "" {
+		found, err := s.catalog.Tenant(rc.ctx, tenant)
+		if err != nil {
+			return catalog.Limit{}, err
+		}
+		if p := s.catalog.Snapshot().Plans[found.Plan]; p != nil {
+			if l, ok := planLimit(p, rule); ok {
 				return l, nil
 			}
 		}
 	}
 	return s.store.Limit(rc.ctx, rule)
+}
+
+// planLimit returns the limit of a plan named rule.
+func planLimit(p *catalog.Plan, rule string) (l catalog.Limit, ok bool) {
+	at := slices.IndexFunc(p.Limits, func(l catalog.Limit) bool { return l.Rule == rule })
+	if at < 0 {
+		return catalog.Limit{}, false
+	}
+	l = p.Limits[at]
+	l.CreatedAt, l.UpdatedAt = p.CreatedAt, p.CreatedAt
+	return l, true
 }
 
 func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
@@ -95,6 +119,9 @@ func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
 	}
 	if !e.WindowStart.IsZero() {
 		out.Window.Start, out.Window.End = e.WindowStart, e.WindowEnd
+	}
+	if e.Override != nil {
+		out.Override = overrideOf(e.Override)
 	}
 	away := &out.RedisAway
 	away.OnBackendError, away.Replicas = wire.OnBackendError(e.Policy.String()), int64(e.Replicas)
@@ -194,6 +221,88 @@ func (s *Server) deleteLimit(rc *request) error {
 		return err
 	}
 	return rc.NoContent(http.StatusNoContent)
+}
+
+// overrideParameters returns the override that the path names. It refuses a key that is bound to another tenant.
+func (rc *request) overrideParameters() (override.Override, error) {
+	var o override.Override
+	var err error
+	if o.Rule, err = rc.idParameter("rule"); err != nil {
+		return o, err
+	}
+	if o.Tenant, err = rc.idParameter("tenant"); err != nil {
+		return o, err
+	}
+	if strings.HasSuffix(rc.Path(), "/:subject") {
+		if o.Subject, err = rc.idParameter("subject"); err != nil {
+			return o, err
+		}
+	}
+	return o, rc.ofTenant(o.Tenant)
+}
+
+// putOverride creates or replaces the override of a limit for a tenant or a subject.
+func (s *Server) putOverride(rc *request) error {
+	o, err := rc.overrideParameters()
+	if err != nil {
+		return err
+	}
+	if err := rc.decodeObject(&o, "rule", "tenant", "subject"); err != nil {
+		return err
+	}
+	stored, created, err := s.overrides.Put(rc.ctx, o)
+	if err != nil {
+		return err
+	}
+	return rc.send(putStatus(created), overrideOf(&stored))
+}
+
+// getOverride answers with one override.
+func (s *Server) getOverride(rc *request) error {
+	o, err := rc.overrideParameters()
+	if err != nil {
+		return err
+	}
+	if o, err = s.overrides.Get(rc.ctx, o.Rule, o.Tenant, o.Subject); err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, overrideOf(&o))
+}
+
+// deleteOverride deletes an override.
+func (s *Server) deleteOverride(rc *request) error {
+	o, err := rc.overrideParameters()
+	if err != nil {
+		return err
+	}
+	if err := s.overrides.Delete(rc.ctx, o.Rule, o.Tenant, o.Subject); err != nil {
+		return err
+	}
+	return rc.NoContent(http.StatusNoContent)
+}
+
+// listOverrides answers with a page of the overrides of a limit.
+func (s *Server) listOverrides(rc *request) error {
+	rule, err := rc.idParameter("rule")
+	if err != nil {
+		return err
+	}
+	page, err := rc.catalogPage()
+	if err != nil {
+		return err
+	}
+	list, err := s.overrides.List(rc.ctx, rule, page)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.LimitOverrideList{Items: mapSlice(list.Items, overrideOf), NextCursor: nextCursor(list.NextCursor)})
+}
+
+func overrideOf(o *override.Override) wire.LimitOverride {
+	return wire.LimitOverride{
+		Rule: o.Rule, Tenant: o.Tenant, Subject: o.Subject, Rate: o.Rate, Burst: o.Burst, ExpiresAt: o.ExpiresAt, CreatedAt: o.CreatedAt,
+		UpdatedAt: o.UpdatedAt,
+	}
 }
 
 func limitOf(l *catalog.Limit) wire.Limit {

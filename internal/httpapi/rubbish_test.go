@@ -38,11 +38,13 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"putMeter": {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true}`},
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
 			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3,"at_period_end":"preserve"},"overflow":{"meter":"credits","price":2},"per_subject":4}],"limits":[{"rule":"r",` + limit + `}]}`},
-		"putTenant":      {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
-		"patchTenant":    {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true,"usage":"carry","reason":"sold","dry_run":false}`},
-		"putLimit":       {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
-		"putBlock":       {"PUT", "/v1/blocks/subject/u9", block},
-		"putBlockPrefix": {"PUT", "/v1/blocks/ip/192.0.2.0/24", `{"action":"allow","expires_at":"2099-01-01T00:00:00Z","reason":"office"}`},
+		"putTenant":               {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
+		"patchTenant":             {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true,"usage":"carry","reason":"sold","dry_run":false}`},
+		"putLimit":                {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
+		"putLimitOverride":        {"PUT", "/v1/limits/by-subject/overrides/acme", `{"rate":"7/s","burst":9,"expires_at":"2099-01-01T00:00:00Z"}`},
+		"putSubjectLimitOverride": {"PUT", "/v1/limits/by-subject/overrides/acme/u1", `{"rate":"7/s","burst":9,"expires_at":"2099-01-01T00:00:00Z"}`},
+		"putBlock":                {"PUT", "/v1/blocks/subject/u9", block},
+		"putBlockPrefix":          {"PUT", "/v1/blocks/ip/192.0.2.0/24", `{"action":"allow","expires_at":"2099-01-01T00:00:00Z","reason":"office"}`},
 		"hold": {"POST", "/v1/holds", `{"tenant":"acme","hold_id":"fresh","items":[{"meter":"calls","amount":1}],"subject":"u1","ttl_seconds":60,
 			"metadata":{"a":1},"dry_run":false}`},
 		"captureHold": {"POST", "/v1/holds/to-capture/capture", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"final":true,"on_expired":"regrant","dry_run":false}`},
@@ -85,6 +87,7 @@ func (s *service) materials() {
 	if lease.LeaseID != leaseToRenew {
 		s.t.Fatalf("the lease is %s", lease.LeaseID)
 	}
+	s.call("PUT", "/v1/limits/by-subject", `{"per":["subject"],"kind":"token_bucket","rate":"60000/s"}`).want(201)
 	s.call("PUT", "/v1/limits/to-replace", `{"per":["tenant"],"kind":"token_bucket","rate":"60/s"}`).want(201)
 	grant := func(id string) {
 		s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":"calls","amount":100,"source":"topup","grant_id":%q}`, id), headerIdempotencyKey, id).want(201)

@@ -19,6 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/override"
 )
 
 // DefaultRequestTimeout bounds a request: no caller waits longer than five seconds for a refusal. The rest is for what happens around the
@@ -29,6 +30,9 @@ const DefaultRequestTimeout = 4800 * time.Millisecond
 type Config struct {
 	// Keys authenticates callers. Required. The server neither starts nor stops it.
 	Keys *access.Directory
+
+	// Overrides are those that the gate has. Required where there are backends.
+	Overrides *override.Store
 
 	// RequestTimeout bounds a request, DefaultRequestTimeout if it is 0. Operations that have begun by
 	// then end with outcome_unknown.
@@ -65,13 +69,14 @@ type Server struct {
 	now     func() time.Time // for durations and for headers with a time of day
 	limits  *limitheaders.Writer
 
-	keys     *access.Directory
-	gateways map[string]*forwarded.Gateway
-	proxies  *forwarded.Proxies
-	problems map[ledger.Code]problemKind
-	bodies   *bodies
-	metrics  *metrics
-	pool     sync.Pool
+	keys      *access.Directory
+	overrides *override.Store
+	gateways  map[string]*forwarded.Gateway
+	proxies   *forwarded.Proxies
+	problems  map[ledger.Code]problemKind
+	bodies    *bodies
+	metrics   *metrics
+	pool      sync.Pool
 
 	echo *echo.Echo
 }
@@ -87,7 +92,7 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	}
 	s := &Server{
 		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
-		keys: cfg.Keys, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		keys: cfg.Keys, overrides: cfg.Overrides, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
 		gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest

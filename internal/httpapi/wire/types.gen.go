@@ -991,6 +991,9 @@ type LimitExplanation struct {
 	// MostPerPeriod The most tokens that pass in any interval as long as the rate's period.
 	MostPerPeriod int64 `json:"most_per_period,omitempty,omitzero"`
 
+	// Override The override whose numbers these are, with the tenant and the subject of the query.
+	Override LimitOverride `json:"override,omitempty,omitzero"`
+
 	// PerSecond The tokens per second in the long run.
 	PerSecond float64 `json:"per_second,omitempty,omitzero"`
 
@@ -1061,6 +1064,28 @@ type LimitMode string
 
 // LimitNormalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
 type LimitNormalize = []string
+
+// LimitOverride defines model for LimitOverride.
+type LimitOverride struct {
+	Burst     int64     `json:"burst,omitempty,omitzero"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
+	Rate      string    `json:"rate,omitempty,omitzero"`
+	Rule      string    `json:"rule"`
+
+	// Subject Absent for the override of all subjects.
+	Subject   string    `json:"subject,omitempty,omitzero"`
+	Tenant    string    `json:"tenant"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// LimitOverrideList defines model for LimitOverrideList.
+type LimitOverrideList struct {
+	Items []LimitOverride `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
 
 // LimitPer defines model for LimitPer.
 type LimitPer string

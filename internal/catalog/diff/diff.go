@@ -1,4 +1,4 @@
-package catalog
+package diff
 
 import (
 	"bytes"
@@ -22,9 +22,9 @@ const (
 	Unlisted  Action = "unlisted" // in the catalogue and not in the file; nothing was done
 )
 
-// Diff is what Apply did, or would do: meters, plans, limits, tenants, blocks. Each kind is in the order of the file,
+// Report is what Apply did, or would do: meters, plans, limits, tenants, blocks. Each kind is in the order of the file,
 // followed by the objects that are not in the file.
-type Diff struct {
+type Report struct {
 	Changes     []Change
 	DryRun      bool
 	MoreTenants bool // there are more unlisted tenants than Changes has
@@ -43,7 +43,7 @@ type Change struct {
 type FieldChange struct{ Field, Before, After string }
 
 // Count returns the number of objects with an action.
-func (d *Diff) Count(action Action) int {
+func (d *Report) Count(action Action) int {
 	n := 0
 	for i := range d.Changes {
 		if d.Changes[i].Action == action {
@@ -54,7 +54,7 @@ func (d *Diff) Count(action Action) int {
 }
 
 // String returns the diff for people. It only counts unchanged objects.
-func (d *Diff) String() string {
+func (d *Report) String() string {
 	var b strings.Builder
 	for i := range d.Changes {
 		d.Changes[i].print(&b)
@@ -95,14 +95,14 @@ func (c *Change) print(b *strings.Builder) {
 	}
 }
 
-// add adds the difference between an object before, nil if there was none, and after.
-func (d *Diff) add(kind, id string, before, after any) error {
+// Add adds the difference between an object before, nil if there was none, and after.
+func (d *Report) Add(kind, id string, before, after any) error {
 	c := Change{Kind: kind, ID: id, Action: Unchanged}
-	old, err := fieldsOf(before)
+	old, err := fieldsOf(kind, before)
 	if err != nil {
 		return err
 	}
-	now, err := fieldsOf(after)
+	now, err := fieldsOf(kind, after)
 	if err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func (d *Diff) add(kind, id string, before, after any) error {
 	return nil
 }
 
-// addUnlisted adds the stored ids that are not listed.
-func (d *Diff) addUnlisted(kind string, stored, listed []string) {
+// AddUnlisted adds the stored ids that are not listed.
+func (d *Report) AddUnlisted(kind string, stored, listed []string) {
 	isListed := make(map[string]bool, len(listed))
 	for _, id := range listed {
 		isListed[id] = true
@@ -134,8 +134,20 @@ func (d *Diff) addUnlisted(kind string, stored, listed []string) {
 	}
 }
 
-// fieldsOf returns the fields of an object by path. A plan has its version as a field.
-func fieldsOf(object any) (map[string]string, error) {
+// headings are the fields that name an object, by kind.
+func headings(kind string) []string {
+	switch kind {
+	case "limit":
+		return []string{"rule"}
+	case "block":
+		return []string{"kind", "value", "tenant"}
+	default:
+		return []string{kind}
+	}
+}
+
+// fieldsOf returns the fields of an object by path, without its headings.
+func fieldsOf(kind string, object any) (map[string]string, error) {
 	fields := map[string]string{}
 	if object == nil {
 		return fields, nil
@@ -147,17 +159,8 @@ func fieldsOf(object any) (map[string]string, error) {
 	if err := flattenJSON(fields, "", text); err != nil {
 		return nil, fmt.Errorf("describe %T: %w", object, err)
 	}
-	for _, id := range []string{"meter", "plan", "rule", "tenant"} {
-		if _, isTenant := object.(*Tenant); !isTenant || id != "plan" {
-			delete(fields, id) // it is the heading
-		}
-	}
-	if _, isBlock := object.(*Block); isBlock {
-		delete(fields, "kind")
-		delete(fields, "value")
-	}
-	if p, ok := object.(*Plan); ok {
-		fields["version"] = fmt.Sprint(p.Version)
+	for _, name := range headings(kind) {
+		delete(fields, name)
 	}
 	return fields, nil
 }
