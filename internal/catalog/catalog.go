@@ -175,6 +175,10 @@ func (c *Catalog) Tenant(ctx context.Context, id string) (*Tenant, error) {
 	return c.tenants.get(ctx, id)
 }
 
+// ReadAhead reads those of the tenants ids that are not in memory, many in one query. Tenant then finds them. What cannot be read, Tenant
+// tries to read again.
+func (c *Catalog) ReadAhead(ctx context.Context, ids []string) { c.tenants.readAhead(ctx, ids) }
+
 // isListening reports whether notifications are received.
 func (c *Catalog) isListening() bool { return c.listening.Load() }
 

@@ -133,9 +133,13 @@ func (tx *txn) requirePlan(ctx context.Context, plan string) error {
 	return tx.require(ctx, "MissingPlans", kindPlan, []reference{{"plan", plan}})
 }
 
-// tenants reads the tenants ids (all if nil) that follow after.
+// tenants reads the tenants ids that follow after, or, if ids is nil, the first limit of all.
 func (tx *txn) tenants(ctx context.Context, ids []string, after string, limit int) ([]Tenant, error) {
-	rows, err := tx.query(ctx, "SelectTenants", ids, after, limit)
+	statement, args := "SelectTenants", []any{after, limit}
+	if ids != nil {
+		statement, args = "NamedTenants", []any{ids, after}
+	}
+	rows, err := tx.query(ctx, statement, args...)
 	if err != nil {
 		return nil, wrap("select tenants", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,9 @@ const (
 	loadTimeout = time.Second
 	loadQueue   = 10_000
 	loadBatch   = 500
+
+	// aheadMax bounds what one request reads ahead at a time: its share of loadQueue.
+	aheadMax = 64
 
 	// unknownTenants is the number of ids without a tenant in memory. They have a place of their own: a client that asks for many of
 	// them must not drive out tenants.
@@ -103,6 +107,31 @@ func (c *tenantCache) get(ctx context.Context, id string) (*Tenant, error) {
 		return entry.answer(id)
 	}
 	return c.read(ctx, id, entry, now)
+}
+
+// readAhead reads those of the tenants ids that get would have to read, many in one query. It ends at the first error: get tries again and
+// returns it.
+func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
+	var missing []string
+	now := c.now()
+	for _, id := range ids {
+		if entry, known := c.entries.Peek(id); !known || !c.fresh(entry, now) {
+			missing = append(missing, id)
+		}
+	}
+	var next atomic.Int64
+	var failed atomic.Bool
+	var readers sync.WaitGroup
+	for range min(len(missing), aheadMax) {
+		readers.Go(func() {
+			for n := int(next.Add(1)) - 1; n < len(missing) && !failed.Load(); n = int(next.Add(1)) - 1 {
+				if _, err := c.get(ctx, missing[n]); err != nil && !errors.Is(err, ErrNoTenant) {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	readers.Wait()
 }
 
 // read reads a tenant, in one query with others that are needed at this moment. If PostgreSQL is down, it returns the old

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/lane"
 )
 
 // cacheRig is a started cache without a listener, over a clock that the test moves.
@@ -184,4 +189,69 @@ func TestTenantCache_UnknownTenants_DriveNobodyOut(t *testing.T) {
 		require.ErrorIs(t, err, ErrNoTenant)
 	}
 	require.True(t, r.entries.Contains("acme"))
+}
+
+// Tenants that a batch names are read together: one after the other they took as many queries.
+func TestTenantCache_ReadAhead_FewQueries(t *testing.T) {
+	t.Parallel()
+	r := newCacheRig(t, 1000)
+	reg := prometheus.NewRegistry()
+	require.NoError(t, r.stop(t.Context()))
+	r.config.Metrics = lane.NewMetrics(reg)
+	r.start()
+	ids := []string{"acme", "nobody"}
+	for i := range 300 {
+		ids = append(ids, fmt.Sprint("many", i))
+		put(t, r.store.PutTenant, Tenant{ID: ids[len(ids)-1], Plan: "starter"})
+	}
+	r.readAhead(t.Context(), ids)
+	queries, read := batchesOf(t, reg)
+	require.Equal(t, float64(len(ids)), read)
+	require.LessOrEqual(t, queries, uint64(100), "of 302 tenants")
+	for _, id := range ids {
+		_, err := r.get(t.Context(), id)
+		require.Equal(t, id == "nobody", errors.Is(err, ErrNoTenant), id)
+	}
+	r.readAhead(t.Context(), ids)
+	again, _ := batchesOf(t, reg)
+	require.LessOrEqual(t, again, queries+1, "what is known is not read again")
+}
+
+// batchesOf returns how many batches the lane of reg has processed, and their items.
+func batchesOf(t *testing.T, reg *prometheus.Registry) (batches uint64, items float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if strings.Contains(f.GetName(), "batch") {
+			for _, m := range f.GetMetric() {
+				batches, items = batches+m.GetHistogram().GetSampleCount(), items+m.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	return batches, items
+}
+
+// However many tenants a read names, and whatever the planner knows, it looks each of them up.
+func TestNamedTenants_ManyIDs_UseTheIndex(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	conn, err := s.pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		_, err = conn.Exec(t.Context(), "SET plan_cache_mode = "+mode)
+		require.NoError(t, err)
+		ids := make([]string, 500)
+		for i := range ids {
+			ids[i] = fmt.Sprint("t", i)
+		}
+		rows, err := conn.Query(t.Context(), "EXPLAIN "+s.queries["NamedTenants"], ids, "")
+		require.NoError(t, err)
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		require.Contains(t, strings.Join(plan, "\n"), "Index Cond: (tenant_id = k.tenant_id)", mode)
+	}
+	_, err = conn.Exec(t.Context(), "RESET plan_cache_mode")
+	require.NoError(t, err)
 }

@@ -190,6 +190,11 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 	out := make([]DebitOutcome, len(reqs))
 	debits := make([]*ledger.Debit, 0, len(reqs))
 	places, plans := make([]int, 0, len(reqs)), make([]string, 0, len(reqs))
+	names := make([]string, len(reqs))
+	for i := range reqs {
+		names[i] = reqs[i].Tenant
+	}
+	g.tenants.catalog.ReadAhead(ctx, names)
 	for i := range reqs {
 		facts, err := g.tenants.facts(ctx, reqs[i].Tenant)
 		if err != nil {

@@ -3,14 +3,25 @@
 SELECT clock_timestamp();
 
 -- name: SelectTenants
--- Tenants $1 (all if it is null) after $2, at most $3, in order, and whether limits are overridden for the tenant, and for subjects of it.
-SELECT tenant_id, plan, anchor, timezone, status, metadata, overrides, version, created_at, updated_at,
-       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = tenants.tenant_id AND o.subject = ''),
-       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = tenants.tenant_id AND o.subject > '')
-FROM tenants
-WHERE ($1::text[] IS NULL OR tenant_id = ANY ($1)) AND tenant_id > $2
-ORDER BY tenant_id
-LIMIT $3;
+-- Tenants after $1, at most $2, in order, and whether limits are overridden for the tenant, and for subjects of it.
+SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at,
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '')
+FROM tenants t
+WHERE t.tenant_id > $1
+ORDER BY t.tenant_id
+LIMIT $2;
+
+-- name: NamedTenants
+-- The same for those of the tenants $1 that exist and come after $2. LATERAL looks each of them up: a condition on a list let the planner
+-- walk through the whole table, for lists of hundreds and in generic plans.
+SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at,
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '')
+FROM unnest($1::text[]) AS k (tenant_id)
+CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t
+WHERE t.tenant_id > $2
+ORDER BY t.tenant_id;
 
 -- name: SelectTenantIDs
 -- For the report of what a file does not name: tenants that are not among $1, at most $2, in order.
