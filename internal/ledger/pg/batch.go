@@ -64,6 +64,9 @@ func (l *Ledger) runAttempts(ctx context.Context, p *plan) {
 		case errors.Is(err, errNoEnd), errors.Is(err, errNotEnough):
 			l.giveUp(p, reasonIntegrity, err)
 			return
+		case p.bearing && isRowTaken(err):
+			p.bearing, p.rowsFirst = false, true
+			continue
 		case isLockTimeout(err) && !committing && p.locking == lockBriefly:
 			p.locking = lockFree
 			continue
@@ -173,6 +176,12 @@ func classify(err error, committing bool) verdict {
 func isKeyConflict(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "23505" && strings.HasPrefix(pgErr.TableName, "entries")
+}
+
+// isRowTaken reports that another transaction has made a row of balances, or was making it for too long.
+func isRowTaken(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return isLockTimeout(err) || ok && pgErr.Code == "23505" && pgErr.TableName == "balances"
 }
 
 // isPersistentConflict reports a unique violation that survived all retries: one operation can never be stored. A transient

@@ -216,7 +216,7 @@ func BenchmarkDecide(b *testing.B) {
 		if len(changes.Books) == 0 {
 			b.Fatal("nothing to write")
 		}
-		queueChanges(q, &pgx.Batch{}, &changes)
+		queueChanges(q, &pgx.Batch{}, &changes, nil)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batchDefault), "ns/debit")
 }

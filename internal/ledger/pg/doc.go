@@ -22,7 +22,8 @@
 //
 //	P1  Nothing is answered before its COMMIT is known. After a lost answer to COMMIT the same batch runs again on a new connection, where the
 //	    stored keys answer it.
-//	P2  Balance rows are the only rows that are locked, always in key order.
+//	P2  Balance rows are the only rows that are locked, always in key order. A balance without a row is not locked: its first batch inserts the
+//	    row, and of two that do so at the same time one fails and runs again.
 //	P3  What is stored under the batch's keys is read in a statement after the lock: a statement's snapshot is older than its wait.
 //	P4  No SQL error means a business outcome. One that retries cannot cure is searched for by halving the batch.
 //	P5  A batch never uses a request's context: whoever goes away takes nothing from its neighbours.

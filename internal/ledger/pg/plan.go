@@ -24,6 +24,9 @@ type plan struct {
 	absent map[ledger.BalanceKey]ledger.Absence // balances that cannot exist
 	all    bool                                 // read grants and terms of every balance
 
+	bearing   bool // the last attempt was to make rows of balances
+	rowsFirst bool // missing rows are made in a transaction of their own, because another transaction was making them too
+
 	firstMonth, lastMonth ledger.Month // in which keys are looked up
 	everyMonth            bool         // look keys up in every month: an entry with one of them was found where none was expected
 

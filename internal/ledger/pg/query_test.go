@@ -123,9 +123,9 @@ func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
 		if err := b.db.QueryRow(t.Context(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'balances'").Scan(&updates, &hot); err != nil {
 			t.Fatal(err)
 		}
-		return updates >= 50
+		return updates >= 49 // the first debit inserts the row
 	})
-	if hot*10 < updates*9 { // not all: opening the period changes next_event_at, which is indexed, and a full page moves a row
+	if hot*10 < updates*9 { // not all: a full page moves a row
 		t.Errorf("%d of %d updates of balances were heap-only", hot, updates)
 	}
 }

@@ -21,6 +21,8 @@ type tx struct {
 	batch  *ledger.Batch
 	// locked are the plan's balances that another transaction has locked. It is read only where the plan does not wait for them.
 	locked keySet
+	// unborn are the plan's balances that have no row yet. If the batch changes them, it makes the rows.
+	unborn keySet
 	began  time.Time // the instance's clock, before PostgreSQL was asked for its own
 	// termsChanged is when terms last changed for a tenant that may have balances already.
 	termsChanged time.Time
@@ -72,6 +74,7 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 			return err
 		}
 		p.arrange()
+		p.bearing = false
 		if err := t.lock(ctx, p); err != nil {
 			return err
 		}
@@ -82,9 +85,13 @@ func (l *Ledger) attempt(ctx context.Context, p *plan) (next ledger.Next, commit
 			}
 		}
 		if missing := t.missing(p); len(missing) > 0 {
-			t.rollBack(ctx)
-			next.CatchUp = true // the next transaction finds the rows, or why there are none
-			return t.createBalances(ctx, missing, p)
+			if ok, err := t.bear(ctx, missing, p); err != nil {
+				return err
+			} else if !ok {
+				t.rollBack(ctx)
+				next.CatchUp = true // the next transaction finds the rows, or why there are none
+				return t.createBalances(ctx, missing, p)
+			}
 		}
 		if err := t.readMore(ctx, p); err != nil {
 			return err
@@ -178,6 +185,28 @@ func (t *tx) missing(p *plan) []ledger.BalanceKey {
 	return out
 }
 
+// bear gives missing balances empty books, for the batch to make their rows. It returns false if the rows have to be made before: another
+// transaction makes them at the same time, or some cannot be made.
+func (t *tx) bear(ctx context.Context, keys []ledger.BalanceKey, p *plan) (bool, error) {
+	if p.rowsFirst || p.locking != lockBriefly {
+		return false, nil
+	}
+	tenants, meters := distinct(keys)
+	var homes int
+	if err := t.conn.QueryRow(ctx, t.ledger.sql["KeepHomes"], tenants, meters).Scan(&homes); err != nil {
+		return false, fmt.Errorf("look up the homes of balances: %w", err)
+	}
+	if homes < len(tenants)+len(meters) {
+		return false, nil
+	}
+	t.unborn, p.bearing = setOf(keys), true
+	for _, k := range keys {
+		t.batch.Books[k] = ledger.NewBook(ledger.BalanceRow{BalanceKey: k})
+		t.batch.Books[k].LoadGrants(nil, nil) // grants and holds are made with a balance that has a row
+	}
+	return true, nil
+}
+
 // createBalances makes missing rows in a transaction of its own, and notes in p why others cannot be made.
 func (t *tx) createBalances(ctx context.Context, keys []ledger.BalanceKey, p *plan) error {
 	tenants, meters, subjects := columnsOf(keys)
@@ -211,7 +240,7 @@ func (t *tx) readMore(ctx context.Context, p *plan) error {
 		if needsTerms || cut || p.all {
 			terms = append(terms, k)
 		}
-		if needsGrants || cut || p.all {
+		if (needsGrants || cut || p.all) && !t.unborn.has(k) {
 			grants = append(grants, k)
 		}
 	}
@@ -253,7 +282,7 @@ func (t *tx) commit(ctx context.Context, out *pgx.Batch, changes *ledger.Changes
 		out.Queue(t.ledger.sql["InsertMonths"], monthColumn(months))
 	}
 	if len(changes.Books) > 0 {
-		queueChanges(t.ledger.sql, out, changes)
+		queueChanges(t.ledger.sql, out, changes, t.unborn)
 	}
 	queueCommit(out)
 	if err := send(ctx, t.conn, out); err != nil || len(changes.Books) == 0 {

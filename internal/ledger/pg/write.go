@@ -3,6 +3,7 @@ package pg
 import (
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,16 +11,21 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
-// queueChanges queues the statements that write c.
-func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes) {
+// queueChanges queues the statements that write c. The balances unborn have no row yet.
+func queueChanges(q map[string]string, out *pgx.Batch, c *ledger.Changes, unborn keySet) {
 	if len(c.Holds)+len(c.NewHoldLines)+len(c.HoldLines) > 0 {
 		queueHolds(q, out, c)
 	}
 	if len(c.Refunds) > 0 {
 		queueRefunds(q, out, c.Refunds)
 	}
+	changed := c.Books
+	if len(unborn) > 0 {
+		// Before the entries: who makes the same rows at the same time is noticed here.
+		changed = queueNewBalances(q, out, changed, unborn)
+	}
 	queueEntries(q, out, c.Entries)
-	queueChangedBalances(q, out, c.Books)
+	queueChangedBalances(q, out, changed)
 	if len(c.NewGrants) > 0 {
 		queueNewGrants(q, out, c.NewGrants)
 	}
@@ -117,6 +123,24 @@ func queueOtherEntries(q map[string]string, out *pgx.Batch, e []*ledger.Entry) {
 	)
 }
 
+// queueNewBalances makes the rows of the changed balances that are unborn, and returns the others. In key order, batches that make the same
+// rows cannot deadlock.
+func queueNewBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book, unborn keySet) (others []*ledger.Book) {
+	var born []*ledger.Book
+	for _, b := range changed {
+		if unborn.has(b.BalanceKey) {
+			born = append(born, b)
+		} else {
+			others = append(others, b)
+		}
+	}
+	if len(born) > 0 {
+		slices.SortFunc(born, func(a, b *ledger.Book) int { return ledger.CompareKeys(a.BalanceKey, b.BalanceKey) })
+		out.Queue(q["InsertBalances"], balanceColumns(born)...)
+	}
+	return others
+}
+
 // queueChangedBalances writes the balances. Those from which debits have only drawn have a statement of their own.
 func queueChangedBalances(q map[string]string, out *pgx.Batch, changed []*ledger.Book) {
 	drawn := make([]*ledger.Book, 0, len(changed))
@@ -143,7 +167,7 @@ func queueChangedBalances(q map[string]string, out *pgx.Batch, changed []*ledger
 		)
 	}
 	if len(others) > 0 {
-		queueBalances(q, out, others)
+		out.Queue(q["UpdateBalances"], append(balanceColumns(others), int64(len(others)))...)
 	}
 }
 
@@ -166,8 +190,9 @@ func chains(books []*ledger.Book) [][]byte {
 	return out
 }
 
-func queueBalances(q map[string]string, out *pgx.Batch, b []*ledger.Book) {
-	out.Queue(q["UpdateBalances"],
+// balanceColumns returns all columns of balances, for unnest.
+func balanceColumns(b []*ledger.Book) []any {
+	return []any{
 		column(b, func(b **ledger.Book) string { return (*b).Tenant }),
 		column(b, func(b **ledger.Book) string { return (*b).Meter }),
 		column(b, func(b **ledger.Book) string { return (*b).Subject }),
@@ -199,8 +224,7 @@ func queueBalances(q map[string]string, out *pgx.Batch, b []*ledger.Book) {
 		column(b, func(b **ledger.Book) int64 { return (*b).Carried }),
 		column(b, func(b **ledger.Book) int64 { return (*b).SpanUsed }),
 		column(b, func(b **ledger.Book) time.Time { return toDB((*b).SpanEnd) }),
-		int64(len(b)),
-	)
+	}
 }
 
 func queueNewGrants(q map[string]string, out *pgx.Batch, g []*ledger.OpenGrant) {

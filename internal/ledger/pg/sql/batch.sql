@@ -252,6 +252,24 @@ WITH written AS (
 )
 SELECT 1 / (CASE WHEN count(*) = $32::bigint THEN 1 ELSE 0 END) FROM written;
 
+-- name: InsertBalances
+-- Makes the rows of balances that the batch has changed and that had none. A unique violation means that another transaction has
+-- made one: the batch is decided again.
+INSERT INTO balances (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
+                      refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
+                      head_remaining, next_event_at, updated_at, roll_at, chain, carried, span_used, span_end)
+SELECT n.tenant_id, n.meter, n.subject, n.seq, n.plan, n.plan_version, n.allowance, n.renews, n.period_start, n.period_end, n.opening,
+       n.granted, n.refunded, n.used, n.expired, n.adjusted, n.held, n.overage, n.owed, n.settled, n.forgiven_seq, n.head_grant,
+       n.head_source, n.head_remaining, n.next_event_at, n.updated_at, n.roll_at, n.chain, n.carried, n.span_used, n.span_end
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::integer[], $7::bigint[], $8::boolean[],
+            $9::timestamptz[], $10::timestamptz[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[], $15::bigint[],
+            $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[], $22::text[], $23::text[],
+            $24::bigint[], $25::timestamptz[], $26::timestamptz[], $27::timestamptz[], $28::bytea[],
+            $29::bigint[], $30::bigint[], $31::timestamptz[])
+     AS n (tenant_id, meter, subject, seq, plan, plan_version, allowance, renews, period_start, period_end, opening, granted,
+           refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
+           head_remaining, next_event_at, updated_at, roll_at, chain, carried, span_used, span_end);
+
 -- name: InsertGrants
 -- Stores new grants.
 INSERT INTO grants (tenant_id, meter, subject, grant_id, source, amount, priority, effective_at, expires_at, cost_basis, reason,
@@ -332,6 +350,16 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
             $17::bigint[], $18::timestamptz[], $19::bigint[], $20::timestamptz[], $21::bigint[], $22::bigint[], $23::bigint[])
      AS n (tenant_id, meter, subject, period_start, period_end, plan, plan_version, opening, granted, refunded, used, expired,
            adjusted, overage, held, closing, last_seq, closed_at, idle, terms_at, rolled_over, rollover, owing);
+
+-- name: KeepHomes
+-- Counts which of the tenants $1 and which of the meters $2 exist, each named once and in order. It locks them against deletion until the
+-- batch ends, each once: to lock a row again that others have locked as well takes long.
+WITH t AS MATERIALIZED (
+    SELECT o.tenant_id FROM unnest($1::text[]) AS k (tenant_id) JOIN tenants o ON o.tenant_id = k.tenant_id FOR KEY SHARE OF o
+), m AS MATERIALIZED (
+    SELECT o.meter FROM unnest($2::text[]) AS k (meter) JOIN meters o ON o.meter = k.meter FOR KEY SHARE OF o
+)
+SELECT (SELECT count(*) FROM t) + (SELECT count(*) FROM m);
 
 -- name: CreateBalances
 -- Inserts the missing rows of the balances $1..$3 if their tenant and meter exist. It runs before the batch in its own

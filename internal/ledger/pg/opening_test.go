@@ -1,0 +1,94 @@
+package pg
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// The first debit of a balance makes its row with what the row says in the end, in the debit's transaction.
+func TestOpening_RowIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	b.simple("acme", 1000)
+	b.mustDebit(debitOf("acme", "first", 3))
+	var once bool
+	// A row that a transaction updates has another place than the one at which it was made.
+	if err := b.db.QueryRow(t.Context(), "SELECT b.ctid = '(0,1)' AND b.xmin = e.xmin FROM balances b JOIN entries e USING (tenant_id) WHERE e.operation_id = 'first'").Scan(&once); err != nil {
+		t.Fatal(err)
+	}
+	if !once {
+		t.Error("the row of the balance was written before the debit's transaction, or twice")
+	}
+	b.wantSums("acme", "api_calls", ledger.Sums{Granted: 1000, Used: 3})
+	b.mustVerify()
+}
+
+// Instances that open the same balances at the same time, in batches of any order and with the same keys in part: every debit counts once.
+func TestOpening_ByTwoInstances_EachDebitCountsOnce(t *testing.T) {
+	t.Parallel()
+	const tenants = 60
+	b := newBundle(t)
+	for i := range tenants {
+		b.simple(fmt.Sprint("t", i), 1000)
+	}
+	instances := []*Ledger{b.Ledger, openLedger(t, b.url), openLedger(t, b.url)}
+	var work sync.WaitGroup
+	for n, l := range instances {
+		for part := range 3 {
+			work.Go(func() {
+				var debits []*ledger.Debit
+				for i := range tenants {
+					tenant := (i*7 + n*13 + part*29) % tenants
+					debits = append(debits, debitOf(fmt.Sprint("t", tenant), fmt.Sprintf("own-%d-%d", n, part), 1), debitOf(fmt.Sprint("t", tenant), "shared", 1))
+				}
+				for _, o := range l.DebitBatch(t.Context(), debits) {
+					if o.Err != nil {
+						t.Error(o.Err)
+					}
+				}
+			})
+		}
+	}
+	work.Wait()
+	for i := range tenants {
+		b.wantSums(fmt.Sprint("t", i), "api_calls", ledger.Sums{Granted: 1000, Used: 10})
+	}
+	b.mustVerify()
+}
+
+// Another transaction has made the row of a balance and does not end: the others are opened meanwhile, and the one waits.
+func TestOpening_RowOfAStranger_DelaysNobodyElse(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	for i := range 5 {
+		b.simple(fmt.Sprint("t", i), 1000)
+	}
+	stranger := &bundle{t: t, url: b.url}
+	stranger.reconnect()
+	stranger.exec("BEGIN")
+	stranger.exec("INSERT INTO balances (tenant_id, meter) VALUES ('t2', 'api_calls')")
+	waited := make(chan error, 1)
+	go func() {
+		_, err := Do(t.Context(), b.Ledger, debitOf("t2", "k", 1))
+		waited <- err
+	}()
+	began := time.Now()
+	for _, tenant := range []string{"t0", "t1", "t3", "t4"} {
+		b.mustDebit(debitOf(tenant, "k", 1))
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the debits of others took %v", took)
+	}
+	testenv.Eventually(t, func() bool { return b.shelfCalls() > 0 })
+	stranger.exec("COMMIT")
+	if err := <-waited; err != nil {
+		t.Errorf("the debit of the stranger's balance: %v", err)
+	}
+	b.wantSums("t2", "api_calls", ledger.Sums{Granted: 1000, Used: 1})
+	b.mustVerify()
+}
