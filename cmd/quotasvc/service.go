@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -113,12 +111,17 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
+	ids, err := idKey(ctx, cat.Store)
+	if err != nil {
+		return nil, err
+	}
 	overrides, err := s.openOverrides(cat.Store)
 	if err != nil {
 		return nil, err
 	}
 	g := gate.New(l, cat, limiter, cache, gate.Config{
-		LoadsMax: cfg.CheckReads, Overrides: overrides, Once: once.New(store), ChargeKey: chargeKey(string(cfg.AdminKey)), Log: log, Metrics: m.registry,
+		LoadsMax: cfg.CheckReads, Overrides: overrides, Once: once.New(store), IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
+		Metrics: m.registry,
 	})
 	proxies, err := parseProxies(cfg.TrustedProxies)
 	if err != nil {
@@ -145,14 +148,6 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 // envoyPart returns Envoy's rate limit service as a part of the connections.
 func envoyPart(s *envoyrls.Server, most int) *transport.Part {
 	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
-}
-
-// chargeKey returns the key that signs the ids of charges: one that all instances with the same bootstrap key have, and that tells nothing of it.
-// After another bootstrap key earlier charges cannot be refunded; their tokens come back with time.
-func chargeKey(bootstrap string) []byte {
-	mac := hmac.New(sha256.New, []byte(bootstrap))
-	mac.Write([]byte("ids of charges"))
-	return mac.Sum(nil)
 }
 
 // show sets what operators see of the service.
@@ -266,6 +261,15 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 	}
 	s.onStop("keys", keys.Stop)
 	return c, keys, keys.Start(ctx)
+}
+
+// idKey reads the key that signs the ids of charges and leases.
+func idKey(ctx context.Context, c *catalog.Store) (access.IDKey, error) {
+	store, err := access.NewStore(c)
+	if err != nil {
+		return access.IDKey{}, err
+	}
+	return store.IDKey(ctx)
 }
 
 // openOverrides returns the overrides of limits.

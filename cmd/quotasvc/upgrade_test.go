@@ -77,6 +77,7 @@ func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testin
 				t.Errorf("serve on an older schema ended with %d: %s", status, stderr)
 			}
 			must(t, admin, "migrate", "up")
+			execSQL(t, super, "DO $$ BEGIN ASSERT (SELECT unsigned_until FROM signing_keys) > now() + interval '23 hours'; END $$")
 			must(t, admin, "migrate", "roles") // an installation that had one role for everything
 			env[0] = "QUOTASVC_DATABASE_URL=" + testenv.AsService(super)
 			must(t, env, "verify", "--full")
