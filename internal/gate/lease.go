@@ -126,7 +126,7 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 	facts, exempt, err := g.mayHold(ctx, &id)
 	if err != nil {
 		if CodeOf(err) != ledger.CodeUnavailable {
-			_ = g.limiter.Release(ctx, id) // otherwise it ends at its time
+			_ = g.release(ctx, id) // otherwise it ends at its time
 		}
 		return Lease{}, err
 	}
@@ -167,15 +167,19 @@ func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenant
 // Release gives a lease back. Releasing a lease that is not held is not an error. The rule and the tenant need not exist any
 // more. The error is a *ledger.Error with CodeUnavailable; the lease then expires at its time.
 func (g *Gate) Release(ctx context.Context, id ratelimit.LeaseID) error {
-	if p := g.tenants.rules().general.rule(id.Rule); p != nil {
-		id.Metric = p.compiled.Metric
-	}
-	err := g.limiter.Release(ctx, id)
+	err := g.release(ctx, id)
 	if err != nil {
 		err = unavailable("the lease could not be released; it expires at its expires_at", err)
 	}
 	g.metrics.decisions.WithLabelValues("release", outcome(err, false)).Inc()
 	return err
+}
+
+func (g *Gate) release(ctx context.Context, id ratelimit.LeaseID) error {
+	if p := g.tenants.rules().general.rule(id.Rule); p != nil {
+		id.Metric = p.compiled.Metric
+	}
+	return g.limiter.Release(ctx, id)
 }
 
 func errNoLease(why string) error {
