@@ -1,27 +1,31 @@
 -- limits: decides requests in order. Each request is charged on all its buckets or on none.
 --
--- KEYS      the buckets of the requests, each once, 1..1024. All in one hash slot
+-- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life. All in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: the server's TIME, read once. Otherwise the time to use in us, for tests only
 --   rules     how many rules there are, 1..1024
 --   forms     how many forms of request there are, 1..64
+--   life      the life of the data that the caller knows; 1: it knows none; 0: do not ask. If it is another one, nothing is decided
 --   per rule: word, a, b, c, d
 --     word      2 * kind + 1; for a shadow rule 2 * kind: it is charged like the others and never denies
 --     kind      1 token bucket, 2 leaky bucket, 3 fixed window, 4 sliding window, 5 sliding log
 --     a         capacity in tokens, >= 1
 --     b, c, d   the kind's parameters, see below
---   per form: mode, charges, then per charge: rule, bucket, cost, and in a refund: at
---     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed)
+--   per form: mode, charges, then per charge: rule, bucket, cost, and in a refund: at, and in a raise: at, x, y
+--     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed), 3 raise (always allowed): the level becomes
+--               at least the one that the caller has known, and then cost is charged on top, up to the capacity. Each bucket of a raise
+--               is in no other request of the call
 --     charges   charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
 --     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. Each bucket at most
 --               once per request
---     cost      tokens, >= 1
---     at        when the tokens were charged: now + ahead of that reply. 0: now
+--     cost      tokens, >= 1; in a raise >= 0
+--     at        when the tokens were charged: now + ahead of that reply. 0: now. In a raise: the time of the known level
+--     x, y      the known level: units of a bucket, tokens of a log or window; of a sliding window the current and the previous one
 --   requests  the rest, 1..64: 64 * the index of the request's first bucket + its form, from 0. Requests in one call mostly differ
 --             in the tenant only, and reading an argument takes a tenth of the time of a decision
--- Reply     a string of integers, each in 7 bytes, highest first: now in us, buckets rebased, buckets ahead,
---           per request: allowed 1|0, then per charge: code, and the values of the kind
+-- Reply     a string of integers, each in 7 bytes, highest first: now in us, buckets rebased, buckets ahead, life (0: not asked),
+--           unless the life is another one: per request: allowed 1|0, then per charge: code, and the values of the kind
 --           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (nothing comes back earlier)
 --     code      0 passes, 1 denied for now, 2 never possible (cost > capacity), 3 the stored value is not a bucket, 4 now
 --               is in none of the given windows: nothing of this request was decided or charged; send it again with others
@@ -55,6 +59,9 @@
 --   5. A value that is not a bucket is not treated as one and not overwritten. It denies (code 3).
 --   6. Nothing is written before everything has been read and decided: an error leaves all buckets as they were.
 --
+-- The life is a key beside the buckets, the us at which it was first missed. It is lost together with the buckets and comes back as another
+-- one, so a caller that knows a life finds out that the buckets it knew are gone. It expires after MAX_LIFE_S.
+--
 -- Stored values are binary, because memory comes in size classes and most of them fit the one for 12 bytes:
 --   time      us, 7 bytes, highest first. As the first byte of a text is at least 0x20, no text is a time below 2^53
 --   varint    7 bits per byte, lowest first, the high bit says that more follow
@@ -76,11 +83,12 @@ local MAX_REQUESTS, MAX_CHARGES = 64, 16
 local MAX_KEYS = 1024
 local PACKED = 256 -- integers packed at a time: unpack takes a few thousand values
 local MAX_LOG = 1000
-local PEEK, REFUND = 1, 2
+local PEEK, REFUND, RAISE = 1, 2, 3
+local MAX_LIFE_S = 34560000 -- 400 days, longer than any window
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
 
 local floor, ceil, max, min, frexp = math.floor, math.ceil, math.max, math.min, math.frexp
-local byte, char, rep, sub, concat = string.byte, string.char, string.rep, string.sub, table.concat
+local byte, char, rep, sub, format, concat = string.byte, string.char, string.rep, string.sub, string.format, table.concat
 local pack, read = struct.pack, struct.unpack
 
 -- The formats of a time, and of integers of 1..7 bytes, alone, after a time and a byte, after these and a byte and a number of 7 bytes,
@@ -157,7 +165,7 @@ end
 local now
 local level, aheads, faults, dirty = {}, {}, {}, {}
 local xs, ys = {}, {} -- what else the kind wants to remember
-local out = { 0, 0, 0 }
+local out = { 0, 0, 0, 0 }
 
 -- A kind defines its level; the decision is the same for all: a cost of n tokens raises the level by n * unit and passes if the
 -- level stays at most top. In all of its functions i is the key's index, and a..d are the rule's parameters.
@@ -483,10 +491,13 @@ for i = 1, count do
   if not x or x < 0 or x > MAX or x % 1 ~= 0 then return refuse('argument ' .. i .. ' is not an integer below 2^53') end
   args[i] = x
 end
-local rules, forms, keys = args[2], args[3], #KEYS
+local rules, forms, life = args[2], args[3], args[4]
+local keys = #KEYS
+if life and life > 0 then keys = keys - 1 end
 if keys < 1 or keys > MAX_KEYS then return refuse('1 to 1024 buckets') end
 if not rules or rules < 1 or rules > MAX_KEYS then return refuse('1 to 1024 rules') end
 if not forms or forms < 1 or forms > MAX_REQUESTS then return refuse('1 to 64 forms') end
+if not life then return refuse('no life') end
 
 now = args[1]
 if now == 0 then
@@ -494,12 +505,12 @@ if now == 0 then
   now = time[1] * 1000000 + time[2]
 end
 
--- Rules: the arguments of rule r begin at 5 * r - 1.
+-- Rules: the arguments of rule r begin at 5 * r.
 local kinds, tops, unit, enforced = {}, {}, {}, {}
-local at = 5 * rules + 3
+local at = 5 * rules + 4
 if count < at then return refuse('5 arguments per rule') end
 for r = 1, rules do
-  local p = 5 * r - 1
+  local p = 5 * r
   local new = NEW[floor(args[p] / 2)]
   if not new then return refuse('kind of rule ' .. r) end
   local kind = KINDS[new]
@@ -515,22 +526,27 @@ end
 -- Forms: the columns of their charges follow each other, indexed by the position of their first. rooms is the highest level at
 -- which the cost passes; false if there is none.
 local modes, firsts, lasts, which, spots, costs, rises, rooms, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, {}, 0
+local known, before = {}, {} -- of a raise
 for f = 1, forms do
   local mode, charges = args[at + 1], args[at + 2]
-  if not charges or mode > REFUND or charges < 1 or charges > MAX_CHARGES then return refuse('form ' .. f) end
+  if not charges or mode > RAISE or charges < 1 or charges > MAX_CHARGES then return refuse('form ' .. f) end
   modes[f], firsts[f], lasts[f] = mode, n + 1, n + charges
   at = at + 2
   for j = 1, charges do
     local rule, spot, cost = args[at + 1], args[at + 2], args[at + 3]
-    if not cost or cost < 1 or not kinds[rule] then return refuse('charge ' .. j .. ' of form ' .. f) end
+    if not cost or cost < 1 and mode ~= RAISE or not kinds[rule] then return refuse('charge ' .. j .. ' of form ' .. f) end
     n = n + 1
     which[n], spots[n], costs[n], rises[n] = rule, spot, cost, cost * unit[rule]
-    rooms[n] = cost <= args[5 * rule] and tops[rule] - rises[n]
+    rooms[n] = cost <= args[5 * rule + 1] and tops[rule] - rises[n]
     at = at + 3
-    if mode == REFUND then
+    if mode >= REFUND then
       at = at + 1
-      if not args[at] then return refuse('charge ' .. j .. ' of form ' .. f) end
       ats[n] = args[at] == 0 and MAX or args[at]
+      if mode == RAISE then
+        known[n], before[n] = args[at + 1], args[at + 2]
+        at = at + 2
+      end
+      if not args[at] then return refuse('charge ' .. j .. ' of form ' .. f) end
     end
   end
 end
@@ -538,6 +554,16 @@ if at == count or count - at > MAX_REQUESTS then return refuse('1 to 64 requests
 
 -- MGET returns nil for a missing key and for a value of another type.
 local raws, absent, odd = redis.call('MGET', unpack(KEYS)), {}, {}
+if life > 0 then
+  local lives = tonumber(raws[keys + 1] or nil)
+  if not lives then
+    -- A server that cannot write is asked again when it can.
+    local written = redis.pcall('SET', KEYS[keys + 1], format('%.0f', now), 'EX', MAX_LIFE_S)
+    lives = written.ok and now or 0
+  end
+  if life > 1 and lives ~= life then return pack('>I7I7I7I7', now, 0, 0, lives) end
+  out[4] = lives
+end
 for i = 1, keys do
   if not raws[i] then absent[#absent + 1] = KEYS[i] end
 end
@@ -548,7 +574,7 @@ end
 -- open reads bucket i by a rule. It returns an error text if that is not possible.
 local opened, rule_of, rebases = {}, {}, 0
 local function open(i, rule)
-  local key, raw, p = KEYS[i], raws[i], 5 * rule - 1
+  local key, raw, p = KEYS[i], raws[i], 5 * rule
   if opened[key] then return 'key ' .. i .. ' is given twice' end
   opened[key], rule_of[i] = true, rule
   local l, ahead, rebased, settled = kinds[rule].open(raw, i, args[p + 1], args[p + 2], args[p + 3], args[p + 4])
@@ -564,15 +590,42 @@ end
 local function give_back(i, rule, j)
   local refund, l = kinds[rule].refund, level[i]
   if refund then
-    local p = 5 * rule - 1
+    local p = 5 * rule
     refund(i, costs[j], ats[j], args[p + 1], args[p + 2], args[p + 3], args[p + 4])
   elseif l > 0 then
     level[i], dirty[i] = max(0, l - rises[j]), true
   end
 end
 
+-- raise makes the level of bucket i at least the known one: this is stored as of its time, and opened. Then it charges the cost.
+local function raise(i, rule, j)
+  local kind, p, real, l = kinds[rule], 5 * rule, now, level[i]
+  local a, b, c, d = args[p + 1], args[p + 2], args[p + 3], args[p + 4]
+  if known[j] + before[j] > 0 and ats[j] < MAX then
+    kind.open(false, i, a, b, c, d)
+    if kind.charge then kind.charge(i, known[j]) end
+    if before[j] > 0 then ys[i] = before[j] end
+    local ahead = aheads[i]
+    level[i], aheads[i], now = known[j], 0, ats[j]
+    local value = kind.save(i, a, b, c, d)
+    now, aheads[i] = real, ahead
+    local known_level, known_ahead = kind.open(value, i, a, b, c, d)
+    if known_level and known_level > l then
+      l, aheads[i] = known_level, known_ahead
+    else
+      kind.open(raws[i], i, a, b, c, d)
+    end
+  end
+  local cost = min(costs[j], floor((tops[rule] - l) / unit[rule]))
+  if cost > 0 then
+    if kind.charge then kind.charge(i, cost) end
+    l = l + cost * unit[rule]
+  end
+  level[i], dirty[i] = l, true
+end
+
 -- Decisions. buckets are those of the last request's charges; a request with the same argument has the same buckets.
-local codes, buckets, touched, o, last = {}, {}, {}, 3, nil
+local codes, buckets, touched, o, last = {}, {}, {}, 4, nil
 for r = at + 1, count do
   local request = args[r]
   local f = request % MAX_REQUESTS + 1
@@ -601,7 +654,7 @@ for r = at + 1, count do
     local l, code = level[buckets[j]], PASS
     if not l then
       code = faults[buckets[j]]
-    elseif mode ~= REFUND then
+    elseif mode < REFUND then
       local room = rooms[j]
       if not room then
         code = NEVER
@@ -609,7 +662,7 @@ for r = at + 1, count do
         code = DENIED
       end
     end
-    if code ~= PASS and (code == STALE or mode ~= REFUND and enforced[which[j]]) then allowed = 0 end
+    if code ~= PASS and (code == STALE or mode < REFUND and enforced[which[j]]) then allowed = 0 end
     codes[j] = code
   end
   o = o + 1
@@ -621,6 +674,8 @@ for r = at + 1, count do
     if act and code == PASS then
       if mode == REFUND then
         give_back(i, rule, j)
+      elseif mode == RAISE then
+        raise(i, rule, j)
       else
         level[i], dirty[i] = level[i] + rises[j], true
         if kind.charge then kind.charge(i, costs[j]) end
@@ -628,7 +683,7 @@ for r = at + 1, count do
     end
     out[o + 1] = code
     if kind.say then
-      o = kind.say(i, o + 1, costs[j], code, args[5 * rule], args[5 * rule + 1])
+      o = kind.say(i, o + 1, costs[j], code, args[5 * rule + 1], args[5 * rule + 2])
     else
       out[o + 2] = level[i] or 0
       o = o + 2
@@ -637,16 +692,16 @@ for r = at + 1, count do
 end
 
 -- Writes. Deletions are last: a server that is out of memory accepts them only.
-local gone, before = {}, 0
+local gone, later = {}, 0
 for i = 1, keys do
   local ahead = aheads[i]
   if ahead and ahead > 0 then
-    before = before + 1
+    later = later + 1
     out[o + 1], out[o + 2] = i, ahead
     o = o + 2
   end
   if dirty[i] then
-    local kind, p = kinds[rule_of[i]], 5 * rule_of[i] - 1
+    local kind, p = kinds[rule_of[i]], 5 * rule_of[i]
     if ahead == 0 and kind.empty(i) then
       gone[#gone + 1] = KEYS[i]
     else
@@ -657,7 +712,7 @@ for i = 1, keys do
 end
 if gone[1] then redis.call('DEL', unpack(gone)) end
 
-out[1], out[2], out[3] = now, rebases, before
+out[1], out[2], out[3] = now, rebases, later
 local reply = ''
 for from = 1, o, PACKED do
   local to = min(o, from + PACKED - 1)

@@ -22,7 +22,7 @@ func oneCharge(cost any) []any { return arguments([][]any{aRule()}, [][]any{{0, 
 
 // arguments are those of a call at the server's time. request is 64 times the first bucket and the form.
 func arguments(rules, forms [][]any, requests ...any) []any {
-	return append(slices.Concat([]any{0, len(rules), len(forms)}, slices.Concat(rules...), slices.Concat(forms...)), requests...)
+	return append(slices.Concat([]any{0, len(rules), len(forms), 0}, slices.Concat(rules...), slices.Concat(forms...)), requests...)
 }
 
 // runLimits runs the script and returns the integers of its reply.
@@ -53,18 +53,19 @@ func TestLimits_BadArguments_ChangeNothing(t *testing.T) {
 	before := contents(t, client)
 
 	// with is the arguments of forms, and what follows, on one rule.
-	with := func(forms any, rest ...any) []any { return append(append([]any{0, 1, forms}, aRule()...), rest...) }
+	with := func(forms any, rest ...any) []any { return append(append([]any{0, 1, forms, 0}, aRule()...), rest...) }
 	bad := map[string][]any{
 		"no arguments":            {},
-		"no rules":                {0, 0, 1, 0, 1, 1, 0, 1, 64},
-		"too many rules":          append([]any{0, 1025, 1}, repeat(1030, 3, 10, 1, 1_000_000, 5)...),
+		"no rules":                {0, 0, 1, 0, 0, 1, 1, 0, 1, 64},
+		"too many rules":          append([]any{0, 1025, 1, 0}, repeat(1030, 3, 10, 1, 1_000_000, 5)...),
 		"no forms":                with(0, 64),
 		"too many forms":          with(65, 0, 1, 1, 0, 1, 64),
-		"missing parameters":      {0, 1, 1, 3, 10, 1},
-		"missing last parameter":  {0, 1, 1, 3, 10, 1, 1_000_000},
-		"a rule too few":          {0, 2, 1, 3, 10, 1, 1_000_000, 5, 0, 1, 1, 0},
-		"unknown mode":            with(1, 3, 1, 1, 0, 1, 64),
+		"missing parameters":      {0, 1, 1, 0, 3, 10, 1},
+		"missing last parameter":  {0, 1, 1, 0, 3, 10, 1, 1_000_000},
+		"a rule too few":          {0, 2, 1, 0, 3, 10, 1, 1_000_000, 5, 0, 1, 1, 0},
 		"no charges":              with(1, 0, 0, 64),
+		"a raise without a level": with(1, 3, 1, 1, 0, 1, 5, 5),
+		"another mode":            with(1, 4, 1, 1, 0, 1, 5, 5, 5, 64),
 		"too many charges":        with(1, append([]any{0, 17}, repeat(18, 1, 0, 1)...)...),
 		"rule 0":                  with(1, 0, 1, 0, 0, 1, 64),
 		"rule 2 of 1":             with(1, 0, 1, 2, 0, 1, 64),
@@ -130,7 +131,7 @@ func TestLimits_AcceptsTheLargestCall(t *testing.T) {
 	}
 	args := arguments(rules, forms, requests...)
 	reply, err := runLimits(t, client, keys, args...)
-	if err != nil || len(reply) != 3+64*33 {
+	if err != nil || len(reply) != 4+64*33 {
 		t.Fatalf("%d integers, %v", len(reply), err)
 	}
 	if n, err := client.DBSize(context.Background()).Result(); err != nil || n != 1024 {
@@ -250,7 +251,7 @@ func TestLimits_ForeignValue_IsNotABucket(t *testing.T) {
 					if err != nil {
 						t.Fatalf("key %d: %v", i, err)
 					}
-					if got := fmt.Sprintf("%d %d %d", reply[3], reply[4], reply[5]); got != want {
+					if got := fmt.Sprintf("%d %d %d", reply[4], reply[5], reply[6]); got != want {
 						t.Errorf("value %d, mode %d: allowed, code, level are %s, want %s", i, mode, got, want)
 					}
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/clock"
+	"github.com/quotasvc/quotasvc/internal/envoyrls"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/lane"
@@ -31,6 +32,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/tracing"
+	"github.com/quotasvc/quotasvc/internal/transport"
 )
 
 // service holds all running parts below the listeners. They are started in the order of their dependencies and stopped in reverse order: the
@@ -40,6 +42,7 @@ type service struct {
 	log      *slog.Logger
 	secrets  *rotation
 	api      http.Handler
+	envoy    *envoyrls.Server   // nil: off
 	adminKey func(string) error // replaces the admin key
 	shown    ops.Service
 	stops    []stopper
@@ -132,8 +135,19 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
 	s.api, s.adminKey = m.traces.Handler(api.Handler()), keys.SetBootstrap
+	if cfg.EnvoyRLSListen != "" {
+		s.envoy = envoyrls.New(g, envoyrls.Config{
+			Keys: keys, RequestTimeout: httpapi.DefaultRequestTimeout, LegacyHeaders: cfg.legacyHeaders(), Tracer: m.traces.Tracer(),
+			Log: log, Metrics: m.registry,
+		})
+	}
 	s.show(ctx, m, l, cat, store, limiter)
 	return s, nil
+}
+
+// envoyPart returns Envoy's rate limit service as a part of the connections.
+func envoyPart(s *envoyrls.Server, most int) *transport.Part {
+	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
 }
 
 // show sets what operators see of the service.

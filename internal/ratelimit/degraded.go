@@ -12,8 +12,8 @@ var (
 	// errCorrupt means that a stored value is not a bucket. Redis itself is well.
 	errCorrupt = redisstore.AwayBecause(redisstore.CauseValue, "a stored value is not a bucket")
 
-	// errStale means that Redis's clock was in another calendar window than the call twice in a row: it jumps.
-	errStale = redisstore.AwayBecause(redisstore.CauseStaleWindow, "its clock was in another window twice")
+	// errStale means that Redis's clock was in another calendar window than the call, or had lost its data, twice in a row.
+	errStale = redisstore.AwayBecause(redisstore.CauseStaleWindow, "its clock was in another window, or its data was lost, twice")
 )
 
 // degraded decides without Redis, by the rules' policies. If an enforced rule is closed, nothing is charged anywhere.

@@ -9,6 +9,7 @@
 //   - vector: one script call for many queries of one slot.
 //   - local state: the levels of buckets in this process. In local mode they are the only state; with Redis they are copies.
 //   - denial: a denial by Redis that this process remembers.
+//   - life: a number that is lost together with the data in Redis, by which a process notices the loss.
 //   - lease: one of the Burst places of a concurrency rule. Its holder renews it while it works and releases it. A lease whose holder
 //     died ends by itself.
 //
@@ -75,7 +76,11 @@
 //
 // If Redis does not decide within the budget, the rule's OnBackendError decides. local_share continues in this process with its portion
 // of the rule, from the level Redis last reported. open passes. closed returns ErrUnavailable. Such a decision is Degraded. After recovery
-// local charges are dropped: the levels of Redis count again.
+// local charges are dropped if Redis has kept its data: its levels count again.
+//
+// If Redis comes back without its data, or loses it in between, the processes raise the buckets that they use to what they know: the level
+// last seen in Redis, plus what they charged themselves during the outage. So the limit is not admitted again. See lost.go for how the loss is
+// noticed. What a process had not seen when the data was lost can be admitted twice, until the process that has seen it uses the bucket.
 //
 // If a level is unknown to this process when Redis goes away, it starts as a full portion. So during an outage N replicas that know each
 // other admit at most C + T*R/P in addition to what Redis admitted before. A bucket with fewer tokens than replicas is held by as many

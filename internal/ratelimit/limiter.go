@@ -81,6 +81,7 @@ func New(store *redisstore.Store, cfg Config) *Limiter {
 	}
 	l.leases = newLeases(l)
 	if store != nil {
+		l.local.lives = &lives{cluster: store.IsCluster(), most: l.local.max * localStripes, all: make(map[string]int64)}
 		store.OnChange(l.noteShard)
 		l.local.dropped = store.Watch().Forget
 		l.script = store.NewScript("limits", lua.Limits)
@@ -229,14 +230,15 @@ func (l *Limiter) newSender() func(*redisstore.Batch, []query) []redisstore.Resu
 }
 
 // send decides a batch with as few script calls as hold it, in one pipeline. Queries for which Redis's clock was in another
-// calendar window are sent once more, with that window: nothing of them was decided.
+// calendar window are sent once more, with that window, and queries for which it had lost its data, after that was raised: nothing of them
+// was decided.
 func (l *Limiter) send(b *redisstore.Batch, bench *workbench, queries []query) []redisstore.Result[answer] {
 	results := l.pipeline(b, bench, queries, b.Now())
 	var again []query
 	var at []int
 	now := int64(0)
 	for i := range results {
-		if results[i].Answer.stale {
+		if a := &results[i].Answer; a.stale || a.lost {
 			again, at, now = append(again, queries[i]), append(at, i), results[i].Answer.now
 		}
 	}
@@ -248,9 +250,13 @@ func (l *Limiter) send(b *redisstore.Batch, bench *workbench, queries []query) [
 
 // sendAgain sends queries with the windows of now, and puts their results where at says.
 func (l *Limiter) sendAgain(b *redisstore.Batch, bench *workbench, queries []query, at []int, now int64, results []redisstore.Result[answer]) {
-	l.metrics.stale.Add(float64(len(queries)))
+	for _, i := range at {
+		if results[i].Answer.stale {
+			l.metrics.stale.Inc()
+		}
+	}
 	for n, r := range l.pipeline(b, bench, queries, now) {
-		if r.Answer.stale {
+		if r.Answer.stale || r.Answer.lost {
 			r = redisstore.Result[answer]{Err: errStale}
 		}
 		results[at[n]] = r
@@ -263,8 +269,14 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 	vectors := bench.vectors(queries, now)
 	for _, v := range vectors {
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
+		v.life = max(unknownLife, l.local.lives.of(v.tags[0]))
+		v.sent = append(append(v.sent, v.keys...), l.local.lives.key(v.tags[0]))
 	}
+	l.raise(b, vectors, queries)
 	replies := b.Run(l.script, bench.calls(l.cfg.redisNow()))
+	if l.store.IsCluster() {
+		l.sendMoving(b, vectors, replies)
+	}
 
 	results := make([]redisstore.Result[answer], len(queries))
 	received := l.micros()
@@ -277,6 +289,13 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 			continue
 		}
 		b.SetNow(d.now)
+		if v.life != 0 && d.life != v.life {
+			l.local.lives.set(v.tags[0], d.life)
+			v.life = d.life
+		}
+		if d.lost {
+			continue
+		}
 		l.metrics.rebased.Add(float64(d.rebased))
 		charged := false
 		for _, i := range v.queries {
@@ -290,6 +309,16 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 		}
 	}
 	return results
+}
+
+// sendMoving sends the vectors whose slot is moving once more, without the key of the life: it may be on the other node.
+func (l *Limiter) sendMoving(b *redisstore.Batch, vectors []*vector, replies []redisstore.Reply) {
+	for n, v := range vectors {
+		if errors.Is(replies[n].Err, redisstore.ErrMoving) {
+			v.life = 0
+			replies[n] = b.Run(l.script, []redisstore.Call{v.call(l.cfg.redisNow())})[0]
+		}
+	}
 }
 
 // Replicas returns the replicas that share the rules while Redis is away.

@@ -31,6 +31,7 @@ type localState struct {
 	max     int // per stripe
 	metrics *Metrics
 	dropped func(key string) // is called with the bucket of a level that is dropped although it says something; nil: nobody asks
+	lives   *lives           // of the data in Redis; nil: local mode
 	stripes [localStripes]stripe
 }
 
@@ -46,6 +47,10 @@ type localLevel struct {
 	fullAt int64
 	// of is the limit with which Redis decided, and nil if this process decided.
 	of rule.Limit
+
+	life  int64         // of the data in Redis that the level is of; 0: none
+	ahead int64         // µs by which Redis's clock was ahead of this process's, if of is set
+	whole *withoutRedis // if of is nil; nil: Redis was never asked
 }
 
 // logPlace is the number of log entries that take as much memory as a level: a log of 1,000 takes 41 places.
@@ -109,20 +114,33 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 	for i := range q.charges {
 		c, r := &q.charges[i], &a.results[i]
 		b := replicas.LimitOf(c.rule, c.key)
-		dirty := r.level.Rebased || r.level.Settled
+		dirty, changed := r.level.Rebased || r.level.Settled, false
 		switch {
 		case q.op == rule.Refund:
 			before := r.level
 			r.level = b.Refund(before, c.cost, c.taken)
-			dirty = dirty || r.level.Used != before.Used || r.level.Prev != before.Prev
+			changed = r.level.Used != before.Used || r.level.Prev != before.Prev
 		case q.op == rule.Consume && a.allowed && r.code == rule.Pass:
-			r.level, dirty = b.Charge(r.level, c.cost), true
+			r.level, changed = b.Charge(r.level, c.cost), true
 		}
-		if dirty {
-			l.keep(l.stripe(c.tag), c.key, now, b, nil, r.level)
+		if dirty || changed {
+			l.keepOwn(q.op, c, now, b, r.level, changed)
 		}
 	}
 	return a
+}
+
+// keepOwn stores a level that this process decided. changed says that o has charged or given back. It needs the lock.
+func (l *localState) keepOwn(o rule.Op, c *charge, now int64, b rule.Limit, st rule.Level, changed bool) {
+	shard := l.stripe(c.tag)
+	e := shard.at(c.key, now)
+	next := localLevel{life: e.life, whole: e.whole}
+	if changed && l.lives != nil {
+		if next.whole = e.charged(o, c, now); e.life == 0 {
+			next.life = l.lives.of(c.tag)
+		}
+	}
+	l.keep(shard, c.key, now, b, next, st)
 }
 
 // known returns the level of a charge's bucket. A level of Redis that was decided by another version of the rule is settled first. It
@@ -133,7 +151,7 @@ func (l *localState) known(c *charge, now int64) localLevel {
 	if e.of == nil || e.of == full {
 		return e
 	}
-	l.keep(shard, c.key, now, full, full, full.Advance(e.State, c.at(now)))
+	l.keep(shard, c.key, now, full, localLevel{of: full, life: e.life, ahead: e.ahead}, full.Advance(e.State, c.at(now)))
 	return shard.at(c.key, now)
 }
 
@@ -144,12 +162,13 @@ func (l *localState) observe(v *vector, results []redisstore.Result[answer], cha
 	last := v.last(results)
 	all = true
 	for at, key := range v.keys {
-		all = l.observeKey(v.tags[at], key, v.rules[v.ruleOf[at]].rule.Limit(), last[at], charged, now) && all
+		next := localLevel{of: v.rules[v.ruleOf[at]].rule.Limit(), life: v.life, ahead: last[at].level.Now - now}
+		all = l.observeKey(v.tags[at], key, next, last[at], charged, now) && all
 	}
 	return all
 }
 
-func (l *localState) observeKey(tag, key string, of rule.Limit, r *bucketResult, charged bool, now int64) bool {
+func (l *localState) observeKey(tag, key string, next localLevel, r *bucketResult, charged bool, now int64) bool {
 	shard := l.stripe(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -159,13 +178,14 @@ func (l *localState) observeKey(tag, key string, of rule.Limit, r *bucketResult,
 	if r.code == rule.Corrupt || r.code == rule.Stale { // there is only the local level
 		return false
 	}
-	l.keep(shard, key, now, of, of, r.level)
+	l.keep(shard, key, now, next.of, next, r.level)
 	return true
 }
 
-// keep stores a level at now under the limit b. of is the limit with which Redis decided, nil if this process did. It needs the lock.
-func (l *localState) keep(shard *stripe, key string, now int64, b, of rule.Limit, st rule.Level) {
+// keep stores a level at now under the limit b, with e's other fields. It needs the lock.
+func (l *localState) keep(shard *stripe, key string, now int64, b rule.Limit, e localLevel, st rule.Level) {
 	s, until := b.Store(st, now)
+	e.State = s
 	if s.Empty() {
 		until = now + st.Ahead
 	}
@@ -173,7 +193,8 @@ func (l *localState) keep(shard *stripe, key string, now int64, b, of rule.Limit
 		l.drop(shard, key)
 		return
 	}
-	l.put(shard, key, now, localLevel{State: s, fullAt: until, of: of})
+	e.fullAt = until
+	l.put(shard, key, now, e)
 }
 
 // at returns the level of a key, and the zero level once the bucket is full: whether the level was dropped by then must not matter, even

@@ -17,6 +17,7 @@ type Metrics struct {
 	rebased     prometheus.Counter
 	corrupt     prometheus.Counter
 	stale       prometheus.Counter
+	raised      prometheus.Counter
 	degraded    prometheus.Gauge
 	localLevels prometheus.Gauge
 	near        *prometheus.CounterVec
@@ -54,6 +55,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "quotasvc_limit_stale_windows_total",
 			Help: "Requests sent to Redis twice because its clock was in another calendar window.",
 		}),
+		raised: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "quotasvc_limit_raised_total",
+			Help: "Buckets that were empty in Redis and were raised to what this process knew, because Redis had lost its data.",
+		}),
 		degraded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "quotasvc_limit_degraded",
 			Help: "1 while Redis, or a master of its cluster, is away and limits are decided locally.",
@@ -85,7 +90,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 	m.passed = &passCounters{decisions: m.decisions}
 	if reg != nil {
-		reg.MustRegister(m.decisions, m.vectorSize, m.rebased, m.corrupt, m.stale, m.degraded, m.stagedRefunds, m.localLevels, m.near,
+		reg.MustRegister(m.decisions, m.vectorSize, m.rebased, m.corrupt, m.stale, m.raised, m.degraded, m.stagedRefunds, m.localLevels, m.near,
 			m.retryAfter, m.leases, m.held, m.degradedRules.gauge)
 	}
 	return m

@@ -31,6 +31,7 @@ type answer struct {
 	allowed bool
 	now     int64 // us; by Redis' clock
 	stale   bool  // Redis's clock was in another calendar window: nothing was decided
+	lost    bool  // Redis has lost the data that this process knows: nothing was decided
 	results []bucketResult
 }
 
@@ -38,6 +39,7 @@ type answer struct {
 // differ only in their buckets share a form, which is sent once.
 type vector struct {
 	now      int64 // µs; decides which calendar windows are sent
+	life     int64 // of the data that this process knows; 0: do not ask
 	keys     []string
 	tags     []string       // of keys
 	ruleOf   []int          // by key: index in rules
@@ -54,6 +56,7 @@ type vector struct {
 
 	// The rest is space for sending the call and reading its reply.
 
+	sent   []string // keys, and the key of the life
 	args   []any
 	ahead  []int64         // by key: µs by which the bucket's time is ahead of Redis's clock
 	latest []*bucketResult // by key: the result of the last query that touched it
@@ -102,7 +105,7 @@ func (v *vector) clear() {
 		rules: emptied(v.rules), ruleAt: v.ruleAt,
 		queries: emptied(v.queries), requests: emptied(v.requests), places: emptied(v.places), at: emptied(v.at),
 		forms: emptied(v.forms), charges: emptied(v.charges),
-		args: emptied(v.args), ahead: emptied(v.ahead), latest: emptied(v.latest),
+		sent: emptied(v.sent), args: emptied(v.args), ahead: emptied(v.ahead), latest: emptied(v.latest),
 	}
 }
 
@@ -198,7 +201,7 @@ func (v *vector) form(o rule.Op, from int) int {
 // call returns the script call. now is the time to use in µs; 0 is the server's. It passes pointers to v's numbers: a number of 256 or
 // more in an interface would be a copy on the heap.
 func (v *vector) call(now int64) redisstore.Call {
-	args := append(v.args[:0], now, len(v.rules), len(v.forms))
+	args := append(v.args[:0], now, len(v.rules), len(v.forms), &v.life)
 	for i := range v.rules {
 		p := &v.rules[i].params
 		args = append(args, v.rules[i].rule.Word(), &p[0], &p[1], &p[2], &p[3])
@@ -218,13 +221,19 @@ func (v *vector) call(now int64) redisstore.Call {
 		args = append(args, &v.requests[i])
 	}
 	v.args = args
-	return redisstore.Call{Keys: v.keys, Args: args, Packed: true, Watch: v.peeks}
+	keys := v.keys
+	if v.life != 0 {
+		keys = v.sent
+	}
+	return redisstore.Call{Keys: keys, Args: args, Packed: true, Watch: v.peeks}
 }
 
 // replyHead is the part of a reply that is about no single query.
 type replyHead struct {
 	now     int64 // µs; Redis's clock
 	rebased int64 // buckets moved back after the clock was set back
+	life    int64 // of the data; 0: unknown
+	lost    bool  // it is not the one that the call said: nothing was decided
 }
 
 // read reads the reply to call into the results of the batch. It returns the reply's error, or one that matches
@@ -236,6 +245,12 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 	d, rest, err := v.decodeBuckets(reply.Ints)
 	if err != nil {
 		return replyHead{}, err
+	}
+	if d.lost = v.life > unknownLife && d.life != v.life; d.lost {
+		for _, i := range v.queries {
+			results[i].Answer = answer{now: d.now, lost: true}
+		}
+		return d, nil
 	}
 	want := len(v.queries)
 	for _, i := range v.queries {
@@ -267,7 +282,7 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 
 // decodeBuckets reads the head of the reply and the times of its buckets. requests is the rest of the reply.
 func (v *vector) decodeBuckets(ints []int64) (d replyHead, requests []int64, err error) {
-	const head, pair = 3, 2
+	const head, pair = 4, 2
 	if len(ints) < head || ints[2] < 0 || ints[2] > int64(len(v.keys)) || int64(len(ints)) < head+pair*ints[2] {
 		return d, nil, fmt.Errorf("%w: a reply of %d integers about %d buckets", redisstore.ErrScript, len(ints), len(v.keys))
 	}
@@ -279,7 +294,7 @@ func (v *vector) decodeBuckets(ints []int64) (d replyHead, requests []int64, err
 		}
 		v.ahead[ints[i]-1] = ints[i+1]
 	}
-	return replyHead{now: ints[0], rebased: ints[1]}, ints[head:end], nil
+	return replyHead{now: ints[0], rebased: ints[1], life: ints[3]}, ints[head:end], nil
 }
 
 // last returns, per key, the result of the last query that touched it.

@@ -88,13 +88,13 @@ func TestVector_ReplyOfAnotherScript_IsErrScript(t *testing.T) {
 	batch := []query{queryFor(t, "x", Charge{Rule: compile(t, rule.Spec{Rate: "1/s"})})}
 	v := vectors(batch, true, worldStart)[0]
 	for _, ints := range [][]int64{
-		nil, {1}, {1, 0, 0}, {1, 0, 0, 1, 0}, {1, 0, 0, 1, 0, 5, 6}, {1, 0, 2, 1, 0, 5, 1, 7, 1, 7}, {1, 0, 1, 1, 0, 5, 2, 7}, {1, 0, 1, 1, 0, 5, 0, 7},
+		nil, {1}, {1, 0, 0, 9}, {1, 0, 0, 9, 1, 0}, {1, 0, 0, 9, 1, 0, 5, 6}, {1, 0, 2, 9, 1, 0, 5, 1, 7, 1, 7}, {1, 0, 1, 9, 1, 0, 5, 2, 7}, {1, 0, 1, 9, 1, 0, 5, 0, 7},
 	} {
 		if _, err := answersOf(v, batch, redisstore.Reply{Ints: ints}); !errors.Is(err, redisstore.ErrScript) || errors.Is(err, redisstore.ErrAway) {
 			t.Errorf("%v: %v", ints, err)
 		}
 	}
-	for _, ints := range [][]int64{{1, 0, 0, 1, 0, 5}, {1, 0, 1, 1, 0, 5, 1, 7}} {
+	for _, ints := range [][]int64{{1, 0, 0, 9, 1, 0, 5}, {1, 0, 1, 9, 1, 0, 5, 1, 7}} {
 		answers, err := answersOf(v, batch, redisstore.Reply{Ints: ints})
 		if err != nil || answers[0].results[0].level.Ahead != 7*ints[2] {
 			t.Errorf("%v: %+v, %v", ints, answers, err)

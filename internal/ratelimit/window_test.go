@@ -139,12 +139,11 @@ func TestFixedWindow_StaleWindow_IsSentAgain(t *testing.T) {
 	l := patientLimiter(t, client, settings{redisNow: clock.now, Metrics: metrics})
 	r := compile(t, rule.Spec{Kind: "fixed_window", Rate: "9/month"})
 	sibling := compile(t, rule.Spec{ID: "sibling", Rate: "9/day"})
-	req := requestOf(Charge{Rule: r}, Charge{Rule: sibling})
 	for i, at := range []time.Time{
 		time.Date(2090, 5, 5, 0, 0, 0, 0, time.UTC), time.Date(2080, 2, 29, 12, 0, 0, 0, time.UTC), time.Date(2095, 12, 31, 23, 59, 59, 999_999_000, time.UTC),
 	} {
 		clock.set(at)
-		client.FlushDB(context.Background())
+		req := Request{Tenant: fmt.Sprint("acme-", i), Charges: []Charge{{Rule: r}, {Rule: sibling}}}
 		d := mustConsume(t, l, req)
 		if v := d.Verdicts[0]; !d.Allowed || d.Degraded || v.Remaining != 8 || d.Verdicts[1].Remaining != 8 {
 			t.Errorf("at %s: %+v", at, d)

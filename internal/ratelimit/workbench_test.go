@@ -146,7 +146,7 @@ func replyTo(v *vector, batch []query, now int64) redisstore.Reply {
 			ahead = append(ahead, int64(at+1), next())
 		}
 	}
-	r := redisstore.Reply{Ints: []int64{now, next(), int64(len(ahead) / 2)}}
+	r := redisstore.Reply{Ints: []int64{now, next(), int64(len(ahead) / 2), next()}}
 	for _, i := range v.queries {
 		r.Ints = append(r.Ints, next()%2)
 		for j := range batch[i].charges {

@@ -25,6 +25,9 @@ var (
 
 	// ErrUnfinished means that the store was stopped while the request was in Redis. The outcome is unknown.
 	ErrUnfinished = errors.New("redis store: stopped before the reply")
+
+	// ErrMoving matches ErrAway: the slot is moving to another node, and the keys of the call are on both. The call did not run.
+	ErrMoving error = &failure{causeSlotMoving, "the slot is moving to another node", true}
 )
 
 // The causes of errors that match ErrAway, as metrics name them.
@@ -62,7 +65,6 @@ func (f *failure) Is(target error) bool { return target == ErrAway }
 var (
 	errOpen     = &failure{causeBreakerOpen, "the breaker is open", false}
 	errReadOnly = &failure{causeRedis, "it rejects writes", false}
-	errMoving   = &failure{causeSlotMoving, "the slot is moving to another node", true}
 	errUnserved = &failure{causeSlotUnserved, "no node serves the slot", true}
 	errLate     = &failure{causeQueueSlow, "the request waited too long in the queue", true}
 	errFull     = &failure{causeQueueFull, "the queue is full", true}
@@ -96,7 +98,7 @@ func blamesShard(err error) bool {
 func classify(err error) error {
 	switch {
 	case isMoving(err):
-		return fmt.Errorf("%w: %w", errMoving, err)
+		return fmt.Errorf("%w: %w", ErrMoving, err)
 	case redis.HasErrorPrefix(err, "CLUSTERDOWN Hash slot not served"):
 		return fmt.Errorf("%w: %w", errUnserved, err)
 	case rejectsWrites(err):

@@ -148,7 +148,7 @@ func (l *Lanes[Q, A]) Do(ctx context.Context, deadline time.Time, key string, re
 				reads.Values, reads.stamp = r.values, r.stamp
 			}
 			return r.Answer, nil
-		case errors.Is(err, errMoving):
+		case errors.Is(err, ErrMoving):
 			if sleep(ctx, deadline, pause) {
 				continue
 			}

@@ -114,7 +114,7 @@ func TestStart_LoadsTheScripts(t *testing.T) {
 	if err := store.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	call := Call{Keys: []string{"k"}, Args: []any{0, 1, 1, 3, 1, 1, 1, 136, 0, 1, 1, 0, 1, 64}, Packed: true}
+	call := Call{Keys: []string{"k"}, Args: []any{0, 1, 1, 0, 3, 1, 1, 1, 136, 0, 1, 1, 0, 1, 64}, Packed: true}
 	if reply := s.Run(context.Background(), call)[0]; reply.Err != nil {
 		t.Fatal(reply.Err)
 	}

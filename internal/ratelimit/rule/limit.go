@@ -52,14 +52,14 @@ type Limit interface {
 type State struct {
 	At   int64   // µs; the time of the state
 	Used int64   // taken, in the kind's units; 0..2^53-1
-	prev int64   // sliding window: tokens of the window before
+	Prev int64   // sliding window: tokens of the window before
 	Unit int64   // the form of the rule at At. Buckets: units per token; sliding window and log: µs per window; fixed window: its end, in µs
 	Num  int64   // buckets: units that come back per µs, as of At
 	Log  []int64 // sliding log: the time of each token, ascending; nil: all were taken at At. Only appended to
 }
 
 // Empty reports whether the state is no state.
-func (s *State) Empty() bool { return s.Used == 0 && s.prev == 0 }
+func (s *State) Empty() bool { return s.Used == 0 && s.Prev == 0 }
 
 // Level is a bucket as of now.
 type Level struct {

@@ -13,6 +13,7 @@ const (
 	Consume Op = 0
 	Peek    Op = 1
 	Refund  Op = 2
+	Raise   Op = 3 // make the level at least a known one
 )
 
 // Params are the parameters of a key for the script; their meaning depends on the kind.

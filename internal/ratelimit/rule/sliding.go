@@ -44,7 +44,7 @@ func (w slidingWindow) Advance(s State, at Moment) Level {
 	if s.Empty() {
 		return st
 	}
-	current, previous, ts := s.Used, s.prev, s.At
+	current, previous, ts := s.Used, s.Prev, s.At
 	st.Settled = s.Unit != w.length()
 	if st.Rebased || s.Unit != w.length() {
 		// The estimate as of its own time, rounded up, counts as charged then.
@@ -98,7 +98,7 @@ func (w slidingWindow) Store(st Level, now int64) (s State, until int64) {
 	if st.Used > 0 {
 		until += w.length()
 	}
-	return State{At: now + st.Ahead, Used: st.Used, prev: st.Prev, Unit: w.length()}, until
+	return State{At: now + st.Ahead, Used: st.Used, Prev: st.Prev, Unit: w.length()}, until
 }
 
 // Remaining implements Limit.
@@ -133,6 +133,6 @@ func (w slidingWindow) Share(p Portion) Limit {
 
 // Scale implements Limit.
 func (w slidingWindow) Scale(s State, from Limit) State {
-	s.Used, s.prev = fraction(s.Used, from.Capacity(), w.tokens), fraction(s.prev, from.Capacity(), w.tokens)
+	s.Used, s.Prev = fraction(s.Used, from.Capacity(), w.tokens), fraction(s.Prev, from.Capacity(), w.tokens)
 	return s
 }

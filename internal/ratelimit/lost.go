@@ -1,0 +1,188 @@
+package ratelimit
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
+)
+
+// The life of the data in Redis is a number beside it, see lua/limits.lua. Every call says the life that this process knows. If Redis was
+// emptied, by a restart without persistence for example, it has another one. The call then decides nothing, and is sent again after a
+// call that raises the buckets to the levels that this process has seen there, plus what it charged while Redis was away.
+
+// unknownLife is the life that a call says if this process knows none. No data has it.
+const unknownLife = 1
+
+// raised is a level that this process knows of a bucket in data that is lost.
+type raised struct {
+	charge *charge
+	level  rule.State // seen in Redis, in the rule's present form. At is by Redis's clock
+	own    int64      // tokens charged here since then, while Redis was away
+}
+
+// withoutRedis is what a bucket would hold in Redis if it had decided what this process did while Redis was away.
+type withoutRedis struct {
+	rule.State // of the whole limit, by this process's clock
+
+	own int64 // tokens that were charged here, part of the State
+}
+
+// lives are the lives that this process knows: one, or on a cluster one per hash tag.
+type lives struct {
+	cluster bool
+	most    int
+	lost    atomic.Bool // one of them has changed, at least once
+
+	mu  sync.RWMutex
+	all map[string]int64 // by tag; "" if this is no cluster
+}
+
+// key returns the key of the life of the data with a tag.
+func (l *lives) key(tag string) string {
+	if l.cluster {
+		return "rl:{" + tag + "}life"
+	}
+	return "rl:life"
+}
+
+// of returns the life of the data with a tag, 0 if it is not known.
+func (l *lives) of(tag string) int64 {
+	if !l.cluster {
+		tag = ""
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.all[tag]
+}
+
+// set notes the life of the data with a tag.
+func (l *lives) set(tag string, life int64) {
+	if !l.cluster {
+		tag = ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old, known := l.all[tag]
+	if known && old != life {
+		l.lost.Store(true)
+	}
+	if !known && len(l.all) >= l.most {
+		clear(l.all) // the next calls say that none is known
+	}
+	l.all[tag] = life
+}
+
+// raise brings to Redis what this process knows of the vectors' buckets from data that is lost.
+func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) {
+	if !l.local.lives.lost.Load() {
+		return
+	}
+	var calls []redisstore.Call
+	now := l.micros()
+	for _, v := range vectors {
+		var all []raised
+		for _, i := range v.queries {
+			for j := range queries[i].charges {
+				if r, owed := l.local.owed(&queries[i].charges[j], v.life, now, b.Now()-now); owed {
+					all = append(all, r)
+				}
+			}
+		}
+		for from := 0; from < len(all); from += MaxVector {
+			calls = append(calls, v.raiseCall(all[from:min(from+MaxVector, len(all))], l.cfg.redisNow()))
+		}
+		l.metrics.raised.Add(float64(len(all)))
+	}
+	if len(calls) > 0 {
+		b.Run(l.script, calls)
+	}
+}
+
+// raiseCall returns the call that raises up to MaxVector buckets of v's slot.
+func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
+	args := []any{now, len(all), len(all), v.life}
+	keys := make([]string, len(all), len(all)+1)
+	for i, r := range all {
+		keys[i] = r.charge.key
+		args = append(args, r.charge.rule.Word())
+		for _, p := range r.charge.rule.Limit().Params(r.charge.at(v.now)) {
+			args = append(args, p)
+		}
+	}
+	for i := range all {
+		r := &all[i]
+		args = append(args, int64(rule.Raise), 1, i+1, 0, r.own, r.level.At, min(r.level.Used, bound.MaxAmount), min(r.level.Prev, bound.MaxAmount))
+	}
+	for i := range all {
+		args = append(args, int64(MaxVector*(i+1)+i))
+	}
+	return redisstore.Call{Keys: append(keys, v.sent[len(v.keys)]), Args: args, Packed: true}
+}
+
+// owed returns what this process knows of c's bucket from data of another life, and notes that Redis is told: a raise is sent once. ahead
+// is how far Redis's clock is ahead of this process's.
+func (l *localState) owed(c *charge, life, now, ahead int64) (raised, bool) {
+	shard := l.stripe(c.tag)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	e := l.known(c, now)
+	if life == unknownLife || e.life == 0 || e.life == life {
+		return raised{}, false
+	}
+	r := raised{charge: c, level: e.State}
+	switch {
+	case e.of != nil:
+		r.level.At += e.ahead
+	case e.whole != nil:
+		r.level, r.own = e.whole.split(c, now)
+		r.level.At += ahead
+		e.whole.own = 0
+	}
+	e.life = life
+	shard.all[c.key] = e
+	return r, e.of != nil || e.whole != nil
+}
+
+// split returns what was seen in Redis and what this process charged since then, as of now.
+func (w *withoutRedis) split(c *charge, now int64) (seen rule.State, own int64) {
+	full := c.rule.Limit()
+	all := full.Advance(w.State, c.at(now))
+	rest := all
+	if w.own > 0 {
+		rest = full.Refund(all, w.own, rule.UnknownTime)
+	}
+	unit := int64(1)
+	if k := c.rule.Kind; k == rule.KindTokenBucket || k == rule.KindLeakyBucket {
+		unit = full.Params(c.at(now))[2]
+	}
+	seen, _ = full.Store(rest, now)
+	if n := len(seen.Log); n > 0 {
+		seen.At = seen.Log[n-1]
+	}
+	return seen, (all.Used - rest.Used) / unit
+}
+
+// charged returns e.whole after a charge or refund in this process while Redis is away.
+func (e *localLevel) charged(o rule.Op, c *charge, now int64) *withoutRedis {
+	full := c.rule.Limit()
+	w := withoutRedis{}
+	switch {
+	case e.of != nil:
+		w.State = e.State
+	case e.whole != nil:
+		w = *e.whole
+	}
+	level := full.Advance(w.State, c.at(now))
+	if o == rule.Refund {
+		level = full.Refund(level, c.cost, c.taken)
+		w.own = max(0, w.own-c.cost)
+	} else {
+		level = full.Charge(level, c.cost)
+		w.own += c.cost
+	}
+	w.State, _ = full.Store(level, now)
+	return &w
+}

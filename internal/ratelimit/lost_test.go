@@ -1,0 +1,220 @@
+package ratelimit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule/oracle"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// slowRule is a rule of a kind that allows n and gives back nothing while a test lasts.
+func slowRule(t *testing.T, kind rule.Kind, n int64) *rule.Rule {
+	t.Helper()
+	rate := rule.Rate{Count: n, Period: 31 * 24 * time.Hour}
+	return compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: rate.String()})
+}
+
+// TestRedis_Flushed_LevelsComeBack: Redis loses everything while all processes go on.
+func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	here, there := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
+	for _, kind := range kinds() {
+		r := slowRule(t, kind, 10)
+		req := requestOf(Charge{Rule: r})
+		for range 4 {
+			mustConsume(t, here, req)
+		}
+		for range 3 {
+			mustConsume(t, there, req)
+		}
+		client.FlushAll(t.Context())
+		if v := mustPeek(t, there, req).Verdicts[0]; v.Remaining != 3 || v.Mode != ModeRedis {
+			t.Errorf("%s: %d left after the loss, want 3: %+v", kind, v.Remaining, v)
+		}
+		if n := exhaust(t, here, req); n != 3 {
+			t.Errorf("%s: %d admitted after the loss, want 3", kind, n)
+		}
+		if mustPeek(t, there, req).Allowed {
+			t.Errorf("%s: there is room", kind)
+		}
+		client.FlushAll(t.Context())
+		if n := exhaust(t, there, req) + exhaust(t, here, req); n != 0 {
+			t.Errorf("%s: %d admitted after the second loss", kind, n)
+		}
+	}
+}
+
+// TestRedis_Flushed_NothingIsResurrected: what was given back or reset stays so.
+func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	here, there := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
+	for _, kind := range kinds() {
+		r := slowRule(t, kind, 10)
+		req := requestOf(Charge{Rule: r, Cost: 6})
+		d := mustConsume(t, here, req)
+		if _, err := here.Refund(t.Context(), d.Charged(req)); err != nil {
+			t.Fatal(err)
+		}
+		client.FlushAll(t.Context())
+		if v := mustPeek(t, here, req).Verdicts[0]; v.Remaining != 10 {
+			t.Errorf("%s: %d left of 10 after a refund and a loss", kind, v.Remaining)
+		}
+		mustConsume(t, here, req)
+		mustPeek(t, there, req)
+		name, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := here.Reset(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		there.ForgetBucket(name)
+		client.FlushAll(t.Context())
+		for _, l := range []*Limiter{here, there} {
+			if v := mustPeek(t, l, req).Verdicts[0]; v.Remaining != 10 {
+				t.Errorf("%s: %d left of 10 after a reset and a loss", kind, v.Remaining)
+			}
+		}
+		// A level that a refund elsewhere has lowered stays so while Redis has its data, whatever this process has seen.
+		d = mustConsume(t, here, req)
+		look := requestOf(Charge{Rule: r})
+		mustPeek(t, there, look)
+		if _, err := here.Refund(t.Context(), d.Charged(req)); err != nil {
+			t.Fatal(err)
+		}
+		if v := mustPeek(t, there, look).Verdicts[0]; v.Remaining != 10 {
+			t.Errorf("%s: %d left of 10 after a refund elsewhere", kind, v.Remaining)
+		}
+	}
+}
+
+// TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce: three processes, two outages, and an empty Redis after each. What was admitted before
+// and during an outage is charged when the processes are back.
+func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	var all []*Limiter
+	for i := range 3 {
+		others := []uint64{1, 2, 3}
+		others = append(others[:i:i], others[i+1:]...)
+		replicas := replica.Known(uint64(i+1), others, 0)
+		all = append(all, patientLimiter(t, productionClient(t, server.URL), settings{Replicas: func() *replica.Set { return replicas }}))
+	}
+	var rules []*rule.Rule
+	for _, kind := range kinds() {
+		rules = append(rules, slowRule(t, kind, 100))
+	}
+	admitted := make([]int64, len(rules))
+	ask := func(times int) {
+		for i, r := range rules {
+			for range times {
+				for _, l := range all {
+					d, err := l.Consume(t.Context(), requestOf(Charge{Rule: r}))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if d.Allowed {
+						admitted[i]++
+					}
+				}
+			}
+		}
+	}
+	look := func() {
+		for _, l := range all {
+			for _, r := range rules {
+				mustPeek(t, l, requestOf(Charge{Rule: r}))
+			}
+		}
+	}
+	ask(7)
+	for range 2 {
+		look() // a process divides what it has seen, and what it has not seen may pass twice
+		server.Kill()
+		ask(50)
+		server.Start()
+		for _, l := range all {
+			eventually(t, "redis", func() bool {
+				d, err := l.Peek(t.Context(), requestOf(Charge{Rule: rules[0]}))
+				return err == nil && !d.Degraded
+			})
+		}
+		look() // each process tells what it knows of a bucket with its first call
+		ask(50)
+	}
+	for i, r := range rules {
+		if admitted[i] < 95 || admitted[i] > 100 {
+			t.Errorf("%s: %d admitted of 100", r.Kind, admitted[i])
+		}
+	}
+}
+
+// TestLimits_LostData_EqualsTheOracle: a process that saw everything brings everything back. Requests and changes of rules are random, and
+// Redis loses its data at random instants. Of a log only the newest token's time is known, so logs are not in this test.
+func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	now := worldStart
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		run++
+		tenant := fmt.Sprintf("acme-%d", run)
+		w, o := drawWorld(rt), oracle.New()
+		for i := range w.rules {
+			if w.rules[i].Kind == rule.KindSlidingLog {
+				w.rules[i] = drawRuleOf(rt, w.rules[i].ID, rule.KindSlidingWindow)
+			}
+		}
+		l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, Now: func() time.Time { return time.UnixMicro(now) }})
+		var given charged
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			w.now += rapid.OneOf(
+				rapid.Int64Range(1, 2000), rapid.Int64Range(1, 5_000_000), rapid.Int64Range(1, 100_000_000_000),
+			).Draw(rt, "us")
+			switch rapid.IntRange(0, 7).Draw(rt, "event") {
+			case 0, 1:
+				client.FlushAll(t.Context())
+			case 2:
+				// A raised window is as of then, which shows when its length changes: it counts as charged then.
+				if i := rapid.IntRange(0, len(w.rules)-1).Draw(rt, "changed"); w.rules[i].Kind <= rule.KindLeakyBucket {
+					w.rules[i] = drawRuleOf(rt, w.rules[i].ID, w.rules[i].Kind)
+				}
+			}
+			what, req := w.drawRequest(rt, tenant)
+			req = given.draw(rt, w, what, req)
+			q, err := req.check(what)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			now = w.now
+			o.Forget(now)
+			var d Decision
+			switch what {
+			case rule.Consume:
+				d, err = l.Consume(t.Context(), req)
+			case rule.Peek:
+				d, err = l.Peek(t.Context(), req)
+			case rule.Refund:
+				_, err = l.Refund(t.Context(), req)
+			}
+			if err != nil {
+				rt.Fatal(err)
+			}
+			allowed, rows := o.Decide(now, what, oracleCharges(&q))
+			if what != rule.Refund {
+				sameDecision(rt, d, allowed, rows)
+			}
+			if what == rule.Consume {
+				given.add(d, req)
+			}
+		}
+	})
+}
