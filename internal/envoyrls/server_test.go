@@ -13,6 +13,8 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -56,14 +58,18 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func start(t testing.TB, timeout time.Duration) *running {
+func start(t testing.TB, timeout time.Duration, change ...func(*Config)) *running {
 	t.Helper()
 	r := &running{t: t, log: &lines{}}
 	keys, err := access.NewDirectory(nil, testKey, access.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Server = New(nil, Config{Keys: keys, RequestTimeout: timeout, Log: slog.New(slog.NewJSONHandler(r.log, nil)), Metrics: prometheus.NewRegistry()})
+	cfg := Config{Keys: keys, RequestTimeout: timeout, Log: slog.New(slog.NewJSONHandler(r.log, nil)), Metrics: prometheus.NewRegistry()}
+	for _, f := range change {
+		f(&cfg)
+	}
+	r.Server = New(nil, cfg)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +115,9 @@ func TestServer_SilentStream_EndsInTime(t *testing.T) {
 	t.Parallel()
 	r := start(t, 100*time.Millisecond)
 	began := time.Now()
-	r.silent(t.Context(), r.dial())
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	r.silent(ctx, r.dial())
 	if took := time.Since(began); took < 100*time.Millisecond || took > soon/2 {
 		t.Errorf("the stream ended after %s", took)
 	}
@@ -180,4 +188,23 @@ func TestServer_Stop_CutsOffSilentStreams(t *testing.T) {
 		t.Error("the stream has not ended, and Stop says nothing")
 	}
 	testenv.Eventually(t, func() bool { return r.streams.Load() == 0 })
+}
+
+func TestServer_Trace_ContinuesTheCallers(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewSpanRecorder()
+	r := start(t, soon, func(cfg *Config) {
+		cfg.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	})
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", "00-"+trace+"-b7ad6b7169203331-01")
+	if _, err := rls.NewRateLimitServiceClient(r.dial()).ShouldRateLimit(ctx, ask(descriptor("tenant=acme"))); status.Code(err) != codes.Unauthenticated {
+		t.Error(err)
+	}
+	testenv.Eventually(t, func() bool {
+		return len(spans.Ended()) == 1 && strings.Contains(r.log.String(), `"trace_id":"`+trace+`"`)
+	})
+	if s := spans.Ended()[0]; s.SpanContext().TraceID().String() != trace || s.Name() != "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit" {
+		t.Errorf("%s of %s", s.Name(), s.SpanContext().TraceID())
+	}
 }
