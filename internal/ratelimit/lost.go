@@ -77,9 +77,12 @@ func (l *lives) set(tag string, life int64) {
 
 // raise brings to Redis what this process knows of the vectors' buckets from data that is lost.
 func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) {
-	if !l.local.lives.lost.Load() {
-		return
+	if l.local.lives.lost.Load() {
+		l.raiseAll(b, vectors, queries)
 	}
+}
+
+func (l *Limiter) raiseAll(b *redisstore.Batch, vectors []*vector, queries []query) {
 	var calls []redisstore.Call
 	now := l.micros()
 	for _, v := range vectors {
