@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // (docs/reading-path.md).
 const (
 	debitReturnsMax, debitTypesMax = 240 + 19 + 6 + 10, 65 + 12 + 7 + 6
-	checkReturnsMax, checkTypesMax = 376 + 14, 115 + 10 + 8 + 5
+	checkReturnsMax, checkTypesMax = 376 + 14, 115 + 10 + 8 + 8
 )
 
 func TestReadingPath_DebitAndCheck_WithinBounds(t *testing.T) {
