@@ -72,13 +72,21 @@ soak: servers ## Run random programs for about two hours (SOAK_STEPS, SOAK_SERVI
 rolling: servers test-tools ## Restart three instances in turn behind HAProxy and nginx under load, ROLLING (30000) requests each
 	QUOTASVC_TEST_ROLLING=$(or $(ROLLING),30000) go test -v -count=1 -timeout 30m -parallel 1 -run '^TestRolling_' ./cmd/quotasvc
 
+.PHONY: large
+large: servers ## Measure a catalogue of LARGE (20000) limits: a PUT, checks beside changes, leases, memory
+	QUOTASVC_TEST_LARGE=$(or $(LARGE),20000) go test -v -count=1 -run '^TestLarge_' ./internal/gate
+
 .PHONY: bench
-bench: servers build build-bench ## Measure throughput and latency against the baselines; results in bench-results/
+bench: servers build build-bench ## Measure cost, throughput and latency beside the baselines (ARGS=--record keeps the figures); results in bench-results/
 	$(BENCH) run $(ARGS)
 
 .PHONY: bench-outage
 bench-outage: servers build build-bench ## Kill Redis at 5,000 requests/s; show waits and admissions; results in bench-results/
 	$(BENCH) outage $(ARGS)
+
+.PHONY: bench-flood
+bench-flood: servers build build-bench ## Flood with refused requests; show others' p99 with and without; results in bench-results/
+	$(BENCH) flood $(ARGS)
 
 .PHONY: bench-history
 bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, at least 1000000, default 4000000)

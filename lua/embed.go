@@ -16,6 +16,11 @@ var Limits string
 //go:embed balances.lua
 var Balances string
 
+// Interest notes balances that checks ask about and returns those that were noted of late.
+//
+//go:embed interest.lua
+var Interest string
+
 // Leases grants, renews, counts or releases one lease of a concurrency limit.
 //
 //go:embed leases.lua

@@ -12,9 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
+	"github.com/quotasvc/quotasvc/internal/yamldoc"
 )
 
 // catalogConns is the size of the catalogue's connection pool. Writes are rare, and reads are batched.
@@ -69,7 +71,7 @@ func readFile(name string) ([]byte, error) {
 }
 
 // applyText parses and applies a catalogue.
-func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, text []byte, dryRun bool) (*catalog.Diff, error) {
+func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, text []byte, dryRun bool) (*diff.Report, error) {
 	file, err := catalog.ParseFile(text)
 	if err != nil {
 		return nil, err
@@ -79,7 +81,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 		return nil, err
 	}
 	defer pool.Close()
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, Clock: agreed})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +90,7 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 
 // explainFile returns an error with one line per problem of the file.
 func explainFile(name string, err error) error {
-	if problems, ok := errors.AsType[*catalog.FileError](err); ok {
+	if problems, ok := errors.AsType[*yamldoc.Error](err); ok {
 		return fmt.Errorf("%s is not valid:\n  %s", name, strings.ReplaceAll(problems.Error(), "\n", "\n  "))
 	}
 	if e, ok := errors.AsType[*catalog.Error](err); ok && len(e.Fields) > 0 {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/clock"
-	"github.com/quotasvc/quotasvc/internal/httpapi"
+	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
@@ -142,7 +142,7 @@ func (c *serviceConfig) validate() error {
 	check.require((c.TLSCertFile == "") == (c.TLSKeyFile == ""), settingName("tls-cert-file"), "and %s must be set together", settingName("tls-key-file"))
 	check.require(c.TLSClientCAFile == "" || c.TLSCertFile != "", settingName("tls-client-ca-file"), "needs %s", settingName("tls-cert-file"))
 	check.require(c.ConnectionsMax >= 0 && c.ConnectionsMax <= 1_000_000, settingName("connections-max"), "is %d; must be between 0 and 1000000", c.ConnectionsMax)
-	legacy := httpapi.CheckLegacyHeaders(c.legacyHeaders())
+	legacy := limitheaders.Check(c.legacyHeaders())
 	check.require(legacy == nil, settingName("legacy-headers"), "%v", legacy)
 	_, err := parseProxies(c.TrustedProxies)
 	check.require(err == nil, settingName("trusted-proxies"), "%v", err)
@@ -165,10 +165,10 @@ func (c *serviceConfig) validate() error {
 	return check.err()
 }
 
-func (c *serviceConfig) legacyHeaders() []httpapi.LegacyHeaders {
-	var sets []httpapi.LegacyHeaders
+func (c *serviceConfig) legacyHeaders() []limitheaders.Legacy {
+	var sets []limitheaders.Legacy
 	for _, name := range c.LegacyHeaders {
-		sets = append(sets, httpapi.LegacyHeaders(strings.TrimSpace(name)))
+		sets = append(sets, limitheaders.Legacy(strings.TrimSpace(name)))
 	}
 	return sets
 }

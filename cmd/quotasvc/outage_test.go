@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/bench"
+	benchreport "github.com/quotasvc/quotasvc/internal/bench/report"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -47,11 +48,11 @@ func TestOutage_RedisKilled_CallersDoNotNotice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var report strings.Builder
-	if err := r.Print(&report); err != nil {
+	var text strings.Builder
+	if err := r.Print(&benchreport.Printer{Out: &text}); err != nil {
 		t.Error(err)
 	}
-	t.Log(report.String())
+	t.Log(text.String())
 	slack := outageSlack + machineStalls*r.Stall
 	was := func(micros int64) time.Duration { // what callers waited before the outage
 		if !raceDetector {

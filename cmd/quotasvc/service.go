@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,7 +26,9 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/ops"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
@@ -81,11 +85,11 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		return nil, err
 	}
 	s.onStop("tracing", m.traces.Stop)
-	store, limiter, cache, err := s.startRedis(ctx, cfg, m)
+	agreed := cfg.clock(log)
+	store, limiter, cache, err := s.startRedis(ctx, cfg, agreed, m)
 	if err != nil {
 		return nil, err
 	}
-	agreed := cfg.clock(log)
 	cat, keys, err := s.startCatalog(ctx, cfg, agreed, m, limiter)
 	if err != nil {
 		return nil, err
@@ -106,13 +110,19 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
-	g := gate.New(l, cat, limiter, cache, gate.Config{LoadsMax: cfg.CheckReads, Log: log, Metrics: m.registry})
+	overrides, err := s.openOverrides(cat.Store)
+	if err != nil {
+		return nil, err
+	}
+	g := gate.New(l, cat, limiter, cache, gate.Config{
+		LoadsMax: cfg.CheckReads, Overrides: overrides, Once: once.New(store), ChargeKey: chargeKey(string(cfg.AdminKey)), Log: log, Metrics: m.registry,
+	})
 	proxies, err := parseProxies(cfg.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}
 	api, err := httpapi.New(g, l, h, cat, httpapi.Config{
-		Keys: keys, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
+		Keys: keys, Overrides: overrides.Store, TrustedProxies: proxies, Log: log, Registry: m.registry, LegacyHeaders: cfg.legacyHeaders(), Verifier: checks,
 		Traced: m.traces != nil,
 	})
 	if err != nil {
@@ -121,6 +131,14 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	s.api, s.adminKey = m.traces.Handler(api.Handler()), keys.SetBootstrap
 	s.show(ctx, m, l, cat, store, limiter)
 	return s, nil
+}
+
+// chargeKey returns the key that signs the ids of charges: one that all instances with the same bootstrap key have, and that tells nothing of it.
+// After another bootstrap key earlier charges cannot be refunded; their tokens come back with time.
+func chargeKey(bootstrap string) []byte {
+	mac := hmac.New(sha256.New, []byte(bootstrap))
+	mac.Write([]byte("ids of charges"))
+	return mac.Sum(nil)
 }
 
 // show sets what operators see of the service.
@@ -168,10 +186,10 @@ func newMeasurements() *measurements {
 
 // startRedis starts the parts that use Redis: limits and cached balances. The service starts even if Redis is down. Without a
 // URL both parts keep their state in this process.
-func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, m *measurements) (*redisstore.Store, *ratelimit.Limiter, *balances.Cache, error) {
+func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements) (*redisstore.Store, *ratelimit.Limiter, *balances.Cache, error) {
 	limits := ratelimit.Config{Log: s.log, Metrics: m.limits}
 	copies := balances.Config{
-		FreshFor: cfg.CacheFresh, Log: s.log, Metrics: m.registry,
+		FreshFor: cfg.CacheFresh, Clock: agreed, Log: s.log, Metrics: m.registry,
 	}
 	if cfg.RedisURL == "" {
 		s.log.Warn("no redis is configured: limits and cached balances are kept in this process; use this with one instance only")
@@ -234,6 +252,17 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 	}
 	s.onStop("keys", keys.Stop)
 	return c, keys, keys.Start(ctx)
+}
+
+// openOverrides returns the overrides of limits.
+func (s *service) openOverrides(c *catalog.Store) (*override.Cache, error) {
+	store, err := override.NewStore(c, gate.CheckLimit)
+	if err != nil {
+		return nil, err
+	}
+	overrides := override.NewCache(store, override.Config{})
+	s.onStop("overrides", overrides.Stop)
+	return overrides, nil
 }
 
 // startRollups starts the writer of the journal's sums.

@@ -69,6 +69,7 @@ BEGIN
             ('meters',            'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('tenants',           'SELECT, INSERT, UPDATE',         'SELECT'),
             ('limits',            'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
+            ('limit_overrides',   'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             ('blocks',            'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
             -- keys; a revoked key stays
             ('keys',              'SELECT, INSERT, UPDATE',         'SELECT'),

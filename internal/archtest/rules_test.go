@@ -27,8 +27,10 @@ var mayImport = map[string][]string{
 	"internal/breaker":               {},
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/localstack", "deploy/postgres", "migrations"},
-	"internal/catalog":               {"internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/trail"},
+	"internal/catalog/diff":          {}, // pure
+	"internal/catalog":               {"internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/route", "internal/trail", "internal/yamldoc"},
 	"internal/namedsql":              {},
+	"internal/override":              {"internal/body", "internal/bound", "internal/catalog", "internal/lane", "internal/namedsql", "internal/trail"},
 	"internal/access":                {"internal/body", "internal/bound", "internal/catalog", "internal/namedsql", "internal/trail"},
 	"internal/trail":                 {"internal/namedsql"},
 	"internal/tracing":               {},
@@ -44,54 +46,62 @@ var mayImport = map[string][]string{
 	"internal/ledger/pg":             {"internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},
 	"internal/ledger/history":        {"internal/ledger", "internal/ledger/pg", "internal/pgpool", "internal/namedsql", "internal/bound", "internal/period"},
 	"internal/redisstore":            {"internal/lane"},
+	"internal/once":                  {"internal/redisstore"},
 	"internal/ratelimit":             {"internal/ratelimit/replica", "internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
 	"internal/ratelimit/replica":     {"internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
 	"internal/ratelimit/rule":        {"internal/bound", "internal/period"},         // pure: the arithmetic of limits
 	"internal/ratelimit/rule/oracle": {"internal/ratelimit/rule", "internal/bound"}, // the second implementation, for tests
 	"internal/balances":              {"internal/ledger", "internal/redisstore", "lua"},
-	"internal/gate":                  {"internal/balances", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period"},
+	"internal/gate":                  {"internal/balances", "internal/once", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period", "internal/route"},
 
-	"internal/body":         {"internal/bound", "internal/period"},
-	"internal/httpapi/wire": {},
-	"internal/transport":    {}, // connections, whatever they carry
-	"internal/ops":          {},
+	"internal/body":                 {"internal/bound", "internal/period"},
+	"internal/yamldoc":              {"internal/body"},
+	"internal/route":                {"internal/bound"}, // pure: patterns and spellings of routes
+	"internal/httpapi/wire":         {},
+	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
+	"internal/httpapi/limitheaders": {"internal/gate"},
+	"internal/transport":            {}, // connections, whatever they carry
+	"internal/ops":                  {},
 	"internal/httpapi": {
-		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
+		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
-		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access",
+		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/override",
 	},
 
 	"internal/program": {}, // starts the product's binary
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
-		"internal/localstack", "internal/program", "migrations",
+		"internal/bench/chart", "internal/bench/report", "internal/localstack", "internal/program", "migrations",
 	},
-	"internal/drill":     {"internal/bench", "internal/localstack", "internal/program"}, // bench for its charts; it asks the product over HTTP
-	"internal/drill/cmd": {"internal/drill", "internal/localstack"},
+	"internal/bench/chart":  {},
+	"internal/bench/report": {"internal/bench/chart"},
+	"internal/drill":        {"internal/bench/chart", "internal/localstack", "internal/program"}, // it asks the product over HTTP
+	"internal/drill/cmd":    {"internal/drill", "internal/localstack"},
 	"internal/archtest/readingpath": {
 		"internal/localstack", // it builds the product and imports no package of it
 	},
 	"internal/bench/cmd": {
-		"internal/bench", "internal/localstack",
+		"internal/bench", "internal/bench/report", "internal/localstack",
 	},
 	"cmd/quotasvc": {
-		"internal/httpapi", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
-		"internal/clock", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
-		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "deploy/postgres", "migrations",
+		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
+		"internal/clock", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
+		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 	},
 }
 
 // mayImportInTests lists further packages that a package's tests may import.
 var mayImportInTests = map[string][]string{
 	// Programs on the real ledger, explained by the model; every test ends with a verification.
-	"internal/ledger/pg":       {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
-	"internal/ledger/history":  {"internal/ledger/verifier"},
-	"internal/ledger/archive":  {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
-	"internal/ledger/verifier": {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
-	"internal/httpapi":         {"internal/transport"},                                                                                                                                                                            // the API behind real connections
-	"cmd/quotasvc":             {"internal/bench", "internal/drill"},                                                                                                                                                              // the small forms of `make bench-outage` and `make drill`
-	"internal/ratelimit":       {"internal/ratelimit/rule/oracle"},
-	"internal/ratelimit/rule":  {"internal/ratelimit/rule/oracle"},
+	"internal/ledger/pg":            {"internal/ledger/audit", "internal/ledger/history", "internal/ledger/model", "internal/ledger/verifier"},
+	"internal/ledger/history":       {"internal/ledger/verifier"},
+	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
+	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
+	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
+	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},               // the API behind real connections
+	"cmd/quotasvc":                  {"internal/bench", "internal/bench/report", "internal/drill"}, // the small forms of `make bench-outage` and `make drill`
+	"internal/ratelimit":            {"internal/ratelimit/rule/oracle"},
+	"internal/ratelimit/rule":       {"internal/ratelimit/rule/oracle"},
 }
 
 // outsideTheOrder lists packages that any test may import: servers and embedded files.
@@ -101,7 +111,7 @@ var outsideTheOrder = []string{"internal/localstack", "deploy/postgres", "migrat
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
-	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/override", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

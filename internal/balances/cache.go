@@ -40,6 +40,9 @@ type Config struct {
 	// there are no other copies. With Redis, the local copies answer checks while Redis is away.
 	LocalMax int
 
+	// Clock is the ledger's, whose instants copies carry; nil: the system's.
+	Clock interface{ Now() time.Time }
+
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
 }
@@ -52,6 +55,8 @@ type Cache struct {
 	local   *localCopies
 	pending *pendingCopies
 	metrics *metrics
+
+	interest *interest
 
 	wake  chan struct{} // one token: there may be something to publish
 	stop  chan struct{}
@@ -79,7 +84,7 @@ func New(store *redisstore.Store, cfg Config) *Cache {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{
-		cfg: cfg, local: newLocalCopies(cfg.LocalMax), pending: newPendingCopies(pendingMax),
+		cfg: cfg, local: newLocalCopies(cfg.LocalMax), pending: newPendingCopies(pendingMax), interest: newInterest(),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.metrics = newMetrics(cfg.Metrics, c.pending)
@@ -124,8 +129,8 @@ func (c *Cache) Stop(ctx context.Context) error {
 	return err
 }
 
-// Publish takes the balances of a commit or of a read of PostgreSQL. It keeps the newer ones as local copies, and hands them
-// to the publisher without waiting. The caller must not change them afterwards.
+// Publish takes the balances of a commit or of a read of PostgreSQL. It keeps the newer ones as local copies. Those that checks of any
+// instance ask about it hands to the publisher, without waiting. The caller must not change them afterwards.
 func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 	refs := make([]*ledger.BalanceCopy, len(copies))
 	for i := range copies {
@@ -135,6 +140,16 @@ func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 	if c.redis == nil {
 		return
 	}
-	c.pending.add(refs)
-	c.wakePublisher()
+	if refs = c.interest.choose(refs, time.Now()); len(refs) > 0 {
+		c.pending.add(refs)
+		c.wakePublisher()
+	}
+}
+
+// wakePublisher makes the publisher flush soon. It does not wait.
+func (c *Cache) wakePublisher() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is already awake
+	}
 }

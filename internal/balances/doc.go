@@ -5,8 +5,12 @@
 //
 // A copy is a balance as of an instant. Its seq is the number of the balance's newest entry, so a copy with a higher seq is
 // newer. Redis has the shared copies; each process has local copies in memory. A check uses the newer of the two. A copy is
-// confirmed when Redis has a copy of the balance: it is then at most a few milliseconds behind the ledger. Without Redis (local
-// mode) the process is the only instance, and each of its copies is confirmed.
+// confirmed when Redis has a copy of the balance that was made after this process announced that checks ask about it: it is then at
+// most a few milliseconds behind the ledger. Without Redis (local mode) the process is the only instance, and each of its copies is
+// confirmed.
+//
+// A balance is wanted while checks of any instance ask about it, and for interestFor after. Commits publish wanted balances only: the
+// others cost nothing in Redis.
 //
 // A copy is incomplete (BalanceCopy.Beyond) when overflow, overage or a subject's cap also decides about the balance. An
 // incomplete copy shows only that its own units suffice.
@@ -21,6 +25,7 @@
 //	or confirmed and no older than FreshFor                           any         any       Use, UseAndRefresh
 //	any other                                                         away        any       UseDegraded
 //	any other: incomplete, terms changed since, older than FreshFor,
+//	from before checks of this process asked for the balance,
 //	or the caller named a MaxStale                                    up          any       ReadOrUse
 //	unconfirmed, up to AwayFreshFor old                               up          away      UseDegraded
 //	unconfirmed, up to FreshFor old                                   up          away      ReadWithin
@@ -36,9 +41,23 @@
 //	    gets a copy after the instant of its next event (ValidUntil), when its period ends or a grant expires.
 //	B3  Publish makes no call to Redis. A debit does not wait for the cache.
 //
+// # Announcements
+//
+// A check that asks Redis for a balance announces it (lua/interest.lua), at most every askAgain. Instances that commit learn of
+// announcements every learnEvery. What they did not publish they keep for passedFor, and publish it when they learn that somebody has asked
+// meanwhile. An instance that has not learned for blindAfter publishes everything. With more than askedMax balances an instance asks for
+// all of them. So the first check of a balance reads PostgreSQL, and the next ones use copies.
+//
+// # Held copies
+//
+// Redis announces when a copy that was read changes (redisstore.Watch). Until then this process uses the one it keeps, without asking. Such a
+// copy may miss what was published in the last redisstore.HeldFor.
+//
 // # Staleness
 //
-// A copy reaches Redis a few milliseconds after its COMMIT: publishGap plus a round trip. It takes longer while Redis is
+// A copy of a wanted balance reaches Redis a few milliseconds after its COMMIT: publishGap plus a round trip. In the first moments in which a balance
+// is wanted it takes up to learnEvery; if an instance cannot reach Redis in these moments, up to blindAfter. Where Redis has lost an announcement that
+// an instance had not learned of yet, the next copy comes after askAgain. It takes longer while Redis is
 // away. The copy never arrives if the process dies first, or if more than pendingMax copies wait. Then checks get the older
 // copy until it is FreshFor old; the next check reads PostgreSQL and publishes the result.
 //

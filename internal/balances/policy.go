@@ -82,6 +82,8 @@ func (p Policy) permits(c *Cached, amount int64, f *Facts) Action {
 		return UseDegraded
 	case f.MaxStale != nil, !current(c.Copy, f), f.Now.Sub(c.Copy.AsOf) > p.FreshFor:
 		return ReadOrUse
+	case c.Unwanted: // the first check of a balance, as if there were no copy
+		return ReadOrUse
 	case !f.RedisAway:
 		return ReadIfSpare
 	case f.Now.Sub(c.Copy.AsOf) > AwayFreshFor:

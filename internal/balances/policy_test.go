@@ -60,6 +60,7 @@ func TestPolicy_OneCopy(t *testing.T) {
 		{"unconfirmed, a second old", aged(time.Second, unconfirmed), Facts{}, 1, actions{ReadIfSpare, UseDegraded, UseDegraded, UseDegraded}},
 		{"unconfirmed, over a second old", aged(time.Second+moment, unconfirmed), Facts{}, 1, actions{ReadIfSpare, ReadWithin, UseDegraded, UseDegraded}},
 		{"unconfirmed, at the end of its time", aged(freshFor, unconfirmed), Facts{}, 1, actions{ReadIfSpare, ReadWithin, UseDegraded, UseDegraded}},
+		{"in Redis since before anybody asked, perhaps", Cached{Copy: aged(time.Second, unconfirmed).Copy, Unwanted: true}, Facts{}, 1, readOrUse},
 		{"unconfirmed, a moment too old", aged(freshFor+moment, unconfirmed), Facts{}, 1, readOrUse},
 
 		{"an event was due since", aged(time.Second, confirmed, ended), Facts{}, 1, read},

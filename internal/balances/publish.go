@@ -2,6 +2,7 @@ package balances
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -15,6 +16,9 @@ const (
 	// second, whatever the rate of debits; other instances see a balance at most this much later.
 	publishGap = 5 * time.Millisecond
 
+	// exchangesMax bounds the exchanges of announcements before a flush: what an instance learns at its start is more than one has.
+	exchangesMax = 64
+
 	// awayFor is the pause after a flush that failed.
 	awayFor = 500 * time.Millisecond
 )
@@ -24,19 +28,20 @@ func (c *Cache) publishLoop() {
 	defer close(c.ended)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
+	learn := time.NewTicker(learnEvery)
+	defer learn.Stop()
 	for {
 		select {
 		case <-c.stop:
 			return
 		case <-c.wake:
+		case <-learn.C:
 		}
 		gap := publishGap
-		ctx, cancel := context.WithTimeout(context.Background(), redisBudget)
-		if err := c.flush(ctx); err != nil {
+		if err := c.sync(); err != nil {
 			gap = awayFor
 			c.wakePublisher() // some copies still wait
 		}
-		cancel()
 		pause.Reset(gap)
 		select {
 		case <-c.stop:
@@ -46,12 +51,40 @@ func (c *Cache) publishLoop() {
 	}
 }
 
-// wakePublisher makes the publisher flush soon. It does not wait.
-func (c *Cache) wakePublisher() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // it is already awake
+// sync exchanges announcements, if there are some or commits have to know them, and publishes what waits.
+func (c *Cache) sync() error {
+	ctx, cancel := context.WithTimeout(context.Background(), redisBudget)
+	defer cancel()
+	exchanged := c.exchange(ctx)
+	if exchanged != nil {
+		c.metrics.publishErrors.Inc()
 	}
+	return errors.Join(exchanged, c.flush(ctx))
+}
+
+// exchange announces what checks of this process ask about and learns what is asked about elsewhere. An instance that neither asks nor
+// commits makes no call.
+func (c *Cache) exchange(ctx context.Context) error {
+	for range exchangesMax {
+		ids, cursor, due := c.interest.unsent(time.Now())
+		if !due {
+			return nil
+		}
+		heard, cursor, err := c.redis.exchange(ctx, ids, cursor)
+		now := time.Now()
+		ledgerNow := now
+		if c.cfg.Clock != nil {
+			ledgerNow = c.cfg.Clock.Now()
+		}
+		c.interest.sent(ids, err == nil, now, ledgerNow)
+		if err != nil {
+			c.pending.add(c.interest.blind(now))
+			return err
+		}
+		late := c.interest.learn(heard, cursor, len(heard) < noticesMax, now)
+		c.pending.add(late)
+	}
+	return nil
 }
 
 // flush publishes all copies that wait. After an error the unpublished ones wait again, except where a newer copy of the same

@@ -15,6 +15,14 @@ import (
 // not wait long behind them.
 const redisCallMax = 256
 
+const (
+	// interestKey is the set of balances that checks ask about. No copy has this name: theirs go on with a brace.
+	interestKey = "quota:interest"
+
+	// announceMax and noticesMax bound one exchange of announcements to about 1 ms in Redis.
+	announceMax, noticesMax = 512, 2048
+)
+
 // Stored returns the copies that Redis has of keys, nil where it has none. It is a pg.CopyReader for verification. In
 // local mode it returns nil for all.
 func (c *Cache) Stored(ctx context.Context, keys []ledger.BalanceKey) ([]*ledger.BalanceCopy, error) {
@@ -29,11 +37,15 @@ type redisCopies struct {
 	store     *redisstore.Store
 	perTenant bool // in a cluster, the keys of one command must be of one tenant
 	script    *redisstore.Script
+	interest  *redisstore.Script
 	keepFor   time.Duration
 }
 
 func newRedisCopies(store *redisstore.Store, keepFor time.Duration) *redisCopies {
-	return &redisCopies{store: store, perTenant: store.IsCluster(), script: store.NewScript("balances", lua.Balances), keepFor: keepFor}
+	return &redisCopies{
+		store: store, perTenant: store.IsCluster(), keepFor: keepFor,
+		script: store.NewScript("balances", lua.Balances), interest: store.NewScript("interest", lua.Interest),
+	}
 }
 
 // get reads the copies of keys, in their order; nil where there is none.
@@ -86,6 +98,24 @@ func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (fa
 		}
 	}
 	return failed, refused, errors.Join(errs...)
+}
+
+// exchange announces that checks ask about the balances ids, at most announceMax, and returns what was announced since cursor, by any
+// instance, with the next cursor. With noticesMax of them there may be more.
+func (r *redisCopies) exchange(ctx context.Context, ids []uint64, cursor int64) (heard []uint64, next int64, err error) {
+	call := redisstore.Call{Keys: []string{interestKey}, Args: make([]any, 0, 3+len(ids))}
+	call.Args = append(call.Args, cursor, interestFor.Milliseconds(), noticesMax)
+	for _, id := range ids {
+		call.Args = append(call.Args, int64(id))
+	}
+	reply := r.interest.Run(ctx, call)[0]
+	if reply.Err != nil || len(reply.Ints) == 0 {
+		return nil, 0, fmt.Errorf("exchange announcements: %w", reply.Err)
+	}
+	for _, id := range reply.Ints[1:] {
+		heard = append(heard, uint64(id))
+	}
+	return heard, reply.Ints[0], nil
 }
 
 // ttl returns the lifetime of c in Redis: until its next event, at most keepFor, and at least the script's minimum of 1 ms.

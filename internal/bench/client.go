@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 )
@@ -20,7 +21,10 @@ type client struct {
 	out  []byte // a copy of the template in use
 	of   *template
 
-	local bool // the last answer's limits were decided without Redis
+	body []byte // of the last answer to a request with many debits or checks
+
+	local   bool // the last answer's limits were decided without Redis
+	refused int  // debits or checks of the last answer that were refused in it
 }
 
 // dial opens n connections.
@@ -99,8 +103,29 @@ func (c *client) receive() (status int, err error) {
 	if length < 0 {
 		return 0, errFraming
 	}
-	if _, err := c.in.Discard(length); err != nil {
-		return 0, fmt.Errorf("receive: %w", err)
+	return status, c.finish(length)
+}
+
+// refusal is in each part of an answer that is a refusal, and in no other.
+var refusal = []byte(`"code":`)
+
+// finish reads the body of an answer. It parses that of many debits or checks only: each part has a status of its own.
+func (c *client) finish(length int) (err error) {
+	c.refused = 0
+	if c.of == nil || c.of.debits == 1 {
+		_, err = c.in.Discard(length)
+	} else {
+		c.body = append(c.body[:0], make([]byte, length)...)
+		_, err = io.ReadFull(c.in, c.body)
+		c.refused = bytes.Count(c.body, refusal)
 	}
-	return status, nil
+	if err != nil {
+		return fmt.Errorf("receive: %w", err)
+	}
+	return nil
+}
+
+// outcome is what an answer says of the debits or checks of its request.
+func (c *client) outcome(status int, t *template) outcome {
+	return outcome{status: status, units: t.debits - c.refused, refused: c.refused}
 }

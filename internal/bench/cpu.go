@@ -7,38 +7,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
 // tick is the unit of the CPU times in /proc. Linux always reports hundredths of a second there.
 const tick = 10 * time.Millisecond
-
-// CPU is the CPU time of processes. Unlike throughput it depends little on other load.
-type CPU struct {
-	Service    time.Duration `json:"service"` // or the baseline's HTTP server
-	PostgreSQL time.Duration `json:"postgresql"`
-	Redis      time.Duration `json:"redis"`
-	Generator  time.Duration `json:"generator"` // this process
-}
-
-func (c CPU) minus(o CPU) CPU {
-	return CPU{c.Service - o.Service, c.PostgreSQL - o.PostgreSQL, c.Redis - o.Redis, c.Generator - o.Generator}
-}
-
-func (c CPU) plus(o CPU) CPU {
-	return CPU{c.Service + o.Service, c.PostgreSQL + o.PostgreSQL, c.Redis + o.Redis, c.Generator + o.Generator}
-}
-
-// per returns c divided by n units.
-func (c CPU) per(n int64) CPU {
-	d := time.Duration(max(n, 1))
-	return CPU{c.Service / d, c.PostgreSQL / d, c.Redis / d, c.Generator / d}
-}
 
 // process is an entry of /proc.
 type process struct {
 	parent int
 	name   string
 	used   time.Duration
+	reaped time.Duration // used by its children that have ended
 }
 
 // processes reads /proc. It returns an empty map on systems without it.
@@ -64,7 +45,7 @@ func parseStat(text []byte) (pid int, p process, ok bool) {
 		return 0, p, false
 	}
 	fields := strings.Fields(string(text[end+1:]))
-	if len(fields) < 13 {
+	if len(fields) < 15 {
 		return 0, p, false
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:open])))
@@ -73,16 +54,19 @@ func parseStat(text []byte) (pid int, p process, ok bool) {
 	}
 	p.name = string(text[open+1 : end])
 	p.parent, _ = strconv.Atoi(fields[1])
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	p.used = time.Duration(user+system) * tick
+	ticks := func(user, system string) time.Duration {
+		u, _ := strconv.ParseInt(user, 10, 64)
+		s, _ := strconv.ParseInt(system, 10, 64)
+		return time.Duration(u+s) * tick
+	}
+	p.used, p.reaped = ticks(fields[11], fields[12]), ticks(fields[13], fields[14])
 	return pid, p, true
 }
 
 // cpuOf returns the CPU time so far of this process, of its child servers and of the process web.
-func cpuOf(self, web int) CPU {
+func cpuOf(self, web int) report.CPU {
 	all := processes()
-	var c CPU
+	var c report.CPU
 	for pid, p := range all {
 		switch {
 		case pid == self:
@@ -91,7 +75,7 @@ func cpuOf(self, web int) CPU {
 			c.Service += p.used
 		case !descends(all, pid, self):
 		case p.name == "postgres":
-			c.PostgreSQL += p.used
+			c.PostgreSQL += p.used + p.reaped // the time of a connection that has ended must not go backwards
 		case p.name == "redis-server":
 			c.Redis += p.used
 		}

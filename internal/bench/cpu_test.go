@@ -9,7 +9,7 @@ import (
 func TestParseStat_OddProcessNames_Parsed(t *testing.T) {
 	t.Parallel()
 	pid, p, ok := parseStat([]byte("4711 (a) b (c) S 12 4711 4711 0 -1 4194560 1 2 3 4 250 50 7 8 20 0 1 0 100 200 300"))
-	if want := (process{parent: 12, name: "a) b (c", used: 3 * time.Second}); !ok || pid != 4711 || p != want {
+	if want := (process{parent: 12, name: "a) b (c", used: 3 * time.Second, reaped: 150 * time.Millisecond}); !ok || pid != 4711 || p != want {
 		t.Errorf("%d %+v %v", pid, p, ok)
 	}
 	for _, text := range []string{"", "1", "1 (x", "x (y) S 1 2", "1 (y) S"} {

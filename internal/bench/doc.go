@@ -2,6 +2,8 @@
 //
 // # Terms
 //
+// A flood is load that the service refuses. An outage is the time without Redis.
+//
 // A variant is one kind of load on one server: debits of many tenants, the bare echo handler, the PL/pgSQL function and so
 // on. A round runs every variant once, for a short slice of time. Each round starts with another variant, so that noise of
 // the machine affects all variants. A ratio is computed within a round; the result is the median of the rounds.
@@ -16,7 +18,7 @@
 //
 //  1. Every variant gets the same connections, the same duration and the same client.
 //  2. At the end the journal contains every answered debit, or the run fails.
-//  3. An answer other than 200 counts as an error, not as throughput.
+//  3. An answer other than 200 counts as an error, not as throughput; so does a part of a batch that was refused.
 //  4. The latency at a fixed rate counts from the time when a request was due, not from when it was sent.
 //
 // # Clock, concurrency, failure

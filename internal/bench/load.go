@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
 const (
@@ -26,13 +28,21 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, latencyMaxMicros, latencyDigits)
 }
 
+func percentilesOf(h *hdrhistogram.Histogram) report.Latency {
+	return report.Latency{
+		P50: h.ValueAtQuantile(50), P90: h.ValueAtQuantile(90), P99: h.ValueAtQuantile(99),
+		P999: h.ValueAtQuantile(99.9), Max: h.Max(),
+	}
+}
+
 // sample is the result of one slice of load.
 type sample struct {
 	units   int64 // requests, or debits of batches, with answer 200
-	errors  int64 // requests with another answer
+	errors  int64 // requests with another answer, and parts of batches that were refused
 	sent    int64
 	elapsed time.Duration
 	latency *hdrhistogram.Histogram // µs
+	answers map[int]int64           // requests by their status; 0: no answer
 }
 
 func (s *sample) rate() float64 { return float64(s.units) / s.elapsed.Seconds() }
@@ -41,13 +51,25 @@ func (s *sample) rate() float64 { return float64(s.units) / s.elapsed.Seconds() 
 type worker struct {
 	units, errors, sent int64
 	latency             *hdrhistogram.Histogram
+	answers             map[int]int64
 	err                 error
 }
 
-func (w *worker) note(status, units int, took time.Duration) {
+func (w *worker) init() { w.latency, w.answers = newHistogram(), map[int]int64{} }
+
+// outcome is what a caller got for a request.
+type outcome struct {
+	status  int
+	units   int // if the status is 200
+	refused int // parts of a batch
+}
+
+func (w *worker) note(o outcome, took time.Duration) {
 	w.sent++
-	if status == http.StatusOK {
-		w.units += int64(units)
+	w.answers[o.status]++
+	if o.status == http.StatusOK {
+		w.units += int64(o.units)
+		w.errors += int64(o.refused)
 	} else {
 		w.errors++
 	}
@@ -55,7 +77,7 @@ func (w *worker) note(status, units int, took time.Duration) {
 }
 
 func gather(workers []worker, elapsed time.Duration) (sample, error) {
-	out := sample{elapsed: elapsed, latency: newHistogram()}
+	out := sample{elapsed: elapsed, latency: newHistogram(), answers: map[int]int64{}}
 	var errs []error
 	for i := range workers {
 		w := &workers[i]
@@ -63,6 +85,9 @@ func gather(workers []worker, elapsed time.Duration) (sample, error) {
 		out.errors += w.errors
 		out.sent += w.sent
 		out.latency.Merge(w.latency)
+		for status, n := range w.answers {
+			out.answers[status] += n
+		}
 		if w.err != nil && len(errs) < 3 {
 			errs = append(errs, w.err)
 		}
@@ -70,26 +95,32 @@ func gather(workers []worker, elapsed time.Duration) (sample, error) {
 	return out, errors.Join(errs...)
 }
 
+// errEnough ends a caller before its time, without an error.
+var errEnough = errors.New("enough")
+
 // closedLoop keeps n callers busy for d: each calls one, waits for its answer and calls it again. one gets the caller's number.
-func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (status, units int, err error)) (sample, error) {
+func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int) (outcome, error)) (sample, error) {
 	workers := make([]worker, n)
 	start := time.Now()
 	end := start.Add(d)
 	var wg sync.WaitGroup
 	for i := range workers {
 		w := &workers[i]
-		w.latency = newHistogram()
+		w.init()
 		wg.Go(func() {
 			now := time.Now()
 			for now.Before(end) && ctx.Err() == nil {
-				status, units, err := one(i)
+				o, err := one(i)
+				if errors.Is(err, errEnough) {
+					return
+				}
 				if err != nil {
 					w.err = err
 					return
 				}
 				then := now
 				now = time.Now()
-				w.note(status, units, now.Sub(then))
+				w.note(o, now.Sub(then))
 			}
 		})
 	}
@@ -98,10 +129,19 @@ func closedLoop(ctx context.Context, n int, d time.Duration, one func(caller int
 	return s, errors.Join(err, ctx.Err())
 }
 
-// openLoop sends rate requests per second for d, however long answers take. A request's latency counts from the time when it
-// was due, so it includes the wait for a free connection.
-func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.Uint64, tenants, rate int, d time.Duration) (sample, error) {
-	rate = min(rate, openRateMax)
+// steady is a load at a fixed rate.
+type steady struct {
+	t       *template
+	tenants int // number of them
+	rate    int // requests/s, at most openRateMax
+	d       time.Duration
+	drain   time.Duration // after d, in which requests that were due may still be sent
+}
+
+// openLoop sends requests at a rate, however long answers take. A request's latency counts from the time when it
+// was due, so it includes the wait for a free connection. Requests that the drain leaves over count as errors.
+func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load steady) (sample, error) {
+	d, t, rate := load.d, load.t, min(load.rate, openRateMax)
 	total := int(float64(rate) * d.Seconds())
 	due := make(chan time.Duration, total) // since start; large enough that the pace never waits for the server
 	workers := make([]worker, len(clients))
@@ -109,19 +149,19 @@ func openLoop(ctx context.Context, clients []*client, t *template, seq *atomic.U
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		w := &workers[i]
-		w.latency = newHistogram()
+		w.init()
 		wg.Go(func() {
 			for at := range due {
-				if time.Since(start) > d+drainMax {
-					w.note(0, 0, time.Since(start)-at) // not sent: an error
+				if time.Since(start) > d+load.drain {
+					w.note(outcome{}, time.Since(start)-at) // not sent: an error
 					continue
 				}
-				status, err := c.send(t, seq.Add(1), tenants)
+				status, err := c.send(t, seq.Add(1), load.tenants)
 				if err != nil {
 					w.err = err
 					return
 				}
-				w.note(status, t.debits, time.Since(start)-at)
+				w.note(c.outcome(status, t), time.Since(start)-at)
 			}
 		})
 	}

@@ -37,14 +37,35 @@ func TestClient_AnswerOtherThan200_CountsAsError(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { closeAll(clients) })
 	tm := newTemplate("/", "", "{}", 1)
-	s, err := closedLoop(t.Context(), 2, 100*time.Millisecond, func(i int) (int, int, error) {
+	s, err := closedLoop(t.Context(), 2, 100*time.Millisecond, func(i int) (outcome, error) {
 		status, err := clients[i].send(tm, 1, 1)
-		return status, 1, err
+		return clients[i].outcome(status, tm), err
 	})
 	require.NoError(t, err)
 	require.Equal(t, calls.Load(), s.sent)
 	require.Equal(t, calls.Load()/4, s.errors)
 	require.Equal(t, s.sent-s.errors, s.units)
+}
+
+func TestClient_RefusalInABatch_CountsAsError(t *testing.T) {
+	t.Parallel()
+	at := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"results":[{"status":200},{"status":503,"code":"unavailable"},{"status":200}]}`))
+	})
+	clients, err := dial(t.Context(), at, 1)
+	require.NoError(t, err)
+	t.Cleanup(func() { closeAll(clients) })
+	tm := newTemplate("/", "", "{}", 3)
+	calls := 0
+	s, err := closedLoop(t.Context(), 1, time.Minute, func(i int) (outcome, error) {
+		if calls++; calls > 2 {
+			return outcome{}, errEnough
+		}
+		status, err := clients[i].send(tm, 1, 1)
+		return clients[i].outcome(status, tm), err
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, []int64{2, 4, 2}, []int64{s.sent, s.units, s.errors})
 }
 
 func TestOpenLoop_WaitForConnection_CountsAsLatency(t *testing.T) {
@@ -62,7 +83,7 @@ func TestOpenLoop_WaitForConnection_CountsAsLatency(t *testing.T) {
 	t.Cleanup(func() { closeAll(clients) })
 	var seq atomic.Uint64
 	// One connection can send 50/s; 200/s are due.
-	s, err := openLoop(t.Context(), clients, newTemplate("/", "", "{}", 1), &seq, 1, 200, 250*time.Millisecond)
+	s, err := openLoop(t.Context(), clients, &seq, steady{newTemplate("/", "", "{}", 1), 1, 200, 250 * time.Millisecond, drainMax})
 	require.NoError(t, err)
 	require.EqualValues(t, 50, s.sent)
 	// The last of 50 requests was due after 250 ms and is answered after a second at the earliest.
@@ -79,6 +100,6 @@ func TestOpenLoop_ContextEnds_Ends(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var seq atomic.Uint64
-	_, err = openLoop(ctx, clients, newTemplate("/", "", "{}", 1), &seq, 1, 10, time.Minute)
+	_, err = openLoop(ctx, clients, &seq, steady{newTemplate("/", "", "{}", 1), 1, 10, time.Minute, drainMax})
 	require.ErrorIs(t, err, context.Canceled)
 }

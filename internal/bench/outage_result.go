@@ -1,21 +1,20 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
 // OutageResult is what callers observed of an outage of Redis. Its start is the end of the warm-up.
 type OutageResult struct {
-	Machine   *Machine `json:"machine,omitempty"`
-	Rate      int      `json:"requests_per_second"`
-	Instances int      `json:"instances"`
+	Machine   *report.Machine `json:"machine,omitempty"`
+	Rate      int             `json:"requests_per_second"`
+	Instances int             `json:"instances"`
 
 	Killed    time.Duration `json:"killed_ns"`    // since the start
 	Back      time.Duration `json:"back_ns"`      // Redis answers again
@@ -45,17 +44,17 @@ type OutageResult struct {
 	Handled    time.Duration `json:"handled_max_ns"`
 	Stall      time.Duration `json:"stall_ns"` // longest delay of the load generator's wake-up
 
-	Targets  []Target `json:"targets"`
-	Timeline []Moment `json:"timeline"`
+	Targets  []report.Target `json:"targets"`
+	Timeline []Moment        `json:"timeline"`
 }
 
 // Phase is the result of a part of the run.
 type Phase struct {
-	Requests int64         `json:"requests"`
-	Local    int64         `json:"without_redis"` // requests that were decided without Redis
-	Check    Latency       `json:"check_micros"`
-	Consume  Latency       `json:"consume_micros"`
-	Slowest  time.Duration `json:"slowest_ns"`
+	Requests int64          `json:"requests"`
+	Local    int64          `json:"without_redis"` // requests that were decided without Redis
+	Check    report.Latency `json:"check_micros"`
+	Consume  report.Latency `json:"consume_micros"`
+	Slowest  time.Duration  `json:"slowest_ns"`
 }
 
 // Moment is a slice of the run.
@@ -218,23 +217,23 @@ func (r *OutageResult) redis(o *outage) {
 }
 
 // Print writes the result as tables.
-func (r *OutageResult) Print(out io.Writer) error {
-	if m := r.Machine; m != nil {
-		fmt.Fprintf(out, "\n%s, %d cores, %s; %s, %s, %s\n%s; 8 KiB write+fsync %s; load before %s\n", m.CPU, m.Cores, m.OS, m.Go, m.PostgreSQL,
-			m.Redis, m.Durability, micros(m.SyncMicros), m.LoadBefore)
+func (r *OutageResult) Print(p *report.Printer) error {
+	if r.Machine != nil {
+		p.Machine(r.Machine)
 	}
+	out := p.Out
 	fmt.Fprintf(out, "%d requests/s over %d instances; one in %d is a consume, and the rule denies half of them\n", r.Rate, r.Instances, oneConsumeIn)
 	fmt.Fprintf(out, "Redis was killed after %s, answered again after %s, and decided everything again after %s\n\n", seconds(r.Killed), seconds(r.Back),
 		seconds(r.Recovered))
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "\trequests\twithout Redis\tcheck p50\tp99\tp99.9\tslowest\tconsume p50\tp99\tp99.9\tslowest\t\n")
-	for _, p := range []struct {
+	for _, phase := range []struct {
 		name string
 		of   *Phase
 	}{{"before", &r.Before}, {"outage", &r.Outage}, {"after", &r.After}} {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", p.name, p.of.Requests, p.of.Local,
-			micros(p.of.Check.P50), micros(p.of.Check.P99), micros(p.of.Check.P999), micros(p.of.Check.Max),
-			micros(p.of.Consume.P50), micros(p.of.Consume.P99), micros(p.of.Consume.P999), micros(p.of.Consume.Max))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", phase.name, phase.of.Requests, phase.of.Local,
+			report.Micros(phase.of.Check.P50), report.Micros(phase.of.Check.P99), report.Micros(phase.of.Check.P999), report.Micros(phase.of.Check.Max),
+			report.Micros(phase.of.Consume.P50), report.Micros(phase.of.Consume.P99), report.Micros(phase.of.Consume.P999), report.Micros(phase.of.Consume.Max))
 	}
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
@@ -247,13 +246,13 @@ func (r *OutageResult) Print(out io.Writer) error {
 	if len(r.Refused) > 0 {
 		fmt.Fprintf(out, "REFUSED: %v\n", r.Refused)
 	}
-	return printTargets(out, r.Targets)
+	return p.Targets(r.Targets)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 // Met reports whether all targets are met.
-func (r *OutageResult) Met() bool { return allMet(r.Targets) }
+func (r *OutageResult) Met() bool { return report.AllMet(r.Targets) }
 
 // The targets of an outage.
 const (
@@ -268,26 +267,19 @@ func (r *OutageResult) judge() {
 	for _, n := range r.Refused {
 		refused += n
 	}
-	at := func(what, unit string, most, measured float64) Target {
-		return Target{What: what, Unit: unit, Target: most, Measured: measured, AtMost: true, Pass: measured <= most}
-	}
-	r.Targets = []Target{
-		at("slowest request, from when it was due", "ms", outageSlowestMax, float64(slowest)/float64(time.Millisecond)),
-		at("p99 of check during the outage", "ms", outageCheckP99Max, float64(r.Outage.Check.P99)/1000),
-		at("answers other than 200 and 429", "", 0, float64(refused)),
-		at("consumes admitted", "", r.Bound, float64(r.Admitted)),
-		at("script calls per request in the busiest second after", "x", outageCallsMax, float64(r.CallsAfter)/float64(r.Rate)),
+	r.Targets = []report.Target{
+		report.AtMost("slowest request, from when it was due", "ms", outageSlowestMax, float64(slowest)/float64(time.Millisecond)),
+		report.AtMost("p99 of check during the outage", "ms", outageCheckP99Max, float64(r.Outage.Check.P99)/1000),
+		report.AtMost("answers other than 200 and 429", "", 0, float64(refused)),
+		report.AtMost("consumes admitted", "", r.Bound, float64(r.Admitted)),
+		report.AtMost("script calls per request in the busiest second after", "x", outageCallsMax, float64(r.CallsAfter)/float64(r.Rate)),
 	}
 }
 
 // write stores outage.json and the chart.
 func (r *OutageResult) write(dir string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode results: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "outage.json"), append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("write results: %w", err)
+	if err := report.WriteJSON(filepath.Join(dir, "outage.json"), r); err != nil {
+		return err
 	}
 	return r.chart(filepath.Join(dir, "outage.svg"))
 }

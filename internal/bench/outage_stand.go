@@ -45,8 +45,8 @@ func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) 
 	if err != nil {
 		return nil, err
 	}
-	var results Results
-	if err := results.describe(ctx, s, &s.cfg); err != nil {
+	machine, err := s.describe(ctx)
+	if err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(run.Progress, "%d requests/s for %s, then without Redis for %s, then with it for %s\n", run.Rate, run.Before, run.Away, run.After)
@@ -57,7 +57,7 @@ func RunOutage(ctx context.Context, run OutageRun) (_ *OutageResult, err error) 
 	if err != nil {
 		return nil, err
 	}
-	out.Machine = &results.Machine
+	out.Machine = &machine
 	return out, out.write(run.Dir)
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
 // at returns a time of the load from seconds since the warm-up.
@@ -105,7 +107,7 @@ func TestOutage_Result_ReportAndChartWritten(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), "admitted 400") {
+	if err := r.Print(&report.Printer{Out: &out}); err != nil || !strings.Contains(out.String(), "admitted 400") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,6 +151,23 @@ func (s *stand) serve(ctx context.Context, at *site, env ...string) (err error) 
 	}
 	at.ops, err = at.child.Address(ctx, "ops http://")
 	return err
+}
+
+// restart replaces the process of a site.
+func (s *stand) restart(ctx context.Context, at *site) error {
+	if err := s.end(ctx, at); err != nil {
+		return err
+	}
+	return s.serve(ctx, at)
+}
+
+// end stops the process of a site.
+func (s *stand) end(ctx context.Context, at *site) error {
+	s.children = slices.DeleteFunc(s.children, func(c *program.Process) bool { return c == at.child })
+	if err := at.child.Stop(ctx); err != nil {
+		return fmt.Errorf("stop the service: %w", err)
+	}
+	return nil
 }
 
 // env returns the configuration of the children. Access lines are off: a line per request would measure the log's disk.

@@ -3,16 +3,17 @@ package bench
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
 const (
 	// keyMark and tenantMark are the placeholders of a request's key and tenant in a template. They have the length of the
 	// final text, so a request is made by overwriting a copy.
 	keyMark    = "KKKKKKKKKKKKKKKK"
-	tenantMark = "t-NNNNN"
+	tenantMark = "t-NNNNNN"
 
-	tenantDigits = 5
-	tenantsMax   = 99_999
+	tenantDigits = 6
+	tenantsMax   = 999_999
 
 	// spread is odd, so a multiplication by it permutes 64-bit numbers: keys never repeat and arrive in random order, like
 	// clients' random keys.
@@ -25,6 +26,8 @@ type template struct {
 	keys    []int // offsets of keyMark
 	tenants []int // offsets of the digits of tenantMark
 	debits  int   // debits of one request
+	first   int   // number of the first tenant
+	inOrder bool  // the tenants of the requests follow each other, so that each gets one debit or check; else they are random
 	// recorded is true if the journal must contain the debits that are answered with 200.
 	recorded bool
 }
@@ -57,7 +60,11 @@ func (t *template) fill(request []byte, n uint64, tenants int) {
 		putKey(request[at:at+len(keyMark)], keyOf(n, i))
 	}
 	for i, at := range t.tenants {
-		putTenant(request[at:at+tenantDigits], tenantOf(n, i, tenants))
+		tenant := tenantOf(n, i, tenants)
+		if t.inOrder {
+			tenant = int(n)*len(t.tenants) + i
+		}
+		putTenant(request[at:at+tenantDigits], t.first+tenant)
 	}
 }
 
@@ -86,7 +93,7 @@ func putTenant(out []byte, v int) {
 }
 
 // tenantID returns the id of tenant number v.
-func tenantID(v int) string { return fmt.Sprintf("t-%05d", v) }
+func tenantID(v int) string { return fmt.Sprintf("t-%06d", v) }
 
 // plainRoute is the route of checks whose limits never deny.
 const plainRoute = "/search"
@@ -118,6 +125,14 @@ func batchBody(size int) string {
 	}
 	b.WriteString(`]}`)
 	return b.String()
+}
+
+// checkBatchPath takes many checks in a request. Older binaries do not have it.
+const checkBatchPath = "/v1/check/batch"
+
+// checksBody returns the body of a request with size checks.
+func checksBody(tenant string, size int) string {
+	return `{"checks":[` + strings.Repeat(checkBody(tenant, plainRoute)+",", size-1) + checkBody(tenant, plainRoute) + `]}`
 }
 
 func keyHeader() string { return "Idempotency-Key: " + keyMark + "\r\n" }

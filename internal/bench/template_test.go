@@ -37,13 +37,15 @@ func TestTemplate_Requests_DifferInKeyAndTenantOnly(t *testing.T) {
 	require.Len(t, seen, 1000*size)
 }
 
-func TestRatio_Rounds_ComparedWithinEach(t *testing.T) {
+func TestTemplate_InOrder_EachTenantOnce(t *testing.T) {
 	t.Parallel()
-	// The machine was half as fast in the second round. The ratio must not change.
-	r := Results{Variants: []Variant{{Name: "a", Rates: []float64{40, 20, 44}}, {Name: "b", Rates: []float64{10, 5, 10}}}}
-	got := r.ratio("a to b", "a", "b", 4)
-	require.InDelta(t, 4.0, got.Measured, 1e-9)
-	require.InDelta(t, 4.4, got.High, 1e-9)
-	require.True(t, got.Pass)
-	require.False(t, r.ratio("a to b", "a", "b", 4.1).Pass)
+	tm := newTemplate("/v1/debits/batch", "", batchBody(4), 4)
+	tm.inOrder, tm.first = true, 100
+	for n := range uint64(5) {
+		request := bytes.Clone(tm.text)
+		tm.fill(request, n, 1)
+		for i := range 4 {
+			require.Contains(t, string(request), `"`+tenantID(100+int(n)*4+i)+`"`)
+		}
+	}
 }

@@ -150,6 +150,7 @@ func (r *objectReader) read(v reflect.Value) {
 	case v.Kind() == reflect.Struct:
 		r.object(v, nil)
 	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // an empty list is given
 		r.list(listMax, func() {
 			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 			r.read(v.Index(v.Len() - 1))

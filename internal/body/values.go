@@ -50,6 +50,24 @@ func (d *Document) Route() string {
 	return ""
 }
 
+// Method reads an HTTP method.
+func (d *Document) Method() string {
+	if text, ok := d.text(); ok && bound.Method(text) {
+		return text
+	}
+	d.fault(bound.MustBeMethod)
+	return ""
+}
+
+// Visible reads 1 to high visible ASCII characters.
+func (d *Document) Visible(high int) string {
+	if text, ok := d.text(); ok && bound.ASCII(text, '!', 1, high) {
+		return text
+	}
+	d.fault(fmt.Sprintf("must be 1 to %d visible ASCII characters", high))
+	return ""
+}
+
 // Prose reads text for people: low to high bytes.
 func (d *Document) Prose(low, high int) string {
 	if text, ok := d.text(); ok && bound.Text(text, low, high) {
@@ -194,12 +212,24 @@ func IsZone(name string) bool {
 // Address reads an IP address. An IPv4 address written as IPv6 becomes IPv4.
 func (d *Document) Address() netip.Addr {
 	if text, ok := d.text(); ok {
-		if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" {
-			return address.Unmap()
+		if address, ok := ParseAddress(text); ok {
+			return address
 		}
 	}
-	d.fault("must be an IPv4 or IPv6 address")
+	d.fault(MustBeAddress)
 	return netip.Addr{}
+}
+
+// MustBeAddress is the sentence for a value that ParseAddress refuses.
+const MustBeAddress = "must be an IPv4 or IPv6 address"
+
+// ParseAddress parses an IP address. An IPv4 address written as IPv6 becomes IPv4.
+func ParseAddress(text string) (address netip.Addr, ok bool) {
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Zone() != "" {
+		return netip.Addr{}, false
+	}
+	return address.Unmap(), true
 }
 
 // Metadata reads the client's own object. It returns the object without blanks and with its fields in order, so that the same

@@ -75,6 +75,27 @@ const (
 func Route(s string) bool { return ASCII(s, ' ', 1, MaxRoute) }
 
 const (
+	// maxMethod is the largest length of a method in bytes. Known ones are shorter.
+	maxMethod = 32
+
+	// MustBeMethod is the sentence for a value that Method refuses.
+	MustBeMethod = "must be an HTTP method in upper case, as in POST"
+)
+
+// Method reports whether s can be an HTTP method: upper-case letters and hyphens, as all known methods are.
+func Method(s string) bool {
+	if len(s) < 1 || len(s) > maxMethod || s[0] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'A' || c > 'Z') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+const (
 	// MinAdminKey is the smallest length of the admin key in bytes: 32 random characters cannot be guessed.
 	MinAdminKey = 32
 

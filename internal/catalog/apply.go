@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 )
 
 // maxUnlisted bounds the reported tenants that a file does not name. There may be millions.
@@ -19,10 +20,10 @@ const maxUnlisted = 100
 //
 // The error is an *Error. It lists all references to missing objects, with their lines. Apply may take applyTimeout; other
 // changes of meters, plans, limits and the file's tenants wait for it.
-func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*Diff, error) {
-	var diff *Diff
+func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*diff.Report, error) {
+	var report *diff.Report
 	err := s.write(ctx, "apply", applyTimeout, true, func(ctx context.Context, tx *txn) error {
-		a := &application{tx: tx, file: f, diff: &Diff{DryRun: dryRun}}
+		a := &application{tx: tx, file: f, diff: &diff.Report{DryRun: dryRun}}
 		for _, step := range []func(context.Context) error{a.meters, a.plans, a.limits, a.tenants, a.rules, a.blocks} {
 			if err := step(ctx); err != nil {
 				return err
@@ -31,7 +32,7 @@ func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*Diff, error) 
 		if a.faults != nil {
 			return a.faults
 		}
-		diff = a.diff
+		report = a.diff
 		if dryRun {
 			return errRollback
 		}
@@ -40,14 +41,14 @@ func (s *Store) Apply(ctx context.Context, f *File, dryRun bool) (*Diff, error) 
 	if err != nil {
 		return nil, err
 	}
-	return diff, nil
+	return report, nil
 }
 
 // application is one run of Apply.
 type application struct {
 	tx     *txn
 	file   *File
-	diff   *Diff
+	diff   *diff.Report
 	faults *Error
 }
 
@@ -84,11 +85,11 @@ func (a *application) meters(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := a.diff.add(kindMeter, m.ID, orNil(known[m.ID]), &after); err != nil {
+		if err := a.diff.Add(kindMeter, m.ID, orNil(known[m.ID]), &after); err != nil {
 			return err
 		}
 	}
-	a.diff.addUnlisted(kindMeter, column(stored, id), column(a.file.Meters, id))
+	a.diff.AddUnlisted(kindMeter, column(stored, id), column(a.file.Meters, id))
 	return nil
 }
 
@@ -109,11 +110,11 @@ func (a *application) plans(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := a.diff.add(kindPlan, p.ID, orNil(known[p.ID]), &after); err != nil {
+		if err := a.diff.Add(kindPlan, p.ID, versioned(known[p.ID]), versioned(&after)); err != nil {
 			return err
 		}
 	}
-	a.diff.addUnlisted(kindPlan, column(stored, id), column(a.file.Plans, id))
+	a.diff.AddUnlisted(kindPlan, column(stored, id), column(a.file.Plans, id))
 	return nil
 }
 
@@ -134,11 +135,11 @@ func (a *application) limits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := a.diff.add(kindLimit, l.Rule, orNil(known[l.Rule]), &after); err != nil {
+		if err := a.diff.Add(kindLimit, l.Rule, orNil(known[l.Rule]), &after); err != nil {
 			return err
 		}
 	}
-	a.diff.addUnlisted(kindLimit, column(stored, id), column(a.file.Limits, id))
+	a.diff.AddUnlisted(kindLimit, column(stored, id), column(a.file.Limits, id))
 	return nil
 }
 
@@ -211,7 +212,7 @@ func (a *application) tenants(ctx context.Context) error {
 		} else if t.Anchor.IsZero() {
 			after.Anchor = t.Anchor // the instant of creation: the file does not say it, and each dry run has another one
 		}
-		if err := a.diff.add(kindTenant, t.ID, old, &after); err != nil {
+		if err := a.diff.Add(kindTenant, t.ID, old, &after); err != nil {
 			return err
 		}
 	}
@@ -240,7 +241,7 @@ func (a *application) unlistedTenants(ctx context.Context) error {
 	if len(others) > maxUnlisted {
 		others, a.diff.MoreTenants = others[:maxUnlisted], true
 	}
-	a.diff.addUnlisted(kindTenant, others, nil)
+	a.diff.AddUnlisted(kindTenant, others, nil)
 	return nil
 }
 
@@ -269,7 +270,7 @@ func (a *application) blocks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := a.diff.add(kindBlock, b.id(), orNil(before), &after); err != nil {
+		if err := a.diff.Add(kindBlock, b.id(), orNil(before), &after); err != nil {
 			return err
 		}
 	}
@@ -278,8 +279,20 @@ func (a *application) blocks(ctx context.Context) error {
 	if len(others) > maxUnlisted {
 		others, a.diff.MoreBlocks = others[:maxUnlisted], true
 	}
-	a.diff.addUnlisted(kindBlock, others, nil)
+	a.diff.AddUnlisted(kindBlock, others, nil)
 	return nil
+}
+
+// versioned returns a plan with its version as a field; nil for nil.
+func versioned(p *Plan) any {
+	if p == nil {
+		return nil
+	}
+	return struct {
+		*Plan
+
+		Version int32 `json:"version"`
+	}{p, p.Version}
 }
 
 // orNil returns p as an interface, which is nil if p is nil.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 )
 
 func parsed(t *testing.T, text string) *File {
@@ -23,7 +25,7 @@ func TestApply_StoresFile_ReturnsDiff(t *testing.T) {
 
 	dry, err := s.Apply(ctx, f, true)
 	require.NoError(t, err)
-	require.Equal(t, 5, dry.Count(Created))
+	require.Equal(t, 5, dry.Count(diff.Created))
 	_, err = s.Meter(ctx, "api_calls")
 	require.ErrorIs(t, err, errNotFound, "a dry run writes nothing")
 	again, err := s.Apply(ctx, f, true)
@@ -40,9 +42,9 @@ func TestApply_StoresFile_ReturnsDiff(t *testing.T) {
 	require.Len(t, termsOf(t, s, "acme"), 1)
 
 	for _, same := range []string{fileAsMappings, fileAsLists} {
-		diff, err := s.Apply(ctx, parsed(t, same), false)
+		report, err := s.Apply(ctx, parsed(t, same), false)
 		require.NoError(t, err)
-		require.Equal(t, "? meter old is not in the file\n0 created, 0 changed, 5 unchanged, 1 not in the file (left as they are)\n", diff.String())
+		require.Equal(t, "? meter old is not in the file\n0 created, 0 changed, 5 unchanged, 1 not in the file (left as they are)\n", report.String())
 	}
 	plan, err := s.Plan(ctx, "starter", 0)
 	require.NoError(t, err)
@@ -66,7 +68,7 @@ func TestDiff_String(t *testing.T) {
 	).Replace(fileAsMappings)
 	text = text[:strings.Index(text, "limits:\n  global")] + "limits:\n  other: {per: [tenant], kind: token_bucket, rate: 1/s}\n" +
 		text[strings.Index(text, "tenants:"):]
-	diff, err := s.Apply(ctx, parsed(t, text), true)
+	report, err := s.Apply(ctx, parsed(t, text), true)
 	require.NoError(t, err)
 	require.Equal(t, `~ meter api_calls
     ~ denial_replay: true -> false
@@ -86,6 +88,7 @@ func TestDiff_String(t *testing.T) {
     + burst: 1
     + cost: 1
     + cost_by: "request"
+    + counts: "successes"
     + kind: "token_bucket"
     + mode: "enforce"
     + on_backend_error: "local_share"
@@ -98,7 +101,7 @@ func TestDiff_String(t *testing.T) {
     ~ timezone: "Europe/Berlin" -> "Asia/Kathmandu"
 1 created, 3 changed, 1 unchanged, 1 not in the file (left as they are)
 dry run: nothing was written
-`, diff.String())
+`, report.String())
 }
 
 func TestApply_AllOrNothing_NamesMissingReferences(t *testing.T) {
@@ -147,7 +150,7 @@ tenants:
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"calls": 250}, acme.Overrides)
 
-	diff, err := s.Apply(ctx, parsed(t, strings.NewReplacer("calls: 250", "calls: 300", "days: 14", "days: 30").Replace(text)), true)
+	report, err := s.Apply(ctx, parsed(t, strings.NewReplacer("calls: 250", "calls: 300", "days: 14", "days: 30").Replace(text)), true)
 	require.NoError(t, err)
 	require.Equal(t, `~ plan trial
     ~ allowances[calls].expires_in_days: 14 -> 30
@@ -156,7 +159,7 @@ tenants:
     ~ overrides.calls: 250 -> 300
 0 created, 2 changed, 2 unchanged, 0 not in the file (left as they are)
 dry run: nothing was written
-`, diff.String())
+`, report.String())
 
 	// The file defines the meters of the plan.
 	_, err = s.Apply(ctx, parsed(t, strings.ReplaceAll(text, "calls: 250}", "seats: 5, calls: 1}")+"  other:\n    plan: trial\n    overrides: {none: 1}\n"), false)
@@ -176,11 +179,11 @@ func TestApply_UnlistedTenantsOnlyWithSection(t *testing.T) {
 	seed(t, s)
 	_, err := s.pool.Exec(ctx, `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 'x' || n, 'starter', now() FROM generate_series(1, 150) n`)
 	require.NoError(t, err)
-	diff, err := s.Apply(ctx, parsed(t, "meters:\n  m: {unit: u}\n"), true)
+	report, err := s.Apply(ctx, parsed(t, "meters:\n  m: {unit: u}\n"), true)
 	require.NoError(t, err)
-	require.Equal(t, 2, diff.Count(Unlisted), "the meter and the plan")
-	diff, err = s.Apply(ctx, parsed(t, "tenants:\n  acme: {plan: starter}\n"), true)
+	require.Equal(t, 2, report.Count(diff.Unlisted), "the meter and the plan")
+	report, err = s.Apply(ctx, parsed(t, "tenants:\n  acme: {plan: starter}\n"), true)
 	require.NoError(t, err)
-	require.Equal(t, 2+maxUnlisted, diff.Count(Unlisted))
-	require.Contains(t, diff.String(), "? more tenants are not in the file\n")
+	require.Equal(t, 2+maxUnlisted, report.Count(diff.Unlisted))
+	require.Contains(t, report.String(), "? more tenants are not in the file\n")
 }

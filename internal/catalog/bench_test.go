@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -73,4 +74,39 @@ func BenchmarkApply(b *testing.B) {
 		_, err := store.Apply(b.Context(), f, false)
 		require.NoError(b, err)
 	}
+}
+
+// BenchmarkReload measures a reload of 20,000 limits of which none, one or all were changed.
+func BenchmarkReload(b *testing.B) {
+	url := testenv.Postgres(b)
+	pool, err := pgxpool.New(b.Context(), url)
+	require.NoError(b, err)
+	defer pool.Close()
+	store, err := NewStore(pool, StoreConfig{})
+	require.NoError(b, err)
+	_, err = pool.Exec(b.Context(), `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
+		'kind', 'token_bucket', 'rate', '5/s', 'match', jsonb_build_object('tenant', 't' || n)) FROM generate_series(1, 20000) n`)
+	require.NoError(b, err)
+	known, err := store.readSnapshot(b.Context(), &Snapshot{}, time.Now())
+	require.NoError(b, err)
+	for name, change := range map[string]string{"none": "", "one": "UPDATE limits SET updated_at = clock_timestamp() WHERE rule = 'r7'"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if change != "" {
+					_, err := pool.Exec(b.Context(), change)
+					require.NoError(b, err)
+				}
+				after, err := store.readSnapshot(b.Context(), known, time.Now())
+				require.NoError(b, err)
+				require.Equal(b, name == "none", after == known)
+				known = after
+			}
+		})
+	}
+	b.Run("all", func(b *testing.B) {
+		for b.Loop() {
+			_, err := store.readSnapshot(b.Context(), &Snapshot{}, time.Now())
+			require.NoError(b, err)
+		}
+	})
 }

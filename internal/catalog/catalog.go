@@ -54,12 +54,15 @@ type Catalog struct {
 	cfg       Config
 	log       *slog.Logger
 	metrics   *metrics
-	snapshot  atomic.Pointer[Snapshot]
 	blocks    atomic.Pointer[Blocks]
 	tenants   *tenantCache
 	listening atomic.Bool // the listener is connected
 
 	snapshots, blockLists *reloader
+
+	publishing sync.Mutex // held while a snapshot is read, compiled and published
+	compile    func(s, before *Snapshot) any
+	readAt     atomic.Int64 // unix nanoseconds: when the newest read of a snapshot began; 0: never
 
 	mu      sync.Mutex // guards the life cycle
 	started bool
@@ -85,7 +88,6 @@ func New(store *Store, cfg Config) *Catalog {
 		cfg.Now = time.Now
 	}
 	c := &Catalog{Store: store, cfg: cfg, log: cfg.Log}
-	c.snapshot.Store(&Snapshot{})
 	c.blocks.Store(&Blocks{})
 	c.snapshots = newReloader("meters, plans and limits", c.readSnapshotNow)
 	c.blockLists = newReloader("blocks", c.readBlocksNow)
@@ -145,9 +147,20 @@ func (c *Catalog) Stop(ctx context.Context) error {
 	}
 }
 
-// Snapshot returns the newest snapshot, which is empty before Start. A reload makes a new snapshot; a snapshot never
-// changes.
-func (c *Catalog) Snapshot() *Snapshot { return c.snapshot.Load() }
+// Snapshot returns the newest snapshot, which is empty before Start. A reload makes a new snapshot if anything was changed; a
+// snapshot never changes.
+func (c *Catalog) Snapshot() *Snapshot { return c.latest.Load() }
+
+// Compile sets the function that makes Snapshot.Compiled, and runs it for the newest snapshot. From then on it runs in the goroutine
+// that reloads, before a new snapshot is published. before is the snapshot so far.
+func (c *Catalog) Compile(compile func(s, before *Snapshot) any) {
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	c.compile = compile
+	s := *c.latest.Load()
+	s.Compiled = compile(&s, &Snapshot{})
+	c.latest.Store(&s)
+}
 
 // Blocks returns the newest blocks. There are none before Start.
 func (c *Catalog) Blocks() *Blocks { return c.blocks.Load() }
@@ -202,12 +215,24 @@ func (c *Catalog) keysChanged() {
 	}
 }
 
+// readSnapshotNow reads and publishes what was changed. If nothing was, it compiles and publishes nothing.
 func (c *Catalog) readSnapshotNow(ctx context.Context) error {
-	snapshot, err := c.readSnapshot(ctx, c.cfg.Now())
-	if err == nil {
-		c.snapshot.Store(snapshot)
+	c.publishing.Lock()
+	defer c.publishing.Unlock()
+	before, now := c.latest.Load(), c.cfg.Now()
+	snapshot, err := c.readSnapshot(ctx, before, now)
+	if err != nil {
+		return err
 	}
-	return err
+	c.readAt.Store(now.UnixNano())
+	if snapshot == before {
+		return nil
+	}
+	if c.compile != nil {
+		snapshot.Compiled = c.compile(snapshot, before)
+	}
+	c.latest.Store(snapshot)
+	return nil
 }
 
 func (c *Catalog) readBlocksNow(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/yamldoc"
 )
 
 const (
@@ -18,9 +19,6 @@ const (
 
 	// maxFileObjects bounds the objects of a file: about as many as one transaction stores in time.
 	maxFileObjects = 10_000
-
-	// maxProblems bounds the problems that are listed: more than anyone reads.
-	maxProblems = 50
 )
 
 // File is the content of catalog.yaml. Its sections hold objects in the shapes of the REST contract, as a mapping from ids,
@@ -44,82 +42,39 @@ type File struct {
 	lines map[string]int // line of each value, by path
 }
 
-// FileProblem is one problem of a file.
-type FileProblem struct {
-	Line    int
-	Path    string // as in plans.starter.allowances[0].amount; empty: the file itself
-	Message string
-}
-
-// FileError has all problems of a file.
-type FileError struct {
-	Problems []FileProblem // in order of their lines
-}
-
-// Error returns a line per problem.
-func (e *FileError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		if p.Path == "" {
-			lines[i] = fmt.Sprintf("line %d: %s", p.Line, p.Message)
-		} else {
-			lines[i] = fmt.Sprintf("line %d: %s %s", p.Line, p.Path, p.Message)
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// problems collects the problems of a file.
-type problems struct{ list []FileProblem }
-
-func (p *problems) add(line int, path, message string) {
-	if len(p.list) < maxProblems {
-		p.list = append(p.list, FileProblem{line, path, message})
-	}
-}
-
-func (p *problems) err() error {
-	if len(p.list) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(p.list, func(a, b FileProblem) int { return a.Line - b.Line })
-	return &FileError{Problems: p.list}
-}
-
-// ParseFile parses a file and checks its objects, as strictly as request bodies. The error is a *FileError with all problems
+// ParseFile parses a file and checks its objects, as strictly as request bodies. The error is a *yamldoc.Error with all problems
 // and their lines.
 func ParseFile(data []byte) (*File, error) {
-	at := &problems{}
+	r := yamldoc.NewReader()
 	if len(data) > MaxFile {
-		at.add(1, "", fmt.Sprintf("must have at most %d bytes, has %d", MaxFile, len(data)))
-		return nil, at.err()
+		r.Problems.Add(1, "", fmt.Sprintf("must have at most %d bytes, has %d", MaxFile, len(data)))
+		return nil, r.Problems.Err()
 	}
-	f := &File{lines: map[string]int{}}
-	r := &yamlReader{lines: f.lines, nulls: map[string]bool{}, at: at}
-	root := parseYAML(data, at)
+	f := &File{lines: r.Lines}
+	root := r.Parse(data)
 	if root == nil {
-		if len(at.list) == 0 {
-			at.add(1, "", "must have at least one of the sections meters, plans, limits, tenants, blocks")
+		if r.Problems.Err() == nil {
+			r.Problems.Add(1, "", "must have at least one of the sections meters, plans, limits, tenants, blocks")
 		}
-		return nil, at.err()
+		return nil, r.Problems.Err()
 	}
-	for _, pair := range r.pairs("", root) {
-		if name, ok := r.key("", pair); ok {
+	for _, pair := range r.Pairs("", root) {
+		if name, ok := r.Key("", pair); ok {
 			f.readSection(r, name, pair)
 		}
 	}
 	f.refuseNulls(r)
 	if n := len(f.Meters) + len(f.Plans) + len(f.Limits) + len(f.Tenants) + len(f.Blocks); n > maxFileObjects {
-		at.add(1, "", fmt.Sprintf("must have at most %d objects, has %d", maxFileObjects, n))
+		r.Problems.Add(1, "", fmt.Sprintf("must have at most %d objects, has %d", maxFileObjects, n))
 	}
-	if err := at.err(); err != nil {
+	if err := r.Problems.Err(); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
 // readSection reads the section name.
-func (f *File) readSection(r *yamlReader, name string, pair *ast.MappingValueNode) {
+func (f *File) readSection(r *yamldoc.Reader, name string, pair *ast.MappingValueNode) {
 	switch name {
 	case "meters":
 		f.Meters = readObjects(r, name, "meter", pair.Value, func(m *Meter) string { return m.ID })
@@ -132,17 +87,17 @@ func (f *File) readSection(r *yamlReader, name string, pair *ast.MappingValueNod
 	case "blocks":
 		f.Blocks = readBlocks(r, pair.Value)
 	default:
-		r.at.add(lineOf(pair.Key), name, "is an unknown section; the sections are meters, plans, limits, tenants, blocks")
+		r.Problems.Add(yamldoc.LineOf(pair.Key), name, "is an unknown section; the sections are meters, plans, limits, tenants, blocks")
 	}
 }
 
 // refuseNulls adds a problem for each null in allowances and overrides. Elsewhere null means an absent field, but an empty
 // cap must not mean "no cap".
-func (f *File) refuseNulls(r *yamlReader) {
-	for _, path := range slices.Sorted(maps.Keys(r.nulls)) {
+func (f *File) refuseNulls(r *yamldoc.Reader) {
+	for _, path := range slices.Sorted(maps.Keys(r.Nulls)) {
 		isOverride := func(t Tenant) bool { return strings.HasPrefix(path, "tenants."+t.ID+".overrides.") }
 		if strings.HasPrefix(path, "plans.") && strings.Contains(path, ".allowances[") || slices.ContainsFunc(f.Tenants, isOverride) {
-			r.at.add(r.lines[path], path, mustHaveValue)
+			r.Problems.Add(r.Lines[path], path, mustHaveValue)
 		}
 	}
 }
@@ -164,22 +119,22 @@ func (f *File) line(path string) int {
 func readObjects[T any, P interface {
 	*T
 	body.Checked
-}](r *yamlReader, section, self string, n ast.Node, id func(P) string) []T {
+}](r *yamldoc.Reader, section, self string, n ast.Node, id func(P) string) []T {
 	objects := []T{}
 	seen := map[string]bool{}
 	add := func(path string, line int, key string, n ast.Node) {
 		var o T
-		r.lines[path] = line
-		text, ok := r.objectText(path, self, key, n)
-		if !ok || !r.decode(path, text, P(&o)) {
+		r.Lines[path] = line
+		text, ok := r.ObjectText(path, self, key, n)
+		if !ok || !decode(r, path, text, P(&o)) {
 			return
 		}
-		r.lines[path] = line
+		r.Lines[path] = line
 		switch own := id(&o); {
 		case key != "" && own != key:
-			r.at.add(line, path+"."+self, fmt.Sprintf("must be absent, or %q like the key", key))
+			r.Problems.Add(line, path+"."+self, fmt.Sprintf("must be absent, or %q like the key", key))
 		case seen[own]:
-			r.at.add(line, path, "is a duplicate "+self)
+			r.Problems.Add(line, path, "is a duplicate "+self)
 		default:
 			seen[own] = true
 			objects = append(objects, o)
@@ -187,40 +142,40 @@ func readObjects[T any, P interface {
 	}
 	if list, ok := n.(*ast.SequenceNode); ok {
 		for i, v := range list.Values {
-			add(r.pathInList(section, self, i, v), lineOf(v), "", v)
+			add(pathInList(section, self, i, v), yamldoc.LineOf(v), "", v)
 		}
 		return objects
 	}
-	for _, pair := range r.pairs(section, n) {
-		if key, ok := r.key(section, pair); ok {
-			add(section+"."+key, lineOf(pair.Key), key, pair.Value)
+	for _, pair := range r.Pairs(section, n) {
+		if key, ok := r.Key(section, pair); ok {
+			add(section+"."+key, yamldoc.LineOf(pair.Key), key, pair.Value)
 		}
 	}
 	return objects
 }
 
 // readBlocks reads the section blocks.
-func readBlocks(r *yamlReader, n ast.Node) []Block {
+func readBlocks(r *yamldoc.Reader, n ast.Node) []Block {
 	blocks := []Block{}
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
 		if _, isNull := n.(*ast.NullNode); !isNull {
-			r.at.add(lineOf(n), "blocks", "must be a list")
+			r.Problems.Add(yamldoc.LineOf(n), "blocks", "must be a list")
 		}
 		return blocks
 	}
 	seen := map[string]int{}
 	for i, v := range list.Values {
 		path := fmt.Sprintf("blocks[%d]", i)
-		r.lines[path] = lineOf(v)
+		r.Lines[path] = yamldoc.LineOf(v)
 		var b Block
-		text, ok := r.objectText(path, "", "", v)
-		if !ok || !r.decode(path, text, &b) {
+		text, ok := r.ObjectText(path, "", "", v)
+		if !ok || !decode(r, path, text, &b) {
 			continue
 		}
 		b.normalize()
 		if j, twice := seen[b.id()]; twice {
-			r.at.add(lineOf(v), path, fmt.Sprintf("is a duplicate of blocks[%d]", j))
+			r.Problems.Add(yamldoc.LineOf(v), path, fmt.Sprintf("is a duplicate of blocks[%d]", j))
 			continue
 		}
 		seen[b.id()] = i
@@ -230,7 +185,7 @@ func readBlocks(r *yamlReader, n ast.Node) []Block {
 }
 
 // pathInList returns the path of a list's element: by its id, if it has one.
-func (r *yamlReader) pathInList(section, self string, i int, n ast.Node) string {
+func pathInList(section, self string, i int, n ast.Node) string {
 	if m, ok := n.(*ast.MappingNode); ok {
 		for _, pair := range m.Values {
 			id, isText := pair.Value.(*ast.StringNode)
@@ -243,24 +198,24 @@ func (r *yamlReader) pathInList(section, self string, i int, n ast.Node) string 
 }
 
 // decode reads an object that was turned into JSON and adds its faults, each with its line.
-func (r *yamlReader) decode(path string, text []byte, into body.Checked) bool {
-	err := r.document.JSON(text, into, body.Options{File: true})
+func decode(r *yamldoc.Reader, path string, text []byte, into body.Checked) bool {
+	err := r.Document.JSON(text, into, body.Options{File: true})
 	if err == nil {
 		return true
 	}
 	e, ok := errors.AsType[*body.Error](err)
 	if !ok {
-		r.at.add(r.lines[path], path, err.Error())
+		r.Problems.Add(r.Lines[path], path, err.Error())
 		return false
 	}
-	f := File{lines: r.lines}
+	f := File{lines: r.Lines}
 	for _, fault := range e.Faults {
 		at, message := path+"."+fault.Field, fault.Message
-		if r.nulls[at] {
+		if r.Nulls[at] {
 			message = mustHaveValue
-			delete(r.nulls, at)
+			delete(r.Nulls, at)
 		}
-		r.at.add(f.line(at), at, message)
+		r.Problems.Add(f.line(at), at, message)
 	}
 	return false
 }

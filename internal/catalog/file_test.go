@@ -12,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/yamldoc"
 )
 
 const fileAsMappings = `
@@ -204,7 +205,7 @@ tenants:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := ParseFile([]byte(tc.text))
-			var fileErr *FileError
+			var fileErr *yamldoc.Error
 			require.ErrorAs(t, err, &fileErr)
 			require.Len(t, fileErr.Problems, len(tc.want), "%v", err)
 			for i, p := range fileErr.Problems {
@@ -232,9 +233,9 @@ func TestParseFile_Bounds(t *testing.T) {
 	_, err = ParseFile(append(make([]byte, MaxFile), '\n'))
 	require.ErrorContains(t, err, "must have at most 8388608 bytes")
 	_, err = ParseFile([]byte("meters:\n" + strings.Repeat("  - {}\n", 1000)))
-	var fileErr *FileError
+	var fileErr *yamldoc.Error
 	require.ErrorAs(t, err, &fileErr)
-	require.Len(t, fileErr.Problems, maxProblems)
+	require.Len(t, fileErr.Problems, 50)
 }
 
 func TestParseFile_AnyText_NoPanic(t *testing.T) {
@@ -251,7 +252,7 @@ func TestParseFile_AnyText_NoPanic(t *testing.T) {
 			}
 		}
 		_, err := ParseFile(text)
-		var fileErr *FileError
+		var fileErr *yamldoc.Error
 		if err != nil && !errors.As(err, &fileErr) {
 			t.Fatalf("%v", err)
 		}

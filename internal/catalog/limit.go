@@ -10,6 +10,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/route"
 )
 
 // Words of limits that other packages compare with.
@@ -33,6 +34,8 @@ const (
 
 	modeEnforce = "enforce"
 	localShare  = "local_share"
+
+	backendClosed = "closed"
 )
 
 const (
@@ -66,14 +69,22 @@ type Limit struct {
 	OnBackendError string `json:"on_backend_error,omitzero"` // local_share, open or closed; empty: local_share
 	RegionShare    int64  `json:"region_share,omitzero"`     // percent of rate and burst that the Redis of this region has, 1..100; 0: 100
 
+	Counts    string   `json:"counts,omitzero"`    // attempts or successes; empty: attempts if per ip, per route without tenant, or closed
+	RouteKey  string   `json:"route_key,omitzero"` // pattern or path, if Per has route; empty: pattern
+	Normalize []string `json:"normalize,omitzero"` // route.Forms that are made equal; nil: all at gateways, none elsewhere
+	IPPrefix  IPPrefix `json:"ip_prefix,omitzero"` // if Per has ip
+	Debt      int64    `json:"debt,omitzero"`      // tokens below zero that a charge after the fact may take, 0..bound.MaxAmount
+	Ban       Ban      `json:"ban,omitzero"`
+
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
 }
 
 // Match selects the requests of a limit: those that match all fields that are not empty.
 type Match struct {
-	Route  string `json:"route,omitzero"` // a Pattern
-	Meter  string `json:"meter,omitzero"` // meter of one of the items
+	Method string `json:"method,omitzero"` // as in POST
+	Route  string `json:"route,omitzero"`  // a route.Pattern
+	Meter  string `json:"meter,omitzero"`  // meter of one of the items
 	Plan   string `json:"plan,omitzero"`
 	Tenant string `json:"tenant,omitzero"`
 }
@@ -88,6 +99,9 @@ type RouteCost struct {
 func (l *Limit) Shared() bool {
 	return !slices.Contains(l.Per, PerTenant) && !slices.Contains(l.Per, PerSubject)
 }
+
+// PerSubject reports whether each subject has buckets of its own.
+func (l *Limit) PerSubject() bool { return slices.Contains(l.Per, PerSubject) }
 
 // Check returns all faults of l.
 func (l *Limit) Check(given body.Given) []body.Fault {
@@ -115,11 +129,12 @@ func (l *Limit) check(c *checker) {
 		c.require(l.Replaces != l.Rule, "replaces", "must name another rule")
 	}
 	l.checkTimezone(c)
+	l.checkRequest(c)
 	if c.has("mode", l.Mode != "") {
 		c.oneOf("mode", l.Mode, modeEnforce, ModeShadow)
 	}
 	if c.has("on_backend_error", l.OnBackendError != "") {
-		c.oneOf("on_backend_error", l.OnBackendError, localShare, "open", "closed")
+		c.oneOf("on_backend_error", l.OnBackendError, localShare, "open", backendClosed)
 	}
 	if c.has("region_share", l.RegionShare != 0) {
 		c.require(l.RegionShare >= 1 && l.RegionShare <= wholeRegion, "region_share", "%s", bound.MustBeInteger(1, wholeRegion))
@@ -138,6 +153,9 @@ func (l *Limit) checkPer(c *checker) {
 }
 
 func (m *Match) check(c *checker) {
+	if c.has("method", m.Method != "") {
+		c.require(bound.Method(m.Method), "method", bound.MustBeMethod)
+	}
 	if c.has("route", m.Route != "") {
 		c.pattern("route", m.Route)
 	}
@@ -192,7 +210,7 @@ func (l *Limit) checkTimezone(c *checker) {
 
 // pattern checks a route with wildcards.
 func (c *checker) pattern(field, text string) {
-	if _, err := ParsePattern(text); err != nil {
+	if _, err := route.Parse(text); err != nil {
 		c.require(false, field, "%v", err)
 	}
 }
@@ -225,6 +243,7 @@ func (l *Limit) normalize() {
 	if l.RegionShare == 0 {
 		l.RegionShare = wholeRegion
 	}
+	l.normalizeRequest()
 }
 
 // same reports whether storing l instead of o changes nothing. Both are normalized.

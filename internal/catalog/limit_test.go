@@ -55,6 +55,20 @@ func TestLimit_FaultsByField(t *testing.T) {
 		"concurrency by amount":          {func(l *Limit) { l.Kind, l.CostBy, l.Match.Meter = KindConcurrency, "amount", "m" }, "cost_by", "lease"},
 		"a negative share of a region":   {func(l *Limit) { l.RegionShare = -1 }, "region_share", "1 to 100"},
 		"more than a whole region":       {func(l *Limit) { l.RegionShare = 101 }, "region_share", "1 to 100"},
+		"counting something else":        {func(l *Limit) { l.Counts = "failures" }, "counts", "attempts, successes"},
+		"counting leases":                {func(l *Limit) { l.Kind, l.Counts = KindConcurrency, "attempts" }, "counts", "lease"},
+		"a method in lower case":         {func(l *Limit) { l.Match.Method = "post" }, "match.method", "upper case"},
+		"a route's key without a route":  {func(l *Limit) { l.RouteKey = RouteKeyPath }, "route_key", "per does not have route"},
+		"an unknown form of routes":      {func(l *Limit) { l.Normalize = []string{"dots"} }, "normalize[0]", "encoded_slash"},
+		"a form of routes twice":         {func(l *Limit) { l.Normalize = []string{"case", "case"} }, "normalize[1]", "once"},
+		"a prefix without an address":    {func(l *Limit) { l.IPPrefix.V4 = 24 }, "ip_prefix", "per does not have ip"},
+		"a long IPv4 prefix":             {func(l *Limit) { l.Per, l.IPPrefix.V4 = []string{"ip"}, 33 }, "ip_prefix.v4", "1 to 32"},
+		"a long IPv6 prefix":             {func(l *Limit) { l.Per, l.IPPrefix.V6 = []string{"ip"}, 129 }, "ip_prefix.v6", "1 to 128"},
+		"a negative debt":                {func(l *Limit) { l.Debt = -1 }, "debt", "from 1 to"},
+		"a debt of leases":               {func(l *Limit) { l.Kind, l.Debt = KindConcurrency, 1 }, "debt", "lease"},
+		"a ban without a count":          {func(l *Limit) { l.Ban = Ban{Within: "1m", For: "1m"} }, "ban.after", "1 to 1000000"},
+		"a ban of a blink":               {func(l *Limit) { l.Ban = Ban{1, "1m", "1ms"} }, "ban.for", "1s to 720h"},
+		"a ban within nothing":           {func(l *Limit) { l.Ban = Ban{1, "", "1m"} }, "ban.within", "1s to 720h"},
 		"a rule of a megabyte":           {func(l *Limit) { l.Rule = strings.Repeat("x", 1<<20) }, "rule", "must match"},
 		"a pattern of a megabyte":        {func(l *Limit) { l.Match.Route = strings.Repeat("*/", 1<<19) }, "match.route", "1 to 256"},
 		"a rate of a megabyte":           {func(l *Limit) { l.Rate = strings.Repeat("9", 1<<20) + "/s" }, "rate", "60/s"},
@@ -82,9 +96,10 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 	seed(t, s)
 	rich := Limit{
 		Rule: "rich", Per: []string{"tenant", "subject", "route", "ip"}, Kind: kindFixedWindow, Rate: "100/day", Burst: 100, Cost: 2,
-		Match: Match{Route: "/v1/**", Meter: "api_calls", Plan: "starter", Tenant: "acme"},
+		Match: Match{Method: "GET", Route: "/v1/**", Meter: "api_calls", Plan: "starter", Tenant: "acme"},
 		Costs: []RouteCost{{"/v1/export", 50}, {"/v1/*", 3}}, CostBy: CostByAmount, Timezone: ZoneOfTenant, Mode: ModeShadow,
-		OnBackendError: "closed", RegionShare: 40,
+		OnBackendError: "closed", RegionShare: 40, Counts: countsSuccesses, RouteKey: RouteKeyPath, Normalize: []string{"case"},
+		IPPrefix: IPPrefix{24, 56}, Debt: 10, Ban: Ban{5, "1m", "10m"},
 	}
 	plain := Limit{Rule: "plain", Per: []string{"global"}, Kind: "token_bucket", Rate: "7/s"}
 	for _, l := range []Limit{rich, plain} {
@@ -104,6 +119,7 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 	require.NoError(t, err)
 	want := plain
 	want.Burst, want.Cost, want.CostBy, want.Mode, want.OnBackendError, want.RegionShare = 7, 1, costByRequest, modeEnforce, localShare, 100
+	want.Counts = countsSuccesses
 	require.True(t, want.same(read))
 	require.True(t, read.Shared())
 	require.False(t, rich.Shared())
@@ -111,4 +127,24 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 	require.Equal(t, "UTC", calendar.Timezone)
 	slots := put(t, s.PutLimit, Limit{Rule: "slots", Per: []string{"tenant"}, Kind: KindConcurrency, Burst: 3})
 	require.Empty(t, slots.Rate)
+}
+
+// What a limit counts is decided by what it guards, unless it says so.
+func TestLimit_Normalize_CountsByWhatItGuards(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		limit Limit
+		want  string
+	}{
+		"per tenant":             {Limit{Per: []string{PerTenant}}, countsSuccesses},
+		"per tenant and route":   {Limit{Per: []string{PerTenant, PerRoute}}, countsSuccesses},
+		"per route":              {Limit{Per: []string{PerRoute}}, CountsAttempts},
+		"per address":            {Limit{Per: []string{PerTenant, PerIP}}, CountsAttempts},
+		"closed":                 {Limit{Per: []string{PerTenant}, OnBackendError: backendClosed}, CountsAttempts},
+		"closed, but it says so": {Limit{Per: []string{PerIP}, Counts: countsSuccesses}, countsSuccesses},
+		"leases":                 {Limit{Per: []string{PerIP}, Kind: KindConcurrency}, ""},
+	} {
+		tc.limit.normalize()
+		require.Equal(t, tc.want, tc.limit.Counts, name)
+	}
 }

@@ -1,6 +1,10 @@
 package catalog
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics of a Catalog.
 type metrics struct {
@@ -43,11 +47,11 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 			Name: "quotasvc_catalog_age_seconds",
 			Help: "Time since the last read of meters, plans and limits. An old read may be current.",
 		}, func() float64 {
-			s := c.Snapshot()
-			if s.ReadAt.IsZero() {
+			at := c.readAt.Load()
+			if at == 0 {
 				return 0
 			}
-			return c.cfg.Now().Sub(s.ReadAt).Seconds()
+			return c.cfg.Now().Sub(time.Unix(0, at)).Seconds()
 		}),
 	)
 	return m

@@ -3,11 +3,15 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/body"
 )
+
+// cycleMax bounds the limits of a cycle that a fault names, and the faults of one cycle.
+const cycleMax = 20
 
 // RuleFault is a fault of a limit that depends on other objects.
 type RuleFault struct {
@@ -19,63 +23,76 @@ type RuleFault struct {
 }
 
 // ruleFaults returns the faults of limits among each other: a replaced limit must exist, and no chain of replacements may be
-// a cycle.
+// a cycle. It takes time in proportion to the limits.
 func (s *Snapshot) ruleFaults() []RuleFault {
-	var faults []RuleFault
 	general := make(map[string]*Limit, len(s.Limits))
-	for i := range s.Limits {
-		general[s.Limits[i].Rule] = &s.Limits[i]
+	for _, l := range s.Limits {
+		general[l.Rule] = l
 	}
-	faults = append(faults, replacementFaults("", s.Limits, general)...)
-	for id, p := range s.Plans {
-		if len(p.Limits) == 0 {
-			continue
-		}
+	faults := replacementFaults("", s.Limits, func(rule string) *Limit { return general[rule] })
+	for _, id := range slices.Sorted(maps.Keys(s.Plans)) {
 		// The limits of the plan's tenants: those of the plan replace those of the same name.
-		own := make(map[string]*Limit, len(general)+len(p.Limits))
-		for name, l := range general {
-			own[name] = l
-		}
-		for i := range p.Limits {
-			own[p.Limits[i].Rule] = &p.Limits[i]
-		}
-		faults = append(faults, replacementFaults(id, p.Limits, own)...)
+		own := byID(s.Plans[id].Limits, func(l *Limit) string { return l.Rule })
+		limits := column(s.Plans[id].Limits, func(l *Limit) *Limit { return l })
+		faults = append(faults, replacementFaults(id, limits, func(rule string) *Limit {
+			if l := own[rule]; l != nil {
+				return l
+			}
+			return general[rule]
+		})...)
 	}
-	slices.SortFunc(faults, func(a, b RuleFault) int {
+	slices.SortStableFunc(faults, func(a, b RuleFault) int {
 		return strings.Compare(a.Plan+"/"+a.Rule, b.Plan+"/"+b.Rule)
 	})
 	return faults
 }
 
-// replacementFaults checks the replacements of limits. known has all limits that may be replaced.
-func replacementFaults(plan string, limits []Limit, known map[string]*Limit) []RuleFault {
+// replacementFaults checks the replacements of limits. known finds those that may be replaced.
+func replacementFaults(plan string, limits []*Limit, known func(rule string) *Limit) []RuleFault {
 	var faults []RuleFault
 	add := func(l *Limit, missing bool, format string, args ...any) {
 		faults = append(faults, RuleFault{
 			Plan: plan, Rule: l.Rule, Fault: body.Fault{Field: "replaces", Message: fmt.Sprintf(format, args...)}, missing: missing,
 		})
 	}
-	for i := range limits {
-		l := &limits[i]
+	walks := map[*Limit]int{} // the walk that met a limit first: each limit is left once
+	for i, l := range limits {
 		if l.Replaces == "" {
 			continue
 		}
-		if known[l.Replaces] == nil {
+		if known(l.Replaces) == nil {
 			add(l, true, "names the limit %q, which does not exist", l.Replaces)
 			continue
 		}
-		row := []string{l.Rule}
-		for at := known[l.Replaces]; at != nil; at = known[at.Replaces] {
-			again := slices.Index(row, at.Rule)
-			if row = append(row, at.Rule); again == 0 {
-				add(l, false, "makes a cycle: %s", strings.Join(row, " replaces "))
-			}
-			if again >= 0 { // a cycle that l only leads to is a fault of the limits in it
-				break
+		at := l
+		for at != nil && at.Replaces != "" && walks[at] == 0 {
+			walks[at] = i + 1
+			at = known(at.Replaces)
+		}
+		if at == nil || walks[at] != i+1 {
+			continue
+		}
+		// The walk has come back to at.
+		names, members := []string{at.Rule}, []*Limit{at}
+		for next := known(at.Replaces); next != at; next = known(next.Replaces) {
+			names, members = append(names, next.Rule), append(members, next)
+		}
+		for j, member := range members[:min(len(members), cycleMax)] {
+			if plan == "" || slices.Contains(limits, member) {
+				add(member, false, "makes a cycle: %s", cycleFrom(names, j))
 			}
 		}
 	}
 	return faults
+}
+
+// cycleFrom returns the cycle of names in words, from the one at first.
+func cycleFrom(names []string, first int) string {
+	row := slices.Concat(names[first:], names[:first])
+	if len(row) > cycleMax {
+		row = append(row[:cycleMax], "...")
+	}
+	return strings.Join(append(row, names[first]), " replaces ")
 }
 
 // requireRules fails if the limits, as this transaction leaves them, have faults among each other. plan is the changed plan,
@@ -102,50 +119,58 @@ func (tx *txn) requireRules(ctx context.Context, plan string, at func(*RuleFault
 	return e
 }
 
-// ruleFaults returns the faults of the limits as this transaction leaves them.
+// ruleFaults returns the faults of the limits as this transaction leaves them. What the newest snapshot has is known to be right.
 func (tx *txn) ruleFaults(ctx context.Context) ([]RuleFault, error) {
-	snapshot, err := tx.snapshot(ctx)
+	before := tx.store.latest.Load()
+	after, err := tx.snapshot(ctx, before)
 	if err != nil {
 		return nil, err
 	}
-	faults := snapshot.ruleFaults()
-	missing, err := tx.missingTenants(ctx, snapshot)
+	faults := after.ruleFaults()
+	missing, err := tx.missingTenants(ctx, after, before)
 	if err != nil {
 		return nil, err
 	}
 	faults = append(faults, missing...)
 	if len(faults) == 0 && tx.store.cfg.CheckRules != nil {
-		faults = tx.store.cfg.CheckRules(snapshot)
+		faults = tx.store.cfg.CheckRules(after, before)
 	}
 	return faults, nil
 }
 
-// missingTenants returns the limits of tenants that do not exist.
-func (tx *txn) missingTenants(ctx context.Context, s *Snapshot) ([]RuleFault, error) {
+// missingTenants returns the changed limits of tenants that do not exist. Tenants are never deleted, so the others need no look-up.
+func (tx *txn) missingTenants(ctx context.Context, after, before *Snapshot) ([]RuleFault, error) {
 	var faults []RuleFault
 	var refs []reference
-	note := func(plan string, limits []Limit) {
-		for i := range limits {
-			if id := limits[i].Match.Tenant; id != "" {
-				faults = append(faults, RuleFault{
-					Plan: plan, Rule: limits[i].Rule, Fault: missingReference("match.tenant", kindTenant, id).Fields[0], missing: true,
-				})
-				refs = append(refs, reference{"match.tenant", id})
-			}
+	note := func(plan string, l *Limit) {
+		if id := l.Match.Tenant; id != "" {
+			faults = append(faults, RuleFault{
+				Plan: plan, Rule: l.Rule, Fault: missingReference("match.tenant", kindTenant, id).Fields[0], missing: true,
+			})
+			refs = append(refs, reference{"match.tenant", id})
 		}
 	}
-	note("", s.Limits)
-	for id, p := range s.Plans {
-		note(id, p.Limits)
+	limits, plans := after.Changes(before)
+	for _, l := range limits {
+		note("", l)
+	}
+	for _, p := range plans {
+		for i := range p.Limits {
+			note(p.ID, &p.Limits[i])
+		}
 	}
 	missing, err := tx.missing(ctx, "MissingTenants", refs)
-	if err != nil {
+	if err != nil || len(missing) == 0 {
 		return nil, err
+	}
+	gone := make(map[reference]bool, len(missing))
+	for _, ref := range missing {
+		gone[ref] = true
 	}
 	all := faults
 	faults = nil
 	for i := range all {
-		if slices.Contains(missing, refs[i]) {
+		if gone[refs[i]] {
 			faults = append(faults, all[i])
 		}
 	}
@@ -154,7 +179,7 @@ func (tx *txn) missingTenants(ctx context.Context, s *Snapshot) ([]RuleFault, er
 
 // requireNotReplaced fails with CodeConflict if a limit replaces rule, which this transaction has deleted.
 func (tx *txn) requireNotReplaced(ctx context.Context, rule string) error {
-	snapshot, err := tx.snapshot(ctx)
+	snapshot, err := tx.snapshot(ctx, tx.store.latest.Load())
 	if err != nil {
 		return err
 	}

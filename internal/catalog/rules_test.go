@@ -1,11 +1,13 @@
 package catalog
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -112,7 +114,7 @@ tenants:
 	require.NoError(t, err)
 	again, err := s.Apply(ctx, parsed(t, text), false)
 	require.NoError(t, err)
-	require.Equal(t, 5, again.Count(Unchanged))
+	require.Equal(t, 5, again.Count(diff.Unchanged))
 
 	_, err = s.Apply(ctx, parsed(t, `plans:
   q:
@@ -133,7 +135,7 @@ limits:
 func TestPutLimit_CheckRulesRefuses_NotStored(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s := openStore(t, testenv.Postgres(t), StoreConfig{CheckRules: func(s *Snapshot) []RuleFault {
+	s := openStore(t, testenv.Postgres(t), StoreConfig{CheckRules: func(s, _ *Snapshot) []RuleFault {
 		if len(s.Limits) < 2 {
 			return nil
 		}
@@ -147,4 +149,21 @@ func TestPutLimit_CheckRulesRefuses_NotStored(t *testing.T) {
 	require.Equal(t, []string{"limits.b.match"}, fieldsIn(t, err))
 	_, err = s.Limit(ctx, "b")
 	require.ErrorIs(t, err, errNotFound)
+}
+
+// A chain may be long. Each limit is looked at a few times, not once for each limit in front of it.
+func TestSnapshot_LongChainAndCycle_FaultsAreFew(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	s := &Snapshot{}
+	for i := range n {
+		s.Limits = append(s.Limits, &Limit{Rule: fmt.Sprintf("r%05d", i), Replaces: fmt.Sprintf("r%05d", i+1)})
+	}
+	s.Limits[n-1].Replaces = ""
+	require.Empty(t, s.ruleFaults())
+	s.Limits[n-1].Replaces = "r00000"
+	faults := s.ruleFaults()
+	require.Len(t, faults, cycleMax)
+	require.Less(t, len(faults[0].Message), 2000)
+	require.Equal(t, faults, s.ruleFaults())
 }

@@ -2,53 +2,203 @@ package catalog
 
 import (
 	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Snapshot is all meters, the newest version of each plan, and all limits at one moment. It is shared and must not be
-// changed.
+// changed. What is equal in two snapshots of a Catalog is the same object in both.
 type Snapshot struct {
 	Meters map[string]*Meter
 	Plans  map[string]*Plan
-	Limits []Limit // in order of rules; without the limits of plans
+	Limits []*Limit // in order of rules; without the limits of plans
 
-	// ReadAt is when the process began to read it, by its own clock.
+	// Compiled is what the function of Catalog.Compile has made of the snapshot; nil: there is none.
+	Compiled any
+
+	// ReadAt is when the process began to read what is new in it, by its own clock.
 	ReadAt time.Time
+
+	sums map[group]sum
 }
 
-// readSnapshot reads a snapshot from PostgreSQL, in one view of the database.
-func (s *Store) readSnapshot(ctx context.Context, now time.Time) (*Snapshot, error) {
+// group is a part of a table: the rows whose ids have the same place.
+type group struct {
+	table int16 // as SelectSums numbers them
+	place int32
+}
+
+const (
+	meterRows = 1 + iota
+	planRows
+	limitRows
+)
+
+// sum tells whether the rows of a group were changed.
+type sum struct{ rows, of int64 }
+
+// groupsMax bounds the groups of limits that are selected, of about a thousand. If more were changed, all limits are read.
+const groupsMax = 50
+
+// placeOf returns the place of an id, as SelectSums computes it.
+func placeOf(id string) int32 {
+	n := len(id)
+	return int32(id[n-1])<<10 + int32(id[max(n-2, 0)])<<3 + int32(n&7) //nolint:gosec // at most bound.MaxID
+}
+
+// sums returns the sums of all groups.
+func (tx *txn) sums(ctx context.Context) (map[group]sum, error) {
+	rows, err := tx.query(ctx, "SelectSums")
+	if err != nil {
+		return nil, wrap("select sums", err)
+	}
+	sums := map[group]sum{}
+	var (
+		g group
+		s sum
+	)
+	_, err = pgx.ForEachRow(rows, []any{&g.table, &g.place, &s.rows, &s.of}, func() error {
+		sums[g] = s
+		return nil
+	})
+	return sums, wrap("select sums", err)
+}
+
+// readSnapshot reads what is new since before from PostgreSQL, in one view of the database. It returns before if nothing is.
+func (s *Store) readSnapshot(ctx context.Context, before *Snapshot, now time.Time) (*Snapshot, error) {
 	var snapshot *Snapshot
 	err := s.read(ctx, "read the catalogue", func(ctx context.Context, tx *txn) (err error) {
-		snapshot, err = tx.snapshot(ctx)
+		snapshot, err = tx.snapshot(ctx, before)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	snapshot.ReadAt = now
+	if snapshot != before {
+		snapshot.ReadAt = now
+	}
 	return snapshot, nil
 }
 
-// snapshot reads the catalogue as this transaction sees it.
-func (tx *txn) snapshot(ctx context.Context) (*Snapshot, error) {
-	snapshot := &Snapshot{Meters: map[string]*Meter{}, Plans: map[string]*Plan{}}
-	meters, err := tx.meters(ctx, nil, "", unlimited)
+// snapshot returns the catalogue as this transaction sees it. It reads the groups that differ from before, and returns before if none does.
+func (tx *txn) snapshot(ctx context.Context, before *Snapshot) (*Snapshot, error) {
+	sums, err := tx.sums(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i := range meters {
-		snapshot.Meters[meters[i].ID] = &meters[i]
+	if before.sums != nil && maps.Equal(sums, before.sums) {
+		return before, nil
 	}
-	plans, err := tx.plans(ctx, nil, "", unlimited)
+	s := &Snapshot{Meters: before.Meters, Plans: before.Plans, Limits: before.Limits, sums: sums}
+	stale := before.stale(sums)
+	if len(stale[meterRows]) > 0 || s.Meters == nil {
+		meters, err := tx.meters(ctx, nil, "", unlimited)
+		if err != nil {
+			return nil, err
+		}
+		s.Meters = reused(before.Meters, meters, func(m *Meter) string { return m.ID })
+	}
+	if len(stale[planRows]) > 0 || s.Plans == nil {
+		plans, err := tx.plans(ctx, nil, "", unlimited)
+		if err != nil {
+			return nil, err
+		}
+		s.Plans = reused(before.Plans, plans, func(p *Plan) string { return p.ID })
+	}
+	if len(stale[limitRows]) > 0 {
+		s.Limits, err = tx.changedLimits(ctx, before.Limits, stale[limitRows])
+	}
+	return s, err
+}
+
+// stale returns by table the places of the groups that differ in sums.
+func (s *Snapshot) stale(sums map[group]sum) [limitRows + 1][]int32 {
+	var stale [limitRows + 1][]int32
+	note := func(g group) { stale[g.table] = append(stale[g.table], g.place) }
+	for g, sum := range sums {
+		if s.sums[g] != sum {
+			note(g)
+		}
+	}
+	for g := range s.sums {
+		if _, ok := sums[g]; !ok {
+			note(g)
+		}
+	}
+	return stale
+}
+
+// reused returns what was read by id, with the objects of before for those that are equal.
+func reused[T any](before map[string]*T, read []T, id func(*T) string) map[string]*T {
+	all := make(map[string]*T, len(read))
+	for _, item := range read {
+		if known := before[id(&item)]; known != nil && reflect.DeepEqual(*known, item) {
+			all[id(&item)] = known
+		} else {
+			all[id(&item)] = &item
+		}
+	}
+	return all
+}
+
+// changedLimits returns the limits of before with what is now stored in the groups of these places.
+func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int32) ([]*Limit, error) {
+	statement, args := "SelectLimitsIn", []any{places}
+	if len(places) > groupsMax {
+		statement, args = "SelectLimits", []any{nil, "", unlimited}
+	}
+	read, err := tx.collectLimits(ctx, statement, args...)
 	if err != nil {
 		return nil, err
 	}
-	for i := range plans {
-		snapshot.Plans[plans[i].ID] = &plans[i]
+	known, stale := map[string]*Limit{}, make(map[int32]bool, len(places))
+	for _, place := range places {
+		stale[place] = true
 	}
-	snapshot.Limits, err = tx.limits(ctx, nil, "", unlimited)
-	return snapshot, err
+	limits := make([]*Limit, 0, len(before)+1)
+	for _, l := range before {
+		if stale[placeOf(l.Rule)] {
+			known[l.Rule] = l
+		} else {
+			limits = append(limits, l)
+		}
+	}
+	for _, l := range read { // a copy of each: one limit must not keep the memory of all that were read with it
+		switch old := known[l.Rule]; {
+		case !stale[placeOf(l.Rule)]:
+		case old != nil && old.UpdatedAt.Equal(l.UpdatedAt) && l.same(*old):
+			limits = append(limits, old)
+		default:
+			limits = append(limits, &l)
+		}
+	}
+	slices.SortFunc(limits, func(a, b *Limit) int { return strings.Compare(a.Rule, b.Rule) })
+	return limits, nil
+}
+
+// Changes returns the limits and plans of s that before does not have, or has in another version.
+func (s *Snapshot) Changes(before *Snapshot) (limits []*Limit, plans []*Plan) {
+	known := make(map[*Limit]bool, len(before.Limits))
+	for _, l := range before.Limits {
+		known[l] = true
+	}
+	for _, l := range s.Limits {
+		if !known[l] {
+			limits = append(limits, l)
+		}
+	}
+	for id, p := range s.Plans {
+		if before.Plans[id] != p {
+			plans = append(plans, p)
+		}
+	}
+	slices.SortFunc(plans, func(a, b *Plan) int { return strings.Compare(a.ID, b.ID) })
+	return limits, plans
 }
 
 // Reading takes at most 1/reloadShare of the time, with pauses of at most reloadSleepMax. A flood of changes must not become

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -64,8 +65,8 @@ type StoreConfig struct {
 	CheckLimit func(*Limit) error
 
 	// CheckRules, if not nil, refuses limits that cannot be enforced together. It gets the whole catalogue as it would be
-	// after a change. Each limit in it has passed CheckLimit.
-	CheckRules func(*Snapshot) []RuleFault
+	// after a change, and one that was valid before: what both have needs no check. Each limit has passed CheckLimit.
+	CheckRules func(after, before *Snapshot) []RuleFault
 
 	// Away, if not nil, returns why PostgreSQL cannot be reached, and nil if it may be. Nothing is tried while it returns an error.
 	Away func() error
@@ -88,6 +89,9 @@ type Store struct {
 	serial  chan struct{} // slot of the writer with the catalogue's lock
 	writers chan struct{} // slots of all writers
 
+	// latest is the newest snapshot that a Catalog over this store has read; empty without one.
+	latest atomic.Pointer[Snapshot]
+
 	// committed, if not nil, is called with the announcements of a transaction of this store after its commit.
 	committed func(changes []string)
 }
@@ -107,10 +111,12 @@ func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{
+	s := &Store{
 		pool: pool, queries: queries, cfg: cfg,
 		serial: make(chan struct{}, 1), writers: make(chan struct{}, max(1, pool.Config().MaxConns/2)),
-	}, nil
+	}
+	s.latest.Store(&Snapshot{})
+	return s, nil
 }
 
 // txn is a running transaction.
@@ -240,6 +246,41 @@ type Transaction struct{ *txn }
 // Note notes an announcement, and a line for the audit log.
 func (c *Transaction) Note(announcement string, line trail.Line) {
 	c.changes, c.lines = append(c.changes, announcement), append(c.lines, line)
+}
+
+// Now returns the instant with which a change is stamped. Call it after the locks.
+func (c *Transaction) Now(ctx context.Context) (time.Time, error) { return c.now(ctx) }
+
+// LimitOf returns the limit of this name that a tenant has: its plan's, or else the general one. It fails with CodeTenantNotFound and
+// CodeNotFound.
+func (c *Transaction) LimitOf(ctx context.Context, rule, tenant string) (*Limit, error) {
+	tenants, err := c.tenants(ctx, []string{tenant}, "", 1)
+	t, err := one(tenants, err, notFound(kindTenant, tenant))
+	if err != nil {
+		return nil, err
+	}
+	plans, err := c.plans(ctx, []string{t.Plan}, "", 1)
+	if err != nil {
+		return nil, err
+	}
+	if l := limitIn(plans, rule); l != nil {
+		return l, nil
+	}
+	limits, err := c.limits(ctx, []string{rule}, "", 1)
+	l, err := one(limits, err, notFound(kindLimit, rule))
+	return &l, err
+}
+
+// limitIn returns the limit of this name of a plan, the first of plans; nil if there is none.
+func limitIn(plans []Plan, rule string) *Limit {
+	if len(plans) > 0 {
+		for i := range plans[0].Limits {
+			if l := &plans[0].Limits[i]; l.Rule == rule {
+				return l
+			}
+		}
+	}
+	return nil
 }
 
 // Write runs do in one transaction and commits. It may run do more than once. Errors are *Error, or those of do that are not the driver's.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -150,7 +151,7 @@ func TestApply_Blocks(t *testing.T) {
   - {kind: tenant, value: bad, reason: "unpaid"}
   - {kind: tenant, value: over, expires_at: 2020-01-01T00:00:00Z}
 `
-	diff, err := s.Apply(ctx, parsed(t, text), false)
+	report, err := s.Apply(ctx, parsed(t, text), false)
 	require.NoError(t, err)
 	require.Equal(t, `+ block ip 10.0.0.0/8
     + action: "block"
@@ -162,10 +163,10 @@ func TestApply_Blocks(t *testing.T) {
     + reason: "unpaid"
 ? block tenant unlisted is not in the file
 2 created, 1 changed, 0 unchanged, 1 not in the file (left as they are)
-`, diff.String())
-	diff, err = s.Apply(ctx, parsed(t, text), false)
+`, report.String())
+	report, err = s.Apply(ctx, parsed(t, text), false)
 	require.NoError(t, err)
-	require.Equal(t, 3, diff.Count(Unchanged))
+	require.Equal(t, 3, report.Count(diff.Unchanged))
 
 	_, err = ParseFile([]byte(`blocks:
   - {kind: ip, value: 10.0.0.1/8}

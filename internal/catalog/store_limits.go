@@ -54,7 +54,7 @@ func (s *Store) ListLimits(ctx context.Context, p Page) (list List[Limit], err e
 	return list, err
 }
 
-// DeleteLimit deletes a limit. It fails with CodeConflict if another limit replaces it.
+// DeleteLimit deletes a limit, and its overrides unless a plan has a limit of this name. It fails with CodeConflict if another limit replaces it.
 func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 	return s.write(ctx, "delete limit", writeTimeout, true, func(ctx context.Context, tx *txn) error {
 		before, err := tx.limits(ctx, []string{rule}, "", 1)
@@ -68,8 +68,24 @@ func (s *Store) DeleteLimit(ctx context.Context, rule string) error {
 			return wrap("delete", err)
 		}
 		tx.changed(ctx, kindLimit, rule, change{action: "delete", tenant: before[0].Match.Tenant, before: &before[0]})
-		return tx.requireNotReplaced(ctx, rule)
+		if err := tx.requireNotReplaced(ctx, rule); err != nil {
+			return err
+		}
+		return tx.deleteOrphans(ctx, []string{rule})
 	})
+}
+
+// deleteOrphans deletes the overrides of rules that do not exist any more. A rule that gets the name of one again must not inherit them.
+func (tx *txn) deleteOrphans(ctx context.Context, rules []string) error {
+	n, err := tx.exec(ctx, "DeleteOrphans", rules)
+	if err != nil {
+		return wrap("delete overrides", err)
+	}
+	if n > 0 {
+		tx.lines[len(tx.lines)-1].Reason = fmt.Sprintf("with %d overrides", n)
+		tx.changes = append(tx.changes, everything)
+	}
+	return nil
 }
 
 // Reset is a bucket of a limit that was filled.
@@ -97,7 +113,12 @@ func (s *Store) AnnounceReset(ctx context.Context, r Reset) error {
 
 // limits reads the limits named rules (all if nil) that follow after.
 func (tx *txn) limits(ctx context.Context, rules []string, after string, limit int) ([]Limit, error) {
-	rows, err := tx.query(ctx, "SelectLimits", rules, after, limit)
+	return tx.collectLimits(ctx, "SelectLimits", rules, after, limit)
+}
+
+// collectLimits reads the limits that a statement selects.
+func (tx *txn) collectLimits(ctx context.Context, statement string, args ...any) ([]Limit, error) {
+	rows, err := tx.query(ctx, statement, args...)
 	if err != nil {
 		return nil, wrap("select limits", err)
 	}

@@ -160,7 +160,18 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 		return Plan{}, wrap("store allowances of plan "+p.ID, err)
 	}
 	tx.changed(ctx, kindPlan, p.ID, change{action: "put", before: orNil(before), after: &p})
-	return p, nil
+	var gone []string
+	if before != nil {
+		for i := range before.Limits {
+			if rule := before.Limits[i].Rule; limitIn([]Plan{p}, rule) == nil {
+				gone = append(gone, rule)
+			}
+		}
+	}
+	if len(gone) == 0 {
+		return p, nil
+	}
+	return p, tx.deleteOrphans(ctx, gone)
 }
 
 func (tx *txn) insertAllowances(ctx context.Context, p *Plan) error {
@@ -217,7 +228,11 @@ func (tx *txn) missing(ctx context.Context, statement string, refs []reference) 
 	if err != nil {
 		return nil, wrap("look up references", err)
 	}
-	return slices.DeleteFunc(slices.Clone(refs), func(r reference) bool { return !slices.Contains(ids, r.id) }), nil
+	missing := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		missing[id] = true
+	}
+	return slices.DeleteFunc(slices.Clone(refs), func(r reference) bool { return !missing[r.id] }), nil
 }
 
 // column returns one column of rows, for unnest.

@@ -139,7 +139,12 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after string, limit in
 	if err != nil {
 		return nil, wrap("select tenants", err)
 	}
-	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) { return scanTenant(row) })
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) {
+		var ofRules, ofSubjects bool
+		t, err := scanTenant(row, &ofRules, &ofSubjects)
+		t.RuleOverrides, t.SubjectOverrides = ofRules, ofSubjects
+		return t, err
+	})
 	return items, wrap("select tenants", err)
 }
 
@@ -153,7 +158,7 @@ func (tx *txn) tenantIDs(ctx context.Context, listed []string, limit int) ([]str
 	return ids, wrap("select tenant ids", err)
 }
 
-// scanTenant scans a row of SelectTenants, or of LockTenants, which has more columns.
+// scanTenant scans a row of SelectTenants or LockTenants, which have more columns.
 func scanTenant(row pgx.CollectableRow, more ...any) (Tenant, error) {
 	var t Tenant
 	err := row.Scan(append([]any{

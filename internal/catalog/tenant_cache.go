@@ -32,6 +32,10 @@ const (
 	loadQueue   = 10_000
 	loadBatch   = 500
 
+	// unknownTenants is the number of ids without a tenant in memory. They have a place of their own: a client that asks for many of
+	// them must not drive out tenants.
+	unknownTenants = 10_000
+
 	// stripes is the number of groups of tenants. A notification during a read affects the tenants of its group only.
 	stripes = 256
 )
@@ -45,6 +49,7 @@ type tenantCache struct {
 	now       func() time.Time
 
 	entries *lru.Cache[string, *cachedTenant]
+	unknown *lru.Cache[string, *cachedTenant]               // ids without a tenant
 	loads   atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
 	config  lane.Config
 
@@ -72,8 +77,12 @@ func newTenantCache(store *Store, cfg Config, m *metrics, hearing *atomic.Bool) 
 	if err != nil {
 		panic("catalog: " + err.Error()) // only for a size below 1
 	}
+	unknown, err := lru.New[string, *cachedTenant](unknownTenants)
+	if err != nil {
+		panic("catalog: " + err.Error())
+	}
 	return &tenantCache{
-		store: store, metrics: m, listening: hearing, now: cfg.Now, entries: entries, seed: maphash.MakeSeed(),
+		store: store, metrics: m, listening: hearing, now: cfg.Now, entries: entries, unknown: unknown, seed: maphash.MakeSeed(),
 		config: lane.Config{Name: "tenants", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Log: cfg.Log, Now: cfg.Now},
 	}
 }
@@ -84,7 +93,10 @@ func (c *tenantCache) stop(ctx context.Context) error { return c.loads.Load().St
 
 // get returns a tenant from the cache, or reads it. It returns ErrNoTenant if there is none.
 func (c *tenantCache) get(ctx context.Context, id string) (*Tenant, error) {
-	entry, _ := c.entries.Get(id)
+	entry, known := c.entries.Get(id)
+	if !known {
+		entry, _ = c.unknown.Get(id)
+	}
 	now := c.now()
 	if entry != nil && c.fresh(entry, now) {
 		c.metrics.hits.Inc()
@@ -179,9 +191,9 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	}
 	for i, id := range ids {
 		answers[i].tenant = found[id]
-		c.entries.Add(id, &cachedTenant{tenant: found[id], readAt: readAt})
+		c.add(id, &cachedTenant{tenant: found[id], readAt: readAt})
 		if c.stripe(id).Load() != before[i] {
-			c.entries.Remove(id) // after adding, because drop counts before it removes: one of the two notices the other
+			c.remove(id) // after adding, because drop counts before it removes: one of the two notices the other
 		}
 	}
 	return answers
@@ -190,7 +202,21 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 // drop removes a changed tenant.
 func (c *tenantCache) drop(id string) {
 	c.stripe(id).Add(1)
+	c.remove(id)
+}
+
+func (c *tenantCache) add(id string, entry *cachedTenant) {
+	if entry.tenant == nil {
+		c.unknown.Add(id, entry)
+		return
+	}
+	c.entries.Add(id, entry)
+	c.unknown.Remove(id)
+}
+
+func (c *tenantCache) remove(id string) {
 	c.entries.Remove(id)
+	c.unknown.Remove(id)
 }
 
 // invalidateAll makes all cached tenants stale.

@@ -116,7 +116,9 @@ func TestTenantCache_Bounded(t *testing.T) {
 	t.Parallel()
 	r := newCacheRig(t, 3)
 	for i := range 10 {
-		_, _ = r.get(t.Context(), fmt.Sprint("t", i))
+		put(t, r.store.PutTenant, Tenant{ID: fmt.Sprint("t", i), Plan: "starter"})
+		_, err := r.get(t.Context(), fmt.Sprint("t", i))
+		require.NoError(t, err)
 	}
 	require.Equal(t, 3, r.entries.Len())
 }
@@ -170,4 +172,16 @@ func TestTenantCache_KnownAway_AnsweredAtOnceAsLastRead(t *testing.T) {
 	cause.Store(nil)
 	r.pass(awayPause) // after the read of beta that failed
 	require.Equal(t, "Asia/Kathmandu", r.zone(t))
+}
+
+// A client that asks for tenants that do not exist must not drive out those that do.
+func TestTenantCache_UnknownTenants_DriveNobodyOut(t *testing.T) {
+	t.Parallel()
+	r := newCacheRig(t, 2)
+	r.zone(t)
+	for i := range 50 {
+		_, err := r.get(t.Context(), fmt.Sprint("nobody", i))
+		require.ErrorIs(t, err, ErrNoTenant)
+	}
+	require.True(t, r.entries.Contains("acme"))
 }

@@ -19,29 +19,31 @@ func appendKeys(keys []ledger.BalanceKey, req *Request) []ledger.BalanceKey {
 	return keys
 }
 
-// readCopies returns the copies in Redis. If they were not read together with the limits and ask is true, it reads them now. It
-// returns nil if there is nothing to read or Redis does not answer. The check then uses local copies.
-func (g *Gate) readCopies(ctx context.Context, reads *redisstore.Reads, ask bool) []string {
-	if reads == nil {
-		return nil
-	}
-	if reads.Values == nil && ask {
+// lookup returns the copies of a check. If they were not read together with the limits and ask is true, it reads them now. If there is
+// nothing to read, or Redis does not answer, the copies are local ones.
+func (g *Gate) lookup(ctx context.Context, keys []ledger.BalanceKey, reads *redisstore.Reads, ask bool) found {
+	if reads != nil && reads.Values == nil && ask {
 		g.copies.Read(ctx, reads)
 	}
-	return reads.Values
+	copies := g.copies.LookupReads(make([]balances.Cached, 0, fewItems), keys, reads)
+	return found{copies, reads != nil && reads.Values != nil}
 }
 
-// answerItems answers the items of req from copies or from PostgreSQL, as the policy decides. keys name the items' balances.
-// texts are their copies in Redis, nil if Redis was not asked or did not answer.
-func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, keys []ledger.BalanceKey, texts []string) (Check, error) {
-	copies := g.copies.Lookup(make([]balances.Cached, 0, fewItems), keys, texts)
-	source := SourceCache
-	if texts == nil {
+// found are the copies for a check, and whether Redis vouches for them.
+type found struct {
+	copies []balances.Cached
+	shared bool
+}
+
+// answerItems answers the items of req from copies or from PostgreSQL, as the policy decides.
+func (g *Gate) answerItems(ctx context.Context, req *Request, facts *tenantFacts, have found) (Check, error) {
+	copies, source := have.copies, SourceCache
+	if !have.shared {
 		source = SourceLocal
 	}
 	action := g.policy.For(copies, &balances.Facts{
 		Items: req.Items, Subject: req.Subject, MaxStale: req.MaxStale, TermsChangedAt: facts.changedAt,
-		RedisAway: texts == nil, PostgresAway: g.loader.away(), Now: g.now(),
+		RedisAway: !have.shared, PostgresAway: g.loader.away(), Now: g.now(),
 	})
 	switch action {
 	case balances.Use:

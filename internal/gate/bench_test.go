@@ -10,6 +10,35 @@ import (
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
+// BenchmarkCheckBatch checks one balance and three limits of each of 64 tenants in one batch.
+func BenchmarkCheckBatch(b *testing.B) {
+	const size = 64
+	in := newInstance(b, testenv.Postgres(b), patientClient(testenv.Redis(b)))
+	var limits []catalog.Limit
+	for i := range 3 {
+		limits = append(limits, catalog.Limit{Rule: fmt.Sprint("rule", i), Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s"})
+	}
+	in.catalogue(limits...)
+	requests := make([]Request, size)
+	for i := range requests {
+		id := fmt.Sprint("tenant", i)
+		in.putTenant(catalog.Tenant{ID: id, Plan: "basic"})
+		requests[i] = Request{Tenant: id, Items: []ledger.Item{{Meter: "calls", Amount: 1}}}
+	}
+	for range 3 {
+		in.CheckBatch(b.Context(), requests)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for i, o := range in.CheckBatch(b.Context(), requests) {
+			if o.Err != nil || !o.Check.Allowed {
+				b.Fatal(i, o)
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/check")
+}
+
 // BenchmarkCheck checks one balance from the cache and three limits, for one tenant or a thousand. It runs many callers per
 // core, so that lanes have batches.
 func BenchmarkCheck(b *testing.B) {

@@ -8,7 +8,13 @@ import (
 
 // blocked returns the block that refuses req. If there is none, exempt reports whether a block exempts req from limits.
 func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
-	block, exempt := g.tenants.catalog.Blocks().Find(req.Tenant, req.Subject, req.IP, g.now())
+	blocks := g.tenants.catalog.Blocks()
+	block, exempt := blocks.Find(req.Tenant, req.Subject, req.IP, g.now())
+	if inner := embedded(req.IP); block == nil && inner != req.IP {
+		var exemptInner bool
+		block, exemptInner = blocks.Find(req.Tenant, req.Subject, inner, g.now())
+		exempt = exempt || exemptInner
+	}
 	if block == nil {
 		return nil, exempt
 	}
@@ -18,8 +24,7 @@ func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
 // blockedCheck returns the check of a blocked request. It includes the balances if they can be had.
 func (g *Gate) blockedCheck(ctx context.Context, req *Request, facts *tenantFacts, blocked *Blocked) Check {
 	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
-	texts := g.readCopies(ctx, g.copies.Reads(keys, req.MaxStale), true)
-	out, err := g.answerItems(ctx, req, facts, keys, texts)
+	out, err := g.answerItems(ctx, req, facts, g.lookup(ctx, keys, g.copies.Reads(keys, req.MaxStale), true))
 	if err != nil {
 		out = Check{Source: SourceLocal, AsOf: g.now()}
 	}

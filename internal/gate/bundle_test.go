@@ -15,6 +15,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/once"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
@@ -99,7 +101,12 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 		t.Fatal(err)
 	}
 	stop("ledger", l.Stop)
-	var cfg Config
+	overrides, err := override.NewStore(store, CheckLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Once: once.New(redisStore), Overrides: override.NewCache(overrides, override.Config{})}
+	stop("overrides", cfg.Overrides.Stop)
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -215,11 +222,12 @@ func (in *instance) awaitAnnouncements(databaseURL string) {
 		in.t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	// Announcements are processed in order, and each makes a new snapshot. The first round may see the snapshot of an earlier
+	// Announcements are processed in order, and each of a change makes a new snapshot. The first round may see the snapshot of an earlier
 	// announcement. The second round cannot end before the announcement of the first is processed.
 	for range 2 {
 		before := in.tenants.catalog.Snapshot()
-		if _, err := conn.Exec(in.t.Context(), "SELECT pg_notify('quotasvc_catalog', 'meter:calls')"); err != nil {
+		const change = "WITH changed AS (UPDATE meters SET updated_at = clock_timestamp() RETURNING meter) SELECT pg_notify('quotasvc_catalog', 'meter:' || meter) FROM changed"
+		if _, err := conn.Exec(in.t.Context(), change); err != nil {
 			in.t.Fatal(err)
 		}
 		eventually(in.t, "the announcement is processed", func() bool { return in.tenants.catalog.Snapshot() != before })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // Check reports whether Consume would allow req now, and charges nothing.
@@ -16,7 +17,13 @@ import (
 // *ReducedCapacity, *TooManyLimits or a *ledger.Error for a request that cannot be decided, or that names a tenant or meter
 // that does not exist.
 func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
-	out, err := g.check(ctx, &req)
+	out, err := g.check(ctx, &req, chargeNothing)
+	g.checked(&out, err)
+	return out, err
+}
+
+// checked counts a check.
+func (g *Gate) checked(out *Check, err error) {
 	label := outcome(err, false)
 	if err == nil {
 		g.metrics.sources.WithLabelValues(string(out.Source), strconv.FormatBool(out.Degraded)).Inc()
@@ -25,12 +32,17 @@ func (g *Gate) Check(ctx context.Context, req Request) (Check, error) {
 		}
 	}
 	g.metrics.decisions.WithLabelValues("check", label).Inc()
-	return out, err
 }
 
-func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
+// check is Check. With peekHeld it returns errNotHeld for a check that would wait for Redis.
+func (g *Gate) check(ctx context.Context, req *Request, how charging) (Check, error) {
 	if err := ledger.ValidateItems(req.Items); err != nil { // a check from copies does not ask the ledger
 		return Check{}, err
+	}
+	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
+	copies, held := g.copies.Held(make([]balances.Cached, 0, fewItems), keys, req.MaxStale)
+	if !held && how == peekHeld {
+		return Check{}, errNotHeld
 	}
 	// If the tenant cannot be looked up, the check goes on with the facts of a tenant that does not exist. A degraded answer
 	// is better than none. Debits fail instead.
@@ -39,20 +51,28 @@ func (g *Gate) check(ctx context.Context, req *Request) (Check, error) {
 	if blocked != nil {
 		return g.blockedCheck(ctx, req, &facts, blocked), nil
 	}
-	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), req)
-	reads := g.copies.Reads(keys, req.MaxStale)
+	var reads *redisstore.Reads
+	if !held {
+		reads = g.copies.Reads(keys, req.MaxStale)
+	}
 	var res limitsResult
 	if !exempt {
 		var err error
-		if res, err = g.limits(ctx, req, &facts, false, reads); err != nil {
+		if res, err = g.limits(ctx, req, &facts, how, reads); err != nil {
 			return Check{}, err
 		}
 	}
 	if _, closed := errors.AsType[*ReducedCapacity](res.refusal); closed {
 		return Check{}, res.refusal
 	}
-	texts := g.readCopies(ctx, reads, !res.degraded) // if Redis did not answer the limits, it is not asked again
-	out, err := g.answerItems(ctx, req, &facts, keys, texts)
+	if facts.unknown && (req.MaxStale == nil || *req.MaxStale > 0) {
+		return Check{}, noTenant(req.Tenant)
+	}
+	have := found{copies, true}
+	if !held {
+		have = g.lookup(ctx, keys, reads, !res.degraded) // if Redis did not answer the limits, it is not asked again
+	}
+	out, err := g.answerItems(ctx, req, &facts, have)
 	if err != nil {
 		return Check{}, err
 	}
@@ -95,6 +115,20 @@ func (g *Gate) conclude(out *Check, refusal error, suspended bool) {
 	}
 }
 
+// showIncomplete reports whether copies, of which some are incomplete, can be shown beside a refusal. They decide nothing there, and
+// PostgreSQL would have to be read for each of them.
+func (g *Gate) showIncomplete(copies []balances.Cached) bool {
+	incomplete, now := false, g.now()
+	for i := range copies {
+		c := copies[i].Copy
+		if c == nil || !c.ValidUntil.IsZero() && !now.Before(c.ValidUntil) {
+			return false
+		}
+		incomplete = incomplete || c.Beyond
+	}
+	return incomplete
+}
+
 // CheckBalances returns the balances of a consume that a rate limit refused. It does not ask the limits again: that would
 // count, and might wait, twice. If the limits were decided without Redis, it does not ask Redis either, and waits for
 // PostgreSQL no longer than balances.ReadPatience.
@@ -106,11 +140,17 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 	if err != nil {
 		return Check{}, err
 	}
+	if facts.unknown {
+		return Check{}, noTenant(req.Tenant)
+	}
 	keys := appendKeys(make([]ledger.BalanceKey, 0, fewItems), &req)
+	if copies := g.copies.Lookup(make([]balances.Cached, 0, fewItems), keys, nil); g.showIncomplete(copies) {
+		return fromCopies(req.Items, copies, SourceLocal, false), nil
+	}
 	if refused.LimitsDegraded {
 		ctx, cancel := context.WithTimeout(ctx, balances.ReadPatience)
 		defer cancel()
-		return g.answerItems(ctx, &req, &facts, keys, nil)
+		return g.answerItems(ctx, &req, &facts, g.lookup(ctx, keys, nil, false))
 	}
-	return g.answerItems(ctx, &req, &facts, keys, g.readCopies(ctx, g.copies.Reads(keys, req.MaxStale), true))
+	return g.answerItems(ctx, &req, &facts, g.lookup(ctx, keys, g.copies.Reads(keys, req.MaxStale), true))
 }

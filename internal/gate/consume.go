@@ -1,10 +1,12 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
 // Scopes are part of an operation's fingerprint. A key that was used on one endpoint is refused as reused on another.
@@ -24,9 +26,9 @@ func consumeScope(req *Request) string {
 
 // Consume charges the limits that apply and debits the units, or does neither.
 //
-// The limits come first, so that a flood of requests does not reach PostgreSQL. They are refunded if the debit is refused,
-// fails or is a replay. They stay charged if the outcome of the debit is unknown, because it may have been made, and for a
-// gateway's replay, because it is one more request. Errors: *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity,
+// The limits come first, so that a flood of requests does not reach PostgreSQL. If the debit is refused or is a replay, those that count
+// successes are refunded; if it fails, all are. All stay charged if the outcome of the debit is unknown, because it may have been made, and
+// for a gateway's replay, because it is one more request. Errors: *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity,
 // *TooManyLimits or *ledger.Error. Retrying with the same key is always safe.
 func (g *Gate) Consume(ctx context.Context, req Request) (Debited, error) {
 	out, err := g.consume(ctx, &req)
@@ -50,21 +52,89 @@ func (g *Gate) consume(ctx context.Context, req *Request) (Debited, error) {
 
 // consumeAs consumes with the tenant's facts. Who is exempt is not asked for limits.
 func (g *Gate) consumeAs(ctx context.Context, req *Request, facts *tenantFacts, exempt bool) (Debited, error) {
+	d := debitOf(req, facts, consumeScope(req))
+	known, how := recalled{}, chargeAll
+	switch {
+	case req.DryRun:
+		how = chargeNothing
+	case facts.unknown:
+		how = chargeAttempts
+	default:
+		if known = g.memory.recall(d, g.now()); known.likelyNoGrant(req) {
+			how = chargeAttempts
+		}
+	}
 	var res limitsResult
 	var err error
+	var reads *redisstore.Reads
 	if !exempt {
-		if res, err = g.limits(ctx, req, facts, !req.DryRun, nil); err != nil {
+		if known.balance != nil {
+			reads = g.copies.Reads(appendKeys(nil, req), nil)
+		}
+		if res, err = g.limits(ctx, req, facts, how, reads); err != nil {
 			return Debited{}, err
 		}
 	}
 	if res.refusal != nil {
 		return Debited{Limits: res.verdicts, LimitsDegraded: res.degraded}, res.refusal
 	}
-	result, err := g.decide(ctx, req, facts, consumeScope(req))
-	if err != nil && ledger.CodeOf(err) != ledger.CodeOutcomeUnknown || err == nil && result.Replayed && req.Forwarded == "" {
-		g.refund(ctx, &res)
+	result, settled, err := g.settle(ctx, req, facts, d, &known, reads)
+	if !settled && how == chargeAttempts && len(res.charged.Charges) == 0 && !exempt { // it may be granted after all
+		if res, err = g.limits(ctx, req, facts, chargeAll, nil); err != nil || res.refusal != nil {
+			return Debited{Limits: res.verdicts, LimitsDegraded: res.degraded}, cmp.Or(err, res.refusal)
+		}
 	}
+	if !settled {
+		result, err = g.decide(ctx, req, d)
+	}
+	g.giveBack(ctx, req, &res, facts, result, err)
 	return Debited{Result: result, Limits: res.verdicts, LimitsDegraded: res.degraded}, err
+}
+
+// giveBack refunds what the limits took, as far as the outcome of the debit says so.
+func (g *Gate) giveBack(ctx context.Context, req *Request, res *limitsResult, facts *tenantFacts, result *ledger.DebitResult, err error) {
+	switch code := ledger.CodeOf(err); {
+	case code == ledger.CodeOutcomeUnknown, err == nil && (!result.Replayed || req.Forwarded != ""):
+	case code == ledger.CodeUnavailable, code == ledger.CodeQueueFull, code == ledger.CodeInternal:
+		g.refund(ctx, res)
+	default:
+		g.refundSuccesses(ctx, res, facts)
+	}
+}
+
+// settle answers a debit that the ledger need not be asked about. settled is false if the ledger must decide. reads are the copies that were
+// read with the limits.
+func (g *Gate) settle(ctx context.Context, req *Request, facts *tenantFacts, d *ledger.Debit, known *recalled, reads *redisstore.Reads) (
+	result *ledger.DebitResult, settled bool, err error,
+) {
+	if known.replay != nil {
+		return known.replay, true, nil
+	}
+	if !facts.unknown && known.balance == nil {
+		return nil, false, nil
+	}
+	err = g.refuse(ctx, req, facts, d, known, reads)
+	return nil, err != nil, err
+}
+
+// refuse returns why a debit is refused without asking the ledger; nil: the ledger must decide.
+func (g *Gate) refuse(ctx context.Context, req *Request, facts *tenantFacts, d *ledger.Debit, known *recalled, reads *redisstore.Reads) error {
+	validate := d.Validate
+	if req.DryRun { // it needs no key
+		validate = func() error { return ledger.ValidateItems(req.Items) }
+	}
+	if err := validate(); err != nil {
+		return err
+	}
+	if facts.unknown {
+		return noTenant(req.Tenant)
+	}
+	return g.refusal(ctx, d, facts, known.balance, reads)
+}
+
+// noTenant returns the ledger's error for a tenant that does not exist.
+func noTenant(tenant string) error {
+	return ledger.Errorf(ledger.CodeTenantNotFound, "tenant", "tenant %q does not exist", tenant)
 }
 
 // Debit debits units without asking the limits. Errors are *ledger.Error.
@@ -79,15 +149,31 @@ func (g *Gate) debit(ctx context.Context, req *Request) (Debited, error) {
 	if err != nil {
 		return Debited{}, err
 	}
-	result, err := g.decide(ctx, req, &facts, scopeDebit)
+	result, err := g.debitAs(ctx, req, &facts)
 	g.debited(facts.plan, req.DryRun, result, err)
 	return Debited{Result: result}, err
 }
 
+// debitAs debits with the tenant's facts.
+func (g *Gate) debitAs(ctx context.Context, req *Request, facts *tenantFacts) (*ledger.DebitResult, error) {
+	d := debitOf(req, facts, scopeDebit)
+	known := recalled{}
+	if !req.DryRun {
+		known = g.memory.recall(d, g.now())
+	}
+	if result, settled, err := g.settle(ctx, req, facts, d, &known, nil); settled {
+		return result, err
+	}
+	return g.decide(ctx, req, d)
+}
+
 // decide passes the debit to the ledger. It returns either a result or an error.
-func (g *Gate) decide(ctx context.Context, req *Request, facts *tenantFacts, scope string) (*ledger.DebitResult, error) {
-	d := debitOf(req, facts, scope)
-	return pg.DoOrDryRun(ctx, g.ledger, d, req.DryRun)
+func (g *Gate) decide(ctx context.Context, req *Request, d *ledger.Debit) (*ledger.DebitResult, error) {
+	result, err := pg.DoOrDryRun(ctx, g.ledger, d, req.DryRun)
+	if !req.DryRun {
+		g.memory.note(d, result, err, g.now())
+	}
+	return result, err
 }
 
 // debitOf makes the debit of a request, with facts from the catalogue. The ledger answers a replay before it looks at Suspended,
@@ -111,7 +197,7 @@ func (g *Gate) DebitBatch(ctx context.Context, reqs []Request) []DebitOutcome {
 			continue
 		}
 		if reqs[i].DryRun {
-			out[i].Result, out[i].Err = g.decide(ctx, &reqs[i], &facts, scopeDebit)
+			out[i].Result, out[i].Err = g.debitAs(ctx, &reqs[i], &facts)
 			continue
 		}
 		debits = append(debits, debitOf(&reqs[i], &facts, scopeDebit))

@@ -21,10 +21,13 @@
 //
 //	G1  A check returns the code that Consume would fail with at that moment. Both look in the same order: blocks, limits,
 //	    existence of tenant and meter, suspension, items.
-//	G2  No limit stays charged for a consume that is refused, fails or is a replay. There are two exceptions. If the outcome of
-//	    the debit is unknown, the limits stay charged, because the debit may have been made. If a gateway forwards the request
-//	    (Request.Forwarded), a replay stays charged, because it is one more request.
+//	G2  No limit stays charged for a consume that fails. Limits that count successes are not charged by one that is refused or is a
+//	    replay; limits that count attempts are. There are two exceptions. If the outcome of the debit is unknown, all limits stay
+//	    charged, because the debit may have been made. If a gateway forwards the request (Request.Forwarded), a replay stays
+//	    charged, because it is one more request.
 //	G3  What a check does with copies of balances is decided by balances.Policy and nowhere else.
+//	G4  A debit that is refused from memory (memory.go) would have been refused by the ledger within refusalAge. A key that may be
+//	    stored is never refused from memory.
 //
 // # Clock
 //

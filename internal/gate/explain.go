@@ -7,6 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -24,29 +25,34 @@ type LimitExplanation struct {
 	// LeaseTTL is how long a lease lasts by default; 0 for the other kinds.
 	LeaseTTL time.Duration
 
+	// Override is the override whose numbers these are; nil: the limit's own.
+	Override *override.Override
+
 	// Policy is what each of Replicas instances does while Redis is away.
 	Policy   rule.BackendPolicy
 	Replicas int
 }
 
-// ExplainLimit describes the effect of a limit. tenant matters only if the limit's windows follow each tenant's calendar;
-// empty: UTC. Errors are *ledger.Error.
-func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant string) (LimitExplanation, error) {
+// ExplainLimit describes the effect of a limit on a tenant and one of its subjects, if they are named: with their overrides, and the calendar of
+// the tenant if the limit's windows follow it. Errors are *ledger.Error.
+func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant, subject string) (LimitExplanation, error) {
 	r, err := compileRule(l)
 	if err != nil {
 		return LimitExplanation{}, &ledger.Error{Code: ledger.CodeConflict, Detail: "this version cannot enforce the limit: " + err.Error()}
 	}
 	var zone *time.Location
-	if r.zoneOfTenant && tenant != "" {
+	if tenant != "" {
 		facts, err := g.tenants.facts(ctx, tenant)
 		if err != nil {
 			return LimitExplanation{}, err
 		}
-		zone = facts.zone
+		if r = g.overridden(ctx, &planRule{limitRule: r}, &facts, subject).limitRule; r.zoneOfTenant {
+			zone = facts.zone
+		}
 	}
 	limit := &r.compiled
 	replicas := g.limiter.Replicas()
-	e := LimitExplanation{Policy: limit.OnBackendError, Replicas: replicas.Count()}
+	e := LimitExplanation{Override: r.overridden, Policy: limit.OnBackendError, Replicas: replicas.Count()}
 	if limit.Kind == rule.KindConcurrency {
 		e.Capacity, e.LeaseTTL = limit.Burst, limit.LeaseTTL()
 		e.Holders, e.Share = replicas.Share(limit.Burst)

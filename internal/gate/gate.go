@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"crypto/rand"
 	"log/slog"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/once"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 )
 
@@ -20,6 +23,15 @@ type Config struct {
 
 	// LoadBudget bounds one such read, including the wait for a slot; 0 means 1 s.
 	LoadBudget time.Duration
+
+	// Once remembers keys and refunds of charges; nil: this process alone.
+	Once *once.Names
+
+	// ChargeKey signs the ids of charges. Instances with the same key take each other's; nil: only those of this process are taken.
+	ChargeKey []byte
+
+	// Overrides are those of tenants and subjects. The gate neither starts nor stops it. nil: none.
+	Overrides *override.Cache
 
 	Log     *slog.Logger          // nil discards
 	Metrics prometheus.Registerer // nil: not registered
@@ -34,10 +46,14 @@ type Gate struct {
 	copies    *balances.Cache
 	policy    balances.Policy
 	tenants   *tenants
+	overrides *override.Cache
 	loader    *loader
 	refresher *refresher
 	metrics   *gateMetrics
 	business  *business
+	memory    *memory
+	once      *once.Names
+	chargeKey []byte
 	log       *slog.Logger
 	clock     func() time.Time // nil: the ledger's
 }
@@ -53,15 +69,21 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Once == nil {
+		cfg.Once = once.New(nil)
+	}
+	if cfg.ChargeKey == nil {
+		cfg.ChargeKey = []byte(rand.Text())
+	}
 	metrics := newGateMetrics(cfg.Metrics)
 	loader := newLoader(l, cfg, metrics, func(result *ledger.CheckResult) {
 		metrics.loads.Inc()
 		copies.Publish(result.Copies)
 	})
 	return &Gate{
-		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: newBusiness(cfg.Metrics),
-		loader:   loader, refresher: newRefresher(loader),
+		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
+		business: newBusiness(cfg.Metrics), memory: newMemory(), once: cfg.Once, chargeKey: cfg.ChargeKey,
+		loader: loader, refresher: newRefresher(loader),
 	}
 }
 

@@ -30,13 +30,14 @@ func (in *instance) putIncompleteBalances() {
 	}})
 	in.putTenant(catalog.Tenant{ID: "acme", Plan: "pro"})
 	in.topUp("paid", "credits", 9)
+	keys := []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}, {Tenant: "acme", Meter: "other"}, {Tenant: "acme", Meter: "seats"}}
+	in.copies.Reads(keys, nil) // as checks do: what nobody asks about is not published
 	for meter, amount := range map[string]int64{"calls": 1, "other": 1, "seats": 2} {
 		if _, err := in.Debit(in.t.Context(), forSubject("u1", request("first-"+meter, meter, amount))); err != nil {
 			in.t.Fatal(err)
 		}
 	}
 	eventually(in.t, "redis has the copies, marked incomplete", func() bool {
-		keys := []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}, {Tenant: "acme", Meter: "other"}, {Tenant: "acme", Meter: "seats"}}
 		copies, err := in.copies.Stored(in.t.Context(), keys)
 		if err != nil {
 			return false

@@ -83,6 +83,7 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	if err != nil {
 		return Lease{}, err
 	}
+	p = g.overridden(ctx, p, &facts, req.Subject)
 	rule := leaseRule(p, exempt)
 	ask := ratelimit.LeaseRequest{Tenant: req.Tenant, Rule: rule, Dimension: p.dimension(&match), TTL: req.TTL, Key: req.Key}
 	do := g.limiter.Acquire
@@ -118,10 +119,11 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 	if err != nil {
 		return Lease{}, err
 	}
-	p := facts.rules.byID[id.Rule]
+	p := facts.rules.rule(id.Rule)
 	if p == nil || p.compiled.Kind != rule.KindConcurrency {
 		return Lease{}, errNoLease("its limit was deleted")
 	}
+	p = g.overridden(ctx, p, &facts, "") // the id does not have the subject: what holds for all subjects counts
 	lease, err := g.limiter.Renew(ctx, id, leaseRule(p, exempt), ttl)
 	switch {
 	case errors.Is(err, ratelimit.ErrNoLease):
@@ -135,6 +137,9 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 // Release gives a lease back. Releasing a lease that is not held is not an error. The rule and the tenant need not exist any
 // more. The error is a *ledger.Error with CodeUnavailable; the lease then expires at its time.
 func (g *Gate) Release(ctx context.Context, id ratelimit.LeaseID) error {
+	if p := g.tenants.rules().general.rule(id.Rule); p != nil {
+		id.Metric = p.compiled.Metric
+	}
 	err := g.limiter.Release(ctx, id)
 	if err != nil {
 		err = unavailable("the lease could not be released; it expires at its expires_at", err)
@@ -183,7 +188,7 @@ func leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 	}
 	out.Verdict = LimitVerdict{
 		Rule: p.compiled.ID, Kind: p.compiled.Kind.String(), Replaces: p.replaces, Allowed: lease.Held, Remaining: lease.Remaining,
-		Limit: out.Limit, Quota: p.compiled.Burst, Concurrent: true, RetryAfter: lease.RetryAfter, Shadow: p.compiled.Shadow,
+		Limit: out.Limit, Policy: p.policy, Concurrent: true, RetryAfter: lease.RetryAfter, Shadow: p.compiled.Shadow,
 		Degraded: lease.Degraded,
 	}
 	return out
@@ -192,22 +197,16 @@ func leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 // lease returns the rule that decides a lease of rule name for req from a tenant of plan: the named rule, or the most
 // specific applicable one that replaces it. The error is a *ledger.Error.
 func (s *ruleSet) lease(name string, req *Request, plan string) (*planRule, error) {
-	named := s.byID[name]
+	named := s.rule(name)
 	if named == nil {
 		return nil, &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit of this name"}
 	}
-	candidates := []*planRule{named}
-	if named.chain != nil {
-		for _, p := range s.byID {
-			if p.chain == named.chain && p.supersedes(named) {
-				candidates = append(candidates, p)
-			}
-		}
+	candidates := s.general.leases.find(make([]*planRule, 0, fewRules), req, plan)
+	if s.own != nil {
+		candidates = s.own.leases.find(s.unmasked(candidates), req, plan)
 	}
-	candidates = slices.DeleteFunc(candidates, func(p *planRule) bool {
-		return p.compiled.Kind != rule.KindConcurrency || !p.appliesTo(req, plan)
-	})
-	if candidates = dropReplaced(candidates); len(candidates) == 0 {
+	candidates = slices.DeleteFunc(candidates, func(p *planRule) bool { return p != named && !s.supersedes(p, named) })
+	if candidates = s.dropReplaced(candidates); len(candidates) == 0 {
 		return nil, named.leaseFault(req)
 	}
 	return slices.MinFunc(candidates, func(a, b *planRule) int { return cmp.Compare(a.order, b.order) }), nil

@@ -116,7 +116,7 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 	req.Key = "job-3"
 	_, err = in.Acquire(ctx, req)
 	limited, ok := errors.AsType[*RateLimited](err)
-	if !ok || !slices.Equal(limited.Violated, []string{"exports"}) || limited.RetryAfter <= 0 || len(limited.Verdicts) != 1 || !limited.Verdicts[0].Concurrent || limited.Verdicts[0].Quota != 2 {
+	if !ok || !slices.Equal(limited.Violated, []string{"exports"}) || limited.RetryAfter <= 0 || len(limited.Verdicts) != 1 || !limited.Verdicts[0].Concurrent || limited.Verdicts[0].Policy != `"exports";q=2;qu="concurrent-requests"` {
 		t.Errorf("beyond the capacity: %+v", err)
 	}
 	id, err := ratelimit.ParseLeaseID(first.ID)
@@ -276,7 +276,7 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	in := newInstance(t, testenv.Postgres(t), nil, func(*Config) {})
 	in.limiter = ratelimit.New(nil, ratelimit.Config{Metrics: ratelimit.NewMetrics(reg)})
-	in.tenants.forget = in.limiter.Forget
+	in.tenants = newTenants(in.tenants.catalog, slog.New(slog.DiscardHandler), in.limiter.Forget)
 	in.catalogue()
 	ctx := t.Context()
 	put := func(rule string) {
@@ -318,7 +318,8 @@ func TestTenants_DeletedRule_ItsMetricsGo(t *testing.T) {
 func TestTenants_DeletedRule_IsForgottenTwice(t *testing.T) {
 	t.Parallel()
 	var forgotten []string
-	terms := newTenants(nil, slog.New(slog.DiscardHandler), func(rules []string) { forgotten = rules })
+	terms := &tenants{log: slog.New(slog.DiscardHandler), forget: func(labels []string) { forgotten = labels }}
+	before := &catalog.Snapshot{}
 	for i, step := range []struct{ rules, gone string }{
 		{"a b c", ""}, {"a c", "b"}, {"a", "b c"}, {"a b", "c"}, {"a b", ""}, {"", "a b"}, {"a", "b"},
 	} {
@@ -328,12 +329,14 @@ func TestTenants_DeletedRule_IsForgottenTwice(t *testing.T) {
 			if n == 0 {
 				own = append(own, limitNamed(rule, "", catalog.Match{}))
 			} else {
-				snapshot.Limits = append(snapshot.Limits, limitNamed(rule, "", catalog.Match{}))
+				l := limitNamed(rule, "", catalog.Match{})
+				snapshot.Limits = append(snapshot.Limits, &l)
 			}
 		}
 		snapshot.Plans["p"] = &catalog.Plan{ID: "p", Limits: own}
 		forgotten = nil
-		terms.compile(snapshot)
+		snapshot.Compiled = terms.compile(snapshot, before)
+		before = snapshot
 		slices.Sort(forgotten)
 		if got := strings.Join(forgotten, " "); got != step.gone {
 			t.Errorf("change %d: %q is forgotten, want %q", i, got, step.gone)

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -25,31 +26,58 @@ type limitsResult struct {
 	verdicts []LimitVerdict
 	refusal  error             // *RateLimited, *CostExceedsCapacity or *ReducedCapacity; nil: all limits pass
 	degraded bool              // Redis did not decide
-	charged  ratelimit.Request // what to refund if no debit is made; empty after a peek
+	charged  ratelimit.Request // what was charged; empty after a peek
 }
+
+// charging is what the decision of the limits takes.
+type charging int
+
+const (
+	chargeNothing  charging = iota
+	peekHeld                // nothing, and without Redis: errNotHeld if that must be asked
+	chargeAttempts          // everything if a rule counts attempts, else nothing: the request will not be granted
+	chargeAll
+)
 
 // limits decides every rule that applies to req. It sends reads (nil: none) in the same round trip. It returns an error if the
 // limiter cannot decide, or if more than MaxCharges rules apply. A closed rule while Redis is away is a refusal.
-func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, charge bool, reads *redisstore.Reads) (limitsResult, error) {
+func (g *Gate) limits(ctx context.Context, req *Request, facts *tenantFacts, how charging, reads *redisstore.Reads) (limitsResult, error) {
 	rules := facts.rules.apply(make([]*planRule, 0, fewRules), req, facts.plan)
+	return g.decideRules(ctx, req, facts, rules, 1, how, reads)
+}
+
+// decideRules decides these rules, each with times the cost of req.
+func (g *Gate) decideRules(
+	ctx context.Context, req *Request, facts *tenantFacts, rules []*planRule, times int64, how charging, reads *redisstore.Reads,
+) (limitsResult, error) {
 	switch {
 	case len(rules) == 0:
 		return limitsResult{}, nil
 	case len(rules) > ratelimit.MaxCharges:
 		return limitsResult{}, &TooManyLimits{Rules: namesOf(rules)}
 	}
-	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads}
+	g.override(ctx, rules, facts, req.Subject)
+	ask := ratelimit.Request{Tenant: req.Tenant, Charges: make([]ratelimit.Charge, len(rules)), With: reads, Fresh: req.MaxStale != nil && *req.MaxStale <= 0}
 	for i, p := range rules {
-		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.cost(req)}
+		ask.Charges[i] = ratelimit.Charge{Rule: &p.compiled, Dimension: p.dimension(req), Cost: p.times(p.cost(req), times)}
 		if p.zoneOfTenant {
 			ask.Charges[i].Zone = facts.zone
 		}
 	}
-	decide := g.limiter.Peek
-	if charge {
-		decide = g.limiter.Consume
+	charge := how == chargeAll || how == chargeAttempts && slices.ContainsFunc(rules, func(p *planRule) bool { return p.attempts })
+	var decision ratelimit.Decision
+	var err error
+	switch {
+	case charge:
+		decision, err = g.limiter.Consume(ctx, ask)
+	case how == peekHeld:
+		var held bool
+		if decision, held = g.limiter.PeekHeld(ask); !held {
+			return limitsResult{}, errNotHeld
+		}
+	default:
+		decision, err = g.limiter.Peek(ctx, ask)
 	}
-	decision, err := decide(ctx, ask)
 	switch {
 	case errors.Is(err, ratelimit.ErrUnavailable):
 		return limitsResult{degraded: true, refusal: &ReducedCapacity{Violated: closedRules(rules), RetryAfter: reducedRetryAfter}}, nil
@@ -98,11 +126,10 @@ func closedRules(rules []*planRule) []string {
 }
 
 func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
-	quota, window := v.Rule.Rate.PerSeconds()
 	return LimitVerdict{
 		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: p.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
-		Quota: quota, WindowSeconds: window, Window: v.Rule.Kind.Windowed(),
-		RetryAfter: v.RetryAfter, Reset: v.Next, Delay: v.Delay, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
+		Policy: p.policy, Window: v.Rule.Kind.Windowed(),
+		RetryAfter: v.RetryAfter, Next: v.Next, Full: v.Reset, Delay: v.Delay, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
 	}
 }
 
@@ -126,6 +153,15 @@ func refusalOf(verdicts []LimitVerdict) error {
 		return &CostExceedsCapacity{Violated: never, Verdicts: verdicts}
 	}
 	return &RateLimited{Violated: denied, RetryAfter: max(wait, time.Millisecond), Verdicts: verdicts}
+}
+
+// refundSuccesses gives back what a request took from rules that count successes, because it was not granted.
+func (g *Gate) refundSuccesses(ctx context.Context, res *limitsResult, facts *tenantFacts) {
+	res.charged = res.charged.Only(func(r *rule.Rule) bool {
+		p := facts.rules.rule(r.ID)
+		return p == nil || !p.attempts
+	})
+	g.refund(ctx, res)
 }
 
 // refund gives back what was charged and corrects the verdicts. It does so even if the caller has gone.
@@ -153,7 +189,7 @@ func (g *Gate) refund(ctx context.Context, res *limitsResult) {
 func (res *limitsResult) refunded(after *ratelimit.Verdict) {
 	for i := range res.verdicts {
 		if v := &res.verdicts[i]; v.Rule == after.Rule.ID {
-			v.Remaining, v.Reset, v.Delay = after.Remaining, after.Next, 0
+			v.Remaining, v.Next, v.Full, v.Delay = after.Remaining, after.Next, after.Reset, 0
 		}
 	}
 }

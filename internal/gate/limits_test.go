@@ -37,7 +37,7 @@ func (in *instance) putLimits(limits ...catalog.Limit) {
 			in.t.Fatal(err)
 		}
 		eventually(in.t, "the limit is in the snapshot", func() bool {
-			return slices.ContainsFunc(in.tenants.catalog.Snapshot().Limits, func(l catalog.Limit) bool {
+			return slices.ContainsFunc(in.tenants.catalog.Snapshot().Limits, func(l *catalog.Limit) bool {
 				return l.Rule == stored.Rule && l.UpdatedAt.Equal(stored.UpdatedAt)
 			})
 		})
@@ -51,7 +51,7 @@ func (in *instance) charge(req Request) limitsResult {
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	res, err := in.limits(in.t.Context(), &req, &f, true, nil)
+	res, err := in.limits(in.t.Context(), &req, &f, chargeAll, nil)
 	if err != nil {
 		in.t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func TestReload_UnderLoad_NoTokenLostOrGained(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					res, err := in.limits(t.Context(), &req, &f, true, nil)
+					res, err := in.limits(t.Context(), &req, &f, chargeAll, nil)
 					switch {
 					case err != nil || res.degraded:
 						t.Errorf("%+v, %v", res, err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/route"
 )
 
 // Request asks for units of one tenant. Check, Consume and Debit take the same request, so that a check asks exactly for what
@@ -22,6 +23,9 @@ type Request struct {
 	Route string
 	IP    netip.Addr
 
+	// Method is matched by limits, in upper case; empty: not named by the caller.
+	Method string
+
 	// MaxStale bounds the age of the copies that a check may use. nil: balances.Config.FreshFor; zero or less: no copy, PostgreSQL
 	// is read. Debits ignore it.
 	MaxStale *time.Duration
@@ -38,8 +42,47 @@ type Request struct {
 
 	// Forwarded is the method and URI of the request that a gateway asks about; empty: no gateway asks. A key is good for one
 	// such request, and is refused as reused for another. A replay is not debited again, but its limits stay charged: it is
-	// one more request. Check ignores the field.
+	// one more request. Check ignores all of the field but whether a gateway asks: then limits treat spellings of a route as one by
+	// default.
 	Forwarded string
+
+	spelled [2]spelling // of Route, as far as limits needed them
+}
+
+// spelling is a route in the one spelling of some forms.
+type spelling struct {
+	forms route.Forms // none: unused
+	route string
+}
+
+// The ways of a request: it is the caller's own, or a gateway forwards it.
+const (
+	direct = iota
+	atGateway
+)
+
+func (req *Request) way() int {
+	if req.Forwarded != "" {
+		return atGateway
+	}
+	return direct
+}
+
+// routeIn returns the route in the one spelling of some forms. Few sets of forms are in use, so two are remembered.
+func (req *Request) routeIn(forms route.Forms) string {
+	if forms == 0 {
+		return req.Route
+	}
+	for i := range req.spelled {
+		s := &req.spelled[i]
+		if s.forms == 0 {
+			*s = spelling{forms, route.Normalize(req.Route, forms)}
+		}
+		if s.forms == forms {
+			return s.route
+		}
+	}
+	return route.Normalize(req.Route, forms)
 }
 
 // Source is where the balances of a check came from.
@@ -118,8 +161,8 @@ type LimitVerdict struct {
 	// Remaining is the number of whole tokens left after the decision; Limit is the bucket's capacity.
 	Remaining, Limit int64
 
-	// The rule's rate is Quota tokens per WindowSeconds. For a concurrency rule Quota is the capacity, and WindowSeconds is 0.
-	Quota, WindowSeconds int64
+	// Policy is the rule's member of the RateLimit-Policy header.
+	Policy string
 
 	Concurrent bool // the rule counts concurrent leases, not requests per time
 	Window     bool // its tokens come back all at once: all refused callers could retry at the same moment
@@ -127,8 +170,8 @@ type LimitVerdict struct {
 	// RetryAfter is the time until the same cost would pass; zero if it passed or never will.
 	RetryAfter time.Duration
 
-	// Reset is the time until one more token is available; zero if the bucket is full.
-	Reset time.Duration
+	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero if it is full.
+	Next, Full time.Duration
 
 	// Delay is how long an admitted request must wait in a leaky bucket; zero for all other kinds.
 	Delay time.Duration

@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// ResetRequest names one bucket of a rule by the rule's dimensions. A field that is not a dimension of the rule is empty.
-type ResetRequest struct {
+// BucketRequest names one bucket of a rule by the rule's dimensions. A field that is not a dimension of the rule is empty.
+type BucketRequest struct {
 	Rule    string
 	Tenant  string // the bucket's tenant; empty for a rule whose buckets all tenants share
 	Subject string
@@ -20,20 +20,12 @@ type ResetRequest struct {
 
 // ResetLimit deletes the state of a bucket, and announces that to all instances. For a concurrency rule it deletes the leases.
 // It reports whether there was any state. Errors are *ledger.Error; a retry is safe.
-func (g *Gate) ResetLimit(ctx context.Context, req ResetRequest) (existed bool, err error) {
-	facts, err := g.tenants.facts(ctx, req.Tenant)
+func (g *Gate) ResetLimit(ctx context.Context, req BucketRequest) (existed bool, err error) {
+	_, p, dimension, err := g.bucket(ctx, &req)
 	if err != nil {
 		return false, err
 	}
-	p := facts.rules.byID[req.Rule]
-	if p == nil {
-		return false, &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit of this name; a limit that was just created is known within moments"}
-	}
-	if err := p.namesBucket(&req); err != nil {
-		return false, err
-	}
-	ask := Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}
-	name, err := rule.Bucket{Tenant: req.Tenant, Rule: &p.compiled, Dimension: p.dimension(&ask)}.Name()
+	name, err := rule.Bucket{Tenant: req.Tenant, Rule: &p.compiled, Dimension: dimension}.Name()
 	if err != nil {
 		return false, limiterError(err)
 	}
@@ -50,15 +42,34 @@ func (g *Gate) ResetLimit(ctx context.Context, req ResetRequest) (existed bool, 
 	return existed, nil
 }
 
-// namesBucket returns an error for a field of req that is missing or too much.
-func (p *planRule) namesBucket(req *ResetRequest) error {
+// bucket returns the rule of a bucket, and the bucket's dimension. The error is a *ledger.Error.
+func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *planRule, string, error) {
+	facts, err := g.tenants.facts(ctx, req.Tenant)
+	if err != nil {
+		return facts, nil, "", err
+	}
+	p := facts.rules.rule(req.Rule)
+	if p == nil {
+		return facts, nil, "", &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit of this name; a limit that was just created is known within moments"}
+	}
+	if err := p.namesBucket(req); err != nil {
+		return facts, nil, "", err
+	}
+	return facts, p, p.dimension(&Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}), nil
+}
+
+// namesBucket returns an error for a field of req that is missing or too much. A route of a pattern's bucket may be named.
+func (p *planRule) namesBucket(req *BucketRequest) error {
+	if p.byPattern && req.Route != "" && !p.route.Match(req.Route) {
+		return &ledger.Error{Code: ledger.CodeInvalidArgument, Field: catalog.PerRoute, Detail: "must match the limit's pattern, or be absent: the limit has one bucket for all its routes"}
+	}
 	for _, part := range []struct {
 		field        string
 		named, needs bool
 	}{
 		{catalog.PerTenant, req.Tenant != "", !p.compiled.Shared},
 		{catalog.PerSubject, req.Subject != "", p.perSubject},
-		{catalog.PerRoute, req.Route != "", p.perRoute},
+		{catalog.PerRoute, req.Route != "" && !p.byPattern, p.perRoute && !p.byPattern},
 		{catalog.PerIP, req.IP.IsValid(), p.perIP},
 	} {
 		switch {

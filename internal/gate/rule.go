@@ -5,37 +5,71 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/route"
 )
-
-// networkBits is the part of an IPv6 address that names a bucket. A customer has at least 2^64 addresses, and gets one bucket.
-const networkBits = 64
 
 // limitRule is a compiled limit of the catalogue.
 type limitRule struct {
-	compiled rule.Rule
+	source     *catalog.Limit
+	compiled   rule.Rule
+	overridden *override.Override // whose numbers these are; nil: the limit's own
 
 	// The requests it applies to; empty: all.
-	tenant, plan, meter string
-	route               catalog.Pattern
+	tenant, plan, meter, method string
+	route                       routeMatch
+	forms                       [2]route.Forms // in which routes are compared, by Request.way
 
 	// It has a bucket for each of these, beside the tenant.
 	perSubject, perRoute, perIP bool
+
+	refills   time.Duration // in which an empty bucket is full again, at most
+	policy    string        // its member of the RateLimit-Policy header
+	byPattern bool          // the bucket of a route is that of the pattern
+	prefix    catalog.IPPrefix
 
 	costs        []routeCost // by precedence
 	byAmount     bool        // the cost is per unit of meter, not per request
 	replaces     string      // the id of the rule it replaces; empty: none
 	zoneOfTenant bool        // its windows follow each tenant's calendar
+	attempts     bool        // a request that is not granted costs as well
 }
 
 type routeCost struct {
-	route catalog.Pattern
+	route routeMatch
 	cost  int64
+}
+
+// routeMatch is a pattern as a rule compares it. The zero value matches every route and requests without one.
+type routeMatch struct {
+	route.Pattern
+	normal [2][]route.Pattern // the pattern in the rule's forms, by Request.way
+}
+
+func newRouteMatch(text string, forms [2]route.Forms) (routeMatch, error) {
+	p, err := route.Parse(text)
+	if err != nil {
+		return routeMatch{}, err
+	}
+	m := routeMatch{Pattern: p}
+	for way, f := range forms {
+		if m.normal[way] = p.In(f); way > 0 && slices.Equal(m.normal[way], m.normal[0]) {
+			m.normal[way] = m.normal[0]
+		}
+	}
+	return m, nil
+}
+
+// matches reports whether a route, which is normalized in the same forms, matches.
+func (m *routeMatch) matches(way int, name string) bool {
+	return m.normal[way] == nil || slices.ContainsFunc(m.normal[way], func(p route.Pattern) bool { return p.Match(name) })
 }
 
 // compileRule compiles a limit. The error is a *body.Fault.
@@ -45,8 +79,15 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
 	}
 	r := &limitRule{
+		source: l,
 		tenant: l.Match.Tenant, plan: l.Match.Plan, meter: l.Match.Meter, replaces: l.Replaces, byAmount: l.CostBy == catalog.CostByAmount,
-		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant,
+		zoneOfTenant: l.Timezone == catalog.ZoneOfTenant, attempts: l.Counts == catalog.CountsAttempts, method: l.Match.Method, prefix: l.IPPrefix,
+	}
+	if l.Normalize != nil {
+		r.forms[direct] = route.FormsOf(l.Normalize)
+		r.forms[atGateway] = r.forms[direct]
+	} else {
+		r.forms[atGateway] = route.AllForms
 	}
 	var err error
 	if l.Timezone != "" && !r.zoneOfTenant {
@@ -60,16 +101,21 @@ func compileRule(l *catalog.Limit) (*limitRule, error) {
 		}
 		return nil, &body.Fault{Field: "rule", Message: err.Error()}
 	}
+	r.refills, r.policy = refillsIn(&r.compiled), policyOf(&r.compiled)
 	if l.Match.Route != "" {
-		if r.route, err = catalog.ParsePattern(l.Match.Route); err != nil {
+		if r.route, err = newRouteMatch(l.Match.Route, r.forms); err != nil {
 			return nil, &body.Fault{Field: "match.route", Message: err.Error()}
 		}
 	}
 	if err := r.compileDimensions(l.Per); err != nil {
 		return nil, err
 	}
+	r.byPattern = r.perRoute && l.Match.Route != "" && l.RouteKey != catalog.RouteKeyPath
 	if r.compiled.Kind == rule.KindConcurrency && r.meter != "" {
 		return nil, &body.Fault{Field: "match.meter", Message: "must be absent: a lease names no meter"}
+	}
+	if r.compiled.Kind == rule.KindConcurrency && r.method != "" {
+		return nil, &body.Fault{Field: "match.method", Message: "must be absent: a lease names no method"}
 	}
 	return r, r.compileCosts(l.Costs)
 }
@@ -94,7 +140,7 @@ func (r *limitRule) compileDimensions(dimensions []string) error {
 func (r *limitRule) compileCosts(costs []catalog.RouteCost) error {
 	for i, c := range costs {
 		at := fmt.Sprintf("costs[%d]", i)
-		pattern, err := catalog.ParsePattern(c.Route)
+		pattern, err := newRouteMatch(c.Route, r.forms)
 		if err != nil {
 			return &body.Fault{Field: at + ".route", Message: err.Error()}
 		}
@@ -103,7 +149,7 @@ func (r *limitRule) compileCosts(costs []catalog.RouteCost) error {
 		}
 		r.costs = append(r.costs, routeCost{pattern, c.Cost})
 	}
-	slices.SortStableFunc(r.costs, func(a, b routeCost) int { return a.route.Compare(b.route) })
+	slices.SortStableFunc(r.costs, func(a, b routeCost) int { return a.route.Compare(b.route.Pattern) })
 	if r.byAmount && r.compiled.Burst >= ledger.MaxAmount {
 		// cost returns burst + 1 for any product above the burst; that must be an amount.
 		return &body.Fault{Field: "burst", Message: fmt.Sprintf("must be below %d when cost_by is amount", ledger.MaxAmount)}
@@ -127,18 +173,14 @@ func (r *limitRule) dimension(req *Request) string {
 	if r.perSubject {
 		values = append(values, catalog.PerSubject, req.Subject)
 	}
-	if r.perRoute {
-		values = append(values, catalog.PerRoute, req.Route)
+	switch {
+	case r.perRoute && r.byPattern:
+		values = append(values, catalog.PerRoute, r.route.String())
+	case r.perRoute:
+		values = append(values, catalog.PerRoute, req.routeIn(r.forms[req.way()]))
 	}
 	if r.perIP {
-		ip := req.IP.Unmap()
-		if ip.Is4() {
-			b := ip.As4()
-			values = append(values, catalog.PerIP, string(b[:]))
-		} else {
-			b := ip.As16()
-			values = append(values, catalog.PerIP, string(b[:networkBits/8]))
-		}
+		values = append(values, catalog.PerIP, network(req.IP, r.prefix))
 	}
 	return rule.Dimension(values...)
 }
@@ -148,8 +190,10 @@ func (r *limitRule) dimension(req *Request) string {
 func (r *limitRule) cost(req *Request) int64 {
 	cost := r.compiled.Cost
 	if req.Route != "" {
+		way := req.way()
+		name := req.routeIn(r.forms[way])
 		for i := range r.costs {
-			if r.costs[i].route.Match(req.Route) {
+			if r.costs[i].route.matches(way, name) {
 				cost = r.costs[i].cost
 				break
 			}

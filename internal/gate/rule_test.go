@@ -135,14 +135,18 @@ func TestRule_Dimension_IPv6PrefixAndMappedIPv4(t *testing.T) {
 	}
 	of := func(ip string) string { return r.dimension(&Request{IP: netip.MustParseAddr(ip)}) }
 	for _, same := range [][2]string{
-		{"2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff"}, {"192.0.2.1", "::ffff:192.0.2.1"}, {"fe80::1", "fe80::2"},
+		{"2001:db8::1", "2001:db8::ffff:ffff:ffff:ffff"},
+		{"192.0.2.1", "::ffff:192.0.2.1"},
+		{"fe80::1", "fe80::2"},
+		{"::c000:201", "192.0.2.1"},
+		{"64:ff9b::c000:201", "192.0.2.1"},
 	} {
 		if of(same[0]) != of(same[1]) {
 			t.Errorf("%s and %s do not share a bucket", same[0], same[1])
 		}
 	}
 	for _, other := range [][2]string{
-		{"2001:db8::1", "2001:db8:0:1::1"}, {"192.0.2.1", "192.0.2.2"}, {"0.0.0.0", "::"}, {"::c000:201", "192.0.2.1"},
+		{"2001:db8::1", "2001:db8:0:1::1"}, {"192.0.2.1", "192.0.2.2"}, {"0.0.0.0", "::"}, {"127.0.0.1", "::1"}, {"64:ff9b:1::c000:201", "192.0.2.1"},
 	} {
 		if of(other[0]) == of(other[1]) {
 			t.Errorf("%s and %s share a bucket", other[0], other[1])

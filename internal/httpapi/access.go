@@ -7,6 +7,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
@@ -18,7 +19,7 @@ func (rc *request) enter(scope access.Scope, reach reach) error {
 	if err != nil {
 		return err
 	}
-	address := func() netip.Addr { return rc.server.proxies.client(rc.Request()) }
+	address := func() netip.Addr { return rc.server.proxies.Client(rc.Request()) }
 	key, err := rc.server.keys.Authenticate(rc.ctx, authorization, address, rc.started)
 	if err != nil {
 		return err
@@ -42,9 +43,9 @@ func (rc *request) enter(scope access.Scope, reach reach) error {
 // the key of the gateway.
 func (rc *request) authorization() (string, error) {
 	h := rc.Request().Header
-	if keys := h[headerQuotaKey]; rc.gateway != nil && len(keys) > 0 && keys[0] != "" {
+	if keys := h[forwarded.HeaderKey]; rc.gateway != nil && len(keys) > 0 && keys[0] != "" {
 		if len(keys) > 1 {
-			return "", body.Refuse(headerQuotaKey, "must appear once")
+			return "", body.Refuse(forwarded.HeaderKey, "must appear once")
 		}
 		return "Bearer " + keys[0], nil
 	}

@@ -96,7 +96,7 @@ func TestPutPlan_NewVersionOnlyOnChange(t *testing.T) {
 		Allowances: []wire.Allowance{{Meter: "calls", Amount: 6, Every: "month", Anchor: "tenant"}},
 		Limits: []wire.PlanLimit{{
 			Rule: "r", Per: []wire.LimitPer{"tenant"}, Match: wire.LimitMatch{Route: "/x"}, Kind: "token_bucket", Rate: "5/30s", Burst: 5, Cost: 1,
-			CostBy: "request", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100,
+			CostBy: "request", Counts: "successes", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100,
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || first.Version != 1 || second.Version != 1 || third.Version != 2 {
@@ -159,7 +159,7 @@ func TestPutLimit_CreateReplaceDelete_MustBeEnforceable(t *testing.T) {
 	s.call("PUT", "/v1/limits/r", `{"per":["tenant","subject"],"match":{"meter":"calls"},"kind":"token_bucket","rate":"60/s"}`).want(201).into(&got)
 	want := wire.Limit{
 		Rule: "r", Per: []wire.LimitPer{"tenant", "subject"}, Match: wire.LimitMatch{Meter: "calls"}, Kind: "token_bucket", Rate: "60/s", Burst: 60, Cost: 1,
-		CostBy: "request", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100, CreatedAt: got.CreatedAt, UpdatedAt: got.UpdatedAt,
+		CostBy: "request", Counts: "successes", Mode: "enforce", OnBackendError: "local_share", RegionShare: 100, CreatedAt: got.CreatedAt, UpdatedAt: got.UpdatedAt,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

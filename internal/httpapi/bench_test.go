@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,7 +115,7 @@ func BenchmarkDebit(b *testing.B) {
 func BenchmarkCheck(b *testing.B) {
 	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
 	verdict := func(rule string) gate.LimitVerdict {
-		return gate.LimitVerdict{Rule: rule, Allowed: true, Remaining: 9, Limit: 10, Quota: 10, WindowSeconds: 1, Reset: 100 * time.Millisecond}
+		return gate.LimitVerdict{Rule: rule, Allowed: true, Remaining: 9, Limit: 10, Policy: `"` + rule + `";q=10;w=1`, Next: 100 * time.Millisecond}
 	}
 	answer := &gate.Check{
 		Allowed: true, Source: gate.SourceCache, AsOf: at, Limits: []gate.LimitVerdict{verdict("a"), verdict("b"), verdict("c")},
@@ -128,6 +130,30 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	})
 	drive(b, h, "/bench/spend", demandOf("acme", "api_calls", 1))
+}
+
+// BenchmarkCheckBatch measures the same for 64 checks in one request.
+func BenchmarkCheckBatch(b *testing.B) {
+	const size = 64
+	at := time.Date(2026, 5, 1, 0, 0, 0, 123456000, time.UTC)
+	verdict := func(rule string) gate.LimitVerdict {
+		return gate.LimitVerdict{Rule: rule, Kind: "token_bucket", Allowed: true, Remaining: 9, Limit: 10}
+	}
+	outcomes := slices.Repeat([]gate.CheckOutcome{{Check: gate.Check{
+		Allowed: true, Source: gate.SourceCache, AsOf: at, Limits: []gate.LimitVerdict{verdict("a"), verdict("b"), verdict("c")},
+		Items: []gate.CheckItem{{Meter: "api_calls", Required: 1, Remaining: 5, Limit: 10, MaxAllowedNow: 5, ResetAt: at.Add(time.Hour)}},
+	}}}, size)
+	h := newBenchServer(b, func(s *Server) handler {
+		return func(rc *request) error {
+			var checks []gate.Request
+			if err := decode(rc, &checks, s.bodies.checkBatch); err != nil {
+				return err
+			}
+			return rc.sendChecks(outcomes)
+		}
+	})
+	drive(b, h, "/bench/spend", `{"checks":[`+strings.Repeat(demandOf("acme", "api_calls", 1)+",", size-1)+demandOf("acme", "api_calls", 1)+`]}`)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*size), "ns/check")
 }
 
 // BenchmarkDecodeDebit measures reading a debit.

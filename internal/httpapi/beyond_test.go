@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -21,8 +22,8 @@ func TestQuotaHeaders_RemainingAtMostLimit(t *testing.T) {
 	}
 	for _, remaining := range []int64{5, 0} { // of 5, and overage up to 4 besides
 		denied(s.debit("over", "acme", "jobs", 100), remaining, remaining+4)
-		denied(s.do(s.request("GET", "/v1/authorize/traefik", nil, headerQuotaTenant, "acme", headerQuotaMeter, "jobs", headerQuotaAmount, "100",
-			headerQuotaMode, modeCheck)), remaining, remaining+4)
+		denied(s.do(s.request("GET", "/v1/authorize/traefik", nil, forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "jobs", forwarded.HeaderAmount, "100",
+			forwarded.HeaderMode, forwarded.ModeCheck)), remaining, remaining+4)
 		if remaining > 0 {
 			s.debit("spent", "acme", "jobs", remaining).want(200)
 		}

@@ -14,7 +14,10 @@ import (
 // nothing.
 type bodies struct {
 	check, consume, debit []body.Member[gate.Request]
+	charge                []body.Member[gate.ChargeRequest]
+	chargeRefund          []body.Member[string]
 	batch                 []body.Member[batch]
+	checkBatch            []body.Member[[]gate.Request]
 	hold                  []body.Member[withDryRun[ledger.Hold]]
 	capture               []body.Member[withDryRun[ledger.HoldChange]]
 	release               []body.Member[withDryRun[ledger.HoldChange]]
@@ -27,7 +30,7 @@ type bodies struct {
 	renewal               []body.Member[time.Duration]
 	roll                  []body.Member[rollRequest]
 	verification          []body.Member[verificationRequest]
-	reset                 []body.Member[gate.ResetRequest]
+	reset                 []body.Member[gate.BucketRequest]
 	key                   []body.Member[access.New]
 	rotation              []body.Member[rotation]
 }
@@ -36,11 +39,15 @@ func newBodies() *bodies {
 	items := itemMembers()
 	demand := demandMembers(items)
 	debit := slices.Concat(demand, changeMembers())
+	check := append(slices.Concat(demand, dimensionMembers()), staleMember())
 	key := body.Optional("idempotency_key", func(d *body.Document, r *gate.Request) { r.Key = d.Key() })
 	return &bodies{
-		check:        append(slices.Concat(demand, dimensionMembers()), staleMember()),
+		check:        check,
+		checkBatch:   checkBatchMembers(check),
 		consume:      slices.Concat(demand, dimensionMembers(), changeMembers()),
 		debit:        debit,
+		charge:       chargeMembers(),
+		chargeRefund: chargeRefundMembers(),
 		batch:        batchMembers(slices.Concat(debit, []body.Member[gate.Request]{key})),
 		hold:         addDryRun(holdMembers(items)),
 		capture:      addDryRun(captureMembers(items)),

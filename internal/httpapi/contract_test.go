@@ -20,6 +20,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -98,17 +99,19 @@ func TestBodies_FieldsEqualSchemas(t *testing.T) {
 	r := newBodies()
 	tables := map[string][]field{
 		"CheckRequest": fieldsOf(r.check), "ConsumeRequest": fieldsOf(r.consume), "DebitRequest": fieldsOf(r.debit),
-		"DebitBatchRequest": fieldsOf(r.batch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
+		"DebitBatchRequest": fieldsOf(r.batch), "CheckBatchRequest": fieldsOf(r.checkBatch), "GrantRequest": fieldsOf(r.grant), "RollRequest": fieldsOf(r.roll),
 		"VerificationRequest": fieldsOf(r.verification), "Item": fieldsOf(itemMembers()), "HoldRequest": fieldsOf(r.hold),
 		"CaptureRequest": fieldsOf(r.capture), "ReleaseRequest": fieldsOf(r.release), "ExtendRequest": fieldsOf(r.extend),
 		"RefundRequest": fieldsOf(r.refund), "VoidRequest": fieldsOf(r.void), "AdjustmentRequest": fieldsOf(r.adjustment),
 		"BatchDebit":   append(fieldsOf(r.debit), field{"idempotency_key", false}),
 		"LeaseRequest": fieldsOf(r.lease), "LeaseRenewal": fieldsOf(r.renewal), "ResetRequest": fieldsOf(r.reset),
+		"ChargeRequest": fieldsOf(r.charge), "ChargeRefundRequest": fieldsOf(r.chargeRefund),
 		"KeyRequest": fieldsOf(r.key), "KeyRotation": fieldsOf(r.rotation),
 		"MeterRequest": fieldsOfObject[catalog.Meter]("meter"), "PlanRequest": fieldsOfObject[catalog.Plan]("plan"),
 		"TenantRequest": fieldsOfObject[catalog.Tenant]("tenant"), "TenantPatch": fieldsOfObject[catalog.TenantPatch](),
 		"LimitRequest": fieldsOfObject[catalog.Limit]("rule"), "PlanLimit": fieldsOfObject[catalog.Limit](),
-		"LimitMatch": fieldsOfObject[catalog.Match](), "LimitCost": fieldsOfObject[catalog.RouteCost](),
+		"LimitOverrideRequest": fieldsOfObject[override.Override]("rule", "tenant", "subject"),
+		"LimitMatch":           fieldsOfObject[catalog.Match](), "LimitCost": fieldsOfObject[catalog.RouteCost](),
 		"Allowance": fieldsOfObject[catalog.Allowance](), "Rollover": fieldsOfObject[catalog.Rollover](),
 		"Overage": fieldsOfObject[catalog.Overage](), "Overflow": fieldsOfObject[catalog.Overflow](),
 		"BlockRequest":       fieldsOfObject[catalog.Block]("kind", "value"),

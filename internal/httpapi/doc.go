@@ -7,8 +7,6 @@
 //     with the contract.
 //   - request: one HTTP request and its answer while handlers work on it.
 //   - fault: a field of a request, and the sentence that says what it must be.
-//   - gateway: a proxy that holds back a request of its client and asks whether it may pass.
-//   - forwarded request: the request that a gateway asks about, with its method and URI.
 //   - problem: an error as an answer, RFC 9457. problemKinds in errors.go is the only table from codes to statuses.
 //
 // # Invariants

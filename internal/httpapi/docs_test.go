@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/catalog/diff"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
@@ -59,8 +60,8 @@ func TestDocs_CatalogueFileParses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff, err := s.server.store.Apply(t.Context(), file, false); err != nil || diff.Count(catalog.Created) != 5 {
-		t.Errorf("%v\n%v", err, diff)
+	if report, err := s.server.store.Apply(t.Context(), file, false); err != nil || report.Count(diff.Created) != 5 {
+		t.Errorf("%v\n%v", err, report)
 	}
 }
 
@@ -98,9 +99,9 @@ func TestDocs_ExamplesWorkInOrder(t *testing.T) {
 		if a.status >= 400 {
 			t.Errorf("%s\n%d %s", e[0], a.status, a.body)
 		}
-		if rule, ok := strings.CutPrefix(path, "/v1/limits/"); ok && e[1] == "PUT" {
+		if rule, ok := strings.CutPrefix(path, "/v1/limits/"); ok && e[1] == "PUT" && !strings.Contains(rule, "/") {
 			s.eventually("the limit is known", func() bool {
-				return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l catalog.Limit) bool { return l.Rule == rule })
+				return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l *catalog.Limit) bool { return l.Rule == rule })
 			})
 		}
 		if _, _, op := operationOf(e[1], s.request(e[1], path, nil).URL); op != nil {

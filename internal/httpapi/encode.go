@@ -202,6 +202,27 @@ func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {
 	return append(b, '}')
 }
 
+func appendChargeAnswer(b []byte, c *gate.Charged, dryRun bool) []byte {
+	b = append(b, `{"allowed":true,"limits":`...)
+	b = appendVerdicts(b, c.Limits)
+	if c.ID != "" {
+		b = append(b, `,"charge_id":`...)
+		b = appendText(b, c.ID)
+	}
+	if dryRun {
+		b = append(b, `,"dry_run":true`...)
+	}
+	return append(b, '}')
+}
+
+func appendChargeRefundAnswer(b []byte, r *gate.ChargeRefund) []byte {
+	b = append(b, `{"refunded":`...)
+	b = strconv.AppendBool(b, r.Refunded)
+	b = append(b, `,"limits":`...)
+	b = appendVerdicts(b, r.Limits)
+	return append(b, '}')
+}
+
 func appendBlocked(b []byte, blocked *gate.Blocked) []byte {
 	if blocked == nil {
 		return b

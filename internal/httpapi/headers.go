@@ -14,17 +14,14 @@ import (
 
 // Names of headers, spelled as they are sent. set does not canonicalise them: that would write "Ratelimit".
 const (
-	headerRequestID       = "X-Request-Id"
-	headerQuotaLimit      = "X-Quota-Limit"
-	headerQuotaRemaining  = "X-Quota-Remaining"
-	headerQuotaReset      = "X-Quota-Reset"
-	headerQuotaSource     = "X-Quota-Source"
-	headerRateLimitPolicy = "RateLimit-Policy"
-	headerRateLimit       = "RateLimit"
-	headerRateLimitMode   = "X-RateLimit-Mode"
-	headerReplayed        = "Idempotent-Replayed"
-	headerRetryAfter      = "Retry-After"
-	headerIdempotencyKey  = "Idempotency-Key"
+	headerRequestID      = "X-Request-Id"
+	headerQuotaLimit     = "X-Quota-Limit"
+	headerQuotaRemaining = "X-Quota-Remaining"
+	headerQuotaReset     = "X-Quota-Reset"
+	headerQuotaSource    = "X-Quota-Source"
+	headerReplayed       = "Idempotent-Replayed"
+	headerRetryAfter     = "Retry-After"
+	headerIdempotencyKey = "Idempotency-Key"
 )
 
 // minRemaining holds the X-Quota headers of the item that runs out first, among those that were offered.

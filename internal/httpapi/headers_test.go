@@ -73,12 +73,3 @@ func TestRetryAfter_AtLeastOneAndLimitsT(t *testing.T) {
 		}
 	}
 }
-
-// only returns the value of a header that is set once, with exactly this spelling.
-func only(t testing.TB, h map[string][]string, name string) string {
-	t.Helper()
-	if len(h[name]) != 1 {
-		t.Fatalf("%s: %q in %v", name, h[name], h)
-	}
-	return h[name][0]
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -40,13 +41,14 @@ type trial struct {
 func trials(tenant string, made belongings) map[string]trial {
 	item := fmt.Sprintf(`{"tenant":%q,"items":[{"meter":"calls","amount":1}]}`, tenant)
 	key := []string{headerIdempotencyKey, "trial-" + tenant}
-	forwarded := trial{header: []string{headerQuotaTenant, tenant, headerQuotaMeter, "calls", headerQuotaMode, "check"}, gateway: true}
+	forwarded := trial{header: []string{forwarded.HeaderTenant, tenant, forwarded.HeaderMeter, "calls", forwarded.HeaderMode, "check"}, gateway: true}
 	nginx, envoy := forwarded, forwarded
 	nginx.path, envoy.path = "/v1/authorize/nginx", "/v1/authorize/envoy/x"
 	of := fmt.Sprintf(`{"tenant":%q}`, tenant)
 	path := "/v1/tenants/" + tenant
 	return map[string]trial{
 		"POST /v1/check":                                          {path: "/v1/check", body: item},
+		"POST /v1/check/batch":                                    {path: "/v1/check/batch", body: `{"checks":[` + item + `]}`},
 		"POST /v1/consume":                                        {path: "/v1/consume", body: item, header: key},
 		"any /v1/authorize/:gateway":                              nginx,
 		"any /v1/authorize/envoy/*":                               envoy,
@@ -57,6 +59,8 @@ func trials(tenant string, made belongings) map[string]trial {
 		"POST /v1/holds/:hold_id/release":                         {path: "/v1/holds/h/release", body: of, header: key},
 		"POST /v1/holds/:hold_id/extend":                          {path: "/v1/holds/h/extend", body: fmt.Sprintf(`{"tenant":%q,"ttl_seconds":60}`, tenant), header: key},
 		"POST /v1/refunds":                                        {path: "/v1/refunds", body: fmt.Sprintf(`{"tenant":%q,"operation_id":"paid"}`, tenant), header: key},
+		"POST /v1/limits/charge":                                  {path: "/v1/limits/charge", body: of},
+		"POST /v1/limits/charge/refund":                           {path: "/v1/limits/charge/refund", body: fmt.Sprintf(`{"charge_id":%q}`, made.charge)},
 		"POST /v1/leases":                                         {path: "/v1/leases", body: fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)},
 		"POST /v1/leases/:lease_id/renew":                         {path: "/v1/leases/" + made.lease + "/renew", body: `{}`},
 		"DELETE /v1/leases/:lease_id":                             {path: "/v1/leases/" + made.lease},
@@ -79,6 +83,13 @@ func trials(tenant string, made belongings) map[string]trial {
 		"GET /v1/tenants/:tenant":                                 {path: path},
 		"GET /v1/tenants/:tenant/terms":                           {path: path + "/terms"},
 		"POST /v1/limits/:rule/reset":                             {path: "/v1/limits/slots/reset", body: of},
+		"GET /v1/limits/:rule/state":                              {path: "/v1/limits/slots/state?tenant=" + tenant},
+		"PUT /v1/limits/:rule/overrides/:tenant":                  {path: "/v1/limits/by-subject/overrides/" + tenant, body: `{"rate":"7/s"}`},
+		"GET /v1/limits/:rule/overrides/:tenant":                  {path: "/v1/limits/by-subject/overrides/" + tenant},
+		"DELETE /v1/limits/:rule/overrides/:tenant":               {path: "/v1/limits/by-subject/overrides/" + tenant},
+		"PUT /v1/limits/:rule/overrides/:tenant/:subject":         {path: "/v1/limits/by-subject/overrides/" + tenant + "/eve", body: `{"rate":"7/s"}`},
+		"GET /v1/limits/:rule/overrides/:tenant/:subject":         {path: "/v1/limits/by-subject/overrides/" + tenant + "/eve"},
+		"DELETE /v1/limits/:rule/overrides/:tenant/:subject":      {path: "/v1/limits/by-subject/overrides/" + tenant + "/eve"},
 		"PUT /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve", body: of},
 		"GET /v1/blocks/:kind/:value":                             {path: "/v1/blocks/subject/eve?tenant=" + tenant},
 		"DELETE /v1/blocks/:kind/:value":                          {path: "/v1/blocks/subject/eve?tenant=" + tenant},
@@ -96,7 +107,7 @@ func trials(tenant string, made belongings) map[string]trial {
 }
 
 // belongings are ids of what belongs to a tenant.
-type belongings struct{ lease, verification, key string }
+type belongings struct{ lease, charge, verification, key string }
 
 // furnish makes a tenant with something of everything.
 func (s *service) furnish(tenant string) belongings {
@@ -108,7 +119,14 @@ func (s *service) furnish(tenant string) belongings {
 	var lease wire.LeaseAnswer
 	s.call("POST", "/v1/leases", fmt.Sprintf(`{"tenant":%q,"rule":"slots"}`, tenant)).want(201).into(&lease)
 	s.call("PUT", "/v1/blocks/subject/eve", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(201)
+	s.call("PUT", "/v1/limits/by-subject/overrides/"+tenant, `{"rate":"6/s"}`).want(201)
+	s.call("PUT", "/v1/limits/by-subject/overrides/"+tenant+"/eve", `{"rate":"6/s"}`).want(201)
 	s.call("PUT", "/v1/limits/of-"+tenant, fmt.Sprintf(`{"per":["tenant"],"match":{"tenant":%q},"kind":"token_bucket","rate":"9/s"}`, tenant)).want(201)
+	var charge wire.ChargeAnswer
+	s.eventually("the limit is charged", func() bool {
+		s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(200).into(&charge)
+		return charge.ChargeID != ""
+	})
 	var v wire.Verification
 	s.eventually("a verification starts", func() bool { // one runs at a time
 		a := s.call("POST", "/v1/verifications", fmt.Sprintf(`{"tenant":%q}`, tenant)).want(202, 503)
@@ -118,7 +136,7 @@ func (s *service) furnish(tenant string) belongings {
 		return a.status == 202
 	})
 	k := s.newKey(fmt.Sprintf(`{"name":"n","scopes":["use"],"tenant":%q}`, tenant))
-	return belongings{lease: lease.LeaseID, verification: v.VerificationID, key: k.KeyID}
+	return belongings{lease: lease.LeaseID, charge: charge.ChargeID, verification: v.VerificationID, key: k.KeyID}
 }
 
 // TestRoutes_BoundKey_ReachesItsTenantOnly sends every route of the table with keys bound to tenant mine, about tenant theirs: all of
@@ -128,7 +146,8 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 	s := newService(t)
 	s.catalogue()
 	s.call("PUT", "/v1/limits/slots", `{"per":["tenant"],"kind":"concurrency","burst":50}`).want(201)
-	s.eventually("the snapshot has the rule", func() bool { return len(s.server.catalog.Snapshot().Limits) == 1 })
+	s.call("PUT", "/v1/limits/by-subject", `{"per":["subject"],"kind":"token_bucket","rate":"5/s"}`).want(201)
+	s.eventually("the snapshot has the rules", func() bool { return len(s.server.catalog.Snapshot().Limits) == 2 })
 	theirs, mine := s.furnish("theirs"), s.furnish("mine")
 	admin := s.newKey(`{"name":"bound","scopes":["admin"],"tenant":"mine"}`)
 	foreign, own := trials("theirs", theirs), trials("mine", mine)
@@ -155,6 +174,10 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 				if results.Results[0].Status != 403 || results.Results[0].Code != "forbidden" {
 					t.Errorf("%s: %s", name, a.body)
 				}
+			} else if name == "POST /v1/check/batch" {
+				if a.want(200); !strings.HasPrefix(string(a.body), `{"results":[{"status":403,`) {
+					t.Errorf("%s: %s", name, a.body)
+				}
 			} else if !trial.gateway {
 				a.problem(403, "forbidden")
 			} else if a.status != 403 || !strings.Contains(string(a.body), "bound to another tenant") {
@@ -167,7 +190,7 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 			path := strings.NewReplacer(":meter", "calls", ":plan", "basic", ":rule", "slots", ":roll_id", "r", ":day", "2026-01-01").Replace(r.path)
 			s.as(admin, method, path, "{}").problem(403, "forbidden")
 		case ownTenant:
-			if a := s.as(admin, method, strings.Replace(r.path, ":rule", "of-mine", 1), "").want(200); strings.Contains(string(a.body), "theirs") {
+			if a := s.as(admin, method, strings.Replace(r.path, ":rule", ruleOf(r.path), 1), "").want(200); strings.Contains(string(a.body), "theirs") {
 				t.Errorf("%s shows another tenant: %s", name, a.body)
 			}
 		case noTenant:
@@ -192,6 +215,14 @@ func TestRoutes_BoundKey_ReachesItsTenantOnly(t *testing.T) {
 			}
 		}
 	}
+}
+
+// ruleOf returns the rule that a path about mine names.
+func ruleOf(path string) string {
+	if strings.HasSuffix(path, "/overrides") {
+		return "by-subject"
+	}
+	return "of-mine"
 }
 
 func mapKeys[V any](m map[string]V) func(func(string) bool) {
@@ -239,7 +270,7 @@ func TestRoutes_Scopes_OfTheContract(t *testing.T) {
 			}
 		}
 	}
-	if a := s.as(keys[access.Read], "GET", "/v1/authorize/nginx", "", headerQuotaTenant, "a", headerQuotaMeter, "m"); a.status != 403 {
+	if a := s.as(keys[access.Read], "GET", "/v1/authorize/nginx", "", forwarded.HeaderTenant, "a", forwarded.HeaderMeter, "m"); a.status != 403 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -337,13 +368,13 @@ func TestAuthenticate_HeaderTwice_Refused(t *testing.T) {
 	t.Parallel()
 	s := newHandlerService(t)
 	for _, path := range []string{"/v1/meters", "/v1/authorize/nginx"} {
-		for _, name := range []string{"Authorization", headerQuotaKey} {
-			if name == headerQuotaKey && path == "/v1/meters" {
+		for _, name := range []string{"Authorization", forwarded.HeaderKey} {
+			if name == forwarded.HeaderKey && path == "/v1/meters" {
 				continue
 			}
 			r := s.request("GET", path, nil)
 			r.Header[name] = []string{"Bearer " + testKey, "Bearer other"}
-			if name == headerQuotaKey {
+			if name == forwarded.HeaderKey {
 				r.Header[name] = []string{testKey, "other"}
 			}
 			if a := s.do(r); a.status == 200 || !strings.Contains(string(a.body), "must appear once") {

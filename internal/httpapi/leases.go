@@ -6,6 +6,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -107,8 +108,8 @@ func (rc *request) sendLease(status int, l *gate.Lease, dryRun bool) error {
 	}
 	if l.Counted {
 		out.InUse, out.Remaining = &l.InUse, &l.Remaining
-		rc.server.writeLimits(h, []gate.LimitVerdict{l.Verdict})
+		rc.server.limits.Write(h, []gate.LimitVerdict{l.Verdict})
 	}
-	writeMode(h, l.Degraded)
+	limitheaders.WriteMode(h, l.Degraded)
 	return rc.send(status, out)
 }

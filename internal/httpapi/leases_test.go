@@ -44,10 +44,10 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 	if ahead := time.Until(first.ExpiresAt); ahead < 80*time.Second || ahead > 91*time.Second {
 		t.Errorf("ends in %s", ahead)
 	}
-	if got := a.header.Get(headerRateLimitPolicy); got != `"exports";q=2;qu="concurrent-requests"` {
+	if got := a.header.Get("RateLimit-Policy"); got != `"exports";q=2;qu="concurrent-requests"` {
 		t.Errorf("%s", got)
 	}
-	if got := a.header.Get(headerRateLimit); got != `"exports";r=1` || a.header.Get(headerReplayed) != "" {
+	if got := a.header.Get("RateLimit"); got != `"exports";r=1` || a.header.Get(headerReplayed) != "" {
 		t.Errorf("%v", a.header)
 	}
 	a = s.acquire(body, headerIdempotencyKey, "job-1").want(201)
@@ -65,7 +65,7 @@ func TestLease_AcquireRenewRelease(t *testing.T) {
 	if p.Type != typeQuotaExceeded || len(p.ViolatedPolicies) != 1 || p.ViolatedPolicies[0] != "exports" || p.RetryAfterMs < 1 || p.RetryAfterMs > 5000 {
 		t.Errorf("%s", a.body)
 	}
-	if items := parseList(t, a.header.Get(headerRateLimit)); len(items) != 1 || items[0].parameters["r"] != int64(0) || items[0].parameters["t"].(int64) > a.number(headerRetryAfter) {
+	if rule, left, wait := a.limit(); rule != "exports" || left != 0 || wait > a.number(headerRetryAfter) {
 		t.Errorf("%v", a.header)
 	}
 	s.acquire(`{"rule":"exports","tenant":"acme","dry_run":true}`).problem(429, "rate_limited")

@@ -49,6 +49,19 @@ func TestGetLimit_Explain(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, e)
 		}
 	}
+	// A limit of a plan, and one that a plan's limit stands in for.
+	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"calendar"}],"limits":[
+		{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"3/s"},{"rule":"bucket","per":["tenant"],"kind":"token_bucket","rate":"4/s"}]}`).want(200, 201)
+	s.eventually("the plan is known", func() bool { return len(s.server.catalog.Snapshot().Plans["basic"].Limits) == 2 })
+	for name, capacity := range map[string]int64{"own": 3, "bucket": 4, "daily": 100} {
+		var told wire.Limit
+		a := s.call("GET", "/v1/limits/"+name+"?explain=1&tenant=acme", "").want(200)
+		if a.into(&told); told.Explain.Capacity != capacity || told.CreatedAt.IsZero() {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+	s.call("GET", "/v1/limits/own?explain=1", "").problem(404, "not_found")
+	s.call("GET", "/v1/limits/own?explain=1&tenant=nobody", "").problem(404, "tenant_not_found")
 	s.call("GET", "/v1/limits/bucket?explain=2", "").refused("explain")
 	s.call("GET", "/v1/limits/bucket?tenant=acme", "").refused("tenant")
 	s.call("GET", "/v1/limits/none?explain=1", "").problem(404, "not_found")

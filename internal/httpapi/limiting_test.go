@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -23,7 +24,7 @@ func TestConsume_RateLimited_OneDecision(t *testing.T) {
 			t.Errorf("request %d: %v", i, a.header)
 		}
 	}
-	gateway := []string{headerQuotaTenant, "acme", headerQuotaMeter, "calls", "X-Forwarded-Uri", "/search"}
+	gateway := []string{forwarded.HeaderTenant, "acme", forwarded.HeaderMeter, "calls", "X-Forwarded-Uri", "/search"}
 	if a := s.call("GET", "/v1/authorize/traefik", "", gateway...).want(429); a.number(headerQuotaRemaining) != 8 {
 		t.Errorf("%v", a.header)
 	}
@@ -47,7 +48,7 @@ func TestConsume_RefundedTokensAreShown(t *testing.T) {
 		demand := func(amount int) string {
 			return fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"route":"/%s"}`, amount, kind)
 		}
-		left := func(a *answer) int64 { return parseList(t, a.header.Get(headerRateLimit))[0].parameters["r"].(int64) }
+		left := func(a *answer) int64 { _, r, _ := a.limit(); return r }
 		if a := s.send("/v1/consume", kind, demand(1)).want(200); left(a) != 1 {
 			t.Errorf("%s: charged: %v", kind, a.header)
 		}
@@ -95,8 +96,8 @@ func TestConsume_RegionShare(t *testing.T) {
 		limit, policy string
 		capacity      int
 	}{
-		"token_bucket":   {`"rate":"100/h","burst":10`, `"region";q=30;w=3600`, 3},
-		"leaky_bucket":   {`"rate":"20/h","burst":10`, `"region";q=6;w=3600`, 3},
+		"token_bucket":   {`"rate":"100/h","burst":10`, `"region";q=3;w=360`, 3},
+		"leaky_bucket":   {`"rate":"20/h","burst":10`, `"region";q=3;w=1800`, 3},
 		"fixed_window":   {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
 		"sliding_window": {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
 		"sliding_log":    {`"rate":"10/day"`, `"region";q=3;w=86400`, 3},
@@ -118,7 +119,7 @@ func TestConsume_RegionShare(t *testing.T) {
 				admitted = 201
 			}
 			for i := range tc.capacity {
-				if a := ask(fmt.Sprint("k", i)).want(admitted); a.header.Get(headerRateLimitPolicy) != tc.policy {
+				if a := ask(fmt.Sprint("k", i)).want(admitted); a.header.Get("RateLimit-Policy") != tc.policy {
 					t.Errorf("%v; want %s", a.header, tc.policy)
 				}
 			}

@@ -1,14 +1,17 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
@@ -35,9 +38,12 @@ func (s *Server) getLimit(rc *request) error {
 	if err != nil {
 		return err
 	}
-	explain, tenant := rc.query.word("explain", "1") != "", rc.query.id("tenant")
+	explain, tenant, subject, plan := rc.query.word("explain", "1") != "", rc.query.id("tenant"), rc.query.id("subject"), rc.query.id("plan")
 	if tenant != "" && !explain {
 		rc.query.faults.Add("tenant", "requires explain=1")
+	}
+	if subject != "" && tenant == "" {
+		rc.query.faults.Add("subject", "requires tenant")
 	}
 	if err := rc.query.err(); err != nil {
 		return err
@@ -47,7 +53,7 @@ func (s *Server) getLimit(rc *request) error {
 			return err
 		}
 	}
-	l, err := s.store.Limit(rc.ctx, rule)
+	l, err := s.limitFor(rc, rule, plan, tenant)
 	if err != nil {
 		return err
 	}
@@ -58,13 +64,51 @@ func (s *Server) getLimit(rc *request) error {
 	}
 	answer := limitOf(&l)
 	if explain {
-		e, err := s.gate.ExplainLimit(rc.ctx, &l, tenant)
+		e, err := s.gate.ExplainLimit(rc.ctx, &l, tenant, subject)
 		if err != nil {
 			return err
 		}
 		answer.Explain = explanationOf(&e)
 	}
 	return rc.send(http.StatusOK, answer)
+}
+
+// limitFor returns a limit: of a plan, in its newest version, if plan is not empty; else the one that applies to tenant, which may be that of its
+// plan; else the general one.
+func (s *Server) limitFor(rc *request, rule, plan, tenant string) (catalog.Limit, error) {
+	if plan != "" {
+		p, err := s.store.Plan(rc.ctx, plan, 0)
+		if err != nil {
+			return catalog.Limit{}, err
+		}
+		if l, ok := planLimit(&p, rule); ok {
+			return l, nil
+		}
+		return catalog.Limit{}, &catalog.Error{Code: catalog.CodeNotFound, Detail: fmt.Sprintf("the plan %q has no limit %q", plan, rule)}
+	}
+	if tenant != "" {
+		found, err := s.catalog.Tenant(rc.ctx, tenant)
+		if err != nil {
+			return catalog.Limit{}, err
+		}
+		if p := s.catalog.Snapshot().Plans[found.Plan]; p != nil {
+			if l, ok := planLimit(p, rule); ok {
+				return l, nil
+			}
+		}
+	}
+	return s.store.Limit(rc.ctx, rule)
+}
+
+// planLimit returns the limit of a plan named rule.
+func planLimit(p *catalog.Plan, rule string) (l catalog.Limit, ok bool) {
+	at := slices.IndexFunc(p.Limits, func(l catalog.Limit) bool { return l.Rule == rule })
+	if at < 0 {
+		return catalog.Limit{}, false
+	}
+	l = p.Limits[at]
+	l.CreatedAt, l.UpdatedAt = p.CreatedAt, p.CreatedAt
+	return l, true
 }
 
 func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
@@ -75,6 +119,9 @@ func explanationOf(e *gate.LimitExplanation) wire.LimitExplanation {
 	}
 	if !e.WindowStart.IsZero() {
 		out.Window.Start, out.Window.End = e.WindowStart, e.WindowEnd
+	}
+	if e.Override != nil {
+		out.Override = overrideOf(e.Override)
 	}
 	away := &out.RedisAway
 	away.OnBackendError, away.Replicas = wire.OnBackendError(e.Policy.String()), int64(e.Replicas)
@@ -92,12 +139,12 @@ func perSecond(r rule.Rate) float64 {
 	return float64(r.Count) / r.Period.Seconds()
 }
 
-func resetMembers() []body.Member[gate.ResetRequest] {
-	return []body.Member[gate.ResetRequest]{
-		body.Optional("tenant", func(d *body.Document, r *gate.ResetRequest) { r.Tenant = d.ID() }),
-		body.Optional("subject", func(d *body.Document, r *gate.ResetRequest) { r.Subject = d.ID() }),
-		body.Optional("route", func(d *body.Document, r *gate.ResetRequest) { r.Route = d.Route() }),
-		body.Optional("ip", func(d *body.Document, r *gate.ResetRequest) { r.IP = d.Address() }),
+func resetMembers() []body.Member[gate.BucketRequest] {
+	return []body.Member[gate.BucketRequest]{
+		body.Optional("tenant", func(d *body.Document, r *gate.BucketRequest) { r.Tenant = d.ID() }),
+		body.Optional("subject", func(d *body.Document, r *gate.BucketRequest) { r.Subject = d.ID() }),
+		body.Optional("route", func(d *body.Document, r *gate.BucketRequest) { r.Route = d.Route() }),
+		body.Optional("ip", func(d *body.Document, r *gate.BucketRequest) { r.IP = d.Address() }),
 	}
 }
 
@@ -110,7 +157,7 @@ func (s *Server) resetLimit(rc *request) error {
 	if _, err := rc.idempotencyKey(); err != nil {
 		return err // a reset is idempotent without a key, but a key must be valid
 	}
-	req := gate.ResetRequest{Rule: rule}
+	req := gate.BucketRequest{Rule: rule}
 	if rc.Request().ContentLength != 0 { // no body: the only bucket of the limit
 		if err := decode(rc, &req, s.bodies.reset); err != nil {
 			return err
@@ -124,6 +171,30 @@ func (s *Server) resetLimit(rc *request) error {
 		return err
 	}
 	return rc.send(http.StatusOK, wire.ResetAnswer{Rule: rule, Existed: existed})
+}
+
+// limitState answers with the state of one bucket of a limit.
+func (s *Server) limitState(rc *request) error {
+	name, err := rc.idParameter("rule")
+	if err != nil {
+		return err
+	}
+	q := &rc.query
+	req := gate.BucketRequest{Rule: name, Tenant: q.id("tenant"), Subject: q.id("subject"), Route: q.route("route"), IP: q.address("ip")}
+	if err := q.err(); err != nil {
+		return err
+	}
+	if err := rc.ofTenant(req.Tenant); err != nil {
+		return err
+	}
+	state, err := s.gate.LimitState(rc.ctx, req)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.LimitState{
+		Rule: name, Kind: wire.LimitKind(state.Kind), Remaining: state.Remaining, Limit: state.Limit, NextAfterMs: ceil(state.Next, time.Millisecond),
+		ResetAfterMs: ceil(state.Full, time.Millisecond), Degraded: state.Degraded,
+	})
 }
 
 // listLimits answers with a page of rate limits.
@@ -152,12 +223,95 @@ func (s *Server) deleteLimit(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
+// overrideParameters returns the override that the path names. It refuses a key that is bound to another tenant.
+func (rc *request) overrideParameters() (override.Override, error) {
+	var o override.Override
+	var err error
+	if o.Rule, err = rc.idParameter("rule"); err != nil {
+		return o, err
+	}
+	if o.Tenant, err = rc.idParameter("tenant"); err != nil {
+		return o, err
+	}
+	if strings.HasSuffix(rc.Path(), "/:subject") {
+		if o.Subject, err = rc.idParameter("subject"); err != nil {
+			return o, err
+		}
+	}
+	return o, rc.ofTenant(o.Tenant)
+}
+
+// putOverride creates or replaces the override of a limit for a tenant or a subject.
+func (s *Server) putOverride(rc *request) error {
+	o, err := rc.overrideParameters()
+	if err != nil {
+		return err
+	}
+	if err := rc.decodeObject(&o, "rule", "tenant", "subject"); err != nil {
+		return err
+	}
+	stored, created, err := s.overrides.Put(rc.ctx, o)
+	if err != nil {
+		return err
+	}
+	return rc.send(putStatus(created), overrideOf(&stored))
+}
+
+// getOverride answers with one override.
+func (s *Server) getOverride(rc *request) error {
+	o, err := rc.overrideParameters()
+	if err != nil {
+		return err
+	}
+	if o, err = s.overrides.Get(rc.ctx, o.Rule, o.Tenant, o.Subject); err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, overrideOf(&o))
+}
+
+// deleteOverride deletes an override.
+func (s *Server) deleteOverride(rc *request) error {
+	o, err := rc.overrideParameters()
+	if err != nil {
+		return err
+	}
+	if err := s.overrides.Delete(rc.ctx, o.Rule, o.Tenant, o.Subject); err != nil {
+		return err
+	}
+	return rc.NoContent(http.StatusNoContent)
+}
+
+// listOverrides answers with a page of the overrides of a limit.
+func (s *Server) listOverrides(rc *request) error {
+	rule, err := rc.idParameter("rule")
+	if err != nil {
+		return err
+	}
+	page, err := rc.catalogPage()
+	if err != nil {
+		return err
+	}
+	list, err := s.overrides.List(rc.ctx, rule, page)
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.LimitOverrideList{Items: mapSlice(list.Items, overrideOf), NextCursor: nextCursor(list.NextCursor)})
+}
+
+func overrideOf(o *override.Override) wire.LimitOverride {
+	return wire.LimitOverride{
+		Rule: o.Rule, Tenant: o.Tenant, Subject: o.Subject, Rate: o.Rate, Burst: o.Burst, ExpiresAt: o.ExpiresAt, CreatedAt: o.CreatedAt,
+		UpdatedAt: o.UpdatedAt,
+	}
+}
+
 func limitOf(l *catalog.Limit) wire.Limit {
 	return wire.Limit{
 		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
-		CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
+		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
+		Debt: l.Debt, Ban: banOf(l.Ban), CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
 	}
 }
 
@@ -166,7 +320,25 @@ func planLimitOf(l *catalog.Limit) wire.PlanLimit {
 		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
+		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
+		Debt: l.Debt, Ban: banOf(l.Ban),
 	}
+}
+
+// normalizeOf tells an empty list, which is nothing to normalize, from none.
+func normalizeOf(forms []string) *wire.LimitNormalize {
+	if forms == nil {
+		return nil
+	}
+	return &forms
+}
+
+func prefixOf(p catalog.IPPrefix) wire.LimitIPPrefix {
+	return wire.LimitIPPrefix{V4: int64(p.V4), V6: int64(p.V6)}
+}
+
+func banOf(b catalog.Ban) wire.LimitBan {
+	return wire.LimitBan{After: b.After, Within: b.Within, For: b.For}
 }
 
 func costsOf(costs []catalog.RouteCost) wire.LimitCosts {
@@ -193,5 +365,5 @@ func (rc *request) catalogPage() (catalog.Page, error) {
 }
 
 func matchOf(m catalog.Match) wire.LimitMatch {
-	return wire.LimitMatch{Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
+	return wire.LimitMatch{Method: m.Method, Route: m.Route, Meter: m.Meter, Plan: m.Plan, Tenant: m.Tenant}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 	"time"
@@ -113,6 +114,27 @@ func (q *query) zone(name string) string {
 		q.faults.Add(name, body.MustBeZone)
 	}
 	return value
+}
+
+// route returns a parameter that is a route, or the empty string if it is not given.
+func (q *query) route(name string) string {
+	value := q.values.Get(name)
+	if q.values.Has(name) && !bound.Route(value) {
+		q.faults.Add(name, bound.MustBeRoute)
+	}
+	return value
+}
+
+// address returns a parameter that is an IP address, or no address if it is not given.
+func (q *query) address(name string) netip.Addr {
+	if !q.values.Has(name) {
+		return netip.Addr{}
+	}
+	address, ok := body.ParseAddress(q.values.Get(name))
+	if !ok {
+		q.faults.Add(name, body.MustBeAddress)
+	}
+	return address
 }
 
 // page returns limit and cursor.

@@ -19,6 +19,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -56,7 +58,7 @@ type request struct {
 	gateRequest gate.Request
 	limits      []gate.LimitVerdict
 
-	gateway *gateway // form of the answer; nil: a client's own request
+	gateway *forwarded.Gateway // form of the answer; nil: a client's own request
 
 	// Facts for the access log.
 	tenant string
@@ -210,10 +212,10 @@ func (rc *request) sendProblem(err error) {
 	if p.limits == nil {
 		p.limits = rc.limits
 	}
-	wait := rc.server.writeLimits(h, p.limits)
-	writeMode(h, p.degraded)
+	wait := rc.server.limits.Write(h, p.limits)
+	limitheaders.WriteMode(h, p.degraded)
 	if p.retryAfter > 0 {
-		set(h, headerRetryAfter, rc.server.retryAfter(max(p.retryAfter, wait), p.limits))
+		set(h, headerRetryAfter, rc.server.limits.RetryAfter(max(p.retryAfter, wait), p.limits))
 	}
 	if p.replayed {
 		set(h, headerReplayed, "true")
@@ -226,7 +228,7 @@ func (rc *request) sendProblem(err error) {
 	}
 	status, text := p.kind.status, appendProblem(rc.out[:0], &p, rc.requestID)
 	if rc.gateway != nil {
-		status = rc.gateway.refuse(h, status, text)
+		status = rc.gateway.Refuse(h, status, text)
 	}
 	if err := rc.sendBytes(status, typeProblem, text); err != nil {
 		rc.cause = fmt.Errorf("%w (answering %w)", err, rc.cause)

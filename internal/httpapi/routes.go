@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -38,9 +39,10 @@ const methodAny = "any"
 func (s *Server) routes() []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/check", scope: access.Use, reach: oneTenant, handler: s.check},
+		{method: http.MethodPost, path: "/v1/check/batch", scope: access.Use, reach: oneTenant, handler: s.checkBatch},
 		{method: http.MethodPost, path: "/v1/consume", scope: access.Use, reach: oneTenant, handler: s.consume},
 		{method: methodAny, path: "/v1/authorize/:gateway", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
-		{method: methodAny, path: prefixEnvoy + "/*", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
+		{method: methodAny, path: forwarded.PrefixEnvoy + "/*", gateway: true, scope: access.Use, reach: oneTenant, handler: s.authorize},
 		{method: http.MethodPost, path: "/v1/debits", scope: access.Use, reach: oneTenant, handler: s.debit},
 		{method: http.MethodPost, path: "/v1/debits/batch", scope: access.Use, reach: oneTenant, handler: s.debitBatch},
 		{method: http.MethodPost, path: "/v1/holds", scope: access.Use, reach: oneTenant, handler: s.hold},
@@ -48,6 +50,8 @@ func (s *Server) routes() []route {
 		{method: http.MethodPost, path: "/v1/holds/:hold_id/release", scope: access.Use, reach: oneTenant, handler: s.releaseHold},
 		{method: http.MethodPost, path: "/v1/holds/:hold_id/extend", scope: access.Use, reach: oneTenant, handler: s.extendHold},
 		{method: http.MethodPost, path: "/v1/refunds", scope: access.Use, reach: oneTenant, handler: s.refund},
+		{method: http.MethodPost, path: "/v1/limits/charge", scope: access.Use, reach: oneTenant, handler: s.chargeLimits},
+		{method: http.MethodPost, path: "/v1/limits/charge/refund", scope: access.Use, reach: oneTenant, handler: s.refundCharge},
 		{method: http.MethodPost, path: "/v1/leases", scope: access.Use, reach: oneTenant, handler: s.acquireLease},
 		{method: http.MethodPost, path: "/v1/leases/:lease_id/renew", scope: access.Use, reach: oneTenant, handler: s.renewLease},
 		{method: http.MethodDelete, path: "/v1/leases/:lease_id", scope: access.Use, reach: oneTenant, handler: s.releaseLease},
@@ -79,9 +83,17 @@ func (s *Server) routes() []route {
 		{method: http.MethodGet, path: "/v1/tenants/:tenant/terms", query: []string{"limit", "cursor"}, scope: access.Read, reach: oneTenant, handler: s.listTerms},
 		{method: http.MethodGet, path: "/v1/limits", query: []string{"limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listLimits},
 		{method: http.MethodPut, path: "/v1/limits/:rule", scope: access.Admin, handler: s.putLimit},
-		{method: http.MethodGet, path: "/v1/limits/:rule", query: []string{"explain", "tenant"}, scope: access.Read, reach: ownTenant, handler: s.getLimit},
+		{method: http.MethodGet, path: "/v1/limits/:rule", query: []string{"explain", "tenant", "subject", "plan"}, scope: access.Read, reach: ownTenant, handler: s.getLimit},
 		{method: http.MethodDelete, path: "/v1/limits/:rule", scope: access.Admin, handler: s.deleteLimit},
 		{method: http.MethodPost, path: "/v1/limits/:rule/reset", scope: access.Admin, reach: oneTenant, handler: s.resetLimit},
+		{method: http.MethodGet, path: "/v1/limits/:rule/state", query: []string{"tenant", "subject", "route", "ip"}, scope: access.Read, reach: oneTenant, handler: s.limitState},
+		{method: http.MethodGet, path: "/v1/limits/:rule/overrides", query: []string{"limit", "cursor"}, scope: access.Read, reach: ownTenant, handler: s.listOverrides},
+		{method: http.MethodPut, path: "/v1/limits/:rule/overrides/:tenant", scope: access.Admin, reach: oneTenant, handler: s.putOverride},
+		{method: http.MethodGet, path: "/v1/limits/:rule/overrides/:tenant", scope: access.Read, reach: oneTenant, handler: s.getOverride},
+		{method: http.MethodDelete, path: "/v1/limits/:rule/overrides/:tenant", scope: access.Admin, reach: oneTenant, handler: s.deleteOverride},
+		{method: http.MethodPut, path: "/v1/limits/:rule/overrides/:tenant/:subject", scope: access.Admin, reach: oneTenant, handler: s.putOverride},
+		{method: http.MethodGet, path: "/v1/limits/:rule/overrides/:tenant/:subject", scope: access.Read, reach: oneTenant, handler: s.getOverride},
+		{method: http.MethodDelete, path: "/v1/limits/:rule/overrides/:tenant/:subject", scope: access.Admin, reach: oneTenant, handler: s.deleteOverride},
 		{method: http.MethodGet, path: "/v1/blocks", query: []string{"limit", "cursor"}, scope: access.Admin, reach: ownTenant, handler: s.listBlocks},
 		{method: http.MethodPut, path: "/v1/blocks/:kind/:value", scope: access.Admin, reach: oneTenant, handler: s.putBlock},
 		{method: http.MethodGet, path: "/v1/blocks/:kind/:value", query: []string{"tenant"}, scope: access.Admin, reach: oneTenant, handler: s.getBlock},
@@ -119,7 +131,7 @@ func (s *Server) guard(r route) echo.HandlerFunc {
 		} else if err := rc.enter(r.scope, r.reach); err != nil {
 			return err
 		}
-		if raw := rc.Request().URL.RawQuery; raw != "" && !rc.hasForwardedQuery() {
+		if raw := rc.Request().URL.RawQuery; raw != "" && (rc.gateway == nil || !rc.gateway.HasQuery()) {
 			if err := rc.query.parse(raw, r.query); err != nil {
 				return err
 			}

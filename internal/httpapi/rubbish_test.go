@@ -18,17 +18,19 @@ import (
 // fullBodies has a valid body with every field for each operation with a body. The paths name existing resources if the
 // operation needs them.
 func fullBodies() map[string]struct{ method, path, body string } {
-	const limit = `"per":["tenant","route"],"match":{"route":"/x/**","meter":"calls","plan":"basic","tenant":"acme"},"kind":"fixed_window","rate":"60/day",` +
+	const limit = `"per":["tenant","route","ip"],"match":{"method":"GET","route":"/x/**","meter":"calls","plan":"basic","tenant":"acme"},"kind":"fixed_window","rate":"60/day",` +
 		`"burst":60,"cost":2,"costs":[{"route":"/x/*","cost":3}],"cost_by":"amount","replaces":"to-replace","timezone":"tenant","mode":"enforce",` +
-		`"on_backend_error":"open","region_share":100`
+		`"on_backend_error":"open","region_share":100,"counts":"attempts","route_key":"path","normalize":["case"],"ip_prefix":{"v4":24,"v6":56},` +
+		`"debt":5,"ban":{"after":5,"within":"1m","for":"10m"}`
 	const block = `{"action":"block","expires_at":"2099-01-01T00:00:00Z","reason":"abuse","tenant":"acme"}`
 	const demand = `"tenant":"acme","items":[{"meter":"calls","amount":1}],"subject":"u1"`
 	const change = `"mode":"normal","metadata":{"a":1},"dry_run":false`
 	const terms = `"plan":"basic","anchor":"2026-01-31T00:00:00Z","timezone":"Europe/Berlin","status":"active","metadata":{"a":1},` +
 		`"overrides":{"calls":50}`
 	return map[string]struct{ method, path, body string }{
-		"check":      {"POST", "/v1/check", `{` + demand + `,"route":"/x","ip":"192.0.2.1","max_stale_ms":5}`},
-		"consume":    {"POST", "/v1/consume", `{` + demand + `,"route":"/x","ip":"2001:db8::1",` + change + `}`},
+		"check":      {"POST", "/v1/check", `{` + demand + `,"route":"/x","ip":"192.0.2.1","method":"GET","max_stale_ms":5}`},
+		"checkBatch": {"POST", "/v1/check/batch", `{"checks":[{` + demand + `,"route":"/x","ip":"192.0.2.1","method":"GET","max_stale_ms":5}]}`},
+		"consume":    {"POST", "/v1/consume", `{` + demand + `,"route":"/x","ip":"2001:db8::1","method":"GET",` + change + `}`},
 		"debit":      {"POST", "/v1/debits", `{` + demand + `,` + change + `}`},
 		"debitBatch": {"POST", "/v1/debits/batch", `{"debits":[{"idempotency_key":"k",` + demand + `,` + change + `}],"dry_run":false}`},
 		"grant": {"POST", "/v1/tenants/acme/grants", `{"meter":"calls","amount":5,"source":"topup","subject":"u1","grant_id":"g1","priority":7,
@@ -36,11 +38,13 @@ func fullBodies() map[string]struct{ method, path, body string } {
 		"putMeter": {"PUT", "/v1/meters/fresh", `{"unit":"call","description":"Calls","denial_replay":true}`},
 		"putPlan": {"PUT", "/v1/plans/fresh", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"tenant",
 			"rollover":{"min":1,"max":5},"overage":{"policy":"allow","cap":3,"at_period_end":"preserve"},"overflow":{"meter":"credits","price":2},"per_subject":4}],"limits":[{"rule":"r",` + limit + `}]}`},
-		"putTenant":      {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
-		"patchTenant":    {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true,"usage":"carry","reason":"sold","dry_run":false}`},
-		"putLimit":       {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
-		"putBlock":       {"PUT", "/v1/blocks/subject/u9", block},
-		"putBlockPrefix": {"PUT", "/v1/blocks/ip/192.0.2.0/24", `{"action":"allow","expires_at":"2099-01-01T00:00:00Z","reason":"office"}`},
+		"putTenant":               {"PUT", "/v1/tenants/fresh", `{` + terms + `}`},
+		"patchTenant":             {"PATCH", "/v1/tenants/acme", `{` + terms + `,"apply":"now","prorate":true,"usage":"carry","reason":"sold","dry_run":false}`},
+		"putLimit":                {"PUT", "/v1/limits/fresh", `{` + limit + `}`},
+		"putLimitOverride":        {"PUT", "/v1/limits/by-subject/overrides/acme", `{"rate":"7/s","burst":9,"expires_at":"2099-01-01T00:00:00Z"}`},
+		"putSubjectLimitOverride": {"PUT", "/v1/limits/by-subject/overrides/acme/u1", `{"rate":"7/s","burst":9,"expires_at":"2099-01-01T00:00:00Z"}`},
+		"putBlock":                {"PUT", "/v1/blocks/subject/u9", block},
+		"putBlockPrefix":          {"PUT", "/v1/blocks/ip/192.0.2.0/24", `{"action":"allow","expires_at":"2099-01-01T00:00:00Z","reason":"office"}`},
 		"hold": {"POST", "/v1/holds", `{"tenant":"acme","hold_id":"fresh","items":[{"meter":"calls","amount":1}],"subject":"u1","ttl_seconds":60,
 			"metadata":{"a":1},"dry_run":false}`},
 		"captureHold": {"POST", "/v1/holds/to-capture/capture", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"final":true,"on_expired":"regrant","dry_run":false}`},
@@ -53,14 +57,19 @@ func fullBodies() map[string]struct{ method, path, body string } {
 			"dry_run":false}`},
 		"acquireLease": {"POST", "/v1/leases", `{"rule":"exports","tenant":"acme","subject":"u1","route":"/search","ip":"192.0.2.1",
 			"ttl_seconds":60,"dry_run":false}`},
+		"chargeLimits":      {"POST", "/v1/limits/charge", `{"tenant":"acme","subject":"u1","route":"/x","ip":"192.0.2.1","method":"GET","cost":1,"rules":["to-reset"],"dry_run":false}`},
+		"refundCharge":      {"POST", "/v1/limits/charge/refund", `{"charge_id":"` + chargeToRefund + `"}`},
 		"renewLease":        {"POST", "/v1/leases/" + leaseToRenew + "/renew", `{"ttl_seconds":60}`},
 		"startRoll":         {"POST", "/v1/rolls", `{"as_of":"2026-01-01T00:00:00Z"}`},
-		"resetLimit":        {"POST", "/v1/limits/to-reset/reset", `{"tenant":"acme","subject":"u1","route":"/x","ip":"192.0.2.1"}`},
+		"resetLimit":        {"POST", "/v1/limits/to-reset/reset", `{"tenant":"acme","subject":"u1","route":"/nowhere","ip":"192.0.2.1"}`},
 		"startVerification": {"POST", "/v1/verifications", `{"tenant":"acme"}`},
 		"createKey":         {"POST", "/v1/keys", `{"name":"n","scopes":["use","read"],"tenant":"acme","expires_at":"2099-01-01T00:00:00Z"}`},
 		"rotateKey":         {"POST", "/v1/keys/to-rotate/rotate", `{"overlap_seconds":60}`},
 	}
 }
+
+// chargeToRefund is a charge of acme by any instance of a test, long ago.
+const chargeToRefund = "AQAAAaILBt4KJOtfUfcK4eMEYWNtZQAAAQh0by1yZXNldAACAPPcyc6hM9Icv3bvRuC7r1o"
 
 // leaseToRenew is the lease id that acme gets of exports for the key to-renew, on any instance at any time.
 const leaseToRenew = "EARhY21lB2V4cG9ydHMASQpXcMCBiPxqyoFmx_p93w"
@@ -78,13 +87,14 @@ func (s *service) materials() {
 	if lease.LeaseID != leaseToRenew {
 		s.t.Fatalf("the lease is %s", lease.LeaseID)
 	}
+	s.call("PUT", "/v1/limits/by-subject", `{"per":["subject"],"kind":"token_bucket","rate":"60000/s"}`).want(201)
 	s.call("PUT", "/v1/limits/to-replace", `{"per":["tenant"],"kind":"token_bucket","rate":"60/s"}`).want(201)
 	grant := func(id string) {
 		s.call("POST", "/v1/tenants/acme/grants", fmt.Sprintf(`{"meter":"calls","amount":100,"source":"topup","grant_id":%q}`, id), headerIdempotencyKey, id).want(201)
 	}
 	s.limitNamed("to-reset", `{"per":["tenant","subject","route","ip"],"match":{"route":"/nowhere"},"kind":"token_bucket","rate":"1/s"}`)
 	s.eventually("the limit is known", func() bool {
-		return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l catalog.Limit) bool { return l.Rule == "to-reset" })
+		return slices.ContainsFunc(s.server.catalog.Snapshot().Limits, func(l *catalog.Limit) bool { return l.Rule == "to-reset" })
 	})
 	grant("to-keep")
 	grant("to-void")

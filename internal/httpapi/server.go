@@ -13,10 +13,13 @@ import (
 	"github.com/quotasvc/quotasvc/internal/access"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/override"
 )
 
 // DefaultRequestTimeout bounds a request: no caller waits longer than five seconds for a refusal. The rest is for what happens around the
@@ -28,12 +31,15 @@ type Config struct {
 	// Keys authenticates callers. Required. The server neither starts nor stops it.
 	Keys *access.Directory
 
+	// Overrides are those that the gate has. Required where there are backends.
+	Overrides *override.Store
+
 	// RequestTimeout bounds a request, DefaultRequestTimeout if it is 0. Operations that have begun by
 	// then end with outcome_unknown.
 	RequestTimeout time.Duration
 
 	// LegacyHeaders are sent in addition to the RateLimit headers.
-	LegacyHeaders []LegacyHeaders
+	LegacyHeaders []limitheaders.Legacy
 
 	// TrustedProxies are the proxies whose X-Forwarded-For and X-Real-IP are trusted. Default: none.
 	TrustedProxies []netip.Prefix
@@ -61,15 +67,16 @@ type Server struct {
 	cfg     Config
 	log     *slog.Logger
 	now     func() time.Time // for durations and for headers with a time of day
-	jitter  func(limit time.Duration) time.Duration
+	limits  *limitheaders.Writer
 
-	keys     *access.Directory
-	gateways []gateway
-	proxies  *proxies
-	problems map[ledger.Code]problemKind
-	bodies   *bodies
-	metrics  *metrics
-	pool     sync.Pool
+	keys      *access.Directory
+	overrides *override.Store
+	gateways  map[string]*forwarded.Gateway
+	proxies   *forwarded.Proxies
+	problems  map[ledger.Code]problemKind
+	bodies    *bodies
+	metrics   *metrics
+	pool      sync.Pool
 
 	echo *echo.Echo
 }
@@ -80,13 +87,13 @@ func New(g *gate.Gate, l *pg.Ledger, h *history.Reader, c *catalog.Catalog, cfg 
 	if cfg.RequestTimeout == 0 {
 		cfg.RequestTimeout = DefaultRequestTimeout
 	}
-	if err := CheckLegacyHeaders(cfg.LegacyHeaders); err != nil {
+	if err := limitheaders.Check(cfg.LegacyHeaders); err != nil {
 		return nil, err
 	}
 	s := &Server{
-		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, jitter: randomUpTo,
-		keys: cfg.Keys, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
-		gateways: newGateways(), proxies: newProxies(cfg.TrustedProxies, cfg.Log),
+		gate: g, ledger: l, history: h, catalog: c, store: c.Store, cfg: cfg, log: cfg.Log, now: time.Now, limits: &limitheaders.Writer{Legacy: cfg.LegacyHeaders},
+		keys: cfg.Keys, overrides: cfg.Overrides, problems: problemKinds(), bodies: newBodies(), metrics: newMetrics(cfg.Registry),
+		gateways: forwarded.Gateways(), proxies: forwarded.NewProxies(cfg.TrustedProxies, cfg.Log),
 	}
 	s.pool.New = newRequest
 	s.echo = s.router()

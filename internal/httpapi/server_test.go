@@ -244,12 +244,12 @@ func TestServe_ClientGone_499(t *testing.T) {
 func TestRetryAfter_WaitsForLaterLimit(t *testing.T) {
 	t.Parallel()
 	s := unbacked(t, func(rc *request) error {
-		rc.limits = []gate.LimitVerdict{{Rule: "slow", Allowed: true, Quota: 1, WindowSeconds: 60, Reset: 59500 * time.Millisecond}}
+		rc.limits = []gate.LimitVerdict{{Rule: "slow", Allowed: true, Policy: `"slow";q=1;w=60`, Next: 59500 * time.Millisecond}}
 		return &ledger.Error{Code: ledger.CodeQueueFull, RetryAfter: 2 * time.Second}
 	})
 	a := s.bare("/v1/rolls/x/y")
 	a.problem(503, "queue_full")
-	if a.number(headerRetryAfter) != 60 || parseList(t, a.header.Get(headerRateLimit))[0].parameters["t"] != int64(60) {
+	if a.number(headerRetryAfter) != 60 || a.header.Get("RateLimit") != `"slow";r=0;t=60` {
 		t.Errorf("headers: %v", a.header)
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/internal/transport"
@@ -44,15 +45,16 @@ const (
 
 // service is a whole instance with a database of its own, in local mode, behind its real listeners.
 type service struct {
-	t        testing.TB
-	server   *Server
-	pool     *pgxpool.Pool // to look behind the API
-	verifier *verifier.Verifier
-	keys     *access.Directory
-	url, ops string
-	client   *http.Client
-	log      *lines
-	measured *prometheus.Registry // the limiter's metrics
+	t         testing.TB
+	server    *Server
+	pool      *pgxpool.Pool // to look behind the API
+	verifier  *verifier.Verifier
+	keys      *access.Directory
+	overrides *override.Cache
+	url, ops  string
+	client    *http.Client
+	log       *lines
+	measured  *prometheus.Registry // the limiter's metrics
 }
 
 // lines collects a log.
@@ -124,6 +126,9 @@ func (s *service) serve(g *gate.Gate, l *pg.Ledger, c *catalog.Catalog, change [
 		s.check(err)
 		s.onStop("history", h.Stop)
 	}
+	if s.overrides != nil {
+		cfg.Overrides = s.overrides.Store
+	}
 	s.server, err = New(g, l, h, c, cfg)
 	s.check(err)
 	connections := transport.New(transport.Config{
@@ -189,7 +194,11 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(l.Start(s.t.Context()))
 	s.onStop("ledger", l.Stop)
 	s.verifier = s.openVerifier(databaseURL)
-	return gate.New(l, c, limiter, cache, gate.Config{}), l, c
+	overrides, err := override.NewStore(store, gate.CheckLimit)
+	s.check(err)
+	s.overrides = override.NewCache(overrides, override.Config{})
+	s.onStop("overrides", s.overrides.Stop)
+	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, ChargeKey: []byte("key of tests")}), l, c
 }
 
 func (s *service) openVerifier(databaseURL string) *verifier.Verifier {
@@ -281,6 +290,16 @@ func (s *service) do(r *http.Request) *answer {
 		s.t.Errorf("%s %s: the answer is not in the contract: %v\n%s", r.Method, r.URL, err, body)
 	}
 	return a
+}
+
+// limit returns the name, r and t of the limit that the RateLimit header names. It fails the test unless the header names one, with both.
+func (a *answer) limit() (rule string, left, wait int64) {
+	a.t.Helper()
+	field := a.header.Get("RateLimit")
+	if n, err := fmt.Sscanf(field, "%q;r=%d;t=%d", &rule, &left, &wait); n != 3 || strings.Contains(field, ",") {
+		a.t.Fatalf("RateLimit: %s: %v", field, err)
+	}
+	return rule, left, wait
 }
 
 // want fails the test unless the status is one of these, and returns the answer.

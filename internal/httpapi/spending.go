@@ -7,6 +7,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -49,6 +50,7 @@ func dimensionMembers() []body.Member[gate.Request] {
 	return []body.Member[gate.Request]{
 		body.Optional("route", func(d *body.Document, r *gate.Request) { r.Route = d.Route() }),
 		body.Optional("ip", func(d *body.Document, r *gate.Request) { r.IP = d.Address() }),
+		body.Optional("method", func(d *body.Document, r *gate.Request) { r.Method = d.Method() }),
 	}
 }
 
@@ -121,8 +123,8 @@ func (rc *request) writeCheckHeaders(answer *gate.Check) {
 	var tight minRemaining
 	tight.offerCheck(answer)
 	tight.write(h)
-	rc.server.writeLimits(h, answer.Limits)
-	writeMode(h, answer.LimitsDegraded)
+	rc.server.limits.Write(h, answer.Limits)
+	limitheaders.WriteMode(h, answer.LimitsDegraded)
 	set(h, headerQuotaSource, string(answer.Source))
 }
 
@@ -141,16 +143,24 @@ func (s *Server) consume(rc *request) error {
 // spend consumes rc.gateRequest, and sends the RateLimit headers.
 func (s *Server) spend(rc *request) (*ledger.DebitResult, error) {
 	done, err := s.gate.Consume(rc.ctx, rc.gateRequest)
-	rc.limits = done.Limits
-	writeMode(rc.Response().Header(), done.LimitsDegraded)
+	rc.writeLimits(done.Limits, done.LimitsDegraded, err)
 	if err != nil {
 		if gate.CodeOf(err) == gate.CodeRateLimited || gate.CodeOf(err) == gate.CodeCostExceedsCapacity {
 			s.writeRemaining(rc, &done)
 		}
 		return nil, err
 	}
-	s.writeLimits(rc.Response().Header(), done.Limits)
 	return done.Result, nil
+}
+
+// writeLimits sends the headers of limits that were asked. Those of a refusal are sent with its problem, which needs the verdicts if the limits
+// did not refuse.
+func (rc *request) writeLimits(verdicts []gate.LimitVerdict, degraded bool, err error) {
+	h := rc.Response().Header()
+	limitheaders.WriteMode(h, degraded)
+	if rc.limits = verdicts; err == nil {
+		rc.server.limits.Write(h, verdicts)
+	}
 }
 
 // writeRemaining sends the X-Quota headers of a consume that limits refused before its balance was read. It sends none if

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
 )
 
@@ -37,7 +38,7 @@ func TestDebit_AnswersDrawsAndQuotaHeaders(t *testing.T) {
 	if reset := a.number(headerQuotaReset); reset != ceil(newYear.Sub(got.AsOf), time.Second) {
 		t.Errorf("reset in %d s", reset)
 	}
-	if a.header.Get(headerReplayed) != "" || a.header.Get(headerRateLimit) != "" || a.header.Get(headerQuotaSource) != "" {
+	if a.header.Get(headerReplayed) != "" || a.header.Get("RateLimit") != "" || a.header.Get(headerQuotaSource) != "" {
 		t.Errorf("headers: %v", a.header)
 	}
 }
@@ -206,14 +207,14 @@ func (s *service) limited() {
 
 func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *Config) { c.LegacyHeaders = []LegacyHeaders{legacyXDelta, legacyDraft} })
+	s := newService(t, func(c *Config) { c.LegacyHeaders = []limitheaders.Legacy{"x-ratelimit-delta", "ratelimit"} })
 	s.limited()
 	consume := func(key string, amount int64) *answer {
 		body := fmt.Sprintf(`{"tenant":"acme","items":[{"meter":"calls","amount":%d}],"route":"/search"}`, amount)
 		return s.call("POST", "/v1/consume", body, headerIdempotencyKey, key)
 	}
 	a := consume("k1", 1).want(200)
-	if a.header.Get(headerRateLimitPolicy) != `"search";q=2;w=3600` || a.header.Get(headerRateLimit) != `"search";r=1;t=1800` {
+	if a.header.Get("RateLimit-Policy") != `"search";q=2;w=3600` || a.header.Get("RateLimit") != `"search";r=1;t=1800` {
 		t.Errorf("headers: %v", a.header)
 	}
 	if a.header.Get("X-RateLimit-Limit") != "2" || a.header.Get("RateLimit-Remaining") != "1" || a.header.Get("X-RateLimit-Reset") != "1800" {
@@ -229,11 +230,11 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	if p.Type != typeQuotaExceeded || len(p.ViolatedPolicies) != 1 || p.ViolatedPolicies[0] != "search" || p.RetryAfterMs < 1 {
 		t.Errorf("%s", a.body)
 	}
-	items := parseList(t, a.header.Get(headerRateLimit))
-	if len(items) != 1 || items[0].value != "search" || items[0].parameters["r"] != int64(0) {
+	rule, left, wait := a.limit()
+	if rule != "search" || left != 0 {
 		t.Errorf("headers: %v", a.header)
 	}
-	if wait := items[0].parameters["t"].(int64); a.number(headerRetryAfter) < wait || wait < 1 || ceil(time.Duration(p.RetryAfterMs)*time.Millisecond, time.Second) != wait {
+	if a.number(headerRetryAfter) < wait || wait < 1 || ceil(time.Duration(p.RetryAfterMs)*time.Millisecond, time.Second) != wait {
 		t.Errorf("t=%d, Retry-After %d, retry_after_ms %d", wait, a.number(headerRetryAfter), p.RetryAfterMs)
 	}
 	if a.number(headerQuotaRemaining) != 8 || a.number(headerQuotaLimit) != 10 {
@@ -245,7 +246,7 @@ func TestConsume_ChargesBothOrNeither(t *testing.T) {
 	var c wire.CheckAnswer
 	check := s.call("POST", "/v1/check", `{"tenant":"acme","items":[{"meter":"calls","amount":1}],"route":"/search","ip":"192.0.2.1"}`).want(200)
 	check.into(&c)
-	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get(headerRateLimit) == "" {
+	if c.Allowed || c.Code != "rate_limited" || len(c.Limits) != 2 || check.header.Get("RateLimit") == "" {
 		t.Errorf("%v %s", check.header, check.body)
 	}
 	// The access log names the limit that denied, and not those in shadow mode.

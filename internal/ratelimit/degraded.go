@@ -24,8 +24,8 @@ func (l *Limiter) degraded(q *query) (Decision, error) {
 		case policy == rule.BackendLocalShare:
 			shared.charges = append(shared.charges, c)
 		case policy == rule.BackendClosed && !c.rule.Shadow:
-			l.metrics.decisions.WithLabelValues(c.rule.ID, c.rule.Kind.String(), "error", ModeLocal.String()).Inc()
-			l.metrics.degradedRules.note(c.rule.ID, true, ModeLocal)
+			l.metrics.decisions.WithLabelValues(c.rule.Metric, c.rule.Kind.String(), "error", ModeLocal.String()).Inc()
+			l.metrics.degradedRules.note(c.rule.Metric, true, ModeLocal)
 			return Decision{}, fmt.Errorf("%w: rule %s is closed without Redis", ErrUnavailable, c.rule.ID)
 		}
 	}

@@ -51,6 +51,9 @@
 //  11. A denial from memory is one that Redis would give as well: until the remembered time, or for a second, nothing can have come back
 //     except by a refund or reset in another process.
 //
+//  11. A peek that is not Fresh may be decided from held levels: levels that this process has read, and of which Redis has announced no
+//     change (redisstore.Watch). It misses charges of other processes in the last redisstore.HeldFor (25 ms), and no others.
+//
 // # Clock
 //
 // Redis's TIME, read once per script call, so replicas need no common clock. A bucket whose time is ahead by up to 5 s waits. A bucket

@@ -214,7 +214,7 @@ func (l *Limiter) leaseWithoutRedis(c *leaseCall) (Lease, error) {
 			return l.openLease(c), nil
 		}
 		l.metrics.countLease(c, "error", ModeLocal)
-		l.metrics.degradedRules.note(c.rule.ID, true, ModeLocal)
+		l.metrics.degradedRules.note(c.rule.Metric, true, ModeLocal)
 		return Lease{}, fmt.Errorf("%w: rule %s is closed without Redis", ErrUnavailable, c.rule.ID)
 	case rule.BackendLocalShare:
 	}

@@ -18,6 +18,7 @@ const nonceLen = 16
 type LeaseID struct {
 	Tenant    string
 	Rule      string
+	Metric    string // the rule's label in metrics, not part of the id; empty: the rule
 	Dimension string
 
 	shared bool // the rule is shared

@@ -220,7 +220,7 @@ func (t *leaseTable) put(b *leaseBucket, c *leaseCall, name string, l heldLease)
 	if len(b.leases) == 0 || l.ends < b.soonest {
 		b.soonest = l.ends
 	}
-	b.rule, b.leases[name] = c.rule.ID, l
+	b.rule, b.leases[name] = c.rule.Metric, l
 }
 
 func (t *leaseTable) drop(b *leaseBucket, name string) {

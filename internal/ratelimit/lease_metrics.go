@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,9 +54,9 @@ func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 	id := ""
 	switch {
 	case c.rule != nil:
-		id = c.rule.ID
+		id = c.rule.Metric
 	case outcome == "done":
-		id = c.id.Rule
+		id = cmp.Or(c.id.Metric, c.id.Rule)
 	}
 	m.leases.WithLabelValues(id, c.op.String(), outcome, mode.String()).Inc()
 	if c.op == leaseAcquire {
@@ -65,11 +66,11 @@ func (m *Metrics) countLease(c *leaseCall, outcome string, mode Mode) {
 
 // answered counts the other facts of a result.
 func (m *Metrics) answered(c *leaseCall, out *Lease) {
-	m.degradedRules.note(c.rule.ID, out.Degraded, out.Mode)
+	m.degradedRules.note(c.rule.Metric, out.Degraded, out.Mode)
 	switch {
 	case c.op != leaseAcquire || out.Unknown:
 	case out.Held:
-		m.countNear(c.rule.ID, out.Remaining, out.Limit)
+		m.countNear(c.rule.Metric, out.Remaining, out.Limit)
 	default:
 		m.retryAfter.Observe(out.RetryAfter.Seconds())
 	}

@@ -119,7 +119,7 @@ func drawLeaseCall(t *rapid.T, tenant string) leaseCall {
 	id := LeaseID{Tenant: tenant, Rule: "exports", nonce: nonceOf(rapid.StringMatching("[a-f]").Draw(t, "lease"))}
 	return leaseCall{
 		op: rapid.SampledFrom([]leaseOp{leaseAcquire, leaseAcquire, leaseAcquire, leaseRenew, leaseAdopt, leaseRelease, leaseCount}).Draw(t, "op"),
-		id: id, rule: &rule.Rule{ID: "exports", Kind: rule.KindConcurrency, Burst: capacity},
+		id: id, rule: &rule.Rule{ID: "exports", Metric: "exports", Kind: rule.KindConcurrency, Burst: capacity},
 		ttl: time.Duration(rapid.OneOf(rapid.SampledFrom([]int64{1, 60, 3600}), rapid.Int64Range(1, 20)).Draw(t, "ttl")) * time.Second,
 	}
 }

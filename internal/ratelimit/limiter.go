@@ -83,6 +83,7 @@ func New(store *redisstore.Store, cfg Config) *Limiter {
 	if store != nil {
 		l.local.lives = &lives{cluster: store.IsCluster(), most: l.local.max * localStripes, all: make(map[string]int64)}
 		store.OnChange(l.noteShard)
+		l.local.dropped = store.Watch().Forget
 		l.script = store.NewScript("limits", lua.Limits)
 		l.lanes = redisstore.NewLanes(store, redisstore.Work[query, answer]{
 			Name: "limits", Lanes: cfg.Lanes, MaxBatch: maxBatchCharges,
@@ -150,8 +151,11 @@ func (l *Limiter) decide(ctx context.Context, req Request, o rule.Op) (Decision,
 	if len(q.charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
-	d, denied := l.recall(&q)
-	if !denied {
+	d, known := l.recall(&q)
+	if !known {
+		d, known = l.peekHeld(&q)
+	}
+	if !known {
 		if d, err = l.askStore(ctx, &q); err != nil {
 			return Decision{}, err
 		}
@@ -265,10 +269,8 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 	vectors := bench.vectors(queries, now)
 	for _, v := range vectors {
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
-		v.life = max(unknownLife, l.local.lives.of(v.tags[0]))
-		v.sent = append(append(v.sent, v.keys...), l.local.lives.key(v.tags[0]))
 	}
-	l.raise(b, vectors, queries)
+	l.sayLives(b, vectors, queries)
 	replies := b.Run(l.script, bench.calls(l.cfg.redisNow()))
 	if l.store.IsCluster() {
 		l.sendMoving(b, vectors, replies)
@@ -285,9 +287,8 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 			continue
 		}
 		b.SetNow(d.now)
-		if v.life != 0 && d.life != v.life {
-			l.local.lives.set(v.tags[0], d.life)
-			v.life = d.life
+		if d.life != v.life {
+			l.hearLife(v, d.life)
 		}
 		if d.lost {
 			continue
@@ -300,7 +301,9 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 		if charged {
 			b.Wrote()
 		}
-		l.local.observe(v, results, charged, received)
+		if l.local.observe(v, results, charged, received) && v.peeks {
+			b.Kept(v.keys)
+		}
 	}
 	return results
 }
@@ -327,7 +330,7 @@ func (l *Limiter) replicasOf(m Mode) *replica.Set {
 }
 
 // Forget drops the metrics of rules that do not exist any more.
-func (l *Limiter) Forget(rules []string) { l.metrics.Forget(rules) }
+func (l *Limiter) Forget(labels []string) { l.metrics.Forget(labels) }
 
 func (l *Limiter) counted(d Decision) Decision {
 	l.metrics.count(d)

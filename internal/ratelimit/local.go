@@ -30,7 +30,8 @@ type localState struct {
 	seed    maphash.Seed
 	max     int // per stripe
 	metrics *Metrics
-	lives   *lives // of the data in Redis; nil: local mode
+	lives   *lives           // of the data in Redis; nil: local mode
+	dropped func(key string) // is called with the bucket of a level that is dropped although it says something; nil: nobody asks
 	stripes [localStripes]stripe
 }
 
@@ -156,24 +157,29 @@ func (l *localState) known(c *charge, now int64) localLevel {
 
 // observe copies the levels in a reply of Redis. now is this process's clock, by which levels are kept. Local charges are dropped only
 // after Redis has charged again: a read-only or full Redis still answers peeks, from state that lacks those charges.
-func (l *localState) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) {
+// all reports whether this process now keeps the level of each bucket as Redis has it.
+func (l *localState) observe(v *vector, results []redisstore.Result[answer], charged bool, now int64) (all bool) {
 	last := v.last(results)
+	all = true
 	for at, key := range v.keys {
 		next := localLevel{of: v.rules[v.ruleOf[at]].rule.Limit(), life: v.life, ahead: last[at].level.Now - now}
-		l.observeKey(v.tags[at], key, next, last[at], charged, now)
+		all = l.observeKey(v.tags[at], key, next, last[at], charged, now) && all
 	}
+	return all
 }
 
-func (l *localState) observeKey(tag, key string, next localLevel, r *bucketResult, charged bool, now int64) {
+func (l *localState) observeKey(tag, key string, next localLevel, r *bucketResult, charged bool, now int64) bool {
 	shard := l.stripe(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if own := shard.at(key, now); !charged && own.fullAt != 0 && own.of == nil {
-		return
+		return false
 	}
-	if r.code != rule.Corrupt && r.code != rule.Stale { // else there is only the local level
-		l.keep(shard, key, now, next.of, next, r.level)
+	if r.code == rule.Corrupt || r.code == rule.Stale { // there is only the local level
+		return false
 	}
+	l.keep(shard, key, now, next.of, next, r.level)
+	return true
 }
 
 // keep stores a level at now under the limit b, with e's other fields. It needs the lock.
@@ -254,6 +260,9 @@ func (l *localState) makeRoom(shard *stripe, now int64) {
 	}
 	if crowded {
 		l.drop(shard, soonest)
+		if l.dropped != nil {
+			l.dropped(soonest)
+		}
 	}
 }
 

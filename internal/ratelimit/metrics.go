@@ -9,8 +9,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// Metrics are the measurements of a process's limits. Labels are rule ids, kinds and names from the program, never a tenant or a
-// subject.
+// Metrics are the measurements of a process's limits. Labels are those of rules (rule.Rule.Metric), kinds and names from the program, never a
+// tenant or a subject.
 type Metrics struct {
 	decisions   *prometheus.CounterVec
 	vectorSize  prometheus.Histogram
@@ -124,13 +124,13 @@ func (m *Metrics) count(d Decision) {
 		if v.Mode == ModeRedis && v.Allowed && !v.Unknown {
 			m.passed.of(v.Rule).Inc()
 		} else {
-			m.decisions.WithLabelValues(v.Rule.ID, v.Rule.Kind.String(), outcomeLabel(*v), v.Mode.String()).Inc()
+			m.decisions.WithLabelValues(v.Rule.Metric, v.Rule.Kind.String(), outcomeLabel(*v), v.Mode.String()).Inc()
 		}
-		m.degradedRules.note(v.Rule.ID, d.Degraded, v.Mode)
+		m.degradedRules.note(v.Rule.Metric, d.Degraded, v.Mode)
 		switch {
 		case v.Unknown:
 		case v.Allowed:
-			m.countNear(v.Rule.ID, v.Remaining, v.Limit)
+			m.countNear(v.Rule.Metric, v.Remaining, v.Limit)
 		case !v.Shadow && !v.Never:
 			m.retryAfter.Observe(v.RetryAfter.Seconds())
 		}
@@ -143,9 +143,9 @@ func (m *Metrics) countNear(rule string, remaining, limit int64) {
 	}
 }
 
-// Forget drops the series of rules that do not exist any more. A decision under way may bring a series back; a later call drops it.
-func (m *Metrics) Forget(rules []string) {
-	for _, rule := range rules {
+// Forget drops the series of labels that no rule has any more. A decision under way may bring a series back; a later call drops it.
+func (m *Metrics) Forget(labels []string) {
+	for _, rule := range labels {
 		of := prometheus.Labels{"rule": rule}
 		m.passed.forget(rule)
 		m.near.DeletePartialMatch(of)
@@ -172,13 +172,13 @@ type passKey struct {
 
 // of returns the counter of a rule.
 func (p *passCounters) of(r *rule.Rule) prometheus.Counter {
-	key := passKey{r.ID, r.Kind}
+	key := passKey{r.Metric, r.Kind}
 	if c, known := p.all.Load(key); known {
 		return c.(prometheus.Counter)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.decisions.WithLabelValues(r.ID, r.Kind.String(), outcomeLabel(Verdict{Allowed: true}), ModeRedis.String())
+	c := p.decisions.WithLabelValues(r.Metric, r.Kind.String(), outcomeLabel(Verdict{Allowed: true}), ModeRedis.String())
 	p.all.Store(key, c)
 	return c
 }

@@ -39,6 +39,9 @@ type Request struct {
 	// tenant's shard was not asked or did not answer. A refund reads nothing.
 	With *redisstore.Reads
 
+	// Fresh makes Redis decide a peek, even if this process knows the levels.
+	Fresh bool
+
 	local uint16 // of a refund: a bit per charge that was taken in this process instead of Redis
 }
 
@@ -81,6 +84,8 @@ const (
 	ModeRedis Mode = iota
 	// ModeMemo is a denial by Redis that this process remembers and that still holds.
 	ModeMemo
+	// ModeHeld is this process, from levels of which Redis announces every change.
+	ModeHeld
 	// ModeLocal is this process.
 	ModeLocal
 )
@@ -90,6 +95,8 @@ func (m Mode) String() string {
 	switch m {
 	case ModeMemo:
 		return "memo"
+	case ModeHeld:
+		return "held"
 	case ModeLocal:
 		return "local"
 	default:
@@ -129,12 +136,25 @@ func (d Decision) Charged(req Request) Request {
 	return taken
 }
 
+// Only returns the charges of req whose rules is accepts, to be refunded without the others.
+func (req Request) Only(is func(*rule.Rule) bool) Request {
+	part := Request{Tenant: req.Tenant, With: req.With}
+	for i, c := range req.Charges {
+		if is(c.Rule) {
+			part.local |= req.local >> i & 1 << len(part.Charges)
+			part.Charges = append(part.Charges, c)
+		}
+	}
+	return part
+}
+
 // query is a checked request.
 type query struct {
 	op      rule.Op
 	tenant  string
 	charges []charge
 	with    *redisstore.Reads // nil: none
+	fresh   bool              // of a peek: not from held levels
 
 	// positions are those of the charges in the whole request, if this is a part of it.
 	positions []int
@@ -164,7 +184,7 @@ func (req Request) check(o rule.Op) (query, error) {
 	}
 	q := query{op: o, tenant: req.Tenant, charges: make([]charge, len(req.Charges))}
 	if o != rule.Refund {
-		q.with = req.With
+		q.with, q.fresh = req.With, req.Fresh
 	}
 	for i, c := range req.Charges {
 		if !c.Rule.Compiled() {

@@ -52,6 +52,7 @@ type vector struct {
 	at       []int           // of the charges of the query at hand: index in keys, or unplaced
 	forms    []form
 	charges  []formCharge // of the forms, one form after the other
+	peeks    bool         // there are peeks among the queries
 
 	// The rest is space for sending the call and reading its reply.
 
@@ -148,6 +149,7 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 // add adds q, which is the query of the last call of fits.
 func (v *vector) add(position int, q *query) {
 	v.queries = append(v.queries, position)
+	v.peeks = v.peeks || q.op == rule.Peek && !q.fresh
 	from := len(v.charges)
 	for i := range q.charges {
 		c := &q.charges[i]
@@ -223,7 +225,7 @@ func (v *vector) call(now int64) redisstore.Call {
 	if v.life != 0 {
 		keys = v.sent
 	}
-	return redisstore.Call{Keys: keys, Args: args, Packed: true}
+	return redisstore.Call{Keys: keys, Args: args, Packed: true, Watch: v.peeks}
 }
 
 // replyHead is the part of a reply that is about no single query.

@@ -1,6 +1,9 @@
 package redisstore
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Batch is the pipeline of one batch of a lane. Its keys to read are sent with the first Run.
 type Batch struct {
@@ -9,6 +12,7 @@ type Batch struct {
 	ctx   context.Context // of the batch at hand
 	reads readPlan
 	sent  int64 // µs of this process's clock; when Run began
+	stamp int64 // of the watch, for the values that the last Run read; 0: they are not watched
 }
 
 func newBatch(s *Store, sh *shard) *Batch {
@@ -20,10 +24,19 @@ func newBatch(s *Store, sh *shard) *Batch {
 func (b *Batch) Run(script *Script, calls []Call) []Reply {
 	b.sent = b.store.clock.micros()
 	var replies []Reply
+	var watched bool
+	first := !b.reads.sent
+	b.stamp = b.watch(calls)
 	if script != nil {
-		replies = script.run(b.ctx, calls, &b.reads)
+		replies, watched = script.run(b.ctx, calls, &b.reads, b.stamp != 0)
 	} else {
-		b.store.sendReads(b.ctx, &b.reads)
+		watched = b.store.sendReads(b.ctx, &b.reads, b.stamp != 0)
+	}
+	if !watched {
+		b.stamp = 0
+	}
+	if first {
+		b.reads.stamp = b.stamp
 	}
 	away := b.reads.away()
 	for i := range replies {
@@ -33,6 +46,38 @@ func (b *Batch) Run(script *Script, calls []Call) []Reply {
 	}
 	b.shard.breaker.record(b.store.cfg.Now(), away)
 	return replies
+}
+
+// watch notes what a Run will read, if it can be watched.
+func (b *Batch) watch(calls []Call) (stamp int64) {
+	w := b.store.watch
+	if len(b.reads.places) == 0 && !slices.ContainsFunc(calls, func(c Call) bool { return c.Watch }) {
+		return 0
+	}
+	if stamp = w.begin(); stamp == 0 {
+		return 0
+	}
+	for i := range calls {
+		if calls[i].Watch {
+			for _, key := range calls[i].Keys {
+				w.reading(stamp, key)
+			}
+		}
+	}
+	for key := range b.reads.places {
+		w.reading(stamp, key)
+	}
+	return stamp
+}
+
+// Kept notes that this process now keeps the values of keys as the last Run read them, for a call with Watch.
+func (b *Batch) Kept(keys []string) {
+	if b.stamp == 0 {
+		return
+	}
+	for _, key := range keys {
+		b.store.watch.kept(b.stamp, key)
+	}
 }
 
 // Wrote tells the breaker that a call of this batch has written something.

@@ -8,6 +8,7 @@
 //   - lane: a queue of requests in front of a shard. What waits in a lane is sent as one pipeline: a batch.
 //   - kind: the lanes of one user: limits, leases, reads. Work says how a kind turns a batch into script calls.
 //   - reads: keys to read. They go with another request of their slot, in its pipeline, or alone.
+//   - held: a value that was read and of which Redis has announced no change since. See Watch.
 //   - breaker: the switch of a shard that stops requests while the shard does not answer. A probe is the one request it lets through.
 //
 // # The way of a request
@@ -19,10 +20,16 @@
 // # Invariants
 //
 //  1. A script call is sent at most once. Only the reply NOSCRIPT leads to a second send: the script did not run then.
+//
 //  2. Requests with one hash tag are sent in order of arrival.
+//
 //  3. A request takes at most the budget (120 ms): half in the queue, half in Redis.
+//
 //  4. A shard that does not answer delays no request of another shard.
+//
 //  5. A shard that answers but rejects writes counts as away until it has accepted a write.
+//
+//  6. A value that is held (Watch) stood in Redis HeldFor ago or later.
 //
 // # Clock
 //

@@ -38,6 +38,7 @@ type Result[A any] struct {
 	Err    error
 
 	values []string // of the keys read with it
+	stamp  int64    // of the watch, for these values
 }
 
 // Lanes queue requests of one kind, per shard and hash tag. What waits in a lane is sent as one pipeline.
@@ -103,7 +104,7 @@ func (l *Lanes[Q, A]) newLane(sh *shard) *lane.Lane[item[Q], Result[A]] {
 		}
 		results := send(b, requests)
 		for i := range results {
-			results[i].values = b.reads.of(i)
+			results[i].values, results[i].stamp = b.reads.of(i), b.reads.stamp
 		}
 		requests = emptied(requests)
 		b.clear()
@@ -144,7 +145,7 @@ func (l *Lanes[Q, A]) Do(ctx context.Context, deadline time.Time, key string, re
 		switch {
 		case err == nil:
 			if reads != nil {
-				reads.Values = r.values
+				reads.Values, reads.stamp = r.values, r.stamp
 			}
 			return r.Answer, nil
 		case errors.Is(err, ErrMoving):

@@ -26,6 +26,8 @@ type Reads struct {
 	Keys []string
 	// Values are the strings under Keys, empty for a key that does not exist or has another type. nil: the keys were not read.
 	Values []string
+
+	stamp int64 // of the watch; 0: the keys are not watched
 }
 
 // NewReads returns the reads of keys; nil for no keys. The error means that there are too many keys, or one without {tag} as its
@@ -78,19 +80,32 @@ func (s *Store) Read(ctx context.Context, reads *Reads) error {
 func (s *Store) ReadAll(ctx context.Context, keys []string) ([]string, error) {
 	plan := readPlan{cluster: s.IsCluster()}
 	plan.add(keys)
-	s.sendReads(ctx, &plan)
+	s.sendReads(ctx, &plan, false)
 	if err := plan.errOf(0); err != nil {
 		return nil, err
 	}
 	return plan.of(0), nil
 }
 
-// sendReads sends the reads of a batch that has nothing else to send. The error of each is in plan.
-func (s *Store) sendReads(ctx context.Context, plan *readPlan) {
+// sendReads sends the reads of a batch that has nothing else to send. The error of each is in plan. With watch, Redis remembers the keys;
+// watched reports whether it does.
+func (s *Store) sendReads(ctx context.Context, plan *readPlan, watch bool) (watched bool) {
 	pipe := s.client.Pipeline()
-	plan.queue(ctx, pipe)
+	tracking := s.startTracking(ctx, pipe, watch)
+	plan.queue(ctx, pipe, watch)
 	_, err := pipe.Exec(ctx)
 	plan.collect(err)
+	return s.endTracking(tracking)
+}
+
+// Kept notes that this process now keeps the values of reads.
+func (s *Store) Kept(reads *Reads) {
+	if reads == nil || reads.Values == nil || reads.stamp == 0 {
+		return
+	}
+	for _, key := range reads.Keys {
+		s.watch.kept(reads.stamp, key)
+	}
 }
 
 // readPlan is the keys that a batch reads, each once, and their values. It reuses its space. It is for one goroutine.
@@ -103,6 +118,7 @@ type readPlan struct {
 	ends     []int            // by request: where its part of wanted ends
 	values   []string         // by wanted
 	sent     bool
+	stamp    int64 // of the watch; 0: the keys are not watched
 }
 
 // readCommand is one MGET.
@@ -151,12 +167,15 @@ func (p *readPlan) place(key *string) place {
 }
 
 // queue adds the commands to a pipeline, the first time it is called.
-func (p *readPlan) queue(ctx context.Context, pipe redis.Pipeliner) {
+func (p *readPlan) queue(ctx context.Context, pipe redis.Pipeliner, watch bool) {
 	if p.sent {
 		return
 	}
 	for i := range p.commands {
 		c := &p.commands[i]
+		if watch {
+			caching(ctx, pipe)
+		}
 		c.cmd = redis.NewStringSliceCmd(ctx, c.args...)
 		_ = pipe.Process(ctx, c.cmd) // queues; it cannot fail
 	}
@@ -236,5 +255,5 @@ func (p *readPlan) clear() {
 	clear(p.open)
 	clear(p.places)
 	p.commands, p.wanted, p.ends = p.commands[:0], p.wanted[:0], p.ends[:0]
-	p.values, p.sent = nil, false
+	p.values, p.sent, p.stamp = nil, false, 0
 }

@@ -71,7 +71,7 @@ func TestReadPlan_KeepsNothing(t *testing.T) {
 		p.add([]string{"keeps:a", "keeps:b"})
 		p.add(nil)
 		p.add([]string{"keeps:b"})
-		store.sendReads(t.Context(), &p)
+		store.sendReads(t.Context(), &p, false)
 		if got := fmt.Sprintf("%q %q %q", p.of(0), p.of(1), p.of(2)); got != `["" ""] [] [""]` || p.of(1) != nil || p.away() != nil {
 			t.Errorf("values %s", got)
 		}

@@ -35,6 +35,7 @@ type Call struct {
 	Keys   []string
 	Args   []any // strings and integers, or pointers to them
 	Packed bool  // the reply is one string
+	Watch  bool  // Redis is to announce changes of the keys; see Watch
 }
 
 // Reply is the answer to a Call: Ints or Err.
@@ -74,25 +75,30 @@ func (s *Script) load(ctx context.Context, client redis.UniversalClient) error {
 // Run runs the script for every call in one pipeline, without a lane and a breaker: one round trip, and a second one only for the
 // calls that were answered NOSCRIPT. Calls for one slot run in order. It returns a reply per call, in order; errors are those of
 // Batch.Run. ctx bounds it.
-func (s *Script) Run(ctx context.Context, calls ...Call) []Reply { return s.run(ctx, calls, nil) }
+func (s *Script) Run(ctx context.Context, calls ...Call) []Reply {
+	replies, _ := s.run(ctx, calls, nil, false)
+	return replies
+}
 
-// run sends the keys to read with the calls, if plan is not nil.
-func (s *Script) run(ctx context.Context, calls []Call, plan *readPlan) []Reply {
-	replies := make([]Reply, len(calls))
+// run sends the keys to read with the calls, if plan is not nil. With watch, Redis remembers the keys to read and those of calls with
+// Watch; watched reports whether it does.
+func (s *Script) run(ctx context.Context, calls []Call, plan *readPlan, watch bool) (replies []Reply, watched bool) {
+	replies = make([]Reply, len(calls))
 	started := time.Now() // a measurement only; no decision depends on it
-	missing := s.send(ctx, "evalsha", s.sha, calls, replies, nil, plan)
+	missing, watched := s.send(ctx, "evalsha", s.sha, calls, replies, nil, plan, watch)
 	if len(missing) > 0 {
+		watched = false
 		s.store.metrics.noScript.WithLabelValues(s.name).Add(float64(len(missing)))
-		s.send(ctx, "eval", s.source, calls, replies, missing, nil)
+		s.send(ctx, "eval", s.source, calls, replies, missing, nil, false)
 	}
 	s.store.metrics.scriptSeconds.WithLabelValues(s.name).Observe(time.Since(started).Seconds())
-	return replies
+	return replies, watched
 }
 
 // send sends calls[i] for every i in only (nil: all) and sets replies[i]. It returns the indices that were answered NOSCRIPT.
 func (s *Script) send(
-	ctx context.Context, command, script any, calls []Call, replies []Reply, only []int, plan *readPlan,
-) (missing []int) {
+	ctx context.Context, command, script any, calls []Call, replies []Reply, only []int, plan *readPlan, watch bool,
+) (missing []int, watched bool) {
 	b := s.buffers.Get().(*sendBuffers)
 	if only == nil {
 		for i := range calls {
@@ -101,13 +107,17 @@ func (s *Script) send(
 		only = b.all
 	}
 	pipe := s.store.client.Pipeline()
+	tracking := s.store.startTracking(ctx, pipe, watch)
 	for _, i := range only {
+		if watch && calls[i].Watch {
+			caching(ctx, pipe)
+		}
 		cmd := newCommand(ctx, calls[i].Packed, b.command(command, script, &calls[i]))
 		b.cmds = append(b.cmds, cmd)
 		_ = pipe.Process(ctx, cmd) // queues; it cannot fail
 	}
 	if plan != nil {
-		plan.queue(ctx, pipe)
+		plan.queue(ctx, pipe, watch)
 	}
 	_, execErr := pipe.Exec(ctx) // it returns when go-redis is done with the commands
 	if plan != nil {
@@ -127,7 +137,7 @@ func (s *Script) send(
 	}
 	b.clear()
 	s.buffers.Put(b)
-	return missing
+	return missing, s.store.endTracking(tracking)
 }
 
 // classify turns an error into one that matches ErrScript, if the script itself replied with it, or ErrAway.

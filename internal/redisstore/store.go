@@ -79,6 +79,7 @@ type Store struct {
 	clock   ticker
 	seed    maphash.Seed
 	reads   *Lanes[struct{}, struct{}]
+	watch   *Watch // nil: nothing is held
 
 	changed atomic.Pointer[func(shard string, err error, away int)]
 	away    atomic.Int32 // shards whose breaker is open
@@ -138,8 +139,12 @@ func New(client redis.UniversalClient, cfg Config) *Store {
 		close(s.ended)
 	}
 	s.reads = newReadLanes(s)
+	s.watch = newWatch(s, client)
 	return s
 }
+
+// Watch returns what knows which values still stand in Redis; nil on a cluster.
+func (s *Store) Watch() *Watch { return s.watch }
 
 // Start learns the masters of a cluster and loads the scripts. It is optional: an error means that Redis is away or that the first
 // calls will send their script in full.
@@ -158,7 +163,10 @@ func (s *Store) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	s.cancel() // from here on no shard is added or dropped
 	s.mu.Unlock()
-	<-s.ended                                 // within the client's timeouts
+	<-s.ended // within the client's timeouts
+	if s.watch != nil {
+		s.watch.stop()
+	}
 	errs = append(errs, s.stopShards(ctx)...) // shards added in between
 	s.dropped.Wait()
 	return errors.Join(errs...)
@@ -215,6 +223,29 @@ func (s *Store) Delete(ctx context.Context, key string) (existed bool, err error
 		return false, fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	return n > 0, nil
+}
+
+// PutNew stores text under a key for ttl and returns true, unless the key exists: then it returns what is there. The error matches ErrAway:
+// whether the text was stored is unknown.
+func (s *Store) PutNew(ctx context.Context, key, text string, ttl time.Duration) (held string, isNew bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
+	defer cancel()
+	pipe := s.client.Pipeline()
+	set, get := pipe.SetNX(ctx, key, text, ttl), pipe.Get(ctx, key) // SET NX GET needs Redis 7
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return "", false, fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return get.Val(), set.Val(), nil
+}
+
+// Put stores text under a key for ttl. The error matches ErrAway: whether the text was stored is unknown.
+func (s *Store) Put(ctx context.Context, key, text string, ttl time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
+	defer cancel()
+	if err := s.client.Set(ctx, key, text, ttl).Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return nil
 }
 
 // noteShard is called by the breaker of a shard, once per change.

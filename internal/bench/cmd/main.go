@@ -11,8 +11,10 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"golang.org/x/term"
 
 	"github.com/quotasvc/quotasvc/internal/bench"
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 	"github.com/quotasvc/quotasvc/internal/localstack"
 )
 
@@ -29,6 +31,7 @@ var errMissed = errors.New("a target was missed")
 type cli struct {
 	Run      runCmd      `cmd:"" default:"withargs" help:"Measure throughput and latency beside the baselines. Print the results and store them with charts."`
 	Outage   outageCmd   `cmd:"" help:"Kill Redis under load and start it again. Show how long callers wait and how much is admitted."`
+	Flood    floodCmd    `cmd:"" help:"Flood the service with requests that it refuses. Show what others notice and what a refusal costs."`
 	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve the baselines."`
 }
 
@@ -77,6 +80,11 @@ func (c *programConfig) withLog(do func(log io.Writer) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	return do(log)
+}
+
+// printer writes to standard output, in color if that is a terminal.
+func printer() *report.Printer {
+	return &report.Printer{Out: os.Stdout, Color: term.IsTerminal(int(os.Stdout.Fd()))}
 }
 
 // baselineCmd is the process that a run starts to compare the service with.

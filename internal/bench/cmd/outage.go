@@ -18,6 +18,8 @@ type outageCmd struct {
 	Connections int           `default:"256" help:"Connections of the load generator."`
 	Before      time.Duration `default:"5s" help:"Duration of the load before Redis is killed."`
 	Away        time.Duration `default:"8s" help:"Time until Redis is started again."`
+	Docs        string        `default:"docs" type:"path" help:"Directory of the documents."`
+	Record      bool          `help:"Write the picture into the documents."`
 	After       time.Duration `default:"12s" help:"Duration of the load after Redis is started again. Instances retry Redis every 5 s."`
 }
 
@@ -31,8 +33,13 @@ func (c *outageCmd) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := result.Print(os.Stdout); err != nil {
+		if err := result.Print(printer()); err != nil {
 			return err
+		}
+		if c.Record {
+			if err := result.Keep(c.Docs); err != nil {
+				return err
+			}
 		}
 		fmt.Fprintf(os.Stdout, "\noutage.json and outage.svg are in %s\n", c.Dir)
 		if c.Strict && !result.Met() {

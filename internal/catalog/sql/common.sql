@@ -9,3 +9,24 @@ SELECT pg_notify('quotasvc_catalog', n.change) FROM unnest($1::text[]) AS n (cha
 
 -- name: Listen
 LISTEN quotasvc_catalog;
+
+-- name: SelectSums
+-- What tells whether rows were changed, also by a statement that somebody runs by hand: for groups of meters (1), of plans (2) and of limits (3)
+-- the number of rows, and a sum of their ids, of the transactions that wrote them, and of when. Rows of one group end with the same two
+-- letters. Of plans only the newest version counts, with its allowances. Reads whole tables, and returns little.
+SELECT 1::smallint, ascii(right(meter, 1)) * 1024 + ascii(right(meter, 2)) * 8 + length(meter) % 8 AS place, count(*),
+       bit_xor(hashtextextended(meter, xmin::text::bigint) # (date_part('epoch', updated_at) * 1000000)::bigint)
+FROM meters
+GROUP BY place
+UNION ALL
+SELECT 2::smallint, ascii(right(p.plan, 1)) * 1024 + ascii(right(p.plan, 2)) * 8 + length(p.plan) % 8 AS place, count(*),
+       bit_xor(hashtextextended(p.plan, p.mark::text::bigint) # (date_part('epoch', p.created_at) * 1000000)::bigint
+               # (SELECT coalesce(bit_xor(hashtextextended(a.meter, a.xmin::text::bigint)), 0)
+                  FROM plan_allowances a WHERE a.plan = p.plan AND a.version = p.version))
+FROM (SELECT DISTINCT ON (plan) plan, version, created_at, xmin AS mark FROM plans ORDER BY plan, version DESC) AS p
+GROUP BY place
+UNION ALL
+SELECT 3::smallint, ascii(right(rule, 1)) * 1024 + ascii(right(rule, 2)) * 8 + length(rule) % 8 AS place, count(*),
+       bit_xor(hashtextextended(rule, xmin::text::bigint) # (date_part('epoch', updated_at) * 1000000)::bigint)
+FROM limits
+GROUP BY place;

@@ -6,6 +6,12 @@ WHERE ($1::text[] IS NULL OR rule = ANY ($1)) AND rule > $2
 ORDER BY rule
 LIMIT $3;
 
+-- name: SelectLimitsIn
+-- The limits in the groups $1 of SelectSums.
+SELECT rule, spec, created_at, updated_at
+FROM limits
+WHERE ascii(right(rule, 1)) * 1024 + ascii(right(rule, 2)) * 8 + length(rule) % 8 = ANY ($1::integer[]);
+
 -- name: InsertLimit
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS at
@@ -22,3 +28,13 @@ RETURNING created_at, updated_at;
 
 -- name: DeleteLimit
 DELETE FROM limits WHERE rule = $1;
+
+-- name: DeleteOrphans
+-- The overrides of those of the rules $1 that no limit, and no limit of a plan's newest version, has the name of.
+WITH gone AS (
+    SELECT k.rule FROM unnest($1::text[]) AS k (rule)
+    WHERE NOT EXISTS (SELECT 1 FROM limits l WHERE l.rule = k.rule)
+      AND NOT EXISTS (SELECT 1 FROM (SELECT DISTINCT ON (plan) limits FROM plans ORDER BY plan, version DESC) AS p
+                      WHERE p.limits @> jsonb_build_array(jsonb_build_object('rule', k.rule)))
+)
+DELETE FROM limit_overrides o USING gone WHERE o.rule = gone.rule;

@@ -3,8 +3,10 @@
 SELECT clock_timestamp();
 
 -- name: SelectTenants
--- Tenants $1 (all if it is null) after $2, at most $3, in order.
-SELECT tenant_id, plan, anchor, timezone, status, metadata, overrides, version, created_at, updated_at
+-- Tenants $1 (all if it is null) after $2, at most $3, in order, and whether limits are overridden for the tenant, and for subjects of it.
+SELECT tenant_id, plan, anchor, timezone, status, metadata, overrides, version, created_at, updated_at,
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = tenants.tenant_id AND o.subject = ''),
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = tenants.tenant_id AND o.subject > '')
 FROM tenants
 WHERE ($1::text[] IS NULL OR tenant_id = ANY ($1)) AND tenant_id > $2
 ORDER BY tenant_id

@@ -90,6 +90,12 @@ const (
 	LimitCostByRequest LimitCostBy = "request"
 )
 
+// Defines values for LimitCounts.
+const (
+	LimitCountsAttempts  LimitCounts = "attempts"
+	LimitCountsSuccesses LimitCounts = "successes"
+)
+
 // Defines values for LimitKind.
 const (
 	LimitKindConcurrency   LimitKind = "concurrency"
@@ -113,6 +119,12 @@ const (
 	LimitPerRoute   LimitPer = "route"
 	LimitPerSubject LimitPer = "subject"
 	LimitPerTenant  LimitPer = "tenant"
+)
+
+// Defines values for LimitRouteKey.
+const (
+	LimitRouteKeyPath    LimitRouteKey = "path"
+	LimitRouteKeyPattern LimitRouteKey = "pattern"
 )
 
 // Defines values for LimitingKind.
@@ -448,6 +460,26 @@ type ChangeAnswer struct {
 	// Subject Empty for the tenant itself.
 	Subject string `json:"subject"`
 	Tenant  ID     `json:"tenant"`
+}
+
+// ChargeAnswer defines model for ChargeAnswer.
+type ChargeAnswer struct {
+	// Allowed Always true. A denial is a problem.
+	Allowed bool `json:"allowed"`
+
+	// ChargeID Names the charge in a refund. Absent if no limit was charged.
+	ChargeID string         `json:"charge_id,omitempty,omitzero"`
+	DryRun   bool           `json:"dry_run,omitempty,omitzero"`
+	Limits   []LimitVerdict `json:"limits"`
+}
+
+// ChargeRefundAnswer defines model for ChargeRefundAnswer.
+type ChargeRefundAnswer struct {
+	// Limits The limits after the refund.
+	Limits []LimitVerdict `json:"limits"`
+
+	// Refunded False if the charge was refunded before, or its tokens have come back by themselves.
+	Refunded bool `json:"refunded"`
 }
 
 // CheckAnswer defines model for CheckAnswer.
@@ -849,18 +881,29 @@ type LeaseAnswer struct {
 
 // Limit defines model for Limit.
 type Limit struct {
-	Burst int64 `json:"burst"`
-	Cost  int64 `json:"cost"`
+	// Ban After this many denials of a bucket within a time, everything in it is denied for another time.
+	Ban   LimitBan `json:"ban,omitempty,omitzero"`
+	Burst int64    `json:"burst"`
+	Cost  int64    `json:"cost"`
 
 	// CostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
 	CostBy LimitCostBy `json:"cost_by"`
 
 	// Costs Tokens per request on some routes; the most specific matching pattern counts.
-	Costs     LimitCosts `json:"costs,omitempty,omitzero"`
-	CreatedAt time.Time  `json:"created_at"`
+	Costs LimitCosts `json:"costs,omitempty,omitzero"`
+
+	// Counts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
+	Counts    LimitCounts `json:"counts,omitempty,omitzero"`
+	CreatedAt time.Time   `json:"created_at"`
+
+	// Debt Tokens that a bucket may go below zero by a charge after the fact. While it owes, nothing passes. None by default.
+	Debt LimitDebt `json:"debt,omitempty,omitzero"`
 
 	// Explain An explanation of the limit, with `explain=1`.
 	Explain LimitExplanation `json:"explain,omitempty,omitzero"`
+
+	// IPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
+	IPPrefix LimitIPPrefix `json:"ip_prefix,omitempty,omitzero"`
 
 	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
@@ -870,6 +913,9 @@ type Limit struct {
 
 	// Mode `shadow` counts what it would deny and denies nothing. `enforce` by default.
 	Mode LimitMode `json:"mode"`
+
+	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
+	Normalize *LimitNormalize `json:"normalize,omitempty"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error"`
@@ -881,11 +927,25 @@ type Limit struct {
 
 	// Replaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
+
+	// RouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
+	RouteKey LimitRouteKey `json:"route_key,omitempty,omitzero"`
 	Rule     ID            `json:"rule"`
 
 	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 	Timezone  LimitTimezone `json:"timezone,omitempty,omitzero"`
 	UpdatedAt time.Time     `json:"updated_at"`
+}
+
+// LimitBan After this many denials of a bucket within a time, everything in it is denied for another time.
+type LimitBan struct {
+	After int64 `json:"after"`
+
+	// For A duration from 1 s to 720 h, as in 30s, 10m, 24h.
+	For LimitDuration `json:"for"`
+
+	// Within A duration from 1 s to 720 h, as in 30s, 10m, 24h.
+	Within LimitDuration `json:"within"`
 }
 
 // LimitCost defines model for LimitCost.
@@ -901,6 +961,15 @@ type LimitCostBy string
 
 // LimitCosts Tokens per request on some routes; the most specific matching pattern counts.
 type LimitCosts = []LimitCost
+
+// LimitCounts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
+type LimitCounts string
+
+// LimitDebt Tokens that a bucket may go below zero by a charge after the fact. While it owes, nothing passes. None by default.
+type LimitDebt = int64
+
+// LimitDuration A duration from 1 s to 720 h, as in 30s, 10m, 24h.
+type LimitDuration = string
 
 // LimitExplanation An explanation of the limit, with `explain=1`.
 type LimitExplanation struct {
@@ -921,6 +990,9 @@ type LimitExplanation struct {
 
 	// MostPerPeriod The most tokens that pass in any interval as long as the rate's period.
 	MostPerPeriod int64 `json:"most_per_period,omitempty,omitzero"`
+
+	// Override The override whose numbers these are, with the tenant and the subject of the query.
+	Override LimitOverride `json:"override,omitempty,omitzero"`
 
 	// PerSecond The tokens per second in the long run.
 	PerSecond float64 `json:"per_second,omitempty,omitzero"`
@@ -957,6 +1029,12 @@ type LimitExplanation struct {
 	} `json:"window,omitempty,omitzero"`
 }
 
+// LimitIPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
+type LimitIPPrefix struct {
+	V4 int64 `json:"v4,omitempty,omitzero"`
+	V6 int64 `json:"v6,omitempty,omitzero"`
+}
+
 // LimitKind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
 type LimitKind string
 
@@ -971,7 +1049,10 @@ type LimitList struct {
 // LimitMatch The limit applies to requests that match all of these; to every request by default.
 type LimitMatch struct {
 	Meter ID `json:"meter,omitempty,omitzero"`
-	Plan  ID `json:"plan,omitempty,omitzero"`
+
+	// Method The HTTP method, in upper case. The limit does not apply to a request without a method.
+	Method string `json:"method,omitempty,omitzero"`
+	Plan   ID     `json:"plan,omitempty,omitzero"`
 
 	// Route A route in which `*` matches one or more characters without a slash, and `**` at the end matches any rest.
 	Route  RoutePattern `json:"route,omitempty,omitzero"`
@@ -981,6 +1062,31 @@ type LimitMatch struct {
 // LimitMode `shadow` counts what it would deny and denies nothing. `enforce` by default.
 type LimitMode string
 
+// LimitNormalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
+type LimitNormalize = []string
+
+// LimitOverride defines model for LimitOverride.
+type LimitOverride struct {
+	Burst     int64     `json:"burst,omitempty,omitzero"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
+	Rate      string    `json:"rate,omitempty,omitzero"`
+	Rule      string    `json:"rule"`
+
+	// Subject Absent for the override of all subjects.
+	Subject   string    `json:"subject,omitempty,omitzero"`
+	Tenant    string    `json:"tenant"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// LimitOverrideList defines model for LimitOverrideList.
+type LimitOverrideList struct {
+	Items []LimitOverride `json:"items"`
+
+	// NextCursor null on the last page.
+	NextCursor NextCursor `json:"next_cursor"`
+}
+
 // LimitPer defines model for LimitPer.
 type LimitPer string
 
@@ -989,6 +1095,31 @@ type LimitRegionShare = int64
 
 // LimitReplaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
 type LimitReplaces = string
+
+// LimitRouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
+type LimitRouteKey string
+
+// LimitState defines model for LimitState.
+type LimitState struct {
+	// Degraded Redis is down; this is what the instance knows of its own share.
+	Degraded bool `json:"degraded,omitempty,omitzero"`
+
+	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
+	Kind LimitKind `json:"kind"`
+
+	// Limit What a full bucket holds.
+	Limit int64 `json:"limit"`
+
+	// NextAfterMs The time until one more token is available; 0 if the bucket is full, and for leases.
+	NextAfterMs int64 `json:"next_after_ms"`
+
+	// Remaining Whole tokens, or free leases.
+	Remaining int64 `json:"remaining"`
+
+	// ResetAfterMs The time until the bucket is full; 0 if it is, and for leases.
+	ResetAfterMs int64 `json:"reset_after_ms"`
+	Rule         ID    `json:"rule"`
+}
 
 // LimitTimezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 type LimitTimezone = string
@@ -1156,6 +1287,9 @@ type Plan struct {
 
 // PlanLimit defines model for PlanLimit.
 type PlanLimit struct {
+	// Ban After this many denials of a bucket within a time, everything in it is denied for another time.
+	Ban LimitBan `json:"ban,omitempty,omitzero"`
+
 	// Burst The capacity of the bucket; the count of the rate by default.
 	Burst int64 `json:"burst,omitempty,omitzero"`
 
@@ -1168,6 +1302,15 @@ type PlanLimit struct {
 	// Costs Tokens per request on some routes; the most specific matching pattern counts.
 	Costs LimitCosts `json:"costs,omitempty,omitzero"`
 
+	// Counts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
+	Counts LimitCounts `json:"counts,omitempty,omitzero"`
+
+	// Debt Tokens that a bucket may go below zero by a charge after the fact. While it owes, nothing passes. None by default.
+	Debt LimitDebt `json:"debt,omitempty,omitzero"`
+
+	// IPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
+	IPPrefix LimitIPPrefix `json:"ip_prefix,omitempty,omitzero"`
+
 	// Kind `token_bucket` refills continuously. `fixed_window` counts per period of the calendar. `sliding_window` counts back from now, with a weighted estimate. `sliding_log` counts back from now exactly, for small counts. `leaky_bucket` spaces requests: admitted requests wait for their turn. `concurrency` limits leases; check and consume do not use it.
 	Kind LimitKind `json:"kind"`
 
@@ -1176,6 +1319,9 @@ type PlanLimit struct {
 
 	// Mode `shadow` counts what it would deny and denies nothing. `enforce` by default.
 	Mode LimitMode `json:"mode,omitempty,omitzero"`
+
+	// Normalize Spellings that count as one route: `case`: upper and lower case; `trailing_slash`: with and without slashes, blanks and control characters at the end; `matrix`: with and without parameters after a semicolon; `encoded_slash`: %2f and a slash. Absent: all of them for requests of gateways, none for others. An empty list: none.
+	Normalize *LimitNormalize `json:"normalize,omitempty"`
 
 	// OnBackendError What to do while Redis is down; `local_share` by default.
 	OnBackendError OnBackendError `json:"on_backend_error,omitempty,omitzero"`
@@ -1191,6 +1337,9 @@ type PlanLimit struct {
 
 	// Replaces The rule that this one replaces: where both apply, only this one counts. Of several the most specific counts: of a tenant, of a plan, by the precedence of routes, of a meter, by id.
 	Replaces LimitReplaces `json:"replaces,omitempty,omitzero"`
+
+	// RouteKey Of a limit per route: `pattern` has one bucket for all routes that match `match.route`, `path` one for each route. `pattern` by default; without `match.route` each route has its own bucket.
+	RouteKey LimitRouteKey `json:"route_key,omitempty,omitzero"`
 	Rule     ID            `json:"rule"`
 
 	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.

@@ -58,6 +58,27 @@ func (t *tx) lookEverywhere(ctx context.Context, p *plan) error {
 	return send(ctx, t.conn, out)
 }
 
+// Keys returns the keys of the tenant's operations that are remembered, in no order. It fails with CodeQueueFull if there are more than most.
+func (l *Ledger) Keys(ctx context.Context, tenant string, most int) ([]string, error) {
+	var keys []string
+	first, _ := ledger.KeyMonths(l.clock.Now())
+	err := l.onReader(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, l.sql["KeysOfTenant"], tenant, first.First(), most+1)
+		if err != nil {
+			return err
+		}
+		keys, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		return nil, unavailable("read keys", err)
+	}
+	if len(keys) > most {
+		return nil, &ledger.Error{Code: ledger.CodeQueueFull, Detail: "the tenant has too many operations to read their keys"}
+	}
+	return keys, nil
+}
+
 // unlisted returns the months of entries that the database may not list as holding entries, in order.
 func (l *Ledger) unlisted(entries []ledger.Entry) []ledger.Month {
 	var out []ledger.Month

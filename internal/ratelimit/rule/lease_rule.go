@@ -24,7 +24,7 @@ const (
 // compileConcurrency compiles a rule of kind concurrency: at most Burst leases at a time. Its rate is optional: the count replaces a
 // missing burst, and the period is the default lifetime of a lease.
 func compileConcurrency(spec Spec) (Rule, error) {
-	r := Rule{ID: spec.ID, Kind: KindConcurrency, Burst: spec.Burst, Cost: 1, Shadow: spec.Shadow, Shared: spec.Shared}
+	r := Rule{ID: spec.ID, Metric: spec.ID, Kind: KindConcurrency, Burst: spec.Burst, Cost: 1, Shadow: spec.Shadow, Shared: spec.Shared}
 	field := "burst"
 	if spec.Rate != "" {
 		var err error

@@ -104,16 +104,6 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%s", r.Count, r.Period)
 }
 
-// PerSeconds returns the rate as a count per whole seconds, as few as possible: 5/100ms is 50 in 1, 1/1500ms is 2 in 3.
-func (r Rate) PerSeconds() (count, seconds int64) {
-	if r.Period <= 0 {
-		return 0, 0
-	}
-	ms := int64(r.Period / time.Millisecond)
-	times := 1000 / gcd(ms, 1000)
-	return r.Count * times, ms * times / 1000 // the count is below 2^53 and times is at most 1000
-}
-
 // part returns a percentage of the rate, exactly. Count and period can be up to a hundred times larger than those of a rate in a Spec.
 func (r Rate) part(percent int64) Rate {
 	// percent/whole in lowest terms with the count

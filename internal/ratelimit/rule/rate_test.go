@@ -110,21 +110,3 @@ func TestRate_String_IsTheShortestForm(t *testing.T) {
 		}
 	}
 }
-
-func TestRate_PerSeconds_IsTheSameRate(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string][2]int64{
-		"60/s": {60, 1}, "5/100ms": {50, 1}, "1/1500ms": {2, 3}, "3/7ms": {3000, 7}, "10/day": {10, 86400}, "9007199254740991/ms": {9007199254740991000, 1},
-	} {
-		r, err := ParseRate(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if count, seconds := r.PerSeconds(); count != want[0] || seconds != want[1] {
-			t.Errorf("%s: %d in %d s, want %v", text, count, seconds, want)
-		}
-	}
-	if count, seconds := (Rate{}).PerSeconds(); count != 0 || seconds != 0 {
-		t.Errorf("no rate: %d in %d s", count, seconds)
-	}
-}

@@ -71,6 +71,7 @@ type Spec struct {
 // (a debt beyond the new burst is paid back first), and a new rate applies from now on.
 type Rule struct {
 	ID             string
+	Metric         string // the rule's label in metrics; several rules may have the same
 	Kind           Kind
 	Rate           Rate  // of this region
 	Burst          int64 // capacity in tokens, of this region
@@ -98,7 +99,7 @@ func Compile(spec Spec) (Rule, error) {
 	if spec.Kind == KindConcurrency.String() {
 		return compileConcurrency(spec)
 	}
-	r := Rule{ID: spec.ID, Burst: spec.Burst, Cost: spec.Cost, Shadow: spec.Shadow, Shared: spec.Shared, Zone: spec.Zone}
+	r := Rule{ID: spec.ID, Metric: spec.ID, Burst: spec.Burst, Cost: spec.Cost, Shadow: spec.Shadow, Shared: spec.Shared, Zone: spec.Zone}
 	var err error
 	if r.Kind, err = parseKind(spec.Kind); err != nil {
 		return Rule{}, err

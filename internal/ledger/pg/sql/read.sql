@@ -26,6 +26,10 @@ ORDER BY 1;
 -- name: TenantExists
 SELECT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = $1);
 
+-- name: KeysOfTenant
+-- Returns the operation ids of tenant $1 from month $2 on, each once, at most $3.
+SELECT e.operation_id FROM entries e WHERE e.tenant_id = $1 AND e.month >= $2 AND e.line = 1 LIMIT $3::integer;
+
 -- name: GrantsPage
 -- Returns a page of a tenant's grants after ($2 meter, $3 subject, $4 grant). $5: meter or '' for all; $6: stored states, NULL for
 -- all. The remainder of the head grant is in the balance row.

@@ -1,0 +1,278 @@
+package balances
+
+import (
+	"sync"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+const (
+	// interestFor is how long a balance counts as asked about after its last announcement. Until then commits publish it: 8 to 12 µs of
+	// CPU in this process and in Redis. Afterwards the next check reads PostgreSQL once: about 60 µs.
+	interestFor = 30 * time.Second
+
+	// askedFor is how long checks of this process rely on their own announcement. It is shorter than interestFor by more than what a
+	// message takes, so that the others publish for longer than this process relies on it.
+	askedFor = 25 * time.Second
+
+	// askAgain is the age at which an announcement is repeated if checks still ask.
+	askAgain = 10 * time.Second
+
+	// askSlack is how much older than the first announcement a copy may be. It covers the read of PostgreSQL that began with it.
+	askSlack = 500 * time.Millisecond
+
+	// askedMax bounds the balances that this process announces one by one. Beyond, it asks for all of them: everything is published then.
+	askedMax = 50_000
+
+	// learnEvery is how often an instance that commits learns what is asked about.
+	learnEvery = 100 * time.Millisecond
+
+	// blindAfter is how old that knowledge may be. An instance that knows less publishes everything.
+	blindAfter = time.Second
+
+	// passedFor is how long a copy that was not published is kept, at least, for the case that somebody turns out to have asked for it.
+	// It is longer than learnEvery and askSlack together.
+	passedFor = time.Second
+
+	// passedMax bounds these copies in each of two generations. Beyond, copies are published.
+	passedMax = 32_768
+
+	// forgetAtOnce bounds the entries that are examined at a time for having ended.
+	forgetAtOnce = 512
+)
+
+// everything stands for all balances, as an id.
+const everything uint64 = 0
+
+// idOf returns the FNV-1a hash of k, the same in all instances and below 2^53. If two balances share one, both are published.
+func idOf(k ledger.BalanceKey) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for _, part := range [...]string{k.Tenant, k.Meter, k.Subject} {
+		for i := range len(part) {
+			h = (h ^ uint64(part[i])) * prime
+		}
+		h = (h ^ '\n') * prime // no part contains it
+	}
+	return max(h>>11, everything+1)
+}
+
+// interest knows about which balances checks ask, and so which copies a commit has to publish. It performs no I/O and reads no clock:
+// the publisher exchanges announcements with the other instances through Redis. It is safe for concurrent use.
+type interest struct {
+	mu      sync.Mutex
+	asked   map[uint64]asking    // by checks of this process
+	queue   []uint64             // of asked: to be announced
+	failing bool                 // the last announcement failed
+	wanted  map[uint64]time.Time // by checks of any process: until when
+
+	learned time.Time // when this process last knew all announcements; zero: never
+	cursor  int64     // of the announcements it knows
+
+	passed  [2]map[uint64]*ledger.BalanceCopy // the newest copies that were not published: of late, and before
+	rotated time.Time                         // when passed[0] began
+	news    bool                              // there were commits since learned
+}
+
+// asking is what this process knows of its own announcements of a balance.
+type asking struct {
+	from   time.Time // the ledger's clock: since when the others publish
+	sent   time.Time // last announced; zero: not yet
+	queued bool
+}
+
+func newInterest() *interest {
+	return &interest{
+		asked: map[uint64]asking{}, wanted: map[uint64]time.Time{},
+		passed: [2]map[uint64]*ledger.BalanceCopy{{}, {}},
+	}
+}
+
+// ask notes that a check asks about balances. It reports whether there is something to announce.
+func (in *interest) ask(keys []ledger.BalanceKey, now time.Time) (news bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range keys {
+		id := idOf(keys[i])
+		a, known := in.asked[id]
+		if !known && len(in.asked) >= askedMax {
+			id = everything
+			a, known = in.asked[id]
+		}
+		if a.queued || known && now.Sub(a.sent) < askAgain {
+			continue
+		}
+		a.queued, news = true, true
+		in.asked[id] = a
+		in.queue = append(in.queue, id)
+	}
+	return news
+}
+
+// unsent removes up to announceMax balances that are to be announced and returns them, with the cursor of what is known. due: there is a
+// reason for an exchange.
+func (in *interest) unsent(now time.Time) (ids []uint64, cursor int64, due bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	n := min(announceMax, len(in.queue))
+	ids = append(ids, in.queue[:n]...)
+	in.queue = append(in.queue[:0], in.queue[n:]...)
+	return ids, in.cursor, n > 0 || in.due(now)
+}
+
+// sent notes the outcome of an announcement. One that failed is to be made again. ledgerNow is now on the clock of copies.
+func (in *interest) sent(ids []uint64, ok bool, now, ledgerNow time.Time) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !ok {
+		in.queue = append(in.queue, ids...)
+		in.announceAgain()
+		return
+	}
+	in.failing = false
+	for _, id := range ids {
+		a := in.asked[id]
+		if now.Sub(a.sent) > askedFor {
+			a.from = ledgerNow
+		}
+		a.sent, a.queued = now, false
+		in.asked[id] = a
+	}
+}
+
+// announceAgain queues all that is announced, once per outage: Redis may come back without the announcements.
+func (in *interest) announceAgain() {
+	if in.failing {
+		return
+	}
+	in.failing = true
+	for id, a := range in.asked {
+		if !a.queued {
+			a.queued = true
+			in.asked[id] = a
+			in.queue = append(in.queue, id)
+		}
+	}
+}
+
+// confirm takes the confirmation from copies of keys that may miss what was committed before anybody asked about them.
+func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.Time) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range copies {
+		if cached := &copies[i]; cached.Confirmed {
+			cached.Confirmed = in.asked[idOf(keys[i])].covers(cached.Copy.AsOf, now) || in.asked[everything].covers(cached.Copy.AsOf, now)
+			cached.Unwanted = !cached.Confirmed
+		}
+	}
+}
+
+// covers reports whether a copy of asOf in Redis is followed by all later ones: it was made after the other instances began to publish
+// the balance for this process.
+func (a asking) covers(asOf, now time.Time) bool {
+	return !a.sent.IsZero() && now.Sub(a.sent) <= askedFor && !asOf.Before(a.from.Add(-askSlack))
+}
+
+// choose returns those of copies that have to be published now, in their array. It keeps the others for a while.
+func (in *interest) choose(copies []*ledger.BalanceCopy, now time.Time) []*ledger.BalanceCopy {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.news = true
+	if now.Sub(in.learned) > blindAfter || in.isWanted(everything, now) {
+		return copies
+	}
+	out := copies[:0]
+	for _, c := range copies {
+		id := idOf(ledger.BalanceKey{Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject})
+		if in.isWanted(id, now) || len(in.passed[0]) >= passedMax {
+			out = append(out, c)
+		} else if old := in.passed[0][id]; old == nil || c.Seq >= old.Seq {
+			in.passed[0][id] = c
+		}
+	}
+	return out
+}
+
+func (in *interest) isWanted(id uint64, now time.Time) bool { return now.Before(in.wanted[id]) }
+
+// due reports whether it is time to learn what is asked about: this process commits, or keeps copies for which somebody may have asked.
+func (in *interest) due(now time.Time) bool {
+	return in.waits() && now.Sub(in.learned) >= learnEvery*9/10
+}
+
+func (in *interest) waits() bool {
+	return in.news || len(in.passed[0])+len(in.passed[1]) > 0
+}
+
+// learn takes announcements of all instances and returns the copies that should have been published. complete: these are the
+// last ones that there are.
+func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Time) []*ledger.BalanceCopy {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var late []*ledger.BalanceCopy
+	for _, id := range ids {
+		began := !in.isWanted(id, now)
+		in.wanted[id] = now.Add(interestFor)
+		for _, passed := range in.passed {
+			switch c := passed[id]; {
+			case !began:
+			case id == everything:
+				for _, c := range passed {
+					late = append(late, c)
+				}
+			case c != nil:
+				late = append(late, c)
+			}
+		}
+	}
+	in.cursor = cursor
+	if complete {
+		in.learned, in.news = now, false
+		in.forget(now)
+	}
+	return late
+}
+
+// blind returns the copies that were not published, once this process has not learned for blindAfter: somebody may have asked for them.
+func (in *interest) blind(now time.Time) []*ledger.BalanceCopy {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if now.Sub(in.learned) <= blindAfter {
+		return nil
+	}
+	var late []*ledger.BalanceCopy
+	for _, passed := range in.passed {
+		for _, c := range passed {
+			late = append(late, c)
+		}
+		clear(passed)
+	}
+	return late
+}
+
+// forget drops what has ended, a part at a time.
+func (in *interest) forget(now time.Time) {
+	if now.Sub(in.rotated) >= passedFor {
+		in.passed[0], in.passed[1], in.rotated = in.passed[1], in.passed[0], now
+		clear(in.passed[0])
+	}
+	n := 0
+	for id, until := range in.wanted {
+		if n++; n > forgetAtOnce {
+			break
+		}
+		if now.After(until) {
+			delete(in.wanted, id)
+		}
+	}
+	n = 0
+	for id, a := range in.asked {
+		if n++; n > forgetAtOnce {
+			break
+		}
+		if !a.queued && now.Sub(a.sent) > askedFor {
+			delete(in.asked, id)
+		}
+	}
+}

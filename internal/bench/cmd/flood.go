@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bench"
+)
+
+// floodCmd floods the service with refused requests.
+type floodCmd struct {
+	programConfig
+	Rate        int           `default:"500" help:"Debits/s of other tenants. The flood has ten times as many requests."`
+	Connections int           `default:"128" help:"Connections of the others, and as many of the flood."`
+	Rounds      int           `default:"3" help:"Rounds: each has every flood once, and before each as long without one."`
+	Docs        string        `default:"docs" type:"path" help:"Directory of the documents."`
+	Record      bool          `help:"Write the picture into the documents."`
+	Slice       time.Duration `default:"3s" help:"Duration with or without a flood in a round."`
+}
+
+// Run measures, prints the results and stores them.
+func (c *floodCmd) Run(ctx context.Context) error {
+	return c.withLog(func(log io.Writer) error {
+		result, err := bench.RunFlood(ctx, bench.FloodRun{
+			Exe: c.Quotasvc, Dir: c.Dir, Rate: c.Rate, Connections: c.Connections, Rounds: c.Rounds, Slice: c.Slice, Progress: os.Stderr, Log: log,
+		})
+		if err != nil {
+			return err
+		}
+		if err := result.Print(printer()); err != nil {
+			return err
+		}
+		if c.Record {
+			if err := result.Keep(c.Docs); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(os.Stdout, "\nflood.json and flood.svg are in %s\n", c.Dir)
+		if c.Strict && !result.Met() {
+			return errMissed
+		}
+		return nil
+	})
+}

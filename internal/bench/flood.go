@@ -1,0 +1,309 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/jackc/pgx/v5"
+)
+
+// FloodConfig configures a flood of refused requests beside others' debits.
+type FloodConfig struct {
+	// Start starts an instance of the service on the same servers. Stop ends it and its connections to PostgreSQL.
+	Start    func(ctx context.Context) (api string, stop func(context.Context) error, err error)
+	Database string // URL of the service's database; its transactions are counted
+	AdminKey string
+
+	Rate        int           // others' debits/s, floodRateMin..openRateMax/floodFactor
+	Connections int           // of the others, and as many of the flood; at least one of each kind of flood
+	Rounds      int           // 1..100
+	Slice       time.Duration // with and without a flood
+}
+
+const (
+	floodFactor  = 10 // refused requests for each debit of the others
+	floodRateMin = 10
+	floodOthers  = 50        // tenants that debit
+	floodTenants = 10        // tenants of each kind of flood
+	floodLimit   = "trickle" // the limit that refuses
+	floodRoute   = "/trickle"
+
+	// floodDrain ends a flood with its slice: what the service has not taken by then is not sent.
+	floodDrain = 0
+
+	// countTimeout bounds the wait for PostgreSQL's sessions of an instance that was stopped.
+	countTimeout = 10 * time.Second
+)
+
+func (c *FloodConfig) validate() error {
+	switch {
+	case c.Rate < floodRateMin || c.Rate > openRateMax/floodFactor:
+		return fmt.Errorf("rate is %d; must be between %d and %d", c.Rate, floodRateMin, openRateMax/floodFactor)
+	case c.Connections < len(floodKinds) || c.Connections > 4096:
+		return fmt.Errorf("connections is %d; must be between %d and 4096", c.Connections, len(floodKinds))
+	case c.Rounds < 1 || c.Rounds > 100:
+		return fmt.Errorf("rounds is %d; must be between 1 and 100", c.Rounds)
+	case c.Slice < 100*time.Millisecond || c.Slice > time.Minute:
+		return fmt.Errorf("slice is %s; must be between 100ms and 1m", c.Slice)
+	}
+	return nil
+}
+
+// floodKind is a reason for which requests are refused.
+type floodKind struct {
+	name         string
+	first        int // number of the first of its tenants
+	route        string
+	plans        []string // of its tenants, in turn; none: they do not exist
+	transactions float64  // target of PostgreSQL's transactions for each refused request
+}
+
+// floodKinds are those that a flood may have. The bounds of transactions are those of 500 requests of one tenant.
+var floodKinds = []floodKind{
+	{name: "rate limited", first: 1000, route: floodRoute, plans: []string{"flood"}, transactions: 0.02},
+	{name: "without units", first: 2000, route: plainRoute, plans: []string{"drop", "dry"}, transactions: 0.02},
+	{name: "unknown tenants", first: 3000, route: plainRoute, transactions: 0.01},
+}
+
+// floodAll is the name of the flood of all kinds at once.
+const floodAll = "all of them"
+
+// flood is the state of a run.
+type flood struct {
+	cfg   *FloodConfig
+	debit *template
+	kinds []*template // one for each of floodKinds
+	seq   atomic.Uint64
+	db    *pgx.Conn
+}
+
+// Flood measures others' debits with and without floods, in alternating slices of one run, and counts the transactions that
+// refused requests cost. It fails if a step fails. The caller judges the result.
+func Flood(ctx context.Context, cfg FloodConfig) (_ *FloodResult, err error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	auth := bearer(cfg.AdminKey) + keyHeader()
+	f := &flood{cfg: &cfg, debit: newTemplate("/v1/debits", auth, debitBody(tenantMark), 1)}
+	for _, k := range floodKinds {
+		t := newTemplate("/v1/consume", auth, checkBody(tenantMark, k.route), 1)
+		t.first = k.first
+		f.kinds = append(f.kinds, t)
+	}
+	if f.db, err = pgx.Connect(ctx, cfg.Database); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.db.Close(context.WithoutCancel(ctx))) }()
+	r := &FloodResult{Rate: cfg.Rate, Factor: floodFactor, Others: floodOthers, Tenants: floodTenants, Rounds: cfg.Rounds, Slice: cfg.Slice.String()}
+	if err := f.with(ctx, func(api string) error { return f.latencies(ctx, api, r) }); err != nil {
+		return nil, err
+	}
+	if err := f.count(ctx, r); err != nil {
+		return nil, err
+	}
+	r.judge()
+	return r, nil
+}
+
+// with runs do on an instance.
+func (f *flood) with(ctx context.Context, do func(api string) error) error {
+	api, stop, err := f.cfg.Start(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(api), stop(ctx))
+}
+
+// setUp creates the tenants and limits. All requests have three limits that never deny. A tenant with the plan "drop" has a unit
+// a month, which the first request uses up: the others get 429. One with the plan "dry" never has any, and gets 402.
+func (f *flood) setUp(ctx context.Context, api string) error {
+	put := func(path, body string) error { return putJSON(ctx, api, f.cfg.AdminKey, path, body) }
+	err := errors.Join(
+		put("/v1/meters/"+meter, `{"unit":"call"}`),
+		put("/v1/plans/flood", `{"allowances":[{"meter":"`+meter+`","amount":1000000000000,"every":"month","anchor":"calendar"}]}`),
+		put("/v1/plans/drop", `{"allowances":[{"meter":"`+meter+`","amount":1,"every":"month","anchor":"calendar"}]}`),
+		put("/v1/plans/dry", `{"allowances":[{"meter":"`+meter+`","amount":0,"every":"once","anchor":"tenant"}]}`),
+		put("/v1/limits/"+floodLimit, `{"per":["tenant"],"match":{"route":"`+floodRoute+`"},"kind":"token_bucket","rate":"1/m","burst":1}`),
+	)
+	for _, r := range limitRules {
+		err = errors.Join(err, put("/v1/limits/"+r.name, `{"per":`+r.per+`,"kind":"token_bucket","rate":"1000000/s"}`))
+	}
+	tenants := func(first, n int, plans ...string) {
+		for i := 0; i < n && err == nil; i++ {
+			err = put("/v1/tenants/"+tenantID(first+i), `{"plan":"`+plans[i%len(plans)]+`"}`)
+		}
+	}
+	tenants(0, floodOthers, "flood")
+	for _, k := range floodKinds {
+		if len(k.plans) > 0 {
+			tenants(k.first, floodTenants, k.plans...)
+		}
+	}
+	return err
+}
+
+// latencies measures the others in each round with each flood, and before it without one.
+func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error {
+	if err := f.setUp(ctx, api); err != nil {
+		return err
+	}
+	// First periods, connections, and the one unit that the tenants of the floods have.
+	if _, _, err := f.slice(ctx, api, f.cfg.Rate, f.kinds); err != nil {
+		return fmt.Errorf("warm up: %w", err)
+	}
+	floods := append([][]*template{f.kinds}, nil, nil, nil)
+	for i := range f.kinds {
+		floods[i+1] = f.kinds[i : i+1]
+	}
+	for i := range floods {
+		name := floodAll
+		if i > 0 {
+			name = floodKinds[i-1].name
+		}
+		r.Floods = append(r.Floods, FloodSlices{Name: name, Answers: map[int]int64{}, quiet: newHistogram(), loud: newHistogram()})
+	}
+	for range f.cfg.Rounds {
+		for i, kinds := range floods {
+			quiet, _, err := f.slice(ctx, api, f.cfg.Rate, nil)
+			if err != nil {
+				return fmt.Errorf("without a flood: %w", err)
+			}
+			loud, refused, err := f.slice(ctx, api, f.cfg.Rate, kinds)
+			if err != nil {
+				return fmt.Errorf("flood, %s: %w", r.Floods[i].Name, err)
+			}
+			r.Floods[i].add(&quiet, &loud, refused)
+		}
+	}
+	return ctx.Err()
+}
+
+// slice sends others' debits at a rate, with a flood of these kinds, divided evenly. Without kinds there is none, and with a rate
+// of 0 there are no others.
+func (f *flood) slice(ctx context.Context, api string, rate int, kinds []*template) (others sample, refused []sample, err error) {
+	refused = make([]sample, len(kinds))
+	errs := make([]error, len(kinds)+1)
+	run := func(out *sample, n int, load steady) error {
+		clients, err := dial(ctx, api, n)
+		if err != nil {
+			return err
+		}
+		defer closeAll(clients)
+		*out, err = openLoop(ctx, clients, &f.seq, load)
+		return err
+	}
+	var wg sync.WaitGroup
+	for i, t := range kinds {
+		load := steady{t, floodTenants, f.cfg.Rate * floodFactor / len(kinds), f.cfg.Slice, floodDrain}
+		wg.Go(func() { errs[i] = run(&refused[i], f.cfg.Connections/len(kinds), load) })
+	}
+	if rate > 0 {
+		wg.Go(func() {
+			errs[len(kinds)] = run(&others, f.cfg.Connections, steady{f.debit, floodOthers, rate, f.cfg.Slice, drainMax})
+		})
+	}
+	wg.Wait()
+	return others, refused, errors.Join(errs...)
+}
+
+// count counts the transactions that each kind of refused requests costs, without others. Sessions report their transactions
+// late, but at their end at the latest: so each kind has an instance of its own, and what an instance does by itself is
+// subtracted.
+func (f *flood) count(ctx context.Context, r *FloodResult) error {
+	alone := int64(0)
+	for i := -1; i < len(f.kinds); i++ {
+		var kinds []*template
+		if i >= 0 {
+			kinds = f.kinds[i : i+1]
+		}
+		before, err := f.transactions(ctx)
+		if err != nil {
+			return err
+		}
+		var refused []sample
+		err = f.with(ctx, func(api string) (err error) {
+			if kinds == nil {
+				return wait(ctx, f.cfg.Slice)
+			}
+			_, refused, err = f.slice(ctx, api, 0, kinds)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("count: %w", err)
+		}
+		after, err := f.transactions(ctx)
+		if err != nil {
+			return err
+		}
+		if kinds == nil {
+			alone = after - before
+			continue
+		}
+		k := FloodCost{Name: floodKinds[i].name, Transactions: max(0, after-before-alone), most: floodKinds[i].transactions}
+		for status, n := range refused[0].answers {
+			if status >= 400 {
+				k.Refused += n
+			}
+		}
+		r.Costs = append(r.Costs, k)
+	}
+	return nil
+}
+
+// transactions returns the number of transactions in the database so far. It waits until all other sessions have ended.
+func (f *flood) transactions(ctx context.Context) (n int64, err error) {
+	for deadline := time.Now().Add(countTimeout); ; {
+		var others int
+		err = f.db.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others)
+		if err != nil {
+			return 0, fmt.Errorf("count sessions: %w", err)
+		}
+		if others == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			return 0, fmt.Errorf("%d sessions remain %s after the service's end", others, countTimeout)
+		}
+		if err := wait(ctx, 20*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	err = f.db.QueryRow(ctx, "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()").Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count transactions: %w", err)
+	}
+	return n, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// add adds a slice without and one with a flood.
+func (s *FloodSlices) add(quiet, loud *sample, refused []sample) {
+	s.quiet.Merge(quiet.latency)
+	s.loud.Merge(loud.latency)
+	s.Ratios = append(s.Ratios, ratioOf(loud.latency, quiet.latency))
+	s.Errors += quiet.errors + loud.errors
+	for _, part := range refused {
+		for status, n := range part.answers {
+			s.Answers[status] += n
+		}
+	}
+	s.Quiet, s.Flood = percentilesOf(s.quiet), percentilesOf(s.loud)
+}
+
+func ratioOf(a, b *hdrhistogram.Histogram) float64 {
+	return float64(a.ValueAtQuantile(99)) / float64(max(b.ValueAtQuantile(99), 1))
+}

@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// FloodRun configures RunFlood: what it starts, and the load.
+type FloodRun struct {
+	Exe         string // the binary of quotasvc; required
+	Dir         string // results go here, and the servers' data while it runs; required
+	Rate        int    // others' debits/s
+	Connections int
+	Rounds      int
+	Slice       time.Duration
+	Progress    io.Writer // a line per step
+	Log         io.Writer // output of the servers
+}
+
+// RunFlood starts PostgreSQL, Redis and the service, runs Flood on them and writes flood.json and flood.svg into Dir.
+func RunFlood(ctx context.Context, run FloodRun) (_ *FloodResult, err error) {
+	dir, remove, err := makeData(run.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	fmt.Fprintf(run.Progress, "starting PostgreSQL and Redis in %s\n", dir)
+	s := &stand{
+		cfg:      Config{Exe: run.Exe, Dir: run.Dir, Connections: run.Connections, Log: run.Log},
+		adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if err := s.startServers(ctx, dir); err != nil {
+		return nil, err
+	}
+	machine, err := s.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.db.Close(ctx); err != nil { // the flood waits until it is alone with its own connection
+		return nil, fmt.Errorf("close: %w", err)
+	}
+	s.db = nil
+	at := &site{exe: run.Exe, databaseURL: s.postgres.URL(), redisURL: s.redis.URL()}
+	if err := s.tool(ctx, at, "migrate", "up"); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(run.Progress, "%d debits/s with and without floods, %d rounds; then the cost of each kind of refusal\n", run.Rate, run.Rounds)
+	out, err := Flood(ctx, FloodConfig{
+		Start: func(ctx context.Context) (string, func(context.Context) error, error) {
+			if err := s.serve(ctx, at); err != nil {
+				return "", nil, err
+			}
+			return at.api, func(ctx context.Context) error { return s.end(ctx, at) }, nil
+		},
+		Database: s.postgres.URL(), AdminKey: s.adminKey, Rate: run.Rate, Connections: run.Connections, Rounds: run.Rounds, Slice: run.Slice,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Machine = &machine
+	return out, out.write(run.Dir)
+}

@@ -1,0 +1,211 @@
+package diff
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Action is what Apply did, or would do, with an object.
+type Action string
+
+// The actions.
+const (
+	Created   Action = "created"
+	Changed   Action = "changed"
+	Unchanged Action = "unchanged"
+	Unlisted  Action = "unlisted" // in the catalogue and not in the file; nothing was done
+)
+
+// Report is what Apply did, or would do: meters, plans, limits, tenants, blocks. Each kind is in the order of the file,
+// followed by the objects that are not in the file.
+type Report struct {
+	Changes     []Change
+	DryRun      bool
+	MoreTenants bool // there are more unlisted tenants than Changes has
+	MoreBlocks  bool // there are more unlisted blocks than Changes has
+}
+
+// Change is what happened to one object.
+type Change struct {
+	Kind   string // meter, plan, limit, tenant or block
+	ID     string
+	Action Action
+	Fields []FieldChange // all fields of a created object; the fields that differ of a changed one
+}
+
+// FieldChange is a field before and after, as JSON. Empty: the field is absent.
+type FieldChange struct{ Field, Before, After string }
+
+// Count returns the number of objects with an action.
+func (d *Report) Count(action Action) int {
+	n := 0
+	for i := range d.Changes {
+		if d.Changes[i].Action == action {
+			n++
+		}
+	}
+	return n
+}
+
+// String returns the diff for people. It only counts unchanged objects.
+func (d *Report) String() string {
+	var b strings.Builder
+	for i := range d.Changes {
+		d.Changes[i].print(&b)
+	}
+	if d.MoreTenants {
+		b.WriteString("? more tenants are not in the file\n")
+	}
+	if d.MoreBlocks {
+		b.WriteString("? more blocks are not in the file\n")
+	}
+	fmt.Fprintf(&b, "%d created, %d changed, %d unchanged, %d not in the file (left as they are)\n",
+		d.Count(Created), d.Count(Changed), d.Count(Unchanged), d.Count(Unlisted))
+	if d.DryRun {
+		b.WriteString("dry run: nothing was written\n")
+	}
+	return b.String()
+}
+
+func (c *Change) print(b *strings.Builder) {
+	switch c.Action {
+	case Created:
+		fmt.Fprintf(b, "+ %s %s\n", c.Kind, c.ID)
+	case Changed:
+		fmt.Fprintf(b, "~ %s %s\n", c.Kind, c.ID)
+	case Unlisted:
+		fmt.Fprintf(b, "? %s %s is not in the file\n", c.Kind, c.ID)
+	case Unchanged:
+	}
+	for _, f := range c.Fields {
+		switch {
+		case f.Before == "":
+			fmt.Fprintf(b, "    + %s: %s\n", f.Field, f.After)
+		case f.After == "":
+			fmt.Fprintf(b, "    - %s: %s\n", f.Field, f.Before)
+		default:
+			fmt.Fprintf(b, "    ~ %s: %s -> %s\n", f.Field, f.Before, f.After)
+		}
+	}
+}
+
+// Add adds the difference between an object before, nil if there was none, and after.
+func (d *Report) Add(kind, id string, before, after any) error {
+	c := Change{Kind: kind, ID: id, Action: Unchanged}
+	old, err := fieldsOf(kind, before)
+	if err != nil {
+		return err
+	}
+	now, err := fieldsOf(kind, after)
+	if err != nil {
+		return err
+	}
+	names := maps.Clone(old)
+	maps.Copy(names, now)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if old[name] != now[name] {
+			c.Fields = append(c.Fields, FieldChange{name, old[name], now[name]})
+			c.Action = Changed
+		}
+	}
+	if before == nil {
+		c.Action = Created
+	}
+	d.Changes = append(d.Changes, c)
+	return nil
+}
+
+// AddUnlisted adds the stored ids that are not listed.
+func (d *Report) AddUnlisted(kind string, stored, listed []string) {
+	isListed := make(map[string]bool, len(listed))
+	for _, id := range listed {
+		isListed[id] = true
+	}
+	for _, id := range stored {
+		if !isListed[id] {
+			d.Changes = append(d.Changes, Change{Kind: kind, ID: id, Action: Unlisted})
+		}
+	}
+}
+
+// headings are the fields that name an object, by kind.
+func headings(kind string) []string {
+	switch kind {
+	case "limit":
+		return []string{"rule"}
+	case "block":
+		return []string{"kind", "value", "tenant"}
+	default:
+		return []string{kind}
+	}
+}
+
+// fieldsOf returns the fields of an object by path, without its headings.
+func fieldsOf(kind string, object any) (map[string]string, error) {
+	fields := map[string]string{}
+	if object == nil {
+		return fields, nil
+	}
+	text, err := json.Marshal(object, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("describe %T: %w", object, err)
+	}
+	if err := flattenJSON(fields, "", text); err != nil {
+		return nil, fmt.Errorf("describe %T: %w", object, err)
+	}
+	for _, name := range headings(kind) {
+		delete(fields, name)
+	}
+	return fields, nil
+}
+
+// flattenJSON adds the scalars of a JSON value to fields. The path of an element of a list of objects has the element's
+// meter or rule, so that an insertion in the middle does not change the paths of all elements after it.
+func flattenJSON(fields map[string]string, path string, text jsontext.Value) error {
+	switch text.Kind() {
+	case '{':
+		var members map[string]jsontext.Value
+		if err := json.Unmarshal(text, &members); err != nil {
+			return err
+		}
+		for name, value := range members {
+			if err := flattenJSON(fields, strings.TrimPrefix(path+"."+name, "."), value); err != nil {
+				return err
+			}
+		}
+		return nil
+	case '[':
+		var elements []jsontext.Value
+		if err := json.Unmarshal(text, &elements); err != nil {
+			return err
+		}
+		if len(elements) == 0 || elements[0].Kind() != '{' {
+			break // a list of scalars is one value
+		}
+		for i, element := range elements {
+			if err := flattenJSON(fields, path+"["+nameOfElement(element, i)+"]", element); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	fields[path] = string(bytes.TrimSpace(text))
+	return nil
+}
+
+func nameOfElement(element jsontext.Value, i int) string {
+	var named struct {
+		Meter string `json:"meter"`
+		Rule  string `json:"rule"`
+	}
+	if json.Unmarshal(element, &named) == nil && named.Meter+named.Rule != "" {
+		return named.Rule + named.Meter
+	}
+	return fmt.Sprint(i)
+}

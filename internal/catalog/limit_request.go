@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/route"
+)
+
+// Words of limits that say what of a request counts.
+const (
+	// CountsAttempts charges every request, also one that is refused afterwards, names an unknown tenant or is a replay.
+	CountsAttempts = "attempts"
+
+	countsSuccesses = "successes"
+
+	// RouteKeyPattern has one bucket for all routes of Match.Route, RouteKeyPath one for each route.
+	RouteKeyPattern = "pattern"
+	RouteKeyPath    = "path"
+)
+
+const (
+	defaultPrefixV4, maxPrefixV4 = 32, 32
+	defaultPrefixV6, maxPrefixV6 = 64, 128 // a customer has at least a /64
+
+	maxBanAfter                    = 1_000_000
+	minBanDuration, maxBanDuration = time.Second, 720 * time.Hour
+)
+
+// IPPrefix is how many bits of an address name a bucket. The zero value is 32 and 64.
+type IPPrefix struct {
+	V4 int `json:"v4,omitzero"` // 1..32; 0: 32
+	V6 int `json:"v6,omitzero"` // 1..128; 0: 64
+}
+
+// Ban denies everything in a bucket for a time after many denials. The zero value is none.
+type Ban struct {
+	After  int64  `json:"after,omitzero"`  // denials, 1..1,000,000
+	Within string `json:"within,omitzero"` // the time in which they are counted, a duration as in 1m
+	For    string `json:"for,omitzero"`    // a duration as in 10m
+}
+
+// Durations returns the ban's times. They are 0 for no ban.
+func (b *Ban) Durations() (within, length time.Duration) {
+	within, _ = time.ParseDuration(b.Within)
+	length, _ = time.ParseDuration(b.For)
+	return within, length
+}
+
+// checkRequest checks the fields that say what of a request counts.
+func (l *Limit) checkRequest(c *checker) {
+	if c.has("counts", l.Counts != "") {
+		c.oneOf("counts", l.Counts, CountsAttempts, countsSuccesses)
+		c.require(l.Kind != KindConcurrency, "counts", "must be absent: a lease is no attempt")
+	}
+	if c.has("route_key", l.RouteKey != "") {
+		c.oneOf("route_key", l.RouteKey, RouteKeyPattern, RouteKeyPath)
+		c.require(slices.Contains(l.Per, PerRoute), "route_key", "must be absent if per does not have route")
+	}
+	forms := route.FormNames()
+	c.require(len(l.Normalize) <= len(forms), "normalize", "must have at most %d elements", len(forms))
+	for i, form := range l.Normalize[:min(len(l.Normalize), len(forms))] {
+		field := fmt.Sprintf("normalize[%d]", i)
+		c.oneOf(field, form, forms...)
+		c.require(!slices.Contains(l.Normalize[:i], form), field, "must appear once")
+	}
+	if c.has("ip_prefix", l.IPPrefix != IPPrefix{}) {
+		c.require(slices.Contains(l.Per, PerIP), "ip_prefix", "must be absent if per does not have ip")
+		c.within("ip_prefix", l.IPPrefix.check)
+	}
+	if c.has("debt", l.Debt != 0) {
+		c.amount("debt", l.Debt, 1)
+		c.require(l.Kind != KindConcurrency, "debt", "must be absent: a lease cannot be owed")
+	}
+	if c.has("ban", l.Ban != Ban{}) {
+		c.require(l.Kind != KindConcurrency, "ban", "must be absent: leases are not banned")
+		c.within("ban", l.Ban.check)
+	}
+}
+
+func (p *IPPrefix) check(c *checker) {
+	if c.has("v4", p.V4 != 0) {
+		c.require(p.V4 >= 1 && p.V4 <= maxPrefixV4, "v4", "%s", bound.MustBeInteger(1, maxPrefixV4))
+	}
+	if c.has("v6", p.V6 != 0) {
+		c.require(p.V6 >= 1 && p.V6 <= maxPrefixV6, "v6", "%s", bound.MustBeInteger(1, maxPrefixV6))
+	}
+}
+
+func (b *Ban) check(c *checker) {
+	c.require(b.After >= 1 && b.After <= maxBanAfter, "after", "%s", bound.MustBeInteger(1, maxBanAfter))
+	for _, d := range []struct{ field, text string }{{"within", b.Within}, {"for", b.For}} {
+		length, err := time.ParseDuration(d.text)
+		c.require(err == nil && length >= minBanDuration && length <= maxBanDuration, d.field, "must be a duration from 1s to 720h, as in 30s, 10m, 24h")
+	}
+}
+
+// normalizeRequest sets the defaults of the fields that say what of a request counts.
+func (l *Limit) normalizeRequest() {
+	if l.Kind == KindConcurrency {
+		return
+	}
+	perRoute := slices.Contains(l.Per, PerRoute)
+	if l.Counts == "" {
+		l.Counts = countsSuccesses
+		if slices.Contains(l.Per, PerIP) || perRoute && l.Shared() || l.OnBackendError == backendClosed {
+			l.Counts = CountsAttempts
+		}
+	}
+	if l.RouteKey == "" && perRoute {
+		l.RouteKey = RouteKeyPattern
+	}
+	if (l.IPPrefix != IPPrefix{} || slices.Contains(l.Per, PerIP)) {
+		if l.IPPrefix.V4 == 0 {
+			l.IPPrefix.V4 = defaultPrefixV4
+		}
+		if l.IPPrefix.V6 == 0 {
+			l.IPPrefix.V6 = defaultPrefixV6
+		}
+	}
+}

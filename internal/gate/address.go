@@ -1,0 +1,52 @@
+package gate
+
+import (
+	"net/netip"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+)
+
+// The lengths of prefixes that name buckets, unless a rule has its own. A customer has at least a /64 of IPv6.
+const bitsV4, bitsV6 = 32, 64
+
+// embedded returns the IPv4 address inside an address of NAT64 (64:ff9b::/96) or an IPv4-compatible one (::/96), and other addresses as
+// they are. Behind NAT64 whole networks of IPv4 share one /64. 64:ff9b:1::/48 is left alone: where it has the IPv4 address is decided
+// locally.
+func embedded(ip netip.Addr) netip.Addr {
+	ip = ip.Unmap().WithZone("")
+	if !ip.Is6() {
+		return ip
+	}
+	b := ip.As16()
+	switch [12]byte(b[:12]) {
+	case [12]byte{0, 0x64, 0xff, 0x9b}:
+	case [12]byte{}:
+		if b[12] == 0 { // ::, ::1 and what no public IPv4 address can be
+			return ip
+		}
+	default:
+		return ip
+	}
+	return netip.AddrFrom4([4]byte(b[12:]))
+}
+
+// network returns the name of the network that shares a bucket of a rule.
+func network(ip netip.Addr, p catalog.IPPrefix) string {
+	ip = embedded(ip)
+	bits, usual := p.V6, bitsV6
+	if ip.Is4() {
+		bits, usual = p.V4, bitsV4
+	}
+	if bits == 0 {
+		bits = usual
+	}
+	prefix, err := ip.Prefix(bits)
+	if err != nil {
+		return ip.String() // a rule that was written by hand, with more bits than an address has
+	}
+	name := prefix.Addr().AsSlice()[:(bits+7)/8]
+	if bits != usual { // another prefix is another bucket
+		name = append(name, byte(bits))
+	}
+	return string(name)
+}

@@ -1,0 +1,284 @@
+package gate
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
+
+const (
+	// chargeKeyAge is how long a charge is remembered under its key. It is longer than clients retry.
+	chargeKeyAge = 10 * time.Minute
+
+	// chargeKeyWait is how long a key is taken by a charge that is being decided, or whose process died.
+	chargeKeyWait = 10 * time.Second
+
+	// chargeSkew is added to the life of a charge: clocks of instances differ.
+	chargeSkew = time.Minute
+
+	chargeVersion = 1
+	nonceLen      = 8
+	macLen        = 16
+)
+
+// ChargeRequest charges limits without a debit. Items, MaxStale, Mode and Metadata of the request are not used, but limits match the meters
+// of Items.
+type ChargeRequest struct {
+	Request
+
+	// Cost multiplies what each limit takes of a request: 1..bound.MaxAmount; 0 is 1.
+	Cost int64
+
+	// Rules are the limits to charge, or those that they replace; empty: all that apply.
+	Rules []string
+}
+
+// Charged is the answer to Charge. With an error Limits has the verdicts so far.
+type Charged struct {
+	// ID gives the tokens back with RefundCharge; empty if nothing was charged.
+	ID string
+
+	Limits         []LimitVerdict
+	LimitsDegraded bool // the limits were decided without Redis
+	Replayed       bool // the key was used before: Limits are those of now
+}
+
+// Charge charges the limits that apply. PostgreSQL is not asked. A second charge under one key within chargeKeyAge charges nothing. While Redis
+// is away keys are known to the process alone. Errors: *Blocked, *RateLimited, *CostExceedsCapacity, *ReducedCapacity, *TooManyLimits, or
+// *ledger.Error if the tenant does not exist or is suspended, or if it has no limit of Rules.
+func (g *Gate) Charge(ctx context.Context, req ChargeRequest) (Charged, error) {
+	facts, err := g.tenants.facts(ctx, req.Tenant)
+	if err != nil {
+		return Charged{}, err
+	}
+	var out Charged
+	if req.Key == "" || req.DryRun {
+		out, err = g.charge(ctx, &req, &facts)
+	} else {
+		out, err = g.chargeOnce(ctx, &req, &facts)
+	}
+	g.metrics.decisions.WithLabelValues("charge", outcome(err, out.Replayed)).Inc()
+	if !req.DryRun {
+		g.business.refused(g.tenants.catalog.Snapshot(), facts.plan, err)
+	}
+	return out, err
+}
+
+func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFacts) (Charged, error) {
+	blocked, exempt := g.blocked(&req.Request)
+	if blocked != nil {
+		return Charged{}, blocked
+	}
+	var refused error // as soon as the limits that count attempts have passed it
+	how := chargeAll
+	switch {
+	case facts.unknown:
+		refused, how = noTenant(req.Tenant), chargeAttempts
+	case facts.suspended:
+		refused, how = &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended"}, chargeAttempts
+	}
+	if req.DryRun {
+		how = chargeNothing
+	}
+	rules, err := facts.rules.named(&req.Request, facts.plan, req.Rules)
+	switch {
+	case err != nil && refused == nil:
+		return Charged{}, err
+	case exempt || err != nil:
+		return Charged{}, refused
+	}
+	res, err := g.decideRules(ctx, &req.Request, facts, rules, max(req.Cost, 1), how, nil)
+	out := Charged{Limits: res.verdicts, LimitsDegraded: res.degraded}
+	switch {
+	case err != nil:
+		return Charged{}, err
+	case res.refusal != nil:
+		return out, res.refusal
+	case refused != nil:
+		g.refundSuccesses(ctx, &res, facts)
+		return Charged{}, refused
+	}
+	if len(res.charged.Charges) > 0 {
+		out.ID = g.sealCharge(res.charged.Receipt())
+	}
+	return out, nil
+}
+
+// chargeOnce charges under a key. What is remembered is a fingerprint of the request with "?", and then with "=" and the id of the charge.
+func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenantFacts) (Charged, error) {
+	name, fingerprint := "rl:{"+req.Tenant+"}once:"+rule.Dimension("key", req.Key), req.fingerprint()
+	held, first := g.once.Claim(ctx, name, fingerprint+"?", chargeKeyWait)
+	if !first {
+		return g.chargeAgain(ctx, req, facts, held, fingerprint)
+	}
+	out, err := g.charge(ctx, req, facts)
+	background, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundBudget)
+	defer cancel()
+	switch {
+	case err == nil:
+		g.once.Put(background, name, fingerprint+"="+out.ID, chargeKeyAge)
+	case CodeOf(err) != ledger.CodeUnavailable: // then it may have been charged, and the key stays taken for a while
+		g.once.Drop(background, name)
+	}
+	return out, err
+}
+
+// chargeAgain answers a charge whose key was used before. It shows the limits as they are.
+func (g *Gate) chargeAgain(ctx context.Context, req *ChargeRequest, facts *tenantFacts, held, fingerprint string) (Charged, error) {
+	state, same := strings.CutPrefix(held, fingerprint)
+	id, done := strings.CutPrefix(state, "=")
+	switch {
+	case !same:
+		return Charged{}, &ledger.Error{Code: ledger.CodeIdempotencyKeyReused, Detail: "the key was used for another charge"}
+	case !done:
+		return Charged{}, unavailable("a charge with this key is being decided, or its outcome is unknown; retry with the same key", nil)
+	}
+	shown := *req
+	shown.DryRun = true
+	out, err := g.charge(ctx, &shown, facts)
+	if _, limited := err.(*RateLimited); err != nil && !limited { //nolint:errorlint // charge returns it unwrapped
+		return Charged{}, err
+	}
+	for i := range out.Limits { // they passed it
+		out.Limits[i].Allowed, out.Limits[i].Never, out.Limits[i].RetryAfter = true, false, 0
+	}
+	out.ID, out.Replayed = id, true
+	return out, nil
+}
+
+// fingerprint returns 16 characters that differ for different requests.
+func (req *ChargeRequest) fingerprint() string {
+	parts := []string{req.Subject, req.Route, req.IP.String(), req.Method, string(binary.AppendVarint(nil, req.Cost))}
+	return rule.Dimension(append(parts, req.Rules...)...)
+}
+
+// named returns the rules that decide req, as apply does. If names is not empty, only those, or those that replace them. The error is a
+// *ledger.Error for a name that the tenant has no limit of.
+func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule, error) {
+	rules := s.apply(make([]*planRule, 0, fewRules), req, plan)
+	if len(names) == 0 {
+		return rules, nil
+	}
+	for _, name := range names {
+		if p := s.rule(name); p == nil || p.compiled.Kind == rule.KindConcurrency {
+			return nil, &ledger.Error{Code: ledger.CodeNotFound, Detail: "the tenant has no limit " + name + " that requests charge; a limit that was just created is known within moments"}
+		}
+	}
+	return slices.DeleteFunc(rules, func(p *planRule) bool {
+		for at := p; at != nil; at = s.up(at) {
+			if slices.Contains(names, at.compiled.ID) {
+				return false
+			}
+		}
+		return true
+	}), nil
+}
+
+// times returns n times the cost, at most burst + 1.
+func (r *limitRule) times(cost, n int64) int64 {
+	if n > (r.compiled.Burst+1)/cost {
+		return r.compiled.Burst + 1
+	}
+	return cost * n
+}
+
+// ChargeRefund is the answer to RefundCharge.
+type ChargeRefund struct {
+	Refunded bool // false: it was refunded before, or all its tokens have come back
+	Limits   []LimitVerdict
+}
+
+// Charge names what was charged, so that it can be given back once.
+type Charge struct {
+	receipt ratelimit.Receipt
+	issued  time.Time
+	name    string // in the memory of refunds
+}
+
+// Tenant returns whose charge it is.
+func (c *Charge) Tenant() string { return c.receipt.Tenant }
+
+// RefundCharge gives back the tokens of a charge. A second refund gives nothing back. Errors are *ledger.Error; after one the refund may have
+// been made, and is not made again.
+func (g *Gate) RefundCharge(ctx context.Context, c *Charge) (ChargeRefund, error) {
+	facts, err := g.tenants.facts(ctx, c.receipt.Tenant)
+	if err != nil {
+		return ChargeRefund{}, err
+	}
+	age, life := time.Since(c.issued), time.Duration(0)
+	req := c.receipt.Request(func(id string) (*rule.Rule, *time.Location) {
+		p := facts.rules.rule(id)
+		if p == nil || age > p.refills {
+			return nil, nil
+		}
+		life = max(life, p.refills)
+		if p.zoneOfTenant {
+			return &p.compiled, facts.zone
+		}
+		return &p.compiled, nil
+	})
+	if len(req.Charges) == 0 {
+		return ChargeRefund{}, nil
+	}
+	if _, first := g.once.Claim(ctx, c.name, "", life-age+chargeSkew); !first {
+		return ChargeRefund{}, nil
+	}
+	after, err := g.limiter.Refund(ctx, req)
+	out := ChargeRefund{Refunded: true}
+	for i := range after {
+		if v := &after[i]; !v.Unknown {
+			out.Limits = append(out.Limits, verdictOf(v, facts.rules.rule(v.Rule.ID), false))
+		}
+	}
+	if err != nil {
+		return out, unavailable("the tokens may not have been given back; they come back with time", err)
+	}
+	return out, nil
+}
+
+// sealCharge returns the id of a charge: a receipt with the time, a nonce and a signature.
+func (g *Gate) sealCharge(r ratelimit.Receipt) string {
+	b := append(make([]byte, 0, 256), chargeVersion)
+	b = binary.BigEndian.AppendUint64(b, uint64(time.Now().UnixMilli()))
+	var nonce [nonceLen]byte
+	_, _ = rand.Read(nonce[:]) // it never fails
+	b = r.Append(append(b, nonce[:]...))
+	return base64.RawURLEncoding.EncodeToString(append(b, g.signCharge(b)...))
+}
+
+func (g *Gate) signCharge(b []byte) []byte {
+	mac := hmac.New(sha256.New, g.chargeKey)
+	mac.Write(b)
+	return mac.Sum(nil)[:macLen]
+}
+
+// ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *ledger.Error with CodeNotFound.
+func (g *Gate) ParseCharge(id string) (*Charge, error) {
+	none := &ledger.Error{Code: ledger.CodeNotFound, Detail: "no such charge"}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(id)
+	if err != nil || len(b) < 1+8+nonceLen+macLen || b[0] != chargeVersion {
+		return nil, none
+	}
+	body, mac := b[:len(b)-macLen], b[len(b)-macLen:]
+	if !hmac.Equal(mac, g.signCharge(body)) {
+		return nil, none
+	}
+	receipt, err := ratelimit.ParseReceipt(body[1+8+nonceLen:])
+	if err != nil {
+		return nil, none
+	}
+	return &Charge{
+		receipt: receipt, issued: time.UnixMilli(int64(binary.BigEndian.Uint64(body[1:9]))),
+		name: "rl:{" + receipt.Tenant + "}once:" + base64.RawURLEncoding.EncodeToString(mac),
+	}, nil
+}

@@ -1,0 +1,67 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// CheckBatchMax bounds the checks of a batch.
+const CheckBatchMax = ledger.BatchMax
+
+// checkersMax bounds the checks of a batch that wait for Redis or PostgreSQL at a time. What waits goes to Redis together.
+const checkersMax = 64
+
+// errNotHeld means that a check cannot be answered from what this process holds.
+var errNotHeld = errors.New("gate: not held in this process")
+
+// CheckOutcome is the outcome of one check of a batch.
+type CheckOutcome struct {
+	Check Check
+	Err   error // as Check would return it; nil: Check is the answer
+}
+
+// CheckBatch makes up to CheckBatchMax independent checks. It returns their outcomes in order. First it answers those that this process can
+// answer from what it holds, one after the other; then the others, many at a time.
+func (g *Gate) CheckBatch(ctx context.Context, reqs []Request) []CheckOutcome {
+	out := make([]CheckOutcome, len(reqs))
+	var others []int
+	for i := range reqs {
+		check, err := g.check(ctx, &reqs[i], peekHeld)
+		if err == errNotHeld { //nolint:errorlint // check returns it unwrapped
+			others = append(others, i)
+			continue
+		}
+		g.checked(&check, err)
+		out[i] = CheckOutcome{check, err}
+	}
+	var next atomic.Int64
+	work := func() {
+		for n := int(next.Add(1)) - 1; n < len(others); n = int(next.Add(1)) - 1 {
+			i := others[n]
+			out[i].Check, out[i].Err = g.checkSafely(ctx, reqs[i])
+		}
+	}
+	var workers sync.WaitGroup
+	for range min(len(others), checkersMax) - 1 {
+		workers.Go(work)
+	}
+	work()
+	workers.Wait()
+	return out
+}
+
+// checkSafely returns an error for a panic: in a goroutine of its own it would end the process.
+func (g *Gate) checkSafely(ctx context.Context, req Request) (out Check, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return g.Check(ctx, req)
+}

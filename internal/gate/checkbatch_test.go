@@ -1,0 +1,68 @@
+package gate
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// A batch answers as single checks do, from what the process holds and from Redis or PostgreSQL, and counts each check once.
+func TestCheckBatch_SameAsChecks(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue(catalog.Limit{Rule: "fast", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "5/day"},
+		catalog.Limit{Rule: "slow", Per: []string{"subject"}, Kind: "fixed_window", Rate: "1/day"})
+	in.putTenant(catalog.Tenant{ID: "away", Plan: "basic", Status: "suspended"})
+	in.putBlock(catalog.Block{Kind: "subject", Tenant: "acme", Value: "bot", Action: "block"})
+	spent := request("spent", "calls", 1)
+	spent.Subject = "u"
+	if _, err := in.Consume(t.Context(), spent); err != nil {
+		t.Fatal(err)
+	}
+	var reqs []Request
+	for i := range 100 {
+		r := request("", []string{"calls", "credits", "other"}[i%3], 1+int64(i%20))
+		r.Tenant, r.Subject = []string{"acme", "away", "nobody"}[i%7%3], []string{"", "u", "bot"}[i%5%3]
+		reqs = append(reqs, r)
+	}
+	reqs = append(reqs, Request{Tenant: "acme"}, Request{Tenant: "acme", Items: []ledger.Item{{Meter: "calls", Amount: -1}}})
+	answer := func(c *Check, err error) string {
+		left := ""
+		for _, it := range c.Items {
+			left += fmt.Sprint(it.Meter, it.Remaining, it.Code, " ")
+		}
+		for _, v := range c.Limits {
+			left += fmt.Sprint(v.Rule, v.Allowed, v.Remaining, " ")
+		}
+		return fmt.Sprint(c.Allowed, c.Code, CodeOf(err), left)
+	}
+	want := make([]string, len(reqs))
+	for i := range reqs {
+		c, err := in.Check(t.Context(), reqs[i])
+		want[i] = answer(&c, err)
+	}
+	checks := func() (n float64) {
+		for _, outcome := range []string{"allowed", "forbidden", "rate_limited", "tenant_not_found", "tenant_suspended", "quota_exceeded", "credits_exhausted", "meter_not_in_plan", "invalid_argument", "not_found"} {
+			n += testutil.ToFloat64(in.metrics.decisions.WithLabelValues("check", outcome))
+		}
+		return n
+	}
+	for range 3 { // from Redis, and as the levels become held, from memory
+		before := checks()
+		for i, o := range in.CheckBatch(t.Context(), reqs) {
+			if got := answer(&o.Check, o.Err); got != want[i] {
+				t.Errorf("check %d of %s %s: %s, want %s", i, reqs[i].Tenant, reqs[i].Subject, got, want[i])
+			}
+		}
+		if n := checks() - before; n != float64(len(reqs)) {
+			t.Errorf("%g checks are counted of %d", n, len(reqs))
+		}
+	}
+	if out := in.CheckBatch(t.Context(), nil); len(out) != 0 {
+		t.Error(out)
+	}
+}

@@ -1,0 +1,60 @@
+package gate
+
+import (
+	"context"
+
+	"github.com/quotasvc/quotasvc/internal/override"
+)
+
+// variant is a rule with the numbers of an override. It is kept with the override.
+type variant struct {
+	of   *planRule
+	rule *planRule // of itself, if the rule cannot have these numbers
+}
+
+// override puts overridden rules into rules, in place.
+func (g *Gate) override(ctx context.Context, rules []*planRule, facts *tenantFacts, subject string) {
+	if facts.overrides == nil || g.overrides == nil {
+		return
+	}
+	sets, now := g.overrides.Of(ctx, facts.overrides, subject), g.now()
+	for i, p := range rules {
+		if p.compiled.Shared {
+			continue
+		}
+		if o := sets.Rule(p.compiled.ID, p.perSubject, now); o != nil {
+			rules[i] = p.with(o)
+		}
+	}
+}
+
+// overridden returns p as it is for a tenant and a subject.
+func (g *Gate) overridden(ctx context.Context, p *planRule, facts *tenantFacts, subject string) *planRule {
+	rules := []*planRule{p}
+	g.override(ctx, rules, facts, subject)
+	return rules[0]
+}
+
+// with returns p with the numbers of o; p itself if it cannot have them. The rule is compiled once for each override in memory.
+func (p *planRule) with(o *override.InForce) *planRule {
+	known, _ := o.Compiled.Load().(*variant)
+	if known != nil && known.of == p {
+		return known.rule
+	}
+	made := &variant{of: p, rule: p}
+	if known != nil && known.of.limitRule == p.limitRule && known.rule != known.of { // the same rule in a newer snapshot
+		made.rule = p.as(known.rule.limitRule)
+	} else if r, err := compileRule(o.Apply(p.source)); err == nil {
+		r.compiled.Metric, r.overridden = p.compiled.Metric, &o.Override
+		made.rule = p.as(r)
+	}
+	o.Compiled.Store(made)
+	return made.rule
+}
+
+// as returns p with another form of its rule.
+func (p *planRule) as(r *limitRule) *planRule {
+	other := *p
+	other.limitRule = r
+	return &other
+}

@@ -1,0 +1,67 @@
+package gate
+
+import (
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/override"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func (in *instance) putOverride(o override.Override) {
+	in.t.Helper()
+	if _, _, err := in.overrides.Put(in.t.Context(), o); err != nil {
+		in.t.Fatal(err)
+	}
+}
+
+// limitFor returns the limit of the first rule that a check of acme's subject is told of.
+func (in *instance) limitFor(subject string) int64 {
+	in.t.Helper()
+	req := request("", "calls", 1)
+	req.Subject = subject
+	out, err := in.Check(in.t.Context(), req)
+	if err != nil || len(out.Limits) != 1 {
+		in.t.Errorf("%+v, %v", out.Limits, err)
+		return 0
+	}
+	return out.Limits[0].Limit
+}
+
+func TestOverride_CompiledOnce_UntilRuleOrOverrideChanges(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	in := newInstance(t, url, nil)
+	in.catalogue()
+	in.putTenant(catalog.Tenant{ID: "b", Plan: "basic"})
+	rule := limitNamed("r", "", catalog.Match{})
+	in.putLimits(rule)
+	in.putOverride(override.Override{Rule: "r", Tenant: "acme", Rate: "77/s"})
+	eventually(t, "the override is in force", func() bool { return in.limitFor("") == 77 })
+	in.awaitAnnouncements(url)
+	variantNow := func() *planRule {
+		t.Helper()
+		f, err := in.tenants.facts(t.Context(), "acme")
+		if err != nil || f.overrides == nil {
+			t.Fatal(err)
+		}
+		return in.overridden(t.Context(), f.rules.rule("r"), &f, "")
+	}
+	first := variantNow()
+	if again := variantNow(); again != first || first.compiled.Burst != 77 || first.compiled.Metric != "r" {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	in.putLimits(limitNamed("other", "", catalog.Match{Tenant: "b"})) // another snapshot
+	if again := variantNow(); again == first || again.limitRule != first.limitRule {
+		t.Error("the rule is compiled again although it is the same")
+	}
+
+	rule.Kind, rule.Rate = "sliding_log", "5/s"
+	in.putLimits(rule)
+	if got := in.limitFor(""); got != 77 {
+		t.Errorf("the changed rule has the limit %d", got)
+	}
+	// The rule cannot have these numbers: it decides by itself.
+	execute(t, url, "UPDATE limit_overrides SET burst = 8", "SELECT pg_notify('quotasvc_catalog', 'tenant:acme')")
+	eventually(t, "the rule itself", func() bool { return in.limitFor("") == 5 })
+}

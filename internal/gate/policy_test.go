@@ -1,0 +1,32 @@
+package gate
+
+import (
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+)
+
+// q is the capacity and w the time in which it fills, so a client that spreads r over w keeps to the rate.
+func TestPolicy_CapacityAndTimeToFull(t *testing.T) {
+	t.Parallel()
+	for want, l := range map[string]catalog.Limit{
+		`"r";q=50;w=300`:                     {Kind: "token_bucket", Rate: "10/min", Burst: 50},
+		`"r";q=60;w=60`:                      {Kind: "leaky_bucket", Rate: "1/s", Burst: 60},
+		`"r";q=5;w=1`:                        {Kind: "token_bucket", Rate: "5/100ms", Burst: 5},
+		`"r";q=7;w=3`:                        {Kind: "token_bucket", Rate: "3/s", Burst: 7},
+		`"r";q=10;w=86400`:                   {Kind: "fixed_window", Rate: "10/day", Burst: 10},
+		`"r";q=10;w=3600`:                    {Kind: "sliding_window", Rate: "10/h", Burst: 10},
+		`"r";q=10;w=2`:                       {Kind: "sliding_log", Rate: "10/1500ms", Burst: 10},
+		`"r";q=3;qu="concurrent-requests"`:   {Kind: "concurrency", Burst: 3},
+		`"r";q=999999999999999;w=4611686019`: {Kind: "token_bucket", Rate: "1000000/s", Burst: 9007199254740991},
+	} {
+		l.Rule, l.Per = "r", []string{"tenant"}
+		r, err := compileRule(&l)
+		if err != nil {
+			t.Fatal(l.Kind, err)
+		}
+		if r.policy != want {
+			t.Errorf("%s %s: %s, want %s", l.Kind, l.Rate, r.policy, want)
+		}
+	}
+}

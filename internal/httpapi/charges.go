@@ -1,0 +1,92 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+)
+
+// chargeIDMax bounds the id of a charge: one of 16 limits with the longest names has 3,600 bytes.
+const chargeIDMax = 4096
+
+func chargeMembers() []body.Member[gate.ChargeRequest] {
+	return []body.Member[gate.ChargeRequest]{
+		body.Required("tenant", func(d *body.Document, r *gate.ChargeRequest) { r.Tenant = d.ID() }),
+		body.Optional("subject", func(d *body.Document, r *gate.ChargeRequest) { r.Subject = d.ID() }),
+		body.Optional("route", func(d *body.Document, r *gate.ChargeRequest) { r.Route = d.Route() }),
+		body.Optional("ip", func(d *body.Document, r *gate.ChargeRequest) { r.IP = d.Address() }),
+		body.Optional("method", func(d *body.Document, r *gate.ChargeRequest) { r.Method = d.Method() }),
+		body.Optional("cost", func(d *body.Document, r *gate.ChargeRequest) { r.Cost = d.Amount() }),
+		body.Optional("rules", func(d *body.Document, r *gate.ChargeRequest) {
+			body.ReadList(d, &r.Rules, 1, ratelimit.MaxCharges, func(d *body.Document, rule *string) { *rule = d.ID() })
+		}),
+		body.Optional("dry_run", func(d *body.Document, r *gate.ChargeRequest) { r.DryRun = d.Boolean() }),
+	}
+}
+
+func chargeRefundMembers() []body.Member[string] {
+	return []body.Member[string]{
+		body.Required("charge_id", func(d *body.Document, id *string) { *id = d.Visible(chargeIDMax) }),
+	}
+}
+
+// chargeLimits charges limits without a debit.
+func (s *Server) chargeLimits(rc *request) error {
+	var req gate.ChargeRequest
+	err := decode(rc, &req, s.bodies.charge)
+	if err != nil {
+		return err
+	}
+	if err := rc.ofTenant(req.Tenant); err != nil {
+		return err
+	}
+	if req.Key, err = rc.idempotencyKey(); err != nil {
+		return err
+	}
+	done, err := s.charge(rc, req)
+	if err != nil {
+		return err
+	}
+	rc.markReplayed(done.Replayed)
+	return rc.sendBytes(http.StatusOK, typeJSON, appendChargeAnswer(rc.out[:0], &done, req.DryRun))
+}
+
+// charge charges limits, and sends the RateLimit headers.
+func (s *Server) charge(rc *request, req gate.ChargeRequest) (gate.Charged, error) {
+	done, err := s.gate.Charge(rc.ctx, req)
+	rc.writeLimits(done.Limits, done.LimitsDegraded, err)
+	return done, err
+}
+
+// refundCharge gives back the tokens of a charge.
+func (s *Server) refundCharge(rc *request) error {
+	var id string
+	if err := decode(rc, &id, s.bodies.chargeRefund); err != nil {
+		return err
+	}
+	if _, err := rc.idempotencyKey(); err != nil {
+		return err // a refund is idempotent without a key, but a key must be valid
+	}
+	charge, err := s.gate.ParseCharge(id)
+	if err != nil {
+		return err
+	}
+	if err := rc.ofTenant(charge.Tenant()); err != nil {
+		return err
+	}
+	done, err := s.gate.RefundCharge(rc.ctx, charge)
+	if err != nil {
+		return err
+	}
+	return rc.sendBytes(http.StatusOK, typeJSON, appendChargeRefundAnswer(rc.out[:0], &done))
+}
+
+// chargeForwarded charges the limits of a forwarded request. Gateways send a key with each request for the sake of debits; limits are charged
+// each time.
+func (s *Server) chargeForwarded(rc *request, cost int64) error {
+	rc.gateRequest.Items, rc.gateRequest.Key = nil, ""
+	_, err := s.charge(rc, gate.ChargeRequest{Request: rc.gateRequest, Cost: cost})
+	return err
+}

@@ -1,0 +1,131 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"5/day"}`)
+	before := s.remaining("acme", "calls")
+	charge := func(body string, extra ...string) *answer { return s.call("POST", "/v1/limits/charge", body, extra...) }
+	var first, again wire.ChargeAnswer
+	a := charge(`{"tenant":"acme","subject":"u","route":"/x","ip":"192.0.2.1","method":"GET","cost":2,"rules":["r0"]}`).want(200)
+	a.into(&first)
+	if !first.Allowed || first.ChargeID == "" || len(first.Limits) != 1 || first.Limits[0].Remaining != 3 {
+		t.Errorf("%s", a.body)
+	}
+	if got := a.header.Get("RateLimit-Policy"); got != `"r0";q=5;w=86400` || !strings.HasPrefix(a.header.Get("RateLimit"), `"r0";r=3;t=`) {
+		t.Errorf("%v", a.header)
+	}
+	const keyed = `{"tenant":"acme","cost":2}`
+	charge(keyed, headerIdempotencyKey, "k").want(200).into(&first)
+	a = charge(keyed, headerIdempotencyKey, "k").want(200)
+	if a.into(&again); a.header.Get(headerReplayed) != "true" || again.ChargeID != first.ChargeID || again.Limits[0].Remaining != 1 {
+		t.Errorf("%v %s", a.header, a.body)
+	}
+	charge(`{"tenant":"acme","cost":3}`, headerIdempotencyKey, "k").problem(422, "idempotency_key_reused")
+	p := charge(`{"tenant":"acme","cost":2}`).problem(429, "rate_limited")
+	if len(p.ViolatedPolicies) != 1 || p.RetryAfterMs < 1 {
+		t.Errorf("%+v", p)
+	}
+	charge(`{"tenant":"acme","cost":6}`).problem(422, "cost_exceeds_capacity")
+	charge(`{"tenant":"nobody"}`).problem(404, "tenant_not_found")
+	charge(`{"tenant":"acme","rules":["r9"]}`).problem(404, "not_found")
+	charge(`{"tenant":"acme","cost":0}`).refused("cost")
+	if a := charge(`{"tenant":"acme","dry_run":true}`).want(200); !strings.Contains(string(a.body), `"dry_run":true`) || strings.Contains(string(a.body), "charge_id") {
+		t.Errorf("%s", a.body)
+	}
+	refund := func(id string) *answer {
+		return s.call("POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, id))
+	}
+	for i := range 2 {
+		var done wire.ChargeRefundAnswer
+		a := refund(first.ChargeID).want(200)
+		if a.into(&done); done.Refunded != (i == 0) || done.Refunded && done.Limits[0].Remaining != 3 {
+			t.Errorf("refund %d: %s", i, a.body)
+		}
+	}
+	refund(first.ChargeID+"A").problem(404, "not_found")
+	refund("x").problem(404, "not_found")
+	refund("").refused("charge_id")
+	mine := s.newKey(`{"name":"n","scopes":["use"],"tenant":"mine"}`)
+	s.as(mine, "POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, first.ChargeID)).problem(403, "forbidden")
+	if after := s.remaining("acme", "calls"); after != before {
+		t.Errorf("%d units are left of %d: a charge of limits takes none", after, before)
+	}
+}
+
+// A gateway may charge limits only: no units, no meter.
+func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"10/day","match":{"route":"/search"}}`)
+	before := s.remaining("acme", "calls")
+	for i, gateway := range gatewayNames() {
+		ask := func() *answer {
+			return s.do(s.ask(gateway, "/search", forwarded.HeaderMode, "limit", forwarded.HeaderMeter, "", forwarded.HeaderAmount, "2", headerIdempotencyKey, "same"))
+		}
+		a := ask().passes()
+		if want := fmt.Sprintf(`"r0";r=%d;t=`, 8-2*i); !strings.HasPrefix(a.header.Get("RateLimit"), want) || a.header.Get(forwarded.HeaderOperation) != "" {
+			t.Errorf("%s: %v, want %s", gateway, a.header, want)
+		}
+	}
+	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).passes()
+	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).passes()
+	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).refusedTo("nginx", 429, "rate_limited")
+	s.do(s.ask("traefik", "/", forwarded.HeaderMode, "limit", forwarded.HeaderTenant, "nobody")).refusedTo("traefik", 404, "tenant_not_found")
+	if after := s.remaining("acme", "calls"); after != before {
+		t.Errorf("%d units are left of %d", after, before)
+	}
+}
+
+func TestLimitState_ShowsBucket(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant","subject"],"kind":"token_bucket","rate":"1/min","burst":5}`, `{"per":["ip"],"kind":"fixed_window","rate":"9/day"}`,
+		`{"per":["tenant","route"],"kind":"token_bucket","rate":"4/day","match":{"route":"/v1/**"}}`, `{"per":["tenant"],"kind":"concurrency","burst":3}`)
+	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","subject":"u","ip":"192.0.2.1","route":"/v1/x","cost":2}`).want(200)
+	s.send("/v1/leases", "l", `{"rule":"r3","tenant":"acme"}`).want(201)
+	for query, want := range map[string]wire.LimitState{
+		"r0/state?tenant=acme&subject=u":          {Rule: "r0", Kind: "token_bucket", Remaining: 3, Limit: 5, NextAfterMs: 60_000, ResetAfterMs: 120_000},
+		"r0/state?tenant=acme&subject=other":      {Rule: "r0", Kind: "token_bucket", Remaining: 5, Limit: 5},
+		"r1/state?ip=::ffff:192.0.2.1":            {Rule: "r1", Kind: "fixed_window", Remaining: 7, Limit: 9, NextAfterMs: -1, ResetAfterMs: -1},
+		"r2/state?tenant=acme&route=/v1/anything": {Rule: "r2", Kind: "token_bucket", Remaining: 2, Limit: 4, NextAfterMs: -1, ResetAfterMs: -1},
+		"r2/state?tenant=acme":                    {Rule: "r2", Kind: "token_bucket", Remaining: 2, Limit: 4, NextAfterMs: -1, ResetAfterMs: -1},
+		"r3/state?tenant=acme":                    {Rule: "r3", Kind: "concurrency", Remaining: 2, Limit: 3},
+	} {
+		for range 2 { // it charges nothing
+			var got wire.LimitState
+			a := s.call("GET", "/v1/limits/"+query, "").want(200)
+			a.into(&got)
+			about := func(got, want int64) bool {
+				return want < 0 && got > 0 || got <= want && got > want-5000 || got == want
+			}
+			if !about(got.NextAfterMs, want.NextAfterMs) || !about(got.ResetAfterMs, want.ResetAfterMs) {
+				t.Errorf("%s: %s", query, a.body)
+			}
+			got.NextAfterMs, got.ResetAfterMs = want.NextAfterMs, want.ResetAfterMs
+			if got != want {
+				t.Errorf("%s: %s", query, a.body)
+			}
+		}
+	}
+	for query, field := range map[string]string{
+		"r0/state?tenant=acme": "subject", "r1/state?ip=192.0.2.1&tenant=acme": "tenant", "r1/state?ip=x": "ip", "r2/state?tenant=acme&route=/other": "route",
+		"r2/state?tenant=acme&route=": "route", "r0/state?tenant=a%20b&subject=u": "tenant", "r0/state?x=1": "x",
+	} {
+		s.call("GET", "/v1/limits/"+query, "").refused(field)
+	}
+	s.call("GET", "/v1/limits/r9/state?tenant=acme", "").problem(404, "not_found")
+	s.call("GET", "/v1/limits/r3/state?tenant=nobody", "").problem(404, "tenant_not_found")
+}

@@ -1,0 +1,33 @@
+package forwarded
+
+import (
+	"encoding/json"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/quotasvc/quotasvc/internal/bound"
+)
+
+func TestAppendASCII_SameDocumentInPrintableBytes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.Rune()).Draw(t, "text")
+		if !utf8.ValidString(text) {
+			t.Skip("not text")
+		}
+		document, err := json.Marshal(map[string]string{"detail": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := appendASCII(nil, document)
+		if !bound.ASCII(string(got), ' ', 1, len(got)) {
+			t.Errorf("%q", got)
+		}
+		var back map[string]string
+		if err := json.Unmarshal(got, &back); err != nil || back["detail"] != text {
+			t.Errorf("%q became %s (%v)", text, got, err)
+		}
+	})
+}

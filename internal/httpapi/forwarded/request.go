@@ -1,0 +1,177 @@
+package forwarded
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/bound"
+	"github.com/quotasvc/quotasvc/internal/route"
+)
+
+// Headers by which a gateway describes the forwarded request.
+const (
+	HeaderTenant  = "X-Quota-Tenant"
+	HeaderMeter   = "X-Quota-Meter"
+	HeaderAmount  = "X-Quota-Amount"
+	HeaderSubject = "X-Quota-Subject"
+	HeaderRoute   = "X-Quota-Route"
+	HeaderMode    = "X-Quota-Mode"
+
+	// HeaderKey has the gateway's own key. The Authorization header may be the client's.
+	HeaderKey = "X-Quota-Key"
+
+	headerIdempotencyKey = "Idempotency-Key"
+)
+
+// Values of HeaderMode. Empty is ModeConsume.
+const (
+	ModeConsume = "consume"
+	ModeCheck   = "check"
+	ModeLimit   = "limit" // charges limits only, HeaderAmount times; no meter is needed
+)
+
+const (
+	// uriMax is the longest request line that nginx accepts by default. Longer URIs are refused, not cut: a client could
+	// evade a rule by a prefix that pushes the matching part out.
+	uriMax     = 8 << 10
+	mustFitURI = "must be at most 8192 bytes"
+)
+
+// Request is a forwarded request, as the gateway describes it.
+type Request struct {
+	Tenant, Subject string
+	Meter           string
+	Amount          int64
+	Mode            string
+	Key             string // an Idempotency-Key; empty: none
+
+	// Method and URI are as the client wrote them; empty: not named. Route is the name that the gateway gives, or that of the URI.
+	Method, URI, Route string
+}
+
+// Read reads the forwarded request from the headers and the path of r. The error is a *body.Error.
+func (g *Gateway) Read(r *http.Request) (Request, error) {
+	h := headerReader{header: r.Header}
+	h.refuseUnknown()
+	req := Request{
+		Tenant: h.text(HeaderTenant, bound.ID, bound.MustBeID), Subject: h.text(HeaderSubject, bound.ID, bound.MustBeID),
+		Meter: h.text(HeaderMeter, bound.ID, bound.MustBeID), Amount: h.amount(HeaderAmount), Route: h.text(HeaderRoute, bound.Route, bound.MustBeRoute),
+	}
+	modes := []string{ModeConsume, ModeCheck, ModeLimit}
+	req.Mode = h.text(HeaderMode, func(s string) bool { return slices.Contains(modes, s) }, body.OneOf(modes...))
+	h.require(HeaderTenant)
+	if req.Mode != ModeLimit {
+		h.require(HeaderMeter)
+	}
+	req.Key = h.text(headerIdempotencyKey, bound.Key, bound.MustBeKey)
+	req.Method, req.URI = g.original(r, &h)
+	if err := h.faults.Err(); err != nil {
+		return Request{}, err
+	}
+	if req.Route == "" && req.URI != "" {
+		req.Route = route.FromURI(req.URI)
+	}
+	return req, nil
+}
+
+// original returns method and URI of the forwarded request as the client wrote them.
+func (g *Gateway) original(r *http.Request, h *headerReader) (method, uri string) {
+	field := "path"
+	if len(g.uri) > 0 {
+		method, _ = h.first(g.method)
+		uri, field = h.first(g.uri)
+	} else {
+		method, uri = r.Method, strings.TrimPrefix(r.URL.EscapedPath(), PrefixEnvoy)
+		if r.URL.RawQuery != "" {
+			uri += "?" + r.URL.RawQuery
+		}
+	}
+	if len(uri) > uriMax {
+		h.faults.Add(field, mustFitURI)
+	}
+	return method, uri
+}
+
+// headerReader reads headers and collects their faults. It treats an empty header as absent, because gateways send empty
+// headers for missing values.
+type headerReader struct {
+	header http.Header
+	faults body.Faults
+}
+
+// first returns the value of the first header among names that is set, and its name.
+func (r *headerReader) first(names []string) (value, name string) {
+	for _, name := range names {
+		if value := r.one(name); value != "" {
+			return value, name
+		}
+	}
+	return "", ""
+}
+
+// one returns a header that may appear once. Of two values the client may have sent one.
+func (r *headerReader) one(name string) string {
+	values := r.header.Values(name)
+	if len(values) > 1 {
+		r.faults.Add(name, "must appear once")
+		return ""
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+// text returns a header that check accepts, or notes what it must be.
+func (r *headerReader) text(name string, check func(string) bool, must string) string {
+	value := r.one(name)
+	if value != "" && !check(value) {
+		r.faults.Add(name, must)
+		return ""
+	}
+	return value
+}
+
+// amount returns the amount in a header, or 1 if there is none.
+func (r *headerReader) amount(name string) int64 {
+	value := r.one(name)
+	if value == "" {
+		return 1
+	}
+	n, ok := body.ParseInteger(value)
+	if !ok || !bound.Amount(n) {
+		r.faults.Add(name, bound.MustBeAmount)
+	}
+	return n
+}
+
+// require notes headers that are missing.
+func (r *headerReader) require(names ...string) {
+	for _, name := range names {
+		if r.header.Get(name) == "" {
+			r.faults.Add(name, "is required")
+		}
+	}
+}
+
+// refuseUnknown notes X-Quota headers that are not part of a request: a misspelt X-Quota-Amount would mean an amount of 1.
+// It ignores those of answers, which a gateway may have added.
+func (r *headerReader) refuseUnknown() {
+	for name := range r.header {
+		if strings.HasPrefix(name, "X-Quota-") && !isQuotaHeader(name) {
+			r.faults.Add(name, "is an unknown header")
+		}
+	}
+}
+
+func isQuotaHeader(name string) bool {
+	switch name {
+	case HeaderTenant, HeaderMeter, HeaderAmount, HeaderSubject, HeaderRoute, HeaderMode, HeaderKey, HeaderOperation, HeaderStatus, HeaderProblem,
+		"X-Quota-Limit", "X-Quota-Remaining", "X-Quota-Reset", "X-Quota-Source":
+		return true
+	default:
+		return false
+	}
+}

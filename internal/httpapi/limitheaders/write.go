@@ -1,0 +1,249 @@
+package limitheaders
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/gate"
+)
+
+const (
+	// namedMax bounds the limits that an answer names. Clients act on the first one, and proxies bound the size of headers.
+	namedMax = 5
+
+	// Retry-After gets a random part of the wait, 1/jitterPart of it and at most jitterMax, if a window denied: all clients
+	// that a window denies otherwise return at the same instant. A minute spreads them enough; a tenth of the wait until
+	// midnight would be hours.
+	jitterPart = 10
+	jitterMax  = time.Minute
+)
+
+// Legacy names a set of headers that is older than RateLimit and RateLimit-Policy. Each set describes only the most
+// restrictive limit.
+type Legacy string
+
+// The sets. The first two differ in the meaning of X-RateLimit-Reset.
+const (
+	// legacyXEpoch is X-RateLimit-Limit, -Remaining and -Reset, with the time of the reset in seconds since 1970.
+	legacyXEpoch Legacy = "x-ratelimit-epoch"
+	// legacyXDelta is X-RateLimit-Limit, -Remaining and -Reset, with the seconds until the reset.
+	legacyXDelta Legacy = "x-ratelimit-delta"
+	// legacyDraft is RateLimit-Limit, -Remaining and -Reset in seconds, as in drafts 03 to 06 of the specification.
+	legacyDraft Legacy = "ratelimit"
+)
+
+// Check returns an error for unknown sets, duplicate sets, and two sets that use the same headers.
+func Check(sets []Legacy) error {
+	for i, set := range sets {
+		switch set {
+		case legacyXEpoch, legacyXDelta, legacyDraft:
+		default:
+			return fmt.Errorf("legacy headers: %q must be one of: %s, %s, %s", set, legacyXEpoch, legacyXDelta, legacyDraft)
+		}
+		if slices.Contains(sets[:i], set) {
+			return fmt.Errorf("legacy headers: duplicate %s", set)
+		}
+	}
+	if slices.Contains(sets, legacyXEpoch) && slices.Contains(sets, legacyXDelta) {
+		return fmt.Errorf("legacy headers: %s and %s set the same headers; choose one", legacyXEpoch, legacyXDelta)
+	}
+	return nil
+}
+
+// Names of headers, spelled as they are sent. They are set without http.Header.Set, which would write "Ratelimit".
+const (
+	headerPolicy = "RateLimit-Policy"
+	headerState  = "RateLimit"
+	headerMode   = "X-RateLimit-Mode"
+)
+
+// Writer writes the headers.
+type Writer struct {
+	// Legacy are sent in addition.
+	Legacy []Legacy
+
+	// Now is the clock of headers with a time of day; nil is time.Now.
+	Now func() time.Time
+
+	// jitter returns a random duration from 0 to limit; nil is randomUpTo.
+	jitter func(limit time.Duration) time.Duration
+}
+
+// Write sets the RateLimit headers for the enforced limits among verdicts, the most restrictive first. It returns the
+// largest t that it sent: Retry-After must not be earlier.
+//
+// If a limit denied, only limits that denied and that will allow the request later have a t. When the other limits refill
+// does not matter to the client.
+func (w *Writer) Write(h http.Header, verdicts []gate.LimitVerdict) time.Duration {
+	enforced := make([]*gate.LimitVerdict, 0, 8)
+	for i := range verdicts {
+		v := &verdicts[i]
+		WriteMode(h, v.Degraded)
+		if !v.Shadow {
+			enforced = append(enforced, v)
+		}
+	}
+	if len(enforced) == 0 {
+		return 0
+	}
+	if len(enforced) > 1 {
+		slices.SortStableFunc(enforced, compareRestriction)
+	}
+	denied := !enforced[0].Allowed
+	enforced = enforced[:min(len(enforced), namedMax)]
+	longest := time.Duration(0)
+	text := make([]byte, 0, 512) // the policies, then the states; both headers share one string
+	for i, v := range enforced {
+		text = appendMember(text, i, v.Policy)
+	}
+	policies := len(text)
+	for i, v := range enforced {
+		text = appendMember(text, i, `"`)
+		text = append(text, v.Rule...)
+		text = appendParameter(text, `";r=`, v.Remaining)
+		if showsDelay(v, denied) {
+			wait := delayOf(v)
+			longest = max(longest, wait)
+			text = appendParameter(text, ";t=", seconds(wait))
+		}
+	}
+	values := string(text)
+	both := []string{values[:policies], values[policies:]}
+	h[headerPolicy], h[headerState] = both[:1:1], both[1:]
+	w.writeLegacy(h, enforced[0])
+	return longest
+}
+
+// WriteMode sends the header that limits were decided without Redis. A limit with the policy "open" has no verdict then.
+func WriteMode(h http.Header, degraded bool) {
+	if degraded {
+		set(h, headerMode, "local")
+	}
+}
+
+// showsDelay reports whether t is meaningful. When a lease returns depends on its holder; only a denial has an estimate. A
+// limit that can never allow the request has no t: a client would wait and send the same request.
+func showsDelay(v *gate.LimitVerdict, denied bool) bool {
+	if !v.Allowed {
+		return !v.Never
+	}
+	return !denied && !v.Concurrent
+}
+
+// writeLegacy sends the older headers. Their clients expect all three, so -Reset is sent even for a limit that can never
+// allow the request: it is the time until the bucket is full.
+func (w *Writer) writeLegacy(h http.Header, v *gate.LimitVerdict) {
+	for _, legacy := range w.Legacy {
+		prefix, reset := "X-RateLimit-", seconds(fullIn(v))
+		switch legacy {
+		case legacyXEpoch:
+			reset = seconds(time.Duration(w.now().Add(fullIn(v)).UnixNano()))
+		case legacyXDelta:
+		case legacyDraft:
+			prefix = "RateLimit-"
+		}
+		set(h, prefix+"Limit", strconv.FormatInt(v.Limit, 10))
+		set(h, prefix+"Remaining", strconv.FormatInt(v.Remaining, 10))
+		set(h, prefix+"Reset", strconv.FormatInt(reset, 10))
+	}
+}
+
+// RetryAfter returns the value of Retry-After: at least 1 and at least wait, with jitter if a window denied.
+func (w *Writer) RetryAfter(wait time.Duration, verdicts []gate.LimitVerdict) string {
+	window := slices.ContainsFunc(verdicts, func(v gate.LimitVerdict) bool { return v.Window && !v.Shadow && !v.Allowed })
+	if spread := min(wait/jitterPart, jitterMax); window && spread > 0 {
+		wait += w.spread(spread)
+	}
+	return strconv.FormatInt(max(seconds(wait), 1), 10)
+}
+
+func (w *Writer) now() time.Time {
+	if w.Now != nil {
+		return w.Now()
+	}
+	return time.Now()
+}
+
+func (w *Writer) spread(limit time.Duration) time.Duration {
+	if w.jitter != nil {
+		return w.jitter(limit)
+	}
+	return randomUpTo(limit)
+}
+
+func set(h http.Header, name, value string) { h[name] = []string{value} }
+
+// seconds rounds d up to whole seconds.
+func seconds(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return int64((d-1)/time.Second) + 1
+}
+
+// randomUpTo returns a random duration from 0 to limit.
+func randomUpTo(limit time.Duration) time.Duration { return rand.N(limit + 1) }
+
+// delayOf returns how long until the limit allows the same request after a denial, or one more token otherwise.
+func delayOf(v *gate.LimitVerdict) time.Duration {
+	if !v.Allowed && !v.Never {
+		return v.RetryAfter
+	}
+	return v.Next
+}
+
+// fullIn returns how long until the bucket is full. When all leases return is not known; of a denial there is an estimate for one.
+func fullIn(v *gate.LimitVerdict) time.Duration {
+	if v.Concurrent {
+		return delayOf(v)
+	}
+	return v.Full
+}
+
+// compareRestriction orders limits from the most restrictive: those that never allow the request, those that denied it, the
+// longest wait first, then those with the fewest tokens.
+func compareRestriction(a, b *gate.LimitVerdict) int {
+	if order := cmp.Compare(severity(a), severity(b)); order != 0 {
+		return -order
+	}
+	if order := cmp.Compare(b.RetryAfter, a.RetryAfter); order != 0 && !a.Allowed {
+		return order
+	}
+	if order := cmp.Compare(a.Remaining, b.Remaining); order != 0 {
+		return order
+	}
+	return strings.Compare(a.Rule, b.Rule)
+}
+
+func severity(v *gate.LimitVerdict) int {
+	switch {
+	case v.Allowed:
+		return 0
+	case v.Never:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// appendMember appends a member of a list.
+func appendMember(b []byte, at int, member string) []byte {
+	if at > 0 {
+		b = append(b, ", "...)
+	}
+	return append(b, member...)
+}
+
+// structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).
+const structuredMax = 999_999_999_999_999
+
+func appendParameter(b []byte, name string, n int64) []byte {
+	b = append(b, name...)
+	return strconv.AppendInt(b, min(max(n, 0), structuredMax), 10)
+}

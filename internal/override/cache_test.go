@@ -1,0 +1,186 @@
+package override
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// bundle is a cache beside a catalogue, on a database of its own.
+type bundle struct {
+	*Cache
+	catalog *catalog.Catalog
+	pool    *pgxpool.Pool // of the cache
+	byHand  *pgxpool.Pool
+}
+
+func newBundle(t *testing.T) *bundle {
+	t.Helper()
+	url := testenv.Postgres(t)
+	open := func(url string) *pgxpool.Pool {
+		pool, err := pgxpool.New(t.Context(), url)
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		return pool
+	}
+	b := &bundle{pool: open(testenv.AsService(url)), byHand: open(url)}
+	forTenants, err := catalog.NewStore(open(testenv.AsService(url)), catalog.StoreConfig{})
+	require.NoError(t, err)
+	b.catalog = catalog.New(forTenants, catalog.Config{})
+	require.NoError(t, b.catalog.Start(t.Context()))
+	forOverrides, err := catalog.NewStore(b.pool, catalog.StoreConfig{})
+	require.NoError(t, err)
+	store, err := NewStore(forOverrides, func(*catalog.Limit) error { return nil })
+	require.NoError(t, err)
+	b.Cache = NewCache(store, Config{})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		require.NoError(t, b.Stop(ctx))
+		require.NoError(t, b.catalog.Stop(ctx))
+	})
+	_, err = b.byHand.Exec(t.Context(), `INSERT INTO tenants (tenant_id, plan, anchor) SELECT 't' || n, 'p', now() FROM generate_series(0, 999) n`)
+	require.NoError(t, err)
+	return b
+}
+
+func (b *bundle) tenant(t *testing.T, id string) *catalog.Tenant {
+	t.Helper()
+	found, err := b.catalog.Tenant(t.Context(), id)
+	require.NoError(t, err)
+	return found
+}
+
+// rates returns the rates of the rules r and s for a tenant and subject.
+func (b *bundle) rates(t *testing.T, tenant, subject string) string {
+	t.Helper()
+	sets, text := b.Of(t.Context(), b.tenant(t, tenant), subject), ""
+	for _, rule := range []string{"r", "s"} {
+		if o := sets.Rule(rule, true, time.Now()); o != nil {
+			text += rule + o.Rate + " "
+		}
+	}
+	return text
+}
+
+// rows returns the number of overrides that are stored.
+func (b *bundle) rows(t *testing.T) (n int) {
+	t.Helper()
+	require.NoError(t, b.byHand.QueryRow(t.Context(), "SELECT count(*) FROM limit_overrides").Scan(&n))
+	return n
+}
+
+func TestCache_ManyAtOnce_FewReads_AndOnlyOfWhoHasOverrides(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	_, err := b.byHand.Exec(t.Context(), `INSERT INTO limit_overrides (rule, tenant_id, subject, rate)
+		SELECT 'r', 't' || n, '', n + 1 || '/s' FROM generate_series(0, 499) n
+		UNION ALL SELECT 's', 't' || n, 'u', '7/s' FROM generate_series(250, 749) n
+		UNION ALL SELECT 's', 't1', 'u' || n, '7/s' FROM generate_series(1, 20000) n`)
+	require.NoError(t, err)
+	require.Equal(t, 21_000, b.rows(t))
+	want := func(n int, subject string) (text string) {
+		if n < 500 {
+			text = fmt.Sprintf("r%d/s ", n+1)
+		}
+		if n >= 250 && n < 750 && subject == "u" {
+			text += "s7/s "
+		}
+		return text
+	}
+	for range 2 { // cold, and from memory
+		var all sync.WaitGroup
+		for n := range 1000 {
+			for _, subject := range []string{"", "u", "v"} {
+				all.Go(func() {
+					if got := b.rates(t, fmt.Sprint("t", n), subject); got != want(n, subject) {
+						t.Errorf("t%d %q has %q, want %q", n, subject, got, want(n, subject))
+					}
+				})
+			}
+		}
+		all.Wait()
+	}
+	// 500 tenants, and of the 500 with subjects that have overrides (and t1) the two subjects. Who has none is never looked up.
+	require.Equal(t, 500+2*501, b.sets.Len())
+	require.Equal(t, "r2/s s7/s ", b.rates(t, "t1", "u20000"))
+	require.Equal(t, 500+2*501+1, b.sets.Len(), "a tenant's 20,000 subjects are not read with it")
+}
+
+func TestCache_Change_TakesEffect_AndOutageChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx := t.Context()
+	l := catalog.Limit{Rule: "r", Per: []string{"subject"}, Kind: "token_bucket", Rate: "5/s"}
+	_, _, err := b.catalog.PutLimit(ctx, l)
+	require.NoError(t, err)
+	is := func(subject, want string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return b.rates(t, "t1", subject) == want }, 20*time.Second, time.Millisecond)
+	}
+	put := func(o Override) {
+		t.Helper()
+		_, _, err := b.Put(ctx, o)
+		require.NoError(t, err)
+	}
+	is("u", "")
+	put(Override{Rule: "r", Tenant: "t1", Rate: "6/s"})
+	is("u", "r6/s ")
+	put(Override{Rule: "r", Tenant: "t1", Subject: "u", Rate: "7/s"})
+	is("u", "r7/s ")
+	is("v", "r6/s ")
+	put(Override{Rule: "r", Tenant: "t1", Subject: "u", Rate: "8/s", ExpiresAt: time.Now().Add(time.Second)})
+	is("u", "r8/s ")
+	is("u", "r6/s ") // expired
+	require.NoError(t, b.Delete(ctx, "r", "t1", ""))
+	is("v", "")
+	put(Override{Rule: "r", Tenant: "t1", Rate: "9/s"})
+	put(Override{Rule: "r", Tenant: "t2", Rate: "9/s"})
+	is("v", "r9/s ")
+
+	b.pool.Close()
+	is("v", "r9/s ") // in memory
+	t2 := b.tenant(t, "t2")
+	require.True(t, t2.RuleOverrides)
+	began := time.Now()
+	for range 100 {
+		require.Nil(t, b.Of(ctx, t2, "").Rule("r", true, time.Now()), "unknown: the rule itself decides")
+	}
+	require.Less(t, time.Since(began), 5*time.Second)
+	changed := *b.tenant(t, "t1") // the catalogue has read it again
+	require.NotNil(t, b.Of(ctx, &changed, "").Rule("r", true, time.Now()), "what was known stays in use")
+}
+
+func TestPut_BoundOfRules_AndExpiredOnesGo(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx := t.Context()
+	_, err := b.byHand.Exec(ctx, `INSERT INTO limits (rule, spec) SELECT 'r' || n, jsonb_build_object('rule', 'r' || n, 'per', jsonb_build_array('tenant'),
+		'kind', 'token_bucket', 'rate', '5/s') FROM generate_series(1, 1001) n`)
+	require.NoError(t, err)
+	_, err = b.byHand.Exec(ctx, `INSERT INTO limit_overrides (rule, tenant_id, rate, expires_at) SELECT 'r' || n, 't1', '5/s', now() + interval '1 hour' FROM generate_series(1, 1000) n`)
+	require.NoError(t, err)
+	_, _, err = b.Put(ctx, Override{Rule: "r1001", Tenant: "t1", Rate: "6/s"})
+	require.ErrorIs(t, err, &catalog.Error{Code: catalog.CodeConflict})
+	_, created, err := b.Put(ctx, Override{Rule: "r1000", Tenant: "t1", Rate: "6/s"})
+	require.NoError(t, err)
+	require.False(t, created)
+	_, err = b.byHand.Exec(ctx, `UPDATE limit_overrides SET expires_at = now() - interval '1 second' WHERE rule <> 'r1000'`)
+	require.NoError(t, err)
+	_, created, err = b.Put(ctx, Override{Rule: "r1001", Tenant: "t2", Rate: "6/s"})
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, 1000-1-forgottenAtOnce+1+1, b.rows(t))
+	_, err = b.List(ctx, "r1", catalog.Page{Limit: 10, Cursor: "!"})
+	require.ErrorIs(t, err, &catalog.Error{Code: catalog.CodeInvalidArgument})
+}

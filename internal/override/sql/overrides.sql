@@ -1,0 +1,43 @@
+-- name: LockRule
+-- Keeps the limit $1, if there is one, from being deleted until this transaction ends.
+SELECT 1 FROM limits WHERE rule = $1 FOR KEY SHARE;
+
+-- name: SelectOverride
+-- The override of rule $1 for tenant $2 and subject $3 that is in force at $4.
+SELECT rule, tenant_id, subject, rate, burst, expires_at, created_at, updated_at
+FROM limit_overrides
+WHERE rule = $1 AND tenant_id = $2 AND subject = $3 AND (expires_at IS NULL OR expires_at > $4::timestamptz);
+
+-- name: ListOverrides
+-- The overrides of rule $1 in force at $5 after $2, $3 (tenant, subject), at most $4, in order; of tenant $6 unless it is empty.
+SELECT rule, tenant_id, subject, rate, burst, expires_at, created_at, updated_at
+FROM limit_overrides
+WHERE rule = $1 AND (tenant_id, subject) > ($2, $3) AND (expires_at IS NULL OR expires_at > $5::timestamptz) AND ($6::text = '' OR tenant_id = $6)
+ORDER BY tenant_id, subject
+LIMIT $4;
+
+-- name: CountOverrides
+-- The number of rules that are overridden for tenant $1 and subject $2, up to $3.
+SELECT count(*) FROM (SELECT 1 FROM limit_overrides WHERE tenant_id = $1 AND subject = $2 LIMIT $3) AS rules;
+
+-- name: UpsertOverride
+INSERT INTO limit_overrides (rule, tenant_id, subject, rate, burst, expires_at, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+ON CONFLICT (tenant_id, subject, rule) DO UPDATE
+SET rate = excluded.rate, burst = excluded.burst, expires_at = excluded.expires_at, updated_at = excluded.updated_at,
+    created_at = CASE WHEN limit_overrides.expires_at <= excluded.updated_at THEN excluded.created_at ELSE limit_overrides.created_at END
+RETURNING created_at, updated_at;
+
+-- name: DeleteOverride
+DELETE FROM limit_overrides WHERE rule = $1 AND tenant_id = $2 AND subject = $3;
+
+-- name: ForgetOverrides
+-- At most $1 of those that are over at $2. Whoever writes an override does some of this, so that nothing else has to.
+DELETE FROM limit_overrides
+WHERE ctid IN (SELECT o.ctid FROM limit_overrides o WHERE o.expires_at <= $2::timestamptz ORDER BY o.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED);
+
+-- name: SelectOverridesOf
+-- The overrides of the tenants $1 and subjects $2 (parallel arrays), expired ones included.
+SELECT o.rule, o.tenant_id, o.subject, o.rate, o.burst, o.expires_at, o.created_at, o.updated_at
+FROM unnest($1::text[], $2::text[]) AS k (tenant_id, subject)
+JOIN limit_overrides o ON o.tenant_id = k.tenant_id AND o.subject = k.subject;

@@ -1,0 +1,44 @@
+package ratelimit
+
+import "github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+
+// PeekHeld decides like Peek if that needs no answer of Redis. ok is false if it does, or if the request is not valid.
+func (l *Limiter) PeekHeld(req Request) (d Decision, ok bool) {
+	q, err := req.check(rule.Peek)
+	if err != nil || l.stopped.Load() {
+		return Decision{}, false
+	}
+	if l.store == nil {
+		return l.decideLocally(&q), true
+	}
+	if len(q.charges) == 0 {
+		return Decision{Allowed: true}, true
+	}
+	if d, ok = l.recall(&q); !ok {
+		d, ok = l.peekHeld(&q)
+	}
+	if ok {
+		d = l.counted(d)
+	}
+	return d, ok
+}
+
+// peekHeld decides a peek from the levels that this process keeps, if all of them are held: Redis has announced no change of their
+// buckets. Another process may have charged them in the last redisstore.HeldFor. ok is false if Redis must be asked.
+func (l *Limiter) peekHeld(q *query) (d Decision, ok bool) {
+	if q.op != rule.Peek || q.fresh || l.cfg.forgetful || len(q.charges) > MaxCharges {
+		return Decision{}, false
+	}
+	var keys [MaxCharges]string
+	for i := range q.charges {
+		keys[i] = q.charges[i].key
+	}
+	if !l.store.Watch().Holds(keys[:len(q.charges)]...) {
+		return Decision{}, false
+	}
+	return l.decideHeld(q), true
+}
+
+func (l *Limiter) decideHeld(q *query) Decision {
+	return decision(q, l.local.decide(q, l.micros(), nil), nil, ModeHeld)
+}

@@ -1,0 +1,121 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// ledgerOfCharges is what was charged to a bucket, and when the answers arrived.
+type ledgerOfCharges struct {
+	mu    sync.Mutex
+	times []time.Time // of single tokens
+}
+
+func (c *ledgerOfCharges) add() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.times = append(c.times, time.Now())
+}
+
+// until returns how many tokens had been charged by t.
+func (c *ledgerOfCharges) until(t time.Time) (n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n < int64(len(c.times)) && !c.times[n].After(t) {
+		n++
+	}
+	return n
+}
+
+// Peeks that one instance decides by itself know all charges of the other instances, but for those of the last HeldFor.
+func TestPeek_Held_MissesNoOlderCharge(t *testing.T) {
+	t.Parallel()
+	options := testenv.Redis(t)
+	limiters := make([]*Limiter, 3)
+	for i := range limiters {
+		limiters[i] = patientLimiter(t, patientClient(t, options), settings{})
+	}
+	peeker := limiters[0]
+	const capacity = 100_000
+	charges := make([]Charge, 4)
+	for i := range charges {
+		charges[i].Rule = compile(t, rule.Spec{ID: fmt.Sprint("rule", i), Rate: "1/day", Burst: capacity})
+	}
+	request := Request{Tenant: "acme", Charges: charges}
+	var charged ledgerOfCharges
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var charging sync.WaitGroup
+	for i, l := range limiters[1:] {
+		charging.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if d, err := l.Consume(t.Context(), request); err != nil || !d.Allowed {
+					t.Errorf("%+v, %v", d, err)
+					return
+				}
+				charged.add()
+				pause := time.Duration(i) * 3 * time.Millisecond
+				if n%20 == 0 {
+					pause = 50 * time.Millisecond
+				}
+				time.Sleep(pause)
+			}
+		})
+	}
+	held, peeks := 0, 0
+	for ctx.Err() == nil {
+		known := charged.until(time.Now().Add(-redisstore.HeldFor))
+		d, err := peeker.Peek(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peeks++
+		if d.Mode == ModeHeld {
+			held++
+		}
+		for _, v := range d.Verdicts {
+			if v.Remaining > capacity-known {
+				t.Fatalf("%s has %d left, and %d were charged %s ago or earlier", v.Mode, v.Remaining, known, redisstore.HeldFor)
+			}
+		}
+	}
+	charging.Wait()
+	if held < 100 {
+		t.Errorf("%d of %d peeks were held", held, peeks)
+	}
+	d, err := peeker.Peek(t.Context(), Request{Tenant: "acme", Charges: charges, Fresh: true})
+	if all := charged.until(time.Now()); err != nil || d.Mode != ModeRedis || d.Verdicts[0].Remaining != capacity-all {
+		t.Errorf("a fresh peek: %+v, %v, want %d left", d, err, capacity-all)
+	}
+	t.Logf("%d of %d peeks were held, beside %d charges", held, peeks, charged.until(time.Now()))
+}
+
+// A level that this process drops for want of room is not held.
+func TestPeek_LevelDropped_NotHeld(t *testing.T) {
+	t.Parallel()
+	options := testenv.Redis(t)
+	l, other := patientLimiter(t, patientClient(t, options), settings{MaxLocalLevels: 64}), patientLimiter(t, patientClient(t, options), settings{})
+	r := compile(t, rule.Spec{Rate: "1/day", Burst: 10})
+	tenant := func(i int) Request { return Request{Tenant: fmt.Sprint("t", i), Charges: []Charge{{Rule: r}}} }
+	const tenants = 300
+	for i := range tenants {
+		if _, err := other.Consume(t.Context(), tenant(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 3 {
+		for i := range tenants {
+			d, err := l.Peek(t.Context(), tenant(i))
+			if err != nil || d.Verdicts[0].Remaining != 9 {
+				t.Fatalf("round %d: %+v, %v, want 9 left", round, d, err)
+			}
+		}
+	}
+}

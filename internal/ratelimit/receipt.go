@@ -1,0 +1,99 @@
+package ratelimit
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
+
+// Receipt says what a request charged, as Decision.Charged does, in a form that can leave the process.
+type Receipt struct {
+	Tenant  string
+	Charges []ReceiptCharge
+
+	local uint16
+}
+
+// ReceiptCharge is one charge of a Receipt.
+type ReceiptCharge struct {
+	Rule, Dimension string
+	Cost            int64
+
+	taken int64
+}
+
+var errReceipt = errors.New("ratelimit: not a receipt")
+
+// Receipt returns the receipt of what was charged. req is the result of Charged.
+func (req Request) Receipt() Receipt {
+	r := Receipt{Tenant: req.Tenant, Charges: make([]ReceiptCharge, len(req.Charges)), local: req.local}
+	for i, c := range req.Charges {
+		r.Charges[i] = ReceiptCharge{Rule: c.Rule.ID, Dimension: c.Dimension, Cost: c.Cost, taken: c.taken}
+	}
+	return r
+}
+
+// Request returns what to pass to Refund: the charges of which find knows the rule, with the calendar of its windows.
+func (r *Receipt) Request(find func(id string) (*rule.Rule, *time.Location)) Request {
+	req := Request{Tenant: r.Tenant}
+	for i, c := range r.Charges {
+		known, zone := find(c.Rule)
+		if known == nil {
+			continue
+		}
+		if r.local&(1<<i) != 0 {
+			req.local |= 1 << len(req.Charges)
+		}
+		req.Charges = append(req.Charges, Charge{Rule: known, Dimension: c.Dimension, Cost: c.Cost, Zone: zone, taken: c.taken})
+	}
+	return req
+}
+
+// Append appends the receipt to b.
+func (r *Receipt) Append(b []byte) []byte {
+	text := func(s string) {
+		b = append(b, byte(len(s))) // at most bound.MaxID
+		b = append(b, s...)
+	}
+	text(r.Tenant)
+	b = binary.BigEndian.AppendUint16(b, r.local)
+	b = append(b, byte(len(r.Charges))) // at most MaxCharges
+	for _, c := range r.Charges {
+		text(c.Rule)
+		text(c.Dimension)
+		b = binary.AppendVarint(binary.AppendVarint(b, c.Cost), c.taken)
+	}
+	return b
+}
+
+// ParseReceipt reads what Append wrote. It must not be given what others can write.
+func ParseReceipt(b []byte) (Receipt, error) {
+	var r Receipt
+	bad := false
+	next := func(n int) []byte {
+		if bad = bad || n > len(b); bad {
+			return make([]byte, n)
+		}
+		part := b[:n]
+		b = b[n:]
+		return part
+	}
+	text := func() string { return string(next(int(next(1)[0]))) }
+	number := func() int64 {
+		v, n := binary.Varint(b)
+		bad = bad || n <= 0
+		next(max(n, 0))
+		return v
+	}
+	r.Tenant = text()
+	r.local = binary.BigEndian.Uint16(next(2))
+	for range next(1)[0] {
+		r.Charges = append(r.Charges, ReceiptCharge{Rule: text(), Dimension: text(), Cost: number(), taken: number()})
+	}
+	if bad || len(b) > 0 || len(r.Charges) > MaxCharges {
+		return Receipt{}, errReceipt
+	}
+	return r, nil
+}

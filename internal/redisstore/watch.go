@@ -1,0 +1,323 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"hash/maphash"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// HeldFor bounds how old a held value may be by mistake: a value counts as held while everything that happened on the server
+	// until HeldFor ago is known here.
+	HeldFor = 25 * time.Millisecond
+
+	// beatEvery is how often this process makes sure that it hears everything, while it uses held values.
+	beatEvery = 10 * time.Millisecond
+
+	// idleAfter ends the beats: nobody has asked for held values since.
+	idleAfter = time.Second
+
+	// rereadAfter bounds how long a value is held without being read again.
+	rereadAfter = 10 * time.Second
+
+	// watchMax bounds the keys that are watched: about 150 bytes each in this process, and 100 in Redis.
+	watchMax = 200_000
+
+	// watchRetry is the pause before the watch connects again.
+	watchRetry = time.Second
+
+	watchStripes = 64
+
+	// newsChannel is where Redis says which keys have changed.
+	newsChannel = "__redis__:invalidate"
+)
+
+// Watch knows which values that this process has read still stand in Redis. Redis remembers the keys that were read and announces their
+// changes (CLIENT TRACKING, on a connection of its own).
+//
+// The process also sends itself a message through Redis. When it arrives on the connection of the announcements, all changes before it have
+// arrived as well, and both connections lead to the same server. So a held value is one that stood in Redis HeldFor ago or later.
+//
+// There is no watch on a cluster, nor where the server refuses the commands: nothing is held then, and every value is read.
+type Watch struct {
+	store   *Store
+	client  *redis.Client // for the announcements alone
+	channel string        // of this process's messages to itself
+	seed    maphash.Seed
+	ended   chan struct{}
+
+	news      atomic.Pointer[redis.PubSub]
+	connected atomic.Int64 // the connection's id on the server, before it is subscribed
+	target    atomic.Int64 // the same, from then on; 0: there is none
+	heard     atomic.Int64 // µs: changes before are known
+	wanted    atomic.Int64 // µs: when somebody last asked for a held value
+	stamps    atomic.Int64
+
+	stripes [watchStripes]watchStripe
+}
+
+type watchStripe struct {
+	mu  sync.Mutex
+	all map[string]watched
+}
+
+// watched is a key whose value was read.
+type watched struct {
+	stamp int64 // of the newest read
+	at    int64 // µs; when the value was kept; 0: it is being read
+}
+
+// newWatch starts a watch on the server of client; nil if there is nothing to watch on.
+func newWatch(s *Store, client redis.UniversalClient) *Watch {
+	single, ok := client.(*redis.Client)
+	if !ok {
+		return nil
+	}
+	w := &Watch{store: s, channel: "quotasvc:watch:" + rand.Text(), seed: maphash.MakeSeed(), ended: make(chan struct{})}
+	w.forgetAll()
+	opts := *single.Options()
+	opts.Protocol, opts.PoolSize, opts.MinIdleConns = 2, 1, 0 // announcements are messages in protocol 2 only
+	opts.OnConnect = w.onConnect
+	w.client = redis.NewClient(&opts)
+	go w.run(s.stopping)
+	return w
+}
+
+// stop waits for the goroutines, whose context has ended.
+func (w *Watch) stop() {
+	w.reconnect() // which ends the wait for announcements
+	<-w.ended
+}
+
+// onConnect notes the id of a new connection. What was announced on the one before may be lost.
+func (w *Watch) onConnect(ctx context.Context, conn *redis.Conn) error {
+	w.disconnected()
+	id, err := conn.ClientID(ctx).Result()
+	w.connected.Store(id)
+	return err
+}
+
+// reconnect ends the connection. run makes another one.
+func (w *Watch) reconnect() {
+	if news := w.news.Swap(nil); news != nil {
+		w.disconnected()
+		_ = news.Close()
+	}
+}
+
+func (w *Watch) disconnected() {
+	w.target.Store(0)
+	w.heard.Store(0)
+	w.forgetAll()
+}
+
+// run is the goroutine that hears announcements. It ends with ctx.
+func (w *Watch) run(ctx context.Context) {
+	defer close(w.ended)
+	defer func() { _ = w.client.Close() }()
+	var beating sync.WaitGroup
+	defer beating.Wait()
+	beating.Go(func() { w.beat(ctx) })
+	for {
+		err := w.hear(ctx)
+		w.disconnected()
+		if ctx.Err() != nil {
+			return
+		}
+		w.store.cfg.Log.Debug("changes in redis are not announced; values are read each time", "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(watchRetry):
+		}
+	}
+}
+
+// hear takes announcements until the connection fails.
+func (w *Watch) hear(ctx context.Context) error {
+	news := w.client.Subscribe(ctx, newsChannel, w.channel)
+	w.news.Store(news)
+	defer func() { _ = news.Close() }()
+	subscribed := 0
+	for {
+		message, err := news.ReceiveTimeout(ctx, watchRetry)
+		var late net.Error
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &late) && late.Timeout():
+			continue
+		case err != nil: // also when all keys were deleted at once: that is no list of keys
+			return err
+		}
+		switch m := message.(type) {
+		case *redis.Subscription:
+			if subscribed++; subscribed%2 == 0 { // on both channels
+				w.target.Store(w.connected.Load())
+			}
+		case *redis.Message:
+			w.take(m)
+		}
+	}
+}
+
+func (w *Watch) take(m *redis.Message) {
+	if m.Channel == w.channel {
+		if sent, err := strconv.ParseInt(m.Payload, 10, 64); err == nil && w.target.Load() != 0 {
+			w.heard.Store(sent)
+		}
+		return
+	}
+	for _, key := range m.PayloadSlice {
+		w.Forget(key)
+	}
+}
+
+// beat sends this process's messages to itself while held values are in use.
+func (w *Watch) beat(ctx context.Context) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := w.store.clock.micros()
+		if w.target.Load() == 0 || now-w.wanted.Load() > idleAfter.Microseconds() || w.store.AnyAway() {
+			continue
+		}
+		within, cancel := context.WithTimeout(ctx, w.store.cfg.Budget/2)
+		_ = w.store.client.Publish(within, w.channel, strconv.FormatInt(now, 10)).Err() // what is not heard is not held
+		cancel()
+	}
+}
+
+// Holds reports whether the values of all keys, as this process keeps them, stood in Redis HeldFor ago or later. A nil Watch holds nothing.
+func (w *Watch) Holds(keys ...string) bool {
+	if w == nil {
+		return false
+	}
+	now := w.store.clock.micros()
+	if now-w.wanted.Load() > idleAfter.Microseconds()/2 {
+		w.wanted.Store(now)
+	}
+	if now-w.heard.Load() > HeldFor.Microseconds() {
+		return false
+	}
+	for _, key := range keys {
+		if !w.holds(key, now) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Watch) holds(key string, now int64) bool {
+	s := w.stripe(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.all[key]
+	return e.at != 0 && now-e.at < rereadAfter.Microseconds()
+}
+
+// Forget makes a key's value one that is not held, because it has changed or this process keeps it no longer.
+func (w *Watch) Forget(key string) {
+	if w == nil {
+		return
+	}
+	s := w.stripe(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, key)
+}
+
+// begin notes that keys are about to be read. It returns a stamp for kept, and 0 if they cannot be watched.
+func (w *Watch) begin() (stamp int64) {
+	if w == nil || w.target.Load() == 0 {
+		return 0
+	}
+	return w.stamps.Add(1)
+}
+
+// reading notes that the value of key is read under stamp.
+func (w *Watch) reading(stamp int64, key string) {
+	s := w.stripe(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, known := s.all[key]
+	if !known && len(s.all) >= watchMax/watchStripes {
+		for other := range s.all { // any one
+			delete(s.all, other)
+			break
+		}
+	}
+	e.stamp = stamp
+	s.all[key] = e
+}
+
+// kept notes that this process now keeps the value of key that was read under stamp. It is held if nothing was announced since, and nobody
+// has begun to read it again.
+func (w *Watch) kept(stamp int64, key string) {
+	s := w.stripe(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, known := s.all[key]
+	switch {
+	case !known:
+	case e.stamp == stamp:
+		e.at = w.store.clock.micros()
+		s.all[key] = e
+	default: // this process may have kept the older of two values last
+		delete(s.all, key)
+	}
+}
+
+func (w *Watch) forgetAll() {
+	for i := range w.stripes {
+		s := &w.stripes[i]
+		s.mu.Lock()
+		s.all = make(map[string]watched)
+		s.mu.Unlock()
+	}
+}
+
+func (w *Watch) stripe(key string) *watchStripe {
+	return &w.stripes[maphash.String(w.seed, key)%watchStripes]
+}
+
+// startTracking begins a pipeline of which Redis is to remember keys. It returns nil if it is not.
+func (s *Store) startTracking(ctx context.Context, pipe redis.Pipeliner, watch bool) *redis.StatusCmd {
+	if !watch {
+		return nil
+	}
+	cmd := redis.NewStatusCmd(ctx, "client", "tracking", "on", "redirect", s.watch.target.Load(), "optin")
+	_ = pipe.Process(ctx, cmd) // queues; it cannot fail
+	return cmd
+}
+
+// endTracking reports whether Redis remembers the keys of a pipeline. If the server does not know the watch's connection, it is another
+// server by now.
+func (s *Store) endTracking(cmd *redis.StatusCmd) bool {
+	if cmd == nil {
+		return false
+	}
+	err := cmd.Err()
+	if redis.HasErrorPrefix(err, "ERR") || redis.HasErrorPrefix(err, "NOPERM") {
+		s.watch.reconnect()
+	}
+	return err == nil
+}
+
+// caching makes Redis remember the keys of the next command of a pipeline.
+func caching(ctx context.Context, pipe redis.Pipeliner) {
+	_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "client", "caching", "yes"))
+}

@@ -1,0 +1,151 @@
+package route
+
+import (
+	"slices"
+	"strings"
+)
+
+// The forms in which clients spell one route. A router behind the service may treat the spellings of a form as one.
+const (
+	FormCase          = "case"           // upper and lower case
+	FormTrailingSlash = "trailing_slash" // slashes, blanks and control characters at the end
+	FormMatrix        = "matrix"         // parameters of a segment, after a semicolon
+	FormEncodedSlash  = "encoded_slash"  // %2f for a slash
+)
+
+// FormNames returns the names of all forms, by their bits in Forms.
+func FormNames() []string {
+	return []string{FormCase, FormTrailingSlash, FormMatrix, FormEncodedSlash}
+}
+
+// Forms is a set of forms. The zero value is empty.
+type Forms uint8
+
+const (
+	letterCase Forms = 1 << iota
+	trailingSlash
+	matrix
+	encodedSlash
+
+	// AllForms has all forms.
+	AllForms = letterCase | trailingSlash | matrix | encodedSlash
+)
+
+// FormsOf returns the set of these names. It ignores unknown ones.
+func FormsOf(forms []string) Forms {
+	var set Forms
+	for i, name := range FormNames() {
+		if slices.Contains(forms, name) {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// Normalize returns the one spelling of a route that stands for all spellings of these forms. It allocates nothing if that is the route
+// itself.
+//
+// Without parameters or encoded slashes a route may have new segments . and .., which are resolved: /..;/search becomes /search.
+func Normalize(route string, forms Forms) string {
+	if forms == 0 || isNormal(route) {
+		return route
+	}
+	for {
+		before := route
+		if forms&encodedSlash != 0 {
+			route = strings.ReplaceAll(strings.ReplaceAll(route, "%2F", "/"), "%2f", "/")
+		}
+		if forms&matrix != 0 {
+			route = withoutParameters(route)
+		}
+		if route != before {
+			route = resolve(route)
+		}
+		if forms&trailingSlash != 0 {
+			route = withoutEnd(route)
+		}
+		if route == before { // one step may reveal work for another, as in /x/..%2f%00
+			break
+		}
+	}
+	if forms&letterCase != 0 {
+		route = strings.ToLower(route)
+	}
+	return route
+}
+
+// isNormal reports whether no form changes the route.
+func isNormal(route string) bool {
+	for i := range len(route) {
+		if c := route[i]; c >= 'A' && c <= 'Z' || c == ';' || c == '%' {
+			return false
+		}
+	}
+	return route == "" || withoutEnd(route) == route
+}
+
+// withoutParameters removes what follows a semicolon in each segment.
+func withoutParameters(route string) string {
+	if strings.IndexByte(route, ';') < 0 {
+		return route
+	}
+	b := make([]byte, 0, len(route))
+	skip := false
+	for i := range len(route) {
+		switch route[i] {
+		case '/':
+			skip = false
+		case ';':
+			skip = true
+		}
+		if !skip {
+			b = append(b, route[i])
+		}
+	}
+	return string(b)
+}
+
+// withoutEnd removes slashes, blanks and control characters at the end, also escaped ones. It keeps one slash.
+func withoutEnd(route string) string {
+	for n := len(route); n > 1; n = len(route) {
+		switch c := route[n-1]; {
+		case c == '/' || c == ' ':
+			route = route[:n-1]
+		case n > 3 && route[n-3] == '%' && isBlank(nibble(route, n-2), nibble(route, n-1)):
+			route = route[:n-3]
+		default:
+			return route
+		}
+	}
+	return route
+}
+
+// isBlank reports whether two hexadecimal digits are a blank or a control character.
+func isBlank(high, low int) bool {
+	c := high<<4 | low
+	return high >= 0 && low >= 0 && (c <= ' ' || c == 0x7f)
+}
+
+// In returns the patterns that match the normalized spellings of the routes that p matches. A rest begins behind a slash, which a
+// normalized route may lack: for /v1/** there is a second pattern, /v1.
+func (p Pattern) In(forms Forms) []Pattern {
+	keep := forms
+	if p.rest {
+		keep &^= trailingSlash
+	}
+	text := Normalize(p.text, keep)
+	if p.rest {
+		text += "**"
+	}
+	normal, err := Parse(text)
+	if err != nil { // nothing is left of it
+		return []Pattern{p}
+	}
+	patterns := []Pattern{normal}
+	if p.rest && forms&trailingSlash != 0 && len(normal.text) > 1 && strings.HasSuffix(normal.text, "/") {
+		if bare, err := Parse(withoutEnd(normal.text)); err == nil {
+			patterns = append(patterns, bare)
+		}
+	}
+	return patterns
+}

@@ -1,0 +1,2 @@
+// Package yamldoc reads YAML as JSON, so that a file and a request body are decoded alike, and knows the line of each value.
+package yamldoc

@@ -1,0 +1,116 @@
+package lua_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/lua"
+)
+
+const keepNotes = int64(30_000)
+
+// heard runs the script and returns the cursor and the balances, ascending.
+func heard(t *testing.T, client *redis.Client, since, most int64, notes ...any) (cursor int64, found []int64) {
+	t.Helper()
+	reply, err := run(t, client, lua.Interest, []string{"k"}, append([]any{since, keepNotes, most}, notes...)...)
+	if err != nil || len(reply) == 0 {
+		t.Fatal(reply, err)
+	}
+	found = slices.Clone(reply[1:])
+	slices.Sort(found)
+	return reply[0], found
+}
+
+func TestInterest_ReturnsNotesSinceTheCursor(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	ctx := context.Background()
+	before := client.Time(ctx).Val().UnixMilli()
+	cursor, found := heard(t, client, 0, 100, 7, int64(1<<53-1))
+	if cursor < before || !slices.Equal(found, []int64{7, 1<<53 - 1}) {
+		t.Fatalf("cursor %d, before %d: %v", cursor, before, found)
+	}
+	_, found = heard(t, client, cursor, 100, 8) // in the same millisecond or later
+	if !slices.Contains(found, 8) {
+		t.Fatalf("a note of this call is missing: %v", found)
+	}
+	if cursor, found = heard(t, client, cursor+3_600_000, 100); len(found) != 3 {
+		t.Errorf("with a cursor ahead of the clock: %v, want all three", found)
+	}
+	client.ZAdd(ctx, "k", redis.Z{Score: float64(before - 1000), Member: 7}, redis.Z{Score: float64(before - keepNotes - 1), Member: 8})
+	if _, found = heard(t, client, before, 100); !slices.Equal(found, []int64{1<<53 - 1}) {
+		t.Errorf("since %d: %v, want the one that was noted since", before, found)
+	}
+	if _, found = heard(t, client, 0, 100); !slices.Equal(found, []int64{7, 1<<53 - 1}) {
+		t.Errorf("%v, want those that still count", found)
+	}
+	if ttl := client.PTTL(ctx, "k").Val(); ttl <= 20*time.Second || ttl > 30*time.Second {
+		t.Errorf("the key expires in %s", ttl)
+	}
+}
+
+func TestInterest_ManyNotes_ComeInParts(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	base := client.Time(context.Background()).Val().UnixMilli() - 1000
+	for i := range 25 {
+		client.ZAdd(context.Background(), "k", redis.Z{Score: float64(base + int64(i)), Member: i + 1})
+	}
+	seen := map[int64]bool{}
+	cursor := int64(0)
+	for range 4 {
+		var found []int64
+		cursor, found = heard(t, client, cursor, 10)
+		for _, id := range found {
+			seen[id] = true
+		}
+		if len(found) < 10 {
+			break
+		}
+	}
+	if len(seen) != 25 {
+		t.Errorf("%d of 25 notes came", len(seen))
+	}
+}
+
+func TestInterest_ClockSetBack_NotesEnd(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	ctx := context.Background()
+	client.ZAdd(ctx, "k", redis.Z{Score: float64(client.Time(ctx).Val().Add(time.Hour).UnixMilli()), Member: 5})
+	if _, found := heard(t, client, 0, 10); !slices.Equal(found, []int64{5}) {
+		t.Error(found)
+	}
+	if score := int64(client.ZScore(ctx, "k", "5").Val()); score > client.Time(ctx).Val().UnixMilli() {
+		t.Errorf("noted at %d, an hour from now", score)
+	}
+}
+
+func TestInterest_BadArguments_Refused(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	many := []any{0, keepNotes, 10}
+	for i := range 1001 {
+		many = append(many, i)
+	}
+	for _, args := range [][]any{
+		{}, {0, keepNotes}, {-1, keepNotes, 10}, {0, 0, 10}, {0, 3_600_001, 10}, {0, keepNotes, 0}, {0, keepNotes, 10_001},
+		{0, keepNotes, 10, "x"}, {0, keepNotes, 10, -1}, {0, keepNotes, 10, "01"}, {0, keepNotes, 10, int64(1 << 53)}, many,
+	} {
+		if reply, err := run(t, client, lua.Interest, []string{"k"}, args...); err == nil || !strings.HasPrefix(err.Error(), "ERR interest: ") {
+			t.Errorf("%v: %v, %v; want a refusal", args[:min(len(args), 4)], reply, err)
+		}
+	}
+	if n := client.Exists(context.Background(), "k").Val(); n != 0 {
+		t.Error("a refused call has written")
+	}
+	client.Set(context.Background(), "k", "text", 0)
+	if _, err := run(t, client, lua.Interest, []string{"k"}, 0, keepNotes, 10, 1); err == nil || !strings.HasPrefix(err.Error(), "CORRUPT interest: ") {
+		t.Errorf("a value of another type: %v", err)
+	}
+}
