@@ -55,6 +55,7 @@ func (g *Gate) bucket(ctx context.Context, req *BucketRequest) (tenantFacts, *pl
 	if err := p.namesBucket(req); err != nil {
 		return facts, nil, "", err
 	}
+	p = g.overridden(ctx, p, &facts, req.Subject)
 	return facts, p, p.dimension(&Request{Tenant: req.Tenant, Subject: req.Subject, Route: req.Route, IP: req.IP}), nil
 }
 

@@ -129,3 +129,17 @@ func TestLimitState_ShowsBucket(t *testing.T) {
 	s.call("GET", "/v1/limits/r9/state?tenant=acme", "").problem(404, "not_found")
 	s.call("GET", "/v1/limits/r3/state?tenant=nobody", "").problem(404, "tenant_not_found")
 }
+
+func TestLimitState_Override_ShowsItsNumbers(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"5/day"}`)
+	s.call("PUT", "/v1/limits/r0/overrides/acme", `{"rate":"9/day"}`).want(201)
+	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","cost":2}`).want(200)
+	var got wire.LimitState
+	s.call("GET", "/v1/limits/r0/state?tenant=acme", "").want(200).into(&got)
+	if got.Limit != 9 || got.Remaining != 7 {
+		t.Errorf("%+v, want 7 of 9", got)
+	}
+}

@@ -69,10 +69,10 @@ func fullBodies() map[string]struct{ method, path, body string } {
 }
 
 // chargeToRefund is a charge of acme by any instance of a test, long ago.
-const chargeToRefund = "AQAAAaILBt4KJOtfUfcK4eMEYWNtZQAAAQh0by1yZXNldAACAPPcyc6hM9Icv3bvRuC7r1o"
+const chargeToRefund = "AQAAAaILBt4KJOtfUfcK4eMEYWNtZQAAAQh0by1yZXNldAACAGQ60EmtpoUVlP60XkGiIyU"
 
 // leaseToRenew is the lease id that acme gets of exports for the key to-renew, on any instance at any time.
-const leaseToRenew = "EARhY21lB2V4cG9ydHMASQpXcMCBiPxqyoFmx_p93w"
+const leaseToRenew = "IAqjbRj_1NcVeczgxxBbd3f0fijzB7PW8kdKmKlKbTQXMaV-XP0Z9QOm4blub0I65w"
 
 // materials creates the objects that the full bodies refer to.
 func (s *service) materials() {

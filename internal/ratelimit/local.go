@@ -30,8 +30,8 @@ type localState struct {
 	seed    maphash.Seed
 	max     int // per stripe
 	metrics *Metrics
-	lives   *lives           // of the data in Redis; nil: local mode
 	dropped func(key string) // is called with the bucket of a level that is dropped although it says something; nil: nobody asks
+	lives   *lives           // of the data in Redis; nil: local mode
 	stripes [localStripes]stripe
 }
 

@@ -46,6 +46,7 @@ func TestPeek_FromReadOnlyRedis_KeepsLocalCharges(t *testing.T) {
 			for _, kind := range kinds() {
 				l := patientLimiter(t, patientClient(t, server.Options()), settings{})
 				req := requestOf(Charge{Rule: compile(t, rule.Spec{ID: "rule-" + kind.String(), Kind: kind.String(), Rate: "3/31d"})})
+				req.Fresh = true
 				admitted, answered := 0, 0
 				for range 5 - 1 {
 					for range 3 {

@@ -26,7 +26,7 @@ const (
 	idleAfter = time.Second
 
 	// rereadAfter bounds how long a value is held without being read again.
-	rereadAfter = 10 * time.Second
+	rereadAfter = 5 * time.Minute
 
 	// watchMax bounds the keys that are watched: about 150 bytes each in this process, and 100 in Redis.
 	watchMax = 200_000
