@@ -43,28 +43,31 @@ func (in *instance) ready(t testing.TB) string {
 	return string(body)
 }
 
-// limitOfSlots creates limit slots, of leases.
-func (in *instance) limitOfSlots(t testing.TB) {
+// limitOfSlots creates limit slots, of leases, and waits until both instances know it, and so all of the catalogue before it.
+func limitOfSlots(t testing.TB, one, two *instance) {
 	t.Helper()
-	in.do(t, http.StatusCreated, "PUT", "/v1/limits/slots", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 1})
-}
-
-// acquire returns the lease of slots that acme gets, as soon as the limit is known here.
-func (in *instance) acquire(t testing.TB) string {
-	t.Helper()
-	for deadline := time.Now().Add(soon); ; time.Sleep(20 * time.Millisecond) {
-		got, err := in.send(t.Context(), "POST", "/v1/leases", "", object{"rule": "slots", "tenant": "acme", "subject": "ann", "ip": "192.0.2.1"})
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("%s, %v", got, err)
-		}
-		if got.status == http.StatusCreated {
-			var lease struct {
-				ID string `json:"lease_id"`
+	one.do(t, http.StatusCreated, "PUT", "/v1/limits/slots", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 1})
+	for _, in := range []*instance{one, two} {
+		for deadline := time.Now().Add(soon); ; time.Sleep(20 * time.Millisecond) {
+			got, err := in.send(t.Context(), "POST", "/v1/leases", "", object{"rule": "slots", "tenant": "acme", "dry_run": true})
+			if err != nil || time.Now().After(deadline) {
+				t.Fatalf("%s, %v", got, err)
 			}
-			got.into(t, &lease)
-			return lease.ID
+			if got.status == http.StatusOK {
+				break
+			}
 		}
 	}
+}
+
+// acquire returns the lease of slots that acme gets.
+func (in *instance) acquire(t testing.TB) string {
+	t.Helper()
+	var lease struct {
+		ID string `json:"lease_id"`
+	}
+	in.do(t, http.StatusCreated, "POST", "/v1/leases", "", object{"rule": "slots", "tenant": "acme", "subject": "ann", "ip": "192.0.2.1"}).into(t, &lease)
+	return lease.ID
 }
 
 // renew renews a lease and returns its id.
@@ -85,8 +88,8 @@ func TestReplicas_IDsOfOneAnother_Taken(t *testing.T) {
 	}
 	one, two := serve(t, env), serve(t, env)
 	one.setUp(t, 1000)
-	one.limitOfSlots(t)
 	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/h", "burst": 5})
+	limitOfSlots(t, one, two)
 	lease := one.acquire(t)
 	if renewed := two.renew(t, lease); renewed != lease {
 		t.Errorf("%s is renewed as %s", lease, renewed)

@@ -113,7 +113,7 @@ func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 			t.Errorf("balances differ: %+v, %+v", a, b)
 		}
 	}
-	old.limitOfSlots(t)
+	limitOfSlots(t, old, in)
 	lease := old.acquire(t)
 	if renewed := in.renew(t, lease); renewed != lease {
 		t.Errorf("the new version renews the lease %s as %s", lease, renewed)
