@@ -39,7 +39,7 @@ func TestInterest_ReturnsNotesSinceTheCursor(t *testing.T) {
 	if !slices.Contains(found, 8) {
 		t.Fatalf("a note of this call is missing: %v", found)
 	}
-	if cursor, found = heard(t, client, cursor+3_600_000, 100); len(found) != 3 {
+	if _, found = heard(t, client, cursor+3_600_000, 100); len(found) != 3 {
 		t.Errorf("with a cursor ahead of the clock: %v, want all three", found)
 	}
 	client.ZAdd(ctx, "k", redis.Z{Score: float64(before - 1000), Member: 7}, redis.Z{Score: float64(before - keepNotes - 1), Member: 8})
@@ -99,8 +99,18 @@ func TestInterest_BadArguments_Refused(t *testing.T) {
 		many = append(many, i)
 	}
 	for _, args := range [][]any{
-		{}, {0, keepNotes}, {-1, keepNotes, 10}, {0, 0, 10}, {0, 3_600_001, 10}, {0, keepNotes, 0}, {0, keepNotes, 10_001},
-		{0, keepNotes, 10, "x"}, {0, keepNotes, 10, -1}, {0, keepNotes, 10, "01"}, {0, keepNotes, 10, int64(1 << 53)}, many,
+		{},
+		{0, keepNotes},
+		{-1, keepNotes, 10},
+		{0, 0, 10},
+		{0, 3_600_001, 10},
+		{0, keepNotes, 0},
+		{0, keepNotes, 10_001},
+		{0, keepNotes, 10, "x"},
+		{0, keepNotes, 10, -1},
+		{0, keepNotes, 10, "01"},
+		{0, keepNotes, 10, int64(1 << 53)},
+		many,
 	} {
 		if reply, err := run(t, client, lua.Interest, []string{"k"}, args...); err == nil || !strings.HasPrefix(err.Error(), "ERR interest: ") {
 			t.Errorf("%v: %v, %v; want a refusal", args[:min(len(args), 4)], reply, err)

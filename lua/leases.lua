@@ -7,7 +7,7 @@
 --   capacity  leases at a time, 1..10000. Ignored by a release
 --   ttl       how long the lease lasts from now, in us, 1..3600 s. Ignored by a release and a count
 --   lease     its name: 22 characters of base64url. Ignored by a count
--- Reply     flat integers: now in us, rebased 1|0, code, ends, held, frees
+-- Reply     flat integers: now in us, rebased 1|0, code, ends, held, frees, last
 --   code      0 done: granted, renewed or released; for a count, there is room
 --             1 acquire: it was held already, and nothing has changed
 --             2 full
@@ -15,6 +15,7 @@
 --   ends      us from now until the lease ends; 0 if it is not held
 --   held      leases held after the call
 --   frees     us from now until there is room if no lease is renewed or released; 0: there is room now, or it was a release
+--   last      us from now until all leases have ended if none is renewed; 0: none is held, or it was a release
 --
 -- The bucket is a sorted set. The score of a lease is the time in us at which it ends. The member "clock" has the latest time at which
 -- this script has written, negated, so that it is below every lease.
@@ -73,10 +74,10 @@ local function text(us) return format('%.0f', us) end
 local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
 if first.err and match(first.err, '^WRONGTYPE') then return redis.error_reply('CORRUPT leases: not a sorted set') end
 if first.err then return first end
-local clock, rebased = now, 0
+local clock, rebased, longest = now, 0, 0
 if first[1] then
   clock = -tonumber(first[2])
-  local longest = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
+  longest = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
   if first[1] ~= 'clock' or clock % 1 ~= 0 or clock < 0 or clock > MAX or longest % 1 ~= 0 or longest > clock + MAX_TTL_US then
     return redis.error_reply('CORRUPT leases: not leases')
   end
@@ -98,7 +99,7 @@ elseif clock - now > AHEAD_US then
     redis.call('ZADD', key, unpack(moved))
   end
   redis.call('ZADD', key, '-' .. text(now), 'clock')
-  at, rebased = now, 1
+  at, rebased, longest = now, 1, longest - shift
 end
 local ends
 if op ~= COUNT and held > 0 then
@@ -132,7 +133,7 @@ elseif code == DONE and op ~= COUNT then
   ends = at + ttl
   redis.call('ZADD', key, '-' .. text(at), 'clock', text(ends), lease)
   redis.call('ZREMRANGEBYSCORE', key, 0, text(at))
-  local longest = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
+  longest = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
   redis.call('PEXPIRE', key, text(ceil((longest - now) / 1000) + GRACE_MS))
 end
 
@@ -141,4 +142,5 @@ if op ~= RELEASE and held >= capacity then
   local nth = redis.call('ZRANGEBYSCORE', key, '(' .. text(at), '+inf', 'WITHSCORES', 'LIMIT', held - capacity, 1)
   frees = nth[2] - now
 end
-return { now, rebased, code, ends and ends - now or 0, held, frees }
+local last = op ~= RELEASE and held > 0 and longest - now or 0
+return { now, rebased, code, ends and ends - now or 0, held, frees, last }

@@ -127,7 +127,7 @@ func TestLeases_LeavesNoKeyBehind(t *testing.T) {
 	call := func(want string, args ...any) {
 		t.Helper()
 		reply, err := run(t, client, lua.Leases, []string{"k"}, args...)
-		if err != nil || len(reply) != 6 {
+		if err != nil || len(reply) != 7 {
 			t.Fatal(reply, err)
 		}
 		if got := fmt.Sprint(reply[2], reply[4]); got != want {

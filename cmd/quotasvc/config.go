@@ -63,8 +63,11 @@ type serviceConfig struct {
 	ReportDatabaseURLFile string `name:"report-database-url-file" env:"QUOTASVC_REPORT_DATABASE_URL_FILE" placeholder:"FILE" group:"Backends" help:"File with that URL, instead of --report-database-url."`
 	ReportDatabaseURL     secret `name:"report-database-url" env:"QUOTASVC_REPORT_DATABASE_URL" placeholder:"URL" group:"Backends" help:"A replica of PostgreSQL for reports: entries, statements, use, balances of the past. They may lag as the replica does. Default: the database itself."`
 
-	Listen       string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
-	OpsListen    string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics, /log-level and pprof. Keep it private."`
+	Listen    string `env:"QUOTASVC_LISTEN" default:"${listen}" placeholder:"ADDR" group:"Listeners" help:"Address of the API. Port 0 picks a free port and prints it."`
+	OpsListen string `env:"QUOTASVC_OPS_LISTEN" default:"${ops_listen}" placeholder:"ADDR" group:"Listeners" help:"Address of /livez, /readyz, /metrics, /log-level and pprof. Keep it private."`
+
+	EnvoyRLSListen string `env:"QUOTASVC_ENVOY_RLS_LISTEN" placeholder:"ADDR" group:"Listeners" help:"Address of Envoy's rate limit service (gRPC, envoy.service.ratelimit.v3), with the API's keys and certificate. Default: none, it is off."`
+
 	AdminKeyFile string `env:"QUOTASVC_ADMIN_KEY_FILE" placeholder:"FILE" group:"Listeners" help:"File with the bootstrap key, instead of --admin-key. serve reads this file, and those of the URLs, again at SIGHUP."`
 	AdminKey     secret `env:"QUOTASVC_ADMIN_KEY" placeholder:"KEY" group:"Listeners" help:"Bootstrap key with every scope, at least 32 characters."`
 
@@ -134,6 +137,11 @@ func (c *serviceConfig) validate() error {
 	checkListen(&check, "ops-listen", c.OpsListen)
 	samePort := c.Listen == c.OpsListen && !strings.HasSuffix(c.Listen, ":0")
 	check.require(!samePort, settingName("ops-listen"), "is the same as --listen: %s", c.Listen)
+	if at := c.EnvoyRLSListen; at != "" {
+		checkListen(&check, "envoy-rls-listen", at)
+		samePort = (at == c.Listen || at == c.OpsListen) && !strings.HasSuffix(at, ":0")
+		check.require(!samePort, settingName("envoy-rls-listen"), "is the address of another listener: %s", at)
+	}
 	readSecret(&check, "admin-key", &c.AdminKey, c.AdminKeyFile)
 	readSecret(&check, "report-database-url", &c.ReportDatabaseURL, c.ReportDatabaseURLFile)
 	if c.AdminKey != "" || c.AdminKeyFile == "" { // else the file's fault is noted

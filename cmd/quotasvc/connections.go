@@ -13,6 +13,9 @@ const (
 	// up to 16, PostgreSQL 16 besides readers and lanes. The others are for listeners, files and the run-time.
 	filesReserved = 128
 
+	// envoyConnectionsMax bounds the connections of Envoys: each worker of each of them has one.
+	envoyConnectionsMax = 512
+
 	// connectionsDefaultMax bounds the derived number. A connection takes about 20 kB.
 	connectionsDefaultMax = 20_000
 )
@@ -26,6 +29,7 @@ func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	}
 	limit := int(min(files.Cur, 1<<30))
 	room := max(limit-filesReserved-c.Readers-c.LedgerLanes, limit/2)
+	room -= c.envoyConnections(room)
 	switch {
 	case c.ConnectionsMax == 0:
 		return min(room, connectionsDefaultMax)
@@ -36,6 +40,14 @@ func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 	return c.ConnectionsMax
 }
 
+// envoyConnections returns how many of room connections are for Envoys' questions to the rate limit service.
+func (c *serviceConfig) envoyConnections(room int) int {
+	if c.EnvoyRLSListen == "" {
+		return 0
+	}
+	return min(envoyConnectionsMax, room/4)
+}
+
 // certificates reads the certificate of the API. nil: plain HTTP.
 func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates, error) {
 	if c.TLSCertFile == "" {
@@ -44,11 +56,15 @@ func (c *serviceConfig) certificates(log *slog.Logger) (*transport.Certificates,
 	return transport.LoadCertificates(transport.CertificateFiles{Cert: c.TLSCertFile, Key: c.TLSKeyFile, ClientCA: c.TLSClientCAFile}, log)
 }
 
-// addresses returns the URLs of the two listeners.
-func (c *serviceConfig) addresses(api, ops net.Listener) addresses {
+// addresses returns the URLs of the listeners. rls may be nil.
+func (c *serviceConfig) addresses(api, ops, rls net.Listener) addresses {
 	scheme := "http://"
 	if c.TLSCertFile != "" {
 		scheme = "https://"
 	}
-	return addresses{api: scheme + api.Addr().String(), ops: "http://" + ops.Addr().String()}
+	at := addresses{api: scheme + api.Addr().String(), ops: "http://" + ops.Addr().String()}
+	if rls != nil {
+		at.rls = rls.Addr().String()
+	}
+	return at
 }

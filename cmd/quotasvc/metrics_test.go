@@ -102,7 +102,7 @@ func exercised(t *testing.T) *instance {
 	authority.Issue(t, cert, key)
 	in := serve(t, []string{
 		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
-		"QUOTASVC_TLS_CERT_FILE=" + cert, "QUOTASVC_TLS_KEY_FILE=" + key,
+		"QUOTASVC_TLS_CERT_FILE=" + cert, "QUOTASVC_TLS_KEY_FILE=" + key, "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0",
 	})
 	in.http = &http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}
 	t.Cleanup(in.http.CloseIdleConnections)

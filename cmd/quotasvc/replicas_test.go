@@ -43,6 +43,66 @@ func (in *instance) ready(t testing.TB) string {
 	return string(body)
 }
 
+// limitOfSlots creates limit slots, of leases, and waits until both instances know it, and so all of the catalogue before it.
+func limitOfSlots(t testing.TB, one, two *instance) {
+	t.Helper()
+	one.do(t, http.StatusCreated, "PUT", "/v1/limits/slots", "", object{"per": []string{"tenant"}, "kind": "concurrency", "burst": 1})
+	for _, in := range []*instance{one, two} {
+		for deadline := time.Now().Add(soon); ; time.Sleep(20 * time.Millisecond) {
+			got, err := in.send(t.Context(), "POST", "/v1/leases", "", object{"rule": "slots", "tenant": "acme", "dry_run": true})
+			if err != nil || time.Now().After(deadline) {
+				t.Fatalf("%s, %v", got, err)
+			}
+			if got.status == http.StatusOK {
+				break
+			}
+		}
+	}
+}
+
+// acquire returns the lease of slots that acme gets.
+func (in *instance) acquire(t testing.TB) string {
+	t.Helper()
+	var lease struct {
+		ID string `json:"lease_id"`
+	}
+	in.do(t, http.StatusCreated, "POST", "/v1/leases", "", object{"rule": "slots", "tenant": "acme", "subject": "ann", "ip": "192.0.2.1"}).into(t, &lease)
+	return lease.ID
+}
+
+// renew renews a lease and returns its id.
+func (in *instance) renew(t testing.TB, lease string) string {
+	t.Helper()
+	var renewed struct {
+		ID string `json:"lease_id"`
+	}
+	in.do(t, http.StatusOK, "POST", "/v1/leases/"+lease+"/renew", "", object{}).into(t, &renewed)
+	return renewed.ID
+}
+
+// The id of a lease or a charge that one instance has given is taken by another.
+func TestReplicas_IDsOfOneAnother_Taken(t *testing.T) {
+	t.Parallel()
+	env := []string{
+		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + testenv.RedisURL(t), "QUOTASVC_ADMIN_KEY=" + testKey,
+	}
+	one, two := serve(t, env), serve(t, env)
+	one.setUp(t, 1000)
+	one.do(t, http.StatusCreated, "PUT", "/v1/limits/api", "", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "1/h", "burst": 5})
+	limitOfSlots(t, one, two)
+	lease := one.acquire(t)
+	if renewed := two.renew(t, lease); renewed != lease {
+		t.Errorf("%s is renewed as %s", lease, renewed)
+	}
+	two.do(t, http.StatusNoContent, "DELETE", "/v1/leases/"+lease, "", nil)
+	one.do(t, http.StatusNotFound, "POST", "/v1/leases/"+lease+"/renew", "", object{})
+	var charge struct {
+		ID string `json:"charge_id"`
+	}
+	one.do(t, http.StatusOK, "POST", "/v1/limits/charge", "", object{"tenant": "acme", "rules": []string{"api"}}).into(t, &charge)
+	two.do(t, http.StatusOK, "POST", "/v1/limits/charge/refund", "", object{"charge_id": charge.ID})
+}
+
 func TestReplicas_Instances_CountEachOther(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisPrivate(t)

@@ -26,11 +26,12 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 		return err
 	}
 	var conns *transport.Server
+	most := cfg.connectionsMax(log)
 	endpoints := ops.New(ops.Config{
 		Metrics: metrics, Stopping: func() bool { return conns.Stopping() }, Level: cfg.level, Pprof: cfg.Pprof, Log: log,
 	})
 	conns = transport.New(transport.Config{
-		Ops: endpoints, RequestTimeout: httpapi.DefaultRequestTimeout, DrainDelay: cfg.DrainDelay, ConnectionsMax: cfg.connectionsMax(log),
+		Ops: endpoints, RequestTimeout: httpapi.DefaultRequestTimeout, DrainDelay: cfg.DrainDelay, ConnectionsMax: most,
 		TLS: certificates, Log: log, Metrics: metrics,
 	})
 	conns.ServeOps(lst.ops)
@@ -42,9 +43,9 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 		stopServing()
 	}()
 	s, err := startWhenPossible(serving, secrets, endpoints, log, before)
-	var api net.Listener
+	var api, rls net.Listener
 	if err == nil {
-		if api, err = lst.openAPI(ctx); err != nil {
+		if api, rls, err = lst.openClients(ctx); err != nil {
 			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
 		}
 	}
@@ -58,11 +59,14 @@ func run(ctx context.Context, cfg *serviceConfig, lst *listeners, log *slog.Logg
 	}
 	defer tuneCollector()()
 	endpoints.Show(s.shown)
+	if rls != nil {
+		conns.ServePart(envoyPart(s.envoy, cfg.envoyConnections(most)), rls)
+	}
 	conns.ServeAPI(s.api, api)
 	if certificates != nil {
 		go certificates.Watch(serving)
 	}
-	at := cfg.addresses(api, lst.ops)
+	at := cfg.addresses(api, lst.ops, rls)
 	log.Info("serving", "version", versionText(), "api", at.api, "ops", at.ops,
 		"database", cfg.DatabaseURL, "redis", cfg.RedisURL, "local_mode", cfg.RedisURL == "")
 	ready(at)

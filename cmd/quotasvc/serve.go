@@ -39,8 +39,8 @@ func (c *serveCmd) Run(ctx context.Context, log *slog.Logger, level *slog.LevelV
 	return run(ctx, &c.serviceConfig, lst, log, before, func(a addresses) { a.print(os.Stdout) })
 }
 
-// listeners are where the service listens. The operators' listener is opened first. The API's address is only bound at first, so that a taken
-// port is reported before a migration; it is opened when the service can answer. A refused connection sends every load balancer to the next
+// listeners are where the service listens. The operators' listener is opened first. The addresses for clients are only bound at first, so that a taken
+// port is reported before a migration; they are opened when the service can answer. A refused connection sends every load balancer to the next
 // instance, for all methods, because nothing was sent; a refusal in an answer reaches the client, and a connection that waits costs it its time.
 type listeners struct {
 	cfg *serviceConfig
@@ -50,6 +50,11 @@ type listeners struct {
 func listen(ctx context.Context, cfg *serviceConfig) (*listeners, error) {
 	if err := explainListen(bind(cfg.Listen), "listen", cfg.Listen); err != nil {
 		return nil, err
+	}
+	if cfg.EnvoyRLSListen != "" {
+		if err := explainListen(bind(cfg.EnvoyRLSListen), "envoy-rls-listen", cfg.EnvoyRLSListen); err != nil {
+			return nil, err
+		}
 	}
 	ops, err := listenOn(ctx, "ops-listen", cfg.OpsListen)
 	if err != nil {
@@ -84,9 +89,15 @@ func bind(address string) error {
 	return nil
 }
 
-// openAPI opens the API's listener.
-func (l *listeners) openAPI(ctx context.Context) (net.Listener, error) {
-	return listenOn(ctx, "listen", l.cfg.Listen)
+// openClients opens the listeners for clients: the API's, and Envoy's rate limit service's, nil if it is off.
+func (l *listeners) openClients(ctx context.Context) (api, rls net.Listener, err error) {
+	if api, err = listenOn(ctx, "listen", l.cfg.Listen); err != nil || l.cfg.EnvoyRLSListen == "" {
+		return api, nil, err
+	}
+	if rls, err = listenOn(ctx, "envoy-rls-listen", l.cfg.EnvoyRLSListen); err != nil {
+		_ = api.Close()
+	}
+	return api, rls, err
 }
 
 func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
@@ -114,10 +125,13 @@ func explainListen(err error, flag, address string) error {
 // close closes the operators' listener. Closing it twice is harmless.
 func (l *listeners) close() { _ = l.ops.Close() }
 
-// addresses are the URLs that the service listens on.
-type addresses struct{ api, ops string }
+// addresses are the URLs that the service listens on, and host:port of Envoy's rate limit service; empty: it is off.
+type addresses struct{ api, ops, rls string }
 
 // print writes the addresses for users and for scripts that start the service on port 0.
 func (a addresses) print(out io.Writer) {
 	fmt.Fprintf(out, "API %s\nops %s\n", a.api, a.ops)
+	if a.rls != "" {
+		fmt.Fprintf(out, "envoy-rls %s\n", a.rls)
+	}
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +17,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/clock"
+	"github.com/quotasvc/quotasvc/internal/envoyrls"
 	"github.com/quotasvc/quotasvc/internal/gate"
 	"github.com/quotasvc/quotasvc/internal/httpapi"
 	"github.com/quotasvc/quotasvc/internal/lane"
@@ -33,6 +32,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/tracing"
+	"github.com/quotasvc/quotasvc/internal/transport"
 )
 
 // service holds all running parts below the listeners. They are started in the order of their dependencies and stopped in reverse order: the
@@ -42,6 +42,7 @@ type service struct {
 	log      *slog.Logger
 	secrets  *rotation
 	api      http.Handler
+	envoy    *envoyrls.Server   // nil: off
 	adminKey func(string) error // replaces the admin key
 	shown    ops.Service
 	stops    []stopper
@@ -110,12 +111,17 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err != nil {
 		return nil, err
 	}
+	ids, err := idKey(ctx, cat.Store)
+	if err != nil {
+		return nil, err
+	}
 	overrides, err := s.openOverrides(cat.Store)
 	if err != nil {
 		return nil, err
 	}
 	g := gate.New(l, cat, limiter, cache, gate.Config{
-		LoadsMax: cfg.CheckReads, Overrides: overrides, Once: once.New(store), ChargeKey: chargeKey(string(cfg.AdminKey)), Log: log, Metrics: m.registry,
+		LoadsMax: cfg.CheckReads, Overrides: overrides, Once: once.New(store), IDKey: ids.Secret, UnsignedUntil: ids.UnsignedUntil, Log: log,
+		Metrics: m.registry,
 	})
 	proxies, err := parseProxies(cfg.TrustedProxies)
 	if err != nil {
@@ -129,16 +135,19 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 		return nil, fmt.Errorf("make the server: %w", err)
 	}
 	s.api, s.adminKey = m.traces.Handler(api.Handler()), keys.SetBootstrap
+	if cfg.EnvoyRLSListen != "" {
+		s.envoy = envoyrls.New(g, envoyrls.Config{
+			Keys: keys, RequestTimeout: httpapi.DefaultRequestTimeout, LegacyHeaders: cfg.legacyHeaders(), Tracer: m.traces.Tracer(),
+			Log: log, Metrics: m.registry,
+		})
+	}
 	s.show(ctx, m, l, cat, store, limiter)
 	return s, nil
 }
 
-// chargeKey returns the key that signs the ids of charges: one that all instances with the same bootstrap key have, and that tells nothing of it.
-// After another bootstrap key earlier charges cannot be refunded; their tokens come back with time.
-func chargeKey(bootstrap string) []byte {
-	mac := hmac.New(sha256.New, []byte(bootstrap))
-	mac.Write([]byte("ids of charges"))
-	return mac.Sum(nil)
+// envoyPart returns Envoy's rate limit service as a part of the connections.
+func envoyPart(s *envoyrls.Server, most int) *transport.Part {
+	return &transport.Part{Name: "envoy_rls", Protocol: "h2", ConnectionsMax: most, Serve: s.Serve, Drain: s.Drain, Stop: s.Stop}
 }
 
 // show sets what operators see of the service.
@@ -252,6 +261,15 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 	}
 	s.onStop("keys", keys.Stop)
 	return c, keys, keys.Start(ctx)
+}
+
+// idKey reads the key that signs the ids of charges and leases.
+func idKey(ctx context.Context, c *catalog.Store) (access.IDKey, error) {
+	store, err := access.NewStore(c)
+	if err != nil {
+		return access.IDKey{}, err
+	}
+	return store.IDKey(ctx)
 }
 
 // openOverrides returns the overrides of limits.

@@ -77,6 +77,7 @@ func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testin
 				t.Errorf("serve on an older schema ended with %d: %s", status, stderr)
 			}
 			must(t, admin, "migrate", "up")
+			execSQL(t, super, "DO $$ BEGIN ASSERT (SELECT unsigned_until FROM signing_keys) > now() + interval '23 hours'; END $$")
 			must(t, admin, "migrate", "roles") // an installation that had one role for everything
 			env[0] = "QUOTASVC_DATABASE_URL=" + testenv.AsService(super)
 			must(t, env, "verify", "--full")
@@ -93,7 +94,9 @@ func TestUpgrade_SchemaOfEarlierVersion_RefusedThenMigratedWithItsData(t *testin
 func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 	t.Parallel()
 	program := previousProgram(t)
-	env := serviceEnv(t, testenv.PostgresService(t))
+	super := testenv.Postgres(t)
+	env := serviceEnv(t, testenv.AsService(super))
+	execSQL(t, super, "UPDATE signing_keys SET unsigned_until = now() + interval '1 day'") // as with tenants
 	old, in := serveBy(t, program, env), serve(t, env)
 	old.prepare(t)
 	old.everyOperation(t)
@@ -110,6 +113,13 @@ func TestUpgrade_OldAndNewProgram_ShareTheNewSchema(t *testing.T) {
 			t.Errorf("balances differ: %+v, %+v", a, b)
 		}
 	}
+	limitOfSlots(t, old, in)
+	lease := old.acquire(t)
+	if renewed := in.renew(t, lease); renewed != lease {
+		t.Errorf("the new version renews the lease %s as %s", lease, renewed)
+	}
+	in.do(t, http.StatusNoContent, "DELETE", "/v1/leases/"+lease, "", nil)
+	old.do(t, http.StatusNotFound, "POST", "/v1/leases/"+lease+"/renew", "", object{})
 	must(t, env, "verify", "--full")
 }
 

@@ -70,7 +70,8 @@ func TestRoles_Service_AppendsAndNothingElse(t *testing.T) {
 		"CREATE TABLE public.extra (n int)", "CREATE SCHEMA extra", "CREATE ROLE extra", "ALTER TABLE entries DETACH PARTITION " + partition,
 		"ALTER TABLE entries DISABLE TRIGGER ALL", "CREATE TRIGGER x BEFORE INSERT ON entries EXECUTE FUNCTION suppress_redundant_updates_trigger()",
 		"INSERT INTO seals DEFAULT VALUES", "DELETE FROM sealed_heads", "INSERT INTO archives DEFAULT VALUES", "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true)",
-		"DELETE FROM tenants", "DELETE FROM grants", "DELETE FROM holds", "DELETE FROM refunds", "DELETE FROM keys", "SET ROLE quotasvc_owner",
+		"DELETE FROM tenants", "DELETE FROM grants", "DELETE FROM holds", "DELETE FROM refunds", "DELETE FROM keys",
+		"UPDATE signing_keys SET secret = secret", "DELETE FROM signing_keys", "SET ROLE quotasvc_owner",
 		"SET session_replication_role = replica",
 	} {
 		refused(t, service, sql)
@@ -88,6 +89,7 @@ func TestRoles_Reader_ReadsAllButHashesOfKeys(t *testing.T) {
 		refused(t, conn, "INSERT INTO "+table+" DEFAULT VALUES")
 	}
 	refused(t, conn, "SELECT * FROM key_secrets")
+	refused(t, conn, "SELECT * FROM signing_keys")
 	refused(t, conn, "CREATE TABLE public.extra (n int)")
 }
 

@@ -8,6 +8,7 @@
 //   - scope: use (spend and check), read, or admin, which includes both.
 //   - bound key: a key of one tenant. It reaches no other tenant.
 //   - bootstrap key: the key of the configuration. It is not stored, has every scope, and cannot be changed by the API.
+//   - key of ids: signs the ids of leases and charges. It is no key of a caller.
 //   - directory: all keys in force, in memory.
 //
 // # Invariants

@@ -60,6 +60,7 @@ var mayImport = map[string][]string{
 	"internal/httpapi/wire":         {},
 	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
 	"internal/httpapi/limitheaders": {"internal/gate"},
+	"internal/envoyrls":             {"internal/access", "internal/body", "internal/bound", "internal/gate", "internal/httpapi/limitheaders", "internal/ledger", "internal/ratelimit", "internal/route"},
 	"internal/transport":            {}, // connections, whatever they carry
 	"internal/ops":                  {},
 	"internal/httpapi": {
@@ -85,7 +86,7 @@ var mayImport = map[string][]string{
 	},
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
-		"internal/clock", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
+		"internal/clock", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
 		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 	},
 }
@@ -111,6 +112,8 @@ var outsideTheOrder = []string{"internal/localstack", "deploy/postgres", "migrat
 // library, for example to read a server's data, except those in notEvenInTests.
 var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
+	"google.golang.org/grpc":                      {"internal/envoyrls"},
+	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
 	"github.com/jackc/pgx":                        {"internal/pgpool", "internal/bench", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/override", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},

@@ -73,8 +73,6 @@ type Limit struct {
 	RouteKey  string   `json:"route_key,omitzero"` // pattern or path, if Per has route; empty: pattern
 	Normalize []string `json:"normalize,omitzero"` // route.Forms that are made equal; nil: all at gateways, none elsewhere
 	IPPrefix  IPPrefix `json:"ip_prefix,omitzero"` // if Per has ip
-	Debt      int64    `json:"debt,omitzero"`      // tokens below zero that a charge after the fact may take, 0..bound.MaxAmount
-	Ban       Ban      `json:"ban,omitzero"`
 
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`

@@ -3,7 +3,6 @@ package catalog
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/route"
@@ -24,29 +23,12 @@ const (
 const (
 	defaultPrefixV4, maxPrefixV4 = 32, 32
 	defaultPrefixV6, maxPrefixV6 = 64, 128 // a customer has at least a /64
-
-	maxBanAfter                    = 1_000_000
-	minBanDuration, maxBanDuration = time.Second, 720 * time.Hour
 )
 
 // IPPrefix is how many bits of an address name a bucket. The zero value is 32 and 64.
 type IPPrefix struct {
 	V4 int `json:"v4,omitzero"` // 1..32; 0: 32
 	V6 int `json:"v6,omitzero"` // 1..128; 0: 64
-}
-
-// Ban denies everything in a bucket for a time after many denials. The zero value is none.
-type Ban struct {
-	After  int64  `json:"after,omitzero"`  // denials, 1..1,000,000
-	Within string `json:"within,omitzero"` // the time in which they are counted, a duration as in 1m
-	For    string `json:"for,omitzero"`    // a duration as in 10m
-}
-
-// Durations returns the ban's times. They are 0 for no ban.
-func (b *Ban) Durations() (within, length time.Duration) {
-	within, _ = time.ParseDuration(b.Within)
-	length, _ = time.ParseDuration(b.For)
-	return within, length
 }
 
 // checkRequest checks the fields that say what of a request counts.
@@ -70,14 +52,6 @@ func (l *Limit) checkRequest(c *checker) {
 		c.require(slices.Contains(l.Per, PerIP), "ip_prefix", "must be absent if per does not have ip")
 		c.within("ip_prefix", l.IPPrefix.check)
 	}
-	if c.has("debt", l.Debt != 0) {
-		c.amount("debt", l.Debt, 1)
-		c.require(l.Kind != KindConcurrency, "debt", "must be absent: a lease cannot be owed")
-	}
-	if c.has("ban", l.Ban != Ban{}) {
-		c.require(l.Kind != KindConcurrency, "ban", "must be absent: leases are not banned")
-		c.within("ban", l.Ban.check)
-	}
 }
 
 func (p *IPPrefix) check(c *checker) {
@@ -86,14 +60,6 @@ func (p *IPPrefix) check(c *checker) {
 	}
 	if c.has("v6", p.V6 != 0) {
 		c.require(p.V6 >= 1 && p.V6 <= maxPrefixV6, "v6", "%s", bound.MustBeInteger(1, maxPrefixV6))
-	}
-}
-
-func (b *Ban) check(c *checker) {
-	c.require(b.After >= 1 && b.After <= maxBanAfter, "after", "%s", bound.MustBeInteger(1, maxBanAfter))
-	for _, d := range []struct{ field, text string }{{"within", b.Within}, {"for", b.For}} {
-		length, err := time.ParseDuration(d.text)
-		c.require(err == nil && length >= minBanDuration && length <= maxBanDuration, d.field, "must be a duration from 1s to 720h, as in 30s, 10m, 24h")
 	}
 }
 

@@ -64,11 +64,6 @@ func TestLimit_FaultsByField(t *testing.T) {
 		"a prefix without an address":    {func(l *Limit) { l.IPPrefix.V4 = 24 }, "ip_prefix", "per does not have ip"},
 		"a long IPv4 prefix":             {func(l *Limit) { l.Per, l.IPPrefix.V4 = []string{"ip"}, 33 }, "ip_prefix.v4", "1 to 32"},
 		"a long IPv6 prefix":             {func(l *Limit) { l.Per, l.IPPrefix.V6 = []string{"ip"}, 129 }, "ip_prefix.v6", "1 to 128"},
-		"a negative debt":                {func(l *Limit) { l.Debt = -1 }, "debt", "from 1 to"},
-		"a debt of leases":               {func(l *Limit) { l.Kind, l.Debt = KindConcurrency, 1 }, "debt", "lease"},
-		"a ban without a count":          {func(l *Limit) { l.Ban = Ban{Within: "1m", For: "1m"} }, "ban.after", "1 to 1000000"},
-		"a ban of a blink":               {func(l *Limit) { l.Ban = Ban{1, "1m", "1ms"} }, "ban.for", "1s to 720h"},
-		"a ban within nothing":           {func(l *Limit) { l.Ban = Ban{1, "", "1m"} }, "ban.within", "1s to 720h"},
 		"a rule of a megabyte":           {func(l *Limit) { l.Rule = strings.Repeat("x", 1<<20) }, "rule", "must match"},
 		"a pattern of a megabyte":        {func(l *Limit) { l.Match.Route = strings.Repeat("*/", 1<<19) }, "match.route", "1 to 256"},
 		"a rate of a megabyte":           {func(l *Limit) { l.Rate = strings.Repeat("9", 1<<20) + "/s" }, "rate", "60/s"},
@@ -99,7 +94,7 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 		Match: Match{Method: "GET", Route: "/v1/**", Meter: "api_calls", Plan: "starter", Tenant: "acme"},
 		Costs: []RouteCost{{"/v1/export", 50}, {"/v1/*", 3}}, CostBy: CostByAmount, Timezone: ZoneOfTenant, Mode: ModeShadow,
 		OnBackendError: "closed", RegionShare: 40, Counts: countsSuccesses, RouteKey: RouteKeyPath, Normalize: []string{"case"},
-		IPPrefix: IPPrefix{24, 56}, Debt: 10, Ban: Ban{5, "1m", "10m"},
+		IPPrefix: IPPrefix{24, 56},
 	}
 	plain := Limit{Rule: "plain", Per: []string{"global"}, Kind: "token_bucket", Rate: "7/s"}
 	for _, l := range []Limit{rich, plain} {

@@ -105,7 +105,7 @@ func newInstance(t testing.TB, databaseURL string, client redis.UniversalClient,
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Once: once.New(redisStore), Overrides: override.NewCache(overrides, override.Config{})}
+	cfg := Config{IDKey: []byte("key of tests"), Once: once.New(redisStore), Overrides: override.NewCache(overrides, override.Config{})}
 	stop("overrides", cfg.Overrides.Stop)
 	for _, f := range change {
 		f(&cfg)

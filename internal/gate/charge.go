@@ -256,10 +256,15 @@ func (g *Gate) sealCharge(r ratelimit.Receipt) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, g.signCharge(b)...))
 }
 
+// sumOf returns the HMAC-SHA256 of a text.
+func sumOf(key, text []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(text)
+	return mac.Sum(nil)
+}
+
 func (g *Gate) signCharge(b []byte) []byte {
-	mac := hmac.New(sha256.New, g.chargeKey)
-	mac.Write(b)
-	return mac.Sum(nil)[:macLen]
+	return sumOf(g.chargeKey, b)[:macLen]
 }
 
 // ParseCharge returns the charge of an id. A text that no instance with the same key has issued is a *ledger.Error with CodeNotFound.

@@ -27,8 +27,11 @@ type Config struct {
 	// Once remembers keys and refunds of charges; nil: this process alone.
 	Once *once.Names
 
-	// ChargeKey signs the ids of charges. Instances with the same key take each other's; nil: only those of this process are taken.
-	ChargeKey []byte
+	// IDKey signs the ids of charges and leases. Instances with the same key take each other's; nil: only those of this process are taken.
+	IDKey []byte
+
+	// UnsignedUntil is when ids of leases of the version before, which are not signed, are no longer taken; zero: they never are.
+	UnsignedUntil time.Time
 
 	// Overrides are those of tenants and subjects. The gate neither starts nor stops it. nil: none.
 	Overrides *override.Cache
@@ -54,6 +57,7 @@ type Gate struct {
 	memory    *memory
 	once      *once.Names
 	chargeKey []byte
+	leaseIDs  *ratelimit.LeaseIDs
 	log       *slog.Logger
 	clock     func() time.Time // nil: the ledger's
 }
@@ -72,8 +76,8 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	if cfg.Once == nil {
 		cfg.Once = once.New(nil)
 	}
-	if cfg.ChargeKey == nil {
-		cfg.ChargeKey = []byte(rand.Text())
+	if cfg.IDKey == nil {
+		cfg.IDKey = []byte(rand.Text())
 	}
 	metrics := newGateMetrics(cfg.Metrics)
 	loader := newLoader(l, cfg, metrics, func(result *ledger.CheckResult) {
@@ -82,8 +86,9 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	})
 	return &Gate{
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: newBusiness(cfg.Metrics), memory: newMemory(), once: cfg.Once, chargeKey: cfg.ChargeKey,
-		loader: loader, refresher: newRefresher(loader),
+		business: newBusiness(cfg.Metrics), memory: newMemory(), once: cfg.Once, chargeKey: sumOf(cfg.IDKey, []byte("charges")),
+		leaseIDs: ratelimit.NewLeaseIDs(sumOf(cfg.IDKey, []byte("leases")), cfg.UnsignedUntil),
+		loader:   loader, refresher: newRefresher(loader),
 	}
 }
 

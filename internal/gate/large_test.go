@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
-	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -210,7 +209,7 @@ func TestMetrics_RulesOfTenants_ShareTheLabelOfTheRuleTheyReplace(t *testing.T) 
 
 func (in *instance) release(lease string) {
 	in.t.Helper()
-	id, err := ratelimit.ParseLeaseID(lease)
+	id, err := in.ParseLease(lease)
 	if err == nil {
 		err = in.Release(in.t.Context(), id)
 	}

@@ -77,7 +77,7 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	case facts.plan == "":
 		return Lease{}, &ledger.Error{Code: ledger.CodeTenantNotFound, Detail: "the tenant does not exist"}
 	case facts.suspended:
-		return Lease{}, &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended; it can renew and release the leases it holds"}
+		return Lease{}, &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended; it can release the leases it holds"}
 	}
 	p, err := facts.rules.lease(req.Rule, &match, facts.plan)
 	if err != nil {
@@ -85,7 +85,10 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	}
 	p = g.overridden(ctx, p, &facts, req.Subject)
 	rule := leaseRule(p, exempt)
-	ask := ratelimit.LeaseRequest{Tenant: req.Tenant, Rule: rule, Dimension: p.dimension(&match), TTL: req.TTL, Key: req.Key}
+	ask := ratelimit.LeaseRequest{
+		Tenant: req.Tenant, Rule: rule, Dimension: p.dimension(&match), Subject: req.Subject, Address: string(req.IP.AsSlice()),
+		TTL: req.TTL, Key: req.Key,
+	}
 	do := g.limiter.Acquire
 	if req.DryRun {
 		do = g.limiter.Count
@@ -94,16 +97,25 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	if err != nil {
 		return Lease{}, leaseError(err, p, "no lease was returned; if one was taken, it expires by itself")
 	}
-	out := leaseOf(&lease, p)
+	out := g.leaseOf(&lease, p)
 	if !lease.Held {
 		return out, &RateLimited{Violated: []string{p.compiled.ID}, RetryAfter: max(lease.RetryAfter, time.Millisecond), Verdicts: []LimitVerdict{out.Verdict}}
 	}
 	return out, nil
 }
 
-// Renew makes a lease last ttl from now; 0: its rule's own TTL. A suspended tenant may renew, to finish work it has begun.
-// Errors: *ReducedCapacity, *Blocked, or *ledger.Error, with CodeLeaseNotFound if the lease is no longer held or its rule no
-// longer exists.
+// ParseLease returns the lease of an id. A text that no instance with the same key has issued is a *ledger.Error with CodeLeaseNotFound.
+func (g *Gate) ParseLease(id string) (ratelimit.LeaseID, error) {
+	lease, err := g.leaseIDs.Parse(id, time.Now())
+	if err != nil {
+		return ratelimit.LeaseID{}, errNoLease("this is no id of a lease")
+	}
+	return lease, nil
+}
+
+// Renew makes a lease last ttl from now; 0: its rule's own TTL. Errors: *ReducedCapacity, *Blocked, or *ledger.Error, with
+// CodeLeaseNotFound if the lease is no longer held or its rule no longer exists. A lease of a blocked holder, or of a tenant that is
+// suspended or does not exist, ends here.
 func (g *Gate) Renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duration) (Lease, error) {
 	out, err := g.renew(ctx, id, ttl)
 	g.metrics.decisions.WithLabelValues("renew", outcome(err, false)).Inc()
@@ -111,19 +123,18 @@ func (g *Gate) Renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 }
 
 func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duration) (Lease, error) {
-	blocked, exempt := g.blocked(&Request{Tenant: id.Tenant})
-	if blocked != nil {
-		return Lease{}, blocked
-	}
-	facts, err := g.tenants.facts(ctx, id.Tenant)
+	facts, exempt, err := g.mayHold(ctx, &id)
 	if err != nil {
+		if CodeOf(err) != ledger.CodeUnavailable {
+			_ = g.release(ctx, id) // otherwise it ends at its time
+		}
 		return Lease{}, err
 	}
 	p := facts.rules.rule(id.Rule)
 	if p == nil || p.compiled.Kind != rule.KindConcurrency {
 		return Lease{}, errNoLease("its limit was deleted")
 	}
-	p = g.overridden(ctx, p, &facts, "") // the id does not have the subject: what holds for all subjects counts
+	p = g.overridden(ctx, p, &facts, id.Subject)
 	lease, err := g.limiter.Renew(ctx, id, leaseRule(p, exempt), ttl)
 	switch {
 	case errors.Is(err, ratelimit.ErrNoLease):
@@ -131,21 +142,44 @@ func (g *Gate) renew(ctx context.Context, id ratelimit.LeaseID, ttl time.Duratio
 	case err != nil:
 		return Lease{}, leaseError(err, p, "the lease was not renewed; if it is held it expires at its expires_at")
 	}
-	return leaseOf(&lease, p), nil
+	return g.leaseOf(&lease, p), nil
+}
+
+// mayHold returns why a holder must not have its lease any longer, or the facts about its tenant and whether a block exempts it from limits.
+func (g *Gate) mayHold(ctx context.Context, id *ratelimit.LeaseID) (facts tenantFacts, exempt bool, err error) {
+	holder := Request{Tenant: id.Tenant, Subject: id.Subject}
+	holder.IP, _ = netip.AddrFromSlice([]byte(id.Address)) // empty: not named
+	blocked, exempt := g.blocked(&holder)
+	if blocked != nil {
+		return tenantFacts{}, false, blocked
+	}
+	facts, err = g.tenants.facts(ctx, id.Tenant)
+	switch {
+	case err != nil:
+	case facts.unknown:
+		err = noTenant(id.Tenant)
+	case facts.suspended:
+		err = &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended; the lease has ended"}
+	}
+	return facts, exempt, err
 }
 
 // Release gives a lease back. Releasing a lease that is not held is not an error. The rule and the tenant need not exist any
 // more. The error is a *ledger.Error with CodeUnavailable; the lease then expires at its time.
 func (g *Gate) Release(ctx context.Context, id ratelimit.LeaseID) error {
-	if p := g.tenants.rules().general.rule(id.Rule); p != nil {
-		id.Metric = p.compiled.Metric
-	}
-	err := g.limiter.Release(ctx, id)
+	err := g.release(ctx, id)
 	if err != nil {
 		err = unavailable("the lease could not be released; it expires at its expires_at", err)
 	}
 	g.metrics.decisions.WithLabelValues("release", outcome(err, false)).Inc()
 	return err
+}
+
+func (g *Gate) release(ctx context.Context, id ratelimit.LeaseID) error {
+	if p := g.tenants.rules().general.rule(id.Rule); p != nil {
+		id.Metric = p.compiled.Metric
+	}
+	return g.limiter.Release(ctx, id)
 }
 
 func errNoLease(why string) error {
@@ -175,13 +209,13 @@ func leaseError(err error, p *planRule, outcome string) error {
 	}
 }
 
-func leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
+func (g *Gate) leaseOf(lease *ratelimit.Lease, p *planRule) Lease {
 	out := Lease{
 		Rule: p.compiled.ID, ExpiresAt: lease.ExpiresAt, TTL: lease.TTL, Replayed: lease.Replayed, Limit: lease.Limit, InUse: lease.InUse,
 		Remaining: lease.Remaining, Counted: !lease.Unknown, Degraded: lease.Degraded,
 	}
 	if lease.Held && !lease.ExpiresAt.IsZero() {
-		out.ID = lease.ID.String()
+		out.ID = g.leaseIDs.Text(lease.ID)
 	}
 	if lease.Unknown && out.Limit == 0 { // nobody counts
 		out.Limit = p.compiled.Burst

@@ -91,9 +91,9 @@ func (s *Server) releaseLease(rc *request) error {
 // leaseParameter returns the lease that the path names and notes its tenant for the access log. A text that is not one of
 // our ids names no lease.
 func (rc *request) leaseParameter() (ratelimit.LeaseID, error) {
-	id, err := ratelimit.ParseLeaseID(rc.parameter("lease_id"))
+	id, err := rc.server.gate.ParseLease(rc.parameter("lease_id"))
 	if err != nil {
-		return ratelimit.LeaseID{}, &refusal{code: gate.CodeLeaseNotFound}
+		return ratelimit.LeaseID{}, err
 	}
 	return id, rc.ofTenant(id.Tenant)
 }

@@ -52,7 +52,10 @@ func TestGetLimit_Explain(t *testing.T) {
 	// A limit of a plan, and one that a plan's limit stands in for.
 	s.call("PUT", "/v1/plans/basic", `{"allowances":[{"meter":"calls","amount":10,"every":"month","anchor":"calendar"}],"limits":[
 		{"rule":"own","per":["tenant"],"kind":"token_bucket","rate":"3/s"},{"rule":"bucket","per":["tenant"],"kind":"token_bucket","rate":"4/s"}]}`).want(200, 201)
-	s.eventually("the plan is known", func() bool { return len(s.server.catalog.Snapshot().Plans["basic"].Limits) == 2 })
+	s.eventually("the plan is known", func() bool {
+		plan := s.server.catalog.Snapshot().Plans["basic"]
+		return plan != nil && len(plan.Limits) == 2
+	})
 	for name, capacity := range map[string]int64{"own": 3, "bucket": 4, "daily": 100} {
 		var told wire.Limit
 		a := s.call("GET", "/v1/limits/"+name+"?explain=1&tenant=acme", "").want(200)

@@ -311,7 +311,7 @@ func limitOf(l *catalog.Limit) wire.Limit {
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
 		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
-		Debt: l.Debt, Ban: banOf(l.Ban), CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
+		CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
 	}
 }
 
@@ -321,7 +321,6 @@ func planLimitOf(l *catalog.Limit) wire.PlanLimit {
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
 		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
-		Debt: l.Debt, Ban: banOf(l.Ban),
 	}
 }
 
@@ -335,10 +334,6 @@ func normalizeOf(forms []string) *wire.LimitNormalize {
 
 func prefixOf(p catalog.IPPrefix) wire.LimitIPPrefix {
 	return wire.LimitIPPrefix{V4: int64(p.V4), V6: int64(p.V6)}
-}
-
-func banOf(b catalog.Ban) wire.LimitBan {
-	return wire.LimitBan{After: b.After, Within: b.Within, For: b.For}
 }
 
 func costsOf(costs []catalog.RouteCost) wire.LimitCosts {

@@ -20,8 +20,7 @@ import (
 func fullBodies() map[string]struct{ method, path, body string } {
 	const limit = `"per":["tenant","route","ip"],"match":{"method":"GET","route":"/x/**","meter":"calls","plan":"basic","tenant":"acme"},"kind":"fixed_window","rate":"60/day",` +
 		`"burst":60,"cost":2,"costs":[{"route":"/x/*","cost":3}],"cost_by":"amount","replaces":"to-replace","timezone":"tenant","mode":"enforce",` +
-		`"on_backend_error":"open","region_share":100,"counts":"attempts","route_key":"path","normalize":["case"],"ip_prefix":{"v4":24,"v6":56},` +
-		`"debt":5,"ban":{"after":5,"within":"1m","for":"10m"}`
+		`"on_backend_error":"open","region_share":100,"counts":"attempts","route_key":"path","normalize":["case"],"ip_prefix":{"v4":24,"v6":56}`
 	const block = `{"action":"block","expires_at":"2099-01-01T00:00:00Z","reason":"abuse","tenant":"acme"}`
 	const demand = `"tenant":"acme","items":[{"meter":"calls","amount":1}],"subject":"u1"`
 	const change = `"mode":"normal","metadata":{"a":1},"dry_run":false`
@@ -69,10 +68,10 @@ func fullBodies() map[string]struct{ method, path, body string } {
 }
 
 // chargeToRefund is a charge of acme by any instance of a test, long ago.
-const chargeToRefund = "AQAAAaILBt4KJOtfUfcK4eMEYWNtZQAAAQh0by1yZXNldAACAPPcyc6hM9Icv3bvRuC7r1o"
+const chargeToRefund = "AQAAAaILBt4KJOtfUfcK4eMEYWNtZQAAAQh0by1yZXNldAACAGQ60EmtpoUVlP60XkGiIyU"
 
 // leaseToRenew is the lease id that acme gets of exports for the key to-renew, on any instance at any time.
-const leaseToRenew = "EARhY21lB2V4cG9ydHMASQpXcMCBiPxqyoFmx_p93w"
+const leaseToRenew = "IAqjbRj_1NcVeczgxxBbd3f0fijzB7PW8kdKmKlKbTQXMaV-XP0Z9QOm4blub0I65w"
 
 // materials creates the objects that the full bodies refer to.
 func (s *service) materials() {

@@ -198,7 +198,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	s.check(err)
 	s.overrides = override.NewCache(overrides, override.Config{})
 	s.onStop("overrides", s.overrides.Stop)
-	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, ChargeKey: []byte("key of tests")}), l, c
+	return gate.New(l, c, limiter, cache, gate.Config{Overrides: s.overrides, IDKey: []byte("key of tests")}), l, c
 }
 
 func (s *service) openVerifier(databaseURL string) *verifier.Verifier {

@@ -26,6 +26,8 @@ type LeaseRequest struct {
 	Rule *rule.Rule
 	// Dimension is that of a Charge.
 	Dimension string
+	// Subject and Address are kept in the lease's id: who holds it. Address is 4 or 16 bytes. Both may be empty.
+	Subject, Address string
 	// TTL is the lifetime of the lease unless it is renewed, rule.MinLeaseTTL to rule.MaxLeaseTTL; 0 is the rule's LeaseTTL.
 	TTL time.Duration
 	// Key makes retries harmless: while the lease granted for it lasts, the same tenant, rule, dimension and key get that
@@ -257,11 +259,19 @@ func (req *LeaseRequest) check() (LeaseID, time.Duration, error) {
 	if !rule.IsDimension(req.Dimension) {
 		return LeaseID{}, 0, &rule.FieldError{Field: "dimension", Reason: "is not a result of Dimension"}
 	}
+	if req.Subject != "" && !bound.ID(req.Subject) {
+		return LeaseID{}, 0, &rule.FieldError{Field: "subject", Reason: bound.MustBeID}
+	}
+	if n := len(req.Address); n != 0 && n != 4 && n != 16 {
+		return LeaseID{}, 0, &rule.FieldError{Field: "address", Reason: "must have 4 or 16 bytes"}
+	}
 	ttl, err := req.Rule.LeaseTTLFor(req.TTL)
 	if err != nil {
 		return LeaseID{}, 0, err
 	}
-	id := LeaseID{Tenant: req.Tenant, Rule: req.Rule.ID, Dimension: req.Dimension, shared: req.Rule.Shared}
+	id := LeaseID{
+		Tenant: req.Tenant, Rule: req.Rule.ID, Dimension: req.Dimension, Subject: req.Subject, Address: req.Address, shared: req.Rule.Shared,
+	}
 	if req.Key != "" {
 		id.nonce = nonceOf(req.Key)
 	} else {

@@ -1,85 +1,163 @@
 package ratelimit
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"time"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
-// nonceLen is 128 bits: ids do not collide by chance and cannot be guessed.
-const nonceLen = 16
+const (
+	// nonceLen is 128 bits: ids do not collide by chance and cannot be guessed.
+	nonceLen = 16
 
-// LeaseID names a lease and its bucket, so that a renewal or release needs nothing else. Its text is opaque to clients; it is neither
-// secret nor signed. A forged id gives a client nothing new: a tenant may use its own buckets anyway, and the name of a lease in its
+	// leaseTagLen is 128 bits: ids cannot be forged, and one tag serves one text.
+	leaseTagLen = aes.BlockSize
+)
+
+// LeaseID names a lease and its bucket, and says who holds it, so that a renewal or release needs nothing else. The name of a lease in its
 // bucket is a hash of the tenant and the nonce, so a tenant can name only its own leases of a shared rule.
 type LeaseID struct {
 	Tenant    string
 	Rule      string
 	Metric    string // the rule's label in metrics, not part of the id; empty: the rule
 	Dimension string
+	Subject   string // of the holder; empty: not named
+	Address   string // of the holder, 4 or 16 bytes; empty: not named
 
 	shared bool // the rule is shared
 	// away means that the lease was granted while Redis was away, or is not counted: Redis may not have it. A renewal adds it
 	// there, if there is room.
 	away  bool
 	nonce [nonceLen]byte
+
+	unsigned bool // the id is one of the version before: it has neither subject nor address
 }
 
-// The first byte of an id has a version, for later formats, and flags.
+// The first byte of an id is its version; that of unsigned ids has flags as well. Signed ids have the flags in their sealed part.
 const (
-	leaseIDVersion = 0x10
-	leaseIDShared  = 0x01
-	leaseIDAway    = 0x02
-	leaseIDFlags   = leaseIDShared | leaseIDAway
+	leaseIDUnsigned = 0x10
+	leaseIDSigned   = 0x20
+	leaseIDShared   = 0x01
+	leaseIDAway     = 0x02
+	leaseIDFlags    = leaseIDShared | leaseIDAway
 )
 
 // errLeaseID gives no details: ids are not written by hand.
 var errLeaseID = errors.New("ratelimit: not a lease id")
 
-// String returns the id as clients see it: base64url of version and flags, then tenant, rule and dimension with a length each, then the
-// nonce.
-func (id LeaseID) String() string {
-	b := make([]byte, 0, 3+1+len(id.Tenant)+len(id.Rule)+len(id.Dimension)+nonceLen)
-	head := byte(leaseIDVersion)
+// LeaseIDs writes and reads the ids of leases as clients see them.
+type LeaseIDs struct {
+	sign          []byte
+	block         cipher.Block
+	unsignedUntil time.Time
+}
+
+// NewLeaseIDs returns ids under a key. Ids of the version before, which are not signed, are read before unsignedUntil.
+func NewLeaseIDs(key []byte, unsignedUntil time.Time) *LeaseIDs {
+	block, err := aes.NewCipher(sumOf(key, []byte("encrypt"))) // AES-256
+	if err != nil {
+		panic(err) // only for other lengths
+	}
+	return &LeaseIDs{sign: sumOf(key, []byte("sign")), block: block, unsignedUntil: unsignedUntil}
+}
+
+func sumOf(key, text []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(text)
+	return mac.Sum(nil)
+}
+
+// Text returns the id for clients: base64url of the version, a tag and the encrypted rest. The tag signs the rest and is the start of the
+// cipher's counter, so that equal leases have equal ids.
+func (x *LeaseIDs) Text(id LeaseID) string {
+	if id.unsigned {
+		return id.unsignedText()
+	}
+	b := make([]byte, 1+leaseTagLen, 1+leaseTagLen+1+4+len(id.Tenant)+len(id.Rule)+len(id.Dimension)+len(id.Subject)+nonceLen+len(id.Address))
+	b[0] = leaseIDSigned
+	b = append(b, id.flags())
+	b = appendParts(b, id.Tenant, id.Rule, id.Dimension, id.Subject)
+	b = append(append(b, id.nonce[:]...), id.Address...)
+	tag, rest := b[1:1+leaseTagLen], b[1+leaseTagLen:]
+	copy(tag, sumOf(x.sign, rest))
+	cipher.NewCTR(x.block, tag).XORKeyStream(rest, rest)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Parse reads what Text writes under the same key. It refuses every other text.
+func (x *LeaseIDs) Parse(text string, now time.Time) (LeaseID, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) == 0 || base64.RawURLEncoding.EncodeToString(raw) != text { // the decoder skips line ends
+		return LeaseID{}, errLeaseID
+	}
+	if raw[0]&^leaseIDFlags == leaseIDUnsigned && now.Before(x.unsignedUntil) {
+		id, rest, err := readLeaseID(raw, 3)
+		if err != nil || len(rest) > 0 {
+			return LeaseID{}, errLeaseID
+		}
+		id.unsigned = true
+		return id, nil
+	}
+	if raw[0] != leaseIDSigned || len(raw) < 1+leaseTagLen {
+		return LeaseID{}, errLeaseID
+	}
+	tag, rest := raw[1:1+leaseTagLen], raw[1+leaseTagLen:]
+	cipher.NewCTR(x.block, tag).XORKeyStream(rest, rest)
+	if !hmac.Equal(tag, sumOf(x.sign, rest)[:leaseTagLen]) {
+		return LeaseID{}, errLeaseID
+	}
+	id, rest, err := readLeaseID(rest, 4)
+	id.Address = string(rest)
+	return id, err
+}
+
+func (id LeaseID) flags() (flags byte) {
 	if id.shared {
-		head |= leaseIDShared
+		flags |= leaseIDShared
 	}
 	if id.away {
-		head |= leaseIDAway
+		flags |= leaseIDAway
 	}
-	b = append(b, head)
-	for _, part := range []string{id.Tenant, id.Rule, id.Dimension} {
-		b = append(b, byte(len(part))) // at most bound.MaxID
-		b = append(b, part...)
-	}
+	return flags
+}
+
+// unsignedText returns the id as the version before wrote it: flags, then tenant, rule and dimension with a length each, then the nonce.
+func (id LeaseID) unsignedText() string {
+	b := appendParts([]byte{leaseIDUnsigned | id.flags()}, id.Tenant, id.Rule, id.Dimension)
 	return base64.RawURLEncoding.EncodeToString(append(b, id.nonce[:]...))
 }
 
-// ParseLeaseID reads what String writes. It refuses every other text: a lease has exactly one id.
-func ParseLeaseID(text string) (LeaseID, error) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) == 0 || raw[0]&^leaseIDFlags != leaseIDVersion {
-		return LeaseID{}, errLeaseID
+func appendParts(b []byte, parts ...string) []byte {
+	for _, part := range parts {
+		b = append(append(b, byte(len(part))), part...) // at most bound.MaxID
 	}
-	id := LeaseID{shared: raw[0]&leaseIDShared != 0, away: raw[0]&leaseIDAway != 0}
-	rest := raw[1:]
-	for _, part := range []*string{&id.Tenant, &id.Rule, &id.Dimension} {
+	return b
+}
+
+// readLeaseID reads flags, the first n of tenant, rule, dimension and subject, and the nonce. It returns what follows.
+func readLeaseID(b []byte, n int) (id LeaseID, rest []byte, err error) {
+	if len(b) == 0 {
+		return LeaseID{}, nil, errLeaseID
+	}
+	id.shared, id.away, rest = b[0]&leaseIDShared != 0, b[0]&leaseIDAway != 0, b[1:]
+	for _, part := range []*string{&id.Tenant, &id.Rule, &id.Dimension, &id.Subject}[:n] {
 		if len(rest) == 0 || len(rest) <= int(rest[0]) {
-			return LeaseID{}, errLeaseID
+			return LeaseID{}, nil, errLeaseID
 		}
 		*part, rest = string(rest[1:1+rest[0]]), rest[1+int(rest[0]):]
 	}
-	if len(rest) != nonceLen || !bound.ID(id.Tenant) || !bound.ID(id.Rule) || !rule.IsDimension(id.Dimension) {
-		return LeaseID{}, errLeaseID
+	if len(rest) < nonceLen || !bound.ID(id.Tenant) || !bound.ID(id.Rule) || !rule.IsDimension(id.Dimension) {
+		return LeaseID{}, nil, errLeaseID
 	}
 	copy(id.nonce[:], rest)
-	if id.String() != text { // the decoder skips line ends
-		return LeaseID{}, errLeaseID
-	}
-	return id, nil
+	return id, rest[nonceLen:], nil
 }
 
 // key returns the key of the lease's bucket.

@@ -27,8 +27,8 @@ type leaseBucket struct {
 	leases  map[string]heldLease
 	soonest int64 // no lease ends before this time
 
-	// The last reply of Redis: how many leases were held in all, how many of them were in this table, and until when that is used.
-	// The difference are leases of other replicas, whose ends are unknown here.
+	// The last reply of Redis: how many leases were held in all, how many of them were in this table, and when the last of them ends:
+	// so long the reply is used. The difference are leases of other replicas, whose ends are unknown here.
 	reported, reportedOwn int64
 	reportedUntil         int64
 }
@@ -102,7 +102,7 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	case r.code == leaseNotHeld, c.op == leaseAdopt: // the latter: there was no room for it
 		t.drop(b, name)
 	}
-	b.reported, b.reportedOwn, b.reportedUntil = r.held, int64(len(b.leases)), now+c.rule.LeaseTTL().Microseconds()
+	b.reported, b.reportedOwn, b.reportedUntil = r.held, int64(len(b.leases)), now+r.last
 	t.tidy(key, b)
 }
 

@@ -300,3 +300,32 @@ func TestAcquire_Local_IsBounded(t *testing.T) {
 		mustAcquire(t, l, req(10+i))
 	}
 }
+
+// TestAcquire_LongOutage_OthersLeasesCount as long as they last: not only for the rule's own lifetime of a lease.
+func TestAcquire_LongOutage_OthersLeasesCount(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	var clock testClock
+	clock.us.Store(worldStart)
+	two := func() *replica.Set { return replica.Anonymous(2) }
+	here := patientLimiter(t, productionClient(t, server.URL), settings{Replicas: two, Now: func() time.Time { return time.UnixMicro(clock.now()) }})
+	there := patientLimiter(t, productionClient(t, server.URL), settings{Replicas: two})
+	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, 4), TTL: time.Hour}
+	for range 4 {
+		mustAcquire(t, there, req)
+	}
+	if lease, err := here.Count(t.Context(), req); err != nil || lease.InUse != 4 {
+		t.Fatalf("%+v, %v", lease, err)
+	}
+	server.Kill()
+	for _, passed := range []time.Duration{0, 5 * time.Minute, 54 * time.Minute} {
+		clock.advance(passed)
+		if lease := mustAcquire(t, here, req); lease.Held {
+			t.Errorf("%s later one of four held leases is given: %+v", passed, lease)
+		}
+	}
+	clock.advance(2 * time.Minute)
+	if lease := mustAcquire(t, here, req); !lease.Held {
+		t.Errorf("after an hour: %+v", lease)
+	}
+}

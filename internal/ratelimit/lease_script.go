@@ -65,6 +65,7 @@ type leaseReply struct {
 	ends  int64 // us from now; 0 if the lease is not held
 	held  int64 // leases held after the call
 	frees int64 // us from now until there is room
+	last  int64 // us from now until all leases have ended; 0 if this process decided
 }
 
 // leases is a limiter's access to leases in Redis, and its own copies.
@@ -130,7 +131,7 @@ func (c *leaseCall) call(now int64) redisstore.Call {
 
 // readLease reads the script's reply. Its error matches redisstore.ErrAway or redisstore.ErrScript.
 func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
-	const width = 6
+	const width = 7
 	n := reply.Ints
 	own, isOwn := errors.AsType[*redisstore.ScriptError](reply.Err)
 	switch {
@@ -141,7 +142,7 @@ func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
 	case len(n) != width:
 		return r, false, fmt.Errorf("%w: a reply of %d integers, want %d", redisstore.ErrScript, len(n), width)
 	default:
-		return leaseReply{now: n[0], code: leaseCode(n[2]), ends: n[3], held: n[4], frees: n[5]}, n[1] == 1, nil
+		return leaseReply{now: n[0], code: leaseCode(n[2]), ends: n[3], held: n[4], frees: n[5], last: n[6]}, n[1] == 1, nil
 	}
 }
 

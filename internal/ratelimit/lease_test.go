@@ -390,27 +390,47 @@ func modeOf(l *Limiter) string {
 	return ModeRedis.String()
 }
 
-func TestParseLeaseID_ReadsOnlyWhatStringWrites(t *testing.T) {
+func drawLeaseID(t *rapid.T) LeaseID {
+	id := LeaseID{
+		Tenant: rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`).Draw(t, "tenant"),
+		Rule:   rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`).Draw(t, "rule"),
+		shared: rapid.Bool().Draw(t, "shared"), away: rapid.Bool().Draw(t, "away"),
+		nonce: nonceOf(rapid.String().Draw(t, "key")), unsigned: rapid.Bool().Draw(t, "unsigned"),
+	}
+	if rapid.Bool().Draw(t, "dimension") {
+		id.Dimension = rule.Dimension(rapid.String().Draw(t, "value"))
+	}
+	if !id.unsigned {
+		id.Subject = rapid.StringMatching(`([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?`).Draw(t, "subject")
+		id.Address = rapid.SampledFrom([]string{"", "\xc0\x00\x02\x01", "0123456789abcdef"}).Draw(t, "address")
+	}
+	return id
+}
+
+func TestLeaseIDs_ParseReadsOnlyWhatTextWrites(t *testing.T) {
 	t.Parallel()
+	now := time.UnixMicro(worldStart)
+	ids, later := NewLeaseIDs([]byte("key"), now.Add(1)), now.Add(1)
 	rapid.Check(t, func(t *rapid.T) {
-		id := LeaseID{
-			Tenant: rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`).Draw(t, "tenant"),
-			Rule:   rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`).Draw(t, "rule"),
-			shared: rapid.Bool().Draw(t, "shared"), away: rapid.Bool().Draw(t, "away"),
-			nonce: nonceOf(rapid.String().Draw(t, "key")),
+		id := drawLeaseID(t)
+		text := ids.Text(id)
+		if len(text) > 640 {
+			t.Fatalf("%d characters", len(text))
 		}
-		if rapid.Bool().Draw(t, "dimension") {
-			id.Dimension = rule.Dimension(rapid.String().Draw(t, "value"))
-		}
-		text := id.String()
-		back, err := ParseLeaseID(text)
+		back, err := ids.Parse(text, now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(id, back, cmp.AllowUnexported(LeaseID{})); diff != "" {
 			t.Fatal(diff)
 		}
-		// Whatever is done to the text, it is refused or names the bucket of some valid tenant and rule in its own slot.
+		if _, err := ids.Parse(text, later); (err != nil) != id.unsigned {
+			t.Fatalf("later: %v", err)
+		}
+		if _, err := NewLeaseIDs([]byte("other"), now).Parse(text, now); err == nil {
+			t.Fatal("it is read under another key")
+		}
+		// Whatever is done to the text, it is refused, unless unsigned ids are read: then it names the bucket of some valid tenant and rule.
 		forged := []byte(text)
 		switch i := rapid.IntRange(0, len(text)-1).Draw(t, "at"); rapid.IntRange(0, 2).Draw(t, "how") {
 		case 0:
@@ -420,17 +440,34 @@ func TestParseLeaseID_ReadsOnlyWhatStringWrites(t *testing.T) {
 		case 2:
 			forged = append(forged, rapid.SampledFrom([]string{"A", "=", "\n", "AAAA"}).Draw(t, "tail")...)
 		}
-		other, err := ParseLeaseID(string(forged))
-		if err != nil {
+		other, err := ids.Parse(string(forged), now)
+		if err != nil || string(forged) == text {
 			return
 		}
-		if other.String() != string(forged) || !bound.ID(other.Tenant) || !bound.ID(other.Rule) || strings.Count(other.key(), "{") != 1 {
+		if !other.unsigned || ids.Text(other) != string(forged) || !bound.ID(other.Tenant) || !bound.ID(other.Rule) || strings.Count(other.key(), "{") != 1 {
 			t.Fatalf("%q is read as %+v", forged, other)
 		}
 	})
-	for _, text := range []string{"", "A", "=", "EA", base64.RawURLEncoding.EncodeToString([]byte("\x10\xff")), strings.Repeat("A", 1<<16), "../../etc", "\x00"} {
-		if id, err := ParseLeaseID(text); err == nil {
+	for _, text := range []string{"", "A", "=", "EA", "IA", base64.RawURLEncoding.EncodeToString([]byte("\x10\xff")), strings.Repeat("A", 1<<16), "../../etc", "\x00"} {
+		if id, err := ids.Parse(text, now); err == nil {
 			t.Errorf("%q is read as %+v", text, id)
+		}
+	}
+}
+
+// A retry gets the same id, and an id tells a client neither who holds the lease nor from where.
+func TestLeaseIDs_Text_SameForTheSameLeaseAndSealed(t *testing.T) {
+	t.Parallel()
+	ids := NewLeaseIDs([]byte("key"), time.Time{})
+	id := LeaseID{Tenant: "acme", Rule: "exports", Subject: "ann", Address: "\xc0\x00\x02\x01", nonce: nonceOf("k")}
+	text := ids.Text(id)
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || text != ids.Text(id) {
+		t.Errorf("%s, then %s, %v", text, ids.Text(id), err)
+	}
+	for _, part := range []string{"acme", "exports", "ann", id.Address} {
+		if strings.Contains(string(raw), part) {
+			t.Errorf("%q can be read in %q", part, raw)
 		}
 	}
 }

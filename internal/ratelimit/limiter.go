@@ -269,10 +269,8 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 	vectors := bench.vectors(queries, now)
 	for _, v := range vectors {
 		l.metrics.vectorSize.Observe(float64(len(v.queries)))
-		v.life = max(unknownLife, l.local.lives.of(v.tags[0]))
-		v.sent = append(append(v.sent, v.keys...), l.local.lives.key(v.tags[0]))
 	}
-	l.raise(b, vectors, queries)
+	l.sayLives(b, vectors, queries)
 	replies := b.Run(l.script, bench.calls(l.cfg.redisNow()))
 	if l.store.IsCluster() {
 		l.sendMoving(b, vectors, replies)
@@ -289,9 +287,8 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 			continue
 		}
 		b.SetNow(d.now)
-		if v.life != 0 && d.life != v.life {
-			l.local.lives.set(v.tags[0], d.life)
-			v.life = d.life
+		if d.life != v.life {
+			l.hearLife(v, d.life)
 		}
 		if d.lost {
 			continue

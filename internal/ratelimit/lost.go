@@ -75,11 +75,29 @@ func (l *lives) set(tag string, life int64) {
 	l.all[tag] = life
 }
 
+// sayLives puts the lives that this process knows into the calls of vectors. If data was lost, it brings to Redis what this process knows
+// of their buckets.
+func (l *Limiter) sayLives(b *redisstore.Batch, vectors []*vector, queries []query) {
+	known := l.local.lives
+	for _, v := range vectors {
+		v.life = max(unknownLife, known.of(v.tags[0]))
+		v.sent = append(append(v.sent, v.keys...), known.key(v.tags[0]))
+	}
+	if known.lost.Load() {
+		l.raise(b, vectors, queries)
+	}
+}
+
+// hearLife notes the life that the reply to v's call had, if it was asked for.
+func (l *Limiter) hearLife(v *vector, life int64) {
+	if v.life != 0 {
+		l.local.lives.set(v.tags[0], life)
+		v.life = life
+	}
+}
+
 // raise brings to Redis what this process knows of the vectors' buckets from data that is lost.
 func (l *Limiter) raise(b *redisstore.Batch, vectors []*vector, queries []query) {
-	if !l.local.lives.lost.Load() {
-		return
-	}
 	var calls []redisstore.Call
 	now := l.micros()
 	for _, v := range vectors {

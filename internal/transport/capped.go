@@ -14,7 +14,7 @@ import (
 // lastMax bounds the connections that are accepted while the listener closes. The kernel's queue has 4096 places at most, by default.
 const lastMax = 4096
 
-// metrics measure the connections of both listeners.
+// metrics measure the connections of all listeners.
 type metrics struct {
 	open, most *prometheus.GaugeVec
 	refused    *prometheus.CounterVec
@@ -23,7 +23,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	labels := []string{"listener"}
 	m := &metrics{
-		open:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quotasvc_http_connections", Help: "Open connections of clients, by listener (api, ops)."}, labels),
+		open:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quotasvc_http_connections", Help: "Open connections of clients, by listener (api, ops, envoy_rls)."}, labels),
 		most:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quotasvc_http_connections_max", Help: "Most connections that are accepted at a time, by listener."}, labels),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quotasvc_http_connections_refused_total", Help: "Connections closed unserved because there were too many, by listener."}, labels),
 	}
@@ -109,7 +109,35 @@ func (c *capped) takeWaiting(listening uintptr) {
 // observe is the server's ConnState: each connection that was accepted ends once.
 func (c *capped) observe(_ net.Conn, state http.ConnState) {
 	if state == http.StateClosed || state == http.StateHijacked {
-		c.count.Add(-1)
-		c.open.Dec()
+		c.ended()
 	}
+}
+
+func (c *capped) ended() {
+	c.count.Add(-1)
+	c.open.Dec()
+}
+
+// tracked is a capped listener whose connections report their end themselves, for servers without a ConnState.
+type tracked struct{ *capped }
+
+// Accept implements net.Listener.
+func (t tracked) Accept() (net.Conn, error) {
+	conn, err := t.capped.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &trackedConn{Conn: conn, ended: sync.OnceFunc(t.ended)}, nil
+}
+
+type trackedConn struct {
+	net.Conn
+
+	ended func()
+}
+
+// Close implements net.Conn.
+func (c *trackedConn) Close() error {
+	defer c.ended()
+	return c.Conn.Close()
 }

@@ -80,11 +80,19 @@ func (c *Certificates) expires() time.Time {
 	return end
 }
 
-// config returns the configuration of the listener. Each connection takes the newest certificate.
-func (c *Certificates) config() *tls.Config {
+// config returns the configuration of a listener with this protocol. Each connection takes the newest certificate.
+func (c *Certificates) config(protocol string) *tls.Config {
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current.Load(), nil },
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			current := c.current.Load()
+			if protocol == current.NextProtos[0] {
+				return current, nil
+			}
+			own := current.Clone()
+			own.NextProtos = []string{protocol}
+			return own, nil
+		},
 	}
 }
 

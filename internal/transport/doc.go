@@ -1,10 +1,11 @@
-// Package transport holds the connections of the service: two HTTP servers on two listeners, certificates, how long and how many
-// connections there are, and how they stop. It knows no route and no body.
+// Package transport holds the connections of the service: two HTTP servers on two listeners, perhaps a part on a third, certificates, how long and
+// how many connections there are, and how they stop. It knows no route and no body.
 //
 // # Terms
 //
 //   - API: the handler for clients, and its listener.
 //   - ops: the handler for operators (package ops), and its listener.
+//   - part: one more listener whose protocol is not HTTP/1.1. Another package speaks it.
 //   - drain: the time between the order to stop and the end of listening. Load balancers notice meanwhile.
 //
 // # Invariants
@@ -13,7 +14,7 @@
 //  2. A stop loses no accepted request: the listener closes first, then requests in progress finish. The ops listener closes last.
 //  3. Clients cannot take the operators' connections, nor the file descriptors of the service.
 //  4. A connection on which two programs could disagree where a request ends is closed after its answer.
-//  5. If one listener fails, both end: the service is useless without one of them.
+//  5. If one listener fails, all end: the service is useless without one of them.
 //
 // # Clock, concurrency
 //

@@ -64,13 +64,25 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// Server serves the API on one listener and the operators' endpoints on another.
+// Part serves one more listener, in a protocol of its own. It is drained and stopped together with the API.
+type Part struct {
+	Name           string // of the listener, in metrics and errors
+	Protocol       string // for ALPN, if there is TLS
+	ConnectionsMax int
+	Serve          func(net.Listener) error    // returns when the listener or the part is closed
+	Drain          func()                      // says to load balancers that the end is near
+	Stop           func(context.Context) error // finishes requests in progress, and cuts them off when its context ends
+}
+
+// Server serves the API on one listener, the operators' endpoints on another, and perhaps a Part on a third.
 type Server struct {
 	cfg      Config
 	api      *http.Server
 	ops      *http.Server
 	metrics  *metrics
-	listener net.Listener // of the API
+	listener net.Listener         // of the API
+	part     atomic.Pointer[Part] // nil: none
+	beside   net.Listener         // of the part
 	serving  errgroup.Group
 	stopping atomic.Bool
 }
@@ -109,7 +121,7 @@ func newServer(cfg *Config) *http.Server {
 func (s *Server) ServeOps(l net.Listener) {
 	capped := newCapped(l, opsConnectionsMax, s.metrics, "ops")
 	s.ops.ConnState = capped.observe
-	s.serving.Go(func() error { return s.serveOn(s.ops, capped, "serve operations") })
+	s.serving.Go(func() error { return s.served(s.ops.Serve(capped), "serve operations") })
 }
 
 // ServeAPI serves h on l until Shutdown. It returns at once.
@@ -118,10 +130,21 @@ func (s *Server) ServeAPI(h http.Handler, l net.Listener) {
 	s.api.Handler, s.api.ConnState = s.guarded(h), capped.observe
 	var accepting net.Listener = capped
 	if s.cfg.TLS != nil {
-		accepting = tls.NewListener(capped, s.cfg.TLS.config())
+		accepting = tls.NewListener(capped, s.cfg.TLS.config("http/1.1"))
 	}
 	s.listener = accepting
-	s.serving.Go(func() error { return s.serveOn(s.api, accepting, "serve the API") })
+	s.serving.Go(func() error { return s.served(s.api.Serve(accepting), "serve the API") })
+}
+
+// ServePart serves p on l until Shutdown, with the API's certificate if there is one. It returns at once. There is one part at most.
+func (s *Server) ServePart(p *Part, l net.Listener) {
+	var accepting net.Listener = tracked{newCapped(l, p.ConnectionsMax, s.metrics, p.Name)}
+	if s.cfg.TLS != nil {
+		accepting = tls.NewListener(accepting, s.cfg.TLS.config(p.Protocol))
+	}
+	s.beside = accepting
+	s.part.Store(p)
+	s.serving.Go(func() error { return s.served(p.Serve(accepting), "serve "+p.Name) })
 }
 
 // guarded returns h with what all answers of the API share.
@@ -145,13 +168,24 @@ func (s *Server) guarded(h http.Handler) http.Handler {
 	})
 }
 
-func (s *Server) serveOn(server *http.Server, l net.Listener, what string) error {
-	err := server.Serve(l)
+// served returns the error of a listener that ended by itself.
+func (s *Server) served(err error, what string) error {
 	if errors.Is(err, http.ErrServerClosed) || s.stopping.Load() {
 		return nil
 	}
-	// The service is useless without one of its listeners: the other one ends as well, and Wait returns the error.
-	return errors.Join(fmt.Errorf("%s: %w", what, err), s.api.Close(), s.ops.Close())
+	// The service is useless without one of its listeners: the others end as well, and Wait returns the error.
+	return errors.Join(fmt.Errorf("%s: %w", what, err), s.cut())
+}
+
+// cut closes all listeners and connections.
+func (s *Server) cut() error {
+	err := errors.Join(s.api.Close(), s.ops.Close())
+	if p := s.part.Load(); p != nil {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = p.Stop(now) // it reports that it was cut off
+	}
+	return err
 }
 
 // Wait returns nil after Shutdown, or the error of a listener as soon as it fails.
@@ -169,15 +203,27 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.stopping.Swap(true) {
 		return nil
 	}
+	p := s.part.Load()
+	if p != nil {
+		p.Drain()
+	}
 	if s.cfg.DrainDelay > 0 {
 		pause(ctx, s.cfg.DrainDelay)
 		_ = s.listener.Close() // it is closed again, and reported, below
+		if p != nil {
+			_ = s.beside.Close()
+		}
 		pause(ctx, min(settle, s.cfg.DrainDelay))
+	}
+	var part errgroup.Group
+	if p != nil {
+		part.Go(func() error { return p.Stop(ctx) })
 	}
 	err := s.api.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("finish requests: %w", err), s.api.Close())
 	}
+	err = errors.Join(err, part.Wait())
 	if closed := s.ops.Shutdown(ctx); closed != nil {
 		err = errors.Join(err, s.ops.Close())
 	}
@@ -194,8 +240,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Close closes both listeners and all connections at once.
+// Close closes all listeners and connections at once.
 func (s *Server) Close() error {
 	s.stopping.Store(true)
-	return errors.Join(s.api.Close(), s.ops.Close(), s.serving.Wait())
+	return errors.Join(s.cut(), s.serving.Wait())
 }

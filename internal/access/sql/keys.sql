@@ -57,3 +57,7 @@ WITH locked AS MATERIALIZED (
 UPDATE keys k SET last_used_at = u.at
 FROM unnest($1::text[], $2::timestamptz[]) AS u (key_id, at) JOIN locked USING (key_id)
 WHERE k.key_id = u.key_id AND (k.last_used_at IS NULL OR k.last_used_at < u.at);
+
+-- name: SelectIDKey
+-- Reads the key that signs ids.
+SELECT secret, unsigned_until FROM signing_keys WHERE name = 'ids';

@@ -206,6 +206,17 @@ func fullIn(v *gate.LimitVerdict) time.Duration {
 	return v.Full
 }
 
+// MostRestrictive returns the enforced limit that answers name first; nil if no limit is enforced.
+func MostRestrictive(verdicts []gate.LimitVerdict) *gate.LimitVerdict {
+	var first *gate.LimitVerdict
+	for i := range verdicts {
+		if v := &verdicts[i]; !v.Shadow && (first == nil || compareRestriction(v, first) < 0) {
+			first = v
+		}
+	}
+	return first
+}
+
 // compareRestriction orders limits from the most restrictive: those that never allow the request, those that denied it, the
 // longest wait first, then those with the fewest tokens.
 func compareRestriction(a, b *gate.LimitVerdict) int {

@@ -881,10 +881,8 @@ type LeaseAnswer struct {
 
 // Limit defines model for Limit.
 type Limit struct {
-	// Ban After this many denials of a bucket within a time, everything in it is denied for another time.
-	Ban   LimitBan `json:"ban,omitempty,omitzero"`
-	Burst int64    `json:"burst"`
-	Cost  int64    `json:"cost"`
+	Burst int64 `json:"burst"`
+	Cost  int64 `json:"cost"`
 
 	// CostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
 	CostBy LimitCostBy `json:"cost_by"`
@@ -895,9 +893,6 @@ type Limit struct {
 	// Counts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
 	Counts    LimitCounts `json:"counts,omitempty,omitzero"`
 	CreatedAt time.Time   `json:"created_at"`
-
-	// Debt Tokens that a bucket may go below zero by a charge after the fact. While it owes, nothing passes. None by default.
-	Debt LimitDebt `json:"debt,omitempty,omitzero"`
 
 	// Explain An explanation of the limit, with `explain=1`.
 	Explain LimitExplanation `json:"explain,omitempty,omitzero"`
@@ -937,17 +932,6 @@ type Limit struct {
 	UpdatedAt time.Time     `json:"updated_at"`
 }
 
-// LimitBan After this many denials of a bucket within a time, everything in it is denied for another time.
-type LimitBan struct {
-	After int64 `json:"after"`
-
-	// For A duration from 1 s to 720 h, as in 30s, 10m, 24h.
-	For LimitDuration `json:"for"`
-
-	// Within A duration from 1 s to 720 h, as in 30s, 10m, 24h.
-	Within LimitDuration `json:"within"`
-}
-
 // LimitCost defines model for LimitCost.
 type LimitCost struct {
 	Cost int64 `json:"cost"`
@@ -964,12 +948,6 @@ type LimitCosts = []LimitCost
 
 // LimitCounts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
 type LimitCounts string
-
-// LimitDebt Tokens that a bucket may go below zero by a charge after the fact. While it owes, nothing passes. None by default.
-type LimitDebt = int64
-
-// LimitDuration A duration from 1 s to 720 h, as in 30s, 10m, 24h.
-type LimitDuration = string
 
 // LimitExplanation An explanation of the limit, with `explain=1`.
 type LimitExplanation struct {
@@ -1287,9 +1265,6 @@ type Plan struct {
 
 // PlanLimit defines model for PlanLimit.
 type PlanLimit struct {
-	// Ban After this many denials of a bucket within a time, everything in it is denied for another time.
-	Ban LimitBan `json:"ban,omitempty,omitzero"`
-
 	// Burst The capacity of the bucket; the count of the rate by default.
 	Burst int64 `json:"burst,omitempty,omitzero"`
 
@@ -1304,9 +1279,6 @@ type PlanLimit struct {
 
 	// Counts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
 	Counts LimitCounts `json:"counts,omitempty,omitzero"`
-
-	// Debt Tokens that a bucket may go below zero by a charge after the fact. While it owes, nothing passes. None by default.
-	Debt LimitDebt `json:"debt,omitempty,omitzero"`
 
 	// IPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
 	IPPrefix LimitIPPrefix `json:"ip_prefix,omitempty,omitzero"`

@@ -1,0 +1,99 @@
+package envoyrls
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+func verdict(rule string, remaining, limit int64, window int) gate.LimitVerdict {
+	return gate.LimitVerdict{
+		Rule: rule, Allowed: true, Remaining: remaining, Limit: limit, Policy: fmt.Sprintf(`"%s";q=%d;w=%d`, rule, limit, window), Full: time.Minute,
+	}
+}
+
+func TestAnswer_Descriptors_MostRestrictiveLimitOfEach(t *testing.T) {
+	t.Parallel()
+	shadow, large := verdict("shadow", 0, 1, 1), verdict("large", math.MaxUint32+5, math.MaxUint32+9, 7)
+	shadow.Shadow = true
+	denied := verdict("a", 0, 10, 60)
+	denied.Allowed, denied.RetryAfter = false, 5*time.Second
+	out := (&Server{}).answer([]result{
+		{limits: []gate.LimitVerdict{verdict("a", 7, 10, 60), verdict("b", 5, 10, 3600), shadow}},
+		{limits: []gate.LimitVerdict{large}},
+		{limits: []gate.LimitVerdict{denied}, refusal: refusal{over: true, wait: 5 * time.Second}, degraded: true},
+		{limits: []gate.LimitVerdict{shadow}},
+	})
+	if out.GetOverallCode() != rls.RateLimitResponse_OVER_LIMIT || len(out.GetStatuses()) != 4 {
+		t.Fatal(out)
+	}
+	for i, want := range []struct {
+		code            rls.RateLimitResponse_Code
+		rule            string
+		remaining, most uint32
+		unit            rls.RateLimitResponse_RateLimit_Unit
+	}{
+		{rls.RateLimitResponse_OK, "b", 5, 10, rls.RateLimitResponse_RateLimit_HOUR},
+		{rls.RateLimitResponse_OK, "large", math.MaxUint32, math.MaxUint32, rls.RateLimitResponse_RateLimit_UNKNOWN},
+		{rls.RateLimitResponse_OVER_LIMIT, "a", 0, 10, rls.RateLimitResponse_RateLimit_MINUTE},
+		{rls.RateLimitResponse_OK, "", 0, 0, rls.RateLimitResponse_RateLimit_UNKNOWN},
+	} {
+		got := out.GetStatuses()[i]
+		if limit := got.GetCurrentLimit(); got.GetCode() != want.code || limit.GetName() != want.rule || got.GetLimitRemaining() != want.remaining ||
+			limit.GetRequestsPerUnit() != want.most || limit.GetUnit() != want.unit || (want.rule != "") != (got.GetDurationUntilReset().AsDuration() == time.Minute) {
+			t.Errorf("%d: %v, want %+v", i, got, want)
+		}
+	}
+	var headers []string
+	for _, h := range out.GetResponseHeadersToAdd() {
+		headers = append(headers, h.GetKey()+": "+h.GetValue())
+	}
+	got := strings.Join(headers, "\n")
+	if !strings.HasPrefix(got, `ratelimit: "a";r=0;t=5, "b";r=5`) || strings.Count(got, `"a"`) != 2 || strings.Contains(got, "shadow") ||
+		!strings.Contains(got, "\nratelimit-policy: \"a\";q=10;w=60, ") || !strings.Contains(got, "\nretry-after: 5") || !strings.Contains(got, "\nx-ratelimit-mode: local") {
+		t.Error(got)
+	}
+}
+
+func TestRefusal_Errors_OverLimitOrStatus(t *testing.T) {
+	t.Parallel()
+	of := func(code ledger.Code) error { return &ledger.Error{Code: code, Detail: "why", Field: "cost"} }
+	for _, over := range []error{
+		&gate.RateLimited{RetryAfter: time.Second}, &gate.CostExceedsCapacity{}, &gate.ReducedCapacity{RetryAfter: time.Second}, &gate.Blocked{}, of(ledger.CodeTenantSuspended),
+	} {
+		if !refusalOf(over).over {
+			t.Errorf("%v passes a proxy that fails open", over)
+		}
+	}
+	for _, c := range []struct {
+		err  error
+		want codes.Code
+	}{
+		{of(ledger.CodeTenantNotFound), codes.NotFound},
+		{of(ledger.CodeNotFound), codes.NotFound},
+		{of(ledger.CodeInvalidArgument), codes.InvalidArgument},
+		{of(ledger.CodeQueueFull), codes.Unavailable},
+		{errors.Join(of(ledger.CodeUnavailable), errors.New("the cause")), codes.Unavailable},
+		{&gate.TooManyLimits{}, codes.FailedPrecondition},
+		{&access.Refusal{Reason: access.Missing}, codes.Unauthenticated},
+		{&access.Refusal{Reason: access.Unknown}, codes.Unauthenticated},
+		{&access.Refusal{Reason: access.TooMany}, codes.ResourceExhausted},
+		{&access.Refusal{Reason: access.Undecided}, codes.Unavailable},
+		{fmt.Errorf("%w: secret", errPanic), codes.Internal},
+	} {
+		got := statusOf(c.err)
+		if refusalOf(c.err).over || got.Code() != c.want || strings.Contains(got.Message(), "cause") || strings.Contains(got.Message(), "secret") {
+			t.Errorf("%v: %v, want %s", c.err, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package envoyrls
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	otelcodes "go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+)
+
+// overLimit is the label of answers that refuse; other labels are names of gRPC codes.
+const overLimit = "OverLimit"
+
+// metrics measure requests.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration prometheus.Histogram
+	inFlight prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quotasvc_envoy_rls_requests_total",
+			Help: "Answered requests of Envoy's rate limit filter, by code: OK, OverLimit, or the gRPC code of an error.",
+		}, []string{"code"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "quotasvc_envoy_rls_request_duration_seconds",
+			Help:    "Time from the message of a request to its answer.",
+			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 17), // as those of the API
+		}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_envoy_rls_in_flight_requests",
+			Help: "Requests of Envoy's rate limit filter in progress.",
+		}),
+	}
+	for _, code := range []string{codes.OK.String(), overLimit} {
+		m.requests.WithLabelValues(code)
+	}
+	reg.MustRegister(m.requests, m.duration, m.inFlight)
+	return m
+}
+
+func (m *metrics) count(code string) { m.requests.WithLabelValues(code).Inc() }
+
+// begin starts the span of a request. It continues the caller's trace.
+func (c *call) begin(ctx context.Context, md metadata.MD) context.Context {
+	tracer := c.server.cfg.Tracer
+	if tracer == nil {
+		return ctx
+	}
+	ctx = propagation.TraceContext{}.Extract(ctx, carrier(md))
+	ctx, c.span = tracer.Start(ctx, rls.RateLimitService_ShouldRateLimit_FullMethodName[1:], trace.WithSpanKind(trace.SpanKindServer))
+	return ctx
+}
+
+// carrier reads metadata as propagators do.
+type carrier metadata.MD
+
+// Get returns the first value of a key.
+func (c carrier) Get(key string) string {
+	if values := metadata.MD(c).Get(key); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// Set does nothing: metadata is only read.
+func (carrier) Set(_, _ string) {}
+
+// Keys returns nothing: no propagator in use asks for it.
+func (carrier) Keys() []string { return nil }
+
+// observe counts the request, ends its span and writes its line of the access log.
+func (c *call) observe(ctx context.Context, out *rls.RateLimitResponse, code codes.Code) {
+	took, label := time.Since(c.started), code.String()
+	if out.GetOverallCode() == rls.RateLimitResponse_OVER_LIMIT {
+		label = overLimit
+	}
+	m := c.server.metrics
+	m.count(label)
+	m.duration.Observe(took.Seconds())
+	traceID := c.end(label, code)
+	level := slog.LevelInfo
+	switch code {
+	case codes.Internal:
+		level = slog.LevelError
+	case codes.Unavailable:
+		level = slog.LevelWarn
+	default:
+	}
+	log := c.server.cfg.Log
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 11)
+	attrs = append(attrs,
+		slog.String("request_id", c.requestID),
+		slog.String("method", "gRPC"),
+		slog.String("route", rls.RateLimitService_ShouldRateLimit_FullMethodName),
+		slog.String("grpc_code", label),
+		slog.Int64("duration_us", took.Microseconds()),
+		slog.String("remote_addr", c.peer.String()),
+	)
+	if traceID != "" {
+		attrs = append(attrs, slog.String("trace_id", traceID))
+	}
+	if c.key != nil {
+		attrs = append(attrs, slog.String("key", c.key.ID))
+	}
+	if c.tenant != "" {
+		attrs = append(attrs, slog.String("tenant", c.tenant))
+	}
+	if c.refused != "" {
+		attrs = append(attrs, slog.String("code", string(c.refused)))
+	}
+	if len(c.violated) > 0 {
+		attrs = append(attrs, slog.String("violated", strings.Join(c.violated, ",")))
+	}
+	if c.cause != nil {
+		attrs = append(attrs, slog.String("error", c.cause.Error()))
+	}
+	log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// end ends the span, and returns the id of its trace if it is sampled.
+func (c *call) end(label string, code codes.Code) string {
+	if c.span == nil {
+		return ""
+	}
+	defer c.span.End()
+	if !c.span.SpanContext().IsSampled() {
+		return ""
+	}
+	c.span.SetAttributes(attribute.String("quotasvc.request_id", c.requestID), attribute.String("quotasvc.tenant", c.tenant),
+		attribute.String("quotasvc.code", label))
+	if code == codes.Internal || code == codes.Unavailable {
+		c.span.SetStatus(otelcodes.Error, label)
+	}
+	return c.span.SpanContext().TraceID().String()
+}

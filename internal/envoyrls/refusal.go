@@ -1,0 +1,82 @@
+package envoyrls
+
+import (
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/quotasvc/quotasvc/internal/access"
+	"github.com/quotasvc/quotasvc/internal/gate"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// refusal is an error of the gate that is an answer.
+type refusal struct {
+	over     bool          // the request must not pass
+	wait     time.Duration // until the same request may pass; 0: unknown, or never
+	violated []string
+}
+
+// refusalOf translates an error of the gate. Without over, the error is none that decides: see statusOf.
+func refusalOf(err error) refusal {
+	if e, ok := errors.AsType[*gate.RateLimited](err); ok {
+		return refusal{over: true, wait: e.RetryAfter, violated: e.Violated}
+	}
+	if e, ok := errors.AsType[*gate.CostExceedsCapacity](err); ok {
+		return refusal{over: true, violated: e.Violated}
+	}
+	if e, ok := errors.AsType[*gate.ReducedCapacity](err); ok {
+		return refusal{over: true, wait: e.RetryAfter, violated: e.Violated}
+	}
+	if e, ok := errors.AsType[*gate.TooManyLimits](err); ok {
+		return refusal{violated: e.Rules}
+	}
+	if _, ok := errors.AsType[*gate.Blocked](err); ok || gate.CodeOf(err) == ledger.CodeTenantSuspended {
+		return refusal{over: true}
+	}
+	return refusal{}
+}
+
+// statusOf translates an error that decides nothing. Envoy passes or refuses the request by its failure_mode_deny.
+func statusOf(err error) *status.Status {
+	if s, ok := status.FromError(err); ok {
+		return s
+	}
+	if e, ok := errors.AsType[*access.Refusal](err); ok {
+		return ofKey(e)
+	}
+	detail := ""
+	if e, ok := errors.AsType[*ledger.Error](err); ok {
+		if detail = e.Detail; e.Field != "" {
+			detail = e.Field + " " + e.Detail
+		}
+	}
+	switch gate.CodeOf(err) {
+	case ledger.CodeInvalidArgument:
+		return status.New(codes.InvalidArgument, detail)
+	case ledger.CodeTenantNotFound, ledger.CodeNotFound:
+		return status.New(codes.NotFound, detail)
+	case gate.CodeTooManyLimits:
+		return status.New(codes.FailedPrecondition, err.Error())
+	case ledger.CodeUnavailable, ledger.CodeQueueFull:
+		return status.New(codes.Unavailable, detail)
+	default:
+		return status.New(codes.Internal, "an internal error; the request id identifies it in our log")
+	}
+}
+
+// ofKey translates a refusal of the caller's key.
+func ofKey(r *access.Refusal) *status.Status {
+	switch r.Reason {
+	case access.TooMany:
+		return status.New(codes.ResourceExhausted, "too many wrong keys from this address")
+	case access.Undecided:
+		return status.New(codes.Unavailable, "the key is not known yet, and PostgreSQL does not answer")
+	case access.Unknown:
+		return status.New(codes.Unauthenticated, "the key is unknown, expired or revoked")
+	default:
+		return status.New(codes.Unauthenticated, "send the metadata authorization: Bearer <key> with a valid key")
+	}
+}

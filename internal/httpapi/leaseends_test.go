@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/httpapi/wire"
+)
+
+// held acquires the one lease of limit slots.
+func (s *service) held() string {
+	s.t.Helper()
+	var lease wire.LeaseAnswer
+	s.acquire(`{"rule":"slots","tenant":"acme","subject":"bot","ip":"192.0.2.77"}`).want(201).into(&lease)
+	return lease.LeaseID
+}
+
+func (s *service) renew(id string) *answer {
+	s.t.Helper()
+	return s.call("POST", "/v1/leases/"+id+"/renew", `{}`)
+}
+
+// TestLease_BlockedOrSuspended_EndsAtItsRenewal: what refuses a new lease ends one that is held, and its place is free for others.
+func TestLease_BlockedOrSuspended_EndsAtItsRenewal(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.limit("slots", `{"per":["tenant"],"kind":"concurrency","burst":1}`)
+	refuse := func(how string) { s.call("PATCH", "/v1/tenants/acme", `{"status":"`+how+`"}`).want(200) }
+	for _, tc := range []struct {
+		name, code   string
+		refuse, lift func()
+	}{
+		{"subject", "forbidden", s.blocking("subject/bot", `"tenant":"acme",`), s.lifting("subject/bot?tenant=acme")},
+		{"address", "forbidden", s.blocking("ip/192.0.2.0%2F24", ""), s.lifting("ip/192.0.2.0%2F24")},
+		{"tenant", "forbidden", s.blocking("tenant/acme", ""), s.lifting("tenant/acme")},
+		{"suspended", "tenant_suspended", func() { refuse("suspended") }, func() { refuse("active") }},
+	} {
+		id := s.held()
+		s.renew(id).want(200)
+		tc.refuse()
+		s.eventually(tc.name+": it is known here", func() bool {
+			return s.acquire(`{"rule":"slots","tenant":"acme","subject":"bot","ip":"192.0.2.77","dry_run":true}`).status == 403
+		})
+		s.renew(id).problem(403, tc.code)
+		tc.lift()
+		s.eventually(tc.name+": it is lifted", func() bool {
+			return s.acquire(`{"rule":"slots","tenant":"acme","subject":"bot","ip":"192.0.2.77","dry_run":true}`).status == 200
+		})
+		s.renew(id).problem(404, "lease_not_found")
+		s.call("DELETE", "/v1/leases/"+s.held(), "").want(204)
+	}
+}
+
+func (s *service) blocking(what, more string) func() {
+	return func() { s.call("PUT", "/v1/blocks/"+what, `{`+more+`"action":"block"}`).want(201) }
+}
+
+func (s *service) lifting(what string) func() {
+	return func() { s.call("DELETE", "/v1/blocks/"+what, "").want(204) }
+}
+
+// TestLease_EveryForgedBit_404: whatever is changed in an id names no lease.
+func TestLease_EveryForgedBit_404(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.tenant("other")
+	s.limit("slots", `{"per":["tenant"],"kind":"concurrency","burst":1}`)
+	id := s.held()
+	raw, err := base64.RawURLEncoding.DecodeString(id)
+	s.check(err)
+	for i := range raw {
+		forged := append([]byte(nil), raw...)
+		forged[i] ^= 1 << (i % 8)
+		text := base64.RawURLEncoding.EncodeToString(forged)
+		s.renew(text).problem(404, "lease_not_found")
+		s.call("DELETE", "/v1/leases/"+text, "").problem(404, "lease_not_found")
+	}
+	// Ids of the form that was not signed: of another tenant, of one that does not exist, and with the flag that Redis may not have the lease.
+	for _, head := range []string{"\x10", "\x12"} {
+		for _, tenant := range []string{"acme", "other", "ghost"} {
+			old := head + string(rune(len(tenant))) + tenant + "\x05slots\x00" + "0123456789abcdef"
+			text := base64.RawURLEncoding.EncodeToString([]byte(old))
+			s.renew(text).problem(404, "lease_not_found")
+			s.call("DELETE", "/v1/leases/"+text, "").problem(404, "lease_not_found")
+		}
+	}
+	var n wire.LeaseAnswer
+	s.acquire(`{"rule":"slots","tenant":"other","dry_run":true}`).want(200).into(&n)
+	if *n.InUse != 0 {
+		t.Errorf("%d leases of another tenant are held", *n.InUse)
+	}
+	s.renew(id).want(200)
+}
