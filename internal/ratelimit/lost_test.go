@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,7 +163,8 @@ func TestOutages_RedisComesBackEmpty_AdmitTheLimitOnce(t *testing.T) {
 func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
 	t.Parallel()
 	client := patientClient(t, testenv.RedisPrivate(t).Options())
-	now := worldStart
+	var now atomic.Int64 // also read by the watches of limiters
+	now.Store(worldStart)
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
@@ -173,7 +175,7 @@ func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
 				w.rules[i] = drawRuleOf(rt, w.rules[i].ID, rule.KindSlidingWindow)
 			}
 		}
-		l := patientLimiter(t, client, settings{redisNow: func() int64 { return now }, Now: func() time.Time { return time.UnixMicro(now) }})
+		l := patientLimiter(t, client, settings{redisNow: now.Load, Now: func() time.Time { return time.UnixMicro(now.Load()) }})
 		var given charged
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
 			w.now += rapid.OneOf(
@@ -194,8 +196,8 @@ func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			now = w.now
-			o.Forget(now)
+			now.Store(w.now)
+			o.Forget(w.now)
 			var d Decision
 			switch what {
 			case rule.Consume:
@@ -208,7 +210,7 @@ func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			allowed, rows := o.Decide(now, what, oracleCharges(&q))
+			allowed, rows := o.Decide(w.now, what, oracleCharges(&q))
 			if what != rule.Refund {
 				sameDecision(rt, d, allowed, rows)
 			}

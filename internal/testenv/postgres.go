@@ -47,11 +47,13 @@ func (e *env) database(t testing.TB, migrated bool) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
-	template := ""
-	if migrated {
-		if template, err = p.template.get(); err != nil {
-			t.Fatal("testenv: apply migrations: ", err)
-		}
+	// With the template come the roles, which belong to the server: AsService works on empty databases too.
+	template, err := p.template.get()
+	if err != nil {
+		t.Fatal("testenv: apply migrations: ", err)
+	}
+	if !migrated {
+		template = ""
 	}
 	name := databasePrefix + strconv.FormatInt(hours(time.Now()), 10) + "_" + strings.ToLower(rand.Text())
 	if err := p.create(ctx, name, template); err != nil {
