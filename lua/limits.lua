@@ -11,23 +11,24 @@
 --     kind      1 token bucket, 2 leaky bucket, 3 fixed window, 4 sliding window, 5 sliding log
 --     a         capacity in tokens, >= 1
 --     b, c, d   the kind's parameters, see below
---   per form: mode, charges, then per charge: rule, bucket, cost, and in a refund: at, and in a raise: at, x, y
+--   per form: mode, charges, then per charge: rule, bucket, cost, and in a refund: at, in a raise: at, x, y, debt, after the fact: debt
 --     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed), 3 raise (always allowed): the level becomes
---               at least the one that the caller has known, and then cost is charged on top, up to the capacity. Each bucket of a raise
---               is in no other request of the call
+--               at least the one that the caller has known, and then cost is charged on top, up to the capacity and the debt. Each bucket of
+--               a raise is in no other request of the call. 4 after the fact (always allowed): charge cost, up to the capacity and the debt
 --     charges   charges of this form, 1..16
 --     rule      the number of the rule, from 1. All charges of a bucket have the same rule
 --     bucket    below 16: the distance in KEYS from the request's first bucket; else 15 + the index in KEYS. Each bucket at most
 --               once per request
 --     cost      tokens, >= 1; in a raise >= 0
 --     at        when the tokens were charged: now + ahead of that reply. 0: now. In a raise: the time of the known level
+--     debt      tokens that may be owed beyond the capacity, >= 0
 --     x, y      the known level: units of a bucket, tokens of a log or window; of a sliding window the current and the previous one
 --   requests  the rest, 1..64: 64 * the index of the request's first bucket + its form, from 0. Requests in one call mostly differ
 --             in the tenant only, and reading an argument takes a tenth of the time of a decision
 -- Reply     a string of integers, each in 7 bytes, highest first: now in us, buckets rebased, buckets ahead, life (0: not asked),
 --           unless the life is another one: per request: allowed 1|0, then per charge: code, and the values of the kind
 --           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (nothing comes back earlier)
---     code      0 passes, 1 denied for now, 2 never possible (cost > capacity), 3 the stored value is not a bucket, 4 now
+--     code      in a charge after the fact, the tokens that it took, times 8, plus: 0 passes, 1 denied for now, 2 never possible (cost > capacity), 3 the stored value is not a bucket, 4 now
 --               is in none of the given windows: nothing of this request was decided or charged; send it again with others
 --
 -- Kinds: b, c, d; the values after the code, after this request's charge or refund
@@ -44,7 +45,7 @@
 --
 -- Invariants
 --   1. A request is charged on all its rules or on none. A shadow rule is charged iff the request is allowed and the rule
---      itself passes.
+--      itself passes. A charge after the fact is cut per rule.
 --   2. A denied or peeked request writes nothing, with two exceptions that are stored even then. A bucket whose time is more than
 --      AHEAD_US ahead of now (the clock was set back) is rebased to now with its level kept: otherwise every denial would start from
 --      the old time, and the bucket would not refill until the clock has caught up. A bucket that was written under another form of
@@ -83,7 +84,7 @@ local MAX_REQUESTS, MAX_CHARGES = 64, 16
 local MAX_KEYS = 1024
 local PACKED = 256 -- integers packed at a time: unpack takes a few thousand values
 local MAX_LOG = 1000
-local PEEK, REFUND, RAISE = 1, 2, 3
+local PEEK, REFUND, RAISE, LATE = 1, 2, 3, 4
 local MAX_LIFE_S = 34560000 -- 400 days, longer than any window
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
 
@@ -527,9 +528,10 @@ end
 -- which the cost passes; false if there is none.
 local modes, firsts, lasts, which, spots, costs, rises, rooms, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, {}, 0
 local known, before = {}, {} -- of a raise
+local most = {} -- the highest level to which a raise or a charge after the fact goes
 for f = 1, forms do
   local mode, charges = args[at + 1], args[at + 2]
-  if not charges or mode > RAISE or charges < 1 or charges > MAX_CHARGES then return refuse('form ' .. f) end
+  if not charges or mode > LATE or charges < 1 or charges > MAX_CHARGES then return refuse('form ' .. f) end
   modes[f], firsts[f], lasts[f] = mode, n + 1, n + charges
   at = at + 2
   for j = 1, charges do
@@ -540,11 +542,19 @@ for f = 1, forms do
     rooms[n] = cost <= args[5 * rule + 1] and tops[rule] - rises[n]
     at = at + 3
     if mode >= REFUND then
-      at = at + 1
-      ats[n] = args[at] == 0 and MAX or args[at]
-      if mode == RAISE then
-        known[n], before[n] = args[at + 1], args[at + 2]
-        at = at + 2
+      if mode ~= LATE then
+        at = at + 1
+        ats[n] = args[at] == 0 and MAX or args[at]
+      end
+      if mode ~= REFUND then
+        if mode == RAISE then
+          known[n], before[n] = args[at + 1], args[at + 2]
+          at = at + 2
+        end
+        at = at + 1
+        local p = 5 * rule
+        most[n] = args[at] and kinds[rule].measure(args[p + 1] + args[at], args[p + 2], args[p + 3], args[p + 4])
+        if not most[n] then return refuse('debt of charge ' .. j .. ' of form ' .. f) end
       end
       if not args[at] then return refuse('charge ' .. j .. ' of form ' .. f) end
     end
@@ -597,6 +607,16 @@ local function give_back(i, rule, j)
   end
 end
 
+-- take charges bucket i with as much of charge j's cost as its highest level allows, and returns that.
+local function take(i, rule, j)
+  local taken = min(costs[j], floor((most[j] - level[i]) / unit[rule]))
+  if taken <= 0 then return 0 end
+  local kind = kinds[rule]
+  if kind.charge then kind.charge(i, taken) end
+  level[i], dirty[i] = level[i] + taken * unit[rule], true
+  return taken
+end
+
 -- raise makes the level of bucket i at least the known one: this is stored as of its time, and opened. Then it charges the cost.
 local function raise(i, rule, j)
   local kind, p, real, l = kinds[rule], 5 * rule, now, level[i]
@@ -616,12 +636,8 @@ local function raise(i, rule, j)
       kind.open(raws[i], i, a, b, c, d)
     end
   end
-  local cost = min(costs[j], floor((tops[rule] - l) / unit[rule]))
-  if cost > 0 then
-    if kind.charge then kind.charge(i, cost) end
-    l = l + cost * unit[rule]
-  end
   level[i], dirty[i] = l, true
+  take(i, rule, j)
 end
 
 -- Decisions. buckets are those of the last request's charges; a request with the same argument has the same buckets.
@@ -662,7 +678,7 @@ for r = at + 1, count do
         code = DENIED
       end
     end
-    if code ~= PASS and (code == STALE or mode < REFUND and enforced[which[j]]) then allowed = 0 end
+    if code ~= PASS and (code == STALE or (mode < REFUND or mode == LATE) and enforced[which[j]]) then allowed = 0 end
     codes[j] = code
   end
   o = o + 1
@@ -671,17 +687,19 @@ for r = at + 1, count do
   for j = first, final do
     local i, rule, code = buckets[j], which[j], codes[j]
     local kind = kinds[rule]
+    out[o + 1] = code
     if act and code == PASS then
-      if mode == REFUND then
+      if mode < REFUND then
+        level[i], dirty[i] = level[i] + rises[j], true
+        if kind.charge then kind.charge(i, costs[j]) end
+      elseif mode == REFUND then
         give_back(i, rule, j)
       elseif mode == RAISE then
         raise(i, rule, j)
       else
-        level[i], dirty[i] = level[i] + rises[j], true
-        if kind.charge then kind.charge(i, costs[j]) end
+        out[o + 1] = code + 8 * take(i, rule, j)
       end
     end
-    out[o + 1] = code
     if kind.say then
       o = kind.say(i, o + 1, costs[j], code, args[5 * rule + 1], args[5 * rule + 2])
     else

@@ -57,6 +57,8 @@ type Limit struct {
 	Rate  string   `json:"rate,omitzero"`  // as in 60/s; only a limit of kind concurrency may omit it
 	Burst int64    `json:"burst,omitzero"` // the capacity, 1..bound.MaxAmount; 0: the rate's count
 
+	Debt int64 `json:"debt,omitzero"` // how many tokens a charge after the fact may take beyond what is left, 0..bound.MaxAmount
+
 	Cost   int64       `json:"cost,omitzero"`    // cost of a request, 1..bound.MaxAmount; 0: 1
 	Costs  []RouteCost `json:"costs,omitempty"`  // costs of requests on some routes; the most specific pattern counts
 	CostBy string      `json:"cost_by,omitzero"` // request, or amount: the cost counts for each unit of Match.Meter; empty: request
@@ -121,6 +123,7 @@ func (l *Limit) check(c *checker) {
 	if c.has("burst", l.Burst != 0) {
 		c.amount("burst", l.Burst, 1)
 	}
+	c.amount("debt", l.Debt, 0)
 	l.checkCosts(c)
 	if c.has("replaces", l.Replaces != "") {
 		c.id("replaces", l.Replaces)

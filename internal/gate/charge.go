@@ -39,6 +39,9 @@ type ChargeRequest struct {
 	// Cost multiplies what each limit takes of a request: 1..bound.MaxAmount; 0 is 1.
 	Cost int64
 
+	// AfterTheFact says that the work is done: the limits are charged whatever is left, each down to its debt below zero.
+	AfterTheFact bool
+
 	// Rules are the limits to charge, or those that they replace; empty: all that apply.
 	Rules []string
 }
@@ -87,8 +90,11 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 	case facts.suspended:
 		refused, how = &ledger.Error{Code: ledger.CodeTenantSuspended, Detail: "the tenant is suspended"}, chargeAttempts
 	}
-	if req.DryRun {
+	switch {
+	case req.DryRun:
 		how = chargeNothing
+	case req.AfterTheFact && refused == nil:
+		how = chargeLate
 	}
 	rules, err := facts.rules.named(&req.Request, facts.plan, req.Rules)
 	switch {
@@ -98,6 +104,9 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 		return Charged{}, refused
 	}
 	res, err := g.decideRules(ctx, &req.Request, facts, rules, max(req.Cost, 1), how, nil)
+	if req.AfterTheFact {
+		res.afterTheFact(how)
+	}
 	out := Charged{Limits: res.verdicts, LimitsDegraded: res.degraded}
 	switch {
 	case err != nil:
@@ -113,6 +122,21 @@ func (g *Gate) charge(ctx context.Context, req *ChargeRequest, facts *tenantFact
 	}
 	return out, nil
 }
+
+// afterTheFact makes res the result of a charge after the fact, which no bucket denies.
+func (res *limitsResult) afterTheFact(how charging) {
+	if _, closed := res.refusal.(*ReducedCapacity); !closed { //nolint:errorlint // decideRules returns it unwrapped
+		res.refusal = nil
+	}
+	for i := range res.verdicts {
+		v := &res.verdicts[i]
+		v.pass()
+		v.Late = how == chargeLate
+	}
+}
+
+// pass makes v the verdict on a request that passed.
+func (v *LimitVerdict) pass() { v.Allowed, v.Never, v.RetryAfter = true, false, 0 }
 
 // chargeOnce charges under a key. What is remembered is a fingerprint of the request with "?", and then with "=" and the id of the charge.
 func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenantFacts) (Charged, error) {
@@ -150,7 +174,7 @@ func (g *Gate) chargeAgain(ctx context.Context, req *ChargeRequest, facts *tenan
 		return Charged{}, err
 	}
 	for i := range out.Limits { // they passed it
-		out.Limits[i].Allowed, out.Limits[i].Never, out.Limits[i].RetryAfter = true, false, 0
+		out.Limits[i].pass()
 	}
 	out.ID, out.Replayed = id, true
 	return out, nil
@@ -159,6 +183,9 @@ func (g *Gate) chargeAgain(ctx context.Context, req *ChargeRequest, facts *tenan
 // fingerprint returns 16 characters that differ for different requests.
 func (req *ChargeRequest) fingerprint() string {
 	parts := []string{req.Subject, req.Route, req.IP.String(), req.Method, string(binary.AppendVarint(nil, req.Cost))}
+	if req.AfterTheFact {
+		parts = append(parts, "after the fact")
+	}
 	return rule.Dimension(append(parts, req.Rules...)...)
 }
 
@@ -184,10 +211,11 @@ func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule,
 	}), nil
 }
 
-// times returns n times the cost, at most burst + 1.
+// times returns n times the cost, at most burst + debt + 1: more than the bucket can ever take.
 func (r *limitRule) times(cost, n int64) int64 {
-	if n > (r.compiled.Burst+1)/cost {
-		return r.compiled.Burst + 1
+	most := max(r.compiled.Burst+1, min(r.compiled.Burst+r.compiled.Debt+1, ledger.MaxAmount))
+	if n > most/cost {
+		return most
 	}
 	return cost * n
 }

@@ -62,7 +62,9 @@ func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant, subje
 	}
 	holders, share := replicas.Share(limit.Burst)
 	e.Explanation = limit.Explain(g.now(), zone, r.perSubject || r.perRoute || r.perIP, holders, share)
-	e.PeriodMost, e.Summary = inWords(limit, &e.Explanation)
+	if e.PeriodMost, e.Summary = inWords(limit, &e.Explanation); limit.Debt > 0 {
+		e.Summary += fmt.Sprintf("; charges after the fact take it to %d below zero at most", limit.Debt)
+	}
 	return e, nil
 }
 

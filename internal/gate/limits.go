@@ -37,6 +37,7 @@ const (
 	peekHeld                // nothing, and without Redis: errNotHeld if that must be asked
 	chargeAttempts          // everything if a rule counts attempts, else nothing: the request will not be granted
 	chargeAll
+	chargeLate // everything, after the fact
 )
 
 // limits decides every rule that applies to req. It sends reads (nil: none) in the same round trip. It returns an error if the
@@ -68,6 +69,9 @@ func (g *Gate) decideRules(
 	var decision ratelimit.Decision
 	var err error
 	switch {
+	case how == chargeLate:
+		charge = true
+		decision, err = g.limiter.ConsumeLate(ctx, ask)
 	case charge:
 		decision, err = g.limiter.Consume(ctx, ask)
 	case how == peekHeld:
@@ -129,7 +133,8 @@ func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
 	return LimitVerdict{
 		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: p.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
 		Policy: p.policy, Window: v.Rule.Kind.Windowed(),
-		RetryAfter: v.RetryAfter, Next: v.Next, Full: v.Reset, Delay: v.Delay, Shadow: v.Shadow, Never: v.Never, Degraded: degraded,
+		RetryAfter: v.RetryAfter, Next: v.Next, Full: v.Reset, Delay: v.Delay, Charged: v.Charged, Shadow: v.Shadow, Never: v.Never,
+		Degraded: degraded,
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 // structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).
 const structuredMax = 999_999_999_999_999
 
-// refillsIn returns the longest time in which an empty bucket of the rule is full again; 0 for concurrency.
+// refillsIn returns the longest time in which a bucket of the rule is full again; 0 for concurrency.
 func refillsIn(r *rule.Rule) time.Duration {
 	if r.Kind == rule.KindConcurrency {
 		return 0
@@ -28,7 +28,7 @@ func policyOf(r *rule.Rule) string {
 	}
 	fills := r.Rate.Period
 	if r.Kind == rule.KindTokenBucket || r.Kind == rule.KindLeakyBucket {
-		fills = refillsIn(r)
+		fills = r.Explain(time.Time{}, nil, false, 1, r.Burst).Fills
 	}
 	seconds := int64((fills + time.Second - 1) / time.Second)
 	return text + ";w=" + strconv.FormatInt(min(max(seconds, 1), structuredMax), 10)

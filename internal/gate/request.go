@@ -176,6 +176,10 @@ type LimitVerdict struct {
 	// Delay is how long an admitted request must wait in a leaky bucket; zero for all other kinds.
 	Delay time.Duration
 
+	// Charged is the number of tokens that the request took.
+	Charged int64
+
+	Late     bool // a charge after the fact took them
 	Shadow   bool // the rule counts and never denies
 	Never    bool // the cost exceeds the capacity: waiting does not help
 	Degraded bool // decided without Redis

@@ -75,7 +75,7 @@ func (m *routeMatch) matches(way int, name string) bool {
 // compileRule compiles a limit. The error is a *body.Fault.
 func compileRule(l *catalog.Limit) (*limitRule, error) {
 	spec := rule.Spec{
-		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Shadow: l.Mode == catalog.ModeShadow,
+		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Debt: l.Debt, Shadow: l.Mode == catalog.ModeShadow,
 		OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
 	}
 	r := &limitRule{

@@ -19,6 +19,9 @@ type LimitState struct {
 	// Remaining is the number of whole tokens, or of free leases; Limit is the bucket's capacity.
 	Remaining, Limit int64
 
+	// Owed is the number of tokens below zero, rounded up.
+	Owed int64
+
 	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero for leases, whose holders
 	// decide.
 	Next, Full time.Duration
@@ -58,6 +61,6 @@ func (g *Gate) LimitState(ctx context.Context, req BucketRequest) (LimitState, e
 		return LimitState{}, unavailable("the bucket could not be read", err)
 	}
 	v := &decision.Verdicts[0]
-	out.Remaining, out.Limit, out.Next, out.Full, out.Degraded = v.Remaining, v.Limit, v.Next, v.Reset, decision.Degraded
+	out.Remaining, out.Owed, out.Limit, out.Next, out.Full, out.Degraded = v.Remaining, v.Owed, v.Limit, v.Next, v.Reset, decision.Degraded
 	return out, nil
 }

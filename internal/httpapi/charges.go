@@ -19,6 +19,7 @@ func chargeMembers() []body.Member[gate.ChargeRequest] {
 		body.Optional("ip", func(d *body.Document, r *gate.ChargeRequest) { r.IP = d.Address() }),
 		body.Optional("method", func(d *body.Document, r *gate.ChargeRequest) { r.Method = d.Method() }),
 		body.Optional("cost", func(d *body.Document, r *gate.ChargeRequest) { r.Cost = d.Amount() }),
+		body.Optional("after_the_fact", func(d *body.Document, r *gate.ChargeRequest) { r.AfterTheFact = d.Boolean() }),
 		body.Optional("rules", func(d *body.Document, r *gate.ChargeRequest) {
 			body.ReadList(d, &r.Rules, 1, ratelimit.MaxCharges, func(d *body.Document, rule *string) { *rule = d.ID() })
 		}),

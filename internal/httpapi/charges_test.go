@@ -63,6 +63,51 @@ func TestChargeLimits_ChargedAndRefunded(t *testing.T) {
 	}
 }
 
+// TestChargeLimits_AfterTheFact: ten tokens a minute and a debt of 20, for costs that are known when the work is done.
+func TestChargeLimits_AfterTheFact_OwesUpToItsDebt(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant"],"kind":"token_bucket","rate":"10/min","debt":20}`, `{"per":["tenant"],"kind":"fixed_window","rate":"50/day"}`)
+	state := func() (out wire.LimitState) {
+		s.call("GET", "/v1/limits/r0/state?tenant=acme", "").want(200).into(&out)
+		return out
+	}
+	late := func(cost int, extra ...string) (out wire.ChargeAnswer) {
+		s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":"acme","cost":%d,"after_the_fact":true}`, cost), extra...).want(200).into(&out)
+		return out
+	}
+	if dry := s.call("POST", "/v1/limits/charge", `{"tenant":"acme","cost":1000,"after_the_fact":true,"dry_run":true}`).want(200); strings.Contains(string(dry.body), "charged") {
+		t.Errorf("%s", dry.body)
+	}
+	first := late(25, headerIdempotencyKey, "k")
+	v := first.Limits[0]
+	if !v.Allowed || v.Remaining != 0 || v.Charged == nil || *v.Charged != 25 || *first.Limits[1].Charged != 25 || first.ChargeID == "" {
+		t.Errorf("%+v", first)
+	}
+	if got := state(); got.Owed != 15 || got.Remaining != 0 || got.NextAfterMs < 95_000 || got.NextAfterMs > 96_000 {
+		t.Errorf("%+v, want 15 owed, and one more in 96 s", got)
+	}
+	p := s.call("POST", "/v1/limits/charge", `{"tenant":"acme"}`).problem(429, "rate_limited")
+	if p.RetryAfterMs < 95_000 || p.RetryAfterMs > 96_000 {
+		t.Errorf("passes in %d ms, want 96 s", p.RetryAfterMs)
+	}
+	if again := late(25, headerIdempotencyKey, "k"); again.ChargeID != first.ChargeID || state().Owed > 15 {
+		t.Errorf("%+v", again)
+	}
+	s.call("POST", "/v1/limits/charge", `{"tenant":"acme","cost":25}`, headerIdempotencyKey, "k").problem(422, "idempotency_key_reused")
+	if all := late(1_000_000_000); *all.Limits[0].Charged > 6 || *all.Limits[0].Charged < 5 || *all.Limits[1].Charged != 25 {
+		t.Errorf("%+v, want what is left of the debt and of the window", all)
+	}
+	s.call("POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, first.ChargeID)).want(200)
+	if got := state(); got.Owed != 0 || got.Remaining > 6 || got.Remaining < 5 {
+		t.Errorf("%+v after the refund of 25 of 30", got)
+	}
+	s.call("PUT", "/v1/limits/leases", `{"per":["tenant"],"kind":"concurrency","burst":3,"debt":1}`).refused("debt")
+	s.call("PUT", "/v1/limits/exact", `{"per":["tenant"],"kind":"token_bucket","rate":"7/day","debt":104243}`).refused("debt")
+	s.call("PUT", "/v1/limits/below", `{"per":["tenant"],"kind":"token_bucket","rate":"7/day","debt":-1}`).refused("debt")
+}
+
 // A gateway may charge limits only: no units, no meter.
 func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 	t.Parallel()

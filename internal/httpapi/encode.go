@@ -190,6 +190,9 @@ func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {
 	if v.Delay > 0 {
 		b = appendField(b, `,"delay_ms":`, ceil(v.Delay, time.Millisecond))
 	}
+	if v.Late {
+		b = appendField(b, `,"charged":`, v.Charged)
+	}
 	b = append(b, `,"shadow":`...)
 	b = strconv.AppendBool(b, v.Shadow)
 	if v.Shadow {

@@ -150,7 +150,7 @@ func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []wire.LimitVerd
 			Rule: text().Draw(t, "rule"), Kind: text().Draw(t, "kind"), Replaces: text().Draw(t, "replaces"), Allowed: rapid.Bool().Draw(t, "passes"),
 			Remaining: amount().Draw(t, "tokens"), Limit: amount().Draw(t, "burst"), RetryAfter: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry")),
 			Delay: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "delay")), Shadow: rapid.Bool().Draw(t, "shadow"),
-			Never: rapid.Bool().Draw(t, "never"), Degraded: rapid.Bool().Draw(t, "degraded"),
+			Never: rapid.Bool().Draw(t, "never"), Late: rapid.Bool().Draw(t, "late"), Charged: rapid.Int64Range(0, 3).Draw(t, "charged"), Degraded: rapid.Bool().Draw(t, "degraded"),
 		}
 		limits = append(limits, v)
 		out := wire.LimitVerdict{
@@ -159,6 +159,9 @@ func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []wire.LimitVerd
 		}
 		if !v.Never {
 			out.RetryAfterMs = new((v.RetryAfter + time.Millisecond - 1).Milliseconds())
+		}
+		if v.Late {
+			out.Charged = &v.Charged
 		}
 		if v.Shadow {
 			out.WouldDeny = new(!v.Allowed)

@@ -192,7 +192,7 @@ func (s *Server) limitState(rc *request) error {
 		return err
 	}
 	return rc.send(http.StatusOK, wire.LimitState{
-		Rule: name, Kind: wire.LimitKind(state.Kind), Remaining: state.Remaining, Limit: state.Limit, NextAfterMs: ceil(state.Next, time.Millisecond),
+		Rule: name, Kind: wire.LimitKind(state.Kind), Remaining: state.Remaining, Owed: state.Owed, Limit: state.Limit, NextAfterMs: ceil(state.Next, time.Millisecond),
 		ResetAfterMs: ceil(state.Full, time.Millisecond), Degraded: state.Degraded,
 	})
 }
@@ -307,7 +307,7 @@ func overrideOf(o *override.Override) wire.LimitOverride {
 
 func limitOf(l *catalog.Limit) wire.Limit {
 	return wire.Limit{
-		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
+		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
 		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
@@ -317,7 +317,7 @@ func limitOf(l *catalog.Limit) wire.Limit {
 
 func planLimitOf(l *catalog.Limit) wire.PlanLimit {
 	return wire.PlanLimit{
-		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst,
+		Rule: l.Rule, Per: mapSlice(l.Per, perOf), Match: matchOf(l.Match), Kind: wire.LimitKind(l.Kind), Rate: l.Rate, Burst: l.Burst, Debt: l.Debt,
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
 		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),

@@ -50,7 +50,7 @@ func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 	d := Decision{Allowed: a.allowed, Mode: mode, Verdicts: make([]Verdict, len(q.charges))}
 	for i := range q.charges {
 		c := &q.charges[i]
-		own := int64(0)
+		own := a.results[i].taken
 		if q.op == rule.Consume && a.allowed && a.results[i].code == rule.Pass {
 			own = c.cost
 		}
@@ -62,12 +62,14 @@ func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 
 // verdictOf turns the result of one bucket into a verdict. own is what the request itself has charged.
 func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
-	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.Capacity(), at: r.level.Now + r.level.Ahead}
+	v := Verdict{Rule: c.rule, Shadow: c.rule.Shadow, Limit: l.Capacity(), Charged: own, at: r.level.Now + r.level.Ahead}
 	if r.code == rule.Corrupt {
 		v.Allowed, v.Unknown, v.Limit = true, true, 0
 		return v
 	}
-	v.Remaining = l.Remaining(r.level)
+	if v.Remaining = l.Left(r.level); v.Remaining < 0 {
+		v.Remaining, v.Owed = 0, -v.Remaining
+	}
 	v.Reset = l.Wait(r.level, l.Capacity())
 	if v.Remaining < l.Capacity() {
 		v.Next = l.Wait(r.level, v.Remaining+1)

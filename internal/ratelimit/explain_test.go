@@ -18,15 +18,19 @@ func TestExplain_EveryKind(t *testing.T) {
 	}{
 		// 100 at once and 100 more as they come back: what people ask about most.
 		{rule.Spec{Rate: "100/s"}, 1, rule.Explanation{
-			Num: 1, Units: 10_000, Capacity: 100, InAnySecond: 200, LongestWait: time.Second, MaxTTL: 7 * time.Second, Share: 100,
+			Num: 1, Units: 10_000, Capacity: 100, InAnySecond: 200, LongestWait: time.Second, Fills: time.Second, MaxTTL: 7 * time.Second, Share: 100,
 			ShareRate: rule.Rate{Count: 100, Period: time.Second},
 		}},
+		{rule.Spec{Rate: "100/s", Debt: 50}, 1, rule.Explanation{
+			Num: 1, Units: 10_000, Capacity: 100, InAnySecond: 200, LongestWait: 1500 * time.Millisecond, Fills: time.Second, MaxTTL: 7500 * time.Millisecond,
+			Share: 100, ShareRate: rule.Rate{Count: 100, Period: time.Second},
+		}},
 		{rule.Spec{Rate: "7/min", Burst: 20}, 4, rule.Explanation{
-			Num: 7, Units: 60_000_000, Capacity: 20, InAnySecond: 20, LongestWait: 171_428_572 * time.Microsecond, MaxTTL: 177_428_572 * time.Microsecond,
+			Num: 7, Units: 60_000_000, Capacity: 20, InAnySecond: 20, LongestWait: 171_428_572 * time.Microsecond, Fills: 171_428_572 * time.Microsecond, MaxTTL: 177_428_572 * time.Microsecond,
 			Share: 5, ShareRate: rule.Rate{Count: 7, Period: 4 * time.Minute},
 		}},
 		{rule.Spec{Rate: "10/s", Burst: 2, Kind: "leaky_bucket"}, 4, rule.Explanation{
-			Num: 1, Units: 100_000, Capacity: 2, InAnySecond: 12, LongestWait: 200 * time.Millisecond, MaxTTL: 6200 * time.Millisecond,
+			Num: 1, Units: 100_000, Capacity: 2, InAnySecond: 12, LongestWait: 200 * time.Millisecond, Fills: 200 * time.Millisecond, MaxTTL: 6200 * time.Millisecond,
 			Share: 1, ShareRate: rule.Rate{Count: 10, Period: 4 * time.Second},
 		}},
 		{rule.Spec{Rate: "9/day", Kind: "fixed_window", Zone: zone(t, "Europe/Berlin")}, 2, rule.Explanation{

@@ -296,7 +296,8 @@ func (l *Limiter) pipeline(b *redisstore.Batch, bench *workbench, queries []quer
 		l.metrics.rebased.Add(float64(d.rebased))
 		charged := false
 		for _, i := range v.queries {
-			charged = charged || queries[i].op == rule.Consume && results[i].Answer.allowed
+			op := queries[i].op
+			charged = charged || (op == rule.Consume || op == rule.Late) && results[i].Answer.allowed
 		}
 		if charged {
 			b.Wrote()

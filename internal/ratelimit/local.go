@@ -100,7 +100,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 		b := replicas.LimitOf(c.rule, c.key)
 		st := b.Advance(l.known(c, now).in(b), c.at(now))
 		code := rule.Pass
-		if q.op != rule.Refund {
+		if q.op == rule.Consume || q.op == rule.Peek {
 			code = rule.Judge(b, st, c.cost)
 		}
 		if code == rule.Never && c.cost <= c.rule.Burst {
@@ -122,12 +122,24 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 			changed = r.level.Used != before.Used || r.level.Prev != before.Prev
 		case q.op == rule.Consume && a.allowed && r.code == rule.Pass:
 			r.level, changed = b.Charge(r.level, c.cost), true
+		case q.op == rule.Late:
+			if c = c.late(b, r); r.taken > 0 {
+				r.level, changed = b.Charge(r.level, r.taken), true
+			}
 		}
 		if dirty || changed {
 			l.keepOwn(q.op, c, now, b, r.level, changed)
 		}
 	}
 	return a
+}
+
+// late sets in r what a charge after the fact takes, and returns the charge with this cost.
+func (c *charge) late(b rule.Limit, r *bucketResult) *charge {
+	taken := *c
+	r.taken = rule.Taken(b, r.level, c.cost)
+	taken.cost = r.taken
+	return &taken
 }
 
 // keepOwn stores a level that this process decided. changed says that o has charged or given back. It needs the lock.

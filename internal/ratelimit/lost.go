@@ -132,7 +132,7 @@ func (v *vector) raiseCall(all []raised, now int64) redisstore.Call {
 	}
 	for i := range all {
 		r := &all[i]
-		args = append(args, int64(rule.Raise), 1, i+1, 0, r.own, r.level.At, min(r.level.Used, bound.MaxAmount), min(r.level.Prev, bound.MaxAmount))
+		args = append(args, int64(rule.Raise), 1, i+1, 0, r.own, r.level.At, min(r.level.Used, bound.MaxAmount), min(r.level.Prev, bound.MaxAmount), r.charge.rule.Debt)
 	}
 	for i := range all {
 		args = append(args, int64(MaxVector*(i+1)+i))

@@ -54,14 +54,14 @@ func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 		Period: rapid.SampledFrom(periods).Draw(t, "period"),
 	}
 	spec := rule.Spec{ID: id, Kind: kind.String(), Shadow: rapid.IntRange(0, 4).Draw(t, "shadow") == 0}
-	capacity := rate.Count
+	capacity, most := rate.Count, int64(bound.MaxAmount)
 	switch kind {
 	case rule.KindTokenBucket, rule.KindLeakyBucket:
 		largest := bound.MaxAmount / oracle.UnitsPerToken(rate.Count, rate.Period.Microseconds()).Int64()
 		capacity = rapid.OneOf(
 			rapid.Int64Range(1, min(10, largest)), rapid.Int64Range(1, min(1000, largest)), rapid.Just(largest),
 		).Draw(t, "burst")
-		spec.Burst = capacity
+		spec.Burst, most = capacity, largest
 	case rule.KindFixedWindow:
 		spec.Zone = drawZone(t)
 		if rapid.IntRange(0, 4).Draw(t, "month") == 0 {
@@ -72,9 +72,13 @@ func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 			rate.Count = rapid.SampledFrom([]int64{bound.MaxAmount / rate.Period.Microseconds(), bound.MaxAmount / rate.Period.Milliseconds()}).Draw(t, "most")
 			capacity = rate.Count
 		}
+		most = bound.MaxAmount / rate.Period.Milliseconds()
 	case rule.KindSlidingLog:
 		rate.Count = min(rate.Count, 12)
-		capacity = rate.Count
+		capacity, most = rate.Count, 30
+	}
+	if most > capacity && rapid.Bool().Draw(t, "owes") {
+		spec.Debt = rapid.OneOf(rapid.Int64Range(1, min(20, most-capacity)), rapid.Int64Range(1, min(capacity, most-capacity))).Draw(t, "debt")
 	}
 	spec.Rate, spec.Cost = rate.String(), rapid.Int64Range(1, min(3, capacity)).Draw(t, "rule cost")
 	r, err := rule.Compile(spec)
@@ -157,7 +161,7 @@ func (w *world) drawRequest(t *rapid.T, tenant string) (rule.Op, Request) {
 		).Draw(t, "cost")
 		req.Charges = append(req.Charges, c)
 	}
-	return rapid.SampledFrom([]rule.Op{rule.Consume, rule.Consume, rule.Consume, rule.Consume, rule.Peek, rule.Refund}).Draw(t, "op"), req
+	return rapid.SampledFrom([]rule.Op{rule.Consume, rule.Consume, rule.Consume, rule.Consume, rule.Late, rule.Peek, rule.Refund}).Draw(t, "op"), req
 }
 
 func oracleCharges(q *query) []oracle.Charge {
@@ -165,7 +169,7 @@ func oracleCharges(q *query) []oracle.Charge {
 	for i, c := range q.charges {
 		charges[i] = oracle.Charge{
 			Kind: c.rule.Kind, Key: c.key, Count: c.rule.Rate.Count, Period: c.rule.Rate.Period.Microseconds(), Month: c.rule.Rate.Month,
-			Zone: c.zone, Capacity: c.rule.Burst, Cost: c.cost, Taken: c.taken, Shadow: c.rule.Shadow,
+			Zone: c.zone, Capacity: c.rule.Burst, Debt: c.rule.Debt, Cost: c.cost, Taken: c.taken, Shadow: c.rule.Shadow,
 		}
 	}
 	return charges
@@ -179,7 +183,7 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 	for i, v := range d.Verdicts {
 		got := oracle.Row{
 			Remaining: v.Remaining, Retry: v.RetryAfter.Microseconds(), Next: v.Next.Microseconds(), Reset: v.Reset.Microseconds(),
-			Delay: v.Delay.Microseconds(),
+			Delay: v.Delay.Microseconds(), Taken: v.Charged,
 		}
 		switch {
 		case v.Never:
@@ -246,7 +250,7 @@ func TestLocalState_EqualsTheOracle(t *testing.T) {
 			if what != rule.Refund {
 				sameDecision(t, d, allowed, rows)
 			}
-			if what == rule.Consume {
+			if what == rule.Consume || what == rule.Late {
 				given.add(d, req)
 			}
 		}
@@ -283,15 +287,7 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			expiries.pass(t, o, oracleCharges(&q), w.now)
 			before, rewrites := dump(t, client, keys), behind(o, oracleCharges(&q), w.now)
 			now = w.now
-			var d Decision
-			switch what {
-			case rule.Consume:
-				d, err = l.Consume(context.Background(), req)
-			case rule.Peek:
-				d, err = l.Peek(context.Background(), req)
-			case rule.Refund:
-				_, err = l.Refund(context.Background(), req)
-			}
+			d, err := perform(l, what, req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -299,10 +295,10 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			if what != rule.Refund {
 				sameDecision(t, d, allowed, rows)
 			}
-			if what == rule.Consume {
+			if what == rule.Consume || what == rule.Late {
 				given.add(d, req)
 			}
-			if writes := rewrites || what == rule.Refund || what == rule.Consume && allowed; !writes {
+			if writes := rewrites || what == rule.Refund || what != rule.Peek && allowed; !writes {
 				if after := dump(t, client, keys); after != before {
 					t.Fatalf("a denied or peeked request changed %q into %q", before, after)
 				}
@@ -310,6 +306,21 @@ func TestLimits_Script_EqualsTheOracle(t *testing.T) {
 			expiries.note(t, o, keys, w.now)
 		}
 	})
+}
+
+// perform does what with req.
+func perform(l *Limiter, what rule.Op, req Request) (d Decision, err error) {
+	switch what {
+	case rule.Consume:
+		return l.Consume(context.Background(), req)
+	case rule.Late:
+		return l.ConsumeLate(context.Background(), req)
+	case rule.Peek:
+		return l.Peek(context.Background(), req)
+	default:
+		_, err = l.Refund(context.Background(), req)
+		return d, err
+	}
 }
 
 // behind reports whether one of the buckets is more than 5 s ahead of now, so that it must be moved, or was written under another form of

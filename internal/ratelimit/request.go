@@ -58,6 +58,10 @@ type Verdict struct {
 	// Remaining is the whole tokens left, after this request's own charge. In a degraded decision they are those of this replica's
 	// portion.
 	Remaining int64
+	// Owed is the tokens that charges after the fact took beyond what there was, or that were taken before the capacity was lowered.
+	Owed int64
+	// Charged is the tokens that the request took; of a charge after the fact, at most its cost.
+	Charged int64
 	// Limit is the rule's capacity in tokens; in a degraded decision, this replica's portion.
 	Limit int64
 	// RetryAfter is when the same cost will pass if nothing else is charged: exact to the microsecond. 0 if it passes now.
@@ -124,12 +128,12 @@ func (d Decision) Charged(req Request) Request {
 		return taken
 	}
 	for i, v := range d.Verdicts {
-		if v.Allowed && !v.Unknown {
+		if v.Charged > 0 {
 			if v.Mode == ModeLocal {
 				taken.local |= 1 << len(taken.Charges)
 			}
 			c := req.Charges[i]
-			c.taken = v.at
+			c.Cost, c.taken = v.Charged, v.at
 			taken.Charges = append(taken.Charges, c)
 		}
 	}

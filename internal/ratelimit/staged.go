@@ -27,9 +27,9 @@ func (p *partResult) refundQuery() (q query, at []int) {
 		return q, nil
 	}
 	for i, v := range p.d.Verdicts {
-		if v.Allowed && !v.Unknown {
+		if v.Charged > 0 {
 			c := p.charges[i]
-			c.taken = v.at
+			c.cost, c.taken = v.Charged, v.at
 			q.charges = append(q.charges, c)
 			at = append(at, i)
 		}

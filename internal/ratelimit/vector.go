@@ -24,6 +24,7 @@ const (
 type bucketResult struct {
 	code  rule.Code
 	level rule.Level // after the charge or refund of the request itself
+	taken int64      // tokens, by a charge after the fact
 }
 
 // answer is the answer to a query. Its results are in the order of the query's charges.
@@ -82,11 +83,15 @@ type form struct {
 
 type formCharge struct {
 	rule, bucket int // numbers of the script, from 1
-	cost, taken  int64
+	cost         int64
+	more         int64 // of a refund: when it was taken; of a charge after the fact: the debt
 }
 
 const (
 	unplaced = -1
+
+	// codes is by what the script multiplies what it says beside a code.
+	codes = 8
 
 	// nearest is the first bucket number of the script that does not count from the first bucket of the request.
 	nearest = MaxCharges
@@ -162,7 +167,9 @@ func (v *vector) add(position int, q *query) {
 		}
 		next := formCharge{rule: v.ruleOf[v.at[i]] + 1, bucket: bucket, cost: c.cost}
 		if q.op == rule.Refund {
-			next.taken = c.taken
+			next.more = c.taken
+		} else if q.op == rule.Late {
+			next.more = c.rule.Debt
 		}
 		v.charges = append(v.charges, next)
 	}
@@ -212,8 +219,8 @@ func (v *vector) call(now int64) redisstore.Call {
 		for i := range charges {
 			c := &charges[i]
 			args = append(args, c.rule, c.bucket, &c.cost)
-			if f.op == rule.Refund {
-				args = append(args, &c.taken)
+			if f.op >= rule.Refund {
+				args = append(args, &c.more)
 			}
 		}
 	}
@@ -270,7 +277,7 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 		for j := range charges {
 			l, at := charges[j].rule.Limit(), places[j]
 			width := l.Width()
-			a.results[j] = bucketResult{code: rule.Code(rest[0]), level: l.Read(rest[1:width], v.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
+			a.results[j] = bucketResult{code: rule.Code(rest[0] % codes), taken: rest[0] / codes, level: l.Read(rest[1:width], v.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
 			a.stale = a.stale || a.results[j].code == rule.Stale
 			rest = rest[width:]
 		}

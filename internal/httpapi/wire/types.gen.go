@@ -894,6 +894,9 @@ type Limit struct {
 	Counts    LimitCounts `json:"counts,omitempty,omitzero"`
 	CreatedAt time.Time   `json:"created_at"`
 
+	// Debt How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
+	Debt LimitDebt `json:"debt,omitempty,omitzero"`
+
 	// Explain An explanation of the limit, with `explain=1`.
 	Explain LimitExplanation `json:"explain,omitempty,omitzero"`
 
@@ -948,6 +951,9 @@ type LimitCosts = []LimitCost
 
 // LimitCounts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
 type LimitCounts string
+
+// LimitDebt How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
+type LimitDebt = int64
 
 // LimitExplanation An explanation of the limit, with `explain=1`.
 type LimitExplanation struct {
@@ -1091,6 +1097,9 @@ type LimitState struct {
 	// NextAfterMs The time until one more token is available; 0 if the bucket is full, and for leases.
 	NextAfterMs int64 `json:"next_after_ms"`
 
+	// Owed Whole tokens below zero; absent if there are none. They come back before the first one remains.
+	Owed int64 `json:"owed,omitempty,omitzero"`
+
 	// Remaining Whole tokens, or free leases.
 	Remaining int64 `json:"remaining"`
 
@@ -1105,6 +1114,9 @@ type LimitTimezone = string
 // LimitVerdict defines model for LimitVerdict.
 type LimitVerdict struct {
 	Allowed bool `json:"allowed"`
+
+	// Charged Only of a charge after the fact: the tokens that it took.
+	Charged *int64 `json:"charged,omitempty"`
 
 	// Degraded Decided by one replica alone.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
@@ -1279,6 +1291,9 @@ type PlanLimit struct {
 
 	// Counts `attempts`: every request costs tokens, also one that is refused afterwards, unknown or a replay. `successes`: only a request that was granted. `attempts` by default if the limit is per ip, per route without tenant, or closed while Redis is down.
 	Counts LimitCounts `json:"counts,omitempty,omitzero"`
+
+	// Debt How many tokens a charge after the fact may take beyond what is left; 0 by default. While a bucket owes tokens, nothing passes. Together with the capacity it has the capacity's bound. Not for leases.
+	Debt LimitDebt `json:"debt,omitempty,omitzero"`
 
 	// IPPrefix Bits of an address that name a bucket of a limit per ip; 32 and 64 by default.
 	IPPrefix LimitIPPrefix `json:"ip_prefix,omitempty,omitzero"`

@@ -12,9 +12,10 @@ import (
 // The state is the debt in units, not the remaining units. So a missing state is a full bucket, a larger capacity adds exactly the
 // difference, and a smaller one gives nothing away.
 //
-// Invariants: num, s >= 1; tokens >= 1, or 0 for a portion without tokens; tokens*s < 2^53; num < 2^53.
+// Invariants: num, s >= 1; tokens >= 1, or 0 for a portion without tokens; (tokens+debt)*s < 2^53; num < 2^53.
 type bucket struct {
 	tokens int64 // capacity
+	debt   int64 // tokens that may be owed beyond it
 	num    int64 // units per us
 	s      int64 // units per token
 }
@@ -29,7 +30,7 @@ func newBucket(r Rate, capacity int64) bucket {
 func (b bucket) Capacity() int64 { return b.tokens }
 
 // exact reports whether all of the bucket's arithmetic stays below 2^53.
-func (b bucket) exact() bool { return b.tokens <= maxExact/b.s }
+func (b bucket) exact() bool { return b.tokens+b.debt <= maxExact/b.s }
 
 func (b bucket) full() int64 { return b.tokens * b.s }
 
@@ -76,10 +77,11 @@ func (b bucket) Store(st Level, now int64) (s State, until int64) {
 	return State{At: ts, Used: st.Used, Unit: b.s, Num: b.num}, ts + CeilDiv(st.Used, b.num)
 }
 
-// Remaining is 0 for a debt beyond the capacity, which an earlier version of the rule allowed.
-func (b bucket) Remaining(st Level) int64 {
-	return max(0, b.full()-st.Used) / b.s
-}
+// Debt implements Limit.
+func (b bucket) Debt() int64 { return b.debt }
+
+// Left implements Limit.
+func (b bucket) Left(st Level) int64 { return floorDiv(b.full()-st.Used, b.s) }
 
 // Wait implements Limit.
 func (b bucket) Wait(st Level, cost int64) time.Duration {
@@ -98,14 +100,14 @@ func (b bucket) Share(p Portion) Limit { return b.part(p) }
 
 func (b bucket) part(p Portion) bucket {
 	g := gcd(b.num, p.Holders)
-	return bucket{tokens: p.Tokens, num: b.num / g, s: b.s * (p.Holders / g)}
+	return bucket{tokens: p.Tokens, debt: partOf(b.debt, p.Tokens, b.tokens), num: b.num / g, s: b.s * (p.Holders / g)}
 }
 
 // Scale implements Limit.
 func (b bucket) Scale(s State, from Limit) State { return b.scaled(s, from.(bucket)) }
 
 func (b bucket) scaled(s State, from bucket) State {
-	return State{At: s.At, Used: fraction(s.Used, from.full(), b.full()), Unit: b.s, Num: b.num}
+	return State{At: s.At, Used: convert(s.Used, from.full(), b.full()), Unit: b.s, Num: b.num}
 }
 
 // leaky is a bucket as a queue: its debt is the work that waits, and a request is due when the debt before it has been worked off. It

@@ -5,14 +5,6 @@ import (
 	"time"
 )
 
-// fraction returns to * used / from, rounded up, and to if used is from or more.
-func fraction(used, from, to int64) int64 {
-	if used >= from {
-		return to
-	}
-	return mulDivCeil(used, to, from)
-}
-
 // mulCap returns a*b for non-negative a and b, capped far beyond all exact values.
 func mulCap(a, b int64) int64 {
 	const most = 1 << 61 // two of them can be added without overflow
@@ -23,7 +15,8 @@ func mulCap(a, b int64) int64 {
 	return int64(lo)
 }
 
-// convert turns a debt of from units per token into one of to units per token. It rounds up by less than one unit.
+// convert returns used * to / from, rounded up by less than one unit, at most 2^53-1. It turns a level of from units per token into one of
+// to units per token, and a level of a bucket of from units into that of a share of to units.
 func convert(used, from, to int64) int64 {
 	whole, rest := used/from, used%from
 	hi, lo := bits.Mul64(uint64(whole), uint64(to))
@@ -43,6 +36,16 @@ func mulDivCeil(a, b, c int64) int64 {
 	}
 	return int64(q)
 }
+
+// partOf returns a*b/c rounded down, for 0 <= b <= c; the product may pass 64 bits.
+func partOf(a, b, c int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	return int64(q)
+}
+
+// floorDiv returns a/b rounded down, for positive b.
+func floorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }
 
 // CeilDiv returns a/b rounded up, for positive b.
 func CeilDiv(a, b int64) int64 {

@@ -16,8 +16,10 @@ type Explanation struct {
 	InAnySecond int64
 	// Sustained is the rate in the long run.
 	Sustained Rate
-	// LongestWait is the time in which an empty bucket becomes full.
+	// LongestWait is the time in which a bucket that owes all it may becomes full.
 	LongestWait time.Duration
+	// Fills is the time in which an empty bucket that owes nothing becomes full. Buckets only.
+	Fills time.Duration
 	// MaxTTL is the longest lifetime of a key after its last change.
 	MaxTTL time.Duration
 	// KeyBytes is about the memory of one bucket in Redis, everything included.
@@ -70,7 +72,7 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 		if e.LongestWait = r.Rate.Period; !l.even(zone) {
 			e.LongestWait += longestChange
 		}
-		value = max(value, 9+bytesOf(l.tokens))
+		value = max(value, 9+bytesOf(l.tokens+l.debt))
 		start, end := l.bounds(now.UnixMicro(), zone)
 		e.WindowStart, e.WindowEnd = time.UnixMicro(start).UTC(), time.UnixMicro(end).UTC()
 	case slidingWindow:
@@ -79,7 +81,7 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 	case slidingLog:
 		e.InAnySecond = capped(l.tokens, CeilDiv(second, p))
 		e.LongestWait = r.Rate.Period
-		value = 7*(1+int(l.tokens)) + bytesOf(short(l.length/1000))
+		value = 7*(1+int(l.tokens+l.debt)) + bytesOf(short(l.length/1000))
 	}
 	// A key lives a second longer than its bucket needs, plus the time by which a bucket's clock may be ahead. That of a fixed window
 	// lives up to an eighth longer.
@@ -101,8 +103,11 @@ func (r *Rule) Explain(now time.Time, zone *time.Location, dimension bool, holde
 func (b bucket) explain(e *Explanation) int {
 	e.Num, e.Units = b.num, b.s
 	e.InAnySecond = min(maxExact, b.tokens+capped(b.num, time.Second.Microseconds())/b.s)
-	wait := CeilDiv(b.full(), b.num)
-	e.LongestWait = time.Duration(min(wait, int64(1<<62/time.Microsecond))) * time.Microsecond
+	fills := func(units int64) time.Duration {
+		return time.Duration(min(CeilDiv(units, b.num), int64(1<<62/time.Microsecond))) * time.Microsecond
+	}
+	most := b.full() + b.debt*b.s
+	e.LongestWait, e.Fills = fills(most), fills(b.full())
 	form := 1
 	for f := short(b.s); f >= 128; f /= 128 {
 		form++
@@ -110,7 +115,7 @@ func (b bucket) explain(e *Explanation) int {
 	if b.num > 1 {
 		form += 8
 	}
-	return 7 + form + bytesOf(b.full())
+	return 7 + form + bytesOf(most)
 }
 
 // bytesOf returns the bytes that n takes in a stored value.

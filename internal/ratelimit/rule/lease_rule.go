@@ -25,6 +25,9 @@ const (
 // missing burst, and the period is the default lifetime of a lease.
 func compileConcurrency(spec Spec) (Rule, error) {
 	r := Rule{ID: spec.ID, Metric: spec.ID, Kind: KindConcurrency, Burst: spec.Burst, Cost: 1, Shadow: spec.Shadow, Shared: spec.Shared}
+	if spec.Debt != 0 {
+		return Rule{}, &FieldError{"debt", fmt.Sprintf("is %d; it must be 0 or absent: a lease is held or not", spec.Debt)}
+	}
 	field := "burst"
 	if spec.Rate != "" {
 		var err error

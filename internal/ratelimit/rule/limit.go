@@ -35,8 +35,10 @@ type Limit interface {
 	// the process that keeps it.
 	Store(st Level, now int64) (s State, until int64)
 
-	// Remaining returns the whole tokens that can be taken now.
-	Remaining(st Level) int64
+	// Debt returns by how many tokens a charge after the fact may take the bucket below zero.
+	Debt() int64
+	// Left returns the whole tokens that are left, rounded down; less than 0 if tokens are owed.
+	Left(st Level) int64
 	// Wait returns the time until a cost of at most the capacity fits. A microsecond earlier it does not fit.
 	Wait(st Level, cost int64) time.Duration
 	// Delay returns how long an admitted request has to wait. own is the part of st that the request itself charged.
@@ -121,6 +123,12 @@ func Judge(l Limit, st Level, cost int64) Code {
 		return Pass
 	}
 }
+
+// Remaining returns the whole tokens that can be taken now: none from a bucket that owes.
+func Remaining(l Limit, st Level) int64 { return max(0, l.Left(st)) }
+
+// Taken returns how much of a cost a charge after the fact takes: at most what is left and what may be owed.
+func Taken(l Limit, st Level, cost int64) int64 { return max(0, min(cost, l.Left(st)+l.Debt())) }
 
 // maxAheadUS bounds how far a bucket's time may be ahead of now. Up to here the bucket waits: two servers after a failover, or a slewed
 // clock, differ by less. Beyond, the clock was set back, and waiting would deny for too long.

@@ -16,14 +16,15 @@ const (
 
 // slidingLog stores the time of each token. No interval of its length, wherever it begins, passes more than the limit.
 //
-// Invariants: tokens 1..maxLog; length up to maxLogPeriod; the script's logs are those of Advance.
+// Invariants: tokens 1..maxLog, with the debt; length up to maxLogPeriod; the script's logs are those of Advance.
 type slidingLog struct {
 	tokens int64
+	debt   int64 // tokens that may be owed beyond them
 	length int64 // us
 }
 
-func newSlidingLog(r Rate) slidingLog {
-	return slidingLog{tokens: r.Count, length: r.Period.Microseconds()}
+func newSlidingLog(r Rate, debt int64) slidingLog {
+	return slidingLog{tokens: r.Count, debt: debt, length: r.Period.Microseconds()}
 }
 
 // Capacity implements Limit.
@@ -92,8 +93,11 @@ func (l slidingLog) Store(st Level, now int64) (s State, until int64) {
 	return s, until
 }
 
-// Remaining implements Limit.
-func (l slidingLog) Remaining(st Level) int64 { return max(0, l.tokens-st.Used) }
+// Debt implements Limit.
+func (l slidingLog) Debt() int64 { return l.debt }
+
+// Left implements Limit.
+func (l slidingLog) Left(st Level) int64 { return l.tokens - st.Used }
 
 // Wait implements Limit.
 func (l slidingLog) Wait(st Level, cost int64) time.Duration {
@@ -105,7 +109,7 @@ func (l slidingLog) Wait(st Level, cost int64) time.Duration {
 		return Micros(leaves - st.Now)
 	case cost == l.tokens:
 		return st.fromScript.reset()
-	case cost == l.Remaining(st)+1:
+	case cost == Remaining(l, st)+1:
 		return st.fromScript.next()
 	default:
 		return st.fromScript.retry()
@@ -117,11 +121,11 @@ func (l slidingLog) Delay(Level, int64) time.Duration { return 0 }
 
 // Share implements Limit.
 func (l slidingLog) Share(p Portion) Limit {
-	l.tokens = p.Tokens
+	l.tokens, l.debt = p.Tokens, partOf(l.debt, p.Tokens, l.tokens)
 	return l
 }
 
 // Scale implements Limit.
 func (l slidingLog) Scale(s State, from Limit) State {
-	return State{At: s.At, Used: fraction(s.Used, from.Capacity(), l.tokens), Unit: s.Unit}
+	return State{At: s.At, Used: convert(s.Used, from.Capacity(), l.tokens), Unit: s.Unit}
 }

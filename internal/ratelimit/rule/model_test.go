@@ -28,17 +28,17 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 				rapid.SampledFrom([]int64{-1, -1000, -5_000_000, -5_000_001, -3_600_000_000}),
 			).Draw(t, "us")
 			cost := rapid.OneOf(rapid.Int64Range(1, min(20, r.Burst+1)), rapid.Int64Range(1, r.Burst)).Draw(t, "cost")
-			op := rapid.SampledFrom([]rule.Op{rule.Consume, rule.Consume, rule.Peek, rule.Refund}).Draw(t, "op")
+			op := rapid.SampledFrom([]rule.Op{rule.Consume, rule.Consume, rule.Late, rule.Peek, rule.Refund}).Draw(t, "op")
 			o.Forget(now)
 			_, rows := o.Decide(now, op, []oracle.Charge{{
-				Kind: r.Kind, Key: "key", Count: r.Rate.Count, Period: r.Rate.Period.Microseconds(), Capacity: r.Burst, Cost: cost,
+				Kind: r.Kind, Key: "key", Count: r.Rate.Count, Period: r.Rate.Period.Microseconds(), Capacity: r.Burst, Cost: cost, Debt: r.Debt,
 			}})
 			if until <= now {
 				state = rule.State{} // the bucket is full: it may have been forgotten
 			}
 			level := l.Advance(state, rule.Moment{Now: now})
 			got := oracle.Row{Code: rule.Pass}
-			if op != rule.Refund {
+			if op == rule.Consume || op == rule.Peek {
 				got.Code = rule.Judge(l, level, cost)
 			}
 			own, dirty := int64(0), level.Rebased
@@ -48,9 +48,13 @@ func TestLimit_EqualsTheOracle(t *testing.T) {
 				level = l.Refund(level, cost, rule.UnknownTime)
 				dirty = dirty || level.Used != before.Used || level.Prev != before.Prev
 			case op == rule.Consume && got.Code == rule.Pass:
-				level, own, dirty = l.Charge(level, cost), cost, true
+				level, own, got.Taken, dirty = l.Charge(level, cost), cost, cost, true
+			case op == rule.Late:
+				if got.Taken = rule.Taken(l, level, cost); got.Taken > 0 {
+					level, own, dirty = l.Charge(level, got.Taken), got.Taken, true
+				}
 			}
-			got.Remaining, got.Reset = l.Remaining(level), l.Wait(level, r.Burst).Microseconds()
+			got.Remaining, got.Reset = rule.Remaining(l, level), l.Wait(level, r.Burst).Microseconds()
 			if got.Remaining < r.Burst {
 				got.Next = l.Wait(level, got.Remaining+1).Microseconds()
 			}
@@ -86,7 +90,8 @@ func drawRule(t *rapid.T) *rule.Rule {
 		Count:  rapid.OneOf(rapid.Int64Range(1, 10), rapid.SampledFrom([]int64{7, 12})).Draw(t, "count"),
 		Period: rapid.SampledFrom([]time.Duration{time.Millisecond, 30 * time.Second, time.Minute, time.Hour}).Draw(t, "period"),
 	}
-	r, err := rule.Compile(rule.Spec{ID: "rule", Kind: kind.String(), Rate: rate.String()})
+	debt := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(1, 30)).Draw(t, "debt")
+	r, err := rule.Compile(rule.Spec{ID: "rule", Kind: kind.String(), Rate: rate.String(), Debt: debt})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ const (
 	Peek    Op = 1
 	Refund  Op = 2
 	Raise   Op = 3 // make the level at least a known one
+	Late    Op = 4 // charge after the fact: what is left and what may be owed
 )
 
 // Params are the parameters of a key for the script; their meaning depends on the kind.

@@ -51,6 +51,9 @@ type Spec struct {
 	Burst int64
 	// Cost is the default cost of a charge, at most the burst; 0 is 1.
 	Cost int64
+	// Debt is by how many tokens a charge after the fact may take a bucket below zero; 0: not below. Debt and capacity together have the
+	// bound of the capacity: 2^53 / units per token, or the tokens of a log. Leases owe nothing.
+	Debt int64
 	// Shadow makes the rule count what it would deny, and deny nothing.
 	Shadow bool
 	// OnBackendError is "local_share", "open" or "closed"; empty is local_share.
@@ -68,7 +71,7 @@ type Spec struct {
 // Rule is a compiled rule. Make it with Compile; it does not change and may be shared.
 //
 // A change under the same ID keeps the levels of the rule's buckets: a larger burst adds the difference, a smaller one gives nothing away
-// (a debt beyond the new burst is paid back first), and a new rate applies from now on.
+// (a debt beyond the new burst is paid back first), and a new rate applies from now on. Another Debt changes what later charges may take.
 type Rule struct {
 	ID             string
 	Metric         string // the rule's label in metrics; several rules may have the same
@@ -76,6 +79,7 @@ type Rule struct {
 	Rate           Rate  // of this region
 	Burst          int64 // capacity in tokens, of this region
 	Cost           int64 // tokens
+	Debt           int64 // tokens, of this region
 	Shadow         bool
 	OnBackendError BackendPolicy
 	Shared         bool
@@ -99,7 +103,12 @@ func Compile(spec Spec) (Rule, error) {
 	if spec.Kind == KindConcurrency.String() {
 		return compileConcurrency(spec)
 	}
-	r := Rule{ID: spec.ID, Metric: spec.ID, Burst: spec.Burst, Cost: spec.Cost, Shadow: spec.Shadow, Shared: spec.Shared, Zone: spec.Zone}
+	r := Rule{
+		ID: spec.ID, Metric: spec.ID, Burst: spec.Burst, Cost: spec.Cost, Debt: spec.Debt, Shadow: spec.Shadow, Shared: spec.Shared, Zone: spec.Zone,
+	}
+	if r.Debt < 0 || r.Debt > maxExact {
+		return Rule{}, &FieldError{"debt", fmt.Sprintf("%d is not from 0 to %d", r.Debt, int64(maxExact))}
+	}
 	var err error
 	if r.Kind, err = parseKind(spec.Kind); err != nil {
 		return Rule{}, err
@@ -131,6 +140,7 @@ func (r *Rule) compileLimit(percent int64) error {
 	if r.Rate.Month && r.Kind != KindFixedWindow {
 		return rateError("months differ in length: only a fixed_window counts by the month")
 	}
+	r.Debt = partOf(r.Debt, percent, whole)
 	switch r.Kind {
 	case KindTokenBucket, KindLeakyBucket:
 		return r.compileBucket(percent)
@@ -156,6 +166,9 @@ func (r *Rule) compileBucket(percent int64) error {
 		return &FieldError{field, fmt.Sprintf("a burst of %d at %s cannot be counted exactly; at this rate it may be at most %d",
 			r.Burst, r.Rate, maxExact/b.s)}
 	}
+	if b.debt = r.Debt; !b.exact() {
+		return r.debtError(maxExact / b.s)
+	}
 	r.limit = b
 	if r.Kind == KindLeakyBucket {
 		r.limit = leaky{b}
@@ -172,11 +185,17 @@ func (r *Rule) compileWindow(percent int64) error {
 	r.Burst = r.Rate.Count
 	switch r.Kind {
 	case KindFixedWindow:
-		r.limit = newFixedWindow(r.Rate)
+		if r.Debt > maxExact-r.Burst {
+			return r.debtError(maxExact)
+		}
+		r.limit = newFixedWindow(r.Rate, r.Debt)
 	case KindSlidingWindow:
-		w := newSlidingWindow(r.Rate)
-		if !w.exact() {
+		w := newSlidingWindow(r.Rate, r.Debt)
+		if w.tokens > maxExact/w.ticks {
 			return rateError("%s cannot be counted exactly; a sliding_window of this period may have at most %d", r.Rate, maxExact/w.ticks)
+		}
+		if !w.exact() {
+			return r.debtError(maxExact / w.ticks)
 		}
 		r.limit = w
 	default:
@@ -186,9 +205,17 @@ func (r *Rule) compileWindow(percent int64) error {
 		if r.Rate.Period > maxLogPeriod {
 			return rateError("the period of %s is longer than a sliding_log remembers, 31 days", r.Rate)
 		}
-		r.limit = newSlidingLog(r.Rate)
+		if r.Debt > maxLog-r.Burst {
+			return r.debtError(maxLog)
+		}
+		r.limit = newSlidingLog(r.Rate, r.Debt)
 	}
 	return nil
+}
+
+// debtError is about a debt that, with the capacity, is more than most tokens.
+func (r *Rule) debtError(most int64) error {
+	return &FieldError{"debt", fmt.Sprintf("a debt of %d cannot be counted exactly with this rate and capacity; it may be at most %d", r.Debt, most-r.Burst)}
 }
 
 // tokensOf returns a percentage of a capacity in whole tokens, at least one: a rule without tokens would deny everything.

@@ -19,17 +19,35 @@ func TestCompile_SetsDefaults(t *testing.T) {
 func TestCompile_Units_AreExact(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[string]bucket{
-		"7/s":       {7, 7, 1_000_000},      // one token is 1,000,000 units, 7 come back per us
-		"1000000/s": {1_000_000, 1, 1},      // a token per us
-		"3000000/s": {3_000_000, 3, 1},      // three tokens per us
-		"1/day":     {1, 1, 86_400_000_000}, // a unit per us
-		"1000/day":  {1000, 1, 86_400_000},  // g = 1000
-		"5/30s":     {5, 1, 6_000_000},      // g = 5
-		"7/day":     {7, 7, 86_400_000_000}, // g = 1
+		"7/s":       {tokens: 7, num: 7, s: 1_000_000},      // one token is 1,000,000 units, 7 come back per us
+		"1000000/s": {tokens: 1_000_000, num: 1, s: 1},      // a token per us
+		"3000000/s": {tokens: 3_000_000, num: 3, s: 1},      // three tokens per us
+		"1/day":     {tokens: 1, num: 1, s: 86_400_000_000}, // a unit per us
+		"1000/day":  {tokens: 1000, num: 1, s: 86_400_000},  // g = 1000
+		"5/30s":     {tokens: 5, num: 1, s: 6_000_000},      // g = 5
+		"7/day":     {tokens: 7, num: 7, s: 86_400_000_000}, // g = 1
 	} {
 		if got := mustCompile(t, Spec{Rate: rate}).limit; got != want {
 			t.Errorf("%s compiles to %+v, want %+v", rate, got, want)
 		}
+	}
+}
+
+func TestCompile_LargestDebts(t *testing.T) {
+	t.Parallel()
+	for debt, spec := range map[int64]Spec{
+		104_242:       {Rate: "7/day"},
+		maxExact - 60: {Kind: "fixed_window", Rate: "60/s"},
+		940:           {Kind: "sliding_log", Rate: "60/s"},
+		104_249_931:   {Kind: "sliding_window", Rate: "60/day"},
+	} {
+		spec.Debt = debt
+		if r := mustCompile(t, spec); r.Debt != debt || r.Limit().Debt() != debt {
+			t.Errorf("%+v owes at most %d", spec, r.Debt)
+		}
+	}
+	if r := mustCompile(t, Spec{Rate: "60/s", Debt: 25, RegionShare: 50}); r.Debt != 12 {
+		t.Errorf("half of a debt of 25 is %d", r.Debt)
 	}
 }
 
@@ -57,6 +75,13 @@ func TestCompile_RefusesAndNamesFieldAndBound(t *testing.T) {
 		"rate as burst":     {with(func(s *Spec) { s.Rate = "104251/day" }), "rate", "at most 104249"},
 		"2^53 burst":        {with(func(s *Spec) { s.Burst = 1 << 53 }), "burst", "at most"},
 		"negative cost":     {with(func(s *Spec) { s.Cost = -1 }), "cost", "1 to the capacity, 60"},
+		"negative debt":     {with(func(s *Spec) { s.Debt = -1 }), "debt", "0 to 9007199254740991"},
+		"2^53 debt":         {with(func(s *Spec) { s.Debt = 1 << 53 }), "debt", "0 to 9007199254740991"},
+		"debt too large":    {with(func(s *Spec) { s.Rate, s.Debt = "7/day", 104_243 }), "debt", "at most 104242"},
+		"debt of a window":  {with(func(s *Spec) { s.Kind, s.Debt = "fixed_window", maxExact-59 }), "debt", "at most 9007199254740931"},
+		"debt of a log":     {with(func(s *Spec) { s.Kind, s.Debt = "sliding_log", 941 }), "debt", "at most 940"},
+		"sliding debt":      {with(func(s *Spec) { s.Kind, s.Rate, s.Debt = "sliding_window", "60/day", 104_249_932 }), "debt", "at most 104249931"},
+		"debt of leases":    {with(func(s *Spec) { s.Kind, s.Debt = "concurrency", 1 }), "debt", "a lease is held or not"},
 		"cost beyond burst": {with(func(s *Spec) { s.Cost = 61 }), "cost", "1 to the capacity, 60"},
 		"unknown policy":    {with(func(s *Spec) { s.OnBackendError = "panic" }), "on_backend_error", "local_share, open or closed"},
 	} {

@@ -8,23 +8,24 @@ import "time"
 // The estimate is a whole number of tokens times ticks. A tick is a microsecond, or a millisecond if the product would pass 2^53. The
 // estimate is exact for even traffic. For uneven traffic, a window's time may pass up to twice the limit, or deny from half of it on.
 //
-// Invariants: tokens, ticks, tick >= 1; tokens*ticks < 2^53.
+// Invariants: tokens, ticks, tick >= 1; (tokens+debt)*ticks < 2^53.
 type slidingWindow struct {
 	tokens int64
+	debt   int64 // tokens that may be owed beyond them
 	ticks  int64 // per window
 	tick   int64 // us
 }
 
-func newSlidingWindow(r Rate) slidingWindow {
-	w := slidingWindow{tokens: r.Count, ticks: r.Period.Microseconds(), tick: 1}
+func newSlidingWindow(r Rate, debt int64) slidingWindow {
+	w := slidingWindow{tokens: r.Count, debt: debt, ticks: r.Period.Microseconds(), tick: 1}
 	if !w.exact() {
 		w.ticks, w.tick = r.Period.Milliseconds(), time.Millisecond.Microseconds()
 	}
 	return w
 }
 
-// exact reports whether the estimate stays below 2^53 up to the capacity.
-func (w slidingWindow) exact() bool { return w.tokens <= maxExact/w.ticks }
+// exact reports whether the estimate stays below 2^53 up to the capacity and the debt.
+func (w slidingWindow) exact() bool { return w.tokens+w.debt <= maxExact/w.ticks }
 
 func (w slidingWindow) length() int64 { return w.ticks * w.tick }
 
@@ -101,10 +102,11 @@ func (w slidingWindow) Store(st Level, now int64) (s State, until int64) {
 	return State{At: now + st.Ahead, Used: st.Used, Prev: st.Prev, Unit: w.length()}, until
 }
 
-// Remaining implements Limit.
-func (w slidingWindow) Remaining(st Level) int64 {
-	return max(0, w.tokens*w.ticks-w.level(st)) / w.ticks
-}
+// Debt implements Limit.
+func (w slidingWindow) Debt() int64 { return w.debt }
+
+// Left implements Limit.
+func (w slidingWindow) Left(st Level) int64 { return floorDiv(w.tokens*w.ticks-w.level(st), w.ticks) }
 
 // Wait implements Limit.
 func (w slidingWindow) Wait(st Level, cost int64) time.Duration {
@@ -127,12 +129,12 @@ func (w slidingWindow) Delay(Level, int64) time.Duration { return 0 }
 
 // Share implements Limit.
 func (w slidingWindow) Share(p Portion) Limit {
-	w.tokens = p.Tokens
+	w.tokens, w.debt = p.Tokens, partOf(w.debt, p.Tokens, w.tokens)
 	return w
 }
 
 // Scale implements Limit.
 func (w slidingWindow) Scale(s State, from Limit) State {
-	s.Used, s.Prev = fraction(s.Used, from.Capacity(), w.tokens), fraction(s.Prev, from.Capacity(), w.tokens)
+	s.Used, s.Prev = convert(s.Used, from.Capacity(), w.tokens), convert(s.Prev, from.Capacity(), w.tokens)
 	return s
 }

@@ -21,13 +21,14 @@ const (
 // windows are a length and a phase. The others need a zone and a calendar.
 type fixedWindow struct {
 	tokens int64
+	debt   int64           // tokens that may be owed beyond them, until the window ends
 	length int64           // us
 	phase  int64           // µs; the start of a window
 	every  period.Interval // of a calendar; empty if the windows have one length in every zone
 }
 
-func newFixedWindow(r Rate) fixedWindow {
-	w := fixedWindow{tokens: r.Count, length: r.Period.Microseconds()}
+func newFixedWindow(r Rate, debt int64) fixedWindow {
+	w := fixedWindow{tokens: r.Count, debt: debt, length: r.Period.Microseconds()}
 	switch {
 	case r.Month:
 		w.every = period.Month
@@ -101,8 +102,11 @@ func roughly(us int64) int64 {
 	return max(least, CeilDiv(us, 1<<bit)<<bit)
 }
 
-// Remaining implements Limit.
-func (w fixedWindow) Remaining(st Level) int64 { return max(0, w.tokens-st.Used) }
+// Debt implements Limit.
+func (w fixedWindow) Debt() int64 { return w.debt }
+
+// Left implements Limit.
+func (w fixedWindow) Left(st Level) int64 { return w.tokens - st.Used }
 
 // Wait implements Limit.
 func (w fixedWindow) Wait(st Level, cost int64) time.Duration {
@@ -117,11 +121,11 @@ func (w fixedWindow) Delay(Level, int64) time.Duration { return 0 }
 
 // Share implements Limit.
 func (w fixedWindow) Share(p Portion) Limit {
-	w.tokens = p.Tokens
+	w.tokens, w.debt = p.Tokens, partOf(w.debt, p.Tokens, w.tokens)
 	return w
 }
 
 // Scale implements Limit.
 func (w fixedWindow) Scale(s State, from Limit) State {
-	return State{At: s.At, Used: fraction(s.Used, from.Capacity(), w.tokens), Unit: s.Unit}
+	return State{At: s.At, Used: convert(s.Used, from.Capacity(), w.tokens), Unit: s.Unit}
 }

@@ -24,6 +24,7 @@ type Charge struct {
 	Month    bool
 	Zone     *time.Location
 	Capacity int64
+	Debt     int64 // tokens
 	Cost     int64
 	Taken    int64 // us; of a refund
 	Shadow   bool
@@ -51,6 +52,7 @@ type Row struct {
 	Next      int64 // us
 	Reset     int64 // us
 	Delay     int64 // us
+	Taken     int64 // tokens, by this request
 }
 
 // kindModel is what a kind does to a bucket.
@@ -91,7 +93,7 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 	for i, c := range charges {
 		settled[i] = o.Advance(c, now)
 		switch {
-		case what == rule.Refund:
+		case what == rule.Refund || what == rule.Late:
 		case c.Cost > c.Capacity:
 			codes[i] = rule.Never
 		case !c.model().fits(c, settled[i], now, c.Cost):
@@ -102,7 +104,7 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 		}
 	}
 	for i, c := range charges {
-		b := settled[i]
+		b, taken := settled[i], int64(0)
 		delay := c.turn(b, now)
 		switch {
 		case what == rule.Refund:
@@ -110,12 +112,18 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 				o.write(c, b, now)
 			}
 		case what == rule.Consume && allowed && codes[i] == rule.Pass:
-			c.model().take(c, b, c.Cost)
+			taken = c.Cost
+			c.model().take(c, b, taken)
 			o.write(c, b, now)
+		case what == rule.Late:
+			if taken = c.late(b, now); taken > 0 {
+				c.model().take(c, b, taken)
+				o.write(c, b, now)
+			}
 		}
 		// The largest cost that fits.
 		remaining := int64(sort.Search(int(c.Capacity), func(n int) bool { return !c.model().fits(c, b, now, int64(n)+1) }))
-		row := Row{Code: codes[i], Remaining: remaining, Reset: c.wait(b, now, c.Capacity)}
+		row := Row{Code: codes[i], Taken: taken, Remaining: remaining, Reset: c.wait(b, now, c.Capacity)}
 		if remaining < c.Capacity {
 			row.Next = c.wait(b, now, remaining+1)
 		}
@@ -128,6 +136,13 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 		rows = append(rows, row)
 	}
 	return allowed, rows
+}
+
+// late returns what a charge after the fact takes: the most of its cost that fits a capacity that is larger by the debt.
+func (c Charge) late(b *Bucket, now int64) int64 {
+	most := c
+	most.Capacity, most.Debt = c.Capacity+c.Debt, 0
+	return int64(sort.Search(int(c.Cost), func(n int) bool { return !c.model().fits(most, b, now, int64(n)+1) }))
 }
 
 // Advance returns the bucket as of now. A clock set back by more than 5 s moves the stored bucket, and another form of the rule settles it.

@@ -122,7 +122,7 @@ func (sliding) fits(c Charge, b *Bucket, later, n int64) bool {
 	number := at / c.Period
 	// A tick is the microsecond if the capacity can be counted in them exactly, the millisecond otherwise.
 	tick := int64(1)
-	if new(big.Int).Mul(big.NewInt(c.Capacity), big.NewInt(c.Period)).Cmp(big.NewInt(bound.MaxAmount)) > 0 {
+	if new(big.Int).Mul(big.NewInt(c.Capacity+c.Debt), big.NewInt(c.Period)).Cmp(big.NewInt(bound.MaxAmount)) > 0 {
 		tick = 1000
 	}
 	covered := big.NewRat(c.Period-at%c.Period/tick*tick, c.Period)

@@ -1,0 +1,174 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+func mustLate(t *testing.T, l *Limiter, req Request) Decision {
+	t.Helper()
+	d, err := l.ConsumeLate(t.Context(), req)
+	if err != nil || !d.Allowed {
+		t.Fatalf("a charge after the fact: %+v, %v", d, err)
+	}
+	return d
+}
+
+// bothStores are Redis and this process alone.
+func bothStores(t *testing.T) map[string]redis.UniversalClient {
+	t.Helper()
+	return map[string]redis.UniversalClient{"redis": patientClient(t, testenv.Redis(t)), "local": nil}
+}
+
+// TestConsumeLate_TakesTheBucketToMinusItsDebt: 10 tokens and a debt of 5, one token a minute comes back.
+func TestConsumeLate_TakesTheBucketToMinusItsDebt(t *testing.T) {
+	t.Parallel()
+	for where, client := range bothStores(t) {
+		for _, kind := range []string{"token_bucket", "leaky_bucket"} {
+			l := patientLimiter(t, client, settings{})
+			r := compile(t, rule.Spec{ID: kind, Kind: kind, Rate: "1/min", Burst: 10, Debt: 5})
+			one := requestOf(Charge{Rule: r})
+			if v := mustLate(t, l, requestOf(Charge{Rule: r, Cost: 12})).Verdicts[0]; v.Charged != 12 || v.Remaining != 0 || v.Owed != 2 {
+				t.Errorf("%s, %s: 12 of 10: %+v", where, kind, v)
+			}
+			before := mustConsumeNot(t, l, one)
+			if wait := before.RetryAfter; wait <= 2*time.Minute || wait > 3*time.Minute {
+				t.Errorf("%s, %s: owes 2, passes in %s, want 3 minutes", where, kind, wait)
+			}
+			late := mustLate(t, l, requestOf(Charge{Rule: r, Cost: 1000}))
+			if v := late.Verdicts[0]; v.Charged != 3 || v.Owed != 5 {
+				t.Errorf("%s, %s: the rest of the debt: %+v", where, kind, v)
+			}
+			// The denial from before is not what is said now.
+			if v := mustConsumeNot(t, l, one); v.RetryAfter <= 5*time.Minute || v.RetryAfter > 6*time.Minute || v.Remaining != 0 || v.Mode == ModeMemo {
+				t.Errorf("%s, %s: owes 5: %+v, want 6 minutes", where, kind, v)
+			}
+			if v := mustLate(t, l, one).Verdicts[0]; v.Charged != 0 {
+				t.Errorf("%s, %s: charged beyond the debt: %+v", where, kind, v)
+			}
+			if _, err := l.Refund(t.Context(), late.Charged(requestOf(Charge{Rule: r, Cost: 1000}))); err != nil {
+				t.Fatal(err)
+			}
+			if v := mustPeek(t, l, one).Verdicts[0]; v.Owed != 2 {
+				t.Errorf("%s, %s: owes %d after a refund of what was taken, want 2", where, kind, v.Owed)
+			}
+		}
+	}
+}
+
+// mustConsumeNot returns the verdict of the first rule of a denied request.
+func mustConsumeNot(t *testing.T, l *Limiter, req Request) Verdict {
+	t.Helper()
+	d, err := l.Consume(t.Context(), req)
+	if err != nil || d.Allowed {
+		t.Fatalf("%+v, %v; want a denial", d, err)
+	}
+	return d.Verdicts[0]
+}
+
+// TestConsumeLate_WithoutDebt_TakesWhatIsLeft of each kind, of all rules of a request.
+func TestConsumeLate_WithoutDebt_TakesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	for where, client := range bothStores(t) {
+		l := patientLimiter(t, client, settings{})
+		req := Request{Tenant: "acme"}
+		for i, kind := range kinds() {
+			req.Charges = append(req.Charges, Charge{Rule: slowRule(t, kind, int64(10+i)), Cost: 100})
+		}
+		mustLate(t, l, Request{Tenant: "acme", Charges: []Charge{{Rule: req.Charges[0].Rule, Cost: 4}}})
+		d := mustLate(t, l, req)
+		for i, v := range d.Verdicts {
+			want := v.Limit
+			if i == 0 {
+				want -= 4
+			}
+			if v.Charged != want || v.Remaining != 0 || v.Owed != 0 {
+				t.Errorf("%s: %+v, want %d taken", where, v, want)
+			}
+		}
+		if _, err := l.Refund(t.Context(), d.Charged(req)); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range mustPeek(t, l, req).Verdicts {
+			if want := d.Verdicts[i].Charged; v.Remaining != want {
+				t.Errorf("%s, %s: %d left after the refund, want %d", where, v.Rule.Kind, v.Remaining, want)
+			}
+		}
+	}
+}
+
+// TestConsumeLate_DebtChanges: a debt that is taken away is still owed, and a larger one gives nothing back.
+func TestConsumeLate_DebtChanges_NothingIsForgiven(t *testing.T) {
+	t.Parallel()
+	for where, client := range bothStores(t) {
+		for _, kind := range kinds() {
+			l := patientLimiter(t, client, settings{})
+			with := func(debt int64) *rule.Rule {
+				rate := rule.Rate{Count: 10, Period: 31 * 24 * time.Hour}
+				return compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: rate.String(), Debt: debt})
+			}
+			mustLate(t, l, requestOf(Charge{Rule: with(6), Cost: 16}))
+			wait := mustPeek(t, l, requestOf(Charge{Rule: with(6)})).Verdicts[0].RetryAfter
+			for _, debt := range []int64{0, 3, 20} {
+				req := requestOf(Charge{Rule: with(debt)})
+				v := mustConsumeNot(t, l, req)
+				if v.Owed != 6 || v.RetryAfter > wait || v.RetryAfter < wait-time.Minute {
+					t.Errorf("%s, %s: owes %d, passes in %s under a debt of %d; want 6 and %s", where, kind, v.Owed, v.RetryAfter, debt, wait)
+				}
+				if late := mustLate(t, l, req).Verdicts[0].Charged; late > 0 && debt < 6 {
+					t.Errorf("%s, %s: %d charged beyond a debt of %d", where, kind, late, debt)
+				}
+			}
+		}
+	}
+}
+
+// TestConsumeLate_Outage: this process goes on from the debt that Redis had, with its share of both; what it charged comes to an empty Redis.
+func TestConsumeLate_Outage_DebtIsKept(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	two := replica.Known(1, []uint64{2}, 0)
+	l := patientLimiter(t, productionClient(t, server.URL), settings{Replicas: func() *replica.Set { return two }})
+	var reqs []Request
+	for _, kind := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window"} {
+		reqs = append(reqs, requestOf(Charge{Rule: compile(t, rule.Spec{ID: kind, Kind: kind, Rate: "100/31day", Debt: 40}), Cost: 120}))
+	}
+	for _, req := range reqs {
+		mustLate(t, l, req)
+	}
+	server.Kill()
+	for _, req := range reqs {
+		kind := req.Charges[0].Rule.Kind
+		eventually(t, "an outage", func() bool {
+			d, err := l.Peek(t.Context(), req)
+			return err == nil && d.Degraded
+		})
+		// 20 of 40 are owed: 10 of 20 here.
+		v := mustLate(t, l, req).Verdicts[0]
+		if v.Charged != 10 || v.Owed != 20 || v.Limit != 50 {
+			t.Errorf("%s: %+v, want 10 taken here", kind, v)
+		}
+		req.Charges[0].Cost = 1
+		if d, err := l.Consume(t.Context(), req); err != nil || d.Allowed || !d.Degraded {
+			t.Errorf("%s: passes while it owes: %+v, %v", kind, d, err)
+		}
+	}
+	server.Start()
+	for _, req := range reqs {
+		var v Verdict
+		eventually(t, "redis", func() bool {
+			d, err := l.Peek(t.Context(), req)
+			v = d.Verdicts[0]
+			return err == nil && !d.Degraded
+		})
+		if v.Owed != 30 || v.Allowed {
+			t.Errorf("%s: owes %d after the loss, want 20 from before and 10 of the outage", v.Rule.Kind, v.Owed)
+		}
+	}
+}
