@@ -1,16 +1,19 @@
 -- limits: decides requests in order. Each request is charged on all its buckets or on none.
 --
--- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life. All in one hash slot
+-- KEYS      the buckets of the requests, each once, 1..1024; then, if life is not 0, the key of the life; then the bans of the buckets whose
+--           rules have one. All in one hash slot
 -- ARGV      non-negative integers below 2^53, in this order:
 --   now       0: the server's TIME, read once. Otherwise the time to use in us, for tests only
 --   rules     how many rules there are, 1..1024
 --   forms     how many forms of request there are, 1..64
 --   life      the life of the data that the caller knows; 1: it knows none; 0: do not ask. If it is another one, nothing is decided
 --   per rule: word, a, b, c, d
---     word      2 * kind + 1; for a shadow rule 2 * kind: it is charged like the others and never denies
+--     word      2 * kind + 1; for a shadow rule 2 * kind: it is charged like the others and never denies; plus 16 if the rule has a ban
 --     kind      1 token bucket, 2 leaky bucket, 3 fixed window, 4 sliding window, 5 sliding log
 --     a         capacity in tokens, >= 1
 --     b, c, d   the kind's parameters, see below
+--   per rule with a ban, in order: after, within, length; then, if there is one, how many buckets have a ban, and the indexes of these in KEYS
+--     after     this many denials, 1..1000, that are less than within us old, ban the bucket for length us, both >= 1
 --   per form: mode, charges, then per charge: rule, bucket, cost, and in a refund: at, in a raise: at, x, y, debt, after the fact: debt
 --     mode      0 consume, 1 peek (decide, charge nothing), 2 refund (give back, always allowed), 3 raise (always allowed): the level becomes
 --               at least the one that the caller has known, and then cost is charged on top, up to the capacity and the debt. Each bucket of
@@ -28,7 +31,8 @@
 -- Reply     a string of integers, each in 7 bytes, highest first: now in us, buckets rebased, buckets ahead, life (0: not asked),
 --           unless the life is another one: per request: allowed 1|0, then per charge: code, and the values of the kind
 --           per bucket that is ahead: its index in KEYS, us by which its time is ahead of now (nothing comes back earlier)
---     code      in a charge after the fact, the tokens that it took, times 8, plus: 0 passes, 1 denied for now, 2 never possible (cost > capacity), 3 the stored value is not a bucket, 4 now
+--     code      in a charge after the fact, the tokens that it took, times 8; if the bucket is banned, us until that ends, times 8; plus:
+--               0 passes, 1 denied for now, 2 never possible (cost > capacity), 3 the stored value is not a bucket, 4 now
 --               is in none of the given windows: nothing of this request was decided or charged; send it again with others
 --
 -- Kinds: b, c, d; the values after the code, after this request's charge or refund
@@ -46,7 +50,7 @@
 -- Invariants
 --   1. A request is charged on all its rules or on none. A shadow rule is charged iff the request is allowed and the rule
 --      itself passes. A charge after the fact is cut per rule.
---   2. A denied or peeked request writes nothing, with two exceptions that are stored even then. A bucket whose time is more than
+--   2. A denied or peeked request writes nothing to buckets, with two exceptions that are stored even then. A bucket whose time is more than
 --      AHEAD_US ahead of now (the clock was set back) is rebased to now with its level kept: otherwise every denial would start from
 --      the old time, and the bucket would not refill until the clock has caught up. A bucket that was written under another form of
 --      its rule (another rate or window) is settled: a bucket refills at the old rate up to now and at the new one from now on, and
@@ -58,7 +62,9 @@
 --   4. A missing key is a bucket from which nothing was taken. A key lives until its bucket is full (rounded up, plus 1 s) by the form of
 --      its rule that was seen last, so expiry changes no decision.
 --   5. A value that is not a bucket is not treated as one and not overwritten. It denies (code 3).
---   6. Nothing is written before everything has been read and decided: an error leaves all buckets as they were.
+--   6. A banned bucket denies what it would pass. A denied consume counts for the ban unless the bucket is banned, and a peek never does. A
+--      ban that would last longer than its rule says is cut: the rule has changed, or the clock was set back.
+--   7. Nothing is written before everything has been read and decided: an error leaves all buckets as they were.
 --
 -- The life is a key beside the buckets, the us at which it was first missed. It is lost together with the buckets and comes back as another
 -- one, so a caller that knows a life finds out that the buckets it knew are gone. It expires after MAX_LIFE_S.
@@ -68,7 +74,8 @@
 --   varint    7 bits per byte, lowest first, the high bit says that more follow
 --   rest      an integer in as few of the remaining bytes as hold it, highest first
 --   form      what tells one form of a rule from another
--- All begin with the bucket's time, as of which the others are.
+-- All buckets begin with their time, as of which the others are.
+--   ban             the time when it ends; or 7 bytes of 0, and a time per denial
 --   bucket          varint short form of the units per token; unless one unit comes back per us: a byte 0 and the number of units in
 --                   7 bytes; rest: units used
 --   fixed window    a byte 0; a byte n for the key's life after the time, (8 + n % 8) * 2 ^ (10 + n / 8) us, which is its window's
@@ -84,6 +91,7 @@ local MAX_REQUESTS, MAX_CHARGES = 64, 16
 local MAX_KEYS = 1024
 local PACKED = 256 -- integers packed at a time: unpack takes a few thousand values
 local MAX_LOG = 1000
+local MAX_DENIALS = 1000
 local PEEK, REFUND, RAISE, LATE = 1, 2, 3, 4
 local MAX_LIFE_S = 34560000 -- 400 days, longer than any window
 local PASS, DENIED, NEVER, CORRUPT, STALE = 0, 1, 2, 3, 4
@@ -507,12 +515,17 @@ if now == 0 then
 end
 
 -- Rules: the arguments of rule r begin at 5 * r.
-local kinds, tops, unit, enforced = {}, {}, {}, {}
+local kinds, tops, unit, enforced, bans = {}, {}, {}, {}, nil
 local at = 5 * rules + 4
 if count < at then return refuse('5 arguments per rule') end
 for r = 1, rules do
   local p = 5 * r
   local new = NEW[floor(args[p] / 2)]
+  if not new then
+    bans = bans or {}
+    bans[#bans + 1] = r
+    new = NEW[floor(args[p] / 2) - 8]
+  end
   if not new then return refuse('kind of rule ' .. r) end
   local kind = KINDS[new]
   if not kind then
@@ -523,6 +536,28 @@ for r = 1, rules do
   if not top then return refuse('parameters of rule ' .. r) end
   kinds[r], tops[r], unit[r], enforced[r] = kind, top, units, args[p] % 2 == 1
 end
+
+-- Bans: by rule, and by bucket the index of its ban in KEYS, when it ends, its denials, and whether these have changed.
+local ban_of, ban_key, ends, denied, changed = {}, {}, {}, {}, {}
+local function read_bans()
+  for _, r in ipairs(bans) do
+    local ban = { after = args[at + 1], within = args[at + 2], length = args[at + 3] }
+    if not ban.length or ban.after < 1 or ban.after > MAX_DENIALS or ban.within < 1 or ban.length < 1 then return false end
+    ban_of[r], at = ban, at + 3
+  end
+  at = at + 1
+  local own = args[at]
+  if not own or own > keys - 1 then return false end
+  keys = keys - own
+  for n = 1, own do
+    local i = args[at + n]
+    if not i or i < 1 or i > keys or ban_key[i] then return false end
+    ban_key[i] = #KEYS - own + n
+  end
+  at = at + own
+  return true
+end
+if bans and not read_bans() then return refuse('bans') end
 
 -- Forms: the columns of their charges follow each other, indexed by the position of their first. rooms is the highest level at
 -- which the cost passes; false if there is none.
@@ -640,8 +675,54 @@ local function raise(i, rule, j)
   take(i, rule, j)
 end
 
+-- open_ban returns when the ban of bucket i ends.
+local function open_ban(i, ban)
+  if not ends[i] then
+    local raw, times = raws[ban_key[i]] or '', {}
+    ends[i] = #raw == 7 and read(TIME, raw) or 0
+    for from = 8, #raw - 6, 7 do times[#times + 1] = read(TIME, raw, from) end
+    denied[i] = times
+    if ends[i] - now > ban.length then ends[i], changed[i] = now + ban.length, ban end
+  end
+  return ends[i]
+end
+
+-- count_denial counts a denial by bucket i, and returns when the ban ends that it may begin.
+local function count_denial(i, ban)
+  local times = {}
+  for _, at in ipairs(denied[i]) do
+    if at > now - ban.within then times[#times + 1] = min(at, now) end
+  end
+  times[#times + 1] = now
+  if #times >= ban.after then ends[i], times = now + ban.length, {} end
+  denied[i], changed[i] = times, ban
+  return ends[i]
+end
+
 -- Decisions. buckets are those of the last request's charges; a request with the same argument has the same buckets.
 local codes, buckets, touched, o, last = {}, {}, {}, 4, nil
+
+-- judge puts bans into the codes of a request, and counts its denials. It returns whether a ban denies the request.
+local function judge(first, final, mode)
+  local denies = false
+  for j = first, final do
+    if codes[j] == STALE then return true end
+  end
+  for j = first, final do
+    local i, rule = buckets[j], which[j]
+    local ban = ban_of[rule]
+    if ban and ban_key[i] and codes[j] <= DENIED then
+      local to = open_ban(i, ban)
+      if to <= now and mode ~= PEEK and codes[j] == DENIED then to = count_denial(i, ban) end
+      if to > now then
+        codes[j] = codes[j] + 8 * (to - now)
+        denies = denies or enforced[rule]
+      end
+    end
+  end
+  return denies
+end
+
 for r = at + 1, count do
   local request = args[r]
   local f = request % MAX_REQUESTS + 1
@@ -681,6 +762,7 @@ for r = at + 1, count do
     if code ~= PASS and (code == STALE or (mode < REFUND or mode == LATE) and enforced[which[j]]) then allowed = 0 end
     codes[j] = code
   end
+  if bans and mode < REFUND and judge(first, final, mode) then allowed = 0 end
   o = o + 1
   out[o] = allowed
   local act = allowed == 1 and mode ~= PEEK
@@ -701,12 +783,21 @@ for r = at + 1, count do
       end
     end
     if kind.say then
-      o = kind.say(i, o + 1, costs[j], code, args[5 * rule + 1], args[5 * rule + 2])
+      o = kind.say(i, o + 1, costs[j], code % 8, args[5 * rule + 1], args[5 * rule + 2])
     else
       out[o + 2] = level[i] or 0
       o = o + 2
     end
   end
+end
+
+for i, ban in pairs(changed) do
+  local value, us = pack(TIME, ends[i]), ends[i] - now
+  if us <= 0 then
+    for n, at in ipairs(denied[i]) do denied[i][n] = pack(TIME, at) end
+    value, us = pack(TIME, 0) .. concat(denied[i]), ban.within
+  end
+  redis.pcall('SET', KEYS[ban_key[i]], value, 'PX', ceil(us / 1000) + GRACE_MS) -- a server that cannot write denies all the same
 end
 
 -- Writes. Deletions are last: a server that is out of memory accepts them only.

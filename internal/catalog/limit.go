@@ -73,6 +73,7 @@ type Limit struct {
 
 	Counts    string   `json:"counts,omitzero"`    // attempts or successes; empty: attempts if per ip, per route without tenant, or closed
 	RouteKey  string   `json:"route_key,omitzero"` // pattern or path, if Per has route; empty: pattern
+	Ban       Ban      `json:"ban,omitzero"`       // the zero value: none
 	Normalize []string `json:"normalize,omitzero"` // route.Forms that are made equal; nil: all at gateways, none elsewhere
 	IPPrefix  IPPrefix `json:"ip_prefix,omitzero"` // if Per has ip
 

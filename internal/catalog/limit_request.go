@@ -25,6 +25,13 @@ const (
 	defaultPrefixV6, maxPrefixV6 = 64, 128 // a customer has at least a /64
 )
 
+// Ban denies everything to a bucket that has denied After requests within a time. The times are as in 90s, 10m or 24h.
+type Ban struct {
+	After  int64  `json:"after"`
+	Within string `json:"within"`
+	For    string `json:"for"`
+}
+
 // IPPrefix is how many bits of an address name a bucket. The zero value is 32 and 64.
 type IPPrefix struct {
 	V4 int `json:"v4,omitzero"` // 1..32; 0: 32
@@ -47,6 +54,9 @@ func (l *Limit) checkRequest(c *checker) {
 		field := fmt.Sprintf("normalize[%d]", i)
 		c.oneOf(field, form, forms...)
 		c.require(!slices.Contains(l.Normalize[:i], form), field, "must appear once")
+	}
+	if c.has("ban", l.Ban != Ban{}) {
+		c.require(l.Ban.After != 0, "ban.after", "is required")
 	}
 	if c.has("ip_prefix", l.IPPrefix != IPPrefix{}) {
 		c.require(slices.Contains(l.Per, PerIP), "ip_prefix", "must be absent if per does not have ip")

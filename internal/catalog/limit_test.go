@@ -53,6 +53,7 @@ func TestLimit_FaultsByField(t *testing.T) {
 		"concurrency of nothing":         {func(l *Limit) { l.Kind, l.Rate = KindConcurrency, "" }, "burst", "no rate"},
 		"concurrency with costs":         {func(l *Limit) { l.Kind, l.Costs = KindConcurrency, []RouteCost{{"/a", 1}} }, "costs", "lease"},
 		"concurrency by amount":          {func(l *Limit) { l.Kind, l.CostBy, l.Match.Meter = KindConcurrency, "amount", "m" }, "cost_by", "lease"},
+		"a ban after nothing":            {func(l *Limit) { l.Ban.For = "1m" }, "ban.after", "required"},
 		"a debt below zero":              {func(l *Limit) { l.Debt = -1 }, "debt", "0 to 9007199254740991"},
 		"a negative share of a region":   {func(l *Limit) { l.RegionShare = -1 }, "region_share", "1 to 100"},
 		"more than a whole region":       {func(l *Limit) { l.RegionShare = 101 }, "region_share", "1 to 100"},
@@ -93,7 +94,7 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 	rich := Limit{
 		Rule: "rich", Per: []string{"tenant", "subject", "route", "ip"}, Kind: kindFixedWindow, Rate: "100/day", Burst: 100, Cost: 2,
 		Match: Match{Method: "GET", Route: "/v1/**", Meter: "api_calls", Plan: "starter", Tenant: "acme"},
-		Costs: []RouteCost{{"/v1/export", 50}, {"/v1/*", 3}}, CostBy: CostByAmount, Debt: 30, Timezone: ZoneOfTenant, Mode: ModeShadow,
+		Costs: []RouteCost{{"/v1/export", 50}, {"/v1/*", 3}}, CostBy: CostByAmount, Debt: 30, Ban: Ban{3, "1m", "10m"}, Timezone: ZoneOfTenant, Mode: ModeShadow,
 		OnBackendError: "closed", RegionShare: 40, Counts: countsSuccesses, RouteKey: RouteKeyPath, Normalize: []string{"case"},
 		IPPrefix: IPPrefix{24, 56},
 	}

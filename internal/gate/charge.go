@@ -136,7 +136,7 @@ func (res *limitsResult) afterTheFact(how charging) {
 }
 
 // pass makes v the verdict on a request that passed.
-func (v *LimitVerdict) pass() { v.Allowed, v.Never, v.RetryAfter = true, false, 0 }
+func (v *LimitVerdict) pass() { v.Allowed, v.Never, v.RetryAfter, v.Banned = true, false, 0, 0 }
 
 // chargeOnce charges under a key. What is remembered is a fingerprint of the request with "?", and then with "=" and the id of the charge.
 func (g *Gate) chargeOnce(ctx context.Context, req *ChargeRequest, facts *tenantFacts) (Charged, error) {

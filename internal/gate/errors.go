@@ -53,6 +53,17 @@ func (e *RateLimited) Error() string {
 	return fmt.Sprintf("rate limited by %s, retry after %s", strings.Join(e.Violated, ", "), e.RetryAfter)
 }
 
+// Banned returns the rule whose ban denied the request the longest; empty: no ban did.
+func (e *RateLimited) Banned() string {
+	longest, name := time.Duration(0), ""
+	for i := range e.Verdicts {
+		if v := &e.Verdicts[i]; v.Banned > longest && !v.Shadow {
+			longest, name = v.Banned, v.Rule
+		}
+	}
+	return name
+}
+
 // CostExceedsCapacity refuses a request that costs more tokens than the capacity of a limit. Waiting does not help. Nothing
 // was charged.
 type CostExceedsCapacity struct {

@@ -133,7 +133,7 @@ func verdictOf(v *ratelimit.Verdict, p *planRule, degraded bool) LimitVerdict {
 	return LimitVerdict{
 		Rule: v.Rule.ID, Kind: v.Rule.Kind.String(), Replaces: p.replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
 		Policy: p.policy, Window: v.Rule.Kind.Windowed(),
-		RetryAfter: v.RetryAfter, Next: v.Next, Full: v.Reset, Delay: v.Delay, Charged: v.Charged, Shadow: v.Shadow, Never: v.Never,
+		RetryAfter: v.RetryAfter, Banned: v.Banned, Next: v.Next, Full: v.Reset, Delay: v.Delay, Charged: v.Charged, Shadow: v.Shadow, Never: v.Never,
 		Degraded: degraded,
 	}
 }

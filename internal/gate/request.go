@@ -170,6 +170,9 @@ type LimitVerdict struct {
 	// RetryAfter is the time until the same cost would pass; zero if it passed or never will.
 	RetryAfter time.Duration
 
+	// Banned is the time until the bucket's ban ends; zero if it is not banned.
+	Banned time.Duration
+
 	// Next is the time until one more token is available, Full the time until the bucket is full; both are zero if it is full.
 	Next, Full time.Duration
 

@@ -76,7 +76,7 @@ func (m *routeMatch) matches(way int, name string) bool {
 func compileRule(l *catalog.Limit) (*limitRule, error) {
 	spec := rule.Spec{
 		ID: l.Rule, Kind: l.Kind, Rate: l.Rate, Burst: l.Burst, Cost: l.Cost, Debt: l.Debt, Shadow: l.Mode == catalog.ModeShadow,
-		OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
+		Ban: rule.BanSpec{After: l.Ban.After, Within: l.Ban.Within, For: l.Ban.For}, OnBackendError: l.OnBackendError, Shared: l.Shared(), RegionShare: l.RegionShare,
 	}
 	r := &limitRule{
 		source: l,

@@ -26,6 +26,9 @@ type LimitState struct {
 	// decide.
 	Next, Full time.Duration
 
+	// Banned is the time until the bucket's ban ends; zero if it is not banned.
+	Banned time.Duration
+
 	Degraded bool // Redis is away: this is what the instance knows of its share
 }
 
@@ -61,6 +64,6 @@ func (g *Gate) LimitState(ctx context.Context, req BucketRequest) (LimitState, e
 		return LimitState{}, unavailable("the bucket could not be read", err)
 	}
 	v := &decision.Verdicts[0]
-	out.Remaining, out.Owed, out.Limit, out.Next, out.Full, out.Degraded = v.Remaining, v.Owed, v.Limit, v.Next, v.Reset, decision.Degraded
+	out.Remaining, out.Owed, out.Limit, out.Next, out.Full, out.Banned, out.Degraded = v.Remaining, v.Owed, v.Limit, v.Next, v.Reset, v.Banned, decision.Degraded
 	return out, nil
 }

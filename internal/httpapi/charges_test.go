@@ -188,3 +188,45 @@ func TestLimitState_Override_ShowsItsNumbers(t *testing.T) {
 		t.Errorf("%+v, want 7 of 9", got)
 	}
 }
+
+// TestLimit_Ban_IsShownAndEndsByAReset: two denials of one subject ban it, and nobody else.
+func TestLimit_Ban_IsShownAndEndsByAReset(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant","subject"],"kind":"token_bucket","rate":"5/day","ban":{"after":2,"within":"1m","for":"10m"}}`)
+	charge := func(subject string, cost int) *answer {
+		return s.call("POST", "/v1/limits/charge", fmt.Sprintf(`{"tenant":"acme","subject":%q,"cost":%d}`, subject, cost))
+	}
+	charge("u", 4).want(200)
+	if p := charge("u", 2).problem(429, "rate_limited"); strings.Contains(p.Detail, "banned") {
+		t.Errorf("the first denial: %+v", p)
+	}
+	charge("u", 6).problem(422, "cost_exceeds_capacity") // is no denial that waiting helps
+	for i := range 3 {
+		p := charge("u", 2-i%2).problem(429, "rate_limited")
+		if !strings.Contains(p.Detail, "banned by r0") || i == 1 && (p.RetryAfterMs < 599_000 || p.RetryAfterMs > 600_000) {
+			t.Errorf("while banned: %+v", p)
+		}
+	}
+	var checked wire.CheckAnswer
+	s.call("POST", "/v1/check", `{"tenant":"acme","subject":"u","items":[{"meter":"calls","amount":1}]}`).want(200).into(&checked)
+	if checked.Allowed || checked.Code != "rate_limited" || checked.Limits[0].BannedMs < 599_000 {
+		t.Errorf("a check: %+v", checked)
+	}
+	var state wire.LimitState
+	s.call("GET", "/v1/limits/r0/state?tenant=acme&subject=u", "").want(200).into(&state)
+	if state.Remaining != 1 || state.BannedMs < 599_000 {
+		t.Errorf("%+v", state)
+	}
+	charge("other", 5).want(200)
+	s.call("POST", "/v1/limits/r0/reset", `{"tenant":"acme","subject":"u"}`).want(200)
+	charge("u", 5).want(200)
+	s.call("GET", "/v1/limits/r0?explain=1", "").want(200).into(new(wire.Limit))
+	for body, field := range map[string]string{
+		`"ban":{}`: "ban.after", `"ban":{"after":1001,"within":"1m","for":"1m"}`: "ban.after", `"ban":{"after":1,"within":"1","for":"1m"}`: "ban.within",
+		`"ban":{"after":1,"within":"1m"}`: "ban.for", `"ban":{"after":1,"within":"1m","for":"1m","until":"x"}`: "ban.until",
+	} {
+		s.call("PUT", "/v1/limits/bad", `{"per":["tenant"],"kind":"token_bucket","rate":"5/day",`+body+`}`).refused(field)
+	}
+}

@@ -190,6 +190,9 @@ func appendVerdict(b []byte, v *gate.LimitVerdict) []byte {
 	if v.Delay > 0 {
 		b = appendField(b, `,"delay_ms":`, ceil(v.Delay, time.Millisecond))
 	}
+	if v.Banned > 0 {
+		b = appendField(b, `,"banned_ms":`, ceil(v.Banned, time.Millisecond))
+	}
 	if v.Late {
 		b = appendField(b, `,"charged":`, v.Charged)
 	}

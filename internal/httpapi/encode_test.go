@@ -150,12 +150,13 @@ func drawVerdicts(t *rapid.T) (limits []gate.LimitVerdict, said []wire.LimitVerd
 			Rule: text().Draw(t, "rule"), Kind: text().Draw(t, "kind"), Replaces: text().Draw(t, "replaces"), Allowed: rapid.Bool().Draw(t, "passes"),
 			Remaining: amount().Draw(t, "tokens"), Limit: amount().Draw(t, "burst"), RetryAfter: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "retry")),
 			Delay: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "delay")), Shadow: rapid.Bool().Draw(t, "shadow"),
-			Never: rapid.Bool().Draw(t, "never"), Late: rapid.Bool().Draw(t, "late"), Charged: rapid.Int64Range(0, 3).Draw(t, "charged"), Degraded: rapid.Bool().Draw(t, "degraded"),
+			Never: rapid.Bool().Draw(t, "never"), Late: rapid.Bool().Draw(t, "late"),
+			Banned: time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "banned")), Charged: rapid.Int64Range(0, 3).Draw(t, "charged"), Degraded: rapid.Bool().Draw(t, "degraded"),
 		}
 		limits = append(limits, v)
 		out := wire.LimitVerdict{
 			Rule: v.Rule, Kind: wire.LimitKind(v.Kind), Replaces: v.Replaces, Allowed: v.Allowed, Remaining: v.Remaining, Limit: v.Limit,
-			DelayMs: ceil(v.Delay, time.Millisecond), Shadow: v.Shadow, Degraded: v.Degraded,
+			DelayMs: ceil(v.Delay, time.Millisecond), BannedMs: ceil(v.Banned, time.Millisecond), Shadow: v.Shadow, Degraded: v.Degraded,
 		}
 		if !v.Never {
 			out.RetryAfterMs = new((v.RetryAfter + time.Millisecond - 1).Milliseconds())

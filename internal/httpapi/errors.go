@@ -191,6 +191,9 @@ func (p *problem) fromGate(err error) bool {
 		p.code, p.uri = gate.CodeRateLimited, typeQuotaExceeded
 		p.violated, p.limits, p.retryAfter = e.Violated, e.Verdicts, e.RetryAfter
 		p.detail = "a rate limit was reached; nothing was charged"
+		if rule := e.Banned(); rule != "" {
+			p.detail = "banned by " + rule + " after too many denials; nothing was charged"
+		}
 		return true
 	}
 	if e, ok := errors.AsType[*gate.CostExceedsCapacity](err); ok {

@@ -193,7 +193,7 @@ func (s *Server) limitState(rc *request) error {
 	}
 	return rc.send(http.StatusOK, wire.LimitState{
 		Rule: name, Kind: wire.LimitKind(state.Kind), Remaining: state.Remaining, Owed: state.Owed, Limit: state.Limit, NextAfterMs: ceil(state.Next, time.Millisecond),
-		ResetAfterMs: ceil(state.Full, time.Millisecond), Degraded: state.Degraded,
+		ResetAfterMs: ceil(state.Full, time.Millisecond), BannedMs: ceil(state.Banned, time.Millisecond), Degraded: state.Degraded,
 	})
 }
 
@@ -311,6 +311,7 @@ func limitOf(l *catalog.Limit) wire.Limit {
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
 		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
+		Ban:       banOf(l.Ban),
 		CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
 	}
 }
@@ -321,6 +322,7 @@ func planLimitOf(l *catalog.Limit) wire.PlanLimit {
 		Cost: l.Cost, Costs: costsOf(l.Costs), CostBy: wire.LimitCostBy(l.CostBy), Replaces: l.Replaces, Timezone: l.Timezone,
 		Mode: wire.LimitMode(l.Mode), OnBackendError: wire.OnBackendError(l.OnBackendError), RegionShare: l.RegionShare,
 		Counts: wire.LimitCounts(l.Counts), RouteKey: wire.LimitRouteKey(l.RouteKey), Normalize: normalizeOf(l.Normalize), IPPrefix: prefixOf(l.IPPrefix),
+		Ban: banOf(l.Ban),
 	}
 }
 
@@ -330,6 +332,10 @@ func normalizeOf(forms []string) *wire.LimitNormalize {
 		return nil
 	}
 	return &forms
+}
+
+func banOf(b catalog.Ban) wire.LimitBan {
+	return wire.LimitBan{After: b.After, Within: b.Within, For: b.For}
 }
 
 func prefixOf(p catalog.IPPrefix) wire.LimitIPPrefix {

@@ -19,7 +19,7 @@ import (
 // operation needs them.
 func fullBodies() map[string]struct{ method, path, body string } {
 	const limit = `"per":["tenant","route","ip"],"match":{"method":"GET","route":"/x/**","meter":"calls","plan":"basic","tenant":"acme"},"kind":"fixed_window","rate":"60/day",` +
-		`"burst":60,"debt":9,"cost":2,"costs":[{"route":"/x/*","cost":3}],"cost_by":"amount","replaces":"to-replace","timezone":"tenant","mode":"enforce",` +
+		`"burst":60,"debt":9,"ban":{"after":3,"within":"1m","for":"10m"},"cost":2,"costs":[{"route":"/x/*","cost":3}],"cost_by":"amount","replaces":"to-replace","timezone":"tenant","mode":"enforce",` +
 		`"on_backend_error":"open","region_share":100,"counts":"attempts","route_key":"path","normalize":["case"],"ip_prefix":{"v4":24,"v6":56}`
 	const block = `{"action":"block","expires_at":"2099-01-01T00:00:00Z","reason":"abuse","tenant":"acme"}`
 	const demand = `"tenant":"acme","items":[{"meter":"calls","amount":1}],"subject":"u1"`

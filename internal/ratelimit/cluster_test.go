@@ -139,6 +139,7 @@ func TestCluster_SlotsMove_NothingLost(t *testing.T) {
 	t.Run("concurrent slots", func(t *testing.T) { concurrentSlots(t, c) })
 	t.Run("reads", func(t *testing.T) { readsComeWithTheOwnSlot(t, c) })
 	t.Run("refunds", func(t *testing.T) { refundsReachEverySlot(t, c) })
+	t.Run("debts and bans", func(t *testing.T) { debtsAndBansInEverySlot(t, c) })
 	t.Run("leases", func(t *testing.T) { leasesOnMovingSlots(t, c) })
 }
 
@@ -488,6 +489,44 @@ func readsComeWithTheOwnSlot(t *testing.T, c *testenv.RedisCluster) {
 		if err := l.store.Read(t.Context(), with); err != nil || len(with.Values) != 2 || with.Values[0] != tenant || with.Values[1] != "" {
 			t.Errorf("read %q, %v", with.Values, err)
 		}
+	}
+}
+
+// debtsAndBansInEverySlot: the ban of a bucket is in its slot, and a charge after the fact reaches all slots.
+func debtsAndBansInEverySlot(t *testing.T, c *testenv.RedisCluster) {
+	l := patientLimiter(t, patientCluster(t, c), settings{})
+	ban := rule.BanSpec{After: 2, Within: "1h", For: "1h"}
+	global := compile(t, rule.Spec{ID: "owing-global", Rate: "1/day", Burst: 5, Debt: 3, Shared: true, Ban: ban})
+	own := compile(t, rule.Spec{ID: "owing-own", Rate: "1/day", Burst: 5, Debt: 4})
+	req := Request{Tenant: "owing", Charges: []Charge{{Rule: own, Cost: 8}, {Rule: global, Cost: 8}}}
+	one := Request{Tenant: "owing", Charges: []Charge{{Rule: own, Cost: 1}, {Rule: global, Cost: 1}}}
+	d := mustLate(t, l, req)
+	if v := d.Verdicts; v[0].Charged != 8 || v[1].Charged != 8 || v[0].Owed != 3 || v[1].Owed != 3 {
+		t.Errorf("%+v", d)
+	}
+	if late := mustLate(t, l, req); late.Verdicts[0].Charged != 1 || late.Verdicts[1].Charged != 0 {
+		t.Errorf("beyond the debts: %+v", late)
+	}
+	for i := range 2 {
+		if d := mustConsume(t, l, one); d.Allowed || (d.Verdicts[1].Banned > 0) != (i == 1) {
+			t.Errorf("denial %d: %+v", i+1, d)
+		}
+	}
+	if _, err := l.Refund(t.Context(), d.Charged(req)); err != nil {
+		t.Fatal(err)
+	}
+	if d := mustConsume(t, l, one); d.Allowed || d.Verdicts[1].Banned == 0 || d.Verdicts[0].Remaining != 4 || d.Verdicts[1].Remaining != 5 {
+		t.Errorf("after a refund of 8 and 8: %+v, want 4 and 5 left, and the ban", d)
+	}
+	name, err := rule.Bucket{Tenant: "owing", Rule: global}.Name()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Reset(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if d := mustConsume(t, l, one); !d.Allowed {
+		t.Errorf("after a reset: %+v", d)
 	}
 }
 

@@ -51,7 +51,7 @@ func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 	for i := range q.charges {
 		c := &q.charges[i]
 		own := a.results[i].taken
-		if q.op == rule.Consume && a.allowed && a.results[i].code == rule.Pass {
+		if q.op == rule.Consume && a.allowed && a.results[i].passes() {
 			own = c.cost
 		}
 		d.Verdicts[i] = verdictOf(c, replicas.LimitOf(c.rule, c.key), a.results[i], own)
@@ -83,6 +83,9 @@ func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
 		v.RetryAfter = max(v.Reset, redisstore.RetryAfter)
 	default:
 		v.RetryAfter = l.Wait(r.level, c.cost)
+	}
+	if r.banned > 0 {
+		v.ban(rule.Micros(r.banned))
 	}
 	return v
 }

@@ -29,6 +29,8 @@ const (
 //
 // Tokens come back earlier only by a refund or reset in this process, which forgets the denial; by a change of the rule, whose limit then
 // differs; or by a refund in another process, for which denialFor bounds the memory.
+//
+// A denial by a rule with a ban is remembered while the bucket is banned: before, each denial must reach Redis, because it counts.
 type denials struct {
 	seed    maphash.Seed
 	live    atomic.Int64 // entries; the normal case, none, takes no lock
@@ -163,10 +165,15 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 	now := l.micros()
 	var back [MaxCharges]int64
 	for i := range q.charges {
-		if c := &q.charges[i]; !c.rule.Shadow {
-			if e, known := l.denials.of(c, now); known {
+		c, known := &q.charges[i], false
+		if !c.rule.Shadow {
+			var e denial
+			if e, known = l.denials.of(c, now); known {
 				back[i], denied = e.back, true
 			}
+		}
+		if !known && c.rule.Bans() {
+			return Decision{}, false // if its bucket denies, that counts
 		}
 	}
 	if !denied {
@@ -211,8 +218,15 @@ func (l *Limiter) learn(q *query, d *Decision, asked int64, asOf *[MaxCharges]ui
 	}
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
-		if c := &q.charges[i]; !v.Allowed && !v.Never && !v.Shadow && v.RetryAfter > 0 && remembers(c.rule.Kind) {
+		c := &q.charges[i]
+		if v.Allowed || v.Never || v.Shadow || v.RetryAfter <= 0 || !remembers(c.rule.Kind) {
+			continue
+		}
+		switch {
+		case !c.rule.Bans():
 			l.denials.remember(c, asOf[i], asked, v.RetryAfter)
+		case v.Banned > 0:
+			l.learnBan(c, v, asOf[i], asked)
 		}
 	}
 }

@@ -9,6 +9,8 @@
 //   - vector: one script call for many queries of one slot.
 //   - local state: the levels of buckets in this process. In local mode they are the only state; with Redis they are copies.
 //   - denial: a denial by Redis that this process remembers.
+//   - debt: what a charge after the fact may take beyond what is left. A bucket that owes passes nothing.
+//   - ban: the time for which a bucket that has denied too often denies everything.
 //   - life: a number that is lost together with the data in Redis, by which a process notices the loss.
 //   - lease: one of the Burst places of a concurrency rule. Its holder renews it while it works and releases it. A lease whose holder
 //     died ends by itself.
@@ -54,6 +56,9 @@
 //  11. A peek that is not Fresh may be decided from held levels: levels that this process has read, and of which Redis has announced no
 //     change (redisstore.Watch). It misses charges of other processes in the last redisstore.HeldFor (25 ms), and no others.
 //
+//  12. A bucket whose rule has a ban is banned with the denial that completes the number, for any number of callers and replicas, as long
+//     as Redis decides. Each denial by such a rule reaches Redis until then. On a cluster a slot that was not asked denies nothing.
+//
 // # Clock
 //
 // Redis's TIME, read once per script call, so replicas need no common clock. A bucket whose time is ahead by up to 5 s waits. A bucket
@@ -90,6 +95,9 @@
 // last reply of Redis, and renews the leases it has. Under open, leases are not counted. After recovery, a lease of the outage moves to
 // Redis with its first renewal, if there is room. A release that does not reach Redis is an error; the lease then ends at its time. An
 // outage adds at most Burst leases to those that Redis had granted, or one per replica if the replicas do not know each other.
+//
+// A process continues the bans that it has seen in Redis, and counts denials alone while Redis is away. After recovery the bans of Redis
+// count. Bans are lost with its data.
 //
 // Without a store the package runs in local mode: one process with the same rules, arithmetic and results.
 package ratelimit

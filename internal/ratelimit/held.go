@@ -24,13 +24,16 @@ func (l *Limiter) PeekHeld(req Request) (d Decision, ok bool) {
 }
 
 // peekHeld decides a peek from the levels that this process keeps, if all of them are held: Redis has announced no change of their
-// buckets. Another process may have charged them in the last redisstore.HeldFor. ok is false if Redis must be asked.
+// buckets. Another process may have charged them in the last redisstore.HeldFor. ok is false if Redis must be asked, as for a rule with a ban.
 func (l *Limiter) peekHeld(q *query) (d Decision, ok bool) {
 	if q.op != rule.Peek || q.fresh || l.cfg.forgetful || len(q.charges) > MaxCharges {
 		return Decision{}, false
 	}
 	var keys [MaxCharges]string
 	for i := range q.charges {
+		if q.charges[i].rule.Bans() {
+			return Decision{}, false
+		}
 		keys[i] = q.charges[i].key
 	}
 	if !l.store.Watch().Holds(keys[:len(q.charges)]...) {

@@ -38,7 +38,8 @@ type localState struct {
 type stripe struct {
 	mu   sync.Mutex
 	all  map[string]localLevel
-	logs int // further places that logs take; see extra
+	bans map[string]localBan // nil: none yet
+	logs int                 // further places that logs take; see extra
 }
 
 type localLevel struct {
@@ -106,10 +107,13 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 		if code == rule.Never && c.cost <= c.rule.Burst {
 			code = rule.Denied // beyond this replica's share, not beyond the rule
 		}
-		if code != rule.Pass && !c.rule.Shadow {
+		a.results[i] = bucketResult{code: code, level: st}
+		if c.rule.Bans() {
+			l.judge(q.op, c, now, &a.results[i])
+		}
+		if !c.rule.Shadow && !a.results[i].passes() {
 			a.allowed = false
 		}
-		a.results[i] = bucketResult{code: code, level: st}
 	}
 	for i := range q.charges {
 		c, r := &q.charges[i], &a.results[i]
@@ -120,7 +124,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 			before := r.level
 			r.level = b.Refund(before, c.cost, c.taken)
 			changed = r.level.Used != before.Used || r.level.Prev != before.Prev
-		case q.op == rule.Consume && a.allowed && r.code == rule.Pass:
+		case q.op == rule.Consume && a.allowed && r.passes():
 			r.level, changed = b.Charge(r.level, c.cost), true
 		case q.op == rule.Late:
 			if c = c.late(b, r); r.taken > 0 {
@@ -175,12 +179,12 @@ func (l *localState) observe(v *vector, results []redisstore.Result[answer], cha
 	all = true
 	for at, key := range v.keys {
 		next := localLevel{of: v.rules[v.ruleOf[at]].rule.Limit(), life: v.life, ahead: last[at].level.Now - now}
-		all = l.observeKey(v.tags[at], key, next, last[at], charged, now) && all
+		all = l.observeKey(v.tags[at], key, next, v.rules[v.ruleOf[at]].rule, last[at], charged, now) && all
 	}
 	return all
 }
 
-func (l *localState) observeKey(tag, key string, next localLevel, r *bucketResult, charged bool, now int64) bool {
+func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rule, r *bucketResult, charged bool, now int64) bool {
 	shard := l.stripe(tag)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -189,6 +193,9 @@ func (l *localState) observeKey(tag, key string, next localLevel, r *bucketResul
 	}
 	if r.code == rule.Corrupt || r.code == rule.Stale { // there is only the local level
 		return false
+	}
+	if bans.Bans() {
+		shard.observeBan(key, bans, r, now)
 	}
 	l.keep(shard, key, now, next.of, next, r.level)
 	return true

@@ -185,6 +185,7 @@ func TestLimits_LostData_EqualsTheOracle(t *testing.T) {
 			switch rapid.IntRange(0, 7).Draw(rt, "event") {
 			case 0, 1:
 				client.FlushAll(t.Context())
+				clear(o.Bans) // bans are lost
 			case 2:
 				// A raised window is as of then, which shows when its length changes: it counts as charged then.
 				if i := rapid.IntRange(0, len(w.rules)-1).Draw(rt, "changed"); w.rules[i].Kind <= rule.KindLeakyBucket {

@@ -80,6 +80,10 @@ func drawRuleOf(t *rapid.T, id string, kind rule.Kind) *rule.Rule {
 	if most > capacity && rapid.Bool().Draw(t, "owes") {
 		spec.Debt = rapid.OneOf(rapid.Int64Range(1, min(20, most-capacity)), rapid.Int64Range(1, min(capacity, most-capacity))).Draw(t, "debt")
 	}
+	if rapid.IntRange(0, 2).Draw(t, "bans") == 0 {
+		times := rapid.SampledFrom([]string{"1ms", "1s", "1m", "30h"})
+		spec.Ban = rule.BanSpec{After: rapid.Int64Range(1, 4).Draw(t, "after"), Within: times.Draw(t, "within"), For: times.Draw(t, "for")}
+	}
 	spec.Rate, spec.Cost = rate.String(), rapid.Int64Range(1, min(3, capacity)).Draw(t, "rule cost")
 	r, err := rule.Compile(spec)
 	if err != nil {
@@ -169,7 +173,7 @@ func oracleCharges(q *query) []oracle.Charge {
 	for i, c := range q.charges {
 		charges[i] = oracle.Charge{
 			Kind: c.rule.Kind, Key: c.key, Count: c.rule.Rate.Count, Period: c.rule.Rate.Period.Microseconds(), Month: c.rule.Rate.Month,
-			Zone: c.zone, Capacity: c.rule.Burst, Debt: c.rule.Debt, Cost: c.cost, Taken: c.taken, Shadow: c.rule.Shadow,
+			Zone: c.zone, Capacity: c.rule.Burst, Debt: c.rule.Debt, Ban: c.rule.Ban, Cost: c.cost, Taken: c.taken, Shadow: c.rule.Shadow,
 		}
 	}
 	return charges
@@ -183,7 +187,7 @@ func sameDecision(t *rapid.T, d Decision, allowed bool, rows []oracle.Row) {
 	for i, v := range d.Verdicts {
 		got := oracle.Row{
 			Remaining: v.Remaining, Retry: v.RetryAfter.Microseconds(), Next: v.Next.Microseconds(), Reset: v.Reset.Microseconds(),
-			Delay: v.Delay.Microseconds(), Taken: v.Charged,
+			Delay: v.Delay.Microseconds(), Taken: v.Charged, Banned: v.Banned.Microseconds(),
 		}
 		switch {
 		case v.Never:
@@ -363,6 +367,7 @@ type expiries struct {
 func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) {
 	ctx := context.Background()
 	for _, key := range keys {
+		e.keepBan(t, o, key, now)
 		value, before := stored(t, e.client, key, false), e.last[key]
 		e.last[key] = value
 		ttl, err := e.client.PTTL(ctx, key).Result()
@@ -381,6 +386,18 @@ func (e *expiries) note(t *rapid.T, o *oracle.Oracle, keys []string, now int64) 
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// keepBan keeps the ban of a bucket for ever, if it would have lived long enough.
+func (e *expiries) keepBan(t *rapid.T, o *oracle.Oracle, key string, now int64) {
+	ban := rule.BanKey(key)
+	ttl, err := e.client.PTTL(context.Background(), ban).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored(t, e.client, ban, true) != "" && ttl > 0 && now+ttl.Microseconds() < o.BanEnds(key) {
+		t.Fatalf("%s is kept for %s, and ends %d us from now", ban, ttl, o.BanEnds(key)-now)
 	}
 }
 
@@ -438,7 +455,7 @@ func TestVector_EqualsOneCallPerRequest(t *testing.T) {
 						t.Fatalf("request %d of a vector answers %+v, alone %+v", n, got, want)
 					}
 				}
-				for _, key := range v.keys {
+				for _, key := range slices.Concat(v.keys, v.withBans(nil)) {
 					if got, want := stored(t, client, key, true), stored(t, client, apartKey(key), true); got != want {
 						t.Fatalf("%s is %q after a vector, %q after single calls", key, got, want)
 					}

@@ -66,6 +66,8 @@ type Verdict struct {
 	Limit int64
 	// RetryAfter is when the same cost will pass if nothing else is charged: exact to the microsecond. 0 if it passes now.
 	RetryAfter time.Duration
+	// Banned is how long the bucket's ban lasts: nothing passes before, whatever Remaining says. 0: it is not banned.
+	Banned time.Duration
 	// Next is the time until Remaining grows by one. 0 if the bucket is full.
 	Next time.Duration
 	// Reset is the time until the bucket is full.

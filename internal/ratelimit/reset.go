@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
-// Reset makes a bucket full, in Redis and in this process, and reports whether anything was stored. For a concurrency rule it drops all
+// Reset makes a bucket full and ends its ban, in Redis and in this process, and reports whether anything was stored. For a concurrency rule it drops all
 // leases. name is a result of rule.Bucket.Name. Other processes must call ForgetBucket: otherwise they deny from memory for up to a
 // second, and use their old level if Redis goes away. The error matches ErrUnavailable if Redis did not answer within the budget: the
 // bucket may have been reset, and it is safe to reset it again.
@@ -16,7 +17,7 @@ func (l *Limiter) Reset(ctx context.Context, name string) (existed bool, err err
 		return false, ErrStopped
 	}
 	if l.store != nil {
-		if existed, err = l.store.Delete(ctx, name); err != nil {
+		if existed, err = l.store.Delete(ctx, name, rule.BanKey(name)); err != nil {
 			return false, fmt.Errorf("%w: delete a bucket: %w", ErrUnavailable, err)
 		}
 	}
@@ -38,8 +39,10 @@ func (l *localState) forget(key string) (known bool) {
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	_, known = shard.all[key]
+	_, banned := shard.bans[key]
 	l.drop(shard, key)
-	return known
+	delete(shard.bans, key)
+	return known || banned
 }
 
 // forget drops the leases of a bucket and reports whether there were any.

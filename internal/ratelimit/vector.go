@@ -25,6 +25,8 @@ type bucketResult struct {
 	code  rule.Code
 	level rule.Level // after the charge or refund of the request itself
 	taken int64      // tokens, by a charge after the fact
+
+	banned int64 // µs until the bucket's ban ends; 0: it is not banned; unknownBan: it was not asked
 }
 
 // answer is the answer to a query. Its results are in the order of the query's charges.
@@ -44,6 +46,7 @@ type vector struct {
 	keys     []string
 	tags     []string       // of keys
 	ruleOf   []int          // by key: index in rules
+	banning  []int          // of buckets whose rules have bans: index in keys
 	index    map[string]int // of keys: index in keys
 	rules    []sentRule
 	ruleAt   map[ruleKey]int // index in rules
@@ -106,7 +109,7 @@ func (v *vector) clear() {
 	clear(v.index)
 	clear(v.ruleAt)
 	*v = vector{
-		keys: emptied(v.keys), tags: emptied(v.tags), ruleOf: emptied(v.ruleOf), index: v.index,
+		keys: emptied(v.keys), tags: emptied(v.tags), ruleOf: emptied(v.ruleOf), banning: emptied(v.banning), index: v.index,
 		rules: emptied(v.rules), ruleAt: v.ruleAt,
 		queries: emptied(v.queries), requests: emptied(v.requests), places: emptied(v.places), at: emptied(v.at),
 		forms: emptied(v.forms), charges: emptied(v.charges),
@@ -148,7 +151,7 @@ func (v *vector) agrees(sent *sentRule, c *charge) bool {
 	if sent.rule == c.rule && sent.zone == c.zone {
 		return true
 	}
-	return sent.rule.Word() == c.rule.Word() && sent.params == c.rule.Limit().Params(c.at(v.now))
+	return sent.rule.Word() == c.rule.Word() && sent.rule.Ban == c.rule.Ban && sent.params == c.rule.Limit().Params(c.at(v.now))
 }
 
 // add adds q, which is the query of the last call of fits.
@@ -188,6 +191,9 @@ func (v *vector) place(c *charge) int {
 	}
 	at := len(v.keys)
 	v.index[c.key] = at
+	if c.rule.Bans() {
+		v.banning = append(v.banning, at)
+	}
 	v.keys, v.tags, v.ruleOf = append(v.keys, c.key), append(v.tags, c.tag), append(v.ruleOf, rule)
 	return at
 }
@@ -211,7 +217,14 @@ func (v *vector) call(now int64) redisstore.Call {
 	args := append(v.args[:0], now, len(v.rules), len(v.forms), &v.life)
 	for i := range v.rules {
 		p := &v.rules[i].params
-		args = append(args, v.rules[i].rule.Word(), &p[0], &p[1], &p[2], &p[3])
+		word := v.rules[i].rule.Word()
+		if v.rules[i].rule.Bans() {
+			word += rule.WithBan
+		}
+		args = append(args, word, &p[0], &p[1], &p[2], &p[3])
+	}
+	if len(v.banning) > 0 {
+		args = v.appendBans(args)
 	}
 	for _, f := range v.forms {
 		charges := v.charges[f.from:f.to]
@@ -231,6 +244,9 @@ func (v *vector) call(now int64) redisstore.Call {
 	keys := v.keys
 	if v.life != 0 {
 		keys = v.sent
+	}
+	if len(v.banning) > 0 {
+		keys = v.withBans(keys)
 	}
 	return redisstore.Call{Keys: keys, Args: args, Packed: true, Watch: v.peeks}
 }
@@ -277,7 +293,10 @@ func (v *vector) read(batch []query, reply redisstore.Reply, results []redisstor
 		for j := range charges {
 			l, at := charges[j].rule.Limit(), places[j]
 			width := l.Width()
-			a.results[j] = bucketResult{code: rule.Code(rest[0] % codes), taken: rest[0] / codes, level: l.Read(rest[1:width], v.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
+			a.results[j] = bucketResult{code: rule.Code(rest[0] % codes), level: l.Read(rest[1:width], v.ahead[at], d.now, v.rules[v.ruleOf[at]].params)}
+			if op := batch[i].op; rest[0] >= codes || op >= rule.Refund {
+				a.results[j].say(op, rest[0]/codes)
+			}
 			a.stale = a.stale || a.results[j].code == rule.Stale
 			rest = rest[width:]
 		}

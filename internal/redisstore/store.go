@@ -214,11 +214,11 @@ func (s *Store) QueueDeadline(ctx context.Context) time.Time {
 	return deadline
 }
 
-// Delete deletes a key and reports whether it existed. The error matches ErrAway: whether the key was deleted is unknown.
-func (s *Store) Delete(ctx context.Context, key string) (existed bool, err error) {
+// Delete deletes keys of one slot and reports whether any existed. The error matches ErrAway: whether they were deleted is unknown.
+func (s *Store) Delete(ctx context.Context, keys ...string) (existed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Budget)
 	defer cancel()
-	n, err := s.client.Del(ctx, key).Result()
+	n, err := s.client.Del(ctx, keys...).Result()
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", ErrAway, err)
 	}

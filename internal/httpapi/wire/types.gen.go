@@ -881,8 +881,10 @@ type LeaseAnswer struct {
 
 // Limit defines model for Limit.
 type Limit struct {
-	Burst int64 `json:"burst"`
-	Cost  int64 `json:"cost"`
+	// Ban After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
+	Ban   LimitBan `json:"ban,omitempty,omitzero"`
+	Burst int64    `json:"burst"`
+	Cost  int64    `json:"cost"`
 
 	// CostBy `amount` takes the cost for each unit of `match.meter`, which it requires. `request` by default.
 	CostBy LimitCostBy `json:"cost_by"`
@@ -933,6 +935,13 @@ type Limit struct {
 	// Timezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 	Timezone  LimitTimezone `json:"timezone,omitempty,omitzero"`
 	UpdatedAt time.Time     `json:"updated_at"`
+}
+
+// LimitBan After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
+type LimitBan struct {
+	After  int64  `json:"after"`
+	For    string `json:"for"`
+	Within string `json:"within"`
 }
 
 // LimitCost defines model for LimitCost.
@@ -1085,6 +1094,9 @@ type LimitRouteKey string
 
 // LimitState defines model for LimitState.
 type LimitState struct {
+	// BannedMs The time until the bucket's ban ends; absent if it is not banned.
+	BannedMs int64 `json:"banned_ms,omitempty,omitzero"`
+
 	// Degraded Redis is down; this is what the instance knows of its own share.
 	Degraded bool `json:"degraded,omitempty,omitzero"`
 
@@ -1114,6 +1126,9 @@ type LimitTimezone = string
 // LimitVerdict defines model for LimitVerdict.
 type LimitVerdict struct {
 	Allowed bool `json:"allowed"`
+
+	// BannedMs The time until the bucket's ban ends; absent if it is not banned.
+	BannedMs int64 `json:"banned_ms,omitempty,omitzero"`
 
 	// Charged Only of a charge after the fact: the tokens that it took.
 	Charged *int64 `json:"charged,omitempty"`
@@ -1277,6 +1292,9 @@ type Plan struct {
 
 // PlanLimit defines model for PlanLimit.
 type PlanLimit struct {
+	// Ban After so many denials by a bucket, all of them less than `within` old, the bucket denies everything for the time `for`. The denial that completes the number begins the ban. Denials while it lasts do not count, nor do checks. Times are as in 90s, 10m or 24h, 1ms to 8784h. Absent: no ban. Not for leases.
+	Ban LimitBan `json:"ban,omitempty,omitzero"`
+
 	// Burst The capacity of the bucket; the count of the rate by default.
 	Burst int64 `json:"burst,omitempty,omitzero"`
 

@@ -28,6 +28,9 @@ func compileConcurrency(spec Spec) (Rule, error) {
 	if spec.Debt != 0 {
 		return Rule{}, &FieldError{"debt", fmt.Sprintf("is %d; it must be 0 or absent: a lease is held or not", spec.Debt)}
 	}
+	if err := r.compileBan(spec.Ban); err != nil {
+		return Rule{}, err
+	}
 	field := "burst"
 	if spec.Rate != "" {
 		var err error

@@ -20,6 +20,9 @@ const (
 // Params are the parameters of a key for the script; their meaning depends on the kind.
 type Params [4]int64
 
+// WithBan is what the script's number of a rule has more if the call says the rule's ban.
+const WithBan = 16
+
 // Word returns the script's number for the rule's kind and for whether the rule denies.
 func (r *Rule) Word() int64 {
 	if r.Shadow {

@@ -54,6 +54,8 @@ type Spec struct {
 	// Debt is by how many tokens a charge after the fact may take a bucket below zero; 0: not below. Debt and capacity together have the
 	// bound of the capacity: 2^53 / units per token, or the tokens of a log. Leases owe nothing.
 	Debt int64
+	// Ban denies everything for a time after some denials; not for leases.
+	Ban BanSpec
 	// Shadow makes the rule count what it would deny, and deny nothing.
 	Shadow bool
 	// OnBackendError is "local_share", "open" or "closed"; empty is local_share.
@@ -80,6 +82,7 @@ type Rule struct {
 	Burst          int64 // capacity in tokens, of this region
 	Cost           int64 // tokens
 	Debt           int64 // tokens, of this region
+	Ban            Ban
 	Shadow         bool
 	OnBackendError BackendPolicy
 	Shared         bool
@@ -114,6 +117,9 @@ func Compile(spec Spec) (Rule, error) {
 		return Rule{}, err
 	}
 	if r.Rate, err = ParseRate(spec.Rate); err != nil {
+		return Rule{}, err
+	}
+	if err := r.compileBan(spec.Ban); err != nil {
 		return Rule{}, err
 	}
 	if r.OnBackendError, err = parsePolicy(spec.OnBackendError); err != nil {

@@ -13,6 +13,7 @@ import (
 // Oracle decides requests like the limiter does.
 type Oracle struct {
 	Buckets map[string]*Bucket
+	Bans    map[string]ban // by the key of the bucket
 }
 
 // Charge is a charge of one rule on one bucket.
@@ -25,6 +26,7 @@ type Charge struct {
 	Zone     *time.Location
 	Capacity int64
 	Debt     int64 // tokens
+	Ban      rule.Ban
 	Cost     int64
 	Taken    int64 // us; of a refund
 	Shadow   bool
@@ -53,6 +55,7 @@ type Row struct {
 	Reset     int64 // us
 	Delay     int64 // us
 	Taken     int64 // tokens, by this request
+	Banned    int64 // us
 }
 
 // kindModel is what a kind does to a bucket.
@@ -83,13 +86,13 @@ func (c Charge) model() kindModel {
 }
 
 // New returns an oracle without buckets.
-func New() *Oracle { return &Oracle{Buckets: make(map[string]*Bucket)} }
+func New() *Oracle { return &Oracle{Buckets: make(map[string]*Bucket), Bans: make(map[string]ban)} }
 
 // Decide decides charges at now, all or none, and returns a row per charge.
 func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool, rows []Row) {
 	allowed = true
 	settled := make([]*Bucket, len(charges))
-	codes := make([]rule.Code, len(charges))
+	codes, banned := make([]rule.Code, len(charges)), make([]int64, len(charges))
 	for i, c := range charges {
 		settled[i] = o.Advance(c, now)
 		switch {
@@ -99,7 +102,8 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 		case !c.model().fits(c, settled[i], now, c.Cost):
 			codes[i] = rule.Denied
 		}
-		if codes[i] != rule.Pass && !c.Shadow {
+		banned[i] = o.banned(c, now, what, codes[i])
+		if (codes[i] != rule.Pass || banned[i] > 0) && !c.Shadow {
 			allowed = false
 		}
 	}
@@ -111,7 +115,7 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 			if c.model().give(c, b, c.Cost, c.Taken) {
 				o.write(c, b, now)
 			}
-		case what == rule.Consume && allowed && codes[i] == rule.Pass:
+		case what == rule.Consume && allowed && codes[i] == rule.Pass && banned[i] == 0:
 			taken = c.Cost
 			c.model().take(c, b, taken)
 			o.write(c, b, now)
@@ -132,6 +136,10 @@ func (o *Oracle) Decide(now int64, what rule.Op, charges []Charge) (allowed bool
 		}
 		if codes[i] == rule.Pass && c.Kind == rule.KindLeakyBucket {
 			row.Delay = delay
+		}
+		if banned[i] > 0 {
+			row.Code, row.Banned, row.Delay = rule.Denied, banned[i], 0
+			row.Retry = max(row.Retry, row.Banned)
 		}
 		rows = append(rows, row)
 	}

@@ -1,0 +1,133 @@
+package ratelimit
+
+import (
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
+
+const (
+	// unknownBan is the ban of a bucket that the script did not ask about: the request was a refund or a charge after the fact.
+	unknownBan = -1
+
+	// maxLocalBans bounds the bans, and buckets with denials that count, of a stripe: 8,192 in a process, with up to 8 KB of times each.
+	// Beyond it one that has no ban is dropped.
+	maxLocalBans = 128
+)
+
+// localBan is the ban of a bucket in this process, or its denials that count. In local mode it is the only one. With Redis it is what the
+// last reply said, from which the process continues alone when Redis is away.
+type localBan struct {
+	rule.BanState
+
+	of rule.Ban
+}
+
+// passes reports whether the bucket passes the request.
+func (r *bucketResult) passes() bool { return r.code == rule.Pass && r.banned <= 0 }
+
+// say sets what the script says beside a code.
+func (r *bucketResult) say(o rule.Op, more int64) {
+	switch o {
+	case rule.Late:
+		r.taken, r.banned = more, unknownBan
+	case rule.Refund, rule.Raise:
+		r.banned = unknownBan
+	case rule.Consume, rule.Peek:
+		r.banned = more
+	}
+}
+
+// judge puts the ban of c's bucket into r, and counts a denial, as the script does. It needs the lock.
+func (l *localState) judge(o rule.Op, c *charge, now int64, r *bucketResult) {
+	if o != rule.Consume && o != rule.Peek || r.code > rule.Denied {
+		return
+	}
+	shard, ban := l.stripe(c.tag), c.rule.Ban
+	known := shard.bans[c.key]
+	r.banned = known.Left(ban, now)
+	counts := r.banned == 0 && o == rule.Consume && r.code == rule.Denied
+	if counts {
+		r.banned = known.Deny(ban, now)
+	}
+	if counts || r.banned == ban.For.Microseconds() { // then it may have been cut
+		known.of = ban
+		shard.putBan(c.key, known, now)
+	}
+}
+
+// observeBan copies the ban in a reply of Redis. It needs the lock.
+func (s *stripe) observeBan(key string, of *rule.Rule, r *bucketResult, now int64) {
+	switch {
+	case r.banned > 0:
+		s.putBan(key, localBan{rule.BannedFor(r.banned, now), of.Ban}, now)
+	case r.banned == 0 && r.code <= rule.Denied:
+		delete(s.bans, key)
+	}
+}
+
+// putBan needs the lock.
+func (s *stripe) putBan(key string, b localBan, now int64) {
+	if s.bans == nil {
+		s.bans = make(map[string]localBan)
+	}
+	if _, known := s.bans[key]; !known && len(s.bans) >= maxLocalBans {
+		s.dropBans(now)
+	}
+	s.bans[key] = b
+}
+
+// dropBans drops what is over, or if nothing is, one bucket: if possible one that is not banned.
+func (s *stripe) dropBans(now int64) {
+	least, room := "", false
+	for key, b := range s.bans {
+		switch {
+		case b.Over(b.of, now):
+			delete(s.bans, key)
+			room = true
+		case least == "" || b.Left(b.of, now) == 0:
+			least = key
+		}
+	}
+	if !room {
+		delete(s.bans, least)
+	}
+}
+
+// appendBans appends the bans of v's rules, as the script reads them.
+func (v *vector) appendBans(args []any) []any {
+	for i := range v.rules {
+		if r := v.rules[i].rule; r.Bans() {
+			args = append(args, r.Ban.After, r.Ban.Within.Microseconds(), r.Ban.For.Microseconds())
+		}
+	}
+	args = append(args, len(v.banning))
+	for _, at := range v.banning {
+		args = append(args, at+1)
+	}
+	return args
+}
+
+// withBans returns keys and those of the bans.
+func (v *vector) withBans(keys []string) []string {
+	keys = append(make([]string, 0, len(keys)+len(v.banning)), keys...)
+	for _, at := range v.banning {
+		keys = append(keys, rule.BanKey(v.keys[at]))
+	}
+	return keys
+}
+
+// learnBan remembers that c's bucket is banned. The ban denies every cost; for a log only Redis can compute the time of another one.
+func (l *Limiter) learnBan(c *charge, v *Verdict, asOf uint64, asked int64) {
+	every, wait := *c, v.Banned
+	if every.cost = 1; c.rule.Kind == rule.KindSlidingLog {
+		every.cost, wait = c.cost, v.RetryAfter
+	}
+	l.denials.remember(&every, asOf, asked, wait)
+}
+
+// ban sets v to banned.
+func (v *Verdict) ban(left time.Duration) {
+	v.Allowed, v.Delay, v.Banned = false, 0, left
+	v.RetryAfter = max(v.RetryAfter, left)
+}

@@ -1,0 +1,293 @@
+package ratelimit
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// bannedAfter is a rule of a kind that allows 2 a minute and bans after n denials within a minute for ten minutes.
+func bannedAfter(t *testing.T, kind rule.Kind, n int64) *rule.Rule {
+	t.Helper()
+	return compile(t, rule.Spec{ID: kind.String(), Kind: kind.String(), Rate: "2/min", Ban: rule.BanSpec{After: n, Within: "1m", For: "10m"}})
+}
+
+// TestBan_AfterNDenials_EndsOnTime by the clock of Redis: two instances and three denials. Peeks do not count, and denials while banned do not lengthen it.
+func TestBan_AfterNDenials_EndsOnTime(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	for _, kind := range kinds() {
+		var now atomic.Int64
+		now.Store(worldStart - worldStart%60_000_000)
+		here, there := patientLimiter(t, client, settings{redisNow: now.Load}), patientLimiter(t, client, settings{redisNow: now.Load})
+		req := requestOf(Charge{Rule: bannedAfter(t, kind, 3)})
+		for range 2 {
+			mustConsume(t, here, req)
+		}
+		for i := range 3 {
+			for range 5 {
+				if v := mustPeek(t, there, req).Verdicts[0]; v.Allowed || v.Banned != 0 {
+					t.Fatalf("%s: %+v before the ban", kind, v)
+				}
+			}
+			now.Add(5_000_000)
+			want := time.Duration(0)
+			if i == 2 {
+				want = 10 * time.Minute
+			}
+			if v := mustConsumeNot(t, []*Limiter{here, there}[i%2], req); v.Banned != want || v.RetryAfter > max(want, 2*time.Minute) {
+				t.Fatalf("%s: denial %d: %+v, want a ban of %s", kind, i+1, v, want)
+			}
+		}
+		end := now.Load() + 600_000_000
+		for now.Load() < end {
+			left := rule.Micros(end - now.Load())
+			for _, l := range []*Limiter{here, there} {
+				if v := mustConsumeNot(t, l, req); v.Banned != left || v.RetryAfter < left || v.Never {
+					t.Fatalf("%s: %+v, want a ban of %s", kind, v, left)
+				}
+				if v := mustPeek(t, l, req).Verdicts[0]; v.Allowed || v.Banned != left {
+					t.Fatalf("%s: a peek says %+v, want a ban of %s", kind, v, left)
+				}
+			}
+			now.Store(min(now.Load()+59_999_999, max(end-1, now.Load()+1)))
+		}
+		if v := mustConsume(t, there, req).Verdicts[0]; !v.Allowed || v.Banned != 0 {
+			t.Fatalf("%s: %+v when the ban is over", kind, v)
+		}
+	}
+}
+
+// TestBan_DenialsTooFarApart_BanNobody: three within a minute, never with a minute between the first and the third.
+func TestBan_DenialsTooFarApart_BanNobody(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	now.Store(worldStart)
+	l := patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{redisNow: now.Load})
+	r := compile(t, rule.Spec{ID: "slow", Rate: "1/day", Ban: rule.BanSpec{After: 3, Within: "1m", For: "10m"}})
+	mustConsume(t, l, requestOf(Charge{Rule: r}))
+	for range 20 {
+		if v := mustConsumeNot(t, l, requestOf(Charge{Rule: r})); v.Banned != 0 {
+			t.Fatalf("%+v", v)
+		}
+		now.Add(30_000_000)
+	}
+	now.Add(-1)
+	if v := mustConsumeNot(t, l, requestOf(Charge{Rule: r})); v.Banned != 10*time.Minute {
+		t.Errorf("three denials within a us less than a minute: %+v", v)
+	}
+}
+
+// TestBan_ManyAtOnce_ExactlyN: of the denials of three instances exactly N-1 are no ban, and the bucket is not charged beyond its capacity.
+func TestBan_ManyAtOnce_ExactlyN(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	var all []*Limiter
+	for range 3 {
+		all = append(all, patientLimiter(t, client, settings{}))
+	}
+	for run := range 5 {
+		const after = 40
+		r := compile(t, rule.Spec{ID: fmt.Sprint("r", run), Rate: "1/day", Burst: 30, Ban: rule.BanSpec{After: after, Within: "1h", For: "1h"}})
+		var admitted, denied, banned atomic.Int64
+		var load sync.WaitGroup
+		for i := range 24 {
+			load.Go(func() {
+				for range 10 {
+					d, err := all[i%3].Consume(t.Context(), requestOf(Charge{Rule: r}))
+					switch {
+					case err != nil || d.Degraded:
+						t.Errorf("%+v, %v", d, err)
+					case d.Allowed:
+						admitted.Add(1)
+					case d.Verdicts[0].Banned == 0:
+						denied.Add(1)
+					default:
+						banned.Add(1)
+					}
+				}
+			})
+		}
+		load.Wait()
+		if admitted.Load() != 30 || denied.Load() != after-1 || banned.Load() != 240-30-after+1 {
+			t.Errorf("%d admitted, %d denied, %d banned; want 30, %d, %d", admitted.Load(), denied.Load(), banned.Load(), after-1, 240-30-after+1)
+		}
+	}
+}
+
+// TestBan_Memory: until a bucket is banned, each of its denials reaches Redis; then the process remembers, until a reset.
+func TestBan_Memory_OnlyWhileBanned(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	l := patientLimiter(t, client, settings{})
+	plain := compile(t, rule.Spec{ID: "plain", Rate: "1/day"})
+	r := compile(t, rule.Spec{ID: "bans", Rate: "1/day", Burst: 2, Ban: rule.BanSpec{After: 20, Within: "1h", For: "1h"}})
+	req := Request{Tenant: "acme", Charges: []Charge{{Rule: plain}, {Rule: r, Cost: 2}}}
+	mustConsume(t, l, req)
+	for i := range 19 { // both deny; that plain is remembered does not keep a denial from counting
+		if d := mustConsume(t, l, req); d.Allowed || d.Mode != ModeRedis || d.Verdicts[1].Banned != 0 {
+			t.Fatalf("denial %d: %+v", i+1, d)
+		}
+	}
+	if v := mustConsume(t, l, req).Verdicts[1]; v.Banned != time.Hour {
+		t.Fatalf("the 20th denial: %+v", v)
+	}
+	before := evalCalls(t, client)
+	began := time.Now()
+	one := requestOf(Charge{Rule: r, Cost: 1}) // a ban denies smaller costs as well
+	for range 500 {
+		if v := mustConsumeNot(t, l, one); v.Banned < 59*time.Minute || v.RetryAfter < v.Banned {
+			t.Fatalf("%+v", v)
+		}
+	}
+	if sent, most := evalCalls(t, client)-before, int(time.Since(began)/denialFor)+2; sent > most {
+		t.Errorf("%d of 500 denials of a ban reached redis, at most %d should", sent, most)
+	}
+	name, err := rule.Bucket{Tenant: "acme", Rule: r}.Name()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if existed, err := l.Reset(t.Context(), name); !existed || err != nil {
+		t.Fatal(existed, err)
+	}
+	if d := mustConsume(t, l, one); !d.Allowed {
+		t.Errorf("after a reset: %+v", d)
+	}
+}
+
+// TestBan_OtherInstance_IsSeenAtOnce: neither the memory of denials nor levels that are held from a peek hide a denial or a ban.
+func TestBan_OtherInstance_IsSeenAtOnce(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	here, there := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
+	plain := compile(t, rule.Spec{ID: "plain", Rate: "1/day"})
+	r := compile(t, rule.Spec{ID: "bans", Rate: "1/day", Burst: 3, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
+	both := Request{Tenant: "acme", Charges: []Charge{{Rule: plain}, {Rule: r}}}
+	mustConsume(t, here, both)
+	if d := mustConsume(t, here, both); d.Allowed || !d.Verdicts[1].Allowed { // here knows that plain denies
+		t.Fatalf("%+v", d)
+	}
+	mustConsume(t, there, requestOf(Charge{Rule: r, Cost: 2}))
+	if v := mustConsume(t, here, both).Verdicts[1]; v.Banned != time.Hour {
+		t.Errorf("%+v: its denial was answered from memory", v)
+	}
+
+	held := compile(t, rule.Spec{ID: "held", Rate: "1/day", Burst: 3, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
+	one, all := requestOf(Charge{Rule: held}), requestOf(Charge{Rule: held, Cost: 3})
+	mustConsume(t, there, one)
+	free := requestOf(Charge{Rule: compile(t, rule.Spec{ID: "free", Rate: "1/day"})})
+	eventually(t, "a peek from held levels", func() bool {
+		mustPeek(t, here, one)
+		return mustPeek(t, here, free).Mode == ModeHeld
+	})
+	mustConsumeNot(t, there, all)
+	if v := mustPeek(t, here, one).Verdicts[0]; v.Allowed || v.Banned == 0 {
+		t.Errorf("%+v: a ban is not seen", v)
+	}
+}
+
+// TestBan_Shadow_CountsAndDeniesNothing, in Redis and in this process.
+func TestBan_Shadow_CountsAndDeniesNothing(t *testing.T) {
+	t.Parallel()
+	for where, client := range bothStores(t) {
+		l := patientLimiter(t, client, settings{})
+		r := compile(t, rule.Spec{ID: "shadow", Rate: "1/day", Shadow: true, Ban: rule.BanSpec{After: 3, Within: "1h", For: "1h"}})
+		for i := range 6 {
+			d := mustConsume(t, l, requestOf(Charge{Rule: r}))
+			if v := d.Verdicts[0]; !d.Allowed || v.Allowed != (i == 0) || (v.Banned > 0) != (i >= 3) {
+				t.Errorf("%s: request %d: %+v", where, i, d)
+			}
+		}
+	}
+}
+
+// TestBan_Late_IsChargedAndRefundsArrive while a bucket is banned.
+func TestBan_LateAndRefunds_ReachTheBucket(t *testing.T) {
+	t.Parallel()
+	for where, client := range bothStores(t) {
+		l := patientLimiter(t, client, settings{})
+		r := compile(t, rule.Spec{ID: "r", Rate: "10/day", Debt: 5, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
+		req := requestOf(Charge{Rule: r, Cost: 10})
+		d := mustConsume(t, l, req)
+		if v := mustConsumeNot(t, l, req); v.Banned != time.Hour {
+			t.Errorf("%s: %+v, want a ban with the first denial", where, v)
+		}
+		if v := mustLate(t, l, req).Verdicts[0]; v.Charged != 5 {
+			t.Errorf("%s: %+v", where, v)
+		}
+		if _, err := l.Refund(t.Context(), d.Charged(req)); err != nil {
+			t.Fatal(err)
+		}
+		if v := mustPeek(t, l, requestOf(Charge{Rule: r})).Verdicts[0]; v.Allowed || v.Banned == 0 || v.Remaining != 5 {
+			t.Errorf("%s: %+v, want 5 left and the ban", where, v)
+		}
+		// Without its ban the rule denies nothing of this any more, within the memory of denials.
+		free := compile(t, rule.Spec{ID: "r", Rate: "10/day", Debt: 6})
+		if d := mustConsume(t, l, requestOf(Charge{Rule: free})); !d.Allowed {
+			t.Errorf("%s: %+v when the rule has no ban", where, d)
+		}
+	}
+}
+
+// TestBan_Outage: a ban of Redis goes on in the process, which counts by itself then.
+func TestBan_Outage_CountsAlone(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	l := patientLimiter(t, productionClient(t, server.URL), settings{})
+	old := compile(t, rule.Spec{ID: "old", Rate: "1/day", Burst: 5, Ban: rule.BanSpec{After: 1, Within: "1h", For: "1h"}})
+	fresh := compile(t, rule.Spec{ID: "fresh", Rate: "1/day", Burst: 5, Ban: rule.BanSpec{After: 3, Within: "1h", For: "1h"}})
+	six := func(r *rule.Rule, cost int64) Request { return requestOf(Charge{Rule: r, Cost: cost}) }
+	mustConsume(t, l, six(old, 4))
+	mustConsumeNot(t, l, six(old, 4))
+	mustConsume(t, l, six(fresh, 4))
+	server.Kill()
+	eventually(t, "an outage", func() bool {
+		d, err := l.Peek(t.Context(), six(fresh, 1))
+		return err == nil && d.Degraded
+	})
+	eventually(t, "the ban, from the process", func() bool {
+		d, err := l.Consume(t.Context(), six(old, 1))
+		if err != nil || d.Allowed || d.Verdicts[0].Banned < 59*time.Minute {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		return d.Degraded
+	})
+	for i := range 5 {
+		if v := mustConsumeNot(t, l, six(fresh, 4)); (v.Banned > 0) != (i >= 2) || v.Mode != ModeLocal {
+			t.Errorf("denial %d: %+v", i+1, v)
+		}
+	}
+	if v := mustConsumeNot(t, l, six(fresh, 1)); v.Banned < 59*time.Minute || v.Remaining != 1 {
+		t.Errorf("%+v, want a ban that the process counted", v)
+	}
+}
+
+// TestLocalBans_AreBounded: many keys that are denied once do not fill the memory, and bans are kept before counts.
+func TestLocalBans_AreBounded(t *testing.T) {
+	t.Parallel()
+	l := patientLimiter(t, nil, settings{})
+	r := compile(t, rule.Spec{ID: "r", Rate: "1/day", Ban: rule.BanSpec{After: 2, Within: "1h", For: "1h"}})
+	of := func(i int) Request { return Request{Tenant: fmt.Sprint("t", i), Charges: []Charge{{Rule: r}}} }
+	for range 3 {
+		mustConsume(t, l, of(0))
+	}
+	for i := 1; i < 3*maxLocalBans*localStripes; i++ {
+		mustConsume(t, l, of(i))
+		mustConsume(t, l, of(i))
+	}
+	all := 0
+	for i := range l.local.stripes {
+		all += len(l.local.stripes[i].bans)
+	}
+	if all > maxLocalBans*localStripes {
+		t.Errorf("%d bans", all)
+	}
+	if v := mustPeek(t, l, of(0)).Verdicts[0]; v.Banned == 0 {
+		t.Errorf("the only ban is forgotten: %+v", v)
+	}
+}

@@ -1,0 +1,96 @@
+package rule
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// MaxBanAfter bounds the denials before a ban: the time of each is kept, in 7 bytes of Redis.
+	MaxBanAfter = 1000
+
+	// minBan and maxBan bound the times of a ban.
+	minBan, maxBan = time.Millisecond, 366 * Day
+)
+
+// Ban says when a bucket that denies again and again denies everything: once it has denied After consumes that are less than Within old, for
+// the time For. The last of them begins the ban. Denials while a bucket is banned do not count. The zero value is no ban.
+type Ban struct {
+	After       int64         // 1..MaxBanAfter; 0: no ban
+	Within, For time.Duration // whole ms, 1 ms to 366 days
+}
+
+// BanSpec is a ban as it is written in the catalogue; the zero value is none.
+type BanSpec struct {
+	After  int64
+	Within string // as time.ParseDuration reads it
+	For    string
+}
+
+// compileBan sets Ban. The error is a *FieldError.
+func (r *Rule) compileBan(spec BanSpec) error {
+	if spec == (BanSpec{}) {
+		return nil
+	}
+	if r.Kind == KindConcurrency {
+		return &FieldError{"ban", "must be absent: it counts denied requests, and leases are no requests"}
+	}
+	if spec.After < 1 || spec.After > MaxBanAfter {
+		return &FieldError{"ban.after", fmt.Sprintf("%d is not from 1 to %d", spec.After, MaxBanAfter)}
+	}
+	r.Ban.After = spec.After
+	var err error
+	if r.Ban.Within, err = banTime("ban.within", spec.Within); err != nil {
+		return err
+	}
+	r.Ban.For, err = banTime("ban.for", spec.For)
+	return err
+}
+
+func banTime(field, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < minBan || d > maxBan || d%time.Millisecond != 0 {
+		return 0, &FieldError{field, fmt.Sprintf("%q is not a time as 90s, 10m or 24h, of whole ms, from 1ms to 8784h", clip(text))}
+	}
+	return d, nil
+}
+
+// Bans reports whether the rule has a ban.
+func (r *Rule) Bans() bool { return r.Ban.After > 0 }
+
+// BanState is the denials of a bucket, or its ban. The zero value is neither.
+type BanState struct {
+	ends    int64   // µs; when the ban ends; 0: none yet
+	denials []int64 // µs; ascending
+}
+
+// Left returns how long the ban lasts from now on, in µs; 0: there is none. A ban that would last longer than For is cut: the rule has changed.
+func (s *BanState) Left(b Ban, now int64) int64 {
+	s.ends = min(s.ends, now+b.For.Microseconds())
+	return max(0, s.ends-now)
+}
+
+// Deny counts a denial of a bucket that is not banned, and returns how long the ban lasts that it begins, in µs; 0: none yet.
+func (s *BanState) Deny(b Ban, now int64) int64 {
+	kept := s.denials[:0]
+	for _, at := range s.denials {
+		if at > now-b.Within.Microseconds() {
+			kept = append(kept, min(at, now))
+		}
+	}
+	s.denials, s.ends = append(kept, now), 0
+	if int64(len(s.denials)) < b.After {
+		return 0
+	}
+	*s = BannedFor(b.For.Microseconds(), now)
+	return b.For.Microseconds()
+}
+
+// BannedFor returns the state of a bucket that is banned for us from now on.
+func BannedFor(us, now int64) BanState { return BanState{ends: now + us} }
+
+// Over reports whether the state says nothing more at now.
+func (s *BanState) Over(b Ban, now int64) bool {
+	n := len(s.denials)
+	return s.ends <= now && (n == 0 || s.denials[n-1] <= now-b.Within.Microseconds())
+}
