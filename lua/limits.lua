@@ -489,6 +489,92 @@ end
 -- it once.
 local NEW, KINDS = { new_bucket, new_bucket, new_fixed_window, new_sliding_window, new_sliding_log }, {}
 
+-- Bans are made when a rule has one. By rule: the ban. By bucket: the index of its ban in KEYS, when it ends, its denials, and whether these
+-- have changed.
+--   read(rules, args, at, keys)          reads the bans of rules after args[at]: the position of the last argument and the number of
+--                                        buckets; nil if they are not bans
+--   judge(...)                           puts bans into the codes of the charges first..final of a request, and counts its denials. Whether a
+--                                        ban denies the request
+--   write()                              stores what has changed
+local function new_bans()
+  local ban_of, ban_key, ends, denied, changed = {}, {}, {}, {}, {}
+  local all = {}
+  function all.read(rules, args, at, keys)
+    for _, r in ipairs(rules) do
+      local ban = { after = args[at + 1], within = args[at + 2], length = args[at + 3] }
+      if not ban.length or ban.after < 1 or ban.after > MAX_DENIALS or ban.within < 1 or ban.length < 1 then return nil end
+      ban_of[r], at = ban, at + 3
+    end
+    at = at + 1
+    local own = args[at]
+    if not own or own > keys - 1 then return nil end
+    keys = keys - own
+    for n = 1, own do
+      local i = args[at + n]
+      if not i or i < 1 or i > keys or ban_key[i] then return nil end
+      ban_key[i] = #KEYS - own + n
+    end
+    return at + own, keys
+  end
+
+  -- open returns when the ban of bucket i ends.
+  local function open(i, ban, raws)
+    if not ends[i] then
+      local raw, times = raws[ban_key[i]] or '', {}
+      ends[i] = #raw == 7 and read(TIME, raw) or 0
+      for from = 8, #raw - 6, 7 do times[#times + 1] = read(TIME, raw, from) end
+      denied[i] = times
+      if ends[i] - now > ban.length then ends[i], changed[i] = now + ban.length, ban end
+    end
+    return ends[i]
+  end
+
+  -- count counts a denial by bucket i, and returns when the ban ends that it may begin.
+  local function count(i, ban)
+    local times = {}
+    for _, at in ipairs(denied[i]) do
+      if at > now - ban.within then times[#times + 1] = min(at, now) end
+    end
+    times[#times + 1] = now
+    if #times >= ban.after then ends[i], times = now + ban.length, {} end
+    denied[i], changed[i] = times, ban
+    return ends[i]
+  end
+
+  function all.judge(raws, codes, which, buckets, enforced, first, final, peek)
+    local denies = false
+    for j = first, final do
+      if codes[j] == STALE then return true end
+    end
+    for j = first, final do
+      local i, rule = buckets[j], which[j]
+      local ban = ban_of[rule]
+      if ban and ban_key[i] and codes[j] <= DENIED then
+        local to = open(i, ban, raws)
+        if to <= now and not peek and codes[j] == DENIED then to = count(i, ban) end
+        if to > now then
+          codes[j] = codes[j] + 8 * (to - now)
+          denies = denies or enforced[rule]
+        end
+      end
+    end
+    return denies
+  end
+
+  function all.write()
+    for i, ban in pairs(changed) do
+      local value, us = pack(TIME, ends[i]), ends[i] - now
+      if us <= 0 then
+        for n, at in ipairs(denied[i]) do denied[i][n] = pack(TIME, at) end
+        value, us = pack(TIME, 0) .. concat(denied[i]), ban.within
+      end
+      redis.pcall('SET', KEYS[ban_key[i]], value, 'PX', ceil(us / 1000) + GRACE_MS) -- a server that cannot write denies all the same
+    end
+  end
+
+  return all
+end
+
 local function refuse(what)
   return redis.error_reply('ERR limits: ' .. what)
 end
@@ -515,15 +601,15 @@ if now == 0 then
 end
 
 -- Rules: the arguments of rule r begin at 5 * r.
-local kinds, tops, unit, enforced, bans = {}, {}, {}, {}, nil
+local kinds, tops, unit, enforced, bans, banning = {}, {}, {}, {}, nil, nil
 local at = 5 * rules + 4
 if count < at then return refuse('5 arguments per rule') end
 for r = 1, rules do
   local p = 5 * r
   local new = NEW[floor(args[p] / 2)]
   if not new then
-    bans = bans or {}
-    bans[#bans + 1] = r
+    banning = banning or {}
+    banning[#banning + 1] = r
     new = NEW[floor(args[p] / 2) - 8]
   end
   if not new then return refuse('kind of rule ' .. r) end
@@ -537,33 +623,17 @@ for r = 1, rules do
   kinds[r], tops[r], unit[r], enforced[r] = kind, top, units, args[p] % 2 == 1
 end
 
--- Bans: by rule, and by bucket the index of its ban in KEYS, when it ends, its denials, and whether these have changed.
-local ban_of, ban_key, ends, denied, changed = {}, {}, {}, {}, {}
-local function read_bans()
-  for _, r in ipairs(bans) do
-    local ban = { after = args[at + 1], within = args[at + 2], length = args[at + 3] }
-    if not ban.length or ban.after < 1 or ban.after > MAX_DENIALS or ban.within < 1 or ban.length < 1 then return false end
-    ban_of[r], at = ban, at + 3
-  end
-  at = at + 1
-  local own = args[at]
-  if not own or own > keys - 1 then return false end
-  keys = keys - own
-  for n = 1, own do
-    local i = args[at + n]
-    if not i or i < 1 or i > keys or ban_key[i] then return false end
-    ban_key[i] = #KEYS - own + n
-  end
-  at = at + own
-  return true
+if banning then
+  bans = new_bans()
+  at, keys = bans.read(banning, args, at, keys)
+  if not at then return refuse('bans') end
 end
-if bans and not read_bans() then return refuse('bans') end
 
 -- Forms: the columns of their charges follow each other, indexed by the position of their first. rooms is the highest level at
 -- which the cost passes; false if there is none.
 local modes, firsts, lasts, which, spots, costs, rises, rooms, ats, n = {}, {}, {}, {}, {}, {}, {}, {}, {}, 0
 local known, before = {}, {} -- of a raise
-local most = {} -- the highest level to which a raise or a charge after the fact goes
+local most -- the highest level to which a raise or a charge after the fact goes
 for f = 1, forms do
   local mode, charges = args[at + 1], args[at + 2]
   if not charges or mode > LATE or charges < 1 or charges > MAX_CHARGES then return refuse('form ' .. f) end
@@ -588,6 +658,7 @@ for f = 1, forms do
         end
         at = at + 1
         local p = 5 * rule
+        most = most or {}
         most[n] = args[at] and kinds[rule].measure(args[p + 1] + args[at], args[p + 2], args[p + 3], args[p + 4])
         if not most[n] then return refuse('debt of charge ' .. j .. ' of form ' .. f) end
       end
@@ -642,86 +713,45 @@ local function give_back(i, rule, j)
   end
 end
 
--- take charges bucket i with as much of charge j's cost as its highest level allows, and returns that.
-local function take(i, rule, j)
-  local taken = min(costs[j], floor((most[j] - level[i]) / unit[rule]))
-  if taken <= 0 then return 0 end
-  local kind = kinds[rule]
-  if kind.charge then kind.charge(i, taken) end
-  level[i], dirty[i] = level[i] + taken * unit[rule], true
-  return taken
-end
+-- These are made if a request needs them.
+local take, raise
+if most then
+  -- take charges bucket i with as much of charge j's cost as its highest level allows, and returns that.
+  function take(i, rule, j)
+    local taken = min(costs[j], floor((most[j] - level[i]) / unit[rule]))
+    if taken <= 0 then return 0 end
+    local kind = kinds[rule]
+    if kind.charge then kind.charge(i, taken) end
+    level[i], dirty[i] = level[i] + taken * unit[rule], true
+    return taken
+  end
 
--- raise makes the level of bucket i at least the known one: this is stored as of its time, and opened. Then it charges the cost.
-local function raise(i, rule, j)
-  local kind, p, real, l = kinds[rule], 5 * rule, now, level[i]
-  local a, b, c, d = args[p + 1], args[p + 2], args[p + 3], args[p + 4]
-  if known[j] + before[j] > 0 and ats[j] < MAX then
-    kind.open(false, i, a, b, c, d)
-    if kind.charge then kind.charge(i, known[j]) end
-    if before[j] > 0 then ys[i] = before[j] end
-    local ahead = aheads[i]
-    level[i], aheads[i], now = known[j], 0, ats[j]
-    local value = kind.save(i, a, b, c, d)
-    now, aheads[i] = real, ahead
-    local known_level, known_ahead = kind.open(value, i, a, b, c, d)
-    if known_level and known_level > l then
-      l, aheads[i] = known_level, known_ahead
-    else
-      kind.open(raws[i], i, a, b, c, d)
+  -- raise makes the level of bucket i at least the known one: this is stored as of its time, and opened. Then it charges the cost.
+  function raise(i, rule, j)
+    local kind, p, real, l = kinds[rule], 5 * rule, now, level[i]
+    local a, b, c, d = args[p + 1], args[p + 2], args[p + 3], args[p + 4]
+    if known[j] + before[j] > 0 and ats[j] < MAX then
+      kind.open(false, i, a, b, c, d)
+      if kind.charge then kind.charge(i, known[j]) end
+      if before[j] > 0 then ys[i] = before[j] end
+      local ahead = aheads[i]
+      level[i], aheads[i], now = known[j], 0, ats[j]
+      local value = kind.save(i, a, b, c, d)
+      now, aheads[i] = real, ahead
+      local known_level, known_ahead = kind.open(value, i, a, b, c, d)
+      if known_level and known_level > l then
+        l, aheads[i] = known_level, known_ahead
+      else
+        kind.open(raws[i], i, a, b, c, d)
+      end
     end
+    level[i], dirty[i] = l, true
+    take(i, rule, j)
   end
-  level[i], dirty[i] = l, true
-  take(i, rule, j)
-end
-
--- open_ban returns when the ban of bucket i ends.
-local function open_ban(i, ban)
-  if not ends[i] then
-    local raw, times = raws[ban_key[i]] or '', {}
-    ends[i] = #raw == 7 and read(TIME, raw) or 0
-    for from = 8, #raw - 6, 7 do times[#times + 1] = read(TIME, raw, from) end
-    denied[i] = times
-    if ends[i] - now > ban.length then ends[i], changed[i] = now + ban.length, ban end
-  end
-  return ends[i]
-end
-
--- count_denial counts a denial by bucket i, and returns when the ban ends that it may begin.
-local function count_denial(i, ban)
-  local times = {}
-  for _, at in ipairs(denied[i]) do
-    if at > now - ban.within then times[#times + 1] = min(at, now) end
-  end
-  times[#times + 1] = now
-  if #times >= ban.after then ends[i], times = now + ban.length, {} end
-  denied[i], changed[i] = times, ban
-  return ends[i]
 end
 
 -- Decisions. buckets are those of the last request's charges; a request with the same argument has the same buckets.
 local codes, buckets, touched, o, last = {}, {}, {}, 4, nil
-
--- judge puts bans into the codes of a request, and counts its denials. It returns whether a ban denies the request.
-local function judge(first, final, mode)
-  local denies = false
-  for j = first, final do
-    if codes[j] == STALE then return true end
-  end
-  for j = first, final do
-    local i, rule = buckets[j], which[j]
-    local ban = ban_of[rule]
-    if ban and ban_key[i] and codes[j] <= DENIED then
-      local to = open_ban(i, ban)
-      if to <= now and mode ~= PEEK and codes[j] == DENIED then to = count_denial(i, ban) end
-      if to > now then
-        codes[j] = codes[j] + 8 * (to - now)
-        denies = denies or enforced[rule]
-      end
-    end
-  end
-  return denies
-end
 
 for r = at + 1, count do
   local request = args[r]
@@ -762,7 +792,7 @@ for r = at + 1, count do
     if code ~= PASS and (code == STALE or (mode < REFUND or mode == LATE) and enforced[which[j]]) then allowed = 0 end
     codes[j] = code
   end
-  if bans and mode < REFUND and judge(first, final, mode) then allowed = 0 end
+  if bans and mode < REFUND and bans.judge(raws, codes, which, buckets, enforced, first, final, mode == PEEK) then allowed = 0 end
   o = o + 1
   out[o] = allowed
   local act = allowed == 1 and mode ~= PEEK
@@ -791,14 +821,7 @@ for r = at + 1, count do
   end
 end
 
-for i, ban in pairs(changed) do
-  local value, us = pack(TIME, ends[i]), ends[i] - now
-  if us <= 0 then
-    for n, at in ipairs(denied[i]) do denied[i][n] = pack(TIME, at) end
-    value, us = pack(TIME, 0) .. concat(denied[i]), ban.within
-  end
-  redis.pcall('SET', KEYS[ban_key[i]], value, 'PX', ceil(us / 1000) + GRACE_MS) -- a server that cannot write denies all the same
-end
+if bans then bans.write() end
 
 -- Writes. Deletions are last: a server that is out of memory accepts them only.
 local gone, later = {}, 0
