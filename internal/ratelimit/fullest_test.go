@@ -215,6 +215,16 @@ func TestFullest_Cluster_AllMastersAsked(t *testing.T) {
 	if got := mustFind(t, l, search(global, true, 100)); len(got) != 30 {
 		t.Errorf("%d buckets of the shared rule, want 30", len(got))
 	}
+	slot := c.Slot("{" + want[0].Tenant + "}")
+	c.BeginMove(slot, c.Masters[0], c.Masters[1])
+	c.MoveKeys(slot, c.Masters[0], c.Masters[1])
+	if got, complete, err := l.Fullest(t.Context(), search(r, false, 100)); err != nil || complete || !slices.Equal(got, want[1:]) {
+		t.Errorf("while the keys of a bucket move: %v, %t, %v", got, complete, err)
+	}
+	c.EndMove(slot, c.Masters[1])
+	if got := mustFind(t, l, search(r, false, 100)); !slices.Equal(got, want) {
+		t.Errorf("%v after the move, want %v", got, want)
+	}
 	c.Replicas[0].Kill()
 	c.Masters[0].Kill()
 	if _, _, err := l.Fullest(t.Context(), search(r, false, 7)); !errors.Is(err, ErrUnavailable) {
