@@ -18,7 +18,7 @@ const (
 	// fails on the next day.
 	defaultKeepFor = 24 * time.Hour
 
-	// defaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 24 MB.
+	// defaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 7 MB.
 	defaultLocalMax = 50_000
 
 	// pendingMax bounds the copies that wait while Redis is away: about 25 MB. Further ones are dropped and counted.
