@@ -14,8 +14,8 @@ import (
 // A balance that commits and checks use: its copy, what is announced, and the watch of its key in package redisstore. It was 865 bytes before
 // copies were packed.
 // Not parallel: it measures the heap.
-func TestCache_ABalanceInUse_TakesAtMost420Bytes(t *testing.T) {
-	const n, atOnce, most = 20_000, 500, 420
+func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
+	const n, atOnce, most = 20_000, 500, 360
 	c := startCache(t, testenv.RedisURL(t), Config{LocalMax: n})
 	key := func(i int) ledger.BalanceKey { // texts of its own, as from a request
 		return ledger.BalanceKey{Tenant: fmt.Sprintf("tenant-%08d", i), Meter: fmt.Sprint("api_calls", i%3)}
