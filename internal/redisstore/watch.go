@@ -28,8 +28,9 @@ const (
 	// rereadAfter bounds how long a value is held without being read again.
 	rereadAfter = 5 * time.Minute // in whole seconds
 
-	// watchMax bounds the keys that are watched: about 30 bytes each in this process, and 100 in Redis.
-	watchMax = 200_000
+	// watchMax bounds the keys that are watched: about 35 bytes each in this process, and 100 in Redis. With 200,000 the maps of the stripes, which
+	// have a power of two of places, would have twice as many.
+	watchMax = 150_000
 
 	// watchRetry is the pause before the watch connects again.
 	watchRetry = time.Second
