@@ -121,8 +121,8 @@ func (c *Cache) Stop(ctx context.Context) error {
 			return
 		}
 		close(c.stop)
-		<-c.ended // within redisBudget: the loop waits for nothing else
-		if err = c.flush(ctx); err != nil {
+		<-c.ended // soon: a sync lasts twice syncFor and redisBudget
+		if err = c.flush(ctx, time.Time{}); err != nil {
 			err = fmt.Errorf("publish the last %d balances: %w", c.pending.len(), err)
 		}
 	})
