@@ -238,7 +238,12 @@ func putJSON(ctx context.Context, address, key, path, body string) error {
 
 // profile takes a CPU profile of a site for d and stores it.
 func (s *stand) profile(ctx context.Context, at *site, d time.Duration, file string) error {
-	address := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", at.ops, max(1, int(d.Seconds())))
+	return s.store(ctx, at, fmt.Sprintf("profile?seconds=%d", max(1, int(d.Seconds()))), file)
+}
+
+// store stores a profile of a site.
+func (s *stand) store(ctx context.Context, at *site, profile, file string) error {
+	address := fmt.Sprintf("http://%s/debug/pprof/%s", at.ops, profile)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)

@@ -159,13 +159,23 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after string, limit in
 	if err != nil {
 		return nil, wrap("select tenants", err)
 	}
-	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) {
-		var ofRules, ofSubjects bool
-		t, err := scanTenant(row, &ofRules, &ofSubjects)
-		t.RuleOverrides, t.SubjectOverrides = ofRules, ofSubjects
-		return t, err
-	})
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) { return scanTenant(row) })
 	return items, wrap("select tenants", err)
+}
+
+// standings reads what requests need of the tenants ids, by id.
+func (tx *txn) standings(ctx context.Context, ids []string) (map[string]Standing, error) {
+	rows, err := tx.query(ctx, "Standings", ids)
+	if err != nil {
+		return nil, wrap("select tenants", err)
+	}
+	found := make(map[string]Standing, len(ids))
+	var s Standing
+	_, err = pgx.ForEachRow(rows, []any{&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides}, func() error {
+		found[s.ID] = s
+		return nil
+	})
+	return found, wrap("select tenants", err)
 }
 
 // tenantIDs reads the ids of tenants that are not listed.
