@@ -24,11 +24,12 @@ var mayImport = map[string][]string{
 	"internal/bound":                 {},
 	"internal/period":                {},
 	"internal/lane":                  {},
+	"internal/recent":                {},
 	"internal/breaker":               {},
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/localstack", "deploy/postgres", "migrations"},
 	"internal/catalog/diff":          {}, // pure
-	"internal/catalog":               {"internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/route", "internal/trail", "internal/yamldoc"},
+	"internal/catalog":               {"internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
 	"internal/namedsql":              {},
 	"internal/override":              {"internal/body", "internal/bound", "internal/catalog", "internal/lane", "internal/namedsql", "internal/trail"},
 	"internal/access":                {"internal/body", "internal/bound", "internal/catalog", "internal/namedsql", "internal/trail"},
@@ -51,7 +52,7 @@ var mayImport = map[string][]string{
 	"internal/ratelimit/replica":     {"internal/ratelimit/rule", "internal/redisstore", "internal/bound", "lua"},
 	"internal/ratelimit/rule":        {"internal/bound", "internal/period"},         // pure: the arithmetic of limits
 	"internal/ratelimit/rule/oracle": {"internal/ratelimit/rule", "internal/bound"}, // the second implementation, for tests
-	"internal/balances":              {"internal/ledger", "internal/redisstore", "lua"},
+	"internal/balances":              {"internal/ledger", "internal/recent", "internal/redisstore", "lua"},
 	"internal/gate":                  {"internal/balances", "internal/once", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period", "internal/route"},
 
 	"internal/body":                 {"internal/bound", "internal/period"},

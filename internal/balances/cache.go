@@ -18,7 +18,7 @@ const (
 	// fails on the next day.
 	defaultKeepFor = 24 * time.Hour
 
-	// defaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 24 MB.
+	// defaultLocalMax is the default of Config.LocalMax: 50,000 copies take about 7 MB.
 	defaultLocalMax = 50_000
 
 	// pendingMax bounds the copies that wait while Redis is away: about 25 MB. Further ones are dropped and counted.
@@ -121,8 +121,8 @@ func (c *Cache) Stop(ctx context.Context) error {
 			return
 		}
 		close(c.stop)
-		<-c.ended // within redisBudget: the loop waits for nothing else
-		if err = c.flush(ctx); err != nil {
+		<-c.ended // soon: a sync lasts twice syncFor and redisBudget
+		if err = c.flush(ctx, time.Time{}); err != nil {
 			err = fmt.Errorf("publish the last %d balances: %w", c.pending.len(), err)
 		}
 	})

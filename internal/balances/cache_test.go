@@ -115,7 +115,7 @@ func (c *Cache) watch(t *testing.T, key ledger.BalanceKey) {
 	eventually(t, "the balance is announced", func() bool {
 		c.interest.mu.Lock()
 		defer c.interest.mu.Unlock()
-		return c.interest.asked[idOf(key)].covers(time.Now(), time.Now())
+		return c.interest.asked[idOf(key)].covers(time.Now().UnixMicro(), c.interest.since(time.Now()))
 	})
 }
 

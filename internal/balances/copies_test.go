@@ -57,7 +57,7 @@ func TestCopies_EndedCopy_GivesWayToLaterOneWithLowerSeq(t *testing.T) {
 	first, early, later := copyOf("t", 9, start), copyOf("t", 8, start.Add(59*time.Minute)), copyOf("t", 8, start.Add(time.Hour))
 	for _, step := range []struct{ put, want *ledger.BalanceCopy }{{first, first}, {early, first}, {later, later}} {
 		local.put([]*ledger.BalanceCopy{step.put})
-		if got := local.merge(nil, []ledger.BalanceKey{keyOf(first)}, nil, true)[0].Copy; got != step.want {
+		if got := local.merge(nil, []ledger.BalanceKey{keyOf(first)}, nil, true)[0].Copy; *got != *step.want {
 			t.Errorf("after a copy with seq %d of %s the newest has seq %d of %s", step.put.Seq, step.put.AsOf, got.Seq, got.AsOf)
 		}
 	}
@@ -89,7 +89,7 @@ func TestPending_IsBounded(t *testing.T) {
 
 func TestLocalCopies_ConfirmedIfRedisHasACopy(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_700_000_000, 0)
+	now := time.Unix(1_700_000_000, 0).UTC()
 	local := newLocalCopies(10)
 	mine := copyOf("t", 5, now)
 	local.put([]*ledger.BalanceCopy{mine})
@@ -100,14 +100,14 @@ func TestLocalCopies_ConfirmedIfRedisHasACopy(t *testing.T) {
 	}
 
 	lost := local.merge(nil, keys, []string{""}, false)[0]
-	if lost.Confirmed || lost.Copy != mine {
+	if lost.Confirmed || *lost.Copy != *mine {
 		t.Errorf("a copy only this process has: got %+v, want it unconfirmed", lost)
 	}
 	older := local.merge(nil, keys, stored(copyOf("t", 4, now)), false)[0]
-	if !older.Confirmed || older.Copy != mine {
+	if !older.Confirmed || *older.Copy != *mine {
 		t.Errorf("redis has an older one: got %+v, want ours, confirmed", older)
 	}
-	theirs := copyOf("t", 6, now.UTC())
+	theirs := copyOf("t", 6, now)
 	for range 2 { // decoded, then recognised
 		newer := local.merge(nil, keys, stored(theirs), false)[0]
 		if !newer.Confirmed || *newer.Copy != *theirs {
@@ -122,7 +122,7 @@ func TestLocalCopies_ConfirmedIfRedisHasACopy(t *testing.T) {
 	}
 	newest := copyOf("t", 7, now)
 	local.put([]*ledger.BalanceCopy{newest})
-	if ours := local.merge(nil, keys, stored(theirs), false)[0]; !ours.Confirmed || ours.Copy != newest {
+	if ours := local.merge(nil, keys, stored(theirs), false)[0]; !ours.Confirmed || *ours.Copy != *newest {
 		t.Errorf("redis still has an older one: got %+v, want ours, confirmed", ours)
 	}
 }

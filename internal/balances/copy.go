@@ -14,15 +14,12 @@ const copyFormat = "1"
 
 // Flags of an encoded copy.
 const (
-	flagRenews = 1 << iota
+	flagRenews uint8 = 1 << iota
 	flagInPlan
 	flagBeyond
 )
 
-// encodeCopy encodes the fields of a copy other than its key and seq, as integers separated by blanks: format, flags,
-// remaining, limit, allowance, then ResetAt, ValidUntil and AsOf in µs (0: zero time).
-func encodeCopy(c *ledger.BalanceCopy) string {
-	var flags int64
+func flagsOf(c *ledger.BalanceCopy) (flags uint8) {
 	if c.Renews {
 		flags |= flagRenews
 	}
@@ -32,10 +29,16 @@ func encodeCopy(c *ledger.BalanceCopy) string {
 	if c.Beyond {
 		flags |= flagBeyond
 	}
+	return flags
+}
+
+// encodeCopy encodes the fields of a copy other than its key and seq, as integers separated by blanks: format, flags,
+// remaining, limit, allowance, then ResetAt, ValidUntil and AsOf in µs (0: zero time).
+func encodeCopy(c *ledger.BalanceCopy) string {
 	buf := make([]byte, 0, 96)
 	buf = append(buf, copyFormat...)
 	for _, n := range [...]int64{
-		flags, c.Remaining, c.Limit, c.Allowance, micros(c.ResetAt), micros(c.ValidUntil), micros(c.AsOf),
+		int64(flagsOf(c)), c.Remaining, c.Limit, c.Allowance, micros(c.ResetAt), micros(c.ValidUntil), micros(c.AsOf),
 	} {
 		buf = append(buf, ' ')
 		buf = strconv.AppendInt(buf, n, 10)
@@ -63,12 +66,11 @@ func decodeCopy(k ledger.BalanceKey, stored string) (c *ledger.BalanceCopy, ok b
 			return nil, false
 		}
 	}
-	return &ledger.BalanceCopy{
-		Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject, Seq: seq,
-		Renews: fields[0]&flagRenews != 0, InPlan: fields[0]&flagInPlan != 0, Beyond: fields[0]&flagBeyond != 0,
-		Remaining: fields[1], Limit: fields[2], Allowance: fields[3],
-		ResetAt: fromMicros(fields[4]), ValidUntil: fromMicros(fields[5]), AsOf: fromMicros(fields[6]),
-	}, true
+	local := localCopy{
+		seq: seq, flags: uint8(fields[0] & 0xff), remaining: fields[1], limit: fields[2], allowance: fields[3],
+		resetAt: fields[4], validUntil: fields[5], asOf: fields[6],
+	}
+	return local.unpack(k), true
 }
 
 func micros(t time.Time) int64 {

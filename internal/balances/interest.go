@@ -62,10 +62,11 @@ func idOf(k ledger.BalanceKey) uint64 {
 // the publisher exchanges announcements with the other instances through Redis. It is safe for concurrent use.
 type interest struct {
 	mu      sync.Mutex
-	asked   map[uint64]asking    // by checks of this process
-	queue   []uint64             // of asked: to be announced
-	failing bool                 // the last announcement failed
-	wanted  map[uint64]time.Time // by checks of any process: until when
+	began   time.Time                // what since counts from
+	asked   map[uint64]asking        // by checks of this process
+	queue   []uint64                 // of asked: to be announced
+	failing bool                     // the last announcement failed
+	wanted  map[uint64]time.Duration // by checks of any process: until when, as since
 
 	learned time.Time // when this process last knew all announcements; zero: never
 	cursor  int64     // of the announcements it knows
@@ -77,22 +78,31 @@ type interest struct {
 
 // asking is what this process knows of its own announcements of a balance.
 type asking struct {
-	from   time.Time // the ledger's clock: since when the others publish
-	sent   time.Time // last announced; zero: not yet
+	from   int64         // µs of the ledger's clock: since when the others publish
+	sent   time.Duration // last announced, as since; 0: not yet
 	queued bool
 }
 
 func newInterest() *interest {
 	return &interest{
-		asked: map[uint64]asking{}, wanted: map[uint64]time.Time{},
+		asked: map[uint64]asking{}, wanted: map[uint64]time.Duration{},
 		passed: [2]map[uint64]*ledger.BalanceCopy{{}, {}},
 	}
+}
+
+// since returns the time since began, which is long before anything that happens here. It takes a third of the memory of an instant.
+func (in *interest) since(now time.Time) time.Duration {
+	if in.began.IsZero() {
+		in.began = now.Add(-time.Hour)
+	}
+	return now.Sub(in.began)
 }
 
 // ask notes that a check asks about balances. It reports whether there is something to announce.
 func (in *interest) ask(keys []ledger.BalanceKey, now time.Time) (news bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	since := in.since(now)
 	for i := range keys {
 		id := idOf(keys[i])
 		a, known := in.asked[id]
@@ -100,7 +110,7 @@ func (in *interest) ask(keys []ledger.BalanceKey, now time.Time) (news bool) {
 			id = everything
 			a, known = in.asked[id]
 		}
-		if a.queued || known && now.Sub(a.sent) < askAgain {
+		if a.queued || known && since-a.sent < askAgain {
 			continue
 		}
 		a.queued, news = true, true
@@ -131,12 +141,13 @@ func (in *interest) sent(ids []uint64, ok bool, now, ledgerNow time.Time) {
 		return
 	}
 	in.failing = false
+	since := in.since(now)
 	for _, id := range ids {
 		a := in.asked[id]
-		if now.Sub(a.sent) > askedFor {
-			a.from = ledgerNow
+		if since-a.sent > askedFor {
+			a.from = ledgerNow.UnixMicro()
 		}
-		a.sent, a.queued = now, false
+		a.sent, a.queued = since, false
 		in.asked[id] = a
 	}
 }
@@ -160,9 +171,11 @@ func (in *interest) announceAgain() {
 func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.Time) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	since := in.since(now)
 	for i := range copies {
 		if cached := &copies[i]; cached.Confirmed {
-			cached.Confirmed = in.asked[idOf(keys[i])].covers(cached.Copy.AsOf, now) || in.asked[everything].covers(cached.Copy.AsOf, now)
+			asOf := cached.Copy.AsOf.UnixMicro()
+			cached.Confirmed = in.asked[idOf(keys[i])].covers(asOf, since) || in.asked[everything].covers(asOf, since)
 			cached.Unwanted = !cached.Confirmed
 		}
 	}
@@ -170,8 +183,8 @@ func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.
 
 // covers reports whether a copy of asOf in Redis is followed by all later ones: it was made after the other instances began to publish
 // the balance for this process.
-func (a asking) covers(asOf, now time.Time) bool {
-	return !a.sent.IsZero() && now.Sub(a.sent) <= askedFor && !asOf.Before(a.from.Add(-askSlack))
+func (a asking) covers(asOf int64, since time.Duration) bool {
+	return a.sent != 0 && since-a.sent <= askedFor && asOf >= a.from-askSlack.Microseconds()
 }
 
 // choose returns those of copies that have to be published now, in their array. It keeps the others for a while.
@@ -194,7 +207,7 @@ func (in *interest) choose(copies []*ledger.BalanceCopy, now time.Time) []*ledge
 	return out
 }
 
-func (in *interest) isWanted(id uint64, now time.Time) bool { return now.Before(in.wanted[id]) }
+func (in *interest) isWanted(id uint64, now time.Time) bool { return in.since(now) < in.wanted[id] }
 
 // due reports whether it is time to learn what is asked about: this process commits, or keeps copies for which somebody may have asked.
 func (in *interest) due(now time.Time) bool {
@@ -213,7 +226,7 @@ func (in *interest) learn(ids []uint64, cursor int64, complete bool, now time.Ti
 	var late []*ledger.BalanceCopy
 	for _, id := range ids {
 		began := !in.isWanted(id, now)
-		in.wanted[id] = now.Add(interestFor)
+		in.wanted[id] = in.since(now) + interestFor
 		for _, passed := range in.passed {
 			switch c := passed[id]; {
 			case !began:
@@ -257,12 +270,12 @@ func (in *interest) forget(now time.Time) {
 		in.passed[0], in.passed[1], in.rotated = in.passed[1], in.passed[0], now
 		clear(in.passed[0])
 	}
-	n := 0
+	n, since := 0, in.since(now)
 	for id, until := range in.wanted {
 		if n++; n > forgetAtOnce {
 			break
 		}
-		if now.After(until) {
+		if since > until {
 			delete(in.wanted, id)
 		}
 	}
@@ -271,7 +284,7 @@ func (in *interest) forget(now time.Time) {
 		if n++; n > forgetAtOnce {
 			break
 		}
-		if !a.queued && now.Sub(a.sent) > askedFor {
+		if !a.queued && since-a.sent > askedFor {
 			delete(in.asked, id)
 		}
 	}

@@ -6,12 +6,16 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
+// roomKept is the number of copies for which an empty queue keeps its room: what a busy one has. Room for pendingMax is 6 MB.
+const roomKept = 2 * publishMax
+
 // pendingCopies has the copies that wait to be published, the newest of each balance.
 type pendingCopies struct {
 	max int // at least 1
 
 	mu      sync.Mutex
 	copies  map[ledger.BalanceKey]*ledger.BalanceCopy
+	most    int    // that copies has had: a map keeps its room
 	dropped uint64 // copies that add had no room for
 }
 
@@ -32,6 +36,7 @@ func (p *pendingCopies) add(copies []*ledger.BalanceCopy) {
 			p.dropped++
 		default:
 			p.copies[key] = c
+			p.most = max(p.most, len(p.copies))
 		}
 	}
 }
@@ -47,6 +52,9 @@ func (p *pendingCopies) take(n int, out []*ledger.BalanceCopy) []*ledger.Balance
 		}
 		out = append(out, c)
 		delete(p.copies, key)
+	}
+	if len(p.copies) == 0 && p.most > roomKept {
+		p.copies, p.most = make(map[ledger.BalanceKey]*ledger.BalanceCopy), 0
 	}
 	return out
 }

@@ -16,8 +16,9 @@ const (
 	// second, whatever the rate of debits; other instances see a balance at most this much later.
 	publishGap = 5 * time.Millisecond
 
-	// exchangesMax bounds the exchanges of announcements before a flush: what an instance learns at its start is more than one has.
-	exchangesMax = 64
+	// syncFor is how long a sync exchanges announcements, and how long it publishes, before it begins another round trip. It is much less
+	// than blindAfter.
+	syncFor = 100 * time.Millisecond
 
 	// awayFor is the pause after a flush that failed.
 	awayFor = 500 * time.Millisecond
@@ -51,27 +52,29 @@ func (c *Cache) publishLoop() {
 	}
 }
 
-// sync exchanges announcements, if there are some or commits have to know them, and publishes what waits.
+// sync exchanges announcements, if there are some or commits have to know them, and publishes what waits. Both end after syncFor, and go on
+// at the next sync: a long queue must not keep this process from learning.
 func (c *Cache) sync() error {
-	ctx, cancel := context.WithTimeout(context.Background(), redisBudget)
-	defer cancel()
-	exchanged := c.exchange(ctx)
+	exchanged := c.exchange()
 	if exchanged != nil {
 		c.metrics.publishErrors.Inc()
 	}
-	return errors.Join(exchanged, c.flush(ctx))
+	return errors.Join(exchanged, c.flush(context.Background(), time.Now().Add(syncFor)))
 }
 
 // exchange announces what checks of this process ask about and learns what is asked about elsewhere. An instance that neither asks nor
 // commits makes no call.
-func (c *Cache) exchange(ctx context.Context) error {
-	for range exchangesMax {
-		ids, cursor, due := c.interest.unsent(time.Now())
+func (c *Cache) exchange() error {
+	for until := time.Now().Add(syncFor); ; {
+		now := time.Now()
+		ids, cursor, due := c.interest.unsent(now)
 		if !due {
 			return nil
 		}
+		ctx, cancel := context.WithTimeout(context.Background(), redisBudget)
 		heard, cursor, err := c.redis.exchange(ctx, ids, cursor)
-		now := time.Now()
+		cancel()
+		now = time.Now()
 		ledgerNow := now
 		if c.cfg.Clock != nil {
 			ledgerNow = c.cfg.Clock.Now()
@@ -83,20 +86,29 @@ func (c *Cache) exchange(ctx context.Context) error {
 		}
 		late := c.interest.learn(heard, cursor, len(heard) < noticesMax, now)
 		c.pending.add(late)
+		if now.After(until) {
+			c.wakePublisher()
+			return nil
+		}
 	}
-	return nil
 }
 
-// flush publishes all copies that wait. After an error the unpublished ones wait again, except where a newer copy of the same
-// balance waits already.
-func (c *Cache) flush(ctx context.Context) error {
+// flush publishes the copies that wait, all or those that it can until then. After an error the unpublished ones wait again, except where
+// a newer copy of the same balance waits already.
+func (c *Cache) flush(ctx context.Context, until time.Time) error {
 	batch := make([]*ledger.BalanceCopy, 0, publishMax)
 	for {
+		if !until.IsZero() && time.Now().After(until) {
+			c.wakePublisher()
+			return nil
+		}
 		batch = c.pending.take(publishMax, batch)
 		if len(batch) == 0 {
 			return nil
 		}
-		failed, refused, err := c.redis.put(ctx, batch)
+		within, cancel := context.WithTimeout(ctx, redisBudget)
+		failed, refused, err := c.redis.put(within, batch)
+		cancel()
 		c.noteFlush(err)
 		c.metrics.published.Add(float64(len(batch) - len(failed) - refused))
 		if refused > 0 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,13 @@ func (r *runner) inUse(ctx context.Context) error {
 	checks, err := r.each(ctx, at, newTemplate("/v1/check", auth, checkBody(tenantMark, plainRoute), 1), r.cfg.Connections, further)
 	if err != nil {
 		return fmt.Errorf("checks: %w", err)
+	}
+	if r.cfg.Profile > 0 {
+		file := filepath.Join(r.cfg.Dir, "tenants-in-use-heap.pprof")
+		if err := r.stand.store(ctx, at, "heap?gc=1", file); err != nil {
+			return err
+		}
+		r.say("heap of tenants in use: go tool pprof -top -sample_index=inuse_space %s", file)
 	}
 	r.out.InUse = &report.InUse{
 		Tenants: int(first.units), FirstTouch: first.rate(), CPU: used.Per(first.units), Checks: checks.rate(), Errors: first.errors + checks.errors, Memory: peakMemory(at.child.Pid()),

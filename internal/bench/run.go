@@ -149,8 +149,7 @@ func (r *runner) measure(ctx context.Context) (err error) {
 	if err := r.rounds(ctx, variants); err != nil {
 		return err
 	}
-	all := len(r.cfg.Only) == 0
-	if all {
+	if len(r.cfg.Only) == 0 {
 		if err := r.openLoops(ctx); err != nil {
 			return err
 		}
@@ -162,7 +161,7 @@ func (r *runner) measure(ctx context.Context) (err error) {
 	if err := r.verify(ctx); err != nil {
 		return err
 	}
-	if all && r.cfg.InUse > 0 {
+	if r.cfg.wantsInUse() {
 		if err := r.inUse(ctx); err != nil {
 			return err
 		}
@@ -196,7 +195,7 @@ func (r *runner) choose(ctx context.Context) ([]variant, error) {
 		r.out.NotThere = append(r.out.NotThere, report.CheckBatches)
 		variants = slices.Delete(variants, at, at+1)
 	}
-	if len(variants) == 0 {
+	if len(variants) == 0 && !r.cfg.wantsInUse() {
 		return nil, fmt.Errorf("no variant's name contains one of %q", r.cfg.Only)
 	}
 	return variants, nil
@@ -206,6 +205,9 @@ func (r *runner) choose(ctx context.Context) ([]variant, error) {
 func (c *Config) wants(name string) bool {
 	return len(c.Only) == 0 || slices.ContainsFunc(c.Only, func(part string) bool { return strings.Contains(name, part) })
 }
+
+// wantsInUse reports whether to measure tenants in use.
+func (c *Config) wantsInUse() bool { return c.InUse > 0 && c.wants("tenants in use") }
 
 // profiles runs the service's variants once more with the profiler. It costs a few percent, so the rounds run without it.
 func (r *runner) profiles(ctx context.Context, variants []variant) error {
@@ -356,7 +358,7 @@ func (r *runner) open(ctx context.Context, address string, t *template, rate int
 		return sample{}, err
 	}
 	defer closeAll(clients)
-	s, err := openLoop(ctx, clients, &r.seq, steady{t, r.cfg.Tenants, rate, r.cfg.OpenFor, drainMax})
+	s, err := openLoop(ctx, clients, &r.seq, steady{t, r.cfg.Tenants, rate, r.cfg.OpenFor, drainMax, paceTick})
 	r.note(t, &s)
 	return s, err
 }

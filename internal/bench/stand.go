@@ -77,12 +77,16 @@ func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, er
 			return nil, err
 		}
 	}
-	s.baseline, err = s.launch(cfg.Self, s.env(s.service), "baseline", "--conns", fmt.Sprint(conns))
-	if err != nil {
-		return nil, err
+	return s, s.startBaseline(ctx, s.postgres.URL(), conns)
+}
+
+// startBaseline starts the baseline's process, with connections to a database.
+func (s *stand) startBaseline(ctx context.Context, databaseURL string, conns int) (err error) {
+	if s.baseline, err = s.launch(s.cfg.Self, []string{"QUOTASVC_DATABASE_URL=" + databaseURL}, "baseline", "--conns", fmt.Sprint(conns)); err != nil {
+		return err
 	}
 	s.baseAt, err = s.baseline.Address(ctx, "baseline ")
-	return s, err
+	return err
 }
 
 // startServers starts Redis and PostgreSQL on new data in dir and connects to PostgreSQL.
@@ -234,7 +238,12 @@ func putJSON(ctx context.Context, address, key, path, body string) error {
 
 // profile takes a CPU profile of a site for d and stores it.
 func (s *stand) profile(ctx context.Context, at *site, d time.Duration, file string) error {
-	address := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", at.ops, max(1, int(d.Seconds())))
+	return s.store(ctx, at, fmt.Sprintf("profile?seconds=%d", max(1, int(d.Seconds()))), file)
+}
+
+// store stores a profile of a site.
+func (s *stand) store(ctx context.Context, at *site, profile, file string) error {
+	address := fmt.Sprintf("http://%s/debug/pprof/%s", at.ops, profile)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return fmt.Errorf("profile: %w", err)

@@ -71,10 +71,10 @@ func TestCatalog_ChangeSeenByAllInstances(t *testing.T) {
 	require.NoError(t, err)
 	acme, err := here.Tenant(ctx, "acme")
 	require.NoError(t, err)
-	require.True(t, acme.Suspended(), "the instance that made the change sees it at once")
+	require.True(t, acme.Suspended, "the instance that made the change sees it at once")
 	within("suspension", func() bool {
 		acme, err := there.Tenant(ctx, "acme")
-		return err == nil && acme.Suspended()
+		return err == nil && acme.Suspended
 	})
 
 	_, err = here.Apply(ctx, parsed(t, fileAsMappings), false)

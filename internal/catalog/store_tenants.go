@@ -129,6 +129,22 @@ func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err
 	return list, err
 }
 
+// TenantPlan is a tenant's plan and time zone.
+type TenantPlan struct{ ID, Plan, Timezone string }
+
+// TenantPlans returns those of the tenants ids that exist, from PostgreSQL. It is for many tenants of which few are in use: they do not take
+// room in memory from others.
+func (s *Store) TenantPlans(ctx context.Context, ids []string) (plans []TenantPlan, err error) {
+	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) error {
+		rows, err := tx.query(ctx, "SelectTenantPlans", ids)
+		if err == nil {
+			plans, err = pgx.CollectRows(rows, pgx.RowToStructByPos[TenantPlan])
+		}
+		return wrap("select plans of tenants", err)
+	})
+	return plans, err
+}
+
 func (tx *txn) requirePlan(ctx context.Context, plan string) error {
 	return tx.require(ctx, "MissingPlans", kindPlan, []reference{{"plan", plan}})
 }
@@ -143,13 +159,23 @@ func (tx *txn) tenants(ctx context.Context, ids []string, after string, limit in
 	if err != nil {
 		return nil, wrap("select tenants", err)
 	}
-	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) {
-		var ofRules, ofSubjects bool
-		t, err := scanTenant(row, &ofRules, &ofSubjects)
-		t.RuleOverrides, t.SubjectOverrides = ofRules, ofSubjects
-		return t, err
-	})
+	items, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Tenant, error) { return scanTenant(row) })
 	return items, wrap("select tenants", err)
+}
+
+// standings reads what requests need of the tenants ids, by id.
+func (tx *txn) standings(ctx context.Context, ids []string) (map[string]Standing, error) {
+	rows, err := tx.query(ctx, "Standings", ids)
+	if err != nil {
+		return nil, wrap("select tenants", err)
+	}
+	found := make(map[string]Standing, len(ids))
+	var s Standing
+	_, err = pgx.ForEachRow(rows, []any{&s.ID, &s.Plan, &s.Timezone, &s.Suspended, &s.CreatedAt, &s.UpdatedAt, &s.RuleOverrides, &s.SubjectOverrides}, func() error {
+		found[s.ID] = s
+		return nil
+	})
+	return found, wrap("select tenants", err)
 }
 
 // tenantIDs reads the ids of tenants that are not listed.

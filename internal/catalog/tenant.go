@@ -31,14 +31,22 @@ type Tenant struct {
 	// has the meter when an override is made. If a later version lacks it, the override has no effect.
 	Overrides map[string]int64 `json:"overrides,omitempty"`
 
-	// RuleOverrides and SubjectOverrides say that limits are overridden for the tenant, and for subjects of it: see package override. They are
-	// set in tenants that were read.
-	RuleOverrides    bool `json:"-"`
-	SubjectOverrides bool `json:"-"`
-
 	Version   int64     `json:"-"` // 1 at creation, one more with each change
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`
+}
+
+// Standing is what requests need of a tenant.
+type Standing struct {
+	ID, Plan  string
+	Timezone  string // IANA zone of its periods
+	Suspended bool   // requests are refused
+
+	// RuleOverrides and SubjectOverrides say that limits are overridden for the tenant, and for subjects of it: see package override.
+	RuleOverrides, SubjectOverrides bool
+
+	CreatedAt, UpdatedAt time.Time
+	Read                 uint32 // the number of the read: another one after each change
 }
 
 // Check returns all faults of t.

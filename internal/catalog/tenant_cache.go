@@ -5,14 +5,15 @@ import (
 	"errors"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
+	"unique"
 
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/lane"
+	"github.com/quotasvc/quotasvc/internal/recent"
 )
 
 const (
@@ -52,12 +53,16 @@ type tenantCache struct {
 	listening *atomic.Bool
 	now       func() time.Time
 
-	entries *lru.Cache[string, *cachedTenant]
-	unknown *lru.Cache[string, *cachedTenant]               // ids without a tenant
-	loads   atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
-	config  lane.Config
+	mu      sync.Mutex
+	entries *recent.Map[string, cachedTenant]
+	unknown *recent.Map[string, time.Duration] // ids without a tenant: when they were read, after began
 
-	trusted atomic.Int64 // unix nanoseconds: tenants read before are stale
+	reads  atomic.Uint32
+	loads  atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
+	config lane.Config
+
+	began   time.Time
+	trusted atomic.Int64 // a duration after began: tenants read before are stale
 	away    atomic.Int64 // unix nanoseconds: until then cached tenants are answered without PostgreSQL
 
 	// changes counts the notifications of each stripe. A tenant that was being read at that moment is not cached.
@@ -65,28 +70,27 @@ type tenantCache struct {
 	changes [stripes]atomic.Uint64
 }
 
-// cachedTenant is immutable.
+// cachedTenant is a tenant in memory, without what requests do not need and without its id.
 type cachedTenant struct {
-	tenant *Tenant // nil: no such tenant
-	readAt time.Time
+	plan, zone       unique.Handle[string] // few tenants have one of their own
+	created, updated int64                 // unix µs
+	readAt           time.Duration         // after began
+	read             uint32                // its number
+
+	suspended, ofRules, ofSubjects bool
 }
 
+// loadedTenant is what a read answers, or what is in memory.
 type loadedTenant struct {
-	tenant *Tenant // nil: no such tenant
+	tenant Standing
+	known  bool // false: there is no such tenant, or it is not in memory
 	err    error
 }
 
 func newTenantCache(store *Store, cfg Config, m *metrics, hearing *atomic.Bool) *tenantCache {
-	entries, err := lru.New[string, *cachedTenant](cfg.Tenants)
-	if err != nil {
-		panic("catalog: " + err.Error()) // only for a size below 1
-	}
-	unknown, err := lru.New[string, *cachedTenant](unknownTenants)
-	if err != nil {
-		panic("catalog: " + err.Error())
-	}
 	return &tenantCache{
-		store: store, metrics: m, listening: hearing, now: cfg.Now, entries: entries, unknown: unknown, seed: maphash.MakeSeed(),
+		store: store, metrics: m, listening: hearing, now: cfg.Now, began: cfg.Now(), seed: maphash.MakeSeed(),
+		entries: recent.New[string, cachedTenant](cfg.Tenants), unknown: recent.New[string, time.Duration](unknownTenants),
 		config: lane.Config{Name: "tenants", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Log: cfg.Log, Now: cfg.Now},
 	}
 }
@@ -96,17 +100,29 @@ func (c *tenantCache) start() { c.loads.Store(lane.New(c.config, nil, c.load)) }
 func (c *tenantCache) stop(ctx context.Context) error { return c.loads.Load().Stop(ctx) }
 
 // get returns a tenant from the cache, or reads it. It returns ErrNoTenant if there is none.
-func (c *tenantCache) get(ctx context.Context, id string) (*Tenant, error) {
-	entry, known := c.entries.Get(id)
-	if !known {
-		entry, _ = c.unknown.Get(id)
-	}
+func (c *tenantCache) get(ctx context.Context, id string) (Standing, error) {
 	now := c.now()
-	if entry != nil && c.fresh(entry, now) {
+	entry, fresh := c.cached(id, now)
+	if fresh {
 		c.metrics.hits.Inc()
 		return entry.answer(id)
 	}
-	return c.read(ctx, id, entry, now)
+	return c.read(ctx, id, &entry, now)
+}
+
+// cached returns what is in memory, and whether it can be answered without PostgreSQL.
+func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fresh bool) {
+	c.mu.Lock()
+	e, known := c.entries.Get(id)
+	readAt, unknown := e.readAt, false
+	if !known {
+		readAt, unknown = c.unknown.Get(id)
+	}
+	c.mu.Unlock()
+	if known {
+		entry = loadedTenant{tenant: e.standing(id), known: true}
+	}
+	return entry, (known || unknown) && c.fresh(known, readAt, now)
 }
 
 // readAhead reads those of the tenants ids that get would have to read, many in one query. It ends at the first error: get tries again and
@@ -115,7 +131,10 @@ func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 	var missing []string
 	now := c.now()
 	for _, id := range ids {
-		if entry, known := c.entries.Peek(id); !known || !c.fresh(entry, now) {
+		c.mu.Lock()
+		entry, known := c.entries.Peek(id)
+		c.mu.Unlock()
+		if !known || !c.fresh(true, entry.readAt, now) {
 			missing = append(missing, id)
 		}
 	}
@@ -136,18 +155,17 @@ func (c *tenantCache) readAhead(ctx context.Context, ids []string) {
 
 // read reads a tenant, in one query with others that are needed at this moment. If PostgreSQL is down, it returns the old
 // entry, if there is one.
-func (c *tenantCache) read(ctx context.Context, id string, entry *cachedTenant, now time.Time) (*Tenant, error) {
-	known := entry != nil
+func (c *tenantCache) read(ctx context.Context, id string, entry *loadedTenant, now time.Time) (Standing, error) {
 	if !bound.ID(id) {
-		return nil, notFound(kindTenant, id)
+		return Standing{}, notFound(kindTenant, id)
 	}
-	if known && entry.tenant != nil && (now.UnixNano() < c.away.Load() || c.store.cfg.Away() != nil) {
+	if entry.known && (now.UnixNano() < c.away.Load() || c.store.cfg.Away() != nil) {
 		c.metrics.stale.Inc()
 		return entry.tenant, nil
 	}
 	loads := c.loads.Load()
 	if loads == nil {
-		return nil, &Error{Code: CodeUnavailable, Detail: "the catalogue is not started"}
+		return Standing{}, &Error{Code: CodeUnavailable, Detail: "the catalogue is not started"}
 	}
 	c.metrics.misses.Inc()
 	loaded, err := loads.Do(ctx, id)
@@ -155,29 +173,36 @@ func (c *tenantCache) read(ctx context.Context, id string, entry *cachedTenant, 
 		err = loaded.err
 	}
 	if err == nil {
-		return (&cachedTenant{tenant: loaded.tenant}).answer(id)
+		return loaded.answer(id)
 	}
-	if known && entry.tenant != nil && ctx.Err() == nil {
+	if entry.known && ctx.Err() == nil {
 		c.metrics.stale.Inc()
 		return entry.tenant, nil
 	}
-	return nil, loadError(err)
+	return Standing{}, loadError(err)
 }
 
-// fresh reports whether entry can be answered without PostgreSQL.
-func (c *tenantCache) fresh(entry *cachedTenant, now time.Time) bool {
-	age := now.Sub(entry.readAt)
+// fresh reports whether what was read at readAt can be answered without PostgreSQL. known says that it is a tenant.
+func (c *tenantCache) fresh(known bool, readAt time.Duration, now time.Time) bool {
+	age := now.Sub(c.began) - readAt
 	if age < unheardAge {
 		return true
 	}
-	return entry.tenant != nil && age < heardAge && c.listening.Load() && entry.readAt.UnixNano() >= c.trusted.Load()
+	return known && age < heardAge && c.listening.Load() && int64(readAt) >= c.trusted.Load()
 }
 
-func (e *cachedTenant) answer(id string) (*Tenant, error) {
-	if e.tenant == nil {
-		return nil, notFound(kindTenant, id)
+func (l *loadedTenant) answer(id string) (Standing, error) {
+	if !l.known {
+		return Standing{}, notFound(kindTenant, id)
 	}
-	return e.tenant, nil
+	return l.tenant, nil
+}
+
+func (e *cachedTenant) standing(id string) Standing {
+	return Standing{
+		ID: id, Plan: e.plan.Value(), Timezone: e.zone.Value(), Suspended: e.suspended, RuleOverrides: e.ofRules, SubjectOverrides: e.ofSubjects,
+		CreatedAt: time.UnixMicro(e.created).UTC(), UpdatedAt: time.UnixMicro(e.updated).UTC(), Read: e.read,
+	}
 }
 
 // loadError translates an error of the lane.
@@ -196,11 +221,11 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 	for i, id := range ids {
 		before[i] = c.stripe(id).Load()
 	}
-	readAt := c.now()
+	readAt := c.now().Sub(c.began)
 	wanted := slices.Compact(slices.Sorted(slices.Values(ids)))
-	var rows []Tenant
+	var found map[string]Standing
 	err := c.store.read(ctx, "read tenants", func(ctx context.Context, tx *txn) (err error) {
-		rows, err = tx.tenants(ctx, wanted, "", len(wanted))
+		found, err = tx.standings(ctx, wanted)
 		return err
 	})
 	answers := make([]loadedTenant, len(ids))
@@ -214,13 +239,15 @@ func (c *tenantCache) load(ctx context.Context, ids []string) []loadedTenant {
 		}
 		return answers
 	}
-	found := make(map[string]*Tenant, len(rows))
-	for i := range rows {
-		found[rows[i].ID] = &rows[i]
-	}
+	number := c.reads.Add(1)
 	for i, id := range ids {
-		answers[i].tenant = found[id]
-		c.add(id, &cachedTenant{tenant: found[id], readAt: readAt})
+		a := &answers[i]
+		if a.tenant, a.known = found[id]; a.known {
+			a.tenant.Read = number
+			c.add(&a.tenant, readAt)
+		} else {
+			c.addUnknown(id, readAt)
+		}
 		if c.stripe(id).Load() != before[i] {
 			c.remove(id) // after adding, because drop counts before it removes: one of the two notices the other
 		}
@@ -234,22 +261,32 @@ func (c *tenantCache) drop(id string) {
 	c.remove(id)
 }
 
-func (c *tenantCache) add(id string, entry *cachedTenant) {
-	if entry.tenant == nil {
-		c.unknown.Add(id, entry)
-		return
-	}
-	c.entries.Add(id, entry)
-	c.unknown.Remove(id)
+// add keeps a tenant that was read.
+func (c *tenantCache) add(t *Standing, readAt time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries.Put(t.ID, cachedTenant{
+		plan: unique.Make(t.Plan), zone: unique.Make(t.Timezone), created: t.CreatedAt.UnixMicro(), updated: t.UpdatedAt.UnixMicro(),
+		readAt: readAt, read: t.Read, suspended: t.Suspended, ofRules: t.RuleOverrides, ofSubjects: t.SubjectOverrides,
+	})
+	c.unknown.Remove(t.ID)
+}
+
+func (c *tenantCache) addUnknown(id string, readAt time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unknown.Put(strings.Clone(id), readAt) // the request's text may be part of a larger one
 }
 
 func (c *tenantCache) remove(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.entries.Remove(id)
 	c.unknown.Remove(id)
 }
 
 // invalidateAll makes all cached tenants stale.
-func (c *tenantCache) invalidateAll() { c.trusted.Store(c.now().UnixNano()) }
+func (c *tenantCache) invalidateAll() { c.trusted.Store(int64(c.now().Sub(c.began))) }
 
 func (c *tenantCache) stripe(id string) *atomic.Uint64 {
 	return &c.changes[maphash.String(c.seed, id)%stripes]

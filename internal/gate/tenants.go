@@ -20,10 +20,10 @@ type tenantFacts struct {
 	plan      string
 	suspended bool
 	rules     *ruleSet
-	zone      *time.Location  // the tenant's calendar; nil is UTC
-	overrides *catalog.Tenant // the tenant, if limits are overridden for it or for subjects of it; nil: none are
-	changedAt time.Time       // when the tenant's terms last changed; an older copy of a balance may be wrong
-	denials   map[string]bool // meters whose denials the ledger stores
+	zone      *time.Location    // the tenant's calendar; nil is UTC
+	overrides *catalog.Standing // the tenant, if limits are overridden for it or for subjects of it; nil: none are
+	changedAt time.Time         // when the tenant's terms last changed; an older copy of a balance may be wrong
+	denials   map[string]bool   // meters whose denials the ledger stores
 }
 
 // itemsOf returns a copy of items in which StoreDenial is set from the catalogue.
@@ -78,9 +78,10 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 	case err != nil:
 		return f, unavailable("the tenant could not be looked up; this attempt did nothing", err)
 	}
-	f.plan, f.suspended, f.changedAt = found.Plan, found.Suspended(), found.UpdatedAt
+	f.plan, f.suspended, f.changedAt = found.Plan, found.Suspended, found.UpdatedAt
 	if found.RuleOverrides || found.SubjectOverrides {
-		f.overrides = found
+		overridden := found // a copy on the heap
+		f.overrides = &overridden
 	}
 	if found.UpdatedAt.After(found.CreatedAt) {
 		f.changedAt = found.UpdatedAt.Add(balances.TermsSettle)

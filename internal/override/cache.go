@@ -47,7 +47,7 @@ type key struct{ tenant, subject string }
 
 // set is immutable.
 type set struct {
-	of     *catalog.Tenant // the tenant as it was when the set was read
+	of     uint32 // the read of the tenant that was the newest when the set was read
 	byRule map[string]*InForce
 }
 
@@ -76,7 +76,7 @@ type Sets struct{ subject, tenant map[string]*InForce }
 
 // Of returns the overrides of a tenant and one of its subjects; empty: none. It reads those that are not in memory, in one query with others that
 // are needed at this moment. Those that cannot be read are missing.
-func (c *Cache) Of(ctx context.Context, t *catalog.Tenant, subject string) Sets {
+func (c *Cache) Of(ctx context.Context, t *catalog.Standing, subject string) Sets {
 	var s Sets
 	if t.RuleOverrides {
 		s.tenant = c.get(ctx, t, "")
@@ -100,13 +100,13 @@ func (s Sets) Rule(rule string, bySubject bool, now time.Time) *InForce {
 
 func (o *InForce) holds(now time.Time) bool { return o.ExpiresAt.IsZero() || o.ExpiresAt.After(now) }
 
-func (c *Cache) get(ctx context.Context, t *catalog.Tenant, subject string) map[string]*InForce {
+func (c *Cache) get(ctx context.Context, t *catalog.Standing, subject string) map[string]*InForce {
 	k := key{t.ID, subject}
 	known, _ := c.sets.Get(k)
-	if known == nil || known.of != t {
+	if known == nil || known.of != t.Read {
 		if read := c.read(ctx, k); read != nil {
 			// Of this tenant: its row was read before the set was, and a change of the set changes the tenant.
-			known = &set{of: t, byRule: read.byRule}
+			known = &set{of: t.Read, byRule: read.byRule}
 			c.sets.Add(k, known)
 		}
 	}

@@ -26,15 +26,18 @@ const (
 	idleAfter = time.Second
 
 	// rereadAfter bounds how long a value is held without being read again.
-	rereadAfter = 5 * time.Minute
+	rereadAfter = 5 * time.Minute // in whole seconds
 
-	// watchMax bounds the keys that are watched: about 150 bytes each in this process, and 100 in Redis.
-	watchMax = 200_000
+	// watchMax bounds the keys that are watched: about 35 bytes each in this process, and 100 in Redis. With 200,000 the maps of the stripes, which
+	// have a power of two of places, would have twice as many.
+	watchMax = 150_000
 
 	// watchRetry is the pause before the watch connects again.
 	watchRetry = time.Second
 
 	watchStripes = 64
+
+	second = int64(time.Second / time.Microsecond)
 
 	// newsChannel is where Redis says which keys have changed.
 	newsChannel = "__redis__:invalidate"
@@ -64,15 +67,17 @@ type Watch struct {
 	stripes [watchStripes]watchStripe
 }
 
+// watchStripe has keys by their hash. If two keys share one, a change of either is one of both; that a read of one then counts for the other
+// has a chance of 1 in 10^9 with watchMax keys, and Watch's seed is another one in each process.
 type watchStripe struct {
 	mu  sync.Mutex
-	all map[string]watched
+	all map[uint64]watched
 }
 
 // watched is a key whose value was read.
 type watched struct {
-	stamp int64 // of the newest read
-	at    int64 // µs; when the value was kept; 0: it is being read
+	stamp uint32 // of the newest read, its low bits: reads of a key that overlap are not 2^32 reads apart
+	at    uint32 // s; when the value was kept; 0: it is being read
 }
 
 // newWatch starts a watch on the server of client; nil if there is nothing to watch on.
@@ -222,11 +227,11 @@ func (w *Watch) Holds(keys ...string) bool {
 }
 
 func (w *Watch) holds(key string, now int64) bool {
-	s := w.stripe(key)
+	s, hash := w.stripe(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.all[key]
-	return e.at != 0 && now-e.at < rereadAfter.Microseconds()
+	e := s.all[hash]
+	return e.at != 0 && now/second-int64(e.at) < int64(rereadAfter/time.Second)
 }
 
 // Forget makes a key's value one that is not held, because it has changed or this process keeps it no longer.
@@ -234,10 +239,10 @@ func (w *Watch) Forget(key string) {
 	if w == nil {
 		return
 	}
-	s := w.stripe(key)
+	s, hash := w.stripe(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.all, key)
+	delete(s.all, hash)
 }
 
 // begin notes that keys are about to be read. It returns a stamp for kept, and 0 if they cannot be watched.
@@ -250,34 +255,34 @@ func (w *Watch) begin() (stamp int64) {
 
 // reading notes that the value of key is read under stamp.
 func (w *Watch) reading(stamp int64, key string) {
-	s := w.stripe(key)
+	s, hash := w.stripe(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, known := s.all[key]
+	e, known := s.all[hash]
 	if !known && len(s.all) >= watchMax/watchStripes {
 		for other := range s.all { // any one
 			delete(s.all, other)
 			break
 		}
 	}
-	e.stamp = stamp
-	s.all[key] = e
+	e.stamp = uint32(stamp)
+	s.all[hash] = e
 }
 
 // kept notes that this process now keeps the value of key that was read under stamp. It is held if nothing was announced since, and nobody
 // has begun to read it again.
 func (w *Watch) kept(stamp int64, key string) {
-	s := w.stripe(key)
+	s, hash := w.stripe(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, known := s.all[key]
+	e, known := s.all[hash]
 	switch {
 	case !known:
-	case e.stamp == stamp:
-		e.at = w.store.clock.micros()
-		s.all[key] = e
+	case e.stamp == uint32(stamp):
+		e.at = uint32(w.store.clock.micros() / second)
+		s.all[hash] = e
 	default: // this process may have kept the older of two values last
-		delete(s.all, key)
+		delete(s.all, hash)
 	}
 }
 
@@ -285,13 +290,14 @@ func (w *Watch) forgetAll() {
 	for i := range w.stripes {
 		s := &w.stripes[i]
 		s.mu.Lock()
-		s.all = make(map[string]watched)
+		s.all = make(map[uint64]watched)
 		s.mu.Unlock()
 	}
 }
 
-func (w *Watch) stripe(key string) *watchStripe {
-	return &w.stripes[maphash.String(w.seed, key)%watchStripes]
+func (w *Watch) stripe(key string) (s *watchStripe, hash uint64) {
+	hash = maphash.String(w.seed, key)
+	return &w.stripes[hash%watchStripes], hash
 }
 
 // startTracking begins a pipeline of which Redis is to remember keys. It returns nil if it is not.

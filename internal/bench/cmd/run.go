@@ -23,8 +23,8 @@ type runCmd struct {
 	InUse       int           `default:"200000" help:"Further tenants that get their first debit and a check after the rounds, to measure first debits and memory. 0: none."`
 	Batch       int           `default:"500" help:"Debits in one batch request."`
 	Rates       []int         `default:"1000,5000,10000" help:"Fixed rates for measuring latency, in requests/s."`
-	Only        []string      `placeholder:"TEXT" sep:"none" help:"Measure only the variants with this text in their names. May be repeated."`
-	Profile     time.Duration `placeholder:"DURATION" help:"After the rounds, store a CPU profile of the service under each of its variants."`
+	Only        []string      `placeholder:"TEXT" sep:"none" help:"Measure only the variants with this text in their names, or \"tenants in use\". May be repeated."`
+	Profile     time.Duration `placeholder:"DURATION" help:"After the rounds, store a CPU profile of the service under each of its variants, and its heap with many tenants in use."`
 	Docs        string        `default:"docs" type:"path" help:"Directory of the documents, with the record of an earlier run."`
 	Record      bool          `help:"Write the record and the pictures into the documents, for later runs to compare with."`
 	Against     string        `placeholder:"FILE" type:"existingfile" help:"Another binary of quotasvc to measure in the same rounds, to show the effect of a change."`

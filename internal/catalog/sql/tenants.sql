@@ -3,25 +3,36 @@
 SELECT clock_timestamp();
 
 -- name: SelectTenants
--- Tenants after $1, at most $2, in order, and whether limits are overridden for the tenant, and for subjects of it.
-SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at,
-       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
-       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '')
+-- Tenants after $1, at most $2, in order.
+SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at
 FROM tenants t
 WHERE t.tenant_id > $1
 ORDER BY t.tenant_id
 LIMIT $2;
 
+-- name: SelectTenantPlans
+-- Plan and time zone of those of the tenants $1 that exist. LATERAL as in NamedTenants.
+SELECT t.tenant_id, t.plan, t.timezone
+FROM unnest($1::text[]) AS k (tenant_id)
+CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t;
+
 -- name: NamedTenants
 -- The same for those of the tenants $1 that exist and come after $2. LATERAL looks each of them up: a condition on a list let the planner
 -- walk through the whole table, for lists of hundreds and in generic plans.
-SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at,
-       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
-       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '')
+SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at
 FROM unnest($1::text[]) AS k (tenant_id)
 CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t
 WHERE t.tenant_id > $2
 ORDER BY t.tenant_id;
+
+-- name: Standings
+-- What requests need of those of the tenants $1 that exist. The last columns say whether limits are overridden for the tenant, and for
+-- subjects of it.
+SELECT t.tenant_id, t.plan, t.timezone, t.status = 'suspended', t.created_at, t.updated_at,
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
+       EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '')
+FROM unnest($1::text[]) AS k (tenant_id)
+CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t;
 
 -- name: SelectTenantIDs
 -- For the report of what a file does not name: tenants that are not among $1, at most $2, in order.
