@@ -65,7 +65,7 @@ func (g *Gate) ExplainLimit(ctx context.Context, l *catalog.Limit, tenant, subje
 	if e.PeriodMost, e.Summary = inWords(limit, &e.Explanation); limit.Debt > 0 {
 		e.Summary += fmt.Sprintf("; charges after the fact take it to %d below zero at most", limit.Debt)
 	}
-	if b := limit.Ban; limit.Bans() {
+	if b := limit.Ban; limit.Ban.After > 0 {
 		e.Summary += fmt.Sprintf("; %d denials within %s ban the bucket for %s", b.After, b.Within, b.For)
 	}
 	return e, nil

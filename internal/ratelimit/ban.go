@@ -23,9 +23,6 @@ type localBan struct {
 	of rule.Ban
 }
 
-// passes reports whether the bucket passes the request.
-func (r *bucketResult) passes() bool { return r.code == rule.Pass && r.banned <= 0 }
-
 // say sets what the script says beside a code.
 func (r *bucketResult) say(o rule.Op, more int64) {
 	switch o {
@@ -97,7 +94,7 @@ func (s *stripe) dropBans(now int64) {
 // appendBans appends the bans of v's rules, as the script reads them.
 func (v *vector) appendBans(args []any) []any {
 	for i := range v.rules {
-		if r := v.rules[i].rule; r.Bans() {
+		if r := v.rules[i].rule; r.Ban.After > 0 {
 			args = append(args, r.Ban.After, r.Ban.Within.Microseconds(), r.Ban.For.Microseconds())
 		}
 	}

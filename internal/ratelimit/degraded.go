@@ -51,7 +51,7 @@ func decision(q *query, a answer, replicas *replica.Set, mode Mode) Decision {
 	for i := range q.charges {
 		c := &q.charges[i]
 		own := a.results[i].taken
-		if q.op == rule.Consume && a.allowed && a.results[i].passes() {
+		if r := &a.results[i]; q.op == rule.Consume && a.allowed && r.code == rule.Pass && r.banned == 0 {
 			own = c.cost
 		}
 		d.Verdicts[i] = verdictOf(c, replicas.LimitOf(c.rule, c.key), a.results[i], own)

@@ -172,7 +172,7 @@ func (l *Limiter) recall(q *query) (d Decision, denied bool) {
 				back[i], denied = e.back, true
 			}
 		}
-		if !known && c.rule.Bans() {
+		if !known && c.rule.Ban.After > 0 {
 			return Decision{}, false // if its bucket denies, that counts
 		}
 	}
@@ -223,7 +223,7 @@ func (l *Limiter) learn(q *query, d *Decision, asked int64, asOf *[MaxCharges]ui
 			continue
 		}
 		switch {
-		case !c.rule.Bans():
+		case c.rule.Ban.After == 0:
 			l.denials.remember(c, asOf[i], asked, v.RetryAfter)
 		case v.Banned > 0:
 			l.learnBan(c, v, asOf[i], asked)

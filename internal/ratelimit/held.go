@@ -31,7 +31,7 @@ func (l *Limiter) peekHeld(q *query) (d Decision, ok bool) {
 	}
 	var keys [MaxCharges]string
 	for i := range q.charges {
-		if q.charges[i].rule.Bans() {
+		if q.charges[i].rule.Ban.After > 0 {
 			return Decision{}, false
 		}
 		keys[i] = q.charges[i].key

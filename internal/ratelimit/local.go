@@ -108,10 +108,10 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 			code = rule.Denied // beyond this replica's share, not beyond the rule
 		}
 		a.results[i] = bucketResult{code: code, level: st}
-		if c.rule.Bans() {
+		if c.rule.Ban.After > 0 {
 			l.judge(q.op, c, now, &a.results[i])
 		}
-		if !c.rule.Shadow && !a.results[i].passes() {
+		if !c.rule.Shadow && (code != rule.Pass || a.results[i].banned > 0) {
 			a.allowed = false
 		}
 	}
@@ -124,7 +124,7 @@ func (l *localState) decide(q *query, now int64, replicas *replica.Set) answer {
 			before := r.level
 			r.level = b.Refund(before, c.cost, c.taken)
 			changed = r.level.Used != before.Used || r.level.Prev != before.Prev
-		case q.op == rule.Consume && a.allowed && r.passes():
+		case q.op == rule.Consume && a.allowed && r.code == rule.Pass && r.banned == 0:
 			r.level, changed = b.Charge(r.level, c.cost), true
 		case q.op == rule.Late:
 			if c = c.late(b, r); r.taken > 0 {
@@ -194,7 +194,7 @@ func (l *localState) observeKey(tag, key string, next localLevel, bans *rule.Rul
 	if r.code == rule.Corrupt || r.code == rule.Stale { // there is only the local level
 		return false
 	}
-	if bans.Bans() {
+	if bans.Ban.After > 0 {
 		shard.observeBan(key, bans, r, now)
 	}
 	l.keep(shard, key, now, next.of, next, r.level)

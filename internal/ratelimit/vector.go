@@ -191,7 +191,7 @@ func (v *vector) place(c *charge) int {
 	}
 	at := len(v.keys)
 	v.index[c.key] = at
-	if c.rule.Bans() {
+	if c.rule.Ban.After > 0 {
 		v.banning = append(v.banning, at)
 	}
 	v.keys, v.tags, v.ruleOf = append(v.keys, c.key), append(v.tags, c.tag), append(v.ruleOf, rule)
@@ -218,7 +218,7 @@ func (v *vector) call(now int64) redisstore.Call {
 	for i := range v.rules {
 		p := &v.rules[i].params
 		word := v.rules[i].rule.Word()
-		if v.rules[i].rule.Bans() {
+		if v.rules[i].rule.Ban.After > 0 {
 			word += rule.WithBan
 		}
 		args = append(args, word, &p[0], &p[1], &p[2], &p[3])

@@ -1149,7 +1149,7 @@ type LimitTopItem struct {
 	// Tenant Absent for a bucket that all tenants share.
 	Tenant string `json:"tenant,omitempty,omitzero"`
 
-	// Used Tokens that are missing to a full bucket, or leases that are held. More than the limit if that was lowered.
+	// Used Tokens that are missing to a full bucket, or leases that are held. More than the limit if the bucket owes, or if the limit was lowered.
 	Used int64 `json:"used"`
 }
 

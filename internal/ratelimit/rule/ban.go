@@ -55,9 +55,6 @@ func banTime(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// Bans reports whether the rule has a ban.
-func (r *Rule) Bans() bool { return r.Ban.After > 0 }
-
 // BanState is the denials of a bucket, or its ban. The zero value is neither.
 type BanState struct {
 	ends    int64   // µs; when the ban ends; 0: none yet

@@ -81,7 +81,13 @@ func (b bucket) Store(st Level, now int64) (s State, until int64) {
 func (b bucket) Debt() int64 { return b.debt }
 
 // Left implements Limit.
-func (b bucket) Left(st Level) int64 { return floorDiv(b.full()-st.Used, b.s) }
+func (b bucket) Left(st Level) int64 {
+	left := b.full() - st.Used
+	if left < 0 {
+		return -CeilDiv(-left, b.s)
+	}
+	return left / b.s
+}
 
 // Wait implements Limit.
 func (b bucket) Wait(st Level, cost int64) time.Duration {
