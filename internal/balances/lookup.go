@@ -105,32 +105,8 @@ type localCopies struct {
 	all *recent.Map[ledger.BalanceKey, localCopy]
 }
 
-// localCopy is a copy without its key, with the hash of the text that Redis had for it last: an unchanged text is not decoded again. It has
-// 72 bytes, the copy and its text have 270.
-type localCopy struct {
-	seq, remaining, limit, allowance int64
-	resetAt, validUntil, asOf        int64  // µs; 0: zero time
-	text                             uint64 // 0: none
-	flags                            uint8
-}
-
 func newLocalCopies(size int) *localCopies {
 	return &localCopies{seed: maphash.MakeSeed(), all: recent.New[ledger.BalanceKey, localCopy](size)}
-}
-
-func pack(c *ledger.BalanceCopy) localCopy {
-	return localCopy{
-		seq: c.Seq, remaining: c.Remaining, limit: c.Limit, allowance: c.Allowance, flags: flagsOf(c),
-		resetAt: micros(c.ResetAt), validUntil: micros(c.ValidUntil), asOf: micros(c.AsOf),
-	}
-}
-
-func (l *localCopy) unpack(k ledger.BalanceKey) *ledger.BalanceCopy {
-	return &ledger.BalanceCopy{
-		Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject, Seq: l.seq, Remaining: l.remaining, Limit: l.limit, Allowance: l.allowance,
-		Renews: l.flags&flagRenews != 0, InPlan: l.flags&flagInPlan != 0, Beyond: l.flags&flagBeyond != 0,
-		ResetAt: fromMicros(l.resetAt), ValidUntil: fromMicros(l.validUntil), AsOf: fromMicros(l.asOf),
-	}
 }
 
 // put keeps each copy that is newer than the one it has.
@@ -164,8 +140,8 @@ func (l *localCopies) merge(out []Cached, keys []ledger.BalanceKey, texts []stri
 		}
 		newest, known := l.all.Get(key)
 		if text != 0 && text != newest.text {
-			if read, ok := decodeCopy(key, texts[i]); ok {
-				if shared := pack(read); !known || shared.newer(&newest) {
+			if shared, ok := decodeLocal(texts[i]); ok {
+				if !known || shared.newer(&newest) {
 					newest, known = shared, true
 				}
 				newest.text = text
@@ -201,16 +177,4 @@ func redisKey(k ledger.BalanceKey) string {
 
 func keyOf(c *ledger.BalanceCopy) ledger.BalanceKey {
 	return ledger.BalanceKey{Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject}
-}
-
-// newer reports whether a replaces b: it has the higher seq, or the same seq and was read later, or b had ended when a was read. A read counts
-// entries that nobody has written yet, and later there may be fewer of them, because idle periods have none.
-func newer(a, b *ledger.BalanceCopy) bool {
-	first, second := pack(a), pack(b)
-	return first.newer(&second)
-}
-
-func (l *localCopy) newer(than *localCopy) bool {
-	ended := than.validUntil != 0 && l.asOf >= than.validUntil
-	return l.seq > than.seq || l.seq == than.seq && l.asOf > than.asOf || ended
 }

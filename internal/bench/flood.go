@@ -19,6 +19,10 @@ type FloodConfig struct {
 	Database string // URL of the service's database; its transactions are counted
 	AdminKey string
 
+	// Attack runs the attack of a slice; nil: in this process.
+	Attack func(ctx context.Context, a Attack) ([]map[int]int64, error)
+	Echo   string // host:port of the bare echo handler for the control; empty: no control
+
 	Rate        int           // others' debits/s, floodRateMin..openRateMax/floodFactor
 	Connections int           // of the others, and as many of the flood; at least one of each kind of flood
 	Rounds      int           // 1..100
@@ -35,6 +39,9 @@ const (
 
 	// floodDrain ends a flood with its slice: what the service has not taken by then is not sent.
 	floodDrain = 0
+
+	// floodSpan is more than the requests of a slice: each attack has keys of its own.
+	floodSpan = 1 << 32
 
 	// countTimeout bounds the wait for PostgreSQL's sessions of an instance that was stopped.
 	countTimeout = 10 * time.Second
@@ -63,10 +70,11 @@ type floodKind struct {
 	transactions float64  // target of PostgreSQL's transactions for each refused request
 }
 
-// floodKinds are those that a flood may have. The bounds of transactions are those of 500 requests of one tenant.
+// floodKinds are those that a flood may have. The bounds of transactions are those of 500 requests of one tenant. A tenant without units is
+// looked at again after 100 ms: at 500 requests/s each, that is 0.02 for each, and some for the first ones.
 var floodKinds = []floodKind{
 	{name: "rate limited", first: 1000, route: floodRoute, plans: []string{"flood"}, transactions: 0.02},
-	{name: "without units", first: 2000, route: plainRoute, plans: []string{"drop", "dry"}, transactions: 0.02},
+	{name: "without units", first: 2000, route: plainRoute, plans: []string{"drop", "dry"}, transactions: 0.025},
 	{name: "unknown tenants", first: 3000, route: plainRoute, transactions: 0.01},
 }
 
@@ -77,7 +85,6 @@ const floodAll = "all of them"
 type flood struct {
 	cfg   *FloodConfig
 	debit *template
-	kinds []*template // one for each of floodKinds
 	seq   atomic.Uint64
 	db    *pgx.Conn
 }
@@ -88,13 +95,10 @@ func Flood(ctx context.Context, cfg FloodConfig) (_ *FloodResult, err error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	auth := bearer(cfg.AdminKey) + keyHeader()
-	f := &flood{cfg: &cfg, debit: newTemplate("/v1/debits", auth, debitBody(tenantMark), 1)}
-	for _, k := range floodKinds {
-		t := newTemplate("/v1/consume", auth, checkBody(tenantMark, k.route), 1)
-		t.first = k.first
-		f.kinds = append(f.kinds, t)
+	if cfg.Attack == nil {
+		cfg.Attack = func(ctx context.Context, a Attack) ([]map[int]int64, error) { return a.Run(ctx) }
 	}
+	f := &flood{cfg: &cfg, debit: newTemplate("/v1/debits", bearer(cfg.AdminKey)+keyHeader(), debitBody(tenantMark), 1)}
 	if f.db, err = pgx.Connect(ctx, cfg.Database); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -152,32 +156,33 @@ func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error
 	if err := f.setUp(ctx, api); err != nil {
 		return err
 	}
+	var all []string
+	for _, k := range floodKinds {
+		all = append(all, k.name)
+	}
 	// First periods, connections, and the one unit that the tenants of the floods have.
-	if _, _, err := f.slice(ctx, api, f.cfg.Rate, f.kinds); err != nil {
+	if _, _, err := f.slice(ctx, api, f.cfg.Rate, all...); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
-	floods := append([][]*template{f.kinds}, nil, nil, nil)
-	for i := range f.kinds {
-		floods[i+1] = f.kinds[i : i+1]
+	r.Floods = append(r.Floods, newFloodSlices(floodAll, all...))
+	for _, name := range all {
+		r.Floods = append(r.Floods, newFloodSlices(name, name))
 	}
-	for i := range floods {
-		name := floodAll
-		if i > 0 {
-			name = floodKinds[i-1].name
-		}
-		r.Floods = append(r.Floods, FloodSlices{Name: name, Answers: map[int]int64{}, quiet: newHistogram(), loud: newHistogram()})
+	if f.cfg.Echo != "" {
+		r.Floods = append(r.Floods, newFloodSlices(floodEcho, floodEcho))
 	}
 	for range f.cfg.Rounds {
-		for i, kinds := range floods {
-			quiet, _, err := f.slice(ctx, api, f.cfg.Rate, nil)
+		for i := range r.Floods {
+			s := &r.Floods[i]
+			quiet, _, err := f.slice(ctx, api, f.cfg.Rate)
 			if err != nil {
 				return fmt.Errorf("without a flood: %w", err)
 			}
-			loud, refused, err := f.slice(ctx, api, f.cfg.Rate, kinds)
+			loud, answers, err := f.slice(ctx, api, f.cfg.Rate, s.kinds...)
 			if err != nil {
-				return fmt.Errorf("flood, %s: %w", r.Floods[i].Name, err)
+				return fmt.Errorf("flood, %s: %w", s.Name, err)
 			}
-			r.Floods[i].add(&quiet, &loud, refused)
+			s.add(&quiet, &loud, answers)
 		}
 	}
 	return ctx.Err()
@@ -185,30 +190,26 @@ func (f *flood) latencies(ctx context.Context, api string, r *FloodResult) error
 
 // slice sends others' debits at a rate, with a flood of these kinds, divided evenly. Without kinds there is none, and with a rate
 // of 0 there are no others.
-func (f *flood) slice(ctx context.Context, api string, rate int, kinds []*template) (others sample, refused []sample, err error) {
-	refused = make([]sample, len(kinds))
-	errs := make([]error, len(kinds)+1)
-	run := func(out *sample, n int, load steady) error {
-		clients, err := dial(ctx, api, n)
-		if err != nil {
-			return err
-		}
-		defer closeAll(clients)
-		*out, err = openLoop(ctx, clients, &f.seq, load)
-		return err
-	}
+func (f *flood) slice(ctx context.Context, api string, rate int, kinds ...string) (others sample, answers []map[int]int64, err error) {
+	var attackErr, debitErr error
 	var wg sync.WaitGroup
-	for i, t := range kinds {
-		load := steady{t, floodTenants, f.cfg.Rate * floodFactor / len(kinds), f.cfg.Slice, floodDrain}
-		wg.Go(func() { errs[i] = run(&refused[i], f.cfg.Connections/len(kinds), load) })
+	if len(kinds) > 0 {
+		a := Attack{
+			Address: api, AdminKey: f.cfg.AdminKey, Kinds: kinds, Rate: f.cfg.Rate * floodFactor, Connections: f.cfg.Connections, Slice: f.cfg.Slice,
+			First: f.seq.Add(floodSpan),
+		}
+		if kinds[0] == floodEcho {
+			a.Address = f.cfg.Echo
+		}
+		wg.Go(func() { answers, attackErr = f.cfg.Attack(ctx, a) })
 	}
 	if rate > 0 {
 		wg.Go(func() {
-			errs[len(kinds)] = run(&others, f.cfg.Connections, steady{f.debit, floodOthers, rate, f.cfg.Slice, drainMax})
+			others, debitErr = openLoopOn(ctx, api, f.cfg.Connections, &f.seq, steady{f.debit, floodOthers, rate, f.cfg.Slice, drainMax, paceTick})
 		})
 	}
 	wg.Wait()
-	return others, refused, errors.Join(errs...)
+	return others, answers, errors.Join(attackErr, debitErr)
 }
 
 // count counts the transactions that each kind of refused requests costs, without others. Sessions report their transactions
@@ -216,21 +217,17 @@ func (f *flood) slice(ctx context.Context, api string, rate int, kinds []*templa
 // subtracted.
 func (f *flood) count(ctx context.Context, r *FloodResult) error {
 	alone := int64(0)
-	for i := -1; i < len(f.kinds); i++ {
-		var kinds []*template
-		if i >= 0 {
-			kinds = f.kinds[i : i+1]
-		}
+	for i := -1; i < len(floodKinds); i++ {
 		before, err := f.transactions(ctx)
 		if err != nil {
 			return err
 		}
-		var refused []sample
+		var answers []map[int]int64
 		err = f.with(ctx, func(api string) (err error) {
-			if kinds == nil {
+			if i < 0 {
 				return wait(ctx, f.cfg.Slice)
 			}
-			_, refused, err = f.slice(ctx, api, 0, kinds)
+			_, answers, err = f.slice(ctx, api, 0, floodKinds[i].name)
 			return err
 		})
 		if err != nil {
@@ -240,12 +237,12 @@ func (f *flood) count(ctx context.Context, r *FloodResult) error {
 		if err != nil {
 			return err
 		}
-		if kinds == nil {
+		if i < 0 {
 			alone = after - before
 			continue
 		}
 		k := FloodCost{Name: floodKinds[i].name, Transactions: max(0, after-before-alone), most: floodKinds[i].transactions}
-		for status, n := range refused[0].answers {
+		for status, n := range answers[0] {
 			if status >= 400 {
 				k.Refused += n
 			}
@@ -290,14 +287,18 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
+func newFloodSlices(name string, kinds ...string) FloodSlices {
+	return FloodSlices{Name: name, Answers: map[int]int64{}, kinds: kinds, quiet: newHistogram(), loud: newHistogram()}
+}
+
 // add adds a slice without and one with a flood.
-func (s *FloodSlices) add(quiet, loud *sample, refused []sample) {
+func (s *FloodSlices) add(quiet, loud *sample, answers []map[int]int64) {
 	s.quiet.Merge(quiet.latency)
 	s.loud.Merge(loud.latency)
 	s.Ratios = append(s.Ratios, ratioOf(loud.latency, quiet.latency))
 	s.Errors += quiet.errors + loud.errors
-	for _, part := range refused {
-		for status, n := range part.answers {
+	for _, part := range answers {
+		for status, n := range part {
 			s.Answers[status] += n
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -12,6 +13,7 @@ import (
 // FloodRun configures RunFlood: what it starts, and the load.
 type FloodRun struct {
 	Exe         string // the binary of quotasvc; required
+	Self        string // the binary that runs "baseline" and "attack"; required
 	Dir         string // results go here, and the servers' data while it runs; required
 	Rate        int    // others' debits/s
 	Connections int
@@ -30,7 +32,7 @@ func RunFlood(ctx context.Context, run FloodRun) (_ *FloodResult, err error) {
 	defer func() { err = errors.Join(err, remove()) }()
 	fmt.Fprintf(run.Progress, "starting PostgreSQL and Redis in %s\n", dir)
 	s := &stand{
-		cfg:      Config{Exe: run.Exe, Dir: run.Dir, Connections: run.Connections, Log: run.Log},
+		cfg:      Config{Exe: run.Exe, Self: run.Self, Dir: run.Dir, Connections: run.Connections, Log: run.Log},
 		adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
@@ -49,6 +51,14 @@ func RunFlood(ctx context.Context, run FloodRun) (_ *FloodResult, err error) {
 	if err := s.tool(ctx, at, "migrate", "up"); err != nil {
 		return nil, err
 	}
+	elsewhere, err := url.Parse(s.postgres.URL())
+	if err != nil {
+		return nil, fmt.Errorf("URL of the database: %w", err)
+	}
+	elsewhere.Path = "/template1" // the flood waits until it is alone in the service's database
+	if err := s.startBaseline(ctx, elsewhere.String(), 1); err != nil {
+		return nil, err
+	}
 	fmt.Fprintf(run.Progress, "%d debits/s with and without floods, %d rounds; then the cost of each kind of refusal\n", run.Rate, run.Rounds)
 	out, err := Flood(ctx, FloodConfig{
 		Start: func(ctx context.Context) (string, func(context.Context) error, error) {
@@ -57,6 +67,7 @@ func RunFlood(ctx context.Context, run FloodRun) (_ *FloodResult, err error) {
 			}
 			return at.api, func(ctx context.Context) error { return s.end(ctx, at) }, nil
 		},
+		Attack: func(ctx context.Context, a Attack) ([]map[int]int64, error) { return attackApart(ctx, run.Self, a) }, Echo: s.baseAt,
 		Database: s.postgres.URL(), AdminKey: s.adminKey, Rate: run.Rate, Connections: run.Connections, Rounds: run.Rounds, Slice: run.Slice,
 	})
 	if err != nil {

@@ -22,8 +22,8 @@ func slicesOf(p99 time.Duration, answers map[int]int64) *sample {
 }
 
 func floodOf(quiet, loud time.Duration, transactions int64) *FloodResult {
-	f := FloodSlices{Name: "rate limited", Answers: map[int]int64{}, quiet: newHistogram(), loud: newHistogram()}
-	f.add(slicesOf(quiet, nil), slicesOf(loud, nil), []sample{*slicesOf(quiet, map[int]int64{429: 900, 0: 100})})
+	f := newFloodSlices("rate limited", "rate limited")
+	f.add(slicesOf(quiet, nil), slicesOf(loud, nil), []map[int]int64{{429: 900, 0: 100}})
 	r := &FloodResult{Rate: 500, Factor: floodFactor, Floods: []FloodSlices{f}, Costs: []FloodCost{{Name: "rate limited", Refused: 500, Transactions: transactions, most: 0.02}}}
 	r.judge()
 	return r

@@ -136,6 +136,7 @@ type steady struct {
 	rate    int // requests/s, at most openRateMax
 	d       time.Duration
 	drain   time.Duration // after d, in which requests that were due may still be sent
+	tick    time.Duration // at which the clock is read for requests that are due; it adds to their latency
 }
 
 // openLoop sends requests at a rate, however long answers take. A request's latency counts from the time when it
@@ -165,7 +166,7 @@ func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load s
 			}
 		})
 	}
-	pace(ctx, start, rate, total, due)
+	pace(ctx, start, load.tick, rate, total, due)
 	close(due)
 	paced := time.Since(start)
 	wg.Wait()
@@ -173,12 +174,12 @@ func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load s
 	return s, errors.Join(err, ctx.Err())
 }
 
-// paceTick is the interval at which pace reads the clock: a tenth of the shortest latency of interest.
+// paceTick is the tick where latency is measured: a tenth of the shortest latency of interest.
 const paceTick = 100 * time.Microsecond
 
 // pace sends each due time when it comes. It uses the system's timer: the runtime's timer rounds short sleeps up to a
 // millisecond, which would count as latency.
-func pace(ctx context.Context, start time.Time, rate, total int, due chan<- time.Duration) {
+func pace(ctx context.Context, start time.Time, tick time.Duration, rate, total int, due chan<- time.Duration) {
 	gap := time.Second / time.Duration(rate)
 	for sent := 0; sent < total && ctx.Err() == nil; {
 		now := time.Since(start)
@@ -189,6 +190,6 @@ func pace(ctx context.Context, start time.Time, rate, total int, due chan<- time
 			}
 			due <- at
 		}
-		sleep(paceTick)
+		sleep(tick)
 	}
 }

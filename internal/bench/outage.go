@@ -272,7 +272,7 @@ func (o *outage) fire(ctx context.Context, clients []*client, total time.Duratio
 			}
 		})
 	}
-	pace(ctx, o.start, o.cfg.Rate, n, due)
+	pace(ctx, o.start, paceTick, o.cfg.Rate, n, due)
 	close(due)
 	wg.Wait()
 	var all []shot

@@ -358,7 +358,7 @@ func (r *runner) open(ctx context.Context, address string, t *template, rate int
 		return sample{}, err
 	}
 	defer closeAll(clients)
-	s, err := openLoop(ctx, clients, &r.seq, steady{t, r.cfg.Tenants, rate, r.cfg.OpenFor, drainMax})
+	s, err := openLoop(ctx, clients, &r.seq, steady{t, r.cfg.Tenants, rate, r.cfg.OpenFor, drainMax, paceTick})
 	r.note(t, &s)
 	return s, err
 }

@@ -77,12 +77,16 @@ func build(ctx context.Context, cfg Config, dir string, conns int) (_ *stand, er
 			return nil, err
 		}
 	}
-	s.baseline, err = s.launch(cfg.Self, s.env(s.service), "baseline", "--conns", fmt.Sprint(conns))
-	if err != nil {
-		return nil, err
+	return s, s.startBaseline(ctx, s.postgres.URL(), conns)
+}
+
+// startBaseline starts the baseline's process, with connections to a database.
+func (s *stand) startBaseline(ctx context.Context, databaseURL string, conns int) (err error) {
+	if s.baseline, err = s.launch(s.cfg.Self, []string{"QUOTASVC_DATABASE_URL=" + databaseURL}, "baseline", "--conns", fmt.Sprint(conns)); err != nil {
+		return err
 	}
 	s.baseAt, err = s.baseline.Address(ctx, "baseline ")
-	return s, err
+	return err
 }
 
 // startServers starts Redis and PostgreSQL on new data in dir and connects to PostgreSQL.

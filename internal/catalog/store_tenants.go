@@ -129,6 +129,22 @@ func (s *Store) ListTenants(ctx context.Context, p Page) (list List[Tenant], err
 	return list, err
 }
 
+// TenantPlan is a tenant's plan and time zone.
+type TenantPlan struct{ ID, Plan, Timezone string }
+
+// TenantPlans returns those of the tenants ids that exist, from PostgreSQL. It is for many tenants of which few are in use: they do not take
+// room in memory from others.
+func (s *Store) TenantPlans(ctx context.Context, ids []string) (plans []TenantPlan, err error) {
+	err = s.read(ctx, "read plans of tenants", func(ctx context.Context, tx *txn) error {
+		rows, err := tx.query(ctx, "SelectTenantPlans", ids)
+		if err == nil {
+			plans, err = pgx.CollectRows(rows, pgx.RowToStructByPos[TenantPlan])
+		}
+		return wrap("select plans of tenants", err)
+	})
+	return plans, err
+}
+
 func (tx *txn) requirePlan(ctx context.Context, plan string) error {
 	return tx.require(ctx, "MissingPlans", kindPlan, []reference{{"plan", plan}})
 }

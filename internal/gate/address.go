@@ -32,8 +32,30 @@ func embedded(ip netip.Addr) netip.Addr {
 
 // network returns the name of the network that shares a bucket of a rule.
 func network(ip netip.Addr, p catalog.IPPrefix) string {
+	prefix, bits, usual := prefixOf(ip, p)
+	if !prefix.IsValid() {
+		return embedded(ip).String() // a rule that was written by hand, with more bits than an address has
+	}
+	name := prefix.Addr().AsSlice()[:(bits+7)/8]
+	if bits != usual { // another prefix is another bucket
+		name = append(name, byte(bits))
+	}
+	return string(name)
+}
+
+// networkText returns network for people: an address, or a prefix.
+func networkText(ip netip.Addr, p catalog.IPPrefix) string {
+	prefix, _, _ := prefixOf(ip, p)
+	if !prefix.IsValid() || prefix.IsSingleIP() {
+		return embedded(ip).String()
+	}
+	return prefix.String()
+}
+
+// prefixOf returns the network that counts as one caller with ip, its length, and the usual length.
+func prefixOf(ip netip.Addr, p catalog.IPPrefix) (prefix netip.Prefix, bits, usual int) {
 	ip = embedded(ip)
-	bits, usual := p.V6, bitsV6
+	bits, usual = p.V6, bitsV6
 	if ip.Is4() {
 		bits, usual = p.V4, bitsV4
 	}
@@ -42,11 +64,7 @@ func network(ip netip.Addr, p catalog.IPPrefix) string {
 	}
 	prefix, err := ip.Prefix(bits)
 	if err != nil {
-		return ip.String() // a rule that was written by hand, with more bits than an address has
+		return netip.Prefix{}, bits, usual
 	}
-	name := prefix.Addr().AsSlice()[:(bits+7)/8]
-	if bits != usual { // another prefix is another bucket
-		name = append(name, byte(bits))
-	}
-	return string(name)
+	return prefix, bits, usual
 }

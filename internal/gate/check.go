@@ -152,5 +152,8 @@ func (g *Gate) CheckBalances(ctx context.Context, req Request, refused *Debited)
 		defer cancel()
 		return g.answerItems(ctx, &req, &facts, g.lookup(ctx, keys, nil, false))
 	}
+	if copies, held := g.copies.Held(make([]balances.Cached, 0, fewItems), keys, req.MaxStale); held {
+		return g.answerItems(ctx, &req, &facts, found{copies, true})
+	}
 	return g.answerItems(ctx, &req, &facts, g.lookup(ctx, keys, g.copies.Reads(keys, req.MaxStale), true))
 }

@@ -1,10 +1,15 @@
 package gate
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -31,6 +36,59 @@ func TestCheckBalances_AsksNoLimits_NoRedisThatIsAway(t *testing.T) {
 	}
 	if got := in.decisionsOf("twice"); got != before {
 		t.Errorf("the limit decided %d more times", got-before)
+	}
+}
+
+// A flood that a limit refuses gets the balance with each answer, and must not make a request of Redis each time.
+func TestCheckBalances_FloodOfRefusals_SparesRedis(t *testing.T) {
+	t.Parallel()
+	const flood = 500
+	server := testenv.RedisPrivate(t)
+	in := newInstance(t, testenv.Postgres(t), patientClient(server.Options()))
+	in.catalogue(catalog.Limit{Rule: "once", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/day"})
+	_, err := in.Consume(t.Context(), request("first", "calls", 1))
+	in.expectCode("", "the first", err)
+	stats := redis.NewClient(server.Options())
+	t.Cleanup(func() { _ = stats.Close() })
+	reads := func() (n int) {
+		text, err := stats.Info(t.Context(), "commandstats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"get", "mget", "evalsha", "fcall"} {
+			if _, after, found := strings.Cut(text, "cmdstat_"+command+":calls="); found {
+				calls, _, _ := strings.Cut(after, ",")
+				m, _ := strconv.Atoi(calls)
+				n += m
+			}
+		}
+		return n
+	}
+	stale := time.Minute
+	refuse := func(key string) {
+		req := request(key, "calls", 1)
+		refused, err := in.Consume(t.Context(), req)
+		in.expectCode(CodeRateLimited, req.Key, err)
+		req.MaxStale = &stale
+		if got, err := in.CheckBalances(t.Context(), req, &refused); err != nil || got.Items[0].Remaining != 9 {
+			t.Fatal(got, err)
+		}
+	}
+	eventually(t, "the balance is held", func() bool {
+		refuse("another")
+		_, held := in.copies.Held(nil, []ledger.BalanceKey{{Tenant: "acme", Meter: "calls"}}, &stale)
+		return held
+	})
+	began, before := time.Now(), reads()
+	for i := range flood {
+		refuse(strconv.Itoa(i))
+	}
+	// Memories of denials end after a while, and other parts of the process use Redis as well.
+	took := time.Since(began)
+	if n, most := reads()-before, 20+int(took/(10*time.Millisecond)); n > most {
+		t.Errorf("%d refused consumes in %s made %d requests of Redis, want %d at most", flood, took, n, most)
+	} else {
+		t.Logf("%d refused consumes in %s made %d requests of Redis", flood, took, n)
 	}
 }
 

@@ -99,6 +99,7 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 	}
 	out := g.leaseOf(&lease, p)
 	if !lease.Held {
+		g.noteRefused(p, ask.Dimension, &match)
 		return out, &RateLimited{Violated: []string{p.compiled.ID}, RetryAfter: max(lease.RetryAfter, time.Millisecond), Verdicts: []LimitVerdict{out.Verdict}}
 	}
 	return out, nil

@@ -3,14 +3,32 @@ package gate
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 )
 
 // nobody stands for the tenant of a bucket that all tenants share.
 const nobody = "nobody"
+
+const (
+	// searchTime bounds a search for buckets, and searchWait the wait for another one: together less than the time of a request.
+	searchTime = 3 * time.Second
+	searchWait = time.Second
+)
+
+// overridesAtOnce is the number of overrides that a search for buckets reads at a time.
+const overridesAtOnce = 10_000
+
+// refusedMax is the number of buckets whose names are remembered because they have refused requests: 8 MB with the longest routes.
+const refusedMax = 4096
 
 // LimitState is the state of one bucket.
 type LimitState struct {
@@ -60,4 +78,248 @@ func (g *Gate) LimitState(ctx context.Context, req BucketRequest) (LimitState, e
 	v := &decision.Verdicts[0]
 	out.Remaining, out.Limit, out.Next, out.Full, out.Degraded = v.Remaining, v.Limit, v.Next, v.Reset, decision.Degraded
 	return out, nil
+}
+
+// UsedBucket is a bucket of a rule, and what is used of it.
+type UsedBucket struct {
+	BucketNames
+
+	Tenant string // empty: all tenants share the bucket
+	Bucket string // the hash of the names, if they are not known
+
+	Used, Limit int64 // as in ratelimit.BucketUse
+}
+
+// FullestBuckets returns the fullest buckets of a rule, of at most most, and whether all could be looked at in time. Rules of plans with this id
+// count as well, and each bucket has the numbers in force for its tenant. See ratelimit.Limiter.Fullest. One caller is served at a time. Errors are
+// *ledger.Error.
+func (g *Gate) FullestBuckets(ctx context.Context, id string, most int) (found []UsedBucket, complete bool, err error) {
+	leave, err := g.enterSearch(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	s := g.newBucketSearch(id)
+	if len(s.rules) == 0 {
+		return nil, false, &ledger.Error{Code: ledger.CodeNotFound, Detail: "there is no limit of this name, in plans neither; a limit that was just created is known within moments"}
+	}
+	if err := s.readOverrides(ctx); err != nil {
+		return nil, false, unavailable("the overrides of the limit could not be read", err)
+	}
+	search := ratelimit.Search{Most: most, Rule: s.inForce}
+	for _, p := range s.rules {
+		if layout := p.layout(); !slices.Contains(search.Layouts, layout) {
+			search.Layouts = append(search.Layouts, layout)
+		}
+	}
+	if s.byTenant {
+		search.Ahead = s.readPlans
+	}
+	top, complete, err := g.limiter.Fullest(ctx, search)
+	switch {
+	case err != nil:
+		return nil, false, unavailable("the buckets could not be read", err)
+	case complete && s.failed != nil:
+		return nil, false, unavailable("the plans of tenants could not be read", s.failed)
+	}
+	found = make([]UsedBucket, len(top))
+	for i := range top {
+		found[i] = s.name(&top[i])
+	}
+	return found, complete, nil
+}
+
+// enterSearch waits until nobody else searches. The caller must call leave.
+func (g *Gate) enterSearch(ctx context.Context) (leave func(), err error) {
+	wait, cancel := context.WithTimeout(ctx, searchWait)
+	defer cancel()
+	select {
+	case g.searching <- struct{}{}:
+		return func() { <-g.searching }, nil
+	case <-wait.Done():
+		return nil, &ledger.Error{
+			Code: ledger.CodeQueueFull, RetryAfter: searchTime, Detail: "this instance looks for the fullest buckets for another caller", Cause: wait.Err(),
+		}
+	}
+}
+
+// bucketSearch finds the rule in force for each bucket of one id.
+type bucketSearch struct {
+	g         *Gate
+	id        string
+	compiled  *compiledRules
+	rules     []*planRule // the general one first, if there is one, then those of plans
+	byTenant  bool        // the rule depends on the tenant's plan or calendar
+	overrides map[ratelimit.BucketName]*override.InForce
+	names     map[string]BucketNames        // by dimension: those that the catalogue and the overrides tell
+	plans     map[string]catalog.TenantPlan // of the page of buckets, if byTenant
+	failed    error                         // the plans of some tenants could not be read
+}
+
+func (g *Gate) newBucketSearch(id string) *bucketSearch {
+	compiled := g.tenants.rules()
+	s := &bucketSearch{
+		g: g, id: id, compiled: compiled, overrides: map[ratelimit.BucketName]*override.InForce{}, names: map[string]BucketNames{"": {}},
+	}
+	if p := compiled.general.rule(id); p != nil {
+		s.rules = append(s.rules, p)
+	}
+	for _, plan := range slices.Sorted(maps.Keys(compiled.plans)) {
+		if p := compiled.plans[plan].own.byID[id]; p != nil {
+			s.rules, s.byTenant = append(s.rules, p), true
+		}
+	}
+	for _, p := range s.rules {
+		s.byTenant = s.byTenant || p.zoneOfTenant
+		if p.byPattern && !p.perSubject && !p.perIP {
+			s.names[p.dimension(&Request{})] = p.names(&Request{})
+		}
+	}
+	return s
+}
+
+// readOverrides reads all overrides of the rule. One of a subject counts where the subject alone names a bucket of its tenant.
+func (s *bucketSearch) readOverrides(ctx context.Context) error {
+	if s.g.overrides == nil {
+		return nil
+	}
+	page := catalog.Page{Limit: overridesAtOnce}
+	for {
+		list, err := s.g.overrides.List(ctx, s.id, page)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			o := &override.InForce{Override: list.Items[i]}
+			name := ratelimit.BucketName{Tenant: o.Tenant}
+			if o.Subject == "" {
+				s.overrides[name] = o
+				continue
+			}
+			for _, p := range s.rules {
+				if p.perSubject && !p.perIP && (!p.perRoute || p.byPattern) {
+					req := Request{Subject: o.Subject}
+					name.Dimension = p.dimension(&req)
+					s.overrides[name], s.names[name.Dimension] = o, p.names(&req)
+				}
+			}
+		}
+		if page.Cursor = list.NextCursor; page.Cursor == "" {
+			return nil
+		}
+	}
+}
+
+// layout returns the layout of the rule's keys.
+func (r *limitRule) layout() rule.Layout {
+	return r.compiled.Layout(r.perSubject || r.perRoute || r.perIP)
+}
+
+// readPlans reads the plans of tenants. It is ratelimit.Search.Ahead.
+func (s *bucketSearch) readPlans(ctx context.Context, tenants []string) {
+	if s.failed != nil {
+		return
+	}
+	var plans []catalog.TenantPlan
+	plans, s.failed = s.g.tenants.catalog.TenantPlans(ctx, tenants)
+	s.plans = make(map[string]catalog.TenantPlan, len(plans))
+	for _, p := range plans {
+		s.plans[p.ID] = p
+	}
+}
+
+// of returns the rule that applies to the buckets of a tenant in a layout, and the calendar of its windows if that is the tenant's; nil: none
+// does, because the bucket is of an earlier rule or plan.
+func (s *bucketSearch) of(layout rule.Layout, tenant string) (*planRule, *time.Location) {
+	at := slices.IndexFunc(s.rules, func(p *planRule) bool { return p.layout() == layout })
+	if !s.byTenant || layout.Shared {
+		return s.rules[at], nil
+	}
+	t, known := s.plans[tenant]
+	if !known && s.failed != nil {
+		return nil, nil
+	}
+	set := s.compiled.plans[t.Plan]
+	if set == nil {
+		set = s.compiled.general
+	}
+	p := set.rule(s.id)
+	if p == nil || p.layout() != layout {
+		return nil, nil
+	}
+	if p.zoneOfTenant {
+		if zone, err := s.g.tenants.zones.Parse(t.Timezone); err == nil {
+			return p, zone
+		}
+	}
+	return p, nil
+}
+
+// override returns the override in force for a bucket; nil: there is none.
+func (s *bucketSearch) override(b ratelimit.BucketName) *override.InForce {
+	if len(s.overrides) == 0 {
+		return nil
+	}
+	if o := s.overrides[b]; o != nil {
+		return o
+	}
+	return s.overrides[ratelimit.BucketName{Tenant: b.Tenant}]
+}
+
+// inForce returns the rule in force for a bucket. It is ratelimit.Search.Rule.
+func (s *bucketSearch) inForce(layout rule.Layout, b ratelimit.BucketName) (*rule.Rule, *time.Location) {
+	p, zone := s.of(layout, b.Tenant)
+	if p == nil {
+		return nil, nil
+	}
+	if o := s.override(b); o != nil && !layout.Shared {
+		p = p.with(o)
+	}
+	return &p.compiled, zone
+}
+
+// name names a bucket as far as its dimensions are known: keys have only their hash.
+func (s *bucketSearch) name(b *ratelimit.BucketUse) UsedBucket {
+	names, known := s.names[b.Dimension]
+	if !known {
+		names, known = s.g.refused.Get(b.Dimension)
+	}
+	out := UsedBucket{Tenant: b.Tenant, BucketNames: names, Used: b.Used, Limit: b.Limit}
+	if !known {
+		out.Bucket = b.Dimension
+	}
+	return out
+}
+
+// BucketNames are the dimensions of a bucket beside the tenant.
+type BucketNames struct {
+	Subject string
+	Route   string // the pattern, if all its routes have one bucket
+	IP      string // the network that counts as one caller, or the address if that is all of it
+}
+
+// names returns the names behind dimension.
+func (r *limitRule) names(req *Request) (n BucketNames) {
+	if r.perSubject {
+		n.Subject = strings.Clone(req.Subject)
+	}
+	switch {
+	case r.perRoute && r.byPattern:
+		n.Route = r.route.String()
+	case r.perRoute:
+		n.Route = strings.Clone(req.routeIn(r.forms[req.way()]))
+	}
+	if r.perIP {
+		n.IP = networkText(req.IP, r.prefix)
+	}
+	return n
+}
+
+// noteRefused remembers the names of a bucket that has refused a request. The fullest buckets are among those.
+func (g *Gate) noteRefused(p *planRule, dimension string, req *Request) {
+	if dimension != "" && !g.refused.Contains(dimension) {
+		g.refused.Add(dimension, p.names(req))
+	}
 }

@@ -197,6 +197,33 @@ func (s *Server) limitState(rc *request) error {
 	})
 }
 
+// The number of buckets that limitTop answers with, as in the contract.
+const (
+	topMax     = 100
+	topDefault = 10
+)
+
+// limitTop answers with the fullest buckets of a limit.
+func (s *Server) limitTop(rc *request) error {
+	name, err := rc.idParameter("rule")
+	if err != nil {
+		return err
+	}
+	most := rc.query.integer("limit", 1, topMax, topDefault)
+	if err := rc.query.err(); err != nil {
+		return err
+	}
+	found, complete, err := s.gate.FullestBuckets(rc.ctx, name, int(most))
+	if err != nil {
+		return err
+	}
+	return rc.send(http.StatusOK, wire.LimitTop{Rule: name, Items: mapSlice(found, topItemOf), Incomplete: !complete})
+}
+
+func topItemOf(b *gate.UsedBucket) wire.LimitTopItem {
+	return wire.LimitTopItem{Tenant: b.Tenant, Subject: b.Subject, Route: b.Route, IP: b.IP, Bucket: b.Bucket, Used: b.Used, Limit: b.Limit}
+}
+
 // listLimits answers with a page of rate limits.
 func (s *Server) listLimits(rc *request) error {
 	page, err := rc.catalogPage()

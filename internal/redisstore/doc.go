@@ -23,7 +23,7 @@
 //
 //  2. Requests with one hash tag are sent in order of arrival.
 //
-//  3. A request takes at most the budget (120 ms): half in the queue, half in Redis.
+//  3. A request takes at most the budget (120 ms): half in the queue, half in Redis. A Walk takes as long as its caller allows.
 //
 //  4. A shard that does not answer delays no request of another shard.
 //

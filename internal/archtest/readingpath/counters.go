@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -57,6 +58,22 @@ func readCounters(ctx context.Context, dir string) (counters, error) {
 		}
 	}
 	return c, lines.Err()
+}
+
+// and returns the blocks that ran in both; nil counters are no restriction.
+func (c counters) and(d counters) counters {
+	if c == nil {
+		return d
+	}
+	both := counters{}
+	for name, blocks := range c {
+		for _, b := range blocks {
+			if slices.Contains(d[name], b) {
+				both[name] = append(both[name], b)
+			}
+		}
+	}
+	return both
 }
 
 // within returns the blocks of a file that ran and lie in s.

@@ -1,13 +1,13 @@
 // Command readingpath measures what a reader has to follow to understand one request: `make reading-path`.
 //
 // It builds the service with a coverage counter for each block, serves on a real PostgreSQL and Redis, and warms up. It records
-// the counters of one debit (POST /v1/debits, one item) and one check (POST /v1/check, one limit and one balance). Then it
+// the counters of three debits (POST /v1/debits, one item) and three checks (POST /v1/check, one limit and one balance). Then it
 // walks the functions that ran in the order in which they call each other, with the types of go/types.
 //
 // # Terms
 //
-//   - A function runs if one of its blocks is counted within 300 ms of the request. Functions that are counted in an idle
-//     window too (heartbeats) are left out. A function literal belongs to the function that it is written in.
+//   - A function runs if one of its blocks is counted within 300 ms of each of the three requests: what the background does
+//     now and then is beside one of them only. Functions that are counted in an idle window too (heartbeats) are left out. A function literal belongs to the function that it is written in.
 //   - Files and packages are those of the functions that run. Only this module's product packages count; generated files are
 //     in them.
 //   - The walk begins at the HTTP middleware, httpapi's serve. It goes through a body's calls in the order of the text: each

@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer, root string, trace, typeNames bool)
 	return nil
 }
 
-// measure records one debit and one check on the given servers and walks them.
+// measure records debits and checks on the given servers, and walks what all of a kind ran.
 func measure(ctx context.Context, root, dir, databaseURL, redisURL string) ([]*readingPath, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -68,9 +68,17 @@ func measure(ctx context.Context, root, dir, databaseURL, redisURL string) ([]*r
 	}
 	var paths []*readingPath
 	for _, request := range []string{"debit", "check"} {
-		counted, err := readCounters(ctx, filepath.Join(dir, request))
+		records, err := filepath.Glob(filepath.Join(dir, request+"-*"))
 		if err != nil {
 			return nil, err
+		}
+		var counted counters
+		for _, record := range records {
+			one, err := readCounters(ctx, record)
+			if err != nil {
+				return nil, err
+			}
+			counted = counted.and(one)
 		}
 		p, err := walk(request, code, counted, idle)
 		if err != nil {

@@ -10,8 +10,7 @@ import (
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // The bounds of one debit and one check. The aims are 240 returns and 65 types for a debit, and no more returns for a check than at
-// commit c2e5241. Work of the background that happens to run beside the request, such as a second publication of copies, can add
-// a few types: the bounds of types leave room for five. Keys with scopes and tenants, the actor, the caller's deadline and units by meter added 19 returns and twelve types
+// commit c2e5241. Keys with scopes and tenants, the actor, the caller's deadline and units by meter added 19 returns and twelve types
 // to a debit, and ten types to a check; what is answered from memory, and who is interested in a balance, six returns and seven types to a
 // debit, and eight types to a check; overrides and the life of the data in Redis ten returns to a debit and fourteen to a check
 // (docs/reading-path.md).

@@ -98,7 +98,7 @@ func copyPackage(from, to string) error {
 	return err
 }
 
-// record runs the binary, which writes the counters of an idle window, a debit and a check into directories of dir.
+// record runs the binary, which writes the counters of an idle window, debits and checks into directories of dir.
 func record(ctx context.Context, binary, dir, databaseURL, redisURL string) error {
 	atExit := filepath.Join(dir, "exit") // Go also writes counters when the program ends; they are not used
 	if err := os.MkdirAll(atExit, 0o700); err != nil {

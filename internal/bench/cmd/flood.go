@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -23,9 +24,13 @@ type floodCmd struct {
 
 // Run measures, prints the results and stores them.
 func (c *floodCmd) Run(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program's binary: %w", err)
+	}
 	return c.withLog(func(log io.Writer) error {
 		result, err := bench.RunFlood(ctx, bench.FloodRun{
-			Exe: c.Quotasvc, Dir: c.Dir, Rate: c.Rate, Connections: c.Connections, Rounds: c.Rounds, Slice: c.Slice, Progress: os.Stderr, Log: log,
+			Exe: c.Quotasvc, Self: self, Dir: c.Dir, Rate: c.Rate, Connections: c.Connections, Rounds: c.Rounds, Slice: c.Slice, Progress: os.Stderr, Log: log,
 		})
 		if err != nil {
 			return err
@@ -44,4 +49,20 @@ func (c *floodCmd) Run(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// attackCmd is the process that sends a flood: it reads an Attack from standard input and writes the answers to standard output.
+type attackCmd struct{}
+
+// Run sends the flood.
+func (attackCmd) Run(ctx context.Context) error {
+	var a bench.Attack
+	if err := json.NewDecoder(os.Stdin).Decode(&a); err != nil {
+		return fmt.Errorf("read the attack: %w", err)
+	}
+	answers, err := a.Run(ctx)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(answers)
 }

@@ -33,6 +33,7 @@ type cli struct {
 	Outage   outageCmd   `cmd:"" help:"Kill Redis under load and start it again. Show how long callers wait and how much is admitted."`
 	Flood    floodCmd    `cmd:"" help:"Flood the service with requests that it refuses. Show what others notice and what a refusal costs."`
 	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve the baselines."`
+	Attack   attackCmd   `cmd:"" hidden:"" help:"Send a flood."`
 }
 
 func main() { os.Exit(execute(os.Args[1:])) }

@@ -10,6 +10,12 @@ WHERE t.tenant_id > $1
 ORDER BY t.tenant_id
 LIMIT $2;
 
+-- name: SelectTenantPlans
+-- Plan and time zone of those of the tenants $1 that exist. LATERAL as in NamedTenants.
+SELECT t.tenant_id, t.plan, t.timezone
+FROM unnest($1::text[]) AS k (tenant_id)
+CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t;
+
 -- name: NamedTenants
 -- The same for those of the tenants $1 that exist and come after $2. LATERAL looks each of them up: a condition on a list let the planner
 -- walk through the whole table, for lists of hundreds and in generic plans.

@@ -1102,6 +1102,36 @@ type LimitState struct {
 // LimitTimezone The IANA zone of a fixed window's calendar, or `tenant` for the zone of each tenant; UTC by default.
 type LimitTimezone = string
 
+// LimitTop defines model for LimitTop.
+type LimitTop struct {
+	// Incomplete Not all buckets could be looked at within 3 s, or some moved between servers. There may be fuller ones.
+	Incomplete bool           `json:"incomplete,omitempty,omitzero"`
+	Items      []LimitTopItem `json:"items"`
+	Rule       ID             `json:"rule"`
+}
+
+// LimitTopItem defines model for LimitTopItem.
+type LimitTopItem struct {
+	// Bucket For limits per subject, route or ip: the hash by which Redis knows them. It stays the same for the same subject, route and network.
+	Bucket string `json:"bucket,omitempty,omitzero"`
+
+	// IP The address, or the network that counts as one caller.
+	IP string `json:"ip,omitempty,omitzero"`
+
+	// Limit What a full bucket holds, by the numbers in force for the tenant.
+	Limit int64 `json:"limit"`
+
+	// Route The limit's pattern, if one bucket is for all routes that match it.
+	Route   string `json:"route,omitempty,omitzero"`
+	Subject string `json:"subject,omitempty,omitzero"`
+
+	// Tenant Absent for a bucket that all tenants share.
+	Tenant string `json:"tenant,omitempty,omitzero"`
+
+	// Used Tokens that are missing to a full bucket, or leases that are held. More than the limit if that was lowered.
+	Used int64 `json:"used"`
+}
+
 // LimitVerdict defines model for LimitVerdict.
 type LimitVerdict struct {
 	Allowed bool `json:"allowed"`

@@ -12,6 +12,8 @@ import (
 	"runtime/coverage"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // asRecorder is the variable that makes the program record which code one request runs. Its value is the directory of the
@@ -33,7 +35,8 @@ func init() {
 	os.Exit(0)
 }
 
-// recordCatalog is the catalogue for the recorded requests: one meter with an allowance and one limit. Neither denies.
+// recordCatalog is the catalogue for the recorded requests: one meter with an allowance and one limit. Neither denies, and a token comes
+// back after more than the record's time, so that Redis has the bucket.
 const recordCatalog = `
 meters:
   - {meter: api_calls, unit: call}
@@ -42,9 +45,12 @@ plans:
     allowances:
       - {meter: api_calls, amount: 1000000, every: month, anchor: calendar}
     limits:
-      - {rule: per-tenant, per: [tenant], kind: token_bucket, rate: 1000000/s}
+      - {rule: per-tenant, per: [tenant], kind: token_bucket, rate: 1000/day}
 tenants:
-  - {tenant: acme, plan: recorded}
+  - {tenant: acme-0, plan: recorded}
+  - {tenant: acme-1, plan: recorded}
+  - {tenant: acme-2, plan: recorded}
+  - {tenant: acme-3, plan: recorded}
 `
 
 const (
@@ -54,11 +60,14 @@ const (
 	// recordSettle is the pause after a request in which work off the answer's path ends, such as publishing a balance.
 	recordSettle = 300 * time.Millisecond
 
+	// recordTimes is how often each request is recorded, each time for a tenant of its own: the background does not run beside all of them.
+	recordTimes = 3
+
 	// recordIdle is the length of the idle record: several heartbeats.
 	recordIdle = 3 * time.Second
 )
 
-// record serves in this process and writes coverage counters of an idle service, of one debit and of one check.
+// record serves in this process and writes coverage counters of an idle service, of debits and of checks.
 func record(dir string) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -81,7 +90,12 @@ func record(dir string) (err error) {
 		_, err := applyText(ctx, string(cfg.DatabaseURL), cfg.clock(log), []byte(recordCatalog), false)
 		return err
 	}
-	r := &recorder{dir: dir}
+	options, err := redis.ParseURL(string(cfg.RedisURL))
+	if err != nil {
+		return err
+	}
+	r := &recorder{dir: dir, redis: redis.NewClient(options)}
+	defer r.redis.Close()
 	serving, stop := context.WithCancel(ctx)
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -98,20 +112,28 @@ func record(dir string) (err error) {
 		err = errors.Join(err, <-ended)
 	}()
 	for range recordWarmUp {
-		if err := errors.Join(r.debit(ctx), r.check(ctx)); err != nil {
-			return err
+		for i := range recordTimes + 1 {
+			if err := errors.Join(r.consume(ctx, i), r.debit(ctx, i), r.check(ctx, i)); err != nil {
+				return err
+			}
 		}
 	}
 	time.Sleep(recordSettle)
-	return errors.Join(
-		r.window("idle", func() error { time.Sleep(recordIdle); return nil }),
-		r.window("debit", func() error { return r.debit(ctx) }),
-		r.window("check", func() error { return r.check(ctx) }),
-	)
+	err = r.window("idle", func() error { time.Sleep(recordIdle); return nil })
+	for i := range recordTimes {
+		err = errors.Join(err,
+			r.window(fmt.Sprintf("debit-%d", i), func() error { return r.debit(ctx, i) }),
+			r.check(ctx, recordTimes), // the first check after a pause also starts Redis's announcements
+			r.touch(ctx, i),
+			r.window(fmt.Sprintf("check-%d", i), func() error { return r.check(ctx, i) }),
+		)
+	}
+	return err
 }
 
 type recorder struct {
 	dir, api string
+	redis    *redis.Client
 	requests int
 }
 
@@ -131,15 +153,33 @@ func (r *recorder) window(name string, do func() error) error {
 	return coverage.WriteCountersDir(dir)
 }
 
-func (r *recorder) debit(ctx context.Context) error {
-	return r.post(ctx, "/v1/debits", `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`)
+func (r *recorder) debit(ctx context.Context, tenant int) error {
+	return r.post(ctx, "/v1/debits", tenant)
 }
 
-func (r *recorder) check(ctx context.Context) error {
-	return r.post(ctx, "/v1/check", `{"tenant":"acme","items":[{"meter":"api_calls","amount":1}]}`)
+func (r *recorder) check(ctx context.Context, tenant int) error {
+	return r.post(ctx, "/v1/check", tenant)
 }
 
-func (r *recorder) post(ctx context.Context, path, body string) error {
+func (r *recorder) consume(ctx context.Context, tenant int) error {
+	return r.post(ctx, "/v1/consume", tenant)
+}
+
+// touch changes what Redis has of a tenant, so that the process has to ask again: a check from memory is a part of one that asks.
+func (r *recorder) touch(ctx context.Context, tenant int) error {
+	keys, err := r.redis.Keys(ctx, fmt.Sprintf("*{acme-%d}*", tenant)).Result()
+	if err == nil && len(keys) < 2 {
+		err = fmt.Errorf("redis has only %q of a tenant", keys)
+	}
+	for _, key := range keys {
+		err = errors.Join(err, r.redis.Expire(ctx, key, time.Hour).Err())
+	}
+	time.Sleep(recordSettle)
+	return err
+}
+
+func (r *recorder) post(ctx context.Context, path string, tenant int) error {
+	body := fmt.Sprintf(`{"tenant":"acme-%d","items":[{"meter":"api_calls","amount":1}]}`, tenant)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.api+path, strings.NewReader(body))
 	if err != nil {
 		return err

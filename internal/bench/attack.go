@@ -1,0 +1,99 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Attack is the flood of one slice. It is JSON, because a process of its own sends it: see RunFlood.
+type Attack struct {
+	Address     string        `json:"address"` // host:port
+	AdminKey    string        `json:"admin_key"`
+	Kinds       []string      `json:"kinds"` // names of floodKinds, or floodEcho
+	Rate        int           `json:"rate"`  // requests/s of all kinds, divided evenly
+	Connections int           `json:"connections"`
+	Slice       time.Duration `json:"slice"`
+	First       uint64        `json:"first"` // number of the first request, from which its key comes
+}
+
+// floodEcho is the control: a flood of the same requests to the bare echo handler, which answers 200. What others lose then, they
+// lose to the machine and not to the service.
+const floodEcho = "bare echo"
+
+// attackTick is the interval of an attack's pace. It is no measure of latency, and 10,000 wake-ups a second for each kind would take
+// CPU from those that are measured.
+const attackTick = time.Millisecond
+
+// Run sends the requests. It returns the answers by status for each kind; 0 counts those that were not taken in time.
+func (a *Attack) Run(ctx context.Context) ([]map[int]int64, error) {
+	var seq atomic.Uint64
+	seq.Store(a.First)
+	answers := make([]map[int]int64, len(a.Kinds))
+	errs := make([]error, len(a.Kinds))
+	var wg sync.WaitGroup
+	for i, name := range a.Kinds {
+		t, err := a.template(name)
+		if err != nil {
+			return nil, err
+		}
+		load := steady{t, floodTenants, a.Rate / len(a.Kinds), a.Slice, floodDrain, attackTick}
+		wg.Go(func() {
+			s, err := openLoopOn(ctx, a.Address, a.Connections/len(a.Kinds), &seq, load)
+			answers[i], errs[i] = s.answers, err
+		})
+	}
+	wg.Wait()
+	return answers, errors.Join(errs...)
+}
+
+func (a *Attack) template(name string) (*template, error) {
+	auth := bearer(a.AdminKey) + keyHeader()
+	if name == floodEcho {
+		return newTemplate("/echo/check", auth, checkBody(tenantMark, plainRoute), 1), nil
+	}
+	for _, k := range floodKinds {
+		if k.name == name {
+			t := newTemplate("/v1/consume", auth, checkBody(tenantMark, k.route), 1)
+			t.first = k.first
+			return t, nil
+		}
+	}
+	return nil, fmt.Errorf("no flood is named %q", name)
+}
+
+// openLoopOn is openLoop with n new connections.
+func openLoopOn(ctx context.Context, address string, n int, seq *atomic.Uint64, load steady) (sample, error) {
+	clients, err := dial(ctx, address, n)
+	if err != nil {
+		return sample{}, err
+	}
+	defer closeAll(clients)
+	return openLoop(ctx, clients, seq, load)
+}
+
+// attackApart runs an attack with "self attack" in a process of the lowest priority. An attacker has computers of his own; here he
+// only gets the time that the service, its servers and the others leave.
+func attackApart(ctx context.Context, self string, a Attack) (answers []map[int]int64, err error) {
+	in, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("attack: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, "attack")
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("attack: %w", err)
+	}
+	if err := json.Unmarshal(out, &answers); err != nil {
+		return nil, fmt.Errorf("attack: %w", err)
+	}
+	return answers, nil
+}

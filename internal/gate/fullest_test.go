@@ -1,0 +1,135 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/override"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// fullest returns the fullest buckets of a rule as text.
+func (in *instance) fullest(rule string, most int) []string {
+	in.t.Helper()
+	found, complete, err := in.FullestBuckets(in.t.Context(), rule, most)
+	if err != nil || !complete {
+		in.t.Errorf("complete: %t, %v", complete, err)
+	}
+	var out []string
+	for _, b := range found {
+		out = append(out, fmt.Sprintf("%s %s%s%s %d/%d", b.Tenant, b.Subject, b.Route, b.IP, b.Used, b.Limit))
+	}
+	return out
+}
+
+// Plans with a limit of this id, of any form, tenants that change to another plan, and overrides: each bucket has the numbers that decide.
+func TestFullestBuckets_PlansAndOverrides_NumbersInForce(t *testing.T) {
+	t.Parallel()
+	url := testenv.Postgres(t)
+	in := newInstance(t, url, patientClient(testenv.Redis(t)))
+	limit := func(rate, kind string, per ...string) catalog.Limit {
+		return catalog.Limit{Rule: "r", Per: per, Kind: kind, Rate: rate}
+	}
+	in.catalogue(limit("20/day", "sliding_log", "tenant"))
+	in.putPlan(catalog.Plan{ID: "wide", Limits: []catalog.Limit{limit("100/day", "token_bucket", "tenant")}})
+	in.putPlan(catalog.Plan{ID: "subjects", Limits: []catalog.Limit{limit("8/day", "token_bucket", "subject")}})
+	in.putPlan(catalog.Plan{ID: "zoned", Limits: []catalog.Limit{{Rule: "r", Per: []string{"tenant"}, Kind: "fixed_window", Rate: "6/day", Timezone: catalog.ZoneOfTenant}}})
+	in.putPlan(catalog.Plan{ID: "none"})
+	in.putLimits(limit("10/day", "token_bucket", "tenant"))
+	for tenant, plan := range map[string]string{"wide": "wide", "subjects": "subjects", "general": "none", "moves": "none", "zoned": "zoned", "override": "none", "expired": "none"} {
+		in.putTenant(catalog.Tenant{ID: tenant, Plan: plan, Timezone: "Pacific/Kiritimati"})
+	}
+	in.putOverride(override.Override{Rule: "r", Tenant: "override", Rate: "5/day"})
+	in.putOverride(override.Override{Rule: "r", Tenant: "subjects", Rate: "9/day"})
+	in.putOverride(override.Override{Rule: "r", Tenant: "subjects", Subject: "vip", Rate: "400/day"})
+	in.putOverride(override.Override{Rule: "r", Tenant: "expired", Rate: "5/day", ExpiresAt: time.Now().Add(time.Hour)})
+	execute(t, url, "UPDATE limit_overrides SET expires_at = now() - interval '1 s' WHERE tenant_id = 'expired'", "SELECT pg_notify('quotasvc_catalog', 'tenant:expired')")
+	in.awaitAnnouncements(url)
+	for tenant, cost := range map[string]int64{"acme": 19, "wide": 50, "general": 8, "moves": 9, "zoned": 6, "override": 2, "expired": 3} {
+		in.charged(ChargeRequest{Request: Request{Tenant: tenant}, Cost: cost})
+	}
+	in.charged(ChargeRequest{Request: Request{Tenant: "subjects", Subject: "vip"}, Cost: 20})
+	in.charged(ChargeRequest{Request: Request{Tenant: "subjects", Subject: "u"}, Cost: 9})
+	in.putTenant(catalog.Tenant{ID: "moves", Plan: "basic"})
+	in.awaitAnnouncements(url)
+	want := []string{"subjects  9/9", "zoned  6/6", "acme  19/20", "general  8/10", "wide  50/100", "override  2/5", "expired  3/10", "subjects vip 20/400"}
+	for _, most := range []int{1, 3, 100} {
+		if got := in.fullest("r", most); !slices.Equal(got, want[:min(most, len(want))]) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if _, _, err := in.FullestBuckets(t.Context(), "unknown", 10); CodeOf(err) != ledger.CodeNotFound {
+		t.Error(err)
+	}
+}
+
+// A bucket that has refused a request has its names; the hash of others is the same every time.
+func TestFullestBuckets_Refused_Named(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue()
+	in.putLimits(catalog.Limit{Rule: "r", Per: []string{"tenant", "subject", "route", "ip"}, Kind: "token_bucket", Rate: "3/day", Mode: catalog.ModeShadow})
+	charge := func(subject, ip string, times int) {
+		for range times {
+			in.charged(ChargeRequest{Request: Request{Subject: subject, Route: "/a/b", IP: netip.MustParseAddr(ip)}})
+		}
+	}
+	charge("u", "2001:db8::1", 4)
+	charge("u", "192.0.2.1", 2)
+	found, _, err := in.FullestBuckets(t.Context(), "r", 10)
+	if err != nil || len(found) != 2 || found[0] != (UsedBucket{BucketNames{"u", "/a/b", "2001:db8::/64"}, "acme", "", 3, 3}) {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if b := found[1]; b.BucketNames != (BucketNames{}) || b.Tenant != "acme" || len(b.Bucket) != 16 || b.Used != 2 {
+		t.Errorf("%+v", b)
+	}
+	charge("u", "192.0.2.1", 2)
+	if got := in.fullest("r", 10); !slices.Equal(got, []string{"acme u/a/b192.0.2.1 3/3", "acme u/a/b2001:db8::/64 3/3"}) &&
+		!slices.Equal(got, []string{"acme u/a/b2001:db8::/64 3/3", "acme u/a/b192.0.2.1 3/3"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// While one caller is served others wait, and not long.
+func TestFullestBuckets_OneAtATime(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue(limitNamed("r", "", catalog.Match{}))
+	leave, err := in.enterSearch(t.Context())
+	in.expectCode("", "the first caller", err)
+	began := time.Now()
+	_, _, err = in.FullestBuckets(t.Context(), "r", 10)
+	in.expectCode(ledger.CodeQueueFull, "the second caller", err)
+	if waited := time.Since(began); waited < searchWait {
+		t.Errorf("refused after %s", waited)
+	}
+	time.AfterFunc(searchWait/10, leave)
+	if got := in.fullest("r", 10); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestFullestBuckets_RedisAway_Unavailable(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	in := newInstance(t, testenv.Postgres(t), serviceClient(t, server.URL))
+	in.catalogue(limitNamed("r", "", catalog.Match{}))
+	in.charged(ChargeRequest{})
+	if got := in.fullest("r", 10); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+	server.Kill()
+	_, _, err := in.FullestBuckets(t.Context(), "r", 10)
+	in.expectCode(ledger.CodeUnavailable, "without Redis", err)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, complete, err := in.FullestBuckets(over, "r", 10); err == nil && complete {
+		t.Error("complete after the caller has left")
+	}
+}

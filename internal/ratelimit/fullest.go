@@ -1,0 +1,194 @@
+package ratelimit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
+)
+
+// Search is a search for the fullest buckets of a rule.
+type Search struct {
+	// Layouts are those of the rule's keys.
+	Layouts []rule.Layout
+	// Most is the number of buckets that are wanted, at least 1. They stay sorted in a list, so it is small.
+	Most int
+	// Ahead gets the tenants of each page of buckets, before Rule is asked about them. nil: nobody wants to know.
+	Ahead func(ctx context.Context, tenants []string)
+	// Rule returns the rule in force for a bucket, and the calendar of its windows, nil for the rule's own. The bucket does not count if it
+	// returns nil, or a rule of another kind.
+	Rule func(layout rule.Layout, b BucketName) (*rule.Rule, *time.Location)
+}
+
+// BucketName is a bucket among those of one rule: its tenant, empty for a shared rule, and its dimension.
+type BucketName struct{ Tenant, Dimension string }
+
+// BucketUse is the use of a bucket now.
+type BucketUse struct {
+	BucketName
+
+	Used  int64 // tokens that are missing to a full bucket, rounded up, or leases that are held
+	Limit int64 // capacity of the rule in force
+}
+
+// Fullest returns the fullest buckets, as all of them stand in Redis, or in this process in local mode: first those of which the largest part
+// is used; then those of which more is used; then by name. Buckets of which nothing is used are left out. Buckets that change meanwhile
+// count as they were when the search met them. complete is false if ctx ended first, or if keys were moving in a cluster: there may be fuller ones.
+// It does not delay decisions much, and takes 1.1 to 1.5 s for 100,000 buckets among 1,100,000 keys: callers see to it that few run at a time.
+// Errors: ErrUnavailable (Redis is away), ErrStopped.
+func (l *Limiter) Fullest(ctx context.Context, s Search) (top []BucketUse, complete bool, err error) {
+	if l.stopped.Load() {
+		return nil, false, ErrStopped
+	}
+	found := fullest{search: &s}
+	complete = true
+	for _, layout := range s.Layouts {
+		if l.store == nil {
+			found.takeLocal(ctx, l, layout)
+			continue
+		}
+		all, err := l.store.Walk(ctx, redisstore.Scan{
+			Match: layout.Pattern(),
+			Keep: func(key string) bool {
+				_, _, ok := layout.Parse(key)
+				return ok
+			},
+			Ends: layout.Kind == rule.KindConcurrency,
+			Visit: func(p redisstore.Page) {
+				if now := l.cfg.redisNow(); now > 0 {
+					p.Now = now
+				}
+				found.take(ctx, layout, p)
+			},
+		})
+		if err != nil {
+			return nil, false, fmt.Errorf("%w: find the buckets: %w", ErrUnavailable, err)
+		}
+		complete = complete && all
+	}
+	return found.top, complete, nil
+}
+
+// fullest is the fullest buckets so far, in order.
+type fullest struct {
+	search *Search
+	top    []BucketUse
+}
+
+// use returns the tokens used of a bucket by a rule, and false if that is not its bucket.
+type use func(*rule.Rule, *time.Location) (tokens int64, ok bool)
+
+// take takes a page of buckets.
+func (f *fullest) take(ctx context.Context, layout rule.Layout, p redisstore.Page) {
+	names := make([]BucketName, len(p.Keys))
+	for i, key := range p.Keys {
+		names[i].Tenant, names[i].Dimension, _ = layout.Parse(key)
+	}
+	f.ahead(ctx, names)
+	for i, name := range names {
+		f.consider(layout, name, func(r *rule.Rule, zone *time.Location) (int64, bool) {
+			if layout.Kind == rule.KindConcurrency {
+				return p.Counts[i], true
+			}
+			return r.Used(p.Values[i], rule.Moment{Now: p.Now, Zone: zone})
+		})
+	}
+}
+
+func (f *fullest) ahead(ctx context.Context, names []BucketName) {
+	if f.search.Ahead == nil {
+		return
+	}
+	tenants := make([]string, len(names))
+	for i := range names {
+		tenants[i] = names[i].Tenant
+	}
+	slices.Sort(tenants)
+	f.search.Ahead(ctx, slices.Compact(tenants))
+}
+
+// consider takes a bucket if it is among the fullest. used is asked only about buckets that count.
+func (f *fullest) consider(layout rule.Layout, name BucketName, used use) {
+	r, zone := f.search.Rule(layout, name)
+	if r == nil || r.Kind != layout.Kind {
+		return
+	}
+	if zone == nil {
+		zone = r.Zone
+	}
+	n, ok := used(r, zone)
+	if !ok || n < 1 {
+		return
+	}
+	b := BucketUse{BucketName: name, Used: n, Limit: r.Burst}
+	if len(f.top) == f.search.Most && compareUse(b, f.top[len(f.top)-1]) > 0 {
+		return
+	}
+	if slices.ContainsFunc(f.top, func(known BucketUse) bool { return known.BucketName == name }) {
+		return // the walk has met it before
+	}
+	at, _ := slices.BinarySearchFunc(f.top, b, compareUse)
+	f.top = slices.Insert(f.top, at, b)
+	f.top = f.top[:min(len(f.top), f.search.Most)]
+}
+
+// compareUse orders buckets, the fullest first.
+func compareUse(a, b BucketUse) int {
+	aHigh, aLow := bits.Mul64(uint64(a.Used), uint64(b.Limit))
+	bHigh, bLow := bits.Mul64(uint64(b.Used), uint64(a.Limit))
+	return cmp.Or(cmp.Compare(bHigh, aHigh), cmp.Compare(bLow, aLow), cmp.Compare(b.Used, a.Used),
+		strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Dimension, b.Dimension))
+}
+
+// takeLocal takes the buckets of a layout in local mode.
+func (f *fullest) takeLocal(ctx context.Context, l *Limiter, layout rule.Layout) {
+	now := l.micros()
+	uses := map[BucketName]use{}
+	add := func(key string, used use) {
+		if tenant, dimension, ok := layout.Parse(key); ok {
+			uses[BucketName{tenant, dimension}] = used
+		}
+	}
+	if layout.Kind == rule.KindConcurrency {
+		for key, held := range l.leases.table.heldBy(now) {
+			add(key, func(*rule.Rule, *time.Location) (int64, bool) { return held, true })
+		}
+	} else {
+		for i := range l.local.stripes {
+			for key, e := range l.local.stripes[i].copied() {
+				add(key, func(r *rule.Rule, zone *time.Location) (int64, bool) {
+					return r.UsedIn(e.in(r.Limit()), rule.Moment{Now: now, Zone: zone}), e.fullAt > now
+				})
+			}
+		}
+	}
+	f.ahead(ctx, slices.Collect(maps.Keys(uses)))
+	for name, used := range uses {
+		f.consider(layout, name, used)
+	}
+}
+
+// copied returns the levels of a stripe. Their logs are shared: they are only appended to.
+func (s *stripe) copied() map[string]localLevel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.all)
+}
+
+// heldBy returns the number of leases that are held in each bucket.
+func (t *leaseTable) heldBy(now int64) map[string]int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	held := make(map[string]int64, len(t.buckets))
+	for key := range t.buckets {
+		held[key] = int64(len(t.current(key, now).leases))
+	}
+	return held
+}

@@ -1,0 +1,262 @@
+package ratelimit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// search is for the buckets of r, which decides for all tenants.
+func search(r *rule.Rule, dimension bool, most int) Search {
+	return Search{
+		Layouts: []rule.Layout{r.Layout(dimension)}, Most: most,
+		Rule: func(rule.Layout, BucketName) (*rule.Rule, *time.Location) { return r, nil },
+	}
+}
+
+func mustFind(t testing.TB, l *Limiter, s Search) []BucketUse {
+	t.Helper()
+	top, complete, err := l.Fullest(t.Context(), s)
+	if err != nil || !complete {
+		t.Fatalf("complete: %t, %v", complete, err)
+	}
+	return top
+}
+
+// changedRates are the rates of each kind before and after a change of the rule.
+var changedRates = map[rule.Kind][2]string{
+	rule.KindTokenBucket: {"9/min", "7/s"}, rule.KindLeakyBucket: {"11/min", "13/hour"}, rule.KindFixedWindow: {"50/min", "40/hour"},
+	rule.KindSlidingWindow: {"50/min", "40/hour"}, rule.KindSlidingLog: {"50/min", "40/hour"},
+}
+
+// TestFullest_EveryKind_AgreesWithPeek reads the very values that the script decides by, also after the rule has changed.
+func TestFullest_EveryKind_AgreesWithPeek(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		random := rand.New(rand.NewPCG(1, 2))
+		for kind, rates := range changedRates {
+			for _, shared := range []bool{false, true} {
+				spec := rule.Spec{ID: fmt.Sprintf("%s-%t", kind, shared), Kind: kind.String(), Rate: rates[0], Shared: shared}
+				if kind == rule.KindTokenBucket || kind == rule.KindLeakyBucket {
+					spec.Burst = 50
+				}
+				before := compile(t, spec)
+				spec.Rate = rates[1]
+				after := compile(t, spec)
+				names := make([]BucketName, 30)
+				for i := range names {
+					names[i] = BucketName{fmt.Sprint("t", i), rule.Dimension(fmt.Sprint(i))}
+				}
+				request := func(n BucketName, r *rule.Rule, cost int64) Request {
+					return Request{Tenant: n.Tenant, Charges: []Charge{{Rule: r, Dimension: n.Dimension, Cost: cost}}}
+				}
+				for range 100 {
+					mustConsume(t, l, request(names[random.IntN(len(names))], before, 1+random.Int64N(20)))
+					clock.advance(time.Duration(random.IntN(2_000_000)) * time.Microsecond)
+				}
+				for _, r := range []*rule.Rule{before, after} {
+					var want []BucketUse
+					for _, n := range names {
+						v := mustPeek(t, l, request(n, r, 1)).Verdicts[0]
+						if shared {
+							n.Tenant = ""
+						}
+						if used := v.Limit - v.Remaining; used > 0 {
+							want = append(want, BucketUse{n, used, v.Limit})
+						}
+					}
+					slices.SortFunc(want, compareUse)
+					got := mustFind(t, l, search(r, true, 100))
+					for i := range got {
+						got[i].Used = min(got[i].Used, got[i].Limit) // a peek does not tell what is beyond the limit
+					}
+					slices.SortFunc(got, compareUse)
+					if len(want) < 5 || !slices.Equal(got, want) {
+						t.Errorf("%s at %s: %v, want %v", spec.ID, r.Rate, got, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestFullest_Most_FullestFirst(t *testing.T) {
+	onTestTime(t, func(t *testing.T, l *Limiter, clock *testClock) {
+		small, large := compile(t, rule.Spec{ID: "r", Rate: "1/s", Burst: 10}), compile(t, rule.Spec{ID: "r", Rate: "1/s", Burst: 1000})
+		of := func(n BucketName) *rule.Rule {
+			if n.Tenant == "large" {
+				return large
+			}
+			return small
+		}
+		for tenant, cost := range map[string]int64{"b": 5, "a": 5, "full": 10, "large": 500, "soon": 1, "c": 6} {
+			mustConsume(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: of(BucketName{Tenant: tenant}), Cost: cost}}})
+		}
+		clock.advance(time.Second)
+		s := search(small, false, 5)
+		s.Rule = func(_ rule.Layout, n BucketName) (*rule.Rule, *time.Location) { return of(n), nil }
+		name := func(tenant string) BucketName { return BucketName{Tenant: tenant} }
+		want := []BucketUse{{name("full"), 9, 10}, {name("c"), 5, 10}, {name("large"), 499, 1000}, {name("a"), 4, 10}, {name("b"), 4, 10}}
+		for most := 1; most <= 5; most++ {
+			if s.Most = most; !slices.Equal(mustFind(t, l, s), want[:most]) {
+				t.Errorf("%v, want %v", mustFind(t, l, s), want[:most])
+			}
+		}
+		s.Most = 50
+		if got := mustFind(t, l, s); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v: soon is full again", got, want)
+		}
+		s.Rule = func(rule.Layout, BucketName) (*rule.Rule, *time.Location) { return nil, nil }
+		if got := mustFind(t, l, s); len(got) > 0 {
+			t.Errorf("%v of no rule", got)
+		}
+	})
+}
+
+// Names that begin or end like others, other kinds, and what other programs store: all is told apart.
+func TestFullest_OtherKeys_NotTaken(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.Redis(t))
+	l := patientLimiter(t, client, settings{})
+	dimension := rule.Dimension("x")
+	charge := func(tenant, dimension string, specs ...rule.Spec) {
+		for _, spec := range specs {
+			spec.Rate = "10/day"
+			mustConsume(t, l, Request{Tenant: tenant, Charges: []Charge{{Rule: compile(t, spec), Dimension: dimension}}})
+		}
+	}
+	for _, tenant := range []string{"a", "t:api", "api"} {
+		charge(tenant, "", rule.Spec{ID: "api"}, rule.Spec{ID: "api2"}, rule.Spec{ID: "my-api"}, rule.Spec{ID: "a.i"}, rule.Spec{ID: "t:api"},
+			rule.Spec{ID: "api", Kind: "fixed_window"})
+		charge(tenant, dimension, rule.Spec{ID: "api"}, rule.Spec{ID: "api", Kind: "sliding_log"})
+	}
+	charge("a", "", rule.Spec{ID: "api", Shared: true})
+	charge("a", dimension, rule.Spec{ID: "api", Shared: true})
+	for _, key := range []string{"rl:{*}t:api", "rl:{a}t:api/", "rl:{a}t:api/*", "rl:{a}b}t:api", "rl:{}t:api", "rl:{a}t:api/0123456789abcde?", "rl:{x}t:api", "rl:{y}t:api"} {
+		client.Set(t.Context(), key, "not a bucket at all", 0)
+	}
+	client.Del(t.Context(), "rl:{y}t:api")
+	client.LPush(t.Context(), "rl:{y}t:api", "a list")
+	for spec, want := range map[rule.Spec][2][]string{
+		{ID: "api"}:                       {{"a", "api", "t:api"}, {"a", "api", "t:api"}},
+		{ID: "a.i"}:                       {{"a", "api", "t:api"}, nil},
+		{ID: "t:api"}:                     {{"a", "api", "t:api"}, nil},
+		{ID: "api", Kind: "fixed_window"}: {{"a", "api", "t:api"}, nil},
+		{ID: "api", Kind: "sliding_log"}:  {nil, {"a", "api", "t:api"}},
+		{ID: "api", Kind: "leaky_bucket"}: {},
+		{ID: "api", Shared: true}:         {{""}, {""}},
+		{ID: "ap"}:                        {},
+	} {
+		spec.Rate = "10/day"
+		for i, dimensions := range []bool{false, true} {
+			var got []string
+			for _, b := range mustFind(t, l, search(compile(t, spec), dimensions, 100)) {
+				if got = append(got, b.Tenant); b.Used != 1 || b.Limit != 10 || (b.Dimension == dimension) != dimensions {
+					t.Errorf("%+v: %+v", spec, b)
+				}
+			}
+			if !slices.Equal(got, want[i]) {
+				t.Errorf("%+v: %q, want %q", spec, got, want[i])
+			}
+		}
+	}
+	for _, id := range []string{"*", "a?i", "[a]pi", `a\pi`, "{api}", ""} {
+		if _, err := rule.Compile(rule.Spec{ID: id, Rate: "1/s"}); err == nil {
+			t.Errorf("a rule can be named %q", id)
+		}
+	}
+}
+
+func TestFullest_Leases_Counted(t *testing.T) {
+	t.Parallel()
+	for where, l := range map[string]*Limiter{"redis": patientLimiter(t, patientClient(t, testenv.Redis(t)), settings{}), "local": patientLimiter(t, nil, settings{})} {
+		r := compile(t, rule.Spec{ID: "jobs", Kind: "concurrency", Burst: 3})
+		for i := range 5 {
+			mustAcquire(t, l, LeaseRequest{Tenant: "full", Rule: r, Key: fmt.Sprint(i)})
+		}
+		lease := mustAcquire(t, l, LeaseRequest{Tenant: "done", Rule: r, Key: "k"})
+		mustAcquire(t, l, LeaseRequest{Tenant: "one", Rule: r, Key: "k"})
+		mustRelease(t, l, lease.ID)
+		want := []BucketUse{{BucketName{Tenant: "full"}, 3, 3}, {BucketName{Tenant: "one"}, 1, 3}}
+		if got := mustFind(t, l, search(r, false, 10)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", where, got, want)
+		}
+	}
+}
+
+func TestFullest_Cluster_AllMastersAsked(t *testing.T) {
+	t.Parallel()
+	c := testenv.RedisClusterPrivate(t)
+	l := patientLimiter(t, patientCluster(t, c), settings{})
+	r := compile(t, rule.Spec{ID: "r", Rate: "1/day", Burst: 100})
+	global := compile(t, rule.Spec{ID: "g", Rate: "1/day", Burst: 100, Shared: true})
+	var want []BucketUse
+	for i := range 30 {
+		tenant := tenantOn(c, i%3, i/3)
+		for _, other := range []rule.Spec{{ID: "r2", Rate: "1/day", Burst: 100}, {ID: "r", Kind: "sliding_log", Rate: "100/day"}} {
+			mustConsume(t, l, requestFor(tenant, compile(t, other), "", 90))
+		}
+		mustConsume(t, l, requestFor(tenant, r, "", int64(90-i)))
+		mustConsume(t, l, requestFor(tenant, global, rule.Dimension(tenant), 1))
+		want = append(want, BucketUse{BucketName{Tenant: tenant}, int64(90 - i), 100})
+	}
+	if got := mustFind(t, l, search(r, false, 100)); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := mustFind(t, l, search(r, false, 7)); !slices.Equal(got, want[:7]) {
+		t.Errorf("%v, want %v", got, want[:7])
+	}
+	if got := mustFind(t, l, search(global, true, 100)); len(got) != 30 {
+		t.Errorf("%d buckets of the shared rule, want 30", len(got))
+	}
+	slot := c.Slot("{" + want[0].Tenant + "}")
+	c.BeginMove(slot, c.Masters[0], c.Masters[1])
+	c.MoveKeys(slot, c.Masters[0], c.Masters[1])
+	if got, complete, err := l.Fullest(t.Context(), search(r, false, 100)); err != nil || complete || !slices.Equal(got, want[1:]) {
+		t.Errorf("while the keys of a bucket move: %v, %t, %v", got, complete, err)
+	}
+	c.EndMove(slot, c.Masters[1])
+	if got := mustFind(t, l, search(r, false, 100)); !slices.Equal(got, want) {
+		t.Errorf("%v after the move, want %v", got, want)
+	}
+	c.Replicas[0].Kill()
+	c.Masters[0].Kill()
+	if _, _, err := l.Fullest(t.Context(), search(r, false, 7)); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("without one of the masters: %v", err)
+	}
+}
+
+func requestFor(tenant string, r *rule.Rule, dimension string, cost int64) Request {
+	return Request{Tenant: tenant, Charges: []Charge{{Rule: r, Dimension: dimension, Cost: cost}}}
+}
+
+func TestFullest_CutOffOrAway_Told(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisPrivate(t)
+	l := patientLimiter(t, productionClient(t, server.URL), settings{})
+	r := compile(t, rule.Spec{ID: "r", Rate: "1/day", Burst: 10})
+	for i := range 3000 {
+		mustConsume(t, l, requestFor(fmt.Sprint("t", i), r, "", 1))
+	}
+	over, cancel := context.WithCancel(t.Context())
+	s := search(r, false, 5)
+	plain := s.Rule
+	s.Rule = func(layout rule.Layout, n BucketName) (*rule.Rule, *time.Location) {
+		cancel()
+		return plain(layout, n)
+	}
+	if top, complete, err := l.Fullest(over, s); len(top) != 5 || complete || err != nil {
+		t.Errorf("a search that was cut off: %v, %t, %v", top, complete, err)
+	}
+	mustFind(t, l, search(r, false, 5))
+	server.Kill()
+	if _, _, err := l.Fullest(t.Context(), search(r, false, 5)); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("without Redis: %v", err)
+	}
+}

@@ -1,0 +1,146 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// scanPage is the keys that Redis looks at for one page: about 0.2 ms, in which it serves nobody else.
+const scanPage = 500
+
+// Scan is a walk over the keys of all shards.
+type Scan struct {
+	// Match is a pattern in which * stands for any text, and Keep says which of the keys that match it are read.
+	Match string
+	Keep  func(key string) bool
+	// Ends makes it read sorted sets whose scores are times in µs, instead of strings.
+	Ends bool
+	// Visit gets the pages, one at a time. A key may come more than once.
+	Visit func(Page)
+}
+
+// Page is some keys of one shard, and what is stored under them.
+type Page struct {
+	Now    int64    // µs; the server's time, before the values were read
+	Keys   []string // without those that do not exist any more, or have another type
+	Values []string // by key
+	Counts []int64  // by key, of Scan.Ends: how many members have a time after Now
+}
+
+// Walk carries out scan. It does not keep Redis from serving others, uses neither lanes nor breakers, and takes as long as there are keys.
+// complete is false if ctx ended first, or if keys were about to move to another shard. The error matches ErrAway. Keys that are made or
+// deleted meanwhile may be missing.
+func (s *Store) Walk(ctx context.Context, scan Scan) (complete bool, err error) {
+	complete = true
+	if s.cluster == nil {
+		err = scan.shard(ctx, s.client, &complete)
+	} else {
+		var mu sync.Mutex
+		visit := scan.Visit
+		scan.Visit = func(p Page) {
+			mu.Lock()
+			defer mu.Unlock()
+			visit(p)
+		}
+		err = s.cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+			all := true
+			err := scan.shard(ctx, master, &all)
+			mu.Lock()
+			defer mu.Unlock()
+			complete = complete && all
+			return err
+		})
+	}
+	switch {
+	case err == nil:
+		return complete, nil
+	case ctxError(ctx) != nil:
+		return false, nil
+	default:
+		return false, s.translate(ctx, classify(err))
+	}
+}
+
+// shard walks over the keys of one server. A round trip reads the values of one page and finds the keys of the next.
+func (scan *Scan) shard(ctx context.Context, server redis.Cmdable, complete *bool) error {
+	var page Page
+	for cursor, first := uint64(0), true; first || cursor > 0 || len(page.Keys) > 0; first = false {
+		if err := ctxError(ctx); err != nil {
+			return err
+		}
+		pipe := server.Pipeline()
+		values := scan.read(ctx, pipe, page)
+		var clock *redis.TimeCmd
+		var found *redis.ScanCmd
+		if first || cursor > 0 {
+			clock, found = pipe.Time(ctx), pipe.Scan(ctx, cursor, scan.Match, scanPage)
+		}
+		_, _ = pipe.Exec(ctx) // each command has its own error
+		if err := page.collect(values, complete); err != nil {
+			return err
+		}
+		if len(page.Keys) > 0 {
+			scan.Visit(page)
+		}
+		page, cursor = Page{}, 0
+		if found == nil {
+			continue
+		}
+		if err := errors.Join(clock.Err(), found.Err()); err != nil {
+			return err
+		}
+		page.Now = clock.Val().UnixMicro()
+		var keys []string
+		keys, cursor = found.Val()
+		for _, key := range keys {
+			if scan.Keep(key) {
+				page.Keys = append(page.Keys, key)
+			}
+		}
+	}
+	return nil
+}
+
+// read adds the reads of a page to a pipeline.
+func (scan *Scan) read(ctx context.Context, pipe redis.Pipeliner, p Page) []redis.Cmder {
+	commands := make([]redis.Cmder, len(p.Keys))
+	for i, key := range p.Keys {
+		if scan.Ends {
+			commands[i] = pipe.ZCount(ctx, key, "("+strconv.FormatInt(p.Now, 10), "+inf")
+		} else {
+			commands[i] = pipe.Get(ctx, key)
+		}
+	}
+	return commands
+}
+
+// collect puts the replies of the reads into the page.
+func (p *Page) collect(replies []redis.Cmder, complete *bool) error {
+	keys := p.Keys[:0]
+	for i, reply := range replies {
+		err := reply.Err()
+		switch {
+		case err == nil:
+		case errors.Is(err, redis.Nil), redis.HasErrorPrefix(err, "WRONGTYPE"):
+			continue
+		case isMoving(err):
+			*complete = false
+			continue
+		default:
+			return err
+		}
+		switch r := reply.(type) {
+		case *redis.StringCmd:
+			p.Values = append(p.Values, r.Val())
+		case *redis.IntCmd:
+			p.Counts = append(p.Counts, r.Val())
+		}
+		keys = append(keys, p.Keys[i])
+	}
+	p.Keys = keys
+	return nil
+}
