@@ -2,13 +2,9 @@ package balances
 
 import (
 	"context"
-	"hash/maphash"
-	"sync"
 	"time"
-	"unique"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/recent"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
@@ -94,79 +90,6 @@ func (c *Cache) LookupReads(out []Cached, keys []ledger.BalanceKey, reads *redis
 	}
 	out = c.Lookup(out, keys, reads.Values)
 	c.redis.store.Kept(reads)
-	return out
-}
-
-// localCopies has the newest copies this process has seen, of the balances it used last.
-type localCopies struct {
-	seed maphash.Seed // of texts
-
-	mu  sync.Mutex
-	all *recent.Map[ledger.BalanceKey, localCopy]
-}
-
-func newLocalCopies(size int) *localCopies {
-	return &localCopies{seed: maphash.MakeSeed(), all: recent.New[ledger.BalanceKey, localCopy](size)}
-}
-
-// put keeps each copy that is newer than the one it has.
-func (l *localCopies) put(copies []*ledger.BalanceCopy) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range copies {
-		key, packed := keyOf(c), pack(c)
-		if old, ok := l.all.Get(key); !ok || packed.newer(&old) {
-			l.keep(key, packed)
-		}
-	}
-}
-
-// keep needs the lock. Few meters have a copy each, so they share their names.
-func (l *localCopies) keep(key ledger.BalanceKey, c localCopy) {
-	key.Meter = unique.Make(key.Meter).Value()
-	l.all.Put(key, c)
-}
-
-// merge appends to out, for each key, the newer of the local copy and the one in texts, and keeps it. texts are the values in
-// Redis, nil if they are unknown. A copy is confirmed if Redis has one of the same balance, or if this process is alone: a
-// balance that Redis has lost may have changed in another instance.
-func (l *localCopies) merge(out []Cached, keys []ledger.BalanceKey, texts []string, alone bool) []Cached {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, key := range keys {
-		text := uint64(0)
-		if texts != nil && texts[i] != "" {
-			text = max(1, maphash.String(l.seed, texts[i]))
-		}
-		newest, known := l.all.Get(key)
-		if text != 0 && text != newest.text {
-			if shared, ok := decodeLocal(texts[i]); ok {
-				if !known || shared.newer(&newest) {
-					newest, known = shared, true
-				}
-				newest.text = text
-				l.keep(key, newest)
-			}
-		}
-		out = append(out, Cached{Confirmed: alone || text != 0 && text == newest.text})
-		if known {
-			out[len(out)-1].Copy = newest.unpack(key)
-		}
-	}
-	return out
-}
-
-// held appends to out, for each key, the local copy, confirmed if Redis had a text for it last.
-func (l *localCopies) held(out []Cached, keys []ledger.BalanceKey) []Cached {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, key := range keys {
-		var c Cached
-		if newest, known := l.all.Get(key); known {
-			c = Cached{Copy: newest.unpack(key), Confirmed: newest.text != 0}
-		}
-		out = append(out, c)
-	}
 	return out
 }
 
