@@ -62,10 +62,9 @@ func (r *Rule) BucketKey(tenant, dimension string) (key, tag string) {
 	return bucketKeyOf(r.letter, r.Shared, tenant, r.ID, dimension)
 }
 
-// LeaseKey returns the key of a bucket of a concurrency rule, as BucketKey does for a compiled rule.
-func LeaseKey(shared bool, tenant, rule, dimension string) string {
-	key, _ := bucketKeyOf(KindConcurrency.letter(), shared, tenant, rule, dimension)
-	return key
+// LeaseKey returns the key and hash tag of a bucket of a concurrency rule, as BucketKey does for a compiled rule.
+func LeaseKey(shared bool, tenant, rule, dimension string) (key, tag string) {
+	return bucketKeyOf(KindConcurrency.letter(), shared, tenant, rule, dimension)
 }
 
 func bucketKeyOf(kind string, shared bool, tenant, rule, dimension string) (key, tag string) {
