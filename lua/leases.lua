@@ -1,18 +1,21 @@
--- leases: grants, renews, counts or releases one lease of a concurrency limit.
+-- leases: grants, renews, counts or releases one lease of a concurrency limit, or restores leases that were lost.
 --
--- KEYS      the bucket: one key
--- ARGV      op, now, capacity, ttl, lease
---   op        0 acquire, 1 renew, 2 adopt (renew, or acquire if it is not held), 3 release, 4 count
+-- KEYS      the bucket; then, if life is not 0, the key of the life. Both in one hash slot
+-- ARGV      op, now, capacity, ttl, lease, life; for a restore more pairs of ttl and lease, at most 500
+--   op        0 acquire, 1 renew, 2 adopt (renew, or acquire if it is not held), 3 release, 4 count, 5 restore: the leases are
+--             held until their ttl at least, however many there are
 --   now       0: the server's TIME, read once. Otherwise the time to use in us, for tests only
 --   capacity  leases at a time, 1..10000. Ignored by a release
 --   ttl       how long the lease lasts from now, in us, 1..3600 s. Ignored by a release and a count
 --   lease     its name: 22 characters of base64url. Ignored by a count
--- Reply     flat integers: now in us, rebased 1|0, code, ends, held, frees, last
+--   life      the life of the data that the caller knows, see limits.lua; 1: it knows none; 0: do not ask
+-- Reply     flat integers: now in us, rebased 1|0, code, ends, held, frees, last, life (0: not asked)
 --   code      0 done: granted, renewed or released; for a count, there is room
 --             1 acquire: it was held already, and nothing has changed
 --             2 full
 --             3 not held (renew, release)
---   ends      us from now until the lease ends; 0 if it is not held
+--             4 the life is another one: nothing was decided
+--   ends      us from now until the (first) lease ends; 0 if it is not held
 --   held      leases held after the call
 --   frees     us from now until there is room if no lease is renewed or released; 0: there is room now, or it was a release
 --   last      us from now until all leases have ended if none is renewed; 0: none is held, or it was a release
@@ -21,7 +24,8 @@
 -- this script has written, negated, so that it is below every lease.
 --
 -- Invariants
---   1. After an acquire the bucket never holds more than capacity leases. (Lowering the capacity keeps the held leases.)
+--   1. After an acquire the bucket never holds more than capacity leases. (Lowering the capacity keeps the held leases, and what was
+--      lost comes back whole.)
 --   2. A lease that is not renewed ends exactly at its time, even if its holder has died.
 --   3. A call that grants, renews and releases nothing writes nothing; except that a bucket whose clock is more than AHEAD_US
 --      ahead of now (the clock was set back) is moved to now, each lease keeping its remaining time, and that is stored in any
@@ -38,8 +42,10 @@ local MAX_TTL_US = 3600000000
 local AHEAD_US = 5000000
 local GRACE_MS = 1000
 local CHUNK = 500 -- scores per command while rebasing: unpack takes a few thousand values
-local ACQUIRE, RENEW, ADOPT, RELEASE, COUNT = 0, 1, 2, 3, 4
-local DONE, HELD, FULL, NOT_HELD = 0, 1, 2, 3
+local MAX_RESTORED = 500
+local MAX_LIFE_S = 34560000 -- as in limits.lua
+local ACQUIRE, RENEW, ADOPT, RELEASE, COUNT, RESTORE = 0, 1, 2, 3, 4, 5
+local DONE, HELD, FULL, NOT_HELD, LOST = 0, 1, 2, 3, 4
 
 local ceil, format, match, max = math.ceil, string.format, string.match, math.max
 
@@ -53,20 +59,38 @@ local function integer(s, limit)
   if x and x <= limit then return x end
 end
 
-if #KEYS ~= 1 then return refuse('one key') end
-if #ARGV ~= 5 then return refuse('five arguments') end
-local key, lease = KEYS[1], ARGV[5]
-local op, now = integer(ARGV[1], COUNT), integer(ARGV[2], MAX - 2 * MAX_TTL_US)
-local capacity, ttl = integer(ARGV[3], MAX_CAPACITY), integer(ARGV[4], MAX_TTL_US)
+local key, op, now = KEYS[1], integer(ARGV[1], RESTORE), integer(ARGV[2], MAX - 2 * MAX_TTL_US)
+local capacity, life = integer(ARGV[3], MAX_CAPACITY), integer(ARGV[6], MAX)
 if not op then return refuse('op') end
 if not now then return refuse('now') end
+if not life then return refuse('life') end
+if #KEYS ~= (life > 0 and 2 or 1) then return refuse('one key, and that of the life if it is not 0') end
+if #ARGV ~= 6 and (op ~= RESTORE or #ARGV % 2 > 0 or #ARGV > 6 + 2 * MAX_RESTORED) then return refuse('six arguments') end
 if op ~= RELEASE and (not capacity or capacity < 1) then return refuse('capacity is not from 1 to 10000') end
-if op < RELEASE and (not ttl or ttl < 1) then return refuse('ttl is not from 1 us to 3600 s') end
-if op ~= COUNT and not (#lease == 22 and match(lease, '^[0-9A-Za-z_-]+$')) then return refuse('lease is not a name') end
+local ttls, leases = { integer(ARGV[4], MAX_TTL_US) }, { ARGV[5] }
+for i = 7, #ARGV, 2 do
+  ttls[#leases + 1], leases[#leases + 1] = integer(ARGV[i], MAX_TTL_US), ARGV[i + 1]
+end
+for i = 1, #leases do
+  if op ~= RELEASE and op ~= COUNT and (not ttls[i] or ttls[i] < 1) then return refuse('ttl is not from 1 us to 3600 s') end
+  if op ~= COUNT and not (#leases[i] == 22 and match(leases[i], '^[0-9A-Za-z_-]+$')) then return refuse('lease is not a name') end
+end
+local ttl, lease = ttls[1], leases[1]
 
 if now == 0 then
   local time = redis.call('TIME') -- once: before Redis 7.2 a second reading would differ
   now = time[1] * 1000000 + time[2]
+end
+
+if life > 0 then
+  local lives = tonumber(redis.call('GET', KEYS[2]) or nil)
+  if not lives then
+    -- A server that cannot write is asked again when it can.
+    local written = redis.pcall('SET', KEYS[2], string.format('%.0f', now), 'EX', MAX_LIFE_S)
+    lives = written.ok and now or 0
+  end
+  if life > 1 and lives ~= life then return { now, 0, LOST, 0, 0, 0, 0, lives } end
+  life = lives
 end
 
 -- The bucket.
@@ -102,14 +126,16 @@ elseif clock - now > AHEAD_US then
   at, rebased, longest = now, 1, longest - shift
 end
 local ends
-if op ~= COUNT and held > 0 then
+if op < COUNT and held > 0 then
   ends = tonumber(redis.call('ZSCORE', key, lease) or nil)
   if ends and ends <= at then ends = nil end
 end
 
 -- The decision.
 local code = DONE
-if op == RELEASE then
+if op == RESTORE then
+  ends = at + ttl
+elseif op == RELEASE then
   code = ends and DONE or NOT_HELD
 elseif op == ACQUIRE and ends then
   code = HELD
@@ -129,9 +155,18 @@ if code == DONE and op == RELEASE then
     redis.call('ZADD', key, '-' .. text(at), 'clock')
   end
 elseif code == DONE and op ~= COUNT then
-  if not ends then held = held + 1 end
-  ends = at + ttl
-  redis.call('ZADD', key, '-' .. text(at), 'clock', text(ends), lease)
+  if op == RESTORE then
+    for i = 1, #leases do
+      local known = tonumber(redis.call('ZSCORE', key, leases[i]) or nil)
+      if not known or known < at + ttls[i] then redis.call('ZADD', key, text(at + ttls[i]), leases[i]) end
+    end
+    redis.call('ZADD', key, '-' .. text(at), 'clock')
+    held = redis.call('ZCOUNT', key, '(' .. text(at), '+inf')
+  else
+    if not ends then held = held + 1 end
+    ends = at + ttl
+    redis.call('ZADD', key, '-' .. text(at), 'clock', text(ends), lease)
+  end
   redis.call('ZREMRANGEBYSCORE', key, 0, text(at))
   longest = tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
   redis.call('PEXPIRE', key, text(ceil((longest - now) / 1000) + GRACE_MS))
@@ -143,4 +178,4 @@ if op ~= RELEASE and held >= capacity then
   frees = nth[2] - now
 end
 local last = op ~= RELEASE and held > 0 and longest - now or 0
-return { now, rebased, code, ends and ends - now or 0, held, frees, last }
+return { now, rebased, code, ends and ends - now or 0, held, frees, last, life }

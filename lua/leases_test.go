@@ -21,31 +21,35 @@ const (
 func TestLeases_BadArguments_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	client := connect(t)
-	if _, err := run(t, client, lua.Leases, []string{"k"}, 0, 0, 5, 60_000_000, leaseA); err != nil {
+	if _, err := run(t, client, lua.Leases, []string{"k"}, 0, 0, 5, 60_000_000, leaseA, 0); err != nil {
 		t.Fatal(err)
 	}
 	before := contents(t, client)
 	bad := map[string][]any{
 		"no arguments":       {},
-		"four":               {0, 0, 5, 60_000_000},
-		"six":                {0, 0, 5, 60_000_000, leaseB, 1},
-		"unknown op":         {5, 0, 5, 60_000_000, leaseB},
-		"now of 2^53":        {0, int64(1 << 53), 5, 60_000_000, leaseB},
-		"no capacity":        {0, 0, 0, 60_000_000, leaseB},
-		"capacity too large": {0, 0, 10_001, 60_000_000, leaseB},
-		"count, no capacity": {4, 0, 0, 60_000_000, leaseB},
-		"no ttl":             {0, 0, 5, 0, leaseB},
-		"renew without ttl":  {1, 0, 5, 0, leaseA},
-		"adopt without ttl":  {2, 0, 5, 0, leaseA},
-		"ttl too long":       {0, 0, 5, 3_600_000_001, leaseB},
+		"five":               {0, 0, 5, 60_000_000, leaseB},
+		"seven":              {0, 0, 5, 60_000_000, leaseB, 0, 1},
+		"a second lease":     {0, 0, 5, 60_000_000, leaseB, 0, 60_000_000, leaseA},
+		"half a pair":        {5, 0, 5, 60_000_000, leaseB, 0, 60_000_000},
+		"second without ttl": {5, 0, 5, 60_000_000, leaseB, 0, 0, leaseA},
+		"life without key":   {0, 0, 5, 60_000_000, leaseB, 1},
+		"unknown op":         {6, 0, 5, 60_000_000, leaseB, 0},
+		"now of 2^53":        {0, int64(1 << 53), 5, 60_000_000, leaseB, 0},
+		"no capacity":        {0, 0, 0, 60_000_000, leaseB, 0},
+		"capacity too large": {0, 0, 10_001, 60_000_000, leaseB, 0},
+		"count, no capacity": {4, 0, 0, 60_000_000, leaseB, 0},
+		"no ttl":             {0, 0, 5, 0, leaseB, 0},
+		"renew without ttl":  {1, 0, 5, 0, leaseA, 0},
+		"adopt without ttl":  {2, 0, 5, 0, leaseA, 0},
+		"ttl too long":       {0, 0, 5, 3_600_000_001, leaseB, 0},
 	}
 	for _, name := range []string{"", "a", leaseB + "b", "clock", "bbbbbbbbbbbbbbbbbbbb\x00b", "bbbbbbbbbbbbbbbbbbbbb ", "bbbbbbbbbbbbbbbbbbbbb\n"} {
-		bad[fmt.Sprintf("lease %q", name)] = []any{0, 0, 5, 60_000_000, name}
-		bad[fmt.Sprintf("release of %q", name)] = []any{3, 0, 5, 60_000_000, name}
+		bad[fmt.Sprintf("lease %q", name)] = []any{0, 0, 5, 60_000_000, name, 0}
+		bad[fmt.Sprintf("release of %q", name)] = []any{3, 0, 5, 60_000_000, name, 0}
 	}
 	for _, number := range []string{"-1", "1.5", "1e3", "nan", "inf", "", "x", "1 2", "0x10", "9007199254740992"} {
-		for i := range 4 {
-			args := []any{0, 0, 5, 60_000_000, leaseB}
+		for _, i := range []int{0, 1, 2, 3, 5} {
+			args := []any{0, 0, 5, 60_000_000, leaseB, 0}
 			args[i] = number
 			bad[fmt.Sprintf("argument %d is %q", i, number)] = args
 		}
@@ -59,7 +63,7 @@ func TestLeases_BadArguments_ChangeNothing(t *testing.T) {
 		}
 	}
 	for _, keys := range [][]string{nil, {"k", "l"}} {
-		if _, err := run(t, client, lua.Leases, keys, 0, 0, 5, 60_000_000, leaseB); err == nil || !strings.Contains(err.Error(), "one key") {
+		if _, err := run(t, client, lua.Leases, keys, 0, 0, 5, 60_000_000, leaseB, 0); err == nil || !strings.Contains(err.Error(), "one key") {
 			t.Errorf("%d keys: %v", len(keys), err)
 		}
 	}
@@ -94,7 +98,7 @@ func TestLeases_ForeignValue_IsNotABucket(t *testing.T) {
 	}
 	for _, key := range keys {
 		for op := range 5 {
-			reply, err := run(t, client, lua.Leases, []string{key}, op, 0, 5, 60_000_000, leaseA)
+			reply, err := run(t, client, lua.Leases, []string{key}, op, 0, 5, 60_000_000, leaseA, 0)
 			if err == nil || !strings.HasPrefix(err.Error(), "CORRUPT leases: ") {
 				t.Errorf("%s, op %d: %v, %v", key, op, reply, err)
 			}
@@ -110,7 +114,7 @@ func TestLeases_DropsEndedLeases(t *testing.T) {
 	client := connect(t)
 	for i, at := range []int64{1_000_000, 1_000_000, 1_500_000, 3_000_000} {
 		lease := string(rune('a'+i)) + leaseA[1:]
-		if _, err := run(t, client, lua.Leases, []string{"k"}, 0, at, 5, 1_000_000, lease); err != nil {
+		if _, err := run(t, client, lua.Leases, []string{"k"}, 0, at, 5, 1_000_000, lease, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,8 +130,8 @@ func TestLeases_LeavesNoKeyBehind(t *testing.T) {
 	ctx := context.Background()
 	call := func(want string, args ...any) {
 		t.Helper()
-		reply, err := run(t, client, lua.Leases, []string{"k"}, args...)
-		if err != nil || len(reply) != 7 {
+		reply, err := run(t, client, lua.Leases, []string{"k"}, append(args, 0)...)
+		if err != nil || len(reply) != 8 {
 			t.Fatal(reply, err)
 		}
 		if got := fmt.Sprint(reply[2], reply[4]); got != want {

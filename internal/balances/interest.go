@@ -33,7 +33,7 @@ const (
 
 	// passedFor is how long a copy that was not published is kept, at least, for the case that somebody turns out to have asked for it.
 	// It is longer than learnEvery and askSlack together.
-	passedFor = time.Second
+	passedFor = 700 * time.Millisecond
 
 	// passedMax bounds these copies in each of two generations. Beyond, copies are published.
 	passedMax = 32_768

@@ -2,13 +2,9 @@ package balances
 
 import (
 	"context"
-	"hash/maphash"
-	"sync"
 	"time"
-	"unique"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
-	"github.com/quotasvc/quotasvc/internal/recent"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 )
 
@@ -97,103 +93,6 @@ func (c *Cache) LookupReads(out []Cached, keys []ledger.BalanceKey, reads *redis
 	return out
 }
 
-// localCopies has the newest copies this process has seen, of the balances it used last.
-type localCopies struct {
-	seed maphash.Seed // of texts
-
-	mu  sync.Mutex
-	all *recent.Map[ledger.BalanceKey, localCopy]
-}
-
-// localCopy is a copy without its key, with the hash of the text that Redis had for it last: an unchanged text is not decoded again. It has
-// 72 bytes, the copy and its text have 270.
-type localCopy struct {
-	seq, remaining, limit, allowance int64
-	resetAt, validUntil, asOf        int64  // µs; 0: zero time
-	text                             uint64 // 0: none
-	flags                            uint8
-}
-
-func newLocalCopies(size int) *localCopies {
-	return &localCopies{seed: maphash.MakeSeed(), all: recent.New[ledger.BalanceKey, localCopy](size)}
-}
-
-func pack(c *ledger.BalanceCopy) localCopy {
-	return localCopy{
-		seq: c.Seq, remaining: c.Remaining, limit: c.Limit, allowance: c.Allowance, flags: flagsOf(c),
-		resetAt: micros(c.ResetAt), validUntil: micros(c.ValidUntil), asOf: micros(c.AsOf),
-	}
-}
-
-func (l *localCopy) unpack(k ledger.BalanceKey) *ledger.BalanceCopy {
-	return &ledger.BalanceCopy{
-		Tenant: k.Tenant, Meter: k.Meter, Subject: k.Subject, Seq: l.seq, Remaining: l.remaining, Limit: l.limit, Allowance: l.allowance,
-		Renews: l.flags&flagRenews != 0, InPlan: l.flags&flagInPlan != 0, Beyond: l.flags&flagBeyond != 0,
-		ResetAt: fromMicros(l.resetAt), ValidUntil: fromMicros(l.validUntil), AsOf: fromMicros(l.asOf),
-	}
-}
-
-// put keeps each copy that is newer than the one it has.
-func (l *localCopies) put(copies []*ledger.BalanceCopy) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range copies {
-		key, packed := keyOf(c), pack(c)
-		if old, ok := l.all.Get(key); !ok || packed.newer(&old) {
-			l.keep(key, packed)
-		}
-	}
-}
-
-// keep needs the lock. Few meters have a copy each, so they share their names.
-func (l *localCopies) keep(key ledger.BalanceKey, c localCopy) {
-	key.Meter = unique.Make(key.Meter).Value()
-	l.all.Put(key, c)
-}
-
-// merge appends to out, for each key, the newer of the local copy and the one in texts, and keeps it. texts are the values in
-// Redis, nil if they are unknown. A copy is confirmed if Redis has one of the same balance, or if this process is alone: a
-// balance that Redis has lost may have changed in another instance.
-func (l *localCopies) merge(out []Cached, keys []ledger.BalanceKey, texts []string, alone bool) []Cached {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, key := range keys {
-		text := uint64(0)
-		if texts != nil && texts[i] != "" {
-			text = max(1, maphash.String(l.seed, texts[i]))
-		}
-		newest, known := l.all.Get(key)
-		if text != 0 && text != newest.text {
-			if read, ok := decodeCopy(key, texts[i]); ok {
-				if shared := pack(read); !known || shared.newer(&newest) {
-					newest, known = shared, true
-				}
-				newest.text = text
-				l.keep(key, newest)
-			}
-		}
-		out = append(out, Cached{Confirmed: alone || text != 0 && text == newest.text})
-		if known {
-			out[len(out)-1].Copy = newest.unpack(key)
-		}
-	}
-	return out
-}
-
-// held appends to out, for each key, the local copy, confirmed if Redis had a text for it last.
-func (l *localCopies) held(out []Cached, keys []ledger.BalanceKey) []Cached {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, key := range keys {
-		var c Cached
-		if newest, known := l.all.Get(key); known {
-			c = Cached{Copy: newest.unpack(key), Confirmed: newest.text != 0}
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
 // redisKey returns the Redis key of a balance's copy. The tenant is the hash tag: its copies share a slot with its limits.
 func redisKey(k ledger.BalanceKey) string {
 	return "quota:{" + k.Tenant + "}:bal:" + k.Meter + ":" + k.Subject
@@ -201,16 +100,4 @@ func redisKey(k ledger.BalanceKey) string {
 
 func keyOf(c *ledger.BalanceCopy) ledger.BalanceKey {
 	return ledger.BalanceKey{Tenant: c.Tenant, Meter: c.Meter, Subject: c.Subject}
-}
-
-// newer reports whether a replaces b: it has the higher seq, or the same seq and was read later, or b had ended when a was read. A read counts
-// entries that nobody has written yet, and later there may be fewer of them, because idle periods have none.
-func newer(a, b *ledger.BalanceCopy) bool {
-	first, second := pack(a), pack(b)
-	return first.newer(&second)
-}
-
-func (l *localCopy) newer(than *localCopy) bool {
-	ended := than.validUntil != 0 && l.asOf >= than.validUntil
-	return l.seq > than.seq || l.seq == than.seq && l.asOf > than.asOf || ended
 }

@@ -55,7 +55,7 @@ type tenantCache struct {
 
 	mu      sync.Mutex
 	entries *recent.Map[string, cachedTenant]
-	unknown *recent.Map[string, time.Duration] // ids without a tenant: when they were read, after began
+	unknown map[string]time.Duration // ids without a tenant: when they were read, after began
 
 	reads  atomic.Uint32
 	loads  atomic.Pointer[lane.Lane[string, loadedTenant]] // nil before start
@@ -90,7 +90,7 @@ type loadedTenant struct {
 func newTenantCache(store *Store, cfg Config, m *metrics, hearing *atomic.Bool) *tenantCache {
 	return &tenantCache{
 		store: store, metrics: m, listening: hearing, now: cfg.Now, began: cfg.Now(), seed: maphash.MakeSeed(),
-		entries: recent.New[string, cachedTenant](cfg.Tenants), unknown: recent.New[string, time.Duration](unknownTenants),
+		entries: recent.New[string, cachedTenant](cfg.Tenants), unknown: make(map[string]time.Duration),
 		config: lane.Config{Name: "tenants", MaxQueue: loadQueue, MaxBatch: loadBatch, Metrics: cfg.Lanes, Log: cfg.Log, Now: cfg.Now},
 	}
 }
@@ -116,7 +116,7 @@ func (c *tenantCache) cached(id string, now time.Time) (entry loadedTenant, fres
 	e, known := c.entries.Get(id)
 	readAt, unknown := e.readAt, false
 	if !known {
-		readAt, unknown = c.unknown.Get(id)
+		readAt, unknown = c.unknown[id]
 	}
 	c.mu.Unlock()
 	if known {
@@ -269,20 +269,26 @@ func (c *tenantCache) add(t *Standing, readAt time.Duration) {
 		plan: unique.Make(t.Plan), zone: unique.Make(t.Timezone), created: t.CreatedAt.UnixMicro(), updated: t.UpdatedAt.UnixMicro(),
 		readAt: readAt, read: t.Read, suspended: t.Suspended, ofRules: t.RuleOverrides, ofSubjects: t.SubjectOverrides,
 	})
-	c.unknown.Remove(t.ID)
+	delete(c.unknown, t.ID)
 }
 
 func (c *tenantCache) addUnknown(id string, readAt time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.unknown.Put(strings.Clone(id), readAt) // the request's text may be part of a larger one
+	for other := range c.unknown {
+		if len(c.unknown) < unknownTenants {
+			break
+		}
+		delete(c.unknown, other) // any one
+	}
+	c.unknown[strings.Clone(id)] = readAt // the request's text may be part of a larger one
 }
 
 func (c *tenantCache) remove(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.entries.Remove(id)
-	c.unknown.Remove(id)
+	delete(c.unknown, id)
 }
 
 // invalidateAll makes all cached tenants stale.

@@ -56,7 +56,7 @@ type Gate struct {
 	metrics   *gateMetrics
 	business  *business
 	memory    *memory
-	refused   *lru.Cache[string, BucketNames] // by dimension
+	named     *lru.Cache[string, BucketNames] // by dimension
 	searching chan struct{}                   // has room for one search for buckets
 	once      *once.Names
 	chargeKey []byte
@@ -82,7 +82,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	if cfg.IDKey == nil {
 		cfg.IDKey = []byte(rand.Text())
 	}
-	refused, err := lru.New[string, BucketNames](refusedMax)
+	named, err := lru.New[string, BucketNames](namesKept)
 	if err != nil {
 		panic("gate: " + err.Error()) // only for a size below 1
 	}
@@ -93,7 +93,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	})
 	return &Gate{
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: newBusiness(cfg.Metrics), memory: newMemory(), refused: refused, searching: make(chan struct{}, 1), once: cfg.Once, chargeKey: sumOf(cfg.IDKey, []byte("charges")),
+		business: newBusiness(cfg.Metrics), memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeKey: sumOf(cfg.IDKey, []byte("charges")),
 		leaseIDs: ratelimit.NewLeaseIDs(sumOf(cfg.IDKey, []byte("leases")), cfg.UnsignedUntil),
 		loader:   loader, refresher: newRefresher(loader),
 	}

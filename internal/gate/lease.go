@@ -98,8 +98,8 @@ func (g *Gate) acquire(ctx context.Context, req *LeaseRequest) (Lease, error) {
 		return Lease{}, leaseError(err, p, "no lease was returned; if one was taken, it expires by itself")
 	}
 	out := g.leaseOf(&lease, p)
+	g.noteNames(p, ask.Dimension, &match)
 	if !lease.Held {
-		g.noteRefused(p, ask.Dimension, &match)
 		return out, &RateLimited{Violated: []string{p.compiled.ID}, RetryAfter: max(lease.RetryAfter, time.Millisecond), Verdicts: []LimitVerdict{out.Verdict}}
 	}
 	return out, nil

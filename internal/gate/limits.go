@@ -92,8 +92,8 @@ func (g *Gate) decideRules(
 	for i := range decision.Verdicts {
 		if v := &decision.Verdicts[i]; !v.Unknown { // an unknown verdict has no bucket and nothing to report
 			res.verdicts = append(res.verdicts, verdictOf(v, rules[i], decision.Degraded))
-			if !v.Allowed {
-				g.noteRefused(rules[i], ask.Charges[i].Dimension, req)
+			if charge {
+				g.noteNames(rules[i], ask.Charges[i].Dimension, req)
 			}
 		}
 	}

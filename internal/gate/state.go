@@ -27,8 +27,8 @@ const (
 // overridesAtOnce is the number of overrides that a search for buckets reads at a time.
 const overridesAtOnce = 10_000
 
-// refusedMax is the number of buckets whose names are remembered because they have refused requests: 8 MB with the longest routes.
-const refusedMax = 4096
+// namesKept is the number of dimensions whose names are remembered: 8 MB with the longest routes. The fullest buckets are charged all the time.
+const namesKept = 4096
 
 // LimitState is the state of one bucket.
 type LimitState struct {
@@ -290,7 +290,7 @@ func (s *bucketSearch) inForce(layout rule.Layout, b ratelimit.BucketName) (*rul
 func (s *bucketSearch) name(b *ratelimit.BucketUse) UsedBucket {
 	names, known := s.names[b.Dimension]
 	if !known {
-		names, known = s.g.refused.Get(b.Dimension)
+		names, known = s.g.named.Get(b.Dimension)
 	}
 	out := UsedBucket{Tenant: b.Tenant, BucketNames: names, Used: b.Used, Limit: b.Limit}
 	if !known {
@@ -323,9 +323,9 @@ func (r *limitRule) names(req *Request) (n BucketNames) {
 	return n
 }
 
-// noteRefused remembers the names of a bucket that has refused a request. The fullest buckets are among those.
-func (g *Gate) noteRefused(p *planRule, dimension string, req *Request) {
-	if dimension != "" && !g.refused.Contains(dimension) {
-		g.refused.Add(dimension, p.names(req))
+// noteNames remembers the names of a bucket that was charged.
+func (g *Gate) noteNames(p *planRule, dimension string, req *Request) {
+	if dimension != "" && !g.named.Contains(dimension) {
+		g.named.Add(dimension, p.names(req))
 	}
 }

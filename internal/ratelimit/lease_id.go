@@ -162,7 +162,14 @@ func readLeaseID(b []byte, n int) (id LeaseID, rest []byte, err error) {
 
 // key returns the key of the lease's bucket.
 func (id LeaseID) key() string {
-	return rule.LeaseKey(id.shared, id.Tenant, id.Rule, id.Dimension)
+	key, _ := rule.LeaseKey(id.shared, id.Tenant, id.Rule, id.Dimension)
+	return key
+}
+
+// tag returns the hash tag of the key.
+func (id LeaseID) tag() string {
+	_, tag := rule.LeaseKey(id.shared, id.Tenant, id.Rule, id.Dimension)
+	return tag
 }
 
 // name returns the lease's name in its bucket.

@@ -35,7 +35,8 @@ type leaseBucket struct {
 
 type heldLease struct {
 	ends int64
-	away bool // decided here while Redis was away: Redis may not have it, or with an earlier end
+	away bool  // decided here while Redis was away: Redis may not have it, or with an earlier end
+	life int64 // of the data in Redis that has it; 0: none has
 }
 
 func newLeaseTable(maximum int) *leaseTable {
@@ -97,7 +98,7 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	case c.op == leaseCount:
 	case r.code == leaseDone || r.code == leaseHeld:
 		if _, known := b.leases[name]; known || t.held < t.max {
-			t.put(b, c, name, heldLease{ends: now + r.ends})
+			t.put(b, c, name, heldLease{ends: now + r.ends, life: r.life})
 		}
 	case r.code == leaseNotHeld, c.op == leaseAdopt: // the latter: there was no room for it
 		t.drop(b, name)
@@ -116,6 +117,44 @@ func (t *leaseTable) away(c *leaseCall, now int64) bool {
 	}
 	mine, isHeld := b.leases[c.id.name()]
 	return isHeld && mine.away && mine.ends > now
+}
+
+// knownLease is a lease that data in Redis does not have.
+type knownLease struct {
+	name string
+	left int64 // us
+}
+
+// lost returns the leases of a bucket that data of this life does not have.
+func (t *leaseTable) lost(key string, life, now int64) (all []knownLease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buckets[key]
+	if b == nil {
+		return nil
+	}
+	for name, l := range b.leases {
+		if l.life != life && l.ends > now {
+			all = append(all, knownLease{name, l.ends - now})
+		}
+	}
+	return all
+}
+
+// restored notes that data of this life has these leases of a bucket.
+func (t *leaseTable) restored(key string, names []string, life int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buckets[key]
+	if b == nil {
+		return
+	}
+	for _, name := range names {
+		if l, known := b.leases[name]; known {
+			l.away, l.life = false, life
+			b.leases[name] = l
+		}
+	}
 }
 
 // byRule returns the number of held leases per rule.

@@ -158,58 +158,86 @@ func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 	}
 }
 
-// TestRenew_AfterOutage_MovesLeaseToRedis: if there is room; the others are gone, and their holders learn it.
-func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
-	t.Parallel()
+// leaseOutage is two leases from before an outage of Redis and two from during it, of a rule that allows four. All are renewed in it.
+type leaseOutage struct {
+	t         *testing.T
+	l         *Limiter
+	req       LeaseRequest
+	old, born []LeaseID
+}
+
+func newLeaseOutage(t *testing.T, begin, end func(*testenv.RedisServer)) *leaseOutage {
 	server := testenv.RedisPrivate(t)
 	clock := &movableClock{}
-	l := patientLimiter(t, productionClient(t, server.URL), settings{Now: clock.now})
-	rule := concurrency(t, 4)
-	req := LeaseRequest{Tenant: "acme", Rule: rule, TTL: time.Hour}
-	var old, born []LeaseID
+	o := &leaseOutage{t: t, l: patientLimiter(t, productionClient(t, server.URL), settings{Now: clock.now})}
+	o.req = LeaseRequest{Tenant: "acme", Rule: concurrency(t, 4), TTL: time.Hour}
 	for range 2 {
-		old = append(old, mustAcquire(t, l, req).ID)
+		o.old = append(o.old, mustAcquire(t, o.l, o.req).ID)
 	}
-	server.Kill()
+	begin(server)
+	for range 10 { // until the breaker is open: a paused server would run the calls below when it goes on
+		if n, err := o.l.Count(t.Context(), o.req); err != nil || !n.Degraded {
+			t.Fatalf("%+v, %v", n, err)
+		}
+	}
 	for range 2 {
-		lease := mustAcquire(t, l, req)
+		lease := mustAcquire(t, o.l, o.req)
 		if !lease.Held || !lease.Degraded {
 			t.Fatalf("%+v", lease)
 		}
-		born = append(born, lease.ID)
+		o.born = append(o.born, lease.ID)
 	}
-	for _, id := range old {
-		if _, err := l.Renew(t.Context(), id, rule, time.Hour); err != nil {
+	for _, id := range o.old {
+		if _, err := o.l.Renew(t.Context(), id, o.req.Rule, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
-	server.Start() // empty: the old leases are lost there
+	end(server)
 	eventually(t, "redis decides", func() bool {
 		clock.advance(redisstore.RetryAfter)
-		n, err := l.Count(t.Context(), req)
+		n, err := o.l.Count(t.Context(), o.req)
 		return err == nil && n.Mode == ModeRedis
 	})
-	renew := func(id LeaseID, inUse int64) {
-		t.Helper()
-		switch renewed, err := l.Renew(t.Context(), id, rule, time.Hour); {
-		case inUse == 0 && !errors.Is(err, ErrNoLease):
-			t.Errorf("renewed without room: %+v, %v", renewed, err)
-		case inUse > 0 && (err != nil || renewed.ID != id || renewed.Mode != ModeRedis || renewed.InUse != inUse):
-			t.Errorf("%+v, %v; want %d in use", renewed, err, inUse)
-		}
+	return o
+}
+
+// renew expects a lease, with so many in use; or none, if that is 0.
+func (o *leaseOutage) renew(id LeaseID, inUse int64) {
+	o.t.Helper()
+	switch renewed, err := o.l.Renew(o.t.Context(), id, o.req.Rule, time.Hour); {
+	case inUse == 0 && !errors.Is(err, ErrNoLease):
+		o.t.Errorf("renewed without room: %+v, %v", renewed, err)
+	case inUse > 0 && (err != nil || renewed.ID != id || renewed.Mode != ModeRedis || renewed.InUse != inUse):
+		o.t.Errorf("%+v, %v; want %d in use", renewed, err, inUse)
 	}
-	stranger := mustAcquire(t, l, req)
-	renew(old[0], 2)
-	renew(born[0], 3)
-	mustAcquire(t, l, req)
-	renew(born[1], 0)
-	renew(old[1], 0)
-	mustRelease(t, l, stranger.ID)
-	renew(old[1], 0) // was told that it is gone
-	renew(born[1], 4)
-	mustRelease(t, l, born[1])
-	if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 3 {
+}
+
+// TestRenew_AfterOutage_MovesLeaseToRedis: if there is room; the others are gone, and their holders learn it.
+func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
+	t.Parallel()
+	o := newLeaseOutage(t, (*testenv.RedisServer).Pause, (*testenv.RedisServer).Resume)
+	stranger := mustAcquire(t, o.l, o.req)
+	o.renew(o.old[0], 3)
+	o.renew(o.born[0], 4)
+	o.renew(o.born[1], 0)
+	o.renew(o.old[1], 4)
+	mustRelease(t, o.l, stranger.ID)
+	o.renew(o.born[1], 4)
+	mustRelease(t, o.l, o.born[1])
+	if n, err := o.l.Count(t.Context(), o.req); err != nil || n.InUse != 3 {
 		t.Errorf("%+v, %v", n, err)
+	}
+}
+
+// TestRenew_AfterOutageThatLostTheData_AllAreBack: those of the outage too, and nobody takes their place.
+func TestRenew_AfterOutageThatLostTheData_AllAreBack(t *testing.T) {
+	t.Parallel()
+	o := newLeaseOutage(t, (*testenv.RedisServer).Kill, (*testenv.RedisServer).Start)
+	if stranger, err := o.l.Acquire(t.Context(), o.req); err != nil || stranger.Held {
+		t.Errorf("%+v, %v", stranger, err)
+	}
+	for _, id := range append(o.old, o.born...) {
+		o.renew(id, 4)
 	}
 }
 

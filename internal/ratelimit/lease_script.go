@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
@@ -23,6 +24,7 @@ const (
 	leaseAdopt   leaseOp = 2 // renew, or acquire if it is not held
 	leaseRelease leaseOp = 3
 	leaseCount   leaseOp = 4
+	leaseRestore leaseOp = 5 // hold leases that were lost, however many there are
 )
 
 // String is the operation's label.
@@ -47,7 +49,8 @@ const (
 	leaseHeld    leaseCode = 1 // acquire: it was held already
 	leaseFull    leaseCode = 2
 	leaseNotHeld leaseCode = 3
-	leaseNoRoom  leaseCode = 4 // not the script: this process may not hold more
+	leaseLost    leaseCode = 4 // the data in Redis is another one: nothing was decided
+	leaseNoRoom  leaseCode = 5 // not the script: this process may not hold more
 )
 
 // leaseCall is an operation on one lease. rule and ttl are zero for a release.
@@ -66,6 +69,7 @@ type leaseReply struct {
 	held  int64 // leases held after the call
 	frees int64 // us from now until there is room
 	last  int64 // us from now until all leases have ended; 0 if this process decided
+	life  int64 // of the data that decided; 0 if this process decided
 }
 
 // leases is a limiter's access to leases in Redis, and its own copies.
@@ -97,41 +101,129 @@ func (l *Limiter) askLease(ctx context.Context, c leaseCall) (leaseReply, error)
 	return r, nil
 }
 
-// sendLeases sends a batch as one pipeline with a script call each.
+// sendLeases sends a batch as one pipeline with a script call each. What finds that Redis has lost its data is sent once more, after what
+// this process knows of its bucket.
 func (l *Limiter) sendLeases(b *redisstore.Batch, batch []leaseCall) []redisstore.Result[leaseReply] {
-	calls := make([]redisstore.Call, len(batch))
-	for i := range batch {
-		calls[i] = batch[i].call(l.cfg.redisNow())
-	}
 	results := make([]redisstore.Result[leaseReply], len(batch))
-	for i, reply := range b.Run(l.leases.script, calls) {
-		r, rebased, err := readLease(reply)
-		results[i] = redisstore.Result[leaseReply]{Answer: r, Err: err}
-		switch {
-		case errors.Is(err, errCorrupt):
-			l.corruptLease(batch[i].id.key())
-		case rebased:
-			l.metrics.rebased.Inc()
-		}
-		if err == nil && r.code == leaseDone && batch[i].op != leaseCount {
-			b.Wrote()
-		}
+	all := make([]int, len(batch))
+	for i := range all {
+		all[i] = i
+	}
+	for _, i := range l.pipelineLeases(b, batch, l.pipelineLeases(b, batch, all, results), results) {
+		results[i] = redisstore.Result[leaseReply]{Err: errStale}
 	}
 	return results
 }
 
-// call returns the script call. now is the time to use in µs; 0 is the server's.
-func (c *leaseCall) call(now int64) redisstore.Call {
+// pipelineLeases sends those of the batch that are open once. It returns the ones for which the data is another one than this process knew.
+func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []int, results []redisstore.Result[leaseReply]) (lost []int) {
+	if len(open) == 0 {
+		return nil
+	}
+	lives := l.local.lives
+	calls := make([]redisstore.Call, 0, len(open))
+	for _, i := range open {
+		calls = append(calls, batch[i].call(l.cfg.redisNow(), lives))
+	}
+	restores := l.lostLeases(batch, open)
+	for _, r := range restores {
+		calls = append(calls, r.call)
+	}
+	// The restores come first: calls for one slot run in order.
+	n := len(restores)
+	calls = append(calls[len(open):len(calls):len(calls)], calls[:len(open)]...)
+	replies := b.Run(l.leases.script, calls)
+	for i, r := range restores {
+		if reply, _, err := readLease(replies[i]); err == nil && reply.code == leaseDone {
+			l.leases.table.restored(r.key, r.names, reply.life)
+			l.metrics.raised.Add(float64(len(r.names)))
+		}
+	}
+	for at, i := range open {
+		c, reply := &batch[i], replies[n+at]
+		if errors.Is(reply.Err, redisstore.ErrMoving) { // the key of the life may be on the other node
+			reply = b.Run(l.leases.script, []redisstore.Call{c.call(l.cfg.redisNow(), nil)})[0]
+		}
+		r, rebased, err := readLease(reply)
+		results[i] = redisstore.Result[leaseReply]{Answer: r, Err: err}
+		switch {
+		case errors.Is(err, errCorrupt):
+			l.corruptLease(c.id.key())
+		case rebased:
+			l.metrics.rebased.Inc()
+		}
+		if err != nil {
+			continue
+		}
+		if r.life != 0 {
+			lives.set(c.id.tag(), r.life)
+		}
+		if r.code == leaseLost {
+			lost = append(lost, i)
+		} else if r.code == leaseDone && c.op != leaseCount {
+			b.Wrote()
+		}
+	}
+	return lost
+}
+
+// lostCall restores leases of one bucket.
+type lostCall struct {
+	call  redisstore.Call
+	key   string
+	names []string
+}
+
+// maxRestored bounds the leases in one call of the script.
+const maxRestored = 500
+
+// lostLeases returns the calls that restore what this process knows of the open ones' buckets from data that is lost.
+func (l *Limiter) lostLeases(batch []leaseCall, open []int) (all []lostCall) {
+	lives := l.local.lives
+	if !lives.lost.Load() {
+		return nil
+	}
+	asked := map[string]bool{}
+	for _, i := range open {
+		id := batch[i].id
+		key, life := id.key(), lives.of(id.tag())
+		if life == 0 || asked[key] {
+			continue
+		}
+		asked[key] = true
+		for part := range slices.Chunk(l.leases.table.lost(key, life, l.micros()), maxRestored) {
+			r := lostCall{key: key, call: redisstore.Call{Keys: []string{key, lives.key(id.tag())}}}
+			r.call.Args = []any{int64(leaseRestore), l.cfg.redisNow(), int64(rule.MaxLeases), part[0].left, part[0].name, life}
+			for i, lease := range part {
+				r.names = append(r.names, lease.name)
+				if i > 0 {
+					r.call.Args = append(r.call.Args, lease.left, lease.name)
+				}
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// call returns the script call. now is the time to use in µs; 0 is the server's. Without lives the script does not ask for the life.
+func (c *leaseCall) call(now int64, known *lives) redisstore.Call {
 	capacity, ttl := int64(0), c.ttl.Microseconds()
 	if c.rule != nil {
 		capacity = c.rule.Burst
 	}
-	return redisstore.Call{Keys: []string{c.id.key()}, Args: []any{int64(c.op), now, capacity, ttl, c.id.name()}}
+	out := redisstore.Call{Keys: []string{c.id.key()}, Args: []any{int64(c.op), now, capacity, ttl, c.id.name(), int64(0)}}
+	if known != nil {
+		tag := c.id.tag()
+		out.Keys = append(out.Keys, known.key(tag))
+		out.Args[len(out.Args)-1] = max(unknownLife, known.of(tag))
+	}
+	return out
 }
 
 // readLease reads the script's reply. Its error matches redisstore.ErrAway or redisstore.ErrScript.
 func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
-	const width = 7
+	const width = 8
 	n := reply.Ints
 	own, isOwn := errors.AsType[*redisstore.ScriptError](reply.Err)
 	switch {
@@ -142,7 +234,7 @@ func readLease(reply redisstore.Reply) (r leaseReply, rebased bool, err error) {
 	case len(n) != width:
 		return r, false, fmt.Errorf("%w: a reply of %d integers, want %d", redisstore.ErrScript, len(n), width)
 	default:
-		return leaseReply{now: n[0], code: leaseCode(n[2]), ends: n[3], held: n[4], frees: n[5], last: n[6]}, n[1] == 1, nil
+		return leaseReply{now: n[0], code: leaseCode(n[2]), ends: n[3], held: n[4], frees: n[5], last: n[6], life: n[7]}, n[1] == 1, nil
 	}
 }
 

@@ -52,6 +52,72 @@ func TestRedis_Flushed_LevelsComeBack(t *testing.T) {
 	}
 }
 
+// TestLeases_Flushed_ComeBack: Redis loses all leases while their holders go on, and processes notice it by a lease or by another limit.
+func TestLeases_Flushed_ComeBack(t *testing.T) {
+	t.Parallel()
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	here, there := patientLimiter(t, client, settings{}), patientLimiter(t, client, settings{})
+	for name, change := range map[string]func(*rule.Spec){"of a tenant": func(*rule.Spec) {}, "shared": func(s *rule.Spec) { s.Shared = true }} {
+		r := concurrency(t, 5, change)
+		req := LeaseRequest{Tenant: "acme", Rule: r}
+		var first Lease
+		for range 3 {
+			first = mustAcquire(t, here, req)
+		}
+		theirs := mustAcquire(t, there, req)
+		for loss := range 3 {
+			client.FlushAll(t.Context())
+			if loss == 1 { // something else notices it first
+				mustPeek(t, here, requestOf(Charge{Rule: slowRule(t, rule.KindTokenBucket, 10)}))
+			}
+			for _, l := range []*Limiter{here, there} {
+				if _, err := l.Count(t.Context(), req); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := here.Count(t.Context(), req)
+			if err != nil || got.InUse != 4 || got.Mode != ModeRedis {
+				t.Errorf("%s: %d leases after loss %d, want 4: %+v, %v", name, got.InUse, loss, got, err)
+			}
+		}
+		for _, held := range []struct {
+			l  *Limiter
+			id LeaseID
+		}{{here, first.ID}, {there, theirs.ID}} {
+			if _, err := held.l.Renew(t.Context(), held.id, r, 0); err != nil {
+				t.Errorf("%s: renew: %v", name, err)
+			}
+		}
+		last := mustAcquire(t, there, req)
+		if denied, err := here.Acquire(t.Context(), req); err != nil || denied.Held || denied.InUse != 5 {
+			t.Errorf("%s: a sixth lease: %+v, %v", name, denied, err)
+		}
+		// The granter knows nothing of a release elsewhere: until the next loss it is gone, after it the lease lasts until its end.
+		if err := here.Release(t.Context(), last.ID); err != nil {
+			t.Error(err)
+		}
+		if got, err := there.Count(t.Context(), req); err != nil || got.InUse != 4 {
+			t.Errorf("%s: %d leases after a release, want 4: %v", name, got.InUse, err)
+		}
+	}
+}
+
+// TestLeases_Flushed_FullBucket_ComesBackWhole: a call restores at most 500 leases.
+func TestLeases_Flushed_FullBucket_ComesBackWhole(t *testing.T) {
+	t.Parallel()
+	const many = 1201
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	l := patientLimiter(t, client, settings{})
+	req := LeaseRequest{Tenant: "acme", Rule: concurrency(t, many)}
+	for range many {
+		mustAcquire(t, l, req)
+	}
+	client.FlushAll(t.Context())
+	if got, err := l.Acquire(t.Context(), req); err != nil || got.Held || got.InUse != many || got.Degraded {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestRedis_Flushed_NothingIsResurrected: what was given back or reset stays so.
 func TestRedis_Flushed_NothingIsResurrected(t *testing.T) {
 	t.Parallel()

@@ -65,10 +65,9 @@ func (r *Rule) BucketKey(tenant, dimension string) (key, tag string) {
 // BanKey returns the key of a bucket's denials or ban, beside that of the bucket and in its slot. No bucket's key ends like this.
 func BanKey(bucket string) string { return bucket + "!" }
 
-// LeaseKey returns the key of a bucket of a concurrency rule, as BucketKey does for a compiled rule.
-func LeaseKey(shared bool, tenant, rule, dimension string) string {
-	key, _ := bucketKeyOf(KindConcurrency.letter(), shared, tenant, rule, dimension)
-	return key
+// LeaseKey returns the key and hash tag of a bucket of a concurrency rule, as BucketKey does for a compiled rule.
+func LeaseKey(shared bool, tenant, rule, dimension string) (key, tag string) {
+	return bucketKeyOf(KindConcurrency.letter(), shared, tenant, rule, dimension)
 }
 
 func bucketKeyOf(kind string, shared bool, tenant, rule, dimension string) (key, tag string) {
