@@ -1,10 +1,6 @@
 package ratelimit
 
-import (
-	"time"
-
-	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
-)
+import "github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 
 const (
 	// unknownBan is the ban of a bucket that the script did not ask about: the request was a refund or a charge after the fact.
@@ -123,8 +119,8 @@ func (l *Limiter) learnBan(c *charge, v *Verdict, asOf uint64, asked int64) {
 	l.denials.remember(&every, asOf, asked, wait)
 }
 
-// ban sets v to banned.
-func (v *Verdict) ban(left time.Duration) {
-	v.Allowed, v.Delay, v.Banned = false, 0, left
-	v.RetryAfter = max(v.RetryAfter, left)
+// ban sets v to banned for us.
+func (v *Verdict) ban(us int64) {
+	v.Allowed, v.Delay, v.Banned = false, 0, rule.Micros(us)
+	v.RetryAfter = max(v.RetryAfter, v.Banned)
 }

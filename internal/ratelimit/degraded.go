@@ -85,7 +85,7 @@ func verdictOf(c *charge, l rule.Limit, r bucketResult, own int64) Verdict {
 		v.RetryAfter = l.Wait(r.level, c.cost)
 	}
 	if r.banned > 0 {
-		v.ban(rule.Micros(r.banned))
+		v.ban(r.banned)
 	}
 	return v
 }

@@ -82,12 +82,13 @@ func (b bucket) Debt() int64 { return b.debt }
 
 // Left implements Limit.
 func (b bucket) Left(st Level) int64 {
-	left := b.full() - st.Used
-	if left < 0 {
-		return -CeilDiv(-left, b.s)
+	if left := b.full() - st.Used; left >= 0 {
+		return left / b.s
 	}
-	return left / b.s
+	return -b.owed(st)
 }
+
+func (b bucket) owed(st Level) int64 { return CeilDiv(st.Used-b.full(), b.s) }
 
 // Wait implements Limit.
 func (b bucket) Wait(st Level, cost int64) time.Duration {
