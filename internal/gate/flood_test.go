@@ -133,6 +133,33 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 	}
 }
 
+// Redis announces changes of a balance that goes on refusing, so that it is read once a second and not ten times.
+func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
+	t.Parallel()
+	in, counted := newCounted(t)
+	in.catalogue()
+	refuse := func(i int) {
+		_, err := in.Consume(t.Context(), request(strconv.Itoa(i), "credits", 1))
+		in.expectCode(ledger.CodeCreditsExhausted, "a refused consume", err)
+		time.Sleep(2 * time.Millisecond)
+	}
+	i := 0
+	for began := time.Now(); time.Since(began) < time.Second; i++ {
+		refuse(i)
+	}
+	began, before := time.Now(), counted.ended.Load()
+	for ; time.Since(began) < 2*time.Second; i++ {
+		refuse(i)
+	}
+	if n := counted.ended.Load() - before; n > 8 { // each second the balance, which a test of the connection precedes, and the listener's question
+		t.Errorf("%d transactions in two seconds", n)
+	}
+	in.topUp("more", "credits", 1)
+	if out, err := in.Consume(t.Context(), request("paid", "credits", 1)); err != nil || out.Result.Items[0].Charged != 1 {
+		t.Errorf("%+v, %v after a top-up", out, err)
+	}
+}
+
 // A limit that counts attempts is charged by what is refused, unknown or a replay; one that counts successes is not.
 func TestConsume_CountsAttempts_RefusedCostsTokens(t *testing.T) {
 	t.Parallel()

@@ -21,8 +21,8 @@ const (
 	// confirmedAge is that time while Redis confirms with each request that the balance has no newer entry.
 	confirmedAge = time.Second
 
-	// repeatAge is how soon after a refusal or a replay the next request must come to be answered from memory. It is also how long
-	// a replay is remembered.
+	// repeatAge is how soon after a replay the next request must come to be answered from memory, and how long a replay is remembered. A
+	// balance that refused is remembered for so long after the time in which it need not be read again.
 	repeatAge = time.Second
 
 	// operationsMax bounds the keys of a tenant that are remembered with a refusing balance, 8 bytes each. A tenant with more
@@ -91,7 +91,7 @@ func (m *memory) recall(d *ledger.Debit, now time.Time) recalled {
 		}
 	}
 	if m.refusing.Len() > 0 && isPlain(d) {
-		if b, ok := m.refusing.Get(balanceOf(d)); ok && now.Sub(b.readAt) < repeatAge && !m.mayBeStored(b, d.Key) {
+		if b, ok := m.refusing.Get(balanceOf(d)); ok && now.Sub(b.readAt) < confirmedAge+repeatAge && !m.mayBeStored(b, d.Key) {
 			return recalled{balance: b}
 		}
 	}
@@ -135,8 +135,7 @@ func (m *memory) mayBeStored(b *refusing, key string) bool {
 // refusal returns the refusal of d by a balance that the memory has; nil: the ledger must decide. reads are those of the balance,
 // nil if Redis was not asked.
 func (g *Gate) refusal(ctx context.Context, d *ledger.Debit, facts *tenantFacts, b *refusing, reads *redisstore.Reads) error {
-	key := [1]ledger.BalanceKey{balanceOf(d)}
-	if known := g.copies.LookupReads(make([]balances.Cached, 0, 1), key[:], reads); !g.stillRefuses(b, &known[0], facts, reads != nil && reads.Values != nil) {
+	if newest, shared := g.newestCopy(ctx, balanceOf(d), reads, b); !g.stillRefuses(b, &newest, facts, shared) {
 		var err error
 		if b, err = g.readRefusing(ctx, d, b); err != nil || g.memory.mayBeStored(b, d.Key) {
 			return nil //nolint:nilerr // the ledger is asked instead
@@ -148,6 +147,22 @@ func (g *Gate) refusal(ctx context.Context, d *ledger.Debit, facts *tenantFacts,
 	check := fromCopies(d.Items, []balances.Cached{{Copy: b.copy}}, SourceCache, false)
 	g.conclude(&check, nil, false)
 	return check.Refusal()
+}
+
+// newestCopy returns the newest copy of b's balance that is known, and whether Redis vouches for it. A balance that goes on refusing is asked for
+// in Redis, which announces its changes from then on.
+func (g *Gate) newestCopy(ctx context.Context, key ledger.BalanceKey, reads *redisstore.Reads, b *refusing) (newest balances.Cached, shared bool) {
+	keys, copies := [1]ledger.BalanceKey{key}, make([]balances.Cached, 0, 1)
+	if reads == nil || reads.Values == nil { // the limits did not need Redis
+		if held, ok := g.copies.Held(copies, keys[:], nil); ok {
+			return held[0], true
+		}
+		if b.copy != nil && g.now().Sub(b.readAt) >= refusalAge {
+			reads = g.copies.Reads(keys[:], nil)
+			g.copies.Read(ctx, reads)
+		}
+	}
+	return g.copies.LookupReads(copies, keys[:], reads)[0], reads != nil && reads.Values != nil
 }
 
 // stillRefuses reports whether b need not be read again. newest is the newest copy that is known of its balance.
