@@ -154,9 +154,15 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	if n := counted.ended.Load() - before; n > 8 { // each second the balance, which a test of the connection precedes, and the listener's question
 		t.Errorf("%d transactions in two seconds", n)
 	}
+	if _, known := in.memory.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); !known {
+		t.Error("the balance is not remembered")
+	}
 	in.topUp("more", "credits", 1)
 	if out, err := in.Consume(t.Context(), request("paid", "credits", 1)); err != nil || out.Result.Items[0].Charged != 1 {
 		t.Errorf("%+v, %v after a top-up", out, err)
+	}
+	if _, known := in.memory.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); known {
+		t.Error("a balance that paid is remembered as one that refuses")
 	}
 }
 

@@ -21,8 +21,11 @@ const (
 	// confirmedAge is that time while Redis confirms with each request that the balance has no newer entry.
 	confirmedAge = time.Second
 
-	// repeatAge is how soon after a replay the next request must come to be answered from memory, and how long a replay is remembered. A
-	// balance that refused is remembered for so long after the time in which it need not be read again.
+	// refusingAge is how long after its last read a balance that refused is first read again, before the ledger is asked: requests at the same
+	// time share that read, where each would take a part of a batch.
+	refusingAge = time.Minute
+
+	// repeatAge is how soon after a replay the next request must come to be answered from memory, and how long a replay is remembered.
 	repeatAge = time.Second
 
 	// operationsMax bounds the keys of a tenant that are remembered with a refusing balance, 8 bytes each. A tenant with more
@@ -91,7 +94,7 @@ func (m *memory) recall(d *ledger.Debit, now time.Time) recalled {
 		}
 	}
 	if m.refusing.Len() > 0 && isPlain(d) {
-		if b, ok := m.refusing.Get(balanceOf(d)); ok && now.Sub(b.readAt) < confirmedAge+repeatAge && !m.mayBeStored(b, d.Key) {
+		if b, ok := m.refusing.Get(balanceOf(d)); ok && now.Sub(b.readAt) < refusingAge && !m.mayBeStored(b, d.Key) {
 			return recalled{balance: b}
 		}
 	}
@@ -106,6 +109,8 @@ func (m *memory) note(d *ledger.Debit, result *ledger.DebitResult, err error, no
 	switch {
 	case err == nil && result.Replayed:
 		m.noteReplay(d, result, now)
+	case err == nil && m.refusing.Len() > 0 && len(d.Items) == 1:
+		m.refusing.Remove(balanceOf(d))
 	case err != nil && isPlain(d):
 		switch ledger.CodeOf(err) { //nolint:exhaustive // other refusals are not about the balance
 		case ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan:
