@@ -56,7 +56,7 @@ func (l *Limit) checkRequest(c *checker) {
 		c.require(!slices.Contains(l.Normalize[:i], form), field, "must appear once")
 	}
 	if c.has("ban", l.Ban != Ban{}) {
-		c.require(l.Ban.After != 0, "ban.after", "is required")
+		c.require(l.Ban.After != 0, "ban.after", "is required, and must be at least 1")
 	}
 	if c.has("ip_prefix", l.IPPrefix != IPPrefix{}) {
 		c.require(slices.Contains(l.Per, PerIP), "ip_prefix", "must be absent if per does not have ip")
