@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ type leaseBucket struct {
 	rule    string
 	leases  map[string]heldLease
 	soonest int64 // no lease ends before this time
+	life    int64 // of the data in Redis that answered last; 0: none did
 
 	// The last reply of Redis: how many leases were held in all, how many of them were in this table, and when the last of them ends:
 	// so long the reply is used. The difference are leases of other replicas, whose ends are unknown here.
@@ -36,7 +38,7 @@ type leaseBucket struct {
 type heldLease struct {
 	ends int64
 	away bool  // decided here while Redis was away: Redis may not have it, or with an earlier end
-	life int64 // of the data in Redis that has it; 0: none has
+	life int64 // of the data in Redis that has it, or if away would have it; 0: none
 }
 
 func newLeaseTable(maximum int) *leaseTable {
@@ -78,7 +80,7 @@ func (t *leaseTable) decide(c *leaseCall, now, capacity int64) leaseReply {
 			held++
 		}
 		r.ends = c.ttl.Microseconds()
-		t.put(b, c, name, heldLease{ends: now + r.ends, away: true})
+		t.put(b, c, name, heldLease{ends: now + r.ends, away: true, life: b.life})
 	}
 	r.held = held
 	if c.op != leaseRelease && held >= capacity {
@@ -94,11 +96,12 @@ func (t *leaseTable) observe(c *leaseCall, r leaseReply, now int64) {
 	defer t.mu.Unlock()
 	key, name := c.id.key(), c.id.name()
 	b := t.current(key, now)
+	b.life = cmp.Or(r.life, b.life)
 	switch {
 	case c.op == leaseCount:
 	case r.code == leaseDone || r.code == leaseHeld:
 		if _, known := b.leases[name]; known || t.held < t.max {
-			t.put(b, c, name, heldLease{ends: now + r.ends, life: r.life})
+			t.put(b, c, name, heldLease{ends: now + r.ends, life: b.life})
 		}
 	case r.code == leaseNotHeld, c.op == leaseAdopt: // the latter: there was no room for it
 		t.drop(b, name)
@@ -119,13 +122,13 @@ func (t *leaseTable) away(c *leaseCall, now int64) bool {
 	return isHeld && mine.away && mine.ends > now
 }
 
-// knownLease is a lease that data in Redis does not have.
+// knownLease is a lease that was lost with the data in Redis.
 type knownLease struct {
 	name string
 	left int64 // us
 }
 
-// lost returns the leases of a bucket that data of this life does not have.
+// lost returns the leases of a bucket that are from before data of this life.
 func (t *leaseTable) lost(key string, life, now int64) (all []knownLease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +137,7 @@ func (t *leaseTable) lost(key string, life, now int64) (all []knownLease) {
 		return nil
 	}
 	for name, l := range b.leases {
-		if l.life != life && l.ends > now {
+		if l.life != 0 && l.life != life && l.ends > now {
 			all = append(all, knownLease{name, l.ends - now})
 		}
 	}

@@ -158,6 +158,27 @@ func TestAcquire_Outage_ReplicasStayWithinTheRule(t *testing.T) {
 	}
 }
 
+// The data was lost before, and not in this outage: what was granted in it takes nobody's place.
+func TestRenew_AfterOutage_EarlierLoss_TakesNobodysPlace(t *testing.T) {
+	t.Parallel()
+	o := newLeaseOutage(t, func(s *testenv.RedisServer, l *Limiter, req LeaseRequest) {
+		client := patientClient(t, s.Options())
+		if err := client.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := l.Count(t.Context(), req); err != nil || n.InUse != 2 {
+			t.Fatalf("%+v, %v", n, err)
+		}
+		s.Pause()
+	}, (*testenv.RedisServer).Resume)
+	if n, err := o.l.Count(t.Context(), o.req); err != nil || n.InUse != 2 {
+		t.Errorf("%+v, %v; want the 2 from before the outage", n, err)
+	}
+	mustAcquire(t, o.l, o.req)
+	o.renew(o.born[0], 4)
+	o.renew(o.born[1], 0)
+}
+
 // leaseOutage is two leases from before an outage of Redis and two from during it, of a rule that allows four. All are renewed in it.
 type leaseOutage struct {
 	t         *testing.T
@@ -166,7 +187,7 @@ type leaseOutage struct {
 	old, born []LeaseID
 }
 
-func newLeaseOutage(t *testing.T, begin, end func(*testenv.RedisServer)) *leaseOutage {
+func newLeaseOutage(t *testing.T, begin func(*testenv.RedisServer, *Limiter, LeaseRequest), end func(*testenv.RedisServer)) *leaseOutage {
 	server := testenv.RedisPrivate(t)
 	clock := &movableClock{}
 	o := &leaseOutage{t: t, l: patientLimiter(t, productionClient(t, server.URL), settings{Now: clock.now})}
@@ -174,7 +195,7 @@ func newLeaseOutage(t *testing.T, begin, end func(*testenv.RedisServer)) *leaseO
 	for range 2 {
 		o.old = append(o.old, mustAcquire(t, o.l, o.req).ID)
 	}
-	begin(server)
+	begin(server, o.l, o.req)
 	for range 10 { // until the breaker is open: a paused server would run the calls below when it goes on
 		if n, err := o.l.Count(t.Context(), o.req); err != nil || !n.Degraded {
 			t.Fatalf("%+v, %v", n, err)
@@ -215,7 +236,7 @@ func (o *leaseOutage) renew(id LeaseID, inUse int64) {
 // TestRenew_AfterOutage_MovesLeaseToRedis: if there is room; the others are gone, and their holders learn it.
 func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 	t.Parallel()
-	o := newLeaseOutage(t, (*testenv.RedisServer).Pause, (*testenv.RedisServer).Resume)
+	o := newLeaseOutage(t, func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Pause() }, (*testenv.RedisServer).Resume)
 	stranger := mustAcquire(t, o.l, o.req)
 	o.renew(o.old[0], 3)
 	o.renew(o.born[0], 4)
@@ -232,7 +253,7 @@ func TestRenew_AfterOutage_MovesLeaseToRedis(t *testing.T) {
 // TestRenew_AfterOutageThatLostTheData_AllAreBack: those of the outage too, and nobody takes their place.
 func TestRenew_AfterOutageThatLostTheData_AllAreBack(t *testing.T) {
 	t.Parallel()
-	o := newLeaseOutage(t, (*testenv.RedisServer).Kill, (*testenv.RedisServer).Start)
+	o := newLeaseOutage(t, func(s *testenv.RedisServer, _ *Limiter, _ LeaseRequest) { s.Kill() }, (*testenv.RedisServer).Start)
 	if stranger, err := o.l.Acquire(t.Context(), o.req); err != nil || stranger.Held {
 		t.Errorf("%+v, %v", stranger, err)
 	}

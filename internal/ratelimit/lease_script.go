@@ -121,17 +121,15 @@ func (l *Limiter) pipelineLeases(b *redisstore.Batch, batch []leaseCall, open []
 		return nil
 	}
 	lives := l.local.lives
-	calls := make([]redisstore.Call, 0, len(open))
-	for _, i := range open {
-		calls = append(calls, batch[i].call(l.cfg.redisNow(), lives))
-	}
 	restores := l.lostLeases(batch, open)
+	n := len(restores)
+	calls := make([]redisstore.Call, 0, n+len(open)) // those for one slot run in this order
 	for _, r := range restores {
 		calls = append(calls, r.call)
 	}
-	// The restores come first: calls for one slot run in order.
-	n := len(restores)
-	calls = append(calls[len(open):len(calls):len(calls)], calls[:len(open)]...)
+	for _, i := range open {
+		calls = append(calls, batch[i].call(l.cfg.redisNow(), lives))
+	}
 	replies := b.Run(l.leases.script, calls)
 	for i, r := range restores {
 		if reply, _, err := readLease(replies[i]); err == nil && reply.code == leaseDone {

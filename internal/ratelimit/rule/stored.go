@@ -50,8 +50,8 @@ func (l Layout) Parse(key string) (tenant, dimension string, ok bool) {
 	return tenant, dimension, key == want
 }
 
-// Used returns the tokens that are missing to a full bucket as of a moment, rounded up: those of a stored value as lua/limits.lua describes
-// it. ok is false if it is not a bucket of the rule's kind. r is compiled, and not of kind concurrency.
+// Used returns the tokens that are missing to a full bucket as of a moment, rounded up. stored is a value as lua/limits.lua describes it. ok
+// is false if it is not a bucket of the rule's kind. r is compiled, and not of kind concurrency.
 func (r *Rule) Used(stored string, at Moment) (tokens int64, ok bool) {
 	s, ok := r.state(stored)
 	if !ok {
