@@ -110,7 +110,7 @@ func (g *Gate) settle(ctx context.Context, req *Request, facts *tenantFacts, d *
 	if known.replay != nil {
 		return known.replay, true, nil
 	}
-	if !facts.unknown && known.balance == nil {
+	if !facts.unknown && known.balance == nil && known.question == nil {
 		return nil, false, nil
 	}
 	err = g.refuse(ctx, req, facts, d, known, reads)
@@ -128,6 +128,9 @@ func (g *Gate) refuse(ctx context.Context, req *Request, facts *tenantFacts, d *
 	}
 	if facts.unknown {
 		return noTenant(req.Tenant)
+	}
+	if known.question != nil {
+		return g.refusalOfQuestion(ctx, d, facts, known.question)
 	}
 	return g.refusal(ctx, d, facts, known.balance, reads)
 }

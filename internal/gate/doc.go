@@ -26,7 +26,7 @@
 //	    charged, because the debit may have been made. If a gateway forwards the request (Request.Forwarded), a replay stays
 //	    charged, because it is one more request.
 //	G3  What a check does with copies of balances is decided by balances.Policy and nowhere else.
-//	G4  A debit that is refused from memory (memory.go) would have been refused by the ledger within refusalAge, or within confirmedAge
+//	G4  A debit that is refused from memory (memory.go, questions.go) would have been refused by the ledger within refusalAge, or within confirmedAge
 //	    while Redis announces no change of the balance. A key that may be stored is never refused from memory.
 //
 // # Clock

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -101,11 +102,21 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 			return r
 		}, 5, 0, ledger.CodeTenantNotFound, 0},
 		"one key": {func(int) Request { return request("same", "calls", 1) }, 10, 0, "", 1},
+		"two meters": {func(i int) Request {
+			r := request(strconv.Itoa(i), "calls", 1)
+			r.Items = append(r.Items, ledger.Item{Meter: "credits", Amount: 1})
+			return r
+		}, 10, 0, ledger.CodeCreditsExhausted, 0},
+		"an overflow meter without units":                 {func(i int) Request { return wideRequest(i, "flowing", "", 1) }, 10, 0, ledger.CodeCreditsExhausted, 0},
+		"beyond the cap of overage":                       {func(i int) Request { return wideRequest(i, "over", "", 7) }, 10, 0, ledger.CodeQuotaExceeded, 0},
+		"beyond a subject's cap":                          {func(i int) Request { return wideRequest(i, "capped", "ann", 4) }, 10, 0, ledger.CodeQuotaExceeded, 0},
+		"beyond a plan with capped subjects, without one": {func(i int) Request { return wideRequest(i, "capped", "", 11) }, 10, 0, ledger.CodeQuotaExceeded, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in, counted := newCounted(t)
 			in.catalogue()
+			in.putWide()
 			in.putLimits(slow)
 			in.putTenant(catalog.Tenant{ID: "warm", Plan: "basic"})
 			for i := range 20 { // connections and prepared statements
@@ -131,6 +142,32 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 			}
 		})
 	}
+}
+
+// putWide stores plan wide, whose meters are more than their own balance, and tenant wide on it.
+func (in *instance) putWide() {
+	in.t.Helper()
+	for _, id := range []string{"flowing", "over", "capped"} {
+		if _, _, err := in.tenants.catalog.PutMeter(in.t.Context(), catalog.Meter{ID: id, Unit: "unit"}); err != nil {
+			in.t.Fatal(err)
+		}
+	}
+	yearly := func(meter string, amount int64) catalog.Allowance {
+		return catalog.Allowance{Meter: meter, Amount: amount, Every: period.Year, Anchor: period.Calendar}
+	}
+	flowing, over, capped := yearly("flowing", 0), yearly("over", 2), yearly("capped", 10)
+	flowing.Overflow = &catalog.Overflow{Meter: "credits", Price: 2}
+	over.Overage = &catalog.Overage{Policy: "allow", Cap: new(int64(4))}
+	capped.PerSubject = new(int64(3))
+	in.putPlan(catalog.Plan{ID: "wide", Allowances: []catalog.Allowance{flowing, over, capped, {Meter: "credits", Amount: 0, Every: period.Once, Anchor: period.Calendar}}})
+	in.putTenant(catalog.Tenant{ID: "wide", Plan: "wide"})
+}
+
+// wideRequest is a request of tenant wide.
+func wideRequest(i int, meter, subject string, amount int64) Request {
+	r := request(strconv.Itoa(i), meter, amount)
+	r.Tenant, r.Subject = "wide", subject
+	return r
 }
 
 // Redis announces changes of a balance that goes on refusing, so that it is read once a second and not ten times.
@@ -161,7 +198,7 @@ func TestConsume_LongFlood_ReadsTheBalanceOnceASecond(t *testing.T) {
 	if out, err := in.Consume(t.Context(), request("paid", "credits", 1)); err != nil || out.Result.Items[0].Charged != 1 {
 		t.Errorf("%+v, %v after a top-up", out, err)
 	}
-	if _, known := in.memory.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); known {
+	if b, known := in.memory.refusing.Peek(ledger.BalanceKey{Tenant: "acme", Meter: "credits"}); known && b.spends.IsZero() {
 		t.Error("a balance that paid is remembered as one that refuses")
 	}
 }
@@ -254,6 +291,8 @@ func TestConsume_ManyOperations_LedgerDecides(t *testing.T) {
 	t.Parallel()
 	in := newShared(t)
 	in.memory.most = 3
+	reads := 0
+	in.memory.onKeys = func() { reads++ }
 	in.catalogue()
 	for i := range 5 {
 		_, err := in.Consume(t.Context(), request("k"+strconv.Itoa(i), "calls", 2))
@@ -266,5 +305,8 @@ func TestConsume_ManyOperations_LedgerDecides(t *testing.T) {
 		if err != nil || !out.Result.Replayed {
 			t.Fatalf("%v, want the stored answer", err)
 		}
+	}
+	if reads > 1 {
+		t.Errorf("too many keys were read %d times in less than a minute", reads)
 	}
 }

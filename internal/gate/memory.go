@@ -2,8 +2,10 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -30,30 +32,45 @@ const (
 
 	// operationsMax bounds the keys of a tenant that are remembered with a refusing balance, 8 bytes each. A tenant with more
 	// operations in the memory of keys is always asked for in the ledger: one of them might be the request's own.
-	operationsMax = 10_000
+	operationsMax = 100_000
 
-	// refusingMax and replaysMax bound what is remembered: at most 20 MB of keys, and some MB of results.
-	refusingMax = 256
-	replaysMax  = 4096
+	// refusingMax, questionsMax and replaysMax bound what is remembered, besides keys: some MB each.
+	refusingMax  = 4096
+	questionsMax = 4096
+	replaysMax   = 4096
+
+	// keysMax bounds all keys that are remembered: 16 MB.
+	keysMax = 2_000_000
 )
+
+// spendsAge is how long refusals of a balance are not remembered after it paid. Each time, the keys of its tenant would be read again.
+const spendsAge = time.Second
+
+// errSpends means that the tenant's balances change, so that a refusal is not remembered.
+var errSpends = errors.New("the balance changed since it refused")
 
 // memory knows requests that the ledger need not be asked again: for units that a balance was just read not to have, and for operations
 // whose stored result was just asked for. It protects PostgreSQL from clients that repeat such requests in a loop.
 //
 // A refusal from memory is one that the ledger would have given within refusalAge. It is never given for a key that may be stored.
 type memory struct {
-	refusing *lru.Cache[ledger.BalanceKey, *refusing]
-	replays  *lru.Cache[ledger.OperationID, *replay]
-	flight   singleflight.Group
-	seed     maphash.Seed
-	most     int // operationsMax, except in tests
+	refusing  *lru.Cache[ledger.BalanceKey, *refusing]
+	questions *lru.Cache[string, *refusedQuestion] // by questionOf
+	replays   *lru.Cache[ledger.OperationID, *replay]
+	keys      atomic.Int64 // of refusing and questions
+	flight    singleflight.Group
+	seed      maphash.Seed
+	most      int    // operationsMax, except in tests
+	onKeys    func() // nil, except in tests: keys are read
 }
 
-// refusing is a balance that refused a debit. It does not change.
+// refusing is a balance that refused a debit. It does not change. A balance that does not decide alone (ledger.BalanceCopy.Beyond) stays here so
+// that refusals are remembered as questions.
 type refusing struct {
 	copy   *ledger.BalanceCopy // nil: it has not been read since
 	readAt time.Time
-	keys   []uint64 // hashes of the keys of the tenant's operations, in order
+	keys   []uint64  // hashes of the keys of the tenant's operations, in order
+	spends time.Time // it has also paid: its refusals are not remembered before
 }
 
 // replay is a stored result that was asked for again.
@@ -64,26 +81,56 @@ type replay struct {
 }
 
 func newMemory() *memory {
-	refused, err := lru.New[ledger.BalanceKey, *refusing](refusingMax)
+	m := &memory{seed: maphash.MakeSeed(), most: operationsMax}
+	m.refusing = newRecent(refusingMax, func(_ ledger.BalanceKey, b *refusing) { m.keys.Add(-int64(len(b.keys))) })
+	m.questions = newRecent(questionsMax, func(_ string, q *refusedQuestion) { m.keys.Add(-int64(len(q.keys))) })
+	m.replays = newRecent[ledger.OperationID, *replay](replaysMax, nil)
+	return m
+}
+
+func newRecent[K comparable, V any](size int, evicted func(K, V)) *lru.Cache[K, V] {
+	c, err := lru.NewWithEvict(size, evicted)
 	if err != nil {
 		panic("gate: " + err.Error()) // only for a size below 1
 	}
-	replays, err := lru.New[ledger.OperationID, *replay](replaysMax)
-	if err != nil {
-		panic("gate: " + err.Error())
+	return c
+}
+
+// remember replaces what is remembered of key.
+func (m *memory) remember(key ledger.BalanceKey, b *refusing) {
+	m.refusing.Remove(key)
+	m.makeRoom(len(b.keys))
+	m.refusing.Add(key, b)
+}
+
+// rememberQuestion replaces what is remembered of the question with this name.
+func (m *memory) rememberQuestion(name string, q *refusedQuestion) {
+	m.questions.Remove(name)
+	m.makeRoom(len(q.keys))
+	m.questions.Add(name, q)
+}
+
+// makeRoom counts n keys that will be remembered, and forgets what was used longest ago if there are too many.
+func (m *memory) makeRoom(n int) {
+	for total := m.keys.Add(int64(n)); total > keysMax; total = m.keys.Load() {
+		_, _, a := m.refusing.RemoveOldest()
+		_, _, b := m.questions.RemoveOldest()
+		if !a && !b {
+			return
+		}
 	}
-	return &memory{refusing: refused, replays: replays, seed: maphash.MakeSeed(), most: operationsMax}
 }
 
 // recalled is what the memory has about a request. The zero value is nothing.
 type recalled struct {
-	replay  *ledger.DebitResult
-	balance *refusing
+	replay   *ledger.DebitResult
+	balance  *refusing
+	question *refusedQuestion
 }
 
 // likelyNoGrant reports whether the request will probably not be granted, so that only attempts cost.
 func (r *recalled) likelyNoGrant(req *Request) bool {
-	return r.balance != nil || r.replay != nil && req.Forwarded == ""
+	return r.balance != nil || r.question != nil || r.replay != nil && req.Forwarded == ""
 }
 
 // recall returns what is remembered about d. It asks nobody.
@@ -94,12 +141,15 @@ func (m *memory) recall(d *ledger.Debit, now time.Time) recalled {
 		}
 	}
 	if m.refusing.Len() > 0 && isPlain(d) {
-		if b, ok := m.refusing.Get(balanceOf(d)); ok && now.Sub(b.readAt) < refusingAge && !m.mayBeStored(b, d.Key) {
+		if b, ok := m.refusing.Get(balanceOf(d)); ok && b.spends.IsZero() && now.Sub(b.readAt) < refusingAge && !b.beyond() && !m.mayBeStored(b.keys, d.Key) {
 			return recalled{balance: b}
 		}
 	}
-	return recalled{}
+	return recalled{question: m.recallQuestion(d, now)}
 }
+
+// beyond reports whether more than the balance decides.
+func (b *refusing) beyond() bool { return b.copy != nil && b.copy.Beyond }
 
 // answers reports whether d is the same request as the one that was answered.
 func (r *replay) answers(d *ledger.Debit) bool { return r.fingerprint == ledger.NewCall(d).Fingerprint }
@@ -110,12 +160,32 @@ func (m *memory) note(d *ledger.Debit, result *ledger.DebitResult, err error, no
 	case err == nil && result.Replayed:
 		m.noteReplay(d, result, now)
 	case err == nil && m.refusing.Len() > 0 && len(d.Items) == 1:
-		m.refusing.Remove(balanceOf(d))
-	case err != nil && isPlain(d):
-		switch ledger.CodeOf(err) { //nolint:exhaustive // other refusals are not about the balance
-		case ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan:
-			m.refusing.Add(balanceOf(d), &refusing{readAt: now})
+		if b, ok := m.refusing.Peek(balanceOf(d)); ok && !b.beyond() {
+			m.remember(balanceOf(d), &refusing{spends: now.Add(spendsAge)})
 		}
+	case err != nil && isNormal(d):
+		switch ledger.CodeOf(err) { //nolint:exhaustive // other refusals are not about units
+		case ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan:
+			m.noteRefusal(d, now)
+		}
+	}
+}
+
+// noteRefusal remembers that the ledger refused d.
+func (m *memory) noteRefusal(d *ledger.Debit, now time.Time) {
+	if isPlain(d) {
+		b, ok := m.refusing.Get(balanceOf(d))
+		if ok && (now.Before(b.spends) || b.copy != nil && !b.copy.Beyond && now.Sub(b.readAt) < refusalAge) { // requests that came with the first one
+			return
+		}
+		if !ok || !b.beyond() || now.Sub(b.readAt) >= refusingAge {
+			m.remember(balanceOf(d), &refusing{readAt: now})
+			return
+		}
+	}
+	name := questionOf(d)
+	if q, ok := m.questions.Get(name); !ok || !now.Before(q.spends) && (q.check == nil || now.Sub(q.readAt) >= refusalAge) {
+		m.rememberQuestion(name, &refusedQuestion{readAt: now})
 	}
 }
 
@@ -123,17 +193,16 @@ func (m *memory) noteReplay(d *ledger.Debit, result *ledger.DebitResult, now tim
 	m.replays.Add(d.ID(), &replay{ledger.NewCall(d).Fingerprint, result, now})
 }
 
-// isPlain reports whether one balance decides d, and a refusal is not stored.
-func isPlain(d *ledger.Debit) bool {
-	return len(d.Items) == 1 && (d.Mode == "" || d.Mode == ledger.ModeNormal) && !d.Items[0].StoreDenial && !d.Suspended
-}
+// isPlain reports whether d is normal and has one item, so that one balance decides unless its plan says otherwise.
+func isPlain(d *ledger.Debit) bool { return len(d.Items) == 1 && isNormal(d) }
 
 func balanceOf(d *ledger.Debit) ledger.BalanceKey {
 	return ledger.BalanceKey{Tenant: d.Tenant, Meter: d.Items[0].Meter}
 }
 
-func (m *memory) mayBeStored(b *refusing, key string) bool {
-	_, found := slices.BinarySearch(b.keys, maphash.String(m.seed, key))
+// mayBeStored reports whether key is one of those whose hashes are in keys.
+func (m *memory) mayBeStored(keys []uint64, key string) bool {
+	_, found := slices.BinarySearch(keys, maphash.String(m.seed, key))
 	return found
 }
 
@@ -142,7 +211,7 @@ func (m *memory) mayBeStored(b *refusing, key string) bool {
 func (g *Gate) refusal(ctx context.Context, d *ledger.Debit, facts *tenantFacts, b *refusing, reads *redisstore.Reads) error {
 	if newest, shared := g.newestCopy(ctx, balanceOf(d), reads, b); !g.stillRefuses(b, &newest, facts, shared) {
 		var err error
-		if b, err = g.readRefusing(ctx, d, b); err != nil || g.memory.mayBeStored(b, d.Key) {
+		if b, err = g.readRefusing(ctx, d, b); err != nil || g.memory.mayBeStored(b.keys, d.Key) {
 			return nil //nolint:nilerr // the ledger is asked instead
 		}
 	}
@@ -182,7 +251,7 @@ func (g *Gate) stillRefuses(b *refusing, newest *balances.Cached, facts *tenantF
 }
 
 // readRefusing reads the balance of d, and the keys of the tenant's operations unless those of b still hold. Callers at the same time
-// share the answer.
+// share the answer. It fails if the balance has changed since it was read: the keys of a tenant that also spends would be read again and again.
 func (g *Gate) readRefusing(ctx context.Context, d *ledger.Debit, b *refusing) (*refusing, error) {
 	key := balanceOf(d)
 	read, err, _ := g.memory.flight.Do(key.Tenant+" "+key.Meter, func() (any, error) {
@@ -196,12 +265,20 @@ func (g *Gate) readRefusing(ctx context.Context, d *ledger.Debit, b *refusing) (
 			return nil, errBusy
 		}
 		next := &refusing{copy: &result.Copies[at], readAt: readAt}
-		if b.copy != nil && b.copy.Seq == next.copy.Seq {
+		switch {
+		case next.beyond(): // what refuses is remembered as a question
+		case b.copy == nil:
+			next.keys, err = g.keysOf(ctx, d.Tenant)
+		case b.copy.Seq == next.copy.Seq:
 			next.keys = b.keys
-		} else if next.keys, err = g.keysOf(ctx, d.Tenant); err != nil {
+		default:
+			err = errSpends
+		}
+		if err != nil {
+			g.memory.remember(key, &refusing{spends: readAt.Add(pauseAfter(err))})
 			return nil, err
 		}
-		g.memory.refusing.Add(key, next)
+		g.memory.remember(key, next)
 		return next, nil
 	})
 	if err != nil {
@@ -210,10 +287,21 @@ func (g *Gate) readRefusing(ctx context.Context, d *ledger.Debit, b *refusing) (
 	return read.(*refusing), nil
 }
 
+// pauseAfter returns how long refusals are not remembered after err: a tenant with too many keys keeps them.
+func pauseAfter(err error) time.Duration {
+	if ledger.CodeOf(err) == ledger.CodeQueueFull {
+		return refusingAge
+	}
+	return spendsAge
+}
+
 // keysOf returns the hashes of the keys of the tenant's operations, in order. It fails if there are too many.
 func (g *Gate) keysOf(ctx context.Context, tenant string) ([]uint64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.loader.budget)
 	defer cancel()
+	if g.memory.onKeys != nil {
+		g.memory.onKeys()
+	}
 	keys, err := g.ledger.Keys(ctx, tenant, g.memory.most)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,9 @@ type CheckResult struct {
 	Allowed bool
 	Items   []CheckItem
 	AsOf    time.Time
-	Copies  []BalanceCopy // of the balances that were read, for a cache
+	Copies  []BalanceCopy // of the items' balances, for a cache
+	Others  []BalanceCopy // of overflow meters' and subjects' balances, on which the answer depends as well
+	Refusal *Error        // what the debit would be answered; nil: it would be made
 }
 
 // Validate returns the first fault as an *Error.
@@ -77,14 +79,22 @@ func (b *Batch) check(d *Debit) (*CheckResult, *Error, error) {
 		}
 		result.Allowed = result.Allowed && item.Err == nil
 		result.Copies = append(result.Copies, s.own.Copy(b.Now))
+		for _, other := range [...]*Book{s.overflow, s.subject} {
+			if other != nil {
+				result.Others = append(result.Others, other.Copy(b.Now))
+			}
+		}
 	}
 	// Items may share an overflow meter: only a decision on all of them tells whether they pass together.
 	c := NewCall(d)
 	if err := b.decide(c); err != nil {
 		return nil, nil, err
 	}
-	if e, refused := errors.AsType[*Error](c.Err); refused && e.Denial != nil && result.Allowed {
-		result.Allowed, result.Items[e.Denial.Item].Err = false, e
+	if e, refused := errors.AsType[*Error](c.Err); refused {
+		result.Refusal = e
+		if e.Denial != nil && result.Allowed {
+			result.Allowed, result.Items[e.Denial.Item].Err = false, e
+		}
 	}
 	return result, nil, nil
 }

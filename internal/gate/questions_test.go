@@ -1,0 +1,116 @@
+package gate
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// A refusal from memory says what the ledger says, whatever decides: the plan's overflow, its overage, a subject's cap or several items.
+func TestConsume_RefusedFromMemory_SaysWhatLedgerSays(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue()
+	in.putWide()
+	for name, r := range map[string]Request{
+		"own units":             request("", "calls", 11),
+		"overflow":              wideRequest(0, "flowing", "", 1),
+		"overage":               wideRequest(0, "over", "", 7),
+		"cap of a subject":      wideRequest(0, "capped", "ann", 4),
+		"tenant below subjects": wideRequest(0, "capped", "bob", 11),
+		"two meters":            {Tenant: "wide", Items: []ledger.Item{{Meter: "over", Amount: 1}, {Meter: "flowing", Amount: 3}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var first *ledger.Error
+			for i := range 5 {
+				r := r
+				r.Key = strings.ReplaceAll(name, " ", "-") + strconv.Itoa(i)
+				known := in.memory.recall(debitOf(&r, &tenantFacts{}, scopeConsume), in.now())
+				_, err := in.Consume(t.Context(), r)
+				got, ok := errors.AsType[*ledger.Error](err)
+				if !ok {
+					t.Fatalf("consume %d: %v, want a refusal", i, err)
+				}
+				if first == nil {
+					first = got
+				}
+				if i == 4 && !known.likelyNoGrant(&r) {
+					t.Error("the ledger was asked five times")
+				}
+				if diff := cmp.Diff(first, got, cmpopts.IgnoreFields(ledger.Error{}, "AsOf", "RetryAfter", "Detail", "Field", "Cause")); diff != "" {
+					t.Errorf("consume %d (-ledger +later):\n%s", i, diff)
+				}
+			}
+		})
+	}
+}
+
+// Units of the overflow meter that arrive on the same instance are there for the next request.
+func TestConsume_RefusedQuestion_TopUpOfOverflowCounts(t *testing.T) {
+	t.Parallel()
+	in := newShared(t)
+	in.catalogue()
+	in.putWide()
+	for i := range 5 {
+		_, err := in.Consume(t.Context(), wideRequest(i, "flowing", "", 1))
+		in.expectCode(ledger.CodeCreditsExhausted, "a consume without units", err)
+	}
+	g := &ledger.Grant{Tenant: "wide", Key: "more", Meter: "credits", Amount: 2, Source: ledger.SourceTopup}
+	if _, err := in.Grant(t.Context(), g, false); err != nil {
+		t.Fatal(err)
+	}
+	_, err := in.Consume(t.Context(), wideRequest(9, "flowing", "", 1))
+	in.expectCode("", "a consume after a top-up of the overflow meter", err)
+}
+
+// A key that was charged gets its stored answer, although its question is refused from memory.
+func TestConsume_RefusedQuestion_StoredKeyIsReplayed(t *testing.T) {
+	t.Parallel()
+	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
+	in, other := newInstance(t, databaseURL, patientClient(redisURL)), newInstance(t, databaseURL, patientClient(redisURL))
+	in.catalogue()
+	in.putWide()
+	_, err := other.Consume(t.Context(), wideRequest(100, "over", "", 5))
+	in.expectCode("", "a consume elsewhere", err)
+	for i := range 10 {
+		_, err := in.Consume(t.Context(), wideRequest(i, "over", "", 5))
+		in.expectCode(ledger.CodeQuotaExceeded, "a consume of more than there is", err)
+		out, err := in.Consume(t.Context(), wideRequest(100, "over", "", 5))
+		if err != nil || !out.Result.Replayed {
+			t.Fatalf("%v, want the stored answer", err)
+		}
+	}
+}
+
+// The keys of a tenant that spends and is refused in turn are not read again and again: that would cost more than the refusals.
+func TestConsume_SpendsAndIsRefused_KeysReadOnceASecond(t *testing.T) {
+	t.Parallel()
+	databaseURL, redisURL := testenv.Postgres(t), testenv.Redis(t)
+	in, other := newInstance(t, databaseURL, patientClient(redisURL)), newInstance(t, databaseURL, patientClient(redisURL))
+	in.catalogue()
+	in.putWide()
+	in.topUp("many", "credits", 100)
+	reads := 0
+	in.memory.onKeys = func() { reads++ }
+	began := in.now()
+	for i := range 40 {
+		spender := []*instance{in, other}[i%2]
+		_, err := spender.Consume(t.Context(), request("spend-"+strconv.Itoa(i), "credits", 1))
+		in.expectCode("", "a consume of one unit", err)
+		for k := range 3 {
+			_, err := in.Consume(t.Context(), request(strconv.Itoa(10*i+k), "credits", 1000))
+			in.expectCode(ledger.CodeCreditsExhausted, "a consume of more than there is", err)
+		}
+	}
+	if most := 2 + 2*int(in.now().Sub(began)/spendsAge); reads > most {
+		t.Errorf("keys were read %d times, want %d at most", reads, most)
+	}
+}
