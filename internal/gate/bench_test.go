@@ -82,3 +82,30 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkConsume_Refused consumes more than the balance has, which is answered from memory.
+func BenchmarkConsume_Refused(b *testing.B) {
+	for name, refused := range map[string]Request{"one balance": request("", "credits", 1), "overflow": wideRequest(0, "flowing", "", 1)} {
+		b.Run(name, func(b *testing.B) {
+			in := newInstance(b, testenv.Postgres(b), patientClient(testenv.Redis(b)))
+			in.catalogue()
+			in.putWide()
+			for i := range 3 {
+				in.putLimits(catalog.Limit{Rule: fmt.Sprint("rule", i), Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1000000/s"})
+			}
+			keys := make([]string, 1024)
+			for i := range keys {
+				keys[i] = fmt.Sprint("key", i)
+			}
+			i := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				i++
+				refused.Key = keys[i%len(keys)]
+				if _, err := in.Consume(b.Context(), refused); ledger.CodeOf(err) != ledger.CodeCreditsExhausted {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
