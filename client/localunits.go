@@ -41,6 +41,10 @@ const (
 	// answer of a service that works.
 	awayAfter = time.Second
 
+	// maxHolds bounds the holds of one process: those that are spent, and those whose captures are not answered yet. Two are in use at a
+	// steady rate; the others bridge slow captures.
+	maxHolds = 4
+
 	// deniedPause is how long a denial of the service answers for it. A top-up is noticed after that.
 	deniedPause = time.Second
 )
@@ -88,7 +92,7 @@ type LocalUnitsOptions struct {
 	Subject string // empty: the tenant's balance alone
 
 	// Min and Max bound the units of one hold. Its size follows the rate of use: a hold should last a second. It may be below Min if
-	// little remains. 0 means 100 and 10,000. Max bounds a Take, and what one process keeps from others: at most about 1.5 times Max.
+	// little remains. 0 means 100 and 10,000. Max bounds a Take. Four holds bound what one process keeps from others; usually there are two.
 	Min, Max int64
 
 	// TTL is how long the service keeps a hold: whole seconds up to a day; 0 means a minute. It bounds how long held units can be spent

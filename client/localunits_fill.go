@@ -15,15 +15,9 @@ func (l *LocalUnits) fill() {
 	}
 }
 
-// refill takes one hold. It tries until the service answers or the LocalUnits are closed.
+// refill takes one hold, if one was asked for. It tries until the service answers or the LocalUnits are closed.
 func (l *LocalUnits) refill() {
-	l.mu.Lock()
-	units := int64(0)
-	if !l.closed {
-		units = l.sizing.next(l.stats.Taken, l.now())
-	}
-	l.mu.Unlock()
-	for units > 0 {
+	for units := l.nextSize(); units > 0; {
 		hold := &localHold{id: "local-" + NewKey(), size: units}
 		op := l.newHold(hold)
 		answer := l.untilAnswered(op)
@@ -32,6 +26,27 @@ func (l *LocalUnits) refill() {
 			return
 		}
 		units = l.answered(hold, answer)
+	}
+}
+
+// nextSize waits until a further hold is allowed and returns its size, 0 for none.
+func (l *LocalUnits) nextSize() int64 {
+	slow := time.AfterFunc(awayAfter, func() { l.setAway(nil) })
+	defer slow.Stop()
+	for {
+		l.mu.Lock()
+		wanted, full, size := l.filling && !l.closed, len(l.holds) >= maxHolds, int64(0)
+		if wanted && !full {
+			size = l.sizing.next(l.stats.Taken, l.now())
+		}
+		l.mu.Unlock()
+		if !wanted || !full {
+			return size
+		}
+		select {
+		case <-l.wakeFiller: // a hold is settled
+		case <-l.closing:
+		}
 	}
 }
 
@@ -70,11 +85,11 @@ func (l *LocalUnits) untilAnswered(op *operation) *opAnswer {
 	}
 }
 
-// setAway notes that the service does not answer to op, unless it has answered meanwhile.
+// setAway notes that the service does not answer to op, unless it has answered meanwhile. Without op, captures are not answered.
 func (l *LocalUnits) setAway(op *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.asking == op {
+	if l.filling && l.asking == op {
 		l.away = true
 		l.announce()
 	}

@@ -47,7 +47,7 @@ func (h *localHold) take(n int64, now time.Duration) bool {
 // action is what to do with a hold.
 type action int
 
-// The actions, each a request of the service except for actionWait and actionForget.
+// The actions. Each but actionWait is a request.
 const (
 	actionWait    action = iota
 	actionCapture        // what was taken; the rest stays held
@@ -65,8 +65,6 @@ func (h *localHold) next(now time.Duration, o *LocalUnitsOptions, closing bool) 
 	extendable := h.touched && (h.reset == 0 || now+o.TTL <= h.reset)
 	idle := now >= h.renew && !h.touched
 	switch {
-	case h.taken == h.captured && h.size > 0 && h.taken == h.size:
-		return actionForget, 0
 	case closing || h.ending || idle || h.taken == h.size || now >= h.stop:
 		if h.taken > h.captured {
 			return actionFinish, 0

@@ -50,13 +50,6 @@ func (l *LocalUnits) nextOperation() (h *localHold, op *operation, due time.Dura
 	defer l.mu.Unlock()
 	now := l.now()
 	due = l.options.TTL
-	l.holds = slices.DeleteFunc(l.holds, func(h *localHold) bool { // all spent and captured
-		if h.op != nil {
-			return false
-		}
-		do, _ := h.next(now, &l.options, l.closed)
-		return do == actionForget
-	})
 	for _, h := range l.holds {
 		if h.op == nil || h.op.do == actionExtend && now >= h.stop {
 			do, wait := h.next(now, &l.options, l.closed)
@@ -116,7 +109,7 @@ func (l *LocalUnits) change(h *localHold, do action) *operation {
 		body.Items = []amountItem{{l.options.Meter, h.taken - h.captured}}
 		body.Final = do == actionFinish
 		h.ending = h.ending || body.Final
-	case actionWait, actionForget:
+	case actionWait:
 	}
 	op := newOperation("/v1/holds/"+h.id+"/"+verb, fmt.Sprintf("%s-%d", h.id, h.changes), body)
 	op.do = do
@@ -177,4 +170,5 @@ func (l *LocalUnits) lose(h *localHold) {
 
 func (l *LocalUnits) remove(h *localHold) {
 	l.holds = slices.DeleteFunc(l.holds, func(other *localHold) bool { return other == h })
+	wake(l.wakeFiller) // it may have waited for that
 }

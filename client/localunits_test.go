@@ -121,7 +121,6 @@ func TestLocalHold_Next_ByItsAge(t *testing.T) {
 		"near its end":                 {hold(used), 50 * time.Second, false, actionFinish, 0},
 		"near its end, not used":       {hold(none), 50 * time.Second, false, actionRelease, 0},
 		"spent":                        {hold(func(h *localHold) { h.taken = 100 }), 0, false, actionFinish, 0},
-		"spent and captured":           {hold(func(h *localHold) { h.taken, h.captured = 100, 100 }), 0, false, actionForget, 0},
 		"closing":                      {hold(used), 0, true, actionFinish, 0},
 		"closing, not used":            {hold(none), 0, true, actionRelease, 0},
 		"not known to exist":           {&localHold{ending: true}, 0, true, actionRelease, 0},

@@ -367,6 +367,45 @@ func TestLocalUnits_ServiceAway_UnbackedUpToBound_DebitedAfter(t *testing.T) {
 	}
 }
 
+// While captures are not answered, the use that a crash would lose stays bounded.
+func TestLocalUnits_CapturesFail_AtMostFourHolds(t *testing.T) {
+	t.Parallel()
+	in := serve(t, backends(t))
+	in.setUp(t, 1_000_000)
+	var cut atomic.Bool
+	var made atomic.Int64
+	cut.Store(true)
+	l := localUnits(t, in, func(o *client.LocalUnitsOptions) {
+		o.Min, o.Max = 50, 50
+		o.Client = through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/capture") && cut.Load() {
+				return nil, errors.New("cut")
+			}
+			resp, err := next.RoundTrip(req)
+			if strings.HasSuffix(req.URL.Path, "/holds") {
+				made.Add(1)
+			}
+			return resp, err
+		})
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	for range 4 * 50 {
+		if err := l.TakeWait(ctx, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testenv.Eventually(t, func() bool { return errors.Is(l.Take(1), client.ErrAway) })
+	if s := l.Stats(); made.Load() != 4 || s.Uncharged != 200 {
+		t.Errorf("%d holds, %+v", made.Load(), s)
+	}
+	cut.Store(false)
+	takeWait(t, l, 50)
+	if s := closeAndCompare(t, in, l); s.Captured != 250 || s.Debited != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestLocalUnits_Close_ReturnsTheRestAtOnce(t *testing.T) {
 	t.Parallel()
 	env := backends(t)
