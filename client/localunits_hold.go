@@ -54,7 +54,6 @@ const (
 	actionFinish         // capture what was taken and return the rest
 	actionRelease        // return all that is left
 	actionExtend         // keep the hold for another TTL
-	actionForget         // nothing is left of it
 )
 
 // next returns what to do with the hold. For actionWait, due is when to ask again.

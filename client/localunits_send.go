@@ -142,7 +142,7 @@ func (l *LocalUnits) exchange(op *operation) (*opAnswer, http.Header, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", op.path, err)
 	}
-	defer discard(resp.Body)
+	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: read the answer: %w", op.path, err)

@@ -110,13 +110,12 @@ func TestLocalHold_Next_ByItsAge(t *testing.T) {
 		want    action
 		due     time.Duration
 	}{
-		"new":                   {hold(none), 0, false, actionWait, 30 * time.Second},
-		"used a moment ago":     {hold(used), 10 * time.Second, false, actionWait, 11 * time.Second},
-		"used a while ago":      {hold(used), 11 * time.Second, false, actionCapture, 0},
-		"half over, in use":     {hold(none), 30 * time.Second, false, actionExtend, 0},
-		"half over, not in use": {hold(func(h *localHold) { h.touched = false }), 30 * time.Second, false, actionRelease, 0},
-		"half over, period ends": {hold(func(h *localHold) { h.reset = 89 * time.Second }), 30 * time.Second, false,
-			actionWait, 50 * time.Second},
+		"new":                          {hold(none), 0, false, actionWait, 30 * time.Second},
+		"used a moment ago":            {hold(used), 10 * time.Second, false, actionWait, 11 * time.Second},
+		"used a while ago":             {hold(used), 11 * time.Second, false, actionCapture, 0},
+		"half over, in use":            {hold(none), 30 * time.Second, false, actionExtend, 0},
+		"half over, not in use":        {hold(func(h *localHold) { h.touched = false }), 30 * time.Second, false, actionRelease, 0},
+		"half over, period ends":       {hold(func(h *localHold) { h.reset = 89 * time.Second }), 30 * time.Second, false, actionWait, 50 * time.Second},
 		"half over, period ends later": {hold(func(h *localHold) { h.reset = 90 * time.Second }), 30 * time.Second, false, actionExtend, 0},
 		"near its end":                 {hold(used), 50 * time.Second, false, actionFinish, 0},
 		"near its end, not used":       {hold(none), 50 * time.Second, false, actionRelease, 0},
