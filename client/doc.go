@@ -1,4 +1,5 @@
-// Package client helps Go programs to call quotasvc with retries. It imports the standard library only.
+// Package client helps Go programs to call quotasvc: with retries (Retrier), and without a request for each decision (LocalUnits). It
+// imports the standard library only.
 //
 // # Terms
 //
@@ -7,6 +8,9 @@
 //     same time.
 //   - maximum wait: the longest wait that a Retrier accepts. If a response asks for more, the caller gets that response.
 //   - retry budget: the number of retries that a Retrier may send now.
+//   - local units: units of a hold that this process grants by itself.
+//   - filler, settler: the goroutines of a LocalUnits. The first takes holds; the second captures, extends, returns and debits.
+//   - late units: units that were granted, and whose hold has ended uncaptured or never existed. They are debited.
 //
 // # Invariants
 //
@@ -17,17 +21,25 @@
 //     request fails.
 //  4. Do returns the result of the last attempt, or the context's error. It reads and closes all other response bodies, so
 //     that their connections can be reused.
+//  5. A LocalUnits charges each granted unit once, as long as its process lives and the balance covers it: an operation keeps its key and
+//     its body until the service has answered it, and only an answer with a code counts as a refusal.
+//  6. A LocalUnits has at most four holds. It grants no unit that is not held, except UnbackedMax of them while the service is away.
 //
 // # Clock
 //
-// Waits use the process's monotonic clock. A Retry-After date is compared with the Date header of the same response.
+// Waits use the process's monotonic clock. A Retry-After date is compared with the Date header of the same response. A LocalUnits uses
+// the monotonic clock, and of the service's times only their differences.
 //
 // # Concurrency
 //
-// A Retrier is safe for concurrent use. Share one: its retry budget counts all its requests. It starts no goroutines.
+// A Retrier is safe for concurrent use. Share one: its retry budget counts all its requests. It starts no goroutines. A
+// LocalUnits is safe for concurrent use, and has two goroutines until Close. Its lock is not kept during a request.
 //
 // # Failure
 //
 // The context of a request bounds all its attempts and waits. If a wait would pass the context's deadline, Do returns the
 // last result at once.
+//
+// While the service is away, a LocalUnits grants what it holds, then refuses. A killed process loses the use that it has not captured:
+// docs/recipes/local-units.md.
 package client

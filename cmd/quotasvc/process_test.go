@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 		limitFiles(os.Getenv(openFiles))
 		os.Exit(execute(os.Args[1:]))
 	}
+	if url := os.Getenv(asBackend); url != "" {
+		os.Exit(backend(url))
+	}
 	testenv.Main(m)
 }
 

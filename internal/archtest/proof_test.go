@@ -35,6 +35,11 @@ func TestDocuments_NamedTests_Exist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	recipes, err := filepath.Glob("../../docs/recipes/*.md")
+	if err != nil || len(recipes) == 0 {
+		t.Fatalf("%d recipes, %v", len(recipes), err)
+	}
+	documents = append(documents, recipes...)
 	named := 0
 	for _, path := range documents {
 		text, err := os.ReadFile(path)

@@ -100,8 +100,8 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
 	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
-	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},               // the API behind real connections
-	"cmd/quotasvc":                  {"internal/bench", "internal/bench/report", "internal/drill"}, // the small forms of `make bench-outage` and `make drill`
+	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},                         // the API behind real connections
+	"cmd/quotasvc":                  {"client", "internal/bench", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage` and `make drill`
 	"internal/ratelimit":            {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":       {"internal/ratelimit/rule/oracle"},
 }

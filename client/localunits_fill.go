@@ -1,0 +1,148 @@
+package client
+
+import "time"
+
+// fill is the goroutine that takes holds.
+func (l *LocalUnits) fill() {
+	defer close(l.filled)
+	for {
+		select {
+		case <-l.wakeFiller:
+			l.refill()
+		case <-l.closing:
+			return
+		}
+	}
+}
+
+// refill takes one hold, if one was asked for. It tries until the service answers or the LocalUnits are closed.
+func (l *LocalUnits) refill() {
+	for units := l.nextSize(); units > 0; {
+		hold := &localHold{id: "local-" + NewKey(), size: units}
+		op := l.newHold(hold)
+		answer := l.untilAnswered(op)
+		if answer == nil { // closed
+			l.abandon(hold, op)
+			return
+		}
+		units = l.answered(hold, answer)
+	}
+}
+
+// nextSize waits until a further hold is allowed and returns its size, 0 for none.
+func (l *LocalUnits) nextSize() int64 {
+	slow := time.AfterFunc(awayAfter, func() { l.setAway(nil) })
+	defer slow.Stop()
+	for {
+		l.mu.Lock()
+		wanted, full, size := l.filling && !l.closed, len(l.holds) >= maxHolds, int64(0)
+		if wanted && !full {
+			size = l.sizing.next(l.stats.Taken, l.now())
+		}
+		l.mu.Unlock()
+		if !wanted || !full {
+			return size
+		}
+		select {
+		case <-l.wakeFiller: // a hold is settled
+		case <-l.closing:
+		}
+	}
+}
+
+// newHold returns the operation that makes a hold. The hold's id is its key.
+func (l *LocalUnits) newHold(h *localHold) *operation {
+	o := &l.options
+	return newOperation("/v1/holds", h.id, struct {
+		Tenant  string       `json:"tenant"`
+		HoldID  string       `json:"hold_id"`
+		Items   []amountItem `json:"items"`
+		Subject string       `json:"subject,omitempty"`
+		TTL     int64        `json:"ttl_seconds"`
+	}{o.Tenant, h.id, []amountItem{{o.Meter, h.size}}, o.Subject, int64(o.TTL / time.Second)})
+}
+
+// untilAnswered sends op until the service answers. It returns nil if the LocalUnits are closed first.
+func (l *LocalUnits) untilAnswered(op *operation) *opAnswer {
+	l.mu.Lock()
+	l.asking = op
+	l.mu.Unlock()
+	for {
+		slow := time.AfterFunc(awayAfter, func() { l.setAway(op) })
+		answer, err := l.send(op)
+		slow.Stop()
+		if err == nil {
+			return answer
+		}
+		l.setAway(op)
+		timer := time.NewTimer(op.wait)
+		select {
+		case <-timer.C:
+		case <-l.closing:
+			timer.Stop()
+			return nil
+		}
+	}
+}
+
+// setAway notes that the service does not answer to op, unless it has answered meanwhile. Without op, captures are not answered.
+func (l *LocalUnits) setAway(op *operation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.filling && l.asking == op {
+		l.away = true
+		l.announce()
+	}
+}
+
+// answered notes the answer about a hold. It returns the size of the hold to ask for next, 0 for none.
+func (l *LocalUnits) answered(h *localHold, a *opAnswer) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.away, l.asking = false, nil
+	if a.refused() {
+		units := int64(0)
+		if a.exhausted() {
+			units = l.sizing.smaller(a.Available)
+		}
+		if units == 0 {
+			l.deny(a)
+		}
+		return units
+	}
+	h.lasts(a.end, l.options.TTL)
+	h.reset = a.reset
+	l.holds = append(l.holds, h)
+	l.sizing.missing, l.sizing.known, l.sizing.remaining = 0, true, a.item().Remaining
+	l.denial, l.filling = nil, false
+	l.announce()
+	wake(l.wakeSettler)
+	return 0
+}
+
+// deny lets the service's refusal answer takes for a while. The caller has the lock.
+func (l *LocalUnits) deny(a *opAnswer) {
+	l.denial = &LocalDenial{Reason: ErrExhausted, Status: a.status, Code: a.Code, Detail: a.Detail, RetryAfter: a.after}
+	l.deniedUntil = l.now() + deniedPause
+	l.sizing.missing, l.sizing.known, l.sizing.remaining = 0, a.exhausted(), a.Available
+	l.filling = false
+	l.announce()
+}
+
+// abandon leaves a hold to the settler whose request was not answered before Close: the service may have made it.
+func (l *LocalUnits) abandon(h *localHold, op *operation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.filling = false
+	if op.tries > 0 {
+		h.size, h.ending = 0, true
+		l.holds = append(l.holds, h)
+	}
+	l.announce()
+}
+
+// amountItem is an item of a request.
+type amountItem struct {
+	Meter  string `json:"meter"`
+	Amount int64  `json:"amount"`
+}

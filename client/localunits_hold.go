@@ -1,0 +1,140 @@
+package client
+
+import "time"
+
+// localHold is a hold of the service that this process spends. LocalUnits.mu guards it.
+type localHold struct {
+	id       string
+	size     int64         // units; 0 if it is not known whether the hold exists
+	taken    int64         // by Take; at most size
+	captured int64         // by answered captures; at most taken
+	asked    int64         // captured and in the capture that is under way
+	since    time.Duration // when the oldest taken unit beyond asked was taken
+	renew    time.Duration // when to extend it
+	old      time.Duration // when it still was not extended: other units are asked for
+	stop     time.Duration // when takes from it end, so that there is time to capture them before the service ends the hold
+	reset    time.Duration // end of the period that pays it, 0 = none
+	touched  bool          // there was a Take since it was made or extended
+	ending   bool          // no more takes: its last operation is due
+	changes  int           // operations on it so far; numbers their keys
+	op       *operation    // the operation that is under way or unanswered
+}
+
+// lasts sets when the hold is extended and stopped. The service keeps it at least until end.
+func (h *localHold) lasts(end, ttl time.Duration) {
+	h.renew, h.old, h.stop = end-ttl/2, end-ttl/3, end-ttl/6
+}
+
+// free returns the units that can be taken.
+func (h *localHold) free(now time.Duration) int64 {
+	if h.ending || now >= h.stop {
+		return 0
+	}
+	return h.size - h.taken
+}
+
+// take takes n units. It returns true if the settler has something new to do.
+func (h *localHold) take(n int64, now time.Duration) bool {
+	first := h.taken == h.asked
+	if first {
+		h.since = now
+	}
+	h.taken += n
+	h.touched = true
+	return first || h.taken == h.size
+}
+
+// action is what to do with a hold.
+type action int
+
+// The actions. Each but actionWait is a request.
+const (
+	actionWait    action = iota
+	actionCapture        // what was taken; the rest stays held
+	actionFinish         // capture what was taken and return the rest
+	actionRelease        // return all that is left
+	actionExtend         // keep the hold for another TTL
+)
+
+// next returns what to do with the hold. For actionWait, due is when to ask again.
+//
+// A hold that is spent, or is near its end, ends. One in use is extended when half of its life is over, but not beyond the period that pays
+// it: a hold would carry its units into the next one. One not in use is returned then.
+func (h *localHold) next(now time.Duration, o *LocalUnitsOptions, closing bool) (do action, due time.Duration) {
+	extendable := h.touched && (h.reset == 0 || now+o.TTL <= h.reset)
+	idle := now >= h.renew && !h.touched
+	switch {
+	case closing || h.ending || idle || h.taken == h.size || now >= h.stop:
+		if h.taken > h.captured {
+			return actionFinish, 0
+		}
+		return actionRelease, 0
+	case now >= h.renew && extendable:
+		return actionExtend, 0
+	}
+	due = h.stop
+	if now < h.renew {
+		due = h.renew
+	}
+	if h.taken > h.captured {
+		if now >= h.since+o.CaptureEvery {
+			return actionCapture, 0
+		}
+		due = min(due, h.since+o.CaptureEvery)
+	}
+	return actionWait, due
+}
+
+// sizing decides how many units a hold gets.
+type sizing struct {
+	min, max int64
+
+	chunk     int64         // size of the last hold
+	missing   int64         // what the largest refused Take lacked since
+	remaining int64         // what the balance had after the last answer
+	known     bool          // remaining is known
+	rate      float64       // taken units per second
+	taken     int64         // at the last hold
+	at        time.Duration // of the last hold
+}
+
+// share is the part of the remaining units that one hold takes at most: 1 / share. So the last units of a balance are spread over those
+// that ask for them.
+const share = 4
+
+// low returns the number of free units below which more are asked for. With the rate that made the last hold, half a second is left.
+func (s *sizing) low() int64 { return (s.chunk + 1) / 2 }
+
+// miss notes that a Take lacked n units.
+func (s *sizing) miss(n int64) { s.missing = max(s.missing, n) }
+
+// next returns the size of the next hold: what is used in a second, by the average of the last holds, twice the last one if that was spent
+// too early, and not more than a share of what remains. It is at least what the largest refused Take lacked.
+func (s *sizing) next(taken int64, now time.Duration) int64 {
+	elapsed := max(now-s.at, time.Millisecond)
+	s.rate = (s.rate + float64(taken-s.taken)/elapsed.Seconds()) / 2
+	s.taken, s.at = taken, now
+	want := int64(min(s.rate, float64(s.max)))
+	if s.missing > 0 {
+		want = max(want, min(s.chunk, s.max/2)*2)
+	}
+	return s.cut(min(max(want, s.min), s.max))
+}
+
+// cut limits a hold to its share of what remains.
+func (s *sizing) cut(want int64) int64 {
+	if s.known {
+		want = min(want, max(s.remaining, 0)/share+1)
+	}
+	s.chunk = max(want, s.missing)
+	return s.chunk
+}
+
+// smaller returns the size of another attempt after the service refused the last one with so many units left; 0: none makes sense.
+func (s *sizing) smaller(available int64) int64 {
+	if available < 1 || available < s.missing || available >= s.chunk {
+		return 0
+	}
+	s.known, s.remaining = true, available
+	return s.cut(s.chunk)
+}

@@ -1,0 +1,159 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// maxAnswer bounds the bytes of an answer. One about a hold has less than a kilobyte per grant.
+const maxAnswer = 1 << 20
+
+// operation is one change at the service. Its key and body stay the same over all attempts, so that it takes effect once.
+type operation struct {
+	path, key string
+	body      []byte
+	do        action // of a hold
+	amount    int64  // what it charges; 0 if nothing
+
+	tries int           // attempts so far
+	first time.Duration // start of the first attempt
+	wait  time.Duration // after the last attempt, which failed
+	retry time.Duration // when to try again
+}
+
+func newOperation(path, key string, body any) *operation {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // strings and integers have a JSON form
+	}
+	return &operation{path: path, key: key, body: raw}
+}
+
+// opAnswer is an answer of the service. The service's clock and this one are never compared: only its durations are used.
+type opAnswer struct {
+	status int
+	after  time.Duration // Retry-After; 0 = none
+	end    time.Duration // the hold lives at least until then, by this process's clock
+	reset  time.Duration // the period ends about then; 0 = unknown
+
+	Code      string        `json:"code"`
+	Detail    string        `json:"detail"`
+	Available int64         `json:"available"`
+	Items     []opAnswerRow `json:"items"`
+	ExpiresAt time.Time     `json:"expires_at"`
+	AsOf      time.Time     `json:"as_of"`
+}
+
+type opAnswerRow struct {
+	Charged   int64 `json:"charged"`
+	Shortfall int64 `json:"shortfall"`
+	Remaining int64 `json:"remaining"`
+}
+
+// item returns the row of the only item.
+func (a *opAnswer) item() opAnswerRow {
+	if len(a.Items) == 0 {
+		return opAnswerRow{}
+	}
+	return a.Items[0]
+}
+
+// exhausted reports whether the balance has too few units.
+func (a *opAnswer) exhausted() bool {
+	return a.Code == "quota_exceeded" || a.Code == "credits_exhausted"
+}
+
+// ended reports whether the service has no such hold any more.
+func (a *opAnswer) ended() bool { return a.Code == "hold_not_active" || a.Code == "hold_not_found" }
+
+// refused reports whether the service did nothing.
+func (a *opAnswer) refused() bool { return a.status >= http.StatusMultipleChoices }
+
+// final reports whether this is the service's own answer about the operation. A refusal without a code comes from a proxy, 429 without units
+// to blame asks to wait, and after a 5xx the outcome is unknown.
+func (a *opAnswer) final() bool {
+	return !a.refused() || a.exhausted() ||
+		a.Code != "" && a.status < http.StatusInternalServerError && a.status != http.StatusTooManyRequests
+}
+
+// send makes one attempt. An error means that the outcome is unknown or a later attempt may succeed: op.wait says how long to wait.
+func (l *LocalUnits) send(op *operation) (*opAnswer, error) {
+	began := l.now()
+	l.mu.Lock()
+	if op.tries == 0 {
+		op.first = began
+	}
+	op.tries++
+	l.stats.Requests++
+	l.mu.Unlock()
+	a, header, err := l.exchange(op)
+	if err == nil && a.refused() {
+		l.options.OnError(a.problem(op.path))
+	}
+	if err == nil && !a.final() {
+		err = a.problem(op.path)
+	} else if err != nil {
+		l.options.OnError(err)
+	}
+	if err != nil {
+		l.postpone(op, RetryAfter(header))
+		return nil, err
+	}
+	// A hold that is returned again was made at the first attempt or later.
+	if header.Get("Idempotent-Replayed") == "true" {
+		began = op.first
+	}
+	a.after = RetryAfter(header)
+	a.end = began + a.ExpiresAt.Sub(a.AsOf)
+	if seconds, err := strconv.ParseInt(header.Get("X-Quota-Reset"), 10, 32); err == nil {
+		a.reset = began + time.Duration(seconds)*time.Second
+	}
+	return a, nil
+}
+
+// postpone says when to send op again. after is the service's Retry-After.
+func (l *LocalUnits) postpone(op *operation, after time.Duration) {
+	wait := l.options.Backoff.Wait(op.tries, after)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	op.wait, op.retry = wait, l.now()+wait
+}
+
+// exchange sends the request and reads the answer.
+func (l *LocalUnits) exchange(op *operation) (*opAnswer, http.Header, error) {
+	ctx, cancel := context.WithTimeout(l.attempt, l.options.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.options.URL+op.path, bytes.NewReader(op.body))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", op.path, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(HeaderIdempotencyKey, op.key)
+	if l.options.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+l.options.Key)
+	}
+	resp, err := l.options.Client.Do(req)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", op.path, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: read the answer: %w", op.path, err)
+	}
+	a := &opAnswer{status: resp.StatusCode}
+	if err := json.Unmarshal(raw, a); err != nil && a.status < http.StatusMultipleChoices {
+		return nil, nil, fmt.Errorf("%s: answer %d: %w", op.path, a.status, err)
+	}
+	return a, resp.Header, nil
+}
+
+func (a *opAnswer) problem(path string) error {
+	return fmt.Errorf("%s: %d %s: %s", path, a.status, a.Code, a.Detail)
+}
