@@ -77,13 +77,14 @@ var mayImport = map[string][]string{
 	},
 	"internal/bench/chart":  {},
 	"internal/bench/report": {"internal/bench/chart"},
+	"internal/bench/scale":  {}, // pure: a load model
 	"internal/drill":        {"internal/bench/chart", "internal/localstack", "internal/program"}, // it asks the product over HTTP
 	"internal/drill/cmd":    {"internal/drill", "internal/localstack"},
 	"internal/archtest/readingpath": {
 		"internal/localstack", // it builds the product and imports no package of it
 	},
 	"internal/bench/cmd": {
-		"internal/bench", "internal/bench/report", "internal/localstack",
+		"internal/bench", "internal/bench/report", "internal/bench/scale", "internal/localstack",
 	},
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",

@@ -1,0 +1,108 @@
+package scale
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// Rates are the steps of a table, in debits/s.
+func Rates() []float64 { return []float64{1e3, 1e4, 3e4, 1e5, 3e5, 1e6} }
+
+// Way is a way to run the service.
+type Way struct {
+	Name   string
+	Costs  Costs
+	Choice Choice
+}
+
+// Measured are the costs of single debits over HTTP, of balances that are checked as well. docs/scaling.md names the run of each.
+func Measured() Costs {
+	return Costs{Service: 42.6, Row: 27, Transaction: 480, Redis: 4.4, WAL: 990, Journal: 425, Trips: 2, Debits: 1}
+}
+
+// Assumed is a machine as clouds rent them: 16 cores, a disk of 16 TB with 500 MB/s, replicas in another zone of the same region.
+func Assumed() Machine {
+	return Machine{Cores: 16, Busy: 0.6, WAL: 500e6, Disk: 16e12, Flush: 500, RoundTrip: 500, Redis: 0.6e6, CoreHour: 0.04, GBMonth: 0.1}
+}
+
+// Ways returns the ways that are compared, from the simplest to the widest.
+func Ways() []Way {
+	c := Measured()
+	batches := c
+	batches.Service = 11.3
+	units := c
+	units.Debits = 250 // a hold of 500 units, and its capture
+	one := Choice{Mean: 0.3, Months: 2, Replicas: 1, Lanes: 2}
+	citus := Choice{Mean: 0.3, Months: 2, Replicas: 1, Lanes: 64, Citus: true}
+	near := citus
+	near.Affinity = true
+	return []Way{
+		{"one PostgreSQL, single debits", c, one},
+		{"Citus, single debits, any instance", c, citus},
+		{"Citus, single debits, tenants sent to their instance", c, near},
+		{"Citus, batches of debits, tenants sent to their instance", batches, near},
+		{"one PostgreSQL, 500 units a hold", units, one},
+	}
+}
+
+// Write writes a table in Markdown for each way.
+func Write(out io.Writer, ways []Way, m Machine) error {
+	for i := range ways {
+		w := &ways[i]
+		fmt.Fprintf(out, "**%s**\n\n", w.Name)
+		fmt.Fprintln(out, "| debits/s | debits in a transaction | PostgreSQL, µs each | instances | nodes | decided by | lanes | connections to a node | WAL, all | journal, 2 months | Redis nodes | a million debits |")
+		fmt.Fprintln(out, "|---|---|---|---|---|---|---|---|---|---|---|---|")
+		for _, rate := range Rates() {
+			p, err := NewPlan(rate, w.Costs, m, w.Choice)
+			if err != nil {
+				return err
+			}
+			if !p.Fits {
+				fmt.Fprintf(out, "| %s | %.1f | %s | %.0f | does not fit | %s | | | %s/s | %s | | |\n", grouped(rate), p.Batch, short(p.Micros), p.Instances, p.First,
+					bytes(p.WAL), bytes(p.Journal))
+				continue
+			}
+			fmt.Fprintf(out, "| %s | %.1f | %s | %.0f | %.0f | %s | %.0f | %.0f | %s/s | %s | %.0f | %s |\n", grouped(rate), p.Batch, short(p.Micros), p.Instances,
+				p.Nodes, p.First, p.Lanes, p.Connections, bytes(p.WAL), bytes(p.Journal), p.RedisNodes, short(p.Cost))
+		}
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+// grouped writes n with commas between thousands.
+func grouped(n float64) string {
+	s := strconv.FormatFloat(n, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// short writes two significant digits, and no exponent.
+func short(v float64) string {
+	switch {
+	case v >= 10:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case v >= 1:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case v >= 0.1:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', 4, 64)
+	}
+}
+
+// bytes writes a number of bytes in the largest unit that leaves at least one.
+func bytes(n float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}} {
+		if n >= u.size {
+			return short(n/u.size) + " " + u.name
+		}
+	}
+	return short(n/1e3) + " kB"
+}
