@@ -41,6 +41,31 @@ func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
 	}
 }
 
+// Entries that come in another order than that of the balances would be added to balances that were read before: that is an error.
+func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
+	t.Parallel()
+	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(t.Context()) }()
+	for list, ok := range map[string]bool{"(1), (1), (3)": true, "(2), (1)": false} {
+		rows, err := db.Query(t.Context(), `SELECT k.n::bigint, 1::bigint, 'op', 1, date '2026-05-01', 'debit', now(), 'g', 'allowance', 1::bigint, 1::bigint, 0, NULL::bigint,
+			''::bytea, now(), NULL::timestamptz, '', NULL::text, NULL::text, NULL::text FROM (VALUES `+list+`) AS k (n)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := 0
+		err = eachEntry(rows, func(int, *entry) error {
+			read++
+			return nil
+		})
+		if (err == nil) != ok || read < 1 {
+			t.Errorf("%s: %d entries, %v", list, read, err)
+		}
+	}
+}
+
 // An entry like the one before it takes no memory.
 func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
 	debit := moves{used: 1, left: -1}
