@@ -1,15 +1,10 @@
 package audit
 
 import (
-	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/big"
-	"slices"
 	"strings"
 )
 
@@ -49,7 +44,8 @@ func (c *chain) encode() []byte {
 
 // hasher computes heads. It keeps its buffers.
 type hasher struct {
-	buf, document []byte
+	buf       []byte
+	documents documents
 }
 
 // add extends c by an entry of balance k.
@@ -60,7 +56,7 @@ func (h *hasher) add(c *chain, k Key, e *entry) error {
 	} else {
 		b = append(b, 2) // the same with an actor, which ends it
 	}
-	b = text(text(text(b, []byte(k.Tenant)), []byte(k.Meter)), []byte(k.Subject))
+	b = text(text(text(b, k.Tenant), k.Meter), k.Subject)
 	b = text(binary.AppendVarint(b, e.seq), e.operation)
 	b = text(binary.AppendVarint(b, e.line), e.kind)
 	b = text(text(binary.AppendVarint(b, e.period), e.grant), e.source)
@@ -75,14 +71,15 @@ func (h *hasher) add(c *chain, k Key, e *entry) error {
 	}
 	b = text(b, e.opSubject)
 	for _, document := range [...][]byte{e.detail, e.metadata} {
-		h.document = h.document[:0]
-		if len(document) > 0 {
-			var err error
-			if h.document, err = canonicalJSON(h.document, document); err != nil {
-				return fmt.Errorf("document of entry %d of %v: %w", e.seq, k, err)
-			}
+		if len(document) == 0 {
+			b = append(b, 0)
+			continue
 		}
-		b = text(b, h.document)
+		form, err := h.documents.canonical(document)
+		if err != nil {
+			return fmt.Errorf("document of entry %d of %v: %w", e.seq, k, err)
+		}
+		b = text(b, form)
 	}
 	if len(e.actor) > 0 {
 		b = text(b, e.actor)
@@ -96,85 +93,8 @@ func (h *hasher) add(c *chain, k Key, e *entry) error {
 }
 
 // text appends bytes after their length.
-func text(b, t []byte) []byte { return append(binary.AppendUvarint(b, uint64(len(t))), t...) }
-
-// canonicalJSON appends a form of a JSON document that depends on its value only. It reads token by token.
-func canonicalJSON(b, document []byte) ([]byte, error) {
-	d := json.NewDecoder(bytes.NewReader(document))
-	d.UseNumber()
-	b, err := canonicalValue(b, d)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("more than one JSON value")
-	}
-	return b, nil
-}
-
-func canonicalValue(b []byte, d *json.Decoder) ([]byte, error) {
-	token, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t := token.(type) {
-	case json.Delim:
-		if t == '{' {
-			return canonicalObject(b, d)
-		}
-		return canonicalArray(b, d)
-	case string:
-		return text(append(b, 's'), []byte(t)), nil
-	case json.Number:
-		return text(append(b, 'd'), []byte(decimal(t.String()))), nil
-	case bool:
-		if t {
-			return append(b, 't'), nil
-		}
-		return append(b, 'f'), nil
-	default: // null
-		return append(b, 'n'), nil
-	}
-}
-
-func canonicalArray(b []byte, d *json.Decoder) ([]byte, error) {
-	var elements []byte
-	n := uint64(0)
-	for ; d.More(); n++ {
-		var err error
-		if elements, err = canonicalValue(elements, d); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.Token() // ]
-	return append(binary.AppendUvarint(append(b, 'a'), n), elements...), err
-}
-
-func canonicalObject(b []byte, d *json.Decoder) ([]byte, error) {
-	type member struct {
-		name  string
-		value []byte
-	}
-	var members []member
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		value, err := canonicalValue(nil, d)
-		if err != nil {
-			return nil, err
-		}
-		members = slices.DeleteFunc(members, func(m member) bool { return m.name == name.(string) }) // the last of equal ones counts
-		members = append(members, member{name.(string), value})
-	}
-	slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.name, b.name) })
-	b = binary.AppendUvarint(append(b, 'o'), uint64(len(members)))
-	for _, m := range members {
-		b = append(text(b, []byte(m.name)), m.value...)
-	}
-	_, err := d.Token() // }
-	return b, err
+func text[T string | []byte](b []byte, t T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(t))), t...)
 }
 
 // decimal returns a number as whole digits, none of them a zero at the end, and a power of ten.

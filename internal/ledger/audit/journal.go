@@ -15,6 +15,12 @@ type journal struct {
 	periods            map[int64]*periodSums // by start
 	grants             map[string]*grantSums
 
+	// The period and the grant of the newest entry: most entries are of those of the entry before.
+	period      *periodSums
+	periodStart int64
+	grant       *grantSums
+	grantID     string
+
 	// resumed is the checkpoint that the journal was taken from; nil: it was read from the first entry on.
 	resumed *checkpoint
 	faults  []fault
@@ -81,17 +87,18 @@ func (j *journal) fault(what, want, got string) {
 
 // add takes the next entry. The hash chain covers it unless it is older than unchained, and stored says that the chain begins later.
 func (j *journal) add(h *hasher, k Key, e *entry, stored *chain, unchained int64) error {
-	m, known := kinds[string(e.kind)]
-	if !known {
+	m := e.moves
+	if m == nil {
+		m = &moves{}
 		j.fault("entries of unknown kind", "none", "entry "+text64(e.seq)+" is a "+string(e.kind))
 	}
 	j.follow(e, m.remaining())
 	j.count++
 	j.last, j.at, j.remaining = e.seq, e.createdAt, e.remaining
 	j.held += m.held * e.amount
-	j.addToPeriod(e, &m)
+	j.addToPeriod(e, m)
 	if len(e.grant) > 0 {
-		j.addToGrant(e, &m)
+		j.addToGrant(e, m)
 	}
 	switch {
 	case stored.From > 0 && e.seq < stored.From, e.seq > stored.Last:
@@ -130,10 +137,13 @@ func (j *journal) follow(e *entry, remaining int64) {
 }
 
 func (j *journal) addToPeriod(e *entry, m *moves) {
-	p := j.periods[e.period]
-	if p == nil {
-		p = &periodSums{}
-		j.periods[e.period] = p
+	p := j.period
+	if p == nil || j.periodStart != e.period {
+		if p = j.periods[e.period]; p == nil {
+			p = &periodSums{}
+			j.periods[e.period] = p
+		}
+		j.period, j.periodStart = p, e.period
 	}
 	p.granted += m.granted * e.amount
 	p.refunded += m.refunded * e.amount
@@ -158,10 +168,14 @@ func (j *journal) addToPeriod(e *entry, m *moves) {
 }
 
 func (j *journal) addToGrant(e *entry, m *moves) {
-	g := j.grants[string(e.grant)]
+	g := j.grant
+	if g == nil || j.grantID != string(e.grant) {
+		g = j.grants[string(e.grant)]
+		j.grant, j.grantID = g, string(e.grant)
+	}
 	if g == nil {
 		g = &grantSums{maker: makerOf(e)}
-		j.grants[string(e.grant)] = g
+		j.grants[j.grantID], j.grant = g, g
 		if g.Kind == "" && j.resumed == nil {
 			j.fault("entry that made a grant", "before any other of grant "+string(e.grant), "entry "+text64(e.seq)+" is a "+string(e.kind))
 		}

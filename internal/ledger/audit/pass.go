@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -227,24 +226,15 @@ func (p *pass) read(ctx context.Context, tx pgx.Tx, group []*candidate, journals
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	var e entry
-	for rows.Next() {
-		i, err := e.read(rows)
-		if err != nil {
-			return err
-		}
-		c := group[i-1]
-		if err := journals[i-1].add(&p.hasher, c.Key, &e, &c.chain, p.unchained); err != nil {
+	return eachEntry(rows, func(i int, e *entry) error {
+		c := group[i]
+		if err := journals[i].add(&p.hasher, c.Key, e, &c.chain, p.unchained); err != nil {
 			return err
 		}
 		p.report.Entries++
-		if kinds[string(e.kind)].held != 0 || kinds[string(e.kind)].refunded != 0 || len(e.detail) > 0 {
+		if len(e.detail) > 0 || e.moves != nil && (e.moves.held != 0 || e.moves.refunded != 0) {
 			p.touched[c.Tenant] = true
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read entries: %w", err)
-	}
-	return nil
+		return nil
+	})
 }

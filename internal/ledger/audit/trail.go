@@ -103,20 +103,9 @@ func (a *Auditor) readTrailsOnce(ctx context.Context, tx pgx.Tx, h *hasher, trai
 	if err != nil {
 		return 0, err
 	}
-	defer rows.Close()
-	var e entry
-	for rows.Next() {
-		i, err := e.read(rows)
-		if err != nil {
-			return entries, err
-		}
-		if err := trails[i-1].add(h, &e); err != nil {
-			return entries, err
-		}
+	err = eachEntry(rows, func(i int, e *entry) error {
 		entries++
-	}
-	if err := rows.Err(); err != nil {
-		return entries, fmt.Errorf("read entries: %w", err)
-	}
-	return entries, nil
+		return trails[i].add(h, e)
+	})
+	return entries, err
 }

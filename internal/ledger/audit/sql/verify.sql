@@ -28,13 +28,17 @@ ORDER BY b.tenant_id, b.meter, b.subject;
 
 -- name: VerifyEntries
 -- Returns the entries of the balances ($1..$3) with a seq in ($4, $5], older than $6, in the order of the balances and of seq. The first column is
--- the position of the balance, from 1.
+-- the position of the balance, from 1. The balances come in order because the array is read once, in order; an ORDER BY over all of them would
+-- sort all rows, on disk. The reader checks it.
 SELECT k.position, e.seq, e.operation_id, e.line, e.month, e.kind, e.period_start, e.grant_id, e.source, e.amount, e.remaining_after,
        e.item, e.requested, e.fingerprint, e.created_at, e.effective_at, e.op_subject, e.detail::text, e.metadata::text, e.actor
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]) WITH ORDINALITY AS k (tenant_id, meter, subject, after, until, position)
-JOIN entries e ON e.tenant_id = k.tenant_id AND e.meter = k.meter AND e.subject = k.subject AND e.seq > 0 AND e.seq > k.after AND e.seq <= k.until
-WHERE e.created_at < $6::timestamptz
-ORDER BY k.position, e.seq;
+CROSS JOIN LATERAL (
+    SELECT * FROM entries o
+    WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND o.seq > 0 AND o.seq > k.after AND o.seq <= k.until
+      AND o.created_at < $6::timestamptz
+    ORDER BY o.seq
+) AS e;
 
 -- name: VerifyStored
 -- Returns the rows of the balances ($1..$3).

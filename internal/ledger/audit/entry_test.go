@@ -1,0 +1,94 @@
+package audit
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// The entries of a group come in their order without a sort of all of them, which would write to disk.
+func TestVerifyEntries_ManyBalances_AreNotSorted(t *testing.T) {
+	t.Parallel()
+	sql, err := namedsql.Load(sqlFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(t.Context()) }()
+	// As in the verifier's connections.
+	if _, err := db.Exec(t.Context(), "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"); err != nil {
+		t.Fatal(err)
+	}
+	names, numbers := []string{"a", "b", "c"}, []int64{1, 2, 3}
+	rows, err := db.Query(t.Context(), "EXPLAIN "+sql["VerifyEntries"], pgx.QueryExecModeSimpleProtocol, names, names, names, numbers, numbers, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(plan[0], "Nested Loop") {
+		t.Errorf("the plan does not begin with the loop over the balances:\n%s", strings.Join(plan, "\n"))
+	}
+}
+
+// Entries that come in another order than that of the balances would be added to balances that were read before: that is an error.
+func TestEachEntry_BalancesOutOfOrder_IsAnError(t *testing.T) {
+	t.Parallel()
+	db, err := pgx.Connect(t.Context(), testenv.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close(t.Context()) }()
+	for list, ok := range map[string]bool{"(1), (1), (3)": true, "(2), (1)": false} {
+		rows, err := db.Query(t.Context(), `SELECT k.n::bigint, 1::bigint, 'op', 1, date '2026-05-01', 'debit', now(), 'g', 'allowance', 1::bigint, 1::bigint, 0, NULL::bigint,
+			''::bytea, now(), NULL::timestamptz, '', NULL::text, NULL::text, NULL::text FROM (VALUES `+list+`) AS k (n)`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := 0
+		err = eachEntry(rows, func(int, *entry) error {
+			read++
+			return nil
+		})
+		if (err == nil) != ok || read < 1 {
+			t.Errorf("%s: %d entries, %v", list, read, err)
+		}
+	}
+}
+
+// An entry like the one before it takes no memory.
+func TestJournal_PlainEntry_TakesNoMemory(t *testing.T) {
+	debit := moves{used: 1, left: -1}
+	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	e := entry{
+		operation: []byte("op"), kind: []byte("debit"), period: at.UnixMicro(), createdAt: at.UnixMicro(), month: int32(at.Unix() / 86_400),
+		grant: []byte("g"), source: []byte("allowance"), amount: 1, remaining: 1_000_000, fingerprint: make([]byte, 32),
+		metadata: []byte(`{"route": "/search"}`), moves: &debit, named: "debit",
+	}
+	j, h, stored := newJournal(), &hasher{}, &chain{From: 1, Last: 1_000_000}
+	add := func() {
+		e.seq, e.remaining = e.seq+1, e.remaining-1
+		if err := j.add(h, Key{"acme", "api_calls", ""}, &e, stored, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	add()
+	faults := len(j.faults) // the first one is no entry that a balance begins with
+	if n := testing.AllocsPerRun(1000, add); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if len(j.faults) != faults || j.chain.Last != e.seq {
+		t.Errorf("%v", j.faults)
+	}
+}
