@@ -101,6 +101,11 @@ bench-verify: servers ## Measure verify and seal on one large balance and on man
 bench-archive: servers ## Measure the archive of many balances with 200 entries each (ARCHIVE_BALANCES, default 5000)
 	QUOTASVC_ARCHIVE_BALANCES=$(or $(ARCHIVE_BALANCES),5000) go test -v -count=1 -timeout 1h -run '^TestArchive_ManyEntries' ./internal/ledger/archive
 
+.PHONY: bench-redis-memory
+bench-redis-memory: servers ## Measure the bytes in Redis of buckets, leases and copies of balances (REDIS_MEMORY_TENANTS, default 1000000 of each)
+	QUOTASVC_REDIS_MEMORY_TENANTS=$(or $(REDIS_MEMORY_TENANTS),1000000) go test -v -count=1 -timeout 1h -p 1 \
+		-run '^(TestBucket_TakesAtMost170Bytes|TestLeases_InRedis_BytesOfEach|TestCopy_InRedis_TakesAtMost240Bytes)$$' ./internal/ratelimit ./internal/balances
+
 .PHONY: drill
 drill: servers build build-drill ## Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7')
 	DRILL_KILLS=$(or $(DRILL_KILLS),200) DRILL_FAILOVERS=$(or $(DRILL_FAILOVERS),20) $(DRILL) $(ARGS)

@@ -344,6 +344,9 @@ func TestCompose_Secrets_FromEnvironment(t *testing.T) {
 			t.Errorf("%s does not come from the environment", what)
 		}
 	}
+	if at := slices.Index(redis.Command, "--maxmemory-policy"); at < 0 || redis.Command[at+1] != "noeviction" {
+		t.Errorf("Redis runs %q, which may evict keys", redis.Command)
+	}
 	if !slices.Contains(redis.Command, "redissecret") {
 		t.Errorf("Redis runs %q, without its password", redis.Command)
 	}

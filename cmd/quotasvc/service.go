@@ -153,7 +153,8 @@ func envoyPart(s *envoyrls.Server, most int) *transport.Part {
 // show sets what operators see of the service.
 func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, store *redisstore.Store, limiter *ratelimit.Limiter) {
 	s.shown = ops.Service{
-		Metrics: m.registry,
+		Metrics:  m.registry,
+		Warnings: s.shown.Warnings,
 		Conditions: []ops.Condition{{Name: "catalogue", Check: func() error {
 			if c.Snapshot().ReadAt.IsZero() {
 				return errors.New("not loaded yet")
@@ -221,7 +222,11 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 	limiter, cache := ratelimit.New(store, limits), balances.New(store, copies)
 	s.onStop("requests to redis", store.Stop)
 	s.onStop("limiter", limiter.Stop)
-	if err := errors.Join(store.Start(ctx), heartbeat.Start(ctx)); err != nil {
+	started := store.Start(ctx)
+	if err := s.watchEviction(ctx, store); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := errors.Join(started, heartbeat.Start(ctx)); err != nil {
 		s.log.Warn("redis is down; the service starts without it", "error", err)
 	}
 	cache.Start()
@@ -233,6 +238,19 @@ func (s *service) startRedis(ctx context.Context, cfg *serviceConfig, agreed *cl
 		return nil
 	})
 	return store, limiter, cache, nil
+}
+
+// watchEviction returns an error if a master of Redis may evict keys, and asks again from then on: its policy may change, and so may the master.
+// A service that has started goes on, because without it nothing is limited at all.
+func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) error {
+	w := redisstore.NewEvictionWatch(store, s.log)
+	if err := w.Look(ctx); err != nil {
+		return err
+	}
+	s.shown.Warnings = append(s.shown.Warnings, ops.Condition{Name: "redis_eviction", Check: w.Found})
+	w.Start()
+	s.onStop("questions about eviction", w.Stop)
+	return nil
 }
 
 // startCatalog starts the catalogue, and the keys, which follow its announcements.

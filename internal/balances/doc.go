@@ -83,5 +83,6 @@
 // # Failure
 //
 // While Redis is away the newest copy of each balance waits, up to pendingMax of them. The publisher tries again every
-// awayFor. Nothing is lost but freshness: the ledger has the balances.
+// awayFor. On a cluster the copies of a master that is away wait by themselves, and those of the others are not late. A slot that moves
+// delays none. Nothing is lost but freshness: the ledger has the balances.
 package balances

@@ -1,13 +1,19 @@
 package balances
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -58,6 +64,64 @@ func TestCache_ABalanceInUse_TakesAtMost360Bytes(t *testing.T) {
 		t.Errorf("%.0f bytes a balance, at most %d", each, most)
 	}
 	runtime.KeepAlive(c)
+}
+
+// TestCopy_InRedis_TakesAtMost240Bytes, everything included, for a balance of a tenant and a usual meter.
+func TestCopy_InRedis_TakesAtMost240Bytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills a Redis with 50,000 keys")
+	}
+	const atOnce, most = 4 * redisCallMax, 240
+	n := 50_000
+	if text := os.Getenv("QUOTASVC_REDIS_MEMORY_TENANTS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1000 || n > 100_000_000 {
+			t.Fatalf("QUOTASVC_REDIS_MEMORY_TENANTS is %q, not from 1000 to 100000000", text)
+		}
+	}
+	server := testenv.RedisPrivate(t)
+	options, ctx := server.Options(), t.Context()
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = soon, soon, soon, soon // the machine may be busy
+	client := redis.NewClient(options)
+	store := redisstore.New(client, redisstore.Config{})
+	t.Cleanup(func() { _ = store.Stop(context.WithoutCancel(ctx)); _ = client.Close() })
+	copies := newRedisCopies(store, 24*time.Hour)
+	fill := func(from, until int) {
+		for ; from < until; from += atOnce {
+			batch := make([]*ledger.BalanceCopy, 0, atOnce)
+			for i := from; i < min(from+atOnce, until); i++ {
+				c := copyOf(fmt.Sprintf("t-%010d", i), int64(1+i%1000), time.Now())
+				c.Meter = "api_calls"
+				batch = append(batch, c)
+			}
+			if failed, refused, err := copies.put(ctx, batch); err != nil || refused > 0 {
+				t.Fatal(len(failed), refused, err)
+			}
+		}
+	}
+	fill(0, atOnce) // connections and scripts are there
+	before, began := redisMemory(t, client), time.Now()
+	fill(atOnce, atOnce+n)
+	took, each := time.Since(began), 0.0
+	for deadline := time.Now().Add(soon / 2); ; time.Sleep(time.Millisecond) { // Redis moves a table that has grown little by little
+		if each = float64(redisMemory(t, client)-before) / float64(n); each <= most || time.Now().After(deadline) {
+			break
+		}
+	}
+	encoding := client.ObjectEncoding(ctx, client.RandomKey(ctx).Val()).Val()
+	t.Logf("| %-40s | %8d | %5.1f bytes | %-8s | %7.1f s | %8.0f/s |", "copy of a balance", n, each, encoding, took.Seconds(), float64(n)/took.Seconds())
+	if each > most || each < 100 {
+		t.Errorf("%.1f bytes a copy, at most %d", each, most)
+	}
+}
+
+func redisMemory(t *testing.T, client *redis.Client) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(client.InfoMap(t.Context(), "memory").Item("Memory", "used_memory"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // check asks Redis for a balance.

@@ -2,7 +2,7 @@ package balances
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -53,13 +53,20 @@ func (c *Cache) publishLoop() {
 }
 
 // sync exchanges announcements, if there are some or commits have to know them, and publishes what waits. Both end after syncFor, and go on
-// at the next sync: a long queue must not keep this process from learning.
+// at the next sync: a long queue must not keep this process from learning. After an exchange that failed the next one waits for awayFor, and
+// publishing does not: on a cluster another master may have the announcements.
 func (c *Cache) sync() error {
-	exchanged := c.exchange()
-	if exchanged != nil {
-		c.metrics.publishErrors.Inc()
+	if now := time.Now(); !now.Before(c.exchangeDue) {
+		if c.exchange() != nil {
+			c.metrics.publishErrors.Inc()
+			c.exchangeDue = now.Add(awayFor)
+		}
 	}
-	return errors.Join(exchanged, c.flush(context.Background(), time.Now().Add(syncFor)))
+	if err := c.flush(context.Background(), time.Now().Add(syncFor)); err != nil {
+		return err
+	}
+	c.flushShelf(context.Background(), time.Now().Add(syncFor))
+	return nil
 }
 
 // exchange announces what checks of this process ask about and learns what is asked about elsewhere. An instance that neither asks nor
@@ -93,46 +100,113 @@ func (c *Cache) exchange() error {
 	}
 }
 
-// flush publishes the copies that wait, all or those that it can until then. After an error the unpublished ones wait again, except where
-// a newer copy of the same balance waits already.
+// flush publishes the copies that wait, all or those that it can until then; zero: no such bound. If Redis does not take a batch, its copies
+// wait again, except where a newer copy of the same balance waits already, and flush returns the error. On a cluster only those wait, on the
+// shelf, whose master did not take them: flush goes on with the others, and returns the error without a bound alone.
 func (c *Cache) flush(ctx context.Context, until time.Time) error {
 	batch := make([]*ledger.BalanceCopy, 0, publishMax)
-	for {
+	for last := error(nil); ; {
 		if !until.IsZero() && time.Now().After(until) {
 			c.wakePublisher()
 			return nil
 		}
 		batch = c.pending.take(publishMax, batch)
 		if len(batch) == 0 {
-			return nil
+			return last
 		}
-		within, cancel := context.WithTimeout(ctx, redisBudget)
-		failed, refused, err := c.redis.put(within, batch)
-		cancel()
-		c.noteFlush(err)
-		c.metrics.published.Add(float64(len(batch) - len(failed) - refused))
-		if refused > 0 {
-			c.metrics.refused.Add(float64(refused))
-			c.cfg.Log.Error("balance cache: the script refused copies", "copies", refused)
+		if !until.IsZero() {
+			batch = c.setAside(batch)
 		}
-		if err != nil {
-			c.metrics.publishErrors.Inc()
+		failed, err := c.put(ctx, batch)
+		switch {
+		case err == nil:
+		case !c.redis.perTenant:
 			c.pending.add(failed)
 			return err
+		default:
+			c.shelve(failed)
+			if until.IsZero() {
+				last = err
+			}
 		}
 	}
 }
 
-// noteFlush records the outcome of a flush, and logs when Redis goes away or comes back.
-func (c *Cache) noteFlush(err error) {
+// setAside puts the copies for masters that are known to be away on the shelf, and returns the others.
+func (c *Cache) setAside(batch []*ledger.BalanceCopy) []*ledger.BalanceCopy {
+	if !c.redis.perTenant || !c.redis.store.AnyAway() {
+		return batch
+	}
+	var aside []*ledger.BalanceCopy
+	rest := slices.DeleteFunc(batch, func(b *ledger.BalanceCopy) bool {
+		away := c.redis.store.IsAway(redisKey(keyOf(b)))
+		if away {
+			aside = append(aside, b)
+		}
+		return away
+	})
+	c.shelve(aside)
+	return rest
+}
+
+func (c *Cache) shelve(copies []*ledger.BalanceCopy) {
+	if len(copies) == 0 {
+		return
+	}
+	if c.shelf.len() == 0 {
+		c.shelfDue = time.Now().Add(awayFor)
+	}
+	c.shelf.add(copies)
+}
+
+// flushShelf sends the copies on the shelf again, from time to time: also those of a master whose breaker is open, because nothing else may ask it.
+func (c *Cache) flushShelf(ctx context.Context, until time.Time) {
+	if c.shelf.len() == 0 || time.Now().Before(c.shelfDue) {
+		return
+	}
+	c.shelfDue = time.Now().Add(awayFor)
+	for c.shelf.len() > 0 && time.Now().Before(until) {
+		failed, err := c.put(ctx, c.shelf.take(publishMax, nil))
+		c.shelf.add(failed)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// put sends one batch. It returns the copies that were not written, and why.
+func (c *Cache) put(ctx context.Context, batch []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, err error) {
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	within, cancel := context.WithTimeout(ctx, redisBudget)
+	failed, refused, err := c.redis.put(within, batch)
+	cancel()
+	c.noteFlush(err, len(failed) < len(batch))
+	c.metrics.published.Add(float64(len(batch) - len(failed) - refused))
+	if refused > 0 {
+		c.metrics.refused.Add(float64(refused))
+		c.cfg.Log.Error("balance cache: the script refused copies", "copies", refused)
+	}
+	if err != nil {
+		c.metrics.publishErrors.Inc()
+	}
+	return failed, err
+}
+
+// noteFlush records the outcome of a flush, and logs when Redis, or a part of it, goes away or comes back.
+func (c *Cache) noteFlush(err error, part bool) {
 	c.mu.Lock()
 	was := c.away
-	c.away = err != nil
+	c.away = err != nil || c.shelf.len() > 0
+	is := c.away
 	c.mu.Unlock()
 	switch {
+	case err != nil && !was && part:
+		c.cfg.Log.Warn("balance cache: a part of redis is away; its balances wait to be published", "error", err)
 	case err != nil && !was:
 		c.cfg.Log.Warn("balance cache: redis is away; balances wait to be published", "error", err)
-	case err == nil && was:
+	case !is && was:
 		c.cfg.Log.Info("balance cache: redis is back")
 	}
 }

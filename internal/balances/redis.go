@@ -1,6 +1,7 @@
 package balances
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,10 +70,34 @@ func (r *redisCopies) get(ctx context.Context, keys []ledger.BalanceKey) ([]*led
 
 // put writes the copies that are newer than those in Redis. failed are the copies with an unknown outcome; it is safe to put
 // them again. refused counts the copies that the script rejects as invalid; it would reject them again, so they are not in
-// failed.
+// failed. err is why the first of failed was not written.
 func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (failed []*ledger.BalanceCopy, refused int, err error) {
+	errs := make([]error, len(copies))
+	r.send(ctx, copies, r.groups(len(copies), func(i int) string { return copies[i].Tenant }), errs)
+	var alone [][]int // while a slot moves its keys are on two nodes, and a call with several of them runs on neither
+	for i := range errs {
+		if errors.Is(errs[i], redisstore.ErrMoving) {
+			alone = append(alone, []int{i})
+		}
+	}
+	if len(alone) > 0 {
+		r.send(ctx, copies, alone, errs)
+	}
+	for i := range errs {
+		switch {
+		case errs[i] == nil:
+		case errors.Is(errs[i], redisstore.ErrScript): // an error of lua/balances.lua itself
+			refused++
+		default:
+			failed, err = append(failed, copies[i]), cmp.Or(err, errs[i])
+		}
+	}
+	return failed, refused, err
+}
+
+// send writes groups of copies, one call each, and sets the errors of their copies.
+func (r *redisCopies) send(ctx context.Context, copies []*ledger.BalanceCopy, groups [][]int, errs []error) {
 	now := time.Now()
-	groups := r.groups(len(copies), func(i int) string { return copies[i].Tenant })
 	calls := make([]redisstore.Call, len(groups))
 	for g, group := range groups {
 		call := redisstore.Call{Keys: make([]string, len(group)), Args: make([]any, 0, 3*len(group))}
@@ -83,21 +108,11 @@ func (r *redisCopies) put(ctx context.Context, copies []*ledger.BalanceCopy) (fa
 		}
 		calls[g] = call
 	}
-	var errs []error
 	for g, reply := range r.script.Run(ctx, calls...) {
-		if reply.Err == nil {
-			continue
-		}
-		if errors.Is(reply.Err, redisstore.ErrScript) { // an error of lua/balances.lua itself
-			refused += len(groups[g])
-			continue
-		}
-		errs = append(errs, reply.Err)
 		for _, i := range groups[g] {
-			failed = append(failed, copies[i])
+			errs[i] = reply.Err
 		}
 	}
-	return failed, refused, errors.Join(errs...)
 }
 
 // exchange announces that checks ask about the balances ids, at most announceMax, and returns what was announced since cursor, by any

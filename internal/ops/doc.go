@@ -7,6 +7,7 @@
 //   - condition: something of this process that must be true for it to be ready.
 //   - backend: a server that the process uses. Its state is shown, and counts only in strict readiness. All instances share their
 //     backends: if the state counted, a load balancer would take out all of them at once, and with them what their caches can answer.
+//   - warning: what an operator must mend, though the process serves. It counts in strict readiness.
 //
 // # Invariants
 //

@@ -34,6 +34,9 @@ type Service struct {
 	Conditions []Condition
 	Backends   []*Backend
 
+	// Warnings are for people: what an operator must mend, though the service can serve. They count only in strict readiness.
+	Warnings []Condition
+
 	// Replicas returns the counts of instances for /readyz. nil without Redis. It must not block.
 	Replicas func() ReplicaCount
 }

@@ -54,6 +54,27 @@ func TestReadyz_CountsInstances(t *testing.T) {
 	}
 }
 
+// A warning is for people: only strict readiness fails by it.
+func TestReadyz_Warning_ShownAndStrictFails(t *testing.T) {
+	t.Parallel()
+	var wrong atomic.Bool
+	e, _ := newEndpoints()
+	e.Show(Service{Metrics: prometheus.NewRegistry(), Warnings: []Condition{{Name: "redis_eviction", Check: func() error {
+		if wrong.Load() {
+			return errors.New("it may evict keys")
+		}
+		return nil
+	}}}})
+	if got := ask(t, e, "GET", "/readyz?strict=1", "", 200); got != `{"ready":true,"checks":{}}` {
+		t.Errorf("%s", got)
+	}
+	wrong.Store(true)
+	if got := ask(t, e, "GET", "/readyz", "", 200); got != `{"ready":true,"checks":{},"warnings":{"redis_eviction":"it may evict keys"}}` {
+		t.Errorf("%s", got)
+	}
+	ask(t, e, "GET", "/readyz?strict=1", "", 503)
+}
+
 func TestReadyz_NamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	var behind, stopping atomic.Bool

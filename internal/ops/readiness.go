@@ -24,6 +24,7 @@ type readiness struct {
 	Ready    bool              `json:"ready"`
 	Checks   map[string]string `json:"checks"`             // ok, or the reason
 	Backends map[string]string `json:"backends,omitempty"` // ok, or what is wrong; no condition unless strict
+	Warnings map[string]string `json:"warnings,omitempty"` // what must be mended; no condition unless strict
 	// Replicas is no condition: an instance alone serves as well, and otherwise all instances would become unready together.
 	Replicas *ReplicaCount `json:"replicas,omitempty"`
 }
@@ -64,6 +65,15 @@ func (e *Endpoints) readiness(strict bool) readiness {
 		answer.Backends[b.name] = "ok"
 		if err := b.state(); err != nil {
 			answer.Backends[b.name] = err.Error()
+			answer.Ready = answer.Ready && !strict
+		}
+	}
+	for _, w := range s.Warnings {
+		if err := w.Check(); err != nil {
+			if answer.Warnings == nil {
+				answer.Warnings = map[string]string{}
+			}
+			answer.Warnings[w.Name] = err.Error()
 			answer.Ready = answer.Ready && !strict
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,6 +103,7 @@ func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCa
 		benches[i] = newWorkbench(false)
 	}
 	b.ReportAllocs()
+	cpu := redisCPU(b, client)
 	for done := 0; done < b.N; done += len(batch) {
 		calls := make([]redisstore.Call, len(parts))
 		for i, part := range parts {
@@ -117,6 +119,23 @@ func benchBatch(b *testing.B, client redis.UniversalClient, batch []query, perCa
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+	each := (redisCPU(b, client) - cpu) / float64(max(b.N, len(batch)))
+	b.ReportMetric(each*1e6, "redis-us/decision")
+	b.ReportMetric(1/each, "decisions/s-of-a-core") // what a Redis that does nothing else could do
+}
+
+// redisCPU returns the seconds of CPU that the server has used.
+func redisCPU(b *testing.B, client redis.UniversalClient) (seconds float64) {
+	b.Helper()
+	info := client.InfoMap(context.Background(), "cpu")
+	for _, name := range []string{"used_cpu_user", "used_cpu_sys"} {
+		n, err := strconv.ParseFloat(info.Item("CPU", name), 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		seconds += n
+	}
+	return seconds
 }
 
 // BenchmarkConsume is the whole limiter under many concurrent callers.

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,7 +14,56 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
 	"github.com/quotasvc/quotasvc/internal/testenv"
+	"github.com/quotasvc/quotasvc/lua"
 )
+
+// memoryTenants is the number of buckets that the memory tests fill a Redis with.
+func memoryTenants(t *testing.T, short int) int {
+	t.Helper()
+	text := os.Getenv("QUOTASVC_REDIS_MEMORY_TENANTS")
+	if text == "" {
+		return short
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1000 || n > 100_000_000 {
+		t.Fatalf("QUOTASVC_REDIS_MEMORY_TENANTS is %q, not from 1000 to 100000000", text)
+	}
+	return n
+}
+
+// emptyRedis returns a private Redis that has everything but buckets.
+func emptyRedis(t *testing.T) *redis.Client {
+	t.Helper()
+	client := patientClient(t, testenv.RedisPrivate(t).Options())
+	if !strings.Contains(client.Info(context.Background(), "memory").Val(), "mem_allocator:jemalloc") {
+		t.Skip("the size classes are jemalloc's")
+	}
+	fill(t, client, compile(t, rule.Spec{Rate: "1/h"}), true, 1000) // what connections and scripts take is there from here on
+	return client
+}
+
+// measure fills an empty Redis with n keys and returns the bytes of each: once bound accepts them, or after a while. Redis moves a table that has
+// grown little by little, and has both until then.
+func measure(t *testing.T, client *redis.Client, name string, n int, fill func(), bound func(each float64) bool) (each float64) {
+	t.Helper()
+	ctx := context.Background()
+	client.FlushDB(ctx)
+	before, began := usedMemory(t, client), time.Now()
+	fill()
+	took := time.Since(began)
+	if got := client.DBSize(ctx).Val(); got != int64(n) {
+		t.Errorf("%s: %d keys, want %d", name, got, n)
+	}
+	for deadline := time.Now().Add(patience / 4); ; time.Sleep(time.Millisecond) {
+		each = float64(usedMemory(t, client)-before) / float64(n)
+		if bound(each) || time.Now().After(deadline) {
+			break
+		}
+	}
+	encoding := client.ObjectEncoding(ctx, client.RandomKey(ctx).Val()).Val()
+	t.Logf("| %-40s | %8d | %5.1f bytes | %-8s | %7.1f s | %8.0f/s |", name, n, each, encoding, took.Seconds(), float64(n)/took.Seconds())
+	return each
+}
 
 // TestBucket_TakesAtMost170Bytes of Redis, everything included: what its memory grows by for 100,000 of them, each charged
 // half of its capacity. A key is 32 bytes of table entries, as many for its expiry, 21 of the tables, and the key and the
@@ -22,12 +72,8 @@ func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills a Redis with 500,000 keys")
 	}
-	const buckets, atMost = 100_000, 170
-	client := patientClient(t, testenv.RedisPrivate(t).Options())
-	if !strings.Contains(client.Info(context.Background(), "memory").Val(), "mem_allocator:jemalloc") {
-		t.Skip("the size classes are jemalloc's")
-	}
-	fill(t, client, compile(t, rule.Spec{Rate: "1/h"}), true, 1000) // what connections and scripts take is there from here on
+	const atMost = 170
+	buckets, client := memoryTenants(t, 100_000), emptyRedis(t)
 	for _, population := range []struct {
 		spec    rule.Spec
 		subject bool
@@ -40,27 +86,60 @@ func TestBucket_TakesAtMost170Bytes(t *testing.T) {
 	} {
 		r := compile(t, population.spec)
 		name := fmt.Sprintf("%s %s, by subject: %v", r.Kind, r.Rate, population.subject)
-		client.FlushDB(context.Background())
-		before := usedMemory(t, client)
-		fill(t, client, r, population.subject, buckets)
-		if n := client.DBSize(context.Background()).Val(); n != buckets {
-			t.Errorf("%s: %d keys", name, n)
-		}
-		about, each := float64(r.Explain(time.Time{}, nil, population.subject, 1, 1).KeyBytes), 0.0
-		explained := func() bool { // one class less at most, and a few bytes for buffers
-			each = float64(usedMemory(t, client)-before) / buckets
-			return each <= about+4 && each >= about-17
-		}
-		// Redis moves a table that has grown little by little, and has both until then.
-		for deadline := time.Now().Add(patience / 4); !explained() && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
-		}
-		t.Logf("%-50s %.1f bytes", name, each)
-		if !explained() || each > atMost {
+		about := float64(r.Explain(time.Time{}, nil, population.subject, 1, 1).KeyBytes)
+		explained := func(each float64) bool { return each <= about+4 && each >= about-17 } // one class less at most, and a few bytes for buffers
+		each := measure(t, client, name, buckets, func() { fill(t, client, r, population.subject, buckets) }, explained)
+		if !explained(each) || each > atMost {
 			t.Errorf("%s: %.1f bytes each, explained as %.0f and at most %d", name, each, about, atMost)
 		}
 	}
 }
+
+// TestLeases_InRedis_BytesOfEach: a bucket of leases is a listpack while it is small. Each further lease adds little.
+func TestLeases_InRedis_BytesOfEach(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills a Redis with 20,000 keys")
+	}
+	buckets, client := memoryTenants(t, 10_000), emptyRedis(t)
+	script := storeOn(t, client, settings{}).NewScript("leases", lua.Leases)
+	r := compile(t, rule.Spec{ID: "jobs", Kind: "concurrency", Burst: 100})
+	for _, population := range []struct {
+		leases int
+		atMost float64
+	}{{1, 256}, {10, 640}} {
+		within := func(each float64) bool { return each <= population.atMost }
+		each := measure(t, client, fmt.Sprintf("concurrency, %d leases held", population.leases), buckets, func() {
+			for i := range population.leases {
+				holdLeases(t, script, r, buckets, i)
+			}
+		}, within)
+		if !within(each) || each < 100 {
+			t.Errorf("%d leases: %.1f bytes, at most %.0f", population.leases, each, population.atMost)
+		}
+	}
+}
+
+// holdLeases takes one lease in each of n tenants' buckets.
+func holdLeases(t *testing.T, script *redisstore.Script, r *rule.Rule, n, nth int) {
+	t.Helper()
+	var calls []redisstore.Call
+	for i := range n {
+		key, _ := r.BucketKey(memoryTenant(i), "")
+		args := []any{int64(leaseAcquire), 0, r.Burst, time.Hour.Microseconds(), fmt.Sprintf("%011d%011d", nth, i), 0}
+		if calls = append(calls, redisstore.Call{Keys: []string{key}, Args: args}); len(calls) < 500 && i < n-1 {
+			continue
+		}
+		for _, reply := range script.Run(context.Background(), calls...) {
+			if reply.Err != nil || leaseCode(reply.Ints[2]) != leaseDone {
+				t.Fatal(reply)
+			}
+		}
+		calls = calls[:0]
+	}
+}
+
+// memoryTenant is a tenant with an id of usual length, 12 bytes.
+func memoryTenant(i int) string { return fmt.Sprintf("t-%010d", i) }
 
 // fill charges n buckets: each another tenant's, or ten subjects of each.
 func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects bool, n int) {
@@ -72,7 +151,7 @@ func fill(t *testing.T, client redis.UniversalClient, r *rule.Rule, subjects boo
 		if subjects {
 			tenant, c.Dimension = i/10, rule.Dimension("subject", strconv.Itoa(i))
 		}
-		batch = append(batch, queryFor(t, fmt.Sprintf("tenant-%05d", tenant), c))
+		batch = append(batch, queryFor(t, memoryTenant(tenant), c))
 		if len(batch) < 8*MaxVector && i < n-1 {
 			continue
 		}

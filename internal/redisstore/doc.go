@@ -10,6 +10,7 @@
 //   - reads: keys to read. They go with another request of their slot, in its pipeline, or alone.
 //   - held: a value that was read and of which Redis has announced no change since. See Watch.
 //   - breaker: the switch of a shard that stops requests while the shard does not answer. A probe is the one request it lets through.
+//   - evict: to delete keys that have not expired, because memory is full. See EvictionWatch.
 //
 // # The way of a request
 //
@@ -38,7 +39,7 @@
 // # Concurrency
 //
 // A Store is safe for concurrent use. Kinds and scripts are added before the first request. The goroutines are the lanes' and one that
-// loads the scripts into new nodes of a cluster; Stop ends them.
+// loads the scripts into new nodes of a cluster; Stop ends them. An EvictionWatch has one of its own.
 //
 // # Failure
 //

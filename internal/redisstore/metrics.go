@@ -8,6 +8,8 @@ type Metrics struct {
 	noScript      *prometheus.CounterVec
 	breakerOpen   *prometheus.GaugeVec
 	failures      *prometheus.CounterVec
+	evicting      prometheus.Gauge
+	policyUnknown prometheus.Gauge
 }
 
 // NewMetrics makes the metrics and registers them. It panics if reg has metrics of these names already, which is a programming
@@ -32,12 +34,20 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "quotasvc_limit_backend_failures_total",
 			Help: "Requests that Redis should have answered and did not, by cause.",
 		}, []string{"cause"}),
+		evicting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_redis_evicting_masters",
+			Help: "Masters whose maxmemory-policy is not noeviction: they may delete buckets, which are full then.",
+		}),
+		policyUnknown: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "quotasvc_redis_policy_unknown_masters",
+			Help: "Masters that answer and do not tell their maxmemory-policy.",
+		}),
 	}
 	for _, cause := range causes() {
 		m.failures.WithLabelValues(cause) // a rate needs the series at 0 first
 	}
 	if reg != nil {
-		reg.MustRegister(m.scriptSeconds, m.noScript, m.breakerOpen, m.failures)
+		reg.MustRegister(m.scriptSeconds, m.noScript, m.breakerOpen, m.failures, m.evicting, m.policyUnknown)
 	}
 	return m
 }

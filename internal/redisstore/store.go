@@ -199,6 +199,9 @@ func (s *Store) Budget() time.Duration { return s.cfg.Budget }
 // AnyAway reports whether the breaker of a shard is open.
 func (s *Store) AnyAway() bool { return s.away.Load() > 0 }
 
+// IsAway reports whether the breaker of the shard that has key is open.
+func (s *Store) IsAway(key string) bool { return s.shardOf(key).breaker.isOpen() }
+
 // OnChange sets a function that is called when a breaker opens (err is the reason) or closes (err is nil). away is the number of
 // open breakers.
 func (s *Store) OnChange(f func(shard string, err error, away int)) { s.changed.Store(&f) }

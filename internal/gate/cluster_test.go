@@ -1,0 +1,196 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// patientCluster is a cluster's client that does not take a busy machine for an outage.
+func patientCluster(t testing.TB, url string) redis.UniversalClient {
+	t.Helper()
+	prompt := serviceClient(t, url)
+	opts := *prompt.(*redis.ClusterClient).Options()
+	_ = prompt.Close()
+	opts.DialTimeout, opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = soon, soon, soon, soon
+	return redis.NewClusterClient(&opts)
+}
+
+// moving is a tenant whose slot moves while two instances charge its limits, debit, read its balances and take leases.
+type moving struct {
+	t         *testing.T
+	instances [2]*instance
+	tenant    string
+	sent      *sync.RWMutex // held for reading by requests; see wait
+
+	keys              atomic.Int64
+	admitted, refused atomic.Int64 // consumes
+	held, most        atomic.Int64 // leases
+	leases            atomic.Int64
+}
+
+const (
+	movingUnits  = 100_000
+	movingBurst  = 120 // fewer than there are consumes
+	movingLeases = 2
+)
+
+// once makes one request of each kind, on an instance.
+func (m *moving) once(in *instance) {
+	ctx := context.Background()
+	req := func(key string) Request {
+		return Request{Tenant: m.tenant, Key: key, Items: []ledger.Item{{Meter: "calls", Amount: 1}, {Meter: "other", Amount: 1}}}
+	}
+	m.sent.RLock()
+	defer m.sent.RUnlock()
+	got, err := in.Consume(ctx, req(fmt.Sprint("k", m.keys.Add(1))))
+	switch {
+	case got.LimitsDegraded:
+		m.t.Errorf("%s: a consume was decided without Redis", m.tenant)
+	case err == nil:
+		m.admitted.Add(1)
+	case CodeOf(err) == CodeRateLimited:
+		m.refused.Add(1)
+	default:
+		m.t.Errorf("%s: consume: %v", m.tenant, err)
+	}
+	least := m.admitted.Load() // acknowledged: another instance may miss the last moments of it, and this one nothing of its own
+	check, err := in.Check(ctx, req(""))
+	if err != nil || len(check.Items) != 2 || check.LimitsDegraded {
+		m.t.Errorf("%s: check: %+v, %v", m.tenant, check, err)
+		return
+	}
+	for _, item := range check.Items {
+		// Never fewer units than are left once all that was sent is charged, and never more than there ever were.
+		if item.Remaining < movingUnits-m.keys.Load() || item.Remaining > movingUnits {
+			m.t.Errorf("%s: %d units of %s remain, after %d consumes of which %d were acknowledged", m.tenant, item.Remaining, item.Meter, m.keys.Load(), least)
+		}
+	}
+	lease, err := in.Acquire(ctx, LeaseRequest{Tenant: m.tenant, Rule: "jobs"})
+	switch {
+	case CodeOf(err) == CodeRateLimited:
+		return
+	case err != nil || lease.Degraded:
+		m.t.Errorf("%s: lease: %+v, %v", m.tenant, lease, err)
+		return
+	}
+	m.leases.Add(1)
+	n := m.held.Add(1)
+	for old := m.most.Load(); n > old && !m.most.CompareAndSwap(old, n); old = m.most.Load() {
+	}
+	m.held.Add(-1)
+	id, err := in.ParseLease(lease.ID)
+	if err == nil {
+		err = in.Release(ctx, id)
+	}
+	if err != nil {
+		m.t.Errorf("%s: release: %v", m.tenant, err)
+	}
+}
+
+// wait waits for what was sent before the last move ended: Redis does not tell two moves of a slot apart, so a request on its way from the
+// first could be served on both sides of the second.
+func (m *moving) wait() {
+	m.sent.Lock()
+	defer m.sent.Unlock()
+}
+
+// settle checks that nothing was lost or counted twice: tokens, units, leases, and the copies of both instances.
+func (m *moving) settle() {
+	m.t.Helper()
+	if got := m.admitted.Load(); got != movingBurst || m.refused.Load() == 0 {
+		m.t.Errorf("%s: %d admitted, %d refused; want %d admitted", m.tenant, got, m.refused.Load(), movingBurst)
+	}
+	if m.most.Load() > movingLeases || m.leases.Load() == 0 {
+		m.t.Errorf("%s: at most %d leases were held at a time, want %d; %d in all", m.tenant, m.most.Load(), movingLeases, m.leases.Load())
+	}
+	for n, in := range m.instances {
+		for _, meter := range []string{"calls", "other"} {
+			b, err := in.ledger.Balance(m.t.Context(), m.tenant, meter, "")
+			if err != nil || b.Remaining != movingUnits-movingBurst {
+				m.t.Errorf("%s: instance %d: %d of %s remain, %v", m.tenant, n, b.Remaining, meter, err)
+			}
+			eventually(m.t, "a check from copies agrees with the ledger", func() bool {
+				got, err := in.Check(m.t.Context(), Request{Tenant: m.tenant, Items: []ledger.Item{{Meter: meter, Amount: 1}}})
+				return err == nil && got.Items[0].Remaining == b.Remaining && got.Source != SourceLedger
+			})
+		}
+		state, err := in.LimitState(m.t.Context(), BucketRequest{Tenant: m.tenant, Rule: "jobs"})
+		if err != nil || state.Remaining != movingLeases {
+			m.t.Errorf("%s: instance %d: %+v, %v", m.tenant, n, state, err)
+		}
+	}
+}
+
+// TestCluster_SlotsMove_NothingLostNoBalanceWrong moves the slots of tenants to and fro while two instances serve them.
+func TestCluster_SlotsMove_NothingLostNoBalanceWrong(t *testing.T) {
+	t.Parallel()
+	c, database := testenv.RedisClusterPrivate(t), testenv.Postgres(t)
+	c.Calm()
+	a, b := newInstance(t, database, patientCluster(t, c.URL)), newInstance(t, database, patientCluster(t, c.URL))
+	a.catalogue(catalog.Limit{Rule: "narrow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/d", Burst: movingBurst}, concurrencyLimit("jobs", movingLeases))
+	a.putPlan(catalog.Plan{ID: "many", Limits: []catalog.Limit{
+		{Rule: "narrow", Per: []string{"tenant"}, Kind: "token_bucket", Rate: "1/d", Burst: movingBurst}, concurrencyLimit("jobs", movingLeases),
+	}, Allowances: []catalog.Allowance{
+		{Meter: "calls", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
+		{Meter: "other", Amount: movingUnits, Every: period.Year, Anchor: period.Calendar},
+	}})
+	eventually(t, "the other instance knows the plan", func() bool { return b.tenants.catalog.Snapshot().Plans["many"] != nil })
+	var all []*moving
+	for i := 0; len(all) < 3; i++ {
+		tenant := fmt.Sprint("t", i)
+		if c.Owner("{"+tenant+"}") == len(all) {
+			a.putTenant(catalog.Tenant{ID: tenant, Plan: "many"})
+			all = append(all, &moving{t: t, instances: [2]*instance{a, b}, tenant: tenant, sent: &sync.RWMutex{}})
+		}
+	}
+	const callers, each = 4, 40
+	var load sync.WaitGroup
+	for n := range callers {
+		for _, m := range all {
+			load.Go(func() {
+				for range each {
+					m.once(m.instances[n%2])
+				}
+			})
+		}
+	}
+	done := make(chan struct{})
+	go func() { load.Wait(); close(done) }()
+	moves := 0
+	for at := 0; ; at = 1 - at {
+		for i, m := range all {
+			nodes := []int{i, (i + 1) % len(c.Masters)}
+			if at == 1 {
+				slices.Reverse(nodes)
+			}
+			c.Move(c.Slot("{"+m.tenant+"}"), c.Masters[nodes[0]], c.Masters[nodes[1]])
+			m.wait()
+			moves++
+		}
+		select {
+		case <-done:
+		default:
+			continue
+		}
+		if at == 1 {
+			break
+		}
+	}
+	if t.Logf("%d moves", moves); moves < 2*len(all) {
+		t.Errorf("%d moves prove nothing", moves)
+	}
+	for _, m := range all {
+		m.settle()
+	}
+}

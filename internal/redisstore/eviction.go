@@ -1,0 +1,241 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// noEviction is the only policy under which a Redis that is full refuses writes instead of deleting keys.
+	noEviction = "noeviction"
+
+	// evictionEvery is the pause between two questions about the policy. A change, a failover and a Redis that comes back are noticed within it.
+	// A question takes a master about 0.1 ms.
+	evictionEvery = 5 * time.Second
+
+	// evictionAgain is how often the line is logged again while it stays true.
+	evictionAgain = 10 * time.Minute
+
+	// evictionTimeout bounds one question to all masters. At a start it is asked up to evictionTries times, as the first answers of a busy
+	// server may be late.
+	evictionTimeout = 500 * time.Millisecond
+	evictionTries   = 3
+
+	// failoverName is what go-redis says for the address of the master that sentinels name.
+	failoverName = "FailoverClient"
+)
+
+// Evicting is a master whose policy lets it delete keys that have not expired.
+type Evicting struct {
+	Node      string
+	Policy    string
+	MaxMemory int64 // bytes; 0: it has no bound, and evicts nothing until it gets one
+	Evicted   int64 // keys, since the start of the server
+}
+
+// EvictionError means that masters may delete keys that have not expired.
+type EvictionError struct{ Masters []Evicting }
+
+func (e *EvictionError) Error() string {
+	nodes := make([]string, len(e.Masters))
+	for i, m := range e.Masters {
+		nodes[i] = fmt.Sprintf("%s has maxmemory-policy %s (maxmemory %d bytes, %d keys evicted)", m.Node, m.Policy, m.MaxMemory, m.Evicted)
+	}
+	return "redis: " + strings.Join(nodes, "; ") + ". An evicted bucket is a full bucket: its limit would admit everything twice. " +
+		"Set maxmemory-policy noeviction (redis-cli CONFIG SET maxmemory-policy noeviction, and in its configuration or parameter group)"
+}
+
+// EvictionWatch knows whether masters may evict keys. It asks each of them for INFO memory, because managed servers forbid CONFIG. A
+// master without a bound (maxmemory 0) counts as well: a bound can be set at any time.
+type EvictionWatch struct {
+	store  *Store
+	log    *slog.Logger
+	every  time.Duration
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
+
+	found   atomic.Pointer[EvictionError]
+	logged  string // the newest line, and when
+	at      time.Time
+	unknown int // masters that did not tell their policy
+}
+
+// NewEvictionWatch makes a watch on the masters of s. It asks nothing until Look or Start.
+func NewEvictionWatch(s *Store, log *slog.Logger) *EvictionWatch {
+	return &EvictionWatch{store: s, log: log, every: evictionEvery, cancel: func() {}}
+}
+
+// Look asks the masters, for a start. It returns an *EvictionError if one of them may evict keys. It returns nil if none does, or if none
+// answers: Redis may be away at a start. Call it before Start.
+func (w *EvictionWatch) Look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, evictionTimeout)
+	defer cancel()
+	for range evictionTries {
+		if w.look(ctx) {
+			break
+		}
+	}
+	if e := w.found.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Start asks every few seconds until Stop, and logs what it finds.
+func (w *EvictionWatch) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.ended.Go(func() { w.run(ctx) })
+}
+
+// Stop ends the questions.
+func (w *EvictionWatch) Stop(context.Context) error {
+	w.cancel()
+	w.ended.Wait() // within evictionTimeout
+	return nil
+}
+
+// Found returns an *EvictionError if a master may evict keys, as far as the masters have said.
+func (w *EvictionWatch) Found() error {
+	if e := w.found.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+func (w *EvictionWatch) run(ctx context.Context) {
+	tick := time.NewTicker(w.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		within, cancel := context.WithTimeout(ctx, evictionTimeout)
+		w.look(within)
+		cancel()
+		if ctx.Err() == nil {
+			w.tell()
+		}
+	}
+}
+
+// look asks once and notes the answers. It returns false if a master did not answer; nothing is noted then, unless another one evicts.
+func (w *EvictionWatch) look(ctx context.Context) (complete bool) {
+	masters, unknown, err := w.store.policies(ctx)
+	var evicting []Evicting
+	for _, m := range masters {
+		if m.Policy != noEviction {
+			evicting = append(evicting, m)
+		}
+	}
+	if err != nil && len(evicting) == 0 {
+		return false
+	}
+	w.noteUnknown(unknown)
+	w.store.metrics.evicting.Set(float64(len(evicting)))
+	if len(evicting) == 0 {
+		w.found.Store(nil)
+	} else {
+		w.found.Store(&EvictionError{Masters: evicting})
+	}
+	return err == nil
+}
+
+func (w *EvictionWatch) noteUnknown(n int) {
+	w.store.metrics.policyUnknown.Set(float64(n))
+	if n > 0 && w.unknown == 0 {
+		w.log.Warn("redis does not tell its maxmemory-policy: make sure that it is noeviction, and let the service's user run INFO", "masters", n)
+	}
+	w.unknown = n
+}
+
+// tell logs what was found when it changes, and now and then while it stays.
+func (w *EvictionWatch) tell() {
+	line := ""
+	if e := w.found.Load(); e != nil {
+		line = e.Error()
+	}
+	switch now := time.Now(); {
+	case line == "" && w.logged != "":
+		w.log.Info("redis evicts no keys any more")
+	case line != "" && (w.logged == "" || now.Sub(w.at) >= evictionAgain):
+		w.log.Error("redis may evict keys; a start of the service would be refused", "error", line)
+		w.at = now
+	}
+	w.logged = line
+}
+
+// policies returns the policy of every master. unknown is the number of masters that answered without it. The error is of a master that
+// did not answer; the others' policies are returned.
+func (s *Store) policies(ctx context.Context) (masters []Evicting, unknown int, err error) {
+	var mu sync.Mutex
+	ask := func(ctx context.Context, master *redis.Client) error {
+		m, err := policyOf(ctx, master)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			return err
+		case m.Policy == "":
+			unknown++
+		default:
+			masters = append(masters, m)
+		}
+		return nil
+	}
+	switch c := s.client.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, ask)
+	case *redis.Client:
+		err = ask(ctx, c)
+	}
+	return masters, unknown, err
+}
+
+// policyOf asks one master. The policy is empty if the server refuses the question or does not say.
+func policyOf(ctx context.Context, master *redis.Client) (Evicting, error) {
+	m := Evicting{Node: master.Options().Addr}
+	pipe := master.Pipeline()
+	memory, stats := pipe.Info(ctx, "memory"), pipe.Info(ctx, "stats")
+	var self *redis.ClientInfoCmd
+	if m.Node == failoverName {
+		m.Node, self = "the sentinels' master", pipe.ClientInfo(ctx)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	if err := memory.Err(); err != nil {
+		if refused := redis.Error(nil); errors.As(err, &refused) && redis.HasErrorPrefix(err, "NOPERM") {
+			return m, nil
+		}
+		return m, err
+	}
+	if self != nil && self.Err() == nil && self.Val().LAddr != "" {
+		m.Node = self.Val().LAddr
+	}
+	fields := infoFields(memory.Val() + stats.Val())
+	m.Policy = fields["maxmemory_policy"]
+	m.MaxMemory, _ = strconv.ParseInt(fields["maxmemory"], 10, 64)
+	m.Evicted, _ = strconv.ParseInt(fields["evicted_keys"], 10, 64)
+	return m, nil
+}
+
+// infoFields reads a reply to INFO.
+func infoFields(text string) map[string]string {
+	fields := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
