@@ -141,7 +141,7 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 			Log: log, Metrics: m.registry,
 		})
 	}
-	s.show(ctx, m, l, cat, store, limiter)
+	s.show(ctx, m, l, cat, h, store, limiter)
 	return s, nil
 }
 
@@ -151,7 +151,7 @@ func envoyPart(s *envoyrls.Server, most int) *transport.Part {
 }
 
 // show sets what operators see of the service.
-func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, store *redisstore.Store, limiter *ratelimit.Limiter) {
+func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, h *history.Reader, store *redisstore.Store, limiter *ratelimit.Limiter) {
 	s.shown = ops.Service{
 		Metrics: m.registry,
 		Conditions: []ops.Condition{{Name: "catalogue", Check: func() error {
@@ -167,6 +167,15 @@ func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *ca
 		s.shown.Replicas = func() ops.ReplicaCount {
 			r := limiter.Replicas()
 			return ops.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
+		}
+	}
+	if h.HasReplica() {
+		s.shown.Backends = append(s.shown.Backends, ops.NewBackend(ctx, "report_replica", h.ReplicaState, m.registry))
+		s.shown.ReportLag = func() *ops.ReportLag {
+			if lag := h.ReplicaLag(); lag != nil {
+				return &ops.ReportLag{Seconds: lag.Seconds, Bytes: lag.Bytes}
+			}
+			return nil
 		}
 	}
 	for _, b := range s.shown.Backends {

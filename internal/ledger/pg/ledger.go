@@ -98,17 +98,17 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		return nil, err
 	}
 	for _, p := range []struct {
-		name   string
-		pool   **pgxpool.Pool
-		size   int
-		params map[string]string
+		name, application string
+		pool              **pgxpool.Pool
+		size              int
+		settings          map[string]string
 	}{
-		{"writers", &l.writers, cfg.Lanes + writersSpare, writerParams()},
-		{"readers", &l.readers, cfg.Readers, readerParams()},
-		{"probe", &l.probe, 1, readerParams()},
+		{"writers", "quotasvc-writer", &l.writers, cfg.Lanes + writersSpare, writerSettings()},
+		{"readers", "quotasvc-reader", &l.readers, cfg.Readers, readerSettings()},
+		{"probe", "quotasvc-reader", &l.probe, 1, readerSettings()},
 	} {
 		// A pool has no connection before its first use: there is nothing to close when the next one fails.
-		if *p.pool, err = newPool(ctx, &cfg, p.size, p.params); err != nil {
+		if *p.pool, err = newPool(ctx, &cfg, p.size, p.application, p.settings); err != nil {
 			return nil, err
 		}
 		pgpool.Measure(cfg.Metrics, p.name, *p.pool)
