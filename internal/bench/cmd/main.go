@@ -32,6 +32,7 @@ type cli struct {
 	Run      runCmd      `cmd:"" default:"withargs" help:"Measure throughput and latency beside the baselines. Print the results and store them with charts."`
 	Outage   outageCmd   `cmd:"" help:"Kill Redis under load and start it again. Show how long callers wait and how much is admitted."`
 	Flood    floodCmd    `cmd:"" help:"Flood the service with requests that it refuses. Show what others notice and what a refusal costs."`
+	Postgres postgresCmd `cmd:"" help:"Run the debit load on PostgreSQL with one setting after the other. Show what each changes."`
 	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve the baselines."`
 	Attack   attackCmd   `cmd:"" hidden:"" help:"Send a flood."`
 }
