@@ -173,7 +173,12 @@ func TestPgBouncer_SharedSessions_RefusedAtStart(t *testing.T) {
 	t.Parallel()
 	direct := testenv.PostgresService(t)
 	for _, mode := range []string{"transaction", "statement"} {
-		env := append(backends(t), "QUOTASVC_DATABASE_URL="+pgbouncer(t, mode, poolEnough, direct)[0])
+		through := pgbouncer(t, mode, poolEnough, direct)[0]
+		reports := append(backends(t), "QUOTASVC_REPORT_DATABASE_URL="+through)
+		if status, _, log := tool(t, reports, "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"); status != 1 || !strings.Contains(log, "QUOTASVC_REPORT_DATABASE_URL") {
+			t.Errorf("%s mode, for reports: status %d\n%s", mode, status, log)
+		}
+		env := append(backends(t), "QUOTASVC_DATABASE_URL="+through)
 		for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"}, {"roll"}, {"keys", "list"}} {
 			status, _, log := tool(t, env, args...)
 			if status != 1 || !strings.Contains(log, "pool_mode = session") {

@@ -84,3 +84,11 @@ func metricOf(text, name string) float64 {
 	}
 	return -1
 }
+
+func TestServe_SynchronousCommitOff_Warns(t *testing.T) {
+	t.Parallel()
+	database := testenv.Postgres(t)
+	runSQL(t, connectTo(t, database), "ALTER DATABASE "+parsed(t, database).Path[1:]+" SET synchronous_commit = off")
+	in := serve(t, append(backends(t), "QUOTASVC_DATABASE_URL="+testenv.AsService(database)))
+	in.logged("synchronous_commit is off", 1)
+}

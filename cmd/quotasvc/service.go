@@ -28,6 +28,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/override"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
@@ -73,6 +74,9 @@ type stopper struct {
 func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service, err error) {
 	cfg := secrets.cfg
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
+		return nil, err
+	}
+	if err := checkReportSessions(ctx, string(cfg.ReportDatabaseURL)); err != nil {
 		return nil, err
 	}
 	s := &service{log: log, secrets: secrets}
@@ -143,6 +147,17 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	}
 	s.show(ctx, m, l, cat, h, store, limiter)
 	return s, nil
+}
+
+// checkReportSessions refuses a replica for reports behind a pooler that shares sessions. A replica that does not answer is no reason: it may come later.
+func checkReportSessions(ctx context.Context, url string) error {
+	if url == "" {
+		return nil
+	}
+	if err := pgpool.CheckSessions(ctx, url); errors.Is(err, pgpool.ErrSessionsShared) {
+		return fmt.Errorf("%s: %w", settingName("report-database-url"), err)
+	}
+	return nil
 }
 
 // envoyPart returns Envoy's rate limit service as a part of the connections.

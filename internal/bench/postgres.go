@@ -73,10 +73,11 @@ func RunPostgres(ctx context.Context, run PostgresRun) (_ *PostgresResult, err e
 	defer func() { err = errors.Join(err, remove()) }()
 	t := &tuning{run: &run, dir: dir, runner: runner{cfg: cfg}}
 	t.out.Left, t.out.Rate = left, run.Rate
-	removeSocket := func() error { return nil }
-	if t.socket, removeSocket, err = makeSocketDir(); err != nil {
+	socket, removeSocket, err := makeSocketDir()
+	if err != nil {
 		return nil, err
 	}
+	t.socket = socket
 	defer func() { err = errors.Join(err, removeSocket()) }()
 	t.stand = &stand{
 		cfg: cfg, childEnv: append([]string{"QUOTASVC_VERIFY_EVERY=0s"}, run.Env...), adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),

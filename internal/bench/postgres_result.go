@@ -107,10 +107,10 @@ func (r *PostgresResult) columns() []string {
 	}
 }
 
-func (s *SettingResult) row() []string {
+func (r *SettingResult) row() []string {
 	return []string{
-		s.Group, s.Name, chart.Figure(report.Median(s.Rates)), s.Ratio.text(), chart.Figure(report.Median(s.Batches)), fmt.Sprintf("%.2f", s.BatchRatio.Median),
-		fmt.Sprintf("%.1f", s.PerDebit), fmt.Sprintf("%.2f", s.CPURatio.Median), report.Micros(int64(report.Median(s.P99))), fmt.Sprint(s.Errors), s.Gives,
+		r.Group, r.Name, chart.Figure(report.Median(r.Rates)), r.Ratio.text(), chart.Figure(report.Median(r.Batches)), fmt.Sprintf("%.2f", r.BatchRatio.Median),
+		fmt.Sprintf("%.1f", r.PerDebit), fmt.Sprintf("%.2f", r.CPURatio.Median), report.Micros(int64(report.Median(r.P99))), fmt.Sprint(r.Errors), r.Gives,
 	}
 }
 

@@ -154,8 +154,20 @@ func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.Ping(ctx); err != nil {
 		return err
 	}
+	l.warnDurability(ctx)
 	l.upkeep.start(ctx)
 	return nil
+}
+
+// warnDurability logs a warning if PostgreSQL answers COMMIT before it has written the commit: what is confirmed then may be lost.
+func (l *Ledger) warnDurability(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var level string
+	if err := l.writers.QueryRow(ctx, "SHOW synchronous_commit").Scan(&level); err == nil && level == "off" {
+		l.log.Warn("synchronous_commit is off: a crash of PostgreSQL loses operations that were confirmed",
+			"remedy", "ALTER ROLE or ALTER DATABASE ... RESET synchronous_commit, or set it to on in postgresql.conf")
+	}
 }
 
 // Stop refuses new operations, finishes queued and running ones until ctx's deadline, and closes the pools.
