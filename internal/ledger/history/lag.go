@@ -18,7 +18,7 @@ const (
 	lagTimeout = time.Second
 
 	// lagMarks bounds the positions of the primary that wait for the replica. When there are more, every second one is dropped, so that the lag of a
-	// replica that is hours behind is known to some seconds.
+	// replica that is three hours behind is known to half a minute.
 	lagMarks = 4096
 )
 
