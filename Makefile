@@ -88,6 +88,10 @@ bench-outage: servers build build-bench ## Kill Redis at 5,000 requests/s; show 
 bench-flood: servers build build-bench ## Flood with refused requests; show others' p99 with and without; results in bench-results/
 	$(BENCH) flood $(ARGS)
 
+.PHONY: bench-postgres
+bench-postgres: servers build build-bench ## Run debits on PostgreSQL with one setting after the other (ARGS='--only commit --markdown'); results in bench-results/
+	$(BENCH) postgres $(ARGS)
+
 .PHONY: bench-history
 bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, at least 1000000, default 4000000)
 	QUOTASVC_HISTORY_ENTRIES=$(or $(HISTORY_ENTRIES),4000000) go test -v -count=1 -timeout 1h -run '^TestReports_LargeBalance' ./internal/ledger/history
@@ -188,7 +192,7 @@ servers: ## Install PostgreSQL, Redis and curl if they are missing
 test-idle: ## A roll over a million idle balances: it has nothing to do
 	QUOTASVC_IDLE_BALANCES=1000000 go test -count=1 -v -run TestRoll_OnlyIdlePeriodsPass_HasNothingToDo ./internal/ledger/pg
 
-test-tools: ## Install missing programs that only tests use: nginx, HAProxy, promtool and libfaketime
+test-tools: ## Install missing programs that only tests use: nginx, HAProxy, promtool, libfaketime and PgBouncer
 	@scripts/install-servers.sh nginx haproxy
 	@scripts/install-test-tools.sh
 

@@ -76,6 +76,9 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 	if err != nil {
 		return nil, err
 	}
+	if err := pgpool.CheckSessions(ctx, databaseURL); err != nil {
+		return nil, err
+	}
 	pool, err := newCatalogPool(ctx, databaseURL, nil)
 	if err != nil {
 		return nil, err

@@ -146,7 +146,12 @@ func needsOperator(err error) bool {
 		return true
 	}
 	e, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (strings.HasPrefix(e.Code, "28") || e.Code == "3D000" || e.Code == "42501")
+	return ok && (strings.HasPrefix(e.Code, "28") || e.Code == "3D000" || e.Code == "42501" || refusesParameter(e))
+}
+
+// refusesParameter reports whether a pooler does not know a parameter of the URL.
+func refusesParameter(e *pgconn.PgError) bool {
+	return e.Code == "08P01" && strings.Contains(e.Message, "startup parameter")
 }
 
 // explainDatabase adds the next step to an error in connecting.
@@ -161,6 +166,8 @@ func explainDatabase(err error) error {
 		step = "create the database and run `quotasvc migrate up`, or correct its name in "
 	} else if e.Code == "42501" {
 		step = "grant the role what it lacks, or change the user in "
+	} else if refusesParameter(e) {
+		step = "have the pooler ignore that parameter (ignore_startup_parameters), or remove it from "
 	}
 	return fmt.Errorf("%s%s: %s", step, settingName("database-url"), oneLine(err))
 }

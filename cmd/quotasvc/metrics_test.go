@@ -100,8 +100,10 @@ func exercised(t *testing.T) *instance {
 	redis, authority, dir := testenv.RedisPrivate(t), testenv.NewAuthority(t), t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	authority.Issue(t, cert, key)
+	database := testenv.PostgresService(t)
 	in := serve(t, []string{
-		"QUOTASVC_DATABASE_URL=" + testenv.PostgresService(t), "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
+		"QUOTASVC_REPORT_DATABASE_URL=" + database, // no standby; its metrics are there
+		"QUOTASVC_DATABASE_URL=" + database, "QUOTASVC_REDIS_URL=" + redis.URL, "QUOTASVC_ADMIN_KEY=" + testKey, "QUOTASVC_LOG_LEVEL=warn",
 		"QUOTASVC_TLS_CERT_FILE=" + cert, "QUOTASVC_TLS_KEY_FILE=" + key, "QUOTASVC_ENVOY_RLS_LISTEN=127.0.0.1:0",
 	})
 	in.http = &http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: authority.Pool, MinVersion: tls.VersionTLS12}}}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 	"github.com/quotasvc/quotasvc/migrations"
 )
 
@@ -220,6 +221,9 @@ func checkSchema(ctx context.Context, databaseURL string) error {
 func withMigrations(ctx context.Context, databaseURL string, do func(context.Context, *goose.Provider) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
+	if err := pgpool.CheckSessions(ctx, databaseURL); err != nil { // the lock belongs to a session
+		return err
+	}
 	db, err := sql.Open("pgx", databaseURL)
 	if err != nil {
 		return fmt.Errorf("open database: %w", redactedParse(err))

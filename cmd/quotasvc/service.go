@@ -28,6 +28,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/override"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/replica"
 	"github.com/quotasvc/quotasvc/internal/redisstore"
@@ -73,6 +74,9 @@ type stopper struct {
 func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service, err error) {
 	cfg := secrets.cfg
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
+		return nil, err
+	}
+	if err := checkReportSessions(ctx, string(cfg.ReportDatabaseURL)); err != nil {
 		return nil, err
 	}
 	s := &service{log: log, secrets: secrets}
@@ -141,8 +145,19 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 			Log: log, Metrics: m.registry,
 		})
 	}
-	s.show(ctx, m, l, cat, store, limiter)
+	s.show(ctx, m, l, cat, h, store, limiter)
 	return s, nil
+}
+
+// checkReportSessions refuses a replica for reports behind a pooler that shares sessions. A replica that does not answer is no reason: it may come later.
+func checkReportSessions(ctx context.Context, url string) error {
+	if url == "" {
+		return nil
+	}
+	if err := pgpool.CheckSessions(ctx, url); errors.Is(err, pgpool.ErrSessionsShared) {
+		return fmt.Errorf("%s: %w", settingName("report-database-url"), err)
+	}
+	return nil
 }
 
 // envoyPart returns Envoy's rate limit service as a part of the connections.
@@ -151,7 +166,7 @@ func envoyPart(s *envoyrls.Server, most int) *transport.Part {
 }
 
 // show sets what operators see of the service.
-func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, store *redisstore.Store, limiter *ratelimit.Limiter) {
+func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *catalog.Catalog, h *history.Reader, store *redisstore.Store, limiter *ratelimit.Limiter) {
 	s.shown = ops.Service{
 		Metrics:  m.registry,
 		Warnings: s.shown.Warnings,
@@ -168,6 +183,15 @@ func (s *service) show(ctx context.Context, m *measurements, l *pg.Ledger, c *ca
 		s.shown.Replicas = func() ops.ReplicaCount {
 			r := limiter.Replicas()
 			return ops.ReplicaCount{Live: r.Live(), DividedBy: r.Count()}
+		}
+	}
+	if h.HasReplica() {
+		s.shown.Backends = append(s.shown.Backends, ops.NewBackend(ctx, "report_replica", h.ReplicaState, m.registry))
+		s.shown.ReportLag = func() *ops.ReportLag {
+			if lag := h.ReplicaLag(); lag != nil {
+				return &ops.ReportLag{Seconds: lag.Seconds, Bytes: lag.Bytes}
+			}
+			return nil
 		}
 	}
 	for _, b := range s.shown.Backends {

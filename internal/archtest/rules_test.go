@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"internal/ledger/audit/seal":     {},                                                  // pure: the log of seals
 	"internal/ledger/audit":          {"internal/ledger/audit/seal", "internal/namedsql"}, // never the ledger: it must not share its mistakes
 	"internal/ledger/journal":        {"internal/namedsql"},
-	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/trail"},
+	"internal/ledger/archive":        {"internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/trail"},
 	"internal/ledger/model":          {"internal/ledger", "internal/period"}, // the second implementation, for tests
 	"internal/ledger/verifier":       {"internal/trail", "internal/pgpool", "internal/ledger", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/namedsql"},
 	"internal/ledger/pg":             {"internal/clock", "internal/ledger", "internal/ledger/journal", "internal/namedsql", "internal/pgpool", "internal/bound", "internal/breaker", "internal/lane", "internal/period", "internal/trail"},

@@ -19,6 +19,7 @@ const (
 	headerQuotaRemaining = "X-Quota-Remaining"
 	headerQuotaReset     = "X-Quota-Reset"
 	headerQuotaSource    = "X-Quota-Source"
+	headerReportLag      = "X-Quota-Report-Lag"
 	headerReplayed       = "Idempotent-Replayed"
 	headerRetryAfter     = "Retry-After"
 	headerIdempotencyKey = "Idempotency-Key"

@@ -30,7 +30,7 @@ func (s *Server) listBalances(rc *request) error {
 	}
 	var balances []ledger.Balance
 	if rc.query.values.Has("as_of") {
-		balances, err = s.history.BalancesAsOf(rc.ctx, tenant, subject, at)
+		balances, err = s.history.BalancesAsOf(rc.reporting(), tenant, subject, at)
 	} else {
 		balances, err = s.ledger.Balances(rc.ctx, tenant, subject)
 	}
@@ -55,7 +55,7 @@ func (s *Server) getBalance(rc *request) error {
 		return err
 	}
 	if rc.query.values.Has("as_of") {
-		balance, err := s.history.BalanceAsOf(rc.ctx, tenant, meter, subject, at)
+		balance, err := s.history.BalanceAsOf(rc.reporting(), tenant, meter, subject, at)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *Server) listEntries(rc *request) error {
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	page, err := s.history.Entries(rc.ctx, q)
+	page, err := s.history.Entries(rc.reporting(), q)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/httpapi/forwarded"
 	"github.com/quotasvc/quotasvc/internal/httpapi/limitheaders"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ledger/history"
 )
 
 const (
@@ -57,6 +59,8 @@ type request struct {
 	// A spending request and the verdicts of its limits, here to be reused.
 	gateRequest gate.Request
 	limits      []gate.LimitVerdict
+
+	report history.Source // of the answer, if it is that of a report
 
 	gateway *forwarded.Gateway // form of the answer; nil: a client's own request
 
@@ -174,11 +178,17 @@ func (rc *request) operationKey(dryRun bool) (string, error) {
 	}
 }
 
+// reporting returns the context of a report. The answer will say how far the replica that it came from is behind.
+func (rc *request) reporting() context.Context { return history.Observe(rc.ctx, &rc.report) }
+
 // sendBytes answers with encoded text.
 func (rc *request) sendBytes(status int, contentType string, text []byte) error {
 	rc.out = text
 	h := rc.Response().Header()
 	set(h, echo.HeaderContentType, contentType)
+	if behind := rc.report.Behind(); behind != "" {
+		set(h, headerReportLag, behind)
+	}
 	if len(text) >= buffered {
 		set(h, echo.HeaderContentLength, strconv.Itoa(len(text)))
 	}
@@ -244,7 +254,7 @@ func (rc *request) reset() {
 		rc.out = nil
 	}
 	rc.Context, rc.ctx, rc.gateway, rc.key = nil, nil, nil, nil
-	rc.gateRequest, rc.limits = gate.Request{}, nil
+	rc.gateRequest, rc.limits, rc.report = gate.Request{}, nil, history.Source{}
 	rc.query.values, rc.query.faults = nil, nil
 	rc.requestID, rc.tenant, rc.code, rc.rules, rc.cause = "", "", "", nil, nil
 }

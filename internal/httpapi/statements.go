@@ -43,7 +43,7 @@ func (s *Server) getStatement(rc *request) error {
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	statement, err := ask(rc.ctx, tenant, meter, subject)
+	statement, err := ask(rc.reporting(), tenant, meter, subject)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *Server) listStatements(rc *request) error {
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	page, err := s.history.Statements(rc.ctx, q)
+	page, err := s.history.Statements(rc.reporting(), q)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (s *Server) usage(rc *request) error {
 	if err := rc.query.err(); err != nil {
 		return err
 	}
-	buckets, err := s.history.Usage(rc.ctx, q)
+	buckets, err := s.history.Usage(rc.reporting(), q)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ type Service struct {
 
 	// Replicas returns the counts of instances for /readyz. nil without Redis. It must not block.
 	Replicas func() ReplicaCount
+
+	// ReportLag returns how far the replica for reports is behind, nil if it is not known. nil without a replica. It must not block.
+	ReportLag func() *ReportLag
 }
 
 // Endpoints serves the operators' endpoints. Until Show the service is not ready.

@@ -19,6 +19,12 @@ type ReplicaCount struct {
 	DividedBy int `json:"divided_by"` // number among which limits are divided while Redis is down
 }
 
+// ReportLag is how far the replica for reports is behind.
+type ReportLag struct {
+	Seconds float64 `json:"seconds"`
+	Bytes   int64   `json:"bytes"` // of WAL that it had not replayed; -1: not known
+}
+
 // readiness is the body of /readyz.
 type readiness struct {
 	Ready    bool              `json:"ready"`
@@ -27,6 +33,8 @@ type readiness struct {
 	Warnings map[string]string `json:"warnings,omitempty"` // what must be mended; no condition unless strict
 	// Replicas is no condition: an instance alone serves as well, and otherwise all instances would become unready together.
 	Replicas *ReplicaCount `json:"replicas,omitempty"`
+	// ReportLag is no condition: reports that lag are still answers.
+	ReportLag *ReportLag `json:"report_lag,omitempty"`
 }
 
 // fail notes a reason why the service is not ready.
@@ -80,6 +88,9 @@ func (e *Endpoints) readiness(strict bool) readiness {
 	if s.Replicas != nil {
 		count := s.Replicas()
 		answer.Replicas = &count
+	}
+	if s.ReportLag != nil {
+		answer.ReportLag = s.ReportLag()
 	}
 	return answer
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
 //go:embed sql/*.sql
@@ -164,12 +165,10 @@ func (r *run) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("archive: database URL: %w", err)
 	}
-	for name, value := range map[string]string{
-		"application_name": "quotasvc-archive", "timezone": "UTC", "jit": "off", "enable_nestloop": "off", "statement_timeout": "0", "lock_timeout": "0",
-		"idle_in_transaction_session_timeout": "0",
-	} {
-		cfg.RuntimeParams[name] = value
-	}
+	cfg.RuntimeParams["application_name"], cfg.RuntimeParams["timezone"] = "quotasvc-archive", "UTC"
+	pgpool.Set(cfg, map[string]string{
+		"jit": "off", "enable_nestloop": "off", "statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0",
+	})
 	if r.conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}

@@ -20,7 +20,7 @@
 //	H5  A few reports run at once, on connections of their own, and a bounded number wait. Each has a time limit, and a report that nobody waits for
 //	    is cancelled in the database.
 //	H6  A replica may lag behind the views, which come from the primary. A report about one balance reads the primary if the replica lacks an entry that
-//	    the view has.
+//	    the view has. How far it is behind is looked at every second: it has everything until the instant at which the primary was where it is now.
 //
 // # Clock
 //

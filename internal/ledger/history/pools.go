@@ -40,16 +40,15 @@ func newPool(ctx context.Context, url string, login *pgpool.Login, traces trace.
 	cfg.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelGrace}
 	}
-	for name, value := range map[string]string{
-		"application_name": name, "timezone": "UTC", "jit": "off",
+	cfg.ConnConfig.RuntimeParams["application_name"], cfg.ConnConfig.RuntimeParams["timezone"] = name, "UTC"
+	pgpool.Set(cfg.ConnConfig, map[string]string{
+		"jit": "off",
 		// On badly analysed tables the planner reads whole tables, or sorts a balance's rows for the first of them. Every question has an index.
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off", "enable_sort": "off",
 		"plan_cache_mode":                     "force_generic_plan",
 		"statement_timeout":                   strconv.FormatInt(statement.Milliseconds(), 10),
 		"idle_in_transaction_session_timeout": strconv.FormatInt(statement.Milliseconds(), 10),
-	} {
-		cfg.ConnConfig.RuntimeParams[name] = value
-	}
+	})
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("history: open pool: %w", err)

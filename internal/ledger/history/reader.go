@@ -50,6 +50,8 @@ type Reader struct {
 	ledger  *pg.Ledger    // views of the open period, on its pool for reads
 	primary *pgxpool.Pool // for reports
 	replica *pgxpool.Pool // nil: none
+	looking []*pgxpool.Pool
+	lag     *lag // nil: no replica
 	queue   *queue
 	sql     map[string]string
 }
@@ -69,20 +71,43 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 	}
 	pgpool.Measure(cfg.Metrics, "reports", r.primary)
 	if cfg.ReplicaURL != "" {
-		if r.replica, err = newPool(ctx, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+		if err := r.openReplica(ctx, &cfg); err != nil {
 			r.primary.Close()
 			return nil, err
 		}
-		pgpool.Measure(cfg.Metrics, "reports-replica", r.replica)
 	}
 	return r, nil
+}
+
+// openReplica opens the pool of the replica, and a connection to each server that looks at the lag: reports may have all others.
+func (r *Reader) openReplica(ctx context.Context, cfg *Config) (err error) {
+	if r.replica, err = newPool(ctx, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+		return err
+	}
+	pgpool.Measure(cfg.Metrics, "reports-replica", r.replica)
+	for _, of := range []struct {
+		url   string
+		login *pgpool.Login
+	}{{cfg.DatabaseURL, cfg.Login}, {cfg.ReplicaURL, cfg.ReplicaLogin}} {
+		pool, err := newPool(ctx, of.url, of.login, nil, 1, "quotasvc-lag", lagTimeout)
+		if err != nil {
+			return err // a pool has no connection before its first use
+		}
+		r.looking = append(r.looking, pool)
+	}
+	r.lag = startLag(r.looking[0], r.looking[1], r.sql, cfg.Metrics)
+	return nil
 }
 
 // Stop closes the connections. Reports that run fail.
 func (r *Reader) Stop(context.Context) error {
 	r.primary.Close()
 	if r.replica != nil {
+		r.lag.stop()
 		r.replica.Close()
+	}
+	for _, p := range r.looking {
+		p.Close()
 	}
 	return nil
 }
@@ -106,7 +131,11 @@ func reported[V any](ctx context.Context, r *Reader, ask func(context.Context, *
 	if r.replica != nil {
 		q.pool = r.replica
 	}
+	complete := r.lag.completeUntil() // before it reads
 	answer, err = ask(ctx, q)
+	if s, ok := ctx.Value(sourceKey{}).(*Source); ok && q.pool == r.replica {
+		s.Complete = complete
+	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = tooSlow(err) // whatever the time limit has made fail
 	}

@@ -98,17 +98,17 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		return nil, err
 	}
 	for _, p := range []struct {
-		name   string
-		pool   **pgxpool.Pool
-		size   int
-		params map[string]string
+		name, application string
+		pool              **pgxpool.Pool
+		size              int
+		settings          map[string]string
 	}{
-		{"writers", &l.writers, cfg.Lanes + writersSpare, writerParams()},
-		{"readers", &l.readers, cfg.Readers, readerParams()},
-		{"probe", &l.probe, 1, readerParams()},
+		{"writers", "quotasvc-writer", &l.writers, cfg.Lanes + writersSpare, writerSettings()},
+		{"readers", "quotasvc-reader", &l.readers, cfg.Readers, readerSettings()},
+		{"probe", "quotasvc-reader", &l.probe, 1, readerSettings()},
 	} {
 		// A pool has no connection before its first use: there is nothing to close when the next one fails.
-		if *p.pool, err = newPool(ctx, &cfg, p.size, p.params); err != nil {
+		if *p.pool, err = newPool(ctx, &cfg, p.size, p.application, p.settings); err != nil {
 			return nil, err
 		}
 		pgpool.Measure(cfg.Metrics, p.name, *p.pool)
@@ -154,8 +154,20 @@ func (l *Ledger) Start(ctx context.Context) error {
 	if err := l.Ping(ctx); err != nil {
 		return err
 	}
+	l.warnDurability(ctx)
 	l.upkeep.start(ctx)
 	return nil
+}
+
+// warnDurability logs a warning if PostgreSQL answers COMMIT before it has written the commit: what is confirmed then may be lost.
+func (l *Ledger) warnDurability(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var level string
+	if err := l.writers.QueryRow(ctx, "SHOW synchronous_commit").Scan(&level); err == nil && level == "off" {
+		l.log.Warn("synchronous_commit is off: a crash of PostgreSQL loses operations that were confirmed",
+			"remedy", "ALTER ROLE or ALTER DATABASE ... RESET synchronous_commit, or set it to on in postgresql.conf")
+	}
 }
 
 // Stop refuses new operations, finishes queued and running ones until ctx's deadline, and closes the pools.

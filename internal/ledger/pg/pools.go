@@ -32,11 +32,10 @@ const (
 	readTimeout      = 3 * time.Second
 )
 
-// writerParams force index plans. On fresh or badly analysed tables the planner otherwise reads whole tables for the joins
+// writerSettings force index plans. On fresh or badly analysed tables the planner otherwise reads whole tables for the joins
 // with unnest, and throughput falls a hundredfold. Generic plans save planning each batch again.
-func writerParams() map[string]string {
+func writerSettings() map[string]string {
 	return map[string]string{
-		"application_name": "quotasvc-writer", "timezone": "UTC",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
 		"enable_bitmapscan": "off", "jit": "off",
 		"plan_cache_mode":                     "force_generic_plan",
@@ -46,10 +45,9 @@ func writerParams() map[string]string {
 	}
 }
 
-func readerParams() map[string]string {
+func readerSettings() map[string]string {
 	return map[string]string{
-		"application_name": "quotasvc-reader", "timezone": "UTC", "jit": "off",
-		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+		"jit": "off", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 		"statement_timeout":                   milliseconds(readTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTxTimeout),
 	}
@@ -57,7 +55,7 @@ func readerParams() map[string]string {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-func newPool(ctx context.Context, of *Config, size int, params map[string]string) (*pgxpool.Pool, error) {
+func newPool(ctx context.Context, of *Config, size int, name string, settings map[string]string) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(of.DatabaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: database URL: %w", err)
@@ -69,9 +67,8 @@ func newPool(ctx context.Context, of *Config, size int, params map[string]string
 	}
 	cfg.ConnConfig.ConnectTimeout = dialTimeout
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
-	for name, value := range params {
-		cfg.ConnConfig.RuntimeParams[name] = value
-	}
+	cfg.ConnConfig.RuntimeParams["application_name"], cfg.ConnConfig.RuntimeParams["timezone"] = name, "UTC"
+	pgpool.Set(cfg.ConnConfig, settings)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: open pool: %w", err)

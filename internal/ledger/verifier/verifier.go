@@ -102,15 +102,14 @@ func newPool(ctx context.Context, of *Config) (*pgxpool.Pool, error) {
 	cfg.BeforeConnect = of.Login.Apply
 	cfg.ConnConfig.ConnectTimeout = dialTimeout
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
-	for name, value := range map[string]string{
-		"application_name": "quotasvc-verifier", "timezone": "UTC", "jit": "off",
+	cfg.ConnConfig.RuntimeParams["application_name"], cfg.ConnConfig.RuntimeParams["timezone"] = "quotasvc-verifier", "UTC"
+	pgpool.Set(cfg.ConnConfig, map[string]string{
+		"jit": "off",
 		// On badly analysed tables the planner reads whole tables for the joins with unnest.
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
 		"statement_timeout":                   milliseconds(queryTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTxTimeout),
-	} {
-		cfg.ConnConfig.RuntimeParams[name] = value
-	}
+	})
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("verifier: open pool: %w", err)

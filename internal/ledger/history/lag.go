@@ -1,0 +1,223 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// lagEvery is the pause between two looks at the replica, and lagTimeout bounds one.
+	lagEvery   = time.Second
+	lagTimeout = time.Second
+
+	// lagMarks bounds the positions of the primary that wait for the replica. When there are more, every second one is dropped, so that the lag of a
+	// replica that is three hours behind is known to half a minute.
+	lagMarks = 4096
+)
+
+// errNoStandby is the state of a report database that replays nothing: promoted, or never a standby.
+var errNoStandby = errors.New("the report database is not a standby, so that its lag is not known")
+
+// mark says that all of the journal's WAL until an instant is before a position.
+type mark struct {
+	at       time.Time
+	position int64
+}
+
+// lag knows how far the replica is behind: it notes the primary's position each second, and looks which of these the replica has reached.
+type lag struct {
+	primary, replica *pgxpool.Pool
+	sql              map[string]string
+	cancel           context.CancelFunc
+	ended            chan struct{}
+
+	mu       sync.Mutex
+	waiting  []mark    // what the replica has not reached, oldest first
+	complete time.Time // the replica has what was committed until then; zero: not known
+	bytes    int64     // behind, at the last look; -1: not known
+	err      error     // of the last look
+}
+
+// startLag starts looking. The pools belong to the caller.
+func startLag(primary, replica *pgxpool.Pool, sql map[string]string, metrics prometheus.Registerer) *lag {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &lag{primary: primary, replica: replica, sql: sql, cancel: cancel, ended: make(chan struct{}), bytes: -1, err: errors.New("not asked yet")}
+	metrics.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotasvc_report_replica_lag_seconds",
+			Help: "Age of the instant until which the replica for reports has everything that was committed. About a second if it keeps up; NaN: not known.",
+		}, func() float64 {
+			if complete := l.completeUntil(); !complete.IsZero() {
+				return time.Since(complete).Seconds()
+			}
+			return math.NaN()
+		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotasvc_report_replica_lag_bytes",
+			Help: "WAL that the replica for reports had not replayed at the last look, in bytes. NaN: not known.",
+		}, func() float64 {
+			if _, bytes, _ := l.state(); bytes >= 0 {
+				return float64(bytes)
+			}
+			return math.NaN()
+		}),
+	)
+	go l.run(ctx)
+	return l
+}
+
+func (l *lag) stop() {
+	l.cancel()
+	<-l.ended
+}
+
+func (l *lag) run(ctx context.Context) {
+	defer close(l.ended)
+	tick := time.NewTicker(lagEvery)
+	defer tick.Stop()
+	for {
+		l.look(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look asks both servers. While one does not answer, what is known grows old.
+func (l *lag) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lagTimeout)
+	defer cancel()
+	began := time.Now()
+	var written int64
+	err := l.primary.QueryRow(ctx, l.sql["Written"]).Scan(&written)
+	if err == nil {
+		l.note(mark{began, written})
+	}
+	var replayed *int64
+	var newest *time.Time
+	if asked := l.replica.QueryRow(ctx, l.sql["Replayed"]).Scan(&replayed, &newest); asked != nil {
+		l.failed(asked)
+		return
+	}
+	if replayed == nil {
+		l.failed(errNoStandby)
+		return
+	}
+	l.reached(*replayed, written, newest, err)
+}
+
+func (l *lag) note(m mark) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last := len(l.waiting) - 1; last >= 0 && l.waiting[last].position == m.position {
+		l.waiting[last].at = m.at // nothing was written since
+		return
+	}
+	if len(l.waiting) == lagMarks {
+		for i := range lagMarks / 2 {
+			l.waiting[i] = l.waiting[2*i]
+		}
+		l.waiting = l.waiting[:lagMarks/2]
+	}
+	l.waiting = append(l.waiting, m)
+}
+
+// reached notes the replica's position. newest is when the last transaction that it replayed was committed, by the primary's clock: the best that is
+// known until the replica has reached the first mark. err is that of asking the primary.
+func (l *lag) reached(replayed, written int64, newest *time.Time, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+	if l.bytes = -1; err == nil {
+		l.bytes = max(0, written-replayed)
+	}
+	n := 0
+	for n < len(l.waiting) && l.waiting[n].position <= replayed {
+		l.complete = l.waiting[n].at
+		n++
+	}
+	l.waiting = append(l.waiting[:0], l.waiting[n:]...)
+	if l.complete.IsZero() && newest != nil {
+		l.complete = *newest
+	}
+}
+
+func (l *lag) failed(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes, l.err = -1, err
+	if errors.Is(err, errNoStandby) {
+		l.complete = time.Time{}
+	}
+}
+
+func (l *lag) state() (complete time.Time, bytes int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.complete, l.bytes, l.err
+}
+
+// completeUntil returns the instant until which the replica has everything; zero: not known.
+func (l *lag) completeUntil() time.Time {
+	if l == nil {
+		return time.Time{}
+	}
+	complete, _, _ := l.state()
+	return complete
+}
+
+// Lag is how far the replica for reports is behind.
+type Lag struct {
+	Seconds float64 // age of the instant until which it has everything; about 1 if it keeps up
+	Bytes   int64   // of WAL that it had not replayed; -1: not known
+}
+
+// ReplicaLag returns how far the replica is behind, and nil if there is none, or it is not known.
+func (r *Reader) ReplicaLag() *Lag {
+	complete := r.lag.completeUntil()
+	if complete.IsZero() {
+		return nil
+	}
+	_, bytes, _ := r.lag.state()
+	return &Lag{Seconds: time.Since(complete).Seconds(), Bytes: bytes}
+}
+
+// HasReplica reports whether reports read a replica.
+func (r *Reader) HasReplica() bool { return r.replica != nil }
+
+// ReplicaState returns why the replica could not be asked when it was last looked at. It does not wait.
+func (r *Reader) ReplicaState(context.Context) error {
+	_, _, err := r.lag.state()
+	return err
+}
+
+// Source says where the answer of a report came from.
+type Source struct {
+	// Complete: the answer comes from the replica, which had everything that was committed until then. Zero: from the primary, or not known.
+	Complete time.Time
+}
+
+// Behind returns the age of what the answer was made of, in seconds, for a header. Empty: from the primary, or not known.
+func (s *Source) Behind() string {
+	if s.Complete.IsZero() {
+		return ""
+	}
+	return strconv.FormatFloat(max(0, time.Since(s.Complete).Seconds()), 'f', 1, 64)
+}
+
+type sourceKey struct{}
+
+// Observe returns a context whose report fills in s.
+func Observe(ctx context.Context, s *Source) context.Context {
+	*s = Source{}
+	return context.WithValue(ctx, sourceKey{}, s)
+}

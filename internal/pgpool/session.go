@@ -1,0 +1,112 @@
+package pgpool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// settleTimeout bounds the statement that applies the settings of a new connection. A pooler without a free server lets a client in and has
+	// its first statement wait.
+	settleTimeout = 2 * time.Second
+
+	// sessionTimeout bounds CheckSessions.
+	sessionTimeout = 5 * time.Second
+
+	// sessionTries is how often CheckSessions compares. A pooler in transaction mode mostly gives two clients in turn the same server; with many
+	// idle servers, or one after the other, it may not at once.
+	sessionTries = 5
+)
+
+// Set has every connection of cfg begin with these settings. They are statements: PgBouncer refuses connections that ask for them as parameters.
+// Settings hold for a session, so behind a pooler they need one in session mode; see CheckSessions.
+func Set(cfg *pgx.ConnConfig, settings map[string]string) {
+	var statements strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&statements, "SET %s = '%s';", name, strings.ReplaceAll(settings[name], "'", "''"))
+	}
+	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+		defer cancel()
+		_, err := conn.Exec(ctx, statements.String()).ReadAll()
+		return err //nolint:wrapcheck // pgconn wraps it
+	}
+}
+
+// ErrSessionsShared is returned by CheckSessions if a pooler gives one session of PostgreSQL to several connections.
+var ErrSessionsShared = errors.New("PostgreSQL is reached through a pooler in transaction or statement mode (pool_mode). The service needs sessions of its " +
+	"own: for settings such as lock_timeout, for prepared statements, for advisory locks and for LISTEN. Set pool_mode = session for this database, or connect to " +
+	"PostgreSQL directly")
+
+// CheckSessions reports whether each connection to databaseURL has a session of its own. It returns ErrSessionsShared if not, and another error if it
+// could not find out. A direct connection costs one round trip. Behind a pooler it opens a second connection and looks whether both meet in one session.
+func CheckSessions(ctx context.Context, databaseURL string) error {
+	cfg, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return fmt.Errorf("database URL: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // shared sessions confuse prepared statements
+	cfg.RuntimeParams["application_name"] = "quotasvc-sessions"
+	first, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err //nolint:wrapcheck // pgx says what it did
+	}
+	defer func() { _ = first.Close(ctx) }()
+	pid, err := sessionOf(ctx, first)
+	if err != nil || pid == first.PgConn().PID() { // a pooler has numbers of its own
+		return err
+	}
+	second, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err //nolint:wrapcheck // the same
+	}
+	defer func() { _ = second.Close(ctx) }()
+	for range sessionTries {
+		if err := compareSessions(ctx, first, second, pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareSessions looks for the session of first, which was pid, before and while second is in a transaction.
+func compareSessions(ctx context.Context, first, second *pgx.Conn, pid uint32) error {
+	if _, err := second.Exec(ctx, "BEGIN"); err != nil {
+		if strings.Contains(err.Error(), "statement pooling") {
+			return ErrSessionsShared
+		}
+		if errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) {
+			return fmt.Errorf("a pooler before PostgreSQL gives no second connection, so its pool_size or max_db_connections is too small: %w", err)
+		}
+		return err //nolint:wrapcheck // pgx says what it did
+	}
+	other, err := sessionOf(ctx, second)
+	if err == nil && other == pid {
+		return ErrSessionsShared
+	}
+	now, err := sessionOf(ctx, first)
+	if err != nil {
+		return err
+	}
+	if now != pid {
+		return ErrSessionsShared
+	}
+	_, err = second.Exec(ctx, "ROLLBACK")
+	return err //nolint:wrapcheck // pgx says what it did
+}
+
+// sessionOf returns the number of the server process that answers conn.
+func sessionOf(ctx context.Context, conn *pgx.Conn) (pid uint32, err error) {
+	err = conn.QueryRow(ctx, "SELECT pg_backend_pid()::oid").Scan(&pid)
+	return pid, err //nolint:wrapcheck // pgx says what it did
+}
