@@ -14,7 +14,7 @@ import (
 func evictBy(t *testing.T, server *testenv.RedisServer, policy string) {
 	t.Helper()
 	c := redis.NewClient(server.Options())
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if err := c.ConfigSet(t.Context(), "maxmemory-policy", policy).Err(); err != nil {
 		t.Fatal(err)
 	}

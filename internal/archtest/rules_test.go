@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/bench/chart":  {},
 	"internal/bench/report": {"internal/bench/chart"},
-	"internal/bench/scale":  {}, // pure: a load model
+	"internal/bench/scale":  {},                                                                  // pure: a load model
 	"internal/drill":        {"internal/bench/chart", "internal/localstack", "internal/program"}, // it asks the product over HTTP
 	"internal/drill/cmd":    {"internal/drill", "internal/localstack"},
 	"internal/archtest/readingpath": {
