@@ -17,6 +17,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
+	"github.com/quotasvc/quotasvc/internal/citus"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/migrations"
 )
@@ -29,6 +30,9 @@ const (
 	// lockEvery and lockTries bound the wait for another instance's migration to one minute.
 	lockEvery = 1 // s
 	lockTries = 60
+
+	// citusShardsMax bounds the shard groups of a new database: each is some hundred tables and indexes on its node.
+	citusShardsMax = 1024
 )
 
 // migrateCmd groups the schema commands.
@@ -41,14 +45,25 @@ type migrateCmd struct {
 	Roles      migrateRolesCmd      `cmd:"" help:"Make the roles quotasvc_owner, quotasvc_service and quotasvc_reader, and set their rights. As an administrator of the database the first time."`
 }
 
-type migrateUpCmd struct{ databaseConfig }
+type migrateUpCmd struct {
+	databaseConfig
+
+	Citus       bool `help:"Distribute the tables over the nodes of a Citus cluster. Needed once; later runs place new tables by themselves."`
+	CitusShards int  `default:"32" help:"With --citus: number of shard groups. About eight for each node that the cluster may have one day; it is hard to change."`
+}
 
 // Run applies all missing steps.
 func (c *migrateUpCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	return migrateUp(ctx, string(c.DatabaseURL), log)
+	if c.CitusShards < 1 || c.CitusShards > citusShardsMax {
+		return fmt.Errorf("--citus-shards is %d; must be between 1 and %d", c.CitusShards, citusShardsMax)
+	}
+	if !c.Citus {
+		return migrateUp(ctx, string(c.DatabaseURL), log)
+	}
+	return migrateUpOn(ctx, string(c.DatabaseURL), log, c.CitusShards)
 }
 
 type migrateStatusCmd struct{ databaseConfig }
@@ -108,8 +123,14 @@ func (c *migrateDownCmd) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// migrateUp brings the schema to this program's version. Several instances may call it at the same time.
+// migrateUp brings the schema to this program's version. Several instances may call it at the same time. On a database that is distributed it
+// gives new tables their places.
 func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error {
+	return migrateUpOn(ctx, databaseURL, log, 0)
+}
+
+// migrateUpOn is migrateUp. With shards above 0 it distributes the tables.
+func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		results, err := p.Up(ctx)
 		for _, r := range results {
@@ -121,11 +142,33 @@ func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error 
 		if len(results) == 0 {
 			log.Info("schema is up to date")
 		}
+		if err := distribute(ctx, databaseURL, log, shards); err != nil {
+			return err
+		}
 		if err := makePartitions(ctx, databaseURL, log); err != nil {
 			log.Warn("journal partitions or indexes were not made; quotasvc migrate up tries again, and for partitions migrate partitions and the service", "error", err)
 		}
 		return setRights(ctx, databaseURL, log, ownedByRole)
 	})
+}
+
+// distribute gives the tables their places on a Citus cluster: if shards is above 0, or if it was done before.
+func distribute(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return redactedParse(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	if shards == 0 {
+		if before, err := citus.IsDistributed(ctx, conn); err != nil || !before {
+			return err
+		}
+		shards = citus.DefaultShards
+	}
+	if err := citus.Distribute(ctx, conn, shards, log); err != nil {
+		return fmt.Errorf("distribute the tables: %w", err)
+	}
+	return nil
 }
 
 type migratePartitionsCmd struct{ databaseConfig }

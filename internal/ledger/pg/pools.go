@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -33,9 +34,9 @@ const (
 )
 
 // writerParams force index plans. On fresh or badly analysed tables the planner otherwise reads whole tables for the joins
-// with unnest, and throughput falls a hundredfold. Generic plans save planning each batch again.
-func writerParams() map[string]string {
-	return map[string]string{
+// with unnest, and throughput falls a hundredfold. Generic plans save planning each batch again. On Citus each plan depends on the tenants.
+func (l *Ledger) writerParams() map[string]string {
+	params := map[string]string{
 		"application_name": "quotasvc-writer", "timezone": "UTC",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
 		"enable_bitmapscan": "off", "jit": "off",
@@ -44,6 +45,10 @@ func writerParams() map[string]string {
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTxTimeout),
 	}
+	if l.cluster != nil {
+		maps.Copy(params, citusWriterParams())
+	}
+	return params
 }
 
 func readerParams() map[string]string {

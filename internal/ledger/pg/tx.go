@@ -125,7 +125,10 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	statement := "LockBalances"
 	var existing []ledger.BalanceKey
 	switch p.locking {
-	case lockBriefly: // lockTimeout is the connection's setting
+	case lockBriefly: // lockTimeout is the connection's setting; on Citus the node's connection needs it as well
+		if t.ledger.cluster != nil {
+			out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockTimeout))
+		}
 	case lockPatiently:
 		out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockPatience))
 	case lockFree:
