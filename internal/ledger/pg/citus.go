@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,14 +92,43 @@ func (l *Ledger) runGroups(ctx context.Context, p *plan) {
 	}
 }
 
-// commitUnclear reports an error of COMMIT on Citus after which the transaction may be committed: the coordinator reports as its own error that it
-// does not know what became of the transaction on the node. Errors of the statements before have codes of their own.
-func commitUnclear(pgErr *pgconn.PgError) bool {
-	switch pgErr.Code[:2] {
-	case "08", "XX", "58", "57":
-		return true
+// What a node refused while rows were copied to it, by the beginning of its message. Citus passes on the message and not the code.
+var nodeErrors = []struct{ message, code string }{
+	{"duplicate key value violates unique constraint", "23505"},
+	{"no partition of relation", "23514"},
+	{"new row for relation", "23514"},
+	{"null value in column", "23502"},
+	{"insert or update on table", "23503"},
+	{"canceling statement due to lock timeout", "55P03"},
+	{"canceling statement due to", "57014"},
+	{"deadlock detected", "40P01"},
+	{"could not serialize access", "40001"},
+	{"cannot execute", "25006"},
+}
+
+// codeUnclear is the code of an error of the cluster itself: a node was lost, or does not answer. After COMMIT was sent, nobody knows what became
+// of the transaction.
+const codeUnclear = "08007"
+
+// restoreCode gives an error of Citus that has the code of an internal error the one that PostgreSQL has for it.
+func (l *Ledger) restoreCode(err error) {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	if l.cluster == nil || !ok || pgErr.Code != "XX000" {
+		return
 	}
-	return strings.HasPrefix(pgErr.Message, "could not commit transaction")
+	pgErr.Code = codeUnclear
+	for _, known := range nodeErrors {
+		if strings.HasPrefix(pgErr.Message, known.message) {
+			pgErr.Code = known.code
+			return
+		}
+	}
+}
+
+// commitUnclear reports an answered error after which the transaction may be committed: on Citus, COMMIT fails on the coordinator when the node is
+// lost that had to carry it out.
+func commitUnclear(pgErr *pgconn.PgError) bool {
+	return strings.HasPrefix(pgErr.Code, "08") || slices.Contains([]string{"57P01", "57P02", "57P03"}, pgErr.Code)
 }
 
 // citusName reports whether a unique violation of a shard is one of this table. Citus passes the message on, and not the table's name.

@@ -41,6 +41,7 @@ func (l *Ledger) inTx(ctx context.Context, do func(ctx context.Context, t *tx) e
 	defer conn.Release()
 	t := &tx{ledger: l, conn: conn.Conn(), batch: ledger.NewBatch()}
 	if err = do(ctx, t); err != nil {
+		l.restoreCode(err)
 		t.rollBack(ctx)
 		err = l.makeMissing(ctx, t.conn, err)
 		t.dropIfReadOnly(err)
