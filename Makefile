@@ -51,6 +51,13 @@ run: servers build ## Run the service for a trial, with a private PostgreSQL and
 test: servers test-tools ## Run the whole test suite on real servers
 	go test -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS) $(PACKAGES)
 
+# The packages whose tests use the database.
+CITUS_PACKAGES := ./internal/citus ./internal/localstack ./internal/ledger/... ./internal/catalog ./internal/access ./internal/override ./internal/gate ./internal/httpapi ./cmd/quotasvc
+
+.PHONY: test-citus
+test-citus: servers ## Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time
+	QUOTASVC_TEST_CITUS=1 go test -count=1 -p 1 -timeout 30m $(ARGS) $(CITUS_PACKAGES)
+
 .PHONY: test-race
 test-race: servers test-tools ## Run the test suite with the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -count=1 -shuffle=on -timeout $(RACE_TIMEOUT) $(ARGS) $(PACKAGES)

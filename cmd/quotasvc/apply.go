@@ -81,7 +81,11 @@ func applyText(ctx context.Context, databaseURL string, agreed *clock.Clock, tex
 		return nil, err
 	}
 	defer pool.Close()
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
+	target, err := databaseTarget(ctx, databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: target, CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed})
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,11 @@ func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context,
 		return err
 	}
 	defer pool.Close()
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{})
+	target, err := databaseTarget(ctx, string(cfg.DatabaseURL))
+	if err != nil {
+		return err
+	}
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: target})
 	if err != nil {
 		return err
 	}

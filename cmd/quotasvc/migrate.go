@@ -17,7 +17,6 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/quotasvc/quotasvc/deploy/postgres"
-	"github.com/quotasvc/quotasvc/internal/citus"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/migrations"
 )
@@ -30,9 +29,6 @@ const (
 	// lockEvery and lockTries bound the wait for another instance's migration to one minute.
 	lockEvery = 1 // s
 	lockTries = 60
-
-	// citusShardsMax bounds the shard groups of a new database: each is some hundred tables and indexes on its node.
-	citusShardsMax = 1024
 )
 
 // migrateCmd groups the schema commands.
@@ -150,25 +146,6 @@ func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shar
 		}
 		return setRights(ctx, databaseURL, log, ownedByRole)
 	})
-}
-
-// distribute gives the tables their places on a Citus cluster: if shards is above 0, or if it was done before.
-func distribute(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
-	conn, err := pgx.Connect(ctx, databaseURL)
-	if err != nil {
-		return redactedParse(err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
-	if shards == 0 {
-		if before, err := citus.IsDistributed(ctx, conn); err != nil || !before {
-			return err
-		}
-		shards = citus.DefaultShards
-	}
-	if err := citus.Distribute(ctx, conn, shards, log); err != nil {
-		return fmt.Errorf("distribute the tables: %w", err)
-	}
-	return nil
 }
 
 type migratePartitionsCmd struct{ databaseConfig }

@@ -25,6 +25,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/override"
@@ -41,6 +42,7 @@ import (
 type service struct {
 	log      *slog.Logger
 	secrets  *rotation
+	target   namedsql.Target // whether the tables are distributed over a Citus cluster
 	api      http.Handler
 	envoy    *envoyrls.Server   // nil: off
 	adminKey func(string) error // replaces the admin key
@@ -75,7 +77,11 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
 		return nil, err
 	}
-	s := &service{log: log, secrets: secrets}
+	target, err := databaseTarget(ctx, string(cfg.DatabaseURL))
+	if err != nil {
+		return nil, err
+	}
+	s := &service{log: log, secrets: secrets, target: target}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
@@ -242,7 +248,7 @@ func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *
 		return nil, nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Away: s.away, Suspect: s.suspect})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: s.target, CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Away: s.away, Suspect: s.suspect})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -285,7 +291,7 @@ func (s *service) openOverrides(c *catalog.Store) (*override.Cache, error) {
 
 // startRollups starts the writer of the journal's sums.
 func (s *service) startRollups(ctx context.Context, cfg *serviceConfig, m *measurements) (*history.Rollups, error) {
-	w, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry})
+	w, err := history.OpenRollups(ctx, history.RollupConfig{Target: s.target, DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry})
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +343,7 @@ func afterCommit(cache *balances.Cache, sums *history.Rollups) func([]ledger.Bal
 
 // startVerifier starts the continuous verifier. Without Redis there are no shared copies to compare.
 func (s *service) startVerifier(ctx context.Context, cfg *serviceConfig, m *measurements, cache *balances.Cache) (*verifier.Verifier, error) {
-	c := verifier.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Every: cfg.VerifyEvery}
+	c := verifier.Config{Target: s.target, DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Every: cfg.VerifyEvery}
 	if cfg.RedisURL != "" {
 		c.Copies = cache.Stored
 	}

@@ -89,7 +89,7 @@ var mayImport = map[string][]string{
 	"cmd/quotasvc": {
 		"internal/httpapi", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/catalog/diff", "internal/ledger", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier",
 		"internal/citus", "internal/clock", "internal/envoyrls", "internal/once", "internal/override", "internal/ratelimit", "internal/ratelimit/replica", "internal/redisstore", "internal/lane",
-		"internal/bound", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
+		"internal/bound", "internal/namedsql", "internal/period", "internal/localstack", "internal/ops", "internal/pgpool", "internal/transport", "internal/trail", "internal/tracing", "internal/access", "internal/yamldoc", "deploy/postgres", "migrations",
 	},
 }
 
@@ -108,7 +108,7 @@ var mayImportInTests = map[string][]string{
 }
 
 // outsideTheOrder lists packages that any test may import: servers and embedded files.
-var outsideTheOrder = []string{"internal/localstack", "deploy/postgres", "migrations", "lua"}
+var outsideTheOrder = []string{"internal/localstack", "internal/namedsql", "deploy/postgres", "migrations", "lua"}
 
 // onlyIn lists the packages whose code may import a library. Tests may import any
 // library, for example to read a server's data, except those in notEvenInTests.

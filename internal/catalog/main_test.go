@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -26,6 +27,7 @@ func openPool(t *testing.T, url string) *pgxpool.Pool {
 
 func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
 	t.Helper()
+	cfg.Target = namedsql.Target(testenv.OnCitus())
 	store, err := NewStore(openPool(t, testenv.AsService(url)), cfg)
 	require.NoError(t, err)
 	return store

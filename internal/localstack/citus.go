@@ -39,11 +39,12 @@ func StartCitus(ctx context.Context, cfg CitusConfig) (_ *Citus, err error) {
 		"shared_preload_libraries": "citus",
 		"wal_level":                "logical", // shards move by logical replication
 		"citus.node_conninfo":      "sslmode=prefer",
+		"citus.local_hostname":     loopback,
 		// Each database has a background worker of Citus on every node.
-		"max_worker_processes":         "200",
-		"max_prepared_transactions":    "200",
-		"max_replication_slots":        "30",
-		"max_wal_senders":              "30",
+		"max_worker_processes":            "200",
+		"max_prepared_transactions":       "200",
+		"max_replication_slots":           "30",
+		"max_wal_senders":                 "30",
 		"max_logical_replication_workers": "16",
 	}
 	passwords := filepath.Join(cfg.Dir, passFile)

@@ -169,7 +169,9 @@ func (p *Postgres) query(ctx context.Context, sql string, dest any) error {
 }
 
 // connect opens a connection to the maintenance database, which always exists.
-func (p *Postgres) connect(ctx context.Context) (*pgx.Conn, error) { return p.connectTo(ctx, "postgres") }
+func (p *Postgres) connect(ctx context.Context) (*pgx.Conn, error) {
+	return p.connectTo(ctx, "postgres")
+}
 
 func (p *Postgres) connectTo(ctx context.Context, database string) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(p.URL())

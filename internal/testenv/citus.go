@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/quotasvc/quotasvc/deploy/postgres"
 	"github.com/quotasvc/quotasvc/internal/citus"
 	"github.com/quotasvc/quotasvc/internal/localstack"
 )
@@ -92,7 +94,21 @@ func prepareCitus(ctx context.Context, databaseURL string) error {
 		defer conn.Close(ctx)
 		return citus.Distribute(ctx, conn, shardGroups, slog.New(slog.DiscardHandler))
 	})
-	return errors.Join(err, makeServiceLoginAt(ctx, databaseURL))
+	return errors.Join(err, makeServiceLoginAt(ctx, databaseURL), letOwnerLogIn(ctx, databaseURL))
+}
+
+// letOwnerLogIn gives the owner of the tables the password of the nodes: a node copies shards from another one as this role.
+func letOwnerLogIn(ctx context.Context, databaseURL string) error {
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer conn.Close(ctx)
+	password := strings.ReplaceAll(conn.Config().Password, "'", "''")
+	if _, err := conn.Exec(ctx, "ALTER ROLE "+postgres.OwnerRole+" PASSWORD '"+password+"'"); err != nil {
+		return fmt.Errorf("let the owner log in: %w", err)
+	}
+	return nil
 }
 
 // localCitus is localPostgres for a cluster.
@@ -108,7 +124,10 @@ func (s source) localCitus(ctx context.Context, workers int) (*localstack.Citus,
 	}
 	c, err := localstack.StartCitus(ctx, localstack.CitusConfig{
 		PostgresConfig: localstack.PostgresConfig{
-			Dir: dir, Extra: map[string]string{"max_connections": maxConnections, "max_wal_size": maxWALSize}, Cache: s.cache, Search: &s.search,
+			Dir: dir, Extra: map[string]string{
+				"max_connections": maxConnections, "max_wal_size": maxWALSize,
+				"citus.enable_unsafe_triggers": "on", // tests make rows fail by triggers
+			}, Cache: s.cache, Search: &s.search,
 		},
 		Workers: workers,
 	})
@@ -118,4 +137,3 @@ func (s source) localCitus(ctx context.Context, workers int) (*localstack.Citus,
 	stop := func(ctx context.Context) error { return errors.Join(c.Stop(ctx), os.RemoveAll(dir)) }
 	return c, stop, nil
 }
-

@@ -75,7 +75,7 @@ func hours(t time.Time) int64 { return t.Unix() / int64(time.Hour/time.Second) }
 
 // postgresEnv is the server with the tests' databases.
 type postgresEnv struct {
-	base     *url.URL // of the maintenance database
+	base     *url.URL          // of the maintenance database
 	citus    *localstack.Citus // nil: one server
 	origin   origin
 	template *lazy[string] // name of the migrated template

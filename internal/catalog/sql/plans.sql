@@ -21,9 +21,10 @@ ORDER BY a.plan, a.ordinal;
 
 -- name: InsertPlan
 -- Version $2 of plan $1, created at $4, which is now, and after the version before it, however the clocks were set.
-INSERT INTO plans (plan, version, limits, created_at)
-SELECT $1, $2, $3, greatest($4::timestamptz, (SELECT max(p.created_at) + interval '1 microsecond' FROM plans p WHERE p.plan = $1))
-RETURNING created_at;
+INSERT INTO plans AS n (plan, version, limits, created_at)
+SELECT $1, $2, $3, greatest($4::timestamptz, o.newest + interval '1 microsecond')
+FROM (SELECT max(p.created_at) AS newest FROM plans p WHERE p.plan = $1) AS o
+RETURNING n.created_at;
 
 -- name: InsertAllowances
 INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max, overage_policy,

@@ -27,7 +27,7 @@ func TestArchive_SealedDays_AreCheckedAfterwards(t *testing.T) {
 	b.tenant("rare")
 	b.topup("acme", 1000)
 	b.topup("rare", 10)
-	v, err := verifier.Open(t.Context(), verifier.Config{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	v, err := verifier.Open(t.Context(), verifier.Config{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	t.Cleanup(func() { b.check(v.Stop(context.Background())) })
 	var seals []*seal.Seal

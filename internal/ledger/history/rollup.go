@@ -44,6 +44,7 @@ type RollupConfig struct {
 	DatabaseURL string                // PostgreSQL, required
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
+	Target      namedsql.Target       // whether the tables are distributed over a Citus cluster
 	Login       *pgpool.Login         // changes user and password of new connections; nil: those of the URL
 }
 
@@ -65,7 +66,7 @@ type Rollups struct {
 
 // OpenRollups prepares a writer with a connection of its own. It does not wait for PostgreSQL.
 func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
-	sql, err := namedsql.Load(sqlFiles)
+	sql, err := namedsql.LoadFor(cfg.Target, sqlFiles)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ type Ledger struct {
 	sql     map[string]string
 	writers *pgxpool.Pool
 	readers *pgxpool.Pool
-	probe   *pgxpool.Pool // one connection for Ping: whether PostgreSQL answers does not depend on who reads
+	probe   *pgxpool.Pool  // one connection for Ping: whether PostgreSQL answers does not depend on who reads
 	cluster *citus.Cluster // nil: PostgreSQL without Citus
 	lanes   []*writerLane
 	shelf   *shelf
