@@ -14,6 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // Seals from before an archive hold after it, as far as their entries are there; heads of archived days leave with their months.

@@ -63,13 +63,14 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 	if cfg.Reports == 0 {
 		cfg.Reports = reportsDefault
 	}
+	target := namedsql.Target(l.Cluster() != nil)
 	r := &Reader{ledger: l, queue: newQueue(cfg.Reports, cfg.Metrics), sql: sql}
-	if r.primary, err = newPool(ctx, cfg.DatabaseURL, cfg.Login, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+	if r.primary, err = newPool(ctx, target, cfg.DatabaseURL, cfg.Login, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 		return nil, err
 	}
 	pgpool.Measure(cfg.Metrics, "reports", r.primary)
 	if cfg.ReplicaURL != "" {
-		if r.replica, err = newPool(ctx, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+		if r.replica, err = newPool(ctx, target, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 			r.primary.Close()
 			return nil, err
 		}

@@ -77,7 +77,7 @@ func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
 			Help: "Rows of cumulative sums written: one per 100 to 500 entries of a balance.",
 		}),
 	}
-	if w.pool, err = newPool(ctx, cfg.DatabaseURL, cfg.Login, nil, 1, "quotasvc-rollups", writeTimeout); err != nil {
+	if w.pool, err = newPool(ctx, cfg.Target, cfg.DatabaseURL, cfg.Login, nil, 1, "quotasvc-rollups", writeTimeout); err != nil {
 		return nil, err
 	}
 	cfg.Metrics.MustRegister(w.written)
