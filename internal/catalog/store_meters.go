@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
 // PutMeter creates or replaces a meter. It returns the stored meter and whether it is new.
@@ -63,9 +61,6 @@ func (s *Store) DeleteMeter(ctx context.Context, id string) error {
 		}
 		if n == 0 {
 			return notFound(kindMeter, id)
-		}
-		if err := tx.oneConnectionPerNode(ctx); err != nil {
-			return err
 		}
 		if _, err := tx.exec(ctx, "DeleteEmptyBalances", id); err != nil {
 			return wrap("delete empty balances", err)
@@ -138,13 +133,4 @@ func first[T any](items []T) *T {
 		return nil
 	}
 	return &items[0]
-}
-
-// oneConnectionPerNode makes the transaction change tables of all nodes over one connection each: on Citus, those that have foreign keys need it.
-func (tx *txn) oneConnectionPerNode(ctx context.Context) error {
-	if tx.store.cfg.Target != namedsql.Citus {
-		return nil
-	}
-	_, err := tx.Exec(ctx, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
-	return wrap("prepare the transaction", err)
 }
