@@ -64,16 +64,24 @@ func StartCitus(ctx context.Context, cfg CitusConfig) (_ *Citus, err error) {
 			c.Workers = append(c.Workers, p)
 		}
 	}
-	// A role that is made on the coordinator has the coordinator's password on all nodes.
-	var lines strings.Builder
-	for _, n := range c.Nodes() {
-		fmt.Fprintf(&lines, "%s:%d:*:%s:%s\n", loopback, n.port, Superuser, n.password)
-		fmt.Fprintf(&lines, "%s:%d:*:*:%s\n", loopback, n.port, c.Coordinator.password)
+	for _, w := range c.Workers {
+		if err := w.setPassword(ctx, c.Coordinator.password); err != nil {
+			return c, err
+		}
 	}
-	if err := writeSecret(passwords, strings.TrimSpace(lines.String()), c.Coordinator.as); err != nil {
+	if err := writeSecret(passwords, "*:*:*:*:"+c.Coordinator.password, c.Coordinator.as); err != nil {
 		return c, err
 	}
 	return c, nil
+}
+
+// setPassword gives the superuser another password. Citus would do so when the node is added: roles have the coordinator's password on all nodes.
+func (p *Postgres) setPassword(ctx context.Context, password string) error {
+	if err := p.exec(ctx, "ALTER ROLE "+Superuser+" PASSWORD '"+password+"'"); err != nil {
+		return fmt.Errorf("set the password of a node: %w", err)
+	}
+	p.password = password
+	return writeSecret(filepath.Join(p.dir, "password"), password, p.as)
 }
 
 // Nodes returns the coordinator and the workers.

@@ -79,15 +79,15 @@ type containers interface {
 }
 
 func (s source) postgres(ctx context.Context) (backend, error) {
+	if url := s.getenv(EnvPostgres); url != "" {
+		return backend{url: url, origin: fromURL}, nil
+	}
 	if s.getenv(EnvCitus) != "" {
 		c, stop, err := s.localCitus(ctx, workers)
 		if err != nil {
 			return backend{}, err
 		}
 		return backend{url: c.Coordinator.URL(), origin: fromBinaries, stop: stop, citus: c}, nil
-	}
-	if url := s.getenv(EnvPostgres); url != "" {
-		return backend{url: url, origin: fromURL}, nil
 	}
 	p, stop, err := s.localPostgres(ctx)
 	if err == nil {

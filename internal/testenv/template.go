@@ -59,7 +59,7 @@ func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if p.citus != nil {
-		if err := prepareCitus(ctx, p.urlOf(name)); err != nil {
+		if err := errors.Join(prepareCitus(ctx, p.urlOf(name)), easeUpdates(ctx, p.urlOf(name))); err != nil {
 			return "", errors.Join(err, p.drop(ctx, name))
 		}
 		return name, p.citus.CloseTemplate(ctx, name)
