@@ -108,6 +108,10 @@ bench-verify: servers ## Measure verify and seal on one large balance and on man
 bench-archive: servers ## Measure the archive of many balances with 200 entries each (ARCHIVE_BALANCES, default 5000)
 	QUOTASVC_ARCHIVE_BALANCES=$(or $(ARCHIVE_BALANCES),5000) go test -v -count=1 -timeout 1h -run '^TestArchive_ManyEntries' ./internal/ledger/archive
 
+.PHONY: bench-citus
+bench-citus: servers ## Measure debits on Citus beside PostgreSQL in one run: rate and CPU per debit (CITUS_ROUND, default 5s)
+	QUOTASVC_BENCH_CITUS=$(or $(CITUS_ROUND),5s) go test -v -count=1 -timeout 30m -run '^TestBench_DebitsOnCitus' ./internal/ledger/pg
+
 .PHONY: drill
 drill: servers build build-drill ## Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7')
 	DRILL_KILLS=$(or $(DRILL_KILLS),200) DRILL_FAILOVERS=$(or $(DRILL_FAILOVERS),20) $(DRILL) $(ARGS)

@@ -143,6 +143,7 @@ func (s source) localCitus(ctx context.Context, workers int) (*localstack.Citus,
 			Dir: dir, Extra: map[string]string{
 				"max_connections": maxConnections, "max_wal_size": maxWALSize,
 				"citus.enable_unsafe_triggers": "on", // tests make rows fail by triggers
+				"citus.recover_2pc_interval":   "1s", // a node that is killed between the two phases of a COMMIT keeps its locks until then
 			}, Cache: s.cache, Search: &s.search,
 		},
 		Workers: workers,

@@ -233,28 +233,37 @@ ORDER BY p.plan, p.version;
 
 -- name: InsertEntries
 -- Appends the lines of the batch. A unique violation means that another instance has just written one of the keys: the batch
--- is decided again.
+-- is decided again. On Citus the join with the balances, which exist, makes it a statement of one node: without it Citus copies the rows, and commits
+-- in two phases.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor)
-SELECT l.tenant_id, l.operation_id, l.line, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, l.kind, l.meter, l.subject,
+-- citus: SELECT b.tenant_id,
+SELECT l.tenant_id, -- plain
+       l.operation_id, l.line, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, l.kind, l.meter, l.subject,
        l.period_start, l.grant_id, l.source, l.amount, l.remaining_after, l.item, l.requested, l.fingerprint, l.created_at,
        l.effective_at, l.op_subject, l.detail, l.metadata, nullif(l.actor, '')
 FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[],
             $10::text[], $11::bigint[], $12::bigint[], $13::integer[], $14::bigint[], $15::bytea[], $16::timestamptz[],
             $17::timestamptz[], $18::text[], $19::jsonb[], $20::jsonb[], $21::text[])
      AS l (tenant_id, operation_id, line, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after, item,
-           requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor);
+           requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor)
+-- citus: JOIN balances b ON b.tenant_id = l.tenant_id AND b.meter = l.meter AND b.subject = l.subject AND b.tenant_id = ANY ($1::text[])
+;
 
 -- name: InsertPlainDebits
 -- Does the same for the usual case: a debit of one item that one grant pays. Half the columns, a fifth less work.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at, actor)
-SELECT l.tenant_id, l.operation_id, 1, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, 'debit', l.meter, '',
+-- citus: SELECT b.tenant_id,
+SELECT l.tenant_id, -- plain
+       l.operation_id, 1, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, 'debit', l.meter, '',
        l.period_start, l.grant_id, l.source, l.amount, l.remaining_after, 0, l.amount, l.fingerprint, l.created_at,
        nullif(l.actor, '')
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
             $10::bytea[], $11::timestamptz[], $12::text[])
-     AS l (tenant_id, operation_id, seq, meter, period_start, grant_id, source, amount, remaining_after, fingerprint, created_at, actor);
+     AS l (tenant_id, operation_id, seq, meter, period_start, grant_id, source, amount, remaining_after, fingerprint, created_at, actor)
+-- citus: JOIN balances b ON b.tenant_id = l.tenant_id AND b.meter = l.meter AND b.subject = '' AND b.tenant_id = ANY ($1::text[])
+;
 
 -- name: UpdateDrawnBalances
 -- Does the same as UpdateBalances for balances that only debits changed. $10 is the expected count, as the last parameter there.
