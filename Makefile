@@ -51,6 +51,13 @@ run: servers build ## Run the service for a trial, with a private PostgreSQL and
 test: servers test-tools ## Run the whole test suite on real servers
 	go test -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS) $(PACKAGES)
 
+# The packages whose tests use the database.
+CITUS_PACKAGES := ./internal/citus ./internal/localstack ./internal/ledger/... ./internal/catalog ./internal/access ./internal/override ./internal/gate ./internal/httpapi ./cmd/quotasvc
+
+.PHONY: test-citus
+test-citus: servers ## Run the database tests on private Citus clusters (Citus 13.2 beside PostgreSQL 15), one package at a time
+	QUOTASVC_TEST_CITUS=1 go test -count=1 -p 1 -timeout 30m $(ARGS) $(CITUS_PACKAGES)
+
 .PHONY: test-race
 test-race: servers test-tools ## Run the test suite with the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race -count=1 -shuffle=on -timeout $(RACE_TIMEOUT) $(ARGS) $(PACKAGES)
@@ -109,6 +116,10 @@ bench-archive: servers ## Measure the archive of many balances with 200 entries 
 bench-redis-memory: servers ## Measure the bytes in Redis of buckets, leases and copies of balances (REDIS_MEMORY_TENANTS, default 1000000 of each)
 	QUOTASVC_REDIS_MEMORY_TENANTS=$(or $(REDIS_MEMORY_TENANTS),1000000) go test -v -count=1 -timeout 1h -p 1 \
 		-run '^(TestBucket_TakesAtMost170Bytes|TestLeases_InRedis_BytesOfEach|TestCopy_InRedis_TakesAtMost240Bytes)$$' ./internal/ratelimit ./internal/balances
+
+.PHONY: bench-citus
+bench-citus: servers ## Measure debits on Citus beside PostgreSQL in one run: rate and CPU per debit (CITUS_ROUND, default 5s)
+	QUOTASVC_BENCH_CITUS=$(or $(CITUS_ROUND),5s) go test -v -count=1 -timeout 30m -run '^TestBench_DebitsOnCitus' ./internal/ledger/pg
 
 .PHONY: drill
 drill: servers build build-drill ## Kill and pause everything under load, fail over, restore; compare (DRILL_KILLS, DRILL_FAILOVERS, ARGS='--seed 7')

@@ -55,7 +55,11 @@ func (c *archiveCmd) Run(ctx context.Context, log *slog.Logger) error {
 }
 
 func (c *archiveCmd) archive(ctx context.Context, before journal.Month, log *slog.Logger, progress func(archive.Progress)) (out *archive.Result, err error) {
-	sums, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: string(c.DatabaseURL), Log: log, Metrics: prometheus.NewRegistry()})
+	target, err := databaseTarget(ctx, string(c.DatabaseURL))
+	if err != nil {
+		return nil, err
+	}
+	sums, err := history.OpenRollups(ctx, history.RollupConfig{Target: target, DatabaseURL: string(c.DatabaseURL), Log: log, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ type serviceConfig struct {
 	StopTimeout time.Duration `env:"QUOTASVC_STOP_TIMEOUT" default:"6s" group:"Starting and stopping" help:"Time limit of the stop after the drain delay. Container runtimes kill after 10 s by default; keep the sum of both below their limit."`
 
 	Replicas    int           `env:"QUOTASVC_REPLICAS" default:"1" group:"Tuning" help:"Minimum number of instances to assume while Redis is unavailable, 1 to 256. Limits are then divided by this number or by the last known number of live instances, whichever is larger."`
-	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"2" group:"Tuning" help:"Number of ledger writers. Each one uses a PostgreSQL connection."`
+	LedgerLanes int           `env:"QUOTASVC_LEDGER_LANES" default:"0" group:"Tuning" help:"Number of ledger writers, 1 to 64. Each one uses a PostgreSQL connection. 0: 2, or on Citus one for each shard group, at most 32."`
 	CheckReads  int           `env:"QUOTASVC_CHECK_READS" default:"8" group:"Tuning" help:"Maximum number of concurrent PostgreSQL reads for checks."`
 	Readers     int           `env:"QUOTASVC_READERS" default:"8" group:"Tuning" help:"PostgreSQL connections for reads of balances, checks and look-ups, 1 to 1024. Reports have three of their own."`
 	CacheFresh  time.Duration `env:"QUOTASVC_CACHE_FRESH" default:"30s" group:"Tuning" help:"Age at which a cached balance is read from PostgreSQL again, unless a check sets max_stale_ms."`
@@ -159,7 +159,7 @@ func (c *serviceConfig) validate() error {
 	check.require(c.StopTimeout >= time.Second && c.StopTimeout <= 10*time.Minute, settingName("stop-timeout"),
 		"is %s; must be between 1s and 10m", c.StopTimeout)
 	check.require(c.Replicas >= 1 && c.Replicas <= replica.Max, settingName("replicas"), "is %d; must be between 1 and %d", c.Replicas, replica.Max)
-	check.require(c.LedgerLanes >= 1 && c.LedgerLanes <= 64, settingName("ledger-lanes"), "is %d; must be between 1 and 64", c.LedgerLanes)
+	check.require(c.LedgerLanes >= 0 && c.LedgerLanes <= 64, settingName("ledger-lanes"), "is %d; must be between 0 and 64", c.LedgerLanes)
 	check.require(c.CheckReads >= 1 && c.CheckReads <= 1024, settingName("check-reads"), "is %d; must be between 1 and 1024", c.CheckReads)
 	check.require(c.Readers >= 1 && c.Readers <= 1024, settingName("readers"), "is %d; must be between 1 and 1024", c.Readers)
 	if c.ReportDatabaseURL != "" {

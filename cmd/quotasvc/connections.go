@@ -16,6 +16,9 @@ const (
 	// envoyConnectionsMax bounds the connections of Envoys: each worker of each of them has one.
 	envoyConnectionsMax = 512
 
+	// lanesReserved are the files of the ledger's writers where their number is not set: as many as there may be on Citus.
+	lanesReserved = 32
+
 	// connectionsDefaultMax bounds the derived number. A connection takes about 20 kB.
 	connectionsDefaultMax = 20_000
 )
@@ -28,7 +31,7 @@ func (c *serviceConfig) connectionsMax(log *slog.Logger) int {
 		files.Cur = 1024
 	}
 	limit := int(min(files.Cur, 1<<30))
-	room := max(limit-filesReserved-c.Readers-c.LedgerLanes, limit/2)
+	room := max(limit-filesReserved-c.Readers-max(c.LedgerLanes, lanesReserved), limit/2)
 	room -= c.envoyConnections(room)
 	switch {
 	case c.ConnectionsMax == 0:

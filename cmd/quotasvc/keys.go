@@ -129,12 +129,16 @@ func withKeys(ctx context.Context, cfg *databaseConfig, do func(context.Context,
 	if err := checkSchema(ctx, string(cfg.DatabaseURL)); err != nil {
 		return err
 	}
-	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL), nil)
+	target, err := databaseTarget(ctx, string(cfg.DatabaseURL))
+	if err != nil {
+		return err
+	}
+	pool, err := newCatalogPool(ctx, target, string(cfg.DatabaseURL), nil)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: target})
 	if err != nil {
 		return err
 	}

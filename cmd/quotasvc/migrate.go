@@ -42,14 +42,25 @@ type migrateCmd struct {
 	Roles      migrateRolesCmd      `cmd:"" help:"Make the roles quotasvc_owner, quotasvc_service and quotasvc_reader, and set their rights. As an administrator of the database the first time."`
 }
 
-type migrateUpCmd struct{ databaseConfig }
+type migrateUpCmd struct {
+	databaseConfig
+
+	Citus       bool `help:"Distribute the tables over the nodes of a Citus cluster. Needed once; later runs place new tables by themselves."`
+	CitusShards int  `default:"32" help:"With --citus: number of shard groups. About eight for each node that the cluster may have one day; it is hard to change."`
+}
 
 // Run applies all missing steps.
 func (c *migrateUpCmd) Run(ctx context.Context, log *slog.Logger) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	return migrateUp(ctx, string(c.DatabaseURL), log)
+	if c.CitusShards < 1 || c.CitusShards > citusShardsMax {
+		return fmt.Errorf("--citus-shards is %d; must be between 1 and %d", c.CitusShards, citusShardsMax)
+	}
+	if !c.Citus {
+		return migrateUp(ctx, string(c.DatabaseURL), log)
+	}
+	return migrateUpOn(ctx, string(c.DatabaseURL), log, c.CitusShards)
 }
 
 type migrateStatusCmd struct{ databaseConfig }
@@ -109,8 +120,14 @@ func (c *migrateDownCmd) Run(ctx context.Context, log *slog.Logger) error {
 	})
 }
 
-// migrateUp brings the schema to this program's version. Several instances may call it at the same time.
+// migrateUp brings the schema to this program's version. Several instances may call it at the same time. On a database that is distributed it
+// gives new tables their places.
 func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error {
+	return migrateUpOn(ctx, databaseURL, log, 0)
+}
+
+// migrateUpOn is migrateUp. With shards above 0 it distributes the tables.
+func migrateUpOn(ctx context.Context, databaseURL string, log *slog.Logger, shards int) error {
 	return withMigrations(ctx, databaseURL, func(ctx context.Context, p *goose.Provider) error {
 		results, err := p.Up(ctx)
 		for _, r := range results {
@@ -121,6 +138,9 @@ func migrateUp(ctx context.Context, databaseURL string, log *slog.Logger) error 
 		}
 		if len(results) == 0 {
 			log.Info("schema is up to date")
+		}
+		if err := distribute(ctx, databaseURL, log, shards); err != nil {
+			return err
 		}
 		if err := makePartitions(ctx, databaseURL, log); err != nil {
 			log.Warn("journal partitions or indexes were not made; quotasvc migrate up tries again, and for partitions migrate partitions and the service", "error", err)

@@ -25,6 +25,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/once"
 	"github.com/quotasvc/quotasvc/internal/ops"
 	"github.com/quotasvc/quotasvc/internal/override"
@@ -42,6 +43,7 @@ import (
 type service struct {
 	log      *slog.Logger
 	secrets  *rotation
+	target   namedsql.Target // whether the tables are distributed over a Citus cluster
 	api      http.Handler
 	envoy    *envoyrls.Server   // nil: off
 	adminKey func(string) error // replaces the admin key
@@ -79,7 +81,11 @@ func start(ctx context.Context, secrets *rotation, log *slog.Logger) (_ *service
 	if err := checkReportSessions(ctx, string(cfg.ReportDatabaseURL)); err != nil {
 		return nil, err
 	}
-	s := &service{log: log, secrets: secrets}
+	target, err := databaseTarget(ctx, string(cfg.DatabaseURL))
+	if err != nil {
+		return nil, err
+	}
+	s := &service{log: log, secrets: secrets, target: target}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.stopWithin(ctx, cfg.StopTimeout))
@@ -279,12 +285,12 @@ func (s *service) watchEviction(ctx context.Context, store *redisstore.Store) er
 
 // startCatalog starts the catalogue, and the keys, which follow its announcements.
 func (s *service) startCatalog(ctx context.Context, cfg *serviceConfig, agreed *clock.Clock, m *measurements, limiter *ratelimit.Limiter) (*catalog.Catalog, *access.Directory, error) {
-	pool, err := newCatalogPool(ctx, string(cfg.DatabaseURL), &s.secrets.database)
+	pool, err := newCatalogPool(ctx, s.target, string(cfg.DatabaseURL), &s.secrets.database)
 	if err != nil {
 		return nil, nil, err
 	}
 	s.onStop("catalogue connections", func(context.Context) error { pool.Close(); return nil })
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Away: s.away, Suspect: s.suspect})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: s.target, CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules, Clock: agreed, Away: s.away, Suspect: s.suspect})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -327,7 +333,7 @@ func (s *service) openOverrides(c *catalog.Store) (*override.Cache, error) {
 
 // startRollups starts the writer of the journal's sums.
 func (s *service) startRollups(ctx context.Context, cfg *serviceConfig, m *measurements) (*history.Rollups, error) {
-	w, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry})
+	w, err := history.OpenRollups(ctx, history.RollupConfig{Target: s.target, DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry})
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +385,7 @@ func afterCommit(cache *balances.Cache, sums *history.Rollups) func([]ledger.Bal
 
 // startVerifier starts the continuous verifier. Without Redis there are no shared copies to compare.
 func (s *service) startVerifier(ctx context.Context, cfg *serviceConfig, m *measurements, cache *balances.Cache) (*verifier.Verifier, error) {
-	c := verifier.Config{DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Every: cfg.VerifyEvery}
+	c := verifier.Config{Target: s.target, DatabaseURL: string(cfg.DatabaseURL), Login: &s.secrets.database, Log: s.log, Metrics: m.registry, Every: cfg.VerifyEvery}
 	if cfg.RedisURL != "" {
 		c.Copies = cache.Stored
 	}

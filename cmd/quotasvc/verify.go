@@ -102,7 +102,11 @@ func (c *verifyCmd) Run(ctx context.Context, log *slog.Logger) error {
 
 // withVerifier calls do with a separate verifier, for tools that run beside the service.
 func withVerifier(ctx context.Context, databaseURL string, log *slog.Logger, do func(*verifier.Verifier) error) (err error) {
-	v, err := verifier.Open(ctx, verifier.Config{DatabaseURL: databaseURL, Log: log, Metrics: prometheus.NewRegistry()})
+	target, err := databaseTarget(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	v, err := verifier.Open(ctx, verifier.Config{Target: target, DatabaseURL: databaseURL, Log: log, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		return err
 	}

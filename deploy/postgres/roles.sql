@@ -21,6 +21,8 @@ DECLARE
 BEGIN
     -- What needs a lock (a change of owner) does not keep others waiting for long.
     PERFORM set_config('lock_timeout', '3s', true);
+    -- On Citus: one connection per node, which the foreign keys of the catalogue need. Other databases do not know this setting and keep it.
+    PERFORM set_config('citus.multi_shard_modify_mode', 'sequential', true);
 
     FOR item IN SELECT unnest(ARRAY['quotasvc_owner', 'quotasvc_service', 'quotasvc_reader']) AS role LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = item.role) THEN

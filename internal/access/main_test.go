@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
@@ -41,7 +42,7 @@ func newInstance(t testing.TB, url string) *instance {
 	service, err := pgxpool.New(t.Context(), testenv.AsService(url))
 	check(t, err)
 	t.Cleanup(service.Close)
-	cs, err := catalog.NewStore(service, catalog.StoreConfig{})
+	cs, err := catalog.NewStore(service, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
 	check(t, err)
 	store, err := NewStore(cs)
 	check(t, err)

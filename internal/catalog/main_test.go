@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -18,7 +19,12 @@ const soon = 20 * time.Second
 
 func openPool(t *testing.T, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), url)
+	params, err := pgxpool.ParseConfig(url)
+	require.NoError(t, err)
+	if testenv.OnCitus() {
+		params.ConnConfig.RuntimeParams["citus.multi_shard_modify_mode"] = "sequential"
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), params)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
@@ -26,6 +32,7 @@ func openPool(t *testing.T, url string) *pgxpool.Pool {
 
 func openStore(t *testing.T, url string, cfg StoreConfig) *Store {
 	t.Helper()
+	cfg.Target = namedsql.Target(testenv.OnCitus())
 	store, err := NewStore(openPool(t, testenv.AsService(url)), cfg)
 	require.NoError(t, err)
 	return store

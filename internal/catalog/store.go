@@ -60,6 +60,8 @@ const (
 
 // StoreConfig configures a Store. The zero value is valid.
 type StoreConfig struct {
+	// Target says whether the tables are distributed over a Citus cluster.
+	Target namedsql.Target
 	// CheckLimit, if not nil, refuses limits that cannot be enforced. Its error is a *body.Fault, or several joined by
 	// errors.Join. It gets limits with defaults.
 	CheckLimit func(*Limit) error
@@ -107,7 +109,7 @@ func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 	if cfg.Suspect == nil {
 		cfg.Suspect = func() {}
 	}
-	queries, err := namedsql.Load(sqlFiles)
+	queries, err := namedsql.LoadFor(cfg.Target, sqlFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +120,9 @@ func NewStore(pool *pgxpool.Pool, cfg StoreConfig) (*Store, error) {
 	s.latest.Store(&Snapshot{})
 	return s, nil
 }
+
+// Target returns the kind of database that the store is for.
+func (s *Store) Target() namedsql.Target { return s.cfg.Target }
 
 // txn is a running transaction.
 type txn struct {

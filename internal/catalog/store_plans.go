@@ -152,7 +152,10 @@ func (tx *txn) putPlan(ctx context.Context, before *Plan, p Plan) (Plan, error) 
 	if err != nil {
 		return Plan{}, err
 	}
-	if err := tx.queryRow(ctx, "InsertPlan", p.ID, p.Version, limits, now).Scan(&p.CreatedAt); err != nil {
+	if err := tx.queryRow(ctx, "NextPlanVersion", p.ID, now).Scan(&p.CreatedAt); err != nil {
+		return Plan{}, wrap("store plan "+p.ID, err)
+	}
+	if _, err := tx.exec(ctx, "InsertPlan", p.ID, p.Version, limits, p.CreatedAt); err != nil {
 		return Plan{}, wrap("store plan "+p.ID, err)
 	}
 	p.CreatedAt = p.CreatedAt.UTC()

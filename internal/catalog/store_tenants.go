@@ -1,14 +1,18 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 )
 
 // PutTenant creates or replaces a tenant with its overrides. It returns the stored tenant and whether it is new. A change of
@@ -221,9 +225,29 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 		text := string(t.Metadata)
 		return &text
 	})
+	locked := make(map[string]*lockedTenant, len(ids))
+	if tx.store.cfg.Target != namedsql.Citus {
+		return locked, wrap("lock tenants", tx.lockInto(ctx, locked, ids, metadata))
+	}
+	// One statement cannot lock rows of several nodes.
+	order := make([]int, len(ids))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(ids[a], ids[b]) })
+	for _, i := range order {
+		if err := tx.lockInto(ctx, locked, ids[i:i+1], metadata[i:i+1]); err != nil {
+			return nil, wrap("lock tenants", err)
+		}
+	}
+	return locked, nil
+}
+
+// lockInto locks the existing tenants among ids, and adds them to locked.
+func (tx *txn) lockInto(ctx context.Context, locked map[string]*lockedTenant, ids []string, metadata []*string) error {
 	rows, err := tx.query(ctx, "LockTenants", ids, metadata)
 	if err != nil {
-		return nil, wrap("lock tenants", err)
+		return err
 	}
 	tenants, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*lockedTenant, error) {
 		var l lockedTenant
@@ -231,11 +255,10 @@ func (tx *txn) lockTenants(ctx context.Context, wanted []Tenant) (map[string]*lo
 		l.Tenant, err = scanTenant(row, &l.sameMetadata)
 		return &l, err
 	})
-	locked := make(map[string]*lockedTenant, len(tenants))
 	for _, l := range tenants {
 		locked[l.ID] = l
 	}
-	return locked, wrap("lock tenants", err)
+	return err
 }
 
 // putTenant stores t, which is normalized. before is locked; nil if there is none. The plan of t exists and has the

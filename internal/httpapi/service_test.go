@@ -31,6 +31,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/override"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/testenv"
@@ -176,7 +177,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 	cache.Start()
 	s.onStop("cache", cache.Stop)
 	pool := s.connect(databaseURL)
-	store, err := catalog.NewStore(pool, catalog.StoreConfig{CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
+	store, err := catalog.NewStore(pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus()), CheckLimit: gate.CheckLimit, CheckRules: gate.CheckRules})
 	s.check(err)
 	keyStore, err := access.NewStore(store)
 	s.check(err)
@@ -203,7 +204,7 @@ func (s *service) below(databaseURL string) (*gate.Gate, *pg.Ledger, *catalog.Ca
 
 func (s *service) openVerifier(databaseURL string) *verifier.Verifier {
 	s.t.Helper()
-	v, err := verifier.Open(s.t.Context(), verifier.Config{DatabaseURL: databaseURL, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	v, err := verifier.Open(s.t.Context(), verifier.Config{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: databaseURL, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	s.check(err)
 	s.onStop("verifier", v.Stop)
 	return v

@@ -170,11 +170,15 @@ func (p *Postgres) query(ctx context.Context, sql string, dest any) error {
 
 // connect opens a connection to the maintenance database, which always exists.
 func (p *Postgres) connect(ctx context.Context) (*pgx.Conn, error) {
+	return p.connectTo(ctx, "postgres")
+}
+
+func (p *Postgres) connectTo(ctx context.Context, database string) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(p.URL())
 	if err != nil {
 		return nil, fmt.Errorf("own database URL: %w", err)
 	}
-	cfg.Database = "postgres"
+	cfg.Database = database
 	cfg.RuntimeParams = nil // removes the caller's PGOPTIONS
 	return pgx.ConnectConfig(ctx, cfg)
 }

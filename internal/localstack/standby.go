@@ -68,12 +68,15 @@ func (p *Postgres) Await(ctx context.Context, sql string) error {
 	return nil
 }
 
-func (p *Postgres) exec(ctx context.Context, sql string) error {
-	conn, err := p.connect(ctx)
+func (p *Postgres) exec(ctx context.Context, sql string) error { return p.execIn(ctx, "postgres", sql) }
+
+// execIn runs a statement in a database.
+func (p *Postgres) execIn(ctx context.Context, database, sql string, args ...any) error {
+	conn, err := p.connectTo(ctx, database)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, sql)
+	_, err = conn.Exec(ctx, sql, args...)
 	return err
 }

@@ -8,7 +8,26 @@ import (
 
 // Load reads the files sql/*.sql of files and returns the SQL of each statement by its name. It fails when a file
 // cannot be read, and when a statement is empty, lacks its semicolon or has the name of another one.
-func Load(files fs.FS) (map[string]string, error) {
+func Load(files fs.FS) (map[string]string, error) { return LoadFor(Plain, files) }
+
+// Target is the kind of database that statements are for.
+type Target bool
+
+// The targets.
+const (
+	Plain Target = false // PostgreSQL
+	Citus Target = true  // PostgreSQL with Citus, whose tables are distributed
+)
+
+// A line that begins with citusLine is part of the statement on Citus only, without this beginning. A line that ends with plainLine is part of the
+// statement on PostgreSQL only.
+const (
+	citusLine = "-- citus: "
+	plainLine = " -- plain"
+)
+
+// LoadFor is Load for one kind of database.
+func LoadFor(target Target, files fs.FS) (map[string]string, error) {
 	paths, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {
 		return nil, fmt.Errorf("list embedded SQL: %w", err)
@@ -22,7 +41,7 @@ func Load(files fs.FS) (map[string]string, error) {
 		for _, part := range strings.Split(string(text), "-- name: ")[1:] {
 			name, body, _ := strings.Cut(part, "\n")
 			name = strings.TrimSpace(name)
-			statement, ended := strings.CutSuffix(withoutComments(body), ";")
+			statement, ended := strings.CutSuffix(target.text(body), ";")
 			if _, twice := all[name]; twice || !ended || statement == "" {
 				return nil, fmt.Errorf("embedded SQL %s: statement %q is empty, lacks its semicolon or has the name of another one", path, name)
 			}
@@ -32,12 +51,18 @@ func Load(files fs.FS) (map[string]string, error) {
 	return all, nil
 }
 
-// withoutComments returns the statement of body without comment lines.
-func withoutComments(body string) string {
+// text returns the statement of body without comment lines.
+func (target Target) text(body string) string {
 	var sql strings.Builder
 	for row := range strings.SplitSeq(body, "\n") {
-		if !strings.HasPrefix(row, "--") {
-			sql.WriteString(row + "\n")
+		only, forCitus := strings.CutPrefix(strings.TrimLeft(row, " "), citusLine)
+		both, forPlain := strings.CutSuffix(row, plainLine)
+		switch {
+		case forCitus && target == Citus:
+			sql.WriteString(only + "\n")
+		case forCitus, forPlain && target == Citus, strings.HasPrefix(row, "--"):
+		default:
+			sql.WriteString(both + "\n")
 		}
 	}
 	return strings.TrimSpace(sql.String())

@@ -34,3 +34,17 @@ func TestLoad_BadFile_NamesTheStatement(t *testing.T) {
 		}
 	}
 }
+
+func TestLoadFor_LinesOfOneTarget_LeftOutForTheOther(t *testing.T) {
+	t.Parallel()
+	text := file("-- name: One\nSELECT 1\nFROM a\n  -- citus: WHERE t = 1\nFOR SHARE -- plain\n;\n")
+	for target, want := range map[Target]string{Plain: "SELECT 1\nFROM a\nFOR SHARE\n", Citus: "SELECT 1\nFROM a\nWHERE t = 1\n"} {
+		got, err := LoadFor(target, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]string{"One": want}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -34,11 +35,11 @@ func newBundle(t *testing.T) *bundle {
 		return pool
 	}
 	b := &bundle{pool: open(testenv.AsService(url)), byHand: open(url)}
-	forTenants, err := catalog.NewStore(open(testenv.AsService(url)), catalog.StoreConfig{})
+	forTenants, err := catalog.NewStore(open(testenv.AsService(url)), catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
 	require.NoError(t, err)
 	b.catalog = catalog.New(forTenants, catalog.Config{})
 	require.NoError(t, b.catalog.Start(t.Context()))
-	forOverrides, err := catalog.NewStore(b.pool, catalog.StoreConfig{})
+	forOverrides, err := catalog.NewStore(b.pool, catalog.StoreConfig{Target: namedsql.Target(testenv.OnCitus())})
 	require.NoError(t, err)
 	store, err := NewStore(forOverrides, func(*catalog.Limit) error { return nil })
 	require.NoError(t, err)

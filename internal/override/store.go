@@ -35,7 +35,7 @@ type Store struct {
 
 // NewStore returns a store beside the catalogue's, whose connections it uses. check is catalog.StoreConfig.CheckLimit.
 func NewStore(c *catalog.Store, check func(*catalog.Limit) error) (*Store, error) {
-	queries, err := namedsql.Load(sqlFiles)
+	queries, err := namedsql.LoadFor(c.Target(), sqlFiles)
 	if err != nil {
 		return nil, err
 	}

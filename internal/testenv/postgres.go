@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/localstack"
 )
 
 const (
@@ -73,7 +75,8 @@ func hours(t time.Time) int64 { return t.Unix() / int64(time.Hour/time.Second) }
 
 // postgresEnv is the server with the tests' databases.
 type postgresEnv struct {
-	base     *url.URL // of the maintenance database
+	base     *url.URL          // of the maintenance database
+	citus    *localstack.Citus // nil: one server
 	origin   origin
 	template *lazy[string] // name of the migrated template
 }
@@ -86,7 +89,11 @@ func (e *env) startPostgres(ctx context.Context) (*postgresEnv, error) {
 	if b.stop != nil {
 		e.onStop(b.stop)
 	}
-	return newPostgresEnv(ctx, b)
+	p, err := newPostgresEnv(ctx, b)
+	if err == nil {
+		p.citus = b.citus
+	}
+	return p, err
 }
 
 func newPostgresEnv(ctx context.Context, b backend) (*postgresEnv, error) {
@@ -129,6 +136,12 @@ func (p *postgresEnv) exec(ctx context.Context, sql string) error {
 // create creates a database as a copy of template. If template is empty, it copies
 // template0, which is the same on every server.
 func (p *postgresEnv) create(ctx context.Context, name, template string) error {
+	switch {
+	case p.citus != nil && template != "":
+		return p.citus.CopyDatabase(ctx, name, template)
+	case p.citus != nil:
+		return p.citus.MakeDatabase(ctx, name)
+	}
 	sql := "CREATE DATABASE " + ident(name) + " TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
 	if template != "" {
 		sql = "CREATE DATABASE " + ident(name) + " TEMPLATE " + ident(template)
@@ -146,6 +159,9 @@ func (p *postgresEnv) create(ctx context.Context, name, template string) error {
 }
 
 func (p *postgresEnv) drop(ctx context.Context, name string) error {
+	if p.citus != nil {
+		return p.citus.DropDatabase(ctx, name)
+	}
 	if err := p.exec(ctx, "DROP DATABASE IF EXISTS "+ident(name)+" WITH (FORCE)"); err != nil {
 		return fmt.Errorf("drop database: %w", err)
 	}

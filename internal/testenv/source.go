@@ -50,6 +50,7 @@ type backend struct {
 	url    string
 	origin origin
 	stop   func(context.Context) error // nil: the server was given and stays
+	citus  *localstack.Citus           // nil: one server
 }
 
 // source finds servers. The choice depends on its fields only, so that each of the
@@ -80,6 +81,13 @@ type containers interface {
 func (s source) postgres(ctx context.Context) (backend, error) {
 	if url := s.getenv(EnvPostgres); url != "" {
 		return backend{url: url, origin: fromURL}, nil
+	}
+	if s.getenv(EnvCitus) != "" {
+		c, stop, err := s.localCitus(ctx, workers)
+		if err != nil {
+			return backend{}, err
+		}
+		return backend{url: c.Coordinator.URL(), origin: fromBinaries, stop: stop, citus: c}, nil
 	}
 	p, stop, err := s.localPostgres(ctx)
 	if err == nil {

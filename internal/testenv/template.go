@@ -58,6 +58,12 @@ func (p *postgresEnv) ensureTemplate(ctx context.Context) (string, error) {
 	if err := p.create(ctx, name, ""); err != nil {
 		return "", err
 	}
+	if p.citus != nil {
+		if err := errors.Join(prepareCitus(ctx, p.urlOf(name)), easeUpdates(ctx, p.urlOf(name))); err != nil {
+			return "", errors.Join(err, p.drop(ctx, name))
+		}
+		return name, p.citus.CloseTemplate(ctx, name)
+	}
 	if err := errors.Join(migrate(ctx, p.urlOf(name)), makeServiceLogin(ctx, conn)); err != nil {
 		return "", errors.Join(err, p.drop(ctx, name))
 	}
@@ -87,7 +93,12 @@ func templateName(files fs.FS, roles string, now time.Time) (string, error) {
 }
 
 // migrate applies all migrations to a database, and the rights of the roles.
-func migrate(ctx context.Context, databaseURL string) (err error) {
+func migrate(ctx context.Context, databaseURL string) error {
+	return migrateThen(ctx, databaseURL, func() error { return nil })
+}
+
+// migrateThen is migrate with a step between the two.
+func migrateThen(ctx context.Context, databaseURL string, then func() error) (err error) {
 	db, err := sql.Open("pgx", databaseURL)
 	if err != nil {
 		return fmt.Errorf("open database: %w", err)
@@ -99,6 +110,9 @@ func migrate(ctx context.Context, databaseURL string) (err error) {
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("apply migrations: %w", err)
+	}
+	if err := then(); err != nil {
+		return err
 	}
 	if _, err := db.ExecContext(ctx, postgres.RolesSQL); err != nil {
 		return fmt.Errorf("make the roles: %w", err)

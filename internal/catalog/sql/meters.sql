@@ -16,7 +16,7 @@ RETURNING created_at, updated_at;
 
 -- name: UpdateMeter
 UPDATE meters
-SET unit = $2, description = $3, denial_replay = $4, updated_at = clock_timestamp()
+SET unit = $2, description = $3, denial_replay = $4, updated_at = statement_timestamp()
 WHERE meter = $1
 RETURNING created_at, updated_at;
 
@@ -29,12 +29,14 @@ SELECT 1 FROM meters WHERE meter = $1 FOR UPDATE;
 -- Deletes the balances of the meter $1, which is locked, that no entry was ever written for: nothing was granted, used or held on them,
 -- they are what refused requests have touched. Locks them in the ledger's order; one that gets an entry meanwhile stays. They have
 -- no closed periods, if no version of a plan has the meter: the first period of a meter that no plan has does not end.
-WITH empty AS MATERIALIZED (
-    SELECT b.tenant_id, b.subject FROM balances b WHERE b.meter = $1 AND b.seq = 0
-    ORDER BY b.tenant_id, b.meter, b.subject
-    FOR UPDATE
-)
-DELETE FROM balances b USING empty e WHERE b.tenant_id = e.tenant_id AND b.meter = $1 AND b.subject = e.subject;
+-- citus: DELETE FROM balances b WHERE b.meter = $1 AND b.seq = 0
+WITH empty AS MATERIALIZED ( -- plain
+    SELECT b.tenant_id, b.subject FROM balances b WHERE b.meter = $1 AND b.seq = 0 -- plain
+    ORDER BY b.tenant_id, b.meter, b.subject -- plain
+    FOR UPDATE -- plain
+) -- plain
+DELETE FROM balances b USING empty e WHERE b.tenant_id = e.tenant_id AND b.meter = $1 AND b.subject = e.subject -- plain
+;
 
 -- name: DeleteMeter
 DELETE FROM meters WHERE meter = $1;

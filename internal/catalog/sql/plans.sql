@@ -19,11 +19,13 @@ FROM unnest($1::text[], $2::integer[]) AS k (plan, version)
 JOIN plan_allowances a ON a.plan = k.plan AND a.version = k.version
 ORDER BY a.plan, a.ordinal;
 
+-- name: NextPlanVersion
+-- When a version of plan $1 can be created at the earliest: at $2, which is now, and after the version before it, however the clocks were set.
+SELECT greatest($2::timestamptz, max(p.created_at) + interval '1 microsecond') FROM plans p WHERE p.plan = $1;
+
 -- name: InsertPlan
--- Version $2 of plan $1, created at $4, which is now, and after the version before it, however the clocks were set.
-INSERT INTO plans (plan, version, limits, created_at)
-SELECT $1, $2, $3, greatest($4::timestamptz, (SELECT max(p.created_at) + interval '1 microsecond' FROM plans p WHERE p.plan = $1))
-RETURNING created_at;
+-- Version $2 of plan $1, created at $4.
+INSERT INTO plans (plan, version, limits, created_at) VALUES ($1, $2, $3, $4);
 
 -- name: InsertAllowances
 INSERT INTO plan_allowances (plan, version, meter, ordinal, amount, every, anchor, rollover_min, rollover_max, overage_policy,

@@ -14,14 +14,17 @@ LIMIT $2;
 -- Plan and time zone of those of the tenants $1 that exist. LATERAL as in NamedTenants.
 SELECT t.tenant_id, t.plan, t.timezone
 FROM unnest($1::text[]) AS k (tenant_id)
-CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t;
+CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
+-- citus: JOIN tenants t ON t.tenant_id = k.tenant_id AND t.tenant_id = ANY ($1::text[])
+;
 
 -- name: NamedTenants
 -- The same for those of the tenants $1 that exist and come after $2. LATERAL looks each of them up: a condition on a list let the planner
 -- walk through the whole table, for lists of hundreds and in generic plans.
 SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at
 FROM unnest($1::text[]) AS k (tenant_id)
-CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t
+CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
+-- citus: JOIN tenants t ON t.tenant_id = k.tenant_id AND t.tenant_id = ANY ($1::text[])
 WHERE t.tenant_id > $2
 ORDER BY t.tenant_id;
 
@@ -32,7 +35,9 @@ SELECT t.tenant_id, t.plan, t.timezone, t.status = 'suspended', t.created_at, t.
        EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject = ''),
        EXISTS (SELECT 1 FROM limit_overrides o WHERE o.tenant_id = t.tenant_id AND o.subject > '')
 FROM unnest($1::text[]) AS k (tenant_id)
-CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t;
+CROSS JOIN LATERAL (SELECT * FROM tenants n WHERE n.tenant_id = k.tenant_id OFFSET 0) AS t -- plain
+-- citus: JOIN tenants t ON t.tenant_id = k.tenant_id AND t.tenant_id = ANY ($1::text[])
+;
 
 -- name: SelectTenantIDs
 -- For the report of what a file does not name: tenants that are not among $1, at most $2, in order.
@@ -44,11 +49,12 @@ LIMIT $2;
 
 -- name: LockTenants
 -- Locks those of the tenants $1 that exist, in order, against other changes; the ledger reads on. The last column says whether
--- the stored metadata equals $2 (parallel to $1; null: not asked) in the eyes of jsonb.
+-- the stored metadata equals $2 (parallel to $1; null: not asked) in the eyes of jsonb. On Citus it is asked for one tenant at a time.
 SELECT t.tenant_id, t.plan, t.anchor, t.timezone, t.status, t.metadata, t.overrides, t.version, t.created_at, t.updated_at,
        coalesce(t.metadata = k.metadata::jsonb, false)
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, metadata)
 JOIN tenants t ON t.tenant_id = k.tenant_id
+-- citus: AND t.tenant_id = ANY ($1::text[])
 ORDER BY t.tenant_id
 FOR NO KEY UPDATE OF t;
 
@@ -70,7 +76,7 @@ SELECT anchor, metadata, version, created_at FROM made;
 -- The row is locked.
 UPDATE tenants
 SET plan = $2, anchor = $3, timezone = $4, status = $5, metadata = $6, overrides = $7, version = version + 1,
-    updated_at = clock_timestamp()
+    updated_at = statement_timestamp()
 WHERE tenant_id = $1
 RETURNING metadata, version, updated_at;
 
@@ -101,5 +107,8 @@ LIMIT 1;
 
 -- name: MissingTenants
 -- Those of the ids $1 that name no tenant.
-SELECT k.tenant_id FROM unnest($1::text[]) AS k (tenant_id)
-WHERE NOT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = k.tenant_id);
+-- citus: SELECT k.tenant_id FROM unnest($1::text[]) AS k (tenant_id)
+-- citus: WHERE k.tenant_id NOT IN (SELECT t.tenant_id FROM tenants t WHERE t.tenant_id = ANY ($1::text[]))
+SELECT k.tenant_id FROM unnest($1::text[]) AS k (tenant_id) -- plain
+WHERE NOT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = k.tenant_id) -- plain
+;

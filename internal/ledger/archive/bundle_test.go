@@ -19,6 +19,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/internal/trail"
 )
@@ -163,7 +164,7 @@ func (b *bundle) topup(tenant string, amount int64) {
 
 // verifier returns a verifier on the database. Close it.
 func (b *bundle) verifier(ctx context.Context) (v *verifier.Verifier, end func(), err error) {
-	v, err = verifier.Open(ctx, verifier.Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	v, err = verifier.Open(ctx, verifier.Config{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	return v, func() { _ = v.Stop(context.WithoutCancel(ctx)) }, err
 }
 
@@ -207,7 +208,7 @@ func (b *bundle) options(before journal.Month, dir string) Options {
 
 // rollup writes the sums of a balance up to an entry.
 func (b *bundle) rollup(ctx context.Context, k ledger.BalanceKey, seq int64) error {
-	w, err := history.OpenRollups(ctx, history.RollupConfig{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	w, err := history.OpenRollups(ctx, history.RollupConfig{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/quotasvc/quotasvc/internal/ledger/history"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // largeBalances is the number of balances in the suite, with 200 entries each in two archived months; `make bench-archive` sets a larger one.
@@ -55,7 +57,7 @@ func TestArchive_ManyEntries_CostIsShown(t *testing.T) {
 	entries := b.count("SELECT count(*) FROM entries WHERE month < $1", (begin + 2).Start())
 
 	o := b.options(begin+2, filepath.Join(t.TempDir(), "a"))
-	sums, err := history.OpenRollups(t.Context(), history.RollupConfig{DatabaseURL: b.url, Log: b.logger(), Metrics: prometheus.NewRegistry()})
+	sums, err := history.OpenRollups(t.Context(), history.RollupConfig{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: b.url, Log: b.logger(), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	defer func() { b.check(sums.Stop(t.Context())) }()
 	o.Rollup = sums.RollupTo

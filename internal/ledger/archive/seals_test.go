@@ -14,6 +14,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger/audit/seal"
 	"github.com/quotasvc/quotasvc/internal/ledger/journal"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // Seals from before an archive hold after it, as far as their entries are there; heads of archived days leave with their months.
@@ -27,7 +29,7 @@ func TestArchive_SealedDays_AreCheckedAfterwards(t *testing.T) {
 	b.tenant("rare")
 	b.topup("acme", 1000)
 	b.topup("rare", 10)
-	v, err := verifier.Open(t.Context(), verifier.Config{DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	v, err := verifier.Open(t.Context(), verifier.Config{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: b.url, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	t.Cleanup(func() { b.check(v.Stop(context.Background())) })
 	var seals []*seal.Seal

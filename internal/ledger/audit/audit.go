@@ -63,9 +63,9 @@ type Auditor struct {
 	sql  map[string]string
 }
 
-// New returns an auditor that reads through pool.
-func New(pool *pgxpool.Pool) (*Auditor, error) {
-	sql, err := namedsql.Load(sqlFiles)
+// New returns an auditor that reads through pool, which is to a database of this kind.
+func New(pool *pgxpool.Pool, target namedsql.Target) (*Auditor, error) {
+	sql, err := namedsql.LoadFor(target, sqlFiles)
 	if err != nil {
 		return nil, err
 	}

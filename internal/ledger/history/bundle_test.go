@@ -15,6 +15,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -136,7 +137,7 @@ func (b *bundle) rewind(by time.Duration) {
 // rollups opens a writer of rollups with this many entries per row.
 func (b *bundle) rollups(every int64) *Rollups {
 	b.t.Helper()
-	w, err := OpenRollups(b.t.Context(), RollupConfig{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	w, err := OpenRollups(b.t.Context(), RollupConfig{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	w.every, w.least, w.rest = every, every/5, 0
 	b.t.Cleanup(func() { b.check(w.Stop(context.Background())) })
@@ -184,7 +185,7 @@ func (b *bundle) mustBalance(tenant, meter string) *ledger.Balance {
 // mustVerify fails the test unless journal and state agree.
 func (b *bundle) mustVerify() {
 	b.t.Helper()
-	v, err := verifier.Open(b.t.Context(), verifier.Config{DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	v, err := verifier.Open(b.t.Context(), verifier.Config{Target: namedsql.Target(testenv.OnCitus()), DatabaseURL: testenv.AsService(b.url), Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
 	b.check(err)
 	defer func() { b.check(v.Stop(context.Background())) }()
 	report, err := v.Verify(b.t.Context(), verifier.Options{})

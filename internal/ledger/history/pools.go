@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/pgpool"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 // newPool opens a pool whose connections cancel their statement on the server when the context ends: a report that nobody waits for costs nothing.
-func newPool(ctx context.Context, url string, login *pgpool.Login, traces trace.TracerProvider, size int32, name string, statement time.Duration) (*pgxpool.Pool, error) {
+func newPool(ctx context.Context, target namedsql.Target, url string, login *pgpool.Login, traces trace.TracerProvider, size int32, name string, statement time.Duration) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("history: database URL: %w", err)
@@ -45,7 +46,7 @@ func newPool(ctx context.Context, url string, login *pgpool.Login, traces trace.
 		"jit": "off",
 		// On badly analysed tables the planner reads whole tables, or sorts a balance's rows for the first of them. Every question has an index.
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off", "enable_sort": "off",
-		"plan_cache_mode":                     "force_generic_plan",
+		"plan_cache_mode":                     planMode(target),
 		"statement_timeout":                   strconv.FormatInt(statement.Milliseconds(), 10),
 		"idle_in_transaction_session_timeout": strconv.FormatInt(statement.Milliseconds(), 10),
 	})
@@ -62,4 +63,12 @@ func isTimeLimit(err error) bool {
 		return e.Code == queryCanceled
 	}
 	return errors.Is(err, context.DeadlineExceeded)
+}
+
+// planMode returns how statements are planned: once per connection, and on Citus for each tenant, as the plan says which node is asked.
+func planMode(target namedsql.Target) string {
+	if target == namedsql.Citus {
+		return "force_custom_plan"
+	}
+	return "force_generic_plan"
 }

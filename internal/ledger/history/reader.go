@@ -65,13 +65,14 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 	if cfg.Reports == 0 {
 		cfg.Reports = reportsDefault
 	}
+	target := namedsql.Target(l.Cluster() != nil)
 	r := &Reader{ledger: l, queue: newQueue(cfg.Reports, cfg.Metrics), sql: sql}
-	if r.primary, err = newPool(ctx, cfg.DatabaseURL, cfg.Login, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+	if r.primary, err = newPool(ctx, target, cfg.DatabaseURL, cfg.Login, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 		return nil, err
 	}
 	pgpool.Measure(cfg.Metrics, "reports", r.primary)
 	if cfg.ReplicaURL != "" {
-		if err := r.openReplica(ctx, &cfg); err != nil {
+		if err := r.openReplica(ctx, target, &cfg); err != nil {
 			r.primary.Close()
 			return nil, err
 		}
@@ -80,8 +81,8 @@ func Open(ctx context.Context, l *pg.Ledger, cfg Config) (*Reader, error) {
 }
 
 // openReplica opens the pool of the replica, and a connection to each server that looks at the lag: reports may have all others.
-func (r *Reader) openReplica(ctx context.Context, cfg *Config) (err error) {
-	if r.replica, err = newPool(ctx, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
+func (r *Reader) openReplica(ctx context.Context, target namedsql.Target, cfg *Config) (err error) {
+	if r.replica, err = newPool(ctx, target, cfg.ReplicaURL, cfg.ReplicaLogin, cfg.Traces, int32(cfg.Reports), "quotasvc-reports", reportTimeout); err != nil {
 		return err
 	}
 	pgpool.Measure(cfg.Metrics, "reports-replica", r.replica)
@@ -89,7 +90,7 @@ func (r *Reader) openReplica(ctx context.Context, cfg *Config) (err error) {
 		url   string
 		login *pgpool.Login
 	}{{cfg.DatabaseURL, cfg.Login}, {cfg.ReplicaURL, cfg.ReplicaLogin}} {
-		pool, err := newPool(ctx, of.url, of.login, nil, 1, "quotasvc-lag", lagTimeout)
+		pool, err := newPool(ctx, target, of.url, of.login, nil, 1, "quotasvc-lag", lagTimeout)
 		if err != nil {
 			return err // a pool has no connection before its first use
 		}

@@ -44,6 +44,7 @@ type RollupConfig struct {
 	DatabaseURL string                // PostgreSQL, required
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
+	Target      namedsql.Target       // whether the tables are distributed over a Citus cluster
 	Login       *pgpool.Login         // changes user and password of new connections; nil: those of the URL
 }
 
@@ -65,7 +66,7 @@ type Rollups struct {
 
 // OpenRollups prepares a writer with a connection of its own. It does not wait for PostgreSQL.
 func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
-	sql, err := namedsql.Load(sqlFiles)
+	sql, err := namedsql.LoadFor(cfg.Target, sqlFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func OpenRollups(ctx context.Context, cfg RollupConfig) (*Rollups, error) {
 			Help: "Rows of cumulative sums written: one per 100 to 500 entries of a balance.",
 		}),
 	}
-	if w.pool, err = newPool(ctx, cfg.DatabaseURL, cfg.Login, nil, 1, "quotasvc-rollups", writeTimeout); err != nil {
+	if w.pool, err = newPool(ctx, cfg.Target, cfg.DatabaseURL, cfg.Login, nil, 1, "quotasvc-rollups", writeTimeout); err != nil {
 		return nil, err
 	}
 	cfg.Metrics.MustRegister(w.written)

@@ -56,7 +56,10 @@ func (j *Journal) buildIndex(ctx context.Context, conn *pgx.Conn, m missingIndex
 	}
 	return patiently(ctx, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, fmt.Sprintf("%s; ALTER INDEX %s ATTACH PARTITION %s", setLockWait, m.parent, m.name))
+			if _, err := tx.Exec(ctx, setLockWait); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, fmt.Sprintf("ALTER INDEX %s ATTACH PARTITION %s", m.parent, m.name))
 			return err
 		})
 	})

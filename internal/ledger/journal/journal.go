@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -145,8 +146,12 @@ func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
 				return errors.New("that month was archived: the clock by which entries are stamped is wrong")
 			}
 			made = true
-			_, err := tx.Exec(ctx, makeStatements(m))
-			return err
+			for _, statement := range makeStatements(m) {
+				if _, err := tx.Exec(ctx, statement); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	})
 	if err != nil {
@@ -159,11 +164,13 @@ func (j *Journal) Make(ctx context.Context, conn *pgx.Conn, m Month) error {
 }
 
 // makeStatements make a table and attach it. CREATE TABLE ... PARTITION OF would lock out everybody who reads or writes entries; ATTACH locks out
-// only others who attach or detach. The table is empty, so that it is not scanned.
-func makeStatements(m Month) string {
-	return fmt.Sprintf(`CREATE TABLE %s (LIKE entries INCLUDING ALL);
-		ALTER TABLE entries ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')`,
-		m.Partition(), m.Partition(), m.Start().Format(time.DateOnly), m.End().Format(time.DateOnly))
+// only others who attach or detach. The table is empty, so that it is not scanned. Each is sent by itself: Citus passes the text on to the nodes.
+func makeStatements(m Month) []string {
+	return []string{
+		fmt.Sprintf("CREATE TABLE %s (LIKE entries INCLUDING ALL)", m.Partition()),
+		fmt.Sprintf("ALTER TABLE entries ATTACH PARTITION %s FOR VALUES FROM ('%s') TO ('%s')",
+			m.Partition(), m.Start().Format(time.DateOnly), m.End().Format(time.DateOnly)),
+	}
 }
 
 // Detach detaches a partition: its entries are in a table of their own then, which nobody reads. It waits for the transactions that have used
@@ -189,8 +196,7 @@ func (j *Journal) Detach(ctx context.Context, conn *pgx.Conn, m Month) error {
 			how = "FINALIZE"
 		}
 		detached = true
-		_, err = conn.Exec(ctx, "ALTER TABLE entries DETACH PARTITION "+p.Name+" "+how)
-		return err
+		return j.detach(ctx, conn, p.Name, how)
 	})
 	if err != nil {
 		return fmt.Errorf("detach the journal's partition of %s: %w", m, err)
@@ -199,6 +205,25 @@ func (j *Journal) Detach(ctx context.Context, conn *pgx.Conn, m Month) error {
 		j.log.Info("journal partition detached", "partition", m.Partition())
 	}
 	return nil
+}
+
+// detach detaches a partition without keeping others waiting. Citus cannot do it CONCURRENTLY: there it waits for the lock lockWait at a time.
+func (j *Journal) detach(ctx context.Context, conn *pgx.Conn, partition, how string) error {
+	var distributed bool
+	if err := conn.QueryRow(ctx, j.sql["OnCitus"]).Scan(&distributed); err != nil {
+		return err
+	}
+	if !distributed {
+		_, err := conn.Exec(ctx, "ALTER TABLE entries DETACH PARTITION "+partition+" "+how)
+		return err
+	}
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, setLockWait); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "ALTER TABLE entries DETACH PARTITION "+partition)
+		return err
+	})
 }
 
 // Drop drops the table of a detached month. It refuses to drop a partition that is attached. It returns nil if there is no such table.
@@ -215,7 +240,10 @@ func (j *Journal) Drop(ctx context.Context, conn *pgx.Conn, m Month) error {
 	}
 	err := patiently(ctx, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, setLockWait+"; DROP TABLE "+m.Partition())
+			if _, err := tx.Exec(ctx, setLockWait); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "DROP TABLE "+m.Partition())
 			return err
 		})
 	})
@@ -250,7 +278,9 @@ var partitionKey = regexp.MustCompile(`\(month\) = \((\d{4}-\d{2})-\d{2}\)`)
 // MissingMonth returns the month whose partition is missing, if err says that entries could not be written for that.
 func MissingMonth(err error) (Month, bool) {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || pgErr.Code != "23514" || pgErr.TableName != "entries" || pgErr.ConstraintName != "" {
+	// Citus passes on the message of a shard, and not the table's name.
+	ofEntries := pgErr != nil && (pgErr.TableName == "entries" || pgErr.TableName == "" && strings.HasPrefix(pgErr.Message, `no partition of relation "entries`))
+	if !ok || pgErr.Code != "23514" || !ofEntries || pgErr.ConstraintName != "" {
 		return 0, false
 	}
 	key := partitionKey.FindStringSubmatch(pgErr.Detail)

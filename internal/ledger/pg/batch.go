@@ -159,6 +159,8 @@ func classify(err error, committing bool) verdict {
 			return verdictUnknown
 		}
 		return verdictRetry
+	case committing && commitUnclear(pgErr):
+		return verdictUnknown
 	}
 	switch pgErr.Code {
 	case "40P01", "40001", "23505", "55P03", "57014", "25006", "53300", "53400", "55006":
@@ -175,13 +177,13 @@ func classify(err error, committing bool) verdict {
 // or another instance has just written it.
 func isKeyConflict(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && pgErr.Code == "23505" && strings.HasPrefix(pgErr.TableName, "entries")
+	return ok && pgErr.Code == "23505" && (strings.HasPrefix(pgErr.TableName, "entries") || citusName(pgErr, "entries"))
 }
 
 // isRowTaken reports that another transaction has made a row of balances, or was making it for too long.
 func isRowTaken(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
-	return isLockTimeout(err) || ok && pgErr.Code == "23505" && pgErr.TableName == "balances"
+	return isLockTimeout(err) || ok && pgErr.Code == "23505" && (pgErr.TableName == "balances" || citusName(pgErr, "balances"))
 }
 
 // isPersistentConflict reports a unique violation that survived all retries: one operation can never be stored. A transient

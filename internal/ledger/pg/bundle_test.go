@@ -16,6 +16,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/audit"
 	"github.com/quotasvc/quotasvc/internal/ledger/verifier"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
 	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
@@ -196,7 +197,12 @@ func refundedOf(r *ledger.RefundResult) refunded {
 // mustVerify fails the test unless journal and state agree.
 func (b *bundle) mustVerify() *audit.Report {
 	b.t.Helper()
-	v := openVerifier(b.t, b.url)
+	return b.mustVerifyOn(namedsql.Target(testenv.OnCitus()))
+}
+
+func (b *bundle) mustVerifyOn(target namedsql.Target) *audit.Report {
+	b.t.Helper()
+	v := openVerifierOn(b.t, b.url, target)
 	report, err := v.Verify(b.t.Context(), verifier.Options{})
 	if err != nil {
 		b.t.Fatal(err)
@@ -210,7 +216,12 @@ func (b *bundle) mustVerify() *audit.Report {
 // openVerifier opens a verifier on url.
 func openVerifier(t testing.TB, url string) *verifier.Verifier {
 	t.Helper()
-	v, err := verifier.Open(t.Context(), verifier.Config{DatabaseURL: url, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()})
+	return openVerifierOn(t, url, namedsql.Target(testenv.OnCitus()))
+}
+
+func openVerifierOn(t testing.TB, url string, target namedsql.Target) *verifier.Verifier {
+	t.Helper()
+	v, err := verifier.Open(t.Context(), verifier.Config{Target: target, DatabaseURL: url, Log: slog.New(slog.NewTextHandler(testLog{t}, nil)), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

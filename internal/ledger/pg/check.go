@@ -36,7 +36,9 @@ func (l *Ledger) CheckBatch(ctx context.Context, requests []ledger.CheckRequest)
 			inView[c.request.Tenant] = true
 			together = append(together, c)
 		}
-		l.checkTogether(ctx, together)
+		for _, group := range divide(l, together, func(c *check) string { return c.request.Tenant }) {
+			l.checkTogether(ctx, group)
+		}
 		open = later
 	}
 	return out

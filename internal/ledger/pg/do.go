@@ -114,8 +114,11 @@ type group struct {
 }
 
 // laneOf returns the index of the tenant's lane. A tenant's operations are in one lane of this process, which saves lock waits. Correctness
-// does not depend on it.
+// does not depend on it. On Citus all tenants of a shard group have one lane.
 func (l *Ledger) laneOf(tenant string) int {
+	if l.cluster != nil {
+		return l.cluster.Groups.Of(tenant) % len(l.lanes)
+	}
 	return int(maphash.String(l.seed, tenant) % uint64(len(l.lanes)))
 }
 
@@ -194,9 +197,7 @@ func (l *Ledger) process(ctx context.Context, groups []group) []func(context.Con
 	if l.shelf.inUse.Load() {
 		p = l.shelf.sift(p)
 	}
-	if len(p.calls) > 0 {
-		l.runBatch(ctx, p)
-	}
+	l.runGroups(ctx, p)
 	if len(p.held) == 0 {
 		return make([]func(context.Context), len(groups))
 	}

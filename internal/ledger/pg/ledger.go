@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quotasvc/quotasvc/internal/breaker"
+	"github.com/quotasvc/quotasvc/internal/citus"
 	"github.com/quotasvc/quotasvc/internal/clock"
 	"github.com/quotasvc/quotasvc/internal/lane"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -29,6 +30,7 @@ var sqlFiles embed.FS
 // Defaults of Config.
 const (
 	lanesDefault   = 2    // measured on 2 cores: a third lane only moves CPU away from PostgreSQL
+	lanesOnCitus   = 32   // at most: one for each shard group, so that a node that hangs delays nobody else
 	queueDefault   = 8192 // about 150 ms of work at 50,000 debits/s: beyond that, a refusal serves callers better than a wait
 	batchDefault   = 1024 // row locks and memory of one transaction; larger batches gain nothing measurable
 	readersDefault = 8
@@ -38,7 +40,7 @@ const (
 // Config configures a Ledger. Zero values mean the defaults.
 type Config struct {
 	DatabaseURL string                // PostgreSQL, required
-	Lanes       int                   // writer lanes, 1..64; each owns one connection while it works
+	Lanes       int                   // writer lanes, 1..64; each owns one connection while it works. 0: 2, on Citus one for each shard group
 	MaxQueue    int                   // groups waiting per lane before CodeQueueFull
 	MaxBatch    int                   // operations per transaction
 	Readers     int                   // connections for reads
@@ -62,7 +64,8 @@ type Ledger struct {
 	sql     map[string]string
 	writers *pgxpool.Pool
 	readers *pgxpool.Pool
-	probe   *pgxpool.Pool // one connection for Ping: whether PostgreSQL answers does not depend on who reads
+	probe   *pgxpool.Pool  // one connection for Ping: whether PostgreSQL answers does not depend on who reads
+	cluster *citus.Cluster // nil: PostgreSQL without Citus
 	lanes   []*writerLane
 	shelf   *shelf
 	breaker *breaker.Breaker
@@ -80,20 +83,28 @@ type Ledger struct {
 	jobs    *jobs
 }
 
-// Open connects the pools and prepares the lanes. It does not wait for PostgreSQL; Start does.
+// Open asks PostgreSQL whether its tables are distributed, and prepares the pools and the lanes.
 func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if cfg.DatabaseURL == "" || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("ledger: DatabaseURL, Log and Metrics are required")
 	}
+	lanes := cfg.Lanes
 	cfg = cfg.withDefaults()
 	if cfg.Lanes < 1 || cfg.Lanes > 64 {
 		return nil, fmt.Errorf("ledger: Lanes is %d, allowed are 1 to 64", cfg.Lanes)
 	}
-	q, err := namedsql.Load(sqlFiles)
-	if err != nil {
+	l := &Ledger{cfg: cfg, log: cfg.Log, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: newHints(), clock: cfg.Clock}
+	var err error
+	if l.cluster, err = detectCitus(ctx, &cfg); err != nil {
 		return nil, err
 	}
-	l := &Ledger{cfg: cfg, log: cfg.Log, sql: q, seed: maphash.MakeSeed(), metrics: newMetrics(cfg.Metrics), hints: newHints(), clock: cfg.Clock}
+	if l.cluster != nil && lanes == 0 {
+		cfg.Lanes = min(l.cluster.Groups.Count(), lanesOnCitus)
+		l.cfg = cfg
+	}
+	if l.sql, err = namedsql.LoadFor(namedsql.Target(l.cluster != nil), sqlFiles); err != nil {
+		return nil, err
+	}
 	if l.journal, err = journal.New(cfg.Log); err != nil {
 		return nil, err
 	}
@@ -103,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 		size              int
 		settings          map[string]string
 	}{
-		{"writers", "quotasvc-writer", &l.writers, cfg.Lanes + writersSpare, writerSettings()},
+		{"writers", "quotasvc-writer", &l.writers, cfg.Lanes + writersSpare, l.writerSettings()},
 		{"readers", "quotasvc-reader", &l.readers, cfg.Readers, readerSettings()},
 		{"probe", "quotasvc-reader", &l.probe, 1, readerSettings()},
 	} {

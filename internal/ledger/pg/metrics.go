@@ -69,6 +69,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 // watch registers the gauges that read the ledger's state.
 func (m *metrics) watch(reg prometheus.Registerer, l *Ledger) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quotasvc_ledger_shard_groups",
+		Help: "Groups of shards over which a Citus cluster divides the tenants; 0: the database is no such cluster.",
+	}, func() float64 {
+		if l.cluster == nil {
+			return 0
+		}
+		return float64(l.cluster.Groups.Count())
+	}))
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "quotasvc_ledger_breaker_open",

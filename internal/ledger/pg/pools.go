@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -33,9 +34,9 @@ const (
 )
 
 // writerSettings force index plans. On fresh or badly analysed tables the planner otherwise reads whole tables for the joins
-// with unnest, and throughput falls a hundredfold. Generic plans save planning each batch again.
-func writerSettings() map[string]string {
-	return map[string]string{
+// with unnest, and throughput falls a hundredfold. Generic plans save planning each batch again. On Citus each plan depends on the tenants.
+func (l *Ledger) writerSettings() map[string]string {
+	settings := map[string]string{
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
 		"enable_bitmapscan": "off", "jit": "off",
 		"plan_cache_mode":                     "force_generic_plan",
@@ -43,6 +44,10 @@ func writerSettings() map[string]string {
 		"lock_timeout":                        milliseconds(lockTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(idleTxTimeout),
 	}
+	if l.cluster != nil {
+		maps.Copy(settings, citusWriterSettings())
+	}
+	return settings
 }
 
 func readerSettings() map[string]string {

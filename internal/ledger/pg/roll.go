@@ -272,6 +272,25 @@ type rolled struct {
 // rollOnce advances up to chunk due balances to asOf, without those set aside, and at most about rollEvents events.
 func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, aside []ledger.BalanceKey) (out rolled, err error) {
 	tenants, meters, subjects := columnsOf(aside)
+	if l.cluster == nil {
+		return l.rollDue(ctx, asOf, l.sql["LockDueBalances"], []any{asOf, chunk, tenants, meters, subjects}, nil)
+	}
+	groups, err := l.dueInGroups(ctx, asOf, chunk, tenants, meters, subjects)
+	if err != nil {
+		return out, err
+	}
+	for _, keys := range groups {
+		of, meters, subjects := columnsOf(keys)
+		out, err = l.rollDue(ctx, asOf, l.sql["LockDueOf"], []any{of, meters, subjects, asOf}, of)
+		if err != nil || len(out.taken) > 0 {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// rollDue locks due balances by a statement and advances them. On Citus they are of these tenants.
+func (l *Ledger) rollDue(ctx context.Context, asOf time.Time, lock string, args []any, tenants []string) (out rolled, err error) {
 	err = l.inTx(ctx, func(ctx context.Context, t *tx) (err error) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -281,8 +300,8 @@ func (l *Ledger) rollOnce(ctx context.Context, asOf time.Time, chunk int, aside 
 		first := &pgx.Batch{}
 		t.began = l.clock.Begin()
 		first.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
-		first.Queue(l.sql["LockDueBalances"], asOf, chunk, tenants, meters, subjects).Query(scanBalances(t.batch.Books))
-		first.Queue(l.sql["Clock"], []string{}).QueryRow(t.scanClock)
+		first.Queue(lock, args...).Query(scanBalances(t.batch.Books))
+		first.Queue(l.sql["Clock"], slices.Compact(tenants)).QueryRow(t.scanClock)
 		if err := send(ctx, t.conn, first); err != nil {
 			return err
 		}

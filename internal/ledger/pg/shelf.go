@@ -430,6 +430,6 @@ func (l *Ledger) runShelved(ctx context.Context, calls []*ledger.Call, how locki
 	}()
 	p := newPlan(calls)
 	p.locking = how
-	l.runBatch(ctx, p)
+	l.runGroups(ctx, p)
 	return p.held
 }

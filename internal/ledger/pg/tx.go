@@ -41,6 +41,7 @@ func (l *Ledger) inTx(ctx context.Context, do func(ctx context.Context, t *tx) e
 	defer conn.Release()
 	t := &tx{ledger: l, conn: conn.Conn(), batch: ledger.NewBatch()}
 	if err = do(ctx, t); err != nil {
+		l.restoreCode(err)
 		t.rollBack(ctx)
 		err = l.makeMissing(ctx, t.conn, err)
 		t.dropIfReadOnly(err)
@@ -125,7 +126,10 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 	statement := "LockBalances"
 	var existing []ledger.BalanceKey
 	switch p.locking {
-	case lockBriefly: // lockTimeout is the connection's setting
+	case lockBriefly: // lockTimeout is the connection's setting; on Citus the node's connection needs it as well
+		if t.ledger.cluster != nil {
+			out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockTimeout))
+		}
 	case lockPatiently:
 		out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockPatience))
 	case lockFree:

@@ -57,6 +57,7 @@ func (u *upkeep) run(ctx context.Context) {
 			u.once(ctx)
 		case <-clocks.C:
 			_ = u.ledger.Ping(ctx) // if PostgreSQL does not answer, there is nothing to compare
+			u.ledger.refreshGroups(ctx)
 		}
 	}
 }

@@ -37,6 +37,7 @@ type Config struct {
 	DatabaseURL string                // PostgreSQL, required
 	Log         *slog.Logger          // required
 	Metrics     prometheus.Registerer // required
+	Target      namedsql.Target       // whether the tables are distributed over a Citus cluster
 	// Every is the pause between two passes of the watch. 0: no watch.
 	Every time.Duration
 	// Login changes user and password of new connections. nil: those of the URL.
@@ -73,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Verifier, error) {
 	if v.pool, err = newPool(ctx, &cfg); err != nil {
 		return nil, err
 	}
-	if v.auditor, err = audit.New(v.pool); err != nil {
+	if v.auditor, err = audit.New(v.pool, cfg.Target); err != nil {
 		v.pool.Close()
 		return nil, err
 	}

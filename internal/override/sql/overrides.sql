@@ -33,8 +33,11 @@ DELETE FROM limit_overrides WHERE rule = $1 AND tenant_id = $2 AND subject = $3;
 
 -- name: ForgetOverrides
 -- At most $1 of those that are over at $2. Whoever writes an override does some of this, so that nothing else has to.
-DELETE FROM limit_overrides
-WHERE ctid IN (SELECT o.ctid FROM limit_overrides o WHERE o.expires_at <= $2::timestamptz ORDER BY o.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED);
+-- citus: DELETE FROM limit_overrides d WHERE d.expires_at <= $2::timestamptz AND (d.tenant_id, d.subject, d.rule) IN (
+-- citus: SELECT o.tenant_id, o.subject, o.rule FROM limit_overrides o WHERE o.expires_at <= $2::timestamptz ORDER BY o.expires_at LIMIT $1)
+DELETE FROM limit_overrides -- plain
+WHERE ctid IN (SELECT o.ctid FROM limit_overrides o WHERE o.expires_at <= $2::timestamptz ORDER BY o.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED) -- plain
+;
 
 -- name: SelectOverridesOf
 -- The overrides of the tenants $1 and subjects $2 (parallel arrays), expired ones included.

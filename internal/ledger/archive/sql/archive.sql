@@ -21,19 +21,19 @@ SELECT e.* FROM entries e WHERE e.month = $1::date AND e.seq > 0 ORDER BY e.tena
 -- name: SumsNeeded
 -- Returns for each balance the seqs up to which sums are needed at the border $1, in order: that of its newest archived entry, and that of the last
 -- entry before the period that contains the border.
-SELECT n.tenant_id, n.meter, n.subject, n.seq
-FROM (
+WITH b AS MATERIALIZED (
     SELECT a.tenant_id, a.meter, a.subject, a.seq, p.last_seq
     FROM (SELECT c.tenant_id, c.meter, c.subject, max(c.seq) AS seq FROM checkpoints c WHERE c.archived AND c.created_at < $1::timestamptz
           GROUP BY c.tenant_id, c.meter, c.subject) AS a
     LEFT JOIN (SELECT o.tenant_id, o.meter, o.subject, max(o.last_seq) AS last_seq FROM periods o WHERE o.period_end <= $1::timestamptz
                GROUP BY o.tenant_id, o.meter, o.subject) AS p
         ON p.tenant_id = a.tenant_id AND p.meter = a.meter AND p.subject = a.subject
-) AS b
-CROSS JOIN LATERAL (
-    SELECT b.tenant_id, b.meter, b.subject, b.seq WHERE true
+)
+SELECT n.tenant_id, n.meter, n.subject, n.seq
+FROM (
+    SELECT b.tenant_id, b.meter, b.subject, b.seq FROM b
     UNION
-    SELECT b.tenant_id, b.meter, b.subject, b.last_seq WHERE b.last_seq > 0 AND b.last_seq < b.seq
+    SELECT b.tenant_id, b.meter, b.subject, b.last_seq FROM b WHERE b.last_seq > 0 AND b.last_seq < b.seq
 ) AS n
 ORDER BY n.tenant_id, n.meter, n.subject, n.seq;
 
@@ -144,7 +144,7 @@ SELECT count(*) FROM archives a WHERE a.month = ANY ($1::date[]) AND a.manifest 
 
 -- name: FinishArchives
 -- Records that all that the archive with manifest $1 holds was removed.
-UPDATE archives SET removed_at = clock_timestamp() WHERE manifest = $1::bytea AND removed_at IS NULL;
+UPDATE archives SET removed_at = statement_timestamp() WHERE manifest = $1::bytea AND removed_at IS NULL;
 
 -- name: ManifestOf
 -- Returns the digest of the manifest with which the month $1 was archived; no row: it was not.

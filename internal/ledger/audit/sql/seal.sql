@@ -33,12 +33,13 @@ INSERT INTO seals (position, day, heads, root, checkpoint, sealed_at) VALUES ($1
 -- Returns the next $4 balances after ($1, $2, $3) in key order, each with its chain, with the newest head that was sealed of it and its day, and
 -- with the end of what is archived.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.chain, h.day, h.chain, c.seq, c.chain
-FROM (
-    SELECT o.tenant_id, o.meter, o.subject, o.seq, o.chain FROM balances o
-    WHERE (o.tenant_id, o.meter, o.subject) > ($1::text, $2::text, $3::text)
-    ORDER BY o.tenant_id, o.meter, o.subject
-    LIMIT $4::integer
-) AS b
+-- citus: FROM balances b
+FROM ( -- plain
+    SELECT o.tenant_id, o.meter, o.subject, o.seq, o.chain FROM balances o -- plain
+    WHERE (o.tenant_id, o.meter, o.subject) > ($1::text, $2::text, $3::text) -- plain
+    ORDER BY o.tenant_id, o.meter, o.subject -- plain
+    LIMIT $4::integer -- plain
+) AS b -- plain
 LEFT JOIN LATERAL (
     SELECT s.day, s.chain FROM sealed_heads s
     WHERE s.tenant_id = b.tenant_id AND s.meter = b.meter AND s.subject = b.subject
@@ -51,7 +52,10 @@ LEFT JOIN LATERAL (
     ORDER BY p.seq DESC
     LIMIT 1
 ) AS c ON true
-ORDER BY b.tenant_id, b.meter, b.subject;
+-- citus: WHERE (b.tenant_id, b.meter, b.subject) > ($1::text, $2::text, $3::text)
+ORDER BY b.tenant_id, b.meter, b.subject
+-- citus: LIMIT $4::integer
+;
 
 -- name: SealedHeadsInsert
 -- Writes the heads of the balances ($1..$3) of day $4.
@@ -60,7 +64,7 @@ SELECT k.tenant_id, k.meter, k.subject, $4::date, k.chain FROM unnest($1::text[]
 
 -- name: DropUnsealedHeads
 -- Removes heads of days after the newest seal, but for those of day $1.
-DELETE FROM sealed_heads s WHERE s.day > coalesce((SELECT max(o.day) FROM seals o), '-infinity') AND s.day <> $1::date;
+DELETE FROM sealed_heads s WHERE s.day > (SELECT coalesce(max(o.day), '-infinity') FROM seals o) AND s.day <> $1::date;
 
 -- name: SealedHeadsOfDay
 -- Returns the heads of day $1 in key order.
@@ -70,16 +74,20 @@ SELECT s.tenant_id, s.meter, s.subject, s.chain FROM sealed_heads s WHERE s.day 
 -- Returns the next $5 heads after ($1, $2, $3, $4) until day $6, in the order of balances and days, each with the end of what is archived of its
 -- balance.
 SELECT h.tenant_id, h.meter, h.subject, h.day, h.chain, c.seq, c.chain
-FROM (
-    SELECT s.tenant_id, s.meter, s.subject, s.day, s.chain FROM sealed_heads s
-    WHERE (s.tenant_id, s.meter, s.subject, s.day) > ($1::text, $2::text, $3::text, $4::date) AND s.day <= $6::date
-    ORDER BY s.tenant_id, s.meter, s.subject, s.day
-    LIMIT $5::integer
-) AS h
+-- citus: FROM sealed_heads h
+FROM ( -- plain
+    SELECT s.tenant_id, s.meter, s.subject, s.day, s.chain FROM sealed_heads s -- plain
+    WHERE (s.tenant_id, s.meter, s.subject, s.day) > ($1::text, $2::text, $3::text, $4::date) AND s.day <= $6::date -- plain
+    ORDER BY s.tenant_id, s.meter, s.subject, s.day -- plain
+    LIMIT $5::integer -- plain
+) AS h -- plain
 LEFT JOIN LATERAL (
     SELECT p.seq, p.chain FROM checkpoints p
     WHERE p.tenant_id = h.tenant_id AND p.meter = h.meter AND p.subject = h.subject AND p.archived
     ORDER BY p.seq DESC
     LIMIT 1
 ) AS c ON true
-ORDER BY h.tenant_id, h.meter, h.subject, h.day;
+-- citus: WHERE (h.tenant_id, h.meter, h.subject, h.day) > ($1::text, $2::text, $3::text, $4::date) AND h.day <= $6::date
+ORDER BY h.tenant_id, h.meter, h.subject, h.day
+-- citus: LIMIT $5::integer
+;

@@ -2,10 +2,13 @@
 
 -- name: WithRefundsOrHolds
 -- Returns those of the tenants $1 that have refunds or holds in the tables.
-SELECT k.tenant_id
-FROM unnest($1::text[]) AS k (tenant_id)
-WHERE EXISTS (SELECT 1 FROM refunds r WHERE r.tenant_id = k.tenant_id) OR EXISTS (SELECT 1 FROM holds h WHERE h.tenant_id = k.tenant_id)
-   OR EXISTS (SELECT 1 FROM hold_lines l WHERE l.tenant_id = k.tenant_id);
+-- citus: SELECT r.tenant_id FROM refunds r WHERE r.tenant_id = ANY ($1::text[]) UNION SELECT h.tenant_id FROM holds h WHERE h.tenant_id = ANY ($1::text[])
+-- citus: UNION SELECT l.tenant_id FROM hold_lines l WHERE l.tenant_id = ANY ($1::text[])
+SELECT k.tenant_id -- plain
+FROM unnest($1::text[]) AS k (tenant_id) -- plain
+WHERE EXISTS (SELECT 1 FROM refunds r WHERE r.tenant_id = k.tenant_id) OR EXISTS (SELECT 1 FROM holds h WHERE h.tenant_id = k.tenant_id) -- plain
+   OR EXISTS (SELECT 1 FROM hold_lines l WHERE l.tenant_id = k.tenant_id) -- plain
+;
 
 -- name: VerifyRefunds
 -- Compares the refunds of tenant $1 with the entries that made them. It returns the lines that differ, at most 100: operation, its month, line, the sum

@@ -11,20 +11,24 @@ FROM chain_start;
 -- or the newest archived one if $6. $5: tenant or '' for all.
 SELECT b.tenant_id, b.meter, b.subject, b.seq, b.digest, b.chain, c.seq, (extract(epoch FROM c.created_at) * 1000000)::bigint, c.remaining,
        c.chain, c.state, c.archived
-FROM (
-    SELECT o.tenant_id, o.meter, o.subject, o.seq, o.chain, md5(o::text) AS digest
-    FROM balances o
-    WHERE (o.tenant_id, o.meter, o.subject) > ($1::text, $2::text, $3::text) AND ($5::text = '' OR o.tenant_id = $5::text)
-    ORDER BY o.tenant_id, o.meter, o.subject
-    LIMIT $4::integer
-) AS b
+-- citus: FROM (SELECT o.*, md5(o::text) AS digest FROM balances o) AS b
+FROM ( -- plain
+    SELECT o.tenant_id, o.meter, o.subject, o.seq, o.chain, md5(o::text) AS digest -- plain
+    FROM balances o -- plain
+    WHERE (o.tenant_id, o.meter, o.subject) > ($1::text, $2::text, $3::text) AND ($5::text = '' OR o.tenant_id = $5::text) -- plain
+    ORDER BY o.tenant_id, o.meter, o.subject -- plain
+    LIMIT $4::integer -- plain
+) AS b -- plain
 LEFT JOIN LATERAL (
     SELECT * FROM checkpoints p
     WHERE p.tenant_id = b.tenant_id AND p.meter = b.meter AND p.subject = b.subject AND (p.archived OR NOT $6::boolean)
     ORDER BY p.seq DESC
     LIMIT 1
 ) AS c ON true
-ORDER BY b.tenant_id, b.meter, b.subject;
+-- citus: WHERE (b.tenant_id, b.meter, b.subject) > ($1::text, $2::text, $3::text) AND ($5::text = '' OR b.tenant_id = $5::text)
+ORDER BY b.tenant_id, b.meter, b.subject
+-- citus: LIMIT $4::integer
+;
 
 -- name: VerifyEntries
 -- Returns the entries of the balances ($1..$3) with a seq in ($4, $5], older than $6, in the order of the balances and of seq. The first column is

@@ -76,14 +76,17 @@ RETURNING seq;
 SELECT b.tenant_id, b.meter, b.subject,
        b.seq >= $5::bigint AND b.seq >= $5::bigint + coalesce((SELECT r.seq FROM rollups r
            WHERE b.seq >= $5::bigint AND r.tenant_id = b.tenant_id AND r.meter = b.meter AND r.subject = b.subject ORDER BY r.seq DESC LIMIT 1), 0)
-FROM (
-    SELECT a.tenant_id, a.meter, a.subject, a.seq
-    FROM balances a
-    WHERE (a.tenant_id, a.meter, a.subject) > ($1::text, $2::text, $3::text)
-    ORDER BY a.tenant_id, a.meter, a.subject
-    LIMIT $4::integer
-) AS b
-ORDER BY b.tenant_id, b.meter, b.subject;
+-- citus: FROM balances b WHERE (b.tenant_id, b.meter, b.subject) > ($1::text, $2::text, $3::text)
+FROM ( -- plain
+    SELECT a.tenant_id, a.meter, a.subject, a.seq -- plain
+    FROM balances a -- plain
+    WHERE (a.tenant_id, a.meter, a.subject) > ($1::text, $2::text, $3::text) -- plain
+    ORDER BY a.tenant_id, a.meter, a.subject -- plain
+    LIMIT $4::integer -- plain
+) AS b -- plain
+ORDER BY b.tenant_id, b.meter, b.subject
+-- citus: LIMIT $4::integer
+;
 
 -- name: RollupBefore
 -- Returns the seq of the newest row of balance ($1..$3) up to entry $4; no row: there is none.

@@ -24,6 +24,10 @@ SELECT pg_advisory_xact_lock(7162931504);
 SELECT EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = to_regclass($1::text)),
        EXISTS (SELECT 1 FROM pg_class c WHERE c.oid = to_regclass($1::text) AND c.relispartition);
 
+-- name: OnCitus
+-- Reports whether the database has Citus.
+SELECT EXISTS (SELECT 1 FROM pg_extension x WHERE x.extname = 'citus');
+
 -- name: MonthArchived
 -- Reports whether the month $1, or a later one, was archived.
 SELECT EXISTS (SELECT 1 FROM archives a WHERE a.month >= $1::date);

@@ -17,6 +17,7 @@ SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowan
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
+-- citus: AND b.tenant_id = ANY ($1::text[])
 ORDER BY b.tenant_id, b.meter, b.subject
 FOR NO KEY UPDATE OF b;
 
@@ -28,6 +29,7 @@ SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowan
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
+-- citus: AND b.tenant_id = ANY ($1::text[])
 ORDER BY b.tenant_id, b.meter, b.subject
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 
@@ -36,7 +38,9 @@ FOR NO KEY UPDATE OF b SKIP LOCKED;
 -- another transaction.
 SELECT b.tenant_id, b.meter, b.subject
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
+JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
+-- citus: AND b.tenant_id = ANY ($1::text[])
+;
 
 -- name: LockDueBalances
 -- Locks up to $2 balances for which a roll has something to write at $1. It skips rows that another transaction has locked, and the
@@ -52,13 +56,28 @@ ORDER BY coalesce(b.roll_at, b.next_event_at)
 LIMIT $2::integer
 FOR NO KEY UPDATE OF b SKIP LOCKED;
 
+-- name: LockDueOf
+-- Does the same on Citus for those of the balances $1..$3 that are due at $4. They are of one shard group, and DueBalances has found them.
+SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowance, b.renews, b.period_start, b.period_end,
+       b.opening, b.granted, b.refunded, b.used, b.expired, b.adjusted, b.held, b.overage,
+       b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
+       b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
+FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
+JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
+-- citus: AND b.tenant_id = ANY ($1::text[])
+WHERE coalesce(b.roll_at, b.next_event_at) <= $4::timestamptz
+ORDER BY b.tenant_id, b.meter, b.subject
+FOR NO KEY UPDATE OF b SKIP LOCKED;
+
 -- name: Clock
 -- Returns the instant of the batch. It runs after the locks: an earlier instant could be older than entries that another
 -- batch wrote while this one waited. It also returns when tenant terms and plan versions last changed, and the latest month that
 -- holds entries, and, for those of the tenants $1 that have terms which apply at once, when the newest of these were made. It runs
 -- after the locks for their sake as well: terms that were committed before the locks were had are seen.
 SELECT clock_timestamp(),
-       coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial), 'epoch'),
+       coalesce((SELECT max(t.effective_at) FROM tenant_terms t WHERE NOT t.initial
+                 -- citus: AND t.tenant_id = ANY ($1::text[])
+                ), 'epoch'),
        coalesce((SELECT max(p.created_at) FROM plans p WHERE p.version > 1), 'epoch'),
        coalesce((SELECT max(m.month) FROM journal_months m), 'epoch'),
        n.tenants, n.made
@@ -67,6 +86,7 @@ FROM (SELECT array_agg(t.tenant_id) AS tenants, array_agg(t.effective_at) AS mad
       CROSS JOIN LATERAL (
           SELECT o.tenant_id, o.effective_at FROM tenant_terms o
           WHERE o.tenant_id = k.tenant_id AND o.immediate
+          -- citus: AND o.tenant_id = ANY ($1::text[])
           ORDER BY o.effective_at DESC
           LIMIT 1
       ) AS t) AS n;
@@ -82,10 +102,13 @@ SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 CROSS JOIN LATERAL (
     SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id AND j.month = ($3::date[])[1]
+    -- citus: AND j.tenant_id = ANY ($1::text[])
     UNION ALL
     SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id AND j.month = ($3::date[])[2]
+    -- citus: AND j.tenant_id = ANY ($1::text[])
     UNION ALL
     SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id AND j.month = ($3::date[])[3]
+    -- citus: AND j.tenant_id = ANY ($1::text[])
 ) AS e;
 
 -- name: OpenGrants
@@ -97,6 +120,7 @@ FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 CROSS JOIN LATERAL (
     SELECT * FROM grants o
     WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND (o.status IN ('pending', 'active') OR o.held > 0)
+    -- citus: AND o.tenant_id = ANY ($1::text[])
     OFFSET 0
 ) AS g;
 
@@ -108,6 +132,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, met
 CROSS JOIN LATERAL (
     SELECT * FROM grants o
     WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND o.grant_id = k.grant_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
     OFFSET 0
 ) AS g;
 
@@ -119,6 +144,7 @@ FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
 CROSS JOIN LATERAL (
     SELECT * FROM hold_lines o
     WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND o.captured + o.returned < o.amount
+    -- citus: AND o.tenant_id = ANY ($1::text[])
     OFFSET 0
 ) AS h
 ORDER BY h.tenant_id, h.hold_id, h.line;
@@ -127,26 +153,34 @@ ORDER BY h.tenant_id, h.hold_id, h.line;
 -- Returns the holds ($1 tenants, $2 hold ids). The balances of their lines are locked.
 SELECT h.tenant_id, h.hold_id, h.subject, h.status, h.items, h.created_at, h.expires_at
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
-CROSS JOIN LATERAL (SELECT * FROM holds o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id OFFSET 0) AS h;
+CROSS JOIN LATERAL (SELECT * FROM holds o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    OFFSET 0) AS h;
 
 -- name: Refunds
 -- Returns the amounts refunded so far per line of the operations ($1 tenants, $2 operation ids). The balances of their lines
 -- are locked.
 SELECT r.tenant_id, r.operation_id, r.month, r.line, r.refunded
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
-CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND o.operation_id = k.operation_id OFFSET 0) AS r;
+CROSS JOIN LATERAL (SELECT * FROM refunds o WHERE o.tenant_id = k.tenant_id AND o.operation_id = k.operation_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    OFFSET 0) AS r;
 
 -- name: HoldBalances
 -- Returns the balances of the holds ($1 tenants, $2 hold ids). It runs before the locks, because these facts never change.
 SELECT DISTINCT h.tenant_id, h.hold_id, h.meter, h.subject
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, hold_id)
-CROSS JOIN LATERAL (SELECT * FROM hold_lines o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id OFFSET 0) AS h;
+CROSS JOIN LATERAL (SELECT * FROM hold_lines o WHERE o.tenant_id = k.tenant_id AND o.hold_id = k.hold_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    OFFSET 0) AS h;
 
 -- name: GrantBalances
 -- Returns the balances of the grants ($1 tenants, $2 grant ids). It runs before the locks, because a grant never moves.
 SELECT g.tenant_id, g.grant_id, g.meter, g.subject
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, grant_id)
-CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o.grant_id = k.grant_id OFFSET 0) AS g;
+CROSS JOIN LATERAL (SELECT * FROM grants o WHERE o.tenant_id = k.tenant_id AND o.grant_id = k.grant_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    OFFSET 0) AS g;
 
 -- name: EntriesOfOperations
 -- Returns the entries of the operations ($1 tenants, $2 operation ids) in all months. For refunds it runs before the locks, because
@@ -156,7 +190,9 @@ SELECT e.tenant_id, e.operation_id, e.line, e.seq, e.kind, e.meter, e.subject, e
        e.detail, e.metadata, coalesce(e.actor, '')
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, operation_id)
 CROSS JOIN LATERAL (
-    SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id OFFSET 0
+    SELECT * FROM entries j WHERE j.tenant_id = k.tenant_id AND j.operation_id = k.operation_id
+    -- citus: AND j.tenant_id = ANY ($1::text[])
+    OFFSET 0
 ) AS e;
 
 -- name: TakenGrants
@@ -166,6 +202,7 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS k (tenant_id, met
 CROSS JOIN LATERAL (
     SELECT * FROM grants o
     WHERE o.tenant_id = k.tenant_id AND o.meter = k.meter AND o.subject = k.subject AND o.grant_id = k.grant_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
     OFFSET 0
 ) AS g;
 
@@ -173,7 +210,9 @@ CROSS JOIN LATERAL (
 -- Returns the history of terms of the tenants $1, oldest first.
 SELECT t.tenant_id, t.effective_at, t.plan, t.anchor, t.timezone, t.immediate, t.prorate, t.usage = 'reset', t.overrides
 FROM unnest($1::text[]) AS k (tenant_id)
-CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t
+CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    OFFSET 0) AS t
 ORDER BY t.tenant_id, t.effective_at;
 
 -- name: PlanVersions
@@ -185,35 +224,46 @@ SELECT p.plan, p.version, p.created_at, coalesce(a.meter, ''), coalesce(a.amount
        coalesce(a.expires_in_days, 0), coalesce(a.overage_at_period_end = 'preserve', false)
 FROM (SELECT DISTINCT t.plan
       FROM unnest($1::text[]) AS k (tenant_id)
-      CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id OFFSET 0) AS t) AS named
+      CROSS JOIN LATERAL (SELECT * FROM tenant_terms o WHERE o.tenant_id = k.tenant_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    OFFSET 0) AS t) AS named
 JOIN plans p ON p.plan = named.plan
 LEFT JOIN plan_allowances a ON a.plan = p.plan AND a.version = p.version AND a.meter = ANY ($2::text[])
 ORDER BY p.plan, p.version;
 
 -- name: InsertEntries
 -- Appends the lines of the batch. A unique violation means that another instance has just written one of the keys: the batch
--- is decided again.
+-- is decided again. On Citus the join with the balances, which exist, makes it a statement of one node: without it Citus copies the rows, and commits
+-- in two phases.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor)
-SELECT l.tenant_id, l.operation_id, l.line, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, l.kind, l.meter, l.subject,
+-- citus: SELECT b.tenant_id,
+SELECT l.tenant_id, -- plain
+       l.operation_id, l.line, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, l.kind, l.meter, l.subject,
        l.period_start, l.grant_id, l.source, l.amount, l.remaining_after, l.item, l.requested, l.fingerprint, l.created_at,
        l.effective_at, l.op_subject, l.detail, l.metadata, nullif(l.actor, '')
 FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::timestamptz[], $9::text[],
             $10::text[], $11::bigint[], $12::bigint[], $13::integer[], $14::bigint[], $15::bytea[], $16::timestamptz[],
             $17::timestamptz[], $18::text[], $19::jsonb[], $20::jsonb[], $21::text[])
      AS l (tenant_id, operation_id, line, seq, kind, meter, subject, period_start, grant_id, source, amount, remaining_after, item,
-           requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor);
+           requested, fingerprint, created_at, effective_at, op_subject, detail, metadata, actor)
+-- citus: JOIN balances b ON b.tenant_id = l.tenant_id AND b.meter = l.meter AND b.subject = l.subject AND b.tenant_id = ANY ($1::text[])
+;
 
 -- name: InsertPlainDebits
 -- Does the same for the usual case: a debit of one item that one grant pays. Half the columns, a fifth less work.
 INSERT INTO entries (tenant_id, operation_id, line, month, seq, kind, meter, subject, period_start, grant_id, source, amount,
                      remaining_after, item, requested, fingerprint, created_at, actor)
-SELECT l.tenant_id, l.operation_id, 1, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, 'debit', l.meter, '',
+-- citus: SELECT b.tenant_id,
+SELECT l.tenant_id, -- plain
+       l.operation_id, 1, date_trunc('month', l.created_at AT TIME ZONE 'UTC')::date, l.seq, 'debit', l.meter, '',
        l.period_start, l.grant_id, l.source, l.amount, l.remaining_after, 0, l.amount, l.fingerprint, l.created_at,
        nullif(l.actor, '')
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
             $10::bytea[], $11::timestamptz[], $12::text[])
-     AS l (tenant_id, operation_id, seq, meter, period_start, grant_id, source, amount, remaining_after, fingerprint, created_at, actor);
+     AS l (tenant_id, operation_id, seq, meter, period_start, grant_id, source, amount, remaining_after, fingerprint, created_at, actor)
+-- citus: JOIN balances b ON b.tenant_id = l.tenant_id AND b.meter = l.meter AND b.subject = '' AND b.tenant_id = ANY ($1::text[])
+;
 
 -- name: UpdateDrawnBalances
 -- Does the same as UpdateBalances for balances that only debits changed. $10 is the expected count, as the last parameter there.
@@ -224,6 +274,7 @@ WITH written AS (
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::timestamptz[], $9::bytea[])
          AS n (tenant_id, meter, subject, seq, used, overage, head_remaining, updated_at, chain)
     WHERE b.tenant_id = n.tenant_id AND b.meter = n.meter AND b.subject = n.subject
+    -- citus: AND b.tenant_id = ANY ($1::text[])
     RETURNING 1
 )
 SELECT 1 / (CASE WHEN count(*) = $10::bigint THEN 1 ELSE 0 END) FROM written;
@@ -248,6 +299,7 @@ WITH written AS (
                refunded, used, expired, adjusted, held, overage, owed, settled, forgiven_seq, head_grant, head_source,
                head_remaining, next_event_at, updated_at, roll_at, chain, carried, span_used, span_end)
     WHERE b.tenant_id = n.tenant_id AND b.meter = n.meter AND b.subject = n.subject
+    -- citus: AND b.tenant_id = ANY ($1::text[])
     RETURNING 1
 )
 SELECT 1 / (CASE WHEN count(*) = $32::bigint THEN 1 ELSE 0 END) FROM written;
@@ -290,6 +342,7 @@ WITH written AS (
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[])
          AS n (tenant_id, meter, subject, grant_id, remaining, held, status)
     WHERE g.tenant_id = n.tenant_id AND g.meter = n.meter AND g.subject = n.subject AND g.grant_id = n.grant_id
+    -- citus: AND g.tenant_id = ANY ($1::text[])
     RETURNING 1
 )
 SELECT 1 / (CASE WHEN count(*) = $8::bigint THEN 1 ELSE 0 END) FROM written;
@@ -321,6 +374,7 @@ WITH written AS (
     FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::bigint[], $6::timestamptz[])
          AS n (tenant_id, hold_id, line, captured, returned, expires_at)
     WHERE h.tenant_id = n.tenant_id AND h.hold_id = n.hold_id AND h.line = n.line
+    -- citus: AND h.tenant_id = ANY ($1::text[])
     RETURNING 1
 )
 SELECT 1 / (CASE WHEN count(*) = $7::bigint THEN 1 ELSE 0 END) FROM written;
@@ -355,7 +409,9 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
 -- Counts which of the tenants $1 and which of the meters $2 exist, each named once and in order. It locks them against deletion until the
 -- batch ends, each once: to lock a row again that others have locked as well takes long.
 WITH t AS MATERIALIZED (
-    SELECT o.tenant_id FROM unnest($1::text[]) AS k (tenant_id) JOIN tenants o ON o.tenant_id = k.tenant_id FOR KEY SHARE OF o
+    SELECT o.tenant_id FROM unnest($1::text[]) AS k (tenant_id) JOIN tenants o ON o.tenant_id = k.tenant_id
+    -- citus: AND o.tenant_id = ANY ($1::text[])
+    FOR KEY SHARE OF o
 ), m AS MATERIALIZED (
     SELECT o.meter FROM unnest($2::text[]) AS k (meter) JOIN meters o ON o.meter = k.meter FOR KEY SHARE OF o
 )
@@ -364,13 +420,16 @@ SELECT (SELECT count(*) FROM t) + (SELECT count(*) FROM m);
 -- name: CreateBalances
 -- Inserts the missing rows of the balances $1..$3 if their tenant and meter exist. It runs before the batch in its own
 -- transaction, in key order. The share locks prevent that the tenant or the meter is deleted at the same time.
+-- citus: WITH t AS MATERIALIZED (SELECT o.tenant_id FROM tenants o WHERE o.tenant_id = ANY ($1::text[]) FOR KEY SHARE OF o),
+-- citus: m AS MATERIALIZED (SELECT o.meter FROM meters o WHERE o.meter = ANY ($2::text[]) FOR KEY SHARE OF o)
 INSERT INTO balances (tenant_id, meter, subject)
 SELECT k.tenant_id, k.meter, k.subject
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-JOIN tenants t ON t.tenant_id = k.tenant_id
-JOIN meters m ON m.meter = k.meter
+JOIN tenants t ON t.tenant_id = k.tenant_id -- plain
+JOIN meters m ON m.meter = k.meter -- plain
+-- citus: JOIN t ON t.tenant_id = k.tenant_id JOIN m ON m.meter = k.meter
 ORDER BY k.tenant_id, k.meter, k.subject
-FOR KEY SHARE OF t, m
+FOR KEY SHARE OF t, m -- plain
 ON CONFLICT DO NOTHING;
 
 -- name: WhyAbsent
@@ -378,4 +437,5 @@ ON CONFLICT DO NOTHING;
 SELECT k.tenant_id, k.meter, t.tenant_id IS NOT NULL, m.meter IS NOT NULL
 FROM unnest($1::text[], $2::text[]) AS k (tenant_id, meter)
 LEFT JOIN tenants t ON t.tenant_id = k.tenant_id
+-- citus: AND t.tenant_id = ANY ($1::text[])
 LEFT JOIN meters m ON m.meter = k.meter;

@@ -7,7 +7,9 @@ SELECT b.tenant_id, b.meter, b.subject, b.seq, b.plan, b.plan_version, b.allowan
        b.owed, b.settled, b.carried, b.span_used, b.span_end, b.forgiven_seq, b.head_grant, b.head_source, b.head_remaining,
        b.next_event_at, b.updated_at, coalesce(b.roll_at, b.next_event_at), b.chain
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (tenant_id, meter, subject)
-JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject;
+JOIN balances b ON b.tenant_id = k.tenant_id AND b.meter = k.meter AND b.subject = k.subject
+-- citus: AND b.tenant_id = ANY ($1::text[])
+;
 
 -- name: MetersOf
 -- Returns the meters of tenant $1 and subject $2: those with a balance and those of the plan. For a subject, only the meters
@@ -78,6 +80,7 @@ LEFT JOIN LATERAL (
         SELECT l.item, sum((l.amount - l.captured - l.returned) / l.price)::bigint AS held
         FROM hold_lines l
         WHERE l.tenant_id = h.tenant_id AND l.hold_id = h.hold_id
+        -- citus: AND l.tenant_id = $1::text
         GROUP BY l.item
     ) AS s
 ) AS r ON h.status = 'active'

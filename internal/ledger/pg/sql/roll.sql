@@ -14,6 +14,16 @@ WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce
 ORDER BY coalesce(b.roll_at, b.next_event_at)
 LIMIT 1;
 
+-- name: DueBalances
+-- Returns up to $2 balances for which a roll has something to write at $1, without the balances $3..$5, those that fell due first first. It locks
+-- none: on Citus, rows of several shards cannot be locked by one statement. LockDueOf locks them.
+SELECT b.tenant_id, b.meter, b.subject
+FROM balances b
+WHERE coalesce(b.roll_at, b.next_event_at) < '9999-12-31T00:00:00Z' AND coalesce(b.roll_at, b.next_event_at) <= $1::timestamptz
+  AND (b.tenant_id, b.meter, b.subject) NOT IN (SELECT * FROM unnest($3::text[], $4::text[], $5::text[]))
+ORDER BY coalesce(b.roll_at, b.next_event_at)
+LIMIT $2::integer;
+
 -- name: InsertRoll
 -- Records the start of a roll.
 INSERT INTO rolls (roll_id, as_of, status, total, started_at, heartbeat_at)

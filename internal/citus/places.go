@@ -1,0 +1,59 @@
+package citus
+
+// Place is where a table lies.
+type Place string
+
+// The places.
+const (
+	Distributed Place = "distributed" // by tenant_id, colocated with tenants
+	Reference   Place = "reference"   // a copy on every node
+	Local       Place = "local"       // on the coordinator
+)
+
+// TableIn is a table and its place.
+type TableIn struct {
+	Table string
+	Place Place
+}
+
+// Tables lists every table, in the order in which they are placed: a table comes after those that it refers to. docs/decisions/citus.md says why
+// each lies where it does.
+func Tables() []TableIn {
+	return []TableIn{
+		// The shared catalogue, and what statements of every shard read.
+		{"meters", Reference},
+		{"plans", Reference},
+		{"plan_allowances", Reference},
+		{"journal_months", Reference},
+		{"archives", Reference},
+		// Its lines are written in the transaction of the change: with a copy on every node, Citus commits both or neither.
+		{"audit", Reference},
+		// What belongs to a tenant.
+		{"tenants", Distributed},
+		{"tenant_terms", Distributed},
+		{"limit_overrides", Distributed},
+		{"balances", Distributed},
+		{"periods", Distributed},
+		{"grants", Distributed},
+		{"holds", Distributed},
+		{"hold_lines", Distributed},
+		{"refunds", Distributed},
+		{"rollups", Distributed},
+		{"checkpoints", Distributed},
+		{"sealed_heads", Distributed},
+		{"entries", Distributed},
+		// Small tables that no statement joins with those of tenants.
+		{"limits", Local},
+		{"blocks", Local},
+		{"keys", Local},
+		{"key_secrets", Local},
+		{"signing_keys", Local},
+		{"rolls", Local},
+		{"verifications", Local},
+		{"full_pass", Local},
+		{"chain_start", Local},
+		{"seals", Local},
+		{"database_identity", Local},
+		{"goose_db_version", Local},
+	}
+}

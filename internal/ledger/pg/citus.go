@@ -1,0 +1,173 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/quotasvc/quotasvc/internal/citus"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+)
+
+// On Citus, a transaction of a batch reads, locks and writes tenants of one shard group: all its statements run on one node, and its COMMIT is
+// that node's. So calls are divided by group before they become a batch. docs/decisions/citus.md has the reasons.
+
+// detectCitus asks the database whether its tables are distributed. It returns nil for PostgreSQL without Citus.
+func detectCitus(ctx context.Context, cfg *Config) (*citus.Cluster, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout+readTimeout)
+	defer cancel()
+	params, err := pgx.ParseConfig(cfg.DatabaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: database URL: %w", err)
+	}
+	params.ConnectTimeout = probeTimeout
+	params.RuntimeParams["application_name"] = "quotasvc-probe"
+	_ = cfg.Login.Apply(ctx, params) // returns no error
+	conn, err := pgx.ConnectConfig(ctx, params)
+	if err != nil {
+		return nil, unavailable("connect to PostgreSQL", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	cluster, err := citus.Detect(ctx, conn)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	if cluster != nil {
+		cfg.Log.Info("the database is a Citus cluster", "version", cluster.Version, "nodes", cluster.Nodes, "shard_groups", cluster.Groups.Count())
+	}
+	return cluster, nil
+}
+
+// Cluster returns what the database was at the start: a Citus cluster, or nil.
+func (l *Ledger) Cluster() *citus.Cluster { return l.cluster }
+
+// citusWriterSettings replace settings of a writer's connection. The tenants of a statement are known when it is planned, so that it goes to one
+// node. What the connection sets within a transaction holds on that node as well: lock_timeout has to.
+func citusWriterSettings() map[string]string {
+	return map[string]string{"plan_cache_mode": "force_custom_plan", "citus.propagate_set_commands": "local"}
+}
+
+// divide returns values by the shard groups of their tenants, in the order in which the groups come first. Without Citus there is one group.
+func divide[V any](l *Ledger, values []V, tenantOf func(V) string) [][]V {
+	if l.cluster == nil || len(values) < 2 {
+		return [][]V{values}
+	}
+	var out [][]V
+	at := map[int]int{}
+	for _, v := range values {
+		group := l.cluster.Groups.Of(tenantOf(v))
+		i, known := at[group]
+		if !known {
+			i = len(out)
+			at[group] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], v)
+	}
+	return out
+}
+
+func tenantOfCall(c *ledger.Call) string { return c.ID.Tenant }
+
+// runGroups runs the plan's calls, those of each shard group as a batch of its own. The calls that wait for locked balances are in p.held.
+func (l *Ledger) runGroups(ctx context.Context, p *plan) {
+	if len(p.calls) == 0 {
+		return
+	}
+	groups := divide(l, p.calls, tenantOfCall)
+	if len(groups) == 1 {
+		l.runBatch(ctx, p)
+		return
+	}
+	for _, calls := range groups {
+		part := newPlan(calls)
+		part.locking = p.locking
+		l.runBatch(ctx, part)
+		p.held = append(p.held, part.held...)
+	}
+}
+
+// What a node refused while rows were copied to it, by the beginning of its message. Citus passes on the message and not the code.
+var nodeErrors = []struct{ message, code string }{
+	{"duplicate key value violates unique constraint", "23505"},
+	{"no partition of relation", "23514"},
+	{"new row for relation", "23514"},
+	{"null value in column", "23502"},
+	{"insert or update on table", "23503"},
+	{"canceling statement due to lock timeout", "55P03"},
+	{"canceling statement due to", "57014"},
+	{"deadlock detected", "40P01"},
+	{"could not serialize access", "40001"},
+	{"cannot execute", "25006"},
+}
+
+// codeUnclear is the code of an error of the cluster itself: a node was lost, or does not answer. After COMMIT was sent, nobody knows what became
+// of the transaction.
+const codeUnclear = "08007"
+
+// restoreCode gives an error of Citus that has the code of an internal error the one that PostgreSQL has for it.
+func (l *Ledger) restoreCode(err error) {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	if l.cluster == nil || !ok || pgErr.Code != "XX000" {
+		return
+	}
+	pgErr.Code = codeUnclear
+	for _, known := range nodeErrors {
+		if strings.HasPrefix(pgErr.Message, known.message) {
+			pgErr.Code = known.code
+			return
+		}
+	}
+}
+
+// commitUnclear reports an answered error after which the transaction may be committed: on Citus, COMMIT fails on the coordinator when the node is
+// lost that had to carry it out.
+func commitUnclear(pgErr *pgconn.PgError) bool {
+	return strings.HasPrefix(pgErr.Code, "08") || slices.Contains([]string{"57P01", "57P02", "57P03"}, pgErr.Code)
+}
+
+// citusName reports whether a unique violation of a shard is one of this table. Citus passes the message on, and not the table's name.
+func citusName(pgErr *pgconn.PgError, table string) bool {
+	return pgErr.TableName == "" && strings.Contains(pgErr.Message, `"`+table+"_")
+}
+
+// refreshGroups reads the shards again, in case one was split.
+func (l *Ledger) refreshGroups(ctx context.Context) {
+	if l.cluster == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if err := l.cluster.Groups.Refresh(ctx, l.readers); err != nil {
+		l.log.Warn("the shards are not known anew", "error", err)
+	}
+}
+
+// dueInGroups returns up to limit due balances, those of each shard group together.
+func (l *Ledger) dueInGroups(ctx context.Context, args ...any) ([][]ledger.BalanceKey, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	rows, err := l.readers.Query(ctx, l.sql["DueBalances"], args...)
+	if err != nil {
+		return nil, fmt.Errorf("find due balances: %w", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k ledger.BalanceKey, err error) {
+		return k, row.Scan(&k.Tenant, &k.Meter, &k.Subject)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find due balances: %w", err)
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	groups := divide(l, keys, func(k ledger.BalanceKey) string { return k.Tenant })
+	for _, g := range groups {
+		slices.SortFunc(g, ledger.CompareKeys)
+	}
+	return groups, nil
+}

@@ -1,0 +1,338 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/citus"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/namedsql"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// hotStatements returns the statements of a batch and of a check, for Citus. They name several tenants, all of one shard group.
+func hotStatements(t *testing.T) map[string]string {
+	t.Helper()
+	all, err := namedsql.LoadFor(namedsql.Citus, sqlFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hot := map[string]string{}
+	for name, statement := range all {
+		if strings.Contains(statement, "unnest($1::text[]") && !slices.Contains([]string{"FirstDue", "DueBalances"}, name) {
+			hot[name] = statement
+		}
+	}
+	for _, name := range []string{"LockBalances", "Clock", "StoredEntries", "InsertPlainDebits", "UpdateDrawnBalances", "SelectBalances", "WhyAbsent", "LockDueOf"} {
+		if hot[name] == "" {
+			t.Errorf("%s is not among the statements that name several tenants", name)
+		}
+	}
+	return hot
+}
+
+var tableReference = regexp.MustCompile(`(?:FROM|JOIN|UPDATE) (\w+) (\w+)\b`)
+
+// Runs without Citus as well: a statement that does not repeat its tenants for every distributed table would go to all nodes there, or be refused.
+func TestStatements_OfBatchesAndChecks_NameTheTenantsForEveryTable(t *testing.T) {
+	t.Parallel()
+	distributed := map[string]bool{}
+	for _, in := range citus.Tables() {
+		distributed[in.Table] = in.Place == citus.Distributed
+	}
+	seen := 0
+	for name, statement := range hotStatements(t) {
+		references := map[string]int{}
+		for _, m := range tableReference.FindAllStringSubmatch(statement, -1) {
+			if distributed[m[1]] {
+				references[m[2]]++
+			}
+		}
+		for alias, times := range references {
+			seen++
+			if got := strings.Count(statement, alias+".tenant_id = ANY ($1::text[])"); got != times {
+				t.Errorf("%s reads or writes a distributed table as %s %d times and names the tenants %d times: add -- citus: AND %s.tenant_id = ANY ($1::text[])",
+					name, alias, times, got, alias)
+			}
+		}
+	}
+	if seen < 25 {
+		t.Errorf("only %d tables were found in the statements: the test does not see them", seen)
+	}
+}
+
+// TestCitus_ starts one cluster for all that is tested on it: its start takes several seconds.
+func TestCitus_Cluster(t *testing.T) {
+	t.Parallel()
+	s := testenv.CitusPrivate(t)
+	b := &citusBundle{bundle: newBundleOn(t, s.URL), server: s, keys: map[string]map[string]bool{}}
+	for n := range 40 {
+		b.tenants = append(b.tenants, fmt.Sprintf("tenant-%d", n))
+		b.simple(b.tenants[n], 1_000_000)
+	}
+	wantEqual(t, "lanes", len(b.lanes), b.cluster.Groups.Count())
+	t.Run("EveryHotStatement_RunsOnOneNode", b.plans)
+	t.Run("BatchOfManyTenants_IsDividedByGroup", b.divided)
+	t.Run("ShardMovedUnderLoad_NothingLostOrDoubled", b.move)
+	t.Run("WorkerKilledUnderLoad_OthersGoOn_NothingLostOrDoubled", b.kill)
+	b.mustVerifyOn(namedsql.Citus)
+}
+
+type citusBundle struct {
+	*bundle
+	server  *testenv.CitusServer
+	tenants []string
+
+	mu   sync.Mutex
+	keys map[string]map[string]bool // by tenant: the keys of acknowledged debits of 1
+}
+
+// inOneGroup returns the tenants of a shard group.
+func (b *citusBundle) inOneGroup(group int) []string {
+	return slices.DeleteFunc(slices.Clone(b.tenants), func(id string) bool { return b.cluster.Groups.Of(id) != group })
+}
+
+var literals = map[string]string{
+	"bigint[]": "'{1,1}'", "integer[]": "'{1,1}'", "boolean[]": "'{t,f}'", "bytea[]": "'{a,b}'", "jsonb[]": `'{"{}","{}"}'`,
+	"date[]": "'{2026-01-01,2026-02-01}'", "timestamp with time zone[]": "'{2026-01-01,2026-01-01}'", "timestamp with time zone": "'2026-01-01'",
+	"bigint": "2", "integer": "2",
+}
+
+func (b *citusBundle) plans(t *testing.T) {
+	two := b.inOneGroup(0)[:2]
+	conn, err := b.writers.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	for name, statement := range hotStatements(t) {
+		if name == "CreateBalances" {
+			continue // Citus cannot explain it; other tests run it
+		}
+		plan := explainForTenants(t, conn.Conn(), name, statement, two)
+		tasks := strings.Count(plan, "Task Count: ")
+		// The rows of rare statements come from the client alone: they are copied to their shard.
+		copied := strings.Contains(plan, "Citus INSERT ... SELECT") && tasks == 0 && name != "InsertPlainDebits" && name != "InsertEntries"
+		if !copied && (tasks != 1 || !strings.Contains(plan, "Task Count: 1\n")) {
+			t.Errorf("%s is not planned for one node:\n%s", name, plan)
+		}
+	}
+}
+
+func explainForTenants(t *testing.T, conn *pgx.Conn, name, statement string, tenants []string) string {
+	t.Helper()
+	exec := func(sql string) {
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, sql)
+		}
+	}
+	exec("PREPARE explained AS " + statement)
+	defer exec("DEALLOCATE explained")
+	var types []string
+	if err := conn.QueryRow(t.Context(), "SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'explained'").Scan(&types); err != nil {
+		t.Fatal(err)
+	}
+	args := make([]string, len(types))
+	for i, of := range types {
+		args[i] = "'{" + strings.Join(tenants, ",") + "}'"
+		if of != "text[]" {
+			args[i] = literals[of]
+		}
+		if args[i] == "" {
+			t.Fatalf("%s has a parameter of type %s: add a value to this test", name, of)
+		}
+	}
+	rows, err := conn.Query(t.Context(), "EXPLAIN (COSTS OFF) EXECUTE explained ("+strings.Join(args, ", ")+")", pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func (b *citusBundle) divided(t *testing.T) {
+	var debits []*ledger.Debit
+	for _, id := range b.tenants {
+		debits = append(debits, debitOf(id, "first", 1))
+	}
+	for range 2 { // the second time as retries
+		for i, out := range b.DebitBatch(t.Context(), debits) {
+			if out.Err != nil {
+				t.Fatal(out.Err)
+			}
+			b.acknowledge(debits[i].Tenant, "first")
+		}
+	}
+	var requests []ledger.CheckRequest
+	for _, id := range b.tenants {
+		requests = append(requests, ledger.CheckRequest{Tenant: id, Items: []ledger.Item{{Meter: "api_calls", Amount: 1}}})
+	}
+	for i, out := range b.CheckBatch(t.Context(), requests) {
+		if out.Err != nil || !out.Result.Allowed {
+			t.Errorf("%s: %+v, %v", requests[i].Tenant, out.Result, out.Err)
+		}
+	}
+	b.compare(t)
+}
+
+func (b *citusBundle) acknowledge(tenant, key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.keys[tenant] == nil {
+		b.keys[tenant] = map[string]bool{}
+	}
+	b.keys[tenant][key] = true
+}
+
+// compare compares the journal and the balances with what was acknowledged.
+func (b *citusBundle) compare(t *testing.T) {
+	t.Helper()
+	for _, id := range b.tenants {
+		rows, err := b.db.Query(t.Context(), "SELECT operation_id FROM entries WHERE tenant_id = $1 AND kind = 'debit'", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(stored) != len(b.keys[id]) {
+			t.Errorf("%s has %d debits in the journal, %d were acknowledged", id, len(stored), len(b.keys[id]))
+		}
+		for _, key := range stored {
+			if !b.keys[id][key] {
+				t.Errorf("%s: the journal has %s, which was not acknowledged", id, key)
+			}
+		}
+		if got := b.mustBalance(id, "api_calls").Used; got != int64(len(b.keys[id])) {
+			t.Errorf("%s has used %d, %d were acknowledged", id, got, len(b.keys[id]))
+		}
+	}
+}
+
+// citusLoad is what debits meet while something happens to the cluster. Each key is tried until it succeeds.
+type citusLoad struct {
+	served, refused atomic.Int64
+	slowest         atomic.Int64 // nanoseconds, of calls for the tenants of watch
+	failedWatched   atomic.Int64
+}
+
+// underLoad makes debits for all tenants while do runs, and until each key has succeeded. watch are the tenants that nothing should happen to.
+func (b *citusBundle) underLoad(t *testing.T, name string, watch map[string]bool, do func(served func() int64)) *citusLoad {
+	t.Helper()
+	var l citusLoad
+	var all sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for _, id := range b.tenants {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				b.untilServed(t, &l, id, fmt.Sprintf("%s-%d", name, n), watch[id])
+			}
+		})
+	}
+	do(l.served.Load)
+	stop()
+	all.Wait()
+	t.Logf("%s: %d debits served, %d refusals, slowest of the others %s", name, l.served.Load(), l.refused.Load(), time.Duration(l.slowest.Load()))
+	return &l
+}
+
+func (b *citusBundle) untilServed(t *testing.T, l *citusLoad, tenant, key string, watched bool) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		began := time.Now()
+		_, err := Do(t.Context(), b.Ledger, debitOf(tenant, key, 1))
+		took := time.Since(began)
+		for watched {
+			before := l.slowest.Load()
+			if before >= int64(took) || l.slowest.CompareAndSwap(before, int64(took)) {
+				break
+			}
+		}
+		if err == nil {
+			l.served.Add(1)
+			b.acknowledge(tenant, key)
+			return
+		}
+		l.refused.Add(1)
+		if watched {
+			l.failedWatched.Add(1)
+		}
+		if code := ledger.CodeOf(err); code != ledger.CodeUnavailable && code != ledger.CodeOutcomeUnknown {
+			t.Errorf("%s %s: %v", tenant, key, err)
+			return
+		}
+	}
+	t.Errorf("%s %s was not served for a minute", tenant, key)
+}
+
+func waitFor(t *testing.T, served func() int64, more int64) {
+	t.Helper()
+	from := served()
+	testenv.Eventually(t, func() bool { return served() >= from+more })
+}
+
+func (b *citusBundle) move(t *testing.T) {
+	shard := b.cluster.Groups.Shard(b.tenants[0])
+	var from, to int
+	if err := b.db.QueryRow(t.Context(), `SELECT s.nodeport, (SELECT n.nodeport FROM pg_dist_node n WHERE n.shouldhaveshards AND n.nodeport <> s.nodeport)
+		FROM citus_shards s WHERE s.shardid = $1`, shard).Scan(&from, &to); err != nil {
+		t.Fatal(err)
+	}
+	b.underLoad(t, "move", nil, func(served func() int64) {
+		waitFor(t, served, 100)
+		if _, err := b.db.Exec(t.Context(), "SELECT citus_move_shard_placement($1, '127.0.0.1', $2, '127.0.0.1', $3, 'force_logical')", shard, from, to); err != nil {
+			t.Error(err)
+		}
+		waitFor(t, served, 100)
+	})
+	var now int
+	if err := b.db.QueryRow(t.Context(), "SELECT nodeport FROM citus_shards WHERE shardid = $1", shard).Scan(&now); err != nil || now != to {
+		t.Errorf("the shard is on %d: %v", now, err)
+	}
+	b.compare(t)
+}
+
+func (b *citusBundle) kill(t *testing.T) {
+	victim := b.server.Workers[0]
+	at, err := url.Parse(victim.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := map[string]bool{}
+	for _, id := range b.tenants {
+		var port string
+		if err := b.db.QueryRow(t.Context(), "SELECT nodeport::text FROM citus_shards WHERE shardid = $1", b.cluster.Groups.Shard(id)).Scan(&port); err != nil {
+			t.Fatal(err)
+		}
+		others[id] = port != at.Port()
+	}
+	l := b.underLoad(t, "kill", others, func(served func() int64) {
+		for range 3 {
+			waitFor(t, served, 300)
+			victim.Kill()
+			waitFor(t, served, 100) // of the others
+			victim.Start()
+		}
+		waitFor(t, served, 300)
+	})
+	if l.refused.Load() == 0 {
+		t.Error("no debit was refused: the test has killed nobody")
+	}
+	if n := l.failedWatched.Load(); n > 0 {
+		t.Errorf("%d debits of tenants on the other node were refused", n)
+	}
+	b.compare(t)
+}
