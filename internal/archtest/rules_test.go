@@ -73,10 +73,11 @@ var mayImport = map[string][]string{
 	"internal/program": {}, // starts the product's binary
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
-		"internal/bench/chart", "internal/bench/report", "internal/localstack", "internal/program", "migrations",
+		"internal/bench/chart", "internal/bench/growth", "internal/bench/report", "internal/localstack", "internal/program", "migrations",
 	},
 	"internal/bench/chart":  {},
 	"internal/bench/report": {"internal/bench/chart"},
+	"internal/bench/growth": {"internal/bench/chart", "internal/bench/report"},
 	"internal/drill":        {"internal/bench/chart", "internal/localstack", "internal/program"}, // it asks the product over HTTP
 	"internal/drill/cmd":    {"internal/drill", "internal/localstack"},
 	"internal/archtest/readingpath": {
@@ -100,8 +101,8 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
 	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
-	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},               // the API behind real connections
-	"cmd/quotasvc":                  {"internal/bench", "internal/bench/report", "internal/drill"}, // the small forms of `make bench-outage` and `make drill`
+	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},                                        // the API behind real connections
+	"cmd/quotasvc":                  {"internal/bench", "internal/bench/growth", "internal/bench/report", "internal/drill"}, // the small forms of `make bench-outage`, `make bench-growth` and `make drill`
 	"internal/ratelimit":            {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":       {"internal/ratelimit/rule/oracle"},
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -38,6 +39,7 @@ type stand struct {
 	cfg      Config
 	postgres *localstack.Postgres
 	redis    *localstack.Redis
+	settings map[string]string // of PostgreSQL, in place of those of serverSettings
 	children []*program.Process
 	service  *site
 	before   *site // the service of Config.Against; nil without one
@@ -94,8 +96,10 @@ func (s *stand) startServers(ctx context.Context, dir string) (err error) {
 	if s.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(dir, "redis")}); err != nil {
 		return err
 	}
+	settings := serverSettings()
+	maps.Copy(settings, s.settings)
 	s.postgres, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{
-		Dir: filepath.Join(dir, "postgres"), Durable: true, Extra: serverSettings(),
+		Dir: filepath.Join(dir, "postgres"), Durable: true, Extra: settings,
 	})
 	if err != nil {
 		return err
@@ -176,11 +180,11 @@ func (s *stand) end(ctx context.Context, at *site) error {
 
 // env returns the configuration of the children. Access lines are off: a line per request would measure the log's disk.
 func (s *stand) env(at *site) []string {
-	return []string{
+	return append([]string{
 		"QUOTASVC_DATABASE_URL=" + at.databaseURL, "QUOTASVC_REDIS_URL=" + at.redisURL, "QUOTASVC_ADMIN_KEY=" + s.adminKey,
 		"QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0", "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text", "QUOTASVC_PPROF=true",
 		"QUOTASVC_DRAIN_DELAY=0s",
-	}
+	}, s.cfg.Env...)
 }
 
 func (s *stand) launch(exe string, env []string, args ...string) (*program.Process, error) {

@@ -13,7 +13,7 @@ const (
 	tenantMark = "t-NNNNNN"
 
 	tenantDigits = 6
-	tenantsMax   = 999_999
+	tenantsMax   = 1_000_000
 
 	// spread is odd, so a multiplication by it permutes 64-bit numbers: keys never repeat and arrive in random order, like
 	// clients' random keys.

@@ -32,6 +32,7 @@ type cli struct {
 	Run      runCmd      `cmd:"" default:"withargs" help:"Measure throughput and latency beside the baselines. Print the results and store them with charts."`
 	Outage   outageCmd   `cmd:"" help:"Kill Redis under load and start it again. Show how long callers wait and how much is admitted."`
 	Flood    floodCmd    `cmd:"" help:"Flood the service with requests that it refuses. Show what others notice and what a refusal costs."`
+	Growth   growthCmd   `cmd:"" help:"Compare small and large amounts of stored data: tenants, entries, instances, partitions, rules, a month's end."`
 	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve the baselines."`
 	Attack   attackCmd   `cmd:"" hidden:"" help:"Send a flood."`
 }
