@@ -18,7 +18,7 @@ const (
 	monthEvery = "day"
 
 	// The time to write a balance and to start the service, for when the period may end; twice what was measured on two cores. Where it does not
-	// suffice, twice as much is tried, some times.
+	// suffice, twice what it took is tried, some times.
 	monthEach  = 120 * time.Microsecond
 	monthStart = 3 * time.Second
 	monthTries = 4
@@ -40,7 +40,7 @@ func (g *grower) month(ctx context.Context) (out growth.Step, err error) {
 		}
 		spare := time.Until(end) - z.Quiet - z.Quiet/2
 		if spare < 0 && try < monthTries {
-			lead *= 2
+			lead = 2 * (lead - spare)
 			g.say("the balances were written %s too late; once more with %s", (-spare).Round(time.Millisecond), lead)
 			if err := g.clear(); err != nil {
 				return out, err
