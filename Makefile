@@ -99,6 +99,10 @@ bench-flood: servers build build-bench ## Flood with refused requests; show othe
 bench-postgres: servers build build-bench ## Run debits on PostgreSQL with one setting after the other (ARGS='--only commit --markdown'); results in bench-results/
 	$(BENCH) postgres $(ARGS)
 
+.PHONY: bench-growth
+bench-growth: servers build build-bench ## Compare small and large amounts of stored data; continues where it was ended (ARGS=--full, ARGS='--again journal', GROWTH_SMALL=1); about 40 minutes
+	$(BENCH) growth $(ARGS)
+
 .PHONY: bench-history
 bench-history: servers ## Measure questions about a balance with many entries (HISTORY_ENTRIES, at least 1000000, default 4000000)
 	QUOTASVC_HISTORY_ENTRIES=$(or $(HISTORY_ENTRIES),4000000) go test -v -count=1 -timeout 1h -run '^TestReports_LargeBalance' ./internal/ledger/history

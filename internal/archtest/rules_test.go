@@ -74,11 +74,14 @@ var mayImport = map[string][]string{
 	"internal/program": {}, // starts the product's binary
 	"internal/bench": {
 		"internal/httpapi", "internal/gate", "internal/catalog", "internal/ledger", "internal/ratelimit", "internal/lane",
-		"internal/bench/chart", "internal/bench/report", "internal/localstack", "internal/program", "migrations",
+		"internal/bench/chart", "internal/bench/growth", "internal/bench/past", "internal/bench/report", "internal/bench/tuning", "internal/localstack", "internal/program", "migrations",
 	},
 	"internal/bench/chart":  {},
 	"internal/bench/report": {"internal/bench/chart"},
-	"internal/bench/scale":  {},                                                                  // pure: a load model
+	"internal/bench/scale":  {}, // pure: a load model
+	"internal/bench/growth": {"internal/bench/chart", "internal/bench/report"},
+	"internal/bench/past":   {"internal/ledger"}, // writes what the ledger would have written
+	"internal/bench/tuning": {"internal/bench/chart", "internal/bench/report"},
 	"internal/drill":        {"internal/bench/chart", "internal/localstack", "internal/program"}, // it asks the product over HTTP
 	"internal/drill/cmd":    {"internal/drill", "internal/localstack"},
 	"internal/archtest/readingpath": {
@@ -102,8 +105,8 @@ var mayImportInTests = map[string][]string{
 	"internal/ledger/archive":       {"internal/clock", "internal/trail", "internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/model", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/verifier"}, // make, read and verify what is archived
 	"internal/ledger/verifier":      {"internal/bound", "internal/ledger/pg"},                                                                                                                                                          // what documents may be; makes what is verified
 	"internal/httpapi/limitheaders": {"internal/body", "internal/bound"},
-	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},                         // the API behind real connections
-	"cmd/quotasvc":                  {"client", "internal/bench", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage` and `make drill`
+	"internal/httpapi":              {"internal/transport", "internal/catalog/diff"},                                                  // the API behind real connections
+	"cmd/quotasvc":                  {"client", "internal/bench", "internal/bench/growth", "internal/bench/report", "internal/drill"}, // the client on the real service; the small forms of `make bench-outage`, `make bench-growth` and `make drill`
 	"internal/ratelimit":            {"internal/ratelimit/rule/oracle"},
 	"internal/ratelimit/rule":       {"internal/ratelimit/rule/oracle"},
 }
@@ -117,7 +120,7 @@ var onlyIn = map[string][]string{
 	"github.com/labstack/echo":                    {"internal/httpapi", "internal/bench"},
 	"google.golang.org/grpc":                      {"internal/envoyrls"},
 	"github.com/envoyproxy/go-control-plane":      {"internal/envoyrls"},
-	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/override", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
+	"github.com/jackc/pgx":                        {"internal/citus", "internal/pgpool", "internal/bench", "internal/bench/past", "internal/drill", "internal/ledger/pg", "internal/ledger/history", "internal/ledger/audit", "internal/ledger/journal", "internal/ledger/archive", "internal/ledger/verifier", "internal/catalog", "internal/access", "internal/override", "internal/trail", "internal/localstack", "internal/testenv", "cmd/quotasvc"},
 	"database/sql":                                {"internal/testenv", "cmd/quotasvc"}, // goose needs it
 	"github.com/pressly/goose":                    {"internal/testenv", "cmd/quotasvc"},
 	"github.com/redis/go-redis":                   {"internal/redisstore", "internal/testenv"},

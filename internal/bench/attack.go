@@ -44,7 +44,7 @@ func (a *Attack) Run(ctx context.Context) ([]map[int]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		load := steady{t, floodTenants, a.Rate / len(a.Kinds), a.Slice, floodDrain, attackTick}
+		load := steady{t, floodTenants, a.Rate / len(a.Kinds), a.Slice, floodDrain, attackTick, nil}
 		wg.Go(func() {
 			s, err := openLoopOn(ctx, a.Address, a.Connections/len(a.Kinds), &seq, load)
 			answers[i], errs[i] = s.answers, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,15 +64,15 @@ func parseStat(text []byte) (pid int, p process, ok bool) {
 	return pid, p, true
 }
 
-// cpuOf returns the CPU time so far of this process, of its child servers and of the process web.
-func cpuOf(self, web int) report.CPU {
+// cpuOf returns the CPU time so far of this process, of its child servers and of the processes webs.
+func cpuOf(self int, webs ...int) report.CPU {
 	all := processes()
 	var c report.CPU
 	for pid, p := range all {
 		switch {
 		case pid == self:
 			c.Generator += p.used
-		case pid == web:
+		case slices.Contains(webs, pid):
 			c.Service += p.used
 		case !descends(all, pid, self):
 		case p.name == "postgres":

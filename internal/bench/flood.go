@@ -205,7 +205,7 @@ func (f *flood) slice(ctx context.Context, api string, rate int, kinds ...string
 	}
 	if rate > 0 {
 		wg.Go(func() {
-			others, debitErr = openLoopOn(ctx, api, f.cfg.Connections, &f.seq, steady{f.debit, floodOthers, rate, f.cfg.Slice, drainMax, paceTick})
+			others, debitErr = openLoopOn(ctx, api, f.cfg.Connections, &f.seq, steady{f.debit, floodOthers, rate, f.cfg.Slice, drainMax, paceTick, nil})
 		})
 	}
 	wg.Wait()

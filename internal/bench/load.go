@@ -137,6 +137,9 @@ type steady struct {
 	d       time.Duration
 	drain   time.Duration // after d, in which requests that were due may still be sent
 	tick    time.Duration // at which the clock is read for requests that are due; it adds to their latency
+
+	// watch gets each answer: when it was due since the start, and its latency. Callers call it at the same time. nil: nobody watches.
+	watch func(due, took time.Duration)
 }
 
 // openLoop sends requests at a rate, however long answers take. A request's latency counts from the time when it
@@ -162,7 +165,11 @@ func openLoop(ctx context.Context, clients []*client, seq *atomic.Uint64, load s
 					w.err = err
 					return
 				}
-				w.note(c.outcome(status, t), time.Since(start)-at)
+				took := time.Since(start) - at
+				w.note(c.outcome(status, t), took)
+				if load.watch != nil {
+					load.watch(at, took)
+				}
 			}
 		})
 	}

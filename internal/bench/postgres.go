@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/quotasvc/quotasvc/internal/bench/report"
+	"github.com/quotasvc/quotasvc/internal/bench/tuning"
 	"github.com/quotasvc/quotasvc/internal/localstack"
 )
 
@@ -42,26 +43,26 @@ func (c *PostgresRun) config() Config {
 	}
 }
 
-// tuning is the state of a run of RunPostgres.
-type tuning struct {
+// tuner is the state of a run of RunPostgres.
+type tuner struct {
 	runner
 
 	run     *PostgresRun
 	dir     string // of the servers' data
 	socket  string // directory of the Unix socket
 	standby *localstack.Postgres
-	out     PostgresResult
+	out     tuning.Result
 }
 
 // RunPostgres measures debits on PostgreSQL with one setting after the other, and compares each with the base of its group in the same round. It writes
 // postgres.json and postgres.svg into Dir.
-func RunPostgres(ctx context.Context, run PostgresRun) (_ *PostgresResult, err error) {
+func RunPostgres(ctx context.Context, run PostgresRun) (_ *tuning.Result, err error) {
 	cfg := run.config()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	all, left := settingsToCompare()
-	chosen := wanted(all, run.Only)
+	all, left := tuning.All()
+	chosen := tuning.Wanted(all, run.Only)
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("no setting's name contains one of %q", run.Only)
 	}
@@ -71,7 +72,7 @@ func RunPostgres(ctx context.Context, run PostgresRun) (_ *PostgresResult, err e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	t := &tuning{run: &run, dir: dir, runner: runner{cfg: cfg}}
+	t := &tuner{run: &run, dir: dir, runner: runner{cfg: cfg}}
 	t.out.Left, t.out.Rate = left, run.Rate
 	socket, removeSocket, err := makeSocketDir()
 	if err != nil {
@@ -81,7 +82,7 @@ func RunPostgres(ctx context.Context, run PostgresRun) (_ *PostgresResult, err e
 	defer func() { err = errors.Join(err, removeSocket()) }()
 	t.stand = &stand{
 		cfg: cfg, childEnv: append([]string{"QUOTASVC_VERIFY_EVERY=0s"}, run.Env...), adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
-		settings: map[string]string{"max_connections": "200", "unix_socket_directories": t.socket},
+		bare: true, settings: map[string]string{"max_connections": "200", "unix_socket_directories": t.socket},
 	}
 	defer func() { err = errors.Join(err, t.stop()) }()
 	t.say("starting PostgreSQL and Redis in %s", dir)
@@ -92,10 +93,10 @@ func RunPostgres(ctx context.Context, run PostgresRun) (_ *PostgresResult, err e
 		return nil, err
 	}
 	t.out.Took = time.Since(began).Round(time.Second).String()
-	return &t.out, t.out.write(run.Dir)
+	return &t.out, t.out.Save(run.Dir)
 }
 
-func (t *tuning) stop() error {
+func (t *tuner) stop() error {
 	err := t.stand.stop()
 	if t.standby != nil {
 		err = errors.Join(err, t.standby.Kill(), os.RemoveAll(t.standby.Dir()))
@@ -104,7 +105,7 @@ func (t *tuning) stop() error {
 }
 
 // prepare starts the servers, makes the tenants and opens their balances.
-func (t *tuning) prepare(ctx context.Context) (err error) {
+func (t *tuner) prepare(ctx context.Context) (err error) {
 	started, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	s := t.stand
@@ -131,12 +132,12 @@ func (t *tuning) prepare(ctx context.Context) (err error) {
 }
 
 // compare measures every setting once in each round: those without a standby first.
-func (t *tuning) compare(ctx context.Context, chosen []setting) error {
+func (t *tuner) compare(ctx context.Context, chosen []tuning.Setting) error {
 	for _, s := range chosen {
-		t.out.Settings = append(t.out.Settings, newSettingResult(&s))
+		t.out.Settings = append(t.out.Settings, tuning.NewSettingResult(&s))
 	}
 	for _, standby := range []bool{false, true} {
-		if !slices.ContainsFunc(chosen, func(s setting) bool { return (s.group == withStandby) == standby }) {
+		if !slices.ContainsFunc(chosen, func(s tuning.Setting) bool { return (s.Group == tuning.WithStandby) == standby }) {
 			continue
 		}
 		if standby {
@@ -147,15 +148,15 @@ func (t *tuning) compare(ctx context.Context, chosen []setting) error {
 		}
 		for round := range t.run.Rounds {
 			for i := range chosen {
-				if s := &chosen[i]; (s.group == withStandby) == standby {
+				if s := &chosen[i]; (s.Group == tuning.WithStandby) == standby {
 					if err := t.visit(ctx, round, s, &t.out.Settings[i]); err != nil {
-						return fmt.Errorf("%s: %s: %w", s.group, s.name, err)
+						return fmt.Errorf("%s: %s: %w", s.Group, s.Name, err)
 					}
 				}
 			}
 		}
 	}
-	t.out.summarize()
+	t.out.Summarize()
 	var err error
 	if t.stand.db, err = pgx.Connect(ctx, t.stand.postgres.URL()); err != nil {
 		return fmt.Errorf("connect: %w", err)
@@ -168,12 +169,12 @@ func (t *tuning) compare(ctx context.Context, chosen []setting) error {
 }
 
 // visit measures a setting once.
-func (t *tuning) visit(ctx context.Context, round int, s *setting, out *SettingResult) (err error) {
+func (t *tuner) visit(ctx context.Context, round int, s *tuning.Setting, out *tuning.SettingResult) (err error) {
 	if err := t.apply(ctx, s); err != nil {
 		return err
 	}
 	at := t.stand.service
-	if at.databaseURL = t.stand.postgres.URL(); s.socket {
+	if at.databaseURL = t.stand.postgres.URL(); s.Socket {
 		if at.databaseURL, err = socketURL(at.databaseURL, t.socket); err != nil {
 			return err
 		}
@@ -190,7 +191,7 @@ func (t *tuning) visit(ctx context.Context, round int, s *setting, out *SettingR
 		return err
 	}
 	checkpointed := make(chan error, 1)
-	if s.checkpoint {
+	if s.Checkpoint {
 		go func() { checkpointed <- t.stand.exec(ctx, "CHECKPOINT") }()
 	} else {
 		checkpointed <- nil
@@ -209,25 +210,28 @@ func (t *tuning) visit(ctx context.Context, round int, s *setting, out *SettingR
 	if err != nil {
 		return err
 	}
-	out.note(&single, &batches, &steadily, used)
-	t.say("round %d/%d  %-16s %-34s %7.0f/s  batches %7.0f/s  p99 %s", round+1, t.run.Rounds, s.group, s.name, single.rate(), batches.rate(),
+	out.Note(&tuning.Round{
+		Rate: single.rate(), BatchRate: batches.rate(), CPU: used.Per(single.units), P99: float64(steadily.latency.ValueAtQuantile(99)),
+		Errors: single.errors + batches.errors + steadily.errors,
+	})
+	t.say("round %d/%d  %-16s %-34s %7.0f/s  batches %7.0f/s  p99 %s", round+1, t.run.Rounds, s.Group, s.Name, single.rate(), batches.rate(),
 		report.Micros(steadily.latency.ValueAtQuantile(99)))
 	return nil
 }
 
 // apply gives PostgreSQL the setting's values and no others, and starts it again unless it has a standby.
-func (t *tuning) apply(ctx context.Context, s *setting) error {
+func (t *tuner) apply(ctx context.Context, s *tuning.Setting) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	statements := []string{"ALTER SYSTEM RESET ALL"}
-	values := s.complete()
+	values := s.Values()
 	for name, value := range values {
 		statements = append(statements, "ALTER SYSTEM SET "+name+" = '"+value+"'")
 	}
 	if err := t.stand.exec(ctx, append(statements, "SELECT pg_reload_conf()")...); err != nil {
 		return err
 	}
-	if s.group != withStandby {
+	if s.Group != tuning.WithStandby {
 		return t.stand.postgres.Restart(ctx)
 	}
 	return t.stand.postgres.Await(ctx, fmt.Sprintf(`SELECT current_setting('synchronous_commit') = '%s' AND current_setting('synchronous_standby_names') = '%s'
@@ -236,8 +240,8 @@ func (t *tuning) apply(ctx context.Context, s *setting) error {
 }
 
 // addStandby starts a standby of the server, which has the values of the base then.
-func (t *tuning) addStandby(ctx context.Context) (err error) {
-	if err := t.apply(ctx, &setting{}); err != nil {
+func (t *tuner) addStandby(ctx context.Context) (err error) {
+	if err := t.apply(ctx, &tuning.Setting{}); err != nil {
 		return err
 	}
 	extra := map[string]string{"max_connections": "200", "unix_socket_directories": ""}
@@ -271,4 +275,16 @@ func socketURL(databaseURL, dir string) (string, error) {
 	q.Set("port", u.Port())
 	u.Host, u.RawQuery = "", q.Encode()
 	return u.String(), nil
+}
+
+// makeSocketDir makes a directory with a short name, as a socket needs it, that the server's user may write to.
+func makeSocketDir() (dir string, remove func() error, err error) {
+	if dir, err = os.MkdirTemp("", "quotasvc-socket-"); err != nil {
+		return "", nil, fmt.Errorf("make a directory for the socket: %w", err)
+	}
+	remove = func() error { return os.RemoveAll(dir) }
+	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // the server runs as another user
+		return "", nil, fmt.Errorf("open the socket's directory to the server: %w", err)
+	}
+	return dir, remove, nil
 }

@@ -36,6 +36,7 @@ type Config struct {
 	Against     string        // another binary of the service to measure in the same rounds; empty: none
 	Progress    io.Writer     // one line per step
 	Log         io.Writer     // output of the servers
+	Env         []string      // further environment of the processes, for tests
 }
 
 func (c *Config) validate() error {
@@ -358,7 +359,7 @@ func (r *runner) open(ctx context.Context, address string, t *template, rate int
 		return sample{}, err
 	}
 	defer closeAll(clients)
-	s, err := openLoop(ctx, clients, &r.seq, steady{t, r.cfg.Tenants, rate, r.cfg.OpenFor, drainMax, paceTick})
+	s, err := openLoop(ctx, clients, &r.seq, steady{t, r.cfg.Tenants, rate, r.cfg.OpenFor, drainMax, paceTick, nil})
 	r.note(t, &s)
 	return s, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -36,10 +37,11 @@ func serverSettings() map[string]string {
 // stand is the test stand: servers, processes and their addresses.
 type stand struct {
 	cfg      Config
-	settings map[string]string // of PostgreSQL; nil: serverSettings
-	childEnv []string          // further variables of the service
+	childEnv []string // further variables of the service
 	postgres *localstack.Postgres
 	redis    *localstack.Redis
+	settings map[string]string // of PostgreSQL, in place of those of serverSettings
+	bare     bool              // without serverSettings: settings are all
 	children []*program.Process
 	service  *site
 	before   *site // the service of Config.Against; nil without one
@@ -96,11 +98,14 @@ func (s *stand) startServers(ctx context.Context, dir string) (err error) {
 	if s.redis, err = localstack.StartRedis(ctx, localstack.RedisConfig{Dir: filepath.Join(dir, "redis")}); err != nil {
 		return err
 	}
-	settings := s.settings
-	if settings == nil {
+	settings := map[string]string{}
+	if !s.bare {
 		settings = serverSettings()
 	}
-	s.postgres, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{Dir: filepath.Join(dir, "postgres"), Durable: true, Extra: settings})
+	maps.Copy(settings, s.settings)
+	s.postgres, err = localstack.StartPostgres(ctx, localstack.PostgresConfig{
+		Dir: filepath.Join(dir, "postgres"), Durable: true, Extra: settings,
+	})
 	if err != nil {
 		return err
 	}
@@ -184,7 +189,7 @@ func (s *stand) env(at *site) []string {
 		"QUOTASVC_DATABASE_URL=" + at.databaseURL, "QUOTASVC_REDIS_URL=" + at.redisURL, "QUOTASVC_ADMIN_KEY=" + s.adminKey,
 		"QUOTASVC_LISTEN=127.0.0.1:0", "QUOTASVC_OPS_LISTEN=127.0.0.1:0", "QUOTASVC_LOG_LEVEL=warn", "QUOTASVC_LOG_FORMAT=text", "QUOTASVC_PPROF=true",
 		"QUOTASVC_DRAIN_DELAY=0s",
-	}, s.childEnv...)
+	}, s.cfg.Env...)
 }
 
 func (s *stand) launch(exe string, env []string, args ...string) (*program.Process, error) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/bench/past"
 )
 
 const (
@@ -13,7 +15,7 @@ const (
 	tenantMark = "t-NNNNNN"
 
 	tenantDigits = 6
-	tenantsMax   = 999_999
+	tenantsMax   = 1_000_000
 
 	// spread is odd, so a multiplication by it permutes 64-bit numbers: keys never repeat and arrive in random order, like
 	// clients' random keys.
@@ -93,7 +95,7 @@ func putTenant(out []byte, v int) {
 }
 
 // tenantID returns the id of tenant number v.
-func tenantID(v int) string { return fmt.Sprintf("t-%06d", v) }
+func tenantID(v int) string { return past.TenantID(v) }
 
 // plainRoute is the route of checks whose limits never deny.
 const plainRoute = "/search"
@@ -101,7 +103,7 @@ const plainRoute = "/search"
 // hotTenant gets all requests of the hot variants.
 const hotTenant = "t-hot"
 
-const meter = "api_calls"
+const meter = past.Meter
 
 // debitBody returns the body of a debit.
 func debitBody(tenant string) string {

@@ -34,6 +34,7 @@ type cli struct {
 	Flood    floodCmd    `cmd:"" help:"Flood the service with requests that it refuses. Show what others notice and what a refusal costs."`
 	Scale    scaleCmd    `cmd:"" help:"Compute what a rate of debits needs, from measured costs: a model, not a measurement."`
 	Postgres postgresCmd `cmd:"" help:"Run the debit load on PostgreSQL with one setting after the other. Show what each changes."`
+	Growth   growthCmd   `cmd:"" help:"Compare small and large amounts of stored data: tenants, entries, instances, partitions, rules, a month's end."`
 	Baseline baselineCmd `cmd:"" hidden:"" help:"Serve the baselines."`
 	Attack   attackCmd   `cmd:"" hidden:"" help:"Send a flood."`
 }

@@ -59,6 +59,11 @@ func (t *Target) wanted() string {
 	return sign + " " + amount(t.Target, t.Unit)
 }
 
+// Say returns the target as a sentence's part: what was measured and what was wanted.
+func (t *Target) Say() string {
+	return t.What + " is " + amount(t.Measured, t.Unit) + ", wanted " + t.wanted()
+}
+
 func (t *Target) verdict() string {
 	if t.Pass {
 		return "met"

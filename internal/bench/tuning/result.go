@@ -1,4 +1,4 @@
-package bench
+package tuning
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
-// PostgresResult compares settings of PostgreSQL. postgres.json has the same content.
-type PostgresResult struct {
+// Result compares settings of PostgreSQL. postgres.json has the same content.
+type Result struct {
 	Machine  report.Machine  `json:"machine"`
 	Took     string          `json:"took"`
 	Rate     int             `json:"fixed_rate_per_second"`
@@ -50,15 +50,24 @@ type Ratio struct {
 	High   float64 `json:"high"`
 }
 
-func newSettingResult(s *setting) SettingResult {
-	return SettingResult{Group: s.group, Name: s.name, Base: s.name == base, Gives: s.gives}
+// NewSettingResult returns the result of s without rounds.
+func NewSettingResult(s *Setting) SettingResult {
+	return SettingResult{Group: s.Group, Name: s.Name, Base: s.Name == base, Gives: s.gives}
 }
 
-// note adds a round.
-func (r *SettingResult) note(single, batches, steadily *sample, used report.CPU) {
-	r.Rates, r.Batches = append(r.Rates, single.rate()), append(r.Batches, batches.rate())
-	r.CPU, r.P99 = append(r.CPU, used.Per(single.units)), append(r.P99, float64(steadily.latency.ValueAtQuantile(99)))
-	r.Errors += single.errors + batches.errors + steadily.errors
+// Round is what was measured of a setting in a round.
+type Round struct {
+	Rate, BatchRate float64    // debits/s
+	CPU             report.CPU // of a debit
+	P99             float64    // µs at the fixed rate
+	Errors          int64
+}
+
+// Note adds a round.
+func (r *SettingResult) Note(round *Round) {
+	r.Rates, r.Batches = append(r.Rates, round.Rate), append(r.Batches, round.BatchRate)
+	r.CPU, r.P99 = append(r.CPU, round.CPU), append(r.P99, round.P99)
+	r.Errors += round.Errors
 }
 
 // costs returns the CPU time per debit of each round.
@@ -70,8 +79,8 @@ func (r *SettingResult) costs() []float64 {
 	return out
 }
 
-// summarize compares each setting with the base of its group, which is before it.
-func (r *PostgresResult) summarize() {
+// Summarize compares each setting with the base of its group, which is before it.
+func (r *Result) Summarize() {
 	var against *SettingResult
 	for i := range r.Settings {
 		s := &r.Settings[i]
@@ -100,7 +109,7 @@ func compareRounds(values, against []float64) Ratio {
 func (r Ratio) text() string { return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Median, r.Low, r.High) }
 
 // columns are the heads of the table.
-func (r *PostgresResult) columns() []string {
+func (r *Result) columns() []string {
 	return []string{
 		"group", "setting", "debits/s", "ratio (low to high)", "batched debits/s", "ratio", "CPU µs a debit", "ratio",
 		fmt.Sprintf("p99 at %s/s", chart.Figure(float64(r.Rate))), "errors", "gives up",
@@ -115,7 +124,7 @@ func (r *SettingResult) row() []string {
 }
 
 // Print writes the machine and the table.
-func (r *PostgresResult) Print(p *report.Printer) error {
+func (r *Result) Print(p *report.Printer) error {
 	p.Machine(&r.Machine)
 	r.about(p.Out)
 	t := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
@@ -133,13 +142,13 @@ func (r *PostgresResult) Print(p *report.Printer) error {
 	return nil
 }
 
-func (r *PostgresResult) about(out io.Writer) {
+func (r *Result) about(out io.Writer) {
 	fmt.Fprintf(out, "%d connections, %d tenants, %d rounds of %s; batches of %d; took %s\n\n", r.Machine.Connections, r.Machine.Tenants, r.Machine.Rounds,
 		r.Machine.Slice, r.Machine.Batch, r.Took)
 }
 
 // Markdown writes the table for a document.
-func (r *PostgresResult) Markdown(out io.Writer) {
+func (r *Result) Markdown(out io.Writer) {
 	fmt.Fprintf(out, "%s, %d cores; %s, %s, %s; %s; load before %s; %s.\n", r.Machine.CPU, r.Machine.Cores, r.Machine.PostgreSQL, r.Machine.Redis, r.Machine.Go,
 		r.Machine.Durability, r.Machine.LoadBefore, r.Machine.Date.Format("2 January 2006"))
 	r.about(out)
@@ -155,7 +164,7 @@ func (r *PostgresResult) Markdown(out io.Writer) {
 }
 
 // chart draws the ratios of throughput.
-func (r *PostgresResult) chart(path string) error {
+func (r *Result) chart(path string) error {
 	bars := chart.Bars{X: "debits/s, as a multiple of the base of the group in the same round", Line: 1}
 	for i := range r.Settings {
 		s := &r.Settings[i]
@@ -175,9 +184,10 @@ func (r *PostgresResult) chart(path string) error {
 }
 
 // Keep writes the picture below docs.
-func (r *PostgresResult) Keep(docs string) error { return r.chart(report.Picture(docs, "postgres")) }
+func (r *Result) Keep(docs string) error { return r.chart(report.Picture(docs, "postgres")) }
 
-func (r *PostgresResult) write(dir string) error {
+// Save writes postgres.json and postgres.svg into dir.
+func (r *Result) Save(dir string) error {
 	if err := report.WriteJSON(filepath.Join(dir, "postgres.json"), r); err != nil {
 		return err
 	}
