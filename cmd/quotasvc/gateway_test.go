@@ -226,6 +226,26 @@ func (m *metered) meters(t *testing.T, g *gateway) {
 	}
 }
 
+// chargesLimitsOnly checks that a client of a gateway that charges limits alone uses no units, and that the application can give back what was
+// charged. A client that names a charge has no effect.
+func (m *metered) chargesLimitsOnly(t *testing.T, g *gateway) {
+	t.Helper()
+	m.limit(t, "pace", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})
+	refund := func() string {
+		seen, _ := m.app.last()
+		return string(m.do(t, http.StatusOK, "POST", "/v1/limits/charge/refund", "", object{"charge_id": seen.Header.Get("X-Quota-Charge")}).body)
+	}
+	for range 4 {
+		g.get("127.0.0.1", "/search", "X-Quota-Charge", "forged").passed(t)
+		if got := refund(); !strings.Contains(got, `"refunded":true`) || !strings.Contains(got, `"remaining":3`) {
+			t.Errorf("%s", got)
+		}
+	}
+	if left := m.balance(t, "acme", "api_calls").Remaining; left != 1000 {
+		t.Errorf("%d units are left, want 1000", left)
+	}
+}
+
 // refuses checks that every refusal reaches the client unchanged and that the application does not get the request.
 func (m *metered) refuses(t *testing.T, g *gateway) {
 	t.Helper()
@@ -267,7 +287,7 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 	m.do(t, http.StatusCreated, "PUT", "/v1/tenants/victim", "", object{"plan": "metered"})
 	forged := []string{
 		"X-Quota-Tenant", "victim", "X-Quota-Meter", "credits", "X-Quota-Amount", "100", "X-Quota-Mode", "check", "X-Quota-Route", "/cheap",
-		"X-Quota-Subject", "somebody", "X-Quota-Key", "none", "X-Quota-Operation", "forged", "X-Quota-Unknown", "1", "Idempotency-Key", "again",
+		"X-Quota-Subject", "somebody", "X-Quota-Key", "none", "X-Quota-Operation", "forged", "X-Quota-Charge", "forged", "X-Quota-Unknown", "1", "Idempotency-Key", "again",
 		"X-Request-Id", "again", "X-Original-URI", "/cheap", "X-Forwarded-Uri", "/cheap", "X-Original-Method", "GET", "X-Forwarded-Method", "GET",
 		"X-Real-IP", "203.0.113.1", "X-Forwarded-For", "203.0.113.1", "Authorization", "Bearer the-clients-own",
 	}
@@ -279,6 +299,9 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 		seen, _ := m.app.last()
 		if operation := seen.Header.Get("X-Quota-Operation"); !strings.HasPrefix(operation, "gw-") || operation == "gw-again" {
 			t.Errorf("the application gets operation %q", operation)
+		}
+		if charge := seen.Header.Get("X-Quota-Charge"); charge != "" {
+			t.Errorf("the application gets charge %q", charge)
 		}
 		if got := seen.Header.Get("Authorization"); got != "Bearer the-clients-own" {
 			t.Errorf("the application gets Authorization %q", got)

@@ -34,6 +34,12 @@ func TestHAProxy_PassedRequest_ChargedOnce(t *testing.T) {
 	m.meters(t, m.haproxy(t, m.key))
 }
 
+func TestHAProxy_ModeLimit_ApplicationCanRefund(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.chargesLimitsOnly(t, m.haproxy(t, m.key, "str(api_calls)\n", "str(api_calls)\n    http-request set-var(txn.quota_mode) str(limit)\n"))
+}
+
 func TestHAProxy_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)

@@ -55,6 +55,12 @@ func TestNginx_PassedRequest_ChargedOnce(t *testing.T) {
 	m.meters(t, m.nginx(t, m.key))
 }
 
+func TestNginx_ModeLimit_ApplicationCanRefund(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.chargesLimitsOnly(t, m.nginx(t, m.key, "set $quota_route  /search;", "set $quota_route  /search;\n        set $quota_mode limit;"))
+}
+
 func TestNginx_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
