@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -347,6 +348,36 @@ func (m *metered) opensNothing(t *testing.T, g *gateway) {
 	}
 	if _, n := m.app.last(); n != 0 {
 		t.Errorf("%d requests reached the application", n)
+	}
+}
+
+// opensUnlessQueueFull checks that the open location of a gateway does not open because a tenant has filled its queue, and opens on any other
+// failure. A stand-in for the service answers in the form of this gateway.
+func opensUnlessQueueFull(t *testing.T, start func(m *metered) *gateway) {
+	t.Helper()
+	var code atomic.Value
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		problem, status := fmt.Sprintf(`{"type":"about:blank","status":503,"title":"t","code":%q,"detail":"d","request_id":"r"}`, code.Load()), http.StatusServiceUnavailable
+		w.Header().Set("X-Request-Id", "r")
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Content-Type", "application/problem+json")
+		if strings.HasSuffix(r.URL.Path, "/nginx") {
+			w.Header().Set("X-Quota-Status", "503")
+			w.Header().Set("X-Quota-Problem", problem)
+			status = http.StatusForbidden
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, problem)
+	}))
+	t.Cleanup(service.Close)
+	g := start(&metered{app: newApplication(t), instance: &instance{api: service.URL}, key: "any"})
+	for path, want := range map[string]map[string]int{"/profile": {"queue_full": 503, "unavailable": 200}, "/search": {"queue_full": 503, "unavailable": 503}} {
+		for c, status := range want {
+			code.Store(c)
+			if got := g.get("127.0.0.1", path); got.status != status || status == 503 && !strings.Contains(string(got.body), c) {
+				t.Errorf("%s without a decision, %s: %s %s, want %d", path, c, got, got.body, status)
+			}
+		}
 	}
 }
 

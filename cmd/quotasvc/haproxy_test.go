@@ -75,6 +75,11 @@ func TestHAProxy_NoDecision_OnePathClosesOneOpens(t *testing.T) {
 	}
 }
 
+func TestHAProxy_QueueFull_OpensNothing(t *testing.T) {
+	t.Parallel()
+	opensUnlessQueueFull(t, func(m *metered) *gateway { return m.haproxy(t, m.key) })
+}
+
 func TestHAProxy_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)

@@ -115,6 +115,11 @@ func TestNginx_NoPostgres_OneLocationClosesOneOpens(t *testing.T) {
 	eventually(t, "it decides again", func() bool { return g.get("127.0.0.1", "/search").status == 200 })
 }
 
+func TestNginx_QueueFull_OpensNothing(t *testing.T) {
+	t.Parallel()
+	opensUnlessQueueFull(t, func(m *metered) *gateway { return m.nginx(t, m.key) })
+}
+
 func TestNginx_WrongKey_OpensNothing(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)

@@ -116,8 +116,9 @@ core.register_action("quotasvc", { "http-req" }, function(txn, without)
 		end
 		return
 	end
-	-- A 4xx never lets the request pass: a client could cause it.
-	if without == "open" and (status == 0 or status >= 500) then
+	-- A 4xx or a full queue never lets the request pass: a client could cause it.
+	local full = answer and answer.body and answer.body:find('"code":"queue_full"', 1, true)
+	if without == "open" and (status == 0 or status >= 500) and not full then
 		return
 	end
 	refuse(txn, client_refusals[status] and status or 503, client_refusals[status] and answer)
