@@ -65,7 +65,7 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 	const granted, rounds, fewest, turns = 100_000, 5, 8, 4
 	a.putPlan(catalog.Plan{ID: "large", Allowances: []catalog.Allowance{{Meter: "calls", Amount: granted, Every: period.Year, Anchor: period.Calendar}}})
 	pulse, client := &instants{}, patientClient(options)
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	over := make(chan struct{})
 	var beating sync.WaitGroup
 	beating.Go(func() {
