@@ -257,6 +257,12 @@ func TestEnvoy_PassedRequest_ChargedOnce(t *testing.T) {
 	m.meters(t, m.envoy(t, m.key))
 }
 
+func TestEnvoy_ModeLimit_ApplicationCanRefund(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.chargesLimitsOnly(t, m.envoy(t, m.key, "\n                          headers_to_add:\n", "\n                          headers_to_add:\n                            - {key: x-quota-mode, value: limit}\n"))
+}
+
 func TestEnvoy_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -226,6 +227,26 @@ func (m *metered) meters(t *testing.T, g *gateway) {
 	}
 }
 
+// chargesLimitsOnly checks that a client of a gateway that charges limits alone uses no units, and that the application can give back what was
+// charged. A client that names a charge has no effect.
+func (m *metered) chargesLimitsOnly(t *testing.T, g *gateway) {
+	t.Helper()
+	m.limit(t, "pace", object{"per": []string{"tenant"}, "kind": "token_bucket", "rate": "3/day"})
+	refund := func() string {
+		seen, _ := m.app.last()
+		return string(m.do(t, http.StatusOK, "POST", "/v1/limits/charge/refund", "", object{"charge_id": seen.Header.Get("X-Quota-Charge")}).body)
+	}
+	for range 4 {
+		g.get("127.0.0.1", "/search", "X-Quota-Charge", "forged").passed(t)
+		if got := refund(); !strings.Contains(got, `"refunded":true`) || !strings.Contains(got, `"remaining":3`) {
+			t.Errorf("%s", got)
+		}
+	}
+	if left := m.balance(t, "acme", "api_calls").Remaining; left != 1000 {
+		t.Errorf("%d units are left, want 1000", left)
+	}
+}
+
 // refuses checks that every refusal reaches the client unchanged and that the application does not get the request.
 func (m *metered) refuses(t *testing.T, g *gateway) {
 	t.Helper()
@@ -267,7 +288,7 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 	m.do(t, http.StatusCreated, "PUT", "/v1/tenants/victim", "", object{"plan": "metered"})
 	forged := []string{
 		"X-Quota-Tenant", "victim", "X-Quota-Meter", "credits", "X-Quota-Amount", "100", "X-Quota-Mode", "check", "X-Quota-Route", "/cheap",
-		"X-Quota-Subject", "somebody", "X-Quota-Key", "none", "X-Quota-Operation", "forged", "X-Quota-Unknown", "1", "Idempotency-Key", "again",
+		"X-Quota-Subject", "somebody", "X-Quota-Key", "none", "X-Quota-Operation", "forged", "X-Quota-Charge", "forged", "X-Quota-Unknown", "1", "Idempotency-Key", "again",
 		"X-Request-Id", "again", "X-Original-URI", "/cheap", "X-Forwarded-Uri", "/cheap", "X-Original-Method", "GET", "X-Forwarded-Method", "GET",
 		"X-Real-IP", "203.0.113.1", "X-Forwarded-For", "203.0.113.1", "Authorization", "Bearer the-clients-own",
 	}
@@ -279,6 +300,9 @@ func (m *metered) isNotFooled(t *testing.T, g *gateway) {
 		seen, _ := m.app.last()
 		if operation := seen.Header.Get("X-Quota-Operation"); !strings.HasPrefix(operation, "gw-") || operation == "gw-again" {
 			t.Errorf("the application gets operation %q", operation)
+		}
+		if charge := seen.Header.Get("X-Quota-Charge"); charge != "" {
+			t.Errorf("the application gets charge %q", charge)
 		}
 		if got := seen.Header.Get("Authorization"); got != "Bearer the-clients-own" {
 			t.Errorf("the application gets Authorization %q", got)
@@ -324,6 +348,36 @@ func (m *metered) opensNothing(t *testing.T, g *gateway) {
 	}
 	if _, n := m.app.last(); n != 0 {
 		t.Errorf("%d requests reached the application", n)
+	}
+}
+
+// opensUnlessQueueFull checks that the open location of a gateway does not open because a tenant has filled its queue, and opens on any other
+// failure. A stand-in for the service answers in the form of this gateway.
+func opensUnlessQueueFull(t *testing.T, start func(m *metered) *gateway) {
+	t.Helper()
+	var code atomic.Value
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		problem, status := fmt.Sprintf(`{"type":"about:blank","status":503,"title":"t","code":%q,"detail":"d","request_id":"r"}`, code.Load()), http.StatusServiceUnavailable
+		w.Header().Set("X-Request-Id", "r")
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Content-Type", "application/problem+json")
+		if strings.HasSuffix(r.URL.Path, "/nginx") {
+			w.Header().Set("X-Quota-Status", "503")
+			w.Header().Set("X-Quota-Problem", problem)
+			status = http.StatusForbidden
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, problem)
+	}))
+	t.Cleanup(service.Close)
+	g := start(&metered{app: newApplication(t), instance: &instance{api: service.URL}, key: "any"})
+	for path, want := range map[string]map[string]int{"/profile": {"queue_full": 503, "unavailable": 200}, "/search": {"queue_full": 503, "unavailable": 503}} {
+		for c, status := range want {
+			code.Store(c)
+			if got := g.get("127.0.0.1", path); got.status != status || status == 503 && !strings.Contains(string(got.body), c) {
+				t.Errorf("%s without a decision, %s: %s %s, want %d", path, c, got, got.body, status)
+			}
+		}
 	}
 }
 

@@ -34,6 +34,12 @@ func TestHAProxy_PassedRequest_ChargedOnce(t *testing.T) {
 	m.meters(t, m.haproxy(t, m.key))
 }
 
+func TestHAProxy_ModeLimit_ApplicationCanRefund(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.chargesLimitsOnly(t, m.haproxy(t, m.key, "str(api_calls)\n", "str(api_calls)\n    http-request set-var(txn.quota_mode) str(limit)\n"))
+}
+
 func TestHAProxy_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
@@ -67,6 +73,11 @@ func TestHAProxy_NoDecision_OnePathClosesOneOpens(t *testing.T) {
 	if seen, _ := m.app.last(); seen.Header.Get("X-Quota-Operation") != "" {
 		t.Errorf("the application gets operation %q", seen.Header.Get("X-Quota-Operation"))
 	}
+}
+
+func TestHAProxy_QueueFull_OpensNothing(t *testing.T) {
+	t.Parallel()
+	opensUnlessQueueFull(t, func(m *metered) *gateway { return m.haproxy(t, m.key) })
 }
 
 func TestHAProxy_WrongKey_OpensNothing(t *testing.T) {

@@ -55,6 +55,12 @@ func TestNginx_PassedRequest_ChargedOnce(t *testing.T) {
 	m.meters(t, m.nginx(t, m.key))
 }
 
+func TestNginx_ModeLimit_ApplicationCanRefund(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.chargesLimitsOnly(t, m.nginx(t, m.key, "set $quota_route  /search;", "set $quota_route  /search;\n        set $quota_mode limit;"))
+}
+
 func TestNginx_Refusal_ReachesClient(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
@@ -107,6 +113,11 @@ func TestNginx_NoPostgres_OneLocationClosesOneOpens(t *testing.T) {
 	undecided("PostgreSQL down")
 	postgres.Start()
 	eventually(t, "it decides again", func() bool { return g.get("127.0.0.1", "/search").status == 200 })
+}
+
+func TestNginx_QueueFull_OpensNothing(t *testing.T) {
+	t.Parallel()
+	opensUnlessQueueFull(t, func(m *metered) *gateway { return m.nginx(t, m.key) })
 }
 
 func TestNginx_WrongKey_OpensNothing(t *testing.T) {

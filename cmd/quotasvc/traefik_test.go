@@ -77,8 +77,8 @@ type traefikService struct {
 	} `yaml:"loadBalancer"`
 }
 
-// traefik starts the stand-in with deploy/traefik and this key in front of m.
-func (m *metered) traefik(t testing.TB, key string) *gateway {
+// traefik starts the stand-in with deploy/traefik and this key in front of m. change holds pairs of a text in the configuration and its replacement.
+func (m *metered) traefik(t testing.TB, key string, change ...string) *gateway {
 	t.Helper()
 	// The application's service that maps keys to clients.
 	accounts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -89,10 +89,14 @@ func (m *metered) traefik(t testing.TB, key string) *gateway {
 		w.Header().Set("X-Quota-Tenant", "acme")
 	}))
 	t.Cleanup(accounts.Close)
-	dir := configured(t, "traefik", map[string]string{
+	replace := map[string]string{
 		"http://127.0.0.1:8080": m.api, "http://127.0.0.1:3000": m.app.URL, "http://127.0.0.1:3001": accounts.URL,
 		"change-me-to-the-key-of-this-gateway": key,
-	})
+	}
+	for i := 0; i < len(change); i += 2 {
+		replace[change[i]] = change[i+1]
+	}
+	dir := configured(t, "traefik", replace)
 	raw, err := os.ReadFile(filepath.Join(dir, "dynamic.yml"))
 	if err != nil {
 		t.Fatal(err)
@@ -244,6 +248,12 @@ func TestTraefik_PassedRequest_ChargedOnce(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t)
 	m.meters(t, m.traefik(t, m.key))
+}
+
+func TestTraefik_ModeLimit_ApplicationCanRefund(t *testing.T) {
+	t.Parallel()
+	m := newMetered(t)
+	m.chargesLimitsOnly(t, m.traefik(t, m.key, "X-Quota-Route: /search\n", "X-Quota-Route: /search\n          X-Quota-Mode: limit\n"))
 }
 
 func TestTraefik_Refusal_ReachesClient(t *testing.T) {

@@ -25,6 +25,10 @@ local timeout = 10000
 
 local inputs = { "tenant", "meter", "amount", "subject", "route", "mode" }
 
+-- Headers for the application: the operation, or the charge of limits, to refund if the work
+-- fails.
+local refundable = { "x-quota-operation", "x-quota-charge" }
+
 -- Headers for a refused client, besides status and body.
 local refusal_headers = {
 	"content-type", "retry-after", "ratelimit", "ratelimit-policy", "x-quota-limit", "x-quota-remaining",
@@ -88,8 +92,10 @@ local function refuse(txn, status, answer)
 end
 
 core.register_action("quotasvc", { "http-req" }, function(txn, without)
-	-- Remove the client's header: the application must not trust it.
-	txn.http:req_del_header("x-quota-operation")
+	-- Remove the client's headers: the application must not trust them.
+	for _, name in ipairs(refundable) do
+		txn.http:req_del_header(name)
+	end
 	local answer = core.httpclient():get { url = url, dst = listener, headers = build_request(txn), timeout = timeout }
 	-- If no server answers, HAProxy answers itself. Only responses of quotasvc have this header.
 	if not (answer and first(answer.headers, "x-request-id")) then
@@ -102,14 +108,17 @@ core.register_action("quotasvc", { "http-req" }, function(txn, without)
 		end
 		txn:set_var("txn.ratelimit", first(answer.headers, "ratelimit") or "")
 		txn:set_var("txn.ratelimit_policy", first(answer.headers, "ratelimit-policy") or "")
-		local operation = first(answer.headers, "x-quota-operation")
-		if operation then
-			txn.http:req_set_header("x-quota-operation", operation)
+		for _, name in ipairs(refundable) do
+			local id = first(answer.headers, name)
+			if id then
+				txn.http:req_set_header(name, id)
+			end
 		end
 		return
 	end
-	-- A 4xx never lets the request pass: a client could cause it.
-	if without == "open" and (status == 0 or status >= 500) then
+	-- A 4xx or a full queue never lets the request pass: a client could cause it.
+	local full = answer and answer.body and answer.body:find('"code":"queue_full"', 1, true)
+	if without == "open" and (status == 0 or status >= 500) and not full then
 		return
 	end
 	refuse(txn, client_refusals[status] and status or 503, client_refusals[status] and answer)

@@ -148,8 +148,11 @@ func (c *Cache) Publish(copies []ledger.BalanceCopy) {
 	if c.redis == nil {
 		return
 	}
-	if refs = c.interest.choose(refs, time.Now()); len(refs) > 0 {
+	refs, learn := c.interest.choose(refs, time.Now())
+	if len(refs) > 0 {
 		c.pending.add(refs)
+	}
+	if len(refs) > 0 || learn {
 		c.wakePublisher()
 	}
 }

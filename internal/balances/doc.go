@@ -44,9 +44,9 @@
 // # Announcements
 //
 // A check that asks Redis for a balance announces it (lua/interest.lua), at most every askAgain. Instances that commit learn of
-// announcements every learnEvery. What they did not publish they keep for passedFor, and publish it when they learn that somebody has asked
+// announcements every learnEvery, or with the first commit after. What they did not publish they keep for passedFor, and publish it when they learn that somebody has asked
 // meanwhile. An instance that has not learned for blindAfter publishes everything. With more than askedMax balances an instance asks for
-// all of them. So the first check of a balance reads PostgreSQL, and the next ones use copies.
+// all of them. So the first check of a balance reads PostgreSQL, as those of the next settleFor do, and the next ones use copies.
 //
 // # Held copies
 //
@@ -55,8 +55,9 @@
 //
 // # Staleness
 //
-// A copy of a wanted balance reaches Redis a few milliseconds after its COMMIT: publishGap plus a round trip. In the first moments in which a balance
-// is wanted it takes up to learnEvery; if an instance cannot reach Redis in these moments, up to blindAfter. Where Redis has lost an announcement that
+// A copy of a wanted balance reaches Redis a few milliseconds after its COMMIT: publishGap plus two round trips. In the first moments in which a balance
+// is wanted it takes up to learnEvery, so for settleFor no copy is confirmed. If an instance cannot reach Redis in these moments it takes up to
+// blindAfter. Where Redis has lost an announcement that
 // an instance had not learned of yet, the next copy comes after askAgain. It takes longer while Redis is
 // away. The copy never arrives if the process dies first, or if more than pendingMax copies wait. Then checks get the older
 // copy until it is FreshFor old; the next check reads PostgreSQL and publishes the result.

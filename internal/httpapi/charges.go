@@ -85,9 +85,13 @@ func (s *Server) refundCharge(rc *request) error {
 }
 
 // chargeForwarded charges the limits of a forwarded request. Gateways send a key with each request for the sake of debits; limits are charged
-// each time.
+// each time. The id of the charge is in a header.
 func (s *Server) chargeForwarded(rc *request, cost int64) error {
 	rc.gateRequest.Items, rc.gateRequest.Key = nil, ""
-	_, err := s.charge(rc, gate.ChargeRequest{Request: rc.gateRequest, Cost: cost})
-	return err
+	done, err := s.charge(rc, gate.ChargeRequest{Request: rc.gateRequest, Cost: cost})
+	if err != nil {
+		return err
+	}
+	rc.gateway.Pass(rc.Response().Header(), done.ID)
+	return nil
 }

@@ -124,12 +124,45 @@ func TestAuthorize_ModeLimit_ChargesLimitsOnly(t *testing.T) {
 			t.Errorf("%s: %v, want %s", gateway, a.header, want)
 		}
 	}
+	s.do(s.ask("nginx", "/", forwarded.HeaderMode, "limit")).passes().lacks(forwarded.HeaderCharge)
+	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "check")).passes().lacks(forwarded.HeaderCharge)
 	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).passes()
 	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).passes()
 	s.do(s.ask("nginx", "/search", forwarded.HeaderMode, "limit")).refusedTo("nginx", 429, "rate_limited")
 	s.do(s.ask("traefik", "/", forwarded.HeaderMode, "limit", forwarded.HeaderTenant, "nobody")).refusedTo("traefik", 404, "tenant_not_found")
 	if after := s.remaining("acme", "calls"); after != before {
 		t.Errorf("%d units are left of %d", after, before)
+	}
+}
+
+// lacks fails the test if the answer has a header.
+func (a *answer) lacks(header string) {
+	a.t.Helper()
+	if got := a.header.Get(header); got != "" {
+		a.t.Errorf("%s is %q", header, got)
+	}
+}
+
+// The application behind a gateway gives back what the gateway charged.
+func TestAuthorize_ModeLimit_ChargeCanBeRefunded(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.catalogue()
+	s.rules(`{"per":["tenant","subject"],"kind":"token_bucket","rate":"5/day"}`)
+	backend := s.newKey(`{"name":"app","scopes":["use"],"tenant":"acme"}`)
+	for _, gateway := range gatewayNames() {
+		a := s.do(s.ask(gateway, "/search", forwarded.HeaderMode, "limit", forwarded.HeaderAmount, "3", forwarded.HeaderSubject, gateway)).passes()
+		id := a.header.Get(forwarded.HeaderCharge)
+		for i := range 2 {
+			var done wire.ChargeRefundAnswer
+			b := s.as(backend, "POST", "/v1/limits/charge/refund", fmt.Sprintf(`{"charge_id":%q}`, id)).want(200)
+			if b.into(&done); done.Refunded != (i == 0) || i == 0 && done.Limits[0].Remaining != 5 {
+				t.Errorf("%s, refund %d of %q: %s", gateway, i, id, b.body)
+			}
+		}
+		denied := s.do(s.ask(gateway, "/search", forwarded.HeaderMode, "limit", forwarded.HeaderAmount, "6", forwarded.HeaderSubject, gateway))
+		denied.refusedTo(gateway, 422, "cost_exceeds_capacity")
+		denied.lacks(forwarded.HeaderCharge)
 	}
 }
 

@@ -63,7 +63,9 @@ func TestGetLimit_Explain(t *testing.T) {
 			t.Errorf("%s: %s", name, a.body)
 		}
 	}
-	s.call("GET", "/v1/limits/own?explain=1", "").problem(404, "not_found")
+	if p := s.call("GET", "/v1/limits/own?explain=1", "").problem(404, "not_found"); !strings.Contains(p.Detail, "plan=") || !strings.Contains(p.Detail, "tenant=") {
+		t.Errorf("%+v", p)
+	}
 	s.call("GET", "/v1/limits/own?explain=1&tenant=nobody", "").problem(404, "tenant_not_found")
 	s.call("GET", "/v1/limits/bucket?explain=2", "").refused("explain")
 	s.call("GET", "/v1/limits/bucket?tenant=acme", "").refused("tenant")

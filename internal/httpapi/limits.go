@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -97,7 +98,13 @@ func (s *Server) limitFor(rc *request, rule, plan, tenant string) (catalog.Limit
 			}
 		}
 	}
-	return s.store.Limit(rc.ctx, rule)
+	l, err := s.store.Limit(rc.ctx, rule)
+	if failed, ok := errors.AsType[*catalog.Error](err); ok && failed.Code == catalog.CodeNotFound {
+		hinted := *failed
+		hinted.Detail += "; a plan's own limit is shown with plan=, or with explain=1 and tenant="
+		return l, &hinted
+	}
+	return l, err
 }
 
 // planLimit returns the limit of a plan named rule.
@@ -250,6 +257,9 @@ func (s *Server) deleteLimit(rc *request) error {
 	return rc.NoContent(http.StatusNoContent)
 }
 
+// mustNotBePattern refuses overrides of several tenants or subjects.
+const mustNotBePattern = "must name one: an override has no wildcards; for several tenants use a limit with match and replaces"
+
 // overrideParameters returns the override that the path names. It refuses a key that is bound to another tenant.
 func (rc *request) overrideParameters() (override.Override, error) {
 	var o override.Override
@@ -257,10 +267,21 @@ func (rc *request) overrideParameters() (override.Override, error) {
 	if o.Rule, err = rc.idParameter("rule"); err != nil {
 		return o, err
 	}
+	subject := strings.HasSuffix(rc.Path(), "/:subject")
+	if names := []string{"tenant", "subject"}; rc.Request().Method == http.MethodPut {
+		if !subject {
+			names = names[:1]
+		}
+		for _, name := range names {
+			if strings.Contains(rc.parameter(name), "*") {
+				return o, body.Refuse(name, mustNotBePattern)
+			}
+		}
+	}
 	if o.Tenant, err = rc.idParameter("tenant"); err != nil {
 		return o, err
 	}
-	if strings.HasSuffix(rc.Path(), "/:subject") {
+	if subject {
 		if o.Subject, err = rc.idParameter("subject"); err != nil {
 			return o, err
 		}

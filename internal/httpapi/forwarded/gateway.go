@@ -11,14 +11,17 @@ const (
 	// HeaderOperation names the operation that paid for the request. A refund needs it.
 	HeaderOperation = "X-Quota-Operation"
 
+	// HeaderCharge is the id of a charge of limits. A refund needs it.
+	HeaderCharge = "X-Quota-Charge"
+
 	// HeaderStatus and HeaderProblem are the status and the body of a refusal, for gateways that pass neither to clients.
 	HeaderStatus  = "X-Quota-Status"
 	HeaderProblem = "X-Quota-Problem"
 )
 
-// problemHeaderMax bounds a problem in a header, in bytes: gateways accept 4 to 8 KiB of headers by default. A usual problem
-// has a tenth of this.
-const problemHeaderMax = 3 << 10
+// valueMax bounds a problem or the id of a charge in a header, in bytes: gateways accept 4 to 8 KiB of headers by default. A usual
+// problem has a tenth of this, and so has the id of a charge of two limits.
+const valueMax = 3 << 10
 
 // Envoy puts the path of the endpoint before the path of the forwarded request.
 const (
@@ -52,13 +55,21 @@ func Gateways() map[string]*Gateway {
 // HasQuery reports whether the query of the gateway's own request belongs to the forwarded request.
 func (g *Gateway) HasQuery() bool { return g.uri == nil }
 
+// Pass adds the id of the charge that paid to the answer to a request that may pass. A longer id than gateways accept is left out: the charge
+// cannot be refunded then.
+func (g *Gateway) Pass(h http.Header, charge string) {
+	if charge != "" && len(charge) <= valueMax {
+		h[HeaderCharge] = []string{charge}
+	}
+}
+
 // Refuse adds the headers that the gateway needs to a refusal, and returns the status to answer with.
 func (g *Gateway) Refuse(h http.Header, status int, body []byte) int {
 	if !g.hides {
 		return status
 	}
 	h[HeaderStatus] = []string{strconv.Itoa(status)}
-	if problem := appendASCII(nil, body); len(problem) <= problemHeaderMax {
+	if problem := appendASCII(nil, body); len(problem) <= valueMax {
 		h[HeaderProblem] = []string{string(problem)}
 	}
 	if status == http.StatusUnauthorized {

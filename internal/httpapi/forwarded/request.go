@@ -168,7 +168,7 @@ func (r *headerReader) refuseUnknown() {
 
 func isQuotaHeader(name string) bool {
 	switch name {
-	case HeaderTenant, HeaderMeter, HeaderAmount, HeaderSubject, HeaderRoute, HeaderMode, HeaderKey, HeaderOperation, HeaderStatus, HeaderProblem,
+	case HeaderTenant, HeaderMeter, HeaderAmount, HeaderSubject, HeaderRoute, HeaderMode, HeaderKey, HeaderOperation, HeaderCharge, HeaderStatus, HeaderProblem,
 		"X-Quota-Limit", "X-Quota-Remaining", "X-Quota-Reset", "X-Quota-Source":
 		return true
 	default:

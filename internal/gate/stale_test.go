@@ -1,0 +1,134 @@
+package gate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/period"
+	"github.com/quotasvc/quotasvc/internal/redisstore"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// publishFor is how long the balance of a debit takes to reach Redis while the service keeps up: a pause of 5 ms and two round trips.
+const publishFor = 10 * time.Millisecond
+
+// instants has instants in order. It is safe for concurrent use.
+type instants struct {
+	mu  sync.Mutex
+	all []time.Time
+}
+
+func (in *instants) add() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.all = append(in.all, time.Now())
+}
+
+// until returns how many instants are not after t.
+func (in *instants) until(t time.Time) int64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	n, _ := slices.BinarySearchFunc(in.all, t, func(at, t time.Time) int {
+		if at.After(t) {
+			return 1
+		}
+		return -1
+	})
+	return int64(n)
+}
+
+// longestPause returns the longest time between two instants since t.
+func (in *instants) longestPause(t time.Time) (longest time.Duration) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	end := time.Now()
+	for i := len(in.all) - 1; i >= 0 && end.After(t); i-- {
+		longest, end = max(longest, end.Sub(in.all[i])), in.all[i]
+	}
+	return longest
+}
+
+// Checks of one instance know the debits that another one has acknowledged, but for those of the last redisstore.HeldFor and publishFor, from the
+// first check of a balance on. On a busy machine a publication waits for its turn: as often as it takes turns, the longest wait of a
+// goroutine and of Redis in that time is added.
+func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
+	t.Parallel()
+	database, options := testenv.Postgres(t), testenv.Redis(t)
+	a, b := newInstance(t, database, patientClient(options)), newInstance(t, database, patientClient(options))
+	a.catalogue()
+	const granted, rounds, fewest, turns = 100_000, 5, 8, 4
+	a.putPlan(catalog.Plan{ID: "large", Allowances: []catalog.Allowance{{Meter: "calls", Amount: granted, Every: period.Year, Anchor: period.Calendar}}})
+	pulse, client := &instants{}, patientClient(options)
+	defer func() { _ = client.Close() }()
+	over := make(chan struct{})
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		for tick := time.NewTicker(2 * time.Millisecond); ; {
+			select {
+			case <-over:
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+			if client.Ping(t.Context()).Err() == nil {
+				pulse.add()
+			}
+		}
+	})
+	defer beating.Wait()
+	defer close(over)
+	sources, early := map[Source]int{}, 0
+	for round := range rounds {
+		tenant := fmt.Sprint("t", round)
+		a.putTenant(catalog.Tenant{ID: tenant, Plan: "large"})
+		debited, stop := &instants{}, make(chan struct{})
+		var debiting sync.WaitGroup
+		debiting.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := a.Debit(t.Context(), Request{Tenant: tenant, Key: fmt.Sprint("k", n), Items: []ledger.Item{{Meter: "calls", Amount: 1}}}); err != nil {
+					t.Error(err)
+					return
+				}
+				debited.add()
+				time.Sleep(time.Duration(1+rand.N(8)) * time.Millisecond)
+			}
+		})
+		eventually(t, "the first debits", func() bool { return debited.until(time.Now()) > int64(round%3) })
+		copied := 0
+		for began := time.Now(); time.Since(began) < 300*time.Millisecond || copied < fewest && time.Since(began) < soon; {
+			asked := time.Now()
+			got, err := b.Check(t.Context(), Request{Tenant: tenant, Items: []ledger.Item{{Meter: "calls", Amount: 1}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sources[got.Source]++; got.Source != SourceLedger {
+				if copied++; asked.Sub(began) < 100*time.Millisecond {
+					early++
+				}
+			}
+			bound := redisstore.HeldFor + publishFor
+			bound += turns * max(0, pulse.longestPause(asked.Add(-2*bound))-5*time.Millisecond)
+			if known := debited.until(asked.Add(-bound)); got.Items[0].Remaining > granted-known {
+				t.Errorf("round %d, %s after its first check: the %s has %d left, and %d were debited %s before or earlier",
+					round, asked.Sub(began), got.Source, got.Items[0].Remaining, known, bound)
+			}
+		}
+		close(stop)
+		debiting.Wait()
+	}
+	if early > 0 || sources[SourceCache] < rounds*fewest {
+		t.Errorf("%v; %d checks relied on a copy before the other instance could know that it is asked for", sources, early)
+	}
+	t.Logf("%v", sources)
+}
