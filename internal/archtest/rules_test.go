@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/localstack", "deploy/postgres", "migrations"},
 	"internal/catalog/diff":          {}, // pure
-	"internal/catalog":               {"internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
+	"internal/catalog":               {"internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
 	"internal/namedsql":              {},
 	"internal/override":              {"internal/body", "internal/bound", "internal/catalog", "internal/lane", "internal/namedsql", "internal/trail"},
 	"internal/access":                {"internal/body", "internal/bound", "internal/catalog", "internal/namedsql", "internal/trail"},
@@ -53,11 +53,12 @@ var mayImport = map[string][]string{
 	"internal/ratelimit/rule":        {"internal/bound", "internal/period"},         // pure: the arithmetic of limits
 	"internal/ratelimit/rule/oracle": {"internal/ratelimit/rule", "internal/bound"}, // the second implementation, for tests
 	"internal/balances":              {"internal/ledger", "internal/recent", "internal/redisstore", "lua"},
-	"internal/gate":                  {"internal/balances", "internal/once", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period", "internal/route"},
+	"internal/gate":                  {"internal/balances", "internal/once", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route"},
 
 	"internal/body":                 {"internal/bound", "internal/period"},
 	"internal/yamldoc":              {"internal/body"},
-	"internal/route":                {"internal/bound"}, // pure: patterns and spellings of routes
+	"internal/parts":                {},                                   // pure: a map in versions
+	"internal/route":                {"internal/bound", "internal/parts"}, // pure: patterns and spellings of routes
 	"internal/httpapi/wire":         {},
 	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
 	"internal/httpapi/limitheaders": {"internal/gate"},

@@ -202,8 +202,8 @@ func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule,
 		}
 	}
 	return slices.DeleteFunc(rules, func(p *planRule) bool {
-		for at := p; at != nil; at = s.up(at) {
-			if slices.Contains(names, at.compiled.ID) {
+		for at := p.link; at != nil; at = s.up(at) {
+			if slices.Contains(names, at.id) {
 				return false
 			}
 		}

@@ -173,7 +173,7 @@ func (g *Gate) newBucketSearch(id string) *bucketSearch {
 		s.rules = append(s.rules, p)
 	}
 	for _, plan := range slices.Sorted(maps.Keys(compiled.plans)) {
-		if p := compiled.plans[plan].own.byID[id]; p != nil {
+		if p := compiled.plans[plan].own.byID.Get(id); p != nil {
 			s.rules, s.byTenant = append(s.rules, p), true
 		}
 	}
