@@ -88,11 +88,11 @@ func (in *instance) putRate(tenant, rate int) {
 	if _, _, err := in.tenants.catalog.PutLimit(in.t.Context(), l); err != nil {
 		in.t.Fatal(err)
 	}
-	for limit := time.Now().Add(soon); in.tenants.rules().general.rule(name).source.Rate != l.Rate; {
+	for limit := time.Now().Add(30 * time.Second); in.tenants.rules().general.rule(name).source.Rate != l.Rate; {
 		if time.Now().After(limit) {
 			in.t.Fatal("a rate is not in force")
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // the CPU time of a PUT is measured
 	}
 }
 
@@ -136,9 +136,13 @@ func (in *instance) checksBeside(beside func()) []time.Duration {
 			time.Sleep(2 * time.Millisecond)
 		}
 	})
+	end := func() {
+		done.Store(true)
+		checks.Wait()
+	}
+	defer end() // beside may end the test
 	beside()
-	done.Store(true)
-	checks.Wait()
+	end()
 	return times
 }
 
