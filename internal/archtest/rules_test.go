@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"internal/localstack":            {},
 	"internal/testenv":               {"internal/citus", "internal/localstack", "deploy/postgres", "migrations"},
 	"internal/catalog/diff":          {}, // pure
-	"internal/catalog":               {"internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/period", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
+	"internal/catalog":               {"internal/address", "internal/catalog/diff", "internal/body", "internal/bound", "internal/clock", "internal/lane", "internal/namedsql", "internal/parts", "internal/period", "internal/recent", "internal/route", "internal/trail", "internal/yamldoc"},
 	"internal/namedsql":              {},
 	"internal/citus":                 {},
 	"internal/override":              {"internal/body", "internal/bound", "internal/catalog", "internal/lane", "internal/namedsql", "internal/trail"},
@@ -54,11 +54,14 @@ var mayImport = map[string][]string{
 	"internal/ratelimit/rule":        {"internal/bound", "internal/period"},         // pure: the arithmetic of limits
 	"internal/ratelimit/rule/oracle": {"internal/ratelimit/rule", "internal/bound"}, // the second implementation, for tests
 	"internal/balances":              {"internal/ledger", "internal/recent", "internal/redisstore", "lua"},
-	"internal/gate":                  {"internal/balances", "internal/once", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/period", "internal/route"},
+	"internal/address":               {}, // pure: which addresses count as one caller
+	"internal/business":              {"internal/catalog", "internal/ledger"},
+	"internal/gate":                  {"internal/address", "internal/balances", "internal/business", "internal/once", "internal/body", "internal/catalog", "internal/ledger", "internal/ledger/pg", "internal/override", "internal/ratelimit", "internal/ratelimit/rule", "internal/redisstore", "internal/parts", "internal/period", "internal/route"},
 
 	"internal/body":                 {"internal/bound", "internal/period"},
 	"internal/yamldoc":              {"internal/body"},
-	"internal/route":                {"internal/bound"}, // pure: patterns and spellings of routes
+	"internal/parts":                {},                                   // pure: a map in versions
+	"internal/route":                {"internal/bound", "internal/parts"}, // pure: patterns and spellings of routes
 	"internal/httpapi/wire":         {},
 	"internal/httpapi/forwarded":    {"internal/body", "internal/bound", "internal/route"},
 	"internal/httpapi/limitheaders": {"internal/gate"},
@@ -66,7 +69,7 @@ var mayImport = map[string][]string{
 	"internal/transport":            {}, // connections, whatever they carry
 	"internal/ops":                  {},
 	"internal/httpapi": {
-		"internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
+		"internal/address", "internal/body", "internal/bound", "internal/httpapi/wire", "internal/httpapi/forwarded", "internal/httpapi/limitheaders", "internal/gate", "internal/balances", "internal/catalog", "internal/ledger", "internal/ledger/pg",
 		"internal/ledger/audit", "internal/ledger/audit/seal", "internal/ledger/history", "internal/ledger/verifier",
 		"internal/ratelimit", "internal/ratelimit/rule", "internal/period", "internal/trail", "internal/access", "internal/override",
 	},

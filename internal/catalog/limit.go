@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/route"
@@ -71,11 +72,11 @@ type Limit struct {
 	OnBackendError string `json:"on_backend_error,omitzero"` // local_share, open or closed; empty: local_share
 	RegionShare    int64  `json:"region_share,omitzero"`     // percent of rate and burst that the Redis of this region has, 1..100; 0: 100
 
-	Counts    string   `json:"counts,omitzero"`    // attempts or successes; empty: attempts if per ip, per route without tenant, or closed
-	RouteKey  string   `json:"route_key,omitzero"` // pattern or path, if Per has route; empty: pattern
-	Ban       Ban      `json:"ban,omitzero"`       // the zero value: none
-	Normalize []string `json:"normalize,omitzero"` // route.Forms that are made equal; nil: all at gateways, none elsewhere
-	IPPrefix  IPPrefix `json:"ip_prefix,omitzero"` // if Per has ip
+	Counts    string         `json:"counts,omitzero"`    // attempts or successes; empty: attempts if per ip, per route without tenant, or closed
+	RouteKey  string         `json:"route_key,omitzero"` // pattern or path, if Per has route; empty: pattern
+	Ban       Ban            `json:"ban,omitzero"`       // the zero value: none
+	Normalize []string       `json:"normalize,omitzero"` // route.Forms that are made equal; nil: all at gateways, none elsewhere
+	IPPrefix  address.Prefix `json:"ip_prefix,omitzero"` // if Per has ip
 
 	CreatedAt time.Time `json:"-"`
 	UpdatedAt time.Time `json:"-"`

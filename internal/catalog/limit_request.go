@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/bound"
 	"github.com/quotasvc/quotasvc/internal/route"
 )
@@ -11,18 +12,11 @@ import (
 // Words of limits that say what of a request counts.
 const (
 	// CountsAttempts charges every request, also one that is refused afterwards, names an unknown tenant or is a replay.
-	CountsAttempts = "attempts"
-
+	CountsAttempts  = "attempts"
 	countsSuccesses = "successes"
-
 	// RouteKeyPattern has one bucket for all routes of Match.Route, RouteKeyPath one for each route.
 	RouteKeyPattern = "pattern"
 	RouteKeyPath    = "path"
-)
-
-const (
-	defaultPrefixV4, maxPrefixV4 = 32, 32
-	defaultPrefixV6, maxPrefixV6 = 64, 128 // a customer has at least a /64
 )
 
 // Ban denies everything to a bucket that has denied After requests within a time. The times are as in 90s, 10m or 24h.
@@ -30,12 +24,6 @@ type Ban struct {
 	After  int64  `json:"after"`
 	Within string `json:"within"`
 	For    string `json:"for"`
-}
-
-// IPPrefix is how many bits of an address name a bucket. The zero value is 32 and 64.
-type IPPrefix struct {
-	V4 int `json:"v4,omitzero"` // 1..32; 0: 32
-	V6 int `json:"v6,omitzero"` // 1..128; 0: 64
 }
 
 // checkRequest checks the fields that say what of a request counts.
@@ -58,18 +46,18 @@ func (l *Limit) checkRequest(c *checker) {
 	if c.has("ban", l.Ban != Ban{}) {
 		c.require(l.Ban.After != 0, "ban.after", "is required, and must be at least 1")
 	}
-	if c.has("ip_prefix", l.IPPrefix != IPPrefix{}) {
+	if c.has("ip_prefix", l.IPPrefix != address.Prefix{}) {
 		c.require(slices.Contains(l.Per, PerIP), "ip_prefix", "must be absent if per does not have ip")
-		c.within("ip_prefix", l.IPPrefix.check)
+		c.within("ip_prefix", func(c *checker) { checkPrefix(c, l.IPPrefix) })
 	}
 }
 
-func (p *IPPrefix) check(c *checker) {
+func checkPrefix(c *checker, p address.Prefix) {
 	if c.has("v4", p.V4 != 0) {
-		c.require(p.V4 >= 1 && p.V4 <= maxPrefixV4, "v4", "%s", bound.MustBeInteger(1, maxPrefixV4))
+		c.require(p.V4 >= 1 && p.V4 <= address.MaxV4, "v4", "%s", bound.MustBeInteger(1, address.MaxV4))
 	}
 	if c.has("v6", p.V6 != 0) {
-		c.require(p.V6 >= 1 && p.V6 <= maxPrefixV6, "v6", "%s", bound.MustBeInteger(1, maxPrefixV6))
+		c.require(p.V6 >= 1 && p.V6 <= address.MaxV6, "v6", "%s", bound.MustBeInteger(1, address.MaxV6))
 	}
 }
 
@@ -88,12 +76,7 @@ func (l *Limit) normalizeRequest() {
 	if l.RouteKey == "" && perRoute {
 		l.RouteKey = RouteKeyPattern
 	}
-	if (l.IPPrefix != IPPrefix{} || slices.Contains(l.Per, PerIP)) {
-		if l.IPPrefix.V4 == 0 {
-			l.IPPrefix.V4 = defaultPrefixV4
-		}
-		if l.IPPrefix.V6 == 0 {
-			l.IPPrefix.V6 = defaultPrefixV6
-		}
+	if (l.IPPrefix != address.Prefix{} || slices.Contains(l.Per, PerIP)) {
+		l.IPPrefix = l.IPPrefix.WithDefaults()
 	}
 }

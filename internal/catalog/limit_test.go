@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/bound"
 )
 
@@ -96,7 +97,7 @@ func TestPutLimit_StoresDefaults(t *testing.T) {
 		Match: Match{Method: "GET", Route: "/v1/**", Meter: "api_calls", Plan: "starter", Tenant: "acme"},
 		Costs: []RouteCost{{"/v1/export", 50}, {"/v1/*", 3}}, CostBy: CostByAmount, Debt: 30, Ban: Ban{3, "1m", "10m"}, Timezone: ZoneOfTenant, Mode: ModeShadow,
 		OnBackendError: "closed", RegionShare: 40, Counts: countsSuccesses, RouteKey: RouteKeyPath, Normalize: []string{"case"},
-		IPPrefix: IPPrefix{24, 56},
+		IPPrefix: address.Prefix{V4: 24, V6: 56},
 	}
 	plain := Limit{Rule: "plain", Per: []string{"global"}, Kind: "token_bucket", Rate: "7/s"}
 	for _, l := range []Limit{rich, plain} {

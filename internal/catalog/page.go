@@ -11,8 +11,7 @@ import (
 // MaxPage bounds a page of a listing, as in the REST contract.
 const MaxPage = 500
 
-// unlimited is the LIMIT of a statement that selects all rows.
-const unlimited = math.MaxInt32
+const unlimited = math.MaxInt32 // the LIMIT of a statement that selects all rows
 
 // mustBeCursor is the sentence for a cursor that this package did not make.
 const mustBeCursor = "is an unknown cursor; it must be the next_cursor of the page before"

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quotasvc/quotasvc/internal/body"
+	"github.com/quotasvc/quotasvc/internal/parts"
 )
 
 // cycleMax bounds the limits of a cycle that a fault names, and the faults of one cycle.
@@ -23,22 +24,37 @@ type RuleFault struct {
 }
 
 // ruleFaults returns the faults of limits among each other: a replaced limit must exist, and no chain of replacements may be
-// a cycle. It takes time in proportion to the limits.
-func (s *Snapshot) ruleFaults() []RuleFault {
-	general := make(map[string]*Limit, len(s.Limits))
-	for _, l := range s.Limits {
-		general[l.Rule] = l
+// a cycle. before is right: only what differs from it can have faults. Without such differences it takes time in proportion to the plans.
+func (s *Snapshot) ruleFaults(before *Snapshot) []RuleFault {
+	put, plans := s.Changes(before)
+	put = slices.DeleteFunc(put, func(l *Limit) bool { // other links of chains alone count
+		old := before.limit(l.Rule)
+		return old != nil && old.Replaces == l.Replaces
+	})
+	gone := map[string]bool{}
+	old, _ := before.Changes(s)
+	for _, l := range old {
+		if s.limit(l.Rule) == nil {
+			gone[l.Rule] = true
+		}
 	}
-	faults := replacementFaults("", s.Limits, func(rule string) *Limit { return general[rule] })
-	for _, id := range slices.Sorted(maps.Keys(s.Plans)) {
+	if len(gone) > 0 { // limits that replace those
+		replacing := slices.DeleteFunc(slices.Clone(s.Limits), func(l *Limit) bool { return !gone[l.Replaces] })
+		put = append(put, parts.Added(replacing, put, compareRules)...)
+	}
+	faults := replacementFaults("", put, s.limit)
+	if len(put)+len(gone) > 0 {
+		plans = slices.Collect(maps.Values(s.Plans)) // a plan's limits may replace what was changed, and be replaced
+	}
+	for _, p := range plans {
 		// The limits of the plan's tenants: those of the plan replace those of the same name.
-		own := byID(s.Plans[id].Limits, func(l *Limit) string { return l.Rule })
-		limits := column(s.Plans[id].Limits, func(l *Limit) *Limit { return l })
-		faults = append(faults, replacementFaults(id, limits, func(rule string) *Limit {
+		own := byID(p.Limits, func(l *Limit) string { return l.Rule })
+		limits := column(p.Limits, func(l *Limit) *Limit { return l })
+		faults = append(faults, replacementFaults(p.ID, limits, func(rule string) *Limit {
 			if l := own[rule]; l != nil {
 				return l
 			}
-			return general[rule]
+			return s.limit(rule)
 		})...)
 	}
 	slices.SortStableFunc(faults, func(a, b RuleFault) int {
@@ -126,7 +142,7 @@ func (tx *txn) ruleFaults(ctx context.Context) ([]RuleFault, error) {
 	if err != nil {
 		return nil, err
 	}
-	faults := after.ruleFaults()
+	faults := after.ruleFaults(before)
 	missing, err := tx.missingTenants(ctx, after, before)
 	if err != nil {
 		return nil, err
@@ -179,11 +195,12 @@ func (tx *txn) missingTenants(ctx context.Context, after, before *Snapshot) ([]R
 
 // requireNotReplaced fails with CodeConflict if a limit replaces rule, which this transaction has deleted.
 func (tx *txn) requireNotReplaced(ctx context.Context, rule string) error {
-	snapshot, err := tx.snapshot(ctx, tx.store.latest.Load())
+	before := tx.store.latest.Load()
+	snapshot, err := tx.snapshot(ctx, before)
 	if err != nil {
 		return err
 	}
-	for _, f := range snapshot.ruleFaults() {
+	for _, f := range snapshot.ruleFaults(before) {
 		switch {
 		case !f.missing:
 		case f.Plan == "":

@@ -160,10 +160,10 @@ func TestSnapshot_LongChainAndCycle_FaultsAreFew(t *testing.T) {
 		s.Limits = append(s.Limits, &Limit{Rule: fmt.Sprintf("r%05d", i), Replaces: fmt.Sprintf("r%05d", i+1)})
 	}
 	s.Limits[n-1].Replaces = ""
-	require.Empty(t, s.ruleFaults())
+	require.Empty(t, s.ruleFaults(&Snapshot{}))
 	s.Limits[n-1].Replaces = "r00000"
-	faults := s.ruleFaults()
+	faults := s.ruleFaults(&Snapshot{})
 	require.Len(t, faults, cycleMax)
 	require.Less(t, len(faults[0].Message), 2000)
-	require.Equal(t, faults, s.ruleFaults())
+	require.Equal(t, faults, s.ruleFaults(&Snapshot{}))
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/quotasvc/quotasvc/internal/parts"
 )
 
 // Snapshot is all meters, the newest version of each plan, and all limits at one moment. It is shared and must not be
@@ -160,38 +162,43 @@ func (tx *txn) changedLimits(ctx context.Context, before []*Limit, places []int3
 	for _, place := range places {
 		stale[place] = true
 	}
-	limits := make([]*Limit, 0, len(before)+1)
-	for _, l := range before {
+	kept := make([]*Limit, 0, len(before)+1)
+	for i, l := range before {
+		parts.Yield(i)
 		if stale[placeOf(l.Rule)] {
 			known[l.Rule] = l
 		} else {
-			limits = append(limits, l)
+			kept = append(kept, l)
 		}
 	}
+	var others []*Limit
 	for _, l := range read { // a copy of each: one limit must not keep the memory of all that were read with it
 		switch old := known[l.Rule]; {
 		case !stale[placeOf(l.Rule)]:
 		case old != nil && old.UpdatedAt.Equal(l.UpdatedAt) && l.same(*old):
-			limits = append(limits, old)
+			others = append(others, old)
 		default:
-			limits = append(limits, &l)
+			others = append(others, &l)
 		}
 	}
-	slices.SortFunc(limits, func(a, b *Limit) int { return strings.Compare(a.Rule, b.Rule) })
-	return limits, nil
+	slices.SortFunc(others, compareRules)
+	return parts.Merged(kept, others, compareRules), nil
 }
 
-// Changes returns the limits and plans of s that before does not have, or has in another version.
+// compareRules orders limits by their names.
+func compareRules(a, b *Limit) int { return strings.Compare(a.Rule, b.Rule) }
+
+// limit returns the limit named rule, which is not a plan's; nil: there is none.
+func (s *Snapshot) limit(rule string) *Limit {
+	if at, found := slices.BinarySearchFunc(s.Limits, &Limit{Rule: rule}, compareRules); found {
+		return s.Limits[at]
+	}
+	return nil
+}
+
+// Changes returns the limits and plans of s that before does not have, or has in another version. It allocates nothing for the rest.
 func (s *Snapshot) Changes(before *Snapshot) (limits []*Limit, plans []*Plan) {
-	known := make(map[*Limit]bool, len(before.Limits))
-	for _, l := range before.Limits {
-		known[l] = true
-	}
-	for _, l := range s.Limits {
-		if !known[l] {
-			limits = append(limits, l)
-		}
-	}
+	limits = parts.Added(s.Limits, before.Limits, compareRules)
 	for id, p := range s.Plans {
 		if before.Plans[id] != p {
 			plans = append(plans, p)

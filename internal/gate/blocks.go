@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 
+	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 )
 
@@ -10,7 +11,7 @@ import (
 func (g *Gate) blocked(req *Request) (refused *Blocked, exempt bool) {
 	blocks := g.tenants.catalog.Blocks()
 	block, exempt := blocks.Find(req.Tenant, req.Subject, req.IP, g.now())
-	if inner := embedded(req.IP); block == nil && inner != req.IP {
+	if inner := address.Embedded(req.IP); block == nil && inner != req.IP {
 		var exemptInner bool
 		block, exemptInner = blocks.Find(req.Tenant, req.Subject, inner, g.now())
 		exempt = exempt || exemptInner

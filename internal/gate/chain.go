@@ -3,34 +3,42 @@ package gate
 import (
 	"cmp"
 	"slices"
+	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/parts"
 )
 
-// resolveReplaces sets replaced and root of general rules. It ignores the name of a rule that does not exist, and cuts a circle at its last
+// link is the place of a rule in its chain. It does not change. The next snapshots have the same one as long as the rule replaces the same
+// rule, and so do those that replace the rule.
+type link struct {
+	id, replaces string
+	own          bool  // of a plan's own rule
+	up           *link // of the rule that it replaces, for a general rule among the general ones; nil: none
+	root         *link // of the last rule of the chain, which replaces none: itself if it replaces none
+}
+
+// resolveReplaces sets the links of general rules. It ignores the name of a rule that does not exist, and cuts a circle at its last
 // rule. The catalogue's API refuses both; someone may have written them into the table by hand. Each rule is visited a few times, however
 // long the chains are.
-func (x *ruleIndex) resolveReplaces() {
-	if len(x.replacing) == 0 {
-		for _, p := range x.all {
-			p.root = p
+func (x *ruleIndex) resolveReplaces(all []*planRule) {
+	for _, p := range all {
+		if target := x.byID.Get(p.replaces); target != nil {
+			p.link.up = target.link
 		}
-		return
 	}
-	for _, p := range x.all {
-		p.replaced = x.byID[p.replaces]
-	}
-	var walk []*planRule // from a rule to the first one whose root is known
-	for i, p := range x.all {
-		yield(i)
+	var walk []*link // from a rule to the first one whose root is known
+	for i, p := range all {
+		parts.Yield(i)
 		walk = walk[:0]
-		at := p
-		for at.root == nil && at.replaced != nil {
-			at.root = p // on this walk, for now
+		at := p.link
+		for at.root == nil && at.up != nil {
+			at.root = p.link // on this walk, for now
 			walk = append(walk, at)
-			at = at.replaced
+			at = at.up
 		}
-		if begin := slices.Index(walk, at); begin >= 0 && at.root == p { // the walk has come back to at
-			last := slices.MaxFunc(walk[begin:], func(a, b *planRule) int { return cmp.Compare(a.order, b.order) })
-			last.replaced = nil
+		if begin := slices.Index(walk, at); begin >= 0 && at.root == p.link { // the walk has come back to at
+			last := slices.MaxFunc(walk[begin:], func(a, b *link) int { return strings.Compare(a.id, b.id) })
+			last.up = nil
 			at = last
 			at.root = nil
 		}
@@ -43,46 +51,49 @@ func (x *ruleIndex) resolveReplaces() {
 	}
 }
 
-// resolveOwn sets replaced and root of the plan's own rules.
+// resolveOwn sets the links of the plan's own rules.
 func (s *ruleSet) resolveOwn() {
-	for _, p := range s.own.all {
-		target := s.rule(p.replaces)
+	for _, p := range s.own.own {
+		var target *link
+		if r := s.rule(p.replaces); r != nil {
+			target = r.link
+		}
 		for at := target; at != nil; at = s.up(at) {
-			if at == p {
+			if at == p.link {
 				target = nil
 				break
 			}
 		}
-		p.replaced = target
+		p.link.up = target
 	}
-	for _, p := range s.own.all {
-		p.root = s.walk(p)
+	for _, p := range s.own.own {
+		p.link.root = s.walk(p.link)
 	}
 }
 
-// up returns the rule that p replaces for the plan's tenants; nil: none.
-func (s *ruleSet) up(p *planRule) *planRule {
-	if s.rerooted && !p.own {
-		if own := s.own.byID[p.replaces]; own != nil {
-			return own
+// up returns the link of the rule that another one replaces for the plan's tenants; nil: none.
+func (s *ruleSet) up(at *link) *link {
+	if s.rerooted && !at.own {
+		if own := s.own.byID.Get(at.replaces); own != nil {
+			return own.link
 		}
 	}
-	return p.replaced
+	return at.up
 }
 
-// rootOf returns the last rule of p's chain for the plan's tenants.
-func (s *ruleSet) rootOf(p *planRule) *planRule {
+// rootOf returns the last link of p's chain for the plan's tenants.
+func (s *ruleSet) rootOf(p *planRule) *link {
 	if !s.rerooted || p.own {
-		return p.root
+		return p.link.root
 	}
-	return s.walk(p)
+	return s.walk(p.link)
 }
 
-func (s *ruleSet) walk(p *planRule) *planRule {
-	for next := s.up(p); next != nil; next = s.up(p) {
-		p = next
+func (s *ruleSet) walk(at *link) *link {
+	for next := s.up(at); next != nil; next = s.up(at) {
+		at = next
 	}
-	return p
+	return at
 }
 
 // dropReplaced leaves one rule of each chain in list. It drops the rules that another one in list replaces, directly or
@@ -90,7 +101,7 @@ func (s *ruleSet) walk(p *planRule) *planRule {
 // already dropped does no harm.
 func (s *ruleSet) dropReplaced(list []*planRule) []*planRule {
 	list = slices.DeleteFunc(list, func(p *planRule) bool {
-		return slices.ContainsFunc(list, func(o *planRule) bool { return o != p && s.rootOf(o) == s.rootOf(p) && s.supersedes(o, p) })
+		return slices.ContainsFunc(list, func(o *planRule) bool { return o != p && s.rootOf(o) == s.rootOf(p) && s.supersedes(o.link, p.link) })
 	})
 	return slices.DeleteFunc(list, func(p *planRule) bool {
 		return slices.ContainsFunc(list, func(o *planRule) bool {
@@ -99,9 +110,9 @@ func (s *ruleSet) dropReplaced(list []*planRule) []*planRule {
 	})
 }
 
-// supersedes reports whether p replaces other, directly or through other rules.
-func (s *ruleSet) supersedes(p, other *planRule) bool {
-	for at := s.up(p); at != nil; at = s.up(at) {
+// supersedes reports whether a rule replaces another one, directly or through other rules.
+func (s *ruleSet) supersedes(at, other *link) bool {
+	for at = s.up(at); at != nil; at = s.up(at) {
 		if at == other {
 			return true
 		}

@@ -72,7 +72,7 @@ func (g *Gate) Charge(ctx context.Context, req ChargeRequest) (Charged, error) {
 	}
 	g.metrics.decisions.WithLabelValues("charge", outcome(err, out.Replayed)).Inc()
 	if !req.DryRun {
-		g.business.refused(g.tenants.catalog.Snapshot(), facts.plan, err)
+		g.refused(facts.plan, err)
 	}
 	return out, err
 }
@@ -202,8 +202,8 @@ func (s *ruleSet) named(req *Request, plan string, names []string) ([]*planRule,
 		}
 	}
 	return slices.DeleteFunc(rules, func(p *planRule) bool {
-		for at := p; at != nil; at = s.up(at) {
-			if slices.Contains(names, at.compiled.ID) {
+		for at := p.link; at != nil; at = s.up(at) {
+			if slices.Contains(names, at.id) {
 				return false
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/balances"
+	"github.com/quotasvc/quotasvc/internal/business"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/ledger/pg"
@@ -54,7 +55,7 @@ type Gate struct {
 	loader    *loader
 	refresher *refresher
 	metrics   *gateMetrics
-	business  *business
+	business  *business.Counts
 	memory    *memory
 	named     *lru.Cache[string, BucketNames] // by dimension
 	searching chan struct{}                   // has room for one search for buckets
@@ -93,7 +94,7 @@ func New(l *pg.Ledger, c *catalog.Catalog, limiter *ratelimit.Limiter, copies *b
 	})
 	return &Gate{
 		ledger: l, limiter: limiter, copies: copies, policy: copies.Policy(), tenants: newTenants(c, cfg.Log, limiter.Forget), overrides: cfg.Overrides, metrics: metrics, log: cfg.Log, clock: cfg.Now,
-		business: newBusiness(cfg.Metrics), memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeKey: sumOf(cfg.IDKey, []byte("charges")),
+		business: business.New(cfg.Metrics), memory: newMemory(), named: named, searching: make(chan struct{}, 1), once: cfg.Once, chargeKey: sumOf(cfg.IDKey, []byte("charges")),
 		leaseIDs: ratelimit.NewLeaseIDs(sumOf(cfg.IDKey, []byte("leases")), cfg.UnsignedUntil),
 		loader:   loader, refresher: newRefresher(loader),
 	}

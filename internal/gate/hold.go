@@ -24,7 +24,7 @@ func (g *Gate) hold(ctx context.Context, h *ledger.Hold, dryRun bool) (*ledger.H
 	h.Items = facts.itemsOf(h.Items)
 	result, err := pg.DoOrDryRun(ctx, g.ledger, h, dryRun)
 	if !dryRun {
-		g.business.refused(g.tenants.catalog.Snapshot(), facts.plan, err)
+		g.refused(facts.plan, err)
 	}
 	return result, err
 }

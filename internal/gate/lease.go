@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -240,11 +239,11 @@ func (s *ruleSet) lease(name string, req *Request, plan string) (*planRule, erro
 	if s.own != nil {
 		candidates = s.own.leases.find(s.unmasked(candidates), req, plan)
 	}
-	candidates = slices.DeleteFunc(candidates, func(p *planRule) bool { return p != named && !s.supersedes(p, named) })
+	candidates = slices.DeleteFunc(candidates, func(p *planRule) bool { return p != named && !s.supersedes(p.link, named.link) })
 	if candidates = s.dropReplaced(candidates); len(candidates) == 0 {
 		return nil, named.leaseFault(req)
 	}
-	return slices.MinFunc(candidates, func(a, b *planRule) int { return cmp.Compare(a.order, b.order) }), nil
+	return slices.MinFunc(candidates, compareOrder), nil
 }
 
 // leaseFault returns the reason why p and the rules that replace it decide no lease for req.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
@@ -33,7 +35,7 @@ type limitRule struct {
 	refills   time.Duration // in which an empty bucket is full again, at most
 	policy    string        // its member of the RateLimit-Policy header
 	byPattern bool          // the bucket of a route is that of the pattern
-	prefix    catalog.IPPrefix
+	prefix    address.Prefix
 
 	costs        []routeCost // by precedence
 	byAmount     bool        // the cost is per unit of meter, not per request
@@ -180,7 +182,7 @@ func (r *limitRule) dimension(req *Request) string {
 		values = append(values, catalog.PerRoute, req.routeIn(r.forms[req.way()]))
 	}
 	if r.perIP {
-		values = append(values, catalog.PerIP, network(req.IP, r.prefix))
+		values = append(values, catalog.PerIP, address.Network(req.IP, r.prefix))
 	}
 	return rule.Dimension(values...)
 }
@@ -217,4 +219,31 @@ func (req *Request) item(meter string) *ledger.Item {
 		}
 	}
 	return nil
+}
+
+// structuredMax is the largest integer of a structured field (RFC 9651 3.3.1).
+const structuredMax = 999_999_999_999_999
+
+// refillsIn returns the longest time in which a bucket of the rule is full again; 0 for concurrency.
+func refillsIn(r *rule.Rule) time.Duration {
+	if r.Kind == rule.KindConcurrency {
+		return 0
+	}
+	e := r.Explain(time.Time{}, nil, false, 1, r.Burst)
+	return e.LongestWait
+}
+
+// policyOf returns the rule's member of the RateLimit-Policy header: q is what a full bucket holds, w the seconds in which an empty one
+// fills, at least 1. Ids have no character that a structured field escapes.
+func policyOf(r *rule.Rule) string {
+	text := `"` + r.ID + `";q=` + strconv.FormatInt(min(r.Burst, structuredMax), 10)
+	if r.Kind == rule.KindConcurrency {
+		return text + `;qu="concurrent-requests"`
+	}
+	fills := r.Rate.Period
+	if r.Kind == rule.KindTokenBucket || r.Kind == rule.KindLeakyBucket {
+		fills = r.Explain(time.Time{}, nil, false, 1, r.Burst).Fills
+	}
+	seconds := int64((fills + time.Second - 1) / time.Second)
+	return text + ";w=" + strconv.FormatInt(min(max(seconds, 1), structuredMax), 10)
 }

@@ -2,9 +2,11 @@ package gate
 
 import (
 	"cmp"
-	"runtime"
+	"iter"
 	"slices"
+	"strings"
 
+	"github.com/quotasvc/quotasvc/internal/parts"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/route"
@@ -24,79 +26,110 @@ type ruleSet struct {
 	rerooted bool
 }
 
-// ruleIndex finds rules by what a request names, so the cost does not grow with the number of rules.
+// ruleIndex finds rules by what a request names, so the cost does not grow with the number of rules. An index of the next snapshot shares with
+// it what is equal: see with.
 type ruleIndex struct {
-	all  []*planRule // in order
-	byID map[string]*planRule
+	own  []*planRule // the rules of a plan, in order; nil for general rules
+	byID parts.Map[*planRule]
 
-	// replacing has the rules that replace another one, by the id of that one, which need not exist.
-	replacing map[string][]*planRule
+	// replacing has the number of rules that replace another one, by the id of that one, which need not exist.
+	replacing parts.Map[int]
 
 	rates, leases finder // of kind concurrency are the leases: no request meets them, only leases do
 }
 
 // finder has each rule in the first of these that fits it.
 type finder struct {
-	byTenant map[string][]*planRule
+	byTenant parts.Map[[]*planRule]
 	routes   route.Index[*planRule]
-	byMeter  map[string][]*planRule
-	byPlan   map[string][]*planRule
+	byMeter  parts.Map[[]*planRule]
+	byPlan   parts.Map[[]*planRule]
 	others   []*planRule
 	forms    []route.Forms // in which routes are looked up in routes, beside the route as it is
+	forked   bool          // an earlier finder has the same lists
 }
 
-// planRule is a rule of a ruleSet.
+// planRule is a rule of a ruleSet. It does not change; the next snapshots have the same one until its limit changes.
 type planRule struct {
 	*limitRule
 
-	own      bool      // it is the plan's own, not a general rule
-	order    int       // its place in answers
-	replaced *planRule // the rule it replaces, for a general rule among the general ones; nil: none
-	root     *planRule // the last rule of its chain, which replaces none: itself if it replaces none
+	own   bool  // it is the plan's own, not a general rule
+	order int   // a plan's own rules: their place in answers, before the general ones, which are in order of ids
+	link  *link // its place in its chain
+}
+
+// compareOrder orders rules as answers do.
+func compareOrder(a, b *planRule) int {
+	if a.order != b.order {
+		return cmp.Compare(a.order, b.order)
+	}
+	return strings.Compare(a.compiled.ID, b.compiled.ID)
 }
 
 // newGeneralRules makes the index of the rules that no plan has of its own.
 func newGeneralRules(rules []*limitRule) *ruleIndex {
-	x := newRuleIndex(rules, false)
-	x.resolveReplaces()
+	x, all := newRuleIndex(rules, false)
+	x.resolveReplaces(all)
 	return x
 }
 
-// yieldEvery is the number of rules after which a long computation lets requests run: half a millisecond.
-const yieldEvery = 256
-
-// yield is called in computations about all rules. They take tens of milliseconds with 20,000 rules, and Go would let one of them have a
-// processor for 10 ms at a time.
-func yield(i int) {
-	if i%yieldEvery == yieldEvery-1 {
-		runtime.Gosched()
-	}
-}
-
-func newRuleIndex(rules []*limitRule, own bool) *ruleIndex {
-	x := &ruleIndex{all: make([]*planRule, 0, len(rules)), byID: make(map[string]*planRule, len(rules)), replacing: map[string][]*planRule{}}
-	members := make([]planRule, len(rules))
+// newRuleIndex makes an index, and returns its rules in their order.
+func newRuleIndex(rules []*limitRule, own bool) (*ruleIndex, []*planRule) {
+	x, all := &ruleIndex{}, make([]*planRule, 0, len(rules))
 	for i, r := range rules {
-		yield(i)
-		if x.byID[r.compiled.ID] != nil {
+		parts.Yield(i)
+		if x.byID.Get(r.compiled.ID) != nil {
 			continue
 		}
-		p := &members[i]
-		*p = planRule{limitRule: r, own: own, order: i}
+		p := &planRule{limitRule: r, own: own, link: &link{id: r.compiled.ID, replaces: r.replaces, own: own}}
 		if own {
-			p.order -= len(rules) // before the general ones
+			p.order = i - len(rules)
 		}
-		x.all, x.byID[r.compiled.ID] = append(x.all, p), p
-		if r.replaces != "" {
-			x.replacing[r.replaces] = append(x.replacing[r.replaces], p)
-		}
-		if r.compiled.Kind == rule.KindConcurrency {
-			x.leases.add(p)
-		} else {
-			x.rates.add(p)
+		all = append(all, p)
+		x.add(p)
+	}
+	if own {
+		x.own = all
+	}
+	return x, all
+}
+
+// add adds a rule to an index that is being made.
+func (x *ruleIndex) add(p *planRule) {
+	x.byID.Set(p.compiled.ID, p)
+	if p.replaces != "" {
+		x.replacing.Set(p.replaces, x.replacing.Get(p.replaces)+1)
+	}
+	x.finderOf(p).change(p, true)
+}
+
+// remove removes a rule from an index that is being made.
+func (x *ruleIndex) remove(p *planRule) {
+	x.byID.Delete(p.compiled.ID)
+	if n := x.replacing.Get(p.replaces); n > 1 {
+		x.replacing.Set(p.replaces, n-1)
+	} else {
+		x.replacing.Delete(p.replaces)
+	}
+	x.finderOf(p).change(p, false)
+}
+
+// each returns all rules, in no order.
+func (x *ruleIndex) each() iter.Seq[*planRule] {
+	return func(yield func(*planRule) bool) {
+		for _, p := range x.byID.All() {
+			if !yield(p) {
+				return
+			}
 		}
 	}
-	return x
+}
+
+func (x *ruleIndex) finderOf(p *planRule) *finder {
+	if p.compiled.Kind == rule.KindConcurrency {
+		return &x.leases
+	}
+	return &x.rates
 }
 
 // newRuleSet makes the set of a plan. own are the plan's rules.
@@ -105,48 +138,75 @@ func newRuleSet(own []*limitRule, general *ruleIndex) *ruleSet {
 	if len(own) == 0 {
 		return s
 	}
-	s.own = newRuleIndex(own, true)
-	for _, p := range s.own.all {
-		s.rerooted = s.rerooted || len(general.replacing[p.compiled.ID]) > 0
+	s.own, _ = newRuleIndex(own, true)
+	for _, p := range s.own.own {
+		s.rerooted = s.rerooted || general.replacing.Get(p.compiled.ID) > 0
 	}
 	s.resolveOwn()
 	return s
 }
 
-func (f *finder) add(p *planRule) {
-	put := func(m *map[string][]*planRule, key string) {
-		if *m == nil {
-			*m = map[string][]*planRule{}
-		}
-		(*m)[key] = append((*m)[key], p)
-	}
+// change adds or removes a rule.
+func (f *finder) change(p *planRule, add bool) {
 	switch {
 	case p.tenant != "":
-		put(&f.byTenant, p.tenant)
+		f.changeIn(&f.byTenant, p.tenant, p, add)
 	case p.route.Pattern != route.Pattern{}:
-		f.addRoute(p)
+		f.changeRoute(p, add)
 	case p.meter != "":
-		put(&f.byMeter, p.meter)
+		f.changeIn(&f.byMeter, p.meter, p, add)
 	case p.plan != "":
-		put(&f.byPlan, p.plan)
+		f.changeIn(&f.byPlan, p.plan, p, add)
 	default:
-		f.others = append(f.others, p)
+		f.others = f.changed(f.others, p, add)
 	}
 }
 
-// addRoute adds a rule under each pattern with which it compares routes.
-func (f *finder) addRoute(p *planRule) {
-	var added []route.Pattern
+func (f *finder) changeIn(m *parts.Map[[]*planRule], key string, p *planRule, add bool) {
+	if list := f.changed(m.Get(key), p, add); len(list) > 0 {
+		m.Set(key, list)
+	} else {
+		m.Delete(key)
+	}
+}
+
+// changed returns list with or without a rule.
+func (f *finder) changed(list []*planRule, p *planRule, add bool) []*planRule {
+	switch {
+	case !add:
+		return slices.DeleteFunc(slices.Clone(list), func(o *planRule) bool { return o == p })
+	case f.forked:
+		list = slices.Clip(list)
+	}
+	return append(list, p)
+}
+
+// changeRoute adds or removes a rule under each pattern with which it compares routes.
+func (f *finder) changeRoute(p *planRule, add bool) {
+	var done []route.Pattern
 	for way, patterns := range p.route.normal {
-		if form := p.forms[way]; form != 0 && !slices.Contains(f.forms, form) {
-			f.forms = append(f.forms, form)
+		if form := p.forms[way]; add && form != 0 && !slices.Contains(f.forms, form) {
+			f.forms = append(slices.Clip(f.forms), form)
 		}
 		for _, pattern := range patterns {
-			if !slices.Contains(added, pattern) {
-				added = append(added, pattern)
+			switch {
+			case slices.Contains(done, pattern):
+				continue
+			case add:
 				f.routes.Add(pattern, p)
+			default:
+				f.routes.Remove(pattern, p)
 			}
+			done = append(done, pattern)
 		}
+	}
+}
+
+// fork returns a finder that may be changed and begins as a copy of f.
+func (f *finder) fork() finder {
+	return finder{
+		byTenant: f.byTenant.Fork(), routes: f.routes.Fork(), byMeter: f.byMeter.Fork(), byPlan: f.byPlan.Fork(),
+		others: f.others, forms: f.forms, forked: true,
 	}
 }
 
@@ -165,20 +225,16 @@ func (f *finder) byRoute(list []*planRule, req *Request) []*planRule {
 func (f *finder) find(list []*planRule, req *Request, plan string) []*planRule {
 	n := len(list)
 	list = append(list, f.others...)
-	if len(f.byTenant) > 0 {
-		list = append(list, f.byTenant[req.Tenant]...)
-	}
+	list = append(list, f.byTenant.Get(req.Tenant)...)
 	if req.Route != "" {
 		list = f.byRoute(list, req)
 	}
-	if len(f.byMeter) > 0 {
+	if f.byMeter.Len() > 0 {
 		for i := range req.Items {
-			list = append(list, f.byMeter[req.Items[i].Meter]...)
+			list = append(list, f.byMeter.Get(req.Items[i].Meter)...)
 		}
 	}
-	if len(f.byPlan) > 0 {
-		list = append(list, f.byPlan[plan]...)
-	}
+	list = append(list, f.byPlan.Get(plan)...)
 	return appendApplicable(list[:n], list[n:], req, plan)
 }
 
@@ -195,11 +251,11 @@ func appendApplicable(list, candidates []*planRule, req *Request, plan string) [
 // rule returns the rule named id; nil: the plan's tenants have none.
 func (s *ruleSet) rule(id string) *planRule {
 	if s.own != nil {
-		if p := s.own.byID[id]; p != nil {
+		if p := s.own.byID.Get(id); p != nil {
 			return p
 		}
 	}
-	return s.general.byID[id]
+	return s.general.byID.Get(id)
 }
 
 // apply appends to list, which is empty, the rules that decide req for a tenant of plan, in the order of answers.
@@ -211,16 +267,16 @@ func (s *ruleSet) apply(list []*planRule, req *Request, plan string) []*planRule
 	if len(list) < 2 {
 		return list
 	}
-	if len(s.general.replacing) > 0 || s.own != nil && len(s.own.replacing) > 0 {
+	if s.general.replacing.Len() > 0 || s.own != nil && s.own.replacing.Len() > 0 {
 		list = s.dropReplaced(list)
 	}
-	slices.SortFunc(list, func(a, b *planRule) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(list, compareOrder)
 	return slices.Compact(list)
 }
 
 // unmasked removes from list the general rules whose ids the plan uses.
 func (s *ruleSet) unmasked(list []*planRule) []*planRule {
-	return slices.DeleteFunc(list, func(p *planRule) bool { return s.own.byID[p.compiled.ID] != nil })
+	return slices.DeleteFunc(list, func(p *planRule) bool { return s.own.byID.Get(p.compiled.ID) != nil })
 }
 
 // appliesTo reports whether the rule applies to req from a tenant of plan. A rule with a dimension that the request does not

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -70,14 +69,14 @@ func TestRuleSet_Replaces_MostSpecificApplies(t *testing.T) {
 		want string
 	}{
 		{call("b", "", "x"), "", "base other"},
-		{call("b", "", "calls"), "", "other of-meter"},
-		{call("b", "/v1/x", "x"), "", "other of-prefix"},
-		{call("b", "/v1/x", "calls"), "", "other of-prefix"},        // a route before a meter
-		{call("b", "/v1/search", "calls"), "", "other of-route"},    // row-search has the same route; the smaller id decides
-		{call("b", "/v1/x", "calls"), "pro", "other of-plan"},       // a plan before a route
-		{call("acme", "/v1/x", "calls"), "pro", "other of-tenant"},  // a tenant before all
-		{call("b", "/v1/search", "x"), "pro", "other of-route"},     // row-search replaces of-plan
-		{call("acme", "/v1/search", "x"), "pro", "other of-tenant"}, // a tenant before the rest of the chain
+		{call("b", "", "calls"), "", "of-meter other"},
+		{call("b", "/v1/x", "x"), "", "of-prefix other"},
+		{call("b", "/v1/x", "calls"), "", "of-prefix other"},        // a route before a meter
+		{call("b", "/v1/search", "calls"), "", "of-route other"},    // row-search has the same route; the smaller id decides
+		{call("b", "/v1/x", "calls"), "pro", "of-plan other"},       // a plan before a route
+		{call("acme", "/v1/x", "calls"), "pro", "of-tenant other"},  // a tenant before all
+		{call("b", "/v1/search", "x"), "pro", "of-route other"},     // row-search replaces of-plan
+		{call("acme", "/v1/search", "x"), "pro", "of-tenant other"}, // a tenant before the rest of the chain
 	} {
 		if got := appliedNames(s, tc.req, tc.plan); got != tc.want {
 			t.Errorf("%+v on plan %q: %s, want %s", tc.req, tc.plan, got, tc.want)
@@ -184,9 +183,9 @@ func TestRuleSet_Apply_EqualsFullScan(t *testing.T) {
 // applyByFullScan returns what apply should: it looks at every rule and follows the definition literally.
 func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
 	var all, out []*planRule
-	rules := s.general.all
+	rules := slices.Collect(s.general.each())
 	if s.own != nil {
-		rules = slices.Concat(s.own.all, rules)
+		rules = slices.Concat(s.own.own, rules)
 	}
 	for _, m := range rules {
 		if s.rule(m.compiled.ID) == m && m.appliesTo(req, plan) {
@@ -197,7 +196,7 @@ func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
 	replaces := func(a, b *planRule) bool {
 		for at := a; ; {
 			next := s.rule(at.replaces)
-			if s.up(at) == nil || next == nil {
+			if s.up(at.link) == nil || next == nil {
 				return false
 			}
 			if at = next; at == b {
@@ -205,7 +204,7 @@ func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
 			}
 		}
 	}
-	related := func(a, b *planRule) bool { return s.walk(a) == s.walk(b) }
+	related := func(a, b *planRule) bool { return s.walk(a.link) == s.walk(b.link) }
 	var left []*planRule
 	for _, m := range all {
 		if !slices.ContainsFunc(all, func(o *planRule) bool { return o != m && replaces(o, m) }) {
@@ -217,7 +216,7 @@ func applyByFullScan(s *ruleSet, req *Request, plan string) []*planRule {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, func(a, b *planRule) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(out, compareOrder)
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
 	"github.com/quotasvc/quotasvc/internal/override"
@@ -173,7 +174,7 @@ func (g *Gate) newBucketSearch(id string) *bucketSearch {
 		s.rules = append(s.rules, p)
 	}
 	for _, plan := range slices.Sorted(maps.Keys(compiled.plans)) {
-		if p := compiled.plans[plan].own.byID[id]; p != nil {
+		if p := compiled.plans[plan].own.byID.Get(id); p != nil {
 			s.rules, s.byTenant = append(s.rules, p), true
 		}
 	}
@@ -318,7 +319,7 @@ func (r *limitRule) names(req *Request) (n BucketNames) {
 		n.Route = strings.Clone(req.routeIn(r.forms[req.way()]))
 	}
 	if r.perIP {
-		n.IP = networkText(req.IP, r.prefix)
+		n.IP = address.Text(req.IP, r.prefix)
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/balances"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/parts"
 	"github.com/quotasvc/quotasvc/internal/period"
 )
 
@@ -45,14 +46,15 @@ type tenants struct {
 	removed []string // labels that the previous snapshot lost; for compile only
 }
 
-// compiledRules are the rules of one snapshot.
+// compiledRules are the rules of one snapshot. They do not change. The next snapshot's share with them what is equal.
 type compiledRules struct {
 	denials map[string]bool
-	plans   map[string]*ruleSet           // of plans with limits of their own
-	general *ruleSet                      // of other plans, and of tenants that do not exist
-	rules   map[*catalog.Limit]*limitRule // of all limits that can be enforced
-	labels  map[string]bool               // of all rules in metrics
-	skipped map[string]error              // limits that this version cannot enforce
+	plans   map[string]*ruleSet // of plans with limits of their own
+	general *ruleSet            // of other plans, and of tenants that do not exist
+	labels  parts.Map[int]      // the number of rules by their label in metrics
+	lost    []string            // labels that the rules before had; some of them may be back
+	skipped map[string]error    // limits that this version cannot enforce
+	crowd   crowd
 }
 
 func newTenants(c *catalog.Catalog, log *slog.Logger, forget func(labels []string)) *tenants {
@@ -103,94 +105,138 @@ func (t *tenants) facts(ctx context.Context, tenant string) (tenantFacts, error)
 // compile compiles a snapshot in the goroutine that reloads the catalogue, so no request waits for it. It forgets the labels that the snapshot
 // no longer has. It forgets them once more at the next change, because decisions under way may have counted them again.
 func (t *tenants) compile(snapshot, previous *catalog.Snapshot) any {
-	before, _ := previous.Compiled.(*compiledRules)
-	c := compileRules(snapshot, before)
+	c := compileRules(snapshot, previous)
 	for rule, err := range c.skipped {
 		t.log.Error("this version cannot enforce a limit", "rule", rule, "error", err)
 	}
-	if before != nil {
-		removed := c.missing(before)
-		t.forget(slices.Concat(removed, slices.DeleteFunc(t.removed, func(label string) bool { return c.labels[label] })))
+	if previous.Compiled != nil {
+		present := func(label string) bool { return c.labels.Get(label) > 0 }
+		removed := slices.DeleteFunc(c.lost, present)
+		t.forget(slices.Concat(removed, slices.DeleteFunc(t.removed, present)))
 		t.removed = removed
 	}
+	c.lost = nil
 	return c
-}
-
-// missing returns the labels of before that c does not have.
-func (c *compiledRules) missing(before *compiledRules) []string {
-	var labels []string
-	for label := range before.labels {
-		if !c.labels[label] {
-			labels = append(labels, label)
-		}
-	}
-	return labels
 }
 
 // compileRules compiles the rules of a snapshot. It takes over those that before, which may be nil, has of the same limits. It leaves out and
 // notes the limits it cannot enforce. CheckLimit refuses such limits, so only a newer version of the service can have stored them.
-func compileRules(snapshot *catalog.Snapshot, before *compiledRules) *compiledRules {
-	if before == nil {
-		before = &compiledRules{}
+func compileRules(snapshot, before *catalog.Snapshot) *compiledRules {
+	var known *compiledRules
+	if before != nil {
+		known, _ = before.Compiled.(*compiledRules)
 	}
-	c := &compiledRules{
-		denials: make(map[string]bool, len(snapshot.Meters)), plans: map[string]*ruleSet{}, rules: make(map[*catalog.Limit]*limitRule, len(snapshot.Limits)),
-		labels: map[string]bool{}, skipped: map[string]error{},
+	if known == nil {
+		return compileAll(snapshot, &compiledRules{general: &ruleSet{general: &ruleIndex{}}})
 	}
-	for name := range snapshot.Meters {
-		c.denials[name] = snapshot.Meters[name].DenialReplay
+	if c := known.next(snapshot, before); c != nil {
+		return c
 	}
-	general := make([]*limitRule, 0, len(snapshot.Limits))
+	return compileAll(snapshot, known)
+}
+
+// compileAll makes the rules of a snapshot anew. It takes over what known has of the same limits.
+func compileAll(snapshot *catalog.Snapshot, known *compiledRules) *compiledRules {
+	c := &compiledRules{denials: denialsOf(snapshot), plans: map[string]*ruleSet{}, skipped: map[string]error{}}
+	rules := make([]*limitRule, 0, len(snapshot.Limits))
 	for i, l := range snapshot.Limits {
-		yield(i)
-		general = c.compile(general, l, before)
+		parts.Yield(i)
+		rules = c.compile(rules, l, known.general.general)
 	}
-	index := newGeneralRules(general)
-	c.label(index)
+	index := newGeneralRules(rules)
 	c.general = newRuleSet(nil, index)
-	for name, plan := range snapshot.Plans {
-		if len(plan.Limits) == 0 {
-			continue
-		}
-		own := make([]*limitRule, 0, len(plan.Limits))
-		for i := range plan.Limits {
-			own = c.compile(own, &plan.Limits[i], before)
-		}
-		set := newRuleSet(own, index)
-		c.plans[name] = set
-		c.label(set.own)
+	change := &ruleChange{came: slices.Collect(index.each())}
+	for i, p := range change.came {
+		parts.Yield(i)
+		p.label()
+		c.noteLabel(p)
+	}
+	c.crowd.change(index, change)
+	for _, plan := range snapshot.Plans {
+		c.compilePlan(plan, known)
+	}
+	for label := range known.labels.All() {
+		c.lost = append(c.lost, label)
 	}
 	return c
 }
 
-// compile appends the rule of a limit.
-func (c *compiledRules) compile(rules []*limitRule, l *catalog.Limit, before *compiledRules) []*limitRule {
-	r := before.rules[l]
-	if r == nil {
-		var err error
-		if r, err = compileRule(l); err != nil {
-			c.skipped[l.Rule] = err
-			return rules
-		}
+func denialsOf(snapshot *catalog.Snapshot) map[string]bool {
+	denials := make(map[string]bool, len(snapshot.Meters))
+	for name := range snapshot.Meters {
+		denials[name] = snapshot.Meters[name].DenialReplay
 	}
-	c.rules[l] = r
+	return denials
+}
+
+// compilePlan compiles the limits of a plan. The general rules are compiled.
+func (c *compiledRules) compilePlan(plan *catalog.Plan, known *compiledRules) {
+	if len(plan.Limits) == 0 {
+		return
+	}
+	before := &ruleIndex{}
+	if set := known.plans[plan.ID]; set != nil {
+		before = set.own
+	}
+	own := make([]*limitRule, 0, len(plan.Limits))
+	for i := range plan.Limits {
+		own = c.compile(own, &plan.Limits[i], before)
+	}
+	if len(own) > 0 {
+		c.addSet(plan.ID, newRuleSet(own, c.general.general))
+	}
+}
+
+// compile appends the rule of a limit, which is taken over from before if that has it.
+func (c *compiledRules) compile(rules []*limitRule, l *catalog.Limit, before *ruleIndex) []*limitRule {
+	if p := before.byID.Get(l.Rule); p != nil && p.source == l {
+		return append(rules, p.limitRule)
+	}
+	r, err := compileRule(l)
+	if err != nil {
+		c.skipped[l.Rule] = err
+		return rules
+	}
 	return append(rules, r)
 }
 
-// label gives each rule of x the id of its chain's last rule as its label in metrics. So the rules that replace one for many tenants are one
-// series, and no tenant is a label.
-func (c *compiledRules) label(x *ruleIndex) {
-	for i, p := range x.all {
-		yield(i)
-		label := p.root.compiled.ID
-		if p.compiled.Metric != label {
-			relabelled := *p.limitRule
-			relabelled.compiled.Metric = label
-			p.limitRule = &relabelled
-			c.rules[p.source] = p.limitRule
-		}
-		if !c.labels[label] {
-			c.labels[label] = true
-		}
+// addSet adds the set of a plan that was made.
+func (c *compiledRules) addSet(plan string, set *ruleSet) {
+	c.plans[plan] = set
+	for _, p := range set.own.own {
+		p.label()
+		c.noteLabel(p)
+		c.crowd.nameSample(set.general, p, 1)
 	}
+}
+
+// dropSet forgets what addSet has noted.
+func (c *compiledRules) dropSet(set *ruleSet) {
+	for _, p := range set.own.own {
+		c.unlabel(p)
+		c.crowd.nameSample(set.general, p, -1)
+	}
+}
+
+// label gives a rule the id of its chain's last rule as its label in metrics. So the rules that replace one for many tenants are one series, and no
+// tenant is a label.
+func (p *planRule) label() {
+	if label := p.link.root.id; p.compiled.Metric != label {
+		labelled := *p.limitRule
+		labelled.compiled.Metric = label
+		p.limitRule = &labelled
+	}
+}
+
+func (c *compiledRules) noteLabel(p *planRule) {
+	c.labels.Set(p.compiled.Metric, c.labels.Get(p.compiled.Metric)+1)
+}
+
+func (c *compiledRules) unlabel(p *planRule) {
+	if n := c.labels.Get(p.compiled.Metric); n > 1 {
+		c.labels.Set(p.compiled.Metric, n-1)
+		return
+	}
+	c.labels.Delete(p.compiled.Metric)
+	c.lost = append(c.lost, p.compiled.Metric)
 }

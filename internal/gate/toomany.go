@@ -11,6 +11,7 @@ import (
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/parts"
 	"github.com/quotasvc/quotasvc/internal/ratelimit"
 	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
 	"github.com/quotasvc/quotasvc/internal/route"
@@ -26,14 +27,19 @@ const namedMax = 20
 // names and one that none names, each meter that a rule names and one that none names, and one route of each pattern, which is
 // route.Pattern.Sample. It does not try other routes on which patterns overlap, nor requests for several meters. Those are refused when they come.
 //
-// What no rule that differs from before applies to is not tried again. Whether a request has too many rules is a matter of chains: of each
-// chain one rule applies.
+// It compiles what differs from before, and tries the requests that this may give more rules. Mostly it tries none: the sums of crowd show that
+// they are few. Whether a request has too many rules is a matter of chains: of each chain one rule applies.
 func CheckRules(after, before *catalog.Snapshot) []catalog.RuleFault {
-	known, _ := before.Compiled.(*compiledRules)
-	c := compileRules(after, known)
-	t := newTrial(c)
+	t := newTrial(compileRules(after, before))
+	if t.most+t.rules.crowd.plans.Most()+t.widestPlan()+t.widest <= ratelimit.MaxCharges {
+		return nil
+	}
 	changed := t.changes(after, before)
-	for _, plan := range t.planNames(c) {
+	if !changed.all && len(changed.plans)+len(changed.tenants) == 0 {
+		return nil
+	}
+	t.prepare()
+	for _, plan := range t.planNames() {
 		if fault := t.tryPlan(plan, changed); fault != nil {
 			return []catalog.RuleFault{*fault}
 		}
@@ -44,10 +50,11 @@ func CheckRules(after, before *catalog.Snapshot) []catalog.RuleFault {
 // trial looks for a request to which too many rules apply.
 type trial struct {
 	rules  *compiledRules
-	common []*planRule    // general rules of all tenants
-	ofPlan map[string]int // the number of those for a plan
-	most   int            // no request of a tenant that no rule names, on a plan that no rule names, has more
-	widest int            // no tenant has more general rules of its own
+	most   int // no request of a tenant that no rule names, on a plan that no rule names, has more
+	widest int // no tenant has more general rules of its own
+
+	common  []*planRule     // general rules of all tenants
+	samples map[sample]bool // of all rules
 }
 
 // changes are the requests to which a changed rule may apply.
@@ -58,24 +65,40 @@ type changes struct {
 }
 
 func newTrial(c *compiledRules) *trial {
-	t := &trial{rules: c, ofPlan: map[string]int{}}
-	var ofAll []*planRule
-	for _, p := range c.general.general.all {
-		switch {
-		case p.tenant != "" || p.compiled.Kind == rule.KindConcurrency:
+	return &trial{rules: c, most: c.crowd.most(), widest: c.crowd.tenants.Most(), samples: map[sample]bool{}}
+}
+
+// widestPlan returns the number of rules that a plan has of its own, at most.
+func (t *trial) widestPlan() int {
+	widest := 0
+	for _, set := range t.rules.plans {
+		widest = max(widest, len(set.own.own))
+	}
+	return widest
+}
+
+// prepare looks at all rules.
+func (t *trial) prepare() {
+	i := 0
+	for p := range t.rules.general.general.each() {
+		parts.Yield(i)
+		i++
+		if p.compiled.Kind == rule.KindConcurrency {
 			continue
-		case p.plan != "":
-			t.ofPlan[p.plan]++
-		default:
-			ofAll = append(ofAll, p)
 		}
-		t.common = append(t.common, p)
+		t.samples[sample{p.route.Sample(), p.method}] = true
+		if p.tenant == "" {
+			t.common = append(t.common, p)
+		}
 	}
-	t.most = mostOf(c.general, ofAll)
-	for _, rules := range c.general.general.rates.byTenant {
-		t.widest = max(t.widest, len(rules))
+	slices.SortFunc(t.common, compareOrder)
+	for _, set := range t.rules.plans {
+		for _, p := range set.own.own {
+			if p.compiled.Kind != rule.KindConcurrency {
+				t.samples[sample{p.route.Sample(), p.method}] = true
+			}
+		}
 	}
-	return t
 }
 
 // of returns the general rules of a tenant; empty: those of all tenants.
@@ -83,87 +106,80 @@ func (t *trial) of(tenant string) []*planRule {
 	if tenant == "" {
 		return t.common
 	}
-	return t.rules.general.general.rates.byTenant[tenant]
-}
-
-// mostOf returns a number that the applicable rules among rules, which name neither tenant nor plan, do not exceed.
-func mostOf(set *ruleSet, rules []*planRule) int {
-	anywhere, byMeter, ofMeter, ofRoute := 0, map[string]int{}, 0, 0
-	var list []*planRule
-	for i, p := range rules {
-		yield(i)
-		switch {
-		case p.route.Pattern != route.Pattern{}:
-			list = set.general.rates.byRoute(list[:0], sample{route: p.route.Sample()}.request())
-			ofRoute = max(ofRoute, len(list))
-		case p.meter != "":
-			byMeter[p.meter]++
-			ofMeter = max(ofMeter, byMeter[p.meter])
-		default:
-			anywhere++
-		}
-	}
-	if most := anywhere + ofMeter + ofRoute; most <= ratelimit.MaxCharges {
-		return most
-	}
-	return min(anywhere+ofMeter+ofRoute, countChains(set, rules))
+	return t.rules.general.general.rates.byTenant.Get(tenant)
 }
 
 // countChains returns the number of chains that rules belong to. A rule in no chain is one by itself.
 func countChains(set *ruleSet, rules []*planRule) int {
-	roots := make(map[*planRule]bool, min(len(rules), 2*ratelimit.MaxCharges))
+	roots := make(map[*link]bool, min(len(rules), 2*ratelimit.MaxCharges))
 	for _, p := range rules {
 		roots[set.rootOf(p)] = true
 	}
 	return len(roots)
 }
 
+// changes returns the requests that may have more rules than before.
 func (t *trial) changes(after, before *catalog.Snapshot) changes {
-	ch := changes{all: before.Compiled == nil, plans: map[string]bool{}, tenants: map[string]bool{}}
-	limits, plans := after.Changes(before)
-	for _, p := range plans {
-		ch.plans[p.ID] = true
+	known, _ := before.Compiled.(*compiledRules)
+	ch := changes{all: known == nil, plans: map[string]bool{}, tenants: map[string]bool{}}
+	if ch.all {
+		return ch
 	}
-	replacedBy := map[string][]string{} // plans, by the rules that their own ones replace
-	for plan, set := range t.rules.plans {
-		for id := range set.own.replacing {
-			replacedBy[id] = append(replacedBy[id], plan)
-		}
-	}
-	for i, l := range before.Limits {
-		yield(i)
-		if t.rules.general.general.byID[l.Rule] == nil { // deleted: chains that ended in it are divided
-			limits = append(limits, l)
+	put, plans := after.Changes(before)
+	gone, gonePlans := before.Changes(after)
+	for _, plan := range slices.Concat(plans, gonePlans) {
+		ch.plans[plan.ID] = true
+		if set := t.rules.plans[plan.ID]; set != nil {
+			ch.all = ch.all || slices.ContainsFunc(set.own.own, known.isNewRoute)
 		}
 	}
-	for _, l := range limits {
-		for _, plan := range replacedBy[l.Rule] {
-			ch.plans[plan] = true
-		}
-		switch {
-		case len(t.rules.general.general.replacing[l.Rule]) > 0: // the chains of others may have changed
-			ch.all = true
-		case l.Kind == catalog.KindConcurrency:
-		case l.Match.Tenant != "":
-			ch.tenants[l.Match.Tenant] = true
-		case l.Match.Plan != "":
-			ch.plans[l.Match.Plan] = true
-		default:
-			ch.all = true
-		}
+	for _, l := range slices.Concat(put, gone) {
+		t.note(&ch, known, l.Rule)
 	}
 	return ch
 }
 
+// note notes what the change of a general rule may give more rules.
+func (t *trial) note(ch *changes, known *compiledRules, id string) {
+	index := t.rules.general.general
+	now, old := index.byID.Get(id), known.general.general.byID.Get(id)
+	if now != nil && old != nil && now.reachesAs(old.limitRule) {
+		return
+	}
+	for plan, set := range t.rules.plans { // chains in which plans' own rules replace it
+		if set.own.replacing.Get(id) > 0 {
+			ch.plans[plan] = true
+		}
+	}
+	switch {
+	case index.replacing.Get(id) > 0: // the chains of others may have changed
+		ch.all = true
+	case now == nil || now.compiled.Kind == rule.KindConcurrency:
+	case known.isNewRoute(now):
+		ch.all = true
+	case now.tenant != "":
+		ch.tenants[now.tenant] = true
+	case now.plan != "":
+		ch.plans[now.plan] = true
+	default:
+		ch.all = true
+	}
+}
+
+// isNewRoute reports whether no rule of c has the sample of p, which then was not tried yet.
+func (c *compiledRules) isNewRoute(p *planRule) bool {
+	return c.crowd.samples.Get(p.route.Sample()).rules == 0
+}
+
 // planNames returns the plans to try, in order. The first stands for plans that no rule names.
-func (t *trial) planNames(c *compiledRules) []string {
+func (t *trial) planNames() []string {
 	names := map[string]bool{"": true}
-	for _, p := range c.general.general.all {
-		if p.plan != "" && !names[p.plan] {
+	for p := range t.rules.general.general.each() {
+		if p.plan != "" {
 			names[p.plan] = true
 		}
 	}
-	for name := range c.plans {
+	for name := range t.rules.plans {
 		names[name] = true
 	}
 	return slices.Sorted(maps.Keys(names))
@@ -176,14 +192,14 @@ func (t *trial) tryPlan(plan string, changed changes) *catalog.RuleFault {
 		set = own
 	}
 	ownBy := map[string][]*planRule{}
-	more := t.most + t.ofPlan[plan]
+	more := t.most + t.rules.crowd.plans.Get(plan)
 	if set.own != nil {
-		for _, p := range set.own.all {
+		for _, p := range set.own.own {
 			if p.compiled.Kind != rule.KindConcurrency {
 				ownBy[p.tenant] = append(ownBy[p.tenant], p)
 			}
 		}
-		more += len(set.own.all) // a rule of the plan is one more, and may divide a chain
+		more += len(set.own.own) // a rule of the plan is one more, and may divide a chain
 	}
 	if more+t.widest <= ratelimit.MaxCharges {
 		return nil
@@ -191,10 +207,11 @@ func (t *trial) tryPlan(plan string, changed changes) *catalog.RuleFault {
 	tenants := changed.tenants
 	if changed.all || changed.plans[plan] {
 		tenants = map[string]bool{"": true}
-		for _, m := range []map[string][]*planRule{t.rules.general.general.rates.byTenant, ownBy} {
-			for tenant := range m {
-				tenants[tenant] = true
-			}
+		for tenant := range t.rules.general.general.rates.byTenant.All() {
+			tenants[tenant] = true
+		}
+		for tenant := range ownBy {
+			tenants[tenant] = true
 		}
 	}
 	tried := map[string]bool{} // what tenants with the same kind of rules have
@@ -225,11 +242,11 @@ func formOf(set *ruleSet, rules []*planRule, plan string) string {
 			continue
 		}
 		root := set.rootOf(p)
-		name := root.compiled.ID
-		if i := slices.Index(rules, root); i >= 0 { // a chain of this tenant alone
+		name := root.id
+		if i := slices.IndexFunc(rules, func(o *planRule) bool { return o.link == root }); i >= 0 { // a chain of this tenant alone
 			name = fmt.Sprint("#", i)
 		}
-		parts = append(parts, name+" "+p.meter+" "+p.route.String())
+		parts = append(parts, name+" "+p.meter+" "+p.method+" "+p.route.String())
 	}
 	slices.Sort(parts)
 	return strings.Join(slices.Compact(parts), "\n")
@@ -254,14 +271,13 @@ func (t *trial) tryTenant(set *ruleSet, plan, tenant string, ownBy map[string][]
 		lists = append(lists, ownBy[tenant], t.of(tenant))
 	}
 	var all, routeless []*planRule
-	samples, meters := map[sample]bool{}, map[string]bool{"": true}
+	meters := map[string]bool{"": true}
 	for _, p := range slices.Concat(lists...) {
 		if p.plan != "" && p.plan != plan || set.rule(p.compiled.ID) != p {
 			continue
 		}
 		all = append(all, p)
 		meters[p.meter] = true
-		samples[sample{p.route.Sample(), p.method}] = true
 		if (p.route.Pattern == route.Pattern{}) || p.tenant != "" {
 			routeless = append(routeless, p) // what find does not have by route
 		}
@@ -280,7 +296,7 @@ func (t *trial) tryTenant(set *ruleSet, plan, tenant string, ownBy map[string][]
 	}
 	names := slices.Sorted(maps.Keys(meters))
 	var list []*planRule
-	for _, sample := range slices.SortedFunc(maps.Keys(samples), sample.compare) {
+	for _, sample := range slices.SortedFunc(maps.Keys(t.samples), sample.compare) {
 		req := sample.request()
 		list = set.general.rates.byRoute(list[:0], req)
 		if set.own != nil {

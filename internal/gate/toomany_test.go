@@ -2,8 +2,10 @@ package gate
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,10 +24,10 @@ func tooManyByFullScan(s *catalog.Snapshot) bool {
 			plans, tenants, meters, routes = append(plans, p.plan), append(tenants, p.tenant), append(meters, p.meter), append(routes, p.route.Sample())
 		}
 	}
-	note(c.general.general.all)
+	note(slices.Collect(c.general.general.each()))
 	for plan, set := range c.plans {
 		plans = append(plans, plan)
-		note(set.own.all)
+		note(set.own.own)
 	}
 	distinct := func(of []string) []string {
 		slices.Sort(of)
@@ -48,6 +50,64 @@ func tooManyByFullScan(s *catalog.Snapshot) bool {
 		}
 	}
 	return false
+}
+
+func byRule(a, b *catalog.Limit) int { return strings.Compare(a.Rule, b.Rule) }
+
+// differsFrom says how rules differ from those that were compiled as a whole; empty: they decide the same.
+func (c *compiledRules) differsFrom(whole *compiledRules) string {
+	chain := func(s *ruleSet, p *planRule) (ids []string) {
+		for at := p.link; at != nil; at = s.up(at) {
+			ids = append(ids, at.id)
+		}
+		return append(ids, s.rootOf(p).id, p.compiled.Metric)
+	}
+	same := func(a, b *ruleSet) string {
+		if a.general.byID.Len() != b.general.byID.Len() || !maps.Equal(maps.Collect(a.general.replacing.All()), maps.Collect(b.general.replacing.All())) {
+			return "other general rules"
+		}
+		rules := slices.Collect(b.general.each())
+		if b.own != nil {
+			if a.own == nil {
+				return "no rules of the plan"
+			}
+			rules = append(rules, b.own.own...)
+		}
+		for _, p := range rules {
+			q := a.general.byID.Get(p.compiled.ID)
+			if p.own {
+				q = a.own.byID.Get(p.compiled.ID)
+			}
+			if q == nil || q.source != p.source || q.order != p.order || !slices.Equal(chain(a, q), chain(b, p)) {
+				return fmt.Sprintf("the rule %s is %+v, want %+v", p.compiled.ID, q, p)
+			}
+			for _, tenant := range []string{"", "t", "u"} {
+				req := &Request{Tenant: tenant, Subject: "s", Route: p.route.Sample(), Items: []ledger.Item{{Meter: p.meter, Amount: 1}}}
+				if got, want := namesOf(a.apply(nil, req, p.plan)), namesOf(b.apply(nil, req, p.plan)); !slices.Equal(got, want) {
+					return fmt.Sprintf("%+v has %v, want %v", req, got, want)
+				}
+			}
+		}
+		return ""
+	}
+	if diff := same(c.general, whole.general); diff != "" || len(c.plans) != len(whole.plans) {
+		return fmt.Sprint(diff, " ", len(c.plans), " plans, want ", len(whole.plans))
+	}
+	for name, set := range whole.plans {
+		if diff := same(c.plans[name], set); diff != "" {
+			return name + ": " + diff
+		}
+	}
+	counts := func(c *compiledRules) []any {
+		return []any{
+			maps.Collect(c.labels.All()), c.crowd.anywhere, c.crowd.chains.All(), c.crowd.tenants.All(), c.crowd.plans.All(), c.crowd.meters.All(), c.crowd.matched.All(),
+			maps.Collect(c.crowd.samples.All()), c.crowd.most(), c.crowd.tenants.Most(), c.crowd.matched.Most(), c.crowd.plans.Most(), c.crowd.meters.Most(),
+		}
+	}
+	if got, want := fmt.Sprint(counts(c)), fmt.Sprint(counts(whole)); got != want {
+		return got + "\nwant " + want
+	}
+	return ""
 }
 
 // A change is refused if and only if a request that is tried has too many rules afterwards, whatever was changed, and however often it is asked.
@@ -95,6 +155,7 @@ func TestCheckRules_AfterEveryChange_EqualsFullScan(t *testing.T) {
 				changed := limitNamed("g0.0", rapid.SampledFrom([]string{"", "g1.0"}).Draw(rt, at+"replaces"), catalog.Match{Tenant: rapid.SampledFrom([]string{"", "t"}).Draw(rt, at+"tenant")})
 				after.Limits = append(slices.DeleteFunc(after.Limits, func(l *catalog.Limit) bool { return l.Rule == changed.Rule }), &changed)
 			}
+			slices.SortFunc(after.Limits, byRule)
 			faults := CheckRules(after, before)
 			if got, want := len(faults) > 0, tooManyByFullScan(after); got != want {
 				rt.Fatalf("%s: refused: %v, want %v", at, faults, want)
@@ -105,7 +166,11 @@ func TestCheckRules_AfterEveryChange_EqualsFullScan(t *testing.T) {
 			if len(faults) > 0 {
 				continue
 			}
-			after.Compiled = compileRules(after, nil)
+			c := compileRules(after, before)
+			if diff := c.differsFrom(compileRules(after, nil)); diff != "" {
+				rt.Fatalf("%s: compiled from the rules before: %s", at, diff)
+			}
+			after.Compiled = c
 			before = after
 		}
 	})
@@ -120,19 +185,33 @@ func BenchmarkCheckRules(b *testing.B) {
 		add(limitNamed(fmt.Sprint("api-", i), "api", catalog.Match{Tenant: fmt.Sprint("t", i)}))
 		add(limitNamed(fmt.Sprint("route-", i), "", catalog.Match{Route: fmt.Sprintf("/v1/*/w%d", i)}))
 	}
+	slices.SortFunc(before.Limits, byRule)
 	before.Compiled = compileRules(before, nil)
 	for name, match := range map[string]catalog.Match{"of a tenant": {Tenant: "t7"}, "of a route": {Route: "/v1/*/w7"}, "of all requests": {}} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				after := *before
 				l := limitNamed("new", "", match)
-				after.Limits = append(slices.Clone(before.Limits), &l)
+				at, _ := slices.BinarySearchFunc(before.Limits, &l, byRule)
+				after.Limits = slices.Insert(slices.Clone(before.Limits), at, &l)
 				if faults := CheckRules(&after, before); len(faults) > 0 {
 					b.Fatal(faults)
 				}
 			}
 		})
 	}
+	b.Run("of other numbers", func(b *testing.B) {
+		for b.Loop() {
+			after := *before
+			l := *before.Limits[7]
+			l.Rate = "11/s"
+			after.Limits = slices.Clone(before.Limits)
+			after.Limits[7] = &l
+			if faults := CheckRules(&after, before); len(faults) > 0 {
+				b.Fatal(faults)
+			}
+		}
+	})
 	b.Run("everything", func(b *testing.B) {
 		for b.Loop() {
 			if faults := CheckRules(before, &catalog.Snapshot{}); len(faults) > 0 {

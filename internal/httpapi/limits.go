@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quotasvc/quotasvc/internal/address"
 	"github.com/quotasvc/quotasvc/internal/body"
 	"github.com/quotasvc/quotasvc/internal/catalog"
 	"github.com/quotasvc/quotasvc/internal/gate"
@@ -386,7 +387,7 @@ func banOf(b catalog.Ban) wire.LimitBan {
 	return wire.LimitBan{After: b.After, Within: b.Within, For: b.For}
 }
 
-func prefixOf(p catalog.IPPrefix) wire.LimitIPPrefix {
+func prefixOf(p address.Prefix) wire.LimitIPPrefix {
 	return wire.LimitIPPrefix{V4: int64(p.V4), V6: int64(p.V6)}
 }
 

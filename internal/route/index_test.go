@@ -29,8 +29,7 @@ func TestIndex_FindsWhatMatchFinds(t *testing.T) {
 		for _, p := range all {
 			x.Add(p, p)
 		}
-		for i := range 20 {
-			r := route.Draw(t, fmt.Sprint("route ", i))
+		same := func(x *Index[Pattern], all []Pattern, r string) {
 			want := slices.DeleteFunc(slices.Clone(all), func(p Pattern) bool { return !p.Match(r) })
 			got := x.Append(nil, r)
 			order := func(a, b Pattern) int {
@@ -44,6 +43,25 @@ func TestIndex_FindsWhatMatchFinds(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Fatalf("%q is matched by %v, want %v", r, got, want)
 			}
+		}
+		// A fork in which some are removed and others are added. The first index stays as it is.
+		fork, left := x.Fork(), slices.Clone(all)
+		for i := range rapid.IntRange(0, 10).Draw(t, "changes") {
+			p, err := Parse(text.Draw(t, fmt.Sprint("added ", i)))
+			switch {
+			case len(left) > 0 && rapid.Bool().Draw(t, fmt.Sprint("removed ", i)):
+				gone := rapid.SampledFrom(left).Draw(t, fmt.Sprint("gone ", i))
+				fork.Remove(gone, gone)
+				left = slices.DeleteFunc(left, func(p Pattern) bool { return p == gone })
+			case err == nil:
+				fork.Add(p, p)
+				left = append(left, p)
+			}
+		}
+		for i := range 20 {
+			r := route.Draw(t, fmt.Sprint("route ", i))
+			same(&x, all, r)
+			same(&fork, left, r)
 		}
 	})
 }

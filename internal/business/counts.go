@@ -1,4 +1,4 @@
-package gate
+package business
 
 import (
 	"maps"
@@ -21,8 +21,8 @@ const (
 	labelNone  = "(none)"
 )
 
-// business counts what a product's owner asks for: who is refused, and what is used. Labels are names of the catalogue, never what a client sends.
-type business struct {
+// Counts counts what a product's owner asks for: who is refused, and what is used. Labels are names of the catalogue, never what a client sends.
+type Counts struct {
 	refusals *prometheus.CounterVec
 	units    *prometheus.CounterVec
 
@@ -36,8 +36,9 @@ type labelled struct {
 	plans, meters map[string]bool
 }
 
-func newBusiness(reg prometheus.Registerer) *business {
-	b := &business{
+// New returns counters that are registered in reg; nil: nowhere.
+func New(reg prometheus.Registerer) *Counts {
+	b := &Counts{
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quotasvc_plan_refusals_total",
 			Help: "Refused consumes, debits, holds and captures by the tenant's plan and by code. Checks and dry runs do not count.",
@@ -55,7 +56,7 @@ func newBusiness(reg prometheus.Registerer) *business {
 
 // names returns the names of a snapshot with a label value of their own. A name keeps its value as long as it exists; the series of a deleted one
 // are removed.
-func (b *business) names(snapshot *catalog.Snapshot) *labelled {
+func (b *Counts) names(snapshot *catalog.Snapshot) *labelled {
 	if l := b.current.Load(); l != nil && l.snapshot == snapshot {
 		return l
 	}
@@ -96,28 +97,19 @@ func follow[T any](before map[string]bool, present map[string]T, gone func(strin
 	return kept
 }
 
-// refused counts the refusal of a request of a tenant on plan. Other errors, and nil, do not count.
-func (b *business) refused(snapshot *catalog.Snapshot, plan string, err error) {
-	if err == nil {
-		return
-	}
-	code := CodeOf(err)
-	switch code { // all others are about the request or about the service, not about the plan
-	case CodeRateLimited, CodeCostExceedsCapacity, ledger.CodeQuotaExceeded, ledger.CodeCreditsExhausted, ledger.CodeMeterNotInPlan, ledger.CodeTenantSuspended:
-	default:
-		return
-	}
+// Refused counts a refusal of a request of a tenant on plan; "" is no plan.
+func (b *Counts) Refused(snapshot *catalog.Snapshot, plan, code string) {
 	switch {
 	case plan == "":
 		plan = labelNone
 	case !b.names(snapshot).plans[plan]:
 		plan = labelOther
 	}
-	b.refusals.WithLabelValues(plan, string(code)).Inc()
+	b.refusals.WithLabelValues(plan, code).Inc()
 }
 
-// drawn counts the units of draws.
-func (b *business) drawn(snapshot *catalog.Snapshot, draws []ledger.Draw) {
+// Drawn counts the units of draws.
+func (b *Counts) Drawn(snapshot *catalog.Snapshot, draws []ledger.Draw) {
 	names := b.names(snapshot)
 	for i := range draws {
 		meter := draws[i].Meter
@@ -125,35 +117,5 @@ func (b *business) drawn(snapshot *catalog.Snapshot, draws []ledger.Draw) {
 			meter = labelOther
 		}
 		b.units.WithLabelValues(meter).Add(float64(draws[i].Amount))
-	}
-}
-
-// debited counts a debit that was decided, or its refusal.
-func (g *Gate) debited(plan string, dryRun bool, result *ledger.DebitResult, err error) {
-	if dryRun {
-		return
-	}
-	snapshot := g.tenants.catalog.Snapshot()
-	if err != nil {
-		g.business.refused(snapshot, plan, err)
-		return
-	}
-	if result == nil || result.Replayed {
-		return
-	}
-	for i := range result.Items {
-		g.business.drawn(snapshot, result.Items[i].Draws)
-	}
-}
-
-// captured counts a capture that was decided, or its refusal. Other changes of holds draw nothing.
-func (g *Gate) captured(plan string, h *ledger.HoldChange, result *ledger.HoldResult, err error) {
-	snapshot := g.tenants.catalog.Snapshot()
-	g.business.refused(snapshot, plan, err)
-	if err != nil || result.Replayed || h.Action != ledger.ActionCapture {
-		return
-	}
-	for i := range result.Items {
-		g.business.drawn(snapshot, result.Items[i].Draws)
 	}
 }

@@ -1,18 +1,29 @@
-package gate
+package address
 
 import (
+	"cmp"
 	"net/netip"
-
-	"github.com/quotasvc/quotasvc/internal/catalog"
 )
 
 // The lengths of prefixes that name buckets, unless a rule has its own. A customer has at least a /64 of IPv6.
 const bitsV4, bitsV6 = 32, 64
 
-// embedded returns the IPv4 address inside an address of NAT64 (64:ff9b::/96) or an IPv4-compatible one (::/96), and other addresses as
+// The bounds of lengths.
+const MaxV4, MaxV6 = 32, 128
+
+// Prefix is how many bits of an address name a bucket. The zero value is 32 and 64.
+type Prefix struct {
+	V4 int `json:"v4,omitzero"` // 1..MaxV4; 0: 32
+	V6 int `json:"v6,omitzero"` // 1..MaxV6; 0: 64
+}
+
+// WithDefaults returns p with the usual lengths in place of zeros.
+func (p Prefix) WithDefaults() Prefix { return Prefix{cmp.Or(p.V4, bitsV4), cmp.Or(p.V6, bitsV6)} }
+
+// Embedded returns the IPv4 address inside an address of NAT64 (64:ff9b::/96) or an IPv4-compatible one (::/96), and other addresses as
 // they are. Behind NAT64 whole networks of IPv4 share one /64. 64:ff9b:1::/48 is left alone: where it has the IPv4 address is decided
 // locally.
-func embedded(ip netip.Addr) netip.Addr {
+func Embedded(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap().WithZone("")
 	if !ip.Is6() {
 		return ip
@@ -30,11 +41,11 @@ func embedded(ip netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-// network returns the name of the network that shares a bucket of a rule.
-func network(ip netip.Addr, p catalog.IPPrefix) string {
+// Network returns the name of the network that shares a bucket of a rule.
+func Network(ip netip.Addr, p Prefix) string {
 	prefix, bits, usual := prefixOf(ip, p)
 	if !prefix.IsValid() {
-		return embedded(ip).String() // a rule that was written by hand, with more bits than an address has
+		return Embedded(ip).String() // a rule that was written by hand, with more bits than an address has
 	}
 	name := prefix.Addr().AsSlice()[:(bits+7)/8]
 	if bits != usual { // another prefix is another bucket
@@ -43,18 +54,18 @@ func network(ip netip.Addr, p catalog.IPPrefix) string {
 	return string(name)
 }
 
-// networkText returns network for people: an address, or a prefix.
-func networkText(ip netip.Addr, p catalog.IPPrefix) string {
+// Text returns the network for people: an address, or a prefix.
+func Text(ip netip.Addr, p Prefix) string {
 	prefix, _, _ := prefixOf(ip, p)
 	if !prefix.IsValid() || prefix.IsSingleIP() {
-		return embedded(ip).String()
+		return Embedded(ip).String()
 	}
 	return prefix.String()
 }
 
 // prefixOf returns the network that counts as one caller with ip, its length, and the usual length.
-func prefixOf(ip netip.Addr, p catalog.IPPrefix) (prefix netip.Prefix, bits, usual int) {
-	ip = embedded(ip)
+func prefixOf(ip netip.Addr, p Prefix) (prefix netip.Prefix, bits, usual int) {
+	ip = Embedded(ip)
 	bits, usual = p.V6, bitsV6
 	if ip.Is4() {
 		bits, usual = p.V4, bitsV4

@@ -1,0 +1,157 @@
+package gate
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ratelimit/rule"
+)
+
+// changesMax bounds the limits that a compiled catalogue is changed by. If more were changed, it is made anew.
+const changesMax = 500
+
+// ruleChange is the difference between two indexes of general rules.
+type ruleChange struct {
+	left, came []*planRule // rules of the old index and of the new one that apply to other requests, or belong to other chains, than in the other one
+	relinked   []string    // their ids, and those that they replace
+}
+
+// with returns an index without the rules of these ids, and with the rules put. It shares with x what is equal. It returns nil if other rules
+// belong to other chains then: the index must be made anew.
+func (x *ruleIndex) with(removed []string, put []*limitRule) (*ruleIndex, *ruleChange) {
+	next := &ruleIndex{byID: x.byID.Fork(), replacing: x.replacing.Fork(), rates: x.rates.fork(), leases: x.leases.fork()}
+	change := &ruleChange{}
+	for _, id := range removed {
+		old := next.byID.Get(id)
+		switch {
+		case old == nil:
+			continue
+		case next.replacing.Get(id) > 0:
+			return nil, nil
+		}
+		next.remove(old)
+		change.left, change.relinked = append(change.left, old), append(change.relinked, id, old.replaces)
+	}
+	for _, r := range put {
+		id := r.compiled.ID
+		old, p := next.byID.Get(id), &planRule{limitRule: r}
+		switch {
+		case old != nil && old.replaces == r.replaces:
+			p.link = old.link
+		case next.replacing.Get(id) > 0 || r.replaces == id:
+			return nil, nil
+		default:
+			p.link = next.linkFor(r)
+			change.relinked = append(change.relinked, id, r.replaces)
+		}
+		p.label()
+		if old == nil || !old.reachesAs(r) {
+			change.came = append(change.came, p)
+		}
+		if old != nil {
+			if !old.reachesAs(r) {
+				change.left, change.relinked = append(change.left, old), append(change.relinked, old.replaces)
+			}
+			next.remove(old)
+		}
+		next.add(p)
+	}
+	return next, change
+}
+
+// linkFor returns the place of a rule that no rule replaces.
+func (x *ruleIndex) linkFor(r *limitRule) *link {
+	l := &link{id: r.compiled.ID, replaces: r.replaces}
+	l.root = l
+	if target := x.byID.Get(r.replaces); target != nil {
+		l.up, l.root = target.link, target.link.root
+	}
+	return l
+}
+
+// reachesAs reports whether two forms of a rule apply to the same requests, as part of the same chain.
+func (r *limitRule) reachesAs(o *limitRule) bool {
+	return r.tenant == o.tenant && r.plan == o.plan && r.meter == o.meter && r.method == o.method && r.replaces == o.replaces &&
+		r.route.Pattern == o.route.Pattern && r.forms == o.forms &&
+		(r.compiled.Kind == rule.KindConcurrency) == (o.compiled.Kind == rule.KindConcurrency)
+}
+
+// over returns the set of the same plan over changed general rules. again reports whether its own rules may belong to other chains: it
+// then was made anew.
+func (s *ruleSet) over(general *ruleIndex, change *ruleChange) (set *ruleSet, again bool) {
+	for _, id := range change.relinked {
+		if s.own.replacing.Get(id) > 0 || s.own.byID.Get(id) != nil {
+			own := make([]*limitRule, len(s.own.own))
+			for i, p := range s.own.own {
+				own[i] = p.limitRule
+			}
+			return newRuleSet(own, general), true
+		}
+	}
+	return &ruleSet{own: s.own, general: general, rerooted: s.rerooted}, false
+}
+
+// next returns the rules of a snapshot that follows the one of c, before. It compiles what was changed, and shares the rest with c. It returns nil
+// if the rules must be compiled as a whole.
+func (c *compiledRules) next(snapshot, before *catalog.Snapshot) *compiledRules {
+	put, plans := snapshot.Changes(before)
+	gone, gonePlans := before.Changes(snapshot)
+	if len(put)+len(gone) > changesMax {
+		return nil
+	}
+	next := &compiledRules{
+		denials: denialsOf(snapshot), plans: make(map[string]*ruleSet, len(c.plans)), labels: c.labels.Fork(), skipped: maps.Clone(c.skipped), crowd: c.crowd.fork(),
+	}
+	var rules []*limitRule
+	stored := make(map[string]bool, len(put))
+	for _, l := range put {
+		delete(next.skipped, l.Rule)
+		n := len(rules)
+		rules = next.compile(rules, l, c.general.general)
+		stored[l.Rule] = len(rules) > n
+	}
+	var removed []string
+	for _, l := range slices.Concat(gone, put) {
+		if !stored[l.Rule] {
+			removed = append(removed, l.Rule)
+		}
+	}
+	index, change := c.general.general.with(removed, rules)
+	if index == nil {
+		return nil
+	}
+	next.general = newRuleSet(nil, index)
+	next.crowd.change(index, change)
+	changed := map[string]bool{}
+	for _, p := range slices.Concat(plans, gonePlans) {
+		changed[p.ID] = true
+		for i := range p.Limits {
+			delete(next.skipped, p.Limits[i].Rule)
+		}
+	}
+	for name, set := range c.plans {
+		if changed[name] {
+			next.dropSet(set)
+			continue
+		}
+		over, again := set.over(index, change)
+		if again {
+			next.dropSet(set)
+		}
+		next.plans[name] = over
+		if again {
+			next.addSet(name, over)
+		}
+	}
+	for _, p := range change.left {
+		next.unlabel(p)
+	}
+	for _, p := range change.came {
+		next.noteLabel(p)
+	}
+	for _, plan := range plans {
+		next.compilePlan(plan, c)
+	}
+	return next
+}

@@ -1,0 +1,114 @@
+package parts
+
+import (
+	"hash/maphash"
+	"iter"
+	"maps"
+	"slices"
+)
+
+const (
+	// fullPart is the average number of entries of a part above which there are more parts: copying such a part takes some microseconds.
+	fullPart = 128
+
+	// growth is the factor by which the number of parts grows. It is a power of two.
+	growth = 4
+)
+
+// seed is that of all maps: a key has the same hash in each.
+var seed = maphash.MakeSeed()
+
+// Map is one version of a map. The zero value is empty.
+type Map[V any] struct {
+	parts []map[string]V
+	mine  []bool // the parts that no other version has; nil: all
+	size  int
+}
+
+// Fork returns a version that may be changed and begins as a copy of m. m must not be changed from then on.
+func (m *Map[V]) Fork() Map[V] {
+	return Map[V]{parts: slices.Clone(m.parts), mine: make([]bool, len(m.parts)), size: m.size}
+}
+
+// Len returns the number of entries.
+func (m *Map[V]) Len() int { return m.size }
+
+// Get returns the value of key; the zero value if there is none.
+func (m *Map[V]) Get(key string) V {
+	if m.size == 0 {
+		var none V
+		return none
+	}
+	return m.parts[m.place(key)][key]
+}
+
+// Lookup returns the value of key, and whether there is one.
+func (m *Map[V]) Lookup(key string) (V, bool) {
+	if m.size == 0 {
+		var none V
+		return none, false
+	}
+	value, ok := m.parts[m.place(key)][key]
+	return value, ok
+}
+
+// All returns all entries, in no order. The map must not be changed meanwhile.
+func (m *Map[V]) All() iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, part := range m.parts {
+			for key, value := range part {
+				if !yield(key, value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Set sets the value of key.
+func (m *Map[V]) Set(key string, value V) {
+	if m.size >= fullPart*len(m.parts) {
+		m.grow()
+	}
+	part := m.change(m.place(key))
+	before := len(part)
+	part[key] = value
+	m.size += len(part) - before
+}
+
+// Delete removes key.
+func (m *Map[V]) Delete(key string) {
+	if _, ok := m.Lookup(key); !ok {
+		return
+	}
+	delete(m.change(m.place(key)), key)
+	m.size--
+}
+
+// place returns the part of key. There is at least one part.
+func (m *Map[V]) place(key string) int {
+	if len(m.parts) == 1 {
+		return 0
+	}
+	return int(maphash.String(seed, key) & uint64(len(m.parts)-1)) //nolint:gosec // fewer than the parts
+}
+
+// change returns a part that may be changed.
+func (m *Map[V]) change(place int) map[string]V {
+	if m.mine != nil && !m.mine[place] {
+		m.parts[place], m.mine[place] = maps.Clone(m.parts[place]), true
+	}
+	return m.parts[place]
+}
+
+// grow spreads the entries over more parts.
+func (m *Map[V]) grow() {
+	more := Map[V]{parts: make([]map[string]V, max(1, growth*len(m.parts)))}
+	for i := range more.parts {
+		more.parts[i] = map[string]V{}
+	}
+	for key, value := range m.All() {
+		more.parts[more.place(key)][key] = value
+	}
+	m.parts, m.mine = more.parts, nil
+}
