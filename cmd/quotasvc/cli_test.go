@@ -22,7 +22,7 @@ func TestServe_InvalidConfiguration_ListsAllProblems(t *testing.T) {
 	t.Parallel()
 	status, _, stderr := tool(t, []string{
 		"QUOTASVC_DATABASE_URL=postgres://u:hunter2@h:port/db", "QUOTASVC_REDIS_URL=http://:hunter2@h", "QUOTASVC_ADMIN_KEY=short",
-		"QUOTASVC_LISTEN=nowhere", "QUOTASVC_STOP_TIMEOUT=1ms", "QUOTASVC_LEDGER_LANES=0", "QUOTASVC_REPLICAS=0",
+		"QUOTASVC_LISTEN=nowhere", "QUOTASVC_STOP_TIMEOUT=1ms", "QUOTASVC_LEDGER_LANES=65", "QUOTASVC_REPLICAS=0",
 		"QUOTASVC_LEGACY_HEADERS=x-ratelimit-epoch,x-ratelimit-delta",
 		"QUOTASVC_TRUSTED_PROXIES=10.0.0.0/8,10.0.0.0/40",
 	}, "serve")

@@ -39,7 +39,7 @@ type PostgresRun struct {
 func (c *PostgresRun) config() Config {
 	return Config{
 		Exe: c.Exe, Dir: c.Dir, Rounds: c.Rounds, Slice: c.Slice, OpenFor: c.OpenFor, Connections: c.Connections, Tenants: c.Tenants, Batch: c.Batch,
-		Rates: []int{c.Rate}, Progress: c.Progress, Log: c.Log,
+		Rates: []int{c.Rate}, Progress: c.Progress, Log: c.Log, Env: append([]string{"QUOTASVC_VERIFY_EVERY=0s"}, c.Env...),
 	}
 }
 
@@ -81,7 +81,7 @@ func RunPostgres(ctx context.Context, run PostgresRun) (_ *tuning.Result, err er
 	t.socket = socket
 	defer func() { err = errors.Join(err, removeSocket()) }()
 	t.stand = &stand{
-		cfg: cfg, childEnv: append([]string{"QUOTASVC_VERIFY_EVERY=0s"}, run.Env...), adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
+		cfg: cfg, adminKey: "bench-" + strings.Repeat("0123456789abcdef", 2),
 		bare: true, settings: map[string]string{"max_connections": "200", "unix_socket_directories": t.socket},
 	}
 	defer func() { err = errors.Join(err, t.stop()) }()

@@ -37,7 +37,6 @@ func serverSettings() map[string]string {
 // stand is the test stand: servers, processes and their addresses.
 type stand struct {
 	cfg      Config
-	childEnv []string // further variables of the service
 	postgres *localstack.Postgres
 	redis    *localstack.Redis
 	settings map[string]string // of PostgreSQL, in place of those of serverSettings

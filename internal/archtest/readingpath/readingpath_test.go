@@ -13,10 +13,11 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // commit c2e5241. Keys with scopes and tenants, the actor, the caller's deadline and units by meter added 19 returns and twelve types
 // to a debit, and ten types to a check; what is answered from memory, and who is interested in a balance, six returns and seven types to a
 // debit, and eight types to a check; overrides and the life of the data in Redis ten returns to a debit and fourteen to a check
-// (docs/reading-path.md).
+// (docs/reading-path.md); shard groups and refused questions eleven returns and two types to a debit; rules in versions 22 returns and two types
+// to a check.
 const (
-	debitReturnsMax, debitTypesMax = 240 + 19 + 6 + 10, 65 + 12 + 7 + 6
-	checkReturnsMax, checkTypesMax = 376 + 14, 115 + 10 + 8 + 8
+	debitReturnsMax, debitTypesMax = 240 + 19 + 6 + 10 + 11, 65 + 12 + 7 + 6 + 2
+	checkReturnsMax, checkTypesMax = 376 + 14 + 22, 115 + 10 + 8 + 8 + 2
 )
 
 func TestReadingPath_DebitAndCheck_WithinBounds(t *testing.T) {

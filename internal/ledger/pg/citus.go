@@ -76,20 +76,29 @@ func tenantOfCall(c *ledger.Call) string { return c.ID.Tenant }
 
 // runGroups runs the plan's calls, those of each shard group as a batch of its own. The calls that wait for locked balances are in p.held.
 func (l *Ledger) runGroups(ctx context.Context, p *plan) {
+	for _, part := range l.byGroup(p) {
+		l.runBatch(ctx, part)
+		if part != p {
+			p.held = append(p.held, part.held...)
+		}
+	}
+}
+
+// byGroup returns a plan for each shard group of the calls: p itself if there is one.
+func (l *Ledger) byGroup(p *plan) []*plan {
 	if len(p.calls) == 0 {
-		return
+		return nil
 	}
 	groups := divide(l, p.calls, tenantOfCall)
 	if len(groups) == 1 {
-		l.runBatch(ctx, p)
-		return
+		return []*plan{p}
 	}
-	for _, calls := range groups {
-		part := newPlan(calls)
-		part.locking = p.locking
-		l.runBatch(ctx, part)
-		p.held = append(p.held, part.held...)
+	plans := make([]*plan, len(groups))
+	for i, calls := range groups {
+		plans[i] = newPlan(calls)
+		plans[i].locking = p.locking
 	}
+	return plans
 }
 
 // What a node refused while rows were copied to it, by the beginning of its message. Citus passes on the message and not the code.
