@@ -83,7 +83,9 @@ func (s *benchStand) measure(t *testing.T, turn, clients int, round time.Duratio
 	debits := s.debitFor(t, clients, round)
 	took := time.Since(began)
 	servers, self = s.serverCPU(t)-servers, selfCPU()-self
-	per := func(cpu time.Duration) string { return fmt.Sprintf("%.0f us", float64(cpu.Microseconds())/float64(debits)) }
+	per := func(cpu time.Duration) string {
+		return fmt.Sprintf("%.0f us", float64(cpu.Microseconds())/float64(debits))
+	}
 	t.Logf("turn %d, %3d clients, %-32s %6.0f debits/s, CPU per debit: servers %s, this process %s", turn, clients, s.name,
 		float64(debits)/took.Seconds(), per(servers), per(self))
 }
