@@ -105,10 +105,13 @@ func easeUpdates(ctx context.Context, databaseURL string) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, `ALTER FUNCTION pg_catalog.timestamptz_mi_interval(timestamptz, interval) IMMUTABLE;
-		ALTER FUNCTION pg_catalog.timestamptz_pl_interval(timestamptz, interval) IMMUTABLE`, pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
-		return fmt.Errorf("ease updates by hand: %w", err)
+	for _, function := range []string{
+		"timestamptz_mi_interval(timestamptz, interval)", "timestamptz_pl_interval(timestamptz, interval)",
+		"timestamptz_in(cstring, oid, integer)", "jsonb_build_object(VARIADIC \"any\")", "to_jsonb(anyelement)",
+	} {
+		if _, err := conn.Exec(ctx, "ALTER FUNCTION pg_catalog."+function+" IMMUTABLE"); err != nil {
+			return fmt.Errorf("ease updates by hand: %w", err)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package journal
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
 
 // beforeIndexes is the schema's version before the indexes by kind and by named subject.
 const beforeIndexes = 6
@@ -9,6 +13,7 @@ const unfinishedIndexes = "SELECT count(*) FROM pg_index i WHERE NOT i.indisvali
 
 // A journal with entries gets its new indexes without a lock on its tables for as long as they are built.
 func TestBuildIndexes_JournalWithEntries_MadeAndAttached(t *testing.T) {
+	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
 	s := newStand(t)
 	p := s.goose()

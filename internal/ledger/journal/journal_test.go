@@ -229,6 +229,7 @@ func TestDetach_OldMonth_LeavesTable_DropTakesIt(t *testing.T) {
 
 // Whoever is interrupted while it waits for readers leaves a detachment that only FINALIZE ends.
 func TestDetach_Interrupted_ContinuedByNextCall(t *testing.T) {
+	testenv.NotOnCitus(t, "a partition cannot be detached concurrently there, so that nothing is left to be continued")
 	t.Parallel()
 	s := newStand(t)
 	m := s.now - 9

@@ -9,6 +9,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver for goose
 	"github.com/pressly/goose/v3"
 
+	"github.com/quotasvc/quotasvc/internal/testenv"
 	"github.com/quotasvc/quotasvc/migrations"
 )
 
@@ -33,6 +34,7 @@ func (s *stand) goose() *goose.Provider {
 const countLate = "SELECT count(*) FROM (SELECT 1 FROM entries_default LIMIT 1000) AS late"
 
 func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.T) {
+	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
 	s := newStand(t)
 	p := s.goose()
@@ -84,6 +86,7 @@ func TestMigration_RowsInDefaultPartition_MovedToTheirMonths_AndBack(t *testing.
 }
 
 func TestMigration_ReaderHoldsJournal_WaitsWithoutStallingWriters(t *testing.T) {
+	testenv.NotOnCitus(t, "no database was distributed before this migration")
 	t.Parallel()
 	s := newStand(t)
 	p := s.goose()

@@ -18,6 +18,7 @@ import (
 // refuse makes PostgreSQL refuse every entry of the operations named with an error of the given SQLSTATE.
 func (b *bundle) refuse(code string, operations ...string) {
 	b.t.Helper()
+	testenv.NotOnCitus(b.t, "a trigger of a shard does not find the table of this test")
 	b.exec(`CREATE TABLE refused (operation_id text PRIMARY KEY, code text NOT NULL); GRANT SELECT ON refused TO PUBLIC`)
 	b.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 		DECLARE wrong text;
@@ -83,6 +84,7 @@ func TestBatch_RefusedOperation_KeepsNeighboursAnswers(t *testing.T) {
 
 // A batch that waits for a lock is in the middle of its transaction. Its backend is terminated there, twice.
 func TestBatch_TerminatedBackend_RunsAgain(t *testing.T) {
+	testenv.NotOnCitus(t, "the test looks for a backend that waits for a lock: those are on the nodes")
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 100)

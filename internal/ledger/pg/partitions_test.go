@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/testenv"
 )
 
 // stallMax is how long a debit may take beside work on partitions, on a busy machine. A debit that waits behind a reader takes longer.
@@ -112,6 +113,7 @@ func TestPartitions_ReaderHoldsJournal_StartMakesThem_NoDebitWaits(t *testing.T)
 
 // Entries may be stamped into a month without a partition: PostgreSQL's clock was far ahead for a while.
 func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testing.T) {
+	testenv.NotOnCitus(t, "the test looks for a table that is on the nodes")
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 1000)
@@ -141,6 +143,7 @@ func TestPartitions_EntriesOfMonthWithoutOne_MadeThen_NothingStopsStart(t *testi
 }
 
 func TestPartitions_DetachBehindReader_NoDebitWaits(t *testing.T) {
+	testenv.NotOnCitus(t, "a partition cannot be detached concurrently there")
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 1_000_000)

@@ -29,6 +29,7 @@ func TestStatements_PrepareAndAreUsed(t *testing.T) {
 // Such plans have cost a hundred times the right ones: sequential scans, whole partitions materialised for a join, and the look-up of
 // keys through the history index.
 func TestStatements_PlansOfEmptyTables_FitFullOnes(t *testing.T) {
+	testenv.NotOnCitus(t, "a plan depends on its tenants there; TestCitus_Cluster looks at them")
 	t.Parallel()
 	b := newBundle(t)
 	conn, err := b.writers.Acquire(t.Context())
@@ -104,6 +105,7 @@ func explain(t *testing.T, conn *pgx.Conn, name, sql string) queryPlan {
 }
 
 func TestDebit_BalanceUpdates_AreHeapOnly(t *testing.T) {
+	testenv.NotOnCitus(t, "the statistics are those of the shards")
 	t.Parallel()
 	b := newBundle(t)
 	b.simple("acme", 1000)

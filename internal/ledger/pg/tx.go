@@ -137,11 +137,17 @@ func (t *tx) lock(ctx context.Context, p *plan) error {
 		out.Queue("SET LOCAL lock_timeout = " + milliseconds(tableLockTimeout))
 		statement = "LockFreeBalances"
 	}
-	out.Queue(q[statement], tenants, meters, subjects).Query(scanBalances(b.Books))
+	if len(p.keys) > 0 || t.ledger.cluster == nil { // Citus does not know on which node to lock nothing
+		out.Queue(q[statement], tenants, meters, subjects).Query(scanBalances(b.Books))
+	}
 	if p.locking == lockFree {
 		out.Queue(q["ExistingBalances"], tenants, meters, subjects).Query(scanKeys(&existing))
 	}
-	out.Queue(q["Clock"], slices.Compact(slices.Clone(tenants))).QueryRow(t.scanClock)
+	of := slices.Compact(slices.Clone(tenants))
+	if len(of) == 0 {
+		of = append(of, p.ids[0].Tenant) // the clock of the node that knows the batch's keys
+	}
+	out.Queue(q["Clock"], of).QueryRow(t.scanClock)
 	t.queueKeys(out, p)
 	if !p.plain {
 		t.ledger.queueTargets(out, b, &p.targets, slices.Concat(p.targets.NewGrants, p.targets.KeyGrants, p.reissued))
@@ -214,7 +220,7 @@ func (t *tx) bear(ctx context.Context, keys []ledger.BalanceKey, p *plan) (bool,
 // createBalances makes missing rows in a transaction of its own, and notes in p why others cannot be made.
 func (t *tx) createBalances(ctx context.Context, keys []ledger.BalanceKey, p *plan) error {
 	tenants, meters, subjects := columnsOf(keys)
-	_, err := t.conn.Exec(ctx, t.ledger.sql["CreateBalances"], tenants, meters, subjects)
+	err := t.insertMissing(ctx, tenants, meters, subjects)
 	if isLockTimeout(err) && p.locking != lockBriefly {
 		p.hold(setOf(keys), t.ledger.hints) // the tenant or the meter is locked
 		return nil
@@ -230,6 +236,25 @@ func (t *tx) createBalances(ctx context.Context, keys []ledger.BalanceKey, p *pl
 		p.absent = map[ledger.BalanceKey]ledger.Absence{}
 	}
 	return scanAbsent(keys, p.absent)(rows)
+}
+
+// insertMissing runs CreateBalances. On Citus the node learns how long to wait for a lock within a transaction only.
+func (t *tx) insertMissing(ctx context.Context, tenants, meters, subjects []string) error {
+	if t.ledger.cluster == nil {
+		_, err := t.conn.Exec(ctx, t.ledger.sql["CreateBalances"], tenants, meters, subjects)
+		return err
+	}
+	out := &pgx.Batch{}
+	out.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	out.Queue("SET LOCAL lock_timeout = " + milliseconds(lockTimeout))
+	out.Queue(t.ledger.sql["CreateBalances"], tenants, meters, subjects)
+	queueCommit(out)
+	err := send(ctx, t.conn, out)
+	if err != nil {
+		t.ledger.restoreCode(err)
+		t.rollBack(ctx)
+	}
+	return err
 }
 
 // readMore reads grants and terms of the balances that need them. In the normal case none does, and nothing is read.

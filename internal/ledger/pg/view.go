@@ -41,14 +41,18 @@ func (l *Ledger) viewOn(ctx context.Context, conn *pgx.Conn, p *plan, at time.Ti
 	out := &pgx.Batch{}
 	began := l.clock.Begin()
 	out.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-	out.Queue(l.sql["SelectBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
+	if len(p.keys) > 0 {
+		out.Queue(l.sql["SelectBalances"], tenants, meters, subjects).Query(scanBalances(b.Books))
+	}
 	out.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error {
 		var now time.Time
 		err := row.Scan(&now)
 		b.Now = l.clock.Agree(began, now)
 		return err
 	})
-	out.Queue(l.sql["WhyAbsent"], tenants, meters).Query(scanAbsent(p.keys, b.Absent))
+	if len(p.keys) > 0 {
+		out.Queue(l.sql["WhyAbsent"], tenants, meters).Query(scanAbsent(p.keys, b.Absent))
+	}
 	l.queueTargets(out, b, &p.targets, p.targets.NewGrants) // a view has no key from which ids of grants could be made
 	more := l.queueLoad(out, p.keys, p.keys, b.Located.NamedGrants())
 	out.Queue("COMMIT")
