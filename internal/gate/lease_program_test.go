@@ -1,0 +1,236 @@
+package gate
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/quotasvc/quotasvc/internal/catalog"
+	"github.com/quotasvc/quotasvc/internal/ledger"
+	"github.com/quotasvc/quotasvc/internal/ratelimit"
+	"github.com/quotasvc/quotasvc/internal/testenv"
+)
+
+// The codes of a blocked holder, and of a lease that there is no room for.
+const (
+	blockedCode = CodeForbidden
+	fullCode    = CodeRateLimited
+)
+
+// holder is who may take a lease.
+type holder struct {
+	tenant, subject string
+	ip              netip.Addr
+}
+
+// leaseModel says what the service must answer. It knows nothing of how.
+type leaseModel struct {
+	burst     int
+	blocked   map[string]bool // "tenant acme", "subject acme/ann", "ip 192.0.2.1"
+	suspended map[string]bool
+	held      map[string]map[string]bool // by tenant: the ids
+}
+
+// mayHold returns the code with which h is refused whatever is free; empty: none.
+func (m *leaseModel) mayHold(h *holder) ledger.Code {
+	switch {
+	case m.blocked["tenant "+h.tenant], m.blocked["subject "+h.tenant+"/"+h.subject], m.blocked["ip "+h.ip.String()]:
+		return blockedCode
+	case h.tenant == "ghost":
+		return ledger.CodeTenantNotFound
+	case m.suspended[h.tenant]:
+		return ledger.CodeTenantSuspended
+	}
+	return ""
+}
+
+func (m *leaseModel) acquire(h *holder) ledger.Code {
+	code := m.mayHold(h)
+	if code == "" && len(m.held[h.tenant]) == m.burst {
+		return fullCode
+	}
+	return code
+}
+
+// renew ends the lease of a holder who may not have it any longer.
+func (m *leaseModel) renew(h *holder, id string) ledger.Code {
+	if code := m.mayHold(h); code != "" {
+		delete(m.held[h.tenant], id)
+		return code
+	}
+	if !m.held[h.tenant][id] {
+		return CodeLeaseNotFound
+	}
+	return ""
+}
+
+// leaseProgram runs random calls on two instances and compares each with the model.
+type leaseProgram struct {
+	leaseModel
+
+	t         *testing.T
+	url       string
+	instances []*instance
+	random    *rand.Rand
+	holders   []holder
+	leases    []string // every id that was ever given
+	of        map[string]holder
+}
+
+func (p *leaseProgram) any() *instance { return p.instances[p.random.IntN(len(p.instances))] }
+
+func (p *leaseProgram) expect(what string, want ledger.Code, err error) {
+	p.t.Helper()
+	if got := CodeOf(err); err == nil && want != "" || err != nil && got != want {
+		p.t.Fatalf("%s: %q (%v), the model says %q", what, got, err, want)
+	}
+}
+
+func (p *leaseProgram) acquire() {
+	h := p.holders[p.random.IntN(len(p.holders))]
+	lease, err := p.any().Acquire(p.t.Context(), LeaseRequest{Tenant: h.tenant, Rule: "exports", Subject: h.subject, IP: h.ip, TTL: time.Hour})
+	p.expect(fmt.Sprintf("acquire of %+v", h), p.leaseModel.acquire(&h), err)
+	if err == nil {
+		p.held[h.tenant][lease.ID], p.of[lease.ID] = true, h
+		p.leases = append(p.leases, lease.ID)
+		if lease.InUse != int64(len(p.held[h.tenant])) {
+			p.t.Fatalf("%d leases are in use, the model has %d", lease.InUse, len(p.held[h.tenant]))
+		}
+	}
+}
+
+func (p *leaseProgram) parsed(id string) ratelimit.LeaseID {
+	parsed, err := p.any().ParseLease(id)
+	p.expect("parse", "", err)
+	return parsed
+}
+
+func (p *leaseProgram) renew() {
+	if len(p.leases) == 0 {
+		return
+	}
+	id := p.leases[p.random.IntN(len(p.leases))]
+	h := p.of[id]
+	_, err := p.any().Renew(p.t.Context(), p.parsed(id), time.Hour)
+	p.expect(fmt.Sprintf("renewal of %+v", h), p.leaseModel.renew(&h, id), err)
+}
+
+func (p *leaseProgram) release() {
+	if len(p.leases) == 0 {
+		return
+	}
+	id := p.leases[p.random.IntN(len(p.leases))]
+	p.expect("release", "", p.any().Release(p.t.Context(), p.parsed(id)))
+	delete(p.held[p.of[id].tenant], id)
+}
+
+// forge changes a bit of an id, or makes one up. No place is taken or freed by it.
+func (p *leaseProgram) forge() {
+	text := []byte{0x12, 4, 'a', 'c', 'm', 'e', 7, 'e', 'x', 'p', 'o', 'r', 't', 's', 0, 1, 2, 3, 4, 5, 6, 7, 8}
+	if len(p.leases) > 0 && p.random.IntN(2) == 0 {
+		text, _ = base64.RawURLEncoding.DecodeString(p.leases[p.random.IntN(len(p.leases))])
+		text[p.random.IntN(len(text))] ^= 1 << p.random.IntN(8)
+	}
+	_, err := p.any().ParseLease(base64.RawURLEncoding.EncodeToString(text))
+	p.expect("a forged id", CodeLeaseNotFound, err)
+}
+
+// block blocks a holder by its tenant, subject or address, or lifts that block.
+func (p *leaseProgram) block() {
+	h := p.holders[p.random.IntN(len(p.holders))]
+	b, name := catalog.Block{Kind: catalog.BlockTenant, Value: h.tenant}, "tenant "+h.tenant
+	switch p.random.IntN(3) {
+	case 1:
+		b, name = catalog.Block{Kind: catalog.BlockSubject, Tenant: h.tenant, Value: h.subject}, "subject "+h.tenant+"/"+h.subject
+	case 2:
+		b, name = catalog.Block{Kind: catalog.BlockIP, Value: netip.PrefixFrom(h.ip, h.ip.BitLen()).String()}, "ip "+h.ip.String()
+	}
+	c := p.any().tenants.catalog
+	var err error
+	if p.blocked[name] {
+		err = c.DeleteBlock(p.t.Context(), b.Kind, b.Value, b.Tenant)
+	} else {
+		_, _, err = c.PutBlock(p.t.Context(), b)
+	}
+	p.expect("block of "+name, "", err)
+	p.blocked[name] = !p.blocked[name]
+	for _, in := range p.instances {
+		eventually(p.t, "the block is known", func() bool {
+			for i := range p.holders {
+				h := &p.holders[i]
+				found, _ := in.tenants.catalog.Blocks().Find(h.tenant, h.subject, h.ip, time.Now())
+				if (found != nil) != (p.mayHold(h) == blockedCode) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+func (p *leaseProgram) suspend() {
+	tenant := []string{"acme", "b"}[p.random.IntN(2)]
+	status := catalog.StatusSuspended
+	if p.suspended[tenant] {
+		status = catalog.StatusActive
+	}
+	p.any().putTenant(catalog.Tenant{ID: tenant, Plan: "basic", Status: status})
+	p.suspended[tenant] = !p.suspended[tenant]
+	p.settle()
+}
+
+// settle waits until every instance knows the catalogue as it is.
+func (p *leaseProgram) settle() {
+	for _, in := range p.instances {
+		in.awaitAnnouncements(p.url)
+	}
+}
+
+// Blocks of tenants, subjects and addresses, suspensions, unknown tenants and forged ids, in any order, on two instances: a lease is given, renewed and
+// ended as a simple model says.
+func TestLease_RandomPrograms_AgreeWithModel(t *testing.T) {
+	t.Parallel()
+	const steps = 150
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	url, options := testenv.Postgres(t), testenv.Redis(t)
+	p := &leaseProgram{
+		leaseModel: leaseModel{burst: 3, blocked: map[string]bool{}, suspended: map[string]bool{}, held: map[string]map[string]bool{"acme": {}, "b": {}, "ghost": {}}},
+		t:          t, url: url, random: rand.New(rand.NewPCG(seed, 0)), of: map[string]holder{},
+	}
+	for range 2 {
+		p.instances = append(p.instances, newInstance(t, url, patientClient(options)))
+	}
+	p.instances[0].catalogue(concurrencyLimit("exports", int64(p.burst)))
+	p.instances[0].putTenant(catalog.Tenant{ID: "b", Plan: "basic"})
+	for _, tenant := range []string{"acme", "b", "ghost"} {
+		for _, subject := range []string{"ann", "bob"} {
+			for _, ip := range []string{"192.0.2.1", "2001:db8::1"} {
+				p.holders = append(p.holders, holder{tenant, subject, netip.MustParseAddr(ip)})
+			}
+		}
+	}
+	p.settle()
+	for range steps {
+		switch n := p.random.IntN(100); {
+		case n < 40:
+			p.acquire()
+		case n < 70:
+			p.renew()
+		case n < 80:
+			p.release()
+		case n < 86:
+			p.forge()
+		case n < 96:
+			p.block()
+		default:
+			p.suspend()
+		}
+	}
+	if len(p.leases) == 0 {
+		t.Error("no lease was given: the program shows nothing")
+	}
+}
