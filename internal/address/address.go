@@ -9,7 +9,10 @@ import (
 const bitsV4, bitsV6 = 32, 64
 
 // The bounds of lengths.
-const MaxV4, MaxV6 = 32, 128
+const (
+	MaxV4 = 32
+	MaxV6 = 128
+)
 
 // Prefix is how many bits of an address name a bucket. The zero value is 32 and 64.
 type Prefix struct {
