@@ -106,11 +106,11 @@ func TestConsume_FloodOfRefusals_SparesPostgres(t *testing.T) {
 			r := request(strconv.Itoa(i), "calls", 1)
 			r.Items = append(r.Items, ledger.Item{Meter: "credits", Amount: 1})
 			return r
-		}, 10, 0, ledger.CodeCreditsExhausted, 0},
-		"an overflow meter without units":                 {func(i int) Request { return wideRequest(i, "flowing", "", 1) }, 10, 0, ledger.CodeCreditsExhausted, 0},
-		"beyond the cap of overage":                       {func(i int) Request { return wideRequest(i, "over", "", 7) }, 10, 0, ledger.CodeQuotaExceeded, 0},
-		"beyond a subject's cap":                          {func(i int) Request { return wideRequest(i, "capped", "ann", 4) }, 10, 0, ledger.CodeQuotaExceeded, 0},
-		"beyond a plan with capped subjects, without one": {func(i int) Request { return wideRequest(i, "capped", "", 11) }, 10, 0, ledger.CodeQuotaExceeded, 0},
+		}, 20, 0, ledger.CodeCreditsExhausted, 0},
+		"an overflow meter without units":                 {func(i int) Request { return wideRequest(i, "flowing", "", 1) }, 20, 0, ledger.CodeCreditsExhausted, 0},
+		"beyond the cap of overage":                       {func(i int) Request { return wideRequest(i, "over", "", 7) }, 20, 0, ledger.CodeQuotaExceeded, 0},
+		"beyond a subject's cap":                          {func(i int) Request { return wideRequest(i, "capped", "ann", 4) }, 20, 0, ledger.CodeQuotaExceeded, 0},
+		"beyond a plan with capped subjects, without one": {func(i int) Request { return wideRequest(i, "capped", "", 11) }, 20, 0, ledger.CodeQuotaExceeded, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
