@@ -50,6 +50,7 @@ run: servers build ## Run the service for a trial, with a private PostgreSQL and
 .PHONY: test
 test: servers test-tools ## Run the whole test suite on real servers
 	go test -count=1 -shuffle=on -timeout $(TEST_TIMEOUT) $(ARGS) $(PACKAGES)
+	@ls /usr/share/postgresql/*/extension/citus.control >/dev/null 2>&1 || echo 'NOT TESTED: the ledger on Citus, which is not installed (docs/operations.md, Citus)'
 
 # The packages whose tests use the database.
 CITUS_PACKAGES := ./internal/citus ./internal/localstack ./internal/ledger/... ./internal/catalog ./internal/access ./internal/override ./internal/gate ./internal/httpapi ./cmd/quotasvc

@@ -3,6 +3,7 @@ package scale_test
 import (
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -116,4 +117,14 @@ func TestWrite_EachWay_HasTable(t *testing.T) {
 		require.Contains(t, out.String(), "**"+w.Name+"**")
 	}
 	require.NotContains(t, out.String(), "NaN")
+}
+
+// The tables of the document are those of the program.
+func TestWrite_Document_HasTheTables(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/scaling.md")
+	require.NoError(t, err)
+	var out strings.Builder
+	require.NoError(t, scale.Write(&out, scale.Ways(), scale.Assumed()))
+	require.Contains(t, string(page), strings.TrimSpace(out.String()), "run `bin/quotasvc-bench scale` and paste its tables")
 }
