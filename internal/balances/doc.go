@@ -46,7 +46,7 @@
 // A check that asks Redis for a balance announces it (lua/interest.lua), at most every askAgain. Instances that commit learn of
 // announcements every learnEvery, or with the first commit after. What they did not publish they keep for passedFor, and publish it when they learn that somebody has asked
 // meanwhile. An instance that has not learned for blindAfter publishes everything. With more than askedMax balances an instance asks for
-// all of them. So the first check of a balance reads PostgreSQL, as those of the next settleFor do, and the next ones use copies.
+// all of them. So the first check of a balance reads PostgreSQL, and the next ones use copies.
 //
 // # Held copies
 //
@@ -56,7 +56,7 @@
 // # Staleness
 //
 // A copy of a wanted balance reaches Redis a few milliseconds after its COMMIT: publishGap plus two round trips. In the first moments in which a balance
-// is wanted it takes up to learnEvery, so for settleFor no copy is confirmed. If an instance cannot reach Redis in these moments it takes up to
+// is wanted it takes up to learnEvery. If an instance cannot reach Redis in these moments it takes up to
 // blindAfter. Where Redis has lost an announcement that
 // an instance had not learned of yet, the next copy comes after askAgain. It takes longer while Redis is
 // away. The copy never arrives if the process dies first, or if more than pendingMax copies wait. Then checks get the older

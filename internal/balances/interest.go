@@ -28,11 +28,6 @@ const (
 	// learnEvery is how often an instance that commits learns what is asked about.
 	learnEvery = 100 * time.Millisecond
 
-	// settleFor is how long after an announcement copies are not relied upon: until then an instance that commits may not have learned of it. It
-	// is learnEvery, and as much again for a busy machine. The price is that checks read PostgreSQL for that long after the first one of a
-	// balance; those that arrive together share a read.
-	settleFor = 2 * learnEvery
-
 	// blindAfter is how old that knowledge may be. An instance that knows less publishes everything.
 	blindAfter = time.Second
 
@@ -83,9 +78,8 @@ type interest struct {
 
 // asking is what this process knows of its own announcements of a balance.
 type asking struct {
-	from   int64         // µs of the ledger's clock: when it was first announced
+	from   int64         // µs of the ledger's clock: when it was first announced; the others know after learnEvery
 	sent   time.Duration // last announced, as since; 0: not yet
-	began  uint32        // ms: from, as since; the low bits
 	queued bool
 }
 
@@ -151,7 +145,7 @@ func (in *interest) sent(ids []uint64, ok bool, now, ledgerNow time.Time) {
 	for _, id := range ids {
 		a := in.asked[id]
 		if since-a.sent > askedFor {
-			a.from, a.began = ledgerNow.UnixMicro(), uint32(since.Milliseconds())
+			a.from = ledgerNow.UnixMicro()
 		}
 		a.sent, a.queued = since, false
 		in.asked[id] = a
@@ -187,11 +181,10 @@ func (in *interest) confirm(copies []Cached, keys []ledger.BalanceKey, now time.
 	}
 }
 
-// covers reports whether a copy of asOf in Redis is followed by all later ones: the other instances have learned that they must publish the
-// balance for this process, and have published what was committed since asOf. Each 2^32 ms, which is 49 days, it is false for settleFor.
+// covers reports whether a copy of asOf in Redis is followed by all later ones, the first of them learnEvery late: it was made after this process
+// announced the balance.
 func (a asking) covers(asOf int64, since time.Duration) bool {
-	settled := uint32(since.Milliseconds())-a.began >= uint32(settleFor.Milliseconds())
-	return a.sent != 0 && settled && since-a.sent <= askedFor && asOf >= a.from-askSlack.Microseconds()
+	return a.sent != 0 && since-a.sent <= askedFor && asOf >= a.from-askSlack.Microseconds()
 }
 
 // choose returns those of copies that have to be published now, in their array. It keeps the others for a while. learn: they are to be chosen

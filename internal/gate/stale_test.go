@@ -54,15 +54,15 @@ func (in *instants) longestPause(t time.Time) (longest time.Duration) {
 	return longest
 }
 
-// Checks of one instance know the debits that another one has acknowledged, but for those of the last redisstore.HeldFor and publishFor, from the
-// first check of a balance on. On a busy machine a publication waits for its turn: as often as it takes turns, the longest wait of a
+// Checks of one instance know the debits that another one has acknowledged, but for those of the last redisstore.HeldFor and publishFor, from
+// settling after the first check of a balance on; until then, the other instance may not know that its balance is asked for. On a busy machine a publication waits for its turn: as often as it takes turns, the longest wait of a
 // goroutine and of Redis in that time is added.
 func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 	t.Parallel()
 	database, options := testenv.Postgres(t), testenv.Redis(t)
 	a, b := newInstance(t, database, patientClient(options)), newInstance(t, database, patientClient(options))
 	a.catalogue()
-	const granted, rounds, fewest, turns = 100_000, 5, 8, 4
+	const granted, rounds, fewest, turns, settling = 100_000, 5, 8, 4, 200 * time.Millisecond
 	a.putPlan(catalog.Plan{ID: "large", Allowances: []catalog.Allowance{{Meter: "calls", Amount: granted, Every: period.Year, Anchor: period.Calendar}}})
 	pulse, client := &instants{}, patientClient(options)
 	defer func() { _ = client.Close() }()
@@ -83,7 +83,7 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 	})
 	defer beating.Wait()
 	defer close(over)
-	sources, early := map[Source]int{}, 0
+	sources := map[Source]int{}
 	for round := range rounds {
 		tenant := fmt.Sprint("t", round)
 		a.putTenant(catalog.Tenant{ID: tenant, Plan: "large"})
@@ -113,11 +113,12 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 				t.Fatal(err)
 			}
 			if sources[got.Source]++; got.Source != SourceLedger {
-				if copied++; asked.Sub(began) < 100*time.Millisecond {
-					early++
-				}
+				copied++
 			}
 			bound := redisstore.HeldFor + publishFor
+			if asked.Sub(began) < settling {
+				bound += settling
+			}
 			bound += turns * max(0, pulse.longestPause(asked.Add(-2*bound))-5*time.Millisecond)
 			if known := debited.until(asked.Add(-bound)); got.Items[0].Remaining > granted-known {
 				t.Errorf("round %d, %s after its first check: the %s has %d left, and %d were debited %s before or earlier",
@@ -127,8 +128,8 @@ func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 		close(stop)
 		debiting.Wait()
 	}
-	if early > 0 || sources[SourceCache] < rounds*fewest {
-		t.Errorf("%v; %d checks relied on a copy before the other instance could know that it is asked for", sources, early)
+	if sources[SourceCache] < rounds*fewest {
+		t.Errorf("%v: too few checks relied on a copy", sources)
 	}
 	t.Logf("%v", sources)
 }
