@@ -16,7 +16,7 @@ import (
 func (s *stand) describe(ctx context.Context) (m report.Machine, err error) {
 	cfg := &s.cfg
 	m = report.Machine{
-		Date: time.Now().UTC().Truncate(time.Second), CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(),
+		Date: time.Now().UTC().Truncate(time.Second), CPU: report.ProcField("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(),
 		OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(), PostgreSQL: "PostgreSQL " + s.postgres.Version(),
 		Redis: "Redis " + s.redisVersion(ctx), Connections: cfg.Connections, Tenants: cfg.Tenants, Batch: cfg.Batch, Rounds: cfg.Rounds,
 		Slice: cfg.Slice.String(), LoadBefore: loadAverage(),
@@ -57,20 +57,6 @@ func diskSync(dir string) (int64, error) {
 	return h.ValueAtQuantile(50), nil
 }
 
-// field returns the value of a line "name : value" in a file of /proc, or an empty string if there is none.
-func field(path, name string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -82,7 +68,7 @@ func loadAverage() string {
 
 // peakMemory returns a process's peak resident memory, or 0 if it is unknown.
 func peakMemory(pid int) int64 {
-	kb, err := strconv.ParseInt(strings.TrimSuffix(field(fmt.Sprintf("/proc/%d/status", pid), "VmHWM"), " kB"), 10, 64)
+	kb, err := strconv.ParseInt(strings.TrimSuffix(report.ProcField(fmt.Sprintf("/proc/%d/status", pid), "VmHWM"), " kB"), 10, 64)
 	if err != nil {
 		return 0
 	}

@@ -54,8 +54,8 @@ func (in *instants) longestPause(t time.Time) (longest time.Duration) {
 	return longest
 }
 
-// Checks of one instance know the debits that another one has acknowledged, but for those of the last redisstore.HeldFor and publishFor, from
-// settling after the first check of a balance on; until then, the other instance may not know that its balance is asked for. On a busy machine a publication waits for its turn: as often as it takes turns, the longest wait of a
+// Checks of one instance know the debits that another one has acknowledged, but for those of the last redisstore.HeldFor and publishFor. For settling
+// after the first check of a balance that bound is longer by settling: the other instance may not know yet that the balance is asked for. On a busy machine a publication waits for its turn: as often as it takes turns, the longest wait of a
 // goroutine and of Redis in that time is added.
 func TestCheck_Held_MissesNoOlderDebit(t *testing.T) {
 	t.Parallel()

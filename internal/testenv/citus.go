@@ -132,12 +132,7 @@ func letOwnerLogIn(ctx context.Context, databaseURL string) error {
 
 // localCitus is localPostgres for a cluster.
 func (s source) localCitus(ctx context.Context, workers int) (*localstack.Citus, func(context.Context) error, error) {
-	bin, err := s.search.Postgres(ctx, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	localstack.RemoveStale(tempPrefix)
-	dir, err := localstack.TempDir(ctx, tempPrefix, bin)
+	dir, err := s.postgresDir(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -120,16 +120,21 @@ func fallBack(localErr error, variable string, start func() (backend, error)) (b
 	return b, nil
 }
 
+// postgresDir makes a temporary directory for private servers of PostgreSQL, and removes those of processes that have ended.
+func (s source) postgresDir(ctx context.Context) (string, error) {
+	bin, err := s.search.Postgres(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	localstack.RemoveStale(tempPrefix)
+	return localstack.TempDir(ctx, tempPrefix, bin)
+}
+
 // localPostgres starts a private server in a temporary directory, with further
 // variables in its environment. The returned function stops it and removes the
 // directory.
 func (s source) localPostgres(ctx context.Context, env ...string) (*localstack.Postgres, func(context.Context) error, error) {
-	bin, err := s.search.Postgres(ctx, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	localstack.RemoveStale(tempPrefix)
-	dir, err := localstack.TempDir(ctx, tempPrefix, bin)
+	dir, err := s.postgresDir(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,10 +3,11 @@ package tuning
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quotasvc/quotasvc/internal/bench/report"
 )
 
 // Setting is a way to run PostgreSQL.
@@ -76,8 +77,8 @@ func All() (all []Setting, left []string) {
 
 // hugeBytesFree returns the huge pages that nobody uses, in bytes. 0 if the system has none.
 func hugeBytesFree() int64 {
-	n, err := strconv.ParseInt(memInfo("HugePages_Free"), 10, 64)
-	size, sized := strconv.ParseInt(strings.TrimSuffix(memInfo("Hugepagesize"), " kB"), 10, 64)
+	n, err := strconv.ParseInt(report.ProcField("/proc/meminfo", "HugePages_Free"), 10, 64)
+	size, sized := strconv.ParseInt(strings.TrimSuffix(report.ProcField("/proc/meminfo", "Hugepagesize"), " kB"), 10, 64)
 	if err != nil || sized != nil {
 		return 0
 	}
@@ -101,18 +102,4 @@ func (s *Setting) Values() map[string]string {
 	out := baseSettings()
 	maps.Copy(out, s.values)
 	return out
-}
-
-// memInfo returns a value of /proc/meminfo; empty: none.
-func memInfo(name string) string {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if value, found := strings.CutPrefix(line, name+":"); found {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }
